@@ -1,0 +1,1 @@
+//! Records, Merkle Mountain Range, checkpoints, proofs, verification.

@@ -1,0 +1,1 @@
+//! Who may use what: tenants, API keys, model allow-lists.

@@ -1,0 +1,1 @@
+//! The only crate that knows Python: the extension module proofgate._core.

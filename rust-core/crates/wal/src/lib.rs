@@ -1,0 +1,1 @@
+//! Segments, batched writes, recovery and fsck of one incarnation's log.

@@ -1,0 +1,1 @@
+//! Strict sans-IO HTTP/1.1: the parser that is the smuggling guard.
