@@ -1,0 +1,127 @@
+use std::fmt;
+
+/// Why a provider's `baseURL` is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum BaseUrlError {
+    /// The scheme is neither `http` nor `https`.
+    #[error("baseURL must begin with http:// or https://")]
+    Scheme,
+    /// The host is empty or holds a byte that no host has.
+    #[error("baseURL needs a host, without user information")]
+    Host,
+    /// The port is not a number from 1 to 65535.
+    #[error("baseURL has a port that is not a number from 1 to 65535")]
+    Port,
+    /// The path holds a space, a control byte, a query or a fragment.
+    #[error("baseURL must be a plain path after the host, without query or fragment")]
+    Path,
+}
+
+/// Where a provider is reached.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct BaseUrl {
+    /// Whether the connection is made over TLS.
+    pub tls: bool,
+    /// Host name or address; an IPv6 address stands without its brackets.
+    pub host: String,
+    /// TCP port.
+    pub port: u16,
+    /// Path without its trailing slash, such as `/v1`.
+    pub path: String,
+    /// What goes into `Host`: the authority as it was written.
+    authority: String,
+}
+
+impl BaseUrl {
+    /// Reads an absolute `http` or `https` URL (RFC 3986 section 4.3).
+    ///
+    /// # Errors
+    /// [`BaseUrlError`] naming the part that is wrong.
+    pub fn parse(url: &str) -> Result<Self, BaseUrlError> {
+        let (tls, rest) = match (url.strip_prefix("https://"), url.strip_prefix("http://")) {
+            (Some(rest), _) => (true, rest),
+            (_, Some(rest)) => (false, rest),
+            _ => return Err(BaseUrlError::Scheme),
+        };
+        let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        if !path
+            .bytes()
+            .all(|byte| byte.is_ascii_graphic() && byte != b'?' && byte != b'#')
+        {
+            return Err(BaseUrlError::Path);
+        }
+        let (host, port) = split_port(authority)?;
+        let host = host
+            .strip_prefix('[')
+            .and_then(|host| host.strip_suffix(']'))
+            .unwrap_or(host);
+        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_' | b':');
+        if host.is_empty() || !host.bytes().all(allowed) {
+            return Err(BaseUrlError::Host);
+        }
+        Ok(BaseUrl {
+            tls,
+            host: host.to_owned(),
+            port: port.unwrap_or(if tls { 443 } else { 80 }),
+            path: path.trim_end_matches('/').to_owned(),
+            authority: authority.to_owned(),
+        })
+    }
+}
+
+fn split_port(authority: &str) -> Result<(&str, Option<u16>), BaseUrlError> {
+    let after_address = authority.rfind(']').map_or(0, |end| end + 1);
+    match authority[after_address..].rfind(':') {
+        None => Ok((authority, None)),
+        Some(colon) => {
+            let (host, port) = authority.split_at(after_address + colon);
+            match port[1..].parse::<u16>() {
+                Ok(port) if port != 0 => Ok((host, Some(port))),
+                _ => Err(BaseUrlError::Port),
+            }
+        }
+    }
+}
+
+/// The head of every request to one provider, written once; only the id and the length are filled in per request.
+#[derive(Clone)]
+pub struct RequestTemplate {
+    before_id: Vec<u8>,
+}
+
+impl RequestTemplate {
+    /// Prepares `POST <path>/chat/completions` for an OpenAI-compatible provider.
+    pub fn chat_completions(base: &BaseUrl, api_key: Option<&str>) -> Self {
+        let BaseUrl { path, authority, .. } = base;
+        let mut head = format!(
+            "POST {path}/chat/completions HTTP/1.1\r\nHost: {authority}\r\nUser-Agent: proofgate/{}\r\n\
+             Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\
+             Accept-Encoding: identity\r\n",
+            env!("CARGO_PKG_VERSION"),
+        );
+        if let Some(key) = api_key {
+            head.push_str("Authorization: Bearer ");
+            head.push_str(key);
+            head.push_str("\r\n");
+        }
+        head.push_str("X-Request-Id: ");
+        RequestTemplate {
+            before_id: head.into_bytes(),
+        }
+    }
+
+    /// Writes the head of one request whose body has `length` bytes.
+    pub fn write(&self, request_id: &str, length: usize, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.before_id);
+        out.extend_from_slice(request_id.as_bytes());
+        out.extend_from_slice(b"\r\nContent-Length: ");
+        out.extend_from_slice(length.to_string().as_bytes());
+        out.extend_from_slice(b"\r\n\r\n");
+    }
+}
+
+impl fmt::Debug for RequestTemplate {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("RequestTemplate { .. }")
+    }
+}
