@@ -1,1 +1,19 @@
-//! The only crate that knows Python: the extension module proofgate._core.
+//! The only crate that knows Python: the extension module `proofgate._core`.
+//!
+//! Python calls in; nothing here calls out. Every call that may wait detaches from the interpreter first, and the
+//! worker's threads never attach to it, so neither side can hold up the other.
+#![expect(missing_docs, reason = "what is public here is documented in _core.pyi")]
+
+mod errors;
+mod evidence;
+mod worker;
+
+use pyo3::prelude::*;
+
+#[pymodule(gil_used = false)]
+fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<worker::Worker>()?;
+    errors::register(module)?;
+    evidence::register(module)
+}

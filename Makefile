@@ -1,0 +1,132 @@
+# Proofgate: what there is to do here. `make` alone lists it.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+# Everything that is built or fetched stays outside the checkout, so that a second run is quick.
+export PROOFGATE_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/proofgate
+export CARGO_TARGET_DIR ?= $(PROOFGATE_CACHE)/target
+LOCKS := $(wildcard requirements/*.txt)
+VENV := $(PROOFGATE_CACHE)/venv-$(shell cat $(LOCKS) | sha256sum | cut -c1-16)
+PY := $(VENV)/bin/python
+WHEELS := $(PROOFGATE_CACHE)/wheels
+CARGO := cargo --locked
+RUST_MANIFEST := rust-core/Cargo.toml
+export PATH := $(VENV)/bin:$(PATH)
+
+.PHONY: help
+help: ## List the targets
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+# --- The main job ---------------------------------------------------------------------------------------------------
+
+.PHONY: demo
+demo: setup images ## A real cluster, a real deployment, a proved answer
+	@$(PY) -m e2e.demo
+
+.PHONY: run
+run: setup develop ## The same gateway without Kubernetes, on 127.0.0.1:8080
+	@$(PY) -m e2e.run
+
+# --- Set-up ---------------------------------------------------------------------------------------------------------
+
+.PHONY: setup
+setup: $(VENV)/.ready ## Install what is missing: toolchains' components and the Python environment
+
+$(VENV)/.ready: $(LOCKS)
+	@./setup/toolchain
+	@echo "== Python environment (about 1 minute)"
+	@rm -rf "$(VENV)" && python3 -m venv "$(VENV)"
+	@"$(PY)" -m pip install --quiet --require-hashes -r requirements/dev.txt
+	@touch $@
+
+.PHONY: develop
+develop: setup ## Build the worker (release) and install both packages into the environment, editable
+	@echo "== worker extension (release; about 4 minutes when cold)"
+	@cd gateway && VIRTUAL_ENV="$(VENV)" maturin develop --release --skip-install --quiet
+	@site=$$("$(PY)" -c 'import site; print(site.getsitepackages()[0])') && \
+	  printf '%s\n' "$(CURDIR)/gateway/src" "$(CURDIR)/operator/src" > "$$site/proofgate-checkout.pth"
+
+# --- The everyday loop ----------------------------------------------------------------------------------------------
+
+.PHONY: check
+check: setup check-rust check-python check-repo ## Format, lint, types, unit tests: a few minutes
+
+.PHONY: fmt
+fmt: setup ## Format everything
+	@cargo fmt --manifest-path $(RUST_MANIFEST)
+	@ruff format gateway operator e2e bench && ruff check --fix-only --quiet gateway operator e2e bench
+
+.PHONY: check-rust
+check-rust:
+	@echo "== Rust: format, lint, tests"
+	@cargo fmt --check --manifest-path $(RUST_MANIFEST)
+	@$(CARGO) clippy --manifest-path $(RUST_MANIFEST) --workspace --all-targets --all-features --quiet -- -D warnings
+	@$(CARGO) test --manifest-path $(RUST_MANIFEST) --workspace --exclude proofgate-pybind --all-features --quiet
+	@./setup/hot-path-has-no-python
+
+.PHONY: check-python
+check-python: develop
+	@echo "== Python: format, lint, types, tests"
+	@ruff format --check --quiet gateway operator e2e bench && ruff check --quiet gateway operator e2e bench
+	@cd gateway && mypy && pytest
+	@cd operator && mypy && lint-imports --no-cache && PROOFGATE_REQUIRE_HAPROXY=1 pytest -q
+	@mypy --strict e2e bench
+	@pytest -q e2e/cluster/tests
+
+.PHONY: check-repo
+check-repo:
+	@echo "== repository: licences, generated files"
+	@./setup/licences
+	@cd operator && "$(PY)" -m proofgate_operator.api.crd --check
+
+# --- The long suites ------------------------------------------------------------------------------------------------
+
+.PHONY: test
+test: check test-worker test-e2e ## Everything: checks, unit tests, and the end-to-end tests on a real cluster
+
+.PHONY: test-worker
+test-worker: develop ## The worker end to end on loopback, without a cluster
+	@echo "== worker: end to end on loopback"
+	@pytest -q e2e/worker
+
+.PHONY: test-e2e
+test-e2e: setup images ## The end-to-end tests on a real cluster; leaves nothing running
+	@echo "== cluster: end to end"
+	@trap './e2e/cluster/lab down' EXIT; ./e2e/cluster/lab up && pytest -q -x e2e/tests
+
+.PHONY: bench
+bench: develop ## First figures of the data plane; writes bench/results/data-plane.json
+	@$(PY) -m bench.data_plane
+
+.PHONY: fuzz
+fuzz: ## Fuzz every target for FUZZ_SECONDS (default 60) with the nightly toolchain
+	@./setup/fuzz $${FUZZ_SECONDS:-60}
+
+# --- The cluster ----------------------------------------------------------------------------------------------------
+
+.PHONY: wheels
+wheels: setup ## Build the wheels that the images hold
+	@./setup/wheels "$(WHEELS)"
+
+.PHONY: images
+images: wheels lab-up ## Build the product's images and load them into the cluster
+	@./setup/images "$(WHEELS)"
+
+.PHONY: lab-up
+lab-up: setup ## Start the cluster (CLUSTER=auto|local|kind|current)
+	@./e2e/cluster/lab up
+
+.PHONY: lab-down
+lab-down: ## Stop the cluster; leaves nothing running and nothing mounted
+	@./e2e/cluster/lab down
+
+.PHONY: lab-status
+lab-status: ## What runs where
+	@./e2e/cluster/lab status
+
+.PHONY: locks
+locks: setup ## Resolve the Python lock files anew
+	@PATH="$(VENV)/bin:$$PATH" CUSTOM_COMPILE_COMMAND=requirements/compile.sh requirements/compile.sh

@@ -1,0 +1,196 @@
+"""A worker and a stand-in upstream as real processes on loopback, without Kubernetes."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from proofgate import _core
+
+LEDGER = "proofgate.dev/local/demo"
+KEYS = {"acme": "acme-demo-key-0123456789abcdef", "globex": "globex-demo-key-0123456789abcdef"}
+MODEL = "gpt-4o-mini"
+
+
+def wait_until(condition: Callable[[], object], seconds: float, what: str) -> None:
+    """Polls until `condition` holds.
+
+    Raises TimeoutError, saying what was waited for.
+    """
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"waited {seconds} s in vain until {what}")
+        time.sleep(0.02)
+
+
+@dataclass
+class Program:
+    """One process and what it has printed."""
+
+    name: str
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    @classmethod
+    def start(cls, name: str, folder: Path, arguments: list[str], **options: Any) -> Program:
+        """Starts `proofgate ARGUMENTS`; its output goes to a file in `folder`."""
+        log = folder / f"{name}.log"
+        with log.open("ab") as output:
+            command = [*options.pop("prefix", []), sys.executable, "-m", "proofgate", *arguments]
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, **options)
+        return cls(name, process, log)
+
+    def wait_for_line(self, pattern: str, seconds: float = 30, after: int = 0) -> re.Match[str]:
+        """Waits until the program has printed `pattern` behind byte `after` of its log."""
+        found: list[re.Match[str]] = []
+
+        def printed() -> bool:
+            if self.process.poll() is not None:
+                raise RuntimeError(f"{self.name} ended with {self.process.returncode}:\n{self.log.read_text()}")
+            match = re.search(pattern, self.log.read_bytes()[after:].decode())
+            found.extend([match] if match else [])
+            return bool(found)
+
+        wait_until(printed, seconds, f"{self.name} prints {pattern!r}")
+        return found[0]
+
+    def stop(self, how: signal.Signals = signal.SIGTERM, seconds: float = 60) -> int:
+        """Ends the program and returns its exit code."""
+        if self.process.poll() is None:
+            self.process.send_signal(how)
+        return self.process.wait(seconds)
+
+
+@dataclass
+class LocalGateway:
+    """A worker in front of a stand-in upstream, with everything it needs in one folder."""
+
+    folder: Path
+    settings: dict[str, Any] = field(default_factory=dict)
+    upstream_arguments: list[str] = field(default_factory=list)
+    worker_prefix: list[str] = field(default_factory=list)
+    listen: str = "127.0.0.1:0"
+    admin_listen: str = "127.0.0.1:0"
+    admin_token: str = "local-admin-token-0123456789abcdef"
+    upstream: Program | None = None
+    worker: Program | None = None
+    upstream_url: str = ""
+    address: str = ""
+    admin: str = ""
+    origin: str = ""
+    verifying_key: str = ""
+
+    @property
+    def ledger(self) -> Path:
+        return self.folder / "ledger"
+
+    @property
+    def base_url(self) -> str:
+        return f"http://{self.address}/v1"
+
+    def start(self) -> None:
+        """Starts the upstream, then the worker, and waits until both serve."""
+        self.start_upstream()
+        self.write_configuration()
+        self.start_worker()
+
+    def start_upstream(self, listen: str = "127.0.0.1:0") -> None:
+        arguments = ["mock-upstream", "--listen", listen, *self.upstream_arguments]
+        self.upstream = Program.start("mock-upstream", self.folder, arguments)
+        self.upstream_url = self.upstream.wait_for_line(r"mock-upstream ready: (\S+)")[1]
+
+    def write_configuration(self) -> None:
+        """Writes the worker's configuration and, the first time, its signing key."""
+        signing_key = self.folder / "signing-key"
+        if not signing_key.exists():
+            secret, _ = _core.generate_key(LEDGER)
+            signing_key.touch(mode=0o600)
+            signing_key.write_text(secret + "\n")
+        (self.folder / "admin-token").write_text(self.admin_token)
+        self.ledger.mkdir(exist_ok=True)
+        document: dict[str, Any] = {
+            "ledger": {"name": LEDGER, "directory": str(self.ledger), "signingKeyFile": str(signing_key)},
+            "listen": self.listen,
+            "admin": {"listen": self.admin_listen, "tokenFile": str(self.folder / "admin-token")},
+            "providers": [{"name": "mock", "type": "openai", "baseURL": self.upstream_url}],
+            "models": [{"name": MODEL, "provider": "mock"}],
+            "tenants": [
+                {"name": tenant, "keyHashes": [_core.hash_api_key(key)]} for tenant, key in KEYS.items()
+            ],
+            "timeouts": {"lameDuckSeconds": 0, "drainSeconds": 10},
+        }
+        for section, values in self.settings.items():
+            document[section] = {**document.get(section, {}), **values} if isinstance(values, dict) else values
+        (self.folder / "gateway.yaml").write_text(yaml.safe_dump(document))
+
+    def start_worker(self, environment: Mapping[str, str] | None = None) -> None:
+        log = self.folder / "worker.log"
+        seen = log.stat().st_size if log.exists() else 0
+        arguments = ["serve", "--config", str(self.folder / "gateway.yaml")]
+        self.worker = Program.start(
+            "worker", self.folder, arguments, prefix=self.worker_prefix, env={**os.environ, **(environment or {})}
+        )
+        ready = r"proofgate ready: traffic=(\S+) admin=(\S+) origin=(\S+) verifying-key=(\S+)"
+        match = self.worker.wait_for_line(ready, after=seen)
+        self.address, self.admin, self.origin, self.verifying_key = match.groups()
+
+    def admin_text(self, path: str, method: str = "GET", token: str | None = None) -> str:
+        """One call of the admin port; raises HTTPError on a status of 400 and above."""
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        request = urllib.request.Request(f"http://{self.admin}{path}", method=method, headers=headers)
+        with urllib.request.urlopen(request, timeout=15) as response:
+            body: bytes = response.read()
+        return body.decode()
+
+    def status(self) -> dict[str, Any]:
+        status: dict[str, Any] = json.loads(self.admin_text("/status"))
+        return status
+
+    def upstream_stats(self) -> dict[str, Any]:
+        base = self.upstream_url.removesuffix("/v1")
+        with urllib.request.urlopen(f"{base}/mock/stats", timeout=10) as response:
+            stats: dict[str, Any] = json.load(response)
+        return stats
+
+    def records(self) -> list[dict[str, Any]]:
+        """Every record of every incarnation, oldest first, each with its incarnation under `log`."""
+        found = []
+        for directory in sorted(self.ledger.glob("*/*/")):
+            leaves = self.folder / "leaves"
+            _core.export_leaves(str(directory), str(leaves))
+            data = leaves.read_bytes()
+            while data:
+                length = int.from_bytes(data[:4], "big")
+                found.append({**json.loads(data[4 : 4 + length]), "log": directory.name})
+                data = data[4 + length :]
+        return found
+
+    def stop(self) -> None:
+        for program in (self.worker, self.upstream):
+            if program is not None and program.process.poll() is None:
+                program.stop(signal.SIGKILL)
+
+
+@contextmanager
+def local_gateway(folder: Path, **options: Any) -> Iterator[LocalGateway]:
+    """A running gateway that is ended on the way out."""
+    gateway = LocalGateway(folder, **options)
+    try:
+        gateway.start()
+        yield gateway
+    finally:
+        gateway.stop()

@@ -1,0 +1,122 @@
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer};
+
+use crate::Error;
+
+/// A worker's configuration as the Python loader hands it over: checked, complete, every file already read.
+///
+/// It holds secrets, so it has no `Debug`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    pub(crate) ledger: Ledger,
+    pub(crate) listen: String,
+    pub(crate) providers: Vec<Provider>,
+    pub(crate) models: Vec<Model>,
+    pub(crate) tenants: Vec<Tenant>,
+    pub(crate) timeouts: Timeouts,
+    pub(crate) limits: Limits,
+    /// SHA-256 of the configuration without its secrets, in hex; stands in every admission.
+    pub(crate) config_digest: String,
+}
+
+impl Config {
+    /// Reads a configuration from JSON.
+    ///
+    /// # Errors
+    /// [`Error::Config`] with the place of the first mistake; never with a value.
+    pub fn from_json(text: &str) -> Result<Self, Error> {
+        serde_json::from_str(text).map_err(|error| {
+            Error::Config(format!("line {} column {} of the worker configuration", error.line(), error.column()))
+        })
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Ledger {
+    pub name: String,
+    pub directory: String,
+    pub shard: u32,
+    pub durability: Durability,
+    #[serde(rename = "checkpoint_interval_ms", deserialize_with = "milliseconds")]
+    pub checkpoint_interval: Duration,
+    pub signing_key: String,
+    pub segment_bytes: u64,
+}
+
+/// When a record counts as written.
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Durability {
+    /// After `write(2)`: survives the process, not the machine.
+    Written,
+    /// After `fdatasync(2)`: survives the machine.
+    Synced,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Provider {
+    pub name: String,
+    #[serde(rename = "type")]
+    pub kind: ProviderKind,
+    pub base_url: String,
+    pub api_key: Option<String>,
+    pub ca_pem: Option<String>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ProviderKind {
+    #[serde(rename = "openai")]
+    OpenAi,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Model {
+    pub name: String,
+    pub provider: String,
+    pub upstream_model: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Tenant {
+    pub name: String,
+    pub key_hashes: Vec<String>,
+    pub models: Option<Vec<String>>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Timeouts {
+    #[serde(rename = "client_head_ms", deserialize_with = "milliseconds")]
+    pub client_head: Duration,
+    #[serde(rename = "client_body_ms", deserialize_with = "milliseconds")]
+    pub client_body: Duration,
+    #[serde(rename = "client_idle_ms", deserialize_with = "milliseconds")]
+    pub client_idle: Duration,
+    #[serde(rename = "upstream_connect_ms", deserialize_with = "milliseconds")]
+    pub upstream_connect: Duration,
+    #[serde(rename = "upstream_response_ms", deserialize_with = "milliseconds")]
+    pub upstream_response: Duration,
+    #[serde(rename = "drain_ms", deserialize_with = "milliseconds")]
+    pub drain: Duration,
+    #[serde(rename = "lame_duck_ms", deserialize_with = "milliseconds")]
+    pub lame_duck: Duration,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Limits {
+    pub head_bytes: usize,
+    pub body_bytes: u64,
+    pub connections: usize,
+}
+
+fn milliseconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    u64::deserialize(deserializer).map(Duration::from_millis)
+}

@@ -1,0 +1,65 @@
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use proofgate_ledger::Hash;
+use proofgate_wire::Limits;
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+
+use crate::catalog::Catalog;
+use crate::config::Timeouts;
+use crate::metrics::Metrics;
+use crate::recorder::Recorder;
+use crate::rejection::Rejection;
+use crate::request_id::RequestId;
+
+/// What every connection of the data-plane thread shares.
+pub(crate) struct Gateway {
+    pub(crate) catalog: Catalog,
+    pub(crate) recorder: Rc<Recorder>,
+    pub(crate) metrics: Metrics,
+    pub(crate) limits: Limits,
+    pub(crate) timeouts: Timeouts,
+    pub(crate) config_digest: Hash,
+    random: RefCell<StdRng>,
+}
+
+impl Gateway {
+    pub(crate) fn new(
+        catalog: Catalog,
+        recorder: Rc<Recorder>,
+        metrics: Metrics,
+        limits: Limits,
+        timeouts: Timeouts,
+        config_digest: Hash,
+    ) -> Self {
+        let random = RefCell::new(StdRng::from_os_rng());
+        Gateway { catalog, recorder, metrics, limits, timeouts, config_digest, random }
+    }
+
+    /// A fresh id for an exchange or a refusal at `now`.
+    pub(crate) fn request_id(&self, now: u64) -> RequestId {
+        RequestId::new(now, &mut *self.random.borrow_mut())
+    }
+
+    /// Records a refusal and waits until that is written; returns the id that the answer carries.
+    ///
+    /// An answer that says no is given even when the ledger cannot take its record: the refusal is then counted, and
+    /// the count is recorded as soon as there is room.
+    pub(crate) async fn reject(&self, rejection: &Rejection, tenant: Option<&str>, bytes: usize) -> RequestId {
+        let now = unix_micros();
+        let id = self.request_id(now);
+        self.metrics.rejected(rejection.status);
+        if let Some(seq) = self.recorder.reject(now, id.as_str(), rejection, tenant, bytes) {
+            let _ = self.recorder.written(seq).await;
+        }
+        id
+    }
+}
+
+/// Wall-clock time in microseconds since 1970.
+pub(crate) fn unix_micros() -> u64 {
+    let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX)
+}

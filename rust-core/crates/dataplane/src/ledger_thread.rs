@@ -1,0 +1,74 @@
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::park_timeout;
+use std::time::{Duration, Instant};
+
+use proofgate_ledger::SigningKey;
+use proofgate_wal::{Follower, Preparation, WalError, Watermark};
+
+use crate::config::Durability;
+use crate::priority;
+
+/// How long the thread sleeps between two looks at what was written.
+const POLL: Duration = Duration::from_millis(50);
+
+/// The thread that turns written records into evidence: reads them back, grows the tree, syncs, signs checkpoints.
+pub(crate) struct LedgerThread {
+    pub(crate) follower: Follower,
+    pub(crate) watermark: Arc<Watermark>,
+    pub(crate) key: SigningKey,
+    pub(crate) durability: Durability,
+    pub(crate) checkpoint_interval: Duration,
+    /// Set when the last record has been appended.
+    pub(crate) finish: Arc<AtomicBool>,
+}
+
+impl LedgerThread {
+    /// Runs until the log is sealed and its last checkpoint is on disk, or until it fails; a failure, also a panic,
+    /// poisons the log, and a poisoned log admits nothing.
+    pub(crate) fn run(mut self) {
+        priority::yield_to_traffic();
+        let watermark = Arc::clone(&self.watermark);
+        match catch_unwind(AssertUnwindSafe(|| self.follow())) {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => watermark.poison(error.to_string()),
+            Err(_) => watermark.poison("the ledger thread panicked"),
+        }
+    }
+
+    fn follow(&mut self) -> Result<(), WalError> {
+        let mut checkpoint_due = Instant::now();
+        loop {
+            // Read before the last look: whatever was appended before it was set is then seen.
+            if self.finish.load(Ordering::Acquire) {
+                self.follower.finish(&self.key)?;
+                return Ok(());
+            }
+            while let Preparation::Prepared = self.follower.prepare() {}
+            while self.follower.step()?.behind {}
+            if self.durability == Durability::Synced {
+                self.follower.sync()?;
+            }
+            if self.watermark.checkpointed() < self.follower.followed() && Instant::now() >= checkpoint_due {
+                self.follower.sync()?;
+                self.sign()?;
+                checkpoint_due = Instant::now() + self.checkpoint_interval;
+            }
+            park_timeout(POLL.min(self.checkpoint_interval));
+        }
+    }
+
+    /// Signs a checkpoint. Without space for it the former one stays, and the next interval tries again.
+    fn sign(&mut self) -> Result<(), WalError> {
+        match self.follower.checkpoint(&self.key) {
+            Err(WalError::Full { .. }) => Ok(()),
+            Err(error) if !self.watermark.is_poisoned() && is_out_of_space(&error) => Ok(()),
+            signed => signed.map(drop),
+        }
+    }
+}
+
+fn is_out_of_space(error: &WalError) -> bool {
+    matches!(error, WalError::Io { source, .. } if proofgate_wal::is_no_space(source))
+}

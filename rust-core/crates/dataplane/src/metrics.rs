@@ -1,0 +1,128 @@
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use prometheus_client::encoding::{EncodeLabelSet, text};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use proofgate_ledger::record::Outcome;
+
+/// The counters of one worker. Every series is resolved once, at start: counting is one atomic addition.
+#[derive(Clone)]
+pub(crate) struct Metrics {
+    registry: Arc<Registry>,
+    outcomes: Vec<(Outcome, Counter<u64, AtomicU64>)>,
+    rejections: Vec<(u16, Counter)>,
+    pub(crate) in_flight: Gauge,
+    pub(crate) connections: Gauge,
+    pub(crate) request_bytes: Counter,
+    pub(crate) response_bytes: Counter,
+    connections_accepted: Counter,
+    connection_panics: Counter,
+    pub(crate) ledger_refusals: Counter,
+    pub(crate) refusals_counted: Counter,
+    pub(crate) records_written: Gauge,
+    pub(crate) records_durable: Gauge,
+    pub(crate) ready: Gauge,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OutcomeLabel {
+    outcome: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct StatusLabel {
+    status: u16,
+}
+
+const REFUSAL_STATUSES: [u16; 13] = [400, 401, 403, 404, 405, 408, 413, 414, 417, 429, 431, 502, 503];
+
+impl Metrics {
+    pub(crate) fn new() -> Self {
+        let mut registry = Registry::with_prefix("proofgate");
+        let outcome_family = Family::<OutcomeLabel, Counter>::default();
+        let rejection_family = Family::<StatusLabel, Counter>::default();
+        let outcome = |outcome: Outcome| {
+            (outcome, outcome_family.get_or_create_owned(&OutcomeLabel { outcome: outcome.as_str() }))
+        };
+        let rejection =
+            |status: u16| (status, rejection_family.get_or_create_owned(&StatusLabel { status }));
+        let metrics = Metrics {
+            outcomes: Outcome::ALL.map(outcome).into(),
+            rejections: REFUSAL_STATUSES.map(rejection).into(),
+            in_flight: Gauge::default(),
+            connections: Gauge::default(),
+            request_bytes: Counter::default(),
+            response_bytes: Counter::default(),
+            connections_accepted: Counter::default(),
+            connection_panics: Counter::default(),
+            ledger_refusals: Counter::default(),
+            refusals_counted: Counter::default(),
+            records_written: Gauge::default(),
+            records_durable: Gauge::default(),
+            ready: Gauge::default(),
+            registry: Arc::default(),
+        };
+        let m = &metrics;
+        registry.register("exchanges", "Exchanges that were admitted and have ended, by outcome", outcome_family);
+        registry.register("rejections", "Requests that were refused, by HTTP status", rejection_family);
+        registry.register("exchanges_in_flight", "Exchanges admitted and not ended", m.in_flight.clone());
+        registry.register("connections", "Open client connections", m.connections.clone());
+        registry.register("connections_accepted", "Client connections accepted", m.connections_accepted.clone());
+        registry.register(
+            "connection_panics",
+            "Connections that ended by a panic; each cost only itself",
+            m.connection_panics.clone(),
+        );
+        registry.register("request_body_bytes", "Body bytes of admitted requests", m.request_bytes.clone());
+        registry.register("response_body_bytes", "Body bytes of relayed responses", m.response_bytes.clone());
+        registry.register(
+            "ledger_refusals",
+            "Requests refused because the ledger could not record them",
+            m.ledger_refusals.clone(),
+        );
+        registry.register(
+            "ledger_gap_refusals",
+            "Refusals recorded as a count in a gap record instead of one by one",
+            m.refusals_counted.clone(),
+        );
+        registry.register("ledger_records_written", "Records written in this incarnation", m.records_written.clone());
+        registry.register("ledger_records_durable", "Records synced in this incarnation", m.records_durable.clone());
+        registry.register("ready", "Whether the worker wants traffic", m.ready.clone());
+        Metrics { registry: Arc::new(registry), ..metrics }
+    }
+
+    /// Prometheus' text format.
+    pub(crate) fn encode(&self) -> String {
+        let mut out = String::new();
+        // Writing to a String cannot fail.
+        let _ = text::encode(&mut out, &self.registry);
+        out
+    }
+
+    pub(crate) fn ended(&self, outcome: Outcome) {
+        if let Some((_, counter)) = self.outcomes.iter().find(|(known, _)| *known == outcome) {
+            counter.inc();
+        }
+    }
+
+    pub(crate) fn rejected(&self, status: u16) {
+        if let Some((_, counter)) = self.rejections.iter().find(|(known, _)| *known == status) {
+            counter.inc();
+        }
+    }
+
+    pub(crate) fn connection_opened(&self) {
+        self.connections_accepted.inc();
+        self.connections.inc();
+    }
+
+    pub(crate) fn connection_closed(&self, panicked: bool) {
+        self.connections.dec();
+        if panicked {
+            self.connection_panics.inc();
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! Thread priorities: traffic first, evidence next, Python last.
+
+/// Lowers the calling thread's priority; on Linux niceness belongs to the thread.
+///
+/// A refusal is no reason to stop: the thread then competes as an equal.
+pub(crate) fn yield_to_traffic() {
+    let _ = rustix::process::nice(5);
+}

@@ -1,0 +1,190 @@
+use std::cell::RefCell;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use proofgate_providers::{BaseUrl, RequestTemplate};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+/// Idle connections kept for each provider, and how long they may idle.
+const MAX_IDLE: usize = 1024;
+const IDLE_LIMIT: Duration = Duration::from_secs(30);
+
+/// A provider at run time: where it is, how to speak to it, and the connections that wait for the next request.
+pub(crate) struct Upstream {
+    pub(crate) name: String,
+    pub(crate) template: RequestTemplate,
+    base: BaseUrl,
+    tls: Option<Tls>,
+    connect_timeout: Duration,
+    idle: RefCell<Vec<Idle>>,
+}
+
+struct Idle {
+    stream: UpstreamStream,
+    since: Instant,
+}
+
+pub(crate) struct Tls {
+    connector: TlsConnector,
+    server_name: ServerName<'static>,
+}
+
+/// Why no connection was made.
+#[derive(Debug)]
+pub(crate) enum ConnectError {
+    Failed,
+    TimedOut,
+}
+
+/// Prepares TLS to `host`, trusting the system's roots or those of `ca_pem` alone.
+pub(crate) fn tls(host: &str, ca_pem: Option<&str>) -> Result<Tls, String> {
+    let mut roots = RootCertStore::empty();
+    match ca_pem {
+        Some(pem) => {
+            for certificate in CertificateDer::pem_slice_iter(pem.as_bytes()) {
+                let certificate = certificate.map_err(|error| format!("caFile: {error}"))?;
+                roots.add(certificate).map_err(|error| format!("caFile: {error}"))?;
+            }
+        }
+        None => {
+            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        }
+    }
+    if roots.is_empty() {
+        return Err("no certificate authority is trusted: install ca-certificates or set caFile".into());
+    }
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let mut config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    let server_name = ServerName::try_from(host.to_owned()).map_err(|_| format!("{host:?} is no host name for TLS"))?;
+    Ok(Tls { connector: TlsConnector::from(Arc::new(config)), server_name })
+}
+
+impl Upstream {
+    pub(crate) fn new(
+        name: String,
+        base: BaseUrl,
+        template: RequestTemplate,
+        tls: Option<Tls>,
+        connect_timeout: Duration,
+    ) -> Self {
+        Upstream { name, template, base, tls, connect_timeout, idle: RefCell::default() }
+    }
+
+    /// An idle connection that is still alive, or a new one.
+    pub(crate) async fn connection(&self) -> Result<UpstreamStream, ConnectError> {
+        loop {
+            let Some(mut idle) = self.idle.borrow_mut().pop() else { break };
+            if idle.since.elapsed() < IDLE_LIMIT && idle.stream.is_quiet() {
+                return Ok(idle.stream);
+            }
+        }
+        match tokio::time::timeout(self.connect_timeout, self.connect()).await {
+            Ok(connected) => connected.map_err(|_| ConnectError::Failed),
+            Err(_) => Err(ConnectError::TimedOut),
+        }
+    }
+
+    async fn connect(&self) -> io::Result<UpstreamStream> {
+        let tcp = TcpStream::connect((self.base.host.as_str(), self.base.port)).await?;
+        tcp.set_nodelay(true)?;
+        match &self.tls {
+            None => Ok(UpstreamStream::Plain(tcp)),
+            Some(tls) => {
+                let stream = tls.connector.connect(tls.server_name.clone(), tcp).await?;
+                Ok(UpstreamStream::Tls(Box::new(stream)))
+            }
+        }
+    }
+
+    /// Keeps a connection whose last exchange ended cleanly.
+    pub(crate) fn put_back(&self, stream: UpstreamStream) {
+        let mut idle = self.idle.borrow_mut();
+        if idle.len() < MAX_IDLE {
+            idle.push(Idle { stream, since: Instant::now() });
+        }
+    }
+
+    /// Closes connections that have idled too long.
+    pub(crate) fn close_expired(&self) {
+        self.idle.borrow_mut().retain(|idle| idle.since.elapsed() < IDLE_LIMIT);
+    }
+}
+
+/// A connection to a provider.
+pub(crate) enum UpstreamStream {
+    Plain(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+impl UpstreamStream {
+    /// Whether an idle connection has nothing to read: bytes or an end that nobody asked for make it unusable.
+    fn is_quiet(&mut self) -> bool {
+        let tcp = match self {
+            UpstreamStream::Plain(tcp) => tcp,
+            UpstreamStream::Tls(tls) => tls.get_mut().0,
+        };
+        let mut byte = [0];
+        tcp.poll_peek(&mut Context::from_waker(Waker::noop()), &mut ReadBuf::new(&mut byte)).is_pending()
+    }
+}
+
+macro_rules! delegate {
+    ($self:ident, $stream:ident => $call:expr) => {
+        match $self.get_mut() {
+            UpstreamStream::Plain(inner) => {
+                let $stream = Pin::new(inner);
+                $call
+            }
+            UpstreamStream::Tls(inner) => {
+                let $stream = Pin::new(inner.as_mut());
+                $call
+            }
+        }
+    };
+}
+
+impl AsyncRead for UpstreamStream {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        delegate!(self, stream => stream.poll_read(cx, buf))
+    }
+}
+
+impl AsyncWrite for UpstreamStream {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        delegate!(self, stream => stream.poll_write(cx, buf))
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        delegate!(self, stream => stream.poll_write_vectored(cx, bufs))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        delegate!(self, stream => stream.poll_flush(cx))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        delegate!(self, stream => stream.poll_shutdown(cx))
+    }
+}

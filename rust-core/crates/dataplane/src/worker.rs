@@ -1,0 +1,406 @@
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
+
+use proofgate_ledger::{SigningKey, VerifyingKey};
+use crate::evidence::{self, Evidence};
+use proofgate_wal::{Watermark, Writer};
+use proofgate_wire::Limits;
+use serde::Serialize;
+use tokio::runtime;
+use tokio::sync::{Notify, watch};
+use tokio::task::LocalSet;
+
+use crate::catalog::{Catalog, digest};
+use crate::gateway::Gateway;
+use crate::ledger_thread::LedgerThread;
+use crate::lifecycle::{Lifecycle, Phase};
+use crate::metrics::Metrics;
+use crate::recorder::Recorder;
+use crate::{Config, Error, incarnation, listener};
+
+/// How long exchanges have to end after they were cancelled.
+const CANCEL_GRACE: Duration = Duration::from_secs(5);
+
+/// One gateway process's share of the work: a traffic port, a log, and the two threads behind them.
+pub struct Worker {
+    config: Arc<Config>,
+    signing_key: SigningKey,
+    running: Mutex<Option<Arc<Running>>>,
+}
+
+/// What the outside sees of a running worker.
+struct Running {
+    address: SocketAddr,
+    origin: String,
+    directory: PathBuf,
+    shard: u32,
+    incarnation: String,
+    verifying_key: VerifyingKey,
+    watermark: Arc<Watermark>,
+    metrics: Metrics,
+    phase: watch::Sender<Phase>,
+    threads: Arc<Threads>,
+}
+
+/// Counts the threads that still run.
+struct Threads {
+    left: Mutex<usize>,
+    ended: Condvar,
+    failed: AtomicBool,
+}
+
+/// A worker's state, for people and dashboards.
+#[derive(Debug, Serialize)]
+pub struct Status {
+    /// Origin line of its checkpoints.
+    pub origin: String,
+    /// Its shard.
+    pub shard: u32,
+    /// This life of the worker, a ULID.
+    pub incarnation: String,
+    /// Traffic address.
+    pub address: String,
+    /// `null` when it wants traffic, otherwise why not.
+    pub not_ready: Option<&'static str>,
+    /// Exchanges admitted and not ended.
+    pub in_flight: i64,
+    /// Open client connections.
+    pub connections: i64,
+    /// Records written.
+    pub written: u64,
+    /// Records synced.
+    pub durable: u64,
+    /// Records covered by the newest checkpoint.
+    pub checkpointed: u64,
+    /// Why the ledger takes no more records, if it does not.
+    pub ledger_stopped: Option<String>,
+}
+
+impl Worker {
+    /// Checks a configuration; nothing is opened yet.
+    ///
+    /// # Errors
+    /// [`Error::Config`].
+    pub fn new(config: Config) -> Result<Self, Error> {
+        Catalog::new(&config)?;
+        digest(&config.config_digest).ok_or_else(|| Error::Config("config_digest is not SHA-256 in hex".into()))?;
+        let signing_key = SigningKey::from_text(&config.ledger.signing_key)
+            .map_err(|error| Error::Config(format!("ledger signing key: {error}")))?;
+        if signing_key.name() != config.ledger.name {
+            return Err(Error::Config(format!(
+                "the ledger is named {:?} and its signing key is for {:?}",
+                config.ledger.name,
+                signing_key.name()
+            )));
+        }
+        Ok(Worker { config: Arc::new(config), signing_key, running: Mutex::default() })
+    }
+
+    /// Recovers the predecessor, opens this incarnation's log, binds the traffic port and starts both threads.
+    ///
+    /// # Errors
+    /// [`Error::Ledger`], [`Error::Bind`], [`Error::Thread`]; the call is not to be repeated after an error.
+    pub fn start(&self) -> Result<(), Error> {
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        if running.is_some() {
+            return Err(Error::Config("the worker was started already".into()));
+        }
+        let config = &self.config;
+        let listener = bind(&config.listen)?;
+        let address = listener.local_addr().map_err(|source| bind_error(&config.listen, source))?;
+        let log = incarnation::open(&config.ledger, &config.config_digest, &self.signing_key)?;
+        let watermark = log.writer.watermark();
+        let (phase, lifecycle) = Lifecycle::new();
+        let metrics = Metrics::new();
+        let threads =
+            Arc::new(Threads { left: Mutex::new(2), ended: Condvar::new(), failed: AtomicBool::new(false) });
+        let finish = Arc::new(AtomicBool::new(false));
+
+        let ledger_thread = LedgerThread {
+            follower: log.follower,
+            watermark: Arc::clone(&watermark),
+            key: self.signing_key.clone(),
+            durability: config.ledger.durability,
+            checkpoint_interval: config.ledger.checkpoint_interval,
+            finish: Arc::clone(&finish),
+        };
+        let ledger = threads.spawn("ledger", move || ledger_thread.run())?;
+        let data_plane = DataPlane {
+            config: Arc::clone(config),
+            listener,
+            writer: log.writer,
+            metrics: metrics.clone(),
+            phase: phase.clone(),
+            lifecycle,
+            ledger,
+            finish,
+        };
+        threads.spawn("data-plane", move || data_plane.run())?;
+        *running = Some(Arc::new(Running {
+            address,
+            origin: log.origin,
+            directory: log.directory,
+            shard: config.ledger.shard,
+            incarnation: log.incarnation,
+            verifying_key: self.signing_key.verifying_key(),
+            watermark,
+            metrics,
+            phase,
+            threads,
+        }));
+        Ok(())
+    }
+
+    fn running(&self) -> Result<Arc<Running>, Error> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner).clone().ok_or(Error::NotRunning)
+    }
+
+    /// The address of the traffic port.
+    ///
+    /// # Errors
+    /// [`Error::NotRunning`] before the start, here and below.
+    pub fn address(&self) -> Result<String, Error> {
+        Ok(self.running()?.address.to_string())
+    }
+
+    /// The origin line of this incarnation's checkpoints.
+    ///
+    /// # Errors
+    /// [`Error::NotRunning`].
+    pub fn origin(&self) -> Result<String, Error> {
+        Ok(self.running()?.origin.clone())
+    }
+
+    /// Why the worker wants no traffic; `None` when it does.
+    pub fn not_ready(&self) -> Option<&'static str> {
+        self.running().map_or(Some("not_started"), |running| running.not_ready())
+    }
+
+    /// The worker's state.
+    ///
+    /// # Errors
+    /// [`Error::NotRunning`].
+    pub fn status(&self) -> Result<Status, Error> {
+        let running = self.running()?;
+        Ok(Status {
+            origin: running.origin.clone(),
+            shard: running.shard,
+            incarnation: running.incarnation.clone(),
+            address: running.address.to_string(),
+            not_ready: running.not_ready(),
+            in_flight: running.metrics.in_flight.get(),
+            connections: running.metrics.connections.get(),
+            written: running.watermark.written(),
+            durable: running.watermark.durable(),
+            checkpointed: running.watermark.checkpointed(),
+            ledger_stopped: running.watermark.stopped().map(str::to_owned),
+        })
+    }
+
+    /// All metrics in Prometheus' text format.
+    ///
+    /// # Errors
+    /// [`Error::NotRunning`].
+    pub fn metrics(&self) -> Result<String, Error> {
+        let running = self.running()?;
+        let gauge = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+        running.metrics.records_written.set(gauge(running.watermark.written()));
+        running.metrics.records_durable.set(gauge(running.watermark.durable()));
+        running.metrics.ready.set(i64::from(running.not_ready().is_none()));
+        Ok(running.metrics.encode())
+    }
+
+    /// The newest signed checkpoint.
+    ///
+    /// # Errors
+    /// [`Error::NotRunning`]; [`Error::Ledger`] while there is none yet.
+    pub fn checkpoint(&self) -> Result<String, Error> {
+        let directory = self.running()?.directory.clone();
+        std::fs::read_to_string(directory.join("checkpoint"))
+            .map_err(|error| Error::Ledger(format!("no checkpoint yet: {error}")))
+    }
+
+    /// The records of one exchange of this incarnation, each with its proof; waits at most `timeout` for a checkpoint
+    /// that covers them. Empty when there is no such exchange.
+    ///
+    /// # Errors
+    /// [`Error::NotRunning`]; [`Error::Ledger`] when no checkpoint covers the records in time.
+    pub fn prove(&self, request_id: &str, timeout: Duration) -> Result<Vec<Evidence>, Error> {
+        let running = self.running()?;
+        let failed = |error: proofgate_wal::WalError| Error::Ledger(error.to_string());
+        let deadline = Instant::now() + timeout;
+        loop {
+            match evidence::of_exchange(&running.directory, request_id, &running.verifying_key) {
+                Err(proofgate_wal::WalError::NotCovered { .. }) if Instant::now() < deadline => {
+                    thread::park_timeout(Duration::from_millis(20));
+                }
+                result => return result.map_err(failed),
+            }
+        }
+    }
+
+    /// Begins to drain: not ready from now on; returns at once.
+    pub fn drain(&self) {
+        if let Ok(running) = self.running() {
+            running.phase.send_if_modified(|phase| {
+                let begins = *phase < Phase::LameDuck;
+                *phase = (*phase).max(Phase::LameDuck);
+                begins
+            });
+        }
+    }
+
+    /// Waits until both threads have ended, at most `timeout`; `true` when they have, with the log sealed.
+    pub fn join(&self, timeout: Duration) -> bool {
+        let Ok(running) = self.running() else { return true };
+        let threads = &running.threads;
+        let left = threads.left.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = threads.ended.wait_timeout_while(left, timeout, |left| *left != 0);
+        let (left, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        *left == 0 && !threads.failed.load(Ordering::Acquire) && running.watermark.sealed()
+    }
+}
+
+impl Running {
+    fn not_ready(&self) -> Option<&'static str> {
+        if self.watermark.is_poisoned() {
+            Some("ledger_stopped")
+        } else if self.threads.failed.load(Ordering::Acquire) {
+            Some("failed")
+        } else if *self.phase.borrow() >= Phase::LameDuck {
+            Some("draining")
+        } else {
+            None
+        }
+    }
+}
+
+impl Threads {
+    fn spawn(self: &Arc<Self>, name: &'static str, body: impl FnOnce() + Send + 'static) -> Result<Thread, Error> {
+        let threads = Arc::clone(self);
+        let run = move || {
+            let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
+            if ended.is_err() {
+                threads.failed.store(true, Ordering::Release);
+            }
+            *threads.left.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+            threads.ended.notify_all();
+        };
+        let handle = thread::Builder::new().name(format!("proofgate-{name}"));
+        let handle = handle.spawn(run).map_err(|source| Error::Thread { thread: name, source })?;
+        Ok(handle.thread().clone())
+    }
+}
+
+fn bind(listen: &str) -> Result<TcpListener, Error> {
+    let error = |source| bind_error(listen, source);
+    let address = listen.to_socket_addrs().map_err(error)?.next();
+    let address = address.ok_or_else(|| error(std::io::ErrorKind::AddrNotAvailable.into()))?;
+    let listener = TcpListener::bind(address).map_err(error)?;
+    listener.set_nonblocking(true).map_err(error)?;
+    Ok(listener)
+}
+
+fn bind_error(address: &str, source: std::io::Error) -> Error {
+    Error::Bind { address: address.to_owned(), source }
+}
+
+/// Everything that moves into the data-plane thread.
+struct DataPlane {
+    config: Arc<Config>,
+    listener: TcpListener,
+    writer: Writer,
+    metrics: Metrics,
+    phase: watch::Sender<Phase>,
+    lifecycle: Lifecycle,
+    ledger: Thread,
+    finish: Arc<AtomicBool>,
+}
+
+impl DataPlane {
+    /// Serves until drained, then seals the log and lets the ledger thread finish.
+    fn run(self) {
+        let watermark = self.writer.watermark();
+        let (finish, ledger) = (Arc::clone(&self.finish), self.ledger.clone());
+        let served = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.serve()));
+        match served {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => watermark.poison(error.to_string()),
+            Err(_) => watermark.poison("the data-plane thread panicked"),
+        }
+        finish.store(true, Ordering::Release);
+        ledger.unpark();
+    }
+
+    fn serve(self) -> Result<(), Error> {
+        let runtime = runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|source| Error::Thread { thread: "data-plane", source })?;
+        LocalSet::new().block_on(&runtime, self.serve_locally())
+    }
+
+    async fn serve_locally(self) -> Result<(), Error> {
+        let config = &self.config;
+        let synced = Arc::new(Notify::new());
+        let watermark = self.writer.watermark();
+        let wake = Arc::clone(&synced);
+        watermark.on_progress(move || wake.notify_one());
+        let ledger = self.ledger.clone();
+        let recorder = Rc::new(Recorder::new(self.writer, config.ledger.durability, synced, move || ledger.unpark()));
+        tokio::task::spawn_local(Rc::clone(&recorder).write_batches());
+        tokio::task::spawn_local(Rc::clone(&recorder).follow_syncs());
+        let gateway = Rc::new(Gateway::new(
+            Catalog::new(config)?,
+            recorder,
+            self.metrics,
+            Limits { head_bytes: config.limits.head_bytes, body_bytes: config.limits.body_bytes, ..Limits::default() },
+            config.timeouts,
+            digest(&config.config_digest).unwrap_or_default(),
+        ));
+        tokio::task::spawn_local(keep_house(Rc::clone(&gateway)));
+        tokio::task::spawn_local(advance(
+            self.phase,
+            self.lifecycle.clone(),
+            config.timeouts.lame_duck,
+            config.timeouts.drain,
+        ));
+
+        let listener = tokio::net::TcpListener::from_std(self.listener);
+        let listener = listener.map_err(|source| bind_error(&config.listen, source))?;
+        let mut lifecycle = self.lifecycle.clone();
+        let mut open = listener::accept(&gateway, listener, config.limits.connections, self.lifecycle).await;
+        tokio::select! {
+            () = listener::wait_for_all(&gateway, &mut open) => {}
+            () = lifecycle.reached(Phase::Cancelled) => {
+                let _ = tokio::time::timeout(CANCEL_GRACE, listener::wait_for_all(&gateway, &mut open)).await;
+            }
+        }
+        open.shutdown().await;
+        gateway.recorder.seal("drained").map_err(|_| Error::Ledger("the log could not be sealed".into()))
+    }
+}
+
+/// What is done once a second, away from any request.
+async fn keep_house(gateway: Rc<Gateway>) {
+    let mut second = tokio::time::interval(Duration::from_secs(1));
+    loop {
+        second.tick().await;
+        gateway.metrics.refusals_counted.inc_by(gateway.recorder.turn_second());
+        for upstream in gateway.catalog.upstreams() {
+            upstream.close_expired();
+        }
+    }
+}
+
+/// Moves a drain forward on its deadlines.
+async fn advance(phase: watch::Sender<Phase>, mut lifecycle: Lifecycle, lame_duck: Duration, drain: Duration) {
+    lifecycle.reached(Phase::LameDuck).await;
+    tokio::time::sleep(lame_duck).await;
+    phase.send_replace(Phase::Draining);
+    tokio::time::sleep(drain).await;
+    phase.send_replace(Phase::Cancelled);
+}

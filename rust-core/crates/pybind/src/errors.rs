@@ -1,0 +1,49 @@
+use pyo3::create_exception;
+use pyo3::exceptions::PyException;
+use pyo3::prelude::*;
+
+create_exception!(_core, ProofgateError, PyException);
+create_exception!(_core, ConfigError, ProofgateError);
+create_exception!(_core, LedgerError, ProofgateError);
+create_exception!(_core, BindError, ProofgateError);
+create_exception!(_core, ProofError, ProofgateError);
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let python = module.py();
+    module.add("ProofgateError", python.get_type::<ProofgateError>())?;
+    module.add("ConfigError", python.get_type::<ConfigError>())?;
+    module.add("LedgerError", python.get_type::<LedgerError>())?;
+    module.add("BindError", python.get_type::<BindError>())?;
+    module.add("ProofError", python.get_type::<ProofError>())
+}
+
+/// Gives an exception the stable machine code that its class promises.
+fn with_code(python: Python<'_>, error: PyErr, code: &str) -> PyErr {
+    match error.value(python).setattr("code", code) {
+        Ok(()) => error,
+        Err(failed) => failed,
+    }
+}
+
+/// The exception for an error of the worker.
+pub(crate) fn worker_error(python: Python<'_>, error: &proofgate_dataplane::Error) -> PyErr {
+    use proofgate_dataplane::Error;
+    let message = error.to_string();
+    let raised = match error {
+        Error::Config(_) => ConfigError::new_err(message),
+        Error::Ledger(_) => LedgerError::new_err(message),
+        Error::Bind { .. } => BindError::new_err(message),
+        Error::Thread { .. } | Error::NotRunning => ProofgateError::new_err(message),
+    };
+    with_code(python, raised, error.code())
+}
+
+/// The exception for a ledger on disk that cannot be read.
+pub(crate) fn ledger_error(python: Python<'_>, error: &impl ToString) -> PyErr {
+    with_code(python, LedgerError::new_err(error.to_string()), "ledger")
+}
+
+/// The exception for evidence that does not verify.
+pub(crate) fn proof_error(python: Python<'_>, error: &impl ToString) -> PyErr {
+    with_code(python, ProofError::new_err(error.to_string()), "proof")
+}

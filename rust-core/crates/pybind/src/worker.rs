@@ -1,0 +1,75 @@
+use std::time::Duration;
+
+use pyo3::exceptions::{PyKeyError, PyValueError};
+use pyo3::prelude::*;
+
+use crate::errors::worker_error;
+
+/// One worker; see `_core.pyi`.
+#[pyclass(frozen)]
+pub(crate) struct Worker(proofgate_dataplane::Worker);
+
+#[pymethods]
+impl Worker {
+    #[new]
+    fn new(python: Python<'_>, config_json: &str) -> PyResult<Self> {
+        let worker = python.detach(|| {
+            proofgate_dataplane::Config::from_json(config_json).and_then(proofgate_dataplane::Worker::new)
+        });
+        worker.map(Worker).map_err(|error| worker_error(python, &error))
+    }
+
+    fn start(&self, python: Python<'_>) -> PyResult<()> {
+        python.detach(|| self.0.start()).map_err(|error| worker_error(python, &error))
+    }
+
+    #[getter]
+    fn address(&self, python: Python<'_>) -> PyResult<String> {
+        self.0.address().map_err(|error| worker_error(python, &error))
+    }
+
+    #[getter]
+    fn origin(&self, python: Python<'_>) -> PyResult<String> {
+        self.0.origin().map_err(|error| worker_error(python, &error))
+    }
+
+    fn ready(&self) -> Option<&'static str> {
+        self.0.not_ready()
+    }
+
+    fn status(&self, python: Python<'_>) -> PyResult<String> {
+        let status = self.0.status().map_err(|error| worker_error(python, &error))?;
+        serde_json::to_string(&status).map_err(|error| PyValueError::new_err(error.to_string()))
+    }
+
+    fn metrics(&self, python: Python<'_>) -> PyResult<String> {
+        self.0.metrics().map_err(|error| worker_error(python, &error))
+    }
+
+    fn checkpoint(&self, python: Python<'_>) -> PyResult<String> {
+        python.detach(|| self.0.checkpoint()).map_err(|error| worker_error(python, &error))
+    }
+
+    fn prove(&self, python: Python<'_>, request_id: &str, timeout_seconds: f64) -> PyResult<String> {
+        let timeout = seconds(timeout_seconds)?;
+        let proved = python.detach(|| self.0.prove(request_id, timeout));
+        let records = proved.map_err(|error| worker_error(python, &error))?;
+        match records.is_empty() {
+            true => Err(PyKeyError::new_err(request_id.to_owned())),
+            false => crate::evidence::to_json(&records),
+        }
+    }
+
+    fn drain(&self) {
+        self.0.drain();
+    }
+
+    fn join(&self, python: Python<'_>, timeout_seconds: f64) -> PyResult<bool> {
+        let timeout = seconds(timeout_seconds)?;
+        Ok(python.detach(|| self.0.join(timeout)))
+    }
+}
+
+fn seconds(value: f64) -> PyResult<Duration> {
+    Duration::try_from_secs_f64(value).map_err(|_| PyValueError::new_err("a timeout is a number of seconds from 0 on"))
+}
