@@ -1,1 +1,46 @@
 //! Strict sans-IO HTTP/1.1: the parser that is the smuggling guard.
+//!
+//! Request smuggling is two parsers reading one byte stream differently. This crate accepts only messages
+//! that every other parser reads the same way, and refuses the rest; it never repairs. `httparse` splits a
+//! head into tokens, every framing decision is made here, once, and the head that is forwarded is written
+//! anew from the result.
+//!
+//! Three rules hold everywhere:
+//! 1. The verdict does not depend on how the bytes were split into reads.
+//! 2. A [`Refusal`] is final: answer its status, close the connection, read no further byte of it.
+//! 3. Nothing here does I/O or allocates, except into a buffer that the caller lends to [`encode`].
+//!
+//! The order of use for a connection: [`HeadScanner::scan`] until it finds the end of the head,
+//! [`parse_request`] (or [`parse_response`]) on exactly those bytes, then a [`BodyDecoder`] for what follows.
+//! Behind a load balancer that passes bytes on unread, [`parse_proxy_header`] comes first.
+//!
+//! Where RFC 9110 and RFC 9112 leave a choice, the stricter reading is taken: HTTP/1.1 only, no empty line
+//! before a request, no repeated or zero-padded Content-Length, `chunked` as the only transfer coding, no
+//! chunk extensions, no line folding, no fragment in a target, and no body on GET, HEAD or TRACE.
+#![forbid(unsafe_code)]
+
+mod authority;
+mod body;
+pub mod encode;
+mod fields;
+mod headers;
+mod limits;
+mod method;
+mod proxy;
+mod refusal;
+mod request;
+mod response;
+mod scan;
+mod syntax;
+mod target;
+mod trailers;
+
+pub use body::{BodyDecoder, Step};
+pub use headers::{Headers, is_hop_by_hop};
+pub use limits::{Limits, MAX_HEADERS};
+pub use method::Method;
+pub use proxy::{ProxyHeader, parse_proxy_header};
+pub use refusal::Refusal;
+pub use request::{RequestFraming, RequestHead, parse_request};
+pub use response::{ResponseFraming, ResponseHead, parse_response};
+pub use scan::HeadScanner;

@@ -1,0 +1,278 @@
+"""The two nodes: containerd, kubelet and kube-proxy of each, and the ways to lose one and to get it back."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from . import certs, kubectl, network
+from .cgroups import daemons_group
+from .console import LabError, say, wait_until
+from .layout import CLUSTER_DOMAIN, DNS_SERVICE, LAB, NODES, POD_RANGE, Node
+from .processes import Daemon, alive, blame, end, end_group, require, run, start
+from .toolchain import CONTAINERD, bin_folder, binary
+
+PAUSE_IMAGE = "localhost/proofgate/pause:lab"
+_MEMORY_TO_SPARE = 8 << 30
+_STORE_LIMIT = 6 << 30
+_CNI_FOLDERS = (Path("/usr/lib/cni"), Path("/opt/cni/bin"), Path("/usr/libexec/cni"))
+
+
+def daemon_names(node: Node) -> tuple[str, str, str]:
+    """In the order in which they start."""
+    return f"containerd-{node.name}", f"kubelet-{node.name}", f"kube-proxy-{node.name}"
+
+
+def healthy() -> bool:
+    """Whether every daemon of every node runs and every node is Ready."""
+    running = all(alive(name) for node in NODES for name in daemon_names(node))
+    return running and kubectl.ready_nodes() >= {node.name for node in NODES}
+
+
+def start_runtimes() -> None:
+    """Start containerd on every node: it needs no apiserver, and images can be loaded meanwhile."""
+    for node in NODES:
+        _start_containerd(node)
+    for node in NODES:
+        _wait_for_containerd(node)
+
+
+def start_kubelets() -> None:
+    for node in NODES:
+        _start_kubelet(node)
+        _start_proxy(node)
+
+
+def wait_until_ready(nodes: tuple[Node, ...] = NODES, timeout: float = 90) -> None:
+    """Return when these nodes are Ready; a kubelet that has ended is named with its log."""
+    names = {node.name for node in nodes}
+    kubelets = [kubelet for node in nodes if (kubelet := alive(daemon_names(node)[1]))]
+
+    def all_ready() -> bool:
+        for kubelet in kubelets:
+            require(kubelet)
+        return kubectl.ready_nodes() >= names
+
+    def logs() -> str:
+        return "\n".join(blame(kubelet) for kubelet in kubelets)
+
+    wait_until(f"{', '.join(sorted(names))} to be Ready", all_ready, timeout, logs, pause=0.3)
+
+
+def stop(node: Node, *, crash: bool) -> None:
+    """Lose a node. Its containers go on serving (a partition) unless it is to `crash` with all that it runs."""
+    containerd, kubelet, proxy = daemon_names(node)
+    if not crash:
+        end(_running(kubelet))
+        say(f"{node.name}: kubelet ended; its containers run on")
+        return
+    # The kubelet first, or it would start the containers again.
+    end(_running(kubelet, proxy, containerd), grace=0)
+    end_group(daemons_group(node.name))
+    end_group(node.cgroup)
+    say(f"{node.name}: kubelet, containerd and every container ended")
+
+
+def restart(node: Node) -> None:
+    """Get a lost node back: start what does not run, and wait until it is Ready."""
+    containerd, kubelet, proxy = daemon_names(node)
+    if not alive(containerd):
+        _start_containerd(node)
+        _wait_for_containerd(node)
+    if not alive(kubelet):
+        _start_kubelet(node)
+    if not alive(proxy):
+        _start_proxy(node)
+    wait_until_ready((node,))
+    say(f"{node.name} is Ready")
+
+
+def import_image(archive: Path) -> None:
+    """Load an OCI archive into the containerd of every node."""
+    with ThreadPoolExecutor(len(NODES)) as pool:
+        list(pool.map(lambda node: ctr(node, "images", "import", str(archive), timeout=300), NODES))
+
+
+def ctr(node: Node, *words: str, timeout: float = 60) -> str:
+    address = [f"--address={node.containerd_socket}", "--namespace=k8s.io"]
+    return run([str(binary("ctr")), *address, *words], timeout=timeout).stdout
+
+
+def node_numbered(number: int) -> Node:
+    for node in NODES:
+        if node.number == number:
+            return node
+    raise LabError(f"there is no node {number}", f"nodes: {', '.join(str(node.number) for node in NODES)}")
+
+
+def _running(*names: str) -> list[Daemon]:
+    return [daemon for name in names if (daemon := alive(name))]
+
+
+def _start_containerd(node: Node) -> Daemon:
+    for folder in (node.folder / "containerd", node.sockets / "shims", node.folder / "cni"):
+        folder.mkdir(parents=True, exist_ok=True)
+    _keep_images_in_memory(node)
+    (node.folder / "cni" / "10-lab.conflist").write_text(network.cni_configuration(node))
+    configuration = node.folder / "containerd.toml"
+    configuration.write_text(containerd_configuration(node, _cni_folder()))
+    return start(
+        daemon_names(node)[0],
+        [binary("containerd"), "--config", configuration],
+        group=daemons_group(node.name),
+        namespace=node.namespace,
+        environment={"PATH": f"{bin_folder(CONTAINERD)}:/usr/sbin:/usr/bin:/sbin:/bin"},
+    )
+
+
+def _keep_images_in_memory(node: Node) -> None:
+    """Give containerd's store a tmpfs, if the machine has memory to spare.
+
+    Unmounting a container's overlay writes out every dirty page of the disk below it. On a machine that compiles
+    beside the lab, that is half a minute for each pod that ends; on a tmpfs it is nothing.
+    """
+    store = node.folder / "containerd"
+    if store.is_mount() or available_memory() < _MEMORY_TO_SPARE:
+        return
+    run(["mount", "-t", "tmpfs", "-o", f"size={_STORE_LIMIT},mode=0711", LAB, store])
+
+
+def available_memory() -> int:
+    """Bytes that the kernel could hand out without swapping."""
+    lines = Path("/proc/meminfo").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
+
+
+def _wait_for_containerd(node: Node) -> None:
+    daemon = alive(daemon_names(node)[0])
+    if daemon is None:
+        raise LabError(f"containerd of {node.name} ended at once", "see its log")
+    running = daemon
+
+    def answers() -> bool:
+        require(running)
+        probe = [str(binary("ctr")), f"--address={node.containerd_socket}", "--connect-timeout=2s", "version"]
+        return run(probe, timeout=20, check=False).returncode == 0
+
+    wait_until(f"containerd of {node.name}", answers, 30, lambda: blame(running))
+
+
+def containerd_configuration(node: Node, cni: Path) -> str:
+    """Every path is the node's own: two containerds share one machine."""
+    sandbox = "plugins.'io.containerd.cri.v1.runtime'"
+    return f"""version = 4
+root = '{node.folder}/containerd'
+state = '{node.folder}/run'
+temp = '{node.folder}/temp'
+imports = []
+disabled_plugins = ['io.containerd.internal.v1.opt', 'io.containerd.nri.v1.nri']
+
+[plugins.'io.containerd.server.v1.grpc']
+  address = '{node.containerd_socket}'
+[plugins.'io.containerd.server.v1.ttrpc']
+  address = '{node.containerd_socket}.ttrpc'
+[plugins.'io.containerd.shim.v1.manager']
+  socket_dir = '{node.sockets}/shims'
+
+[plugins.'io.containerd.cri.v1.images'.pinned_images]
+  sandbox = '{PAUSE_IMAGE}'
+
+[{sandbox}]
+  # The machine may withhold CAP_SYS_RESOURCE; then a lower score cannot be set.
+  restrict_oom_score_adj = true
+  netns_mounts_under_state_dir = true
+  disable_apparmor = true
+[{sandbox}.cni]
+  bin_dirs = ['{cni}']
+  conf_dir = '{node.folder}/cni'
+[{sandbox}.containerd.runtimes.runc]
+  runtime_type = 'io.containerd.runc.v2'
+[{sandbox}.containerd.runtimes.runc.options]
+  SystemdCgroup = false
+  Root = '{node.sockets}/runc'
+"""
+
+
+def _cni_folder() -> Path:
+    for folder in _CNI_FOLDERS:
+        if (folder / "bridge").exists() and (folder / "portmap").exists():
+            return folder
+    raise LabError("the CNI plugins bridge and portmap are missing", "install containernetworking-plugins")
+
+
+def _start_kubelet(node: Node) -> Daemon:
+    configuration = node.folder / "kubelet.json"
+    configuration.write_text(kubelet_configuration(node))
+    return start(
+        daemon_names(node)[1],
+        [
+            binary("kubelet"),
+            f"--config={configuration}",
+            f"--kubeconfig={certs.kubeconfig(certs.KUBELETS[node.name])}",
+            f"--root-dir={node.folder / 'kubelet'}",
+            f"--cert-dir={node.folder / 'kubelet-pki'}",
+            f"--hostname-override={node.name}",
+            f"--node-ip={node.address}",
+        ],
+        group=daemons_group(node.name),
+        namespace=node.namespace,
+    )
+
+
+def kubelet_configuration(node: Node) -> str:
+    """Nothing reserved and no eviction by percentages: the lab shares the machine's disk and memory."""
+    document = {
+        "apiVersion": "kubelet.config.k8s.io/v1beta1",
+        "kind": "KubeletConfiguration",
+        "address": node.address,
+        "authentication": {
+            "anonymous": {"enabled": False},
+            "webhook": {"enabled": True},
+            "x509": {"clientCAFile": str(certs.certificate("ca"))},
+        },
+        "authorization": {"mode": "Webhook"},
+        "tlsCertFile": str(certs.certificate(f"kubelet-{node.name}")),
+        "tlsPrivateKeyFile": str(certs.key(f"kubelet-{node.name}")),
+        "cgroupDriver": "cgroupfs",
+        "cgroupRoot": node.cgroup,
+        # 1.35 and later refuse cgroup v1 unless told not to.
+        "failCgroupV1": False,
+        "failSwapOn": False,
+        # Tolerates what cannot be set without CAP_SYS_RESOURCE.
+        "featureGates": {"KubeletInUserNamespace": True},
+        "oomScoreAdj": 0,
+        "clusterDNS": [DNS_SERVICE],
+        "clusterDomain": CLUSTER_DOMAIN,
+        "resolvConf": "",
+        "containerRuntimeEndpoint": f"unix://{node.containerd_socket}",
+        "podLogsDir": str(node.folder / "pod-logs"),
+        "volumePluginDir": str(node.folder / "volume-plugins"),
+        "nodeStatusUpdateFrequency": "2s",
+        "nodeLeaseDurationSeconds": 8,
+        "evictionHard": {"memory.available": "100Mi", "nodefs.available": "100Mi", "imagefs.available": "100Mi"},
+        "imageGCHighThresholdPercent": 100,
+        "maxPods": 60,
+        "registryPullQPS": 0,
+    }
+    return json.dumps(document, indent=2)
+
+
+def _start_proxy(node: Node) -> Daemon:
+    return start(
+        daemon_names(node)[2],
+        [
+            binary("kube-proxy"),
+            f"--kubeconfig={certs.kubeconfig(certs.PROXY)}",
+            f"--hostname-override={node.name}",
+            "--proxy-mode=iptables",
+            f"--cluster-cidr={POD_RANGE}",
+            "--oom-score-adj=0",
+            # The tables belong to the namespace, but their limits to the machine.
+            "--conntrack-max-per-core=0",
+            "--conntrack-tcp-timeout-established=0",
+            "--conntrack-tcp-timeout-close-wait=0",
+        ],
+        group=daemons_group(node.name),
+        namespace=node.namespace,
+    )

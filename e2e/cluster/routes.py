@@ -1,0 +1,49 @@
+"""Which cluster to use: `CLUSTER=auto` (the default), `local`, `kind` or `current`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Protocol
+
+from . import current, kind, local, state
+from .console import LabError
+
+
+class Route(Protocol):
+    """What each kind of cluster can be asked to do; the modules `local`, `kind` and `current` are the routes."""
+
+    def up(self) -> None: ...
+
+    def down(self) -> None: ...
+
+    def healthy(self) -> bool: ...
+
+    def status(self) -> list[str]: ...
+
+    def load_image(self, name: str) -> None: ...
+
+    def build_image(self, name: str, dockerfile: Path, context: Path, arguments: Mapping[str, str], /) -> None: ...
+
+    def node_stop(self, number: int, /, *, crash: bool) -> None: ...
+
+    def node_start(self, number: int, /) -> None: ...
+
+    def recycle_volumes(self) -> int: ...
+
+
+ROUTES: dict[str, Route] = {"local": local, "kind": kind, "current": current}
+
+
+def chosen() -> str:
+    """The name of the route: what `CLUSTER` says; else that of the lab that is up; else whether Docker answers."""
+    asked = os.environ.get("CLUSTER", "") or "auto"
+    if asked == "auto":
+        return state.route() or ("kind" if kind.engine_answers() else "local")
+    if asked not in ROUTES:
+        raise LabError(f"CLUSTER={asked} is not known", f"known: auto, {', '.join(ROUTES)}")
+    existing = state.route()
+    if asked != "current" and existing not in {None, asked}:
+        raise LabError(f"CLUSTER={asked}, but a {existing} lab is up", f"CLUSTER={existing} down ends it")
+    return asked

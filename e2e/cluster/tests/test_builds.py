@@ -1,0 +1,89 @@
+"""What makes a binary or an image stale, and what does not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from e2e.cluster import builder, toolchain
+from e2e.cluster.builder import Recipe
+from e2e.cluster.console import LabError
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> Path:
+    folder = tmp_path / "context"
+    (folder / "wheels").mkdir(parents=True)
+    (folder / "wheels" / "product.whl").write_text("one")
+    (folder / "Dockerfile").write_text("ARG BASE=official\nFROM ${BASE}\nCOPY wheels/ /wheels/\nRUN true\n")
+    return folder
+
+
+def recipe(context: Path, **changes: str) -> Recipe:
+    return Recipe("localhost/x:dev", context / "Dockerfile", context, {"BASE": "lab"}, **changes)
+
+
+def test_a_changed_wheel_changes_the_digest(context: Path) -> None:
+    before = recipe(context).digest()
+    (context / "wheels" / "product.whl").write_text("two")
+    assert recipe(context).digest() != before
+
+
+def test_a_file_that_the_dockerfile_does_not_copy_changes_nothing(context: Path) -> None:
+    before = recipe(context).digest()
+    (context / "notes.txt").write_text("anything")
+    assert recipe(context).digest() == before
+
+
+def test_another_base_changes_the_digest(context: Path) -> None:
+    assert recipe(context, salt="a").digest() != recipe(context, salt="b").digest()
+
+
+def test_a_source_that_is_not_there_is_named(context: Path) -> None:
+    (context / "Dockerfile").write_text("FROM scratch\nCOPY missing/ /x/\n")
+    with pytest.raises(LabError, match="missing/"):
+        recipe(context).digest()
+
+
+@pytest.mark.parametrize(
+    ("line", "sources"),
+    [
+        ("COPY a b /target/", ["a", "b"]),
+        ("copy --chown=1:1 a /target", ["a"]),
+        ('ADD ["with space", "/target"]', ["with space"]),
+        ("COPY --from=builder /made /target", []),
+        ("COPY a \\\n  b /target/", ["a", "b"]),
+        ("RUN cp a b", []),
+    ],
+)
+def test_copied_sources(line: str, sources: list[str]) -> None:
+    assert builder.copied_sources(f"FROM scratch\n{line}\n") == sources
+
+
+def test_a_pinned_version_decides_where_a_binary_is_cached(tmp_path: Path) -> None:
+    (tmp_path / "go.mod").write_text("module x\nrequire y v1.0.0\n")
+    before = toolchain.digest_of(toolchain.ETCD, "go1.26.0", tmp_path)
+    assert toolchain.digest_of(toolchain.ETCD, "go1.26.1", tmp_path) != before
+    (tmp_path / "go.mod").write_text("module x\nrequire y v1.0.1\n")
+    assert toolchain.digest_of(toolchain.ETCD, "go1.26.0", tmp_path) != before
+
+
+@pytest.mark.parametrize("tool", toolchain.EVERY_TOOL, ids=lambda tool: tool.name)
+def test_every_binary_is_pinned_by_its_module(tool: toolchain.Tool) -> None:
+    module = (toolchain.MODULES / tool.name / "go.mod").read_text()
+    assert all(package == "." or package in module for _, package in tool.binaries)
+
+
+@pytest.mark.parametrize(
+    ("tool", "module", "version"),
+    [
+        (toolchain.KUBERNETES, "k8s.io/kubernetes", toolchain.KUBERNETES_VERSION),
+        (toolchain.HELM, "helm.sh/helm/v4", toolchain.HELM_VERSION),
+    ],
+)
+def test_the_version_that_a_binary_reports_is_the_one_that_is_pinned(
+    tool: toolchain.Tool, module: str, version: str
+) -> None:
+    assert f"{module} {version}" in (toolchain.MODULES / tool.name / "go.mod").read_text()
+    assert version in toolchain.linker_flags(tool)

@@ -1,0 +1,3 @@
+module proofgate.dev/e2e/cluster/tools/pause
+
+go 1.26.0

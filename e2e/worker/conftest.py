@@ -1,0 +1,31 @@
+"""Fixtures of the worker's end-to-end tests: real processes, real sockets, real disks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from openai import OpenAI
+
+from e2e.local_gateway import KEYS, LocalGateway, local_gateway
+
+
+@pytest.fixture(scope="module")
+def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalGateway]:
+    """One gateway for the tests of a module that leave it as it was."""
+    with local_gateway(tmp_path_factory.mktemp("gateway")) as running:
+        yield running
+
+
+@pytest.fixture
+def client(gateway: LocalGateway) -> Iterator[OpenAI]:
+    """The official client, as the tenant acme, without retries of its own."""
+    with OpenAI(base_url=gateway.base_url, api_key=KEYS["acme"], max_retries=0) as openai:
+        yield openai
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder for a test that starts a gateway of its own."""
+    return tmp_path

@@ -1,0 +1,110 @@
+"""HTTP with nothing between the test and the bytes: a client that sends them, an upstream that keeps them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import ssl
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+
+def send(address: str, request: bytes, timeout: float = 10) -> bytes:
+    """Sends bytes on a new connection and returns everything that comes back until the server closes."""
+    host, port = address.rsplit(":", 1)
+    with socket.create_connection((host, int(port)), timeout=timeout) as connection:
+        connection.sendall(request)
+        return read_to_end(connection)
+
+
+def read_to_end(connection: socket.socket) -> bytes:
+    """Reads until the peer closes; a reset counts as the end."""
+    received = b""
+    while True:
+        try:
+            piece = connection.recv(65536)
+        except ConnectionResetError:
+            return received
+        if not piece:
+            return received
+        received += piece
+
+
+def chat_request(body: bytes, key: str, extra: bytes = b"") -> bytes:
+    """A chat completion request that asks for the connection to be closed."""
+    return (
+        b"POST /v1/chat/completions HTTP/1.1\r\nHost: gw\r\nContent-Type: application/json\r\nConnection: close\r\n"
+        + f"Authorization: Bearer {key}\r\nContent-Length: {len(body)}\r\n".encode()
+        + extra
+        + b"\r\n"
+        + body
+    )
+
+
+def status_of(response: bytes) -> int:
+    """The status of a raw response; 0 when there is none."""
+    return int(response.split(b" ", 2)[1]) if response.startswith(b"HTTP/1.1 ") else 0
+
+
+def error_of(response: bytes) -> dict[str, str]:
+    """The `error` object of a raw response in OpenAI's shape."""
+    error: dict[str, str] = json.loads(response.split(b"\r\n\r\n", 1)[1])["error"]
+    return error
+
+
+@dataclass
+class RecordingUpstream:
+    """An upstream that keeps every byte it gets and answers with fixed bytes."""
+
+    answer: bytes
+    port: int = 0
+    requests: list[bytes] = field(default_factory=list)
+
+    @property
+    def url(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def serve(self, listener: socket.socket, context: ssl.SSLContext | None) -> None:
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            with contextlib.suppress(OSError), connection:
+                stream = context.wrap_socket(connection, server_side=True) if context else connection
+                with stream:
+                    self.requests.append(self._one_request(stream))
+                    stream.sendall(self.answer)
+                    stream.shutdown(socket.SHUT_WR)
+
+    @staticmethod
+    def _one_request(stream: socket.socket) -> bytes:
+        data = b""
+        while b"\r\n\r\n" not in data:
+            data += stream.recv(65536) or _closed()
+        head = data.split(b"\r\n\r\n", 1)[0].lower()
+        length = int(head.split(b"content-length: ", 1)[1].split(b"\r\n", 1)[0])
+        while len(data) < len(head) + 4 + length:
+            data += stream.recv(65536) or _closed()
+        return data
+
+
+def _closed() -> bytes:
+    raise ConnectionError("the gateway closed in the middle of a request")
+
+
+@contextmanager
+def recording_upstream(answer: bytes, context: ssl.SSLContext | None = None) -> Iterator[RecordingUpstream]:
+    """A recording upstream on a loopback port, over TLS if given a context."""
+    upstream = RecordingUpstream(answer)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        upstream.port = listener.getsockname()[1]
+        thread = threading.Thread(target=upstream.serve, args=(listener, context), daemon=True)
+        thread.start()
+        try:
+            yield upstream
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)

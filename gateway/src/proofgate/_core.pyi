@@ -1,0 +1,125 @@
+"""The Rust side of a worker, and the offline tools for its evidence."""
+
+from typing import Self, final
+
+__all__ = [
+    "BindError",
+    "ConfigError",
+    "LedgerError",
+    "ProofError",
+    "ProofgateError",
+    "Worker",
+    "__version__",
+    "export_leaves",
+    "fsck",
+    "generate_key",
+    "hash_api_key",
+    "prove",
+    "verify_proof",
+    "verifying_key",
+]
+
+__version__: str
+
+class ProofgateError(Exception):
+    """Base of every error that the core raises on purpose. `code` is stable and meant for machines."""
+
+    code: str
+
+class ConfigError(ProofgateError):
+    """The configuration handed to `Worker` is not usable."""
+
+class LedgerError(ProofgateError):
+    """The ledger cannot be opened, recovered, read or written."""
+
+class BindError(ProofgateError):
+    """The traffic port cannot be bound."""
+
+class ProofError(ProofgateError):
+    """A proof does not hold, or cannot be made."""
+
+@final
+class Worker:
+    """One worker: a data-plane thread and a ledger thread. Immutable for Python, safe from any thread.
+
+    Calls that wait or read files release the GIL.
+    """
+
+    def __new__(cls, config_json: str) -> Self:
+        """Checks the configuration (see `Config.to_core_json`). Raises ConfigError."""
+
+    def start(self) -> None:
+        """Recovers the predecessor, opens the incarnation, binds the traffic port and starts both threads.
+
+        Raises LedgerError or BindError; nothing is left running then.
+        """
+
+    @property
+    def address(self) -> str:
+        """The bound traffic address, `host:port`."""
+
+    @property
+    def origin(self) -> str:
+        """The log's origin, `<ledger name>/<shard>/<incarnation>`."""
+
+    def ready(self) -> str | None:
+        """None when ready, otherwise why not.
+
+        not_started; draining (also when sealed); ledger_full (passes when there is room); ledger_stopped
+        (never passes within this incarnation); failed (a thread ended by itself).
+        """
+
+    def status(self) -> str:
+        """A JSON object: origin, shard, incarnation, records written and durable, exchanges in flight, ..."""
+
+    def metrics(self) -> str:
+        """The Prometheus text exposition."""
+
+    def checkpoint(self) -> str:
+        """The newest signed checkpoint, a C2SP signed note. Raises LedgerError before the first one."""
+
+    def prove(self, request_id: str, timeout_seconds: float) -> str:
+        """Proofs of the records of one exchange, as JSON:
+        `{"records": [{"kind", "index", "record": "<stored text>", "proof": "<tlog-proof text>"}]}`.
+
+        Waits until a checkpoint covers the records. Raises KeyError for an unknown exchange, LedgerError
+        when no checkpoint covered it in time.
+        """
+
+    def drain(self) -> None:
+        """Begins to drain and returns at once: not ready, `Connection: close`; stops to accept after the
+        lame-duck time; seals when the last exchange is done. Idempotent."""
+
+    def join(self, timeout_seconds: float) -> bool:
+        """Waits until both threads have ended. True when they have and the log is sealed."""
+
+def verify_proof(record: bytes, proof: str, verifying_key: str) -> str:
+    """Checks one record against its proof and the signed checkpoint in it.
+
+    Returns JSON `{"origin", "size", "index", "root"}`. Raises ProofError.
+    """
+
+def prove(path: str, request_id: str) -> str:
+    """`Worker.prove` from the files of a ledger, without a worker. Raises KeyError or a ProofgateError."""
+
+def fsck(path: str, verifying_key: str | None) -> tuple[int, str]:
+    """Reads every incarnation under `path` again and checks it.
+
+    Returns the exit class (0 ok, 10 incomplete, 30 diverged from a known checkpoint, 40 invalid) and a JSON
+    report.
+    """
+
+def export_leaves(incarnation_dir: str, out_path: str) -> int:
+    """Writes the leaves of one incarnation to a file, for foreign tools. Returns how many."""
+
+def generate_key(name: str) -> tuple[str, str]:
+    """A new Ed25519 key pair (signing, verifying) in the text form of Go's note package.
+
+    Raises ValueError when the name cannot be that of a key.
+    """
+
+def verifying_key(signing_key: str) -> str:
+    """The verifying key of a signing key. Raises ValueError."""
+
+def hash_api_key(key: str) -> str:
+    """Lower-case hexadecimal SHA-256 of an API key: the form in which workers know it."""

@@ -1,0 +1,137 @@
+"""The admin port: health, readiness, metrics, status, checkpoint, proofs and drain.
+
+It is for operators and probes, never reachable through the traffic port. Answers repeat nothing that a client
+sent.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Annotated
+
+from fastapi import FastAPI, HTTPException, Path, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, PlainTextResponse
+from starlette.exceptions import HTTPException as StarletteHTTPException
+
+from proofgate import _core
+
+REQUEST_ID = r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$"
+METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+# Whatever else keeps a worker from being ready stays until the process is replaced: a failed fsync, say, is
+# never retried within an incarnation. Only then does the liveness probe ask for a restart.
+PASSING = frozenset({None, "draining", "ledger_full"})
+PROOF_WAIT_SECONDS = 5.0
+PROOF_WAIT_MAXIMUM_SECONDS = 30.0
+
+
+class _Refusal(HTTPException):
+    """An error answer: an HTTP status, a stable code and one sentence."""
+
+    def __init__(
+        self, status: HTTPStatus, code: str, message: str, headers: dict[str, str] | None = None
+    ) -> None:
+        super().__init__(status, headers=headers)
+        self.code = code
+        self.message = message
+
+
+def create_app(worker: _core.Worker, token: str | None, drain: Callable[[], None]) -> FastAPI:
+    """The admin application of one worker.
+
+    `token` opens POST /drain; without one it is always refused. `drain` is called at most once per accepted
+    request and returns at once.
+    """
+    # No documentation pages: the admin port lists its endpoints in README.md, not to whoever scans ports.
+    app = FastAPI(title="Proofgate worker", docs_url=None, redoc_url=None, openapi_url=None)
+    app.add_exception_handler(_Refusal, _answer_refusal)
+    app.add_exception_handler(StarletteHTTPException, _answer_http_error)
+    app.add_exception_handler(RequestValidationError, _answer_bad_request)
+    app.add_exception_handler(_core.ProofgateError, _answer_core_error)
+
+    # `async def` runs on the event loop: the probes answer even when every pool thread waits for a proof.
+    @app.get("/healthz")
+    async def healthz() -> PlainTextResponse:
+        reason = worker.ready()
+        if reason not in PASSING:
+            return PlainTextResponse(f"{reason}\n", HTTPStatus.SERVICE_UNAVAILABLE)
+        return PlainTextResponse("ok\n")
+
+    @app.get("/readyz")
+    async def readyz() -> PlainTextResponse:
+        reason = worker.ready()
+        if reason is not None:
+            return PlainTextResponse(f"{reason}\n", HTTPStatus.SERVICE_UNAVAILABLE)
+        return PlainTextResponse("ok\n")
+
+    @app.get("/metrics")
+    async def metrics() -> Response:
+        return Response(worker.metrics(), media_type=METRICS_TYPE)
+
+    @app.get("/status")
+    async def status() -> Response:
+        return Response(worker.status(), media_type="application/json")
+
+    @app.get("/checkpoint")
+    async def checkpoint() -> PlainTextResponse:
+        return PlainTextResponse(worker.checkpoint())
+
+    @app.get("/proof/{request_id}")
+    def proof(
+        request_id: Annotated[str, Path(pattern=REQUEST_ID)],
+        timeout: Annotated[float, Query(gt=0, le=PROOF_WAIT_MAXIMUM_SECONDS)] = PROOF_WAIT_SECONDS,
+    ) -> Response:
+        try:
+            return Response(worker.prove(request_id, timeout), media_type="application/json")
+        except KeyError:
+            message = "this worker's log has no exchange with that id"
+            raise _Refusal(HTTPStatus.NOT_FOUND, "unknown_request", message) from None
+
+    @app.post("/drain", status_code=HTTPStatus.ACCEPTED)
+    async def begin_drain(request: Request) -> dict[str, bool]:
+        _authorize(request.headers.getlist("authorization"), token)
+        drain()
+        return {"draining": True}
+
+    return app
+
+
+def _authorize(authorization: list[str], token: str | None) -> None:
+    if token is None:
+        message = "draining over HTTP is off: set admin.tokenFile"
+        raise _Refusal(HTTPStatus.FORBIDDEN, "drain_disabled", message)
+    scheme, _, given = authorization[0].partition(" ") if len(authorization) == 1 else ("", "", "")
+    if scheme.lower() != "bearer" or not given:
+        message = "send the admin token once, as Authorization: Bearer"
+        challenge = {"WWW-Authenticate": "Bearer"}
+        raise _Refusal(HTTPStatus.UNAUTHORIZED, "missing_token", message, challenge)
+    # Bytes, because compare_digest refuses text outside ASCII with an exception.
+    if not hmac.compare_digest(given.encode(), token.encode()):
+        raise _Refusal(HTTPStatus.FORBIDDEN, "wrong_token", "this is not the admin token")
+
+
+def _error(status: int, code: str, message: str, headers: dict[str, str] | None = None) -> JSONResponse:
+    return JSONResponse({"error": {"code": code, "message": message}}, status, headers)
+
+
+def _answer_refusal(_: Request, error: Exception) -> Response:
+    assert isinstance(error, _Refusal)  # noqa: S101 - narrows the type that the handler is registered for
+    return _error(error.status_code, error.code, error.message, dict(error.headers or {}))
+
+
+def _answer_http_error(_: Request, error: Exception) -> Response:
+    assert isinstance(error, StarletteHTTPException)  # noqa: S101 - as above
+    status = HTTPStatus(error.status_code)
+    return _error(status, status.name.lower(), status.description or status.phrase, dict(error.headers or {}))
+
+
+def _answer_bad_request(_: Request, __: Exception) -> Response:
+    message = "the request id or the timeout is not valid"
+    return _error(HTTPStatus.BAD_REQUEST, "invalid_request", message)
+
+
+def _answer_core_error(_: Request, error: Exception) -> Response:
+    assert isinstance(error, _core.ProofgateError)  # noqa: S101 - as above
+    return _error(HTTPStatus.SERVICE_UNAVAILABLE, error.code, str(error))

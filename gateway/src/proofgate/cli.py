@@ -1,0 +1,278 @@
+"""The command line: which commands and arguments exist. `proofgate.commands` carries them out."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from proofgate import __version__, _core
+from proofgate import commands as handlers
+from proofgate.evidence import EvidenceError
+
+_EXIT_CODES = """\
+exit codes:
+  0   done; for serve: drained and sealed
+  1   the worker could not start, or its log was not sealed before the drain deadline
+  2   wrong usage: arguments, configuration, a file that cannot be read, an unknown exchange
+  10  fsck: incomplete, 30 fsck: diverged, 40 fsck and verify: invalid
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command and returns its exit code."""
+    options = _parser().parse_args(arguments)
+    command: Callable[[argparse.Namespace], int] = options.command
+    try:
+        return command(options)
+    except EvidenceError as error:
+        return handlers.fail(str(error), handlers.EXIT_USAGE)
+    except _core.ProofgateError as error:
+        return handlers.fail(f"{error} [{error.code}]", handlers.EXIT_FAILED)
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # The reader of a pipe is gone; the interpreter must not report it a second time when it flushes.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return handlers.EXIT_FAILED
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="proofgate",
+        description="An LLM gateway worker that can prove what it did, and the tools for its evidence.",
+        epilog=_EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"proofgate {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    _add_worker_commands(commands)
+    _add_evidence_commands(commands)
+    _add_key_commands(commands)
+    _add_mock_upstream(commands)
+    return parser
+
+
+_Commands = argparse._SubParsersAction
+
+
+def _command(
+    commands: _Commands[argparse.ArgumentParser],
+    name: str,
+    run: Callable[[argparse.Namespace], int],
+    summary: str,
+    details: str = "",
+    epilog: str | None = None,
+) -> argparse.ArgumentParser:
+    parser = commands.add_parser(
+        name,
+        help=summary,
+        description=f"{summary[0].upper()}{summary[1:]}. {details}".strip(),
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.set_defaults(command=run)
+    return parser
+
+
+def _add_worker_commands(commands: _Commands[argparse.ArgumentParser]) -> None:
+    serve = _command(
+        commands,
+        "serve",
+        handlers.serve,
+        "run one worker",
+        "SIGTERM or SIGINT drains and seals it;\na second signal leaves at once.",
+    )
+    serve.add_argument("--config", type=Path, required=True, metavar="FILE", help="the worker's YAML file")
+    serve.add_argument(
+        "--shard",
+        type=_shard,
+        # argparse checks a default that is text like an argument.
+        default=os.environ.get("PROOFGATE_SHARD") or "0",
+        metavar="N",
+        help="this worker's stable number (default: $PROOFGATE_SHARD, or 0)",
+    )
+    validate = _command(
+        commands,
+        "validate",
+        handlers.validate,
+        "check a configuration file and every file it names, and start nothing",
+    )
+    validate.add_argument("--config", type=Path, required=True, metavar="FILE", help="the worker's YAML file")
+
+
+def _add_evidence_commands(commands: _Commands[argparse.ArgumentParser]) -> None:
+    prove = _command(
+        commands,
+        "prove",
+        handlers.prove,
+        "write the records of one exchange with their proofs",
+        "For each record: ID.KIND.json (the stored\n"
+        "bytes) and ID.KIND.tlog-proof (a C2SP proof with the signed checkpoint).",
+    )
+    prove.add_argument(
+        "request_id", metavar="REQUEST_ID", help="the exchange, as the response header named it"
+    )
+    source = prove.add_mutually_exclusive_group(required=True)
+    source.add_argument("--ledger", type=Path, metavar="DIR", help="read the files of a ledger")
+    source.add_argument(
+        "--admin", metavar="URL", help="ask a running worker, for example http://127.0.0.1:9090"
+    )
+    prove.add_argument(
+        "--out", type=Path, default=Path(), metavar="DIR", help="where to write (default: here)"
+    )
+    prove.add_argument(
+        "--timeout",
+        type=_proof_timeout,
+        default=5.0,
+        metavar="SECONDS",
+        help="with --admin: how long a checkpoint may take to cover the exchange (default: 5, at most 30)",
+    )
+
+    verify = _command(
+        commands,
+        "verify",
+        handlers.verify,
+        "check one record against its proof, offline",
+        "Exit code 40 when it does not hold.",
+    )
+    verify.add_argument("proof", type=Path, metavar="PROOF", help="the .tlog-proof file")
+    verify.add_argument(
+        "--record", type=Path, required=True, metavar="FILE", help="the record's stored bytes"
+    )
+    verify.add_argument(
+        "--key", required=True, metavar="VKEY", help="the verifying key, or a file that holds it"
+    )
+
+    fsck = _command(
+        commands,
+        "fsck",
+        handlers.fsck,
+        "read a whole ledger again and check it",
+        "Exit code 0: verified, 10: incomplete,\n30: diverged from a signed checkpoint, 40: invalid.",
+    )
+    fsck.add_argument("directory", type=Path, metavar="DIR", help="a ledger, a shard or one incarnation")
+    fsck.add_argument(
+        "--key", metavar="VKEY", help="the verifying key, or a file; without it signatures are not checked"
+    )
+    fsck.add_argument("--json", action="store_true", help="print the report as JSON")
+
+    export = _command(
+        commands,
+        "export-leaves",
+        handlers.export_leaves,
+        "write the leaves of one incarnation for foreign tools",
+    )
+    export.add_argument("directory", type=Path, metavar="DIR", help="the directory of one incarnation")
+    export.add_argument("--out", type=Path, required=True, metavar="FILE", help="the file to write")
+
+
+def _add_key_commands(commands: _Commands[argparse.ArgumentParser]) -> None:
+    keygen = _command(
+        commands,
+        "keygen",
+        handlers.keygen,
+        "make the key pair of a ledger",
+        "Writes signing-key (mode 0600) and verifying-key; never overwrites.",
+    )
+    keygen.add_argument(
+        "name", metavar="NAME", help="the ledger's name, for example proofgate.example.com/team"
+    )
+    keygen.add_argument(
+        "--out", type=Path, default=Path(), metavar="DIR", help="where to write (default: here)"
+    )
+    _command(
+        commands,
+        "hash-key",
+        handlers.hash_key,
+        "read an API key from standard input and print its hash for keyHashes",
+        "Not from an\nargument: those are visible to other processes.",
+    )
+
+
+def _add_mock_upstream(commands: _Commands[argparse.ArgumentParser]) -> None:
+    from proofgate.mock_answers import DIRECTIVES
+
+    mock = _command(
+        commands,
+        "mock-upstream",
+        handlers.mock_upstream,
+        "an honest OpenAI-compatible stand-in for demonstrations, tests and benchmarks",
+        "POST /v1/chat/completions\n(plain and streamed), GET /v1/models, /health and /mock/stats.",
+        DIRECTIVES,
+    )
+    mock.add_argument(
+        "--listen", type=_address, default="127.0.0.1:9000", metavar="ADDRESS", help="default: %(default)s"
+    )
+    mock.add_argument(
+        "--latency-ms", type=_whole, default=0, metavar="N", help="before the first byte (default: 0)"
+    )
+    mock.add_argument(
+        "--tokens", type=_positive, default=8, metavar="N", help="length of an answer (default: 8)"
+    )
+    mock.add_argument(
+        "--token-interval-ms",
+        type=_whole,
+        default=0,
+        metavar="N",
+        help="between the tokens of a stream (default: 0)",
+    )
+    mock.add_argument(
+        "--fail-rate", type=_share, default=0.0, metavar="SHARE", help="of requests that fail, 0 to 1"
+    )
+    mock.add_argument("--fail-status", type=_error_status, default=500, metavar="STATUS", help="default: 500")
+    mock.add_argument(
+        "--model", action="append", default=[], metavar="NAME", help="a model that exists (default: all)"
+    )
+    mock.add_argument(
+        "--api-key", metavar="KEY", help="the key that requests must carry (default: any or none)"
+    )
+
+
+def _between(text: str, minimum: float, maximum: float, whole: bool) -> float:
+    try:
+        number = int(text) if whole else float(text)
+    except ValueError:
+        number = float("nan")
+    if not minimum <= number <= maximum:
+        kind = "a whole number" if whole else "a number"
+        raise argparse.ArgumentTypeError(f"expected {kind} from {minimum} to {maximum}")
+    return number
+
+
+def _shard(text: str) -> int:
+    return int(_between(text, 0, 65_535, whole=True))
+
+
+def _whole(text: str) -> int:
+    return int(_between(text, 0, 3_600_000, whole=True))
+
+
+def _positive(text: str) -> int:
+    return int(_between(text, 1, 1_000_000, whole=True))
+
+
+def _error_status(text: str) -> int:
+    return int(_between(text, 400, 599, whole=True))
+
+
+def _share(text: str) -> float:
+    return _between(text, 0, 1, whole=False)
+
+
+def _proof_timeout(text: str) -> float:
+    return _between(text, 0.001, 30, whole=False)
+
+
+def _address(text: str) -> str:
+    from proofgate.settings import split_address
+
+    try:
+        split_address(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return text

@@ -1,0 +1,139 @@
+"""What each command does, from parsed arguments to an exit code.
+
+Each imports what it needs: verifying a proof does not load a web server.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import sys
+
+from proofgate import _core
+
+EXIT_OK = 0
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+EXIT_INVALID_EVIDENCE = 40
+
+
+def fail(message: str, code: int) -> int:
+    """Says on standard error why a command failed, and returns its exit code."""
+    print(f"proofgate: {message}", file=sys.stderr)
+    return code
+
+
+def serve(options: argparse.Namespace) -> int:
+    from proofgate.config import InvalidConfigError, load
+    from proofgate.http_server import ListenError
+    from proofgate.serve import serve as run
+
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)  # its start and stop are announced by serve
+    try:
+        return run(load(options.config), options.shard)
+    except InvalidConfigError as error:
+        return fail(f"the configuration is not usable\n{error}", EXIT_USAGE)
+    except ListenError as error:
+        return fail(f"{error} [{error.code}]", EXIT_FAILED)
+
+
+def validate(options: argparse.Namespace) -> int:
+    from proofgate.config import InvalidConfigError, load
+
+    try:
+        config = load(options.config)
+    except InvalidConfigError as error:
+        return fail(f"the configuration is not usable\n{error}", EXIT_USAGE)
+    print(f"{options.config}: valid\ndigest: {config.digest()}\nverifying key: {config.verifying_key}")
+    return EXIT_OK
+
+
+def prove(options: argparse.Namespace) -> int:
+    from proofgate import evidence
+
+    if options.ledger is not None:
+        records = evidence.prove_from_ledger(options.ledger, options.request_id)
+    else:
+        records = evidence.prove_from_worker(options.admin, options.request_id, options.timeout)
+    written = evidence.write_proofs(records, options.request_id, options.out)
+    for proof, record in written:
+        print(f"wrote {record}\nwrote {proof}")
+    print("to verify, with the ledger's verifying key in the file verifying-key:")
+    for proof, record in written:
+        print(f"  proofgate verify {proof} --record {record} --key verifying-key")
+    return EXIT_OK
+
+
+def verify(options: argparse.Namespace) -> int:
+    from proofgate import evidence
+
+    try:
+        result = evidence.verify(options.proof, options.record, options.key)
+    except _core.ProofgateError as error:
+        return fail(f"not verified: {error} [{error.code}]", EXIT_INVALID_EVIDENCE)
+    print(f"origin: {result['origin']}\nindex: {result['index']}\nsize: {result['size']}\nverified")
+    return EXIT_OK
+
+
+def fsck(options: argparse.Namespace) -> int:
+    from proofgate import evidence
+
+    exit_class, report = evidence.fsck(options.directory, options.key)
+    print(json.dumps(report, indent=2) if options.json else evidence.render_report(exit_class, report))
+    return exit_class
+
+
+def export_leaves(options: argparse.Namespace) -> int:
+    count = _core.export_leaves(str(options.directory), str(options.out))
+    print(f"wrote {count} leaves to {options.out}")
+    return EXIT_OK
+
+
+def keygen(options: argparse.Namespace) -> int:
+    from proofgate.keys import SIGNING_KEY_FILE, VERIFYING_KEY_FILE, KeyFileError, write_key_pair
+
+    try:
+        verifying_key = write_key_pair(options.name, options.out)
+    except KeyFileError as error:
+        return fail(str(error), EXIT_USAGE)
+    print(f"wrote {options.out / SIGNING_KEY_FILE} (secret: for ledger.signingKeyFile only)")
+    print(f"wrote {options.out / VERIFYING_KEY_FILE} (public: give it to whoever verifies)")
+    print(f"verifying key: {verifying_key.strip()}")
+    return EXIT_OK
+
+
+def hash_key(_: argparse.Namespace) -> int:
+    from proofgate.keys import KeyFileError, read_api_key
+
+    try:
+        print(_core.hash_api_key(read_api_key()))
+    except KeyFileError as error:
+        return fail(str(error), EXIT_USAGE)
+    return EXIT_OK
+
+
+def mock_upstream(options: argparse.Namespace) -> int:
+    from proofgate.http_server import ListenError, bind
+    from proofgate.mock_answers import Behaviour
+    from proofgate.mock_upstream import Upstream, run
+
+    upstream = Upstream(
+        behaviour=Behaviour(
+            latency=options.latency_ms / 1000,
+            tokens=options.tokens,
+            interval=options.token_interval_ms / 1000,
+        ),
+        models=tuple(options.model),
+        api_key=options.api_key,
+        fail_rate=options.fail_rate,
+        fail_status=options.fail_status,
+    )
+    try:
+        listener = bind(options.listen)
+    except ListenError as error:
+        return fail(f"{error} [{error.code}]", EXIT_FAILED)
+    with listener:
+        run(upstream, listener)
+    return EXIT_OK

@@ -1,0 +1,93 @@
+"""YAML text to plain data, with the line of every field and no silent surprises.
+
+PyYAML keeps the last of two equal keys without a word; here the second one is refused, because a
+configuration that says two things is a mistake, and for an allow-list a dangerous one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+# The path of a field: mapping keys and list positions from the top.
+FieldPath = tuple[str | int, ...]
+
+
+class DocumentError(Exception):
+    """The text is not one YAML mapping. `line` counts from 1; None when the whole text is meant."""
+
+    def __init__(self, message: str, line: int | None) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+@dataclass(frozen=True)
+class Document:
+    """The data of a YAML text and where each field stands."""
+
+    data: dict[str, Any]
+    lines: dict[FieldPath, int]
+
+    def line_of(self, path: FieldPath) -> int | None:
+        """The line (from 1) of a field, or of the closest field around it."""
+        for length in range(len(path), -1, -1):
+            line = self.lines.get(path[:length])
+            if line is not None:
+                return line
+        return None
+
+
+class _Loader(yaml.SafeLoader):
+    """The safe loader without aliases: a few of them, nested, describe more fields than memory can hold."""
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            line: int = self.peek_event().start_mark.line + 1  # type: ignore[no-untyped-call]
+            raise DocumentError("YAML aliases are not supported: write the value out", line)
+        return super().compose_node(parent, index)
+
+
+def parse_document(text: str) -> Document:
+    """Parses one YAML mapping with the safe loader. Raises DocumentError."""
+    try:
+        return _compose(text)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        raise DocumentError(f"not valid YAML: {error.problem}", mark.line + 1 if mark else None) from None
+    except yaml.YAMLError:
+        raise DocumentError("not valid YAML: a character that YAML does not allow", None) from None
+
+
+def _compose(text: str) -> Document:
+    loader = _Loader(text)
+    try:
+        root = loader.get_single_node()
+        if root is None:
+            raise DocumentError("the file is empty", None)
+        if not isinstance(root, yaml.MappingNode):
+            raise DocumentError("expected a mapping of fields at the top level", root.start_mark.line + 1)
+        lines: dict[FieldPath, int] = {}
+        _locate(root, (), lines)
+        return Document(loader.construct_document(root), lines)
+    finally:
+        loader.dispose()
+
+
+def _locate(node: yaml.Node, path: FieldPath, lines: dict[FieldPath, int]) -> None:
+    lines[path] = node.start_mark.line + 1
+    if isinstance(node, yaml.MappingNode):
+        seen: set[str] = set()
+        for key, value in node.value:
+            line = key.start_mark.line + 1
+            if not isinstance(key, yaml.ScalarNode):
+                raise DocumentError("a field name must be plain text", line)
+            if key.value in seen:
+                raise DocumentError(f"the field {key.value} is given twice: remove one", line)
+            seen.add(key.value)
+            _locate(value, (*path, key.value), lines)
+            lines[(*path, key.value)] = line
+    elif isinstance(node, yaml.SequenceNode):
+        for position, value in enumerate(node.value):
+            _locate(value, (*path, position), lines)

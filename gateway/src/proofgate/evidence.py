@@ -1,0 +1,207 @@
+"""What reads evidence: prove, verify and fsck. None of them needs a running worker.
+
+Evidence is written and checked as the stored bytes: nothing here parses a record and prints it again.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import urllib.error
+import urllib.parse
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from proofgate import _core
+
+EXIT_OK = 0
+EXIT_INVALID = 40
+
+VERDICTS = {
+    0: "verified",
+    10: "incomplete: what is there verifies, but the log is not sealed or not whole",
+    30: "diverged: the log contradicts a checkpoint that was signed before",
+    40: "invalid: the log was changed after it was written",
+}
+
+_VERIFYING_KEY = re.compile(r"[^+\s]+\+[0-9a-f]{8}\+[A-Za-z0-9+/]+=*")
+_REQUEST_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
+_KIND = re.compile(r"[a-z]{1,32}")
+_ADMIN_ANSWER_MAXIMUM = 16 << 20
+
+
+class EvidenceError(Exception):
+    """The command cannot do its work: wrong input, an unreadable file, an unknown exchange."""
+
+
+@dataclass(frozen=True)
+class ProvenRecord:
+    """One record of an exchange with its proof, as text that is written verbatim."""
+
+    kind: str
+    record: str
+    proof: str
+
+
+def prove_from_ledger(directory: Path, request_id: str) -> list[ProvenRecord]:
+    """Proofs from the files of a ledger. Raises EvidenceError."""
+    _require_request_id(request_id)
+    try:
+        answer = _core.prove(str(directory), request_id)
+    except KeyError:
+        raise EvidenceError(f"no incarnation under {directory} has an exchange {request_id}") from None
+    except _core.ProofgateError as error:
+        raise EvidenceError(f"{error} [{error.code}]") from None
+    return _proven(answer)
+
+
+def prove_from_worker(admin: str, request_id: str, timeout_seconds: float) -> list[ProvenRecord]:
+    """Proofs from a worker's admin port; waits up to the timeout for a covering checkpoint.
+
+    Raises EvidenceError.
+    """
+    _require_request_id(request_id)
+    parts = urllib.parse.urlsplit(admin)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise EvidenceError(f"{admin} is not an http URL: write for example http://127.0.0.1:9090")
+    url = f"{admin.rstrip('/')}/proof/{urllib.parse.quote(request_id, safe='')}?timeout={timeout_seconds}"
+    try:
+        # The scheme is checked above. The worker may take the whole timeout before it answers.
+        with urllib.request.urlopen(url, timeout=timeout_seconds + 5) as response:  # noqa: S310
+            answer = response.read(_ADMIN_ANSWER_MAXIMUM).decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            raise EvidenceError(_refusal(error, request_id)) from None
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "reason", error)
+        raise EvidenceError(f"the worker at {admin} does not answer: {reason}") from None
+    return _proven(answer)
+
+
+def write_proofs(records: list[ProvenRecord], request_id: str, directory: Path) -> list[tuple[Path, Path]]:
+    """Writes `<id>.<kind>.json` and `<id>.<kind>.tlog-proof` for each record. Returns (proof, record) paths.
+
+    Raises EvidenceError.
+    """
+    written = []
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        for proven in records:
+            record = directory / f"{request_id}.{proven.kind}.json"
+            proof = directory / f"{request_id}.{proven.kind}.tlog-proof"
+            record.write_bytes(proven.record.encode())
+            proof.write_bytes(proven.proof.encode())
+            written.append((proof, record))
+    except OSError as error:
+        raise EvidenceError(f"{error.filename} cannot be written: {error.strerror}") from None
+    return written
+
+
+def verify(proof: Path, record: Path, key: str) -> dict[str, Any]:
+    """Checks a record against its proof. Returns origin, size, index and root.
+
+    Raises EvidenceError when a file cannot be read, the core's ProofError when the proof does not hold.
+    """
+    try:
+        proof_text = _read(proof).decode()
+    except UnicodeDecodeError:
+        raise EvidenceError(f"{proof} is not a tlog-proof: it is not text") from None
+    result: dict[str, Any] = json.loads(
+        _core.verify_proof(_read(record), proof_text, read_verifying_key(key))
+    )
+    return result
+
+
+def fsck(directory: Path, key: str | None) -> tuple[int, dict[str, Any]]:
+    """Checks every incarnation under a directory. Returns the exit class and the report.
+
+    Raises EvidenceError.
+    """
+    if not directory.is_dir():
+        raise EvidenceError(f"{directory} is not a directory")
+    exit_class, report = _core.fsck(str(directory), read_verifying_key(key) if key is not None else None)
+    return exit_class, json.loads(report)
+
+
+def render_report(exit_class: int, report: dict[str, Any]) -> str:
+    """The report for a person: one indented line per fact, the verdict last."""
+    lines = list(_outline(report, 0))
+    lines.append(VERDICTS.get(exit_class, f"unknown exit class {exit_class}"))
+    return "\n".join(lines)
+
+
+def read_verifying_key(text: str) -> str:
+    """A verifying key, given as text (`name+hash+base64`) or as the file that holds it.
+
+    Raises EvidenceError.
+    """
+    if _VERIFYING_KEY.fullmatch(text):
+        return text
+    if text.startswith("PRIVATE+KEY+"):
+        raise EvidenceError(
+            "--key was given a signing key: give the verifying key, and keep the other one secret"
+        )
+    try:
+        key = _read(Path(text)).decode().strip()
+    except UnicodeDecodeError:
+        key = ""
+    if not _VERIFYING_KEY.fullmatch(key):
+        # A signing key in the wrong place must not appear in a terminal: the text is not repeated.
+        raise EvidenceError(f"{text} holds no verifying key: expected one line such as name+1a2b3c4d+AbCd...")
+    return key
+
+
+def _require_request_id(request_id: str) -> None:
+    # The id becomes part of a URL and of file names.
+    if not _REQUEST_ID.fullmatch(request_id):
+        raise EvidenceError("a request id has letters, digits and . _ : - only")
+
+
+def _proven(answer: str) -> list[ProvenRecord]:
+    try:
+        records = [
+            ProvenRecord(kind=entry["kind"], record=entry["record"], proof=entry["proof"])
+            for entry in json.loads(answer)["records"]
+        ]
+        kinds = [proven.kind for proven in records]
+        well_formed = (
+            all(_KIND.fullmatch(kind) for kind in kinds)  # a kind becomes part of a file name
+            and len(set(kinds)) == len(kinds)
+            and all(isinstance(text, str) for proven in records for text in (proven.record, proven.proof))
+        )
+    except (ValueError, KeyError, TypeError):
+        well_formed = False
+    if not well_formed:
+        raise EvidenceError("the answer is not a list of proven records: is this a Proofgate admin port?")
+    return records
+
+
+def _refusal(error: urllib.error.HTTPError, request_id: str) -> str:
+    try:
+        detail = json.loads(error.read(1 << 16))["error"]
+        return f"the worker refused to prove {request_id}: {detail['message']} [{detail['code']}]"
+    except (ValueError, KeyError, TypeError):
+        return f"the worker refused to prove {request_id}: HTTP {error.code}"
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise EvidenceError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def _outline(value: Any, depth: int) -> list[str]:
+    indent = "  " * depth
+    entries = value.items() if isinstance(value, dict) else ((None, entry) for entry in value)
+    lines = []
+    for name, entry in entries:
+        label = f"{indent}{name}:" if name is not None else f"{indent}-"
+        if isinstance(entry, dict | list):
+            lines.append(label if entry else f"{label} none")
+            lines += _outline(entry, depth + 1)
+        else:
+            lines.append(f"{label} {json.dumps(entry) if not isinstance(entry, str) else entry}")
+    return lines

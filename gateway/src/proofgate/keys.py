@@ -1,0 +1,60 @@
+"""Key material: the ledger's signing key pair, and the hash under which a worker knows an API key."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import sys
+from pathlib import Path
+
+from proofgate import _core
+
+SIGNING_KEY_FILE = "signing-key"
+VERIFYING_KEY_FILE = "verifying-key"
+
+
+class KeyFileError(Exception):
+    """A key cannot be made, read or written. Says what to do."""
+
+
+def write_key_pair(name: str, directory: Path) -> str:
+    """Makes a key pair, writes both files (the signing key for its owner only) and returns the verifying key.
+
+    An existing signing key is never overwritten: the logs that it signed would lose their signer. Raises
+    KeyFileError.
+    """
+    try:
+        signing, verifying = _core.generate_key(name)
+    except ValueError as error:
+        raise KeyFileError(f"{name} cannot name a key: {error}") from None
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        _write_new(directory / SIGNING_KEY_FILE, signing, 0o600)
+        _write_new(directory / VERIFYING_KEY_FILE, verifying, 0o644)
+    except FileExistsError as error:
+        raise KeyFileError(
+            f"{error.filename} exists: keys are never overwritten, choose another --out"
+        ) from None
+    except OSError as error:
+        raise KeyFileError(f"{error.filename} cannot be written: {error.strerror}") from None
+    return verifying
+
+
+def read_api_key() -> str:
+    """One API key from standard input, without echo on a terminal. Raises KeyFileError.
+
+    Never from the arguments: every process on the machine can see those, and the shell keeps them.
+    """
+    key = getpass.getpass("API key: ") if sys.stdin.isatty() else sys.stdin.read()
+    key = key.rstrip("\r\n")
+    if not key or not key.isascii() or not key.isprintable() or " " in key:
+        raise KeyFileError("give one API key on standard input: printable ASCII, no space, one line")
+    return key
+
+
+def _write_new(path: Path, text: str, mode: int) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    with os.fdopen(descriptor, "w", encoding="ascii") as file:
+        file.write(text if text.endswith("\n") else f"{text}\n")
+        file.flush()
+        os.fsync(file.fileno())

@@ -1,0 +1,267 @@
+"""An honest OpenAI-compatible upstream for demonstrations, tests and benchmarks.
+
+Plain ASGI without a framework, because in a benchmark it shares the machine with the gateway under test.
+Answers are deterministic: the same request gets the same text and the same usage.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import uvloop
+
+from proofgate.http_server import Server, address_of, on_signals
+from proofgate.mock_answers import CREATED, Behaviour, ClientError, Exchange, encode
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+_IDS_MAXIMUM = 10_000
+_JSON = [(b"content-type", b"application/json")]
+_EVENTS = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache")]
+
+
+@dataclass(frozen=True)
+class Upstream:
+    """The options of the stand-in."""
+
+    behaviour: Behaviour = field(default_factory=Behaviour)
+    models: tuple[str, ...] = ()  # empty: every model exists
+    api_key: str | None = None
+    fail_rate: float = 0.0
+    fail_status: int = 500
+
+
+@dataclass
+class Stats:
+    """What the upstream saw since its start."""
+
+    started: int = 0
+    completed: int = 0
+    failed: int = 0
+    unauthorized: int = 0
+    client_disconnects: int = 0
+    ids: OrderedDict[str, int] = field(default_factory=OrderedDict)
+
+    def count_id(self, request_id: str) -> None:
+        self.ids[request_id] = self.ids.pop(request_id, 0) + 1
+        if len(self.ids) > _IDS_MAXIMUM:
+            self.ids.popitem(last=False)
+
+    def as_json(self) -> bytes:
+        return encode(
+            {
+                "started": self.started,
+                "completed": self.completed,
+                "failed": self.failed,
+                "unauthorized": self.unauthorized,
+                "client_disconnects": self.client_disconnects,
+                "ids": self.ids,
+            }
+        )
+
+
+class MockUpstream:
+    """The ASGI application."""
+
+    def __init__(self, upstream: Upstream) -> None:
+        self._upstream = upstream
+        self._authorization = f"Bearer {upstream.api_key}".encode() if upstream.api_key is not None else None
+        self._stats = Stats()
+        self._fail_debt = 0.0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        route = (scope["method"], scope["path"])
+        if route == ("POST", "/v1/chat/completions"):
+            await self._chat(scope, receive, send)
+        elif route == ("GET", "/v1/models"):
+            await self._models(scope, send)
+        elif route == ("GET", "/health"):
+            await _answer(send, 200, b'{"status":"ok"}')
+        elif route == ("GET", "/mock/stats"):
+            await _answer(send, 200, self._stats.as_json())
+        else:
+            await _answer(
+                send, 404, _error("not_found", f"no such endpoint: {scope['method']} {scope['path']}")
+            )
+
+    async def _models(self, scope: Scope, send: Send) -> None:
+        if not self._authorized(scope):
+            await _answer(send, 401, _error("invalid_api_key", "incorrect API key provided"))
+            return
+        names = self._upstream.models or ("mock-fast", "mock")
+        data = [{"id": name, "object": "model", "created": CREATED, "owned_by": "mock"} for name in names]
+        await _answer(send, 200, encode({"object": "list", "data": data}))
+
+    async def _chat(self, scope: Scope, receive: Receive, send: Send) -> None:
+        stats = self._stats
+        stats.started += 1
+        body = await _read_body(receive)
+        if body is None:
+            stats.client_disconnects += 1
+            return
+        if not self._authorized(scope):
+            stats.unauthorized += 1
+            await _answer(send, 401, _error("invalid_api_key", "incorrect API key provided"))
+            return
+        try:
+            exchange = Exchange(body, self._upstream.behaviour, f"chatcmpl-mock-{stats.started}")
+            self._require_model(exchange.model)
+        except ClientError as error:
+            stats.failed += 1
+            await _answer(send, error.status, _error(error.code, str(error)))
+            return
+        if exchange.behaviour.id is not None:
+            stats.count_id(exchange.behaviour.id)
+        status = exchange.behaviour.status or self._due_failure()
+        completed = await _perform(exchange, status, receive, send)
+        if not completed:
+            stats.client_disconnects += 1
+        elif status is not None or exchange.behaviour.cut is not None:
+            stats.failed += 1
+        else:
+            stats.completed += 1
+
+    def _authorized(self, scope: Scope) -> bool:
+        if self._authorization is None:
+            return True
+        given = [value for name, value in scope["headers"] if name == b"authorization"]
+        return given == [self._authorization]
+
+    def _require_model(self, model: str) -> None:
+        if self._upstream.models and model not in self._upstream.models:
+            raise ClientError(404, "model_not_found", f"the model {model} does not exist")
+
+    def _due_failure(self) -> int | None:
+        """Spreads failures evenly instead of drawing lots: the same run fails the same requests."""
+        self._fail_debt += self._upstream.fail_rate
+        # A hair under one: ten times 0.1 is not 1.0 in binary.
+        if self._fail_debt < 1 - 1e-9:
+            return None
+        self._fail_debt -= 1
+        return self._upstream.fail_status
+
+
+async def _perform(exchange: Exchange, status: int | None, receive: Receive, send: Send) -> bool:
+    """Answers as directed. False when the client went away first."""
+    behaviour = exchange.behaviour
+    paced = exchange.stream and behaviour.interval > 0
+    if not (behaviour.hang or behaviour.latency or paced or behaviour.stall is not None):
+        # Nothing to wait for: nothing to watch the client during.
+        await _send_answer(exchange, status, None, send)
+        return True
+    gone = asyncio.ensure_future(_disconnected(receive))
+    try:
+        if behaviour.hang:
+            await gone
+            return False
+        if behaviour.latency:
+            done, _ = await asyncio.wait({gone}, timeout=behaviour.latency)
+            if done:
+                return False
+        return await _send_answer(exchange, status, gone, send)
+    finally:
+        gone.cancel()
+
+
+async def _send_answer(
+    exchange: Exchange, status: int | None, gone: asyncio.Future[None] | None, send: Send
+) -> bool:
+    if status is not None:
+        retry = [(b"retry-after", b"1")] if status in (429, 503) else []
+        await _answer(send, status, _error("mock_failure", f"the mock fails with {status} as asked"), retry)
+        return True
+    if exchange.stream:
+        return await _send_stream(exchange, gone, send)
+    body = exchange.completion()
+    if exchange.behaviour.cut is None:
+        await _answer(send, 200, body)
+    else:
+        # An application that returns before the body is complete makes uvicorn close the connection.
+        await send(_head(200, [*_JSON, (b"content-length", b"%d" % len(body))]))
+        await send({"type": "http.response.body", "body": body[: len(body) // 2], "more_body": True})
+    return True
+
+
+async def _send_stream(exchange: Exchange, gone: asyncio.Future[None] | None, send: Send) -> bool:
+    behaviour = exchange.behaviour
+    events = exchange.events()
+    await send(_head(200, _EVENTS))
+    loop = asyncio.get_running_loop()
+    begun = loop.time()
+    for number, event in enumerate(events):
+        if number == behaviour.cut:
+            return True
+        if gone is not None and number == behaviour.stall:
+            await gone
+            return False
+        # The role chunk comes at once; a content chunk is due at its own time, so that delays do not add up.
+        if gone is not None and behaviour.interval and 0 < number <= exchange.tokens:
+            await asyncio.sleep(begun + number * behaviour.interval - loop.time())
+            if gone.done():
+                return False
+        await send({"type": "http.response.body", "body": event, "more_body": True})
+    await send({"type": "http.response.body", "body": b"", "more_body": False})
+    return True
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _read_body(receive: Receive) -> bytes | None:
+    """The request body, or None when the client went away before its end."""
+    parts = []
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        parts.append(message.get("body", b""))
+        if not message.get("more_body", False):
+            return b"".join(parts)
+
+
+async def _answer(
+    send: Send, status: int, body: bytes, headers: list[tuple[bytes, bytes]] | None = None
+) -> None:
+    await send(_head(status, [*_JSON, (b"content-length", b"%d" % len(body)), *(headers or [])]))
+    await send({"type": "http.response.body", "body": body, "more_body": False})
+
+
+def _head(status: int, headers: list[tuple[bytes, bytes]]) -> Message:
+    return {"type": "http.response.start", "status": status, "headers": headers}
+
+
+def _error(code: str, message: str) -> bytes:
+    return encode({"error": {"message": message, "type": "mock_error", "param": None, "code": code}})
+
+
+def run(upstream: Upstream, listener: socket.socket) -> None:
+    """Serves on a bound socket until SIGTERM or SIGINT."""
+    # uvicorn reports every deliberately cut answer as an error of the application.
+    logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_serve(upstream, listener))
+
+
+async def _serve(upstream: Upstream, listener: socket.socket) -> None:
+    # Longer than any gateway keeps an idle upstream connection: a mock must not race with connection reuse.
+    announcement = f"mock-upstream ready: http://{address_of(listener)}/v1"
+    server = Server(MockUpstream(upstream), announcement, keep_alive_seconds=600)
+
+    def stop() -> None:
+        server.should_exit = True
+
+    with on_signals(stop):
+        await server.serve(sockets=[listener])

@@ -1,0 +1,96 @@
+"""What the tests share: the core double, a configuration, servers on loopback, waiting for a condition."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import core_double
+import pytest
+import uvloop
+
+sys.modules["proofgate._core"] = core_double
+
+from proofgate.http_server import Server, address_of, bind  # noqa: E402 - the double must be in place first
+
+ACME_HASH = core_double.hash_api_key("acme-key")
+
+
+class ConfigDirectory:
+    """A directory with a complete configuration; tests change one thing in it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.file = path / "gateway.yaml"
+        self.ledger = path / "ledger"
+        self.ledger.mkdir()
+        self.write("signing-key", "PRIVATE+KEY+proofgate.dev/ns/demo+1a2b3c4d+c2VjcmV0LXNpZ25pbmc=\n")
+        self.write("openai-key", "sk-very-secret\n")
+        self.write("admin-token", "0123456789abcdef-admin\n")
+        self.write("globex-keys", f"# rotated in March\n\n{core_double.hash_api_key('globex-key')}\n")
+        self.file.write_text((Path(__file__).parent / "gateway.yaml").read_text().replace("ACME", ACME_HASH))
+
+    def write(self, name: str, content: str) -> None:
+        (self.path / name).write_text(content)
+
+    def replace(self, old: str, new: str) -> None:
+        """Changes the configuration file; the old text must be there."""
+        text = self.file.read_text()
+        assert old in text
+        self.file.write_text(text.replace(old, new, 1))
+
+
+@pytest.fixture
+def config_directory(tmp_path: Path) -> ConfigDirectory:
+    path = tmp_path / "config"
+    path.mkdir()
+    return ConfigDirectory(path)
+
+
+class _StartedServer(Server):
+    def __init__(self, app: Callable[..., object], started: threading.Event) -> None:
+        super().__init__(app, "")
+        self._started_event = started
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._started_event.set()
+
+
+@contextlib.contextmanager
+def serving(app: Callable[..., Any]) -> Iterator[str]:
+    """Serves an application on loopback with uvicorn in a thread; gives its URL."""
+    started = threading.Event()
+    server = _StartedServer(app, started)
+    listener = bind("127.0.0.1:0")
+    url = f"http://{address_of(listener)}"
+
+    def run() -> None:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(server.serve(sockets=[listener]))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        assert started.wait(10)
+        yield url
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+def eventually(condition: Callable[[], bool], seconds: float = 10.0) -> bool:
+    """Waits until a condition holds. False when it did not within the time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        threading.Event().wait(0.01)
+    return True

@@ -1,0 +1,159 @@
+"""A stand-in for `proofgate._core`: its interface (`_core.pyi`) and just enough behaviour for these tests.
+
+Tests steer a worker, also one in another process, through files in its ledger directory: `in-flight` (an
+exchange has not ended), `unready` (its content is the reason), `failed` (a thread ended by itself).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import threading
+import time
+from pathlib import Path
+
+__version__ = "0.0.0"
+
+RECORD = '{"kind":"admission","id":"exchange-1","note":"caf\\u00e9  é"}'
+
+
+class ProofgateError(Exception):
+    code = "unspecified"
+
+    def __init__(self, message: str, code: str = "unspecified") -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class ConfigError(ProofgateError):
+    pass
+
+
+class LedgerError(ProofgateError):
+    pass
+
+
+class BindError(ProofgateError):
+    pass
+
+
+class ProofError(ProofgateError):
+    pass
+
+
+class Worker:
+    def __init__(self, config_json: str) -> None:
+        self._config = json.loads(config_json)
+        self._directory = Path(self._config["ledger"]["directory"])
+        self._draining = False
+        self._end = threading.Event()
+        self._thread_id = 0
+
+    def start(self) -> None:
+        if (self._directory / "refuse-start").exists():
+            raise LedgerError("the predecessor's log cannot be read", "ledger_unreadable")
+        begun = threading.Event()
+
+        def work() -> None:
+            self._thread_id = threading.get_native_id()
+            begun.set()
+            self._end.wait()
+
+        threading.Thread(target=work, daemon=True).start()
+        begun.wait()
+
+    @property
+    def address(self) -> str:
+        return str(self._config["listen"])
+
+    @property
+    def origin(self) -> str:
+        ledger = self._config["ledger"]
+        return f"{ledger['name']}/{ledger['shard']}/01JDOUBLE"
+
+    def ready(self) -> str | None:
+        if (self._directory / "failed").exists():
+            return "failed"
+        unready = self._directory / "unready"
+        if unready.exists():
+            return unready.read_text()
+        return "draining" if self._draining else None
+
+    def status(self) -> str:
+        return json.dumps({"origin": self.origin, "draining": self._draining, "thread": self._thread_id})
+
+    def metrics(self) -> str:
+        return "# TYPE proofgate_requests_total counter\nproofgate_requests_total 1\n"
+
+    def checkpoint(self) -> str:
+        return f"{self.origin}\n1\n{'A' * 43}=\n\n— double AAAA\n"
+
+    def prove(self, request_id: str, timeout_seconds: float) -> str:
+        if request_id == "not-covered":
+            raise LedgerError(f"no checkpoint covers the exchange after {timeout_seconds} s", "ledger")
+        return _proofs(request_id)
+
+    def drain(self) -> None:
+        self._draining = True
+
+    def join(self, timeout_seconds: float) -> bool:
+        deadline = time.monotonic() + timeout_seconds
+        while (self._directory / "in-flight").exists() or not self._draining:
+            if time.monotonic() >= deadline:
+                return False
+            threading.Event().wait(0.005)
+        self._end.set()
+        return True
+
+
+def verify_proof(record: bytes, proof: str, verifying_key: str) -> str:
+    if hashlib.sha256(record).hexdigest() not in proof:
+        raise ProofError("the record is not the one that the proof is for", "proof_mismatch")
+    origin = verifying_key.split("+")[0]
+    return json.dumps({"origin": f"{origin}/0/01JDOUBLE", "size": 7, "index": 3, "root": "00" * 32})
+
+
+def prove(path: str, request_id: str) -> str:
+    if not os.path.isdir(path):  # noqa: PTH112 - the double has the real signature
+        raise LedgerError(f"{path} is not a ledger", "ledger_not_found")
+    return _proofs(request_id)
+
+
+def fsck(path: str, verifying_key: str | None) -> tuple[int, str]:
+    verdict = Path(path) / "verdict"
+    exit_class = int(verdict.read_text()) if verdict.exists() else 0
+    incarnation = {"origin": "a/0/01JDOUBLE", "records": 7, "findings": []}
+    return exit_class, json.dumps({"signatures": verifying_key is not None, "incarnations": [incarnation]})
+
+
+def export_leaves(incarnation_dir: str, out_path: str) -> int:
+    if not Path(incarnation_dir).is_dir():
+        raise LedgerError(f"{incarnation_dir} is not an incarnation", "ledger_not_found")
+    Path(out_path).write_bytes(b"leaf")
+    return 1
+
+
+def generate_key(name: str) -> tuple[str, str]:
+    if "+" in name:
+        raise ValueError("a key name has no '+'")
+    return f"PRIVATE+KEY+{name}+1a2b3c4d+c2VjcmV0", f"{name}+1a2b3c4d+cHVibGlj"
+
+
+def verifying_key(signing_key: str) -> str:
+    if not signing_key.startswith("PRIVATE+KEY+"):
+        raise ValueError(f"not a signing key: {signing_key}")
+    name, key_hash = signing_key.split("+")[2:4]
+    return f"{name}+{key_hash}+cHVibGlj"
+
+
+def hash_api_key(key: str) -> str:
+    return hashlib.sha256(key.encode()).hexdigest()
+
+
+def _proofs(request_id: str) -> str:
+    if not request_id.startswith("exchange-"):
+        raise KeyError(request_id)
+    record_hash = hashlib.sha256(RECORD.encode()).hexdigest()
+    proof = f"c2sp.org/tlog-proof@v1\nindex 3\n{record_hash}\n\ncheckpoint\n"
+    return json.dumps({"records": [{"kind": "admission", "index": 3, "record": RECORD, "proof": proof}]})

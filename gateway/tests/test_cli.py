@@ -1,0 +1,272 @@
+"""The command line: what each command prints and writes, and its exit code."""
+
+from __future__ import annotations
+
+import io
+import json
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import core_double
+import pytest
+from conftest import ConfigDirectory, serving
+
+from proofgate.admin import create_app
+from proofgate.cli import main
+from proofgate.config import load
+
+if TYPE_CHECKING:
+    from proofgate._core import Worker
+
+VKEY = "proofgate.dev/ns/demo+1a2b3c4d+cHVibGlj"
+COMMANDS = (
+    *("serve", "validate", "mock-upstream"),
+    *("prove", "verify", "fsck", "export-leaves"),
+    *("keygen", "hash-key"),
+)
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def proven(tmp_path: Path, capsys: Capture) -> Path:
+    """A directory with the record of exchange-1 and its proof."""
+    assert main(["prove", "exchange-1", "--ledger", str(tmp_path), "--out", str(tmp_path / "evidence")]) == 0
+    capsys.readouterr()
+    return tmp_path / "evidence"
+
+
+@pytest.fixture
+def admin_url(config_directory: ConfigDirectory) -> Iterator[str]:
+    worker = core_double.Worker(load(config_directory.file).to_core_json(0))
+    with serving(create_app(cast("Worker", worker), None, worker.drain)) as url:
+        yield url
+
+
+def usage_error(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert isinstance(caught.value.code, int)
+    return caught.value.code
+
+
+def verify(directory: Path, *, record: str = "exchange-1.admission.json", key: str = VKEY) -> int:
+    proof = directory / "exchange-1.admission.tlog-proof"
+    return main(["verify", str(proof), "--record", str(directory / record), "--key", key])
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself(command: str, capsys: Capture) -> None:
+    assert usage_error(command, "--help") == 0
+    assert f"usage: proofgate {command}" in capsys.readouterr().out
+
+
+def test_the_help_lists_every_command_and_the_exit_codes(capsys: Capture) -> None:
+    assert usage_error("--help") == 0
+    text = capsys.readouterr().out
+    assert all(command in text for command in COMMANDS)
+    assert "exit codes:" in text
+
+
+def test_the_version_is_that_of_the_core(capsys: Capture) -> None:
+    assert usage_error("--version") == 0
+    assert capsys.readouterr().out == "proofgate 0.0.0\n"
+
+
+def test_the_module_is_the_command_line() -> None:
+    source = Path(__file__).parents[1] / "src"
+    script = (
+        "import sys, runpy; sys.path[:0] = sys.argv[1:3]; import core_double;"
+        "sys.modules['proofgate._core'] = core_double; sys.argv = ['proofgate', '--version'];"
+        "runpy.run_module('proofgate', run_name='__main__')"
+    )
+    command = [sys.executable, "-c", script, str(source), str(Path(__file__).parent)]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "proofgate 0.0.0\n"
+
+
+def test_validate_accepts_a_good_configuration(config_directory: ConfigDirectory, capsys: Capture) -> None:
+    assert main(["validate", "--config", str(config_directory.file)]) == 0
+    output = capsys.readouterr().out
+    assert f"{config_directory.file}: valid" in output
+    assert VKEY in output
+
+
+@pytest.mark.parametrize("command", ["validate", "serve"])
+def test_a_bad_configuration_is_wrong_usage(
+    config_directory: ConfigDirectory, command: str, capsys: Capture
+) -> None:
+    config_directory.replace("name: fast", "nam: fast")
+    assert main([command, "--config", str(config_directory.file)]) == 2
+    error = capsys.readouterr().err
+    assert "gateway.yaml:20: models[1].nam: there is no such field: did you mean name?" in error
+
+
+@pytest.mark.parametrize("shard", ["-1", "x", "1.5", "65536"])
+def test_a_shard_is_a_small_number(shard: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PROOFGATE_SHARD", shard)
+    assert usage_error("serve", "--config", "gateway.yaml") == 2
+
+
+def test_prove_writes_the_stored_bytes_and_how_to_verify_them(tmp_path: Path, capsys: Capture) -> None:
+    assert main(["prove", "exchange-1", "--ledger", str(tmp_path), "--out", str(tmp_path / "out")]) == 0
+    record = tmp_path / "out" / "exchange-1.admission.json"
+    proof = tmp_path / "out" / "exchange-1.admission.tlog-proof"
+    assert record.read_bytes() == core_double.RECORD.encode()
+    assert proof.read_text().startswith("c2sp.org/tlog-proof@v1\n")
+    output = capsys.readouterr().out
+    assert f"proofgate verify {proof} --record {record} --key verifying-key" in output
+
+
+def test_prove_asks_a_running_worker(tmp_path: Path, admin_url: str) -> None:
+    assert main(["prove", "exchange-1", "--admin", admin_url, "--out", str(tmp_path)]) == 0
+    assert (tmp_path / "exchange-1.admission.json").read_bytes() == core_double.RECORD.encode()
+
+
+@pytest.mark.parametrize(("request_id", "code"), [("nobody", "unknown_request"), ("not-covered", "ledger")])
+def test_prove_repeats_why_a_worker_refused(
+    admin_url: str, request_id: str, code: str, capsys: Capture
+) -> None:
+    assert main(["prove", request_id, "--admin", admin_url]) == 2
+    assert f"[{code}]" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("admin", ["file:///etc/passwd", "127.0.0.1:9090", "http://"])
+def test_prove_asks_over_http_only(admin: str, capsys: Capture) -> None:
+    assert main(["prove", "exchange-1", "--admin", admin]) == 2
+    assert "is not an http URL" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("request_id", ["../escape", ".hidden", "a/b", "a b", ""])
+def test_a_request_id_never_becomes_a_path(tmp_path: Path, request_id: str) -> None:
+    assert main(["prove", request_id, "--ledger", str(tmp_path), "--out", str(tmp_path)]) == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "not json",
+        "[]",
+        '{"records": [{"kind": "../evil", "record": "", "proof": ""}]}',
+        '{"records": [{"kind": "a", "record": 1, "proof": ""}]}',
+        '{"records": [{"kind": "a", "record": "", "proof": ""}, {"kind": "a", "record": "", "proof": ""}]}',
+    ],
+)
+def test_a_strange_answer_writes_nothing(
+    tmp_path: Path, answer: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setattr(core_double, "prove", lambda path, request_id: answer)  # noqa: ARG005
+    assert main(["prove", "exchange-1", "--ledger", str(tmp_path), "--out", str(tmp_path / "out")]) == 2
+    assert not (tmp_path / "out").exists()
+    assert "is not a list of proven records" in capsys.readouterr().err
+
+
+def test_verify_accepts_the_stored_bytes(proven: Path, capsys: Capture) -> None:
+    assert verify(proven) == 0
+    assert (
+        capsys.readouterr().out == "origin: proofgate.dev/ns/demo/0/01JDOUBLE\nindex: 3\nsize: 7\nverified\n"
+    )
+
+
+def test_verify_takes_the_key_from_a_file(proven: Path) -> None:
+    key = proven / "verifying-key"
+    key.write_text(f"{VKEY}\n")
+    assert verify(proven, key=str(key)) == 0
+
+
+def test_a_changed_record_does_not_verify(proven: Path, capsys: Capture) -> None:
+    (proven / "changed.json").write_bytes(core_double.RECORD.encode() + b"\n")
+    assert verify(proven, record="changed.json") == 40
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err == (
+        "proofgate: not verified: the record is not the one that the proof is for [proof_mismatch]\n"
+    )
+
+
+def test_a_missing_record_is_wrong_usage(proven: Path) -> None:
+    assert verify(proven, record="nowhere.json") == 2
+
+
+def test_a_signing_key_given_as_verifying_key_is_not_repeated(proven: Path, capsys: Capture) -> None:
+    signing_key = "PRIVATE+KEY+proofgate.dev/ns/demo+1a2b3c4d+c2VjcmV0"
+    (proven / "signing-key").write_text(signing_key)
+    assert verify(proven, key=signing_key) == 2
+    assert verify(proven, key=str(proven / "signing-key")) == 2
+    assert "c2VjcmV0" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("exit_class", [0, 10, 30, 40])
+def test_fsck_exits_with_its_class(tmp_path: Path, exit_class: int, capsys: Capture) -> None:
+    (tmp_path / "verdict").write_text(str(exit_class))
+    assert main(["fsck", str(tmp_path), "--key", VKEY]) == exit_class
+    assert "origin: a/0/01JDOUBLE\n" in capsys.readouterr().out
+
+
+def test_fsck_can_print_json(tmp_path: Path, capsys: Capture) -> None:
+    assert main(["fsck", str(tmp_path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["signatures"] is False
+
+
+def test_fsck_of_nothing_is_wrong_usage(tmp_path: Path) -> None:
+    assert main(["fsck", str(tmp_path / "nowhere")]) == 2
+
+
+def test_export_leaves_says_how_many(tmp_path: Path, capsys: Capture) -> None:
+    assert main(["export-leaves", str(tmp_path), "--out", str(tmp_path / "leaves")]) == 0
+    assert capsys.readouterr().out == f"wrote 1 leaves to {tmp_path / 'leaves'}\n"
+
+
+def test_an_error_of_the_core_is_one_sentence_with_its_code(tmp_path: Path, capsys: Capture) -> None:
+    assert main(["export-leaves", str(tmp_path / "nowhere"), "--out", str(tmp_path / "leaves")]) == 1
+    assert (
+        capsys.readouterr().err
+        == f"proofgate: {tmp_path / 'nowhere'} is not an incarnation [ledger_not_found]\n"
+    )
+
+
+def test_keygen_writes_a_key_pair_and_shows_the_public_half_only(tmp_path: Path, capsys: Capture) -> None:
+    assert main(["keygen", "proofgate.dev/ns/demo", "--out", str(tmp_path / "keys")]) == 0
+    signing, verifying = tmp_path / "keys" / "signing-key", tmp_path / "keys" / "verifying-key"
+    assert stat.S_IMODE(signing.stat().st_mode) == 0o600
+    assert verifying.read_text() == f"{VKEY}\n"
+    output = capsys.readouterr().out
+    assert VKEY in output
+    assert "PRIVATE" not in output
+
+
+def test_keygen_never_overwrites_a_key(tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "signing-key").write_text("precious")
+    assert main(["keygen", "proofgate.dev/ns/demo", "--out", str(tmp_path)]) == 2
+    assert (tmp_path / "signing-key").read_text() == "precious"
+    assert "never overwritten" in capsys.readouterr().err
+
+
+def test_keygen_refuses_a_name_that_no_key_can_have(tmp_path: Path, capsys: Capture) -> None:
+    assert main(["keygen", "a+b", "--out", str(tmp_path)]) == 2
+    assert list(tmp_path.iterdir()) == []
+    assert "a+b cannot name a key" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["acme-key", "acme-key\n", "acme-key\r\n"])
+def test_hash_key_reads_standard_input(text: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO(text))
+    assert main(["hash-key"]) == 0
+    assert capsys.readouterr().out == f"{core_double.hash_api_key('acme-key')}\n"
+
+
+@pytest.mark.parametrize("text", ["", "\n", "two\nlines\n", "a key", "schl\u00fcssel"])
+def test_hash_key_refuses_what_cannot_be_a_key(
+    text: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO(text))
+    assert main(["hash-key"]) == 2
+    assert text.strip() == "" or text.strip() not in capsys.readouterr().err
+
+
+def test_hash_key_takes_no_key_from_the_arguments() -> None:
+    assert usage_error("hash-key", "acme-key") == 2

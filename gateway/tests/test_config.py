@@ -1,0 +1,239 @@
+"""The configuration: what it becomes, and how each mistake is reported."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import core_double
+import pytest
+from conftest import ACME_HASH, ConfigDirectory
+
+from proofgate.config import InvalidConfigError, load
+from proofgate.document import parse_document
+from proofgate.settings import Limits, Settings
+
+SECRETS = ("sk-very-secret", "c2VjcmV0LXNpZ25pbmc=", "0123456789abcdef-admin")
+
+
+def problems(directory: ConfigDirectory) -> InvalidConfigError:
+    with pytest.raises(InvalidConfigError) as caught:
+        load(directory.file)
+    for secret in SECRETS:
+        assert secret not in str(caught.value)
+    return caught.value
+
+
+def codes(directory: ConfigDirectory) -> list[str]:
+    return [problem.code for problem in problems(directory).problems]
+
+
+def test_the_core_gets_everything_inline_in_snake_case_and_milliseconds(
+    config_directory: ConfigDirectory,
+) -> None:
+    config = load(config_directory.file)
+    core = json.loads(config.to_core_json(shard=3))
+    digest = core.pop("config_digest")
+    assert digest == config.digest()
+    assert core == {
+        "ledger": {
+            "name": "proofgate.dev/ns/demo",
+            "directory": str(config_directory.ledger),
+            "shard": 3,
+            "durability": "synced",
+            "checkpoint_interval_ms": 500,
+            "signing_key": "PRIVATE+KEY+proofgate.dev/ns/demo+1a2b3c4d+c2VjcmV0LXNpZ25pbmc=",
+            "segment_bytes": 33554432,
+        },
+        "listen": "127.0.0.1:0",
+        "providers": [
+            {
+                "name": "openai",
+                "type": "openai",
+                "base_url": "https://api.openai.com/v1",
+                "api_key": "sk-very-secret",
+                "ca_pem": None,
+            }
+        ],
+        "models": [
+            {"name": "gpt-4o-mini", "provider": "openai", "upstream_model": "gpt-4o-mini"},
+            {"name": "fast", "provider": "openai", "upstream_model": "gpt-4o-mini"},
+        ],
+        "tenants": [
+            {"name": "acme", "key_hashes": [ACME_HASH], "models": ["gpt-4o-mini"]},
+            {"name": "globex", "key_hashes": [core_double.hash_api_key("globex-key")], "models": None},
+        ],
+        "timeouts": {
+            "client_head_ms": 10000,
+            "client_body_ms": 30000,
+            "client_idle_ms": 75000,
+            "upstream_connect_ms": 5000,
+            "upstream_response_ms": 60000,
+            "drain_ms": 20000,
+            "lame_duck_ms": 0,
+        },
+        "limits": {"head_bytes": 16384, "body_bytes": 10485760, "connections": 4096},
+    }
+
+
+def test_no_secret_is_in_the_representation_of_a_configuration(config_directory: ConfigDirectory) -> None:
+    config = load(config_directory.file)
+    for secret in SECRETS:
+        assert secret not in repr(config)
+        assert secret not in repr(config.__dict__)
+
+
+def test_the_digest_ignores_secrets(config_directory: ConfigDirectory) -> None:
+    before = load(config_directory.file).digest()
+    config_directory.write("openai-key", "sk-rotated")
+    assert load(config_directory.file).digest() == before
+
+
+def test_the_digest_notices_who_may_use_what(config_directory: ConfigDirectory) -> None:
+    before = load(config_directory.file).digest()
+    config_directory.replace("models: [gpt-4o-mini]", "models: [gpt-4o-mini, fast]")
+    assert load(config_directory.file).digest() != before
+
+
+def test_an_unknown_field_is_refused_with_its_line_and_the_likely_name(
+    config_directory: ConfigDirectory,
+) -> None:
+    config_directory.replace("signingKeyFile:", "signingKeyfile:")
+    text = str(problems(config_directory))
+    assert f"{config_directory.file}:7: ledger.signingKeyfile: there is no such field" in text
+    assert "did you mean signingKeyFile?" in text
+    assert "ledger.signingKeyFile: this field is required: add it" in text
+
+
+def test_a_python_field_name_is_not_a_second_spelling(config_directory: ConfigDirectory) -> None:
+    config_directory.replace("baseURL", "base_url")
+    assert codes(config_directory) == ["config_missing_field", "config_unknown_field"]
+
+
+@pytest.mark.parametrize("section", ["providers", "models", "tenants"])
+def test_an_empty_list_is_refused(config_directory: ConfigDirectory, section: str) -> None:
+    head, _, _ = config_directory.file.read_text().partition("providers:")
+    rest = dict.fromkeys(("providers", "models", "tenants"), "[]")
+    config_directory.file.write_text(head + "".join(f"{name}: {value}\n" for name, value in rest.items()))
+    assert f"{section}: list at least one" in str(problems(config_directory))
+
+
+def test_all_problems_are_reported_at_once(config_directory: ConfigDirectory) -> None:
+    config_directory.replace("provider: openai", "provider: azure")
+    config_directory.replace("models: [gpt-4o-mini]", "models: [gpt-5]")
+    assert codes(config_directory) == ["config_unknown_provider", "config_unknown_model"]
+    text = str(problems(config_directory))
+    assert ":19: models[0].provider: no provider is named azure" in text
+    assert ":26: tenants[0].models[0]: no model is named gpt-5" in text
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("durability: synced", "durability: fast", "'written' or 'synced'"),
+        ("drainSeconds: 20", "drainSeconds: '20'", "timeouts.drainSeconds"),
+        ("drainSeconds: 20", "drainSeconds: .nan", "timeouts.drainSeconds"),
+        ("drainSeconds: 20", "drainSeconds: 0", "timeouts.drainSeconds"),
+        ("drainSeconds: 20", "drainSeconds: yes", "timeouts.drainSeconds"),
+        ("listen: 127.0.0.1:0", "listen: 127.0.0.1", "write an address and a port"),
+        ("listen: 127.0.0.1:0", "listen: '::1:8080'", "in brackets"),
+        ("listen: 127.0.0.1:0", "listen: 127.0.0.1:70000", "write an address and a port"),
+        ("https://api.openai.com/v1/", "api.openai.com/v1", "write an http or https URL"),
+        ("https://api.openai.com/v1/", "https://me:sk-very-secret@api.openai.com", "belongs in apiKeyFile"),
+        ("name: proofgate.dev/ns/demo", "name: my ledger", "schema-less URL"),
+        ("name: acme", "name: 'acme corp'", "a name has"),
+        ("[ACME]".replace("ACME", ACME_HASH), "acme", "tenants[0].keyHashes"),
+    ],
+)
+def test_a_value_out_of_bounds_is_refused(
+    config_directory: ConfigDirectory, old: str, new: str, message: str
+) -> None:
+    config_directory.replace(old, new)
+    assert message in str(problems(config_directory))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code"),
+    [
+        ("directory: ledger", "directory: not-mounted", "config_no_directory"),
+        ("name: fast", "name: gpt-4o-mini", "config_duplicate_name"),
+        ("name: globex", "name: acme", "config_duplicate_name"),
+        (f"keyHashes: [{ACME_HASH}]", f"keyHashes: [{ACME_HASH.upper()}]", "config_bad_hash"),
+        (f"keyHashes: [{ACME_HASH}]", "keyHashes: [sk-very-secret]", "config_bad_hash"),
+        (f"keyHashes: [{ACME_HASH}]", "keyHashes: []", "config_no_keys"),
+        ("keyHashesFile: globex-keys", f"keyHashes: [{ACME_HASH}]", "config_shared_key"),
+        ("apiKeyFile: openai-key", "apiKeyFile: nowhere", "config_file_unreadable"),
+        ("apiKeyFile: openai-key", "caFile: openai-key", "config_bad_ca"),
+    ],
+)
+def test_a_reference_or_name_that_cannot_hold_is_refused(
+    config_directory: ConfigDirectory, old: str, new: str, code: str
+) -> None:
+    config_directory.replace(old, new)
+    assert codes(config_directory) == [code]
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "code"),
+    [
+        ("openai-key", "\n", "config_empty_secret"),
+        ("signing-key", "PRIVATE+KEY+proofgate.dev/other+1a2b3c4d+c2VjcmV0", "config_foreign_key"),
+        ("openai-key", "sk-very-secret\nx-injected: header", "config_bad_secret"),
+        ("signing-key", "c2VjcmV0LXNpZ25pbmc=", "config_bad_signing_key"),
+        ("admin-token", "short", "config_weak_token"),
+        ("globex-keys", "globex-key", "config_bad_hash"),
+    ],
+)
+def test_a_named_file_with_the_wrong_content_is_refused(
+    config_directory: ConfigDirectory, file: str, content: str, code: str
+) -> None:
+    config_directory.write(file, content)
+    assert codes(config_directory) == [code]
+
+
+def test_a_file_of_key_hashes_may_be_empty_when_every_key_is_revoked(
+    config_directory: ConfigDirectory,
+) -> None:
+    config_directory.write("globex-keys", "# none\n")
+    assert load(config_directory.file).tenant_hashes["globex"] == ()
+
+
+def test_one_address_for_traffic_and_admin_is_refused(config_directory: ConfigDirectory) -> None:
+    config_directory.file.write_text(
+        config_directory.file.read_text().replace("127.0.0.1:0", "127.0.0.1:8080")
+    )
+    assert codes(config_directory) == ["config_same_port"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "the file is empty"),
+        ("- a", ":1: expected a mapping"),
+        ("listen: a\nlisten: b\n", ":2: the field listen is given twice"),
+        ("a: {b: 1, b: 2}", ":1: the field b is given twice"),
+        ("a: &x [*x]", ":1: YAML aliases are not supported"),
+        ("a: [1\nb: 2", ":2: not valid YAML"),
+        ("a: \x00", "not valid YAML"),
+        ("a: !!python/object:os.system x", ":1: not valid YAML"),
+        ("? [1]\n: 2", ":1: a field name must be plain text"),
+    ],
+)
+def test_a_document_that_is_not_one_plain_mapping_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    file = tmp_path / "gateway.yaml"
+    file.write_text(text)
+    with pytest.raises(InvalidConfigError) as caught:
+        load(file)
+    assert message in str(caught.value)
+    assert str(file) in str(caught.value)
+
+
+def test_the_configuration_in_the_readme_is_accepted() -> None:
+    readme = (Path(__file__).parents[1] / "README.md").read_text()
+    example = readme.partition("```yaml\n")[2].partition("```")[0]
+    assert Settings.model_validate(parse_document(example).data).limits == Limits()
+
+
+def test_a_missing_configuration_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InvalidConfigError, match=r"gateway\.yaml: cannot be read: No such file"):
+        load(tmp_path / "gateway.yaml")

@@ -1,0 +1,297 @@
+"""The stand-in upstream, mostly through the official OpenAI client: it must be what that client expects."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import openai
+import pytest
+from conftest import eventually, serving
+
+from proofgate.mock_answers import Behaviour
+from proofgate.mock_upstream import MockUpstream, Upstream
+
+API_KEY = "sk-upstream"
+
+
+class Mock:
+    """A running stand-in with an OpenAI client that does not retry."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.client = openai.OpenAI(base_url=f"{url}/v1", api_key=API_KEY, max_retries=0)
+
+    def ask(self, content: str, model: str = "mock", **options: Any) -> Any:
+        messages = [{"role": "system", "content": "be brief"}, {"role": "user", "content": content}]
+        create: Any = self.client.chat.completions.create
+        return create(model=model, messages=messages, **options)
+
+    def stats(self) -> dict[str, Any]:
+        stats: dict[str, Any] = httpx.get(f"{self.url}/mock/stats").json()
+        return stats
+
+
+@contextlib.contextmanager
+def mock_with(**options: Any) -> Iterator[Mock]:
+    logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
+    with serving(MockUpstream(Upstream(**options))) as url:
+        mock = Mock(url)
+        with mock.client:
+            yield mock
+
+
+@pytest.fixture
+def mock() -> Iterator[Mock]:
+    with mock_with(api_key=API_KEY) as mock:
+        yield mock
+
+
+def test_a_plain_answer_names_the_model_and_counts_tokens(mock: Mock) -> None:
+    completion = mock.ask("say mock:tokens=3")
+    assert completion.choices[0].message.content == "mock: token1 token2"
+    assert completion.choices[0].finish_reason == "stop"
+    assert completion.model == "mock"
+    usage = completion.usage
+    assert (usage.prompt_tokens, usage.completion_tokens, usage.total_tokens) == (4, 3, 7)
+
+
+def test_the_same_request_gets_the_same_answer(mock: Mock) -> None:
+    first, second = mock.ask("hello"), mock.ask("hello")
+    assert first.model_copy(update={"id": second.id}) == second
+
+
+def test_a_stream_says_what_the_plain_answer_says(mock: Mock) -> None:
+    plain = mock.ask("hello").choices[0].message.content
+    with mock.ask("hello", stream=True) as stream:
+        chunks = list(stream)
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == plain
+    assert chunks[0].choices[0].delta.role == "assistant"
+    assert [chunk.choices[0].finish_reason for chunk in chunks[-2:]] == [None, "stop"]
+    assert all(chunk.usage is None for chunk in chunks)
+
+
+def test_a_stream_ends_with_usage_when_asked_for(mock: Mock) -> None:
+    with mock.ask("hello mock:tokens=5", stream=True, stream_options={"include_usage": True}) as stream:
+        chunks = list(stream)
+    assert chunks[-1].choices == []
+    assert (chunks[-1].usage.prompt_tokens, chunks[-1].usage.completion_tokens) == (4, 5)
+    assert all(chunk.usage is None for chunk in chunks[:-1])
+
+
+def test_a_stream_ends_with_the_end_mark(mock: Mock) -> None:
+    body = {"model": "mock", "stream": True, "messages": [{"role": "user", "content": "hello"}]}
+    response = httpx.post(
+        f"{mock.url}/v1/chat/completions", json=body, headers={"Authorization": f"Bearer {API_KEY}"}
+    )
+    assert response.headers["content-type"] == "text/event-stream"
+    events = response.text.split("\n\n")
+    assert events[-2:] == ["data: [DONE]", ""]
+    assert all(json.loads(event.removeprefix("data: ")) for event in events[:-2])
+
+
+@pytest.mark.parametrize("name", ["max_tokens", "max_completion_tokens"])
+def test_a_token_limit_shortens_the_answer(mock: Mock, name: str) -> None:
+    limit: dict[str, Any] = {name: 2}
+    completion = mock.ask("hello", **limit)
+    assert completion.choices[0].message.content == "mock: token1"
+    assert completion.choices[0].finish_reason == "length"
+    assert completion.usage.completion_tokens == 2
+
+
+def test_text_parts_are_read_like_text(mock: Mock) -> None:
+    create: Any = mock.client.chat.completions.create
+    parts = [{"type": "text", "text": "two words"}, {"type": "text", "text": "mock:tokens=1"}]
+    completion = create(model="mock", messages=[{"role": "user", "content": parts}])
+    assert completion.usage.prompt_tokens == 3
+    assert completion.choices[0].message.content == "mock:"
+
+
+def test_a_wrong_key_is_unauthorized(mock: Mock) -> None:
+    with pytest.raises(openai.AuthenticationError):
+        mock.client.with_options(api_key="sk-other").chat.completions.create(model="mock", messages=[])
+    assert mock.stats()["unauthorized"] == 1
+
+
+def test_any_key_will_do_when_none_is_set() -> None:
+    with mock_with() as mock:
+        assert mock.ask("hello").choices
+
+
+def test_only_the_given_models_exist() -> None:
+    with mock_with(models=("one", "two")) as mock:
+        assert [model.id for model in mock.client.models.list()] == ["one", "two"]
+        assert mock.ask("hello", model="two").model == "two"
+        with pytest.raises(openai.NotFoundError):
+            mock.ask("hello", model="three")
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        (429, openai.RateLimitError),
+        (500, openai.InternalServerError),
+        (503, openai.InternalServerError),
+        (418, openai.APIStatusError),
+    ],
+)
+def test_a_status_is_failed_with_on_request(
+    mock: Mock, status: int, error: type[openai.APIStatusError]
+) -> None:
+    with pytest.raises(error) as caught:
+        mock.ask(f"mock:status={status}")
+    assert caught.value.status_code == status
+    assert mock.stats()["failed"] == 1
+
+
+def test_a_share_of_requests_fails_evenly() -> None:
+    outcomes = []
+    with mock_with(fail_rate=0.1, fail_status=503) as mock:
+        for _ in range(20):
+            try:
+                mock.ask("hello")
+                outcomes.append(200)
+            except openai.APIStatusError as error:
+                outcomes.append(error.status_code)
+    assert [number for number, status in enumerate(outcomes, start=1) if status == 503] == [10, 20]
+
+
+def test_latency_comes_before_the_answer(mock: Mock) -> None:
+    begun = time.monotonic()
+    mock.ask("mock:latency=200")
+    assert time.monotonic() - begun >= 0.2
+
+
+def test_a_stream_is_paced_and_the_fast_model_is_not() -> None:
+    with mock_with(behaviour=Behaviour(latency=0.1, tokens=5, interval=0.04)) as mock:
+        begun = time.monotonic()
+        with mock.ask("hello", stream=True) as stream:
+            assert len(list(stream)) == 7
+        assert time.monotonic() - begun >= 0.3
+        completion = mock.ask("hello", model="mock-fast")
+        assert completion.usage.completion_tokens == 5
+
+
+def test_a_cut_stream_ends_without_its_end(mock: Mock) -> None:
+    received = []
+    with pytest.raises(openai.APIConnectionError), mock.ask("mock:cut=3", stream=True) as stream:
+        received.extend(stream)
+    assert len(received) == 3
+    assert mock.stats()["failed"] == 1
+
+
+def test_a_cut_answer_is_shorter_than_announced(mock: Mock) -> None:
+    with pytest.raises(openai.APIConnectionError):
+        mock.ask("mock:cut=1")
+
+
+def test_a_stalled_stream_falls_silent_until_the_client_leaves(mock: Mock) -> None:
+    with mock.ask("mock:stall=2", stream=True, timeout=0.3) as stream:
+        assert len([next(stream), next(stream)]) == 2
+        with pytest.raises(openai.APITimeoutError):
+            next(stream)
+    assert eventually(lambda: mock.stats()["client_disconnects"] == 1)
+
+
+def test_a_hanging_request_is_counted_when_the_client_leaves(mock: Mock) -> None:
+    with pytest.raises(openai.APITimeoutError):
+        mock.client.with_options(timeout=0.2).chat.completions.create(
+            model="mock", messages=[{"role": "user", "content": "mock:hang"}]
+        )
+    assert eventually(lambda: mock.stats()["client_disconnects"] == 1)
+    assert mock.stats()["completed"] == 0
+
+
+def test_a_client_that_leaves_a_paced_stream_is_counted(mock: Mock) -> None:
+    with mock.ask("mock:tokens=1000 mock:interval=10", stream=True) as stream:
+        next(stream)
+    assert eventually(lambda: mock.stats()["client_disconnects"] == 1)
+
+
+def test_a_client_that_leaves_within_its_request_is_counted(mock: Mock) -> None:
+    port = httpx.URL(mock.url).port
+    assert port is not None
+    with socket.create_connection(("127.0.0.1", port)) as connection:
+        connection.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nhost: mock\r\ncontent-length: 9\r\n\r\n{")
+        assert eventually(lambda: mock.stats()["started"] == 1)
+    assert eventually(lambda: mock.stats()["client_disconnects"] == 1)
+
+
+def test_the_stats_count_requests_by_their_id(mock: Mock) -> None:
+    for content in ("mock:id=a", "mock:id=b", "mock:id=a"):
+        mock.ask(content)
+    stats = mock.stats()
+    assert stats["ids"] == {"a": 2, "b": 1}
+    assert (stats["started"], stats["completed"]) == (3, 3)
+
+
+def test_only_the_last_user_message_directs(mock: Mock) -> None:
+    create: Any = mock.client.chat.completions.create
+    messages = [
+        {"role": "user", "content": "mock:status=500"},
+        {"role": "assistant", "content": "mock:status=501"},
+        {"role": "user", "content": "hello"},
+        {"role": "system", "content": "mock:status=502"},
+    ]
+    assert create(model="mock", messages=messages).choices
+
+
+@pytest.mark.parametrize(
+    "content", ["mock:status=200", "mock:status", "mock:tokens=0", "mock:latency=soon", "mock:nothing"]
+)
+def test_a_directive_with_a_mistake_is_refused(mock: Mock, content: str) -> None:
+    with pytest.raises(openai.BadRequestError):
+        mock.ask(content)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"{", b"[]", b'{"messages": []}', b'{"model": "m", "messages": [1]}', b'{"model": 1}', b"\xff"],
+)
+def test_a_body_that_is_no_chat_request_is_refused(mock: Mock, body: bytes) -> None:
+    response = httpx.post(
+        f"{mock.url}/v1/chat/completions", content=body, headers={"Authorization": f"Bearer {API_KEY}"}
+    )
+    assert response.status_code == 400
+    assert response.json()["error"]["type"] == "mock_error"
+
+
+def test_another_path_is_not_found(mock: Mock) -> None:
+    assert httpx.get(f"{mock.url}/health").json() == {"status": "ok"}
+    assert httpx.get(f"{mock.url}/v1/chat/completions").status_code == 404
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_the_command_serves_until_a_signal(number: signal.Signals) -> None:
+    main = Path(__file__).parent / "double_main.py"
+    process = subprocess.Popen(
+        [sys.executable, str(main), "mock-upstream", "--listen", "127.0.0.1:0", "--tokens", "2"],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(main.parents[1] / "src")},
+    )
+    try:
+        assert process.stdout is not None
+        url = process.stdout.readline().removeprefix("mock-upstream ready: ").strip()
+        connection = http.client.HTTPConnection(httpx.URL(url).netloc.decode())
+        with contextlib.closing(connection):
+            connection.request("POST", "/v1/chat/completions", b'{"model":"mock","messages":[]}')
+            answer = json.loads(connection.getresponse().read())
+        assert answer["choices"][0]["message"]["content"] == "mock: token1"
+        process.send_signal(number)
+        assert process.wait(10) == 0
+    finally:
+        process.kill()
+        process.communicate()

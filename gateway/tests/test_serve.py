@@ -1,0 +1,178 @@
+"""The life of a worker process, with real processes and real signals."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from conftest import ConfigDirectory, eventually
+
+MAIN = Path(__file__).parent / "double_main.py"
+TOKEN = "0123456789abcdef-admin"
+
+
+class Process:
+    """A `proofgate serve` process that announced itself."""
+
+    def __init__(
+        self, directory: ConfigDirectory, *arguments: str, env: dict[str, str] | None = None
+    ) -> None:
+        self.ledger = directory.ledger
+        self.process = subprocess.Popen(
+            [sys.executable, str(MAIN), "serve", "--config", str(directory.file), *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(MAIN.parents[1] / "src"), **(env or {})},
+        )
+        assert self.process.stdout is not None
+        self.announcement = self.process.stdout.readline()
+
+    @property
+    def admin(self) -> str:
+        match = re.search(r"admin=(\S+)", self.announcement)
+        assert match is not None, self.announcement
+        return f"http://{match[1]}"
+
+    def readiness(self) -> tuple[int, str]:
+        response = httpx.get(f"{self.admin}/readyz")
+        return response.status_code, response.text.strip()
+
+    def signal(self, number: signal.Signals = signal.SIGTERM) -> None:
+        self.process.send_signal(number)
+
+    def exit_code(self) -> int:
+        return self.process.wait(20)
+
+    def nice(self, thread: int) -> int:
+        """The niceness of one thread, proc_pid_stat(5) field 19."""
+        stat = Path(f"/proc/{self.process.pid}/task/{thread}/stat").read_text()
+        return int(stat.rpartition(")")[2].split()[16])
+
+
+@contextlib.contextmanager
+def running(
+    directory: ConfigDirectory, *arguments: str, env: dict[str, str] | None = None
+) -> Iterator[Process]:
+    worker = Process(directory, *arguments, env=env)
+    try:
+        yield worker
+    finally:
+        worker.process.kill()
+        worker.process.communicate()
+
+
+@pytest.fixture
+def worker(config_directory: ConfigDirectory) -> Iterator[Process]:
+    with running(config_directory, "--shard", "4") as process:
+        yield process
+
+
+def test_one_line_announces_a_ready_worker(worker: Process) -> None:
+    assert re.fullmatch(
+        r"proofgate ready: traffic=127\.0\.0\.1:0 admin=127\.0\.0\.1:\d+ "
+        r"origin=proofgate\.dev/ns/demo/4/01JDOUBLE "
+        r"verifying-key=proofgate\.dev/ns/demo\+1a2b3c4d\+cHVibGlj\n",
+        worker.announcement,
+    )
+    assert worker.readiness() == (200, "ok")
+
+
+def test_the_shard_comes_from_the_environment(config_directory: ConfigDirectory) -> None:
+    with running(config_directory, env={"PROOFGATE_SHARD": "7"}) as worker:
+        assert "origin=proofgate.dev/ns/demo/7/" in worker.announcement
+
+
+def test_python_yields_to_the_data_plane(worker: Process) -> None:
+    data_plane = httpx.get(f"{worker.admin}/status").json()["thread"]
+    assert worker.nice(worker.process.pid) == 19
+    assert worker.nice(data_plane) == 0
+
+
+def test_threads_that_wait_for_proofs_yield_as_well(worker: Process) -> None:
+    assert httpx.get(f"{worker.admin}/proof/exchange-1").status_code == 200
+    data_plane = httpx.get(f"{worker.admin}/status").json()["thread"]
+    threads = {int(entry.name) for entry in Path(f"/proc/{worker.process.pid}/task").iterdir()}
+    assert len(threads) >= 3
+    assert {worker.nice(thread) for thread in threads - {data_plane}} == {19}
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_seals_and_exits_cleanly(worker: Process, number: signal.Signals) -> None:
+    worker.signal(number)
+    assert worker.exit_code() == 0
+
+
+def test_the_admin_port_answers_while_exchanges_finish(worker: Process) -> None:
+    (worker.ledger / "in-flight").touch()
+    worker.signal()
+    assert eventually(lambda: worker.readiness() == (503, "draining"))
+    assert httpx.get(f"{worker.admin}/healthz").status_code == 200
+    assert httpx.get(f"{worker.admin}/proof/exchange-1").status_code == 200
+    (worker.ledger / "in-flight").unlink()
+    assert worker.exit_code() == 0
+
+
+def test_a_drain_deadline_that_passes_is_an_error(config_directory: ConfigDirectory) -> None:
+    config_directory.replace("drainSeconds: 20", "drainSeconds: 0.1")
+    with running(config_directory, env={"PROOFGATE_TEST_SETTLE_SECONDS": "0.1"}) as worker:
+        (worker.ledger / "in-flight").touch()
+        worker.signal()
+        assert worker.exit_code() == 1
+
+
+def test_a_second_signal_does_not_wait_for_the_deadline(worker: Process) -> None:
+    (worker.ledger / "in-flight").touch()
+    worker.signal()
+    assert eventually(lambda: worker.readiness() == (503, "draining"))
+    worker.signal()
+    assert worker.process.wait(10) == 1
+
+
+def test_a_drain_over_http_leaves_the_sealed_worker_up(worker: Process) -> None:
+    response = httpx.post(f"{worker.admin}/drain", headers={"Authorization": f"Bearer {TOKEN}"})
+    assert response.status_code == 202
+    assert worker.readiness() == (503, "draining")
+    assert worker.process.poll() is None
+    worker.signal()
+    assert worker.exit_code() == 0
+
+
+def test_a_worker_that_lost_a_thread_ends(worker: Process) -> None:
+    (worker.ledger / "failed").touch()
+    assert worker.exit_code() == 1
+
+
+@pytest.mark.parametrize("reason", ["failed", "ledger_stopped"])
+def test_a_log_that_can_never_be_sealed_is_not_waited_for(worker: Process, reason: str) -> None:
+    (worker.ledger / "in-flight").touch()
+    worker.signal()
+    assert eventually(lambda: worker.readiness() == (503, "draining"))
+    (worker.ledger / "unready").write_text(reason)
+    assert worker.process.wait(10) == 1
+
+
+def test_a_worker_that_cannot_start_says_why(config_directory: ConfigDirectory) -> None:
+    (config_directory.ledger / "refuse-start").touch()
+    with running(config_directory) as worker:
+        assert worker.exit_code() == 1
+        assert worker.announcement == ""
+        _, error = worker.process.communicate()
+        assert error == "proofgate: the predecessor's log cannot be read [ledger_unreadable]\n"
+
+
+def test_an_occupied_admin_port_ends_the_start(config_directory: ConfigDirectory, worker: Process) -> None:
+    occupied = worker.admin.removeprefix("http://")
+    config_directory.replace("admin:\n  listen: 127.0.0.1:0", f"admin:\n  listen: {occupied}")
+    with running(config_directory) as second:
+        assert second.exit_code() == 1
+        _, error = second.process.communicate()
+        assert error == f"proofgate: {occupied} cannot be bound: Address already in use [listen]\n"

@@ -1,0 +1,62 @@
+//! `uri-host [":" port]`, as in a Host header (RFC 9110 section 7.2, RFC 3986 section 3.2).
+
+use std::net::Ipv6Addr;
+
+/// A valid host with an optional port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Authority<'b> {
+    host: &'b str,
+    port: Option<&'b str>,
+}
+
+impl<'b> Authority<'b> {
+    /// `None` unless `text` is exactly one authority without user info.
+    ///
+    /// Stricter than the grammar in three points: the host is not empty, it holds no comma (that is how a
+    /// proxy folds two Host lines into one), and a port, if its colon is there, is 1 to 5 digits up to 65535.
+    pub(crate) fn parse(text: &'b [u8]) -> Option<Self> {
+        let text = std::str::from_utf8(text).ok()?;
+        let (host, port) = if let Some(after) = text.strip_prefix('[') {
+            let (address, after) = after.split_once(']')?;
+            address.parse::<Ipv6Addr>().ok()?;
+            let port = if after.is_empty() {
+                None
+            } else {
+                Some(after.strip_prefix(':')?)
+            };
+            (&text[..address.len() + 2], port)
+        } else {
+            match text.split_once(':') {
+                Some((host, port)) => (host, Some(port)),
+                None => (text, None),
+            }
+        };
+        let host_is_valid = host.starts_with('[') || is_reg_name(host.as_bytes());
+        (host_is_valid && port.is_none_or(is_port)).then_some(Self { host, port })
+    }
+
+    /// Whether both name the same host and port when `default_port` stands in for a missing one.
+    pub(crate) fn same_as(&self, other: &Self, default_port: &'static str) -> bool {
+        let port = |authority: &Self| authority.port.unwrap_or(default_port).parse::<u16>().ok();
+        self.host.eq_ignore_ascii_case(other.host) && port(self) == port(other)
+    }
+}
+
+fn is_port(text: &str) -> bool {
+    (1..=5).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_digit())
+        && text.parse::<u16>().is_ok()
+}
+
+/// `reg-name` or an IPv4 address, not empty, without comma (RFC 3986 section 3.2.2).
+fn is_reg_name(host: &[u8]) -> bool {
+    let mut rest = host;
+    while let [first, after @ ..] = rest {
+        rest = match (first, after) {
+            (b'%', [high, low, after @ ..]) if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => after,
+            _ if first.is_ascii_alphanumeric() || b"-._~!$&'()*+;=".contains(first) => after,
+            _ => return false,
+        };
+    }
+    !host.is_empty()
+}

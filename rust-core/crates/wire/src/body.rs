@@ -1,0 +1,224 @@
+//! Where the bytes of a body are in a stream of reads (RFC 9112 sections 6 and 7).
+
+use crate::limits::Limits;
+use crate::refusal::Refusal;
+use crate::request::RequestFraming;
+use crate::response::ResponseFraming;
+use crate::trailers::Trailers;
+use std::ops::Range;
+
+/// More digits than 64 bits need are refused, even when they are zeros.
+const CHUNK_SIZE_DIGITS: u8 = 16;
+
+/// A body decoder for one message. It copies nothing: it says which bytes of the input are body.
+#[derive(Debug, Clone)]
+pub struct BodyDecoder {
+    state: State,
+    /// Body bytes that may still be announced.
+    allowance: u64,
+    trailers: Trailers,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Length { left: u64 },
+    UntilClose,
+    ChunkSize { size: u64, digits: u8 },
+    ChunkSizeEnd { size: u64 },
+    ChunkData { left: u64 },
+    ChunkDataCr,
+    ChunkDataLf,
+    Trailers,
+    Done,
+    Refused(Refusal),
+}
+
+/// What one call of [`BodyDecoder::decode`] found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// Bytes of the input that are dealt with; the next call starts after them.
+    pub consumed: usize,
+    /// The part of the input that is body; may be empty.
+    pub data: Range<usize>,
+    /// Whether the body is complete. Input after `consumed` then belongs to the next message.
+    pub done: bool,
+}
+
+impl BodyDecoder {
+    /// A decoder for a request body of at most [`Limits::body_bytes`].
+    #[must_use]
+    pub fn for_request(framing: RequestFraming, limits: &Limits) -> Self {
+        let state = match framing {
+            RequestFraming::Length(length) if length > limits.body_bytes => {
+                State::Refused(Refusal::BodyTooLarge)
+            }
+            RequestFraming::Empty | RequestFraming::Length(0) => State::Done,
+            RequestFraming::Length(left) => State::Length { left },
+            RequestFraming::Chunked => State::ChunkSize { size: 0, digits: 0 },
+        };
+        Self {
+            state,
+            allowance: limits.body_bytes,
+            trailers: Trailers::new(limits),
+        }
+    }
+
+    /// A decoder for a response body of any length; its trailers have the default [`Limits`].
+    #[must_use]
+    pub fn for_response(framing: ResponseFraming) -> Self {
+        let state = match framing {
+            ResponseFraming::Empty | ResponseFraming::Length(0) => State::Done,
+            ResponseFraming::Length(left) => State::Length { left },
+            ResponseFraming::Chunked => State::ChunkSize { size: 0, digits: 0 },
+            ResponseFraming::UntilClose => State::UntilClose,
+        };
+        Self {
+            state,
+            allowance: u64::MAX,
+            trailers: Trailers::new(&Limits::default()),
+        }
+    }
+
+    /// Whether the body is complete. A body that ends with the connection never is, see
+    /// [`BodyDecoder::end_of_input`].
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.state == State::Done
+    }
+
+    /// Finds the next run of body bytes in `input`, which starts where the last step ended.
+    ///
+    /// Call it again with the rest of the input until it is done or the input is used up: every call with a
+    /// non-empty input consumes something or is done.
+    ///
+    /// # Errors
+    /// The [`Refusal`] of the rule that the framing breaks; [`Refusal::BodyTooLarge`] as soon as a chunk size
+    /// announces more than is allowed. The same refusal again on every later call.
+    pub fn decode(&mut self, input: &[u8]) -> Result<Step, Refusal> {
+        let mut at = 0;
+        loop {
+            match self.state {
+                State::Done => {
+                    return Ok(Step {
+                        consumed: at,
+                        data: at..at,
+                        done: true,
+                    });
+                }
+                State::Refused(refusal) => return Err(refusal),
+                _ if at == input.len() => {
+                    return Ok(Step {
+                        consumed: at,
+                        data: at..at,
+                        done: false,
+                    });
+                }
+                State::UntilClose => {
+                    return Ok(Step {
+                        consumed: input.len(),
+                        data: at..input.len(),
+                        done: false,
+                    });
+                }
+                State::Length { left } => {
+                    let (data, left) = take(at, input, left);
+                    self.state = if left == 0 {
+                        State::Done
+                    } else {
+                        State::Length { left }
+                    };
+                    return Ok(Step {
+                        consumed: data.end,
+                        data,
+                        done: left == 0,
+                    });
+                }
+                State::ChunkData { left } => {
+                    let (data, left) = take(at, input, left);
+                    self.state = if left == 0 {
+                        State::ChunkDataCr
+                    } else {
+                        State::ChunkData { left }
+                    };
+                    return Ok(Step {
+                        consumed: data.end,
+                        data,
+                        done: false,
+                    });
+                }
+                _ => {
+                    let next = self.framing_byte(input[at]);
+                    self.state = next.unwrap_or_else(State::Refused);
+                    at += 1;
+                }
+            }
+        }
+    }
+
+    /// Says that the connection ended: a body that ends with it is then complete.
+    ///
+    /// # Errors
+    /// [`Refusal::TruncatedBody`] when the framing says that there is more.
+    pub fn end_of_input(&mut self) -> Result<(), Refusal> {
+        match self.state {
+            State::Done | State::UntilClose => {
+                self.state = State::Done;
+                Ok(())
+            }
+            State::Refused(refusal) => Err(refusal),
+            _ => {
+                self.state = State::Refused(Refusal::TruncatedBody);
+                Err(Refusal::TruncatedBody)
+            }
+        }
+    }
+
+    /// The state after a byte that is not body.
+    fn framing_byte(&mut self, byte: u8) -> Result<State, Refusal> {
+        match (self.state, byte) {
+            (State::ChunkSize { size, digits }, _) if byte.is_ascii_hexdigit() => {
+                if digits == CHUNK_SIZE_DIGITS {
+                    return Err(Refusal::InvalidChunkSize);
+                }
+                Ok(State::ChunkSize {
+                    size: size << 4 | hex_value(byte),
+                    digits: digits + 1,
+                })
+            }
+            (State::ChunkSize { size, digits: 1.. }, b'\r') => Ok(State::ChunkSizeEnd { size }),
+            (State::ChunkSize { digits: 1.., .. }, b';') => Err(Refusal::ChunkExtension),
+            (State::ChunkSize { .. }, b'\n') => Err(Refusal::BareLineFeed),
+            (State::ChunkSize { .. }, _) => Err(Refusal::InvalidChunkSize),
+            (State::ChunkSizeEnd { size: 0 }, b'\n') => Ok(State::Trailers),
+            (State::ChunkSizeEnd { size }, b'\n') => {
+                self.allowance = self.allowance.checked_sub(size).ok_or(Refusal::BodyTooLarge)?;
+                Ok(State::ChunkData { left: size })
+            }
+            (State::ChunkSizeEnd { .. }, _) => Err(Refusal::BareCarriageReturn),
+            (State::ChunkDataCr, b'\r') => Ok(State::ChunkDataLf),
+            (State::ChunkDataLf, b'\n') => Ok(State::ChunkSize { size: 0, digits: 0 }),
+            (State::ChunkDataCr | State::ChunkDataLf, _) => Err(Refusal::InvalidChunkEnd),
+            (State::Trailers, _) => Ok(if self.trailers.push(byte)? {
+                State::Done
+            } else {
+                State::Trailers
+            }),
+            (state, _) => Ok(state),
+        }
+    }
+}
+
+/// The run of at most `left` bytes of `input` that starts at `at`, and how many are left after it.
+fn take(at: usize, input: &[u8], left: u64) -> (Range<usize>, u64) {
+    let available = input.len() - at;
+    let taken = usize::try_from(left).map_or(available, |left| left.min(available));
+    (at..at + taken, left - taken as u64)
+}
+
+fn hex_value(digit: u8) -> u64 {
+    u64::from(match digit {
+        b'0'..=b'9' => digit - b'0',
+        b'a'..=b'f' => digit - b'a' + 10,
+        _ => digit - b'A' + 10,
+    })
+}

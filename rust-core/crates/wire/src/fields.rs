@@ -1,0 +1,134 @@
+//! What the header fields say about framing and the connection, gathered in one pass.
+
+use crate::headers::{Headers, is_protected};
+use crate::refusal::Refusal;
+use crate::syntax::{is_token, trim_ows};
+use memchr::memchr;
+
+/// The framing and connection fields of a head, each checked on its own. What the combination means depends
+/// on the kind of message and is decided by its parser.
+#[derive(Debug, Default)]
+pub(crate) struct Fields<'b> {
+    pub(crate) host: Option<&'b [u8]>,
+    pub(crate) content_length: Option<u64>,
+    pub(crate) chunked: bool,
+    pub(crate) close: bool,
+    pub(crate) expects: Expectation,
+    authorization: bool,
+    api_key: bool,
+    x_api_key: bool,
+    content_type: bool,
+}
+
+/// What the Expect fields ask for.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Expectation {
+    #[default]
+    None,
+    Continue,
+    Unknown,
+}
+
+impl<'b> Fields<'b> {
+    /// Reads all of `headers`; the first offending field decides.
+    pub(crate) fn gather(headers: &Headers<'b>) -> Result<Self, Refusal> {
+        let mut fields = Self::default();
+        for (name, value) in headers.iter() {
+            fields.add(name, value)?;
+        }
+        if fields.chunked && fields.content_length.is_some() {
+            return Err(Refusal::LengthAndCoding);
+        }
+        Ok(fields)
+    }
+
+    fn add(&mut self, name: &str, value: &'b [u8]) -> Result<(), Refusal> {
+        match name.len() {
+            4 if name.eq_ignore_ascii_case("host") => {
+                if self.host.is_some() {
+                    return Err(Refusal::DuplicateHost);
+                }
+                self.host = Some(value);
+            }
+            6 if name.eq_ignore_ascii_case("expect") => {
+                let known =
+                    value.eq_ignore_ascii_case(b"100-continue") && self.expects != Expectation::Unknown;
+                self.expects = if known {
+                    Expectation::Continue
+                } else {
+                    Expectation::Unknown
+                };
+            }
+            7 if name.eq_ignore_ascii_case("api-key") => once(&mut self.api_key)?,
+            9 if name.eq_ignore_ascii_case("x-api-key") => once(&mut self.x_api_key)?,
+            10 if name.eq_ignore_ascii_case("connection") => self.add_connection(value)?,
+            12 if name.eq_ignore_ascii_case("content-type") => once(&mut self.content_type)?,
+            13 if name.eq_ignore_ascii_case("authorization") => once(&mut self.authorization)?,
+            14 if name.eq_ignore_ascii_case("content-length") => {
+                if self.content_length.is_some() {
+                    return Err(Refusal::DuplicateContentLength);
+                }
+                self.content_length = Some(content_length(value).ok_or(Refusal::InvalidContentLength)?);
+            }
+            17 if name.eq_ignore_ascii_case("transfer-encoding") => {
+                if self.chunked || !value.eq_ignore_ascii_case(b"chunked") {
+                    return Err(Refusal::InvalidTransferEncoding);
+                }
+                self.chunked = true;
+            }
+            _ => {}
+        }
+        if memchr(b'_', name.as_bytes()).is_some() && imitates_protected(name) {
+            return Err(Refusal::ImitatedHeader);
+        }
+        Ok(())
+    }
+
+    /// The options of one Connection field (RFC 9110 section 7.6.1). Empty list elements are allowed.
+    fn add_connection(&mut self, value: &[u8]) -> Result<(), Refusal> {
+        for option in value
+            .split(|&byte| byte == b',')
+            .map(trim_ows)
+            .filter(|option| !option.is_empty())
+        {
+            if !is_token(option) {
+                return Err(Refusal::InvalidConnection);
+            }
+            if is_protected(option) {
+                return Err(Refusal::ProtectedConnectionOption);
+            }
+            self.close |= option.eq_ignore_ascii_case(b"close");
+        }
+        Ok(())
+    }
+}
+
+fn once(seen: &mut bool) -> Result<(), Refusal> {
+    if std::mem::replace(seen, true) {
+        Err(Refusal::DuplicateHeader)
+    } else {
+        Ok(())
+    }
+}
+
+/// `1*DIGIT` (RFC 9110 section 8.6) without leading zeros, below 2^64.
+fn content_length(value: &[u8]) -> Option<u64> {
+    match value {
+        [] => None,
+        [b'0', _, ..] => None,
+        digits => digits.iter().try_fold(0_u64, |length, byte| {
+            let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
+            length.checked_mul(10)?.checked_add(digit)
+        }),
+    }
+}
+
+/// Whether a server that reads `_` as `-` would take the name for a protected one (CGI's `HTTP_` variables
+/// do).
+fn imitates_protected(name: &str) -> bool {
+    let mut folded = [0_u8; crate::headers::PROTECTED_NAME_BYTES];
+    for (place, byte) in folded.iter_mut().zip(name.bytes()) {
+        *place = if byte == b'_' { b'-' } else { byte };
+    }
+    is_protected(&folded[..name.len().min(folded.len())])
+}

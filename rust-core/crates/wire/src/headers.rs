@@ -1,0 +1,128 @@
+//! Header fields of a head, as received.
+
+use crate::limits::{Limits, MAX_HEADERS};
+use crate::syntax::trim_ows;
+use httparse::{EMPTY_HEADER, Header};
+use std::fmt;
+
+/// The header fields of a head, in order (RFC 9110 section 5). Names keep their case; values are without
+/// surrounding whitespace and hold no control byte but HTAB, but may hold bytes above 0x7f.
+#[derive(Clone)]
+pub struct Headers<'b> {
+    pub(crate) fields: [Header<'b>; MAX_HEADERS],
+    pub(crate) count: usize,
+}
+
+impl<'b> Headers<'b> {
+    pub(crate) fn empty() -> Self {
+        Self {
+            fields: [EMPTY_HEADER; MAX_HEADERS],
+            count: 0,
+        }
+    }
+
+    /// The places that a head with these limits may fill.
+    pub(crate) fn places(&mut self, limits: &Limits) -> &mut [Header<'b>] {
+        &mut self.fields[..limits.headers.min(MAX_HEADERS)]
+    }
+
+    /// The fields as name and value.
+    pub fn iter(&self) -> impl Iterator<Item = (&'b str, &'b [u8])> + '_ {
+        self.fields[..self.count]
+            .iter()
+            .map(|field| (field.name, field.value))
+    }
+
+    /// The value of the first field of this name, in any case.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&'b [u8]> {
+        self.iter()
+            .find(|(field, _)| field.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value)
+    }
+
+    /// How many fields there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Whether a field of this name ends at this connection: by definition, or because Connection names it
+    /// (RFC 9110 section 7.6.1).
+    #[must_use]
+    pub fn is_hop_by_hop(&self, name: &str) -> bool {
+        is_hop_by_hop(name)
+            || self
+                .iter()
+                .filter(|(field, _)| field.eq_ignore_ascii_case("connection"))
+                .flat_map(|(_, value)| value.split(|&byte| byte == b','))
+                .any(|option| trim_ows(option).eq_ignore_ascii_case(name.as_bytes()))
+    }
+}
+
+impl fmt::Debug for Headers<'_> {
+    /// Names only: values hold secrets.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_list()
+            .entries(self.iter().map(|(name, _)| name))
+            .finish()
+    }
+}
+
+/// Whether a field of this name, in any case, is for one connection only and never forwarded (RFC 9110
+/// section 7.6.1).
+#[must_use]
+pub fn is_hop_by_hop(name: &str) -> bool {
+    const HOP_BY_HOP: [&str; 11] = [
+        "connection",
+        "http2-settings",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authentication-info",
+        "proxy-authorization",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    ];
+    HOP_BY_HOP.iter().any(|field| field.eq_ignore_ascii_case(name))
+}
+
+/// Whether a field of this name, in any case, decides where a message ends, who sent it or what it means.
+/// Connection must not name it, a trailer must not carry it, and its name must not be imitated with
+/// underscores.
+pub(crate) fn is_protected(name: &[u8]) -> bool {
+    const PROTECTED: [&str; 12] = [
+        "api-key",
+        "authorization",
+        "content-encoding",
+        "content-length",
+        "content-type",
+        "cookie",
+        "expect",
+        "forwarded",
+        "host",
+        "transfer-encoding",
+        "x-api-key",
+        "x-real-ip",
+    ];
+    const PREFIXES: [&str; 2] = ["x-forwarded-", "x-proofgate-"];
+    PROTECTED
+        .iter()
+        .any(|field| name.eq_ignore_ascii_case(field.as_bytes()))
+        || PREFIXES.iter().any(|prefix| {
+            name.get(..prefix.len())
+                .is_some_and(|start| start.eq_ignore_ascii_case(prefix.as_bytes()))
+        })
+}
+
+/// The longest name that [`is_protected`] needs to see; of a longer name the first bytes are enough.
+pub(crate) const PROTECTED_NAME_BYTES: usize = 18;

@@ -1,0 +1,30 @@
+//! How large a message may be.
+
+/// The most header fields that a head can have, whatever [`Limits::headers`] says: they are kept on the
+/// stack.
+pub const MAX_HEADERS: usize = 64;
+
+/// How large the parts of a message may be. The check is made as soon as the excess is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of a head, from the first byte of the start line to its final CRLF CRLF, and of a trailer
+    /// section.
+    pub head_bytes: usize,
+    /// Bytes of a request target.
+    pub target_bytes: usize,
+    /// Header fields in a head, and in a trailer section; values above [`MAX_HEADERS`] mean [`MAX_HEADERS`].
+    pub headers: usize,
+    /// Bytes of a request body, chunk framing not counted.
+    pub body_bytes: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            head_bytes: 16 * 1024,
+            target_bytes: 8 * 1024,
+            headers: MAX_HEADERS,
+            body_bytes: 10 * 1024 * 1024,
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! The PROXY protocol, version 2: what the load balancer says about a connection before the client's first
+//! byte.
+//!
+//! Source: the PROXY protocol specification of HAProxy, sections 2.2 and 2.2.1 to 2.2.5. Only a peer that is
+//! known to be the load balancer may be believed.
+
+use crate::refusal::Refusal;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
+const FIXED_BYTES: usize = 16;
+/// The largest header believed; HAProxy's own are a few hundred bytes.
+const LARGEST_BYTES: usize = 2048;
+const TLV_UNIQUE_ID: u8 = 0x05;
+
+/// A PROXY header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProxyHeader<'b> {
+    /// Its bytes; the client's first byte follows.
+    pub length: usize,
+    /// The client's address; `None` for the load balancer's own connections (health checks) and for other
+    /// families.
+    pub client: Option<SocketAddr>,
+    /// The value of the unique-id TLV; empty when there is none. The load balancer writes the tenant there
+    /// that it chose the worker for.
+    pub unique_id: &'b [u8],
+}
+
+/// Parses the PROXY header at the start of `buf`, which is everything received so far. `None`: more bytes are
+/// needed.
+///
+/// # Errors
+/// [`Refusal::InvalidProxyHeader`] when the bytes are not, or can no longer become, such a header.
+pub fn parse_proxy_header(buf: &[u8]) -> Result<Option<ProxyHeader<'_>>, Refusal> {
+    let seen = buf.len().min(SIGNATURE.len());
+    if buf[..seen] != SIGNATURE[..seen] {
+        return Err(Refusal::InvalidProxyHeader);
+    }
+    let Some(&[command, family, high, low]) = buf.get(SIGNATURE.len()..FIXED_BYTES) else {
+        return Ok(None);
+    };
+    let length = FIXED_BYTES + usize::from(u16::from_be_bytes([high, low]));
+    if !matches!(command, 0x20 | 0x21) || length > LARGEST_BYTES {
+        return Err(Refusal::InvalidProxyHeader);
+    }
+    let Some(rest) = buf.get(FIXED_BYTES..length) else {
+        return Ok(None);
+    };
+    let address_bytes = match family >> 4 {
+        0 => 0,
+        1 => 12,
+        2 => 36,
+        3 => 216,
+        _ => return Err(Refusal::InvalidProxyHeader),
+    };
+    let (addresses, tlvs) = rest
+        .split_at_checked(address_bytes)
+        .ok_or(Refusal::InvalidProxyHeader)?;
+    let client = if command == 0x21 { source(addresses) } else { None };
+    Ok(Some(ProxyHeader {
+        length,
+        client,
+        unique_id: unique_id(tlvs)?,
+    }))
+}
+
+/// The source of a TCP address block.
+fn source(addresses: &[u8]) -> Option<SocketAddr> {
+    let (ip, port): (IpAddr, &[u8]) = match addresses.len() {
+        12 => (
+            Ipv4Addr::from(<[u8; 4]>::try_from(&addresses[..4]).ok()?).into(),
+            &addresses[8..10],
+        ),
+        36 => (
+            Ipv6Addr::from(<[u8; 16]>::try_from(&addresses[..16]).ok()?).into(),
+            &addresses[32..34],
+        ),
+        _ => return None,
+    };
+    Some(SocketAddr::new(ip, u16::from_be_bytes(port.try_into().ok()?)))
+}
+
+fn unique_id(mut tlvs: &[u8]) -> Result<&[u8], Refusal> {
+    let mut found = None;
+    while let [kind, high, low, rest @ ..] = tlvs {
+        let length = usize::from(u16::from_be_bytes([*high, *low]));
+        let (value, after) = rest.split_at_checked(length).ok_or(Refusal::InvalidProxyHeader)?;
+        if *kind == TLV_UNIQUE_ID && found.replace(value).is_some() {
+            return Err(Refusal::InvalidProxyHeader);
+        }
+        tlvs = after;
+    }
+    if tlvs.is_empty() {
+        Ok(found.unwrap_or_default())
+    } else {
+        Err(Refusal::InvalidProxyHeader)
+    }
+}

@@ -1,0 +1,208 @@
+//! Why a message is refused: one variant per rule.
+
+use thiserror::Error;
+
+/// A rule that a message broke. Final: answer [`Refusal::status`], close, and read no further byte of the
+/// connection.
+///
+/// The `Display` text is for people and quotes nothing of the message; [`Refusal::code`] is stable, for
+/// machines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// The head exceeds [`crate::Limits::head_bytes`].
+    #[error("the message head is larger than this gateway accepts")]
+    HeadTooLarge,
+    /// More header fields than [`crate::Limits::headers`].
+    #[error("the message has more header fields than this gateway accepts")]
+    TooManyHeaders,
+    /// The request target exceeds [`crate::Limits::target_bytes`].
+    #[error("the request target is longer than this gateway accepts")]
+    TargetTooLong,
+    /// The body exceeds [`crate::Limits::body_bytes`], by its declared or by its counted length.
+    #[error("the request body is larger than this gateway accepts")]
+    BodyTooLarge,
+    /// An Expect header asks for something other than `100-continue` (RFC 9110 section 10.1.1).
+    #[error("the only expectation that this gateway meets is 100-continue")]
+    UnknownExpectation,
+    /// An empty line stands before the start line (RFC 9112 section 2.2 lets a server skip it; we do not).
+    #[error("an empty line stands before the start line")]
+    LeadingEmptyLine,
+    /// LF without CR (RFC 9112 section 2.2).
+    #[error("a line ends with LF alone; lines end with CRLF")]
+    BareLineFeed,
+    /// CR without LF (RFC 9112 section 2.2).
+    #[error("a CR is not followed by LF")]
+    BareCarriageReturn,
+    /// NUL, another control byte, or DEL; only HTAB is allowed, in values (RFC 9110 section 5.5).
+    #[error("the message head holds a control byte")]
+    ControlByte,
+    /// The bytes given are not exactly one complete head.
+    #[error("the message head is incomplete")]
+    IncompleteHead,
+    /// The start line is not three parts separated by single spaces (RFC 9112 sections 3 and 4).
+    #[error("the start line is malformed")]
+    InvalidStartLine,
+    /// The method is not a token (RFC 9110 section 9.1).
+    #[error("the request method is not a token")]
+    InvalidMethod,
+    /// CONNECT: this gateway opens no tunnels.
+    #[error("CONNECT is not supported")]
+    ConnectMethod,
+    /// The version is not exactly `HTTP/1.1`.
+    #[error("the only version that this gateway speaks on this connection is HTTP/1.1")]
+    UnsupportedVersion,
+    /// The target holds a byte that is not visible ASCII, or a `#` (RFC 9112 section 3.2).
+    #[error("the request target holds a byte that is not allowed there")]
+    InvalidTarget,
+    /// The target is in authority or asterisk form, or in absolute form with a scheme other than http or
+    /// https.
+    #[error("the request target is neither a path nor an http(s) URL")]
+    UnsupportedTargetForm,
+    /// The authority of an absolute target is not the Host (RFC 9112 section 3.2.2 prefers it; we refuse).
+    #[error("the request target names another host than the Host header")]
+    TargetContradictsHost,
+    /// No Host header (RFC 9112 section 3.2).
+    #[error("the Host header is missing")]
+    MissingHost,
+    /// More than one Host header (RFC 9112 section 3.2).
+    #[error("the Host header is given more than once")]
+    DuplicateHost,
+    /// The Host value is not one `uri-host [":" port]` (RFC 9110 section 7.2).
+    #[error("the Host header is not one host with an optional port")]
+    InvalidHost,
+    /// A field name is empty or not a token (RFC 9110 section 5.1).
+    #[error("a header name is not a token")]
+    InvalidHeaderName,
+    /// Whitespace stands between a field name and its colon (RFC 9112 section 5.1).
+    #[error("whitespace stands between a header name and its colon")]
+    SpaceBeforeColon,
+    /// A line starts with whitespace: obsolete line folding (RFC 9112 section 5.2).
+    #[error("a header line is folded or starts with whitespace")]
+    FoldedHeader,
+    /// A field value holds a byte that is not allowed there (RFC 9110 section 5.5).
+    #[error("a header value holds a byte that is not allowed there")]
+    InvalidHeaderValue,
+    /// A field name is that of a framing or security field with `_` for `-`; some servers read the two as
+    /// one.
+    #[error("a header name imitates a framing or security header with underscores")]
+    ImitatedHeader,
+    /// A field that decides who asks or what the body is, is given more than once (RFC 9110 section 5.3).
+    #[error("a header that may be given once is given more than once")]
+    DuplicateHeader,
+    /// Both Content-Length and Transfer-Encoding (RFC 9112 section 6.3, rule 3).
+    #[error("Content-Length and Transfer-Encoding are both present")]
+    LengthAndCoding,
+    /// More than one Content-Length, equal or not (RFC 9112 section 6.3, rule 5).
+    #[error("Content-Length is given more than once")]
+    DuplicateContentLength,
+    /// Content-Length is not a plain decimal number without leading zeros that fits 64 bits.
+    #[error("Content-Length is not a plain decimal number")]
+    InvalidContentLength,
+    /// Transfer-Encoding is anything but exactly one `chunked` (RFC 9112 section 6.1).
+    #[error("the only transfer coding that this gateway accepts is a single chunked")]
+    InvalidTransferEncoding,
+    /// GET, HEAD or TRACE with a body; or a 1xx or 204 response with one (RFC 9112 section 6.3, rule 1).
+    #[error("this message must not have a body")]
+    UnexpectedBody,
+    /// A Connection option is not a token (RFC 9110 section 7.6.1).
+    #[error("the Connection header is malformed")]
+    InvalidConnection,
+    /// Connection names a framing or security field, which would make an intermediary remove it.
+    #[error("the Connection header names a header that must not be removed")]
+    ProtectedConnectionOption,
+    /// A chunk size is not 1 to 16 hexadecimal digits (RFC 9112 section 7.1).
+    #[error("a chunk size is not a plain hexadecimal number")]
+    InvalidChunkSize,
+    /// A chunk extension (RFC 9112 section 7.1.1).
+    #[error("chunk extensions are not accepted")]
+    ChunkExtension,
+    /// Chunk data is not followed by CRLF (RFC 9112 section 7.1).
+    #[error("chunk data does not end where its size says")]
+    InvalidChunkEnd,
+    /// A trailer field is malformed (RFC 9112 section 7.1.2).
+    #[error("a trailer field is malformed")]
+    InvalidTrailer,
+    /// A trailer field names a framing or security field (RFC 9110 section 6.5.1).
+    #[error("a trailer field is one that must not be sent in a trailer")]
+    ForbiddenTrailer,
+    /// The trailer section exceeds [`crate::Limits::head_bytes`] or [`crate::Limits::headers`].
+    #[error("the trailer section is larger than this gateway accepts")]
+    TrailersTooLarge,
+    /// The connection ended before the body did (RFC 9112 section 8).
+    #[error("the message body is incomplete")]
+    TruncatedBody,
+    /// A response status outside 100 to 599 (RFC 9110 section 15).
+    #[error("the status code is not valid")]
+    InvalidStatus,
+    /// 101 Switching Protocols: this gateway never asks for an upgrade.
+    #[error("the server switched protocols without being asked")]
+    UnexpectedUpgrade,
+    /// The connection does not start with a PROXY v2 header where one is demanded.
+    #[error("the connection does not start with a valid PROXY protocol header")]
+    InvalidProxyHeader,
+}
+
+impl Refusal {
+    /// The status to answer a refused request with. A refused *response* is answered 502, whatever this says.
+    #[must_use]
+    pub fn status(&self) -> u16 {
+        match self {
+            Self::HeadTooLarge | Self::TooManyHeaders | Self::TrailersTooLarge => 431,
+            Self::TargetTooLong => 414,
+            Self::BodyTooLarge => 413,
+            Self::UnknownExpectation => 417,
+            _ => 400,
+        }
+    }
+
+    /// The stable machine code.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::HeadTooLarge => "head_too_large",
+            Self::TooManyHeaders => "too_many_headers",
+            Self::TargetTooLong => "target_too_long",
+            Self::BodyTooLarge => "body_too_large",
+            Self::UnknownExpectation => "unknown_expectation",
+            Self::LeadingEmptyLine => "leading_empty_line",
+            Self::BareLineFeed => "bare_line_feed",
+            Self::BareCarriageReturn => "bare_carriage_return",
+            Self::ControlByte => "control_byte",
+            Self::IncompleteHead => "incomplete_head",
+            Self::InvalidStartLine => "invalid_start_line",
+            Self::InvalidMethod => "invalid_method",
+            Self::ConnectMethod => "connect_method",
+            Self::UnsupportedVersion => "unsupported_version",
+            Self::InvalidTarget => "invalid_target",
+            Self::UnsupportedTargetForm => "unsupported_target_form",
+            Self::TargetContradictsHost => "target_contradicts_host",
+            Self::MissingHost => "missing_host",
+            Self::DuplicateHost => "duplicate_host",
+            Self::InvalidHost => "invalid_host",
+            Self::InvalidHeaderName => "invalid_header_name",
+            Self::SpaceBeforeColon => "space_before_colon",
+            Self::FoldedHeader => "folded_header",
+            Self::InvalidHeaderValue => "invalid_header_value",
+            Self::ImitatedHeader => "imitated_header",
+            Self::DuplicateHeader => "duplicate_header",
+            Self::LengthAndCoding => "length_and_coding",
+            Self::DuplicateContentLength => "duplicate_content_length",
+            Self::InvalidContentLength => "invalid_content_length",
+            Self::InvalidTransferEncoding => "invalid_transfer_encoding",
+            Self::UnexpectedBody => "unexpected_body",
+            Self::InvalidConnection => "invalid_connection",
+            Self::ProtectedConnectionOption => "protected_connection_option",
+            Self::InvalidChunkSize => "invalid_chunk_size",
+            Self::ChunkExtension => "chunk_extension",
+            Self::InvalidChunkEnd => "invalid_chunk_end",
+            Self::InvalidTrailer => "invalid_trailer",
+            Self::ForbiddenTrailer => "forbidden_trailer",
+            Self::TrailersTooLarge => "trailers_too_large",
+            Self::TruncatedBody => "truncated_body",
+            Self::InvalidStatus => "invalid_status",
+            Self::UnexpectedUpgrade => "unexpected_upgrade",
+            Self::InvalidProxyHeader => "invalid_proxy_header",
+        }
+    }
+}

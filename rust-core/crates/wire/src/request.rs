@@ -1,0 +1,160 @@
+//! Request heads (RFC 9112 section 3) and where their bodies end (section 6.3).
+
+use crate::authority::Authority;
+use crate::fields::{Expectation, Fields};
+use crate::headers::Headers;
+use crate::limits::Limits;
+use crate::method::Method;
+use crate::refusal::Refusal;
+use crate::target::origin_form;
+use memchr::{memchr, memchr_iter};
+
+/// A request head that every strict parser reads the same way.
+#[derive(Debug, Clone)]
+pub struct RequestHead<'b> {
+    /// The method.
+    pub method: Method,
+    /// The method's text, as received.
+    pub method_text: &'b str,
+    /// Path and query. A target in absolute form has lost its scheme and authority, which equal
+    /// [`RequestHead::host`].
+    pub target: &'b str,
+    /// The one Host value, as received.
+    pub host: &'b str,
+    /// All header fields, as received.
+    pub headers: Headers<'b>,
+    /// Where the body ends.
+    pub framing: RequestFraming,
+    /// Whether the client wants to send another request on this connection (RFC 9112 section 9.3).
+    pub keep_alive: bool,
+    /// Whether the client waits for `100 Continue` before it sends the body; never true without a body.
+    pub expect_continue: bool,
+}
+
+/// Where a request body ends (RFC 9112 section 6.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RequestFraming {
+    /// There is no body.
+    Empty,
+    /// The body has this many bytes; never 0.
+    Length(u64),
+    /// The body is chunked.
+    Chunked,
+}
+
+/// Parses a request head.
+///
+/// `head` is exactly the bytes that [`crate::HeadScanner::scan`] delimited. The result borrows from it.
+///
+/// # Errors
+/// The [`Refusal`] of a rule that the head breaks. When it breaks several, syntax comes before framing,
+/// framing before the target, and the answers other than 400 that depend on a valid head (417, 413) come
+/// last.
+pub fn parse_request<'b>(head: &'b [u8], limits: &Limits) -> Result<RequestHead<'b>, Refusal> {
+    check_lines(head, limits)?;
+    let mut headers = Headers::empty();
+    let mut parsed = httparse::Request::new(headers.places(limits));
+    let length = match parsed.parse(head) {
+        Ok(httparse::Status::Complete(length)) => length,
+        Ok(httparse::Status::Partial) => return Err(Refusal::IncompleteHead),
+        Err(error) => return Err(explain(head, error, request_line)),
+    };
+    let (Some(method_text), Some(target), Some(1)) = (parsed.method, parsed.path, parsed.version) else {
+        return Err(Refusal::UnsupportedVersion);
+    };
+    headers.count = parsed.headers.len();
+    if length != head.len() {
+        return Err(Refusal::IncompleteHead);
+    }
+    if method_text == "CONNECT" {
+        return Err(Refusal::ConnectMethod);
+    }
+    let method = Method::from_text(method_text);
+    let fields = Fields::gather(&headers)?;
+    let framing = match fields.content_length {
+        _ if fields.chunked => RequestFraming::Chunked,
+        None | Some(0) => RequestFraming::Empty,
+        Some(length) => RequestFraming::Length(length),
+    };
+    if method.refuses_body() && framing != RequestFraming::Empty {
+        return Err(Refusal::UnexpectedBody);
+    }
+    let host = fields.host.ok_or(Refusal::MissingHost)?;
+    let authority = Authority::parse(host).ok_or(Refusal::InvalidHost)?;
+    let target = origin_form(target, method, &authority, limits)?;
+    if fields.expects == Expectation::Unknown {
+        return Err(Refusal::UnknownExpectation);
+    }
+    if matches!(framing, RequestFraming::Length(length) if length > limits.body_bytes) {
+        return Err(Refusal::BodyTooLarge);
+    }
+    Ok(RequestHead {
+        method,
+        method_text,
+        target,
+        host: std::str::from_utf8(host).map_err(|_| Refusal::InvalidHost)?,
+        headers,
+        framing,
+        keep_alive: !fields.close,
+        expect_continue: fields.expects == Expectation::Continue && framing != RequestFraming::Empty,
+    })
+}
+
+/// What `httparse` would forgive in line ends: bare LF and empty lines before the start line.
+pub(crate) fn check_lines(head: &[u8], limits: &Limits) -> Result<(), Refusal> {
+    if head.len() > limits.head_bytes {
+        return Err(Refusal::HeadTooLarge);
+    }
+    if matches!(head, [b'\r' | b'\n', ..]) {
+        return Err(Refusal::LeadingEmptyLine);
+    }
+    if memchr_iter(b'\n', head).any(|at| at == 0 || head[at - 1] != b'\r') {
+        return Err(Refusal::BareLineFeed);
+    }
+    Ok(())
+}
+
+/// The rule behind an error of `httparse`, which says neither where nor quite what. Only for refused heads.
+pub(crate) fn explain(head: &[u8], error: httparse::Error, start_line: fn(&[u8]) -> Refusal) -> Refusal {
+    let mut lines = head
+        .split(|&byte| byte == b'\n')
+        .map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+    let first = lines.next().unwrap_or_default();
+    match error {
+        httparse::Error::TooManyHeaders => Refusal::TooManyHeaders,
+        httparse::Error::HeaderValue => Refusal::InvalidHeaderValue,
+        httparse::Error::HeaderName => lines.find_map(bad_name).unwrap_or(Refusal::InvalidHeaderName),
+        _ => start_line(first),
+    }
+}
+
+fn bad_name(line: &[u8]) -> Option<Refusal> {
+    if line.is_empty() {
+        return None;
+    }
+    if line.starts_with(b" ") || line.starts_with(b"\t") {
+        return Some(Refusal::FoldedHeader);
+    }
+    let Some(colon) = memchr(b':', line) else {
+        return Some(Refusal::InvalidHeaderName);
+    };
+    match &line[..colon] {
+        name if crate::syntax::is_token(name) => None,
+        [name @ .., b' ' | b'\t'] if !name.is_empty() => Some(Refusal::SpaceBeforeColon),
+        _ => Some(Refusal::InvalidHeaderName),
+    }
+}
+
+fn request_line(line: &[u8]) -> Refusal {
+    let mut parts = line.split(|&byte| byte == b' ');
+    match (parts.next(), parts.next(), parts.next(), parts.next()) {
+        (Some(method), ..) if !crate::syntax::is_token(method) => Refusal::InvalidMethod,
+        (_, Some(target), _, _) if target.iter().any(|byte| !(0x21..=0x7e).contains(byte)) => {
+            Refusal::InvalidTarget
+        }
+        (_, Some(target), Some(version), None) if !target.is_empty() && version != b"HTTP/1.1" => {
+            Refusal::UnsupportedVersion
+        }
+        _ => Refusal::InvalidStartLine,
+    }
+}

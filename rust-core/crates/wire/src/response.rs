@@ -1,0 +1,96 @@
+//! Response heads (RFC 9112 section 4) and where their bodies end (section 6.3).
+
+use crate::fields::Fields;
+use crate::headers::Headers;
+use crate::limits::Limits;
+use crate::method::Method;
+use crate::refusal::Refusal;
+use crate::request::{check_lines, explain};
+
+/// A response head that every strict parser reads the same way.
+#[derive(Debug, Clone)]
+pub struct ResponseHead<'b> {
+    /// The status code, 100 to 599 without 101.
+    pub status: u16,
+    /// All header fields, as received.
+    pub headers: Headers<'b>,
+    /// Where the body ends.
+    pub framing: ResponseFraming,
+    /// Whether the connection can carry another exchange after this one (RFC 9112 section 9.3).
+    pub keep_alive: bool,
+}
+
+/// Where a response body ends (RFC 9112 section 6.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ResponseFraming {
+    /// There is no body.
+    Empty,
+    /// The body has this many bytes; never 0.
+    Length(u64),
+    /// The body is chunked.
+    Chunked,
+    /// The body ends where the connection does.
+    UntilClose,
+}
+
+/// Parses a response head, with the strictness of [`crate::parse_request`].
+///
+/// `head` is exactly the bytes that [`crate::HeadScanner::scan`] delimited; `request_method` is that of the
+/// request it answers. An interim response (1xx) is reported with [`ResponseFraming::Empty`]: the final
+/// response follows it. A `Content-Length: 0` on 204 is tolerated. `limits.body_bytes` and
+/// `limits.target_bytes` play no part.
+///
+/// # Errors
+/// The [`Refusal`] of a rule that the head breaks; the client is then answered 502. HTTP/1.0 is refused too.
+pub fn parse_response<'b>(
+    head: &'b [u8],
+    request_method: Method,
+    limits: &Limits,
+) -> Result<ResponseHead<'b>, Refusal> {
+    check_lines(head, limits)?;
+    let mut headers = Headers::empty();
+    let mut parsed = httparse::Response::new(headers.places(limits));
+    let length = match parsed.parse(head) {
+        Ok(httparse::Status::Complete(length)) => length,
+        Ok(httparse::Status::Partial) => return Err(Refusal::IncompleteHead),
+        Err(error) => return Err(explain(head, error, status_line)),
+    };
+    let (Some(status), Some(1)) = (parsed.code, parsed.version) else {
+        return Err(Refusal::UnsupportedVersion);
+    };
+    headers.count = parsed.headers.len();
+    if length != head.len() {
+        return Err(Refusal::IncompleteHead);
+    }
+    match status {
+        101 => return Err(Refusal::UnexpectedUpgrade),
+        100..=599 => {}
+        _ => return Err(Refusal::InvalidStatus),
+    }
+    let fields = Fields::gather(&headers)?;
+    let never_has_body = status < 200 || status == 204;
+    if never_has_body && (fields.chunked || fields.content_length.is_some_and(|length| length > 0)) {
+        return Err(Refusal::UnexpectedBody);
+    }
+    let framing = match fields.content_length {
+        _ if never_has_body || status == 304 || request_method == Method::Head => ResponseFraming::Empty,
+        _ if fields.chunked => ResponseFraming::Chunked,
+        Some(0) => ResponseFraming::Empty,
+        Some(length) => ResponseFraming::Length(length),
+        None => ResponseFraming::UntilClose,
+    };
+    let keep_alive = !fields.close && framing != ResponseFraming::UntilClose;
+    Ok(ResponseHead {
+        status,
+        headers,
+        framing,
+        keep_alive,
+    })
+}
+
+fn status_line(line: &[u8]) -> Refusal {
+    match line.split(|&byte| byte == b' ').next() {
+        Some(version) if version != b"HTTP/1.1" => Refusal::UnsupportedVersion,
+        _ => Refusal::InvalidStartLine,
+    }
+}

@@ -1,0 +1,29 @@
+//! The byte classes of RFC 9110 section 5.6 that more than one file needs.
+
+/// A `tchar` (RFC 9110 section 5.6.2).
+pub(crate) fn is_tchar(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
+/// A non-empty run of `tchar`.
+pub(crate) fn is_token(text: &[u8]) -> bool {
+    !text.is_empty() && text.iter().all(|&byte| is_tchar(byte))
+}
+
+/// A byte that no head may hold outside a line end: every control byte but HTAB.
+pub(crate) fn is_control(byte: u8) -> bool {
+    (byte < 0x20 && byte != b'\t') || byte == 0x7f
+}
+
+/// Whether any byte [`is_control`]; written without an early exit so that it compiles to vector code.
+pub(crate) fn has_control(text: &[u8]) -> bool {
+    text.iter().fold(false, |found, &byte| found | is_control(byte))
+}
+
+/// `value` without surrounding OWS, which is spaces and tabs (RFC 9110 section 5.6.3).
+pub(crate) fn trim_ows(mut value: &[u8]) -> &[u8] {
+    while let [b' ' | b'\t', rest @ ..] | [rest @ .., b' ' | b'\t'] = value {
+        value = rest;
+    }
+    value
+}

@@ -1,0 +1,296 @@
+//! Which rule refuses a request head, and what an accepted one says.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use proofgate_wire::{HeadScanner, Limits, Method, Refusal, RequestFraming, parse_request};
+
+fn refusal(head: &str) -> Refusal {
+    let bytes: Vec<u8> = head
+        .chars()
+        .map(|character| u8::try_from(character).unwrap())
+        .collect();
+    let limits = Limits::default();
+    match HeadScanner::new().scan(&bytes, &limits) {
+        Err(refusal) => refusal,
+        Ok(Some(length)) => parse_request(&bytes[..length], &limits).map(|_| ()).unwrap_err(),
+        Ok(None) => Refusal::IncompleteHead,
+    }
+}
+
+fn refusal_of_fields(fields: &str) -> Refusal {
+    refusal(&format!("POST / HTTP/1.1\r\nHost: gw\r\n{fields}\r\n"))
+}
+
+fn refusal_of_line(line: &str) -> Refusal {
+    refusal(&format!("{line}\r\nHost: gw\r\n\r\n"))
+}
+
+#[test]
+fn an_accepted_head_says_what_was_sent() {
+    let bytes =
+        b"POST /v1/chat/completions?x=1 HTTP/1.1\r\nHost: gw:80\r\nContent-Length: 31\r\nX-A: \tb \r\n\r\n";
+    let head = parse_request(bytes, &Limits::default()).unwrap();
+    assert_eq!((head.method, head.method_text), (Method::Post, "POST"));
+    assert_eq!((head.target, head.host), ("/v1/chat/completions?x=1", "gw:80"));
+    assert_eq!(head.framing, RequestFraming::Length(31));
+    assert!(head.keep_alive && !head.expect_continue);
+    let fields: Vec<_> = head.headers.iter().collect();
+    assert_eq!(
+        fields,
+        [("Host", &b"gw:80"[..]), ("Content-Length", b"31"), ("X-A", b"b")]
+    );
+    assert_eq!(head.headers.get("x-a"), Some(&b"b"[..]));
+    assert_eq!(head.headers.get("x-b"), None);
+}
+
+#[test]
+fn a_head_has_no_body_without_length_or_coding() {
+    let head = parse_request(b"POST / HTTP/1.1\r\nHost: gw\r\n\r\n", &Limits::default()).unwrap();
+    assert_eq!(head.framing, RequestFraming::Empty);
+}
+
+#[test]
+fn methods_are_case_sensitive() {
+    let head = parse_request(b"get / HTTP/1.1\r\nHost: gw\r\n\r\n", &Limits::default()).unwrap();
+    assert_eq!(
+        (head.method, head.method_text, head.method.as_str()),
+        (Method::Other, "get", None)
+    );
+}
+
+#[test]
+fn an_absolute_target_equal_to_the_host_becomes_its_path() {
+    for (target, host, path) in [
+        ("http://gw/v1/models", "gw", "/v1/models"),
+        ("HTTP://GW:80/v1/models?a=/", "gw", "/v1/models?a=/"),
+        ("https://gw/", "gw:443", "/"),
+        ("http://gw", "gw", "/"),
+        ("http://[::1]:8080/a", "[::1]:8080", "/a"),
+    ] {
+        let text = format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n");
+        assert_eq!(
+            parse_request(text.as_bytes(), &Limits::default()).unwrap().target,
+            path,
+            "{target}"
+        );
+    }
+}
+
+#[test]
+fn an_absolute_target_that_is_not_the_host_is_refused() {
+    for (target, expected) in [
+        ("http://evil/", Refusal::TargetContradictsHost),
+        ("https://gw:80/", Refusal::TargetContradictsHost),
+        ("http://gw:8080/", Refusal::TargetContradictsHost),
+        ("http://u@gw/", Refusal::InvalidTarget),
+        ("http:///", Refusal::InvalidTarget),
+        ("http://gw?a", Refusal::InvalidTarget),
+        ("ftp://gw/", Refusal::UnsupportedTargetForm),
+        ("gw:80", Refusal::UnsupportedTargetForm),
+        ("*", Refusal::UnsupportedTargetForm),
+    ] {
+        assert_eq!(
+            refusal_of_line(&format!("GET {target} HTTP/1.1")),
+            expected,
+            "{target}"
+        );
+    }
+}
+
+#[test]
+fn a_malformed_start_line_is_refused_by_its_rule() {
+    for (line, expected) in [
+        ("CONNECT gw:80 HTTP/1.1", Refusal::ConnectMethod),
+        ("GET / HTTP/1.0", Refusal::UnsupportedVersion),
+        ("GET / HTTP/1.2", Refusal::UnsupportedVersion),
+        ("GET / http/1.1", Refusal::UnsupportedVersion),
+        ("GET / HTTP/1.10", Refusal::UnsupportedVersion),
+        ("GET /", Refusal::InvalidStartLine),
+        ("GET", Refusal::InvalidStartLine),
+        ("G(T / HTTP/1.1", Refusal::InvalidMethod),
+        ("GET  / HTTP/1.1", Refusal::InvalidStartLine),
+        ("GET /  HTTP/1.1", Refusal::InvalidStartLine),
+        ("GET / HTTP/1.1 ", Refusal::InvalidStartLine),
+        ("GET /a b HTTP/1.1", Refusal::InvalidStartLine),
+        ("GET /a#b HTTP/1.1", Refusal::InvalidTarget),
+        ("GET /\u{e9} HTTP/1.1", Refusal::InvalidTarget),
+    ] {
+        assert_eq!(refusal_of_line(line), expected, "{line}");
+    }
+}
+
+#[test]
+fn a_framing_field_is_refused_by_its_rule() {
+    for (fields, expected) in [
+        (
+            "Content-Length: 5\r\nContent-Length: 5\r\n",
+            Refusal::DuplicateContentLength,
+        ),
+        (
+            "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
+            Refusal::LengthAndCoding,
+        ),
+        (
+            "Transfer-Encoding: chunked\r\nContent-Length: 0\r\n",
+            Refusal::LengthAndCoding,
+        ),
+        ("Content-Length: 05\r\n", Refusal::InvalidContentLength),
+        (
+            "Content-Length: 18446744073709551616\r\n",
+            Refusal::InvalidContentLength,
+        ),
+        ("Content-Length: 18446744073709551615\r\n", Refusal::BodyTooLarge),
+        ("Content-Length: 10485761\r\n", Refusal::BodyTooLarge),
+        (
+            "Transfer-Encoding: gzip, chunked\r\n",
+            Refusal::InvalidTransferEncoding,
+        ),
+        (
+            "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
+            Refusal::InvalidTransferEncoding,
+        ),
+        ("Transfer_Encoding: chunked\r\n", Refusal::ImitatedHeader),
+        ("X_Proofgate_Tenant: acme\r\n", Refusal::ImitatedHeader),
+        ("Host: gw\r\n", Refusal::DuplicateHost),
+        (
+            "Authorization: a\r\nauthorization: a\r\n",
+            Refusal::DuplicateHeader,
+        ),
+        ("Expect: 100-continue, x\r\n", Refusal::UnknownExpectation),
+        (
+            "Connection: close, X-Proofgate-Tenant\r\n",
+            Refusal::ProtectedConnectionOption,
+        ),
+        (
+            "Connection: keep-alive,\tHost\r\n",
+            Refusal::ProtectedConnectionOption,
+        ),
+        ("Connection: a b\r\n", Refusal::InvalidConnection),
+    ] {
+        assert_eq!(refusal_of_fields(fields), expected, "{fields:?}");
+    }
+}
+
+#[test]
+fn a_malformed_line_is_refused_by_its_rule() {
+    for (fields, expected) in [
+        ("X-A : 1\r\n", Refusal::SpaceBeforeColon),
+        ("X-A: 1\r\n b\r\n", Refusal::FoldedHeader),
+        ("X-A:\r\n\tb\r\n", Refusal::FoldedHeader),
+        ("X(A): 1\r\n", Refusal::InvalidHeaderName),
+        (": 1\r\n", Refusal::InvalidHeaderName),
+        ("X-A\r\n", Refusal::InvalidHeaderName),
+        ("X-A: a\rb\r\n", Refusal::BareCarriageReturn),
+        ("X-A: a\nb\r\n", Refusal::BareLineFeed),
+        ("X-A: a\0b\r\n", Refusal::ControlByte),
+        ("X-A: a\x7fb\r\n", Refusal::ControlByte),
+    ] {
+        assert_eq!(refusal_of_fields(fields), expected, "{fields:?}");
+    }
+}
+
+#[test]
+fn the_parser_alone_forgives_no_line_end_that_the_scanner_refuses() {
+    for head in [
+        "GET / HTTP/1.1\nHost: gw\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: gw\n\r\n",
+        "GET / HTTP/1.1\r\nHost: gw\r\n\n",
+        "\r\nGET / HTTP/1.1\r\nHost: gw\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: gw\r\n\r\nGET",
+        "GET / HTTP/1.1\r\nHost: gw\r\n",
+        "GET / HTTP/1.1\r\nHost: gw\r\nX-A: \x01\r\n\r\n",
+        "",
+    ] {
+        assert!(
+            parse_request(head.as_bytes(), &Limits::default()).is_err(),
+            "{head:?}"
+        );
+    }
+}
+
+#[test]
+fn a_body_on_get_head_or_trace_is_refused() {
+    for method in ["GET", "HEAD", "TRACE"] {
+        let head = |fields| format!("{method} / HTTP/1.1\r\nHost: gw\r\n{fields}\r\n\r\n");
+        assert_eq!(refusal(&head("Content-Length: 5")), Refusal::UnexpectedBody);
+        assert_eq!(
+            refusal(&head("Transfer-Encoding: chunked")),
+            Refusal::UnexpectedBody
+        );
+        assert!(parse_request(head("Content-Length: 0").as_bytes(), &Limits::default()).is_ok());
+    }
+}
+
+#[test]
+fn a_header_named_by_connection_is_hop_by_hop() {
+    let text =
+        b"GET / HTTP/1.1\r\nHost: gw\r\nConnection: close, X-Trace\r\nX-Trace: 1\r\nX-Other: 1\r\n\r\n";
+    let head = parse_request(text, &Limits::default()).unwrap();
+    assert!(!head.keep_alive);
+    assert!(head.headers.is_hop_by_hop("x-trace") && head.headers.is_hop_by_hop("TE"));
+    assert!(!head.headers.is_hop_by_hop("x-other"));
+}
+
+#[test]
+fn an_expectation_counts_only_with_a_body() {
+    let head = |length: u8| {
+        let text = format!(
+            "POST / HTTP/1.1\r\nHost: gw\r\nExpect: 100-Continue\r\nContent-Length: {length}\r\n\r\n"
+        );
+        parse_request(text.as_bytes(), &Limits::default())
+            .unwrap()
+            .expect_continue
+    };
+    assert!(head(1));
+    assert!(!head(0));
+}
+
+#[test]
+fn limits_hold_at_their_edge() {
+    let limits = Limits {
+        head_bytes: 64,
+        target_bytes: 8,
+        headers: 2,
+        body_bytes: 9,
+    };
+    let parse = |text: &str| parse_request(text.as_bytes(), &limits).map(|_| ());
+    assert_eq!(parse("POST /1234567 HTTP/1.1\r\nHost: g\r\n\r\n"), Ok(()));
+    assert_eq!(
+        parse("POST /12345678 HTTP/1.1\r\nHost: g\r\n\r\n"),
+        Err(Refusal::TargetTooLong)
+    );
+    assert_eq!(
+        parse("POST / HTTP/1.1\r\nHost: g\r\nContent-Length: 9\r\n\r\n"),
+        Ok(())
+    );
+    assert_eq!(
+        parse("POST / HTTP/1.1\r\nHost: g\r\nContent-Length: 10\r\n\r\n"),
+        Err(Refusal::BodyTooLarge)
+    );
+    assert_eq!(
+        parse("POST / HTTP/1.1\r\nHost: g\r\nA: 1\r\nB: 1\r\n\r\n"),
+        Err(Refusal::TooManyHeaders)
+    );
+    let largest = format!("GET / HTTP/1.1\r\nHost: g\r\nA: {}\r\n\r\n", "a".repeat(64 - 32));
+    assert_eq!((largest.len(), parse(&largest)), (64, Ok(())));
+    assert_eq!(HeadScanner::new().scan(largest.as_bytes(), &limits), Ok(Some(64)));
+    let larger = largest.replace("A: a", "A: aa");
+    assert_eq!(parse(&larger), Err(Refusal::HeadTooLarge));
+    assert_eq!(
+        HeadScanner::new().scan(larger.as_bytes(), &limits),
+        Err(Refusal::HeadTooLarge)
+    );
+    assert_eq!(
+        HeadScanner::new().scan(&[b'a'; 64], &limits),
+        Err(Refusal::TargetTooLong)
+    );
+}
+
+#[test]
+fn debug_output_shows_no_header_value() {
+    let text = b"GET / HTTP/1.1\r\nHost: gw\r\nAuthorization: Bearer secret\r\n\r\n";
+    let shown = format!("{:?}", parse_request(text, &Limits::default()).unwrap());
+    assert!(
+        shown.contains("Authorization") && !shown.contains("secret"),
+        "{shown}"
+    );
+}
