@@ -95,7 +95,7 @@ test-worker: develop ## The worker end to end on loopback, without a cluster
 .PHONY: test-e2e
 test-e2e: setup images ## The end-to-end tests on a real cluster; leaves nothing running
 	@echo "== cluster: end to end"
-	@trap './e2e/cluster/lab down' EXIT; ./e2e/cluster/lab up && pytest -q -x e2e/tests
+	@trap 'python3 -m e2e.cluster down' EXIT; python3 -m e2e.cluster up && pytest -q -x e2e/tests
 
 .PHONY: bench
 bench: develop ## First figures of the data plane; writes bench/results/data-plane.json
@@ -117,15 +117,15 @@ images: wheels lab-up ## Build the product's images and load them into the clust
 
 .PHONY: lab-up
 lab-up: setup ## Start the cluster (CLUSTER=auto|local|kind|current)
-	@./e2e/cluster/lab up
+	@python3 -m e2e.cluster up
 
 .PHONY: lab-down
 lab-down: ## Stop the cluster; leaves nothing running and nothing mounted
-	@./e2e/cluster/lab down
+	@python3 -m e2e.cluster down
 
 .PHONY: lab-status
 lab-status: ## What runs where
-	@./e2e/cluster/lab status
+	@python3 -m e2e.cluster status
 
 .PHONY: locks
 locks: setup ## Resolve the Python lock files anew

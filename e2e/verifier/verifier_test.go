@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"crypto/rand"
 	"encoding/binary"
 	"encoding/hex"
 	"os"
@@ -102,39 +103,46 @@ func TestConsistencyCommand(t *testing.T) {
 	}
 }
 
-// A proof file that Proofgate's own encoder wrote, and its record.
-func TestProofOfProofgate(t *testing.T) {
-	vkey, err := os.ReadFile("testdata/vkey")
+// golden is where Proofgate's own tests keep a proof file, its record and the ledger's key.
+const golden = "../../rust-core/crates/ledger/tests/vectors/"
+
+func TestGoldenProof(t *testing.T) {
+	vkey, err := os.ReadFile(golden + "vkey")
 	if err != nil {
 		t.Fatal(err)
 	}
 	key := strings.TrimSpace(string(vkey))
-	status, output := call("proof", "--vkey", key, "--record", "testdata/record", "testdata/record.tlog-proof")
+	status, output := call("proof", "--vkey", key, "--record", golden+"record", golden+"record.tlog-proof")
 	if status != 0 || !strings.HasPrefix(output, "record 4 of 11 in ledger.example/demo/3/") {
 		t.Fatalf("%d %q", status, output)
 	}
 
-	proof, err := os.ReadFile("testdata/record.tlog-proof")
+	proof, err := os.ReadFile(golden + "record.tlog-proof")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, change := range map[string]func(string) string{
-		"another index":      func(text string) string { return strings.Replace(text, "index 4", "index 5", 1) },
-		"a leading zero":     func(text string) string { return strings.Replace(text, "index 4", "index 04", 1) },
-		"another size":       func(text string) string { return strings.Replace(text, "\n11\n", "\n12\n", 1) },
-		"a missing hash":     func(text string) string { lines := strings.SplitAfterN(text, "\n", 4); return lines[0] + lines[1] + lines[3] },
-		"another format":     func(text string) string { return strings.Replace(text, "@v1", "@v2", 1) },
-		"no signature":       func(text string) string { return text[:strings.LastIndex(text, "\u2014")] },
-		"another shard":      func(text string) string { return strings.ReplaceAll(text, "demo/3/", "demo/4/") },
-		"an unrelated origin": func(text string) string { return strings.ReplaceAll(text, "ledger.example/demo/3/", "ledger.example/demo3/") },
+		"another index":  func(text string) string { return strings.Replace(text, "index 4", "index 5", 1) },
+		"a leading zero": func(text string) string { return strings.Replace(text, "index 4", "index 04", 1) },
+		"another size":   func(text string) string { return strings.Replace(text, "\n11\n", "\n12\n", 1) },
+		"a missing hash": func(text string) string {
+			lines := strings.SplitAfterN(text, "\n", 4)
+			return lines[0] + lines[1] + lines[3]
+		},
+		"another format": func(text string) string { return strings.Replace(text, "@v1", "@v2", 1) },
+		"no signature":   func(text string) string { return text[:strings.LastIndex(text, "\u2014")] },
+		"another shard":  func(text string) string { return strings.ReplaceAll(text, "demo/3/", "demo/4/") },
+		"an unrelated origin": func(text string) string {
+			return strings.ReplaceAll(text, "ledger.example/demo/3/", "ledger.example/demo3/")
+		},
 	} {
 		path := writeFile(t, "changed", []byte(change(string(proof))))
-		if status, _ := call("proof", "--vkey", key, "--record", "testdata/record", path); status != 1 {
+		if status, _ := call("proof", "--vkey", key, "--record", golden+"record", path); status != 1 {
 			t.Errorf("%s: exit %d", name, status)
 		}
 	}
 	other := writeFile(t, "other", []byte("another record"))
-	if status, _ := call("proof", "--vkey", key, "--record", other, "testdata/record.tlog-proof"); status != 1 {
+	if status, _ := call("proof", "--vkey", key, "--record", other, golden+"record.tlog-proof"); status != 1 {
 		t.Errorf("another record: exit %d", status)
 	}
 }
@@ -147,11 +155,10 @@ func TestExtraIsIgnored(t *testing.T) {
 }
 
 func TestOriginKeyHasTheIdOfItsName(t *testing.T) {
-	skey, vkey, err := note.GenerateKey(nil, "ledger.example/demo")
+	_, vkey, err := note.GenerateKey(rand.Reader, "ledger.example/demo")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = skey
 	same, err := originKey(vkey, "ledger.example/demo")
 	if err != nil || same != vkey {
 		t.Errorf("%s, %v", same, err)

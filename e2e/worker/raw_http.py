@@ -74,7 +74,9 @@ class RecordingUpstream:
             except OSError:
                 return
             with contextlib.suppress(OSError), connection:
-                stream = context.wrap_socket(connection, server_side=True) if context else connection
+                stream = connection
+                if context:
+                    stream = context.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
                 with stream:
                     self.requests.append(self._one_request(stream))
                     stream.sendall(self.answer)

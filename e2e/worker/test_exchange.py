@@ -104,6 +104,7 @@ def test_an_https_upstream_is_reached_when_its_authority_is_trusted(folder: Path
     certificate, key = folder / "certificate.pem", folder / "key.pem"
     command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
     command += ["-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
+    command += ["-addext", "basicConstraints=critical,CA:FALSE"]
     command += ["-keyout", str(key), "-out", str(certificate)]
     subprocess.run(command, check=True, capture_output=True)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -26,10 +26,9 @@ def test_every_framing_case_gets_its_answer_and_a_closed_connection(gateway: Loc
 
 
 def test_an_unknown_key_is_a_401(gateway: LocalGateway) -> None:
-    with pytest.raises(AuthenticationError):
-        OpenAI(base_url=gateway.base_url, api_key="x" * 40, max_retries=0).chat.completions.create(
-            model=MODEL, messages=[]
-        )
+    with OpenAI(base_url=gateway.base_url, api_key="x" * 40, max_retries=0) as stranger:
+        with pytest.raises(AuthenticationError):
+            stranger.chat.completions.create(model=MODEL, messages=[])
 
 
 def test_a_missing_key_is_a_401_that_says_how_to_send_one(gateway: LocalGateway) -> None:
@@ -93,7 +92,8 @@ def test_nothing_of_the_admin_port_can_be_reached_from_the_traffic_port(gateway:
 def test_draining_needs_the_admin_token(gateway: LocalGateway, token: str | None) -> None:
     with pytest.raises(urllib.error.HTTPError) as refusal:
         gateway.admin_text("/drain", "POST", token)
-    assert refusal.value.code in (401, 403)
+    with refusal.value:
+        assert refusal.value.code in (401, 403)
     assert gateway.status()["not_ready"] is None
 
 

@@ -101,6 +101,7 @@ class Config:
                 "segment_bytes": settings.ledger.segment_bytes,
             },
             "listen": settings.listen,
+            "proxy_protocol": settings.proxy_protocol,
             "providers": [
                 {
                     "name": provider.name,

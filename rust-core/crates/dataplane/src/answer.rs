@@ -49,6 +49,8 @@ impl Answer<'_> {
         let extra: &[(&str, &[u8])] = match self.status {
             401 => &[("www-authenticate", b"Bearer")],
             405 => &[("allow", b"POST")],
+            // Not executed: the official clients try again when told to.
+            421 => &[("x-should-retry", b"true")],
             503 => &[("retry-after", b"1")],
             _ => &[],
         };

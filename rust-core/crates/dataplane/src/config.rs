@@ -12,6 +12,9 @@ use crate::Error;
 pub struct Config {
     pub(crate) ledger: Ledger,
     pub(crate) listen: String,
+    /// Whether every connection begins with a PROXY v2 header, as from the load balancer.
+    #[serde(default)]
+    pub(crate) proxy_protocol: bool,
     pub(crate) providers: Vec<Provider>,
     pub(crate) models: Vec<Model>,
     pub(crate) tenants: Vec<Tenant>,

@@ -3,7 +3,7 @@ use std::rc::Rc;
 
 use proofgate_policy::KeyHash;
 use proofgate_wire::{
-    BodyDecoder, HeadScanner, Limits, Method, Refusal, RequestFraming, RequestHead, encode, parse_request,
+    BodyDecoder, HeadScanner, Limits, Method, Refusal, RequestFraming, RequestHead, encode, parse_proxy_header, parse_request,
 };
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -35,9 +35,13 @@ pub(crate) async fn serve(gateway: Rc<Gateway>, stream: TcpStream, lifecycle: Li
         scanner: HeadScanner::new(),
         body: Vec::new(),
         buffers: Buffers::default(),
+        routed_tenant: None,
         gateway,
         lifecycle,
     };
+    if connection.gateway.proxy_protocol && !connection.proxy_header().await {
+        return;
+    }
     loop {
         match connection.turn().await {
             After::Continue => {}
@@ -53,6 +57,8 @@ struct Connection {
     client: Client,
     limits: Limits,
     scanner: HeadScanner,
+    /// The tenant by which the load balancer chose this worker; empty when it knew the key of none.
+    routed_tenant: Option<Vec<u8>>,
     /// The decoded body of a chunked request.
     body: Vec<u8>,
     buffers: Buffers,
@@ -109,6 +115,33 @@ enum Body {
 }
 
 impl Connection {
+    /// Reads what the load balancer says of the connection; `false` when it must not go on.
+    async fn proxy_header(&mut self) -> bool {
+        let deadline = Instant::now() + self.gateway.timeouts.client_head;
+        loop {
+            match parse_proxy_header(&self.client.input) {
+                Err(_) => return false,
+                Ok(Some(header)) => {
+                    let length = header.length;
+                    self.routed_tenant = Some(header.unique_id.to_vec());
+                    self.client.consume(length);
+                    return true;
+                }
+                Ok(None) => {}
+            }
+            if !matches!(timeout_at(deadline, self.client.fill()).await, Ok(Ok(true))) {
+                return false;
+            }
+        }
+    }
+
+    /// Whether this worker is where the load balancer sends this tenant. It routes connections, so a second request on
+    /// one connection can come from another tenant than the one the choice was made for.
+    fn owns(&self, tenant: usize) -> bool {
+        let name = self.gateway.catalog.tenants.tenant(tenant).name.as_bytes();
+        self.routed_tenant.as_ref().is_none_or(|routed| routed == name)
+    }
+
     async fn turn(&mut self) -> After {
         self.scanner.reset();
         let (request, head_length) = match self.request().await {
@@ -148,6 +181,9 @@ impl Connection {
         let authenticated = self.gateway.catalog.tenants.authenticate(head.headers.get("authorization"));
         let (tenant, key) =
             authenticated.map_err(|denial| Unserved::Refused(Rejection::from(denial), None))?;
+        if !self.owns(tenant) {
+            return Err(Unserved::Refused(Rejection::MISDIRECTED, Some(tenant)));
+        }
         let request = Authenticated {
             route: Route::of(&head),
             tenant,

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use proofgate_ledger::VerifyingKey;
-use proofgate_wal::WalError;
+use proofgate_ledger::{VerifyingKey, record};
+use proofgate_wal::prove::{self, FoundRecord};
+use proofgate_wal::{FileStorage, WalError};
 use serde::Serialize;
 
 /// One record and the proof that it is in the log.
@@ -19,7 +20,22 @@ pub struct Evidence {
     pub proof: String,
 }
 
-/// Finds all records of an exchange below `path` and proves each; empty when there are none.
-pub fn of_exchange(_path: &Path, _request_id: &str, _key: &VerifyingKey) -> Result<Vec<Evidence>, WalError> {
-    Ok(Vec::new())
+/// Finds all records of an exchange below `path` — a gateway's directory, a shard's or an incarnation's — and proves
+/// each; empty when there are none.
+///
+/// # Errors
+/// [`WalError::NotCovered`] while no checkpoint covers one of them; otherwise as [`prove::proof`].
+pub fn of_exchange(
+    path: &Path,
+    request_id: &str,
+    key: Option<&VerifyingKey>,
+) -> Result<Vec<Evidence>, WalError> {
+    let storage = FileStorage;
+    let found = prove::find(&storage, path, request_id)?;
+    let evidence = found.into_iter().map(|FoundRecord { dir, seq, record }| {
+        let kind = record::parse(&record).map(|record| record.kind()).unwrap_or("unknown").to_owned();
+        let proof = prove::proof(&storage, &dir, seq, key)?.encode();
+        Ok(Evidence { kind, index: seq, record: String::from_utf8_lossy(&record).into_owned(), proof })
+    });
+    evidence.collect()
 }

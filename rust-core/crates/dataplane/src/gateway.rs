@@ -7,12 +7,13 @@ use proofgate_wire::Limits;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, digest};
 use crate::config::Timeouts;
 use crate::metrics::Metrics;
 use crate::recorder::Recorder;
 use crate::rejection::Rejection;
 use crate::request_id::RequestId;
+use crate::{Config, Error};
 
 /// What every connection of the data-plane thread shares.
 pub(crate) struct Gateway {
@@ -22,20 +23,27 @@ pub(crate) struct Gateway {
     pub(crate) limits: Limits,
     pub(crate) timeouts: Timeouts,
     pub(crate) config_digest: Hash,
+    pub(crate) proxy_protocol: bool,
     random: RefCell<StdRng>,
 }
 
 impl Gateway {
-    pub(crate) fn new(
-        catalog: Catalog,
-        recorder: Rc<Recorder>,
-        metrics: Metrics,
-        limits: Limits,
-        timeouts: Timeouts,
-        config_digest: Hash,
-    ) -> Self {
-        let random = RefCell::new(StdRng::from_os_rng());
-        Gateway { catalog, recorder, metrics, limits, timeouts, config_digest, random }
+    pub(crate) fn new(config: &Config, recorder: Rc<Recorder>, metrics: Metrics) -> Result<Self, Error> {
+        let Config { timeouts, limits, .. } = config;
+        Ok(Gateway {
+            catalog: Catalog::new(config)?,
+            recorder,
+            metrics,
+            limits: Limits {
+                head_bytes: limits.head_bytes,
+                body_bytes: limits.body_bytes,
+                ..Limits::default()
+            },
+            timeouts: *timeouts,
+            config_digest: digest(&config.config_digest).unwrap_or_default(),
+            proxy_protocol: config.proxy_protocol,
+            random: RefCell::new(StdRng::from_os_rng()),
+        })
     }
 
     /// A fresh id for an exchange or a refusal at `now`.

@@ -37,7 +37,7 @@ struct StatusLabel {
     status: u16,
 }
 
-const REFUSAL_STATUSES: [u16; 13] = [400, 401, 403, 404, 405, 408, 413, 414, 417, 429, 431, 502, 503];
+const REFUSAL_STATUSES: [u16; 12] = [400, 401, 403, 404, 405, 408, 413, 414, 417, 421, 431, 503];
 
 impl Metrics {
     pub(crate) fn new() -> Self {

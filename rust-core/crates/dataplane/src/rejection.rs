@@ -23,6 +23,11 @@ impl Rejection {
         Rejection::new(405, "method_not_allowed", "Use POST on this path.");
     pub(crate) const SLOW_REQUEST: Rejection =
         Rejection::new(408, "request_timeout", "The request did not arrive in time.");
+    pub(crate) const MISDIRECTED: Rejection = Rejection::new(
+        421,
+        "misdirected_request",
+        "This connection was routed for another tenant. Send the request again on a new connection.",
+    );
     pub(crate) const LEDGER_FULL: Rejection = Rejection::new(
         503,
         "ledger_full",

@@ -1,4 +1,4 @@
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -17,6 +17,8 @@ use tokio_rustls::client::TlsStream;
 /// Idle connections kept for each provider, and how long they may idle.
 const MAX_IDLE: usize = 1024;
 const IDLE_LIMIT: Duration = Duration::from_secs(30);
+/// How often one provider's failures are reported.
+const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A provider at run time: where it is, how to speak to it, and the connections that wait for the next request.
 pub(crate) struct Upstream {
@@ -26,6 +28,7 @@ pub(crate) struct Upstream {
     tls: Option<Tls>,
     connect_timeout: Duration,
     idle: RefCell<Vec<Idle>>,
+    reported: Cell<Option<Instant>>,
 }
 
 struct Idle {
@@ -81,7 +84,7 @@ impl Upstream {
         tls: Option<Tls>,
         connect_timeout: Duration,
     ) -> Self {
-        Upstream { name, template, base, tls, connect_timeout, idle: RefCell::default() }
+        Upstream { name, template, base, tls, connect_timeout, idle: RefCell::default(), reported: Cell::default() }
     }
 
     /// An idle connection that is still alive, or a new one.
@@ -93,8 +96,24 @@ impl Upstream {
             }
         }
         match tokio::time::timeout(self.connect_timeout, self.connect()).await {
-            Ok(connected) => connected.map_err(|_| ConnectError::Failed),
-            Err(_) => Err(ConnectError::TimedOut),
+            Ok(Ok(stream)) => Ok(stream),
+            Ok(Err(error)) => {
+                self.report(&error.to_string());
+                Err(ConnectError::Failed)
+            }
+            Err(_) => {
+                self.report("no connection in time");
+                Err(ConnectError::TimedOut)
+            }
+        }
+    }
+
+    /// Says on standard error why the provider cannot be reached, at most once a second.
+    fn report(&self, reason: &str) {
+        let now = Instant::now();
+        if self.reported.get().is_none_or(|last| now.duration_since(last) >= REPORT_INTERVAL) {
+            self.reported.set(Some(now));
+            eprintln!("proofgate: provider {:?}: cannot connect: {reason}", self.name);
         }
     }
 

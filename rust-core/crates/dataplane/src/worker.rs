@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 use proofgate_ledger::{SigningKey, VerifyingKey};
 use crate::evidence::{self, Evidence};
 use proofgate_wal::{Watermark, Writer};
-use proofgate_wire::Limits;
 use serde::Serialize;
 use tokio::runtime;
 use tokio::sync::{Notify, watch};
@@ -235,7 +234,7 @@ impl Worker {
         let failed = |error: proofgate_wal::WalError| Error::Ledger(error.to_string());
         let deadline = Instant::now() + timeout;
         loop {
-            match evidence::of_exchange(&running.directory, request_id, &running.verifying_key) {
+            match evidence::of_exchange(&running.directory, request_id, Some(&running.verifying_key)) {
                 Err(proofgate_wal::WalError::NotCovered { .. }) if Instant::now() < deadline => {
                     thread::park_timeout(Duration::from_millis(20));
                 }
@@ -353,14 +352,7 @@ impl DataPlane {
         let recorder = Rc::new(Recorder::new(self.writer, config.ledger.durability, synced, move || ledger.unpark()));
         tokio::task::spawn_local(Rc::clone(&recorder).write_batches());
         tokio::task::spawn_local(Rc::clone(&recorder).follow_syncs());
-        let gateway = Rc::new(Gateway::new(
-            Catalog::new(config)?,
-            recorder,
-            self.metrics,
-            Limits { head_bytes: config.limits.head_bytes, body_bytes: config.limits.body_bytes, ..Limits::default() },
-            config.timeouts,
-            digest(&config.config_digest).unwrap_or_default(),
-        ));
+        let gateway = Rc::new(Gateway::new(config, recorder, self.metrics)?);
         tokio::task::spawn_local(keep_house(Rc::clone(&gateway)));
         tokio::task::spawn_local(advance(
             self.phase,

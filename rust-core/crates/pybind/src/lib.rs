@@ -2,7 +2,6 @@
 //!
 //! Python calls in; nothing here calls out. Every call that may wait detaches from the interpreter first, and the
 //! worker's threads never attach to it, so neither side can hold up the other.
-#![expect(missing_docs, reason = "what is public here is documented in _core.pyi")]
 
 mod errors;
 mod evidence;

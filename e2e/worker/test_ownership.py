@@ -1,0 +1,48 @@
+"""Behind the load balancer: a connection belongs to the tenant that it was routed for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway
+from e2e.worker.raw_http import chat_request, error_of, send, status_of
+
+SIGNATURE = b"\r\n\r\n\x00\r\nQUIT\n"
+BODY = json.dumps({"model": MODEL, "messages": []}).encode()
+
+
+def proxy_header(tenant: bytes) -> bytes:
+    """A PROXY v2 header over IPv4 that carries the routed tenant as its unique id (TLV 0x05)."""
+    addresses = bytes([127, 0, 0, 1, 127, 0, 0, 1, 0, 1, 0, 2])
+    payload = addresses + b"\x05" + len(tenant).to_bytes(2, "big") + tenant
+    return SIGNATURE + b"\x21\x11" + len(payload).to_bytes(2, "big") + payload
+
+
+@pytest.fixture(scope="module")
+def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalGateway]:
+    with local_gateway(tmp_path_factory.mktemp("routed"), settings={"proxyProtocol": True}) as running:
+        yield running
+
+
+def test_a_request_of_the_routed_tenant_is_served(gateway: LocalGateway) -> None:
+    assert status_of(send(gateway.address, proxy_header(b"acme") + chat_request(BODY, KEYS["acme"]))) == 200
+
+
+@pytest.mark.parametrize("routed", [b"globex", b"-", b""])
+def test_a_request_of_another_tenant_is_a_421_that_may_be_tried_again(gateway: LocalGateway, routed: bytes) -> None:
+    response = send(gateway.address, proxy_header(routed) + chat_request(BODY, KEYS["acme"]))
+    assert status_of(response) == 421 and error_of(response)["code"] == "misdirected_request"
+    assert b"x-should-retry: true" in response.lower() and b"connection: close" in response.lower()
+
+
+def test_a_second_tenant_on_one_connection_is_not_served_by_the_first_ones_worker(gateway: LocalGateway) -> None:
+    first = chat_request(BODY, KEYS["acme"]).replace(b"Connection: close\r\n", b"")
+    response = send(gateway.address, proxy_header(b"acme") + first + chat_request(BODY, KEYS["globex"]))
+    assert response.startswith(b"HTTP/1.1 200 OK") and b"HTTP/1.1 421 Misdirected Request" in response
+
+
+def test_a_connection_without_the_header_gets_no_answer(gateway: LocalGateway) -> None:
+    assert send(gateway.address, chat_request(BODY, KEYS["acme"])) == b""
