@@ -1,1 +1,25 @@
-//! Records, Merkle Mountain Range, checkpoints, proofs, verification.
+//! What an outsider needs to check a gateway's evidence, and what a worker needs to produce it: records and their
+//! leaf hashes, the Merkle Mountain Range over them, signed checkpoints, and proofs.
+//!
+//! The range hashes and bags its peaks exactly as RFC 6962 does, so its root *is* the RFC 6962 tree head and its
+//! proofs *are* RFC 9162 proofs. Checkpoints are C2SP signed notes and proofs are C2SP `.tlog-proof` files, so foreign
+//! tools verify them offline.
+//!
+//! No I/O happens here: the WAL crate brings the bytes.
+#![forbid(unsafe_code)]
+
+mod checkpoint;
+pub mod commitment;
+mod error;
+mod note;
+mod proof;
+pub mod record;
+mod tlog_proof;
+mod tree;
+
+pub use checkpoint::Checkpoint;
+pub use error::LedgerError;
+pub use note::{MAX_NOTE, MAX_SIGNATURES, SigningKey, VerifyingKey};
+pub use proof::{NodeReader, consistency_proof, inclusion_proof, verify_consistency, verify_inclusion};
+pub use tlog_proof::{MAX_TLOG_PROOF, TlogProof};
+pub use tree::{Hash, Mmr, leaf_hash, leaf_position, node_count, node_hash, node_position};

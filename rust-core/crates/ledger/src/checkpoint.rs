@@ -1,0 +1,93 @@
+//! Checkpoints: signed statements of a log's size and root (c2sp.org/tlog-checkpoint).
+
+use crate::{Hash, LedgerError, SigningKey, VerifyingKey, note::Note};
+use base64::{Engine, engine::general_purpose::STANDARD};
+
+/// A tree head: the root alone does not commit to the size, so both are signed together with the origin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Checkpoint {
+    /// The log: `<ledger>/<shard>/<incarnation>`.
+    pub origin: String,
+    /// Number of leaves covered.
+    pub size: u64,
+    /// RFC 6962 tree head of those leaves.
+    pub root: Hash,
+}
+
+impl Checkpoint {
+    /// The signed text: origin, decimal size, base64 root, each with a newline.
+    #[must_use]
+    pub fn body(&self) -> String {
+        format!("{}\n{}\n{}\n", self.origin, self.size, STANDARD.encode(self.root))
+    }
+
+    /// The signed note, by `key` under the name of the origin.
+    ///
+    /// # Errors
+    /// [`LedgerError::OriginNotBelowKey`] or [`LedgerError::KeyText`] when the key does not speak for the origin.
+    pub fn sign(&self, key: &SigningKey) -> Result<String, LedgerError> {
+        Ok(key.for_origin(&self.origin)?.sign_note(&self.body()))
+    }
+
+    /// Reads a signed note and checks that the ledger key, under the name of the note's origin, signed it.
+    ///
+    /// `key` is the ledger's key (or one origin's): the origin must be its name or below it. Signatures by other keys
+    /// are ignored; one that claims to be by this key and fails refuses the note.
+    ///
+    /// # Errors
+    /// Any refusal of a note, checkpoint text or signature.
+    pub fn verify(note: &str, key: &VerifyingKey) -> Result<Self, LedgerError> {
+        let note = Note::parse(note)?;
+        let checkpoint = Self::parse_body(note.text)?;
+        note.verify(&key.for_origin(&checkpoint.origin)?)?;
+        Ok(checkpoint)
+    }
+
+    /// Reads a signed note **without believing it**: no signature is checked.
+    ///
+    /// # Errors
+    /// Any refusal of the note's form or the checkpoint text.
+    pub fn parse_unverified(note: &str) -> Result<Self, LedgerError> {
+        Self::parse_body(Note::parse(note)?.text)
+    }
+
+    /// Extension lines are refused: Proofgate never writes one (metadata belongs in a leaf).
+    fn parse_body(text: &str) -> Result<Self, LedgerError> {
+        let malformed = LedgerError::CheckpointMalformed;
+        let mut lines = text.split('\n');
+        let (origin, size, root) = match (
+            lines.next(),
+            lines.next(),
+            lines.next(),
+            lines.next(),
+            lines.next(),
+        ) {
+            (Some(origin), Some(size), Some(root), Some(""), None) => (origin, size, root),
+            _ => return Err(malformed("not exactly three lines")),
+        };
+        if origin.is_empty() {
+            return Err(malformed("empty origin"));
+        }
+        let size = parse_decimal(size).ok_or(malformed("the size is not a decimal number"))?;
+        let root = parse_hash(root).ok_or(malformed("the root is not 32 bytes of strict base64"))?;
+        Ok(Self {
+            origin: origin.to_owned(),
+            size,
+            root,
+        })
+    }
+}
+
+/// A decimal number without sign or leading zeros.
+pub(crate) fn parse_decimal(text: &str) -> Option<u64> {
+    let plain = text.bytes().all(|c| c.is_ascii_digit()) && (text.len() == 1 || !text.starts_with('0'));
+    if plain { text.parse().ok() } else { None }
+}
+
+/// 32 bytes in strict standard base64.
+pub(crate) fn parse_hash(text: &str) -> Option<Hash> {
+    if text.len() != 44 {
+        return None;
+    }
+    STANDARD.decode(text).ok()?.try_into().ok()
+}

@@ -1,0 +1,59 @@
+//! Salted commitments: what a record says about a body without holding it.
+//!
+//! `HMAC-SHA256(salt, "proofgate/v1/<field>" ‖ 0x00 ‖ body)`. Whoever keeps the 32-byte random salt and the body can
+//! open the commitment; once the salt is erased, the commitment says nothing about the body. Both commitments of an
+//! exchange use the salt of its *admission* record, because a response is hashed while it streams, before its
+//! completion record has a number; the field name keeps them apart.
+
+use crate::Hash;
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+
+const DOMAIN: &[u8] = b"proofgate/v1/";
+
+/// The commitment to a whole body.
+///
+/// `field` is a constant of the record format (`request`, `response`) and holds no NUL.
+#[must_use]
+pub fn commit(salt: &[u8; 32], field: &str, body: &[u8]) -> Hash {
+    let mut commitment = Commitment::new(salt, field);
+    commitment.update(body);
+    commitment.finish()
+}
+
+/// A commitment to a body that arrives in pieces.
+#[derive(Clone)]
+pub struct Commitment(Hmac<Sha256>);
+
+impl std::fmt::Debug for Commitment {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("Commitment([redacted])")
+    }
+}
+
+impl Commitment {
+    /// Starts a commitment to the body of `field`.
+    #[must_use]
+    pub fn new(salt: &[u8; 32], field: &str) -> Self {
+        debug_assert!(!field.contains('\0'));
+        // A key of 32 bytes is shorter than the block, so it is padded and never hashed or refused.
+        let mut key = [0u8; 64];
+        key[..32].copy_from_slice(salt);
+        let mut mac = Hmac::<Sha256>::new(&key.into());
+        mac.update(DOMAIN);
+        mac.update(field.as_bytes());
+        mac.update(&[0]);
+        Self(mac)
+    }
+
+    /// Adds the next piece of the body.
+    pub fn update(&mut self, piece: &[u8]) {
+        self.0.update(piece);
+    }
+
+    /// The commitment to all pieces in order.
+    #[must_use]
+    pub fn finish(self) -> Hash {
+        self.0.finalize().into_bytes().into()
+    }
+}

@@ -1,0 +1,87 @@
+//! Everything that can be wrong with a tree, a proof, a note or a record.
+
+/// Why a proof, note, key or record was refused. Nothing here carries key material.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LedgerError {
+    /// `Mmr::from_peaks`: the number of peaks is not the number of one bits of the size.
+    #[error("a range of {size} leaves has {} peaks, not {peaks}", size.count_ones())]
+    PeakCount {
+        /// Leaves claimed.
+        size: u64,
+        /// Peaks given.
+        peaks: usize,
+    },
+    /// A leaf index is not below the tree size.
+    #[error("leaf {index} is outside a tree of {size} leaves")]
+    IndexOutOfRange {
+        /// 0-based leaf index asked for.
+        index: u64,
+        /// Leaves in the tree.
+        size: u64,
+    },
+    /// A consistency proof was asked from, or to, an empty tree: it proves nothing, the caller decides.
+    #[error("consistency with an empty tree proves nothing")]
+    EmptyTree,
+    /// The old size of a consistency proof exceeds the new size.
+    #[error("the old tree has {old} leaves, more than the {new} of the new one")]
+    SizesReversed {
+        /// Leaves of the tree said to be older.
+        old: u64,
+        /// Leaves of the tree said to be newer.
+        new: u64,
+    },
+    /// A proof has more or fewer hashes than index and size ask for.
+    #[error("the proof has the wrong number of hashes for this index and size")]
+    ProofLength,
+    /// A proof is well formed and leads to another root.
+    #[error("the proof leads to another root")]
+    RootMismatch,
+    /// A node needed for a proof is not stored.
+    #[error("tree node {position} is not stored")]
+    MissingNode {
+        /// Flat post-order position.
+        position: u64,
+    },
+    /// A key text is not in the Go note form, or its key id does not match.
+    #[error("key text: {0}")]
+    KeyText(&'static str),
+    /// A key was asked to speak for an origin that is neither its name nor below it.
+    #[error("the key {key:?} does not speak for the origin {origin:?}")]
+    OriginNotBelowKey {
+        /// Name of the ledger key.
+        key: String,
+        /// Origin asked for.
+        origin: String,
+    },
+    /// A note is not a C2SP signed note, or exceeds the limits on size or number of signatures.
+    #[error("signed note: {0}")]
+    NoteMalformed(&'static str),
+    /// A note carries no signature by the expected key.
+    #[error("the note is not signed by {0:?}")]
+    NoteUnsigned(String),
+    /// A note carries a signature by the expected key that does not verify.
+    #[error("the signature of {0:?} does not verify")]
+    BadSignature(String),
+    /// A note's text is not a C2SP checkpoint.
+    #[error("checkpoint: {0}")]
+    CheckpointMalformed(&'static str),
+    /// A proof file is not a C2SP tlog-proof.
+    #[error("tlog-proof: {0}")]
+    ProofMalformed(&'static str),
+    /// A record's encoding exceeds `record::MAX_RECORD` bytes.
+    #[error(
+        "a record of {bytes} bytes exceeds the limit of {} bytes",
+        crate::record::MAX_RECORD
+    )]
+    RecordTooLarge {
+        /// Encoded size in bytes.
+        bytes: usize,
+    },
+    /// A record is not one JSON object of the expected shape; the text says where.
+    #[error("record: {0}")]
+    RecordMalformed(String),
+    /// A record names a kind that this version does not know.
+    #[error("unknown record kind {0:?}")]
+    RecordKind(String),
+}

@@ -1,0 +1,322 @@
+//! C2SP signed notes with Ed25519 keys in the text forms of Go's `golang.org/x/mod/sumdb/note`
+//! (c2sp.org/signed-note).
+//!
+//! One ledger key speaks for every log of a gateway: [`SigningKey::for_origin`] and [`VerifyingKey::for_origin`] give
+//! the same key the name of one log's origin, as the checkpoint format asks for.
+
+use crate::LedgerError;
+use base64::{Engine, engine::general_purpose::STANDARD};
+use ed25519_dalek::{Signature, Signer};
+use sha2::{Digest, Sha256};
+use std::fmt;
+
+/// Largest note that is looked at, in bytes: sixteen ML-DSA-44 cosignatures fit.
+pub const MAX_NOTE: usize = 64 * 1024;
+/// Most signature lines that are looked at.
+pub const MAX_SIGNATURES: usize = 16;
+
+const ED25519: u8 = 0x01;
+const SIGNATURE_LINE: &str = "\u{2014} ";
+
+/// The secret half of a ledger key. Its memory is overwritten when it is dropped and it never prints itself.
+#[derive(Clone)]
+pub struct SigningKey {
+    name: String,
+    key: ed25519_dalek::SigningKey,
+}
+
+impl fmt::Debug for SigningKey {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("SigningKey")
+            .field("name", &self.name)
+            .field("key", &"[redacted]")
+            .finish()
+    }
+}
+
+impl SigningKey {
+    /// A key with this name from 32 bytes of randomness, which the caller must take from the operating system and
+    /// forget.
+    ///
+    /// # Errors
+    /// [`LedgerError::KeyText`] when the name is empty or holds white space, a control character or `+`.
+    pub fn generate(name: &str, seed: [u8; 32]) -> Result<Self, LedgerError> {
+        check_name(name)?;
+        Ok(Self {
+            name: name.to_owned(),
+            key: ed25519_dalek::SigningKey::from_bytes(&seed),
+        })
+    }
+
+    /// Reads `PRIVATE+KEY+<name>+<hash8>+<base64(0x01 ‖ seed)>`.
+    ///
+    /// # Errors
+    /// [`LedgerError::KeyText`] when the text has another form or its key id is not that of the key.
+    pub fn from_text(text: &str) -> Result<Self, LedgerError> {
+        let rest = text
+            .strip_prefix("PRIVATE+KEY+")
+            .ok_or(LedgerError::KeyText("not a private note key"))?;
+        let (name, id, mut key) = split_key_text(rest)?;
+        let signing = Self::generate(&name, key);
+        key.fill(0);
+        let signing = signing?;
+        if signing.verifying_key().id != id {
+            return Err(LedgerError::KeyText("the key id does not match the key"));
+        }
+        Ok(signing)
+    }
+
+    /// The private key text that [`Self::from_text`] reads. It is a secret.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        let mut body = [0u8; 33];
+        body[0] = ED25519;
+        body[1..].copy_from_slice(self.key.as_bytes());
+        let id = u32::from_be_bytes(self.verifying_key().id);
+        let text = format!("PRIVATE+KEY+{}+{id:08x}+{}", self.name, STANDARD.encode(body));
+        body.fill(0);
+        text
+    }
+
+    /// Name of the key: a ledger name, or an origin.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The public half.
+    #[must_use]
+    pub fn verifying_key(&self) -> VerifyingKey {
+        VerifyingKey::new(&self.name, self.key.verifying_key())
+    }
+
+    /// The same key under the name of `origin`, which must be the key's name or start with it and a slash.
+    ///
+    /// # Errors
+    /// [`LedgerError::OriginNotBelowKey`] for any other origin, [`LedgerError::KeyText`] when it is no key name.
+    pub fn for_origin(&self, origin: &str) -> Result<Self, LedgerError> {
+        check_origin(&self.name, origin)?;
+        Ok(Self {
+            name: origin.to_owned(),
+            key: self.key.clone(),
+        })
+    }
+
+    /// Signs a note text, which must end in a newline, and returns the whole signed note.
+    pub(crate) fn sign_note(&self, text: &str) -> String {
+        let mut body = [0u8; 68];
+        body[..4].copy_from_slice(&self.verifying_key().id);
+        body[4..].copy_from_slice(&self.key.sign(text.as_bytes()).to_bytes());
+        format!(
+            "{text}\n{SIGNATURE_LINE}{} {}\n",
+            self.name,
+            STANDARD.encode(body)
+        )
+    }
+}
+
+/// The public half of a ledger key, as it is handed to auditors.
+#[derive(Clone, PartialEq, Eq)]
+pub struct VerifyingKey {
+    name: String,
+    id: [u8; 4],
+    key: ed25519_dalek::VerifyingKey,
+}
+
+impl fmt::Debug for VerifyingKey {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "VerifyingKey({})", self.to_text())
+    }
+}
+
+impl VerifyingKey {
+    fn new(name: &str, key: ed25519_dalek::VerifyingKey) -> Self {
+        let mut sha = Sha256::new();
+        sha.update(name.as_bytes());
+        sha.update([b'\n', ED25519]);
+        sha.update(key.as_bytes());
+        let digest = sha.finalize();
+        let id = [digest[0], digest[1], digest[2], digest[3]];
+        Self {
+            name: name.to_owned(),
+            id,
+            key,
+        }
+    }
+
+    /// Reads a vkey, `<name>+<hash8>+<base64(0x01 ‖ public key)>`.
+    ///
+    /// # Errors
+    /// [`LedgerError::KeyText`] when the text has another form, its key id is not that of the key, or the key is not a
+    /// point of the curve or a weak one.
+    pub fn from_text(text: &str) -> Result<Self, LedgerError> {
+        let (name, id, key) = split_key_text(text)?;
+        check_name(&name)?;
+        let key = ed25519_dalek::VerifyingKey::from_bytes(&key)
+            .map_err(|_| LedgerError::KeyText("not an Ed25519 public key"))?;
+        if key.is_weak() {
+            return Err(LedgerError::KeyText("a weak Ed25519 public key"));
+        }
+        let verifying = Self::new(&name, key);
+        if verifying.id != id {
+            return Err(LedgerError::KeyText("the key id does not match the key"));
+        }
+        Ok(verifying)
+    }
+
+    /// The vkey text.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        let mut body = [0u8; 33];
+        body[0] = ED25519;
+        body[1..].copy_from_slice(self.key.as_bytes());
+        format!(
+            "{}+{:08x}+{}",
+            self.name,
+            u32::from_be_bytes(self.id),
+            STANDARD.encode(body)
+        )
+    }
+
+    /// Name of the key: a ledger name, or an origin.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The same key under the name of `origin`, which must be the key's name or start with it and a slash.
+    ///
+    /// # Errors
+    /// [`LedgerError::OriginNotBelowKey`] for any other origin, [`LedgerError::KeyText`] when it is no key name.
+    pub fn for_origin(&self, origin: &str) -> Result<Self, LedgerError> {
+        check_origin(&self.name, origin)?;
+        Ok(Self::new(origin, self.key))
+    }
+}
+
+/// A note, taken apart and not yet believed.
+pub(crate) struct Note<'a> {
+    /// The signed text, with its last newline.
+    pub(crate) text: &'a str,
+    signatures: Vec<(&'a str, Vec<u8>)>,
+}
+
+impl<'a> Note<'a> {
+    /// Takes a note apart without checking a signature.
+    pub(crate) fn parse(note: &'a str) -> Result<Self, LedgerError> {
+        let malformed = LedgerError::NoteMalformed;
+        if note.len() > MAX_NOTE {
+            return Err(malformed("larger than 64 KiB"));
+        }
+        if note.chars().any(|c| c.is_control() && c != '\n') {
+            return Err(malformed("holds a control character"));
+        }
+        // The signatures follow the last blank line; earlier ones belong to the text.
+        let blank = note
+            .rfind("\n\n")
+            .ok_or(malformed("no blank line before the signatures"))?;
+        let (text, signatures) = (&note[..=blank], &note[blank + 2..]);
+        let lines = signatures
+            .strip_suffix('\n')
+            .ok_or(malformed("does not end in a newline"))?;
+        let mut found = Vec::new();
+        for line in lines.split('\n') {
+            if found.len() == MAX_SIGNATURES {
+                return Err(malformed("more than 16 signatures"));
+            }
+            let (name, body) = line
+                .strip_prefix(SIGNATURE_LINE)
+                .and_then(|line| line.split_once(' '))
+                .ok_or(malformed("a signature line has another form"))?;
+            check_name(name).map_err(|_| malformed("a signature has no valid key name"))?;
+            let body = STANDARD
+                .decode(body)
+                .map_err(|_| malformed("a signature is not strict base64"))?;
+            if body.len() < 5 {
+                return Err(malformed("a signature is too short"));
+            }
+            found.push((name, body));
+        }
+        Ok(Self {
+            text,
+            signatures: found,
+        })
+    }
+
+    /// Checks every signature line that claims to be by `key`; there must be at least one. Lines of other keys are
+    /// ignored: rotation and witnesses add lines.
+    pub(crate) fn verify(&self, key: &VerifyingKey) -> Result<(), LedgerError> {
+        let mut signed = false;
+        for (name, body) in &self.signatures {
+            if *name != key.name || body[..4] != key.id {
+                continue;
+            }
+            let signature =
+                Signature::from_slice(&body[4..]).map_err(|_| LedgerError::BadSignature(key.name.clone()))?;
+            key.key
+                .verify_strict(self.text.as_bytes(), &signature)
+                .map_err(|_| LedgerError::BadSignature(key.name.clone()))?;
+            signed = true;
+        }
+        if signed {
+            Ok(())
+        } else {
+            Err(LedgerError::NoteUnsigned(key.name.clone()))
+        }
+    }
+}
+
+fn check_name(name: &str) -> Result<(), LedgerError> {
+    if name.is_empty()
+        || name
+            .chars()
+            .any(|c| c.is_whitespace() || c.is_control() || c == '+')
+    {
+        return Err(LedgerError::KeyText(
+            "a key name holds no white space, control character or '+'",
+        ));
+    }
+    Ok(())
+}
+
+fn check_origin(name: &str, origin: &str) -> Result<(), LedgerError> {
+    let below = origin
+        .strip_prefix(name)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    if !below {
+        return Err(LedgerError::OriginNotBelowKey {
+            key: name.to_owned(),
+            origin: origin.to_owned(),
+        });
+    }
+    check_name(origin)
+}
+
+/// Splits `<name>+<hash8>+<base64(0x01 ‖ 32 bytes)>`.
+fn split_key_text(text: &str) -> Result<(String, [u8; 4], [u8; 32]), LedgerError> {
+    let form = || LedgerError::KeyText("not of the form name+hash+base64");
+    // The base64 alphabet has a '+', a name has none.
+    let mut parts = text.splitn(3, '+');
+    let (name, id, body) = match (parts.next(), parts.next(), parts.next()) {
+        (Some(name), Some(id), Some(body)) => (name, id, body),
+        _ => return Err(form()),
+    };
+    if id.len() != 8
+        || !id
+            .bytes()
+            .all(|c| c.is_ascii_digit() || (b'a'..=b'f').contains(&c))
+    {
+        return Err(form());
+    }
+    let id = u32::from_str_radix(id, 16).map_err(|_| form())?.to_be_bytes();
+    let mut body = STANDARD.decode(body).map_err(|_| form())?;
+    let key = match body.split_first() {
+        Some((&ED25519, key)) => <[u8; 32]>::try_from(key).map_err(|_| form()),
+        _ => Err(LedgerError::KeyText("not an Ed25519 key")),
+    };
+    body.fill(0);
+    Ok((name.to_owned(), id, key?))
+}
+
+#[cfg(test)]
+mod tests;

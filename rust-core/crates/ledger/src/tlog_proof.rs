@@ -1,0 +1,112 @@
+//! The `.tlog-proof` file: one record's inclusion under one signed checkpoint (c2sp.org/tlog-proof@v1).
+//!
+//! ```text
+//! c2sp.org/tlog-proof@v1
+//! extra <base64, optional, not authenticated>
+//! index <decimal>
+//! <base64 hash>*              leaf upward
+//!
+//! <checkpoint, verbatim>
+//! ```
+
+use crate::checkpoint::{parse_decimal, parse_hash};
+use crate::{Checkpoint, Hash, LedgerError, MAX_NOTE, VerifyingKey, leaf_hash, verify_inclusion};
+use base64::{Engine, engine::general_purpose::STANDARD};
+
+const FIRST_LINE: &str = "c2sp.org/tlog-proof@v1";
+/// A tree of 2^63 leaves has no longer path.
+const MAX_HASHES: usize = 63;
+/// Largest proof file that is looked at, in bytes.
+pub const MAX_TLOG_PROOF: usize = 2 * MAX_NOTE;
+
+/// An inclusion proof together with the checkpoint it leads to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlogProof {
+    /// Opaque data beside the proof. Nothing authenticates it.
+    pub extra: Option<Vec<u8>>,
+    /// 0-based leaf index.
+    pub index: u64,
+    /// Inclusion path, leaf upward.
+    pub hashes: Vec<Hash>,
+    /// The signed checkpoint, verbatim.
+    pub checkpoint: String,
+}
+
+impl TlogProof {
+    /// The file's text.
+    #[must_use]
+    pub fn encode(&self) -> String {
+        let mut text = format!("{FIRST_LINE}\n");
+        if let Some(extra) = &self.extra {
+            text.push_str(&format!("extra {}\n", STANDARD.encode(extra)));
+        }
+        text.push_str(&format!("index {}\n", self.index));
+        for hash in &self.hashes {
+            text.push_str(&STANDARD.encode(hash));
+            text.push('\n');
+        }
+        text.push('\n');
+        text.push_str(&self.checkpoint);
+        text
+    }
+
+    /// Reads a proof file. The checkpoint is kept as it is and not looked into.
+    ///
+    /// # Errors
+    /// [`LedgerError::ProofMalformed`] on anything that [`Self::encode`] would not write.
+    pub fn parse(text: &str) -> Result<Self, LedgerError> {
+        let malformed = LedgerError::ProofMalformed;
+        if text.len() > MAX_TLOG_PROOF {
+            return Err(malformed("larger than 128 KiB"));
+        }
+        let (head, checkpoint) = text.split_once("\n\n").ok_or(malformed("no blank line"))?;
+        let mut lines = head.split('\n').peekable();
+        if lines.next() != Some(FIRST_LINE) {
+            return Err(malformed("the first line is not c2sp.org/tlog-proof@v1"));
+        }
+        let extra = match lines.peek().and_then(|line| line.strip_prefix("extra ")) {
+            Some(body) => {
+                lines.next();
+                Some(
+                    STANDARD
+                        .decode(body)
+                        .map_err(|_| malformed("extra is not strict base64"))?,
+                )
+            }
+            None => None,
+        };
+        let index = lines
+            .next()
+            .and_then(|line| line.strip_prefix("index "))
+            .and_then(parse_decimal)
+            .ok_or(malformed("no index line"))?;
+        let hashes = lines
+            .map(|line| parse_hash(line).ok_or(malformed("a hash is not 32 bytes of strict base64")))
+            .collect::<Result<Vec<_>, _>>()?;
+        if hashes.len() > MAX_HASHES {
+            return Err(malformed("more than 63 hashes"));
+        }
+        Ok(Self {
+            extra,
+            index,
+            hashes,
+            checkpoint: checkpoint.to_owned(),
+        })
+    }
+
+    /// Checks that `record`, byte for byte, is the leaf this proof speaks of, in a log of the ledger whose key is `key`.
+    ///
+    /// # Errors
+    /// Any refusal of the checkpoint or of the inclusion proof.
+    pub fn verify(&self, record: &[u8], key: &VerifyingKey) -> Result<Checkpoint, LedgerError> {
+        let checkpoint = Checkpoint::verify(&self.checkpoint, key)?;
+        verify_inclusion(
+            &leaf_hash(record),
+            self.index,
+            checkpoint.size,
+            &self.hashes,
+            &checkpoint.root,
+        )?;
+        Ok(checkpoint)
+    }
+}

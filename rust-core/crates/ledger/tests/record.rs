@@ -1,0 +1,230 @@
+//! The stored form of every kind of record.
+
+use proofgate_ledger::LedgerError;
+use proofgate_ledger::commitment::{Commitment, commit};
+use proofgate_ledger::record::{
+    Aborted, Admission, Completion, Gap, MAX_RECORD, Open, Outcome, Predecessor, Record, Rejection, Seal,
+    Usage, parse,
+};
+
+fn kinds() -> Vec<(Record<'static>, &'static str)> {
+    let incarnation = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
+    vec![
+        (
+            Record::Open(Open {
+                seq: 0,
+                ts: 1,
+                ledger: "demo".into(),
+                shard: 3,
+                incarnation: incarnation.into(),
+                version: "0.1.0".into(),
+                config: [0xab; 32],
+                predecessor: Some(Predecessor {
+                    incarnation: incarnation.into(),
+                    size: 7,
+                    root: [0; 32],
+                    sealed: false,
+                }),
+            }),
+            r#"{"v":1,"kind":"open","seq":0,"ts":1,"ledger":"demo","shard":3,"incarnation":"01ARZ3NDEKTSV4RRFFQ69G5FAV","version":"0.1.0","config":"abababababababababababababababababababababababababababababababab","predecessor":{"incarnation":"01ARZ3NDEKTSV4RRFFQ69G5FAV","size":7,"root":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=","sealed":false}}"#,
+        ),
+        (
+            Record::Admission(Admission {
+                seq: 1,
+                ts: 2,
+                id: "r1".into(),
+                tenant: "acme".into(),
+                key: "0123abcd".into(),
+                model: "gpt-4o-mini".into(),
+                provider: "openai".into(),
+                upstream_model: "gpt-4o-mini-2024".into(),
+                endpoint: "chat.completions".into(),
+                stream: true,
+                bytes: 512,
+                request: [0; 32],
+                config: [0xab; 32],
+            }),
+            r#"{"v":1,"kind":"admission","seq":1,"ts":2,"id":"r1","tenant":"acme","key":"0123abcd","model":"gpt-4o-mini","provider":"openai","upstream_model":"gpt-4o-mini-2024","endpoint":"chat.completions","stream":true,"bytes":512,"request":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=","config":"abababababababababababababababababababababababababababababababab"}"#,
+        ),
+        (
+            Record::Completion(Completion {
+                seq: 2,
+                ts: 3,
+                id: "r1".into(),
+                admission: 1,
+                status: 200,
+                upstream_status: Some(200),
+                outcome: Outcome::ClientDisconnect,
+                bytes: 99,
+                response: [0; 32],
+                usage: Some(Usage {
+                    prompt_tokens: 4,
+                    completion_tokens: 5,
+                }),
+                duration_us: 6,
+            }),
+            r#"{"v":1,"kind":"completion","seq":2,"ts":3,"id":"r1","admission":1,"status":200,"upstream_status":200,"outcome":"client_disconnect","bytes":99,"response":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=","usage":{"prompt_tokens":4,"completion_tokens":5},"duration_us":6}"#,
+        ),
+        (
+            Record::Rejection(Rejection {
+                seq: 3,
+                ts: 4,
+                id: "r2".into(),
+                tenant: None,
+                status: 401,
+                code: "invalid_api_key".into(),
+                endpoint: None,
+                bytes: 0,
+            }),
+            r#"{"v":1,"kind":"rejection","seq":3,"ts":4,"id":"r2","tenant":null,"status":401,"code":"invalid_api_key","endpoint":null,"bytes":0}"#,
+        ),
+        (
+            Record::Aborted(Aborted {
+                seq: 4,
+                ts: 5,
+                id: "r0".into(),
+                incarnation: incarnation.into(),
+                admission: 9,
+            }),
+            r#"{"v":1,"kind":"aborted","seq":4,"ts":5,"id":"r0","incarnation":"01ARZ3NDEKTSV4RRFFQ69G5FAV","admission":9}"#,
+        ),
+        (
+            Record::Gap(Gap {
+                seq: 5,
+                ts: 6,
+                first_ts: 4,
+                last_ts: 5,
+                count: 2,
+                reason: "full".into(),
+            }),
+            r#"{"v":1,"kind":"gap","seq":5,"ts":6,"first_ts":4,"last_ts":5,"count":2,"reason":"full"}"#,
+        ),
+        (
+            Record::Seal(Seal {
+                seq: 6,
+                ts: 7,
+                reason: "drained".into(),
+                records: 6,
+            }),
+            r#"{"v":1,"kind":"seal","seq":6,"ts":7,"reason":"drained","records":6}"#,
+        ),
+    ]
+}
+
+#[test]
+fn every_kind_has_one_stored_form_and_comes_back_from_it() {
+    for (record, text) in kinds() {
+        let mut out = b"before".to_vec();
+        record.encode_into(&mut out).unwrap();
+        assert_eq!(std::str::from_utf8(&out[6..]).unwrap(), text);
+        assert_eq!(parse(text.as_bytes()).unwrap(), record);
+        assert_eq!(parse(text.as_bytes()).unwrap().kind(), record.kind());
+    }
+}
+
+#[test]
+fn fields_of_a_later_version_are_tolerated() {
+    let text =
+        r#"{"v":1,"kind":"seal","seq":6,"new":{"a":[1,{"b":null}]},"ts":7,"reason":"drained","records":6}"#;
+    assert_eq!(parse(text.as_bytes()).unwrap().seq(), 6);
+}
+
+#[test]
+fn escapes_and_any_unicode_survive() {
+    let seal = Seal {
+        seq: 0,
+        ts: 0,
+        reason: "\"\\\n\u{0}\u{1f980}".into(),
+        records: 0,
+    };
+    let mut out = Vec::new();
+    seal.encode_into(&mut out).unwrap();
+    assert_eq!(parse(&out).unwrap(), Record::Seal(seal));
+}
+
+#[test]
+fn what_is_not_exactly_one_known_record_is_refused() {
+    for text in [
+        "",
+        "null",
+        "[]",
+        "7",
+        "{}",
+        r#"{"v":1,"kind":"seal"}"#,
+        r#"{"v":2,"kind":"seal","seq":6,"ts":7,"reason":"drained","records":6}"#,
+        r#"{"v":1,"kind":"Seal","seq":6,"ts":7,"reason":"drained","records":6}"#,
+        r#"{"v":1,"kind":"analysis","seq":6,"ts":7}"#,
+        r#"{"v":1,"kind":"seal","seq":6,"ts":7,"reason":"drained","records":6} {}"#,
+        r#"{"v":1,"kind":"seal","seq":6,"ts":7,"reason":"drained","records":6"#,
+        r#"{"v":1,"kind":"seal","seq":6,"ts":7,"reason":"drained","records":6,"records":7}"#,
+        r#"{"v":1,"kind":"seal","kind":"seal","seq":6,"ts":7,"reason":"drained","records":6}"#,
+        r#"{"v":1,"kind":"seal","seq":6,"s\u0065q":6,"ts":7,"reason":"drained","records":6}"#,
+        r#"{"v":1,"kind":"seal","seq":6,"ts":7,"reason":"drained","records":6,"x":1,"x":2}"#,
+        r#"{"v":1,"kind":"seal","seq":6,"ts":7,"reason":"drained","records":6,"x":{"y":1,"y":1}}"#,
+        r#"{"v":1,"kind":"seal","seq":6,"ts":7,"reason":"drained","records":6,"x":NaN}"#,
+        r#"{"v":1,"kind":"seal","seq":-6,"ts":7,"reason":"drained","records":6}"#,
+        r#"{"v":1,"kind":"seal","seq":6.0,"ts":7,"reason":"drained","records":6}"#,
+        r#"{"v":1,"kind":"seal","seq":18446744073709551616,"ts":7,"reason":"drained","records":6}"#,
+    ] {
+        assert!(parse(text.as_bytes()).is_err(), "{text}");
+    }
+    assert!(
+        parse(b"{\"v\":1,\"kind\":\"seal\",\"seq\":6,\"ts\":7,\"reason\":\"\xff\",\"records\":6}").is_err()
+    );
+    let deep = format!(
+        r#"{{"v":1,"kind":"seal","x":{}{}}}"#,
+        "[".repeat(9000),
+        "]".repeat(9000)
+    );
+    assert!(parse(deep.as_bytes()).is_err());
+}
+
+#[test]
+fn a_record_above_the_limit_is_refused_and_leaves_the_buffer_alone() {
+    let encode = |len: usize| {
+        let mut out = b"before".to_vec();
+        let seal = Seal {
+            seq: 0,
+            ts: 0,
+            reason: "x".repeat(len).into(),
+            records: 0,
+        };
+        let encoded = seal.encode_into(&mut out);
+        (encoded, out)
+    };
+    let overhead = encode(0).1.len() - 6;
+    assert_eq!(encode(MAX_RECORD - overhead).1.len() - 6, MAX_RECORD);
+    let (encoded, out) = encode(MAX_RECORD - overhead + 1);
+    assert_eq!(
+        encoded,
+        Err(LedgerError::RecordTooLarge {
+            bytes: MAX_RECORD + 1
+        })
+    );
+    assert_eq!(out, b"before");
+    assert!(parse(&vec![b' '; MAX_RECORD + 1]).is_err());
+}
+
+#[test]
+fn a_commitment_is_the_hmac_that_the_format_names() {
+    // printf 'proofgate/v1/request\0hello' | openssl dgst -sha256 -mac HMAC -macopt hexkey:<32 bytes of 07>
+    let expected = include_str!("vectors/commitment.hex").trim();
+    let hex: String = commit(&[7; 32], "request", b"hello")
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    assert_eq!(hex, expected);
+}
+
+#[test]
+fn a_commitment_does_not_depend_on_the_pieces_and_depends_on_all_else() {
+    let mut pieces = Commitment::new(&[7; 32], "response");
+    for piece in ["", "he", "l", "lo"] {
+        pieces.update(piece.as_bytes());
+    }
+    let whole = commit(&[7; 32], "response", b"hello");
+    assert_eq!(pieces.finish(), whole);
+    assert_ne!(commit(&[8; 32], "response", b"hello"), whole);
+    assert_ne!(commit(&[7; 32], "request", b"hello"), whole);
+    assert_ne!(commit(&[7; 32], "response", b"hellp"), whole);
+}

@@ -1,0 +1,233 @@
+//! Prints what one record costs on the hot path (append and flush of 512 bytes, with and without a ledger thread that
+//! follows and syncs beside it), and how fast the tree grows. Medians of several runs.
+//!
+//! `cargo run --release -p proofgate-wal --example throughput -- [directory]`
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a measuring program may stop at the first failure"
+)]
+
+use proofgate_ledger::record::{Admission, Completion, Open, Outcome, Usage};
+use proofgate_ledger::{Mmr, SigningKey, leaf_hash};
+use proofgate_wal::recovery::inspect;
+use proofgate_wal::{FileStorage, Incarnation, Options, WalError, Writer, fresh_ulid};
+use std::hint::black_box;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+const RUNS: usize = 5;
+const RECORDS: usize = 100_000;
+/// Between two records: a loaded worker, not a loop that only appends.
+const PAUSE: Duration = Duration::from_micros(20);
+
+fn main() {
+    let root = std::env::args()
+        .nth(1)
+        .map_or_else(std::env::temp_dir, PathBuf::from);
+    let root = root.join(format!("proofgate-throughput-{}", std::process::id()));
+    std::fs::create_dir(&root).unwrap();
+    println!("append+flush of 512 bytes, {RECORDS} records {PAUSE:?} apart, median of {RUNS} runs:");
+    for (name, beside) in [
+        ("no ledger thread", false),
+        ("ledger thread follows, syncs every ms, signs every s", true),
+    ] {
+        let runs: Vec<_> = (0..RUNS).map(|run| hot_path(&root, run, beside)).collect();
+        let at = |quantile: usize| median(runs.iter().map(|run| run[quantile]).collect());
+        println!(
+            "  {name}: p50 {:.2} us, p99 {:.2} us, p99.9 {:.1} us, max {:.0} us",
+            at(0),
+            at(1),
+            at(2),
+            at(3)
+        );
+        std::fs::remove_dir_all(root.join("0")).unwrap();
+    }
+    let recovered = median((0..RUNS).map(|_| recovery(&root)).collect());
+    println!("recovery of admissions and completions: {recovered:.2} M/s");
+    std::fs::remove_dir(&root).unwrap();
+    println!(
+        "MMR pushes with node output: {:.2} M/s",
+        median((0..RUNS).map(|_| pushes()).collect())
+    );
+    println!(
+        "leaf hash of 512 bytes:      {:.2} M/s",
+        median((0..RUNS).map(|_| leaves()).collect())
+    );
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+fn hot_path(root: &Path, run: usize, beside: bool) -> [f64; 4] {
+    let storage = Arc::new(FileStorage);
+    let mut options = Options::default();
+    if !beside {
+        // Nobody prepares segments later, so prepare all of them now.
+        options.segments_ahead = 3;
+    }
+    let shard = root.join("0");
+    let made = Incarnation::create(storage, &shard, fresh_ulid(None), "bench", 0, options).unwrap();
+    let (mut writer, mut follower) = (made.writer, made.follower);
+    let stop = Arc::new(AtomicBool::new(false));
+    let ledger = beside.then(|| {
+        let stop = Arc::clone(&stop);
+        std::thread::spawn(move || {
+            let key = SigningKey::generate("bench", [run as u8; 32]).unwrap();
+            let watermark = follower.watermark();
+            let mut signed = Instant::now();
+            while !stop.load(Ordering::Relaxed) {
+                watermark.wait_written(follower.followed() + 512, Duration::from_millis(1));
+                follower.prepare();
+                while follower.step().unwrap().behind {}
+                follower.sync().unwrap();
+                if signed.elapsed() > Duration::from_secs(1) {
+                    follower.checkpoint(&key).unwrap();
+                    signed = Instant::now();
+                }
+            }
+        })
+    });
+    let record = [b'x'; 512];
+    let mut times: Vec<u64> = (0..RECORDS)
+        .map(|_| {
+            let next = Instant::now() + PAUSE;
+            while Instant::now() < next {
+                std::hint::spin_loop();
+            }
+            let start = Instant::now();
+            append(&mut writer, &record);
+            writer.flush().unwrap();
+            start.elapsed().as_nanos() as u64
+        })
+        .collect();
+    stop.store(true, Ordering::Relaxed);
+    if let Some(ledger) = ledger {
+        ledger.join().unwrap();
+    }
+    times.sort_unstable();
+    [RECORDS / 2, RECORDS * 99 / 100, RECORDS * 999 / 1000, RECORDS - 1].map(|at| times[at] as f64 / 1000.0)
+}
+
+fn append(writer: &mut Writer, record: &[u8]) {
+    let appended = writer.append(|_, out| {
+        out.extend_from_slice(record);
+        Ok(())
+    });
+    match appended {
+        Ok(_) => {}
+        Err(WalError::Full { .. }) => panic!("the ledger thread is too slow for this rate"),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn recovery(root: &Path) -> f64 {
+    const EXCHANGES: u32 = 100_000;
+    let shard = root.join("0");
+    let options = Options {
+        segments_ahead: 4,
+        ..Options::default()
+    };
+    let ulid = fresh_ulid(None);
+    let made = Incarnation::create(Arc::new(FileStorage), &shard, ulid, "bench", 0, options).unwrap();
+    let mut writer = made.writer;
+    writer
+        .append(|seq, out| {
+            let incarnation = ulid.to_string().into();
+            let (ledger, version) = ("bench".into(), "0".into());
+            Open {
+                seq,
+                ts: 1,
+                ledger,
+                shard: 0,
+                incarnation,
+                version,
+                config: [0; 32],
+                predecessor: None,
+            }
+            .encode_into(out)
+        })
+        .unwrap();
+    for number in 0..EXCHANGES {
+        let id = format!("req-{number:027}");
+        let admission = writer
+            .append(|seq, out| {
+                Admission {
+                    seq,
+                    ts: 1_700_000_000_000_000,
+                    id: id.as_str().into(),
+                    tenant: "acme".into(),
+                    key: "01234567".into(),
+                    model: "gpt-4o-mini".into(),
+                    provider: "openai".into(),
+                    upstream_model: "gpt-4o-mini-2024-07-18".into(),
+                    endpoint: "chat.completions".into(),
+                    stream: true,
+                    bytes: 512,
+                    request: [1; 32],
+                    config: [2; 32],
+                }
+                .encode_into(out)
+            })
+            .unwrap();
+        writer
+            .append(|seq, out| {
+                Completion {
+                    seq,
+                    ts: 1_700_000_000_000_000,
+                    id: id.as_str().into(),
+                    admission,
+                    status: 200,
+                    upstream_status: Some(200),
+                    outcome: Outcome::Complete,
+                    bytes: 4096,
+                    response: [1; 32],
+                    usage: Some(Usage {
+                        prompt_tokens: 100,
+                        completion_tokens: 200,
+                    }),
+                    duration_us: 1_000_000,
+                }
+                .encode_into(out)
+            })
+            .unwrap();
+        if number % 16 == 0 {
+            writer.flush().unwrap();
+        }
+    }
+    writer.flush().unwrap();
+    let key = SigningKey::generate("bench", [0; 32]).unwrap().verifying_key();
+    let start = Instant::now();
+    let found = inspect(&FileStorage, &shard, &key).unwrap().unwrap();
+    let seconds = start.elapsed().as_secs_f64();
+    std::fs::remove_dir_all(&shard).unwrap();
+    found.size as f64 / seconds / 1e6
+}
+
+fn pushes() -> f64 {
+    const PUSHES: u32 = 2_000_000;
+    let mut mmr = Mmr::new();
+    let mut nodes = Vec::with_capacity(64 * PUSHES as usize);
+    let leaf = leaf_hash(b"");
+    let start = Instant::now();
+    for _ in 0..PUSHES {
+        mmr.push(leaf, &mut |node| nodes.extend_from_slice(&node));
+    }
+    black_box((mmr.root(), nodes));
+    f64::from(PUSHES) / start.elapsed().as_secs_f64() / 1e6
+}
+
+fn leaves() -> f64 {
+    const LEAVES: u32 = 500_000;
+    let mut record = [b'x'; 512];
+    let start = Instant::now();
+    for number in 0..LEAVES {
+        record[..4].copy_from_slice(&number.to_le_bytes());
+        black_box(leaf_hash(&record));
+    }
+    f64::from(LEAVES) / start.elapsed().as_secs_f64() / 1e6
+}

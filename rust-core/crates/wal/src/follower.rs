@@ -1,0 +1,349 @@
+//! The follower: reads the log behind the writer, extends the tree, makes it durable and signs checkpoints.
+//!
+//! Order of a checkpoint (docs: "Signing order"): `fdatasync` of segments and salts, then of the tree, then sign, then
+//! persist. A failed sync is never repeated, because the kernel may have marked the lost pages clean: the log stops.
+
+use crate::checkpoint_file;
+use crate::frame::{SEGMENT_HEADER, SegmentHeader, SegmentKey};
+use crate::preparer::{Preparation, Preparer};
+use crate::reader::{SegmentReader, Slot};
+use crate::segment::{Segment, prepared_name, segment_name};
+use crate::storage::{StoredFile, read_full};
+use crate::tree_file::{TreeFile, TreeWriter};
+use crate::{WalError, Watermark};
+use proofgate_ledger::{Checkpoint, Hash, Mmr, SigningKey, leaf_hash};
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::Arc;
+use ulid::Ulid;
+
+/// Most records and payload bytes that one step takes.
+const STEP_RECORDS: u64 = 8192;
+const STEP_BYTES: usize = 4 << 20;
+/// Tree nodes that may wait for space before the follower stops reading, in bytes.
+const MAX_PENDING: usize = 4 << 20;
+
+/// What one step came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Records followed by this step.
+    pub records: u64,
+    /// Whether written records are left to follow.
+    pub behind: bool,
+}
+
+/// Follows one incarnation's log. Owned by the ledger thread.
+pub struct Follower {
+    origin: String,
+    incarnation: Ulid,
+    watermark: Arc<Watermark>,
+    preparer: Preparer,
+    /// Segments from the one being read to the newest prepared.
+    segments: VecDeque<Arc<Segment>>,
+    reader: SegmentReader,
+    prev_crc: u32,
+    mmr: Mmr,
+    tree: TreeWriter,
+    salts: (Arc<dyn StoredFile>, PathBuf),
+    salt_blocks_synced: u64,
+    /// Segments read from since the last sync, with their paths for messages.
+    unsynced: Vec<(Arc<Segment>, PathBuf)>,
+    directory_changed: bool,
+    /// Size and root that are durable: what may be signed.
+    durable: (u64, Hash),
+    checkpoint: Option<(u64, String)>,
+    /// A sync of this follower has failed.
+    failed: bool,
+}
+
+impl std::fmt::Debug for Follower {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Follower")
+            .field("origin", &self.origin)
+            .field("followed", &self.mmr.size())
+            .field("durable", &self.durable.0)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Follower {
+    pub(crate) fn new(
+        origin: String,
+        header: &SegmentHeader,
+        first: Arc<Segment>,
+        preparer: Preparer,
+        tree: TreeWriter,
+        salts: (Arc<dyn StoredFile>, PathBuf),
+    ) -> Self {
+        let mmr = Mmr::new();
+        Self {
+            origin,
+            incarnation: header.incarnation,
+            watermark: Arc::clone(&preparer.watermark),
+            reader: segment_reader(&first, header.incarnation),
+            prev_crc: header.crc(),
+            unsynced: vec![(Arc::clone(&first), preparer.dir.join(segment_name(0)))],
+            segments: VecDeque::from([first]),
+            durable: (0, mmr.root()),
+            mmr,
+            tree,
+            salts,
+            salt_blocks_synced: 0,
+            directory_changed: false,
+            checkpoint: None,
+            failed: false,
+            preparer,
+        }
+    }
+
+    /// Progress shared with the data-plane thread.
+    #[must_use]
+    pub fn watermark(&self) -> Arc<Watermark> {
+        Arc::clone(&self.watermark)
+    }
+
+    /// Records followed: hashed into the tree.
+    #[must_use]
+    pub fn followed(&self) -> u64 {
+        self.mmr.size()
+    }
+
+    /// The tree of the running log, for proofs. Nodes appear as [`Self::step`] writes them.
+    #[must_use]
+    pub fn tree(&self) -> TreeFile {
+        self.tree.reader()
+    }
+
+    /// Prepares at most one segment ahead of the writer. Call it before each [`Self::step`]: it costs two atomic loads
+    /// when enough is prepared, and otherwise a file creation and two syncs.
+    pub fn prepare(&mut self) -> Preparation {
+        let (preparation, segment) = self.preparer.prepare();
+        self.segments.extend(segment);
+        preparation
+    }
+
+    /// Reads the next written records, at most 8192 of them or 4 MiB, hashes them into the tree and writes its nodes.
+    ///
+    /// Without space for the tree, which is derived, its nodes wait in memory, up to 4 MiB; then nothing more is
+    /// followed until there is space.
+    ///
+    /// # Errors
+    /// [`WalError::Corruption`] when what the watermark says is written does not read back, [`WalError::Io`] when a read
+    /// or a tree write fails: the log has stopped.
+    pub fn step(&mut self) -> Result<Progress, WalError> {
+        self.check()?;
+        let stepped = self.follow();
+        self.stop_on_error(stepped)
+    }
+
+    /// Makes everything followed durable (`fdatasync` of segments and salts) and moves the durable count. Does nothing
+    /// when nothing was followed since.
+    ///
+    /// # Errors
+    /// [`WalError::Io`] when a sync fails: the log has stopped, and this is never tried again ([`WalError::Poisoned`]).
+    pub fn sync(&mut self) -> Result<(), WalError> {
+        self.check()?;
+        if self.durable.0 == self.mmr.size() {
+            return Ok(());
+        }
+        let synced = self.sync_files();
+        self.stop_on_error(synced)?;
+        self.durable = (self.mmr.size(), self.mmr.root());
+        self.watermark.set_durable(self.durable.0);
+        Ok(())
+    }
+
+    /// Signs the durable size and root and persists the checkpoint; returns the signed note. Returns the stored one when
+    /// nothing became durable since.
+    ///
+    /// # Errors
+    /// [`WalError::Full`], or [`WalError::Io`] from a call other than `sync`, leave the former checkpoint in place and
+    /// can be tried again; a failed `sync` has stopped the log. [`WalError::Ledger`] when the key does not speak for
+    /// the origin.
+    pub fn checkpoint(&mut self, key: &SigningKey) -> Result<String, WalError> {
+        self.check()?;
+        let (size, root) = self.durable;
+        if let Some((_, note)) = self.checkpoint.as_ref().filter(|(signed, _)| *signed == size) {
+            return Ok(note.clone());
+        }
+        self.tree.flush()?;
+        let synced = self.tree.sync();
+        self.stop_on_error(synced)?;
+        let note = Checkpoint {
+            origin: self.origin.clone(),
+            size,
+            root,
+        }
+        .sign(key)?;
+        let Preparer {
+            storage,
+            directory,
+            dir,
+            ..
+        } = &self.preparer;
+        match checkpoint_file::replace(&**storage, &**directory, dir, &note) {
+            Err(error @ WalError::Io { call: "sync", .. }) => return self.stop_on_error(Err(error)),
+            other => other?,
+        }
+        self.watermark.set_checkpointed(size);
+        self.checkpoint = Some((size, note.clone()));
+        Ok(note)
+    }
+
+    /// Ends the log after the writer's last flush: follows what is left, makes it durable, signs the last checkpoint
+    /// and, if the log is sealed, gives back allocated space that was not used. Returns the last signed note.
+    ///
+    /// # Errors
+    /// As [`Self::step`], [`Self::sync`] and [`Self::checkpoint`]. Space that could not be given back is no error.
+    pub fn finish(&mut self, key: &SigningKey) -> Result<String, WalError> {
+        while self.step()?.behind {}
+        self.sync()?;
+        let note = self.checkpoint(key)?;
+        if !self.watermark.sealed() {
+            return Ok(note);
+        }
+        let Preparer {
+            storage,
+            directory,
+            dir,
+            ..
+        } = &self.preparer;
+        let mut segments = self.segments.iter();
+        if let Some(last) = segments.next() {
+            let _ = last.file.set_len(self.reader.offset);
+        }
+        for unused in segments {
+            let _ = storage.remove(&dir.join(prepared_name(unused.ordinal)));
+        }
+        let _ = directory.sync();
+        Ok(note)
+    }
+
+    /// The writer's failure leaves what it wrote before; only a failure on this side ends the following.
+    fn check(&self) -> Result<(), WalError> {
+        if self.failed {
+            self.watermark.check()
+        } else {
+            Ok(())
+        }
+    }
+
+    fn stop_on_error<T>(&mut self, result: Result<T, WalError>) -> Result<T, WalError> {
+        if let Err(error) = &result {
+            self.failed = true;
+            self.watermark.poison(error.to_string());
+        }
+        result
+    }
+
+    fn follow(&mut self) -> Result<Progress, WalError> {
+        let target = self.watermark.written();
+        let start = self.mmr.size();
+        let mut bytes = 0;
+        if self.tree.pending() < MAX_PENDING {
+            self.reader.refresh();
+            while self.mmr.size() < target && self.mmr.size() - start < STEP_RECORDS && bytes < STEP_BYTES {
+                bytes += self.follow_one()?;
+            }
+        }
+        match self.tree.flush() {
+            Ok(()) | Err(WalError::Full { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        Ok(Progress {
+            records: self.mmr.size() - start,
+            behind: self.mmr.size() < target,
+        })
+    }
+
+    /// Follows one record or one change of segment; returns the payload bytes.
+    fn follow_one(&mut self) -> Result<usize, WalError> {
+        let seq = self.mmr.size();
+        let offset = self.reader.offset;
+        let reason = match self.reader.next() {
+            Ok(Slot::Record(stored)) if stored.seq == seq && stored.prev_crc == self.prev_crc => {
+                let tree = &mut self.tree;
+                self.mmr
+                    .push(leaf_hash(self.reader.payload(&stored)), &mut |node| {
+                        tree.push(node)
+                    });
+                self.prev_crc = stored.crc;
+                return Ok(stored.len);
+            }
+            Ok(Slot::Record(stored)) => {
+                format!(
+                    "found record {}, or it does not chain to the one before",
+                    stored.seq
+                )
+            }
+            Ok(Slot::Empty) => return self.next_segment().map(|()| 0),
+            Ok(Slot::Bad(reason)) => reason.to_owned(),
+            Err(error) => return Err(WalError::io("read", &self.path())(error)),
+        };
+        let reason = format!("written record {seq} does not read back: {reason}");
+        Err(WalError::Corruption {
+            path: self.path(),
+            offset,
+            reason,
+        })
+    }
+
+    fn next_segment(&mut self) -> Result<(), WalError> {
+        let seq = self.mmr.size();
+        let missing = |path, reason: &str| WalError::Corruption {
+            path,
+            offset: 0,
+            reason: format!("written record {seq} is in no segment: {reason}"),
+        };
+        let Some(next) = self.segments.get(1).cloned() else {
+            return Err(missing(self.path(), "there is no further segment"));
+        };
+        let Preparer { storage, dir, .. } = &self.preparer;
+        let (from, to) = (dir.join(prepared_name(next.ordinal)), dir.join(segment_name(seq)));
+        let mut bytes = [0; SEGMENT_HEADER];
+        read_full(&*next.file, &mut bytes, 0).map_err(WalError::io("read", &from))?;
+        match SegmentHeader::decode(&bytes) {
+            Ok(header) if header.first_seq == seq && header.ordinal == next.ordinal => {}
+            Ok(_) => return Err(missing(from, "the next segment starts elsewhere")),
+            Err(reason) => return Err(missing(from, reason)),
+        }
+        storage
+            .rename(&from, &to)
+            .map_err(WalError::io("rename", &from))?;
+        self.directory_changed = true;
+        self.reader = segment_reader(&next, self.incarnation);
+        self.unsynced.push((next, to));
+        self.segments.pop_front();
+        Ok(())
+    }
+
+    fn sync_files(&mut self) -> Result<(), WalError> {
+        for (segment, path) in &self.unsynced {
+            segment.file.sync().map_err(WalError::io("sync", path))?;
+        }
+        let blocks = self.watermark.salt_blocks();
+        if blocks != self.salt_blocks_synced {
+            self.salts.0.sync().map_err(WalError::io("sync", &self.salts.1))?;
+            self.salt_blocks_synced = blocks;
+        }
+        if self.directory_changed {
+            let Preparer { directory, dir, .. } = &self.preparer;
+            directory.sync().map_err(WalError::io("sync", dir))?;
+            self.directory_changed = false;
+        }
+        // The last one is still being written.
+        self.unsynced.drain(..self.unsynced.len().saturating_sub(1));
+        Ok(())
+    }
+
+    fn path(&self) -> PathBuf {
+        self.unsynced
+            .last()
+            .map_or_else(|| self.preparer.dir.clone(), |(_, path)| path.clone())
+    }
+}
+
+fn segment_reader(segment: &Segment, incarnation: Ulid) -> SegmentReader {
+    let key = SegmentKey::new(incarnation, segment.ordinal);
+    SegmentReader::new(Arc::clone(&segment.file), key, segment.bytes)
+}

@@ -1,0 +1,200 @@
+//! An incarnation: the directory of one life of a worker, claimed once and never written by another.
+
+use crate::follower::Follower;
+use crate::frame::{SEGMENT_HEADER, SegmentHeader, frame_bytes};
+use crate::preparer::{Preparer, create_allocated};
+use crate::salts::{SALTS, Salts};
+use crate::segment::{HandOver, Segment, segment_name};
+use crate::tree_file::{TREE, TreeWriter};
+use crate::{Storage, WalError, Watermark, Writer};
+use proofgate_ledger::record::MAX_RECORD;
+use sha2::{Digest, Sha256};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use ulid::Ulid;
+
+/// How a log is laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Size of a segment in bytes: a multiple of 8, at least 64 KiB. A record may take at most a quarter of it.
+    pub segment_bytes: u64,
+    /// Segments kept prepared beyond the one being written.
+    pub segments_ahead: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            segment_bytes: 32 << 20,
+            segments_ahead: 1,
+        }
+    }
+}
+
+impl Options {
+    const MIN_SEGMENT: u64 = 64 << 10;
+    const MAX_SEGMENT: u64 = 1 << 40;
+
+    fn check(&self) -> Result<(), WalError> {
+        if !self.segment_bytes.is_multiple_of(8)
+            || !(Self::MIN_SEGMENT..=Self::MAX_SEGMENT).contains(&self.segment_bytes)
+        {
+            return Err(WalError::Options(format!(
+                "a segment of {} bytes; a multiple of 8 from 64 KiB to 1 TiB is needed",
+                self.segment_bytes
+            )));
+        }
+        Ok(())
+    }
+
+    /// Largest record, in bytes.
+    fn max_record(&self) -> usize {
+        let overhead = frame_bytes(0) + SEGMENT_HEADER as u64;
+        usize::try_from(self.segment_bytes / 4 - overhead)
+            .unwrap_or(MAX_RECORD)
+            .min(MAX_RECORD)
+    }
+}
+
+/// A new log, ready for its first record.
+pub struct Incarnation {
+    /// `<ledger>/<shard>/<incarnation>`: the origin of its checkpoints.
+    pub origin: String,
+    /// Its directory.
+    pub dir: PathBuf,
+    /// For the data-plane thread.
+    pub writer: Writer,
+    /// For the ledger thread.
+    pub follower: Follower,
+}
+
+impl std::fmt::Debug for Incarnation {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Incarnation")
+            .field("origin", &self.origin)
+            .field("dir", &self.dir)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Incarnation {
+    /// Claims `<shard_dir>/<ulid>/` and prepares its files. Making the directory is the claim: whoever finds it there
+    /// has lost. The shard's directory is made if need be; its parent must exist. When this returns, the empty log and
+    /// the names of its files are durable.
+    ///
+    /// `ledger` is the name of the ledger key, the first part of the origin.
+    ///
+    /// # Errors
+    /// [`WalError::Options`] for options or names that cannot be used, [`WalError::Io`] when a file cannot be made; a
+    /// directory that is then left behind holds no record and recovery passes over it.
+    pub fn create(
+        storage: Arc<dyn Storage>,
+        shard_dir: &Path,
+        ulid: Ulid,
+        ledger: &str,
+        shard: u32,
+        options: Options,
+    ) -> Result<Self, WalError> {
+        options.check()?;
+        if ledger.is_empty() || ledger.contains(|c: char| c.is_whitespace() || c.is_control() || c == '+') {
+            return Err(WalError::Options(format!(
+                "the ledger name {ledger:?} cannot be a key name"
+            )));
+        }
+        let dir = shard_dir.join(ulid.to_string());
+        claim(&*storage, shard_dir, &dir)?;
+        let directory = storage.open_dir(&dir).map_err(WalError::io("open", &dir))?;
+
+        let origin = format!("{ledger}/{shard}/{ulid}");
+        let header = SegmentHeader {
+            incarnation: ulid,
+            ordinal: 0,
+            first_seq: 0,
+            origin: Sha256::digest(origin.as_bytes()).into(),
+        };
+        let path = dir.join(segment_name(0));
+        let file = create_allocated(&*storage, &path, options.segment_bytes)?;
+        file.sync().map_err(WalError::io("sync", &path))?;
+        let first = Arc::new(Segment {
+            ordinal: 0,
+            bytes: options.segment_bytes,
+            file,
+        });
+        let create = |name: &str| {
+            let path = dir.join(name);
+            let file = storage.create(&path).map_err(WalError::io("create", &path))?;
+            Ok::<_, WalError>((file, path))
+        };
+        let (salts, salts_path) = create(SALTS)?;
+        let (tree, tree_path) = create(TREE)?;
+        directory.sync().map_err(WalError::io("sync", &dir))?;
+
+        let (watermark, hand_over) = (Arc::new(Watermark::default()), Arc::new(HandOver::default()));
+        let preparer = Preparer {
+            storage,
+            directory,
+            dir: dir.clone(),
+            segment_bytes: options.segment_bytes,
+            ahead: options.segments_ahead,
+            next_ordinal: 1,
+            hand_over: Arc::clone(&hand_over),
+            watermark: Arc::clone(&watermark),
+        };
+        let mut follower = Follower::new(
+            origin.clone(),
+            &header,
+            Arc::clone(&first),
+            preparer,
+            TreeWriter::new(tree, tree_path),
+            (Arc::clone(&salts), salts_path.clone()),
+        );
+        // Without space for a second segment the log starts with the room of the first.
+        while let crate::Preparation::Prepared = follower.prepare() {}
+        let salts = Salts::new(salts, salts_path)?;
+        let writer = Writer::new(
+            dir.clone(),
+            &header,
+            first,
+            salts,
+            hand_over,
+            watermark,
+            options.max_record(),
+        )?;
+        Ok(Self {
+            origin,
+            dir,
+            writer,
+            follower,
+        })
+    }
+}
+
+/// Makes the directory, and both its name and its parent's name durable.
+fn claim(storage: &dyn Storage, shard_dir: &Path, dir: &Path) -> Result<(), WalError> {
+    let parent = shard_dir
+        .parent()
+        .filter(|path| !path.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
+    let above = storage.open_dir(parent).map_err(WalError::io("open", parent))?;
+    match storage.create_dir(shard_dir) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        other => other.map_err(WalError::io("create", shard_dir))?,
+    }
+    above.sync().map_err(WalError::io("sync", parent))?;
+    let shard = storage
+        .open_dir(shard_dir)
+        .map_err(WalError::io("open", shard_dir))?;
+    storage.create_dir(dir).map_err(WalError::io("create", dir))?;
+    shard.sync().map_err(WalError::io("sync", shard_dir))
+}
+
+/// A new ULID that sorts after the predecessor's even if the clock went back.
+#[must_use]
+pub fn fresh_ulid(predecessor: Option<Ulid>) -> Ulid {
+    let fresh = Ulid::new();
+    match predecessor {
+        Some(before) if fresh <= before => Ulid::from_parts(before.timestamp_ms() + 1, fresh.random()),
+        _ => fresh,
+    }
+}

@@ -1,0 +1,503 @@
+//! A disk in memory that loses what was not synced, runs full, fails syncs, writes short and dies at any call.
+//!
+//! After a crash every file keeps what was synced and any subset of the sectors of its later writes; every directory
+//! keeps what was synced and any prefix of its later changes (metadata is journalled in order).
+
+use crate::storage::{Directory, Storage, StoredFile};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Unsynced bytes are kept or lost in pieces of this size.
+const SECTOR: usize = 512;
+
+/// What goes wrong at a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The machine dies before the call does anything; every later call fails until [`SimulatedDisk::crash`].
+    Crash,
+    /// The call does nothing and returns this error. A failed sync also loses what it should have made durable, while
+    /// the page cache goes on showing it.
+    Error(io::ErrorKind),
+    /// A write stops half way; other calls are not affected.
+    ShortWrite,
+}
+
+#[derive(Clone, Default)]
+struct Contents {
+    /// What the disk holds.
+    disk: Vec<u8>,
+    /// What readers see.
+    cache: Vec<u8>,
+    /// Writes since the last sync.
+    unsynced: Vec<Change>,
+    /// Bytes that need no further space.
+    allocated: u64,
+}
+
+#[derive(Clone)]
+enum Change {
+    Write(usize, Vec<u8>),
+    Length(usize),
+}
+
+impl Change {
+    fn apply(&self, bytes: &mut Vec<u8>) {
+        match self {
+            Self::Write(offset, new) => put(bytes, *offset, new),
+            Self::Length(len) => bytes.resize(*len, 0),
+        }
+    }
+}
+
+#[derive(Clone)]
+enum Entry {
+    Link(PathBuf, usize),
+    Directory(PathBuf),
+    Unlink(PathBuf),
+    Rename(PathBuf, PathBuf, usize),
+}
+
+#[derive(Default)]
+struct State {
+    files: Vec<Contents>,
+    names: BTreeMap<PathBuf, usize>,
+    directories: Vec<PathBuf>,
+    durable_names: BTreeMap<PathBuf, usize>,
+    durable_directories: Vec<PathBuf>,
+    /// Changes of directories since they were last synced, in order.
+    entries: Vec<Entry>,
+    calls: u64,
+    faults: BTreeMap<u64, Fault>,
+    dead: bool,
+    free: Option<u64>,
+}
+
+/// A simulated disk. Clones share it.
+#[derive(Clone)]
+pub struct SimulatedDisk(Arc<Mutex<State>>);
+
+impl Default for SimulatedDisk {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl SimulatedDisk {
+    /// An empty disk with a root directory and endless space.
+    #[must_use]
+    pub fn new() -> Self {
+        let root = vec![PathBuf::from("/")];
+        let state = State {
+            directories: root.clone(),
+            durable_directories: root,
+            ..State::default()
+        };
+        Self(Arc::new(Mutex::new(state)))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Calls made so far; reads count too.
+    #[must_use]
+    pub fn calls(&self) -> u64 {
+        self.state().calls
+    }
+
+    /// Injects a fault at call number `call` (0-based, over the life of the disk).
+    pub fn fault_at(&self, call: u64, fault: Fault) {
+        self.state().faults.insert(call, fault);
+    }
+
+    /// Injects a fault at the next call.
+    pub fn fault_now(&self, fault: Fault) {
+        let mut state = self.state();
+        let call = state.calls;
+        state.faults.insert(call, fault);
+    }
+
+    /// Leaves this much free space in bytes; `None` is endless.
+    pub fn set_free(&self, bytes: Option<u64>) {
+        self.state().free = bytes;
+    }
+
+    /// The machine dies and comes back: what was not synced is lost in part, as `seed` decides. Handles from before
+    /// show the surviving contents. Pending faults are forgotten.
+    pub fn crash(&self, seed: u64) {
+        let mut random = StdRng::seed_from_u64(seed);
+        let mut state = self.state();
+        for file in &mut state.files {
+            let mut disk = std::mem::take(&mut file.disk);
+            let whole = random.random_range(0..4);
+            for change in file.unsynced.drain(..) {
+                let keep = |random: &mut StdRng| match whole {
+                    0 => true,
+                    1 => false,
+                    _ => random.random_bool(0.5),
+                };
+                match change {
+                    Change::Write(offset, bytes) => {
+                        let mut at = 0;
+                        while at < bytes.len() {
+                            let end = ((offset + at) / SECTOR + 1) * SECTOR - offset;
+                            let end = end.min(bytes.len());
+                            if keep(&mut random) {
+                                put(&mut disk, offset + at, &bytes[at..end]);
+                            }
+                            at = end;
+                        }
+                    }
+                    Change::Length(len) => {
+                        if keep(&mut random) {
+                            disk.resize(len, 0);
+                        }
+                    }
+                }
+            }
+            file.cache = disk.clone();
+            file.disk = disk;
+        }
+        let entries = std::mem::take(&mut state.entries);
+        let kept = random.random_range(0..=entries.len());
+        for entry in entries.into_iter().take(kept) {
+            state.make_durable(entry);
+        }
+        state.names = state.durable_names.clone();
+        state.directories = state.durable_directories.clone();
+        state.faults.clear();
+        state.dead = false;
+    }
+
+    /// The process dies and the machine does not: nothing is lost, pending faults are forgotten.
+    pub fn restart(&self) {
+        let mut state = self.state();
+        state.faults.clear();
+        state.dead = false;
+    }
+
+    /// The bytes of a file as readers see them.
+    #[must_use]
+    pub fn read(&self, path: &Path) -> Option<Vec<u8>> {
+        let state = self.state();
+        state.names.get(path).map(|file| state.files[*file].cache.clone())
+    }
+
+    /// Replaces a file's bytes, on the disk and in the cache: rot, or tampering.
+    pub fn rot(&self, path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
+        let mut state = self.state();
+        if let Some(file) = state.names.get(path).copied() {
+            let file = &mut state.files[file];
+            change(&mut file.cache);
+            file.disk = file.cache.clone();
+            file.unsynced.clear();
+        }
+    }
+
+    /// All files, sorted.
+    #[must_use]
+    pub fn files(&self) -> Vec<PathBuf> {
+        self.state().names.keys().cloned().collect()
+    }
+
+    /// A copy that shares nothing with this disk.
+    #[must_use]
+    pub fn snapshot(&self) -> Self {
+        let state = self.state();
+        Self(Arc::new(Mutex::new(State {
+            files: state.files.clone(),
+            names: state.names.clone(),
+            directories: state.directories.clone(),
+            durable_names: state.durable_names.clone(),
+            durable_directories: state.durable_directories.clone(),
+            entries: state.entries.clone(),
+            free: state.free,
+            ..State::default()
+        })))
+    }
+}
+
+fn put(bytes: &mut Vec<u8>, offset: usize, new: &[u8]) {
+    if bytes.len() < offset + new.len() {
+        bytes.resize(offset + new.len(), 0);
+    }
+    bytes[offset..offset + new.len()].copy_from_slice(new);
+}
+
+impl State {
+    /// Counts a call and lets its fault happen; returns the fault that the call has to carry out itself.
+    fn call(&mut self) -> io::Result<Option<Fault>> {
+        if self.dead {
+            return Err(io::Error::other("the machine is dead"));
+        }
+        let fault = self.faults.remove(&self.calls);
+        self.calls += 1;
+        match fault {
+            Some(Fault::Crash) => {
+                self.dead = true;
+                Err(io::Error::other("the machine dies"))
+            }
+            other => Ok(other),
+        }
+    }
+
+    fn plain(&mut self) -> io::Result<()> {
+        match self.call()? {
+            Some(Fault::Error(kind)) => Err(kind.into()),
+            _ => Ok(()),
+        }
+    }
+
+    fn spend(&mut self, bytes: u64) -> io::Result<()> {
+        match &mut self.free {
+            Some(free) if *free < bytes => Err(io::ErrorKind::StorageFull.into()),
+            Some(free) => {
+                *free -= bytes;
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn make_durable(&mut self, entry: Entry) {
+        match entry {
+            Entry::Link(path, file) => {
+                self.durable_names.insert(path, file);
+            }
+            Entry::Unlink(path) => {
+                self.durable_names.remove(&path);
+            }
+            Entry::Rename(from, to, file) => {
+                self.durable_names.remove(&from);
+                self.durable_names.insert(to, file);
+            }
+            Entry::Directory(path) => self.durable_directories.push(path),
+        }
+    }
+
+    fn exists(&self, path: &Path) -> bool {
+        self.names.contains_key(path) || self.directories.iter().any(|directory| directory == path)
+    }
+
+    fn check_parent(&self, path: &Path) -> io::Result<()> {
+        let found = path
+            .parent()
+            .is_some_and(|parent| self.directories.iter().any(|dir| dir == parent));
+        if found {
+            Ok(())
+        } else {
+            Err(io::ErrorKind::NotFound.into())
+        }
+    }
+}
+
+impl Storage for SimulatedDisk {
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        let mut state = self.state();
+        state.plain()?;
+        state.check_parent(path)?;
+        if state.exists(path) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        state.directories.push(path.to_owned());
+        state.entries.push(Entry::Directory(path.to_owned()));
+        Ok(())
+    }
+
+    fn open_dir(&self, path: &Path) -> io::Result<Arc<dyn Directory>> {
+        let mut state = self.state();
+        state.plain()?;
+        if !state.directories.iter().any(|directory| directory == path) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        Ok(Arc::new(SimulatedDirectory {
+            disk: self.clone(),
+            path: path.to_owned(),
+        }))
+    }
+
+    fn create(&self, path: &Path) -> io::Result<Arc<dyn StoredFile>> {
+        let mut state = self.state();
+        state.plain()?;
+        state.check_parent(path)?;
+        if state.exists(path) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        let file = state.files.len();
+        state.files.push(Contents::default());
+        state.names.insert(path.to_owned(), file);
+        state.entries.push(Entry::Link(path.to_owned(), file));
+        Ok(Arc::new(SimulatedFile {
+            disk: self.clone(),
+            file,
+        }))
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn StoredFile>> {
+        let mut state = self.state();
+        state.plain()?;
+        let file = *state.names.get(path).ok_or(io::ErrorKind::NotFound)?;
+        Ok(Arc::new(SimulatedFile {
+            disk: self.clone(),
+            file,
+        }))
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<String>> {
+        let mut state = self.state();
+        state.plain()?;
+        if state.names.contains_key(path) {
+            return Err(io::ErrorKind::NotADirectory.into());
+        }
+        if !state.exists(path) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        let all = state.names.keys().chain(&state.directories);
+        let mut names: Vec<String> = all
+            .filter(|entry| entry.parent() == Some(path))
+            .filter_map(|entry| Some(entry.file_name()?.to_str()?.to_owned()))
+            .collect();
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut state = self.state();
+        state.plain()?;
+        let file = state.names.remove(from).ok_or(io::ErrorKind::NotFound)?;
+        state.names.insert(to.to_owned(), file);
+        state
+            .entries
+            .push(Entry::Rename(from.to_owned(), to.to_owned(), file));
+        Ok(())
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        let mut state = self.state();
+        state.plain()?;
+        let file = state.names.remove(path).ok_or(io::ErrorKind::NotFound)?;
+        let freed = state.files[file].allocated;
+        if let Some(free) = &mut state.free {
+            *free += freed;
+        }
+        state.entries.push(Entry::Unlink(path.to_owned()));
+        Ok(())
+    }
+}
+
+struct SimulatedDirectory {
+    disk: SimulatedDisk,
+    path: PathBuf,
+}
+
+impl Directory for SimulatedDirectory {
+    fn sync(&self) -> io::Result<()> {
+        let mut state = self.disk.state();
+        state.plain()?;
+        let entries = std::mem::take(&mut state.entries);
+        for entry in entries {
+            let path = match &entry {
+                Entry::Link(path, _) | Entry::Rename(_, path, _) => path,
+                Entry::Directory(path) | Entry::Unlink(path) => path,
+            };
+            if path.parent() == Some(&self.path) {
+                state.make_durable(entry);
+            } else {
+                state.entries.push(entry);
+            }
+        }
+        Ok(())
+    }
+}
+
+struct SimulatedFile {
+    disk: SimulatedDisk,
+    file: usize,
+}
+
+impl StoredFile for SimulatedFile {
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        let mut state = self.disk.state();
+        let bytes = match state.call()? {
+            Some(Fault::Error(kind)) => return Err(kind.into()),
+            Some(_) => &bytes[..bytes.len() / 2],
+            None => bytes,
+        };
+        let end = offset + bytes.len() as u64;
+        let more = end.saturating_sub(state.files[self.file].allocated);
+        state.spend(more)?;
+        let file = &mut state.files[self.file];
+        file.allocated = file.allocated.max(end);
+        put(&mut file.cache, offset as usize, bytes);
+        file.unsynced.push(Change::Write(offset as usize, bytes.to_vec()));
+        Ok(bytes.len())
+    }
+
+    fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
+        let mut state = self.disk.state();
+        state.plain()?;
+        let cache = &state.files[self.file].cache;
+        let rest = cache.get(offset as usize..).unwrap_or(&[]);
+        let read = rest.len().min(into.len());
+        into[..read].copy_from_slice(&rest[..read]);
+        Ok(read)
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        let mut state = self.disk.state();
+        state.plain()?;
+        Ok(state.files[self.file].cache.len() as u64)
+    }
+
+    fn allocate(&self, bytes: u64) -> io::Result<()> {
+        let mut state = self.disk.state();
+        state.plain()?;
+        let more = bytes.saturating_sub(state.files[self.file].allocated);
+        state.spend(more)?;
+        let file = &mut state.files[self.file];
+        file.allocated = file.allocated.max(bytes);
+        file.cache.resize(bytes as usize, 0);
+        file.unsynced.push(Change::Length(bytes as usize));
+        Ok(())
+    }
+
+    fn set_len(&self, bytes: u64) -> io::Result<()> {
+        let mut state = self.disk.state();
+        state.plain()?;
+        let file = &mut state.files[self.file];
+        file.cache.resize(bytes as usize, 0);
+        file.unsynced.push(Change::Length(bytes as usize));
+        Ok(())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        let mut state = self.disk.state();
+        let fault = state.call()?;
+        let file = &mut state.files[self.file];
+        if let Some(Fault::Error(kind)) = fault {
+            file.unsynced.clear();
+            return Err(kind.into());
+        }
+        // What an earlier failed sync lost stays lost, although the cache shows it.
+        for change in std::mem::take(&mut file.unsynced) {
+            change.apply(&mut file.disk);
+        }
+        Ok(())
+    }
+
+    fn drop_cache(&self) -> io::Result<()> {
+        let mut state = self.disk.state();
+        state.plain()?;
+        let file = &mut state.files[self.file];
+        let mut seen = file.disk.clone();
+        for change in &file.unsynced {
+            change.apply(&mut seen);
+        }
+        file.cache = seen;
+        Ok(())
+    }
+}

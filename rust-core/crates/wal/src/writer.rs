@@ -1,0 +1,419 @@
+//! The writer: encodes records into a batch and writes the batch. It never syncs, never creates a file and never waits.
+//!
+//! **Room.** Frames do not cross segments, so a segment's last bytes can stay unused: at most one byte less than the
+//! largest frame. `room` therefore counts, of what is left of the current segment and of every prepared one, all but
+//! that much. As long as the reserved total does not exceed it, any sequence of frames within the reservations fits: a
+//! segment is left only for a frame that is larger than what remains, so each segment that was left took at least its
+//! share.
+
+use crate::frame::{FRAME_HEADER, SEGMENT_HEADER, SegmentHeader, SegmentKey, frame_bytes, seal_frame};
+use crate::salts::{SALT, Salts};
+use crate::segment::{HandOver, Segment};
+use crate::{WalError, Watermark};
+use proofgate_ledger::LedgerError;
+use std::collections::VecDeque;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use ulid::Ulid;
+
+/// Room that is kept for the seal record, so that a full disk does not prevent an orderly end.
+const SEAL_BYTES: u64 = frame_bytes(1024);
+/// A batch buffer larger than this is given back after a flush.
+const KEPT_BUFFER: usize = 1 << 20;
+
+/// Room in allocated segments that is promised to somebody. Dropping it gives back what was not used.
+#[derive(Debug)]
+pub struct Reservation {
+    bytes: u64,
+    reserved: Arc<AtomicU64>,
+}
+
+impl Reservation {
+    /// Bytes of frames that are still promised.
+    #[must_use]
+    pub fn remaining(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Gives back all but `bytes` bytes.
+    pub fn shrink_to(&mut self, bytes: u64) {
+        self.spend(self.bytes.saturating_sub(bytes));
+    }
+
+    fn spend(&mut self, bytes: u64) {
+        self.bytes -= bytes;
+        self.reserved.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.spend(self.bytes);
+    }
+}
+
+/// A run of the batch that goes to one segment with one write.
+struct Run {
+    segment: Arc<Segment>,
+    /// Where in the file it goes.
+    offset: u64,
+    /// Where in the batch it starts.
+    start: usize,
+}
+
+/// Appends records to one incarnation's log. Owned by the data-plane thread.
+pub struct Writer {
+    watermark: Arc<Watermark>,
+    hand_over: Arc<HandOver>,
+    salts: Salts,
+    dir: PathBuf,
+    incarnation: Ulid,
+    origin: [u8; 32],
+    next_seq: u64,
+    prev_crc: u32,
+    batch: Vec<u8>,
+    runs: Vec<Run>,
+    /// Where the next frame goes in the newest segment.
+    end: u64,
+    key: SegmentKey,
+    ready: VecDeque<Arc<Segment>>,
+    max_record: usize,
+    max_frame: u64,
+    reserved: Arc<AtomicU64>,
+    for_seal: Option<Reservation>,
+    sealed: bool,
+}
+
+impl std::fmt::Debug for Writer {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Writer")
+            .field("dir", &self.dir)
+            .field("next_seq", &self.next_seq)
+            .field("room", &self.room())
+            .field("reserved", &self.reserved())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Writer {
+    pub(crate) fn new(
+        dir: PathBuf,
+        header: &SegmentHeader,
+        first: Arc<Segment>,
+        salts: Salts,
+        hand_over: Arc<HandOver>,
+        watermark: Arc<Watermark>,
+        max_record: usize,
+    ) -> Result<Self, WalError> {
+        let mut writer = Self {
+            watermark,
+            hand_over,
+            salts,
+            dir,
+            incarnation: header.incarnation,
+            origin: header.origin,
+            next_seq: 0,
+            prev_crc: header.crc(),
+            batch: header.encode().to_vec(),
+            end: SEGMENT_HEADER as u64,
+            key: SegmentKey::new(header.incarnation, 0),
+            runs: vec![Run {
+                segment: first,
+                offset: 0,
+                start: 0,
+            }],
+            ready: VecDeque::new(),
+            max_record,
+            max_frame: frame_bytes(max_record),
+            reserved: Arc::default(),
+            for_seal: None,
+            sealed: false,
+        };
+        writer.hand_over.take(&mut writer.ready);
+        writer.for_seal = Some(writer.reserve(SEAL_BYTES)?);
+        Ok(writer)
+    }
+
+    /// Number that the next appended record will have.
+    #[must_use]
+    pub fn next_seq(&self) -> u64 {
+        self.next_seq
+    }
+
+    /// Largest record that can be appended, in bytes.
+    #[must_use]
+    pub fn max_record(&self) -> usize {
+        self.max_record
+    }
+
+    /// Progress shared with the ledger thread.
+    #[must_use]
+    pub fn watermark(&self) -> Arc<Watermark> {
+        Arc::clone(&self.watermark)
+    }
+
+    /// Bytes of frames promised to reservations.
+    #[must_use]
+    pub fn reserved(&self) -> u64 {
+        self.reserved.load(Ordering::Relaxed)
+    }
+
+    /// Promises room for records whose frames ([`frame_bytes`] each) take `bytes` bytes in all. Appends within the
+    /// reservation then find room whatever else is appended and whatever happens to the disk's free space.
+    ///
+    /// # Errors
+    /// [`WalError::Full`] when the allocated segments are spoken for, [`WalError::Poisoned`], [`WalError::Sealed`].
+    pub fn reserve(&mut self, bytes: u64) -> Result<Reservation, WalError> {
+        self.check()?;
+        self.check_room(bytes)?;
+        self.reserved.fetch_add(bytes, Ordering::Relaxed);
+        Ok(Reservation {
+            bytes,
+            reserved: Arc::clone(&self.reserved),
+        })
+    }
+
+    /// The salt of record `seq`: normally [`Self::next_seq`], just before the admission is appended. One call in 1024
+    /// writes the next block of salts.
+    ///
+    /// # Errors
+    /// [`WalError::Full`] when the block cannot be written for lack of space (refuse the exchange; the log goes on),
+    /// [`WalError::Io`] when writing it fails otherwise, [`WalError::SaltNotAtHand`] for a record of an earlier block.
+    pub fn salt(&mut self, seq: u64) -> Result<[u8; SALT], WalError> {
+        self.check()?;
+        self.salts.salt(seq, &self.watermark)
+    }
+
+    /// Adds a record to the batch, in room that nobody has reserved. `encode` gets the record's number and appends its
+    /// bytes to the buffer. Nothing is written before [`Self::flush`].
+    ///
+    /// # Errors
+    /// [`WalError::Full`], [`WalError::RecordTooLarge`], [`WalError::Poisoned`], [`WalError::Sealed`], or what
+    /// `encode` returns; the batch is then as it was.
+    pub fn append(
+        &mut self,
+        encode: impl FnOnce(u64, &mut Vec<u8>) -> Result<(), LedgerError>,
+    ) -> Result<u64, WalError> {
+        self.append_in(None, encode)
+    }
+
+    /// Adds a record to the batch, in reserved room. A frame larger than what remains of the reservation takes the rest
+    /// from unreserved room.
+    ///
+    /// # Errors
+    /// As [`Self::append`]; [`WalError::Full`] only when the reservation does not suffice.
+    pub fn append_reserved(
+        &mut self,
+        reservation: &mut Reservation,
+        encode: impl FnOnce(u64, &mut Vec<u8>) -> Result<(), LedgerError>,
+    ) -> Result<u64, WalError> {
+        self.append_in(Some(reservation), encode)
+    }
+
+    /// Adds the last record to the batch, in room kept for it. No record can follow.
+    ///
+    /// # Errors
+    /// As [`Self::append`].
+    pub fn seal(
+        &mut self,
+        encode: impl FnOnce(u64, &mut Vec<u8>) -> Result<(), LedgerError>,
+    ) -> Result<u64, WalError> {
+        let mut room = self.for_seal.take();
+        let appended = self.append_in(room.as_mut(), encode);
+        match &appended {
+            Ok(_) => self.sealed = true,
+            Err(_) => self.for_seal = room,
+        }
+        appended
+    }
+
+    /// Writes the batch: one positioned write, one more for each segment it enters. When it returns, the records are
+    /// written and the watermark says so.
+    ///
+    /// # Errors
+    /// [`WalError::Io`] when a write fails or is short: the log has stopped for good, and none of the batch counts as
+    /// written. [`WalError::Poisoned`] ever after.
+    pub fn flush(&mut self) -> Result<(), WalError> {
+        self.watermark.check()?;
+        self.hand_over.take(&mut self.ready);
+        if self.batch.is_empty() {
+            return Ok(());
+        }
+        for (number, run) in self.runs.iter().enumerate() {
+            let stop = self
+                .runs
+                .get(number + 1)
+                .map_or(self.batch.len(), |next| next.start);
+            let bytes = &self.batch[run.start..stop];
+            if bytes.is_empty() {
+                continue;
+            }
+            let written = run.segment.file.write_at(bytes, run.offset).and_then(|written| {
+                if written == bytes.len() {
+                    return Ok(());
+                }
+                Err(io::Error::new(
+                    io::ErrorKind::WriteZero,
+                    format!("short write: {written} of {} bytes", bytes.len()),
+                ))
+            });
+            if let Err(source) = written {
+                let ordinal = run.segment.ordinal;
+                let error = WalError::Io {
+                    call: "write",
+                    path: self.dir.join(format!("segment {ordinal}")),
+                    source,
+                };
+                self.watermark.poison(error.to_string());
+                return Err(error);
+            }
+        }
+        let bytes = self.batch.len() as u64;
+        self.batch.clear();
+        self.batch.shrink_to(KEPT_BUFFER);
+        self.runs.drain(..self.runs.len() - 1);
+        if let Some(run) = self.runs.first_mut() {
+            run.offset = self.end;
+            run.start = 0;
+            self.watermark.set_segment(run.segment.ordinal);
+        }
+        self.watermark.set_written(self.next_seq, bytes, self.sealed);
+        Ok(())
+    }
+
+    fn check(&self) -> Result<(), WalError> {
+        self.watermark.check()?;
+        if self.sealed {
+            Err(WalError::Sealed)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn append_in(
+        &mut self,
+        reservation: Option<&mut Reservation>,
+        encode: impl FnOnce(u64, &mut Vec<u8>) -> Result<(), LedgerError>,
+    ) -> Result<u64, WalError> {
+        self.check()?;
+        let start = self.batch.len();
+        self.batch.resize(start + FRAME_HEADER, 0);
+        let fitted = match encode(self.next_seq, &mut self.batch) {
+            Ok(()) => self.fit(start, reservation.as_deref()),
+            Err(error) => Err(error.into()),
+        };
+        let frame = match fitted {
+            Ok(frame) => frame,
+            Err(error) => {
+                self.batch.truncate(start);
+                return Err(error);
+            }
+        };
+        let start = self.enter_segment(start, frame)?;
+        if let Some(reservation) = reservation {
+            reservation.spend(frame.min(reservation.bytes));
+        }
+        let seq = self.next_seq;
+        self.prev_crc = seal_frame(
+            &mut self.batch,
+            start,
+            self.key,
+            seq,
+            self.watermark.durable(),
+            self.prev_crc,
+        );
+        self.next_seq += 1;
+        self.end += frame;
+        Ok(seq)
+    }
+
+    /// Checks that the payload at `start` may be a record and has room; returns the bytes of its frame.
+    fn fit(&mut self, start: usize, reservation: Option<&Reservation>) -> Result<u64, WalError> {
+        let Some(bytes) = self.batch.len().checked_sub(start + FRAME_HEADER) else {
+            let reason = "an encoder removed bytes of the batch";
+            self.watermark.poison(reason);
+            return Err(WalError::Poisoned {
+                reason: reason.to_owned(),
+            });
+        };
+        if bytes > self.max_record {
+            return Err(WalError::RecordTooLarge {
+                bytes,
+                limit: self.max_record,
+            });
+        }
+        let frame = frame_bytes(bytes);
+        match frame.saturating_sub(reservation.map_or(0, Reservation::remaining)) {
+            0 => {}
+            unreserved => self.check_room(unreserved)?,
+        }
+        Ok(frame)
+    }
+
+    /// Moves to the next segment if a frame at `start` of the batch does not fit the current one; returns where the
+    /// frame now starts.
+    fn enter_segment(&mut self, start: usize, frame: u64) -> Result<usize, WalError> {
+        let current = self.runs.last().map_or(0, |run| run.segment.bytes);
+        if self.end + frame <= current {
+            return Ok(start);
+        }
+        let Some(segment) = self.ready.pop_front() else {
+            // The accounting of `room` excludes this; if it were wrong, refusing is the safe side.
+            self.batch.truncate(start);
+            return Err(WalError::Full { bytes: frame });
+        };
+        let header = SegmentHeader {
+            incarnation: self.incarnation,
+            ordinal: segment.ordinal,
+            first_seq: self.next_seq,
+            origin: self.origin,
+        };
+        self.batch.splice(start..start, header.encode());
+        self.key = SegmentKey::new(self.incarnation, segment.ordinal);
+        self.end = SEGMENT_HEADER as u64;
+        self.runs.push(Run {
+            segment,
+            offset: 0,
+            start,
+        });
+        Ok(start + SEGMENT_HEADER)
+    }
+
+    fn check_room(&mut self, bytes: u64) -> Result<(), WalError> {
+        let fits = |writer: &Self| {
+            writer
+                .reserved()
+                .checked_add(bytes)
+                .is_some_and(|all| all <= writer.room())
+        };
+        if fits(self) {
+            return Ok(());
+        }
+        self.hand_over.take(&mut self.ready);
+        if fits(self) {
+            Ok(())
+        } else {
+            Err(WalError::Full { bytes })
+        }
+    }
+
+    /// Bytes of frames that are certain to fit the allocated segments, in whatever order they come.
+    fn room(&self) -> u64 {
+        let certain = |left: u64| left.saturating_sub(self.max_frame - 8);
+        let current = self.runs.last().map_or(0, |run| run.segment.bytes - self.end);
+        let ready: u64 = self
+            .ready
+            .iter()
+            .map(|segment| certain(segment.bytes - SEGMENT_HEADER as u64))
+            .sum();
+        certain(current) + ready
+    }
+
+    /// Directory of the incarnation.
+    #[must_use]
+    pub fn dir(&self) -> &std::path::Path {
+        &self.dir
+    }
+}

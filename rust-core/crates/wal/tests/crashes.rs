@@ -1,0 +1,211 @@
+//! The machine dies, or a call fails, at every storage call of a short life of a worker. Invariants I1 to I5 of the
+//! ledger reference: what was acknowledged is there, published checkpoints are extended, recovery is idempotent, one
+//! root per origin and size, nothing durable is cut.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test may stop at the first failure"
+)]
+
+mod support;
+
+use proofgate_wal::recovery::inspect;
+use proofgate_wal::simulated::{Fault, SimulatedDisk};
+use proofgate_wal::{Verdict, WalError, fsck};
+use std::io;
+use std::path::Path;
+use support::{Promised, SHARD, start, vkey};
+
+/// A life with admissions in flight, several checkpoints, a change of segment and a seal.
+fn live(disk: &SimulatedDisk, promised: &mut Promised) -> Result<(), WalError> {
+    let mut worker = start(disk, promised)?;
+    let mut lived = || -> Result<(), WalError> {
+        let first = worker.admit("a", 10)?;
+        worker.flush()?;
+        let second = worker.admit("b", 10)?;
+        worker.complete("a", first)?;
+        worker.flush()?;
+        worker.step()?;
+        worker.sync()?;
+        worker.checkpoint()?;
+        for turn in 0..6 {
+            let id = format!("c{turn}");
+            let admission = worker.admit(&id, 14_000)?;
+            if turn % 2 == 0 {
+                worker.complete(&id, admission)?;
+            }
+            worker.flush()?;
+            worker.step()?;
+            if turn == 4 {
+                worker.sync()?;
+                worker.checkpoint()?;
+            }
+        }
+        worker.complete("b", second)?;
+        worker.flush()?;
+        worker.step()?;
+        worker.sync()?;
+        worker.seal()
+    };
+    let lived = lived();
+    *promised = worker.promised.clone();
+    lived
+}
+
+fn length_of_a_life() -> u64 {
+    let disk = SimulatedDisk::new();
+    live(&disk, &mut Promised::default()).unwrap();
+    disk.calls()
+}
+
+/// Recovers after a crash, checks every promise, lives on with a successor, and lets `fsck` judge it all.
+fn survive(disk: &SimulatedDisk, promised: &Promised, what: &str) {
+    let found = inspect(disk, Path::new(SHARD), &vkey()).unwrap_or_else(|error| panic!("{what}: {error}"));
+    promised.check(found.as_ref());
+    let again = inspect(disk, Path::new(SHARD), &vkey()).unwrap();
+    assert_eq!(found, again, "{what}: I3, recovery is idempotent");
+
+    let mut next = Promised::default();
+    live(disk, &mut next).unwrap_or_else(|error| panic!("{what}: the successor fails: {error}"));
+    let report = fsck(disk, Path::new(SHARD), Some(&vkey())).unwrap();
+    let findings = report
+        .incarnations
+        .iter()
+        .flat_map(|incarnation| &incarnation.findings);
+    let findings: Vec<_> = findings.map(|finding| &finding.message).collect();
+    assert!(report.verdict <= Verdict::Incomplete, "{what}: {findings:?}");
+    if let Some(found) = found {
+        let covered = report
+            .incarnations
+            .iter()
+            .find(|one| one.incarnation == found.incarnation.to_string());
+        assert_eq!(covered.unwrap().records, found.size, "{what}");
+    }
+}
+
+#[test]
+fn power_lost_at_any_call_loses_nothing_that_was_promised() {
+    for call in 0..length_of_a_life() {
+        for seed in 0..6 {
+            let disk = SimulatedDisk::new();
+            disk.fault_at(call, Fault::Crash);
+            let mut promised = Promised::default();
+            // The last calls give back unused space, and failing at that is no failure.
+            let _ = live(&disk, &mut promised);
+            disk.crash(seed);
+            survive(&disk, &promised, &format!("call {call}, seed {seed}"));
+        }
+    }
+}
+
+#[test]
+fn a_process_killed_at_any_call_loses_nothing_that_was_written() {
+    for call in 0..length_of_a_life() {
+        let disk = SimulatedDisk::new();
+        disk.fault_at(call, Fault::Crash);
+        let mut promised = Promised::default();
+        let _ = live(&disk, &mut promised);
+        disk.restart();
+        let found = inspect(&disk, Path::new(SHARD), &vkey()).unwrap();
+        let size = found.as_ref().map_or(0, |found| found.size);
+        assert!(
+            size >= promised.written,
+            "call {call}: {size} of {} written records",
+            promised.written
+        );
+        survive(&disk, &promised, &format!("call {call}"));
+    }
+}
+
+#[test]
+fn a_crash_of_the_recovery_changes_nothing() {
+    let disk = SimulatedDisk::new();
+    disk.fault_at(length_of_a_life() - 40, Fault::Crash);
+    let mut promised = Promised::default();
+    assert!(live(&disk, &mut promised).is_err());
+    disk.crash(1);
+    let found = inspect(&disk.snapshot(), Path::new(SHARD), &vkey()).unwrap();
+    let probe = disk.snapshot();
+    inspect(&probe, Path::new(SHARD), &vkey()).unwrap();
+    for call in 0..probe.calls() {
+        let disk = disk.snapshot();
+        disk.fault_at(call, Fault::Crash);
+        assert!(inspect(&disk, Path::new(SHARD), &vkey()).is_err());
+        disk.crash(call);
+        assert_eq!(
+            inspect(&disk, Path::new(SHARD), &vkey()).unwrap(),
+            found,
+            "call {call}"
+        );
+    }
+}
+
+#[test]
+fn an_error_of_any_call_loses_nothing_that_was_promised() {
+    for kind in [io::ErrorKind::Other, io::ErrorKind::StorageFull] {
+        for call in 0..length_of_a_life() {
+            let disk = SimulatedDisk::new();
+            disk.fault_at(call, Fault::Error(kind));
+            let mut promised = Promised::default();
+            // Some errors are got over: a segment that could not be prepared, for one.
+            let _ = live(&disk, &mut promised);
+            for seed in 0..2 {
+                let disk = disk.snapshot();
+                disk.crash(seed);
+                survive(&disk, &promised, &format!("{kind:?} at call {call}, seed {seed}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_short_write_at_any_call_loses_nothing_that_was_promised() {
+    for call in 0..length_of_a_life() {
+        let disk = SimulatedDisk::new();
+        disk.fault_at(call, Fault::ShortWrite);
+        let mut promised = Promised::default();
+        let _ = live(&disk, &mut promised);
+        disk.crash(call);
+        survive(&disk, &promised, &format!("call {call}"));
+    }
+}
+
+#[test]
+fn a_shard_of_many_lives_is_one_chain() {
+    let disk = SimulatedDisk::new();
+    let mut size = 0;
+    for life in 0..12 {
+        let call = disk.calls() + 50 + 5 * life;
+        if life % 3 != 2 {
+            disk.fault_at(call, Fault::Crash);
+        }
+        let mut promised = Promised::default();
+        let ended = live(&disk, &mut promised);
+        assert_eq!(ended.is_ok(), life % 3 == 2);
+        if life % 2 == 0 {
+            disk.crash(life);
+        } else {
+            disk.restart();
+        }
+        promised.check(inspect(&disk, Path::new(SHARD), &vkey()).unwrap().as_ref());
+        size += 1;
+    }
+    let report = fsck(&disk, Path::new("/"), Some(&vkey())).unwrap();
+    assert!(report.verdict <= Verdict::Incomplete, "{report:#?}");
+    assert_eq!(report.incarnations.len(), size);
+}
+
+#[test]
+fn a_log_that_begins_on_an_almost_full_disk_is_as_durable() {
+    for seed in 0..64 {
+        let disk = SimulatedDisk::new();
+        disk.set_free(Some(100_000));
+        let mut worker = start(&disk, &mut Promised::default()).unwrap();
+        worker.step().unwrap();
+        worker.sync().unwrap();
+        disk.crash(seed);
+        worker
+            .promised
+            .check(inspect(&disk, Path::new(SHARD), &vkey()).unwrap().as_ref());
+    }
+}

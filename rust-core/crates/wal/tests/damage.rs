@@ -1,0 +1,344 @@
+//! Damage and tampering: what `fsck` says of it, and what recovery refuses. Invariants I5, I7 and I8.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test may stop at the first failure"
+)]
+
+mod support;
+
+use proofgate_ledger::{Checkpoint, SigningKey};
+use proofgate_wal::recovery::{Orphan, inspect};
+use proofgate_wal::simulated::SimulatedDisk;
+use proofgate_wal::{CheckpointState, Report, TreeState, Verdict, WalError, fsck};
+use std::path::{Path, PathBuf};
+use support::{Promised, SHARD, Worker, key, start, vkey};
+
+fn sealed() -> (SimulatedDisk, Worker) {
+    let (disk, mut worker) = open();
+    worker.sync().unwrap();
+    worker.checkpoint().unwrap();
+    worker.seal().unwrap();
+    (disk, worker)
+}
+
+fn open() -> (SimulatedDisk, Worker) {
+    let disk = SimulatedDisk::new();
+    let mut worker = start(&disk, &mut Promised::default()).unwrap();
+    for number in 0..6 {
+        let id = format!("req-{number}");
+        let admission = worker.admit(&id, number).unwrap();
+        worker.complete(&id, admission).unwrap();
+        worker.flush().unwrap();
+        worker.step().unwrap();
+    }
+    (disk, worker)
+}
+
+fn check(disk: &SimulatedDisk) -> Report {
+    fsck(disk, Path::new("/"), Some(&vkey())).unwrap()
+}
+
+fn segment(worker: &Worker) -> PathBuf {
+    worker.promised.dir.join("00000000000000000000.seg")
+}
+
+#[test]
+fn every_flipped_byte_of_a_segment_is_reported_with_its_place() {
+    let (disk, worker) = sealed();
+    let path = segment(&worker);
+    let whole = disk.read(&path).unwrap();
+    // Where each frame starts, by the lengths in the file; the header stands before.
+    let mut frames = vec![0, 128];
+    while let Some(at) = frames.last().copied().filter(|at| *at < whole.len()) {
+        let len = u32::from_le_bytes(whole[at..at + 4].try_into().unwrap()) as usize;
+        frames.push(at + 40 + len.next_multiple_of(8));
+    }
+    assert_eq!(
+        frames.last(),
+        Some(&whole.len()),
+        "a sealed segment has no unused space"
+    );
+    for at in 0..whole.len() {
+        let disk = disk.snapshot();
+        disk.rot(&path, |bytes| bytes[at] ^= 1 << (at % 8));
+        let report = check(&disk);
+        assert_eq!(report.verdict, Verdict::Invalid, "byte {at}");
+        let start = frames.iter().rfind(|start| **start <= at).unwrap();
+        let findings = &report.incarnations[0].findings;
+        assert!(
+            findings
+                .iter()
+                .any(|found| found.file == path.display().to_string() && found.offset == *start as u64),
+            "byte {at} of the frame at {start}: {findings:?}"
+        );
+        assert!(
+            matches!(
+                inspect(&disk, Path::new(SHARD), &vkey()),
+                Err(WalError::Corruption { .. })
+            ),
+            "byte {at}"
+        );
+    }
+}
+
+#[test]
+fn a_flipped_byte_of_unused_space_is_reported_with_its_place() {
+    let (disk, mut worker) = open();
+    worker.sync().unwrap();
+    worker.checkpoint().unwrap();
+    let path = segment(&worker);
+    for at in [60_000, 65_535] {
+        let disk = disk.snapshot();
+        disk.rot(&path, |bytes| bytes[at] = 1);
+        let report = check(&disk);
+        let findings = &report.incarnations[0].findings;
+        assert_eq!(report.verdict, Verdict::Incomplete);
+        assert!(
+            findings.iter().any(|found| found.offset == at as u64),
+            "{findings:?}"
+        );
+        assert_eq!(
+            inspect(&disk, Path::new(SHARD), &vkey()).unwrap().unwrap().size,
+            13,
+            "nothing is lost"
+        );
+    }
+}
+
+#[test]
+fn a_flipped_byte_of_the_tree_or_the_checkpoint_is_reported() {
+    let (disk, worker) = sealed();
+    for (name, state) in [("tree", Verdict::Invalid), ("checkpoint", Verdict::Invalid)] {
+        let path = worker.promised.dir.join(name);
+        for at in 0..disk.read(&path).unwrap().len() {
+            let disk = disk.snapshot();
+            disk.rot(&path, |bytes| bytes[at] ^= 1);
+            let report = check(&disk);
+            assert_eq!(report.verdict, state, "byte {at} of {name}");
+            if name == "tree" {
+                let offset = at as u64 / 32 * 32;
+                assert!(
+                    report.incarnations[0]
+                        .findings
+                        .iter()
+                        .any(|found| found.offset == offset)
+                );
+                assert_eq!(report.incarnations[0].tree, TreeState::Bad);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_torn_tail_that_nothing_proves_durable_is_cut_and_reported() {
+    let (disk, worker) = open();
+    let path = segment(&worker);
+    let end = 128
+        + worker
+            .promised
+            .appended
+            .iter()
+            .map(|record| 40 + record.len().next_multiple_of(8))
+            .sum::<usize>();
+    disk.rot(&path, |bytes| bytes[end - 20] ^= 1);
+    let found = inspect(&disk, Path::new(SHARD), &vkey()).unwrap().unwrap();
+    assert_eq!(found.size, 12);
+    assert!(found.torn.is_some());
+    assert_eq!(
+        found.orphans.len(),
+        1,
+        "the completion that was cut leaves its admission open"
+    );
+    let report = check(&disk);
+    assert_eq!(report.verdict, Verdict::Incomplete);
+    assert!(report.incarnations[0].torn);
+}
+
+#[test]
+fn a_bad_record_under_a_checkpoint_is_corruption() {
+    let (disk, mut worker) = open();
+    worker.sync().unwrap();
+    worker.checkpoint().unwrap();
+    disk.rot(&segment(&worker), |bytes| bytes[300] ^= 1);
+    assert!(matches!(
+        inspect(&disk, Path::new(SHARD), &vkey()),
+        Err(WalError::Corruption { offset: 128, .. })
+    ));
+    assert_eq!(check(&disk).verdict, Verdict::Invalid);
+}
+
+#[test]
+fn a_bad_record_that_a_later_one_saw_durable_is_corruption_without_a_checkpoint() {
+    let (disk, mut worker) = open();
+    worker.sync().unwrap();
+    worker.admit("later", 1).unwrap();
+    worker.flush().unwrap();
+    disk.rot(&segment(&worker), |bytes| bytes[300] ^= 1);
+    assert!(matches!(
+        inspect(&disk, Path::new(SHARD), &vkey()),
+        Err(WalError::Corruption { offset: 128, .. })
+    ));
+}
+
+#[test]
+fn a_cut_tail_under_a_checkpoint_is_a_divergence() {
+    let (disk, worker) = sealed();
+    disk.rot(&segment(&worker), |bytes| bytes.truncate(128 + 4000));
+    let report = check(&disk);
+    assert!(report.verdict >= Verdict::Diverged);
+    assert_eq!(report.incarnations[0].checkpoint, CheckpointState::Bad);
+    assert!(matches!(
+        inspect(&disk, Path::new(SHARD), &vkey()),
+        Err(WalError::Corruption { .. })
+    ));
+}
+
+#[test]
+fn a_log_that_was_rewritten_with_right_checksums_diverges() {
+    let (disk, worker) = sealed();
+    let dir = &worker.promised.dir;
+    let origin = format!("ledger.example/demo/3/{}", worker.promised.incarnation.unwrap());
+    let forged = Checkpoint {
+        origin,
+        size: worker.promised.appended.len() as u64,
+        root: [9; 32],
+    };
+    let note = forged.sign(&key()).unwrap();
+    disk.rot(&dir.join("checkpoint"), |bytes| *bytes = note.into_bytes());
+    let report = check(&disk);
+    assert_eq!(report.verdict, Verdict::Diverged);
+    assert_eq!(report.exit_code, 30);
+    assert!(matches!(
+        inspect(&disk, Path::new(SHARD), &vkey()),
+        Err(WalError::Corruption { .. })
+    ));
+}
+
+#[test]
+fn a_checkpoint_by_another_key_or_of_another_log_is_refused() {
+    let (disk, worker) = sealed();
+    let path = worker.promised.dir.join("checkpoint");
+    let real = Checkpoint::parse_unverified(worker.promised.notes.last().unwrap()).unwrap();
+    let stranger = SigningKey::generate("ledger.example/demo", [8; 32]).unwrap();
+    let elsewhere = Checkpoint {
+        origin: "ledger.example/demo/3/elsewhere".to_owned(),
+        ..real.clone()
+    };
+    for note in [real.sign(&stranger).unwrap(), elsewhere.sign(&key()).unwrap()] {
+        disk.rot(&path, |bytes| *bytes = note.into_bytes());
+        assert!(inspect(&disk, Path::new(SHARD), &vkey()).is_err());
+        assert_eq!(check(&disk).verdict, Verdict::Invalid);
+    }
+}
+
+#[test]
+fn without_a_key_the_verdict_is_incomplete() {
+    let (disk, _) = sealed();
+    let report = fsck(&disk, Path::new("/"), None).unwrap();
+    assert_eq!((report.verdict, report.exit_code), (Verdict::Incomplete, 10));
+    assert_eq!(report.incarnations[0].checkpoint, CheckpointState::Unverified);
+}
+
+#[test]
+fn a_successor_covers_the_tail_and_notices_when_it_changes() {
+    let (disk, mut worker) = open();
+    worker.admit("orphan", 1).unwrap();
+    worker.flush().unwrap();
+    disk.restart();
+    let mut next = start(&disk, &mut Promised::default()).unwrap();
+    next.step().unwrap();
+    next.seal().unwrap();
+    let report = check(&disk);
+    assert_eq!(report.verdict, Verdict::Ok, "{report:#?}");
+
+    // A zombie of the former incarnation goes on.
+    worker.admit("zombie", 1).unwrap();
+    worker.flush().unwrap();
+    let report = check(&disk);
+    assert_eq!(report.verdict, Verdict::Incomplete);
+    assert!(
+        report.incarnations[0]
+            .findings
+            .iter()
+            .any(|found| found.message.contains("came after"))
+    );
+
+    // The tail that only the successor vouches for is cut.
+    disk.rot(&segment(&worker), |bytes| bytes[4000..].fill(0));
+    assert!(check(&disk).verdict >= Verdict::Diverged);
+}
+
+#[test]
+fn orphans_are_told_once_and_survive_a_crash_while_they_are_closed() {
+    let (disk, mut worker) = open();
+    for id in ["x", "y"] {
+        worker.admit(id, 1).unwrap();
+    }
+    worker.flush().unwrap();
+    let incarnation = worker.promised.incarnation.unwrap();
+    let orphans = vec![
+        Orphan {
+            incarnation,
+            id: "x".to_owned(),
+            admission: 13,
+        },
+        Orphan {
+            incarnation,
+            id: "y".to_owned(),
+            admission: 14,
+        },
+    ];
+    assert_eq!(
+        inspect(&disk, Path::new(SHARD), &vkey())
+            .unwrap()
+            .unwrap()
+            .orphans,
+        orphans
+    );
+
+    // The successor writes `open` and one of two `aborted` records, and dies.
+    let second = start(&disk, &mut Promised::default()).unwrap();
+    let first_two = second.promised.appended[..2].iter();
+    let kept = 128
+        + first_two
+            .map(|record| 40 + record.len().next_multiple_of(8))
+            .sum::<usize>();
+    disk.rot(&segment(&second), |bytes| bytes[kept..].fill(0));
+    let found = inspect(&disk, Path::new(SHARD), &vkey()).unwrap().unwrap();
+    assert_eq!(
+        (found.incarnation, found.size),
+        (second.promised.incarnation.unwrap(), 2)
+    );
+    assert_eq!(found.orphans, orphans[1..]);
+
+    // The third closes the rest, serves, and is all the fourth needs to look at.
+    let mut third = start(&disk, &mut Promised::default()).unwrap();
+    assert_eq!(third.promised.appended.len(), 2);
+    third.admit("z", 1).unwrap();
+    third.flush().unwrap();
+    let found = inspect(&disk, Path::new(SHARD), &vkey()).unwrap().unwrap();
+    assert_eq!(
+        found
+            .orphans
+            .iter()
+            .map(|orphan| orphan.id.as_str())
+            .collect::<Vec<_>>(),
+        ["z"]
+    );
+}
+
+#[test]
+fn nothing_and_beginnings_of_something_are_no_predecessor() {
+    let disk = SimulatedDisk::new();
+    assert_eq!(inspect(&disk, Path::new(SHARD), &vkey()).unwrap(), None);
+    let (disk, worker) = open();
+    let newer = Path::new(SHARD).join("7ZZZZZZZZZZZZZZZZZZZZZZZZZ");
+    proofgate_wal::Storage::create_dir(&disk, &newer).unwrap();
+    let found = inspect(&disk, Path::new(SHARD), &vkey()).unwrap().unwrap();
+    assert_eq!(Some(found.incarnation), worker.promised.incarnation);
+    assert!(matches!(
+        fsck(&SimulatedDisk::new(), Path::new("/"), None),
+        Err(WalError::NotALog(_))
+    ));
+}
