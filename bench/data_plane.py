@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -55,10 +56,10 @@ def _run(scratch: Path, body: str, rounds: int, seconds: int) -> dict[tuple[str,
             folder = scratch / f"round-{number}"
             folder.mkdir()
             starts: dict[str, Start] = {
-                "null-server": lambda folder=folder: systems.null_server(folder, GATEWAY_CORE),
-                "haproxy": lambda folder=folder: systems.haproxy(folder, upstream),
-                "proofgate": lambda folder=folder: systems.proofgate(folder, upstream),
-                "proofgate-spinning": lambda folder=folder: systems.proofgate(folder, upstream, spin=True),
+                "null-server": partial(systems.null_server, folder, GATEWAY_CORE),
+                "haproxy": partial(systems.haproxy, folder, upstream),
+                "proofgate": partial(systems.proofgate, folder, upstream),
+                "proofgate-spinning": partial(systems.proofgate, folder, upstream, spin=True),
             }
             for name, start in starts.items():
                 print(f"round {number + 1} of {rounds}: {name}", flush=True)
@@ -109,9 +110,7 @@ def _summary(cells: dict[tuple[str, int], list[Cell]], body: int, rounds: int, s
         "null_server_rps": rps("null-server"),
         "rps_per_core": {name: rps(name) for name in proxies},
         "cpu_us_per_request": {name: table[name]["c64"]["cpu_us_per_request"]["median"] for name in proxies},
-        "added_latency_us": {
-            name: {"p50": added(name, "p50_us"), "p99": added(name, "p99_us")} for name in proxies
-        },
+        "added_latency_us": {name: {"p50": added(name, "p50_us"), "p99": added(name, "p99_us")} for name in proxies},
         "ratio_to": {"haproxy": round(rps("proofgate") / rps("haproxy"), 3)},
         "spinning_python_ratio": round(rps("proofgate-spinning") / rps("proofgate"), 3),
         "cells": table,

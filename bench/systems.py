@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
+from proofgate import _core
 
 from bench.processes import GATEWAY_CORE, LOAD_CORE, Pinned, free_port, pinned
-from proofgate import _core
 
 KEY = "bench-key-0123456789abcdef0123456789"
 MODEL = "gpt-4o-mini"

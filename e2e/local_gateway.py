@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-
 from proofgate import _core
 
 LEDGER = "proofgate.dev/local/demo"
@@ -128,9 +127,7 @@ class LocalGateway:
             "admin": {"listen": self.admin_listen, "tokenFile": str(self.folder / "admin-token")},
             "providers": [{"name": "mock", "type": "openai", "baseURL": self.upstream_url}],
             "models": [{"name": MODEL, "provider": "mock"}],
-            "tenants": [
-                {"name": tenant, "keyHashes": [_core.hash_api_key(key)]} for tenant, key in KEYS.items()
-            ],
+            "tenants": [{"name": tenant, "keyHashes": [_core.hash_api_key(key)]} for tenant, key in KEYS.items()],
             "timeouts": {"lameDuckSeconds": 0, "drainSeconds": 10},
         }
         for section, values in self.settings.items():

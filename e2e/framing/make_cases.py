@@ -73,9 +73,7 @@ class Cases:
         self.all: list[Case] = []
         self.text = Text("", "")
 
-    def add(
-        self, name: str, row: str, raw: str, expect: Expect, *, probe: bool = False, **more: str | bool
-    ) -> None:
+    def add(self, name: str, row: str, raw: str, expect: Expect, *, probe: bool = False, **more: str | bool) -> None:
         case = Case(id=name, row=row, raw=raw, expect=expect, probe=probe)
         case.update(more)  # type: ignore[typeddict-item]
         if any(known["raw"] == raw for known in self.all):
@@ -89,15 +87,11 @@ class Cases:
         more.setdefault("target", "/v1/chat/completions")
         self.add(name, row, raw, "accept", **more)  # type: ignore[arg-type]
 
-    def body_head(
-        self, name: str, row: str, fields: str, expect: Expect = 400, *, probe: bool = False
-    ) -> None:
+    def body_head(self, name: str, row: str, fields: str, expect: Expect = 400, *, probe: bool = False) -> None:
         """A refused POST whose body is sent with its true length in bytes."""
         self.add(name, row, f"{HEAD}{fields}\r\n{self.text.body}", expect, probe=probe)
 
-    def chunk_head(
-        self, name: str, row: str, fields: str, expect: Expect = 400, *, probe: bool = False
-    ) -> None:
+    def chunk_head(self, name: str, row: str, fields: str, expect: Expect = 400, *, probe: bool = False) -> None:
         """A refused POST whose body is sent as valid chunks."""
         self.add(name, row, f"{HEAD}{fields}\r\n{self.text.chunked}", expect, probe=probe)
 
@@ -109,18 +103,14 @@ class Cases:
 def baseline(cases: Cases, t: Text) -> None:
     length = f"Content-Length: {t.n}\r\n"
     cases.accept("length_body", "length body", f"{HEAD}{length}\r\n{t.body}", probe=True)
-    cases.accept(
-        "chunked_body", "chunked body", f"{HEAD}Transfer-Encoding: chunked\r\n\r\n{t.chunked}", probe=True
-    )
+    cases.accept("chunked_body", "chunked body", f"{HEAD}Transfer-Encoding: chunked\r\n\r\n{t.chunked}", probe=True)
     row = "coding in other case"
     cases.accept("coding_in_other_case", row, f"{HEAD}transfer-encoding: Chunked\r\n\r\n{t.chunked}")
     half = t.n // 2
     two = f"{half:X}\r\n{t.body[:half]}\r\n{t.n - half:x}\r\n{t.body[half:]}\r\n0\r\n\r\n"
     cases.accept("two_chunks", "chunked body", f"{HEAD}Transfer-Encoding: chunked\r\n\r\n{two}")
     zeros = f"{t.n:016x}\r\n{t.body}\r\n000\r\n\r\n"
-    cases.accept(
-        "sixteen_digit_chunk_size", "chunked body", f"{HEAD}Transfer-Encoding: chunked\r\n\r\n{zeros}"
-    )
+    cases.accept("sixteen_digit_chunk_size", "chunked body", f"{HEAD}Transfer-Encoding: chunked\r\n\r\n{zeros}")
     row = "value without optional space"
     cases.accept("tight_values", row, f"{HEAD}Content-Length:{t.n}\r\nX-A:\r\n\r\n{t.body}")
     row = "value with optional space and tab"
@@ -130,13 +120,9 @@ def baseline(cases: Cases, t: Text) -> None:
     row = "ordinary value that mentions framing"
     quote = "X-A: Transfer-Encoding: chunked, Content-Length: 1\r\n"
     cases.accept("value_mentions_framing", row, f"{HEAD}{quote}{length}\r\n{t.body}")
-    cases.accept(
-        "close_option", "Connection: close", f"{HEAD}Connection: close\r\n{length}\r\n{t.body}", closes=True
-    )
+    cases.accept("close_option", "Connection: close", f"{HEAD}Connection: close\r\n{length}\r\n{t.body}", closes=True)
     row = "Connection: keep-alive, TE"
-    cases.accept(
-        "harmless_options", row, f"{HEAD}Connection: keep-alive, TE\r\nTE: trailers\r\n{length}\r\n{t.body}"
-    )
+    cases.accept("harmless_options", row, f"{HEAD}Connection: keep-alive, TE\r\nTE: trailers\r\n{length}\r\n{t.body}")
     get = f"GET /v1/models HTTP/1.1\r\nHost: gw\r\n{AUTH}"
     cases.accept("get", "GET without body", f"{get}\r\n", body="", target="/v1/models")
     cases.accept(
@@ -191,9 +177,7 @@ def length_against_coding(cases: Cases, t: Text) -> None:
 def transfer_encoding(cases: Cases, t: Text) -> None:
     coding = "Transfer-Encoding: chunked\r\n"
     cases.chunk_head("unknown_coding", "unknown coding", "Transfer-Encoding: xchunked\r\n", probe=True)
-    cases.chunk_head(
-        "chunked_not_last", "chunked not last", "Transfer-Encoding: chunked, identity\r\n", probe=True
-    )
+    cases.chunk_head("chunked_not_last", "chunked not last", "Transfer-Encoding: chunked, identity\r\n", probe=True)
     cases.chunk_head("coding_twice", "twice", coding + coding, probe=True)
     cases.chunk_head("coding_vertical_tab", "vertical tab", "Transfer-Encoding: \x0bchunked\r\n", probe=True)
     cases.chunk_head("coding_folded", "folded", "Transfer-Encoding:\r\n chunked\r\n", probe=True)
@@ -227,9 +211,7 @@ def chunks(cases: Cases, t: Text) -> None:
     cases.chunks("chunk_0x_size", "0x size", f"0x{n}\r\n{t.body}{end}", probe=True)
     cases.chunks("chunk_underscore", "underscore", f"{n}_\r\n{t.body}{end}", probe=True)
     cases.chunks("chunk_extension_lf", "extension, LF only", f"{n};a\n{t.body}{end}", probe=True)
-    cases.chunks(
-        "chunk_data_not_closed", "data not closed by CRLF", f"{n}\r\n{t.body}XX0\r\n\r\n", probe=True
-    )
+    cases.chunks("chunk_data_not_closed", "data not closed by CRLF", f"{n}\r\n{t.body}XX0\r\n\r\n", probe=True)
     cases.chunks("chunk_data_closed_by_lf", "data not closed by CRLF", f"{n}\r\n{t.body}\n0\r\n\r\n")
     row = "size over 16 digits, empty, signed, spaced"
     cases.chunks("chunk_size_17_digits", row, f"{t.n:017x}\r\n{t.body}{end}")
@@ -276,9 +258,7 @@ def lines(cases: Cases, t: Text) -> None:
     cases.add("bare_lf_start_line", "bare LF", (HEAD + tail).replace("\r\n", "\n", 1), 400)
     cases.add("bare_lf_empty_line", "bare LF", f"{HEAD}{length}\n{t.body}", 400)
     cases.add("bare_cr", "bare CR in value", f"{HEAD}X-A: a\rb\r\n{tail}", 400, probe=True)
-    cases.add(
-        "bare_cr_hides_coding", "bare CR in value", f"{HEAD}X-A: a\rTransfer-Encoding: chunked\r\n{tail}", 400
-    )
+    cases.add("bare_cr_hides_coding", "bare CR in value", f"{HEAD}X-A: a\rTransfer-Encoding: chunked\r\n{tail}", 400)
     cases.add("bare_cr_before_crlf", "bare CR in value", f"{HEAD}X-A: a\r\r\n{tail}", 400)
     cases.add("bare_lf_hides_coding", "bare LF", f"{HEAD}X-A: a\nTransfer-Encoding: chunked\r\n{tail}", 400)
     cases.add("nul", "NUL in value", f"{HEAD}X-A: a\x00b\r\n{tail}", 400, probe=True)
@@ -398,12 +378,7 @@ def target_host_version(cases: Cases, t: Text) -> None:
         "HTTP/1",
         "HTTPS/1.1",
     ):
-        name = (
-            version.replace("/", "_")
-            .replace(".", "_")
-            .replace("HTTP", "version")
-            .replace("http", "version_lower")
-        )
+        name = version.replace("/", "_").replace(".", "_").replace("HTTP", "version").replace("http", "version_lower")
         cases.add(name, row, f"GET /v1/models {version}\r\nHost: gw\r\n{AUTH}\r\n", 400)
     cases.add("no_version", row, f"GET /v1/models\r\nHost: gw\r\n{AUTH}\r\n", 400)
     cases.add("version_0_9_line", row, "GET /v1/models\r\n\r\n", 400)

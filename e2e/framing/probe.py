@@ -66,9 +66,7 @@ def sendings(case: dict[str, Any], raw: bytes) -> Iterator[Sending]:
     yield Sending("whole", (raw,))
     end_of_head = raw.find(b"\r\n\r\n")
     middle_of_body = (end_of_head + 4 + len(raw)) // 2
-    for split in sorted(
-        {1, end_of_head // 2, end_of_head + 2, end_of_head + 3, middle_of_body, len(raw) - 1}
-    ):
+    for split in sorted({1, end_of_head // 2, end_of_head + 2, end_of_head + 3, middle_of_body, len(raw) - 1}):
         if 0 < split < len(raw):
             yield Sending(f"split at {split}", (raw[:split], raw[split:]))
     if isinstance(case["expect"], int):
@@ -101,9 +99,7 @@ def exchange(door: Door, sending: Sending, cut_short: bool, may_stay_open: bool)
             pass
         except ConnectionError:
             closed = True
-    return Answer(
-        tuple(statuses_of(bytes(received))), closed, b"connection: close" in bytes(received).lower()
-    )
+    return Answer(tuple(statuses_of(bytes(received))), closed, b"connection: close" in bytes(received).lower())
 
 
 def statuses_of(received: bytes) -> list[int]:
@@ -171,9 +167,7 @@ def main() -> int:
     file = json.loads(Path(__file__).with_name("cases.json").read_text())
     cases = [case for case in file["cases"] if not arguments.only or arguments.only in case["id"]]
     key = file["key"].encode()
-    raws = [
-        case["raw"].encode("latin-1").replace(key, (arguments.key or file["key"]).encode()) for case in cases
-    ]
+    raws = [case["raw"].encode("latin-1").replace(key, (arguments.key or file["key"]).encode()) for case in cases]
     door = Door(arguments.host, arguments.port, arguments.timeout)
     try:
         with ThreadPoolExecutor(arguments.jobs) as pool:
@@ -192,9 +186,7 @@ def main() -> int:
         print(json.dumps(summary, indent=1))
     else:
         for wrong in differences:
-            print(
-                f"{wrong.id:34} {wrong.how:14} expected {wrong.expected:7} got {wrong.got:16} ({wrong.row})"
-            )
+            print(f"{wrong.id:34} {wrong.how:14} expected {wrong.expected:7} got {wrong.got:16} ({wrong.row})")
         print(f"{len(cases) - failed} of {len(cases)} cases as specified, {failed} not")
     return 1 if differences else 0
 

@@ -10,15 +10,16 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import httpx
 from openai import OpenAI
+from proofgate import _core
 
 from e2e.local_gateway import KEYS, LEDGER, MODEL, LocalGateway, local_gateway, wait_until
 from e2e.worker.raw_http import chat_request, error_of, send, status_of
-from proofgate import _core
 
 VERIFIER = Path(__file__).parents[1] / "verifier"
 
@@ -50,6 +51,10 @@ def load_until_cut(address: str, completed: list[str], streams: bool) -> None:
                 completed.append(response.headers["x-request-id"])
 
 
+def at_least(completed: list[str], count: int) -> bool:
+    return len(completed) >= count
+
+
 def test_a_worker_killed_under_load_loses_no_record_of_a_completed_answer(tmp_path: Path) -> None:
     with local_gateway(tmp_path) as gateway:
         for _ in range(3):
@@ -60,7 +65,7 @@ def test_a_worker_killed_under_load_loses_no_record_of_a_completed_answer(tmp_pa
             ]
             for client in clients:
                 client.start()
-            wait_until(lambda seen=completed: len(seen) > 200, 60, "200 answers are complete")
+            wait_until(partial(at_least, completed, 200), 60, "200 answers are complete")
             assert gateway.worker is not None
             gateway.worker.stop(signal.SIGKILL)
             for client in clients:

@@ -34,9 +34,7 @@ def test_the_openai_client_gets_a_unary_answer(client: OpenAI) -> None:
 
 def test_the_openai_client_gets_a_streamed_answer_as_it_arrives(gateway: LocalGateway, client: OpenAI) -> None:
     message = "mock:tokens=3 mock:stall=2"
-    stream = client.chat.completions.create(
-        model=MODEL, messages=[{"role": "user", "content": message}], stream=True
-    )
+    stream = client.chat.completions.create(model=MODEL, messages=[{"role": "user", "content": message}], stream=True)
     first = next(iter(stream))
     assert first.model == MODEL
     stream.close()

@@ -26,9 +26,9 @@ def test_every_framing_case_gets_its_answer_and_a_closed_connection(gateway: Loc
 
 
 def test_an_unknown_key_is_a_401(gateway: LocalGateway) -> None:
-    with OpenAI(base_url=gateway.base_url, api_key="x" * 40, max_retries=0) as stranger:
-        with pytest.raises(AuthenticationError):
-            stranger.chat.completions.create(model=MODEL, messages=[])
+    stranger = OpenAI(base_url=gateway.base_url, api_key="x" * 40, max_retries=0)
+    with stranger, pytest.raises(AuthenticationError):
+        stranger.chat.completions.create(model=MODEL, messages=[])
 
 
 def test_a_missing_key_is_a_401_that_says_how_to_send_one(gateway: LocalGateway) -> None:

@@ -170,7 +170,7 @@ class Settings(_Section):
 
     ledger: Ledger
     listen: Address = "0.0.0.0:8080"
-    # Every connection begins with a PROXY v2 header, as from the load balancer; off for clients that connect directly.
+    # Every connection begins with a PROXY v2 header, as from the load balancer; off for direct clients.
     proxy_protocol: bool = False
     admin: Admin = Admin()
     providers: NonEmptyListed[Provider]

@@ -1,0 +1,67 @@
+{{- define "proofgate-operator.fullname" -}}
+{{- if contains .Chart.Name .Release.Name -}}
+{{- .Release.Name | trunc 52 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name .Chart.Name | trunc 52 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "proofgate-operator.serviceAccountName" -}}
+{{- default (include "proofgate-operator.fullname" .) .Values.serviceAccount.name -}}
+{{- end -}}
+
+{{- define "proofgate-operator.selectorLabels" -}}
+app.kubernetes.io/name: {{ .Chart.Name }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "proofgate-operator.labels" -}}
+{{ include "proofgate-operator.selectorLabels" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
+{{- end -}}
+
+{{- /* What one container of the restricted PodSecurity profile may do. */ -}}
+{{- define "proofgate-operator.containerSecurity" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities: {drop: [ALL]}
+{{- end -}}
+
+{{- define "proofgate-operator.podSecurity" -}}
+runAsNonRoot: true
+runAsUser: 65532
+runAsGroup: 65532
+seccompProfile: {type: RuntimeDefault}
+{{- end -}}
+
+{{- /* What the operator does, and nothing else. It deletes no volume, no Secret and no workload: what belongs to a
+gateway goes by garbage collection. */ -}}
+{{- define "proofgate-operator.rules" -}}
+- apiGroups: [proofgate.dev]
+  resources: [governancegateways]
+  # patch: its own finalizer.
+  verbs: [get, list, watch, patch]
+- apiGroups: [proofgate.dev]
+  resources: [governancegateways/status]
+  verbs: [get, patch]
+- apiGroups: [apps]
+  resources: [statefulsets, deployments]
+  verbs: [get, list, watch, create, patch]
+- apiGroups: [""]
+  resources: [services, configmaps, secrets, serviceaccounts, persistentvolumeclaims]
+  verbs: [get, list, watch, create, patch]
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [get, list, watch]
+- apiGroups: [networking.k8s.io]
+  resources: [networkpolicies]
+  verbs: [get, list, watch, create, patch]
+- apiGroups: [policy]
+  resources: [poddisruptionbudgets]
+  verbs: [get, list, watch, create, patch, delete]
+- apiGroups: [""]
+  resources: [events]
+  verbs: [create]
+{{- end -}}

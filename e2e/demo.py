@@ -1,0 +1,156 @@
+"""The main job on a real cluster: install, apply, chat, scale, prove, and catch a changed byte.
+
+make demo
+"""
+
+from __future__ import annotations
+
+import base64
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from openai import OpenAI
+
+from e2e.kubernetes import REPOSITORY, Namespace, install_operator, run, uninstall_operator, wait_until
+
+OPERATOR = Namespace("proofgate-system")
+DEMO = Namespace("proofgate-demo")
+KEYS = {"acme": "sk-demo-acme-0123456789abcdef", "globex": "sk-demo-globex-0123456789abcdef"}
+MODEL = "gpt-4o-mini"
+_STARTED = time.monotonic()
+
+
+def say(text: str) -> None:
+    """Prints a line with the seconds since the start."""
+    print(f"[{time.monotonic() - _STARTED:6.1f}s] {text}", flush=True)
+
+
+def main() -> None:
+    """Runs the demonstration; the last line is `demo: ok`."""
+    if OPERATOR.exists() or DEMO.exists():
+        say("removing what an earlier demonstration left")
+        DEMO.delete_gateways()
+        DEMO.delete()
+        uninstall_operator(OPERATOR)
+    for namespace in (OPERATOR, DEMO):
+        namespace.create()
+    say("helm install: the operator and the GovernanceGateway CRD")
+    install_operator(OPERATOR, [DEMO.name])
+    say("kubectl apply -f examples/demo")
+    print(DEMO.kubectl("apply", "-f", str(REPOSITORY / "examples" / "demo")), end="")
+    wait_for_workers(2)
+    print(DEMO.kubectl("get", "ggw,pods", "--output", "wide"), end="")
+    with DEMO.forwarded("service/demo", 80) as address:
+        for tenant in KEYS:
+            chat(address, tenant)
+    say("kubectl scale ggw/demo --replicas=3")
+    DEMO.kubectl("scale", "ggw/demo", "--replicas=3")
+    wait_for_workers(3)
+    with DEMO.forwarded("service/demo", 80) as address:
+        request_id = chat(address, "acme")
+    prove(request_id)
+    finish()
+
+
+def wait_for_workers(replicas: int) -> None:
+    """Waits until the gateway is Ready with `replicas` workers, saying what it waits for."""
+    told = ""
+
+    def ready() -> bool:
+        nonlocal told
+        condition = DEMO.condition("demo", "Ready")
+        text = f"waiting: {condition.get('reason', 'not seen yet')}: {condition.get('message', '')}".rstrip(": ")
+        if text != told and condition.get("status") != "True":
+            say(text)
+            told = text
+        return DEMO.is_ready("demo", replicas)
+
+    wait_until(ready, 180, f"gateway demo is Ready with {replicas} workers")
+    say(f"gateway demo is Ready with {replicas} workers")
+
+
+def chat(address: str, tenant: str) -> str:
+    """One plain and one streamed completion through HAProxy; returns the request id of the plain one."""
+    with OpenAI(base_url=f"http://{address}/v1", api_key=KEYS[tenant]) as client:
+        question = f"Hello from {tenant}"
+        raw = client.chat.completions.with_raw_response.create(
+            model=MODEL, messages=[{"role": "user", "content": question}]
+        )
+        answer = raw.parse().choices[0].message.content
+        request_id: str = raw.headers["x-request-id"]
+        say(f"{tenant}: {answer!r} ({request_id})")
+        stream = client.chat.completions.create(
+            model=MODEL, messages=[{"role": "user", "content": question}], stream=True
+        )
+        pieces = [chunk.choices[0].delta.content or "" for chunk in stream if chunk.choices]
+        say(f"{tenant}, streamed in {len(pieces)} pieces: {''.join(pieces)!r}")
+    return request_id
+
+
+def proofgate(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Runs the command line of the product on this machine."""
+    command = [sys.executable, "-m", "proofgate", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+
+def prove(request_id: str) -> None:
+    """Exports the proof of one exchange from its worker, verifies it, and shows that one changed byte is caught."""
+    secret = DEMO.get("secret", "demo-ledger")
+    assert secret is not None
+    verifying_key = base64.b64decode(secret["data"]["verifying-key"]).decode().strip()
+    with tempfile.TemporaryDirectory(prefix="proofgate-demo-") as scratch:
+        folder = Path(scratch)
+        pod = export(request_id, folder)
+        say(f"{pod} proved the exchange; verifying it here, offline, with {verifying_key}")
+        for kind in ("admission", "completion"):
+            record, proof = folder / f"{request_id}.{kind}.json", folder / f"{request_id}.{kind}.tlog-proof"
+            arguments = ["verify", str(proof), "--record", str(record), "--key", verifying_key]
+            verified = proofgate(*arguments)
+            if verified.returncode:
+                raise SystemExit(f"the {kind} does not verify: {verified.stderr}")
+            print(f"  {kind}: " + verified.stdout.strip().replace("\n", ", "))
+        say("changing one byte of the evidence")
+        data = bytearray(record.read_bytes())
+        data[len(data) // 2] ^= 1
+        record.write_bytes(data)
+        caught = proofgate(*arguments)
+        if caught.returncode != 40:
+            raise SystemExit("the changed byte was not caught")
+        print(f"  caught: {caught.stderr.strip()}")
+
+
+def export(request_id: str, folder: Path) -> str:
+    """Asks each worker for the proof; the one that served the exchange has it. Returns its name."""
+    for pod in DEMO.list("pods", "app.kubernetes.io/component=worker"):
+        name: str = pod["metadata"]["name"]
+        with DEMO.forwarded(f"pod/{name}", 9090) as admin:
+            if proofgate("prove", request_id, "--admin", f"http://{admin}", "--out", str(folder)).returncode == 0:
+                return name
+    raise SystemExit(f"no worker knows {request_id}")
+
+
+def finish() -> None:
+    """Says what runs where, how to reach it and how to tear it down."""
+    print()
+    print(run(["kubectl", "get", "nodes", "--output", "wide"]), end="")
+    print(DEMO.kubectl("get", "ggw,statefulsets,deployments,pods,services,pvc"), end="")
+    print(
+        f"""
+to reach it:
+  eval "$(python3 -m e2e.cluster env)"
+  kubectl --namespace {DEMO.name} port-forward service/demo 8080:80
+  curl http://127.0.0.1:8080/v1/chat/completions -H 'Authorization: Bearer {KEYS["acme"]}' \\
+    -H 'Content-Type: application/json' -d '{{"model":"{MODEL}","messages":[{{"role":"user","content":"hi"}}]}}'
+to tear it down:
+  make lab-down
+"""
+    )
+    say("done")
+    print("demo: ok")
+
+
+if __name__ == "__main__":
+    main()

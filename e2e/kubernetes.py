@@ -1,0 +1,188 @@
+"""kubectl and helm as the demonstration and the tests use them: real commands, JSON in and out."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+CHART = REPOSITORY / "charts" / "proofgate-operator"
+Object = dict[str, Any]
+T = TypeVar("T")
+
+
+class CommandError(RuntimeError):
+    """A command that failed; `stderr` is what it said."""
+
+    def __init__(self, command: list[str], stderr: str) -> None:
+        super().__init__(f"{shlex.join(command)}\n{stderr}")
+        self.stderr = stderr
+
+
+@cache
+def environment() -> dict[str, str]:
+    """This process's environment with the cluster's kubeconfig, kubectl and helm."""
+    lab = [sys.executable, "-m", "e2e.cluster", "env"]
+    output = subprocess.run(lab, cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout
+    exported = dict(re.findall(r"^export (\w+)=(.*)$", output, re.MULTILINE))
+    return {**os.environ, **{name: shlex.split(value)[0] for name, value in exported.items()}}
+
+
+def run(command: list[str], stdin: str | None = None, timeout: float = 120) -> str:
+    """Runs a command in the cluster's environment and returns what it printed. Raises CommandError."""
+    done = subprocess.run(
+        command, input=stdin, capture_output=True, text=True, timeout=timeout, env=environment(), cwd=REPOSITORY
+    )
+    if done.returncode:
+        raise CommandError(command, done.stderr + done.stdout)
+    return done.stdout
+
+
+def inside(*command: str, timeout: float = 300) -> str:
+    """Runs a command of this machine in the network of the cluster's first node, where Services can be reached."""
+    return run([sys.executable, "-m", "e2e.cluster", "inside", "--", *command], timeout=timeout)
+
+
+def wait_until(condition: Callable[[], T], seconds: float, what: str, every: float = 0.25) -> T:
+    """Polls until `condition` returns something true, and returns that. Raises TimeoutError."""
+    deadline = time.monotonic() + seconds
+    while True:
+        found = condition()
+        if found:
+            return found
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"waited {seconds:.0f} s in vain until {what}")
+        time.sleep(every)
+
+
+@dataclass(frozen=True)
+class Namespace:
+    """One namespace, by name."""
+
+    name: str
+
+    def kubectl(self, *arguments: str, stdin: str | None = None, timeout: float = 120) -> str:
+        return run(["kubectl", "--namespace", self.name, *arguments], stdin, timeout)
+
+    def create(self) -> None:
+        """Creates the namespace, with the strictest PodSecurity level enforced."""
+        labels = {"pod-security.kubernetes.io/enforce": "restricted", "pod-security.kubernetes.io/warn": "restricted"}
+        manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.name, "labels": labels}}
+        run(["kubectl", "apply", "-f", "-"], json.dumps(manifest))
+
+    def exists(self) -> bool:
+        return bool(run(["kubectl", "get", "namespace", self.name, "--ignore-not-found", "--output", "name"]))
+
+    def delete_gateways(self) -> None:
+        """Deletes all gateways, also when no operator is left to take its finalizer away."""
+        if "governancegateways" not in run(["kubectl", "api-resources", "--api-group=proofgate.dev"]):
+            return
+        for gateway in self.list("ggw"):
+            name = gateway["metadata"]["name"]
+            self.kubectl("delete", "ggw", name, "--wait=false")
+            try:
+                self.kubectl("wait", f"ggw/{name}", "--for=delete", "--timeout=60s")
+            except CommandError:
+                self.kubectl("patch", "ggw", name, "--type=merge", "--patch", '{"metadata":{"finalizers":null}}')
+
+    def delete(self, seconds: float = 180) -> None:
+        run(["kubectl", "delete", "namespace", self.name, "--ignore-not-found"], timeout=seconds)
+
+    def apply(self, *manifests: Object) -> str:
+        return self.kubectl("apply", "-f", "-", stdin="\n---\n".join(json.dumps(manifest) for manifest in manifests))
+
+    def get(self, kind: str, name: str) -> Object | None:
+        """The object, or None."""
+        output = self.kubectl("get", kind, name, "--ignore-not-found", "--output", "json")
+        found: Object | None = json.loads(output) if output.strip() else None
+        return found
+
+    def list(self, kind: str, selector: str = "") -> list[Object]:
+        output = self.kubectl("get", kind, "--selector", selector, "--output", "json")
+        items: list[Object] = json.loads(output)["items"]
+        return items
+
+    def condition(self, gateway: str, kind: str) -> Object:
+        """A condition of a gateway; empty before it is there."""
+        found = self.get("ggw", gateway) or {}
+        conditions = found.get("status", {}).get("conditions", [])
+        return next((condition for condition in conditions if condition["type"] == kind), {})
+
+    def is_ready(self, gateway: str, replicas: int | None = None) -> bool:
+        """Whether a gateway is Ready for its current generation, with `replicas` ready workers if given."""
+        found = self.get("ggw", gateway)
+        if not found:
+            return False
+        condition = self.condition(gateway, "Ready")
+        current = condition.get("observedGeneration") == found["metadata"]["generation"]
+        ready = found.get("status", {}).get("readyReplicas")
+        return condition.get("status") == "True" and current and replicas in (None, ready)
+
+    def service_address(self, name: str) -> str:
+        """The address of a Service inside the cluster."""
+        service = self.get("service", name)
+        if not service:
+            raise LookupError(f"there is no Service {name}")
+        address: str = service["spec"]["clusterIP"]
+        return address
+
+    def logs(self, selector: str) -> str:
+        return self.kubectl("logs", "--selector", selector, "--tail", "-1", "--all-containers")
+
+    @contextmanager
+    def forwarded(self, target: str, port: int) -> Iterator[str]:
+        """An address on this machine that leads to `target`, such as `service/demo`."""
+        command = ["kubectl", "--namespace", self.name, "port-forward", target, f":{port}"]
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+            env=environment(),
+        )  # fmt: skip
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            match = re.search(r"127\.0\.0\.1:\d+", line)
+            if not match:
+                raise RuntimeError(f"{shlex.join(command)} printed {line!r}")
+            yield match[0]
+        finally:
+            process.terminate()
+            process.wait(10)
+            assert process.stdout is not None
+            process.stdout.close()
+
+
+def install_operator(operator: Namespace, watched: list[str]) -> None:
+    """Installs the operator from the chart, for some namespaces, and waits until it runs."""
+    command = ["helm", "upgrade", "--install", "proofgate", str(CHART), "--namespace", operator.name]
+    command += ["--set-json", f"watchNamespaces={json.dumps(watched)}"]
+    command += ["--set", "haproxyImage=localhost/proofgate/haproxy:bookworm"]
+    command += ["--wait", "--timeout", "90s"]
+    try:
+        run(command, timeout=120)
+    except CommandError as error:
+        told = operator.kubectl("logs", "--selector", "app.kubernetes.io/instance=proofgate", "--tail", "40")
+        raise CommandError(command, f"{error.stderr}\nthe operator printed:\n{told}") from error
+
+
+def uninstall_operator(operator: Namespace) -> None:
+    run(["helm", "uninstall", "proofgate", "--namespace", operator.name, "--ignore-not-found", "--wait"], timeout=180)
+
+
+def ledger_directory(namespace: Namespace, gateway: str) -> Path:
+    """Where on this machine the volume of a gateway's ledger is, in the local cluster."""
+    claim = namespace.get("persistentvolumeclaim", f"{gateway}-wal")
+    if not claim:
+        raise LookupError(f"gateway {gateway} has no claim")
+    volume = json.loads(run(["kubectl", "get", "persistentvolume", claim["spec"]["volumeName"], "--output", "json"]))
+    return Path(volume["spec"]["hostPath"]["path"])

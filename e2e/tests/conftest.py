@@ -1,0 +1,98 @@
+"""One operator and one gateway on a real cluster, for all end-to-end tests."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator, Iterator
+from pathlib import Path
+
+import pytest
+
+from e2e.kubernetes import (
+    REPOSITORY,
+    CommandError,
+    Namespace,
+    Object,
+    install_operator,
+    uninstall_operator,
+    wait_until,
+)
+from e2e.tests import fleet
+
+OPERATOR = Namespace("proofgate-e2e-system")
+GATEWAYS = Namespace("proofgate-e2e")
+
+
+@pytest.fixture(scope="session")
+def operator() -> Iterator[Namespace]:
+    """The operator, installed by helm, serving the namespace of the tests."""
+    if OPERATOR.exists() or GATEWAYS.exists():
+        GATEWAYS.delete_gateways()
+        GATEWAYS.delete()
+        uninstall_operator(OPERATOR)
+    OPERATOR.create()
+    GATEWAYS.create()
+    install_operator(OPERATOR, [GATEWAYS.name])
+    yield OPERATOR
+    GATEWAYS.delete_gateways()
+    GATEWAYS.delete()
+    uninstall_operator(OPERATOR)
+    OPERATOR.delete()
+
+
+@pytest.fixture(scope="session")
+def namespace(operator: Namespace) -> Namespace:
+    """The namespace of the gateways, with the examples' stand-in upstream in it."""
+    GATEWAYS.kubectl("apply", "-f", str(REPOSITORY / "examples" / "demo" / "20-mock-upstream.yaml"))
+    GATEWAYS.kubectl("rollout", "status", "deployment/mock-upstream", "--timeout", "90s")
+    return GATEWAYS
+
+
+@pytest.fixture(scope="session")
+def gateway(namespace: Namespace) -> Iterator[str]:
+    """The name of a Ready gateway with two workers and forty tenants."""
+    namespace.apply(*fleet.secrets(), fleet.gateway("fleet", replicas=2))
+    wait_until(lambda: namespace.is_ready("fleet", 2), 120, "the gateway is Ready")
+    yield "fleet"
+
+
+@pytest.fixture
+def two_workers(namespace: Namespace, gateway: str) -> Iterator[str]:
+    """The gateway, with two ready workers before and after the test."""
+    yield gateway
+    namespace.kubectl("scale", f"ggw/{gateway}", "--replicas=2")
+    wait_until(lambda: namespace.is_ready(gateway, 2), 120, "the gateway has its two workers again")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Adds to a failed test's report what the cluster looked like."""
+    report = yield
+    if report.when == "call" and report.failed:
+        try:
+            state = GATEWAYS.kubectl("get", "ggw,pods", "--output", "wide")
+            conditions = [found.get("status", {}) for found in GATEWAYS.list("ggw")]
+            report.sections.append(("cluster", f"{state}\n{json.dumps(conditions, indent=1)}"))
+            report.sections.append(("operator", OPERATOR.logs("app.kubernetes.io/instance=proofgate")[-6000:]))
+        except (CommandError, OSError) as error:
+            report.sections.append(("cluster", f"not to be had: {error}"))
+    return report
+
+
+def conditions_of(found: Object) -> dict[str, Object]:
+    """A gateway's conditions by type."""
+    return {condition["type"]: condition for condition in found.get("status", {}).get("conditions", [])}
+
+
+def pods_on_this_machine(folder: Path = Path("/proc")) -> dict[int, str]:
+    """Every process of this machine that runs in a pod, with its control group."""
+    found = {}
+    for entry in folder.iterdir():
+        if entry.name.isdigit():
+            try:
+                group = (entry / "cgroup").read_text()
+            except OSError:
+                continue
+            if "/pod" in group:
+                found[int(entry.name)] = group
+    return found

@@ -1,0 +1,42 @@
+"""Which worker serves which tenant: sends one request per key and asks the workers who can prove it.
+
+Runs inside the cluster's network. Standard input: {"url", "keys": {label: key}, "workers": {name: address}}; output:
+{label: [worker]}.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+
+from e2e.tests.fleet import MODEL
+
+
+def main() -> None:
+    """Prints the owners of all keys."""
+    asked = json.loads(sys.stdin.read())
+    with httpx.Client(timeout=30) as http:
+
+        def owners(key: str) -> list[str]:
+            body = {"model": MODEL, "messages": [{"role": "user", "content": "who serves me"}]}
+            # A connection of its own, as a new client would have.
+            headers = {"Authorization": f"Bearer {key}", "Connection": "close"}
+            response = http.post(f"{asked['url']}/chat/completions", json=body, headers=headers)
+            response.raise_for_status()
+            request_id = response.headers["x-request-id"]
+            return [
+                name
+                for name, address in asked["workers"].items()
+                if http.get(f"http://{address}:9090/proof/{request_id}").status_code == 200
+            ]
+
+        with ThreadPoolExecutor(4) as pool:
+            found = dict(zip(asked["keys"], pool.map(owners, asked["keys"].values()), strict=True))
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,63 @@
+"""A manifest that cannot work is refused, or says what it lacks until it is there."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from e2e.kubernetes import CommandError, Namespace, Object, wait_until
+from e2e.tests import fleet
+
+
+def changed(**spec: Any) -> Object:
+    manifest = copy.deepcopy(fleet.gateway("refused", 1, tenants=("tenant-00",)))
+    manifest["spec"].update(spec)
+    return manifest
+
+
+@pytest.mark.parametrize(
+    ("spec", "named"),
+    [
+        ({"replicas": 0}, "spec.replicas"),
+        ({"worker": {"cpu": "500m"}}, "spec.worker"),
+        ({"models": [{"name": "m", "provider": "nobody"}]}, "provider"),
+        ({"providers": [{"name": "p", "type": "openai", "baseURL": "ftp://x"}]}, "baseURL"),
+        ({"tenants": []}, "spec.tenants"),
+        ({"ledger": {"durability": "maybe"}}, "spec.ledger.durability"),
+        ({"surprise": True}, "surprise"),
+    ],
+)
+def test_a_manifest_that_the_schema_refuses_is_refused_with_the_fields_name(
+    namespace: Namespace, spec: dict[str, Any], named: str
+) -> None:
+    with pytest.raises(CommandError) as refusal:
+        namespace.apply(changed(**spec))
+    assert named in refusal.value.stderr
+    assert namespace.get("ggw", "refused") is None
+
+
+@pytest.fixture
+def incomplete(namespace: Namespace) -> Iterator[str]:
+    """A gateway whose tenant's Secret is not there."""
+    spec = {"ledger": {"volume": {"storageClassName": "lab-shared", "size": "1Gi", "retainPolicy": "Delete"}}}
+    namespace.apply(fleet.gateway("incomplete", 1, tenants=("latecomer",), **spec))
+    yield "incomplete"
+    namespace.kubectl("delete", "ggw", "incomplete", "--ignore-not-found", timeout=120)
+    namespace.kubectl("delete", "secret", "latecomer-keys", "--ignore-not-found")
+
+
+def test_a_missing_secret_is_a_condition_that_names_it_and_heals_when_it_appears(
+    namespace: Namespace, gateway: str, incomplete: str
+) -> None:
+    def config_valid() -> str:
+        status: str = namespace.condition(incomplete, "ConfigValid").get("status", "")
+        return status
+
+    wait_until(lambda: config_valid() == "False", 30, "ConfigValid is False")
+    assert "latecomer-keys" in namespace.condition(incomplete, "ConfigValid")["message"]
+    namespace.apply(fleet.secret("latecomer"))
+    wait_until(lambda: config_valid() == "True", 30, "ConfigValid heals")
+    wait_until(lambda: namespace.is_ready(incomplete, 1), 90, "the gateway is Ready")

@@ -1,0 +1,74 @@
+"""What is deleted comes back; what is no longer wanted goes."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from e2e.kubernetes import Namespace, run, wait_until
+from e2e.tests import fleet
+
+OWNED = "app.kubernetes.io/managed-by=proofgate-operator,proofgate.dev/gateway={}"
+KINDS = (
+    "statefulsets,deployments,services,configmaps,secrets,pods,serviceaccounts,networkpolicies,"
+    "poddisruptionbudgets,persistentvolumeclaims"
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("service", ""),
+        ("service", "-workers"),
+        ("configmap", "-config"),
+        ("configmap", "-haproxy"),
+        ("secret", "-tenants"),
+        ("deployment", "-haproxy"),
+        ("poddisruptionbudget", "-worker"),
+        ("networkpolicy", "-worker"),
+    ],
+)
+def test_a_deleted_child_comes_back_within_two_seconds(
+    namespace: Namespace, gateway: str, kind: str, name: str
+) -> None:
+    before = namespace.get(kind, gateway + name)
+    assert before is not None
+    namespace.kubectl("delete", kind, gateway + name, "--wait=false")
+    began = time.monotonic()
+
+    def came_back() -> bool:
+        now = namespace.get(kind, gateway + name)
+        return now is not None and now["metadata"]["uid"] != before["metadata"]["uid"]
+
+    wait_until(came_back, 10, f"{kind} {gateway + name} is back", every=0.05)
+    assert time.monotonic() - began < 2
+    wait_until(lambda: namespace.is_ready(gateway, 2), 90, "the gateway is Ready")
+
+
+@pytest.mark.parametrize("policy", ["Retain", "Delete"])
+def test_deleting_a_gateway_leaves_nothing_but_the_volume_and_not_that_if_told_so(
+    namespace: Namespace, gateway: str, policy: str
+) -> None:
+    name = f"short-lived-{policy.lower()}"
+    volume = {"storageClassName": "lab-shared", "size": "1Gi", "retainPolicy": policy}
+    namespace.apply(fleet.gateway(name, 1, tenants=fleet.TENANTS[:1], ledger={"volume": volume}))
+    wait_until(lambda: namespace.is_ready(name, 1), 120, f"{name} is Ready")
+    namespace.kubectl("delete", "ggw", name, timeout=120)
+
+    def left() -> list[str]:
+        return namespace.kubectl("get", KINDS, "--selector", OWNED.format(name), "--output", "name").split()
+
+    kept = [f"persistentvolumeclaim/{name}-wal"] if policy == "Retain" else []
+    wait_until(lambda: left() == kept, 120, f"only {kept} is left")
+    run(
+        [
+            "kubectl",
+            "--namespace",
+            namespace.name,
+            "delete",
+            "persistentvolumeclaim",
+            "--ignore-not-found",
+            f"{name}-wal",
+        ]
+    )

@@ -1,0 +1,104 @@
+"""Traffic through a gateway's Service, sent from inside the cluster's network."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from proofgate import _core
+
+from e2e.kubernetes import REPOSITORY, Namespace, environment, ledger_directory
+from e2e.tests.fleet import TENANTS, key_of
+
+
+def _inside(module: str, *arguments: str) -> list[str]:
+    return [sys.executable, "-m", "e2e.cluster", "inside", "--", sys.executable, "-m", module, *arguments]
+
+
+def url(namespace: Namespace, gateway: str) -> str:
+    """The base URL of a gateway inside the cluster."""
+    return f"http://{namespace.service_address(gateway)}/v1"
+
+
+def owners(namespace: Namespace, gateway: str, keys: dict[str, str]) -> dict[str, str]:
+    """The worker that serves each key; a key that more or fewer than one worker served is an error."""
+    pods = namespace.list("pods", f"app.kubernetes.io/component=worker,proofgate.dev/gateway={gateway}")
+    workers = {pod["metadata"]["name"]: pod["status"]["podIP"] for pod in pods if pod["status"].get("podIP")}
+    asked = json.dumps({"url": url(namespace, gateway), "keys": keys, "workers": workers})
+    done = subprocess.run(
+        _inside("e2e.tests.owners"), input=asked, capture_output=True, text=True, timeout=300,
+        env=environment(), cwd=REPOSITORY,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found: dict[str, list[str]] = json.loads(done.stdout)
+    assert all(len(served) == 1 for served in found.values()), found
+    return {label: served[0] for label, served in found.items()}
+
+
+def first_keys() -> dict[str, str]:
+    """Each tenant's first key, under the tenant's name."""
+    return {tenant: key_of(tenant) for tenant in TENANTS}
+
+
+class Load:
+    """A running load; its report is there when it has ended."""
+
+    def __init__(self, process: subprocess.Popen[str], until: Path) -> None:
+        self._process = process
+        self._until = until
+        self.report: dict[str, list[str]] = {}
+
+    def stop(self) -> dict[str, list[str]]:
+        """Ends the load and returns what came back: ids completed, ids or statuses refused, connections broken."""
+        self._until.touch()
+        output, errors = self._process.communicate(timeout=60)
+        assert self._process.returncode == 0, errors
+        self.report = json.loads(output)
+        return self.report
+
+
+@contextmanager
+def load(namespace: Namespace, gateway: str, folder: Path, seconds: float = 60, clients: int = 8) -> Iterator[Load]:
+    """A load of unary and streamed requests of many tenants for at most `seconds`."""
+    keys, until = folder / "keys", folder / "until"
+    keys.write_text("\n".join(key_of(tenant) for tenant in TENANTS[:clients]))
+    arguments = ["--url", url(namespace, gateway), "--seconds", str(seconds), "--clients", str(clients)]
+    command = _inside("e2e.tests.load", *arguments, "--keys", str(keys), "--until", str(until))
+    process = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env=environment(), cwd=REPOSITORY,
+    )  # fmt: skip
+    running = Load(process, until)
+    try:
+        yield running
+    finally:
+        until.touch()
+        if process.poll() is None:
+            process.communicate(timeout=60)
+
+
+def records(namespace: Namespace, gateway: str, scratch: Path) -> list[dict[str, Any]]:
+    """Every record on a gateway's volume, each with its incarnation under `log`."""
+    found = []
+    for directory in sorted(ledger_directory(namespace, gateway).glob("*/*/")):
+        leaves = scratch / "leaves"
+        _core.export_leaves(str(directory), str(leaves))
+        data = leaves.read_bytes()
+        while data:
+            length = int.from_bytes(data[:4], "big")
+            found.append({**json.loads(data[4 : 4 + length]), "log": directory.name})
+            data = data[4 + length :]
+    return found
+
+
+def in_background(action: Callable[[], object]) -> threading.Thread:
+    """Runs an action beside the test."""
+    thread = threading.Thread(target=action)
+    thread.start()
+    return thread

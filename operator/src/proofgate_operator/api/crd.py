@@ -1,0 +1,191 @@
+"""The CRD, generated from `api/types.py`: `python -m proofgate_operator.api.crd` writes it to stdout.
+
+A structural schema knows no `$ref`, no `anyOf` with null and no `title`, so pydantic's JSON schema is
+rewritten. An object that has a default gets `default: {}` where it can: the API server then fills in the
+defaults of its fields, and each of them stands in the CRD once.
+"""
+
+from typing import Any
+
+import yaml
+
+from proofgate_operator.api import API_VERSION, GROUP, KIND, PLURAL, VERSION
+from proofgate_operator.api.types import ROOT_RULES, SPEC_RULES, GatewaySpec
+
+_DROPPED = {"title", "$defs", "additionalProperties"}
+
+
+def structural(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
+    """Rewrite one JSON schema node (and all below it) as a structural schema node."""
+    if "$ref" in schema:
+        target = definitions[schema["$ref"].removeprefix("#/$defs/")]
+        schema = {**target, **{key: value for key, value in schema.items() if key != "$ref"}}
+    if "anyOf" in schema:
+        # Optional means absent here: a structural field is not nullable unless it says so.
+        chosen = [option for option in schema["anyOf"] if option.get("type") != "null"]
+        assert len(chosen) == 1, schema
+        rest = {key: value for key, value in schema.items() if key not in {"anyOf", "default"}}
+        return structural({**chosen[0], **rest}, definitions)
+    node = {key: value for key, value in schema.items() if key not in _DROPPED}
+    if "const" in node:
+        node["enum"] = [node.pop("const")]
+    if "description" in node:
+        node["description"] = " ".join(node["description"].split())
+    if node.get("x-kubernetes-int-or-string"):
+        node.pop("type", None)
+        node["anyOf"] = [{"type": "integer"}, {"type": "string"}]
+    if "properties" in node:
+        node["properties"] = {
+            name: structural(child, definitions) for name, child in schema["properties"].items()
+        }
+        if "default" in node:
+            # The API server judges a default by the object's rules before it fills in the fields' own
+            # defaults.
+            full = {key: value for key, value in node["default"].items() if value is not None}
+            node["default"] = full if "x-kubernetes-validations" in node else {}
+    if "items" in node:
+        node["items"] = structural(schema["items"], definitions)
+    if node.get("type") == "integer":
+        node["format"] = "int32"
+    return node
+
+
+def spec_schema() -> dict[str, Any]:
+    """Return the structural schema of `.spec`."""
+    generated = GatewaySpec.model_json_schema(by_alias=True)
+    schema = structural(generated, generated["$defs"])
+    schema["x-kubernetes-validations"] = SPEC_RULES
+    return schema
+
+
+def status_schema() -> dict[str, Any]:
+    """Return the structural schema of `.status`."""
+    integer = {"type": "integer", "format": "int32"}
+    condition = {
+        "type": "object",
+        "required": ["type", "status", "reason", "message", "lastTransitionTime"],
+        "properties": {
+            "type": {"type": "string", "maxLength": 316},
+            "status": {"type": "string", "enum": ["True", "False", "Unknown"]},
+            "reason": {"type": "string", "minLength": 1, "maxLength": 1024},
+            "message": {"type": "string", "maxLength": 32768},
+            "observedGeneration": {"type": "integer", "format": "int64"},
+            "lastTransitionTime": {"type": "string", "format": "date-time"},
+        },
+    }
+    return {
+        "type": "object",
+        "description": "What the operator saw.",
+        "properties": {
+            "observedGeneration": {
+                "type": "integer",
+                "format": "int64",
+                "description": "Generation of the spec that this status is about.",
+            },
+            "replicas": {**integer, "description": "Worker pods that exist."},
+            "readyReplicas": {**integer, "description": "Worker pods that are ready."},
+            "selector": {"type": "string", "description": "Label selector of the worker pods."},
+            "endpoint": {"type": "string", "description": "URL of the gateway inside the cluster."},
+            "ledger": {
+                "type": "object",
+                "properties": {
+                    "verifyingKey": {
+                        "type": "string",
+                        "description": "Public key that verifies every checkpoint of the ledger"
+                        " (C2SP signed-note form).",
+                    }
+                },
+            },
+            "conditions": {
+                "type": "array",
+                "items": condition,
+                "x-kubernetes-list-type": "map",
+                "x-kubernetes-list-map-keys": ["type"],
+            },
+        },
+    }
+
+
+def printer_columns() -> list[dict[str, Any]]:
+    """Return what `kubectl get ggw` shows."""
+    ready = ".status.conditions[?(@.type=='Ready')]"
+    balancer = ".status.conditions[?(@.type=='LoadBalancerAvailable')].status"
+    return [
+        {"name": "Desired", "type": "integer", "jsonPath": ".spec.replicas"},
+        {"name": "Ready", "type": "integer", "jsonPath": ".status.readyReplicas"},
+        {"name": "LB", "type": "string", "jsonPath": balancer},
+        {"name": "Status", "type": "string", "jsonPath": f"{ready}.status"},
+        {"name": "Reason", "type": "string", "jsonPath": f"{ready}.reason"},
+        {"name": "Endpoint", "type": "string", "jsonPath": ".status.endpoint", "priority": 1},
+        {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
+    ]
+
+
+def crd() -> dict[str, Any]:
+    """Return the whole CustomResourceDefinition."""
+    root = {
+        "type": "object",
+        "description": "A governed, recorded LLM gateway: workers, one per core, behind HAProxy.",
+        "required": ["spec"],
+        "properties": {
+            "apiVersion": {"type": "string"},
+            "kind": {"type": "string"},
+            "metadata": {"type": "object"},
+            "spec": spec_schema(),
+            "status": status_schema(),
+        },
+        "x-kubernetes-validations": ROOT_RULES,
+    }
+    scale = {
+        "specReplicasPath": ".spec.replicas",
+        "statusReplicasPath": ".status.replicas",
+        "labelSelectorPath": ".status.selector",
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{PLURAL}.{GROUP}"},
+        "spec": {
+            "group": GROUP,
+            "scope": "Namespaced",
+            "names": {
+                "kind": KIND,
+                "listKind": f"{KIND}List",
+                "plural": PLURAL,
+                "singular": KIND.lower(),
+                "shortNames": ["ggw"],
+                "categories": ["proofgate"],
+            },
+            "versions": [
+                {
+                    "name": VERSION,
+                    "served": True,
+                    "storage": True,
+                    "schema": {"openAPIV3Schema": root},
+                    "subresources": {"status": {}, "scale": scale},
+                    "additionalPrinterColumns": printer_columns(),
+                }
+            ],
+        },
+    }
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes every value out: aliases are legal YAML, and unreadable in a CRD."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        """Never write an alias."""
+        return True
+
+
+def rendered() -> str:
+    """Return the CRD as the text that is checked in."""
+    header = (
+        f"# {API_VERSION} {KIND}. Generated by `python -m proofgate_operator.api.crd`\n"
+        "# from operator/src/proofgate_operator/api/types.py; do not edit.\n"
+    )
+    return header + yaml.dump(crd(), Dumper=_Dumper, sort_keys=False, width=110)
+
+
+if __name__ == "__main__":
+    print(rendered(), end="")

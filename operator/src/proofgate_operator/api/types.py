@@ -1,0 +1,330 @@
+"""The `GovernanceGateway` spec as frozen models.
+
+The models are the one source of the schema: `api/crd.py` turns them into the CRD, so a default, a bound or a
+rule stands here once. Whatever the schema or its CEL rules refuse never reaches the operator; what needs a
+look at other objects (a Secret that is missing) is reported by a condition.
+"""
+
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+MAX_REPLICAS = 64
+#: Leaves room for `-worker-63` in a pod's name and for the revision hash in its labels (63 characters).
+MAX_NAME_LENGTH = 40
+
+_DNS_LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+_DNS_SUBDOMAIN = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
+_SECRET_KEY = r"^[-._a-zA-Z0-9]+$"
+_IMAGE = r"^[a-zA-Z0-9][-a-zA-Z0-9._:/@]*$"
+_QUANTITY = r"^[0-9]+(\.[0-9]+)?(Ki|Mi|Gi|Ti|Pi|k|M|G|T|P)?$"
+_HTTP_URL = r"^https?://[^\s/?#@]+(/[^\s?#]*)?$"
+
+
+def _rules(*rules: dict[str, Any]) -> dict[str, Any]:
+    return {"x-kubernetes-validations": list(rules)}
+
+
+#: Keyed by name: the API server itself refuses a second item of the same name.
+_BY_NAME = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}
+
+ResourceName = Annotated[str, Field(min_length=1, max_length=63, pattern=_DNS_LABEL)]
+ObjectName = Annotated[str, Field(min_length=1, max_length=253, pattern=_DNS_SUBDOMAIN)]
+ModelName = Annotated[str, Field(min_length=1, max_length=96, pattern=r"^[-a-zA-Z0-9._:/@]+$")]
+Image = Annotated[str, Field(min_length=1, max_length=512, pattern=_IMAGE)]
+#: `cpu: 1` and `cpu: "1"` mean the same to whoever writes them.
+WholeCores = Annotated[
+    str,
+    BeforeValidator(str),
+    # The length bounds the cost of the rule on it.
+    Field(max_length=16, json_schema_extra={"x-kubernetes-int-or-string": True}),
+]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(
+        frozen=True,
+        # An older operator reads manifests of a newer CRD; kubectl refuses unknown fields at the door.
+        extra="ignore",
+        alias_generator=to_camel,
+        populate_by_name=True,
+        use_attribute_docstrings=True,
+        protected_namespaces=(),
+    )
+
+
+class Durability(StrEnum):
+    """What "recorded" means before a byte leaves."""
+
+    WRITTEN = "written"
+    SYNCED = "synced"
+
+
+class RetainPolicy(StrEnum):
+    """What becomes of the volume when the gateway is deleted."""
+
+    RETAIN = "Retain"
+    DELETE = "Delete"
+
+
+class SecretKeyRef(_Model):
+    """One entry of a Secret in the gateway's namespace."""
+
+    name: ObjectName
+    """Name of the Secret."""
+    key: Annotated[str, Field(min_length=1, max_length=253, pattern=_SECRET_KEY)]
+    """Entry of the Secret."""
+
+
+class SecretRef(_Model):
+    """A whole Secret in the gateway's namespace."""
+
+    name: ObjectName
+    """Name of the Secret."""
+
+
+class Worker(_Model):
+    """Size of one worker: one gateway process on one core."""
+
+    cpu: Annotated[
+        WholeCores,
+        Field(
+            json_schema_extra=_rules(
+                {
+                    "rule": "type(self) == int ? self >= 1 && self <= 64 :"
+                    " self.matches('^([1-9]|[1-5][0-9]|6[0-4])$')",
+                    "message": "spec.worker.cpu must be a whole number of cores from 1 to 64, written without"
+                    " a suffix: a fraction would silently lose the exclusive core",
+                }
+            )
+        ),
+    ] = "1"
+    """Cores of a worker, a whole number; request and limit are equal. One core is what a worker can use; two
+    are for nodes whose CPU manager hands out whole physical cores (full-pcpus-only)."""
+    memory: Annotated[str, Field(max_length=16, pattern=_QUANTITY)] = "512Mi"
+    """Memory of a worker; request and limit are equal."""
+    image: Image | None = None
+    """Image of the worker. Absent: the one the operator was installed with."""
+    termination_grace_period_seconds: Annotated[int, Field(ge=5, le=3600)] = 60
+    """Seconds from SIGTERM to SIGKILL; a worker drains and seals its log in that time."""
+
+
+class Provider(_Model):
+    """An upstream that answers model requests."""
+
+    name: ResourceName
+    """Name that models refer to."""
+    type: Literal["openai"]
+    """Protocol of the upstream."""
+    base_url: Annotated[str, Field(alias="baseURL", max_length=512, pattern=_HTTP_URL)]
+    """Where the API begins, for example https://api.openai.com/v1."""
+    api_key_secret_ref: SecretKeyRef | None = None
+    """The upstream's API key. Mounted into the workers, never copied. Absent: the upstream wants none."""
+
+
+class ModelRoute(_Model):
+    """A model that clients may name."""
+
+    name: ModelName
+    """Name in the client's request."""
+    provider: ResourceName
+    """The provider that serves it: a name from spec.providers."""
+    upstream_model: ModelName | None = None
+    """Name the provider knows it by. Absent: the same name."""
+
+
+class Tenant(_Model):
+    """Who is authenticated and audited."""
+
+    name: ResourceName
+    """Name of the tenant, as it stands in the ledger."""
+    api_keys_secret_ref: SecretRef
+    """Secret with the tenant's API keys: every entry is one key in clear, of 20 characters or more, except an
+    entry named `hashes`, which holds lower-case SHA-256 digests of keys in hexadecimal, one per line."""
+    models: Annotated[
+        tuple[ModelName, ...] | None,
+        Field(min_length=1, max_length=32, json_schema_extra={"x-kubernetes-list-type": "set"}),
+    ] = None
+    """Models the tenant may use: names from spec.models. Absent: all of them."""
+
+
+class Volume(_Model):
+    """The volume that holds the ledger, mounted by all workers (ReadWriteMany)."""
+
+    mode: Literal["Shared"] = "Shared"
+    """Shared: one volume for all workers. Immutable."""
+    storage_class_name: Annotated[
+        str | None, Field(max_length=253, pattern=r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$")
+    ] = None
+    """Storage class of the claim; it must offer ReadWriteMany. Absent: the cluster's default. Immutable."""
+    size: Annotated[str, Field(max_length=16, pattern=_QUANTITY)] = "10Gi"
+    """Size of the claim. It may grow where the storage class allows expansion, and never shrinks."""
+    existing_claim: ObjectName | None = None
+    """Use this claim instead of making one; the operator never changes or deletes it. Immutable."""
+    retain_policy: RetainPolicy = RetainPolicy.RETAIN
+    """Retain: the claim survives the gateway. Delete: it goes with the gateway, and the evidence with it."""
+
+
+class Ledger(_Model):
+    """The record of every exchange."""
+
+    durability: Durability = Durability.WRITTEN
+    """written: in the page cache before a byte leaves; survives kill -9. synced: on disk; survives power
+    loss."""
+    checkpoint_interval_seconds: Annotated[int, Field(ge=1, le=3600)] = 1
+    """Seconds between signed checkpoints while records arrive."""
+    volume: Annotated[
+        Volume,
+        Field(
+            json_schema_extra=_rules(
+                {
+                    "rule": "self.mode == oldSelf.mode",
+                    "fieldPath": ".mode",
+                    "message": "spec.ledger.volume.mode is immutable",
+                },
+                {
+                    "rule": "has(self.storageClassName) == has(oldSelf.storageClassName) &&"
+                    " (!has(self.storageClassName) || self.storageClassName == oldSelf.storageClassName)",
+                    # A path to a field that may have been removed is no path: the message names it instead.
+                    "message": "spec.ledger.volume.storageClassName is immutable",
+                },
+                {
+                    "rule": "has(self.existingClaim) == has(oldSelf.existingClaim) &&"
+                    " (!has(self.existingClaim) || self.existingClaim == oldSelf.existingClaim)",
+                    "message": "spec.ledger.volume.existingClaim is immutable",
+                },
+                {
+                    "rule": "quantity(self.size).compareTo(quantity(oldSelf.size)) >= 0",
+                    "fieldPath": ".size",
+                    "message": "spec.ledger.volume.size can grow but not shrink",
+                },
+                {
+                    "rule": "!has(self.existingClaim) || !has(self.storageClassName)",
+                    "message": "spec.ledger.volume: set existingClaim or storageClassName, not both",
+                },
+            )
+        ),
+    ] = Volume()
+    """Where the ledger is kept."""
+    signing_key_secret_ref: SecretRef | None = None
+    """Secret whose entry `signing-key` holds the Ed25519 key that signs checkpoints. Absent: the operator
+    makes one, once, as `<gateway>-ledger`; it goes with the gateway, so bring your own where the volume must
+    outlive it."""
+
+
+class LoadBalancerService(_Model):
+    """How the gateway is reached."""
+
+    type: Literal["ClusterIP", "NodePort", "LoadBalancer"] = "ClusterIP"
+    """Type of the Service."""
+    port: Annotated[int, Field(ge=1, le=65535)] = 80
+    """Port of the Service."""
+
+
+class LoadBalancer(_Model):
+    """HAProxy in front of the workers; it keeps each tenant on one worker."""
+
+    replicas: Annotated[int, Field(ge=1, le=16)] = 2
+    """HAProxy pods."""
+    image: Image | None = None
+    """Image of HAProxy, 2.6 or later. Absent: the one the operator was installed with."""
+    service: LoadBalancerService = LoadBalancerService()
+    """The Service that clients use."""
+
+
+class Timeouts(_Model):
+    """Time limits, in seconds."""
+
+    upstream_connect_seconds: Annotated[int, Field(ge=1, le=300)] = 5
+    """To connect to a provider."""
+    upstream_response_seconds: Annotated[int, Field(ge=1, le=3600)] = 60
+    """Longest silence of a provider, before the first byte or between two."""
+    drain_seconds: Annotated[int, Field(ge=1, le=3600)] = 30
+    """Time that open exchanges get to finish when a worker stops."""
+
+
+class GatewaySpec(_Model):
+    """What a gateway shall be."""
+
+    replicas: Annotated[int, Field(ge=1, le=MAX_REPLICAS)] = 2
+    """Workers, one per core: `kubectl scale ggw/<name> --replicas=8`."""
+    worker: Worker = Worker()
+    """Size of one worker."""
+    providers: Annotated[tuple[Provider, ...], Field(min_length=1, max_length=16, json_schema_extra=_BY_NAME)]
+    """Upstreams."""
+    models: Annotated[tuple[ModelRoute, ...], Field(min_length=1, max_length=64, json_schema_extra=_BY_NAME)]
+    """Models that clients may name."""
+    tenants: Annotated[tuple[Tenant, ...], Field(min_length=1, max_length=128, json_schema_extra=_BY_NAME)]
+    """Who may use the gateway."""
+    ledger: Ledger = Ledger()
+    """The record of every exchange."""
+    load_balancer: LoadBalancer = LoadBalancer()
+    """HAProxy in front of the workers."""
+    timeouts: Timeouts = Timeouts()
+    """Time limits."""
+    paused: bool = False
+    """True: the operator reports status and changes nothing."""
+
+
+#: Rules over several fields of the spec. The API server bounds what a rule may cost, estimated from the
+#: bounds above when the CRD is written and counted when an object is: the largest spec allowed must stay
+#: below both.
+SPEC_RULES: list[dict[str, Any]] = [
+    {
+        "rule": "self.models.all(m, self.providers.exists(p, p.name == m.provider))",
+        "fieldPath": ".models",
+        "message": "spec.models: the provider of every model must be in spec.providers",
+    },
+    {
+        # A list of one binds the names once; `in` costs a step per name, a comparison of strings many.
+        "rule": "[self.models.map(m, m.name)].all(names,"
+        " self.tenants.all(t, !has(t.models) || t.models.all(name, name in names)))",
+        "fieldPath": ".tenants",
+        "message": "spec.tenants: every model of a tenant must be in spec.models",
+    },
+    {
+        "rule": "self.timeouts.drainSeconds < self.worker.terminationGracePeriodSeconds",
+        "fieldPath": ".timeouts.drainSeconds",
+        "message": "spec.timeouts.drainSeconds must be less than spec.worker.terminationGracePeriodSeconds,"
+        " or a worker is killed before it has drained",
+    },
+]
+
+#: Rules over the whole object.
+ROOT_RULES: list[dict[str, Any]] = [
+    {
+        "rule": f"self.metadata.name.size() <= {MAX_NAME_LENGTH} &&"
+        " self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
+        "message": f"metadata.name must be at most {MAX_NAME_LENGTH} characters, lower-case letters, digits"
+        " and dashes, beginning with a letter: Services and pods are named after it",
+    },
+]
+
+
+class Gateway(_Model):
+    """One `GovernanceGateway` object: who it is and what it shall be."""
+
+    name: str
+    namespace: str
+    uid: str
+    generation: int
+    spec: GatewaySpec
+
+    @property
+    def ledger_name(self) -> str:
+        """Name of the ledger; the origin of every log below it begins with it."""
+        return f"proofgate.dev/{self.namespace}/{self.name}"
+
+    @classmethod
+    def read(cls, manifest: dict[str, Any]) -> "Gateway":
+        """Read an object as the API server returns it."""
+        metadata = manifest["metadata"]
+        return cls(
+            name=metadata["name"],
+            namespace=metadata["namespace"],
+            uid=metadata["uid"],
+            generation=metadata.get("generation", 1),
+            spec=GatewaySpec.model_validate(manifest["spec"]),
+        )

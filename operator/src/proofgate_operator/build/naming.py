@@ -1,0 +1,134 @@
+"""Names, labels and ownership of everything that belongs to a gateway."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from proofgate_operator.api import API_VERSION, KIND
+from proofgate_operator.api.types import Gateway
+
+Manifest = dict[str, Any]
+
+OPERATOR = "proofgate-operator"
+MANAGED_BY_LABEL = "app.kubernetes.io/managed-by"
+GATEWAY_LABEL = "proofgate.dev/gateway"
+#: Pods with this label, in the gateway's namespace, may read metrics.
+MONITORING_LABEL = "proofgate.dev/monitoring"
+#: Digest of everything a pod reads only at its start: a change of it rolls the pods.
+DIGEST_ANNOTATION = "proofgate.dev/config-digest"
+#: Digest of a manifest as the operator wrote it.
+APPLIED_ANNOTATION = "proofgate.dev/applied"
+
+#: The unprivileged user of every container (the "nonroot" of distroless images).
+USER_ID = 65532
+
+
+@dataclass(frozen=True)
+class Defaults:
+    """What the operator's installation decides for all gateways.
+
+    `cluster_domain` is the DNS suffix of Services: HAProxy's resolver knows no search list.
+    """
+
+    worker_image: str
+    haproxy_image: str
+    cluster_domain: str = "cluster.local"
+
+
+@dataclass(frozen=True)
+class Names:
+    """Names of a gateway's objects."""
+
+    gateway: str
+
+    @property
+    def worker(self) -> str:
+        """StatefulSet, ServiceAccount, disruption budget and network policy of the workers."""
+        return f"{self.gateway}-worker"
+
+    @property
+    def workers(self) -> str:
+        """Headless Service that gives every worker a DNS name."""
+        return f"{self.gateway}-workers"
+
+    @property
+    def haproxy(self) -> str:
+        """Deployment of HAProxy and everything else of it but its Service."""
+        return f"{self.gateway}-haproxy"
+
+    @property
+    def service(self) -> str:
+        """Service that clients use."""
+        return self.gateway
+
+    @property
+    def config(self) -> str:
+        """ConfigMap of the workers."""
+        return f"{self.gateway}-config"
+
+    @property
+    def tenants(self) -> str:
+        """Secret of key hashes."""
+        return f"{self.gateway}-tenants"
+
+    @property
+    def admin(self) -> str:
+        """Secret of the admin token."""
+        return f"{self.gateway}-admin"
+
+    @property
+    def ledger(self) -> str:
+        """Secret of the generated signing key."""
+        return f"{self.gateway}-ledger"
+
+    @property
+    def claim(self) -> str:
+        """Claim of the ledger's volume."""
+        return f"{self.gateway}-wal"
+
+
+def names(gateway: Gateway) -> Names:
+    """Return the names of a gateway's objects."""
+    return Names(gateway.name)
+
+
+def selector_labels(gateway: Gateway, component: str) -> dict[str, str]:
+    """Return the labels that select the pods of one component; they never change."""
+    return {
+        "app.kubernetes.io/name": "proofgate",
+        "app.kubernetes.io/component": component,
+        GATEWAY_LABEL: gateway.name,
+    }
+
+
+def labels(gateway: Gateway, component: str) -> dict[str, str]:
+    """Return the labels of an object of one component."""
+    return {
+        **selector_labels(gateway, component),
+        "app.kubernetes.io/instance": gateway.name,
+        MANAGED_BY_LABEL: OPERATOR,
+    }
+
+
+def owner_reference(gateway: Gateway) -> Manifest:
+    """Return the reference that makes the garbage collector remove an object with its gateway."""
+    return {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "name": gateway.name,
+        "uid": gateway.uid,
+        "controller": True,
+    }
+
+
+def child(
+    gateway: Gateway, api_version: str, kind: str, name: str, component: str, *, owned: bool = True
+) -> Manifest:
+    """Return the head of a manifest; `owned` says whether it goes with the gateway."""
+    metadata: Manifest = {
+        "name": name,
+        "namespace": gateway.namespace,
+        "labels": labels(gateway, component),
+    }
+    if owned:
+        metadata["ownerReferences"] = [owner_reference(gateway)]
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata}

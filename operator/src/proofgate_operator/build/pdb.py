@@ -1,0 +1,27 @@
+"""Disruption budgets: a node drain takes one pod of a kind at a time, and never waits for a broken one."""
+
+from proofgate_operator.api.types import Gateway
+from proofgate_operator.build import haproxy, statefulset
+from proofgate_operator.build.naming import Manifest, child, names, selector_labels
+
+
+def _budget(gateway: Gateway, name: str, component: str) -> Manifest:
+    return {
+        **child(gateway, "policy/v1", "PodDisruptionBudget", name, component),
+        "spec": {
+            "maxUnavailable": 1,
+            "selector": {"matchLabels": selector_labels(gateway, component)},
+            # A pod that is not ready serves nobody: evicting it must not be refused.
+            "unhealthyPodEvictionPolicy": "AlwaysAllow",
+        },
+    }
+
+
+def worker_budget(gateway: Gateway) -> Manifest:
+    """Return the workers' budget."""
+    return _budget(gateway, names(gateway).worker, statefulset.COMPONENT)
+
+
+def haproxy_budget(gateway: Gateway) -> Manifest:
+    """Return HAProxy's budget; it makes sense for more than one replica."""
+    return _budget(gateway, names(gateway).haproxy, haproxy.COMPONENT)

@@ -1,0 +1,45 @@
+"""What the pods of a gateway have in common: the restricted PodSecurity profile and where they may run."""
+
+from typing import Any
+
+from proofgate_operator.build.naming import USER_ID, Manifest
+
+
+def pod_security() -> Manifest:
+    """Return the pod's part of the restricted profile."""
+    return {
+        "runAsNonRoot": True,
+        "runAsUser": USER_ID,
+        "runAsGroup": USER_ID,
+        "fsGroup": USER_ID,
+        # Walking a large ledger to change its group at every start would delay the worker.
+        "fsGroupChangePolicy": "OnRootMismatch",
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+
+
+def container_security() -> Manifest:
+    """Return a container's part of the restricted profile."""
+    return {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+
+
+def spread(match_labels: dict[str, str]) -> list[Manifest]:
+    """Spread pods over nodes and zones as far as there are any."""
+    return [
+        {
+            "maxSkew": 1,
+            "topologyKey": key,
+            "whenUnsatisfiable": "ScheduleAnyway",
+            "labelSelector": {"matchLabels": match_labels},
+        }
+        for key in ("kubernetes.io/hostname", "topology.kubernetes.io/zone")
+    ]
+
+
+def http_probe(path: str, port: str, **timing: int) -> dict[str, Any]:
+    """Return an HTTP probe; `timing` takes the probe's own field names, in seconds or counts."""
+    return {"httpGet": {"path": path, "port": port}, **timing}

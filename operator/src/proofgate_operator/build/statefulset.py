@@ -1,0 +1,133 @@
+"""The workers: one pod per core, Guaranteed, with the ledger's volume."""
+
+from proofgate_operator.api.types import Gateway
+from proofgate_operator.build.config import (
+    ADMIN_PORT,
+    ADMIN_TOKEN,
+    CONFIG_FILE,
+    CONFIG_FOLDER,
+    LEDGER_FOLDER,
+    SIGNING_KEY,
+    TRAFFIC_PORT,
+)
+from proofgate_operator.build.naming import (
+    DIGEST_ANNOTATION,
+    Defaults,
+    Manifest,
+    child,
+    labels,
+    names,
+    selector_labels,
+)
+from proofgate_operator.build.pods import container_security, http_probe, pod_security, spread
+
+COMPONENT = "worker"
+#: 0440: the worker's group reads it, nobody else.
+_PRIVATE_MODE = 0o440
+
+
+def _configuration(gateway: Gateway) -> Manifest:
+    """One projected volume: the configuration file and every file that it names."""
+    own = names(gateway)
+    spec = gateway.spec
+    ledger_secret = (
+        spec.ledger.signing_key_secret_ref.name if spec.ledger.signing_key_secret_ref else own.ledger
+    )
+    sources: list[Manifest] = [
+        {"configMap": {"name": own.config, "items": [{"key": CONFIG_FILE, "path": CONFIG_FILE}]}},
+        {
+            "secret": {
+                "name": own.tenants,
+                "items": [{"key": tenant.name, "path": f"tenants/{tenant.name}"} for tenant in spec.tenants],
+            }
+        },
+        {"secret": {"name": own.admin, "items": [{"key": ADMIN_TOKEN, "path": f"admin/{ADMIN_TOKEN}"}]}},
+        {"secret": {"name": ledger_secret, "items": [{"key": SIGNING_KEY, "path": f"ledger/{SIGNING_KEY}"}]}},
+    ]
+    for provider in spec.providers:
+        if provider.api_key_secret_ref:
+            reference = provider.api_key_secret_ref
+            item = {"key": reference.key, "path": f"providers/{provider.name}/api-key"}
+            sources.append({"secret": {"name": reference.name, "items": [item]}})
+    return {"name": "configuration", "projected": {"defaultMode": _PRIVATE_MODE, "sources": sources}}
+
+
+def _container(gateway: Gateway, defaults: Defaults) -> Manifest:
+    worker = gateway.spec.worker
+    # Equal requests and limits, whole cores: that is what makes a pod Guaranteed, and its core exclusive
+    # where the kubelet's CPU manager is static.
+    size = {"cpu": worker.cpu, "memory": worker.memory}
+    return {
+        "name": "worker",
+        "image": worker.image or defaults.worker_image,
+        "imagePullPolicy": "IfNotPresent",
+        "command": ["/opt/proofgate/bin/proofgate", "serve", "--config", f"{CONFIG_FOLDER}/{CONFIG_FILE}"],
+        "env": [
+            {
+                "name": "PROOFGATE_SHARD",
+                "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['apps.kubernetes.io/pod-index']"}},
+            }
+        ],
+        "ports": [
+            {"name": "traffic", "containerPort": TRAFFIC_PORT, "protocol": "TCP"},
+            {"name": "admin", "containerPort": ADMIN_PORT, "protocol": "TCP"},
+        ],
+        "resources": {"requests": size, "limits": size},
+        "securityContext": container_security(),
+        # Recovery reads the predecessor's log before the worker is ready: give it five minutes.
+        "startupProbe": http_probe(
+            "/healthz", "admin", periodSeconds=1, failureThreshold=300, timeoutSeconds=1
+        ),
+        "livenessProbe": http_probe(
+            "/healthz", "admin", periodSeconds=10, failureThreshold=3, timeoutSeconds=3
+        ),
+        "readinessProbe": http_probe(
+            "/readyz", "admin", periodSeconds=2, failureThreshold=2, timeoutSeconds=2
+        ),
+        "volumeMounts": [
+            {"name": "configuration", "mountPath": CONFIG_FOLDER, "readOnly": True},
+            {"name": "ledger", "mountPath": LEDGER_FOLDER},
+            {"name": "tmp", "mountPath": "/tmp"},
+        ],
+    }
+
+
+def statefulset(gateway: Gateway, defaults: Defaults, replicas: int, digest: str) -> Manifest:
+    """Return the StatefulSet of the workers.
+
+    `replicas` is the next step of a scaling, not always its end; `digest` covers all that a worker reads at
+    start.
+    """
+    own = names(gateway)
+    pod_labels = labels(gateway, COMPONENT)
+    match_labels = selector_labels(gateway, COMPONENT)
+    claim = gateway.spec.ledger.volume.existing_claim or own.claim
+    template = {
+        "metadata": {"labels": pod_labels, "annotations": {DIGEST_ANNOTATION: digest}},
+        "spec": {
+            "serviceAccountName": own.worker,
+            "automountServiceAccountToken": False,
+            "enableServiceLinks": False,
+            "terminationGracePeriodSeconds": gateway.spec.worker.termination_grace_period_seconds,
+            "securityContext": pod_security(),
+            "topologySpreadConstraints": spread(match_labels),
+            "containers": [_container(gateway, defaults)],
+            "volumes": [
+                _configuration(gateway),
+                {"name": "ledger", "persistentVolumeClaim": {"claimName": claim}},
+                {"name": "tmp", "emptyDir": {"sizeLimit": "64Mi"}},
+            ],
+        },
+    }
+    return {
+        **child(gateway, "apps/v1", "StatefulSet", own.worker, COMPONENT),
+        "spec": {
+            "replicas": replicas,
+            "serviceName": own.workers,
+            "podManagementPolicy": "Parallel",
+            "updateStrategy": {"type": "RollingUpdate"},
+            "revisionHistoryLimit": 3,
+            "selector": {"matchLabels": match_labels},
+            "template": template,
+        },
+    }

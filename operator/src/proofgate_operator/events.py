@@ -1,0 +1,51 @@
+"""Events: a condition that changed is told once, where `kubectl describe` shows it."""
+
+import uuid
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from proofgate_operator.api import API_VERSION, KIND
+from proofgate_operator.api.conditions import Condition, ConditionStatus, ConditionType
+from proofgate_operator.api.types import Gateway
+from proofgate_operator.build.naming import OPERATOR, Manifest
+
+#: The others follow from these or change too often to be news.
+_TOLD = (ConditionType.READY, ConditionType.CONFIG_VALID, ConditionType.SCALING_SAFE)
+
+
+def transitions(previous: Iterable[Mapping[str, Any]], current: Iterable[Condition]) -> list[Condition]:
+    """Return the conditions worth telling whose status changed; the first sight of a good one is no news."""
+    before = {condition["type"]: condition["status"] for condition in previous}
+    return [
+        condition
+        for condition in current
+        if condition.type in _TOLD
+        and before.get(condition.type, ConditionStatus.TRUE if condition.holds else None) != condition.status
+    ]
+
+
+def event(gateway: Gateway, condition: Condition, now: str) -> Manifest:
+    """Return the Event that tells of a condition; `now` is an RFC 3339 time."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {
+            "name": f"{gateway.name}.{uuid.uuid4().hex[:16]}",
+            "namespace": gateway.namespace,
+        },
+        "involvedObject": {
+            "apiVersion": API_VERSION,
+            "kind": KIND,
+            "name": gateway.name,
+            "namespace": gateway.namespace,
+            "uid": gateway.uid,
+        },
+        "type": "Normal" if condition.holds else "Warning",
+        "reason": condition.reason,
+        "message": f"{condition.type} is {condition.status}: {condition.message}"[:1024],
+        "source": {"component": OPERATOR},
+        "reportingComponent": OPERATOR,
+        "firstTimestamp": now,
+        "lastTimestamp": now,
+        "count": 1,
+    }

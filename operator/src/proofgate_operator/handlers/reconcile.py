@@ -1,0 +1,156 @@
+"""One look at one gateway: observe, decide, write, report.
+
+Nothing is remembered between two looks, so it does not matter where the one before ended.
+"""
+
+import datetime
+import logging
+import os
+import secrets
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from proofgate_operator import metrics
+from proofgate_operator.api import API_VERSION, KIND
+from proofgate_operator.api.conditions import Condition, ConditionStatus, ConditionType, merge
+from proofgate_operator.api.types import Gateway
+from proofgate_operator.build import config
+from proofgate_operator.build.ledger_key import SigningKey
+from proofgate_operator.build.naming import Defaults, Manifest, names
+from proofgate_operator.events import event, transitions
+from proofgate_operator.kube.apply import apply, create
+from proofgate_operator.kube.client import ApiError, Client
+from proofgate_operator.observe import observe
+from proofgate_operator.plan.decide import Plan, decide
+from proofgate_operator.plan.observed import Observed, Ref, ref_of
+from proofgate_operator.plan.status import Status
+
+#: A standard logger, or kopf's, which adds the object to what is logged.
+Logger = logging.Logger | logging.LoggerAdapter[Any]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a look ended: whether the gateway exists, whether it is settled, whether it waits for a Secret."""
+
+    exists: bool
+    wrote: bool = False
+    failed: bool = False
+    config_valid: bool = True
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _generated(gateway: Gateway, name: str) -> Manifest:
+    """Make a Secret that exists once: the only randomness there is."""
+    own = names(gateway)
+    if name == own.admin:
+        return config.admin_secret(gateway, secrets.token_urlsafe(32))
+    assert name == own.ledger, name
+    key = SigningKey(gateway.ledger_name, os.urandom(32))
+    return config.ledger_secret(gateway, key.signing_text, key.verifying_text)
+
+
+def _refusal(ref: Ref, error: ApiError) -> str:
+    """Say what was refused. A refusal of a Secret might quote it, so its words stay away."""
+    said = error.reason if ref.kind == "Secret" else f"{error.reason}: {error.message}"
+    return f"{ref}: {said}"
+
+
+async def _execute(client: Client, gateway: Gateway, seen: Observed, plan: Plan, logger: Logger) -> list[str]:
+    """Carry out a plan; one refused write does not keep the others back. Returns what was refused."""
+    refused: list[str] = []
+    for name in plan.generate:
+        if await create(client, _generated(gateway, name)):
+            metrics.WRITES.labels("Secret", "create").inc()
+            logger.info("generated Secret %s", name)
+    for manifest in plan.apply:
+        ref = ref_of(manifest)
+        try:
+            await apply(client, manifest)
+        except ApiError as error:
+            refused.append(_refusal(ref, error))
+            continue
+        metrics.WRITES.labels(ref.kind, "apply").inc()
+        logger.info("applied %s", ref)
+    for ref in plan.delete:
+        live = seen.children[ref]
+        assert live is not None
+        await client.delete(ref.kind, gateway.namespace, ref.name, live["metadata"]["uid"])
+        metrics.WRITES.labels(ref.kind, "delete").inc()
+        logger.info("deleted %s", ref)
+    return refused
+
+
+def _with_refusals(status: Status, refused: list[str]) -> tuple[Condition, ...]:
+    """Return the conditions, with what the API server refused as the reason why there is no progress."""
+    if not refused:
+        return status.conditions
+    stuck = Condition(ConditionType.PROGRESSING, ConditionStatus.FALSE, "ApplyFailed", "; ".join(refused))
+    return tuple(
+        stuck if condition.type is ConditionType.PROGRESSING else condition for condition in status.conditions
+    )
+
+
+def _status_manifest(
+    gateway: Gateway, seen: Observed, status: Status, conditions: tuple[Condition, ...]
+) -> Manifest:
+    content: Manifest = {
+        "observedGeneration": gateway.generation,
+        "replicas": status.replicas,
+        "readyReplicas": status.ready_replicas,
+        "selector": status.selector,
+        "endpoint": status.endpoint,
+        "conditions": merge(seen.conditions, conditions, gateway.generation, _now()),
+    }
+    if status.verifying_key:
+        content["ledger"] = {"verifyingKey": status.verifying_key}
+    return {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "metadata": {"name": gateway.name, "namespace": gateway.namespace},
+        "status": content,
+    }
+
+
+async def _report(
+    client: Client, gateway: Gateway, live: Manifest, seen: Observed, plan: Plan, refused: list[str]
+) -> None:
+    conditions = _with_refusals(plan.status, refused)
+    manifest = _status_manifest(gateway, seen, plan.status, conditions)
+    if (live.get("status") or {}) != manifest["status"]:
+        await apply(client, manifest, subresource="status")
+        metrics.WRITES.labels(KIND, "status").inc()
+        for condition in transitions(seen.conditions, conditions):
+            try:
+                await create(client, event(gateway, condition, _now()))
+            except ApiError as error:
+                # An event is a courtesy: a namespace that refuses it is not a reason to stop.
+                logging.getLogger(__name__).debug("event refused: %s", error.reason)
+    ready = plan.status.condition(ConditionType.READY).holds
+    metrics.READY.labels(gateway.namespace, gateway.name).set(1 if ready else 0)
+
+
+async def reconcile(client: Client, namespace: str, name: str, defaults: Defaults, logger: Logger) -> Outcome:
+    """Bring one gateway closer to its spec and report; raises `ApiError` if the API server cannot be read."""
+    started = time.monotonic()
+    live = await client.get(KIND, namespace, name)
+    if live is None or live["metadata"].get("deletionTimestamp"):
+        return Outcome(exists=False)
+    gateway = Gateway.read(live)
+    seen = await observe(client, gateway, live)
+    plan = decide(gateway, seen, defaults)
+    refused = await _execute(client, gateway, seen, plan, logger)
+    await _report(client, gateway, live, seen, plan, refused)
+    metrics.RECONCILE_SECONDS.observe(time.monotonic() - started)
+    for refusal in refused:
+        logger.warning("refused: %s", refusal)
+    return Outcome(
+        exists=True,
+        wrote=plan.writes,
+        failed=bool(refused),
+        config_valid=plan.status.condition(ConditionType.CONFIG_VALID).holds,
+    )

@@ -1,0 +1,33 @@
+"""Wake-up calls: an event of a gateway or of one of its objects ends the sleep of that gateway's loop."""
+
+import asyncio
+import contextlib
+
+
+class Wakes:
+    """One flag per gateway. Setting it is cheap and never fails; several calls before a look count as one."""
+
+    def __init__(self) -> None:
+        self._flags: dict[tuple[str, str], asyncio.Event] = {}
+
+    def _flag(self, namespace: str, name: str) -> asyncio.Event:
+        return self._flags.setdefault((namespace, name), asyncio.Event())
+
+    def wake(self, namespace: str, name: str) -> None:
+        """Have the gateway looked at soon, if its loop runs."""
+        flag = self._flags.get((namespace, name))
+        if flag is not None:
+            flag.set()
+
+    def begin(self, namespace: str, name: str) -> None:
+        """Lower the flag before a look, so that whatever happens during it is not missed."""
+        self._flag(namespace, name).clear()
+
+    async def sleep(self, namespace: str, name: str, seconds: float) -> None:
+        """Sleep until woken, `seconds` at most."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._flag(namespace, name).wait(), seconds)
+
+    def forget(self, namespace: str, name: str) -> None:
+        """Drop the flag of a gateway that is gone."""
+        self._flags.pop((namespace, name), None)

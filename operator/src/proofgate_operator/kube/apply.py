@@ -1,0 +1,36 @@
+"""Writes: server-side apply under one field manager, and creation of what is never overwritten."""
+
+from proofgate_operator.kube.client import RESOURCES, ApiError, Client, Manifest
+
+FIELD_MANAGER = "proofgate-operator"
+_APPLY = "application/apply-patch+yaml"
+
+
+async def apply(client: Client, manifest: Manifest, subresource: str = "") -> Manifest:
+    """Make `manifest` so: what it holds is set, what an earlier one held and it does not is removed."""
+    metadata = manifest["metadata"]
+    return await client.request(
+        "PATCH",
+        RESOURCES[manifest["kind"]].path(metadata["namespace"], metadata["name"], subresource),
+        # Fields that somebody else set are taken back: the gateway's manifest is where they are to be
+        # changed.
+        query={"fieldManager": FIELD_MANAGER, "force": "true"},
+        body=manifest,
+        content_type=_APPLY,
+    )
+
+
+async def create(client: Client, manifest: Manifest) -> bool:
+    """Create an object unless one of the name exists; return whether it was created."""
+    try:
+        await client.request(
+            "POST",
+            RESOURCES[manifest["kind"]].path(manifest["metadata"]["namespace"]),
+            query={"fieldManager": FIELD_MANAGER},
+            body=manifest,
+        )
+    except ApiError as error:
+        if error.status == 409:
+            return False
+        raise
+    return True

@@ -1,0 +1,144 @@
+"""The decision: from a gateway and what is seen of it to the writes that bring the one closer to the
+other."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from proofgate_operator.api.types import Gateway
+from proofgate_operator.build import (
+    config,
+    haproxy,
+    networkpolicy,
+    pdb,
+    serviceaccounts,
+    services,
+    statefulset,
+    storage,
+)
+from proofgate_operator.build.naming import Defaults, Manifest, names
+from proofgate_operator.plan.configuration import Configuration, read_configuration
+from proofgate_operator.plan.drift import holds, sealed
+from proofgate_operator.plan.observed import Observed, Ref, child_refs, ref_of
+from proofgate_operator.plan.ownership import Ownership, classify, of_a_predecessor
+from proofgate_operator.plan.scaling import next_replicas
+from proofgate_operator.plan.status import Situation, Status, report
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Writes, in order: Secrets to generate (never to overwrite), manifests to apply, objects to delete.
+
+    After them the status, which describes what was seen before them.
+    """
+
+    generate: tuple[str, ...]
+    apply: tuple[Manifest, ...]
+    delete: tuple[Ref, ...]
+    status: Status
+
+    @property
+    def writes(self) -> bool:
+        """Whether anything but the status is to be written."""
+        return bool(self.generate or self.apply or self.delete)
+
+
+def _conflicts(gateway: Gateway, seen: Observed) -> tuple[Ref, ...]:
+    """Return the objects that bear a name we need and are not ours."""
+    claim = gateway.spec.ledger.volume.existing_claim
+    return tuple(
+        ref
+        for ref in child_refs(gateway)
+        if not (ref.kind == "PersistentVolumeClaim" and ref.name == claim)
+        and not (ref == Ref("Secret", names(gateway).ledger) and ref.name in seen.secrets)
+        and classify(gateway, seen.children.get(ref)) is Ownership.FOREIGN
+    )
+
+
+def wanted(
+    gateway: Gateway, configuration: Configuration, replicas: int, defaults: Defaults
+) -> list[Manifest]:
+    """Return the manifests a gateway shall have now, in the order they are applied.
+
+    Without a complete configuration, what depends on it is left as it is: workers that run keep running with
+    the last valid one, and none is started with half of one.
+    """
+    manifests = [
+        *serviceaccounts.service_accounts(gateway),
+        networkpolicy.worker_policy(gateway),
+        networkpolicy.haproxy_policy(gateway),
+        services.workers_service(gateway),
+        services.gateway_service(gateway),
+        pdb.worker_budget(gateway),
+    ]
+    if gateway.spec.load_balancer.replicas > 1:
+        manifests.append(pdb.haproxy_budget(gateway))
+    if gateway.spec.ledger.volume.existing_claim is None:
+        manifests.append(storage.claim(gateway))
+    if configuration.complete:
+        assert configuration.worker_digest and configuration.haproxy_digest
+        manifests += [
+            config.config_map(gateway),
+            config.tenants_secret(gateway, configuration.hashes),
+            haproxy.config_map(gateway, defaults),
+            statefulset.statefulset(gateway, defaults, replicas, configuration.worker_digest),
+            haproxy.deployment(gateway, defaults, configuration.haproxy_digest),
+        ]
+    return [sealed(manifest) for manifest in manifests]
+
+
+def _to_generate(gateway: Gateway, seen: Observed, configuration: Configuration) -> tuple[str, ...]:
+    """Return the generated Secrets whose place is free; one of a predecessor is waited for."""
+    return tuple(name for name in configuration.missing_secrets if seen.child("Secret", name) is None)
+
+
+def _superfluous(gateway: Gateway, seen: Observed) -> tuple[Ref, ...]:
+    """Return what an earlier spec asked for and this one does not. Evidence and keys are never among it."""
+    budget = Ref("PodDisruptionBudget", names(gateway).haproxy)
+    if gateway.spec.load_balancer.replicas > 1:
+        return ()
+    return (budget,) if classify(gateway, seen.children.get(budget)) is Ownership.OURS else ()
+
+
+def _needs_write(gateway: Gateway, live: Manifest | None, manifest: Manifest) -> bool:
+    if classify(gateway, live) is Ownership.LEAVING:
+        return False
+    return live is None or not holds(live, manifest)
+
+
+def decide(gateway: Gateway, seen: Observed, defaults: Defaults) -> Plan:
+    """Return the plan for one gateway. Pure: the same sight gives the same plan."""
+    configuration = read_configuration(gateway, seen, defaults)
+    conflicts = _conflicts(gateway, seen)
+    live_set = seen.child("StatefulSet", names(gateway).worker)
+    replicas = next_replicas(gateway.spec.replicas, live_set, seen.worker_pods)
+    generate: tuple[str, ...] = ()
+    apply: tuple[Manifest, ...] = ()
+    delete: tuple[Ref, ...] = ()
+    if not gateway.spec.paused and not conflicts:
+        generate = _to_generate(gateway, seen, configuration)
+        apply = tuple(
+            manifest
+            for manifest in wanted(gateway, configuration, replicas, defaults)
+            if _needs_write(gateway, seen.children.get(ref_of(manifest)), manifest)
+        )
+        delete = _superfluous(gateway, seen)
+    situation = Situation(
+        gateway=gateway,
+        seen=seen,
+        configuration=configuration,
+        conflicts=conflicts,
+        leaving=_leaving(gateway, seen, configuration),
+        writes=bool(generate or apply or delete),
+    )
+    return Plan(generate, apply, delete, report(situation, defaults))
+
+
+def _leaving(gateway: Gateway, seen: Observed, configuration: Configuration) -> tuple[Ref, ...]:
+    """Return the objects whose going has to be waited for."""
+    found: list[Ref] = []
+    for ref, live in seen.children.items():
+        standing: Any = classify(gateway, live)
+        generated = ref.kind == "Secret" and ref.name in configuration.missing_secrets
+        if standing is Ownership.LEAVING or (generated and live and of_a_predecessor(gateway, live)):
+            found.append(ref)
+    return tuple(found)

@@ -1,0 +1,74 @@
+"""What is seen of a gateway in one look."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from proofgate_operator.api.types import Gateway
+from proofgate_operator.build.naming import Manifest, names
+
+
+@dataclass(frozen=True, order=True)
+class Ref:
+    """An object in the gateway's namespace."""
+
+    kind: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
+
+
+@dataclass(frozen=True)
+class Observed:
+    """One look at the cluster: the gateway's own objects, the Secrets it names, the pods of its workers.
+
+    None stands for an object that was looked for and is not there.
+    """
+
+    children: Mapping[Ref, Manifest | None] = field(default_factory=dict)
+    secrets: Mapping[str, Manifest | None] = field(default_factory=dict, repr=False)
+    worker_pods: tuple[Manifest, ...] = ()
+    conditions: tuple[Manifest, ...] = ()
+
+    def child(self, kind: str, name: str) -> Manifest | None:
+        """Return one of the gateway's objects."""
+        return self.children.get(Ref(kind, name))
+
+
+def ref_of(manifest: Manifest) -> Ref:
+    """Return what a manifest is about."""
+    return Ref(manifest["kind"], manifest["metadata"]["name"])
+
+
+def child_refs(gateway: Gateway) -> tuple[Ref, ...]:
+    """Return every object that a gateway may have, whether its spec asks for it now or not."""
+    own = names(gateway)
+    return (
+        Ref("ServiceAccount", own.worker),
+        Ref("ServiceAccount", own.haproxy),
+        Ref("NetworkPolicy", own.worker),
+        Ref("NetworkPolicy", own.haproxy),
+        Ref("PodDisruptionBudget", own.worker),
+        Ref("PodDisruptionBudget", own.haproxy),
+        Ref("PersistentVolumeClaim", gateway.spec.ledger.volume.existing_claim or own.claim),
+        Ref("Secret", own.admin),
+        Ref("Secret", own.ledger),
+        Ref("Secret", own.tenants),
+        Ref("ConfigMap", own.config),
+        Ref("ConfigMap", own.haproxy),
+        Ref("Service", own.workers),
+        Ref("Service", own.service),
+        Ref("StatefulSet", own.worker),
+        Ref("Deployment", own.haproxy),
+    )
+
+
+def named_secrets(gateway: Gateway) -> tuple[str, ...]:
+    """Return the Secrets that the spec refers to."""
+    spec = gateway.spec
+    found: Iterable[str] = (
+        *(tenant.api_keys_secret_ref.name for tenant in spec.tenants),
+        *(provider.api_key_secret_ref.name for provider in spec.providers if provider.api_key_secret_ref),
+        *([spec.ledger.signing_key_secret_ref.name] if spec.ledger.signing_key_secret_ref else []),
+    )
+    return tuple(dict.fromkeys(found))

@@ -1,0 +1,118 @@
+"""Settings of the operator: environment variables, each of which is also an option of the command line."""
+
+import argparse
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from proofgate_operator.build.naming import Defaults
+
+
+class InvalidSettings(ValueError):
+    """A setting is missing or senseless; the message names it."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How the operator runs."""
+
+    #: Namespaces whose gateways are served; empty: all of them.
+    watch_namespaces: tuple[str, ...]
+    worker_image: str
+    haproxy_image: str
+    cluster_domain: str
+    #: Seconds between two looks at a gateway that nothing has happened to.
+    resync_seconds: float
+    #: Seconds between two looks at a gateway that waits for a Secret.
+    recheck_seconds: float
+    #: Where health and metrics are served.
+    health_host: str
+    health_port: int
+    log_format: str
+    log_level: str
+    kubeconfig: str | None
+
+    @property
+    def defaults(self) -> Defaults:
+        """What the installation decides for all gateways."""
+        return Defaults(self.worker_image, self.haproxy_image, self.cluster_domain)
+
+
+@dataclass(frozen=True)
+class _Option:
+    variable: str
+    default: str | None
+    text: str
+
+    @property
+    def flag(self) -> str:
+        return "--" + self.variable.lower().replace("_", "-")
+
+
+_OPTIONS = (
+    _Option("WATCH_NAMESPACES", "", "namespaces to serve, separated by commas; empty: all of them"),
+    _Option("WORKER_IMAGE", None, "image of workers whose gateway names none"),
+    _Option("HAPROXY_IMAGE", None, "image of HAProxy where the gateway names none"),
+    _Option("CLUSTER_DOMAIN", "cluster.local", "DNS suffix of the cluster's Services"),
+    _Option("RESYNC_SECONDS", "30", "longest time between two looks at a gateway"),
+    _Option("RECHECK_SECONDS", "2", "time between two looks at a gateway whose configuration is not valid"),
+    _Option("HEALTH_HOST", "0.0.0.0", "address of the health and metrics port"),
+    _Option("HEALTH_PORT", "8081", "port of /healthz, /readyz and /metrics"),
+    _Option("LOG_FORMAT", "json", "json or text"),
+    _Option("LOG_LEVEL", "info", "debug, info, warning or error"),
+    _Option("KUBECONFIG", "", "kubeconfig to log in with; empty: the service account, else ~/.kube/config"),
+)
+
+
+def _number(values: Mapping[str, str], name: str, least: float) -> float:
+    try:
+        number = float(values[name])
+    except ValueError:
+        raise InvalidSettings(f"{name} must be a number, not {values[name]!r}") from None
+    if number < least:
+        raise InvalidSettings(f"{name} must be at least {least:g}, not {number:g}")
+    return number
+
+
+def _choice(values: Mapping[str, str], name: str, choices: Sequence[str]) -> str:
+    if values[name] not in choices:
+        raise InvalidSettings(f"{name} must be one of {', '.join(choices)}, not {values[name]!r}")
+    return values[name]
+
+
+def read_settings(arguments: Sequence[str], environment: Mapping[str, str] = os.environ) -> Settings:
+    """Read the settings: an option wins over its variable; raises `InvalidSettings`."""
+    parser = argparse.ArgumentParser(
+        prog="proofgate-operator",
+        description="Turns GovernanceGateway objects into gateway workers behind HAProxy.",
+        epilog="Every option can be given as the environment variable named beside it.",
+    )
+    for option in _OPTIONS:
+        shown = f" (default: {option.default})" if option.default else ""
+        parser.add_argument(
+            option.flag, metavar=option.variable, dest=option.variable, help=option.text + shown
+        )
+    given = vars(parser.parse_args(arguments))
+    values: dict[str, str] = {}
+    for option in _OPTIONS:
+        value = given[option.variable]
+        if value is None:
+            value = environment.get(option.variable, option.default)
+        if value is None or (option.default is None and not value):
+            raise InvalidSettings(f"{option.variable} is required: {option.text}")
+        values[option.variable] = value
+    return Settings(
+        watch_namespaces=tuple(
+            filter(None, (part.strip() for part in values["WATCH_NAMESPACES"].split(",")))
+        ),
+        worker_image=values["WORKER_IMAGE"],
+        haproxy_image=values["HAPROXY_IMAGE"],
+        cluster_domain=values["CLUSTER_DOMAIN"],
+        resync_seconds=_number(values, "RESYNC_SECONDS", 1),
+        recheck_seconds=_number(values, "RECHECK_SECONDS", 0.1),
+        health_host=values["HEALTH_HOST"],
+        health_port=int(_number(values, "HEALTH_PORT", 1)),
+        log_format=_choice(values, "LOG_FORMAT", ("json", "text")),
+        log_level=_choice(values, "LOG_LEVEL", ("debug", "info", "warning", "error")),
+        kubeconfig=values["KUBECONFIG"] or None,
+    )

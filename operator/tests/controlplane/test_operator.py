@@ -1,0 +1,253 @@
+"""The operator's process against a true API server, with the chart's permissions and nothing more."""
+
+import json
+import time
+
+import pytest
+
+from tests.controlplane.conftest import Namespace, gateway_manifest
+from tests.controlplane.server import wait_for
+
+pytestmark = pytest.mark.controlplane
+
+MADE = {
+    "configmap/demo-config",
+    "configmap/demo-haproxy",
+    "deployment.apps/demo-haproxy",
+    "networkpolicy.networking.k8s.io/demo-haproxy",
+    "networkpolicy.networking.k8s.io/demo-worker",
+    "persistentvolumeclaim/demo-wal",
+    "poddisruptionbudget.policy/demo-haproxy",
+    "poddisruptionbudget.policy/demo-worker",
+    "secret/demo-admin",
+    "secret/demo-ledger",
+    "secret/demo-tenants",
+    "service/demo",
+    "service/demo-workers",
+    "serviceaccount/demo-haproxy",
+    "serviceaccount/demo-worker",
+    "statefulset.apps/demo-worker",
+}
+
+
+@pytest.fixture
+def settled(namespace: Namespace) -> Namespace:
+    """A namespace with a gateway that is Ready."""
+    namespace.give_secrets()
+    namespace.start()
+    namespace.apply(gateway_manifest())
+    namespace.settle()
+    return namespace
+
+
+def without_pods(objects: set[str]) -> set[str]:
+    return {name for name in objects if not name.startswith("pod/")}
+
+
+def test_a_gateway_becomes_ready_in_a_restricted_namespace(settled: Namespace) -> None:
+    assert without_pods(settled.objects()) == MADE
+    gateway = settled.get("ggw", "demo")
+    assert gateway
+    status = gateway["status"]
+    assert (status["replicas"], status["readyReplicas"]) == (2, 2)
+    assert status["observedGeneration"] == gateway["metadata"]["generation"]
+    assert status["endpoint"] == f"http://demo.{settled.name}.svc.cluster.local"
+    assert status["ledger"]["verifyingKey"].startswith(f"proofgate.dev/{settled.name}/demo+")
+    assert settled.condition("CPUPinned")[0] == "Unknown"
+    pods = settled.kubectl("get", "pod", "-l", status["selector"], "-o", "name").split()
+    assert pods == ["pod/demo-worker-0", "pod/demo-worker-1"]
+    quality = settled.kubectl("get", "pod", "demo-worker-0", "-o", "jsonpath={.status.qosClass}")
+    assert quality == "Guaranteed"
+
+
+def test_nothing_it_does_is_forbidden_and_no_key_is_logged(settled: Namespace) -> None:
+    assert settled.operator
+    log = settled.operator.log.read_text()
+    assert "orbidden" not in log and "look failed" not in log
+    assert "sk-" not in log
+
+
+def test_a_settled_gateway_is_not_written_to(namespace: Namespace) -> None:
+    namespace.give_secrets()
+    namespace.start(RESYNC_SECONDS="1")
+    namespace.apply(gateway_manifest())
+    namespace.settle()
+    time.sleep(1)  # the last status report is on its way
+    before = namespace.versions()
+    time.sleep(4)  # several resyncs: there is no event to wait for when nothing happens
+    assert namespace.versions() == before
+
+
+def test_a_missing_secret_is_a_condition_that_names_it_and_heals(namespace: Namespace) -> None:
+    namespace.give_secrets("globex-keys", "openai")
+    namespace.start()
+    namespace.apply(gateway_manifest())
+    message = namespace.wait_condition("ConfigValid", "False", "SecretMissing")
+    assert "Secret acme-keys" in message and "spec.tenants[acme].apiKeysSecretRef" in message
+    assert namespace.get("statefulset", "demo-worker") is None
+    events = namespace.kubectl("get", "events", "--field-selector=reason=SecretMissing", "-o", "name")
+    assert events.split()
+    namespace.give_secrets("acme-keys")
+    namespace.wait_condition("ConfigValid", "True", "Valid", seconds=5)
+    namespace.settle()
+
+
+@pytest.mark.parametrize(
+    "child",
+    [
+        "statefulset/demo-worker",
+        "deployment/demo-haproxy",
+        "service/demo",
+        "configmap/demo-config",
+        "secret/demo-tenants",
+        "poddisruptionbudget/demo-worker",
+        "networkpolicy/demo-worker",
+    ],
+)
+def test_a_deleted_child_comes_back_within_two_seconds(settled: Namespace, child: str) -> None:
+    kind, name = child.split("/")
+    before = settled.get(kind, name)
+    assert before
+    settled.kubectl("delete", kind, name, "--wait=false")
+
+    def is_back() -> bool:
+        now = settled.get(kind, name)
+        return now is not None and now["metadata"]["uid"] != before["metadata"]["uid"]
+
+    wait_for(is_back, 2, f"{child} is back")
+
+
+def test_a_changed_child_is_set_right(settled: Namespace) -> None:
+    settled.kubectl("scale", "deployment/demo-haproxy", "--replicas=5")
+
+    def is_right() -> bool:
+        found = settled.get("deployment", "demo-haproxy")
+        return found is not None and found["spec"]["replicas"] == 2
+
+    wait_for(is_right, 2, "two HAProxy replicas")
+
+
+def test_kubectl_scale_adds_at_once_and_removes_one_by_one(settled: Namespace) -> None:
+    settled.kubectl("scale", "ggw/demo", "--replicas=5")
+    settled.settle()
+    assert (settled.get("ggw", "demo") or {})["status"]["replicas"] == 5
+    balancer = settled.get("deployment", "demo-haproxy")
+    settled.kubectl("scale", "ggw/demo", "--replicas=2")
+    settled.settle()
+    revisions = settled.kubectl("get", "statefulset", "demo-worker", "-o", "jsonpath={.metadata.generation}")
+    assert int(revisions) >= 1 + 1 + 3, "one write up, three steps down"
+    pods = settled.kubectl("get", "pod", "-l", "app.kubernetes.io/component=worker", "-o", "name")
+    assert pods.split() == ["pod/demo-worker-0", "pod/demo-worker-1"]
+    after = settled.get("deployment", "demo-haproxy")
+    assert balancer and after
+    assert after["metadata"]["generation"] == balancer["metadata"]["generation"], "HAProxy did not roll"
+
+
+def test_the_scale_subresource_has_what_an_autoscaler_needs(settled: Namespace) -> None:
+    path = f"/apis/proofgate.dev/v1alpha1/namespaces/{settled.name}/governancegateways/demo/scale"
+    scale = json.loads(settled.plane.kubectl("get", "--raw", path).stdout)
+    assert scale["spec"]["replicas"] == 2
+    assert scale["status"]["replicas"] == 2
+    assert scale["status"]["selector"] == (
+        "app.kubernetes.io/component=worker,app.kubernetes.io/name=proofgate,proofgate.dev/gateway=demo"
+    )
+
+
+def test_a_rotated_tenant_key_rolls_the_workers(namespace: Namespace) -> None:
+    namespace.give_secrets()
+    namespace.start(RESYNC_SECONDS="1")
+    namespace.apply(gateway_manifest())
+    namespace.settle()
+
+    def revision() -> str:
+        return namespace.kubectl(
+            "get", "statefulset", "demo-worker", "-o", "jsonpath={.status.updateRevision}"
+        )
+
+    before = revision()
+    namespace.apply(
+        {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": "acme-keys"},
+            "stringData": {"laptop": "sk-test-acme-rotated-0123456789"},
+        }
+    )
+    wait_for(lambda: revision() != before, 10, "a new revision of the workers")
+
+
+def test_the_operator_killed_again_and_again_finishes_its_work(namespace: Namespace) -> None:
+    namespace.give_secrets()
+    namespace.apply(gateway_manifest())
+    for milliseconds in (900, 1000, 1050, 1100, 1150, 1200, 1300):
+        process = namespace.start()
+        time.sleep(milliseconds / 1000)  # no condition to wait for: the moment is what is tried
+        process.kill()
+    namespace.start()
+    namespace.settle()
+    assert without_pods(namespace.objects()) == MADE
+
+
+def test_a_signing_key_outlives_the_operator(settled: Namespace) -> None:
+    before = (settled.get("secret", "demo-ledger") or {})["data"]
+    assert settled.operator
+    settled.operator.kill()
+    settled.start()
+    settled.kubectl("delete", "statefulset", "demo-worker")
+    settled.settle()
+    assert (settled.get("secret", "demo-ledger") or {})["data"] == before
+
+
+def test_deleting_the_gateway_leaves_nothing_but_the_volume(settled: Namespace) -> None:
+    settled.kubectl("delete", "ggw/demo", "--timeout=20s")
+    wait_for(lambda: settled.objects() == {"persistentvolumeclaim/demo-wal"}, 20, "only the claim is left")
+
+
+def test_a_volume_that_is_not_retained_goes_too(namespace: Namespace) -> None:
+    namespace.give_secrets()
+    namespace.start()
+    volume = {"storageClassName": "lab-shared", "size": "1Gi", "retainPolicy": "Delete"}
+    namespace.apply(gateway_manifest(ledger={"volume": volume}))
+    namespace.settle()
+    namespace.kubectl("delete", "ggw/demo", "--timeout=20s")
+    wait_for(lambda: namespace.objects() == set(), 20, "nothing is left")
+
+
+def test_a_gateway_deleted_while_the_operator_is_away_goes_when_it_is_back(settled: Namespace) -> None:
+    assert settled.operator
+    settled.operator.kill()
+    settled.kubectl("delete", "ggw/demo", "--wait=false")
+    settled.start()
+    wait_for(lambda: settled.get("ggw", "demo") is None, 15, "the gateway is gone")
+
+
+def test_a_gateway_made_again_takes_its_volume_up(settled: Namespace) -> None:
+    claim = settled.get("pvc", "demo-wal")
+    settled.kubectl("delete", "ggw/demo", "--timeout=20s")
+    settled.apply(gateway_manifest())
+    settled.settle()
+    again = settled.get("pvc", "demo-wal")
+    assert claim and again and again["metadata"]["uid"] == claim["metadata"]["uid"]
+
+
+def test_somebody_elses_object_is_not_taken(namespace: Namespace) -> None:
+    namespace.give_secrets()
+    namespace.kubectl("create", "service", "clusterip", "demo", "--tcp=80")
+    namespace.start()
+    namespace.apply(gateway_manifest())
+    message = namespace.wait_condition("ConfigValid", "False", "NameTaken")
+    assert message.startswith("Service demo:")
+    service = namespace.get("service", "demo")
+    assert service and "ownerReferences" not in service["metadata"]
+    namespace.kubectl("delete", "service", "demo")
+    namespace.settle()
+
+
+def test_a_paused_gateway_is_reported_and_not_repaired(settled: Namespace) -> None:
+    settled.apply(gateway_manifest(paused=True))
+    settled.wait_condition("Progressing", "False", "Paused")
+    settled.kubectl("delete", "service", "demo")
+    time.sleep(2)  # the time in which it would have come back
+    assert settled.get("service", "demo") is None
+    settled.apply(gateway_manifest(paused=False))
+    wait_for(lambda: settled.get("service", "demo"), 5, "the Service is back")

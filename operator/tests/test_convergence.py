@@ -1,0 +1,298 @@
+"""Whatever happens, in whatever order, and wherever the operator is killed: the same end, and then
+silence."""
+
+import asyncio
+import contextlib
+import itertools
+import logging
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from proofgate_operator.handlers.reconcile import Outcome, reconcile
+from proofgate_operator.kube.client import ApiError
+from tests.fake_cluster import FakeCluster, Key, Killed
+from tests.gateways import DEFAULTS, NAMESPACE, manifest, secret, user_secrets
+
+LOG = logging.getLogger("test")
+
+
+def look(cluster: FakeCluster) -> Outcome:
+    return asyncio.run(reconcile(cluster, NAMESPACE, "demo", DEFAULTS, LOG))
+
+
+def settle(cluster: FakeCluster) -> None:
+    """Look again and again, as the loop does, until a look writes nothing at all."""
+    cluster.writes_left = None
+    quiet = 0
+    for _ in range(200):
+        written = len(cluster.writes)
+        look(cluster)
+        cluster.run_controllers()
+        # Twice, because the controllers may have moved after the first quiet look.
+        quiet = quiet + 1 if len(cluster.writes) == written else 0
+        if quiet == 2:
+            return
+    raise AssertionError(f"no end: {cluster.writes[-10:]}")
+
+
+def new_cluster(**changes: Any) -> FakeCluster:
+    cluster = FakeCluster()
+    cluster.put(manifest(**changes))
+    for found in user_secrets().values():
+        assert found
+        cluster.put(found)
+    return cluster
+
+
+def comparable(cluster: FakeCluster) -> dict[Key, Any]:
+    """Return what was made, without what is random (keys, and the digests they are the salt of) or
+    counted."""
+    random = {"demo-admin", "demo-ledger"}
+    result = {}
+    for key, value in cluster.owned().items():
+        spec = value.get("spec", {})
+        if "template" in spec:
+            spec = {**spec, "template": spec["template"]["spec"]}
+        result[key] = (spec, value["metadata"]["labels"], None if key[2] in random else value.get("data"))
+    return result
+
+
+def status(cluster: FakeCluster) -> dict[str, tuple[str, str]]:
+    conditions = cluster.find("GovernanceGateway", "demo")["status"]["conditions"]
+    return {condition["type"]: (condition["status"], condition["reason"]) for condition in conditions}
+
+
+def test_a_new_gateway_becomes_ready() -> None:
+    cluster = new_cluster()
+    settle(cluster)
+    assert status(cluster)["Ready"] == ("True", "Ready")
+    assert status(cluster)["Progressing"] == ("False", "Settled")
+    found = cluster.find("GovernanceGateway", "demo")["status"]
+    assert found["replicas"] == found["readyReplicas"] == 2
+    assert found["endpoint"] == "http://demo.team.svc.cluster.local"
+    assert found["ledger"]["verifyingKey"].startswith("proofgate.dev/team/demo+")
+
+
+def test_a_settled_gateway_is_not_written_to() -> None:
+    cluster = new_cluster()
+    settle(cluster)
+    before = list(cluster.writes)
+    for _ in range(3):
+        look(cluster)
+    assert cluster.writes == before
+
+
+def test_killed_before_any_write_the_successor_finishes() -> None:
+    """The operator is killed at every single write of a gateway's making, one run each."""
+    reference = new_cluster()
+    settle(reference)
+    for count in range(len(reference.writes)):
+        cluster = new_cluster()
+        cluster.writes_left = count
+        with pytest.raises(Killed):
+            for _ in range(100):
+                look(cluster)
+                cluster.run_controllers()
+        settle(cluster)
+        assert comparable(cluster) == comparable(reference), f"killed at write {count}"
+        assert status(cluster) == status(reference)
+
+
+def test_killed_while_scaling_down_the_successor_goes_on_one_by_one() -> None:
+    for count in range(6):
+        cluster = new_cluster(replicas=5)
+        settle(cluster)
+        cluster.find("GovernanceGateway", "demo")["spec"]["replicas"] = 2
+        seen = [5]
+
+        def note(cluster: FakeCluster = cluster, seen: list[int] = seen) -> None:
+            seen.append(cluster.find("StatefulSet", "demo-worker")["spec"]["replicas"])
+
+        cluster.writes_left = count
+        try:
+            for _ in range(10):
+                look(cluster)
+                note()
+                cluster.run_controllers()
+        except Killed:
+            note()
+        cluster.writes_left = None
+        for _ in range(10):
+            look(cluster)
+            note()
+            cluster.run_controllers()
+        steps = [before - after for before, after in itertools.pairwise(seen)]
+        assert set(steps) <= {0, 1}
+        assert seen[-1] == 2
+
+
+def test_a_missing_secret_heals_when_it_appears() -> None:
+    cluster = new_cluster()
+    cluster.remove("Secret", "acme-keys")
+    settle(cluster)
+    assert status(cluster)["ConfigValid"] == ("False", "SecretMissing")
+    assert not look(cluster).config_valid
+    cluster.put(user_secrets()["acme-keys"] or {})
+    settle(cluster)
+    assert status(cluster)["Ready"] == ("True", "Ready")
+
+
+def test_a_refused_write_is_told_and_does_not_stop_the_others() -> None:
+    cluster = new_cluster()
+    cluster.refuse["PersistentVolumeClaim"] = ApiError(403, "Forbidden", "exceeded quota: storage")
+    settle(cluster)
+    assert status(cluster)["Progressing"] == ("False", "ApplyFailed")
+    assert cluster.find("StatefulSet", "demo-worker")
+    conditions = cluster.find("GovernanceGateway", "demo")["status"]["conditions"]
+    message = next(item["message"] for item in conditions if item["type"] == "Progressing")
+    assert message == "PersistentVolumeClaim demo-wal: Forbidden: exceeded quota: storage"
+
+
+def test_a_refused_secret_is_not_quoted() -> None:
+    cluster = new_cluster()
+    settle(cluster)
+    cluster.remove("Secret", "demo-tenants")
+    cluster.refuse["Secret"] = ApiError(422, "Invalid", "data: sk-something-secret")
+    look(cluster)
+    assert "sk-something-secret" not in str(cluster.find("GovernanceGateway", "demo")["status"])
+
+
+def test_a_gateway_that_is_gone_or_going_is_left_alone() -> None:
+    cluster = FakeCluster()
+    assert not look(cluster).exists
+    going = manifest()
+    going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    cluster.put(going)
+    assert not look(cluster).exists
+    assert cluster.writes == []
+
+
+def test_a_transition_time_moves_only_with_the_status() -> None:
+    cluster = new_cluster()
+    settle(cluster)
+    gateway = cluster.find("GovernanceGateway", "demo")
+    for condition in gateway["status"]["conditions"]:
+        condition["lastTransitionTime"] = "2020-01-01T00:00:00Z"
+    gateway["spec"]["paused"] = True
+    gateway["metadata"]["generation"] = 2
+    look(cluster)
+    for condition in cluster.find("GovernanceGateway", "demo")["status"]["conditions"]:
+        assert condition["observedGeneration"] == 2
+        assert condition["lastTransitionTime"] == "2020-01-01T00:00:00Z"
+
+
+CHILDREN = st.sampled_from(
+    [
+        ("StatefulSet", "demo-worker"),
+        ("Deployment", "demo-haproxy"),
+        ("Service", "demo"),
+        ("Service", "demo-workers"),
+        ("ConfigMap", "demo-config"),
+        ("ConfigMap", "demo-haproxy"),
+        ("Secret", "demo-tenants"),
+        ("Secret", "demo-admin"),
+        ("Secret", "demo-ledger"),
+        ("PersistentVolumeClaim", "demo-wal"),
+        ("PodDisruptionBudget", "demo-worker"),
+    ]
+)
+SPOILT_FIELDS = {
+    "StatefulSet": "revisionHistoryLimit",
+    "Deployment": "replicas",
+    "Service": "ports",
+    "PodDisruptionBudget": "maxUnavailable",
+}
+HAPPENINGS = st.lists(
+    st.one_of(
+        st.tuples(st.just("delete"), CHILDREN),
+        st.tuples(st.just("spoil"), CHILDREN),
+        st.tuples(st.just("scale"), st.integers(1, 6)),
+        st.tuples(st.just("balancers"), st.integers(1, 3)),
+        st.tuples(st.just("pause"), st.booleans()),
+        st.tuples(st.just("take secret"), st.sampled_from(["acme-keys", "openai"])),
+        st.tuples(st.just("give secret"), st.sampled_from(["acme-keys", "openai"])),
+        st.tuples(st.just("killed after"), st.integers(0, 6)),
+        st.tuples(st.just("controllers"), st.none()),
+        st.tuples(st.just("look"), st.none()),
+    ),
+    max_size=12,
+)
+
+
+def happen(cluster: FakeCluster, what: str, value: Any) -> None:
+    gateway = cluster.find("GovernanceGateway", "demo")
+    if what == "delete":
+        cluster.remove(*value)
+    elif what == "spoil":
+        live = cluster.objects.get((value[0], NAMESPACE, value[1]))
+        if live:
+            live["metadata"]["labels"]["app.kubernetes.io/name"] = "spoiled"
+        if live and value[0] in SPOILT_FIELDS:
+            live["spec"][SPOILT_FIELDS[value[0]]] = 99
+    elif what == "scale":
+        gateway["spec"]["replicas"] = value
+    elif what == "balancers":
+        gateway["spec"]["loadBalancer"] = {"replicas": value}
+    elif what == "pause":
+        gateway["spec"]["paused"] = value
+    elif what == "take secret":
+        cluster.remove("Secret", value)
+    elif what == "give secret":
+        cluster.put(user_secrets()[value] or {})
+    elif what == "controllers":
+        cluster.run_controllers()
+    else:
+        cluster.writes_left = value
+        with contextlib.suppress(Killed):
+            look(cluster)
+        cluster.writes_left = None
+
+
+@settings(max_examples=60, deadline=None)
+@given(HAPPENINGS)
+def test_any_order_of_events_ends_where_the_spec_says(happenings: list[tuple[str, Any]]) -> None:
+    cluster = new_cluster()
+    for what, value in happenings:
+        happen(cluster, what, value)
+    gateway = cluster.find("GovernanceGateway", "demo")
+    gateway["spec"]["paused"] = False
+    for name in ("acme-keys", "openai"):
+        happen(cluster, "give secret", name)
+    settle(cluster)
+
+    reference = new_cluster()
+    reference.find("GovernanceGateway", "demo")["spec"] = gateway["spec"]
+    settle(reference)
+
+    ours, theirs = comparable(cluster), comparable(reference)
+    for name in ("demo-admin", "demo-ledger"):
+        # Generated once, whatever happened to its labels since: present is all that counts.
+        ours.pop(("Secret", NAMESPACE, name)), theirs.pop(("Secret", NAMESPACE, name))
+    assert ours == theirs
+    assert status(cluster) == status(reference)
+
+
+@settings(max_examples=30, deadline=None)
+@given(HAPPENINGS)
+def test_the_signing_key_is_never_replaced_while_it_is_there(happenings: list[tuple[str, Any]]) -> None:
+    cluster = new_cluster()
+    settle(cluster)
+    key = cluster.find("Secret", "demo-ledger")["data"]
+    for what, value in happenings:
+        if (what, value) != ("delete", ("Secret", "demo-ledger")):
+            happen(cluster, what, value)
+    settle(cluster)
+    assert cluster.find("Secret", "demo-ledger")["data"] == key
+
+
+def test_a_rotated_key_reaches_the_workers() -> None:
+    cluster = new_cluster()
+    settle(cluster)
+    before = cluster.find("StatefulSet", "demo-worker")["spec"]["template"]["metadata"]["annotations"]
+    cluster.put(secret("acme-keys", only="sk-test-acme-rotated-0123456789"))
+    settle(cluster)
+    after = cluster.find("StatefulSet", "demo-worker")["spec"]["template"]["metadata"]["annotations"]
+    assert before != after

@@ -1,0 +1,110 @@
+"""The CRD: generated, fresh, the same in the chart, and what the examples are written in."""
+
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from proofgate_operator.api.crd import crd, rendered, spec_schema
+from proofgate_operator.api.types import GatewaySpec
+from tests.gateways import manifest
+
+ROOT = Path(__file__).parents[2]
+CRD_FILE = ROOT / "crds" / "proofgate.dev_governancegateways.yaml"
+EXAMPLES = sorted((ROOT / "examples").rglob("*.yaml"))
+
+
+def test_the_checked_in_crd_is_what_the_types_generate() -> None:
+    assert CRD_FILE.read_text() == rendered()
+
+
+def test_the_chart_carries_the_same_crd() -> None:
+    copy = ROOT / "charts" / "proofgate-operator" / "files" / CRD_FILE.name
+    assert copy.read_text() == CRD_FILE.read_text()
+
+
+def _nodes(schema: dict[str, Any], path: str = "") -> Any:
+    yield path, schema
+    for name, child in schema.get("properties", {}).items():
+        yield from _nodes(child, f"{path}.{name}")
+    if "items" in schema:
+        yield from _nodes(schema["items"], f"{path}[]")
+
+
+def _schema() -> dict[str, Any]:
+    schema: dict[str, Any] = crd()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    return schema
+
+
+def test_every_list_and_string_of_the_spec_is_bounded() -> None:
+    """Without bounds the API server cannot estimate what a CEL rule costs, and refuses the CRD."""
+    unbounded = [
+        path
+        for path, node in _nodes(spec_schema())
+        if (node.get("type") == "array" and "maxItems" not in node)
+        or (node.get("type") == "string" and "maxLength" not in node and "enum" not in node)
+    ]
+    assert unbounded == []
+
+
+def test_every_field_of_the_spec_is_described() -> None:
+    leaves = [path for path, node in _nodes(spec_schema(), "spec") if "description" not in node]
+    assert [path for path in leaves if not path.endswith("[]")] == []
+
+
+def test_no_node_has_a_keyword_that_a_structural_schema_forbids() -> None:
+    for path, node in _nodes(_schema()):
+        assert not {"$ref", "$defs", "title", "const", "additionalProperties"} & node.keys(), path
+
+
+def test_a_spec_without_options_reads_as_its_defaults() -> None:
+    spec = manifest()["spec"]
+    minimal = {key: spec[key] for key in ("providers", "models", "tenants")}
+    read = GatewaySpec.model_validate(minimal)
+    assert (read.replicas, read.worker.cpu, read.worker.memory) == (2, "1", "512Mi")
+    assert read.ledger.volume.retain_policy == "Retain"
+    assert read.load_balancer.replicas == 2
+    assert not read.paused
+
+
+def test_cores_may_be_written_as_a_number() -> None:
+    spec = manifest(worker={"cpu": 2})["spec"]
+    assert GatewaySpec.model_validate(spec).worker.cpu == "2"
+
+
+def _strict(node: dict[str, Any]) -> dict[str, Any]:
+    """Refuse unknown fields, as kubectl's strict validation does."""
+    strict = {key: value for key, value in node.items() if not key.startswith("x-")}
+    if "properties" in node:
+        strict["properties"] = {name: _strict(child) for name, child in node["properties"].items()}
+        strict["additionalProperties"] = False
+    if "items" in node:
+        strict["items"] = _strict(node["items"])
+    return strict
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_the_gateways_in_the_examples_fit_the_schema(path: Path) -> None:
+    schema = _strict({**_schema(), "properties": {**_schema()["properties"]}})
+    schema["properties"]["metadata"] = {"type": "object"}
+    for document in yaml.safe_load_all(path.read_text()):
+        assert document["metadata"].get("namespace") is None, "examples go into any namespace"
+        if document["kind"] == "GovernanceGateway":
+            jsonschema.validate(document, schema)
+            GatewaySpec.model_validate(document["spec"])
+
+
+def test_the_examples_name_only_secrets_that_they_hold_or_tell_how_to_make() -> None:
+    demo = [
+        document
+        for path in EXAMPLES
+        if path.parent.name == "demo"
+        for document in yaml.safe_load_all(path.read_text())
+    ]
+    made = {document["metadata"]["name"] for document in demo if document["kind"] == "Secret"}
+    spec = next(item for item in demo if item["kind"] == "GovernanceGateway")["spec"]
+    named = {tenant["apiKeysSecretRef"]["name"] for tenant in spec["tenants"]}
+    named |= {provider["apiKeySecretRef"]["name"] for provider in spec["providers"]}
+    assert named <= made

@@ -1,0 +1,329 @@
+"""Decisions, one by one."""
+
+import copy
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from proofgate_operator.api.conditions import ConditionStatus, ConditionType
+from proofgate_operator.api.types import Gateway
+from proofgate_operator.build import config
+from proofgate_operator.build.ledger_key import SigningKey
+from proofgate_operator.plan.decide import Plan, decide
+from proofgate_operator.plan.drift import holds, sealed
+from proofgate_operator.plan.observed import Observed, Ref, ref_of
+from proofgate_operator.plan.scaling import next_replicas
+from tests.gateways import DEFAULTS, UID, manifest, secret, user_secrets
+
+Manifest = dict[str, Any]
+
+
+class World:
+    """A gateway and what is seen of it; `settle` makes every plan true, as a perfect cluster would."""
+
+    def __init__(self, **changes: Any) -> None:
+        self.manifest = manifest(**changes)
+        self.children: dict[Ref, Manifest | None] = {}
+        self.secrets = user_secrets()
+        self.pods: list[Manifest] = []
+
+    @property
+    def gateway(self) -> Gateway:
+        return Gateway.read(self.manifest)
+
+    def plan(self) -> Plan:
+        return decide(self.gateway, Observed(self.children, self.secrets, tuple(self.pods)), DEFAULTS)
+
+    def carry_out(self, plan: Plan) -> None:
+        for name in plan.generate:
+            self.children[Ref("Secret", name)] = (
+                config.admin_secret(self.gateway, "admin-token")
+                if name == "demo-admin"
+                else config.ledger_secret(
+                    self.gateway, SigningKey("log", bytes(32)).signing_text, "verifying"
+                )
+            )
+        for written in plan.apply:
+            self.children[ref_of(written)] = copy.deepcopy(written)
+        for ref in plan.delete:
+            self.children[ref] = None
+
+    def settle(self) -> "World":
+        for _ in range(10):
+            plan = self.plan()
+            if not plan.writes:
+                return self
+            self.carry_out(plan)
+        raise AssertionError(f"no end of writes: {[ref_of(m) for m in plan.apply]}")
+
+    def child(self, kind: str, name: str) -> Manifest:
+        found = self.children[Ref(kind, name)]
+        assert found is not None
+        return found
+
+    def condition(self, kind: ConditionType) -> tuple[str, str, str]:
+        found = self.plan().status.condition(kind)
+        return found.status.value, found.reason, found.message
+
+
+def kinds(manifests: Iterable[Manifest]) -> set[str]:
+    return {found["kind"] for found in manifests}
+
+
+def test_a_new_gateway_generates_its_secrets_before_anything_needs_them() -> None:
+    plan = World().plan()
+    assert plan.generate == ("demo-admin", "demo-ledger")
+    assert not kinds(plan.apply) & {"StatefulSet", "Deployment"}
+
+
+def test_a_gateway_settles_and_then_nothing_is_written() -> None:
+    world = World().settle()
+    assert {"StatefulSet", "Deployment", "Service", "PersistentVolumeClaim"} <= {
+        ref.kind for ref, live in world.children.items() if live
+    }
+    assert not world.plan().writes
+
+
+def test_a_generated_secret_is_never_written_again() -> None:
+    world = World().settle()
+    key = world.child("Secret", "demo-ledger")
+    key["data"]["signing-key"] = config.encoded({"k": SigningKey("log", bytes([7] * 32)).signing_text})["k"]
+    plan = world.plan()
+    assert plan.generate == ()
+    assert "demo-ledger" not in {written["metadata"]["name"] for written in plan.apply}
+    assert kinds(plan.apply) == {"StatefulSet"}, "another key rolls the workers, and only them"
+
+
+def test_a_missing_secret_starts_no_worker_and_names_itself() -> None:
+    world = World()
+    world.secrets["acme-keys"] = None
+    world.settle()
+    assert world.children.get(Ref("StatefulSet", "demo-worker")) is None
+    status, reason, message = world.condition(ConditionType.CONFIG_VALID)
+    assert (status, reason) == ("False", "SecretMissing")
+    assert "acme-keys" in message
+    assert world.condition(ConditionType.READY)[:2] == ("False", "SecretMissing")
+
+
+def test_the_configuration_heals_when_the_secret_appears() -> None:
+    world = World()
+    world.secrets["acme-keys"] = None
+    world.settle()
+    world.secrets = user_secrets()
+    world.settle()
+    assert world.condition(ConditionType.CONFIG_VALID)[0] == "True"
+    assert world.children[Ref("StatefulSet", "demo-worker")]
+
+
+def test_running_workers_keep_the_last_valid_configuration() -> None:
+    world = World().settle()
+    world.secrets["acme-keys"] = None
+    plan = world.plan()
+    assert not plan.writes
+    assert "keep the last valid configuration" in world.condition(ConditionType.CONFIG_VALID)[2]
+
+
+@pytest.mark.parametrize("broken", ["openai", "acme-keys"])
+def test_no_condition_ever_holds_a_key(broken: str) -> None:
+    world = World()
+    world.secrets[broken] = secret(broken, api_key="", short="sk-secret")
+    assert "sk-secret" not in str(world.plan().status)
+
+
+def test_a_provider_key_that_is_missing_names_secret_and_entry() -> None:
+    world = World()
+    world.secrets["openai"] = secret("openai", other="x")
+    _, reason, message = world.condition(ConditionType.CONFIG_VALID)
+    assert reason == "SecretInvalid"
+    assert (
+        message == "Secret openai, named by spec.providers[openai].apiKeySecretRef, has no text under api-key"
+    )
+
+
+def test_a_brought_signing_key_is_read_and_none_is_generated() -> None:
+    world = World(ledger={"signingKeySecretRef": {"name": "mine"}})
+    key = SigningKey("mine", bytes([3] * 32))
+    world.secrets["mine"] = secret("mine", signing_key=key.signing_text)
+    assert world.plan().generate == ("demo-admin",)
+    world.settle()
+    assert world.plan().status.verifying_key == key.verifying_text
+
+
+def test_a_brought_key_that_is_none_is_a_condition_and_not_quoted() -> None:
+    world = World(ledger={"signingKeySecretRef": {"name": "mine"}})
+    world.secrets["mine"] = secret("mine", signing_key="hunter2-hunter2")
+    _, reason, message = world.condition(ConditionType.CONFIG_VALID)
+    assert reason == "SecretInvalid" and "signing-key is no signing key" in message
+    assert "hunter2" not in message
+
+
+@pytest.mark.parametrize(
+    ("secret_name", "entries", "rolled"),
+    [
+        ("acme-keys", {"new": "sk-test-acme-new-key-0123456789"}, {"StatefulSet", "Deployment", "Secret"}),
+        ("openai", {"api_key": "sk-upstream-rotated-0123"}, {"StatefulSet"}),
+    ],
+)
+def test_a_rotated_key_rolls_who_reads_it(
+    secret_name: str, entries: dict[str, str], rolled: set[str]
+) -> None:
+    world = World().settle()
+    world.secrets[secret_name] = secret(secret_name, **entries)
+    assert kinds(world.plan().apply) == rolled
+
+
+def test_a_deleted_child_is_written_again_and_nothing_else() -> None:
+    world = World().settle()
+    world.children[Ref("Service", "demo")] = None
+    assert [ref_of(written) for written in world.plan().apply] == [Ref("Service", "demo")]
+
+
+def test_a_changed_child_is_set_right() -> None:
+    world = World().settle()
+    world.child("Deployment", "demo-haproxy")["spec"]["replicas"] = 7
+    assert [ref_of(written) for written in world.plan().apply] == [Ref("Deployment", "demo-haproxy")]
+
+
+def test_a_child_on_its_way_out_is_left_alone_until_it_is_gone() -> None:
+    world = World().settle()
+    world.child("Service", "demo")["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    assert not world.plan().writes
+    assert world.condition(ConditionType.PROGRESSING)[1] == "WaitingForDeletion"
+
+
+def test_what_belongs_to_somebody_else_is_not_taken() -> None:
+    world = World()
+    world.children[Ref("Service", "demo")] = {
+        "kind": "Service",
+        "metadata": {"name": "demo", "namespace": "team"},
+    }
+    plan = world.plan()
+    assert not plan.writes
+    status, reason, message = world.condition(ConditionType.CONFIG_VALID)
+    assert (status, reason) == ("False", "NameTaken")
+    assert message.startswith("Service demo: exists and does not belong to this gateway")
+
+
+def test_a_retained_volume_is_taken_up_by_a_gateway_of_the_same_name() -> None:
+    world = World().settle()
+    claim = world.child("PersistentVolumeClaim", "demo-wal")
+    successor = World()
+    successor.manifest["metadata"]["uid"] = "another"
+    successor.children[Ref("PersistentVolumeClaim", "demo-wal")] = claim
+    assert "PersistentVolumeClaim" not in kinds(successor.plan().apply)
+    assert successor.condition(ConditionType.CONFIG_VALID)[0] == "True"
+
+
+def test_a_predecessors_signing_key_is_waited_out() -> None:
+    world = World().settle()
+    world.manifest["metadata"]["uid"] = "another"
+    plan = world.plan()
+    assert plan.generate == () and "StatefulSet" not in kinds(plan.apply)
+    assert world.condition(ConditionType.PROGRESSING)[1] == "WaitingForDeletion"
+    world.children[Ref("Secret", "demo-ledger")] = world.children[Ref("Secret", "demo-admin")] = None
+    assert world.plan().generate == ("demo-admin", "demo-ledger")
+
+
+def test_a_paused_gateway_changes_nothing_and_says_so() -> None:
+    world = World().settle()
+    world.children[Ref("Service", "demo")] = None
+    world.manifest["spec"]["paused"] = True
+    assert not world.plan().writes
+    assert world.condition(ConditionType.PROGRESSING)[:2] == ("False", "Paused")
+
+
+def test_the_second_haproxys_budget_goes_with_it() -> None:
+    world = World().settle()
+    world.manifest["spec"]["loadBalancer"] = {"replicas": 1}
+    assert world.plan().delete == (Ref("PodDisruptionBudget", "demo-haproxy"),)
+    world.settle()
+    assert world.children[Ref("PodDisruptionBudget", "demo-haproxy")] is None
+
+
+def test_a_retain_policy_that_becomes_retain_takes_the_owner_off_the_claim() -> None:
+    world = World(ledger={"volume": {"retainPolicy": "Delete"}}).settle()
+    assert world.child("PersistentVolumeClaim", "demo-wal")["metadata"]["ownerReferences"][0]["uid"] == UID
+    world.manifest["spec"]["ledger"]["volume"]["retainPolicy"] = "Retain"
+    (written,) = world.plan().apply
+    assert written["kind"] == "PersistentVolumeClaim" and "ownerReferences" not in written["metadata"]
+
+
+def pod(ordinal: int) -> Manifest:
+    return {"metadata": {"name": f"demo-worker-{ordinal}"}}
+
+
+def workers(replicas: int) -> Manifest:
+    return {"spec": {"replicas": replicas}}
+
+
+@pytest.mark.parametrize(
+    ("desired", "asked", "pods", "step"),
+    [
+        (3, None, 0, 3),
+        (5, 2, 2, 5),
+        (2, 2, 2, 2),
+        (2, 5, 5, 4),
+        (2, 4, 5, 4),  # worker 4 has not gone yet
+        (2, 4, 4, 3),
+        (4, 3, 4, 4),  # turned round while worker 3 leaves
+    ],
+)
+def test_workers_come_together_and_leave_one_by_one(
+    desired: int, asked: int | None, pods: int, step: int
+) -> None:
+    live = workers(asked) if asked else None
+    assert next_replicas(desired, live, [pod(ordinal) for ordinal in range(pods)]) == step
+
+
+def test_a_leaving_worker_is_named_in_scaling_safe() -> None:
+    world = World(replicas=3).settle()
+    world.pods = [pod(0), pod(1), pod(2)]
+    world.manifest["spec"]["replicas"] = 1
+    world.carry_out(world.plan())
+    assert world.child("StatefulSet", "demo-worker")["spec"]["replicas"] == 2
+    assert world.condition(ConditionType.SCALING_SAFE) == (
+        "True",
+        "OneAtATime",
+        "demo-worker-2 drains and seals its log",
+    )
+
+
+def test_every_condition_is_there_from_the_first_look() -> None:
+    assert {condition.type for condition in World().plan().status.conditions} == set(ConditionType)
+    pinned = World().plan().status.condition(ConditionType.CPU_PINNED)
+    assert pinned.status is ConditionStatus.UNKNOWN
+
+
+def test_why_a_worker_is_missing_is_told() -> None:
+    world = World().settle()
+    world.pods = [
+        {
+            **pod(0),
+            "status": {"phase": "Failed", "reason": "SMTAlignmentError", "message": "SMT Alignment Error"},
+        },
+        {
+            **pod(1),
+            "status": {"containerStatuses": [{"state": {"waiting": {"reason": "ImagePullBackOff"}}}]},
+        },
+    ]
+    assert world.condition(ConditionType.WORKERS_AVAILABLE)[2] == (
+        "0 of 2 workers ready: demo-worker-0 failed: SMTAlignmentError: SMT Alignment Error;"
+        " demo-worker-1 waits: ImagePullBackOff"
+    )
+
+
+def test_fields_added_by_others_are_no_drift() -> None:
+    wanted = sealed({"metadata": {"name": "x"}, "spec": {"ports": [{"port": 80}]}})
+    live = copy.deepcopy(wanted)
+    live["spec"]["ports"][0]["protocol"] = "TCP"
+    live["status"] = {}
+    assert holds(live, wanted)
+    live["spec"]["ports"].append({"port": 81})
+    assert not holds(live, wanted)
+
+
+def test_a_field_that_is_no_longer_wanted_is_drift() -> None:
+    before = sealed({"metadata": {"name": "x"}, "data": {"a": "1", "b": "2"}})
+    after = sealed({"metadata": {"name": "x"}, "data": {"a": "1"}})
+    assert not holds(before, after)

@@ -1,0 +1,52 @@
+"""The text forms of a signing key."""
+
+import base64
+import hashlib
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from proofgate_operator.build.ledger_key import InvalidSigningKey, SigningKey, read
+
+KEY = SigningKey("proofgate.dev/team/demo", bytes(range(32)))
+PUBLIC = Ed25519PrivateKey.from_private_bytes(bytes(range(32))).public_key().public_bytes_raw()
+
+
+def test_the_verifying_form_is_that_of_signed_notes() -> None:
+    name, key_hash, encoded = KEY.verifying_text.split("+", 2)
+    assert name == "proofgate.dev/team/demo"
+    assert key_hash == hashlib.sha256(b"proofgate.dev/team/demo\n\x01" + PUBLIC).hexdigest()[:8]
+    assert base64.b64decode(encoded) == b"\x01" + PUBLIC
+
+
+def test_the_signing_form_reads_back() -> None:
+    assert KEY.signing_text.startswith("PRIVATE+KEY+proofgate.dev/team/demo+")
+    assert read(KEY.signing_text + "\n") == KEY
+
+
+def test_base64_with_a_plus_sign_reads_back() -> None:
+    keys = (SigningKey("log", bytes([n]) * 32) for n in range(256))
+    key = next(key for key in keys if key.signing_text.count("+") > 4)
+    assert read(key.signing_text) == key
+
+
+def test_a_key_does_not_show_its_seed() -> None:
+    assert "seed" not in repr(KEY) and str(bytes(range(32))) not in repr(KEY)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("", "does not have the form"),
+        (KEY.verifying_text, "does not have the form"),
+        ("PRIVATE+KEY+log+00000000+%%%", "not base64"),
+        ("PRIVATE+KEY+log+00000000+" + base64.b64encode(b"\x02" + bytes(32)).decode(), "not an Ed25519 key"),
+        (
+            "PRIVATE+KEY+log+00000000+" + base64.b64encode(b"\x01" + bytes(32)).decode(),
+            "hash does not belong",
+        ),
+    ],
+)
+def test_what_is_no_signing_key_is_refused(text: str, complaint: str) -> None:
+    with pytest.raises(InvalidSigningKey, match=complaint):
+        read(text)
