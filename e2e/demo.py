@@ -14,9 +14,8 @@ from pathlib import Path
 
 from openai import OpenAI
 
-from e2e.kubernetes import REPOSITORY, Namespace, install_operator, run, uninstall_operator, wait_until
+from e2e.kubernetes import OPERATOR, REPOSITORY, Namespace, clear, install_operator, run, wait_until
 
-OPERATOR = Namespace("proofgate-system")
 DEMO = Namespace("proofgate-demo")
 KEYS = {"acme": "sk-demo-acme-0123456789abcdef", "globex": "sk-demo-globex-0123456789abcdef"}
 MODEL = "gpt-4o-mini"
@@ -30,15 +29,13 @@ def say(text: str) -> None:
 
 def main() -> None:
     """Runs the demonstration; the last line is `demo: ok`."""
-    if OPERATOR.exists() or DEMO.exists():
-        say("removing what an earlier demonstration left")
-        DEMO.delete_gateways()
-        DEMO.delete()
-        uninstall_operator(OPERATOR)
+    if OPERATOR.exists():
+        say("removing what an earlier run left")
+        clear(DEMO, Namespace("proofgate-e2e"))
     for namespace in (OPERATOR, DEMO):
         namespace.create()
     say("helm install: the operator and the GovernanceGateway CRD")
-    install_operator(OPERATOR, [DEMO.name])
+    install_operator([DEMO.name])
     say("kubectl apply -f examples/demo")
     print(DEMO.kubectl("apply", "-f", str(REPOSITORY / "examples" / "demo")), end="")
     wait_for_workers(2)

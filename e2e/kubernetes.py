@@ -162,21 +162,31 @@ class Namespace:
             process.stdout.close()
 
 
-def install_operator(operator: Namespace, watched: list[str]) -> None:
+OPERATOR = Namespace("proofgate-system")
+
+
+def clear(*others: Namespace) -> None:
+    """Removes what an earlier run left: gateways first, while an operator is there to take leave of them."""
+    for namespace in others:
+        if namespace.exists():
+            namespace.delete_gateways()
+            namespace.delete()
+    if OPERATOR.exists():
+        run(["helm", "uninstall", "proofgate", "--namespace", OPERATOR.name, "--ignore-not-found", "--wait"])
+        OPERATOR.delete()
+
+
+def install_operator(watched: list[str]) -> None:
     """Installs the operator from the chart, for some namespaces, and waits until it runs."""
-    command = ["helm", "upgrade", "--install", "proofgate", str(CHART), "--namespace", operator.name]
+    command = ["helm", "upgrade", "--install", "proofgate", str(CHART), "--namespace", OPERATOR.name]
     command += ["--set-json", f"watchNamespaces={json.dumps(watched)}"]
     command += ["--set", "haproxyImage=localhost/proofgate/haproxy:bookworm"]
     command += ["--wait", "--timeout", "90s"]
     try:
         run(command, timeout=120)
     except CommandError as error:
-        told = operator.kubectl("logs", "--selector", "app.kubernetes.io/instance=proofgate", "--tail", "40")
+        told = OPERATOR.kubectl("logs", "--selector", "app.kubernetes.io/instance=proofgate", "--tail", "40")
         raise CommandError(command, f"{error.stderr}\nthe operator printed:\n{told}") from error
-
-
-def uninstall_operator(operator: Namespace) -> None:
-    run(["helm", "uninstall", "proofgate", "--namespace", operator.name, "--ignore-not-found", "--wait"], timeout=180)
 
 
 def ledger_directory(namespace: Namespace, gateway: str) -> Path:

@@ -2,42 +2,35 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
 
 from e2e.kubernetes import (
+    OPERATOR,
     REPOSITORY,
     CommandError,
     Namespace,
     Object,
+    clear,
     install_operator,
-    uninstall_operator,
     wait_until,
 )
 from e2e.tests import fleet
 
-OPERATOR = Namespace("proofgate-e2e-system")
 GATEWAYS = Namespace("proofgate-e2e")
 
 
 @pytest.fixture(scope="session")
 def operator() -> Iterator[Namespace]:
     """The operator, installed by helm, serving the namespace of the tests."""
-    if OPERATOR.exists() or GATEWAYS.exists():
-        GATEWAYS.delete_gateways()
-        GATEWAYS.delete()
-        uninstall_operator(OPERATOR)
+    clear(GATEWAYS, Namespace("proofgate-demo"))
     OPERATOR.create()
     GATEWAYS.create()
-    install_operator(OPERATOR, [GATEWAYS.name])
+    install_operator([GATEWAYS.name])
     yield OPERATOR
-    GATEWAYS.delete_gateways()
-    GATEWAYS.delete()
-    uninstall_operator(OPERATOR)
-    OPERATOR.delete()
+    clear(GATEWAYS)
 
 
 @pytest.fixture(scope="session")
@@ -70,10 +63,14 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
     report = yield
     if report.when == "call" and report.failed:
         try:
-            state = GATEWAYS.kubectl("get", "ggw,pods", "--output", "wide")
-            conditions = [found.get("status", {}) for found in GATEWAYS.list("ggw")]
-            report.sections.append(("cluster", f"{state}\n{json.dumps(conditions, indent=1)}"))
-            report.sections.append(("operator", OPERATOR.logs("app.kubernetes.io/instance=proofgate")[-6000:]))
+            report.sections.append(("cluster", GATEWAYS.kubectl("get", "ggw,pods", "--output", "wide")))
+            for found in GATEWAYS.list("ggw"):
+                told = "\n".join(
+                    f"{condition['type']}={condition['status']} {condition['reason']}: {condition['message']}"
+                    for condition in conditions_of(found).values()
+                )
+                report.sections.append((f"gateway {found['metadata']['name']}", told))
+            report.sections.append(("operator", OPERATOR.logs("app.kubernetes.io/instance=proofgate")[-2000:]))
         except (CommandError, OSError) as error:
             report.sections.append(("cluster", f"not to be had: {error}"))
     return report

@@ -38,7 +38,7 @@ def gateway(name: str, replicas: int, tenants: tuple[str, ...] = TENANTS, **spec
             "worker": {"cpu": "1", "memory": "512Mi"},
             "providers": [
                 {"name": "mock", "type": "openai", "baseURL": "http://mock-upstream:9000/v1"},
-                {"name": "down", "type": "openai", "baseURL": "http://mock-upstream:9/v1"},
+                {"name": "down", "type": "openai", "baseURL": "http://127.0.0.1:9/v1"},
             ],
             "models": [{"name": MODEL, "provider": "mock"}, {"name": "unreachable", "provider": "down"}],
             "tenants": [{"name": tenant, "apiKeysSecretRef": {"name": f"{tenant}-keys"}} for tenant in tenants],

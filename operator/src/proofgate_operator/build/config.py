@@ -49,6 +49,7 @@ def worker_config(gateway: Gateway) -> Manifest:
             "signingKeyFile": f"{CONFIG_FOLDER}/ledger/{SIGNING_KEY}",
         },
         "listen": f"0.0.0.0:{TRAFFIC_PORT}",
+        "proxyProtocol": True,
         "admin": {"listen": f"0.0.0.0:{ADMIN_PORT}", "tokenFile": f"{CONFIG_FOLDER}/admin/{ADMIN_TOKEN}"},
         "providers": providers,
         "models": [

@@ -23,6 +23,8 @@ _CONFIG_FILE = "haproxy.cfg"
 _CONFIG_FOLDER = "/etc/proofgate-haproxy"
 _TENANTS_FOLDER = "/etc/proofgate-tenants"
 _MIN_SERVER_LINES = 8
+#: How long a worker keeps an idle connection (its default `timeouts.clientIdleSeconds`).
+_WORKER_IDLE_SECONDS = 75
 #: A stream may last minutes: that long a stopping HAProxy waits for the ones it has.
 _GRACE_SECONDS = 600
 
@@ -56,9 +58,12 @@ def rendered_config(gateway: Gateway, defaults: Defaults) -> str:
             traffic_bind=f":{TRAFFIC_PORT}",
             metrics_bind=f":{METRICS_PORT}",
             tenant_map=f"{_TENANTS_FOLDER}/{config.TENANT_MAP}",
-            # The worker gives up on a silent provider first and records that; HAProxy only catches a lost
-            # worker.
-            silence_seconds=timeouts.upstream_connect_seconds + timeouts.upstream_response_seconds + 15,
+            # The worker gives up first, on a silent provider as on an idle client, and records that.
+            silence_seconds=15
+            + max(
+                _WORKER_IDLE_SECONDS,
+                timeouts.upstream_connect_seconds + timeouts.upstream_response_seconds,
+            ),
             hard_stop_seconds=_GRACE_SECONDS - 30,
         )
     )

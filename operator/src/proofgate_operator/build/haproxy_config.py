@@ -1,4 +1,8 @@
-"""haproxy.cfg: the tenant of a request, found from its key, decides which worker gets it.
+"""haproxy.cfg: the tenant of a connection, found from the key in its first head, decides which worker gets it.
+
+HAProxy does not speak HTTP here, so no two parsers on the way can read a message differently: in `mode http` it
+would repair what a worker refuses (see e2e/framing/README.md). The worker learns in the PROXY header which
+tenant the choice was made for, and turns away a later request of another tenant on the same connection.
 
 Written for HAProxy 2.6 and later. The ring of `hash-type consistent` is made from server ids, so every
 replica of HAProxy, before and after any restart, sends a tenant to the same worker; a worker that is down or
@@ -38,65 +42,34 @@ class Balancer:
     resolve: bool = True
 
 
-def strict_framing_rules() -> list[str]:
-    """Return the frontend's lines that make HAProxy refuse what a worker would refuse.
-
-    This is the one place for them: whatever HAProxy would repair or forward in another form than it came in
-    is refused here, so that no two parsers on the way read a message differently.
-    """
-    return [
-        # Clear-text HTTP/2 by prior knowledge would be translated into requests that no client wrote.
-        "option disable-h2-upgrade",
-        "option http-restrict-req-hdr-names reject",
-        f"http-request {_openai_error(400, 'HTTP/1.1 is required', 'unsupported_version')} if !HTTP_1.1",
-        f"http-request {_openai_error(400, 'one Host header is required', 'invalid_host')}"
-        " unless { req.fhdr_cnt(host) eq 1 }",
-    ]
-
-
-def _quoted(text: str) -> str:
-    """Return one haproxy.cfg word; inside single quotes nothing is special."""
-    assert "'" not in text, text
-    return f"'{text}'"
-
-
-def _error_body(message: str, code: str, kind: str) -> str:
-    return json.dumps(
-        {"error": {"message": message, "type": kind, "param": None, "code": code}}, separators=(",", ":")
-    )
-
-
-def _openai_error(
-    status: int, message: str, code: str, kind: str = "invalid_request_error", headers: str = ""
-) -> str:
-    """Return a `return` action (or `http-error` tail) that answers in the shape OpenAI clients understand."""
-    body = _quoted(_error_body(message, code, kind))
-    return f"return status {status} content-type application/json string {body}{headers}"
-
-
-_CLOSE = " hdr Connection close"
-
-
-def _http_error(status: int, message: str, code: str, headers: str = "") -> str:
-    """Return an `http-error` line: what HAProxy answers when it gives up itself."""
-    body = _quoted(_error_body(message, code, "api_error"))
-    return f"http-error status {status} content-type application/json string {body}{headers}"
-
-
-def _own_errors() -> list[str]:
-    retry = " hdr Retry-After 1"
-    return [
-        _http_error(400, "the request is not valid HTTP", "invalid_http"),
-        _http_error(408, "the request did not arrive in time", "request_timeout"),
-        _http_error(502, "the worker closed the connection", "worker_failed", retry),
-        _http_error(503, "no worker is available", "no_worker_available", retry),
-        _http_error(504, "the worker did not answer in time", "worker_timeout", retry),
-    ]
+#: Twice the largest head of a worker, so that a whole head is always in view.
+_BUFFER_BYTES = 32768
+_NO_WORKER = {
+    "error": {
+        "message": "No gateway worker can be reached. Try again later.",
+        "type": "api_error",
+        "param": None,
+        "code": "no_worker_available",
+    }
+}
+#: Finds the bearer token in the header lines of a head, never in a body. Without a match the text stays as it
+#: is, and no map holds its digest.
+_KEY = (
+    r"""'regsub("(?s)^[^\r\n]+\r\n(?:[^\r\n]+\r\n)*?authorization:[ \t]*bearer[ \t]+([^\r\n \t]+)[ \t]*\r\n.*$","\1",i)'"""
+)
+#: A head that is complete, or that a worker refuses as it stands: there is nothing to wait for. Text samples
+#: end at a NUL, hence the hexadecimal search for control bytes.
+_ENOUGH = (
+    r'{ req.payload(0,0) -m sub "\r\n\r\n" }'
+    r' || { req.payload(0,0) -m reg "(^|[^\r])\n" }'
+    r' || { req.payload(0,0),hex -m reg "^(?:..)*?(?:0[0-8BCEF]|1.|7F)" }'
+)
 
 
 def _global(balancer: Balancer) -> list[str]:
     return [
         "log stdout format raw local0 notice",
+        f"tune.bufsize {_BUFFER_BYTES}",
         # Connections follow from the files a process may open; a container may allow millions, and HAProxy
         # would reserve memory for each.
         "fd-hard-limit 10000",
@@ -122,46 +95,38 @@ def _resolvers() -> list[str]:
 
 def _defaults(balancer: Balancer) -> list[str]:
     return [
-        "mode http",
+        "mode tcp",
         "log global",
-        "option httplog",
+        "option tcplog",
         # The ledger records every exchange; the log is for what goes wrong.
         "option dontlog-normal",
         "option dontlognull",
-        "timeout http-request 10s",
-        # Also how long a stopping process waits for a client that keeps its connection after its last stream.
-        "timeout http-keep-alive 15s",
+        "option clitcpka",
         "timeout connect 2s",
         "timeout queue 5s",
+        # The worker has the real deadlines; these only reap connections that it forgot.
         f"timeout client {balancer.silence_seconds}s",
         "timeout client-fin 30s",
         f"timeout server {balancer.silence_seconds}s",
         "timeout check 1s",
-        "timeout tunnel 1h",
-        # A request that may have reached a worker is never sent again, and never to another worker.
-        "retries 2",
-        "retry-on conn-failure",
+        # Only connecting is tried again, and only to the same worker: another one does not own the tenant.
+        "retries 3",
         "no option redispatch",
-        *_own_errors(),
     ]
 
 
 def _gateway(balancer: Balancer) -> list[str]:
-    one_key = _openai_error(
-        400, "one Authorization header is allowed", "duplicate_authorization", headers=_CLOSE
-    )
-    unknown = _openai_error(
-        401, "Incorrect API key provided.", "invalid_api_key", headers=f"{_CLOSE} hdr WWW-Authenticate Bearer"
-    )
     return [
         f"bind {balancer.traffic_bind}",
-        *strict_framing_rules(),
-        f"http-request {one_key} if {{ req.fhdr_cnt(authorization) gt 1 }}",
-        # The tenant comes from the key and from nothing else that a client can write.
-        "http-request set-var(txn.tenant)"
-        f" http_auth_bearer,sha2(256),hex,lower,map_str({balancer.tenant_map})",
-        f"http-request {unknown} unless {{ var(txn.tenant) -m found }}",
-        "http-request del-header x-proofgate- -m beg",
+        "tcp-request inspect-delay 10s",
+        # The tenant comes from the key and from nothing else that a client can write. `req.payload` is raw:
+        # `req.hdr` would parse, and unfold folded lines in the very bytes that are passed on.
+        f"tcp-request content set-var(txn.tenant) req.payload(0,0),{_KEY},sha2(256),hex,lower,map({balancer.tenant_map})",
+        f"tcp-request content accept if {_ENOUGH}",
+        "tcp-request content accept if WAIT_END",
+        # Goes to the worker in the PROXY header; "-" for a key that is in no tenant's Secret.
+        "unique-id-format %[var(txn.tenant)]",
+        "use_backend unavailable if { nbsrv(workers) eq 0 }",
         "default_backend workers",
     ]
 
@@ -169,7 +134,7 @@ def _gateway(balancer: Balancer) -> list[str]:
 def _workers(balancer: Balancer) -> list[str]:
     resolution = " init-addr none resolvers dns resolve-prefer ipv4" if balancer.resolve else ""
     return [
-        # `var`, not a header: what the frontend found is what is hashed.
+        # A connection without a known key goes round robin: refusing it is any worker's work.
         "balance hash var(txn.tenant)",
         "hash-type consistent sdbm avalanche",
         "option httpchk",
@@ -177,7 +142,8 @@ def _workers(balancer: Balancer) -> list[str]:
         "http-check expect status 200",
         # 16 points per unit of weight on the ring: at 100 the shares of three workers differ by a few
         # percent.
-        f"default-server weight 100 check inter 1s fall 2 rise 2{resolution}",
+        f"default-server weight 100 check inter 1s fall 2 rise 2{resolution}"
+        " send-proxy-v2 proxy-v2-options unique-id",
         *(
             f"server worker-{server.ordinal} {server.address}:{server.port}"
             f" id {server.ordinal + 1} port {server.health_port}"
@@ -186,9 +152,24 @@ def _workers(balancer: Balancer) -> list[str]:
     ]
 
 
+def _unavailable() -> list[str]:
+    """Return the one answer that HAProxy gives itself, on a socket that has no file."""
+    body = json.dumps(_NO_WORKER, separators=(",", ":"))
+    return [
+        "mode http",
+        "bind abns@unavailable",
+        "timeout http-request 5s",
+        "timeout client 5s",
+        f"http-request return status 503 content-type application/json string '{body}'"
+        " hdr Retry-After 1 hdr Connection close",
+    ]
+
+
 def _metrics(balancer: Balancer) -> list[str]:
     return [
+        "mode http",
         f"bind {balancer.metrics_bind}",
+        "timeout http-request 5s",
         "http-request use-service prometheus-exporter if { path /metrics }",
         "http-request return status 200 content-type text/plain string alive if { path /healthz }",
         "http-request return status 200 content-type text/plain string ready"
@@ -207,6 +188,8 @@ def render(balancer: Balancer) -> str:
         ("defaults", _defaults(balancer)),
         ("frontend gateway", _gateway(balancer)),
         ("backend workers", _workers(balancer)),
+        ("backend unavailable", ["server local abns@unavailable"]),
+        ("frontend unavailable", _unavailable()),
         ("frontend metrics", _metrics(balancer)),
     ]
     text = "\n\n".join("\n".join([head, *(f"    {line}" for line in body)]) for head, body in sections)
