@@ -56,13 +56,13 @@ check: setup check-rust check-python check-repo ## Format, lint, types, unit tes
 
 .PHONY: fmt
 fmt: setup ## Format everything
-	@cargo fmt --manifest-path $(RUST_MANIFEST)
+	@cargo fmt --all --manifest-path $(RUST_MANIFEST)
 	@ruff format gateway operator e2e bench && ruff check --fix-only --quiet gateway operator e2e bench
 
 .PHONY: check-rust
 check-rust:
 	@echo "== Rust: format, lint, tests"
-	@cargo fmt --check --manifest-path $(RUST_MANIFEST)
+	@cargo fmt --all --check --manifest-path $(RUST_MANIFEST)
 	@$(CARGO) clippy --manifest-path $(RUST_MANIFEST) --workspace --all-targets --all-features --quiet -- -D warnings
 	@$(CARGO) test --manifest-path $(RUST_MANIFEST) --workspace --exclude proofgate-pybind --all-features --quiet
 	@./setup/hot-path-has-no-python

@@ -33,7 +33,7 @@ def main() -> None:
                 if http.get(f"http://{address}:9090/proof/{request_id}").status_code == 200
             ]
 
-        with ThreadPoolExecutor(4) as pool:
+        with ThreadPoolExecutor(16) as pool:
             found = dict(zip(asked["keys"], pool.map(owners, asked["keys"].values()), strict=True))
     print(json.dumps(found))
 

@@ -29,7 +29,11 @@ def url(namespace: Namespace, gateway: str) -> str:
 def owners(namespace: Namespace, gateway: str, keys: dict[str, str]) -> dict[str, str]:
     """The worker that serves each key; a key that more or fewer than one worker served is an error."""
     pods = namespace.list("pods", f"app.kubernetes.io/component=worker,proofgate.dev/gateway={gateway}")
-    workers = {pod["metadata"]["name"]: pod["status"]["podIP"] for pod in pods if pod["status"].get("podIP")}
+    workers = {
+        pod["metadata"]["name"]: pod["status"]["podIP"]
+        for pod in pods
+        if pod["status"].get("podIP") and "deletionTimestamp" not in pod["metadata"]
+    }
     asked = json.dumps({"url": url(namespace, gateway), "keys": keys, "workers": workers})
     done = subprocess.run(
         _inside("e2e.tests.owners"), input=asked, capture_output=True, text=True, timeout=300,

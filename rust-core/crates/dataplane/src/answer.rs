@@ -37,8 +37,12 @@ impl Answer<'_> {
 
     /// The JSON document alone.
     pub(crate) fn json(&self) -> Vec<u8> {
-        let error =
-            ErrorBody { message: self.message, r#type: self.kind(), param: self.param, code: self.code };
+        let error = ErrorBody {
+            message: self.message,
+            r#type: self.kind(),
+            param: self.param,
+            code: self.code,
+        };
         // Strings and options always serialise.
         serde_json::to_vec(&Body { error }).unwrap_or_default()
     }

@@ -28,7 +28,10 @@ impl Catalog {
         let mut models = HashMap::new();
         for model in &config.models {
             let upstream = upstreams.get(model.provider.as_str()).ok_or_else(|| {
-                Error::Config(format!("model {:?} names provider {:?}, which is not there", model.name, model.provider))
+                Error::Config(format!(
+                    "model {:?} names provider {:?}, which is not there",
+                    model.name, model.provider
+                ))
             })?;
             let replacement = (model.upstream_model != model.name)
                 .then(|| serde_json::to_vec(&model.upstream_model))
@@ -43,7 +46,10 @@ impl Catalog {
                 return Err(Error::Config(format!("model {:?} is given twice", model.name)));
             }
         }
-        Ok(Catalog { tenants: tenants(config)?, models })
+        Ok(Catalog {
+            tenants: tenants(config)?,
+            models,
+        })
     }
 
     /// Where `model` is answered for `tenant`; `None` both when it does not exist and when it is not for this tenant.
@@ -64,9 +70,22 @@ fn upstreams(config: &Config) -> Result<HashMap<&str, Rc<Upstream>>, Error> {
         let template = match provider.kind {
             ProviderKind::OpenAi => RequestTemplate::chat_completions(&base, provider.api_key.as_deref()),
         };
-        let tls = base.tls.then(|| upstream::tls(&base.host, provider.ca_pem.as_deref())).transpose().map_err(fail)?;
-        let upstream = Upstream::new(provider.name.clone(), base, template, tls, config.timeouts.upstream_connect);
-        if upstreams.insert(provider.name.as_str(), Rc::new(upstream)).is_some() {
+        let tls = base
+            .tls
+            .then(|| upstream::tls(&base.host, provider.ca_pem.as_deref()))
+            .transpose()
+            .map_err(fail)?;
+        let upstream = Upstream::new(
+            provider.name.clone(),
+            base,
+            template,
+            tls,
+            config.timeouts.upstream_connect,
+        );
+        if upstreams
+            .insert(provider.name.as_str(), Rc::new(upstream))
+            .is_some()
+        {
             return Err(fail("given twice".into()));
         }
     }
@@ -77,11 +96,21 @@ fn tenants(config: &Config) -> Result<TenantTable, Error> {
     let mut tenants = Vec::new();
     for tenant in &config.tenants {
         let hashes = tenant.key_hashes.iter().map(|text| {
-            digest(text)
-                .ok_or_else(|| Error::Config(format!("tenant {:?} has a key hash that is not SHA-256 in hex", tenant.name)))
+            digest(text).ok_or_else(|| {
+                Error::Config(format!(
+                    "tenant {:?} has a key hash that is not SHA-256 in hex",
+                    tenant.name
+                ))
+            })
         });
         let hashes = hashes.collect::<Result<Vec<_>, _>>()?;
-        tenants.push((Tenant { name: tenant.name.clone(), models: tenant.models.clone() }, hashes));
+        tenants.push((
+            Tenant {
+                name: tenant.name.clone(),
+                models: tenant.models.clone(),
+            },
+            hashes,
+        ));
     }
     TenantTable::new(tenants).map_err(|error| Error::Config(error.to_string()))
 }

@@ -22,7 +22,11 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) fn new(stream: TcpStream, write_timeout: Duration) -> Self {
-        Client { stream, input: Vec::with_capacity(4096), write_timeout }
+        Client {
+            stream,
+            input: Vec::with_capacity(4096),
+            write_timeout,
+        }
     }
 
     /// Reads what there is to read behind `input`; `false` at the end of the stream.

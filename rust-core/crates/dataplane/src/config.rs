@@ -31,7 +31,11 @@ impl Config {
     /// [`Error::Config`] with the place of the first mistake; never with a value.
     pub fn from_json(text: &str) -> Result<Self, Error> {
         serde_json::from_str(text).map_err(|error| {
-            Error::Config(format!("line {} column {} of the worker configuration", error.line(), error.column()))
+            Error::Config(format!(
+                "line {} column {} of the worker configuration",
+                error.line(),
+                error.column()
+            ))
         })
     }
 }

@@ -3,7 +3,8 @@ use std::rc::Rc;
 
 use proofgate_policy::KeyHash;
 use proofgate_wire::{
-    BodyDecoder, HeadScanner, Limits, Method, Refusal, RequestFraming, RequestHead, encode, parse_proxy_header, parse_request,
+    BodyDecoder, HeadScanner, Limits, Method, Refusal, RequestFraming, RequestHead, encode,
+    parse_proxy_header, parse_request,
 };
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -164,8 +165,20 @@ impl Connection {
                     Body::InPlace(range) => &input[range],
                     Body::Decoded => &self.body,
                 };
-                let call = ChatCall { tenant, key: request.key, body, close };
-                exchange::run(&self.gateway, &mut self.client, &mut self.buffers, &mut self.lifecycle, call).await
+                let call = ChatCall {
+                    tenant,
+                    key: request.key,
+                    body,
+                    close,
+                };
+                exchange::run(
+                    &self.gateway,
+                    &mut self.client,
+                    &mut self.buffers,
+                    &mut self.lifecycle,
+                    call,
+                )
+                .await
             }
             Route::WrongMethod => self.reply(&Rejection::METHOD_NOT_ALLOWED, tenant, close).await,
             Route::Unknown => self.reply(&Rejection::UNKNOWN_ENDPOINT, tenant, close).await,
@@ -178,7 +191,11 @@ impl Connection {
     async fn request(&mut self) -> Result<(Authenticated, usize), Unserved> {
         let length = self.head().await?;
         let head = parse_request(&self.client.input[..length], &self.limits)?;
-        let authenticated = self.gateway.catalog.tenants.authenticate(head.headers.get("authorization"));
+        let authenticated = self
+            .gateway
+            .catalog
+            .tenants
+            .authenticate(head.headers.get("authorization"));
         let (tenant, key) =
             authenticated.map_err(|denial| Unserved::Refused(Rejection::from(denial), None))?;
         if !self.owns(tenant) {

@@ -33,9 +33,17 @@ pub fn of_exchange(
     let storage = FileStorage;
     let found = prove::find(&storage, path, request_id)?;
     let evidence = found.into_iter().map(|FoundRecord { dir, seq, record }| {
-        let kind = record::parse(&record).map(|record| record.kind()).unwrap_or("unknown").to_owned();
+        let kind = record::parse(&record)
+            .map(|record| record.kind())
+            .unwrap_or("unknown")
+            .to_owned();
         let proof = prove::proof(&storage, &dir, seq, key)?.encode();
-        Ok(Evidence { kind, index: seq, record: String::from_utf8_lossy(&record).into_owned(), proof })
+        Ok(Evidence {
+            kind,
+            index: seq,
+            record: String::from_utf8_lossy(&record).into_owned(),
+            proof,
+        })
     });
     evidence.collect()
 }

@@ -42,7 +42,9 @@ pub(crate) async fn run(
     let close = call.close;
     let tenant = gateway.catalog.tenants.tenant(call.tenant);
     let refuse = async |client: &mut Client, buffers: &mut Buffers, rejection: Rejection| {
-        let id = gateway.reject(&rejection, Some(&tenant.name), call.body.len()).await;
+        let id = gateway
+            .reject(&rejection, Some(&tenant.name), call.body.len())
+            .await;
         send_answer(client, buffers, &rejection.answer(), id.as_str(), close).await
     };
     let chat = match ChatRequest::parse(call.body) {
@@ -62,7 +64,14 @@ pub(crate) async fn run(
     if gateway.recorder.written(open.admission).await.is_err() {
         let id = open.id;
         open.end(Outcome::LedgerStopped, 503, None);
-        return send_answer(client, buffers, &Rejection::LEDGER_STOPPED.answer(), id.as_str(), true).await;
+        return send_answer(
+            client,
+            buffers,
+            &Rejection::LEDGER_STOPPED.answer(),
+            id.as_str(),
+            true,
+        )
+        .await;
     }
 
     let forwarded = tokio::select! {
@@ -86,7 +95,16 @@ pub(crate) async fn run(
             relay.run(open, upstream, &route.upstream).await
         }
         Err(failure) => {
-            finish_with_answer(gateway, client, buffers, open, failure.outcome(), failure.answer(), close).await
+            finish_with_answer(
+                gateway,
+                client,
+                buffers,
+                open,
+                failure.outcome(),
+                failure.answer(),
+                close,
+            )
+            .await
         }
     }
 }
@@ -116,13 +134,24 @@ impl Failure {
 
     pub(crate) fn answer(self) -> Answer<'static> {
         let (status, code, message) = match self {
-            Failure::Unreachable => {
-                (502, "upstream_unreachable", "The model provider could not be reached or broke the connection.")
-            }
-            Failure::TimedOut => (504, "upstream_timeout", "The model provider did not answer in time."),
+            Failure::Unreachable => (
+                502,
+                "upstream_unreachable",
+                "The model provider could not be reached or broke the connection.",
+            ),
+            Failure::TimedOut => (
+                504,
+                "upstream_timeout",
+                "The model provider did not answer in time.",
+            ),
             Failure::Drained => (503, "draining", "The gateway is shutting down. Try again."),
         };
-        Answer { status, code, message, param: None }
+        Answer {
+            status,
+            code,
+            message,
+            param: None,
+        }
     }
 }
 
@@ -182,7 +211,10 @@ async fn forward(
     };
     buffers.head.clear();
     let length = before.len() + name.len() + after.len();
-    route.upstream.template.write(id.as_str(), length, &mut buffers.head);
+    route
+        .upstream
+        .template
+        .write(id.as_str(), length, &mut buffers.head);
     let message = Buf::chain(Buf::chain(&buffers.head[..], before), name);
     let mut message = Buf::chain(message, after);
     let sent = async {
@@ -242,7 +274,9 @@ impl OpenExchange {
             request,
             config: gateway.config_digest,
         };
-        let admission = gateway.recorder.append(&mut room, |seq, out| admission(seq).encode_into(out))?;
+        let admission = gateway
+            .recorder
+            .append(&mut room, |seq, out| admission(seq).encode_into(out))?;
         gateway.metrics.in_flight.inc();
         gateway.metrics.request_bytes.inc_by(call.body.len() as u64);
         Ok(OpenExchange {
@@ -276,7 +310,10 @@ impl OpenExchange {
             usage,
             duration_us,
         };
-        let appended = self.gateway.recorder.append(&mut room, |seq, out| completion(seq).encode_into(out));
+        let appended = self
+            .gateway
+            .recorder
+            .append(&mut room, |seq, out| completion(seq).encode_into(out));
         self.gateway.metrics.in_flight.dec();
         self.gateway.metrics.response_bytes.inc_by(self.bytes);
         self.gateway.metrics.ended(outcome);

@@ -55,7 +55,12 @@ impl Gateway {
     ///
     /// An answer that says no is given even when the ledger cannot take its record: the refusal is then counted, and
     /// the count is recorded as soon as there is room.
-    pub(crate) async fn reject(&self, rejection: &Rejection, tenant: Option<&str>, bytes: usize) -> RequestId {
+    pub(crate) async fn reject(
+        &self,
+        rejection: &Rejection,
+        tenant: Option<&str>,
+        bytes: usize,
+    ) -> RequestId {
         let now = unix_micros();
         let id = self.request_id(now);
         self.metrics.rejected(rejection.status);

@@ -31,9 +31,23 @@ fn build(ledger: &Ledger, config_digest: &str, key: &SigningKey) -> Result<Log, 
     let predecessor = recovery::inspect(&*storage, &shard_directory, &key.verifying_key())?;
     let ulid = fresh_ulid(predecessor.as_ref().map(|log| log.incarnation));
     let incarnation = ulid.to_string();
-    let options = Options { segment_bytes: ledger.segment_bytes, ..Options::default() };
-    let Incarnation { origin, dir: directory, mut writer, follower } =
-        Incarnation::create(storage, &shard_directory, ulid, &ledger.name, ledger.shard, options)?;
+    let options = Options {
+        segment_bytes: ledger.segment_bytes,
+        ..Options::default()
+    };
+    let Incarnation {
+        origin,
+        dir: directory,
+        mut writer,
+        follower,
+    } = Incarnation::create(
+        storage,
+        &shard_directory,
+        ulid,
+        &ledger.name,
+        ledger.shard,
+        options,
+    )?;
 
     let now = unix_micros();
     let found = predecessor.as_ref();
@@ -70,5 +84,11 @@ fn build(ledger: &Ledger, config_digest: &str, key: &SigningKey) -> Result<Log, 
         }
     }
     writer.flush()?;
-    Ok(Log { writer, follower, origin, directory, incarnation })
+    Ok(Log {
+        writer,
+        follower,
+        origin,
+        directory,
+        incarnation,
+    })
 }

@@ -45,5 +45,7 @@ pub(crate) async fn wait_for_all(gateway: &Rc<Gateway>, connections: &mut JoinSe
 
 /// The task of a connection is its panic boundary: a panic costs that connection and is counted.
 fn count_end(gateway: &Gateway, ended: Result<(), JoinError>) {
-    gateway.metrics.connection_closed(ended.is_err_and(|error| error.is_panic()));
+    gateway
+        .metrics
+        .connection_closed(ended.is_err_and(|error| error.is_panic()));
 }

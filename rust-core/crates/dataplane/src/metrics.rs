@@ -45,10 +45,19 @@ impl Metrics {
         let outcome_family = Family::<OutcomeLabel, Counter>::default();
         let rejection_family = Family::<StatusLabel, Counter>::default();
         let outcome = |outcome: Outcome| {
-            (outcome, outcome_family.get_or_create_owned(&OutcomeLabel { outcome: outcome.as_str() }))
+            (
+                outcome,
+                outcome_family.get_or_create_owned(&OutcomeLabel {
+                    outcome: outcome.as_str(),
+                }),
+            )
         };
-        let rejection =
-            |status: u16| (status, rejection_family.get_or_create_owned(&StatusLabel { status }));
+        let rejection = |status: u16| {
+            (
+                status,
+                rejection_family.get_or_create_owned(&StatusLabel { status }),
+            )
+        };
         let metrics = Metrics {
             outcomes: Outcome::ALL.map(outcome).into(),
             rejections: REFUSAL_STATUSES.map(rejection).into(),
@@ -66,18 +75,42 @@ impl Metrics {
             registry: Arc::default(),
         };
         let m = &metrics;
-        registry.register("exchanges", "Exchanges that were admitted and have ended, by outcome", outcome_family);
-        registry.register("rejections", "Requests that were refused, by HTTP status", rejection_family);
-        registry.register("exchanges_in_flight", "Exchanges admitted and not ended", m.in_flight.clone());
+        registry.register(
+            "exchanges",
+            "Exchanges that were admitted and have ended, by outcome",
+            outcome_family,
+        );
+        registry.register(
+            "rejections",
+            "Requests that were refused, by HTTP status",
+            rejection_family,
+        );
+        registry.register(
+            "exchanges_in_flight",
+            "Exchanges admitted and not ended",
+            m.in_flight.clone(),
+        );
         registry.register("connections", "Open client connections", m.connections.clone());
-        registry.register("connections_accepted", "Client connections accepted", m.connections_accepted.clone());
+        registry.register(
+            "connections_accepted",
+            "Client connections accepted",
+            m.connections_accepted.clone(),
+        );
         registry.register(
             "connection_panics",
             "Connections that ended by a panic; each cost only itself",
             m.connection_panics.clone(),
         );
-        registry.register("request_body_bytes", "Body bytes of admitted requests", m.request_bytes.clone());
-        registry.register("response_body_bytes", "Body bytes of relayed responses", m.response_bytes.clone());
+        registry.register(
+            "request_body_bytes",
+            "Body bytes of admitted requests",
+            m.request_bytes.clone(),
+        );
+        registry.register(
+            "response_body_bytes",
+            "Body bytes of relayed responses",
+            m.response_bytes.clone(),
+        );
         registry.register(
             "ledger_refusals",
             "Requests refused because the ledger could not record them",
@@ -88,10 +121,21 @@ impl Metrics {
             "Refusals recorded as a count in a gap record instead of one by one",
             m.refusals_counted.clone(),
         );
-        registry.register("ledger_records_written", "Records written in this incarnation", m.records_written.clone());
-        registry.register("ledger_records_durable", "Records synced in this incarnation", m.records_durable.clone());
+        registry.register(
+            "ledger_records_written",
+            "Records written in this incarnation",
+            m.records_written.clone(),
+        );
+        registry.register(
+            "ledger_records_durable",
+            "Records synced in this incarnation",
+            m.records_durable.clone(),
+        );
         registry.register("ready", "Whether the worker wants traffic", m.ready.clone());
-        Metrics { registry: Arc::new(registry), ..metrics }
+        Metrics {
+            registry: Arc::new(registry),
+            ..metrics
+        }
     }
 
     /// Prometheus' text format.

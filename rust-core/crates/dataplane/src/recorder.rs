@@ -101,7 +101,11 @@ impl Recorder {
             synced,
             wake_ledger: Box::new(wake_ledger),
             waiting: RefCell::default(),
-            refusals: RefCell::new(Refusals { second: Instant::now(), recorded: 0, missed: None }),
+            refusals: RefCell::new(Refusals {
+                second: Instant::now(),
+                recorded: 0,
+                missed: None,
+            }),
             stopped: Cell::new(false),
         }
     }
@@ -157,11 +161,21 @@ impl Recorder {
                     endpoint: None,
                     bytes: bytes as u64,
                 };
-                self.append(&mut room, |seq, out| record(seq).encode_into(out)).ok()
+                self.append(&mut room, |seq, out| record(seq).encode_into(out))
+                    .ok()
             }
             room => {
-                let reason = if room.is_ok() { "refusal_flood" } else { "ledger_full" };
-                let new = Missed { first: now, last: now, count: 0, reason };
+                let reason = if room.is_ok() {
+                    "refusal_flood"
+                } else {
+                    "ledger_full"
+                };
+                let new = Missed {
+                    first: now,
+                    last: now,
+                    count: 0,
+                    reason,
+                };
                 let missed = refusals.missed.get_or_insert(new);
                 missed.last = now;
                 missed.count += 1;
@@ -178,7 +192,9 @@ impl Recorder {
             refusals.recorded = 0;
         }
         let Some(missed) = &refusals.missed else { return 0 };
-        let Ok(mut room) = self.writer.borrow_mut().reserve(REFUSAL_BYTES) else { return 0 };
+        let Ok(mut room) = self.writer.borrow_mut().reserve(REFUSAL_BYTES) else {
+            return 0;
+        };
         let count = missed.count;
         let gap = |seq| Gap {
             seq,
@@ -188,7 +204,10 @@ impl Recorder {
             count,
             reason: missed.reason.into(),
         };
-        if self.append(&mut room, |seq, out| gap(seq).encode_into(out)).is_err() {
+        if self
+            .append(&mut room, |seq, out| gap(seq).encode_into(out))
+            .is_err()
+        {
             return 0;
         }
         refusals.missed = None;
@@ -246,12 +265,24 @@ impl Recorder {
     /// Ends the log with a `seal` record.
     pub(crate) fn seal(&self, reason: &str) -> Result<(), Stopped> {
         self.turn_second();
-        let seal = |seq| Seal { seq, ts: unix_micros(), reason: reason.into(), records: seq };
-        let sealed = self.writer.borrow_mut().seal(|seq, out| seal(seq).encode_into(out));
+        let seal = |seq| Seal {
+            seq,
+            ts: unix_micros(),
+            reason: reason.into(),
+            records: seq,
+        };
+        let sealed = self
+            .writer
+            .borrow_mut()
+            .seal(|seq, out| seal(seq).encode_into(out));
         sealed.map_err(|_| self.stop())?;
         self.flush();
         self.stopped.set(true);
-        if self.watermark.is_poisoned() { Err(Stopped) } else { Ok(()) }
+        if self.watermark.is_poisoned() {
+            Err(Stopped)
+        } else {
+            Ok(())
+        }
     }
 
     fn flush(&self) {

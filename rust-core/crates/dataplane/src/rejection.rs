@@ -17,8 +17,11 @@ pub(crate) struct Rejection {
 }
 
 impl Rejection {
-    pub(crate) const UNKNOWN_ENDPOINT: Rejection =
-        Rejection::new(404, "unknown_endpoint", "There is nothing at this path. Use POST /v1/chat/completions.");
+    pub(crate) const UNKNOWN_ENDPOINT: Rejection = Rejection::new(
+        404,
+        "unknown_endpoint",
+        "There is nothing at this path. Use POST /v1/chat/completions.",
+    );
     pub(crate) const METHOD_NOT_ALLOWED: Rejection =
         Rejection::new(405, "method_not_allowed", "Use POST on this path.");
     pub(crate) const SLOW_REQUEST: Rejection =
@@ -47,11 +50,21 @@ impl Rejection {
     };
 
     const fn new(status: u16, code: &'static str, message: &'static str) -> Self {
-        Rejection { status, code, message: Cow::Borrowed(message), param: None }
+        Rejection {
+            status,
+            code,
+            message: Cow::Borrowed(message),
+            param: None,
+        }
     }
 
     pub(crate) fn answer(&self) -> Answer<'_> {
-        Answer { status: self.status, code: self.code, message: &self.message, param: self.param }
+        Answer {
+            status: self.status,
+            code: self.code,
+            message: &self.message,
+            param: self.param,
+        }
     }
 }
 
@@ -88,6 +101,11 @@ impl From<Denial> for Rejection {
 
 impl From<BadRequest> for Rejection {
     fn from(bad: BadRequest) -> Self {
-        Rejection { status: 400, code: bad.code(), message: Cow::Owned(bad.to_string()), param: None }
+        Rejection {
+            status: 400,
+            code: bad.code(),
+            message: Cow::Owned(bad.to_string()),
+            param: None,
+        }
     }
 }

@@ -85,8 +85,16 @@ impl Relay<'_> {
             Err(Cut::Upstream(failure)) => {
                 let close = self.close;
                 let (outcome, answer) = (failure.outcome(), failure.answer());
-                return finish_with_answer(self.gateway, self.client, self.buffers, open, outcome, answer, close)
-                    .await;
+                return finish_with_answer(
+                    self.gateway,
+                    self.client,
+                    self.buffers,
+                    open,
+                    outcome,
+                    answer,
+                    close,
+                )
+                .await;
             }
         };
         open.upstream_status = Some(answering.status);
@@ -111,11 +119,17 @@ impl Relay<'_> {
         open: &OpenExchange,
         upstream: &mut UpstreamStream,
     ) -> Result<Answering, Cut> {
-        let limits = Limits { head_bytes: 64 * 1024, ..self.gateway.limits };
+        let limits = Limits {
+            head_bytes: 64 * 1024,
+            ..self.gateway.limits
+        };
         let unreachable = |_| Cut::Upstream(Failure::Unreachable);
         let mut scanner = HeadScanner::new();
         loop {
-            if let Some(length) = scanner.scan(&self.buffers.upstream, &limits).map_err(unreachable)? {
+            if let Some(length) = scanner
+                .scan(&self.buffers.upstream, &limits)
+                .map_err(unreachable)?
+            {
                 let head = parse_response(&self.buffers.upstream[..length], Method::Post, &limits);
                 let head = head.map_err(unreachable)?;
                 if head.status >= 200 {
@@ -145,7 +159,9 @@ impl Relay<'_> {
             let mut used = 0;
             let done = loop {
                 let input = &self.buffers.upstream[used..];
-                let step = decoder.decode(input).map_err(|_| Cut::Upstream(Failure::Unreachable))?;
+                let step = decoder
+                    .decode(input)
+                    .map_err(|_| Cut::Upstream(Failure::Unreachable))?;
                 let data = &input[step.data];
                 if !data.is_empty() {
                     open.response.update(data);
@@ -215,10 +231,18 @@ impl Relay<'_> {
     /// Records the completion, then lets the end of the answer go.
     async fn finish(self, answering: &Answering, mut open: OpenExchange) -> After {
         let completion = open.end(Outcome::Complete, answering.status, self.usage());
-        if self.gateway.recorder.written_or_stopped(completion).await.is_err() {
+        if self
+            .gateway
+            .recorder
+            .written_or_stopped(completion)
+            .await
+            .is_err()
+        {
             return After::Close;
         }
-        let Buffers { head, piece, held, .. } = &mut *self.buffers;
+        let Buffers {
+            head, piece, held, ..
+        } = &mut *self.buffers;
         piece.append(held);
         let end: &[u8] = match (answering.chunked, piece.is_empty()) {
             (false, _) => b"",
@@ -249,7 +273,10 @@ impl Relay<'_> {
 
     fn usage(&self) -> Option<Usage> {
         let usage = self.buffers.usage.usage()?;
-        Some(Usage { prompt_tokens: usage.prompt_tokens, completion_tokens: usage.completion_tokens })
+        Some(Usage {
+            prompt_tokens: usage.prompt_tokens,
+            completion_tokens: usage.completion_tokens,
+        })
     }
 }
 
@@ -287,12 +314,24 @@ fn write_head(
         encode::write_header(out, "connection", b"close")?;
     }
     out.extend_from_slice(encode::CRLF);
-    Ok(Answering { status: head.status, framing: head.framing, chunked, events, keep_alive: head.keep_alive })
+    Ok(Answering {
+        status: head.status,
+        framing: head.framing,
+        chunked,
+        events,
+        keep_alive: head.keep_alive,
+    })
 }
 
 /// Fields that the gateway sets itself, or that would carry state between the tenants behind one upstream connection.
 fn is_ours(name: &str) -> bool {
-    ["content-length", "transfer-encoding", "x-request-id", "set-cookie", "alt-svc"]
-        .iter()
-        .any(|ours| name.eq_ignore_ascii_case(ours))
+    [
+        "content-length",
+        "transfer-encoding",
+        "x-request-id",
+        "set-cookie",
+        "alt-svc",
+    ]
+    .iter()
+    .any(|ours| name.eq_ignore_ascii_case(ours))
 }

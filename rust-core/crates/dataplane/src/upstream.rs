@@ -55,7 +55,9 @@ pub(crate) fn tls(host: &str, ca_pem: Option<&str>) -> Result<Tls, String> {
         Some(pem) => {
             for certificate in CertificateDer::pem_slice_iter(pem.as_bytes()) {
                 let certificate = certificate.map_err(|error| format!("caFile: {error}"))?;
-                roots.add(certificate).map_err(|error| format!("caFile: {error}"))?;
+                roots
+                    .add(certificate)
+                    .map_err(|error| format!("caFile: {error}"))?;
             }
         }
         None => {
@@ -72,8 +74,12 @@ pub(crate) fn tls(host: &str, ca_pem: Option<&str>) -> Result<Tls, String> {
         .with_root_certificates(roots)
         .with_no_client_auth();
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    let server_name = ServerName::try_from(host.to_owned()).map_err(|_| format!("{host:?} is no host name for TLS"))?;
-    Ok(Tls { connector: TlsConnector::from(Arc::new(config)), server_name })
+    let server_name =
+        ServerName::try_from(host.to_owned()).map_err(|_| format!("{host:?} is no host name for TLS"))?;
+    Ok(Tls {
+        connector: TlsConnector::from(Arc::new(config)),
+        server_name,
+    })
 }
 
 impl Upstream {
@@ -84,13 +90,23 @@ impl Upstream {
         tls: Option<Tls>,
         connect_timeout: Duration,
     ) -> Self {
-        Upstream { name, template, base, tls, connect_timeout, idle: RefCell::default(), reported: Cell::default() }
+        Upstream {
+            name,
+            template,
+            base,
+            tls,
+            connect_timeout,
+            idle: RefCell::default(),
+            reported: Cell::default(),
+        }
     }
 
     /// An idle connection that is still alive, or a new one.
     pub(crate) async fn connection(&self) -> Result<UpstreamStream, ConnectError> {
         loop {
-            let Some(mut idle) = self.idle.borrow_mut().pop() else { break };
+            let Some(mut idle) = self.idle.borrow_mut().pop() else {
+                break;
+            };
             if idle.since.elapsed() < IDLE_LIMIT && idle.stream.is_quiet() {
                 return Ok(idle.stream);
             }
@@ -111,7 +127,11 @@ impl Upstream {
     /// Says on standard error why the provider cannot be reached, at most once a second.
     fn report(&self, reason: &str) {
         let now = Instant::now();
-        if self.reported.get().is_none_or(|last| now.duration_since(last) >= REPORT_INTERVAL) {
+        if self
+            .reported
+            .get()
+            .is_none_or(|last| now.duration_since(last) >= REPORT_INTERVAL)
+        {
             self.reported.set(Some(now));
             eprintln!("proofgate: provider {:?}: cannot connect: {reason}", self.name);
         }
@@ -133,13 +153,18 @@ impl Upstream {
     pub(crate) fn put_back(&self, stream: UpstreamStream) {
         let mut idle = self.idle.borrow_mut();
         if idle.len() < MAX_IDLE {
-            idle.push(Idle { stream, since: Instant::now() });
+            idle.push(Idle {
+                stream,
+                since: Instant::now(),
+            });
         }
     }
 
     /// Closes connections that have idled too long.
     pub(crate) fn close_expired(&self) {
-        self.idle.borrow_mut().retain(|idle| idle.since.elapsed() < IDLE_LIMIT);
+        self.idle
+            .borrow_mut()
+            .retain(|idle| idle.since.elapsed() < IDLE_LIMIT);
     }
 }
 
@@ -157,7 +182,11 @@ impl UpstreamStream {
             UpstreamStream::Tls(tls) => tls.get_mut().0,
         };
         let mut byte = [0];
-        tcp.poll_peek(&mut Context::from_waker(Waker::noop()), &mut ReadBuf::new(&mut byte)).is_pending()
+        tcp.poll_peek(
+            &mut Context::from_waker(Waker::noop()),
+            &mut ReadBuf::new(&mut byte),
+        )
+        .is_pending()
     }
 }
 

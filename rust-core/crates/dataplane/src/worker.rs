@@ -6,8 +6,8 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-use proofgate_ledger::{SigningKey, VerifyingKey};
 use crate::evidence::{self, Evidence};
+use proofgate_ledger::{SigningKey, VerifyingKey};
 use proofgate_wal::{Watermark, Writer};
 use serde::Serialize;
 use tokio::runtime;
@@ -87,7 +87,8 @@ impl Worker {
     /// [`Error::Config`].
     pub fn new(config: Config) -> Result<Self, Error> {
         Catalog::new(&config)?;
-        digest(&config.config_digest).ok_or_else(|| Error::Config("config_digest is not SHA-256 in hex".into()))?;
+        digest(&config.config_digest)
+            .ok_or_else(|| Error::Config("config_digest is not SHA-256 in hex".into()))?;
         let signing_key = SigningKey::from_text(&config.ledger.signing_key)
             .map_err(|error| Error::Config(format!("ledger signing key: {error}")))?;
         if signing_key.name() != config.ledger.name {
@@ -97,7 +98,11 @@ impl Worker {
                 signing_key.name()
             )));
         }
-        Ok(Worker { config: Arc::new(config), signing_key, running: Mutex::default() })
+        Ok(Worker {
+            config: Arc::new(config),
+            signing_key,
+            running: Mutex::default(),
+        })
     }
 
     /// Recovers the predecessor, opens this incarnation's log, binds the traffic port and starts both threads.
@@ -111,13 +116,18 @@ impl Worker {
         }
         let config = &self.config;
         let listener = bind(&config.listen)?;
-        let address = listener.local_addr().map_err(|source| bind_error(&config.listen, source))?;
+        let address = listener
+            .local_addr()
+            .map_err(|source| bind_error(&config.listen, source))?;
         let log = incarnation::open(&config.ledger, &config.config_digest, &self.signing_key)?;
         let watermark = log.writer.watermark();
         let (phase, lifecycle) = Lifecycle::new();
         let metrics = Metrics::new();
-        let threads =
-            Arc::new(Threads { left: Mutex::new(2), ended: Condvar::new(), failed: AtomicBool::new(false) });
+        let threads = Arc::new(Threads {
+            left: Mutex::new(2),
+            ended: Condvar::new(),
+            failed: AtomicBool::new(false),
+        });
         let finish = Arc::new(AtomicBool::new(false));
 
         let ledger_thread = LedgerThread {
@@ -156,7 +166,11 @@ impl Worker {
     }
 
     fn running(&self) -> Result<Arc<Running>, Error> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner).clone().ok_or(Error::NotRunning)
+        self.running
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+            .ok_or(Error::NotRunning)
     }
 
     /// The address of the traffic port.
@@ -177,7 +191,8 @@ impl Worker {
 
     /// Why the worker wants no traffic; `None` when it does.
     pub fn not_ready(&self) -> Option<&'static str> {
-        self.running().map_or(Some("not_started"), |running| running.not_ready())
+        self.running()
+            .map_or(Some("not_started"), |running| running.not_ready())
     }
 
     /// The worker's state.
@@ -208,9 +223,18 @@ impl Worker {
     pub fn metrics(&self) -> Result<String, Error> {
         let running = self.running()?;
         let gauge = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
-        running.metrics.records_written.set(gauge(running.watermark.written()));
-        running.metrics.records_durable.set(gauge(running.watermark.durable()));
-        running.metrics.ready.set(i64::from(running.not_ready().is_none()));
+        running
+            .metrics
+            .records_written
+            .set(gauge(running.watermark.written()));
+        running
+            .metrics
+            .records_durable
+            .set(gauge(running.watermark.durable()));
+        running
+            .metrics
+            .ready
+            .set(i64::from(running.not_ready().is_none()));
         Ok(running.metrics.encode())
     }
 
@@ -280,7 +304,11 @@ impl Running {
 }
 
 impl Threads {
-    fn spawn(self: &Arc<Self>, name: &'static str, body: impl FnOnce() + Send + 'static) -> Result<Thread, Error> {
+    fn spawn(
+        self: &Arc<Self>,
+        name: &'static str,
+        body: impl FnOnce() + Send + 'static,
+    ) -> Result<Thread, Error> {
         let threads = Arc::clone(self);
         let run = move || {
             let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
@@ -291,7 +319,9 @@ impl Threads {
             threads.ended.notify_all();
         };
         let handle = thread::Builder::new().name(format!("proofgate-{name}"));
-        let handle = handle.spawn(run).map_err(|source| Error::Thread { thread: name, source })?;
+        let handle = handle
+            .spawn(run)
+            .map_err(|source| Error::Thread { thread: name, source })?;
         Ok(handle.thread().clone())
     }
 }
@@ -306,7 +336,10 @@ fn bind(listen: &str) -> Result<TcpListener, Error> {
 }
 
 fn bind_error(address: &str, source: std::io::Error) -> Error {
-    Error::Bind { address: address.to_owned(), source }
+    Error::Bind {
+        address: address.to_owned(),
+        source,
+    }
 }
 
 /// Everything that moves into the data-plane thread.
@@ -338,7 +371,10 @@ impl DataPlane {
 
     fn serve(self) -> Result<(), Error> {
         let runtime = runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|source| Error::Thread { thread: "data-plane", source })?;
+        let runtime = runtime.map_err(|source| Error::Thread {
+            thread: "data-plane",
+            source,
+        })?;
         LocalSet::new().block_on(&runtime, self.serve_locally())
     }
 
@@ -349,7 +385,12 @@ impl DataPlane {
         let wake = Arc::clone(&synced);
         watermark.on_progress(move || wake.notify_one());
         let ledger = self.ledger.clone();
-        let recorder = Rc::new(Recorder::new(self.writer, config.ledger.durability, synced, move || ledger.unpark()));
+        let recorder = Rc::new(Recorder::new(
+            self.writer,
+            config.ledger.durability,
+            synced,
+            move || ledger.unpark(),
+        ));
         tokio::task::spawn_local(Rc::clone(&recorder).write_batches());
         tokio::task::spawn_local(Rc::clone(&recorder).follow_syncs());
         let gateway = Rc::new(Gateway::new(config, recorder, self.metrics)?);
@@ -372,7 +413,10 @@ impl DataPlane {
             }
         }
         open.shutdown().await;
-        gateway.recorder.seal("drained").map_err(|_| Error::Ledger("the log could not be sealed".into()))
+        gateway
+            .recorder
+            .seal("drained")
+            .map_err(|_| Error::Ledger("the log could not be sealed".into()))
     }
 }
 
@@ -381,7 +425,10 @@ async fn keep_house(gateway: Rc<Gateway>) {
     let mut second = tokio::time::interval(Duration::from_secs(1));
     loop {
         second.tick().await;
-        gateway.metrics.refusals_counted.inc_by(gateway.recorder.turn_second());
+        gateway
+            .metrics
+            .refusals_counted
+            .inc_by(gateway.recorder.turn_second());
         for upstream in gateway.catalog.upstreams() {
             upstream.close_expired();
         }
@@ -389,7 +436,12 @@ async fn keep_house(gateway: Rc<Gateway>) {
 }
 
 /// Moves a drain forward on its deadlines.
-async fn advance(phase: watch::Sender<Phase>, mut lifecycle: Lifecycle, lame_duck: Duration, drain: Duration) {
+async fn advance(
+    phase: watch::Sender<Phase>,
+    mut lifecycle: Lifecycle,
+    lame_duck: Duration,
+    drain: Duration,
+) {
     lifecycle.reached(Phase::LameDuck).await;
     tokio::time::sleep(lame_duck).await;
     phase.send_replace(Phase::Draining);

@@ -1,5 +1,7 @@
 //! What a request must carry to be attributed to a tenant.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use proofgate_policy::{Denial, Tenant, TenantTable, TenantTableError, hash_api_key};
 
 fn tenant(name: &str) -> Tenant {

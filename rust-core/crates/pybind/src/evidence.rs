@@ -39,7 +39,9 @@ pub(crate) fn to_json(records: &[Evidence]) -> PyResult<String> {
 fn verify_proof(python: Python<'_>, record: &[u8], proof: &str, verifying_key: &str) -> PyResult<String> {
     let key = VerifyingKey::from_text(verifying_key.trim()).map_err(|error| proof_error(python, &error))?;
     let proof = TlogProof::parse(proof).map_err(|error| proof_error(python, &error))?;
-    let checkpoint = proof.verify(record, &key).map_err(|error| proof_error(python, &error))?;
+    let checkpoint = proof
+        .verify(record, &key)
+        .map_err(|error| proof_error(python, &error))?;
     let verified = serde_json::json!({
         "origin": checkpoint.origin,
         "size": checkpoint.size,
@@ -62,7 +64,9 @@ fn prove(python: Python<'_>, path: PathBuf, request_id: &str) -> PyResult<String
 #[pyfunction]
 #[pyo3(signature = (path, verifying_key))]
 fn fsck(python: Python<'_>, path: PathBuf, verifying_key: Option<&str>) -> PyResult<(u8, String)> {
-    let key = verifying_key.map(|text| VerifyingKey::from_text(text.trim())).transpose();
+    let key = verifying_key
+        .map(|text| VerifyingKey::from_text(text.trim()))
+        .transpose();
     let key = key.map_err(|error| PyValueError::new_err(error.to_string()))?;
     let report = python.detach(|| proofgate_wal::fsck(&FileStorage, &path, key.as_ref()));
     let report = report.map_err(|error| ledger_error(python, &error))?;
@@ -83,7 +87,9 @@ fn export_leaves(python: Python<'_>, incarnation_dir: PathBuf, out_path: PathBuf
 fn generate_key(name: &str) -> PyResult<(String, String)> {
     let invalid = |error: &dyn std::fmt::Display| PyValueError::new_err(error.to_string());
     let mut seed = [0; 32];
-    rand::rngs::OsRng.try_fill_bytes(&mut seed).map_err(|error| invalid(&error))?;
+    rand::rngs::OsRng
+        .try_fill_bytes(&mut seed)
+        .map_err(|error| invalid(&error))?;
     let key = SigningKey::generate(name, seed).map_err(|error| invalid(&error))?;
     Ok((key.to_text(), key.verifying_key().to_text()))
 }
@@ -96,5 +102,8 @@ fn verifying_key(signing_key: &str) -> PyResult<String> {
 
 #[pyfunction]
 fn hash_api_key(key: &str) -> String {
-    proofgate_policy::hash_api_key(key.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    proofgate_policy::hash_api_key(key.as_bytes())
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }

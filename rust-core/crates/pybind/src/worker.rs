@@ -20,7 +20,9 @@ impl Worker {
     }
 
     fn start(&self, python: Python<'_>) -> PyResult<()> {
-        python.detach(|| self.0.start()).map_err(|error| worker_error(python, &error))
+        python
+            .detach(|| self.0.start())
+            .map_err(|error| worker_error(python, &error))
     }
 
     #[getter]
@@ -47,7 +49,9 @@ impl Worker {
     }
 
     fn checkpoint(&self, python: Python<'_>) -> PyResult<String> {
-        python.detach(|| self.0.checkpoint()).map_err(|error| worker_error(python, &error))
+        python
+            .detach(|| self.0.checkpoint())
+            .map_err(|error| worker_error(python, &error))
     }
 
     fn prove(&self, python: Python<'_>, request_id: &str, timeout_seconds: f64) -> PyResult<String> {
@@ -71,5 +75,6 @@ impl Worker {
 }
 
 fn seconds(value: f64) -> PyResult<Duration> {
-    Duration::try_from_secs_f64(value).map_err(|_| PyValueError::new_err("a timeout is a number of seconds from 0 on"))
+    Duration::try_from_secs_f64(value)
+        .map_err(|_| PyValueError::new_err("a timeout is a number of seconds from 0 on"))
 }
