@@ -1,7 +1,6 @@
 """Writes the generated parts of api-reference.md: the manifest from the CRD, the framing refusals from the parser.
 
-    python docs/generate_api_reference.py            writes them
-    python docs/generate_api_reference.py --check    exit code 1 when they are not what the sources say
+`python docs/generate_api_reference.py` writes them; with `--check` it exits with 1 when they are stale.
 """
 
 from __future__ import annotations
@@ -113,17 +112,21 @@ def bounds(field: Schema) -> str:
     for what, unit in (("Length", "characters"), ("Items", "items")):
         if f"max{what}" in field:
             least = field.get(f"min{what}")
-            found.append(f"{least} to {field[f'max{what}']} {unit}" if least else f"at most {field[f'max{what}']} {unit}")
+            found.append(f"{f'{least} to' if least else 'at most'} {field[f'max{what}']} {unit}")
     if "pattern" in field:
         found.append(f"`{cell(field['pattern'])}`")
     if field.get("x-kubernetes-list-map-keys"):
         found.append(f"unique by {', '.join(field['x-kubernetes-list-map-keys'])}")
+    if field.get("items", {}).get("type") == "string":
+        found.append(f"each {bounds(field['items'])}")
     return "; ".join(found)
 
 
 def shown(default: Any) -> str:
-    """A default; of a section, its fields have their own."""
-    return "" if default is None or isinstance(default, dict) else f"`{str(default).lower() if isinstance(default, bool) else default}`"
+    """A default. A section has none to show: its fields have their own."""
+    if default is None or isinstance(default, dict):
+        return ""
+    return f"`{str(default).lower() if isinstance(default, bool) else default}`"
 
 
 def cell(text: str) -> str:

@@ -121,12 +121,15 @@ def prove(request_id: str) -> None:
 
 def export(request_id: str, folder: Path) -> str:
     """Asks each worker for the proof; the one that served the exchange has it. Returns its name."""
+    told = []
     for pod in DEMO.list("pods", "app.kubernetes.io/component=worker"):
         name: str = pod["metadata"]["name"]
         with DEMO.forwarded(f"pod/{name}", 9090) as admin:
-            if proofgate("prove", request_id, "--admin", f"http://{admin}", "--out", str(folder)).returncode == 0:
-                return name
-    raise SystemExit(f"no worker knows {request_id}")
+            asked = proofgate("prove", request_id, "--admin", f"http://{admin}", "--out", str(folder))
+        if asked.returncode == 0:
+            return name
+        told.append(f"{name}: {asked.stderr.strip()}")
+    raise SystemExit("\n".join([f"no worker proves {request_id}", *told]))
 
 
 def finish() -> None:

@@ -180,7 +180,6 @@ def install_operator(watched: list[str]) -> None:
     """Installs the operator from the chart, for some namespaces, and waits until it runs."""
     command = ["helm", "upgrade", "--install", "proofgate", str(CHART), "--namespace", OPERATOR.name]
     command += ["--set-json", f"watchNamespaces={json.dumps(watched)}"]
-    command += ["--set", "haproxyImage=localhost/proofgate/haproxy:bookworm"]
     command += ["--wait", "--timeout", "90s"]
     try:
         run(command, timeout=120)

@@ -19,6 +19,8 @@ from typing import Any
 import yaml
 from proofgate import _core
 
+from e2e.evidence import records
+
 LEDGER = "proofgate.dev/local/demo"
 KEYS = {"acme": "acme-demo-key-0123456789abcdef", "globex": "globex-demo-key-0123456789abcdef"}
 MODEL = "gpt-4o-mini"
@@ -165,16 +167,7 @@ class LocalGateway:
 
     def records(self) -> list[dict[str, Any]]:
         """Every record of every incarnation, oldest first, each with its incarnation under `log`."""
-        found = []
-        for directory in sorted(self.ledger.glob("*/*/")):
-            leaves = self.folder / "leaves"
-            _core.export_leaves(str(directory), str(leaves))
-            data = leaves.read_bytes()
-            while data:
-                length = int.from_bytes(data[:4], "big")
-                found.append({**json.loads(data[4 : 4 + length]), "log": directory.name})
-                data = data[4 + length :]
-        return found
+        return records(self.ledger)
 
     def stop(self) -> None:
         for program in (self.worker, self.upstream):

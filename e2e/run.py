@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from pathlib import Path
 
 from e2e.local_gateway import KEYS, MODEL, local_gateway
@@ -17,6 +18,7 @@ def main() -> None:
     folder = Path(os.environ.get("PROOFGATE_RUN", ".state/run")).resolve()
     folder.mkdir(parents=True, exist_ok=True)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    command = Path(sys.executable).with_name("proofgate")
     options = {"listen": "127.0.0.1:8080", "admin_listen": "127.0.0.1:9090"}
     try:
         with local_gateway(folder, **options) as gateway:
@@ -28,8 +30,8 @@ def main() -> None:
 
   metrics     curl http://{gateway.admin}/metrics
   checkpoint  curl http://{gateway.admin}/checkpoint
-  proof       proofgate prove REQUEST_ID --admin http://{gateway.admin}   (x-request-id of an answer)
-  ledger      proofgate fsck {gateway.ledger} --key '{gateway.verifying_key}'
+  proof       {command} prove REQUEST_ID --admin http://{gateway.admin}   (x-request-id of an answer)
+  ledger      {command} fsck {gateway.ledger} --key '{gateway.verifying_key}'
   files       {folder}
 
 Ctrl-C drains the worker and seals its log.""",

@@ -42,14 +42,14 @@ def test_a_worker_killed_under_load_loses_no_record_of_a_completed_answer(
     victim = f"{gateway}-worker-0"
     before = restarts(namespace, victim)
     with load(namespace, gateway, tmp_path, clients=12) as running:
-        served = len(records(namespace, gateway, tmp_path))
-        wait_until(lambda: len(records(namespace, gateway, tmp_path)) > served + 500, 60, "the load is under way")
+        served = len(records(namespace, gateway))
+        wait_until(lambda: len(records(namespace, gateway)) > served + 500, 60, "the load is under way")
         os.kill(worker_process(namespace, victim), signal.SIGKILL)
         wait_until(lambda: restarts(namespace, victim) > before, 60, "the worker is restarted")
         wait_until(lambda: namespace.is_ready(gateway, 2), 90, "the gateway is Ready again")
         report = running.stop()
     assert len(report["completed"]) > 500
-    written = records(namespace, gateway, tmp_path)
+    written = records(namespace, gateway)
     completions = {record["id"] for record in written if record["kind"] == "completion"}
     assert not [request for request in report["completed"] if request not in completions]
     admissions = {record["id"] for record in written if record["kind"] == "admission"}
@@ -94,7 +94,7 @@ def test_the_ledger_equals_the_tree_that_an_independent_verifier_computes(
 
 def verify_one_proof(namespace: Namespace, gateway: str, verifying_key: str, scratch: Path) -> bool:
     """Exports the proof of one completion from the volume and has the independent verifier check it."""
-    request = next(record["id"] for record in records(namespace, gateway, scratch) if record["kind"] == "completion")
+    request = next(record["id"] for record in records(namespace, gateway) if record["kind"] == "completion")
     for evidence in json.loads(_core.prove(str(ledger_directory(namespace, gateway)), request))["records"]:
         record, proof = scratch / "record", scratch / "record.tlog-proof"
         record.write_text(evidence["record"])

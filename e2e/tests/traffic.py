@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from proofgate import _core
-
+from e2e import evidence
 from e2e.kubernetes import REPOSITORY, Namespace, environment, ledger_directory
 from e2e.tests.fleet import TENANTS, key_of
 
@@ -87,22 +85,6 @@ def load(namespace: Namespace, gateway: str, folder: Path, seconds: float = 60, 
             process.communicate(timeout=60)
 
 
-def records(namespace: Namespace, gateway: str, scratch: Path) -> list[dict[str, Any]]:
+def records(namespace: Namespace, gateway: str) -> list[dict[str, Any]]:
     """Every record on a gateway's volume, each with its incarnation under `log`."""
-    found = []
-    for directory in sorted(ledger_directory(namespace, gateway).glob("*/*/")):
-        leaves = scratch / "leaves"
-        _core.export_leaves(str(directory), str(leaves))
-        data = leaves.read_bytes()
-        while data:
-            length = int.from_bytes(data[:4], "big")
-            found.append({**json.loads(data[4 : 4 + length]), "log": directory.name})
-            data = data[4 + length :]
-    return found
-
-
-def in_background(action: Callable[[], object]) -> threading.Thread:
-    """Runs an action beside the test."""
-    thread = threading.Thread(target=action)
-    thread.start()
-    return thread
+    return evidence.records(ledger_directory(namespace, gateway))

@@ -65,9 +65,9 @@ def test_a_ready_worker_says_so(admin: Admin) -> None:
 
 
 def test_an_unready_worker_says_why_and_stays_alive(admin: Admin) -> None:
-    (admin.ledger / "unready").write_text("ledger_full")
+    (admin.ledger / "unready").write_text("draining")
     response = admin.client.get("/readyz")
-    assert (response.status_code, response.text) == (503, "ledger_full\n")
+    assert (response.status_code, response.text) == (503, "draining\n")
     assert admin.client.get("/healthz").status_code == 200
 
 
@@ -79,7 +79,7 @@ def test_a_ledger_that_stopped_asks_for_a_new_incarnation(admin: Admin) -> None:
 
 def test_metrics_are_prometheus_text(admin: Admin) -> None:
     response = admin.client.get("/metrics")
-    assert response.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+    assert response.headers["content-type"] == "application/openmetrics-text; version=1.0.0; charset=utf-8"
     assert "proofgate_requests_total 1\n" in response.text
 
 

@@ -46,6 +46,7 @@ def test_the_core_gets_everything_inline_in_snake_case_and_milliseconds(
             "segment_bytes": 33554432,
         },
         "listen": "127.0.0.1:0",
+        "proxy_protocol": False,
         "providers": [
             {
                 "name": "openai",

@@ -8,13 +8,16 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from proofgate_operator.build.haproxy_config import Balancer, Server, render
+
+#: Seconds: long enough that two pieces are two reads on loopback.
+_BETWEEN_PIECES = 0.003
 
 
 def free_port() -> int:
@@ -79,66 +82,126 @@ class NameServer:
         self._socket.close()
 
 
-class Worker:
-    """A dummy worker: answers with its number and the request's headers; /readyz as it is told."""
+class _Health(BaseHTTPRequestHandler):
+    """Answers health checks; a PROXY header before one would make it an invalid request."""
 
-    def __init__(self, ordinal: int, host: str = "127.0.0.1", port: int = 0) -> None:
+    server: "_HealthServer"
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+    def do_GET(self) -> None:
+        self.send_response(200 if self.server.worker.ready and self.path == "/readyz" else 503)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+
+class _HealthServer(_QuietServer):
+    worker: "Worker"
+
+
+def _routed_tenant(stream: BinaryIO) -> str:
+    """Read a PROXY v2 header and return its unique id (the PROXY protocol, sections 2.2 and 2.2.5)."""
+    fixed = stream.read(16)
+    assert fixed[:13] == b"\r\n\r\n\0\r\nQUIT\n\x21", f"no PROXY v2 header of a client: {fixed!r}"
+    assert fixed[13] == 0x11, f"not TCP over IPv4: {fixed[13]:#x}"
+    rest = stream.read(int.from_bytes(fixed[14:], "big"))[12:]
+    fields = []
+    while rest:
+        length = int.from_bytes(rest[1:3], "big")
+        fields.append((rest[0], rest[3 : 3 + length]))
+        rest = rest[3 + length :]
+    [unique_id] = [value for kind, value in fields if kind == 0x05]
+    return unique_id.decode()
+
+
+class _Traffic(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    server: "_TrafficServer"
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+    def handle(self) -> None:
+        self.tenant = _routed_tenant(self.rfile)
+        if self.server.worker.verbatim:
+            sent = self.rfile.read()
+            self.close_connection = True
+            self.request_version = "HTTP/1.1"
+            return self._answer({"sent": sent.hex()})
+        super().handle()
+
+    def _answer(self, found: dict[str, Any]) -> None:
+        body = json.dumps({"worker": self.server.worker.ordinal, "tenant": self.tenant, **found}).encode()
+        self.send_response_only(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_GET(self) -> None:
+        self.server.worker.seen += 1
+        if self.path == "/stream":
+            return self._stream()
+        self._answer({})
+
+    def do_POST(self) -> None:
+        self.server.worker.seen += 1
+        self.close_connection = True  # dies without an answer
+
+    def _stream(self) -> None:
+        self.send_response_only(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        self._chunk(b"data: one\n\n")
+        self.server.worker.release.wait(20)
+        self._chunk(b"data: [DONE]\n\n")
+        self.wfile.write(b"0\r\n\r\n")
+
+    def _chunk(self, data: bytes) -> None:
+        self.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
+        self.wfile.flush()
+
+
+class _TrafficServer(_QuietServer):
+    worker: "Worker"
+
+
+class Worker:
+    """A dummy worker: answers with its number and the tenant that the PROXY header told it.
+
+    While it is `verbatim`, it reads a connection to its end and answers with the client's bytes, too. Health
+    checks have their own port, where there is no PROXY header.
+    """
+
+    def __init__(self, ordinal: int, host: str = "127.0.0.1", ports: tuple[int, int] = (0, 0)) -> None:
         self.ordinal = ordinal
         self.ready = True
+        self.verbatim = False
         self.seen = 0
         self.release = threading.Event()
-        worker = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-            disable_nagle_algorithm = True
-
-            def log_message(self, *_: Any) -> None:
-                pass
-
-            def _answer(self, status: int, body: bytes) -> None:
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(body)))
-                if not worker.ready:
-                    self.send_header("Connection", "close")
-                self.end_headers()
-                self.wfile.write(body)
-
-            def do_GET(self) -> None:
-                if self.path == "/readyz":
-                    return self._answer(200 if worker.ready else 503, b"")
-                worker.seen += 1
-                if self.path == "/stream":
-                    return self._stream()
-                headers = {key.lower(): value for key, value in self.headers.items()}
-                self._answer(200, json.dumps({"worker": worker.ordinal, "headers": headers}).encode())
-
-            def do_POST(self) -> None:
-                worker.seen += 1
-                self.close_connection = True  # dies without an answer
-
-            def _stream(self) -> None:
-                self.send_response(200)
-                self.send_header("Content-Type", "text/event-stream")
-                self.send_header("Transfer-Encoding", "chunked")
-                self.end_headers()
-                self._chunk(b"data: one\n\n")
-                worker.release.wait(20)
-                self._chunk(b"data: [DONE]\n\n")
-                self.wfile.write(b"0\r\n\r\n")
-
-            def _chunk(self, data: bytes) -> None:
-                self.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
-                self.wfile.flush()
-
-        self._server = _QuietServer((host, port), Handler)
-        self.port: int = self._server.server_address[1]
-        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+        traffic, health = _TrafficServer((host, ports[0]), _Traffic), _HealthServer((host, ports[1]), _Health)
+        traffic.worker = health.worker = self
+        self._servers = (traffic, health)
+        self.ports: tuple[int, int] = (traffic.server_address[1], health.server_address[1])
+        for server in self._servers:
+            threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
 
     def close(self) -> None:
         self.release.set()
-        self._server.shutdown()
-        self._server.server_close()
+        for server in self._servers:
+            server.shutdown()
+            server.server_close()
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """What a worker received of a connection."""
+
+    worker: int
+    tenant: str
+    sent: bytes
 
 
 @dataclass
@@ -149,25 +212,18 @@ class Bench:
     port: int
     metrics_port: int
     process: subprocess.Popen[bytes]
-    _connection: http.client.HTTPConnection | None = field(default=None)
 
-    def close(self) -> None:
-        """Close the client's connection."""
-        if self._connection is not None:
-            self._connection.close()
-
-    def ask(self, key: str | None, path: str = "/", **headers: str) -> tuple[int, dict[str, str], Any]:
-        """Send a GET with a key; returns status, headers and parsed body."""
-        if self._connection is None:
-            self._connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
-        sent = {name.replace("_", "-"): value for name, value in headers.items()}
-        if key is not None:
-            sent["Authorization"] = f"Bearer {key}"
-        self._connection.request("GET", path, headers=sent)
-        response = self._connection.getresponse()
-        body = json.loads(response.read())
-        found = {name.lower(): value for name, value in response.getheaders()}
-        return response.status, found, body
+    def ask(self, key: str | None, *headers: str) -> tuple[int, dict[str, str], Any]:
+        """Send a GET with a key on a connection of its own; returns status, headers and parsed body."""
+        lines = [f"Authorization: Bearer {key}"] if key is not None else []
+        with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)) as connection:
+            connection.putrequest("GET", "/")
+            for name, value in (line.split(": ", 1) for line in [*headers, *lines]):
+                connection.putheader(name, value)
+            connection.endheaders()
+            response = connection.getresponse()
+            found = {name.lower(): value for name, value in response.getheaders()}
+            return response.status, found, json.loads(response.read())
 
     def worker_of(self, key: str) -> int:
         status, _, body = self.ask(key)
@@ -175,14 +231,28 @@ class Bench:
         number: int = body["worker"]
         return number
 
-    def raw(self, request: bytes) -> bytes:
-        """Send bytes and return everything until the connection is closed."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=10) as connection:
-            connection.sendall(request)
-            received = b""
-            while chunk := connection.recv(65536):
-                received += chunk
-            return received
+    def arrival(self, *pieces: bytes) -> Arrival:
+        """Send bytes, piece by piece, as one connection; returns what its worker received."""
+        self._set_verbatim(True)
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), timeout=10) as connection:
+                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                for number, piece in enumerate(pieces):
+                    if number:
+                        time.sleep(_BETWEEN_PIECES)
+                    connection.sendall(piece)
+                connection.shutdown(socket.SHUT_WR)
+                response = http.client.HTTPResponse(connection)
+                response.begin()
+                assert response.status == 200, response.read()
+                body = json.loads(response.read())
+        finally:
+            self._set_verbatim(False)
+        return Arrival(body["worker"], body["tenant"], bytes.fromhex(body["sent"]))
+
+    def _set_verbatim(self, verbatim: bool) -> None:
+        for worker in self.workers:
+            worker.verbatim = verbatim
 
     def metrics(self, path: str) -> tuple[int, str]:
         connection = http.client.HTTPConnection("127.0.0.1", self.metrics_port, timeout=5)
@@ -198,7 +268,7 @@ class Bench:
     def up(self) -> int:
         """Return how many workers HAProxy has on its ring."""
         lines = self.metrics("/metrics")[1].splitlines()
-        states = [line for line in lines if line.startswith("haproxy_server_status{")]
+        states = [line for line in lines if line.startswith('haproxy_server_status{proxy="workers"')]
         return sum(line.endswith(" 1") and 'state="UP"' in line for line in states)
 
     def set_ready(self, count: int) -> None:
@@ -235,15 +305,13 @@ def bench(
 ) -> Iterator[Bench]:
     """Run HAProxy with the rendered configuration before `workers`, and end it afterwards.
 
-    With `names` and a `name_server` the server lines are those names, all on the first worker's port.
+    With `names` and a `name_server` the server lines are those names, all on the first worker's ports.
     """
     port, metrics_port = free_port(), free_port()
     tenant_map = folder / "tenants.map"
     write_map(tenant_map, keys)
-    numbered = tuple(Server(worker.ordinal, "127.0.0.1", worker.port, worker.port) for worker in workers)
-    named = tuple(
-        Server(ordinal, name, workers[0].port, workers[0].port) for ordinal, name in enumerate(names or [])
-    )
+    numbered = tuple(Server(worker.ordinal, "127.0.0.1", *worker.ports) for worker in workers)
+    named = tuple(Server(ordinal, name, *workers[0].ports) for ordinal, name in enumerate(names or []))
     text = render(
         Balancer(
             servers=named or numbered,
@@ -255,6 +323,8 @@ def bench(
             resolve=bool(named),
         )
     )
+    # Unlike pods, several HAProxies share this machine's network namespace, and with it the socket's name.
+    text = text.replace("abns@unavailable", f"abns@unavailable-{port}")
     if name_server:
         text = text.replace("parse-resolv-conf", f"nameserver test 127.0.0.1:{name_server.port}")
     config = folder / f"haproxy-{port}.cfg"
@@ -266,6 +336,5 @@ def bench(
         eventually(lambda: found.metrics("/healthz")[0] == 200, "HAProxy listens")
         yield found
     finally:
-        found.close()
         process.kill()
         process.wait()

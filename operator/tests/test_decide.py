@@ -41,7 +41,7 @@ class World:
                 config.admin_secret(self.gateway, "admin-token")
                 if name == "demo-admin"
                 else config.ledger_secret(
-                    self.gateway, SigningKey("log", bytes(32)).signing_text, "verifying"
+                    self.gateway, SigningKey("proofgate.dev/team/demo", bytes(32)).signing_text, "verifying"
                 )
             )
         for written in plan.apply:
@@ -88,7 +88,9 @@ def test_a_gateway_settles_and_then_nothing_is_written() -> None:
 def test_a_generated_secret_is_never_written_again() -> None:
     world = World().settle()
     key = world.child("Secret", "demo-ledger")
-    key["data"]["signing-key"] = config.encoded({"k": SigningKey("log", bytes([7] * 32)).signing_text})["k"]
+    key["data"]["signing-key"] = config.encoded(
+        {"k": SigningKey("proofgate.dev/team/demo", bytes([7] * 32)).signing_text}
+    )["k"]
     plan = world.plan()
     assert plan.generate == ()
     assert "demo-ledger" not in {written["metadata"]["name"] for written in plan.apply}
@@ -143,11 +145,20 @@ def test_a_provider_key_that_is_missing_names_secret_and_entry() -> None:
 
 def test_a_brought_signing_key_is_read_and_none_is_generated() -> None:
     world = World(ledger={"signingKeySecretRef": {"name": "mine"}})
-    key = SigningKey("mine", bytes([3] * 32))
+    key = SigningKey("proofgate.dev/team/demo", bytes([3] * 32))
     world.secrets["mine"] = secret("mine", signing_key=key.signing_text)
     assert world.plan().generate == ("demo-admin",)
     world.settle()
     assert world.plan().status.verifying_key == key.verifying_text
+
+
+def test_a_brought_key_of_another_ledger_is_a_condition_that_names_both() -> None:
+    world = World(ledger={"signingKeySecretRef": {"name": "mine"}})
+    key = SigningKey("proofgate.dev/team/other", bytes([3] * 32))
+    world.secrets["mine"] = secret("mine", signing_key=key.signing_text)
+    _, reason, message = world.condition(ConditionType.CONFIG_VALID)
+    assert reason == "SecretInvalid"
+    assert "proofgate.dev/team/other" in message and "proofgate.dev/team/demo" in message
 
 
 def test_a_brought_key_that_is_none_is_a_condition_and_not_quoted() -> None:

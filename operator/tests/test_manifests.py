@@ -5,6 +5,7 @@
 
 import base64
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +126,23 @@ def test_one_haproxy_has_no_disruption_budget() -> None:
 @pytest.mark.parametrize(("replicas", "lines"), [(1, 8), (8, 8), (9, 16), (33, 64), (64, 64)])
 def test_server_lines_are_declared_ahead_of_need(replicas: int, lines: int) -> None:
     assert haproxy.server_lines(replicas) == lines
+
+
+@pytest.mark.parametrize("response_seconds", [5, 300])
+def test_a_worker_gives_up_before_haproxy_does(response_seconds: int) -> None:
+    """Only the worker can record why an exchange ended."""
+    timeouts = {"upstreamConnectSeconds": 5, "upstreamResponseSeconds": response_seconds}
+    text = one("ConfigMap", "demo-haproxy", timeouts=timeouts)["data"]["haproxy.cfg"]
+    client_idle_seconds = 75  # a worker's default
+    for side in ("client", "server"):
+        [seconds] = re.findall(rf"^    timeout {side} (\d+)s$", text.split("frontend")[0], re.MULTILINE)
+        assert int(seconds) > max(client_idle_seconds, 5 + response_seconds)
+
+
+def test_workers_expect_the_proxy_header_that_haproxy_sends() -> None:
+    worker = yaml.safe_load(one("ConfigMap", "demo-config")["data"]["gateway.yaml"])
+    assert worker["proxyProtocol"] is True
+    assert "send-proxy-v2" in one("ConfigMap", "demo-haproxy")["data"]["haproxy.cfg"]
 
 
 def test_scaling_within_the_declared_lines_changes_nothing_of_haproxy() -> None:

@@ -23,7 +23,7 @@ def test_a_reused_pid_is_not_ours() -> None:
 
 
 def test_end_leaves_the_holder_of_a_reused_pid_alone() -> None:
-    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    child = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
     try:
         processes.end([Daemon("stranger", child.pid, 1, boot_id())], grace=0)
         assert child.poll() is None
@@ -33,7 +33,7 @@ def test_end_leaves_the_holder_of_a_reused_pid_alone() -> None:
 
 
 def test_end_ends_what_is_ours() -> None:
-    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    child = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
     processes.end([Daemon("ours", child.pid, start_time(child.pid) or 0, boot_id())])
     assert child.wait(timeout=10) != 0
 

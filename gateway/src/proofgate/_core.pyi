@@ -65,8 +65,8 @@ class Worker:
     def ready(self) -> str | None:
         """None when ready, otherwise why not.
 
-        not_started; draining (also when sealed); ledger_full (passes when there is room); ledger_stopped
-        (never passes within this incarnation); failed (a thread ended by itself).
+        not_started; draining (also when sealed); ledger_stopped (never passes within this incarnation);
+        failed (a thread ended by itself).
         """
 
     def status(self) -> str:

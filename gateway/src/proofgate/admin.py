@@ -19,10 +19,10 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from proofgate import _core
 
 REQUEST_ID = r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$"
-METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+METRICS_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 # Whatever else keeps a worker from being ready stays until the process is replaced: a failed fsync, say, is
 # never retried within an incarnation. Only then does the liveness probe ask for a restart.
-PASSING = frozenset({None, "draining", "ledger_full"})
+PASSING = frozenset({None, "draining"})
 PROOF_WAIT_SECONDS = 5.0
 PROOF_WAIT_MAXIMUM_SECONDS = 30.0
 

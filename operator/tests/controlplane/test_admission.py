@@ -41,7 +41,7 @@ TENANT = {"name": "acme", "apiKeysSecretRef": {"name": "acme-keys"}}
         ({"tenants": []}, "spec.tenants"),
         (
             {"timeouts": {"drainSeconds": 60}},
-            "spec.timeouts.drainSeconds must be less than spec.worker.terminationGracePeriodSeconds",
+            "spec.timeouts.drainSeconds must be at least 13 below spec.worker.terminationGracePeriodSeconds",
         ),
         (
             {"ledger": {"volume": {"storageClassName": "a", "existingClaim": "b"}}},

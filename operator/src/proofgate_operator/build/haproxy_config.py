@@ -1,7 +1,7 @@
-"""haproxy.cfg: the tenant of a connection, found from the key in its first head, decides which worker gets it.
+"""haproxy.cfg: the tenant of a connection, found from the key in its first head, decides on its worker.
 
-HAProxy does not speak HTTP here, so no two parsers on the way can read a message differently: in `mode http` it
-would repair what a worker refuses (see e2e/framing/README.md). The worker learns in the PROXY header which
+HAProxy does not speak HTTP here, so no two parsers on the way can read a message differently: in `mode http`
+it would repair what a worker refuses (see e2e/framing/README.md). The worker learns in the PROXY header which
 tenant the choice was made for, and turns away a later request of another tenant on the same connection.
 
 Written for HAProxy 2.6 and later. The ring of `hash-type consistent` is made from server ids, so every
@@ -55,14 +55,15 @@ _NO_WORKER = {
 #: Finds the bearer token in the header lines of a head, never in a body. Without a match the text stays as it
 #: is, and no map holds its digest.
 _KEY = (
-    r"""'regsub("(?s)^[^\r\n]+\r\n(?:[^\r\n]+\r\n)*?authorization:[ \t]*bearer[ \t]+([^\r\n \t]+)[ \t]*\r\n.*$","\1",i)'"""
+    r"""'regsub("(?s)^[^\r\n]+\r\n(?:[^\r\n]+\r\n)*?"""
+    r"""authorization:[ \t]*bearer[ \t]+([^\r\n \t]+)[ \t]*\r\n.*$","\1",i)'"""
 )
 #: A head that is complete, or that a worker refuses as it stands: there is nothing to wait for. Text samples
 #: end at a NUL, hence the hexadecimal search for control bytes.
 _ENOUGH = (
     r'{ req.payload(0,0) -m sub "\r\n\r\n" }'
     r' || { req.payload(0,0) -m reg "(^|[^\r])\n" }'
-    r' || { req.payload(0,0),hex -m reg "^(?:..)*?(?:0[0-8BCEF]|1.|7F)" }'
+    r' || { req.payload(0,0),hex -m reg "^(?:[2-689A-F].|7[0-9A-E]|0[9AD])*+." }'
 )
 
 
@@ -121,11 +122,14 @@ def _gateway(balancer: Balancer) -> list[str]:
         "tcp-request inspect-delay 10s",
         # The tenant comes from the key and from nothing else that a client can write. `req.payload` is raw:
         # `req.hdr` would parse, and unfold folded lines in the very bytes that are passed on.
-        f"tcp-request content set-var(txn.tenant) req.payload(0,0),{_KEY},sha2(256),hex,lower,map({balancer.tenant_map})",
+        "tcp-request content set-var(txn.tenant)"
+        f" req.payload(0,0),{_KEY},sha2(256),hex,lower,map({balancer.tenant_map})",
         f"tcp-request content accept if {_ENOUGH}",
+        # Nothing was sent: a connection that is only kept open belongs to nobody.
+        "tcp-request content reject if WAIT_END { req.len eq 0 }",
         "tcp-request content accept if WAIT_END",
         # Goes to the worker in the PROXY header; "-" for a key that is in no tenant's Secret.
-        "unique-id-format %[var(txn.tenant)]",
+        "unique-id-format %[var(txn.tenant,-)]",
         "use_backend unavailable if { nbsrv(workers) eq 0 }",
         "default_backend workers",
     ]
@@ -158,6 +162,7 @@ def _unavailable() -> list[str]:
     return [
         "mode http",
         "bind abns@unavailable",
+        "option disable-h2-upgrade",
         "timeout http-request 5s",
         "timeout client 5s",
         f"http-request return status 503 content-type application/json string '{body}'"

@@ -86,7 +86,11 @@ def _signing_key(
     if text is None:
         return None, [Problem("SecretInvalid", f"Secret {name}, {where}, has no text under {SIGNING_KEY}")]
     try:
-        return ledger_key.read(text), []
+        key = ledger_key.read(text)
+        if key.name == gateway.ledger_name:
+            return key, []
+        problem = f"is for the ledger {key.name}, and this gateway's is named {gateway.ledger_name}"
+        return None, [Problem("SecretInvalid", f"Secret {name}, {where}: {SIGNING_KEY} {problem}")]
     except ledger_key.InvalidSigningKey as error:
         return None, [
             Problem("SecretInvalid", f"Secret {name}, {where}: {SIGNING_KEY} is no signing key: {error}")

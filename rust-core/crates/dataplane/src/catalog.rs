@@ -67,6 +67,13 @@ fn upstreams(config: &Config) -> Result<HashMap<&str, Rc<Upstream>>, Error> {
     for provider in &config.providers {
         let fail = |message: String| Error::Config(format!("provider {:?}: {message}", provider.name));
         let base = BaseUrl::parse(&provider.base_url).map_err(|error| fail(error.to_string()))?;
+        if provider
+            .api_key
+            .as_ref()
+            .is_some_and(|key| !key.bytes().all(|byte| byte.is_ascii_graphic()))
+        {
+            return Err(fail("its API key holds a byte that no key has".into()));
+        }
         let template = match provider.kind {
             ProviderKind::OpenAi => RequestTemplate::chat_completions(&base, provider.api_key.as_deref()),
         };

@@ -100,8 +100,8 @@ impl Route {
     fn of(head: &RequestHead<'_>) -> Self {
         let path = head.target.split('?').next().unwrap_or_default();
         match (path, head.method) {
-            ("/v1/chat/completions", Method::Post) => Route::ChatCompletions,
-            ("/v1/chat/completions", _) => Route::WrongMethod,
+            (exchange::CHAT_COMPLETIONS, Method::Post) => Route::ChatCompletions,
+            (exchange::CHAT_COMPLETIONS, _) => Route::WrongMethod,
             _ => Route::Unknown,
         }
     }
@@ -314,7 +314,7 @@ impl Connection {
             Unserved::Refused(rejection, tenant) => {
                 let bytes = self.client.input.len();
                 let tenant = tenant.map(|index| self.gateway.catalog.tenants.tenant(index).name.as_str());
-                let id = self.gateway.reject(&rejection, tenant, bytes).await;
+                let id = self.gateway.reject(&rejection, tenant, None, bytes).await;
                 self.send_answer(&rejection.answer(), id.as_str(), true).await
             }
         }
@@ -323,7 +323,7 @@ impl Connection {
     /// Answers a request that was read whole but has no use here.
     async fn reply(&mut self, rejection: &Rejection, tenant: usize, close: bool) -> After {
         let tenant = &self.gateway.catalog.tenants.tenant(tenant).name;
-        let id = self.gateway.reject(rejection, Some(tenant), 0).await;
+        let id = self.gateway.reject(rejection, Some(tenant), None, 0).await;
         self.send_answer(&rejection.answer(), id.as_str(), close).await
     }
 

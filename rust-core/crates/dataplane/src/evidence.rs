@@ -20,24 +20,25 @@ pub struct Evidence {
     pub proof: String,
 }
 
-/// Finds all records of an exchange below `path` — a gateway's directory, a shard's or an incarnation's — and proves
-/// each; empty when there are none.
+/// Finds all records of an exchange below `path`: a gateway's directory, a shard's or an incarnation's.
+///
+/// # Errors
+/// As [`prove::find`].
+pub fn find(path: &Path, request_id: &str) -> Result<Vec<FoundRecord>, WalError> {
+    prove::find(&FileStorage, path, request_id)
+}
+
+/// Proves each record.
 ///
 /// # Errors
 /// [`WalError::NotCovered`] while no checkpoint covers one of them; otherwise as [`prove::proof`].
-pub fn of_exchange(
-    path: &Path,
-    request_id: &str,
-    key: Option<&VerifyingKey>,
-) -> Result<Vec<Evidence>, WalError> {
-    let storage = FileStorage;
-    let found = prove::find(&storage, path, request_id)?;
+pub fn prove(found: Vec<FoundRecord>, key: Option<&VerifyingKey>) -> Result<Vec<Evidence>, WalError> {
     let evidence = found.into_iter().map(|FoundRecord { dir, seq, record }| {
         let kind = record::parse(&record)
             .map(|record| record.kind())
             .unwrap_or("unknown")
             .to_owned();
-        let proof = prove::proof(&storage, &dir, seq, key)?.encode();
+        let proof = prove::proof(&FileStorage, &dir, seq, key)?.encode();
         Ok(Evidence {
             kind,
             index: seq,

@@ -9,18 +9,22 @@ use proofgate_ledger::record::{Admission, Completion, Outcome, Usage};
 use proofgate_policy::KeyHash;
 use proofgate_providers::ChatRequest;
 use tokio::io::AsyncWriteExt;
+use tokio::time::timeout;
 
 use crate::answer::Answer;
 use crate::catalog::ModelRoute;
 use crate::client::Client;
 use crate::connection::After;
 use crate::gateway::{Gateway, unix_micros};
-use crate::lifecycle::Lifecycle;
+use crate::lifecycle::{Lifecycle, Phase};
 use crate::recorder::{Room, Unavailable};
 use crate::rejection::Rejection;
 use crate::relay::{Buffers, Relay};
 use crate::request_id::RequestId;
 use crate::upstream::{ConnectError, UpstreamStream};
+
+/// The one endpoint that is forwarded.
+pub(crate) const CHAT_COMPLETIONS: &str = "/v1/chat/completions";
 
 /// A request for a chat completion whose sender is known and whose body is whole.
 pub(crate) struct ChatCall<'b> {
@@ -43,7 +47,12 @@ pub(crate) async fn run(
     let tenant = gateway.catalog.tenants.tenant(call.tenant);
     let refuse = async |client: &mut Client, buffers: &mut Buffers, rejection: Rejection| {
         let id = gateway
-            .reject(&rejection, Some(&tenant.name), call.body.len())
+            .reject(
+                &rejection,
+                Some(&tenant.name),
+                Some(CHAT_COMPLETIONS),
+                call.body.len(),
+            )
             .await;
         send_answer(client, buffers, &rejection.answer(), id.as_str(), close).await
     };
@@ -74,13 +83,17 @@ pub(crate) async fn run(
         .await;
     }
 
+    let forwarding = forward(route, open.id, call.body, &chat, buffers);
     let forwarded = tokio::select! {
         biased;
-        forwarded = forward(route, open.id, call.body, &chat, buffers) => forwarded,
+        forwarded = timeout(gateway.timeouts.upstream_response, forwarding) => {
+            forwarded.unwrap_or(Err(Failure::TimedOut))
+        }
         () = client.gone() => {
             open.end(Outcome::ClientDisconnect, CLIENT_CLOSED_REQUEST, None);
             return After::Close;
         }
+        () = lifecycle.reached(Phase::Cancelled) => Err(Failure::Drained),
     };
     match forwarded {
         Ok(upstream) => {
@@ -268,7 +281,7 @@ impl OpenExchange {
             model: chat.model.as_ref().into(),
             provider: route.upstream.name.as_str().into(),
             upstream_model: route.upstream_model.as_str().into(),
-            endpoint: "/v1/chat/completions".into(),
+            endpoint: CHAT_COMPLETIONS.into(),
             stream: chat.stream,
             bytes: call.body.len() as u64,
             request,

@@ -59,12 +59,16 @@ impl Gateway {
         &self,
         rejection: &Rejection,
         tenant: Option<&str>,
+        endpoint: Option<&str>,
         bytes: usize,
     ) -> RequestId {
         let now = unix_micros();
         let id = self.request_id(now);
         self.metrics.rejected(rejection.status);
-        if let Some(seq) = self.recorder.reject(now, id.as_str(), rejection, tenant, bytes) {
+        if let Some(seq) = self
+            .recorder
+            .reject(now, id.as_str(), rejection, tenant, endpoint, bytes)
+        {
             let _ = self.recorder.written(seq).await;
         }
         id

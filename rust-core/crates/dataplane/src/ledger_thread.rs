@@ -26,15 +26,16 @@ pub(crate) struct LedgerThread {
 
 impl LedgerThread {
     /// Runs until the log is sealed and its last checkpoint is on disk, or until it fails; a failure, also a panic,
-    /// poisons the log, and a poisoned log admits nothing.
-    pub(crate) fn run(mut self) {
+    /// poisons the log, and a poisoned log admits nothing. `false` when it failed.
+    pub(crate) fn run(mut self) -> bool {
         priority::yield_to_traffic();
         let watermark = Arc::clone(&self.watermark);
         match catch_unwind(AssertUnwindSafe(|| self.follow())) {
-            Ok(Ok(())) => {}
+            Ok(Ok(())) => return true,
             Ok(Err(error)) => watermark.poison(error.to_string()),
             Err(_) => watermark.poison("the ledger thread panicked"),
         }
+        false
     }
 
     fn follow(&mut self) -> Result<(), WalError> {

@@ -10,6 +10,7 @@ mod catalog;
 mod client;
 mod config;
 mod connection;
+mod data_plane;
 mod error;
 pub mod evidence;
 mod exchange;

@@ -144,6 +144,7 @@ impl Recorder {
         id: &str,
         rejection: &Rejection,
         tenant: Option<&str>,
+        endpoint: Option<&str>,
         bytes: usize,
     ) -> Option<u64> {
         let mut refusals = self.refusals.borrow_mut();
@@ -158,7 +159,7 @@ impl Recorder {
                     tenant: tenant.map(Into::into),
                     status: rejection.status,
                     code: rejection.code.into(),
-                    endpoint: None,
+                    endpoint: endpoint.map(Into::into),
                     bytes: bytes as u64,
                 };
                 self.append(&mut room, |seq, out| record(seq).encode_into(out))

@@ -1,6 +1,5 @@
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::path::PathBuf;
-use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, Thread};
@@ -8,22 +7,16 @@ use std::time::{Duration, Instant};
 
 use crate::evidence::{self, Evidence};
 use proofgate_ledger::{SigningKey, VerifyingKey};
-use proofgate_wal::{Watermark, Writer};
+use proofgate_wal::Watermark;
 use serde::Serialize;
-use tokio::runtime;
-use tokio::sync::{Notify, watch};
-use tokio::task::LocalSet;
+use tokio::sync::watch;
 
 use crate::catalog::{Catalog, digest};
-use crate::gateway::Gateway;
+use crate::data_plane::DataPlane;
 use crate::ledger_thread::LedgerThread;
 use crate::lifecycle::{Lifecycle, Phase};
 use crate::metrics::Metrics;
-use crate::recorder::Recorder;
-use crate::{Config, Error, incarnation, listener};
-
-/// How long exchanges have to end after they were cancelled.
-const CANCEL_GRACE: Duration = Duration::from_secs(5);
+use crate::{Config, Error, incarnation};
 
 /// One gateway process's share of the work: a traffic port, a log, and the two threads behind them.
 pub struct Worker {
@@ -256,15 +249,13 @@ impl Worker {
     pub fn prove(&self, request_id: &str, timeout: Duration) -> Result<Vec<Evidence>, Error> {
         let running = self.running()?;
         let failed = |error: proofgate_wal::WalError| Error::Ledger(error.to_string());
+        let found = evidence::find(&running.directory, request_id).map_err(failed)?;
+        let size = found.last().map_or(0, |record| record.seq + 1);
         let deadline = Instant::now() + timeout;
-        loop {
-            match evidence::of_exchange(&running.directory, request_id, Some(&running.verifying_key)) {
-                Err(proofgate_wal::WalError::NotCovered { .. }) if Instant::now() < deadline => {
-                    thread::park_timeout(Duration::from_millis(20));
-                }
-                result => return result.map_err(failed),
-            }
+        while running.watermark.checkpointed() < size && Instant::now() < deadline {
+            thread::park_timeout(Duration::from_millis(20));
         }
+        evidence::prove(found, Some(&running.verifying_key)).map_err(failed)
     }
 
     /// Begins to drain: not ready from now on; returns at once.
@@ -291,10 +282,10 @@ impl Worker {
 
 impl Running {
     fn not_ready(&self) -> Option<&'static str> {
-        if self.watermark.is_poisoned() {
-            Some("ledger_stopped")
-        } else if self.threads.failed.load(Ordering::Acquire) {
+        if self.threads.failed.load(Ordering::Acquire) {
             Some("failed")
+        } else if self.watermark.is_poisoned() {
+            Some("ledger_stopped")
         } else if *self.phase.borrow() >= Phase::LameDuck {
             Some("draining")
         } else {
@@ -307,12 +298,12 @@ impl Threads {
     fn spawn(
         self: &Arc<Self>,
         name: &'static str,
-        body: impl FnOnce() + Send + 'static,
+        body: impl FnOnce() -> bool + Send + 'static,
     ) -> Result<Thread, Error> {
         let threads = Arc::clone(self);
         let run = move || {
             let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
-            if ended.is_err() {
+            if !ended.unwrap_or(false) {
                 threads.failed.store(true, Ordering::Release);
             }
             *threads.left.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
@@ -340,111 +331,4 @@ fn bind_error(address: &str, source: std::io::Error) -> Error {
         address: address.to_owned(),
         source,
     }
-}
-
-/// Everything that moves into the data-plane thread.
-struct DataPlane {
-    config: Arc<Config>,
-    listener: TcpListener,
-    writer: Writer,
-    metrics: Metrics,
-    phase: watch::Sender<Phase>,
-    lifecycle: Lifecycle,
-    ledger: Thread,
-    finish: Arc<AtomicBool>,
-}
-
-impl DataPlane {
-    /// Serves until drained, then seals the log and lets the ledger thread finish.
-    fn run(self) {
-        let watermark = self.writer.watermark();
-        let (finish, ledger) = (Arc::clone(&self.finish), self.ledger.clone());
-        let served = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.serve()));
-        match served {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => watermark.poison(error.to_string()),
-            Err(_) => watermark.poison("the data-plane thread panicked"),
-        }
-        finish.store(true, Ordering::Release);
-        ledger.unpark();
-    }
-
-    fn serve(self) -> Result<(), Error> {
-        let runtime = runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|source| Error::Thread {
-            thread: "data-plane",
-            source,
-        })?;
-        LocalSet::new().block_on(&runtime, self.serve_locally())
-    }
-
-    async fn serve_locally(self) -> Result<(), Error> {
-        let config = &self.config;
-        let synced = Arc::new(Notify::new());
-        let watermark = self.writer.watermark();
-        let wake = Arc::clone(&synced);
-        watermark.on_progress(move || wake.notify_one());
-        let ledger = self.ledger.clone();
-        let recorder = Rc::new(Recorder::new(
-            self.writer,
-            config.ledger.durability,
-            synced,
-            move || ledger.unpark(),
-        ));
-        tokio::task::spawn_local(Rc::clone(&recorder).write_batches());
-        tokio::task::spawn_local(Rc::clone(&recorder).follow_syncs());
-        let gateway = Rc::new(Gateway::new(config, recorder, self.metrics)?);
-        tokio::task::spawn_local(keep_house(Rc::clone(&gateway)));
-        tokio::task::spawn_local(advance(
-            self.phase,
-            self.lifecycle.clone(),
-            config.timeouts.lame_duck,
-            config.timeouts.drain,
-        ));
-
-        let listener = tokio::net::TcpListener::from_std(self.listener);
-        let listener = listener.map_err(|source| bind_error(&config.listen, source))?;
-        let mut lifecycle = self.lifecycle.clone();
-        let mut open = listener::accept(&gateway, listener, config.limits.connections, self.lifecycle).await;
-        tokio::select! {
-            () = listener::wait_for_all(&gateway, &mut open) => {}
-            () = lifecycle.reached(Phase::Cancelled) => {
-                let _ = tokio::time::timeout(CANCEL_GRACE, listener::wait_for_all(&gateway, &mut open)).await;
-            }
-        }
-        open.shutdown().await;
-        gateway
-            .recorder
-            .seal("drained")
-            .map_err(|_| Error::Ledger("the log could not be sealed".into()))
-    }
-}
-
-/// What is done once a second, away from any request.
-async fn keep_house(gateway: Rc<Gateway>) {
-    let mut second = tokio::time::interval(Duration::from_secs(1));
-    loop {
-        second.tick().await;
-        gateway
-            .metrics
-            .refusals_counted
-            .inc_by(gateway.recorder.turn_second());
-        for upstream in gateway.catalog.upstreams() {
-            upstream.close_expired();
-        }
-    }
-}
-
-/// Moves a drain forward on its deadlines.
-async fn advance(
-    phase: watch::Sender<Phase>,
-    mut lifecycle: Lifecycle,
-    lame_duck: Duration,
-    drain: Duration,
-) {
-    lifecycle.reached(Phase::LameDuck).await;
-    tokio::time::sleep(lame_duck).await;
-    phase.send_replace(Phase::Draining);
-    tokio::time::sleep(drain).await;
-    phase.send_replace(Phase::Cancelled);
 }

@@ -53,7 +53,7 @@ fn verify_proof(python: Python<'_>, record: &[u8], proof: &str, verifying_key: &
 
 #[pyfunction]
 fn prove(python: Python<'_>, path: PathBuf, request_id: &str) -> PyResult<String> {
-    let found = python.detach(|| evidence::of_exchange(&path, request_id, None));
+    let found = python.detach(|| evidence::prove(evidence::find(&path, request_id)?, None));
     let records = found.map_err(|error| ledger_error(python, &error))?;
     match records.is_empty() {
         true => Err(PyKeyError::new_err(request_id.to_owned())),

@@ -1,0 +1,25 @@
+"""What a ledger on disk holds."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from proofgate import _core
+
+
+def records(ledger: Path) -> list[dict[str, Any]]:
+    """Every record of every incarnation of a ledger, oldest first, each with its incarnation under `log`."""
+    found = []
+    with tempfile.TemporaryDirectory(prefix="proofgate-leaves-") as scratch:
+        leaves = Path(scratch) / "leaves"
+        for directory in sorted(ledger.glob("*/*/")):
+            _core.export_leaves(str(directory), str(leaves))
+            data = leaves.read_bytes()
+            while data:
+                length = int.from_bytes(data[:4], "big")
+                found.append({**json.loads(data[4 : 4 + length]), "log": directory.name})
+                data = data[4 + length :]
+    return found

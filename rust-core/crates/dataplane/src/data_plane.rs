@@ -1,0 +1,146 @@
+//! The data-plane thread: one runtime, one listener, everything that serves traffic, until it is drained.
+
+use std::net::TcpListener;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::Thread;
+use std::time::Duration;
+
+use proofgate_wal::Writer;
+use tokio::runtime;
+use tokio::sync::{Notify, watch};
+use tokio::task::{JoinSet, LocalSet};
+
+use crate::gateway::Gateway;
+use crate::lifecycle::{Lifecycle, Phase};
+use crate::metrics::Metrics;
+use crate::recorder::Recorder;
+use crate::{Config, Error, listener};
+
+/// How long exchanges have to end after they were cancelled.
+const CANCEL_GRACE: Duration = Duration::from_secs(5);
+
+/// Everything that moves into the data-plane thread.
+pub(crate) struct DataPlane {
+    pub(crate) config: Arc<Config>,
+    pub(crate) listener: TcpListener,
+    pub(crate) writer: Writer,
+    pub(crate) metrics: Metrics,
+    pub(crate) phase: watch::Sender<Phase>,
+    pub(crate) lifecycle: Lifecycle,
+    pub(crate) ledger: Thread,
+    pub(crate) finish: Arc<AtomicBool>,
+}
+
+impl DataPlane {
+    /// Serves until drained, then seals the log and lets the ledger thread finish; `false` when it failed instead.
+    pub(crate) fn run(self) -> bool {
+        let watermark = self.writer.watermark();
+        let (finish, ledger) = (Arc::clone(&self.finish), self.ledger.clone());
+        let served = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.serve()));
+        let ended = matches!(served, Ok(Ok(())));
+        match served {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => watermark.poison(error.to_string()),
+            Err(_) => watermark.poison("the data-plane thread panicked"),
+        }
+        finish.store(true, Ordering::Release);
+        ledger.unpark();
+        ended
+    }
+
+    fn serve(self) -> Result<(), Error> {
+        let runtime = runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|source| Error::Thread {
+            thread: "data-plane",
+            source,
+        })?;
+        LocalSet::new().block_on(&runtime, self.serve_locally())
+    }
+
+    async fn serve_locally(self) -> Result<(), Error> {
+        let config = &self.config;
+        let synced = Arc::new(Notify::new());
+        let watermark = self.writer.watermark();
+        let wake = Arc::clone(&synced);
+        watermark.on_progress(move || wake.notify_one());
+        let ledger = self.ledger.clone();
+        let recorder = Rc::new(Recorder::new(
+            self.writer,
+            config.ledger.durability,
+            synced,
+            move || ledger.unpark(),
+        ));
+        // None of these ends by itself: one that does has panicked, and without it nothing may be admitted.
+        let mut vital = JoinSet::new();
+        vital.spawn_local(Rc::clone(&recorder).write_batches());
+        vital.spawn_local(Rc::clone(&recorder).follow_syncs());
+        let gateway = Rc::new(Gateway::new(config, recorder, self.metrics)?);
+        vital.spawn_local(keep_house(Rc::clone(&gateway)));
+        vital.spawn_local(advance(
+            self.phase,
+            self.lifecycle.clone(),
+            config.timeouts.lame_duck,
+            config.timeouts.drain,
+        ));
+
+        let listener = tokio::net::TcpListener::from_std(self.listener);
+        let listener = listener.map_err(|source| Error::Bind {
+            address: config.listen.clone(),
+            source,
+        })?;
+        let mut lifecycle = self.lifecycle.clone();
+        let served = async {
+            let mut open =
+                listener::accept(&gateway, listener, config.limits.connections, self.lifecycle).await;
+            tokio::select! {
+                () = listener::wait_for_all(&gateway, &mut open) => {}
+                () = lifecycle.reached(Phase::Cancelled) => {
+                    let _ = tokio::time::timeout(CANCEL_GRACE, listener::wait_for_all(&gateway, &mut open)).await;
+                }
+            }
+            open.shutdown().await;
+        };
+        tokio::select! {
+            () = served => {}
+            _ = vital.join_next() => {
+                return Err(Error::Ledger("a task that the data plane cannot do without has panicked".into()));
+            }
+        }
+        gateway
+            .recorder
+            .seal("drained")
+            .map_err(|_| Error::Ledger("the log could not be sealed".into()))
+    }
+}
+
+/// What is done once a second, away from any request.
+async fn keep_house(gateway: Rc<Gateway>) {
+    let mut second = tokio::time::interval(Duration::from_secs(1));
+    loop {
+        second.tick().await;
+        gateway
+            .metrics
+            .refusals_counted
+            .inc_by(gateway.recorder.turn_second());
+        for upstream in gateway.catalog.upstreams() {
+            upstream.close_expired();
+        }
+    }
+}
+
+/// Moves a drain forward on its deadlines.
+async fn advance(
+    phase: watch::Sender<Phase>,
+    mut lifecycle: Lifecycle,
+    lame_duck: Duration,
+    drain: Duration,
+) {
+    lifecycle.reached(Phase::LameDuck).await;
+    tokio::time::sleep(lame_duck).await;
+    phase.send_replace(Phase::Draining);
+    tokio::time::sleep(drain).await;
+    phase.send_replace(Phase::Cancelled);
+    std::future::pending().await
+}
