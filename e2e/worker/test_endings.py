@@ -96,6 +96,21 @@ def test_an_exchange_cut_by_a_crash_is_closed_by_the_next_incarnation(tmp_path: 
         assert opened["predecessor"]["incarnation"] == admission["log"] and not opened["predecessor"]["sealed"]
 
 
+def test_the_last_records_of_a_crashed_worker_can_be_proved_after_its_restart(tmp_path: Path) -> None:
+    settings = {"ledger": {"checkpointIntervalSeconds": 60}}
+    with local_gateway(tmp_path, settings=settings) as gateway:
+        with OpenAI(base_url=gateway.base_url, api_key=KEYS["acme"]) as client:
+            for _ in range(3):
+                raw = client.chat.completions.with_raw_response.create(model=MODEL, messages=message("hello"))
+        assert gateway.worker is not None
+        gateway.worker.stop(signal.SIGKILL)
+        gateway.start_worker()
+        proved = json.loads(_core.prove(str(gateway.ledger), raw.headers["x-request-id"]))["records"]
+        assert [evidence["kind"] for evidence in proved] == ["admission", "completion"]
+        for evidence in proved:
+            _core.verify_proof(evidence["record"].encode(), evidence["proof"], gateway.verifying_key)
+
+
 def test_a_worker_told_to_stop_finishes_its_streams_and_seals_its_log(tmp_path: Path) -> None:
     with local_gateway(tmp_path) as gateway, OpenAI(base_url=gateway.base_url, api_key=KEYS["acme"]) as client:
         text = "mock:tokens=20 mock:interval=50"

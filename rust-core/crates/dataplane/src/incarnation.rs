@@ -49,6 +49,11 @@ fn build(ledger: &Ledger, config_digest: &str, key: &SigningKey) -> Result<Log, 
         options,
     )?;
 
+    if let Some(log) = &predecessor {
+        let left = format!("{}/{}/{}", ledger.name, ledger.shard, log.incarnation);
+        recovery::cover_predecessor(&FileStorage, &directory, &left, log, key)?;
+    }
+
     let now = unix_micros();
     let found = predecessor.as_ref();
     writer.append(|seq, out| {

@@ -4,11 +4,13 @@ use crate::WalError;
 use crate::storage::{Directory, Storage, read_full, write_full};
 use proofgate_ledger::MAX_NOTE;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Name of the file.
 pub(crate) const CHECKPOINT: &str = "checkpoint";
 const TEMPORARY: &str = "checkpoint.tmp";
+/// Name of the note that covers all that the preceding incarnation left, signed by its successor and kept there.
+const PREDECESSOR: &str = "predecessor.checkpoint";
 
 /// Replaces the checkpoint of an incarnation. `directory` must have been open throughout, so that its sync sees every
 /// failure. An error from the call `sync` means that nothing is known about the disk any more.
@@ -38,9 +40,27 @@ pub(crate) fn replace(
     directory.sync().map_err(WalError::io("sync", dir))
 }
 
+/// Stores, in the directory of an incarnation that has just been created, the last checkpoint of its predecessor.
+pub(crate) fn write_predecessor(storage: &dyn Storage, dir: &Path, note: &str) -> Result<(), WalError> {
+    let path = dir.join(PREDECESSOR);
+    let directory = storage.open_dir(dir).map_err(WalError::io("open", dir))?;
+    let file = storage.create(&path).map_err(WalError::io("create", &path))?;
+    write_full(&*file, note.as_bytes(), 0).map_err(WalError::io("write", &path))?;
+    file.sync().map_err(WalError::io("sync", &path))?;
+    directory.sync().map_err(WalError::io("sync", dir))
+}
+
+/// The stored last checkpoint of an incarnation's predecessor; `None` when the predecessor's own covers everything.
+pub(crate) fn read_predecessor(storage: &dyn Storage, dir: &Path) -> Result<Option<String>, WalError> {
+    read_note(storage, dir.join(PREDECESSOR), false)
+}
+
 /// The stored note; `None` when there is no checkpoint yet.
 pub(crate) fn read(storage: &dyn Storage, dir: &Path, from_disk: bool) -> Result<Option<String>, WalError> {
-    let path = dir.join(CHECKPOINT);
+    read_note(storage, dir.join(CHECKPOINT), from_disk)
+}
+
+fn read_note(storage: &dyn Storage, path: PathBuf, from_disk: bool) -> Result<Option<String>, WalError> {
     let file = match storage.open(&path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

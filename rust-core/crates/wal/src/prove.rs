@@ -12,7 +12,7 @@ use proofgate_ledger::{
     record, verify_inclusion,
 };
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use ulid::Ulid;
@@ -93,8 +93,8 @@ pub fn read_record(storage: &dyn Storage, incarnation_dir: &Path, seq: u64) -> R
 /// checkpoint's signature if `key` is given.
 ///
 /// # Errors
-/// [`WalError::NotCovered`] when no checkpoint covers the record yet (of a crashed incarnation's last records, the
-/// successor's `open` record holds the root instead), [`WalError::NoSuchRecord`], [`WalError::Corruption`] when the
+/// [`WalError::NotCovered`] when no checkpoint covers the record yet (a crashed incarnation's last records are covered by
+/// a note that its successor signs), [`WalError::NoSuchRecord`], [`WalError::Corruption`] when the
 /// records do not lead to the signed root, [`WalError::Ledger`] when the checkpoint is refused, [`WalError::Io`].
 pub fn proof(
     storage: &dyn Storage,
@@ -108,14 +108,28 @@ pub fn proof(
         seq,
         size,
     };
-    let note = checkpoint_file::read(storage, incarnation_dir, false)?.ok_or_else(|| not_covered(0))?;
-    let signed = match key {
-        Some(key) => Checkpoint::verify(&note, key)?,
-        None => Checkpoint::parse_unverified(&note)?,
+    let covering = |note: String| -> Result<(String, Checkpoint), WalError> {
+        let signed = match key {
+            Some(key) => Checkpoint::verify(&note, key)?,
+            None => Checkpoint::parse_unverified(&note)?,
+        };
+        Ok((note, signed))
     };
-    if seq >= signed.size {
-        return Err(not_covered(signed.size));
-    }
+    let own = checkpoint_file::read(storage, incarnation_dir, false)?
+        .map(covering)
+        .transpose()?;
+    let own_size = own.as_ref().map_or(0, |(_, signed)| signed.size);
+    let (note, signed) = match own {
+        Some(own) if seq < own_size => own,
+        _ => {
+            let note = successors_note(storage, incarnation_dir)?.ok_or_else(|| not_covered(own_size))?;
+            let (note, signed) = covering(note)?;
+            if seq >= signed.size {
+                return Err(not_covered(signed.size));
+            }
+            (note, signed)
+        }
+    };
     let leads_to_root =
         |hashes: &Vec<Hash>| verify_inclusion(&leaf, seq, signed.size, hashes, &signed.root).is_ok();
     let stored = TreeFile::open(storage, incarnation_dir)
@@ -143,6 +157,30 @@ pub fn proof(
         hashes,
         checkpoint: note,
     })
+}
+
+/// The checkpoint that the next incarnation signed for what this one left.
+fn successors_note(storage: &dyn Storage, incarnation_dir: &Path) -> Result<Option<String>, WalError> {
+    let own = incarnation_of(incarnation_dir)?;
+    let Some(shard) = incarnation_dir.parent() else {
+        return Ok(None);
+    };
+    let names = storage.list(shard).map_err(WalError::io("list", shard))?;
+    let later = names
+        .iter()
+        .filter_map(|name| parse_incarnation(name))
+        .filter(|incarnation| *incarnation > own);
+    for successor in later.collect::<BTreeSet<_>>() {
+        let note = checkpoint_file::read_predecessor(storage, &shard.join(successor.to_string()))?;
+        let speaks_for_own = |note: &String| {
+            let signed = Checkpoint::parse_unverified(note);
+            signed.is_ok_and(|signed| signed.origin.ends_with(&format!("/{own}")))
+        };
+        if let Some(note) = note.filter(speaks_for_own) {
+            return Ok(Some(note));
+        }
+    }
+    Ok(None)
 }
 
 /// Writes the leaves of an incarnation in order, each as a big-endian 32-bit length and its bytes; returns their number.

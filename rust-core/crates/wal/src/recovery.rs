@@ -11,7 +11,7 @@ use crate::checkpoint_file::{self, CHECKPOINT};
 use crate::reader::{Flaw, Found, LogReader};
 use crate::{Storage, WalError};
 use proofgate_ledger::record::{self, Record};
-use proofgate_ledger::{Checkpoint, Hash, Mmr, VerifyingKey, leaf_hash};
+use proofgate_ledger::{Checkpoint, Hash, Mmr, SigningKey, VerifyingKey, leaf_hash};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::io;
@@ -60,6 +60,29 @@ pub struct Recovered {
     /// Exchanges to close with `aborted` records, oldest first: its own, and those of earlier incarnations if it ended
     /// before it had closed them. The gateway writes all `aborted` records directly after `open`.
     pub orphans: Vec<Orphan>,
+}
+
+/// Signs what the predecessor left beyond its own last checkpoint and keeps the note in the successor's directory, so that
+/// its last records can be proved too. `origin` is the predecessor's. Nothing is written when its checkpoint covers all.
+///
+/// # Errors
+/// [`WalError::Ledger`] when the key does not speak for the origin; [`WalError::Io`].
+pub fn cover_predecessor(
+    storage: &dyn Storage,
+    successor_dir: &Path,
+    origin: &str,
+    predecessor: &Recovered,
+    key: &SigningKey,
+) -> Result<(), WalError> {
+    if predecessor.checkpointed >= predecessor.size {
+        return Ok(());
+    }
+    let checkpoint = Checkpoint {
+        origin: origin.to_owned(),
+        size: predecessor.size,
+        root: predecessor.root,
+    };
+    checkpoint_file::write_predecessor(storage, successor_dir, &checkpoint.sign(key)?)
 }
 
 /// Inspects a shard before a new incarnation starts on it. `None` when nothing was ever recorded there. Memory grows

@@ -8,7 +8,7 @@
 mod support;
 
 use proofgate_ledger::{Checkpoint, inclusion_proof, leaf_hash, verify_inclusion};
-use proofgate_wal::recovery::inspect;
+use proofgate_wal::recovery::{cover_predecessor, inspect};
 use proofgate_wal::simulated::{Fault, SimulatedDisk};
 use proofgate_wal::{
     FileStorage, Incarnation, Options, Preparation, Ulid, Verdict, WalError, export_leaves, frame_bytes,
@@ -467,6 +467,23 @@ fn a_record_under_no_checkpoint_is_not_proved() {
             ..
         })
     ));
+}
+
+#[test]
+fn a_successor_covers_what_its_predecessor_left_under_no_checkpoint() {
+    let (disk, mut worker) = filled();
+    worker.admit("late", 1).unwrap();
+    worker.flush().unwrap();
+    let (dir, record) = (worker.promised.dir.clone(), worker.promised.appended[81].clone());
+    drop(worker);
+    let left = inspect(&disk, Path::new(SHARD), &vkey()).unwrap().unwrap();
+    let successor = start(&disk, &mut Promised::default()).unwrap();
+    let origin = format!("{}/0/{}", key().name(), left.incarnation);
+    cover_predecessor(&disk, &successor.promised.dir, &origin, &left, &key()).unwrap();
+    let proof = prove::proof(&disk, &dir, 81, Some(&vkey())).unwrap();
+    assert_eq!(proof.verify(&record, &vkey()).unwrap().origin, origin);
+    let report = fsck(&disk, Path::new(SHARD), Some(&vkey())).unwrap();
+    assert!(report.exit_code <= Verdict::Incomplete.exit_code(), "{report:?}");
 }
 
 #[test]
