@@ -111,10 +111,24 @@ def _summary(cells: dict[tuple[str, int], list[Cell]], body: int, rounds: int, s
         "rps_per_core": {name: rps(name) for name in proxies},
         "cpu_us_per_request": {name: table[name]["c64"]["cpu_us_per_request"]["median"] for name in proxies},
         "added_latency_us": {name: {"p50": added(name, "p50_us"), "p99": added(name, "p99_us")} for name in proxies},
-        "ratio_to": {"haproxy": round(rps("proofgate") / rps("haproxy"), 3)},
-        "spinning_python_ratio": round(rps("proofgate-spinning") / rps("proofgate"), 3),
+        "ratio_to": {"haproxy": _paired(cells, "proofgate", "haproxy")},
+        "spinning_python_ratio": _paired(cells, "proofgate-spinning", "proofgate"),
         "cells": table,
     }
+
+
+def _paired(cells: dict[tuple[str, int], list[Cell]], system: str, other: str) -> dict[str, dict[str, float]]:
+    """Requests per second of `system` over those of `other`, each pair from the same round: the machine drifts."""
+    ratios = {}
+    for connections in CONNECTIONS:
+        pairs = zip(cells[system, connections], cells[other, connections], strict=True)
+        values = [one.requests_per_second / two.requests_per_second for one, two in pairs]
+        ratios[f"c{connections}"] = {
+            "median": round(statistics.median(values), 3),
+            "min": round(min(values), 3),
+            "max": round(max(values), 3),
+        }
+    return ratios
 
 
 def _processor() -> str:
@@ -125,18 +139,22 @@ def _processor() -> str:
 
 
 def _print(result: dict[str, Any]) -> None:
-    print(f"\n{'system':20}{'c':>4}{'requests/s':>24}{'p50 us':>10}{'p99 us':>10}{'CPU us/request':>16}")
+    print(f"\n{'system':20}{'c':>4}{'requests/s':>27}{'p50 us':>10}{'p99 us':>10}{'CPU us/request':>16}")
     for name, row in result["cells"].items():
         for connections in CONNECTIONS:
             cell = row[f"c{connections}"]
             rate = cell["requests_per_second"]
             spread = f"{rate['median']:,.0f} ({rate['min']:,.0f}-{rate['max']:,.0f})"
             print(
-                f"{name:20}{connections:>4}{spread:>24}{cell['p50_us']['median']:>10.0f}"
+                f"{name:20}{connections:>4}{spread:>27}{cell['p50_us']['median']:>10.0f}"
                 f"{cell['p99_us']['median']:>10.0f}{cell['cpu_us_per_request']['median']:>16.1f}"
             )
-    print(f"\nproofgate / haproxy, requests per second on one core: {result['ratio_to']['haproxy']}")
-    print(f"with a spinning Python thread / without: {result['spinning_python_ratio']}")
+    for title, ratios in (
+        ("proofgate / haproxy, requests per second on one core", result["ratio_to"]["haproxy"]),
+        ("with a spinning Python thread / without", result["spinning_python_ratio"]),
+    ):
+        told = [f"{c} {ratio['median']} ({ratio['min']}-{ratio['max']})" for c, ratio in ratios.items()]
+        print(f"{title}: {', '.join(told)}")
 
 
 if __name__ == "__main__":
