@@ -35,11 +35,13 @@ run: develop ## The same gateway without Kubernetes, on 127.0.0.1:8080
 .PHONY: setup
 setup: $(VENV)/.ready ## Install what is missing: toolchains' components and the Python environment
 
-$(VENV)/.ready: $(LOCKS)
+# The folder is named by the digest of the lock files, so they need not be prerequisites.
+$(VENV)/.ready:
 	@./setup/toolchain
-	@echo "== Python environment (about 1 minute)"
+	@echo "== Python environment, and the worker's dependencies beside it (about 2 minutes on 2 cores)"
 	@rm -rf "$(VENV)" && python3 -m venv "$(VENV)"
-	@"$(PY)" -m pip install --quiet --require-hashes -r requirements/dev.txt
+	@$(CARGO) build --manifest-path $(RUST_MANIFEST) --release --package proofgate-dataplane --quiet & \
+	  "$(PY)" -m pip install --quiet --require-hashes -r requirements/dev.txt && wait $$!
 	@touch $@
 
 .PHONY: develop
@@ -48,8 +50,11 @@ develop: setup ## Build the worker (release) and install both packages into the 
 	@cd gateway && VIRTUAL_ENV="$(VENV)" maturin develop --release --skip-install --quiet
 	@site=$$("$(PY)" -c 'import site; print(site.getsitepackages()[0])') && \
 	  printf '%s\n' "$(CURDIR)/gateway/src" "$(CURDIR)/operator/src" > "$$site/proofgate-checkout.pth" && \
-	  printf '#!%s\nimport sys\nfrom proofgate.cli import main\nsys.exit(main())\n' "$(PY)" > "$(VENV)/bin/proofgate" && \
-	  chmod +x "$(VENV)/bin/proofgate"
+	  for command in proofgate:proofgate.cli proofgate-operator:proofgate_operator.main; do \
+	    script="$(VENV)/bin/$${command%%:*}"; \
+	    printf '#!%s\nimport sys\nfrom %s import main\nsys.exit(main())\n' "$(PY)" "$${command#*:}" > "$$script"; \
+	    chmod +x "$$script"; \
+	  done
 
 # --- The everyday loop ----------------------------------------------------------------------------------------------
 
@@ -99,9 +104,8 @@ test-worker: develop ## The worker end to end on loopback, without a cluster
 .PHONY: test-operator
 test-operator: develop ## The operator's process and the chart on a real control plane, without nodes
 	@echo "== operator: on etcd and kube-apiserver alone"
-	@python3 -m e2e.cluster tools kubernetes etcd helm
-	@tools=$$(python3 -m e2e.cluster env | sed -n 's/^export PATH=//p') && \
-	  cd operator && PROOFGATE_TOOLS_PATH="$$tools" pytest -q -m "controlplane or helm"
+	@tools=$$(python3 -m e2e.cluster tools kubernetes etcd helm | paste -sd:) && \
+	  cd operator && PROOFGATE_TOOLS_PATH="$$tools" pytest -q -m controlplane
 
 .PHONY: test-e2e
 test-e2e: develop images ## The end-to-end tests on a real cluster; leaves nothing running

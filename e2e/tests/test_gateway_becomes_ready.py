@@ -27,6 +27,12 @@ def test_kubectl_get_answers_the_first_question(namespace: Namespace, gateway: s
     assert row.split()[:3] == [gateway, "2", "2"]
 
 
+def test_kubectl_logs_and_exec_reach_a_worker(namespace: Namespace, gateway: str) -> None:
+    worker = f"{gateway}-worker-0"
+    assert "proofgate ready: traffic=" in namespace.kubectl("logs", worker)
+    assert namespace.kubectl("exec", worker, "--", "/opt/proofgate/bin/proofgate", "--version").startswith("proofgate ")
+
+
 def test_the_openai_client_gets_unary_and_streamed_answers(namespace: Namespace, gateway: str) -> None:
     with namespace.forwarded(f"service/{gateway}", 80) as address:
         for tenant in TENANTS[:2]:
