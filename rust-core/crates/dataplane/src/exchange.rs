@@ -178,8 +178,9 @@ pub(crate) async fn finish_with_answer(
     answer: Answer<'_>,
     close: bool,
 ) -> After {
-    open.response.update(&answer.json());
-    open.bytes = answer.json().len() as u64;
+    let body = answer.json();
+    open.response.update(&body);
+    open.bytes = body.len() as u64;
     let id = open.id;
     let completion = open.end(outcome, answer.status, None);
     if gateway.recorder.written_or_stopped(completion).await.is_err() {
