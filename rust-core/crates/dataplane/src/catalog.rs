@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use proofgate_policy::{Tenant, TenantTable};
+use proofgate_auth::{Tenant, TenantTable};
 use proofgate_providers::{BaseUrl, RequestTemplate};
 
 use crate::config::{Config, ProviderKind};

@@ -1,7 +1,7 @@
 use std::ops::Range;
 use std::rc::Rc;
 
-use proofgate_policy::KeyHash;
+use proofgate_auth::KeyHash;
 use proofgate_wire::{
     BodyDecoder, HeadScanner, Limits, Method, Refusal, RequestFraming, RequestHead, encode,
     parse_proxy_header, parse_request,

@@ -4,9 +4,9 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use bytes::Buf;
+use proofgate_auth::KeyHash;
 use proofgate_ledger::commitment::{self, Commitment};
 use proofgate_ledger::record::{Admission, Completion, Outcome, Usage};
-use proofgate_policy::KeyHash;
 use proofgate_providers::ChatRequest;
 use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;

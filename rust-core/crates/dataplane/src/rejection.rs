@@ -1,6 +1,6 @@
 use std::borrow::Cow;
 
-use proofgate_policy::Denial;
+use proofgate_auth::Denial;
 use proofgate_providers::BadRequest;
 use proofgate_wire::Refusal;
 

@@ -102,7 +102,7 @@ fn verifying_key(signing_key: &str) -> PyResult<String> {
 
 #[pyfunction]
 fn hash_api_key(key: &str) -> String {
-    proofgate_policy::hash_api_key(key.as_bytes())
+    proofgate_auth::hash_api_key(key.as_bytes())
         .iter()
         .map(|byte| format!("{byte:02x}"))
         .collect()

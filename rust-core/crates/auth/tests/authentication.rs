@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use proofgate_policy::{Denial, Tenant, TenantTable, TenantTableError, hash_api_key};
+use proofgate_auth::{Denial, Tenant, TenantTable, TenantTableError, hash_api_key};
 
 fn tenant(name: &str) -> Tenant {
     Tenant {
