@@ -1,29 +1,95 @@
 /// Why a well-formed request is not served.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Denial {
     /// There is no `Authorization` header.
     #[error("You didn't provide an API key. Send it as \"Authorization: Bearer YOUR_KEY\".")]
     MissingKey,
-    /// The `Authorization` header is not `Bearer` and one token.
+    /// The `Authorization` header is not `Bearer` and one token of bearable length.
     #[error("The Authorization header is not of the form \"Bearer YOUR_KEY\".")]
     MalformedKey,
     /// No tenant owns this key.
     #[error("Incorrect API key provided.")]
     UnknownKey,
+    /// The key was its tenant's and has ended.
+    #[error("The API key provided has expired. Use a newer one.")]
+    ExpiredKey,
+    /// The token is not three parts of base64url, its header is not a JSON object, or it has a critical extension.
+    #[error("The token provided is not a well-formed signed JWT.")]
+    MalformedToken,
+    /// The token's algorithm is not one that its issuer and its key are configured for.
+    #[error("The token provided is signed with an algorithm that is not accepted.")]
+    UnsupportedAlgorithm,
+    /// The token's `iss` is not configured.
+    #[error("The token provided is of an issuer that is not known here.")]
+    UnknownIssuer,
+    /// The issuer's key set has no key, or no unambiguous one, for the token.
+    #[error(
+        "The token provided is signed with a key that is not known here. Try again later or get a new one."
+    )]
+    UnknownSigningKey,
+    /// The signature is not of the key that the token names.
+    #[error("The signature of the token provided is wrong.")]
+    InvalidSignature,
+    /// `iss`, `aud`, `exp` or `nbf` is missing where it must be, repeated, or of the wrong type.
+    #[error("The token provided lacks a required claim, or a claim is malformed.")]
+    InvalidClaims,
+    /// The token is for somebody else.
+    #[error("The token provided is not meant for this service: its audience is another.")]
+    WrongAudience,
+    /// The token's `exp` is past.
+    #[error("The token provided has expired. Get a new one.")]
+    ExpiredToken,
+    /// The token's `nbf` is to come.
+    #[error("The token provided is not valid yet.")]
+    TokenNotYetValid,
+    /// The token is genuine and names no tenant of this gateway.
+    #[error("The token provided does not belong to a tenant of this service.")]
+    UnknownTenant,
+    /// The tenant's allow-list of endpoints leaves this one out.
+    #[error("You are not allowed to use this endpoint.")]
+    EndpointNotAllowed,
 }
 
 impl Denial {
-    /// The HTTP status that answers it.
+    /// The HTTP status that answers it: 403 when it is known who asks, 401 otherwise.
     pub fn status(self) -> u16 {
-        401
+        match self {
+            Denial::UnknownTenant | Denial::EndpointNotAllowed => 403,
+            _ => 401,
+        }
     }
 
-    /// A stable machine code, as OpenAI's clients know it.
+    /// A stable machine code, where OpenAI has one the same.
     pub fn code(self) -> &'static str {
         match self {
             Denial::MissingKey => "missing_api_key",
             Denial::MalformedKey => "malformed_api_key",
             Denial::UnknownKey => "invalid_api_key",
+            Denial::ExpiredKey => "expired_api_key",
+            Denial::MalformedToken => "malformed_token",
+            Denial::UnsupportedAlgorithm => "unsupported_token_algorithm",
+            Denial::UnknownIssuer => "unknown_token_issuer",
+            Denial::UnknownSigningKey => "unknown_signing_key",
+            Denial::InvalidSignature => "invalid_token_signature",
+            Denial::InvalidClaims => "invalid_token_claims",
+            Denial::WrongAudience => "wrong_token_audience",
+            Denial::ExpiredToken => "expired_token",
+            Denial::TokenNotYetValid => "token_not_yet_valid",
+            Denial::UnknownTenant => "unknown_tenant",
+            Denial::EndpointNotAllowed => "endpoint_not_allowed",
+        }
+    }
+
+    /// The value of the answer's `www-authenticate` field (RFC 6750 section 3). A request without credentials gets no
+    /// error code, as section 3.1 asks.
+    pub fn www_authenticate(self) -> &'static str {
+        match self {
+            Denial::MissingKey => r#"Bearer realm="proofgate""#,
+            Denial::MalformedKey => r#"Bearer realm="proofgate", error="invalid_request""#,
+            Denial::UnknownTenant | Denial::EndpointNotAllowed => {
+                r#"Bearer realm="proofgate", error="insufficient_scope""#
+            }
+            _ => r#"Bearer realm="proofgate", error="invalid_token""#,
         }
     }
 }

@@ -1,12 +1,31 @@
-//! Who sends a request, and what they may use: tenants, their API keys, and the models each may call.
+//! Who sends a request, and what they may use: tenants, API keys, JSON Web Tokens, allow-lists.
 //!
-//! Keys are known only by their SHA-256. A key is high-entropy by contract (the operator refuses short ones), so a
-//! plain digest is enough at rest and the table lookup can go by digest prefix; the rest of the digest is compared in
-//! constant time.
+//! [`Authenticator::authenticate`] is the one entry: the value of an `Authorization` header and the time go in, an
+//! [`Identity`] or a [`Denial`] comes out. Nothing here does I/O or reads a clock, and no denial quotes what was sent.
+//!
+//! **API keys** are known only by their SHA-256. A key is high-entropy by contract (the operator refuses short ones),
+//! so a plain digest is enough at rest and the look-up can go by digest prefix; the whole digest is then compared in
+//! constant time. A tenant can have several keys, each with an end, so keys are rotated by adding one and letting the
+//! other expire. A [`TenantTable`] never changes: a new configuration is a new table.
+//!
+//! **Tokens** are signed JWTs (RFC 7519) of configured issuers, verified as RFC 8725 asks: algorithms come from the
+//! configuration and from the key, never from the token alone. What costs nothing is checked first, so that a signature
+//! is only computed for a token that names a known issuer, audience and key and is in its time. A verified token is
+//! remembered by its SHA-256, so the next request with it costs a digest.
 #![forbid(unsafe_code)]
 
+mod authenticator;
+mod bearer;
 mod denial;
+mod digest;
+mod error;
+mod identity;
+mod jwt;
 mod tenants;
 
+pub use authenticator::Authenticator;
 pub use denial::Denial;
-pub use tenants::{KeyHash, Tenant, TenantTable, TenantTableError, hash_api_key};
+pub use error::Error;
+pub use identity::{Identity, KeyId};
+pub use jwt::{Issuer, KeySet, SigningAlgorithm, WantedKeySets};
+pub use tenants::{ApiKey, Endpoint, KeyHash, Tenant, TenantTable, hash_api_key};

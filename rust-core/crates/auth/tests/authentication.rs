@@ -1,49 +1,81 @@
-//! What a request must carry to be attributed to a tenant.
+//! What a request must carry to be attributed to a tenant, and what the tenant may use.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use proofgate_auth::{Denial, Tenant, TenantTable, TenantTableError, hash_api_key};
+mod support;
 
-fn tenant(name: &str) -> Tenant {
-    Tenant {
-        name: name.into(),
-        models: None,
-    }
-}
+use proofgate_auth::{
+    ApiKey, Authenticator, Denial, Endpoint, Error, KeyId, Tenant, TenantTable, hash_api_key,
+};
+use support::{NOW, authenticate, authenticate_at, tenant};
 
-fn table() -> TenantTable {
-    TenantTable::new([
+fn authenticator() -> Authenticator {
+    let key = |text: &str| ApiKey::from(hash_api_key(text.as_bytes()));
+    let ending = ApiKey {
+        expires_at: Some(NOW + 10),
+        ..key("acme-key-ending")
+    };
+    let tenants = TenantTable::new([
         (
             tenant("acme"),
-            vec![hash_api_key(b"acme-key-one"), hash_api_key(b"acme-key-two")],
+            vec![key("acme-key-one"), key("acme-key-two"), ending],
         ),
-        (tenant("globex"), vec![hash_api_key(b"globex-key")]),
-    ])
-    .unwrap()
+        (tenant("globex"), vec![key("globex-key")]),
+        (tenant("initech"), vec![]),
+    ]);
+    Authenticator::new(tenants.unwrap(), vec![]).unwrap()
 }
 
 fn tenant_of(authorization: &str) -> Result<String, Denial> {
-    let table = table();
-    let (index, _) = table.authenticate(Some(authorization.as_bytes()))?;
-    Ok(table.tenant(index).name.clone())
+    let authenticator = authenticator();
+    let identity = authenticator.authenticate(Some(authorization.as_bytes()), NOW)?;
+    Ok(authenticator.tenants().tenant(identity.tenant).name.clone())
 }
 
 #[test]
 fn every_key_of_a_tenant_names_that_tenant() {
     assert_eq!(tenant_of("Bearer acme-key-one").unwrap(), "acme");
     assert_eq!(tenant_of("bearer acme-key-two").unwrap(), "acme");
+    assert_eq!(tenant_of("BEARER acme-key-ending").unwrap(), "acme");
     assert_eq!(tenant_of("Bearer globex-key").unwrap(), "globex");
 }
 
 #[test]
+fn an_api_key_is_identified_by_its_digest() {
+    let identity = authenticate(&authenticator(), "globex-key").unwrap();
+    assert_eq!(identity.key, KeyId::ApiKey(hash_api_key(b"globex-key")));
+    assert_eq!(identity.key.digest(), &hash_api_key(b"globex-key"));
+}
+
+#[test]
 fn a_missing_header_is_denied() {
-    assert_eq!(table().authenticate(None).unwrap_err(), Denial::MissingKey);
+    assert_eq!(
+        authenticator().authenticate(None, NOW).unwrap_err(),
+        Denial::MissingKey
+    );
 }
 
 #[test]
 fn an_unknown_key_is_denied() {
-    assert_eq!(tenant_of("Bearer acme-key-on").unwrap_err(), Denial::UnknownKey);
-    assert_eq!(tenant_of("Bearer acme-key-onee").unwrap_err(), Denial::UnknownKey);
+    for key in ["acme-key-on", "acme-key-onee", "a.b.c"] {
+        assert_eq!(
+            tenant_of(&format!("Bearer {key}")).unwrap_err(),
+            Denial::UnknownKey,
+            "{key}"
+        );
+    }
+}
+
+#[test]
+fn a_key_is_denied_from_its_end_on_and_the_others_are_not() {
+    let authenticator = authenticator();
+    assert!(authenticate_at(&authenticator, "acme-key-ending", NOW + 9).is_ok());
+    for now in [NOW + 10, NOW + 11, u64::MAX] {
+        let denial = authenticate_at(&authenticator, "acme-key-ending", now).unwrap_err();
+        assert_eq!(denial, Denial::ExpiredKey);
+        assert_eq!((denial.status(), denial.code()), (401, "expired_api_key"));
+        assert!(authenticate_at(&authenticator, "acme-key-one", now).is_ok());
+    }
 }
 
 #[test]
@@ -52,36 +84,113 @@ fn anything_but_one_bearer_token_is_denied() {
         "",
         "Bearer",
         "Bearer ",
+        "Bearer  acme-key-one",
+        "Bearer acme-key-one ",
         "Basic YTpi",
         "Bearer a b",
         "Bearer a\tb",
+        "Bearer caf\u{e9}",
         "acme-key-one",
     ] {
         assert_eq!(tenant_of(value).unwrap_err(), Denial::MalformedKey, "{value:?}");
     }
-    assert_eq!(
-        tenant_of(&format!("Bearer {}", "k".repeat(513))).unwrap_err(),
-        Denial::MalformedKey
-    );
+    let long = |length| tenant_of(&format!("Bearer {}", "k".repeat(length))).unwrap_err();
+    assert_eq!(long(512), Denial::UnknownKey);
+    assert_eq!(long(513), Denial::MalformedKey);
 }
 
 #[test]
 fn a_key_shared_by_two_tenants_is_refused() {
-    let hash = hash_api_key(b"shared");
-    let result = TenantTable::new([(tenant("a"), vec![hash]), (tenant("b"), vec![hash])]);
-    assert_eq!(
-        result.unwrap_err(),
-        TenantTableError::SharedKey("a".into(), "b".into())
-    );
+    let key = ApiKey::from(hash_api_key(b"shared"));
+    let result = TenantTable::new([(tenant("a"), vec![key]), (tenant("b"), vec![key])]);
+    assert_eq!(result.unwrap_err(), Error::SharedKey("a".into(), "b".into()));
+}
+
+#[test]
+fn a_key_given_twice_is_refused_even_with_another_end() {
+    let key = ApiKey::from(hash_api_key(b"twice"));
+    let ending = ApiKey {
+        expires_at: Some(1),
+        ..key
+    };
+    let result = TenantTable::new([(tenant("a"), vec![key, ending])]);
+    assert_eq!(result.unwrap_err(), Error::RepeatedKey("a".into()));
+}
+
+#[test]
+fn a_tenant_given_twice_is_refused() {
+    let result = TenantTable::new([(tenant("a"), vec![]), (tenant("a"), vec![])]);
+    assert_eq!(result.unwrap_err(), Error::RepeatedTenant("a".into()));
+}
+
+#[test]
+fn every_key_of_a_large_table_is_found() {
+    let names: Vec<String> = (0..2000).map(|index| format!("tenant-{index}")).collect();
+    let key = |name: &String| ApiKey::from(hash_api_key(name.as_bytes()));
+    let table = TenantTable::new(names.iter().map(|name| (tenant(name), vec![key(name)]))).unwrap();
+    for (index, name) in names.iter().enumerate() {
+        assert_eq!(table.owner(&hash_api_key(name.as_bytes()), NOW), Ok(index));
+        assert_eq!(table.index_of(name), Some(index));
+        assert_eq!(table.tenant(index).name, *name);
+    }
+    assert_eq!(table.iter().count(), 2000);
+    assert_eq!(table.index_of("tenant-2000"), None);
+}
+
+#[test]
+fn keys_whose_digests_begin_alike_are_told_apart() {
+    let alike = |last: u8| {
+        let mut hash = [7; 32];
+        hash[31] = last;
+        hash
+    };
+    let owned = |last| vec![ApiKey::from(alike(last))];
+    let table = TenantTable::new([(tenant("a"), owned(1)), (tenant("b"), owned(2))]).unwrap();
+    assert_eq!(table.owner(&alike(1), NOW), Ok(0));
+    assert_eq!(table.owner(&alike(2), NOW), Ok(1));
+    assert_eq!(table.owner(&alike(3), NOW), Err(Denial::UnknownKey));
 }
 
 #[test]
 fn an_allow_list_is_exhaustive_and_its_absence_allows_all() {
     let limited = Tenant {
-        name: "acme".into(),
         models: Some(vec!["small".into()]),
+        endpoints: Some(vec![Endpoint::ChatCompletions]),
+        ..tenant("acme")
     };
-    assert!(limited.may_use("small"));
-    assert!(!limited.may_use("large"));
-    assert!(tenant("acme").may_use("large"));
+    assert!(limited.may_use_model("small"));
+    assert!(!limited.may_use_model("large"));
+    assert!(limited.may_use_endpoint(Endpoint::ChatCompletions));
+    assert!(!limited.may_use_endpoint(Endpoint::Models));
+    let empty = Tenant {
+        models: Some(vec![]),
+        endpoints: Some(vec![]),
+        ..tenant("acme")
+    };
+    for endpoint in Endpoint::ALL {
+        assert!(!empty.may_use_endpoint(endpoint), "{}", endpoint.as_str());
+        assert!(tenant("acme").may_use_endpoint(endpoint));
+    }
+    assert!(!empty.may_use_model("small"));
+    assert!(tenant("acme").may_use_model("large"));
+}
+
+#[test]
+fn a_denial_tells_clients_what_kind_of_credential_would_help() {
+    let field = |denial: Denial| denial.www_authenticate();
+    assert_eq!(field(Denial::MissingKey), r#"Bearer realm="proofgate""#);
+    assert!(field(Denial::MalformedKey).ends_with(r#"error="invalid_request""#));
+    assert!(field(Denial::ExpiredKey).ends_with(r#"error="invalid_token""#));
+    assert!(field(Denial::InvalidSignature).ends_with(r#"error="invalid_token""#));
+    assert!(field(Denial::EndpointNotAllowed).ends_with(r#"error="insufficient_scope""#));
+    assert_eq!(Denial::EndpointNotAllowed.status(), 403);
+    assert_eq!(Denial::EndpointNotAllowed.code(), "endpoint_not_allowed");
+}
+
+#[test]
+fn what_identifies_a_key_is_not_printed_whole() {
+    let identity = authenticate(&authenticator(), "globex-key").unwrap();
+    let printed = format!("{:?}", identity.key);
+    assert!(printed.starts_with("ApiKey("), "{printed}");
+    assert_eq!(printed.len(), "ApiKey(01234567)".len());
 }

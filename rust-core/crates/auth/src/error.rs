@@ -1,0 +1,38 @@
+/// Why a configuration or a key set cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// Two tenants own the same key, so a request could not be attributed.
+    #[error("tenants {0:?} and {1:?} share an API key: give each its own")]
+    SharedKey(String, String),
+    /// A tenant names the same key twice, perhaps with two ends.
+    #[error("tenant {0:?} has the same API key twice: name it once")]
+    RepeatedKey(String),
+    /// Two tenants have one name.
+    #[error("tenant {0:?} is given twice")]
+    RepeatedTenant(String),
+    /// Two entries describe one issuer.
+    #[error("JWT issuer {0:?} is given twice")]
+    RepeatedIssuer(String),
+    /// An issuer lacks what no token can be checked without.
+    #[error("JWT issuer {issuer:?} has no {missing}")]
+    IncompleteIssuer {
+        /// The issuer's name.
+        issuer: String,
+        /// What is missing.
+        missing: &'static str,
+    },
+    /// A key set was given for an issuer that is not configured.
+    #[error("JWT issuer {0:?} is not configured")]
+    UnknownIssuer(String),
+    /// A key set is longer than a sane one.
+    #[error("the key set is too large: at most {max_bytes} bytes and {max_keys} keys are read")]
+    KeySetTooLarge {
+        /// The limit of its text, in bytes.
+        max_bytes: usize,
+        /// The limit of its keys.
+        max_keys: usize,
+    },
+    /// The text is not a JWK Set.
+    #[error("the key set is not JSON of the form {{\"keys\": [...]}} (RFC 7517 section 5)")]
+    MalformedKeySet,
+}

@@ -1,0 +1,17 @@
+//! Signed JSON Web Tokens (RFC 7519) as RFC 8725 wants them verified.
+
+mod algorithm;
+mod cache;
+mod claims;
+mod issuer;
+mod key_set;
+mod token;
+mod verifier;
+mod wanted;
+
+pub use algorithm::SigningAlgorithm;
+pub use issuer::Issuer;
+pub use key_set::KeySet;
+pub(crate) use token::has_three_parts;
+pub(crate) use verifier::JwtVerifier;
+pub use wanted::WantedKeySets;

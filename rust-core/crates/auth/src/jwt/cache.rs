@@ -1,0 +1,76 @@
+use std::fmt;
+
+use crate::digest::same_digest;
+
+/// How many tokens can have one slot in common.
+const WAYS: usize = 4;
+/// A power of two.
+const SETS: usize = 1024;
+
+/// A token that was verified.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Verified {
+    /// SHA-256 of the token.
+    pub(super) token: [u8; 32],
+    /// The first second, since 1970, at which it is no longer valid.
+    pub(super) expires_at: u64,
+    pub(super) issuer: usize,
+    /// Of the key set that it was verified with.
+    pub(super) generation: u64,
+    pub(super) tenant: usize,
+    /// The digest of its subject.
+    pub(super) subject: [u8; 32],
+}
+
+const EMPTY: Verified = Verified {
+    token: [0; 32],
+    expires_at: 0,
+    issuer: 0,
+    generation: 0,
+    tenant: 0,
+    subject: [0; 32],
+};
+
+/// The last tokens that were verified, in a fixed table of 4096 entries (400 KB). Only genuine tokens get in, so
+/// nobody without a signing key can push others out.
+pub(super) struct Cache {
+    entries: Box<[[Verified; WAYS]]>,
+    /// The way to overwrite when all of a slot are in use.
+    next: usize,
+}
+
+impl Cache {
+    pub(super) fn new() -> Self {
+        Cache {
+            entries: vec![[EMPTY; WAYS]; SETS].into(),
+            next: 0,
+        }
+    }
+
+    /// The entry of a token, if it still counts.
+    pub(super) fn get(&self, token: &[u8; 32], is_live: impl Fn(&Verified) -> bool) -> Option<Verified> {
+        self.entries[slot(token)]
+            .iter()
+            .find(|entry| is_live(entry) && same_digest(&entry.token, token))
+            .copied()
+    }
+
+    /// Remembers a token, in place of one that no longer counts if there is one.
+    pub(super) fn insert(&mut self, verified: Verified, is_live: impl Fn(&Verified) -> bool) {
+        let ways = &mut self.entries[slot(&verified.token)];
+        let way = ways.iter().position(|entry| !is_live(entry)).unwrap_or(self.next);
+        ways[way] = verified;
+        self.next = (self.next + 1) % WAYS;
+    }
+}
+
+/// Without the entries: they are many and tell nothing.
+impl fmt::Debug for Cache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cache").finish_non_exhaustive()
+    }
+}
+
+fn slot(token: &[u8; 32]) -> usize {
+    usize::from(u16::from_be_bytes([token[0], token[1]])) % SETS
+}

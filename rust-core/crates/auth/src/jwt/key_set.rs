@@ -1,0 +1,242 @@
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jsonwebtoken::DecodingKey;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
+
+use super::SigningAlgorithm;
+use super::token::CompactToken;
+use crate::{Denial, Error};
+
+const MAX_TEXT_BYTES: usize = 256 * 1024;
+const MAX_KEYS: usize = 64;
+const MIN_RSA_BITS: usize = 2048;
+const MAX_RSA_BITS: usize = 8192;
+
+/// The public keys of an issuer (RFC 7517 section 5). Cloning is cheap, and it can be sent to another thread.
+#[derive(Debug, Clone)]
+pub struct KeySet {
+    keys: Arc<[PublicKey]>,
+    /// SHA-256 of the text that it was read from.
+    source: [u8; 32],
+}
+
+/// A key and the one algorithm that it is used with (RFC 8725 section 3.1).
+#[derive(Debug)]
+struct PublicKey {
+    id: Option<String>,
+    algorithm: SigningAlgorithm,
+    key: DecodingKey,
+    signature_bytes: usize,
+}
+
+/// Why a key set has no key for a token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NoKey {
+    /// A newer key set may have it.
+    Missing,
+    /// Several keys fit a token that names none.
+    Ambiguous,
+    /// The key that the token names is for another algorithm.
+    OtherAlgorithm,
+}
+
+impl KeySet {
+    /// Reads a JWK Set; returns it with the number of keys that were left out.
+    ///
+    /// Left out are keys of another type than RSA, P-256 and Ed25519, keys that are not for signatures, RSA keys of
+    /// fewer than 2048 bits, keys that give away their private part, and the second key of one name and algorithm.
+    /// A set of no usable key is one that refuses every token.
+    ///
+    /// # Errors
+    /// [`Error::MalformedKeySet`]; [`Error::KeySetTooLarge`] beyond 256 KiB or 64 keys.
+    pub fn parse(jwks_json: &str) -> Result<(Self, usize), Error> {
+        #[derive(Deserialize)]
+        struct Document<'t> {
+            #[serde(borrow)]
+            keys: Vec<&'t RawValue>,
+        }
+        let too_large = Error::KeySetTooLarge {
+            max_bytes: MAX_TEXT_BYTES,
+            max_keys: MAX_KEYS,
+        };
+        if jwks_json.len() > MAX_TEXT_BYTES {
+            return Err(too_large);
+        }
+        let document: Document<'_> =
+            super::token::object(jwks_json.as_bytes()).ok_or(Error::MalformedKeySet)?;
+        let given = document.keys.len();
+        if given > MAX_KEYS {
+            return Err(too_large);
+        }
+        let mut keys: Vec<PublicKey> = Vec::with_capacity(given);
+        for key in document.keys.iter().filter_map(|jwk| PublicKey::parse(jwk.get())) {
+            if !keys
+                .iter()
+                .any(|known| known.id == key.id && known.algorithm == key.algorithm && key.id.is_some())
+            {
+                keys.push(key);
+            }
+        }
+        let ignored = given - keys.len();
+        let source = Sha256::digest(jwks_json).into();
+        Ok((
+            KeySet {
+                keys: keys.into(),
+                source,
+            },
+            ignored,
+        ))
+    }
+
+    /// How many keys are usable.
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Whether no key is usable.
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    /// Whether both were read from the same text.
+    pub(super) fn same_source(&self, other: &KeySet) -> bool {
+        self.source == other.source
+    }
+
+    /// Checks the signature of a token with the key that its header asks for. What the header says only selects among
+    /// keys of this set; the algorithm is the key's own.
+    ///
+    /// # Errors
+    /// `Err(NoKey)` when there is none; `Ok(Err(_))` with [`Denial::InvalidSignature`] when it does not fit.
+    pub(super) fn verify(&self, token: &CompactToken<'_>) -> Result<Result<(), Denial>, NoKey> {
+        let algorithm = token.header.algorithm;
+        let key = match token.header.key_id.as_deref() {
+            Some(id) => self.named(id, algorithm)?,
+            None => self.only(algorithm)?,
+        };
+        Ok(key.verify(token))
+    }
+
+    fn named(&self, id: &str, algorithm: SigningAlgorithm) -> Result<&PublicKey, NoKey> {
+        let mut reason = NoKey::Missing;
+        for key in self.keys.iter().filter(|key| key.id.as_deref() == Some(id)) {
+            if key.algorithm == algorithm {
+                return Ok(key);
+            }
+            reason = NoKey::OtherAlgorithm;
+        }
+        Err(reason)
+    }
+
+    fn only(&self, algorithm: SigningAlgorithm) -> Result<&PublicKey, NoKey> {
+        let mut fitting = self.keys.iter().filter(|key| key.algorithm == algorithm);
+        match (fitting.next(), fitting.next()) {
+            (Some(key), None) => Ok(key),
+            (Some(_), Some(_)) => Err(NoKey::Ambiguous),
+            (None, _) => Err(NoKey::Missing),
+        }
+    }
+}
+
+/// The members of a JWK that matter for verifying (RFC 7517 section 4, RFC 7518 section 6, RFC 8037 section 2).
+#[derive(Deserialize)]
+struct Jwk {
+    kty: String,
+    r#use: Option<String>,
+    key_ops: Option<Vec<String>>,
+    alg: Option<String>,
+    kid: Option<String>,
+    crv: Option<String>,
+    n: Option<String>,
+    e: Option<String>,
+    x: Option<String>,
+    y: Option<String>,
+    d: Option<IgnoredAny>,
+}
+
+impl PublicKey {
+    fn parse(json: &str) -> Option<Self> {
+        let jwk: Jwk = super::token::object(json.as_bytes())?;
+        let (algorithm, key, signature_bytes) = match (jwk.kty.as_str(), jwk.crv.as_deref()) {
+            ("RSA", _) => rsa(&jwk)?,
+            ("EC", Some("P-256")) => {
+                let (x, y) = (jwk.x.as_deref()?, jwk.y.as_deref()?);
+                if coordinate(x).is_none() || coordinate(y).is_none() {
+                    return None;
+                }
+                (
+                    SigningAlgorithm::Es256,
+                    DecodingKey::from_ec_components(x, y).ok()?,
+                    64,
+                )
+            }
+            ("OKP", Some("Ed25519")) => {
+                let x = coordinate(jwk.x.as_deref()?)?;
+                (SigningAlgorithm::EdDsa, DecodingKey::from_ed_der(&x), 64)
+            }
+            _ => return None,
+        };
+        let for_signatures = jwk.r#use.is_none_or(|purpose| purpose == "sig")
+            && jwk
+                .key_ops
+                .is_none_or(|operations| operations.iter().any(|name| name == "verify"))
+            && jwk
+                .alg
+                .is_none_or(|name| SigningAlgorithm::parse(&name) == Some(algorithm));
+        (for_signatures && jwk.d.is_none()).then_some(PublicKey {
+            id: jwk.kid,
+            algorithm,
+            key,
+            signature_bytes,
+        })
+    }
+
+    fn verify(&self, token: &CompactToken<'_>) -> Result<(), Denial> {
+        let encoded_length = (self.signature_bytes * 8).div_ceil(6);
+        let genuine = token.signature.len() == encoded_length
+            && jsonwebtoken::crypto::verify(
+                token.signature,
+                token.signing_input,
+                &self.key,
+                self.algorithm.into(),
+            )
+            .unwrap_or(false);
+        if genuine {
+            Ok(())
+        } else {
+            Err(Denial::InvalidSignature)
+        }
+    }
+}
+
+/// An RSA key whose exponent cannot make a signature of its own message: odd, and at least 3.
+fn rsa(jwk: &Jwk) -> Option<(SigningAlgorithm, DecodingKey, usize)> {
+    let modulus = URL_SAFE_NO_PAD.decode(jwk.n.as_deref()?).ok()?;
+    let exponent = URL_SAFE_NO_PAD.decode(jwk.e.as_deref()?).ok()?;
+    let (modulus, exponent) = (without_leading_zeros(&modulus), without_leading_zeros(&exponent));
+    let bits = modulus.len() * 8 - modulus.first()?.leading_zeros() as usize;
+    let sound_exponent = exponent.last().is_some_and(|last| last % 2 == 1) && exponent != [1];
+    (sound_exponent && exponent.len() <= 4 && (MIN_RSA_BITS..=MAX_RSA_BITS).contains(&bits)).then(|| {
+        let key = DecodingKey::from_rsa_raw_components(modulus, exponent);
+        (SigningAlgorithm::Rs256, key, modulus.len())
+    })
+}
+
+fn without_leading_zeros(bytes: &[u8]) -> &[u8] {
+    let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
+    &bytes[zeros..]
+}
+
+/// A coordinate of P-256 or a public key of Ed25519: 32 bytes, never shortened (RFC 7518 section 6.2.1.2).
+fn coordinate(text: &str) -> Option<[u8; 32]> {
+    URL_SAFE_NO_PAD.decode(text).ok()?.try_into().ok()
+}
+
+#[cfg(test)]
+#[path = "key_set_tests.rs"]
+mod tests;

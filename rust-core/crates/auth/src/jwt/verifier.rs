@@ -1,0 +1,162 @@
+use std::cell::RefCell;
+
+use super::cache::{Cache, Verified};
+use super::claims::{Claims, text_claim};
+use super::key_set::NoKey;
+use super::token::CompactToken;
+use super::{Issuer, KeySet, WantedKeySets};
+use crate::{Denial, Error, Identity, KeyId, TenantTable};
+
+/// Verifies tokens of the configured issuers and remembers the genuine ones.
+#[derive(Debug)]
+pub(crate) struct JwtVerifier {
+    issuers: Vec<Issuer>,
+    state: RefCell<State>,
+    wanted: WantedKeySets,
+}
+
+#[derive(Debug)]
+struct State {
+    /// One for each issuer.
+    key_sets: Vec<CurrentKeySet>,
+    cache: Cache,
+}
+
+#[derive(Debug, Clone, Default)]
+struct CurrentKeySet {
+    keys: Option<KeySet>,
+    /// Counts replacements.
+    generation: u64,
+}
+
+fn is_live(key_sets: &[CurrentKeySet], entry: &Verified, now_unix_seconds: u64) -> bool {
+    now_unix_seconds < entry.expires_at && key_sets[entry.issuer].generation == entry.generation
+}
+
+impl JwtVerifier {
+    pub(crate) fn new(issuers: Vec<Issuer>) -> Result<Self, Error> {
+        for (index, issuer) in issuers.iter().enumerate() {
+            issuer.check()?;
+            if issuers[..index]
+                .iter()
+                .any(|earlier| earlier.issuer == issuer.issuer)
+            {
+                return Err(Error::RepeatedIssuer(issuer.issuer.clone()));
+            }
+        }
+        Ok(JwtVerifier {
+            state: RefCell::new(State {
+                key_sets: vec![CurrentKeySet::default(); issuers.len()],
+                cache: Cache::new(),
+            }),
+            wanted: WantedKeySets::of(&issuers),
+            issuers,
+        })
+    }
+
+    /// Whose token it is, if a token with this SHA-256 was verified before and still counts.
+    pub(crate) fn remembered(&self, digest: &[u8; 32], now_unix_seconds: u64) -> Option<Identity> {
+        let state = self.state.borrow();
+        let is_live = |entry: &Verified| is_live(&state.key_sets, entry, now_unix_seconds);
+        state.cache.get(digest, is_live).map(|entry| Identity {
+            tenant: entry.tenant,
+            key: KeyId::Subject(entry.subject),
+        })
+    }
+
+    /// Whose token it is. `digest` is the token's SHA-256; a genuine token is remembered by it.
+    ///
+    /// The order is that of cost. Only the tenant is looked up after the signature, although it is cheap: otherwise
+    /// forged tokens could be used to ask which tenants exist.
+    pub(crate) fn verify(
+        &self,
+        token: &[u8],
+        digest: &[u8; 32],
+        now_unix_seconds: u64,
+        tenants: &TenantTable,
+    ) -> Result<Identity, Denial> {
+        let mut state = self.state.borrow_mut();
+        let State { key_sets, cache } = &mut *state;
+        let token = CompactToken::parse(token)?;
+        let claims = Claims::parse(&token.payload)?;
+        let name = claims.iss.as_deref().ok_or(Denial::InvalidClaims)?;
+        let index = self.index_of(name).ok_or(Denial::UnknownIssuer)?;
+        let issuer = &self.issuers[index];
+        if !issuer.algorithms.contains(&token.header.algorithm) {
+            return Err(Denial::UnsupportedAlgorithm);
+        }
+        let expires_at = claims.check(issuer, now_unix_seconds)?;
+        self.check_signature(&token, index, key_sets[index].keys.as_ref())?;
+        let tenant_name = text_claim(&token.payload, &issuer.tenant_claim).ok_or(Denial::UnknownTenant)?;
+        let tenant = tenants.index_of(&tenant_name).ok_or(Denial::UnknownTenant)?;
+        let subject = claims
+            .sub
+            .filter(|subject| !subject.is_empty())
+            .unwrap_or(tenant_name);
+        let key = KeyId::of_subject(name, &subject);
+        let verified = Verified {
+            token: *digest,
+            expires_at,
+            issuer: index,
+            generation: key_sets[index].generation,
+            tenant,
+            subject: *key.digest(),
+        };
+        cache.insert(verified, |entry| is_live(key_sets, entry, now_unix_seconds));
+        Ok(Identity { tenant, key })
+    }
+
+    fn check_signature(
+        &self,
+        token: &CompactToken<'_>,
+        issuer: usize,
+        keys: Option<&KeySet>,
+    ) -> Result<(), Denial> {
+        match keys.map_or(Err(NoKey::Missing), |keys| keys.verify(token)) {
+            Ok(verdict) => verdict,
+            Err(NoKey::OtherAlgorithm) => Err(Denial::UnsupportedAlgorithm),
+            Err(NoKey::Ambiguous) => Err(Denial::UnknownSigningKey),
+            Err(NoKey::Missing) => {
+                self.wanted.mark(issuer);
+                Err(Denial::UnknownSigningKey)
+            }
+        }
+    }
+
+    pub(crate) fn set_key_set(&self, issuer: &str, keys: KeySet) -> Result<(), Error> {
+        let index = self
+            .index_of(issuer)
+            .ok_or_else(|| Error::UnknownIssuer(issuer.to_owned()))?;
+        self.replace(index, keys);
+        Ok(())
+    }
+
+    fn replace(&self, issuer: usize, keys: KeySet) {
+        let current = &mut self.state.borrow_mut().key_sets[issuer];
+        if !current
+            .keys
+            .as_ref()
+            .is_some_and(|known| known.same_source(&keys))
+        {
+            current.keys = Some(keys);
+            current.generation += 1;
+        }
+    }
+
+    pub(crate) fn keep_key_sets_of(&self, previous: &JwtVerifier) {
+        let theirs = previous.state.borrow().key_sets.clone();
+        for (issuer, current) in previous.issuers.iter().zip(theirs) {
+            if let (Some(index), Some(keys)) = (self.index_of(&issuer.issuer), current.keys) {
+                self.replace(index, keys);
+            }
+        }
+    }
+
+    pub(crate) fn wanted(&self) -> WantedKeySets {
+        self.wanted.clone()
+    }
+
+    fn index_of(&self, issuer: &str) -> Option<usize> {
+        self.issuers.iter().position(|known| known.issuer == issuer)
+    }
+}

@@ -1,0 +1,64 @@
+//! Properties that hold for every header, not only for the cases someone thought of.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::sync::LazyLock;
+
+use proptest::prelude::*;
+use support::{NOW, authenticate, authenticator, claims, token};
+
+static TOKEN: LazyLock<String> = LazyLock::new(|| token(&claims()));
+
+/// What a fragment of an `Authorization` value can be.
+fn fragment() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        Just(b"Bearer ".to_vec()),
+        Just(b"bEARER ".to_vec()),
+        Just(b"acme-key".to_vec()),
+        Just(b"eyJhbGciOiJFUzI1NiJ9".to_vec()),
+        Just(b".".to_vec()),
+        Just(TOKEN.clone().into_bytes()),
+        prop::collection::vec(any::<u8>(), 0..8),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn only_a_scheme_a_space_and_a_known_credential_are_accepted(
+        fragments in prop::collection::vec(fragment(), 0..6),
+        now in prop_oneof![Just(NOW), any::<u64>()],
+    ) {
+        let value = fragments.concat();
+        if authenticator().authenticate(Some(&value), now).is_ok() {
+            let (scheme, credential) = value.split_at(7);
+            prop_assert!(scheme.eq_ignore_ascii_case(b"bearer "));
+            prop_assert!(credential == b"acme-key" || credential == TOKEN.as_bytes());
+        }
+    }
+
+    #[test]
+    fn a_token_with_one_byte_changed_is_refused(at in any::<prop::sample::Index>(), byte in 0x21..0x7f_u8) {
+        let mut changed = TOKEN.clone().into_bytes();
+        let at = at.index(changed.len());
+        prop_assume!(changed[at] != byte);
+        changed[at] = byte;
+        let changed = String::from_utf8(changed).unwrap();
+        prop_assert!(authenticate(&authenticator(), &changed).is_err());
+    }
+
+    #[test]
+    fn a_cut_token_is_refused(length in any::<prop::sample::Index>()) {
+        prop_assert!(authenticate(&authenticator(), &TOKEN[..length.index(TOKEN.len())]).is_err());
+    }
+
+    #[test]
+    fn any_key_set_text_is_read_or_refused(text in r#"(\{|\}|\[|\]|"keys":|"kty":"RSA"|"n":"|"e":"AQAB"|,|"|[a-z]){0,24}"#) {
+        if let Ok((set, _)) = proofgate_auth::KeySet::parse(&text) {
+            prop_assert!(set.is_empty());
+        }
+    }
+}

@@ -1,0 +1,40 @@
+use std::array;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::buckets;
+
+/// A distribution of durations. Recording is two atomic additions; a reader beside it may see one before the other.
+#[derive(Debug)]
+pub(crate) struct Histogram {
+    counts: [AtomicU64; buckets::COUNT],
+    /// Lasts for 584 years of summed time.
+    sum_nanoseconds: AtomicU64,
+}
+
+/// What a histogram held at one moment.
+pub(crate) struct Snapshot {
+    /// Not cumulative.
+    pub(crate) counts: [u64; buckets::COUNT],
+    pub(crate) sum_nanoseconds: u64,
+}
+
+impl Histogram {
+    pub(crate) fn new() -> Self {
+        Histogram {
+            counts: array::from_fn(|_| AtomicU64::new(0)),
+            sum_nanoseconds: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn record(&self, nanoseconds: u64) {
+        self.counts[buckets::index(nanoseconds)].fetch_add(1, Ordering::Relaxed);
+        self.sum_nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);
+    }
+
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        Snapshot {
+            counts: array::from_fn(|index| self.counts[index].load(Ordering::Relaxed)),
+            sum_nanoseconds: self.sum_nanoseconds.load(Ordering::Relaxed),
+        }
+    }
+}

@@ -1,0 +1,114 @@
+use std::array;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::histogram::Histogram;
+use crate::stage::{Interval, Stage};
+
+/// The lowest bit of the state is the switch; the rest counts open scopes.
+const SWITCH: usize = 1;
+const SCOPE: usize = 2;
+
+/// Whether stages are measured, and what was measured. It is shared between threads in an `Arc`.
+///
+/// Measuring is on while the switch is on or at least one scope is open. Scopes are counted, so it does not matter in
+/// which order those that overlap are closed, and closing one never turns off what somebody else turned on.
+#[derive(Debug)]
+pub struct Profiler {
+    state: AtomicUsize,
+    /// Whether measuring was on before, so that there are series to show.
+    was_on: AtomicBool,
+    pub(crate) stages: [Histogram; Stage::COUNT],
+    pub(crate) unaccounted: Histogram,
+    pub(crate) total: Histogram,
+    pub(crate) intervals: [Histogram; Interval::COUNT],
+}
+
+impl Profiler {
+    /// A profiler without observations whose switch is on or off.
+    pub fn new(enabled: bool) -> Self {
+        Profiler {
+            state: AtomicUsize::new(if enabled { SWITCH } else { 0 }),
+            was_on: AtomicBool::new(enabled),
+            stages: array::from_fn(|_| Histogram::new()),
+            unaccounted: Histogram::new(),
+            total: Histogram::new(),
+            intervals: array::from_fn(|_| Histogram::new()),
+        }
+    }
+
+    /// Whether to measure what begins now.
+    #[inline]
+    pub fn is_on(&self) -> bool {
+        self.state.load(Ordering::Relaxed) != 0
+    }
+
+    /// Whether it was on at any time.
+    pub(crate) fn was_on(&self) -> bool {
+        self.was_on.load(Ordering::Relaxed)
+    }
+
+    /// Sets the switch and returns what it was. Open scopes are not affected and not reported.
+    pub fn set(&self, enabled: bool) -> bool {
+        let before = if enabled {
+            self.was_on.store(true, Ordering::Relaxed);
+            self.state.fetch_or(SWITCH, Ordering::Relaxed)
+        } else {
+            self.state.fetch_and(!SWITCH, Ordering::Relaxed)
+        };
+        before & SWITCH != 0
+    }
+
+    /// Opens a scope.
+    pub fn enter(&self) {
+        self.was_on.store(true, Ordering::Relaxed);
+        self.state.fetch_add(SCOPE, Ordering::Relaxed);
+    }
+
+    /// Closes a scope. Returns `false`, and changes nothing, when none is open.
+    pub fn exit(&self) -> bool {
+        self.state
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |state| {
+                state.checked_sub(SCOPE)
+            })
+            .is_ok()
+    }
+
+    /// How many scopes are open.
+    pub fn scopes(&self) -> usize {
+        self.state.load(Ordering::Relaxed) / SCOPE
+    }
+
+    /// Starts to measure an interval, if measuring is on.
+    #[inline]
+    pub fn timer(&self) -> Timer {
+        Timer(self.is_on().then(Instant::now))
+    }
+
+    /// Records an interval that was measured elsewhere, if measuring is on.
+    pub fn record(&self, interval: Interval, duration: Duration) {
+        if self.is_on() {
+            self.intervals[interval as usize].record(nanoseconds(duration));
+        }
+    }
+}
+
+/// The beginning of an interval; empty when measuring was off at the time.
+#[derive(Debug, Clone, Copy)]
+#[must_use = "an interval is recorded by stop()"]
+pub struct Timer(Option<Instant>);
+
+impl Timer {
+    /// Records the time since the beginning, also if measuring has been turned off meanwhile.
+    #[inline]
+    pub fn stop(self, profiler: &Profiler, interval: Interval) {
+        if let Some(start) = self.0 {
+            profiler.intervals[interval as usize].record(nanoseconds(start.elapsed()));
+        }
+    }
+}
+
+/// A duration in nanoseconds, at most 584 years.
+pub(crate) fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,133 @@
+use std::time::Instant;
+
+use crate::profiler::{Profiler, nanoseconds};
+use crate::stage::Stage;
+
+/// The time of one exchange, in laps. Whether it is measured is decided once, at its start.
+///
+/// Off, a span is one word that is written and tested. A span that is dropped without [`Span::finish`] leaves no trace.
+#[derive(Debug, Default)]
+#[must_use = "an exchange is recorded by finish()"]
+pub struct Span(Option<Laps>);
+
+#[derive(Debug)]
+struct Laps {
+    start: Instant,
+    /// The end of the last lap.
+    mark: Instant,
+    /// Nanoseconds of each stage.
+    spent: [u64; Stage::COUNT],
+    /// Bit n: stage n has occurred, perhaps in no time.
+    occurred: u16,
+}
+
+impl Span {
+    /// Begins an exchange at a moment that the caller knows anyhow.
+    #[inline]
+    pub fn start(profiler: &Profiler, now: Instant) -> Self {
+        Span(profiler.is_on().then(|| Laps::new(now)))
+    }
+
+    /// Begins an exchange now; the clock is read only if measuring is on.
+    #[inline]
+    pub fn start_now(profiler: &Profiler) -> Self {
+        Span(profiler.is_on().then(|| Laps::new(Instant::now())))
+    }
+
+    /// Whether this exchange is measured.
+    #[inline]
+    pub fn is_on(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Gives the time since the last lap to `stage`. A moment before the last lap counts as that of the last lap.
+    #[inline]
+    pub fn lap(&mut self, stage: Stage, now: Instant) {
+        if let Some(laps) = &mut self.0 {
+            laps.lap(stage, now);
+        }
+    }
+
+    /// The same with the clock, which is read only if the exchange is measured.
+    #[inline]
+    pub fn lap_now(&mut self, stage: Stage) {
+        if let Some(laps) = &mut self.0 {
+            laps.lap(stage, Instant::now());
+        }
+    }
+
+    /// Leaves the time since the last lap unaccounted.
+    #[inline]
+    pub fn skip(&mut self, now: Instant) {
+        if let Some(laps) = &mut self.0 {
+            laps.advance(now);
+        }
+    }
+
+    /// Nanoseconds of a stage so far; `None` when it has not occurred or the exchange is not measured.
+    pub fn nanoseconds(&self, stage: Stage) -> Option<u64> {
+        let laps = self.0.as_ref()?;
+        laps.has(stage).then(|| laps.spent[stage as usize])
+    }
+
+    /// Ends the exchange and records it: every stage that occurred, what is unaccounted, and the total.
+    #[inline]
+    pub fn finish(self, profiler: &Profiler, now: Instant) {
+        if let Some(laps) = self.0 {
+            laps.record(profiler, now);
+        }
+    }
+
+    /// The same with the clock, which is read only if the exchange is measured.
+    #[inline]
+    pub fn finish_now(self, profiler: &Profiler) {
+        if let Some(laps) = self.0 {
+            laps.record(profiler, Instant::now());
+        }
+    }
+}
+
+impl Laps {
+    fn new(now: Instant) -> Self {
+        Laps {
+            start: now,
+            mark: now,
+            spent: [0; Stage::COUNT],
+            occurred: 0,
+        }
+    }
+
+    fn has(&self, stage: Stage) -> bool {
+        self.occurred & 1 << stage as u16 != 0
+    }
+
+    /// Moves the mark, never back, and returns by how many nanoseconds.
+    fn advance(&mut self, now: Instant) -> u64 {
+        let passed = nanoseconds(now.saturating_duration_since(self.mark));
+        self.mark = self.mark.max(now);
+        passed
+    }
+
+    fn lap(&mut self, stage: Stage, now: Instant) {
+        let passed = self.advance(now);
+        let spent = &mut self.spent[stage as usize];
+        *spent = spent.saturating_add(passed);
+        self.occurred |= 1 << stage as u16;
+    }
+
+    fn record(mut self, profiler: &Profiler, now: Instant) {
+        self.advance(now);
+        let total = nanoseconds(self.mark - self.start);
+        let accounted = self
+            .spent
+            .iter()
+            .fold(0, |sum: u64, spent| sum.saturating_add(*spent));
+        for stage in Stage::ALL {
+            if self.has(stage) {
+                profiler.stages[stage as usize].record(self.spent[stage as usize]);
+            }
+        }
+        profiler.unaccounted.record(total.saturating_sub(accounted));
+        profiler.total.record(total);
+    }
+}
