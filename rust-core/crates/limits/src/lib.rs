@@ -1,2 +1,54 @@
-//! Exact limits for each tenant and key: reserve, settle, refund, hand over.
+//! Exact limits for each tenant and each of its API keys: requests per minute, tokens per minute, tokens per day,
+//! concurrent requests.
+//!
+//! One thread owns the [`Limiter`], so it needs no lock. A request reserves the most that it can use before it is let
+//! through ([`Limiter::admit`]); its [`Grant`] ends with what it did use ([`Limiter::settle`]).
+//!
+//! **What holds.** In no 60 seconds are more than `requests_per_minute` requests admitted. In no 60 seconds, and on no
+//! UTC day, are more tokens booked than the limit plus `Σ max(used − reserved, 0)` over the requests that were settled
+//! in that time: only a provider that counts more than was reserved can pass a limit, and no request is admitted after
+//! it until the excess has left. Consumption is held for 60 to 61 seconds, because it is kept by the second.
+//!
+//! **Hand-over without a shared store.** Every incarnation of a worker publishes its own consumption and nothing else,
+//! as a [`Snapshot`] under its [`Origin`]. Whoever serves a tenant counts its own consumption and the sum over all other
+//! origins ([`Foreign`]). Of two snapshots of one origin the newer one wins, so merging is idempotent and commutative.
+//!
+//! ```text
+//!  data-plane thread                                 slow thread
+//!  Limiter ── take_changes ─► Changes ─────────────► Snapshot::apply ─► the state file of this incarnation
+//!          ◄─ absorb ◄─────── [(name, Usage)] ◄───── Foreign::take_changes ◄─ absorb ◄─ everybody else's state files
+//! ```
+//!
+//! **After a crash** the ledger is the truth: [`Replay`] takes the last snapshot and the records behind it and yields
+//! the snapshot that the dead incarnation would have written last.
+//!
+//! The crate does no I/O and reads no clock: every call is told the time in unix microseconds. A time before one that
+//! was told earlier counts as that earlier one, so a clock that steps back stops the windows and gives nothing out; a
+//! caller that wants to be immune adds a monotonic clock to the wall time of its start.
 #![forbid(unsafe_code)]
+
+mod config;
+mod exceeded;
+mod foreign;
+mod limiter;
+mod policies;
+mod replay;
+mod snapshot;
+mod standing;
+mod subject;
+mod text;
+mod window;
+
+pub use config::{KeyId, Limits, TenantLimits};
+pub use exceeded::{Exceeded, Limit, Scope};
+pub use foreign::{Foreign, IN_FLIGHT_FRESH_SECONDS};
+pub use limiter::{Grant, Limiter, MAX_TOKENS, TenantId};
+pub use replay::Replay;
+pub use snapshot::{Changes, Origin, Second, Snapshot, SubjectName, Usage};
+pub use standing::Standing;
+pub use window::HELD_SECONDS;
+
+/// Microseconds in a second.
+const MICROS: u64 = 1_000_000;
+/// Seconds in a UTC day; unix time has no leap seconds.
+const DAY_SECONDS: u64 = 86_400;

@@ -1,0 +1,202 @@
+//! Where state files are, and reading one.
+
+use crate::error::Problem;
+use crate::format::{self, Damage, HEADER};
+use proofgate_limits::{Origin, Snapshot};
+use proofgate_wal::{Storage, StoredFile, Ulid};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// How long an incarnation can count after its successor has begun: the day that it consumed on, and some for clocks
+/// that differ. In milliseconds.
+const COUNTS_FOR: u64 = 25 * 3600 * 1000;
+
+/// An incarnation that may have consumed what still counts.
+#[derive(Clone, Debug)]
+pub(crate) struct Incarnation {
+    pub(crate) origin: Origin,
+    pub(crate) dir: PathBuf,
+    /// Whether none on its shard began later.
+    pub(crate) newest: bool,
+}
+
+/// The incarnations of all shards that may have consumed what still counts at `now` (unix microseconds). A shard that
+/// cannot be listed is a problem.
+///
+/// # Errors
+/// When the gateway's directory cannot be listed.
+pub(crate) fn incarnations(
+    storage: &dyn Storage,
+    gateway: &Path,
+    now: u64,
+    problems: &mut Vec<Problem>,
+) -> io::Result<Vec<Incarnation>> {
+    let mut found = Vec::new();
+    for name in storage.list(gateway)? {
+        let Some(shard) = parse_shard(&name) else { continue };
+        let dir = gateway.join(name);
+        let names = match storage.list(&dir) {
+            Ok(names) => names,
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::NotADirectory | io::ErrorKind::NotFound
+                ) =>
+            {
+                continue;
+            }
+            Err(error) => {
+                let reason = format!("list: {error}");
+                problems.push(Problem { path: dir, reason });
+                continue;
+            }
+        };
+        let mut ulids: Vec<Ulid> = names.iter().filter_map(|name| parse_incarnation(name)).collect();
+        ulids.sort_unstable();
+        for (at, ulid) in ulids.iter().enumerate() {
+            let successor = ulids.get(at + 1);
+            if successor.is_some_and(|next| next.timestamp_ms().saturating_add(COUNTS_FOR) < now / 1000) {
+                continue;
+            }
+            found.push(Incarnation {
+                origin: Origin {
+                    shard,
+                    incarnation: ulid.0,
+                },
+                dir: dir.join(ulid.to_string()),
+                newest: successor.is_none(),
+            });
+        }
+    }
+    Ok(found)
+}
+
+fn parse_shard(name: &str) -> Option<u32> {
+    name.parse().ok().filter(|shard: &u32| shard.to_string() == name)
+}
+
+fn parse_incarnation(name: &str) -> Option<Ulid> {
+    Ulid::from_string(name)
+        .ok()
+        .filter(|ulid| ulid.to_string() == name)
+}
+
+/// What a state file is now.
+pub(crate) enum Read {
+    /// There is none.
+    Missing,
+    /// It is the one that was read before.
+    Unchanged,
+    /// It is new, and these are its snapshots, the writer's own first.
+    Snapshots([u8; HEADER], Vec<Snapshot>),
+    /// It cannot be believed.
+    Damaged(Damage),
+}
+
+/// Reads a state file, unless its header is the one seen before. The header is read from an open file, and not the
+/// file's attributes: a network file system looks anew when a file is opened, and may tell attributes from memory.
+///
+/// # Errors
+/// When the system cannot open or read it.
+pub(crate) fn read(
+    storage: &dyn Storage,
+    path: &Path,
+    origin: Origin,
+    seen: Option<&[u8; HEADER]>,
+) -> io::Result<Read> {
+    let file = match storage.open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Read::Missing),
+        Err(error) => return Err(error),
+    };
+    let mut header = [0; HEADER];
+    let whole = read_full(&*file, &mut header, 0)? == HEADER;
+    if seen == Some(&header) {
+        return Ok(Read::Unchanged);
+    }
+    if !whole {
+        return Ok(Read::Damaged("it ends in its header"));
+    }
+    let (length, crc) = match format::decode_header(&header) {
+        Ok(decoded) => decoded,
+        Err(damage) => return Ok(Read::Damaged(damage)),
+    };
+    if file.len()? != (HEADER + length) as u64 {
+        return Ok(Read::Damaged("its length is not the one in its header"));
+    }
+    let mut body = vec![0; length];
+    if read_full(&*file, &mut body, HEADER as u64)? != length {
+        return Ok(Read::Damaged("it ends early"));
+    }
+    let snapshots = match format::decode_body(&body, crc) {
+        Ok(snapshots) => snapshots,
+        Err(damage) => return Ok(Read::Damaged(damage)),
+    };
+    if snapshots.first().map(|own| own.origin) != Some(origin) {
+        return Ok(Read::Damaged("it belongs to another incarnation"));
+    }
+    let inherits = |snapshot: &Snapshot| {
+        snapshot.ended
+            && snapshot.origin.shard == origin.shard
+            && snapshot.origin.incarnation < origin.incarnation
+    };
+    if !snapshots.iter().skip(1).all(inherits) {
+        return Ok(Read::Damaged(
+            "it speaks for an incarnation that it did not succeed",
+        ));
+    }
+    Ok(Read::Snapshots(header, snapshots))
+}
+
+fn read_full(file: &dyn StoredFile, into: &mut [u8], offset: u64) -> io::Result<usize> {
+    let mut done = 0;
+    while done < into.len() {
+        match file.read_at(&mut into[done..], offset + done as u64)? {
+            0 => break,
+            read => done += read,
+        }
+    }
+    Ok(done)
+}
+
+/// Replaces a file whole, by way of a temporary one. With `sync`, `directory` must have been open since before, so that
+/// its sync sees every failure.
+///
+/// # Errors
+/// The name of the call that failed, and what the system said; the file is then the old one or, if only the last sync
+/// failed, the new one.
+pub(crate) fn replace(
+    storage: &dyn Storage,
+    directory: &dyn proofgate_wal::Directory,
+    (temporary, path): (&Path, &Path),
+    bytes: &[u8],
+    sync: bool,
+) -> Result<(), (&'static str, io::Error)> {
+    let created = match storage.create(temporary) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            // Left by an attempt that found no space.
+            storage.remove(temporary).map_err(|error| ("remove", error))?;
+            storage.create(temporary)
+        }
+        other => other,
+    };
+    let file = created.map_err(|error| ("create", error))?;
+    let mut done = 0;
+    while done < bytes.len() {
+        match file.write_at(&bytes[done..], done as u64) {
+            Ok(0) => return Err(("write", io::ErrorKind::WriteZero.into())),
+            Ok(written) => done += written,
+            Err(error) => return Err(("write", error)),
+        }
+    }
+    if sync {
+        file.sync().map_err(|error| ("sync", error))?;
+    }
+    storage
+        .rename(temporary, path)
+        .map_err(|error| ("rename", error))?;
+    if sync {
+        directory.sync().map_err(|error| ("sync directory", error))?;
+    }
+    Ok(())
+}

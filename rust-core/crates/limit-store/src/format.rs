@@ -1,0 +1,342 @@
+//! The bytes of a state file.
+//!
+//! ```text
+//! header   "PGLIMIT" version   body length u64   number of the write u64   body CRC-32C u32   header CRC-32C u32
+//! body     snapshots: count, then each; the first is the writer's own
+//! snapshot shard, incarnation (16 bytes), records, ended (1 byte), at (µs), tenants: count, then each
+//! tenant   length and bytes of its name, subjects: count, then each
+//! subject  0, or 1 and the 4 bytes of its key; day, tokens on it, in flight, seconds: count, then each
+//! second   the first absolute, each other one as the distance to the one before; requests, tokens
+//! ```
+//!
+//! Fixed-width numbers are little-endian, except for the incarnation; all others are LEB128.
+
+use proofgate_limits::{HELD_SECONDS, KeyId, Origin, Second, Snapshot, SubjectName, Usage};
+use std::sync::Arc;
+
+/// Largest file in bytes: some 200,000 busy keys, or millions that only have a day's count.
+pub const MAX_FILE_BYTES: usize = 64 << 20;
+
+/// Bytes of the header. It differs between any two writes, so it tells whether a file has changed.
+pub(crate) const HEADER: usize = 32;
+const MAGIC: [u8; 8] = *b"PGLIMIT\x01";
+/// Longest name of a tenant in bytes that is believed.
+const MAX_NAME: usize = 4096;
+
+/// Why bytes are not a state file.
+pub(crate) type Damage = &'static str;
+
+/// Writes a file into `out`.
+pub(crate) fn encode<'s>(
+    number: u64,
+    snapshots: impl Iterator<Item = &'s Snapshot> + Clone,
+    out: &mut Vec<u8>,
+) {
+    out.clear();
+    out.resize(HEADER, 0);
+    put(out, snapshots.clone().count() as u64);
+    for snapshot in snapshots {
+        put_snapshot(out, snapshot);
+    }
+    let (header, body) = out.split_at_mut(HEADER);
+    header[..8].copy_from_slice(&MAGIC);
+    header[8..16].copy_from_slice(&(body.len() as u64).to_le_bytes());
+    header[16..24].copy_from_slice(&number.to_le_bytes());
+    header[24..28].copy_from_slice(&crc32c::crc32c(body).to_le_bytes());
+    let crc = crc32c::crc32c(&header[..28]);
+    header[28..].copy_from_slice(&crc.to_le_bytes());
+}
+
+/// Length and checksum of the body that follows a header.
+pub(crate) fn decode_header(header: &[u8; HEADER]) -> Result<(usize, u32), Damage> {
+    let u32_at = |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+    if header[..7] != MAGIC[..7] {
+        return Err("it is not a file of limits");
+    }
+    if crc32c::crc32c(&header[..28]) != u32_at(28) {
+        return Err("the header's checksum does not match");
+    }
+    if header[7] != MAGIC[7] {
+        return Err("it is of another version");
+    }
+    let length = u64::from(u32_at(8)) | u64::from(u32_at(12)) << 32;
+    let length = usize::try_from(length).unwrap_or(usize::MAX);
+    if length > MAX_FILE_BYTES - HEADER {
+        return Err("it is larger than a file may be");
+    }
+    Ok((length, u32_at(24)))
+}
+
+/// The snapshots of a body, the writer's own first.
+pub(crate) fn decode_body(body: &[u8], crc: u32) -> Result<Vec<Snapshot>, Damage> {
+    if crc32c::crc32c(body) != crc {
+        return Err("the checksum does not match");
+    }
+    let mut reader = Reader { left: body };
+    let count = reader.count(20)?;
+    let mut snapshots = Vec::with_capacity(count);
+    for _ in 0..count {
+        snapshots.push(reader.snapshot()?);
+    }
+    if !reader.left.is_empty() {
+        return Err("bytes are left over");
+    }
+    Ok(snapshots)
+}
+
+fn put(out: &mut Vec<u8>, number: u64) {
+    let mut left = number;
+    while left > 0x7f {
+        out.push(left as u8 | 0x80);
+        left >>= 7;
+    }
+    out.push(left as u8);
+}
+
+fn put_snapshot(out: &mut Vec<u8>, snapshot: &Snapshot) {
+    put(out, u64::from(snapshot.origin.shard));
+    out.extend_from_slice(&snapshot.origin.incarnation.to_be_bytes());
+    put(out, snapshot.through_seq);
+    out.push(u8::from(snapshot.ended));
+    put(out, snapshot.at);
+    // A tenant sorts before its keys, and both stand together.
+    let same_tenant =
+        |one: &(&SubjectName, &Usage), other: &(&SubjectName, &Usage)| one.0.tenant == other.0.tenant;
+    let subjects: Vec<_> = snapshot.subjects.iter().collect();
+    put(out, subjects.chunk_by(same_tenant).count() as u64);
+    for group in subjects.chunk_by(same_tenant) {
+        let name = group[0].0.tenant.as_bytes();
+        put(out, name.len() as u64);
+        out.extend_from_slice(name);
+        put(out, group.len() as u64);
+        for (name, usage) in group {
+            put_subject(out, name.key, usage);
+        }
+    }
+}
+
+fn put_subject(out: &mut Vec<u8>, key: Option<KeyId>, usage: &Usage) {
+    match key {
+        None => out.push(0),
+        Some(key) => {
+            out.push(1);
+            out.extend_from_slice(&key.to_bytes());
+        }
+    }
+    put(out, usage.day);
+    put(out, usage.day_tokens);
+    put(out, usage.in_flight);
+    put(out, usage.seconds.len() as u64);
+    let mut before = 0;
+    for held in &usage.seconds {
+        put(out, held.second.saturating_sub(before));
+        put(out, u64::from(held.requests));
+        put(out, held.tokens);
+        before = held.second;
+    }
+}
+
+/// Takes a body apart; what does not fit is damage.
+struct Reader<'b> {
+    left: &'b [u8],
+}
+
+const SHORT: Damage = "it ends early";
+
+impl<'b> Reader<'b> {
+    fn bytes(&mut self, count: usize) -> Result<&'b [u8], Damage> {
+        let (bytes, left) = self.left.split_at_checked(count).ok_or(SHORT)?;
+        self.left = left;
+        Ok(bytes)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], Damage> {
+        self.bytes(N)?.try_into().map_err(|_| SHORT)
+    }
+
+    fn number(&mut self) -> Result<u64, Damage> {
+        let mut number = 0;
+        for shift in (0..64).step_by(7) {
+            let [byte] = self.array()?;
+            let bits = u64::from(byte & 0x7f);
+            if bits << shift >> shift != bits {
+                break;
+            }
+            number |= bits << shift;
+            if byte < 0x80 {
+                return Ok(number);
+            }
+        }
+        Err("a number is too large")
+    }
+
+    /// How many items follow, each of at least `bytes` bytes: no more than can be there.
+    fn count(&mut self, bytes: usize) -> Result<usize, Damage> {
+        let count = usize::try_from(self.number()?).unwrap_or(usize::MAX);
+        if count > self.left.len() / bytes {
+            return Err(SHORT);
+        }
+        Ok(count)
+    }
+
+    fn flag(&mut self) -> Result<bool, Damage> {
+        match self.array()? {
+            [0] => Ok(false),
+            [1] => Ok(true),
+            _ => Err("a flag is neither 0 nor 1"),
+        }
+    }
+
+    fn snapshot(&mut self) -> Result<Snapshot, Damage> {
+        let shard = u32::try_from(self.number()?).map_err(|_| "a shard's number is too large")?;
+        let incarnation = u128::from_be_bytes(self.array()?);
+        let mut snapshot = Snapshot::empty(Origin { shard, incarnation });
+        snapshot.through_seq = self.number()?;
+        snapshot.ended = self.flag()?;
+        snapshot.at = self.number()?;
+        for _ in 0..self.count(3)? {
+            self.tenant(&mut snapshot)?;
+        }
+        Ok(snapshot)
+    }
+
+    fn tenant(&mut self, snapshot: &mut Snapshot) -> Result<(), Damage> {
+        let length = self.count(1)?;
+        if length > MAX_NAME {
+            return Err("a name is too long");
+        }
+        let name = std::str::from_utf8(self.bytes(length)?).map_err(|_| "a name is not UTF-8")?;
+        let tenant: Arc<str> = Arc::from(name);
+        for _ in 0..self.count(5)? {
+            let key = match self.flag()? {
+                false => None,
+                true => Some(KeyId::new(self.array()?)),
+            };
+            let name = SubjectName {
+                tenant: Arc::clone(&tenant),
+                key,
+            };
+            let usage = self.usage()?;
+            if snapshot.subjects.insert(name, usage).is_some() {
+                return Err("a subject is repeated");
+            }
+        }
+        Ok(())
+    }
+
+    fn usage(&mut self) -> Result<Usage, Damage> {
+        let (day, day_tokens, in_flight) = (self.number()?, self.number()?, self.number()?);
+        let count = self.count(3)?;
+        if count as u64 > HELD_SECONDS {
+            return Err("a minute has too many seconds");
+        }
+        let mut seconds: Vec<Second> = Vec::with_capacity(count);
+        for _ in 0..count {
+            let distance = self.number()?;
+            let second = match seconds.last() {
+                None => distance,
+                Some(_) if distance == 0 => return Err("a second is repeated"),
+                Some(before) => before
+                    .second
+                    .checked_add(distance)
+                    .ok_or("a second is too late")?,
+            };
+            let requests = u32::try_from(self.number()?).map_err(|_| "a second has too many requests")?;
+            seconds.push(Second {
+                second,
+                requests,
+                tokens: self.number()?,
+            });
+        }
+        Ok(Usage {
+            day,
+            day_tokens,
+            in_flight,
+            seconds,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn usage() -> impl Strategy<Value = Usage> {
+        let seconds = prop::collection::btree_map(0..1u64 << 40, (any::<u32>(), any::<u64>()), 0..61);
+        (any::<u64>(), any::<u64>(), any::<u64>(), seconds).prop_map(
+            |(day, day_tokens, in_flight, seconds)| Usage {
+                day,
+                day_tokens,
+                in_flight,
+                seconds: seconds
+                    .into_iter()
+                    .map(|(second, (requests, tokens))| Second {
+                        second,
+                        requests,
+                        tokens,
+                    })
+                    .collect(),
+            },
+        )
+    }
+
+    fn snapshot() -> impl Strategy<Value = Snapshot> {
+        let name =
+            ("[a-cé]{0,3}", prop::option::of(any::<[u8; 4]>())).prop_map(|(tenant, key)| SubjectName {
+                tenant: tenant.into(),
+                key: key.map(KeyId::new),
+            });
+        let subjects = prop::collection::btree_map(name, usage(), 0..8);
+        (any::<(u32, u128, u64, bool, u64)>(), subjects).prop_map(
+            |((shard, incarnation, through_seq, ended, at), subjects)| Snapshot {
+                origin: Origin { shard, incarnation },
+                through_seq,
+                ended,
+                at,
+                subjects,
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(number in any::<u64>(), snapshots in prop::collection::vec(snapshot(), 0..4)) {
+            let mut bytes = Vec::new();
+            encode(number, snapshots.iter(), &mut bytes);
+            let (length, crc) = decode_header(bytes[..HEADER].try_into().unwrap()).unwrap();
+            prop_assert_eq!(length, bytes.len() - HEADER);
+            prop_assert_eq!(decode_body(&bytes[HEADER..], crc), Ok(snapshots));
+        }
+
+        /// Also a body whose checksum matches is taken apart with care.
+        #[test]
+        fn no_bytes_do_harm(
+            snapshots in prop::collection::vec(snapshot(), 0..3),
+            changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..8),
+            cut in any::<prop::sample::Index>(),
+        ) {
+            let mut bytes = Vec::new();
+            encode(1, snapshots.iter(), &mut bytes);
+            let mut body = bytes.split_off(HEADER);
+            for (at, byte) in changes {
+                let at = at.index(body.len());
+                body[at] = byte;
+            }
+            let _ = decode_body(&body, crc32c::crc32c(&body));
+            body.truncate(cut.index(body.len() + 1));
+            let _ = decode_body(&body, crc32c::crc32c(&body));
+        }
+    }
+
+    #[test]
+    fn a_count_that_cannot_be_is_refused_before_anything_is_allocated() {
+        let body = [0xff, 0xff, 0xff, 0xff, 0x7f];
+        assert_eq!(decode_body(&body, crc32c::crc32c(&body)), Err(SHORT));
+        let body = [0xff; 11];
+        assert_eq!(
+            decode_body(&body, crc32c::crc32c(&body)),
+            Err("a number is too large")
+        );
+    }
+}

@@ -1,0 +1,275 @@
+//! The own file, and everybody else's.
+
+use crate::directory::{self, Incarnation, Read};
+use crate::error::{LimitStoreError, Problem};
+use crate::format::{self, HEADER, MAX_FILE_BYTES};
+use proofgate_limits::{Changes, Foreign, IN_FLIGHT_FRESH_SECONDS, Origin, Snapshot, SubjectName, Usage};
+use proofgate_wal::{Directory, Storage, Ulid};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Name of the state file in an incarnation's directory.
+pub const FILE: &str = "limits";
+const TEMPORARY: &str = "limits.tmp";
+/// While requests are in flight the own file is written at least this often, so that others go on believing it.
+const WRITTEN_EVERY: u64 = IN_FLIGHT_FRESH_SECONDS * 1_000_000 / 3;
+
+/// One incarnation's view of the state files of a gateway. Times are unix microseconds.
+///
+/// 1. [`LimitStore::open`], before the first request, reads all files and writes the own one.
+/// 2. For each of [`Opened::crashed`], replay its log and [`LimitStore::inherit`] the result.
+/// 3. About once a second: [`LimitStore::apply`], [`LimitStore::write`], [`LimitStore::poll`],
+///    [`LimitStore::foreign_changes`].
+/// 4. After the seal: the last changes, [`LimitStore::end`], [`LimitStore::write`].
+pub struct LimitStore {
+    storage: Arc<dyn Storage>,
+    gateway: PathBuf,
+    directory: Arc<dyn Directory>,
+    path: PathBuf,
+    temporary: PathBuf,
+    sync: bool,
+    own: Snapshot,
+    /// Predecessors that crashed, as this incarnation worked them out. They stay when nothing of them counts any more,
+    /// so that nobody works them out again.
+    inherited: BTreeMap<Origin, Snapshot>,
+    foreign: Foreign,
+    /// Incarnations on the own shard whose file is damaged.
+    damaged: BTreeSet<Origin>,
+    files: BTreeMap<Origin, Seen>,
+    unwritten: bool,
+    writes: u64,
+    written_at: u64,
+    buffer: Vec<u8>,
+}
+
+/// A store, and what was found when it was opened.
+pub struct Opened {
+    /// The store.
+    pub store: LimitStore,
+    /// Predecessors on the own shard that did not end, oldest first: the last state known of each, from which its log is
+    /// to be replayed. One whose file is damaged starts from nothing.
+    pub crashed: Vec<Snapshot>,
+    /// Files that could not be read or believed.
+    pub problems: Vec<Problem>,
+}
+
+/// What is known of another incarnation's file.
+#[derive(Default)]
+struct Seen {
+    header: Option<[u8; HEADER]>,
+    /// What was last said about it.
+    problem: Option<String>,
+    /// It is never looked at again.
+    past: bool,
+}
+
+impl LimitStore {
+    /// Reads all files below `gateway` (the ledger's directory) and writes the first one of this incarnation, whose
+    /// directory must be there. With `sync`, what is written survives a loss of power.
+    ///
+    /// # Errors
+    /// [`LimitStoreError::Io`] when the gateway's directory cannot be listed or the own file not be written.
+    pub fn open(
+        storage: Arc<dyn Storage>,
+        gateway: &Path,
+        shard: u32,
+        incarnation: Ulid,
+        sync: bool,
+        now: u64,
+    ) -> Result<Opened, LimitStoreError> {
+        let dir = gateway.join(shard.to_string()).join(incarnation.to_string());
+        let directory = storage
+            .open_dir(&dir)
+            .map_err(LimitStoreError::io("open", &dir))?;
+        let own = Origin {
+            shard,
+            incarnation: incarnation.0,
+        };
+        let mut store = Self {
+            storage,
+            gateway: gateway.to_owned(),
+            directory,
+            path: dir.join(FILE),
+            temporary: dir.join(TEMPORARY),
+            sync,
+            own: Snapshot::empty(own),
+            inherited: BTreeMap::new(),
+            foreign: Foreign::new(own),
+            damaged: BTreeSet::new(),
+            files: BTreeMap::new(),
+            unwritten: true,
+            writes: 0,
+            written_at: 0,
+            buffer: Vec::new(),
+        };
+        let problems = store.look(now).map_err(LimitStoreError::io("list", gateway))?;
+        let crashed = store.crashed();
+        store.foreign.tick(now);
+        store.write(now)?;
+        Ok(Opened {
+            store,
+            crashed,
+            problems,
+        })
+    }
+
+    fn crashed(&self) -> Vec<Snapshot> {
+        let own = self.own.origin;
+        let unreadable = self
+            .damaged
+            .iter()
+            .filter(|origin| self.foreign.get(origin).is_none());
+        let unreadable = unreadable.map(|origin| Snapshot::empty(*origin));
+        let unended = self
+            .foreign
+            .snapshots()
+            .filter(|snapshot| !snapshot.ended)
+            .cloned();
+        let mut crashed: Vec<Snapshot> = unreadable
+            .chain(unended)
+            .filter(|found| found.origin.shard == own.shard && found.origin.incarnation < own.incarnation)
+            .collect();
+        crashed.sort_by_key(|found| found.origin);
+        crashed
+    }
+
+    /// Takes over the last state of a predecessor, as its log tells it ([`proofgate_limits::Replay::finish`]). It is
+    /// published with the next write.
+    pub fn inherit(&mut self, ended: Snapshot, now: u64) {
+        self.foreign.absorb(ended.clone(), now);
+        self.inherited.insert(ended.origin, ended);
+        self.unwritten = true;
+    }
+
+    /// Adds what changed in the own limiter. Changes come in the order in which they were taken.
+    pub fn apply(&mut self, changes: &Changes) {
+        self.own.apply(changes);
+        self.unwritten |= !changes.is_empty();
+    }
+
+    /// Says that this incarnation has consumed all that it ever will.
+    pub fn end(&mut self) {
+        self.own.ended = true;
+        self.unwritten = true;
+    }
+
+    /// Replaces the own file, if there is anything new to say; returns whether there was.
+    ///
+    /// # Errors
+    /// [`LimitStoreError`]; the file before stays, and the next call tries again.
+    pub fn write(&mut self, now: u64) -> Result<bool, LimitStoreError> {
+        self.own.prune(now);
+        let silent = now.saturating_sub(self.written_at) >= WRITTEN_EVERY;
+        let due = silent && self.own.subjects.values().any(|usage| usage.in_flight > 0);
+        if !self.unwritten && !due {
+            return Ok(false);
+        }
+        for snapshot in self.inherited.values_mut() {
+            snapshot.prune(now);
+        }
+        self.own.at = self.own.at.max(now);
+        self.writes += 1;
+        let snapshots = std::iter::once(&self.own).chain(self.inherited.values());
+        format::encode(self.writes, snapshots, &mut self.buffer);
+        if self.buffer.len() > MAX_FILE_BYTES {
+            return Err(LimitStoreError::TooLarge {
+                subjects: self.own.subjects.len(),
+                bytes: self.buffer.len(),
+                limit: MAX_FILE_BYTES,
+            });
+        }
+        let paths = (self.temporary.as_path(), self.path.as_path());
+        directory::replace(&*self.storage, &*self.directory, paths, &self.buffer, self.sync)
+            .map_err(|(call, source)| LimitStoreError::io(call, &self.path)(source))?;
+        self.unwritten = false;
+        self.written_at = now;
+        Ok(true)
+    }
+
+    /// Reads the files that have changed since the last look, at the cost of an open and a read of 32 bytes for each that
+    /// has not. What cannot be read or believed is returned once; what was read before it stands.
+    pub fn poll(&mut self, now: u64) -> Vec<Problem> {
+        match self.look(now) {
+            Ok(problems) => {
+                self.foreign.tick(now);
+                problems
+            }
+            Err(error) => vec![Problem {
+                path: self.gateway.clone(),
+                reason: format!("list: {error}"),
+            }],
+        }
+    }
+
+    /// For [`proofgate_limits::Limiter::absorb`]: the sums over all others, of at most `max` of the subjects for which it
+    /// has changed.
+    pub fn foreign_changes(&mut self, max: usize, now: u64) -> Vec<(SubjectName, Usage)> {
+        self.foreign.take_changes(max, now)
+    }
+
+    /// Lets all sums come again with [`LimitStore::foreign_changes`], for a limiter that has new limits.
+    pub fn resend(&mut self) {
+        self.foreign.resend();
+    }
+
+    /// What this incarnation has consumed, as far as it was told.
+    #[must_use]
+    pub fn own(&self) -> &Snapshot {
+        &self.own
+    }
+
+    fn look(&mut self, now: u64) -> std::io::Result<Vec<Problem>> {
+        let mut problems = Vec::new();
+        let incarnations = directory::incarnations(&*self.storage, &self.gateway, now, &mut problems)?;
+        for incarnation in &incarnations {
+            if incarnation.origin != self.own.origin {
+                problems.extend(self.look_at(incarnation, now));
+            }
+        }
+        let known: BTreeSet<Origin> = incarnations.iter().map(|found| found.origin).collect();
+        self.files.retain(|origin, _| known.contains(origin));
+        Ok(problems)
+    }
+
+    fn look_at(&mut self, incarnation: &Incarnation, now: u64) -> Option<Problem> {
+        let origin = incarnation.origin;
+        let seen = self.files.entry(origin).or_default();
+        if seen.past {
+            return None;
+        }
+        let path = incarnation.dir.join(FILE);
+        let read = directory::read(&*self.storage, &path, origin, seen.header.as_ref());
+        let problem = match read {
+            Ok(Read::Unchanged) => {
+                // Nothing of it counts, and its successor has begun.
+                seen.past = !incarnation.newest && self.foreign.get(&origin).is_none();
+                seen.problem.clone()
+            }
+            Ok(Read::Missing) => {
+                // It writes one before it serves.
+                seen.past = !incarnation.newest;
+                None
+            }
+            Ok(Read::Snapshots(header, snapshots)) => {
+                seen.header = Some(header);
+                self.damaged.remove(&origin);
+                for snapshot in snapshots {
+                    self.foreign.absorb(snapshot, now);
+                }
+                None
+            }
+            Ok(Read::Damaged(damage)) => {
+                seen.header = None;
+                self.damaged.insert(origin);
+                Some(damage.to_owned())
+            }
+            Err(error) => Some(error.to_string()),
+        };
+        let news = problem
+            .clone()
+            .filter(|problem| seen.problem.as_ref() != Some(problem));
+        seen.problem = problem;
+        news.map(|reason| Problem { path, reason })
+    }
+}

@@ -1,0 +1,137 @@
+//! Workers in miniature on a simulated disk: a limiter and a store each.
+#![allow(dead_code, reason = "each test binary uses its part")]
+
+use proofgate_limit_store::{FILE, LimitStore, LimitStoreError, Opened};
+use proofgate_limits::{Changes, Exceeded, KeyId, Limiter, Limits, TenantId, TenantLimits};
+use proofgate_wal::simulated::SimulatedDisk;
+use proofgate_wal::{Storage, Ulid};
+use std::num::NonZeroU64;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+pub const SECOND: u64 = 1_000_000;
+/// 2023-11-14, 22:13:20.5 UTC.
+pub const START: u64 = 1_700_000_000 * SECOND + SECOND / 2;
+pub const KEY: KeyId = KeyId::new([1, 2, 3, 4]);
+
+/// The ULID of an incarnation that began so many seconds after `START`.
+pub fn ulid(shard: u32, after: u64) -> Ulid {
+    Ulid::from_parts(START / 1000 + after * 1000, u128::from(shard) + 1)
+}
+
+pub fn dir(shard: u32, after: u64) -> PathBuf {
+    Path::new("/")
+        .join(shard.to_string())
+        .join(ulid(shard, after).to_string())
+}
+
+pub fn file(shard: u32, after: u64) -> PathBuf {
+    dir(shard, after).join(FILE)
+}
+
+pub struct Worker {
+    pub limiter: Limiter,
+    pub acme: TenantId,
+    pub store: LimitStore,
+    /// Records in its ledger.
+    pub records: u64,
+    changes: Changes,
+}
+
+/// Claims a directory and opens a store in it; the tenant has 1000 tokens per minute and 4 places.
+pub fn start(
+    disk: &SimulatedDisk,
+    shard: u32,
+    after: u64,
+    sync: bool,
+) -> Result<(Worker, Found), LimitStoreError> {
+    let _ = disk.create_dir(&Path::new("/").join(shard.to_string()));
+    let _ = disk.create_dir(&dir(shard, after));
+    let now = START + after * SECOND;
+    let storage: Arc<dyn Storage> = Arc::new(disk.clone());
+    let opened = LimitStore::open(storage, Path::new("/"), shard, ulid(shard, after), sync, now)?;
+    let mut limiter = Limiter::new();
+    let limits = Limits {
+        tokens_per_minute: NonZeroU64::new(1000),
+        concurrency: NonZeroU64::new(4),
+        ..Limits::default()
+    };
+    let acme = limiter.set_limits(&[TenantLimits {
+        name: "acme".to_owned(),
+        limits,
+        key_limits: Limits::default(),
+    }]);
+    let Opened {
+        store,
+        crashed,
+        problems,
+    } = opened;
+    let mut worker = Worker {
+        limiter,
+        acme: acme[0],
+        store,
+        records: 1,
+        changes: Changes::default(),
+    };
+    worker.absorb(now);
+    let found = Found {
+        crashed,
+        problems: problems
+            .into_iter()
+            .map(|problem| (problem.path, problem.reason))
+            .collect(),
+    };
+    Ok((worker, found))
+}
+
+/// What `start` found.
+pub struct Found {
+    pub crashed: Vec<proofgate_limits::Snapshot>,
+    pub problems: Vec<(PathBuf, String)>,
+}
+
+impl Worker {
+    /// One request that uses what it reserves, with both its records.
+    pub fn consume(&mut self, tokens: u64, now: u64) -> Result<(), Exceeded> {
+        let mut grant = self.limiter.admit(self.acme, KEY, tokens, now)?;
+        self.limiter.recorded(&mut grant);
+        self.limiter.keep(grant);
+        self.records += 2;
+        Ok(())
+    }
+
+    /// Takes changes and writes the file.
+    pub fn publish(&mut self, now: u64) -> Result<bool, LimitStoreError> {
+        self.limiter.take_changes(self.records, now, &mut self.changes);
+        self.store.apply(&self.changes);
+        self.store.write(now)
+    }
+
+    /// Reads what the others have published.
+    pub fn look(&mut self, now: u64) -> Vec<(PathBuf, String)> {
+        let problems = self.store.poll(now);
+        self.absorb(now);
+        problems
+            .into_iter()
+            .map(|problem| (problem.path, problem.reason))
+            .collect()
+    }
+
+    pub fn absorb(&mut self, now: u64) {
+        let sums = self.store.foreign_changes(usize::MAX, now);
+        self.limiter.absorb(&sums, now);
+    }
+
+    /// Tokens left to the tenant in this minute.
+    pub fn left(&mut self, now: u64) -> u64 {
+        let mut left = 0;
+        self.limiter
+            .standing(self.acme, KEY, now)
+            .for_each_header(|name, value| {
+                if name == "x-ratelimit-remaining-tokens" {
+                    left = std::str::from_utf8(value).unwrap().parse().unwrap();
+                }
+            });
+        left
+    }
+}

@@ -1,0 +1,114 @@
+//! Why a request is not admitted.
+
+use std::error::Error;
+use std::fmt;
+use std::time::Duration;
+
+/// One of the things that are limited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// Requests admitted in any 60 seconds.
+    RequestsPerMinute,
+    /// Tokens in any 60 seconds.
+    TokensPerMinute,
+    /// Tokens on one UTC day.
+    TokensPerDay,
+    /// Requests admitted and not ended.
+    Concurrency,
+}
+
+impl Limit {
+    /// Every limit, in the order in which they are told.
+    pub const ALL: [Self; 4] = [
+        Self::RequestsPerMinute,
+        Self::TokensPerMinute,
+        Self::TokensPerDay,
+        Self::Concurrency,
+    ];
+
+    fn noun(self) -> &'static str {
+        match self {
+            Self::RequestsPerMinute => "requests per minute",
+            Self::TokensPerMinute => "tokens per minute",
+            Self::TokensPerDay => "tokens per day",
+            Self::Concurrency => "concurrent requests",
+        }
+    }
+}
+
+/// Whose limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// The tenant's, for all of its keys together.
+    Tenant,
+    /// The API key's.
+    Key,
+}
+
+/// A request would pass a limit. When it would pass several, this is the one that keeps it out longest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exceeded {
+    /// Which limit.
+    pub limit: Limit,
+    /// Whose.
+    pub scope: Scope,
+    /// The limit itself, in its unit.
+    pub value: u64,
+    /// What is left of it now, in its unit.
+    pub remaining: u64,
+    /// Time until the same request passes every limit, if nothing else is admitted or settled before: exact to the
+    /// microsecond, and earlier it cannot pass. Zero when it only waits for another request to end, which can be any
+    /// moment. `None`: it never passes, because it alone asks for more than the limit.
+    pub retry_after: Option<Duration>,
+}
+
+impl Exceeded {
+    /// Whether the request can never pass, so that it must not be tried again.
+    #[must_use]
+    pub fn is_never(&self) -> bool {
+        self.retry_after.is_none()
+    }
+
+    /// Stable machine code.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match (self.retry_after, self.limit) {
+            (None, _) => "request_exceeds_limit",
+            (_, Limit::RequestsPerMinute) => "requests_per_minute_exceeded",
+            (_, Limit::TokensPerMinute) => "tokens_per_minute_exceeded",
+            (_, Limit::TokensPerDay) => "tokens_per_day_exceeded",
+            (_, Limit::Concurrency) => "concurrency_exceeded",
+        }
+    }
+
+    /// Value of `Retry-After` (RFC 9110 section 10.2.3): whole seconds, rounded up, at least 1. `None` when the request
+    /// never passes.
+    #[must_use]
+    pub fn retry_after_seconds(&self) -> Option<u64> {
+        let after = self.retry_after?;
+        let begun = u64::from(after.subsec_nanos() > 0);
+        Some(after.as_secs().saturating_add(begun).max(1))
+    }
+}
+
+impl fmt::Display for Exceeded {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let owner = match self.scope {
+            Scope::Tenant => "tenant",
+            Scope::Key => "API key",
+        };
+        let (value, noun) = (self.value, self.limit.noun());
+        match self.retry_after_seconds() {
+            None => write!(
+                out,
+                "the request alone needs more than this {owner}'s limit of {value} {noun}: make it smaller"
+            ),
+            Some(seconds) => write!(
+                out,
+                "this {owner}'s limit of {value} {noun} is reached: try again in {seconds} s"
+            ),
+        }
+    }
+}
+
+impl Error for Exceeded {}

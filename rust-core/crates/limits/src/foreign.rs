@@ -1,0 +1,160 @@
+//! What all other origins have consumed.
+
+use crate::snapshot::{Origin, Second, Snapshot, SubjectName, Usage};
+use crate::{DAY_SECONDS, MICROS};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How long an origin's requests in flight are believed after its last snapshot. A worker that lives publishes more
+/// often while it has any; one that was killed without a successor must not hold a tenant's places for ever.
+pub const IN_FLIGHT_FRESH_SECONDS: u64 = 60;
+
+/// The newest snapshot of every other origin, and which sums they have changed. It belongs on a slow thread.
+///
+/// Merging takes the newer of two snapshots of one origin, so it does not matter in which order they come or how often.
+#[derive(Debug)]
+pub struct Foreign {
+    own: Origin,
+    origins: BTreeMap<Origin, Held>,
+    changed: BTreeSet<SubjectName>,
+    /// UTC day of the last look.
+    day: u64,
+}
+
+#[derive(Debug)]
+struct Held {
+    snapshot: Snapshot,
+    /// Whether its requests in flight count.
+    fresh: bool,
+}
+
+impl Foreign {
+    /// Knows nothing yet and will ignore what is said about `own`.
+    #[must_use]
+    pub fn new(own: Origin) -> Self {
+        Self {
+            own,
+            origins: BTreeMap::new(),
+            changed: BTreeSet::new(),
+            day: 0,
+        }
+    }
+
+    /// Puts a snapshot in the place of an older one of the same origin; `false` when it is not newer.
+    pub fn absorb(&mut self, snapshot: Snapshot, now: u64) -> bool {
+        let origin = snapshot.origin;
+        let held = self.origins.get(&origin);
+        if origin == self.own || held.is_some_and(|held| !snapshot.is_newer_than(&held.snapshot)) {
+            return false;
+        }
+        let new = Held {
+            fresh: snapshot.is_fresh(now),
+            snapshot,
+        };
+        let freshened = held.is_none_or(|held| held.fresh != new.fresh);
+        for (name, usage) in &new.snapshot.subjects {
+            let before = held.and_then(|held| held.snapshot.subjects.get(name));
+            if before != Some(usage) || (freshened && usage.in_flight > 0) {
+                self.changed.insert(name.clone());
+            }
+        }
+        let before = held.map(|held| &held.snapshot.subjects);
+        for name in before.into_iter().flat_map(BTreeMap::keys) {
+            if !new.snapshot.subjects.contains_key(name) {
+                self.changed.insert(name.clone());
+            }
+        }
+        self.origins.insert(origin, new);
+        true
+    }
+
+    /// Notes what time alone has changed: days that began, origins that are silent for too long, origins of which nothing
+    /// counts any more. Call it about once a second.
+    pub fn tick(&mut self, now: u64) {
+        let day = now / MICROS / DAY_SECONDS;
+        if self.day < day {
+            self.day = day;
+            self.resend();
+        }
+        for held in self.origins.values_mut() {
+            let fresh = held.snapshot.is_fresh(now);
+            if held.fresh && !fresh {
+                let names = held.snapshot.subjects.iter();
+                let in_flight = names.filter(|(_, usage)| usage.in_flight > 0);
+                self.changed.extend(in_flight.map(|(name, _)| name.clone()));
+            }
+            held.fresh = fresh;
+        }
+        let changed = &self.changed;
+        self.origins.retain(|_, held| {
+            let unsent = || held.snapshot.subjects.keys().any(|name| changed.contains(name));
+            !held.snapshot.is_past(now) || unsent()
+        });
+    }
+
+    /// Marks every subject as changed, for a limiter that has new limits.
+    pub fn resend(&mut self) {
+        let subjects = self
+            .origins
+            .values()
+            .flat_map(|held| held.snapshot.subjects.keys());
+        self.changed.extend(subjects.cloned());
+    }
+
+    /// Sums over all origins, for at most `max` of the subjects whose sum has changed; the rest comes with the next call.
+    /// For [`crate::Limiter::absorb`].
+    pub fn take_changes(&mut self, max: usize, now: u64) -> Vec<(SubjectName, Usage)> {
+        let mut sums = Vec::with_capacity(max.min(self.changed.len()));
+        while sums.len() < max
+            && let Some(name) = self.changed.pop_first()
+        {
+            let sum = self.sum(&name, now);
+            sums.push((name, sum));
+        }
+        sums
+    }
+
+    /// The newest snapshot of an origin.
+    #[must_use]
+    pub fn get(&self, origin: &Origin) -> Option<&Snapshot> {
+        self.origins.get(origin).map(|held| &held.snapshot)
+    }
+
+    /// All snapshots held.
+    pub fn snapshots(&self) -> impl Iterator<Item = &Snapshot> {
+        self.origins.values().map(|held| &held.snapshot)
+    }
+
+    fn sum(&self, name: &SubjectName, now: u64) -> Usage {
+        let second = now / MICROS;
+        let mut sum = Usage {
+            day: second / DAY_SECONDS,
+            ..Usage::default()
+        };
+        let mut seconds: BTreeMap<u64, Second> = BTreeMap::new();
+        for held in self.origins.values() {
+            let Some(usage) = held.snapshot.subjects.get(name) else {
+                continue;
+            };
+            // A day that has not begun is that of a worker whose clock is ahead.
+            if usage.day >= sum.day {
+                sum.day_tokens = sum.day_tokens.saturating_add(usage.day_tokens);
+            }
+            if held.fresh {
+                sum.in_flight = sum.in_flight.saturating_add(usage.in_flight);
+            }
+            for held in &usage.seconds {
+                let nothing = Second {
+                    second: held.second,
+                    requests: 0,
+                    tokens: 0,
+                };
+                let sum = seconds.entry(held.second).or_insert(nothing);
+                sum.requests = sum.requests.saturating_add(held.requests);
+                sum.tokens = sum.tokens.saturating_add(held.tokens);
+            }
+        }
+        sum.seconds.extend(seconds.into_values());
+        sum.prune(second);
+        sum
+    }
+}

@@ -1,0 +1,46 @@
+//! What was given to a request.
+
+use super::NONE;
+use crate::subject::Moment;
+
+/// A request that was admitted: one request, one place among the concurrent ones, and tokens.
+///
+/// It must come back to the limiter by [`settle`](crate::Limiter::settle), [`keep`](crate::Limiter::keep) or
+/// [`refund`](crate::Limiter::refund). One that is dropped holds its place and its tokens for good, so keep it in
+/// something that gives it back when it is dropped.
+#[derive(Debug)]
+#[must_use = "a grant that does not come back holds its place among the concurrent requests for good"]
+pub struct Grant {
+    pub(super) tenant: u32,
+    pub(super) key: u32,
+    /// Number of its entry in `Limiter::unrecorded`, until its admission is recorded.
+    pub(super) unrecorded: u32,
+    /// Unix microseconds.
+    pub(super) at: u64,
+    pub(super) moment: Moment,
+    pub(super) reserved: u64,
+}
+
+impl Grant {
+    /// When it was admitted, in unix microseconds: the time told, or a later one told before. Write it into the admission
+    /// record as its time, so that a replay counts the request in the same second.
+    #[must_use]
+    pub fn at(&self) -> u64 {
+        self.at
+    }
+
+    /// Tokens reserved, for the admission record. `None` when the tenant has no limits and nothing is counted.
+    #[must_use]
+    pub fn reserved(&self) -> Option<u64> {
+        (self.tenant != NONE).then_some(self.reserved)
+    }
+}
+
+/// What an admission has booked and the ledger does not know yet.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Booking {
+    pub(super) tenant: u32,
+    pub(super) key: u32,
+    pub(super) at: Moment,
+    pub(super) tokens: u64,
+}

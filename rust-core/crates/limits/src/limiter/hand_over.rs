@@ -1,0 +1,124 @@
+//! The limiter's side of the hand-over: what it tells and what it is told. And forgetting.
+
+use super::keys::key_index;
+use super::{Booking, Limiter, TenantId, spare_window};
+use crate::snapshot::{Change, Changes, SubjectName, Usage};
+use crate::subject::Subject;
+use crate::window::Window;
+
+/// Spare windows that are kept for the next subjects that wake up.
+const SPARE_WINDOWS: usize = 4096;
+
+impl Limiter {
+    /// Replaces what other origins have consumed together, for each subject named; see [`crate::Foreign`]. Subjects that
+    /// have no limits here are passed over: after [`Limiter::set_limits`], ask for everything again.
+    pub fn absorb(&mut self, foreign: &[(SubjectName, Usage)], now: u64) {
+        let moment = self.tell(now);
+        for (name, usage) in foreign {
+            let Some(TenantId(id)) = self.by_name.get(&*name.tenant).copied() else {
+                continue;
+            };
+            let tenant = &self.tenants[id as usize];
+            let index = match name.key {
+                None if tenant.counted => tenant.subject,
+                Some(key) if tenant.keys_counted => self.key_subject(id as usize, key),
+                _ => continue,
+            };
+            let subject = &mut self.subjects[index as usize];
+            if usage.is_empty() {
+                let window = subject.foreign.take().and_then(|gone| gone.window);
+                self.spare.extend(window);
+                continue;
+            }
+            let foreign = subject.foreign.get_or_insert_default();
+            if usage.seconds.is_empty() {
+                self.spare.extend(foreign.window.take());
+            } else if foreign.window.is_none() {
+                foreign.window = Some(spare_window(&mut self.spare, moment.second));
+            }
+            foreign.replace(usage, moment.second);
+        }
+    }
+
+    /// Writes down the own consumption of all subjects that changed since the last call. `through_seq` is the number of
+    /// records appended to the ledger so far. What is admitted and not recorded yet is left out, so that the snapshot and
+    /// the records from `through_seq` on have nothing in common.
+    pub fn take_changes(&mut self, through_seq: u64, now: u64, changes: &mut Changes) {
+        let moment = self.tell(now);
+        (changes.through_seq, changes.at) = (through_seq, self.now);
+        changes.entries.clear();
+        changes.seconds.clear();
+        for index in &self.changed {
+            self.subjects[*index as usize].own.advance(moment);
+        }
+        self.for_unrecorded(Self::unbook);
+        for index in self.changed.drain(..) {
+            let subject = &mut self.subjects[index as usize];
+            subject.changed = false;
+            let start = changes.seconds.len();
+            changes.seconds.extend(subject.own.seconds());
+            let (day, day_tokens) = subject.own.day();
+            changes.entries.push(Change {
+                name: subject.name.clone(),
+                day,
+                day_tokens,
+                in_flight: subject.own.in_flight,
+                seconds: start..changes.seconds.len(),
+            });
+        }
+        self.for_unrecorded(Self::rebook);
+    }
+
+    /// Looks at the next `budget` subjects and forgets those of keys whose windows are empty and whose day is over or
+    /// unused. Call it about once a second.
+    pub fn sweep(&mut self, budget: usize, now: u64) {
+        let moment = self.tell(now);
+        for _ in 0..budget.min(self.subjects.len()) {
+            self.swept = (self.swept + 1) % self.subjects.len();
+            let subject = &mut self.subjects[self.swept];
+            if subject.vacant {
+                continue;
+            }
+            subject.own.advance(moment);
+            if subject.own.window.as_deref().is_some_and(Window::is_empty) {
+                self.spare.extend(subject.own.window.take());
+            }
+            if let Some(foreign) = &mut subject.foreign {
+                foreign.advance(moment);
+                if foreign.is_idle() {
+                    self.spare.extend(foreign.window.take());
+                    subject.foreign = None;
+                }
+            }
+            let idle = subject.own.is_idle() && subject.foreign.is_none() && !subject.changed;
+            if let Some(key) = subject.name.key.filter(|_| idle) {
+                if let Some(tenant) = self.by_name.get(&subject.name.tenant) {
+                    self.keys.remove(&key_index(tenant.0, key));
+                }
+                subject.vacant = true;
+                self.vacant.push(self.swept as u32);
+            }
+        }
+        self.spare.truncate(SPARE_WINDOWS);
+    }
+
+    fn for_unrecorded(&mut self, each: impl Fn(&mut Subject, &Booking)) {
+        for booking in self.unrecorded.iter().flatten() {
+            for index in [booking.tenant, booking.key] {
+                if let Some(subject) = self.subjects.get_mut(index as usize) {
+                    each(subject, booking);
+                }
+            }
+        }
+    }
+
+    fn unbook(subject: &mut Subject, booking: &Booking) {
+        subject.own.in_flight = subject.own.in_flight.saturating_sub(1);
+        subject.own.take(booking.at, 1, booking.tokens);
+    }
+
+    fn rebook(subject: &mut Subject, booking: &Booking) {
+        subject.own.in_flight += 1;
+        subject.own.add(booking.at, 1, booking.tokens);
+    }
+}

@@ -1,0 +1,60 @@
+//! Names and descriptions of limits in header fields (draft-ietf-httpapi-ratelimit-headers-11).
+
+use crate::config::{Ceilings, Limits};
+use crate::exceeded::{Limit, Scope};
+use crate::text::Text;
+
+/// Name of a limit's quota policy, quoted.
+pub(crate) fn name(scope: Scope, limit: Limit) -> &'static str {
+    match (scope, limit) {
+        (Scope::Tenant, Limit::RequestsPerMinute) => r#""requests""#,
+        (Scope::Tenant, Limit::TokensPerMinute) => r#""tokens""#,
+        (Scope::Tenant, Limit::TokensPerDay) => r#""tokens-day""#,
+        (Scope::Tenant, Limit::Concurrency) => r#""concurrency""#,
+        (Scope::Key, Limit::RequestsPerMinute) => r#""key-requests""#,
+        (Scope::Key, Limit::TokensPerMinute) => r#""key-tokens""#,
+        (Scope::Key, Limit::TokensPerDay) => r#""key-tokens-day""#,
+        (Scope::Key, Limit::Concurrency) => r#""key-concurrency""#,
+    }
+}
+
+/// Window and unit (section 3.1). The unit of tokens is not registered; without one it would mean requests.
+fn parameters(limit: Limit) -> &'static str {
+    match limit {
+        Limit::RequestsPerMinute => ";w=60",
+        Limit::TokensPerMinute => r#";qu="tokens";w=60"#,
+        Limit::TokensPerDay => r#";qu="tokens";w=86400"#,
+        Limit::Concurrency => r#";qu="concurrent-requests""#,
+    }
+}
+
+/// The limits that there are, with their values.
+pub(crate) fn set(ceilings: &Ceilings) -> impl Iterator<Item = (Limit, u64)> + use<> {
+    let values = [
+        ceilings.requests,
+        ceilings.tokens,
+        ceilings.day_tokens,
+        ceilings.in_flight,
+    ];
+    Limit::ALL
+        .into_iter()
+        .zip(values)
+        .filter(|(_, value)| *value != u64::MAX)
+}
+
+/// Value of `RateLimit-Policy` for a tenant; empty without limits.
+pub(crate) fn describe(limits: &Limits, key_limits: &Limits) -> Box<[u8]> {
+    let mut text = Text::<512>::new();
+    for (scope, limits) in [(Scope::Tenant, limits), (Scope::Key, key_limits)] {
+        for (limit, value) in set(&Ceilings::from(limits)) {
+            if !text.as_bytes().is_empty() {
+                text.push(", ");
+            }
+            text.push(name(scope, limit));
+            text.push(";q=");
+            text.push_integer(value);
+            text.push(parameters(limit));
+        }
+    }
+    text.as_bytes().into()
+}

@@ -1,0 +1,243 @@
+//! Consumption as it is handed over: by origin, tenant and key.
+
+use crate::window::HELD_SECONDS;
+use crate::{DAY_SECONDS, IN_FLIGHT_FRESH_SECONDS, KeyId, MICROS};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Who consumed: one incarnation of a worker. It alone publishes what it consumed, until its successor does for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Origin {
+    /// The shard.
+    pub shard: u32,
+    /// The ULID of the incarnation, as a number.
+    pub incarnation: u128,
+}
+
+/// Whose consumption: a tenant's, or one of its keys'.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SubjectName {
+    /// The tenant.
+    pub tenant: Arc<str>,
+    /// The key; `None` for the tenant as a whole.
+    pub key: Option<KeyId>,
+}
+
+/// What was consumed in one second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Second {
+    /// Unix seconds.
+    pub second: u64,
+    /// Requests admitted.
+    pub requests: u32,
+    /// Tokens reserved or used.
+    pub tokens: u64,
+}
+
+/// One subject's consumption.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// The UTC day that `day_tokens` are of, in days since 1970.
+    pub day: u64,
+    /// Tokens on that day.
+    pub day_tokens: u64,
+    /// Requests admitted and not ended.
+    pub in_flight: u64,
+    /// The last minute, oldest second first, no second twice.
+    pub seconds: Vec<Second>,
+}
+
+impl Usage {
+    /// Whether nothing was consumed and nothing is in flight.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.day_tokens == 0 && self.in_flight == 0 && self.seconds.is_empty()
+    }
+
+    /// Books consumption. Seconds that are no longer held when this one comes are dropped.
+    pub(crate) fn book(&mut self, second: u64, requests: u32, tokens: u64) {
+        self.turn_day(second / DAY_SECONDS);
+        if self.day == second / DAY_SECONDS {
+            self.day_tokens = self.day_tokens.saturating_add(tokens);
+        }
+        if requests == 0 && tokens == 0 {
+            return;
+        }
+        match self.seconds.binary_search_by_key(&second, |held| held.second) {
+            Ok(at) => {
+                let held = &mut self.seconds[at];
+                held.requests = held.requests.saturating_add(requests);
+                held.tokens = held.tokens.saturating_add(tokens);
+            }
+            Err(at) => {
+                let new = Second {
+                    second,
+                    requests,
+                    tokens,
+                };
+                self.seconds.insert(at, new);
+                self.forget_before(second);
+            }
+        }
+    }
+
+    /// Takes back tokens that were booked in a second, where it still counts.
+    pub(crate) fn release(&mut self, second: u64, tokens: u64) {
+        if self.day == second / DAY_SECONDS {
+            self.day_tokens = self.day_tokens.saturating_sub(tokens);
+        }
+        if let Ok(at) = self.seconds.binary_search_by_key(&second, |held| held.second) {
+            let held = &mut self.seconds[at];
+            held.tokens = held.tokens.saturating_sub(tokens);
+            if held.requests == 0 && held.tokens == 0 {
+                self.seconds.remove(at);
+            }
+        }
+    }
+
+    /// Drops what no longer counts at a second.
+    pub(crate) fn prune(&mut self, second: u64) {
+        self.forget_before(second);
+        self.turn_day(second / DAY_SECONDS);
+    }
+
+    fn turn_day(&mut self, day: u64) {
+        if self.day < day {
+            (self.day, self.day_tokens) = (day, 0);
+        }
+    }
+
+    fn forget_before(&mut self, second: u64) {
+        let held = |old: &Second| old.second.saturating_add(HELD_SECONDS) > second;
+        let past = self.seconds.partition_point(|old| !held(old));
+        self.seconds.drain(..past);
+    }
+}
+
+/// What one origin consumed, as far as it still counts.
+///
+/// Of two snapshots of one origin the newer one is the truth: the one that knows more records, then the one made after
+/// the origin's end, then the later one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Who consumed.
+    pub origin: Origin,
+    /// Records 0 to `through_seq` − 1 of the origin's log are in it, and nothing that a later record says.
+    pub through_seq: u64,
+    /// Whether the origin has ended and will consume no more.
+    pub ended: bool,
+    /// When it was true, in unix microseconds.
+    pub at: u64,
+    /// Consumption by subject; none is empty.
+    pub subjects: BTreeMap<SubjectName, Usage>,
+}
+
+impl Snapshot {
+    /// An origin that has consumed nothing yet.
+    #[must_use]
+    pub fn empty(origin: Origin) -> Self {
+        Self {
+            origin,
+            through_seq: 0,
+            ended: false,
+            at: 0,
+            subjects: BTreeMap::new(),
+        }
+    }
+
+    /// Whether this one is the truth, rather than `other` of the same origin.
+    #[must_use]
+    pub fn is_newer_than(&self, other: &Self) -> bool {
+        let version = |snapshot: &Self| (snapshot.through_seq, snapshot.ended, snapshot.at);
+        version(self) > version(other)
+    }
+
+    /// Brings this snapshot to the state that the limiter had when the changes were taken. Changes are applied in the
+    /// order in which they were taken, and none is left out.
+    pub fn apply(&mut self, changes: &Changes) {
+        self.through_seq = self.through_seq.max(changes.through_seq);
+        self.at = self.at.max(changes.at);
+        for change in &changes.entries {
+            let seconds = changes.seconds.get(change.seconds.clone()).unwrap_or_default();
+            let empty = change.day_tokens == 0 && change.in_flight == 0 && seconds.is_empty();
+            if empty {
+                self.subjects.remove(&change.name);
+                continue;
+            }
+            let usage = self.subjects.entry(change.name.clone()).or_default();
+            usage.day = change.day;
+            usage.day_tokens = change.day_tokens;
+            usage.in_flight = change.in_flight;
+            usage.seconds.clear();
+            usage.seconds.extend_from_slice(seconds);
+        }
+    }
+
+    /// Drops what no longer counts at `now` (unix microseconds).
+    pub fn prune(&mut self, now: u64) {
+        let second = now / MICROS;
+        self.subjects.retain(|_, usage| {
+            usage.prune(second);
+            !usage.is_empty()
+        });
+    }
+
+    /// Whether nothing in it counts any more at `now` (unix microseconds).
+    #[must_use]
+    pub fn is_past(&self, now: u64) -> bool {
+        let second = now / MICROS;
+        let fresh = self.is_fresh(now);
+        self.subjects.values().all(|usage| {
+            let minute_is_past = usage
+                .seconds
+                .iter()
+                .all(|held| held.second.saturating_add(HELD_SECONDS) <= second);
+            let day_is_past = usage.day < second / DAY_SECONDS || usage.day_tokens == 0;
+            minute_is_past && day_is_past && (usage.in_flight == 0 || !fresh)
+        })
+    }
+
+    /// Whether its requests in flight can be believed at `now` (unix microseconds).
+    #[must_use]
+    pub(crate) fn is_fresh(&self, now: u64) -> bool {
+        let end = self
+            .at
+            .saturating_add(IN_FLIGHT_FRESH_SECONDS.saturating_mul(MICROS));
+        !self.ended && now <= end
+    }
+}
+
+/// What changed in a limiter since changes were last taken; reused, so that taking them allocates nothing.
+#[derive(Debug, Default)]
+pub struct Changes {
+    pub(crate) through_seq: u64,
+    /// Unix microseconds.
+    pub(crate) at: u64,
+    pub(crate) entries: Vec<Change>,
+    pub(crate) seconds: Vec<Second>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Change {
+    pub(crate) name: SubjectName,
+    pub(crate) day: u64,
+    pub(crate) day_tokens: u64,
+    pub(crate) in_flight: u64,
+    /// Where its seconds are in `Changes::seconds`.
+    pub(crate) seconds: Range<usize>,
+}
+
+impl Changes {
+    /// Whether no subject changed.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Number of subjects that changed.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+}

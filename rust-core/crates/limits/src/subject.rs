@@ -1,0 +1,263 @@
+//! One subject's consumption, and whether a request fits into its limits.
+
+use crate::config::Ceilings;
+use crate::exceeded::{Exceeded, Limit, Scope};
+use crate::snapshot::{Second, SubjectName, Usage};
+use crate::window::{HELD_SECONDS, Window};
+use crate::{DAY_SECONDS, MICROS};
+use std::time::Duration;
+
+/// A moment as it is counted: its second, and its UTC day.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Moment {
+    pub(crate) second: u64,
+    pub(crate) day: u64,
+}
+
+impl Moment {
+    #[inline]
+    pub(crate) fn of_micros(micros: u64) -> Self {
+        let second = micros / MICROS;
+        Self {
+            second,
+            day: second / DAY_SECONDS,
+        }
+    }
+}
+
+/// A minute's ring, a day's count and the requests in flight.
+#[derive(Debug, Default)]
+pub(crate) struct Consumption {
+    /// UTC day of `day_tokens`.
+    day: u64,
+    day_tokens: u64,
+    pub(crate) in_flight: u64,
+    /// `None` while the last minute is empty.
+    pub(crate) window: Option<Box<Window>>,
+}
+
+impl Consumption {
+    /// Lets go of what no longer counts.
+    #[inline]
+    pub(crate) fn advance(&mut self, to: Moment) {
+        if let Some(window) = &mut self.window {
+            window.advance(to.second);
+        }
+        if self.day < to.day {
+            (self.day, self.day_tokens) = (to.day, 0);
+        }
+    }
+
+    /// Books consumption; the window must be there and have advanced to that moment.
+    #[inline]
+    pub(crate) fn add(&mut self, at: Moment, requests: u32, tokens: u64) {
+        if let Some(window) = &mut self.window {
+            window.add(at.second, requests, tokens);
+        }
+        if self.day == at.day {
+            self.day_tokens = self.day_tokens.saturating_add(tokens);
+        }
+    }
+
+    /// Takes back what was booked in a second, where it still counts.
+    #[inline]
+    pub(crate) fn take(&mut self, at: Moment, requests: u32, tokens: u64) {
+        if let Some(window) = &mut self.window {
+            window.take(at.second, requests, tokens);
+        }
+        if self.day == at.day {
+            self.day_tokens = self.day_tokens.saturating_sub(tokens);
+        }
+    }
+
+    /// Replaces everything; seconds that have not begun count as `second`, because clocks of workers differ.
+    pub(crate) fn replace(&mut self, usage: &Usage, second: u64) {
+        (self.day, self.day_tokens) = (usage.day, usage.day_tokens);
+        self.in_flight = usage.in_flight;
+        if let Some(window) = &mut self.window {
+            window.restart(second);
+            for held in &usage.seconds {
+                window.add(held.second.min(second), held.requests, held.tokens);
+            }
+        }
+    }
+
+    /// Whether it could be forgotten: nothing counts and nothing is in flight.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.day_tokens == 0 && self.in_flight == 0 && self.window.as_deref().is_none_or(Window::is_empty)
+    }
+
+    pub(crate) fn day(&self) -> (u64, u64) {
+        (self.day, self.day_tokens)
+    }
+
+    pub(crate) fn seconds(&self) -> impl Iterator<Item = Second> + '_ {
+        self.window.iter().flat_map(|window| window.seconds())
+    }
+}
+
+/// Consumption of this worker and of all others together.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Totals {
+    pub(crate) requests: u64,
+    pub(crate) tokens: u64,
+    pub(crate) day_tokens: u64,
+    pub(crate) in_flight: u64,
+}
+
+impl Totals {
+    fn plus(&mut self, other: &Consumption) {
+        let (requests, tokens) = other.window.as_deref().map_or((0, 0), Window::sums);
+        self.requests = self.requests.saturating_add(requests);
+        self.tokens = self.tokens.saturating_add(tokens);
+        self.day_tokens = self.day_tokens.saturating_add(other.day_tokens);
+        self.in_flight = self.in_flight.saturating_add(other.in_flight);
+    }
+
+    /// Whether one more request with so many tokens fits.
+    #[inline]
+    pub(crate) fn fit(&self, ceilings: &Ceilings, tokens: u64) -> bool {
+        self.requests.saturating_add(1) <= ceilings.requests
+            && self.tokens.saturating_add(tokens) <= ceilings.tokens
+            && self.day_tokens.saturating_add(tokens) <= ceilings.day_tokens
+            && self.in_flight.saturating_add(1) <= ceilings.in_flight
+    }
+
+    /// What one limit is, how much of it is consumed, and how much of it one request needs.
+    pub(crate) fn of(&self, limit: Limit, ceilings: &Ceilings, tokens: u64) -> (u64, u64, u64) {
+        match limit {
+            Limit::RequestsPerMinute => (ceilings.requests, self.requests, 1),
+            Limit::TokensPerMinute => (ceilings.tokens, self.tokens, tokens),
+            Limit::TokensPerDay => (ceilings.day_tokens, self.day_tokens, tokens),
+            Limit::Concurrency => (ceilings.in_flight, self.in_flight, 1),
+        }
+    }
+}
+
+/// A tenant, or one of its keys.
+#[derive(Debug)]
+pub(crate) struct Subject {
+    pub(crate) name: SubjectName,
+    /// What this worker admitted.
+    pub(crate) own: Consumption,
+    /// What all others did, as far as it was told.
+    pub(crate) foreign: Option<Box<Consumption>>,
+    /// Whether it changed since changes were last taken.
+    pub(crate) changed: bool,
+    /// Whether the slot is free.
+    pub(crate) vacant: bool,
+}
+
+impl Subject {
+    pub(crate) fn new(name: SubjectName) -> Self {
+        Self {
+            name,
+            own: Consumption::default(),
+            foreign: None,
+            changed: false,
+            vacant: false,
+        }
+    }
+
+    /// Lets go of what no longer counts and sums up the rest.
+    #[inline]
+    pub(crate) fn totals(&mut self, now: Moment) -> Totals {
+        let mut totals = Totals::default();
+        self.own.advance(now);
+        totals.plus(&self.own);
+        if let Some(foreign) = &mut self.foreign {
+            foreign.advance(now);
+            totals.plus(foreign);
+        }
+        totals
+    }
+
+    /// The oldest and the latest second in which anything that still counts was consumed.
+    pub(crate) fn span(&self) -> Option<(u64, u64)> {
+        let windows = || self.windows();
+        let oldest = windows().filter_map(Window::oldest).min()?;
+        let latest = windows().filter_map(Window::latest).max()?;
+        Some((oldest, latest))
+    }
+
+    fn windows(&self) -> impl Iterator<Item = &Window> {
+        let foreign = self
+            .foreign
+            .as_deref()
+            .and_then(|foreign| foreign.window.as_deref());
+        self.own.window.as_deref().into_iter().chain(foreign)
+    }
+
+    /// The limit that keeps a request out longest, if any does. The subject must have been advanced to `now`; `told` is
+    /// the time that the caller knows, in unix microseconds.
+    pub(crate) fn exceeded(
+        &self,
+        scope: Scope,
+        ceilings: &Ceilings,
+        totals: &Totals,
+        tokens: u64,
+        (now, told): (Moment, u64),
+    ) -> Option<Exceeded> {
+        let mut longest: Option<Exceeded> = None;
+        for limit in Limit::ALL {
+            let (value, used, needed) = totals.of(limit, ceilings, tokens);
+            if used.saturating_add(needed) <= value {
+                continue;
+            }
+            let opens_at =
+                |opens: u64| Duration::from_micros(opens.saturating_mul(MICROS).saturating_sub(told));
+            let excess = used.saturating_add(needed) - value;
+            let retry_after = match limit {
+                _ if needed > value => None,
+                Limit::Concurrency => Some(Duration::ZERO),
+                Limit::TokensPerDay => Some(opens_at((now.day + 1).saturating_mul(DAY_SECONDS))),
+                Limit::RequestsPerMinute => Some(opens_at(
+                    self.leaves_at(now.second, excess, |held| u64::from(held.requests)),
+                )),
+                Limit::TokensPerMinute => {
+                    Some(opens_at(self.leaves_at(now.second, excess, |held| held.tokens)))
+                }
+            };
+            let new = Exceeded {
+                limit,
+                scope,
+                value,
+                remaining: value.saturating_sub(used),
+                retry_after,
+            };
+            if longest.is_none_or(|longest| waits_longer(&new, &longest)) {
+                longest = Some(new);
+            }
+        }
+        longest
+    }
+
+    /// The second in which so much of the window has left that `excess` is gone.
+    fn leaves_at(&self, second: u64, excess: u64, amount: impl Fn(&Second) -> u64) -> u64 {
+        let mut in_second = [0u64; HELD_SECONDS as usize];
+        for held in self.windows().flat_map(Window::seconds) {
+            let age = usize::try_from(second.saturating_sub(held.second)).unwrap_or(usize::MAX);
+            if let Some(sum) = in_second.get_mut(age) {
+                *sum = sum.saturating_add(amount(&held));
+            }
+        }
+        let mut left = excess;
+        for age in (0..HELD_SECONDS).rev() {
+            let sum = in_second[age as usize];
+            if left <= sum {
+                return second.saturating_add(HELD_SECONDS - age);
+            }
+            left -= sum;
+        }
+        second.saturating_add(HELD_SECONDS)
+    }
+}
+
+/// Whether `new` keeps the request out longer than `old`; `None` is for ever.
+pub(crate) fn waits_longer(new: &Exceeded, old: &Exceeded) -> bool {
+    match (new.retry_after, old.retry_after) {
+        (_, None) => false,
+        (None, Some(_)) => true,
+        (Some(new), Some(old)) => new > old,
+    }
+}

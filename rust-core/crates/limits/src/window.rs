@@ -1,0 +1,245 @@
+//! What was consumed in the last minute, by the second.
+
+use crate::snapshot::Second;
+
+/// Seconds for which consumption counts. A span of 60 seconds touches up to 61 clock seconds, so the current one and the
+/// 60 before it are held: then no 60 seconds, wherever they begin, hold more than is counted.
+pub const HELD_SECONDS: u64 = 61;
+
+/// Slots in the ring, one bit of `occupied` for each; the three that are not held are always empty.
+const SLOTS: usize = 64;
+
+/// A ring of one-second slots with running sums. Every slot that is filled is emptied once, so a call costs O(1) on
+/// average and at most one pass over the ring.
+#[derive(Debug)]
+pub(crate) struct Window {
+    /// The second up to which the window has moved.
+    newest: u64,
+    /// Which slots hold anything.
+    occupied: u64,
+    requests: u64,
+    tokens: u64,
+    requests_in: [u32; SLOTS],
+    tokens_in: [u64; SLOTS],
+}
+
+impl Window {
+    pub(crate) fn new(second: u64) -> Self {
+        Self {
+            newest: second,
+            occupied: 0,
+            requests: 0,
+            tokens: 0,
+            requests_in: [0; SLOTS],
+            tokens_in: [0; SLOTS],
+        }
+    }
+
+    /// Forgets everything and starts at `second`.
+    pub(crate) fn restart(&mut self, second: u64) {
+        self.empty_slots(self.occupied);
+        (self.requests, self.tokens) = (0, 0);
+        self.newest = second;
+    }
+
+    /// Requests and tokens in the window.
+    pub(crate) fn sums(&self) -> (u64, u64) {
+        (self.requests, self.tokens)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.occupied == 0
+    }
+
+    /// Moves on to `second`; an earlier one changes nothing.
+    #[inline]
+    pub(crate) fn advance(&mut self, second: u64) {
+        if second <= self.newest {
+            return;
+        }
+        let passed = second - self.newest;
+        if self.occupied != 0 {
+            // By age, the newest in the highest bit: what leaves are the lowest bits.
+            let leaving = if passed >= HELD_SECONDS {
+                u64::MAX
+            } else {
+                (1 << (passed + SLOTS as u64 - HELD_SECONDS)) - 1
+            };
+            self.empty_slots(leaving.rotate_right(self.to_top()) & self.occupied);
+        }
+        self.newest = second;
+    }
+
+    /// Books consumption in a second that is held; in another, nothing.
+    #[inline]
+    pub(crate) fn add(&mut self, second: u64, requests: u32, tokens: u64) {
+        if !self.holds(second) || (requests == 0 && tokens == 0) {
+            return;
+        }
+        let slot = slot(second);
+        self.requests_in[slot] = self.requests_in[slot].saturating_add(requests);
+        self.tokens_in[slot] = self.tokens_in[slot].saturating_add(tokens);
+        self.requests = self.requests.saturating_add(u64::from(requests));
+        self.tokens = self.tokens.saturating_add(tokens);
+        self.occupied |= 1 << slot;
+    }
+
+    /// Takes back consumption that was booked in a second; when that has left the window, nothing.
+    #[inline]
+    pub(crate) fn take(&mut self, second: u64, requests: u32, tokens: u64) {
+        if !self.holds(second) {
+            return;
+        }
+        let slot = slot(second);
+        let requests = requests.min(self.requests_in[slot]);
+        let tokens = tokens.min(self.tokens_in[slot]);
+        self.requests_in[slot] -= requests;
+        self.tokens_in[slot] -= tokens;
+        self.requests = self.requests.saturating_sub(u64::from(requests));
+        self.tokens = self.tokens.saturating_sub(tokens);
+        if self.requests_in[slot] == 0 && self.tokens_in[slot] == 0 {
+            self.occupied &= !(1 << slot);
+        }
+    }
+
+    /// The oldest second that holds anything.
+    pub(crate) fn oldest(&self) -> Option<u64> {
+        let by_age = self.occupied.rotate_left(self.to_top());
+        (by_age != 0).then(|| {
+            self.newest
+                .saturating_sub(u64::from(63 - by_age.trailing_zeros()))
+        })
+    }
+
+    /// The latest second that holds anything.
+    pub(crate) fn latest(&self) -> Option<u64> {
+        let by_age = self.occupied.rotate_left(self.to_top());
+        (by_age != 0).then(|| self.newest.saturating_sub(u64::from(by_age.leading_zeros())))
+    }
+
+    /// What each second holds, oldest first.
+    pub(crate) fn seconds(&self) -> impl Iterator<Item = Second> + '_ {
+        let mut by_age = self.occupied.rotate_left(self.to_top());
+        std::iter::from_fn(move || {
+            if by_age == 0 {
+                return None;
+            }
+            let age = 63 - by_age.trailing_zeros();
+            by_age &= by_age - 1;
+            let second = self.newest.saturating_sub(u64::from(age));
+            let slot = slot(second);
+            Some(Second {
+                second,
+                requests: self.requests_in[slot],
+                tokens: self.tokens_in[slot],
+            })
+        })
+    }
+
+    #[inline]
+    fn holds(&self, second: u64) -> bool {
+        second <= self.newest && self.newest - second < HELD_SECONDS
+    }
+
+    /// How far `occupied` is to be rotated left for the newest slot to be the highest bit.
+    #[inline]
+    fn to_top(&self) -> u32 {
+        63 - (self.newest % SLOTS as u64) as u32
+    }
+
+    #[inline]
+    fn empty_slots(&mut self, slots: u64) {
+        let mut left = slots;
+        while left != 0 {
+            let slot = left.trailing_zeros() as usize;
+            left &= left - 1;
+            self.requests = self.requests.saturating_sub(u64::from(self.requests_in[slot]));
+            self.tokens = self.tokens.saturating_sub(self.tokens_in[slot]);
+            self.requests_in[slot] = 0;
+            self.tokens_in[slot] = 0;
+        }
+        self.occupied &= !slots;
+    }
+}
+
+#[inline]
+fn slot(second: u64) -> usize {
+    (second % SLOTS as u64) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    /// Against a map from second to consumption, over steps of every size.
+    #[test]
+    fn sums_are_those_of_the_seconds_held() {
+        let mut random: u64 = 1;
+        let mut next = |below: u64| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (random >> 33) % below
+        };
+        for start in [0, 5, 63, 64, 1_700_000_000] {
+            let mut window = Window::new(start);
+            let mut model: BTreeMap<u64, (u32, u64)> = BTreeMap::new();
+            let mut now = start;
+            for _ in 0..20_000 {
+                now += match next(10) {
+                    0..=5 => 0,
+                    6 | 7 => next(3),
+                    8 => next(70),
+                    _ => next(200),
+                };
+                window.advance(now);
+                model.retain(|second, _| now - second < HELD_SECONDS);
+                let second = now.saturating_sub(next(65)).max(start);
+                let (requests, tokens) = (next(3) as u32, next(100));
+                if now - second < HELD_SECONDS {
+                    let held = model.entry(second).or_default();
+                    if next(2) == 0 {
+                        *held = (held.0 + requests, held.1 + tokens);
+                        window.add(second, requests, tokens);
+                    } else {
+                        *held = (held.0.saturating_sub(requests), held.1.saturating_sub(tokens));
+                        window.take(second, requests, tokens);
+                    }
+                } else {
+                    window.add(second, requests, tokens);
+                }
+                model.retain(|_, held| *held != (0, 0));
+                let sums = model
+                    .values()
+                    .fold((0, 0), |sums, held| (sums.0 + u64::from(held.0), sums.1 + held.1));
+                assert_eq!(window.sums(), sums);
+                let seconds: Vec<_> = window.seconds().collect();
+                let expected: Vec<_> = model
+                    .iter()
+                    .map(|(second, held)| Second {
+                        second: *second,
+                        requests: held.0,
+                        tokens: held.1,
+                    })
+                    .collect();
+                assert_eq!(seconds, expected);
+            }
+        }
+    }
+
+    #[test]
+    fn the_oldest_and_the_latest_second_are_found() {
+        let mut window = Window::new(100);
+        assert_eq!((window.oldest(), window.latest()), (None, None));
+        window.add(100, 1, 1);
+        window.advance(130);
+        window.add(130, 1, 1);
+        window.advance(140);
+        assert_eq!((window.oldest(), window.latest()), (Some(100), Some(130)));
+        window.advance(160);
+        assert_eq!(window.oldest(), Some(100), "61 seconds are held");
+        window.advance(161);
+        assert_eq!((window.oldest(), window.latest()), (Some(130), Some(130)));
+        window.take(130, 1, 1);
+        assert!(window.is_empty());
+    }
+}

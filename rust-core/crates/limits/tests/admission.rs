@@ -1,0 +1,326 @@
+//! Who is admitted, who is not, and when to come again.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use proofgate_limits::{Exceeded, KeyId, Limit, Limiter, Limits, Scope};
+use std::time::Duration;
+use support::{KEY, MIDNIGHT, OTHER_KEY, SECOND, START, consume, limiter, tenant};
+
+fn seconds(seconds: f64) -> Option<Duration> {
+    Some(Duration::from_secs_f64(seconds))
+}
+
+#[test]
+fn a_tenant_gets_as_many_requests_in_a_minute_as_it_may() {
+    let (mut limiter, acme) = limiter([3, 0, 0, 0], [0; 4]);
+    for second in 0..3 {
+        let grant = limiter.admit(acme, KEY, 10, START + second * SECOND).unwrap();
+        limiter.settle(grant, 10, START + second * SECOND);
+    }
+    let refused = limiter
+        .admit(acme, OTHER_KEY, 10, START + 3 * SECOND)
+        .unwrap_err();
+    // The first request was in second 0, whose last moment is 60 seconds behind the start of second 61.
+    assert_eq!(
+        refused,
+        Exceeded {
+            limit: Limit::RequestsPerMinute,
+            scope: Scope::Tenant,
+            value: 3,
+            remaining: 0,
+            retry_after: seconds(57.5),
+        }
+    );
+    assert_eq!(refused.retry_after_seconds(), Some(58));
+    let again = START + 3 * SECOND + 57_500_000;
+    assert!(limiter.admit(acme, KEY, 10, again - 1).is_err());
+    consume(&mut limiter, acme, KEY, 10, again);
+    assert!(limiter.admit(acme, KEY, 10, again).is_err());
+}
+
+#[test]
+fn each_key_has_its_own_limit_below_the_tenants() {
+    let (mut limiter, acme) = limiter([3, 0, 0, 0], [2, 0, 0, 0]);
+    for _ in 0..2 {
+        consume(&mut limiter, acme, KEY, 10, START);
+    }
+    let refused = limiter.admit(acme, KEY, 0, START).unwrap_err();
+    assert_eq!((refused.scope, refused.value), (Scope::Key, 2));
+    let grant = limiter.admit(acme, OTHER_KEY, 0, START).unwrap();
+    limiter.keep(grant);
+    let refused = limiter.admit(acme, OTHER_KEY, 0, START).unwrap_err();
+    assert_eq!((refused.scope, refused.value), (Scope::Tenant, 3));
+}
+
+#[test]
+fn a_refused_request_consumes_nothing() {
+    let (mut limiter, acme) = limiter([0, 100, 0, 1], [5, 0, 0, 0]);
+    let held = limiter.admit(acme, KEY, 60, START).unwrap();
+    for _ in 0..10 {
+        limiter.admit(acme, KEY, 30, START).unwrap_err();
+    }
+    limiter.settle(held, 60, START);
+    for _ in 0..4 {
+        let grant = limiter.admit(acme, KEY, 10, START).unwrap();
+        limiter.settle(grant, 10, START);
+    }
+    assert_eq!(limiter.admit(acme, KEY, 0, START).unwrap_err().scope, Scope::Key);
+}
+
+#[test]
+fn tokens_are_reserved_before_they_are_used() {
+    let (mut limiter, acme) = limiter([0, 1000, 0, 0], [0; 4]);
+    let first = limiter.admit(acme, KEY, 600, START).unwrap();
+    assert_eq!(first.reserved(), Some(600));
+    let refused = limiter.admit(acme, KEY, 500, START).unwrap_err();
+    assert_eq!((refused.limit, refused.remaining), (Limit::TokensPerMinute, 400));
+    limiter.settle(first, 100, START + SECOND);
+    let second = limiter.admit(acme, KEY, 900, START + SECOND).unwrap();
+    // More than was reserved is booked in full, and paid for before anything else is admitted.
+    limiter.settle(second, 1400, START + 2 * SECOND);
+    let refused = limiter.admit(acme, KEY, 1, START + 2 * SECOND).unwrap_err();
+    assert_eq!(refused.remaining, 0);
+    // 100 in second 0, 900 in second 1, 500 in second 2: below 1000 once second 1 has left.
+    assert_eq!(refused.retry_after, seconds(59.5));
+}
+
+#[test]
+fn a_request_that_can_never_pass_is_told_so() {
+    let (mut limiter, acme) = limiter([1, 1000, 0, 0], [0, 0, 500, 0]);
+    let refused = limiter.admit(acme, KEY, 1001, START).unwrap_err();
+    assert!(refused.is_never());
+    assert_eq!(refused.retry_after_seconds(), None);
+    assert_eq!(
+        (refused.limit, refused.code()),
+        (Limit::TokensPerMinute, "request_exceeds_limit")
+    );
+    let refused = limiter.admit(acme, KEY, 501, START).unwrap_err();
+    assert!(refused.is_never());
+    assert_eq!((refused.limit, refused.scope), (Limit::TokensPerDay, Scope::Key));
+    assert!(refused.to_string().contains("500 tokens per day"), "{refused}");
+    consume(&mut limiter, acme, KEY, 10, START);
+    let refused = limiter.admit(acme, KEY, 2000, START).unwrap_err();
+    assert!(
+        refused.is_never(),
+        "also when another limit is only reached for now"
+    );
+}
+
+#[test]
+fn a_days_tokens_come_back_at_midnight_utc() {
+    let (mut limiter, acme) = limiter([0, 0, 1000, 0], [0; 4]);
+    let grant = limiter.admit(acme, KEY, 900, START).unwrap();
+    limiter.settle(grant, 900, START);
+    let refused = limiter.admit(acme, KEY, 200, START + 1).unwrap_err();
+    assert_eq!((refused.limit, refused.remaining), (Limit::TokensPerDay, 100));
+    assert_eq!(
+        refused.retry_after,
+        Some(Duration::from_micros(MIDNIGHT - START - 1))
+    );
+    assert!(limiter.admit(acme, KEY, 200, MIDNIGHT - 1).is_err());
+    let grant = limiter.admit(acme, KEY, 1000, MIDNIGHT).unwrap();
+    limiter.keep(grant);
+}
+
+#[test]
+fn unused_tokens_of_yesterday_are_not_given_back_today() {
+    let (mut limiter, acme) = limiter([0, 0, 1000, 0], [0; 4]);
+    let late = limiter.admit(acme, KEY, 800, MIDNIGHT - SECOND).unwrap();
+    let grant = limiter.admit(acme, KEY, 900, MIDNIGHT).unwrap();
+    limiter.settle(grant, 900, MIDNIGHT);
+    limiter.settle(late, 0, MIDNIGHT + SECOND);
+    let refused = limiter.admit(acme, KEY, 200, MIDNIGHT + SECOND).unwrap_err();
+    assert_eq!(refused.remaining, 100);
+}
+
+#[test]
+fn a_place_among_the_concurrent_requests_is_free_when_a_request_ends() {
+    let (mut limiter, acme) = limiter([0, 0, 0, 4], [0; 4]);
+    let mut held: Vec<_> = (0..4)
+        .map(|_| limiter.admit(acme, KEY, 10, START).unwrap())
+        .collect();
+    let refused = limiter.admit(acme, KEY, 10, START).unwrap_err();
+    assert_eq!(
+        (refused.limit, refused.code()),
+        (Limit::Concurrency, "concurrency_exceeded")
+    );
+    assert_eq!(refused.retry_after, Some(Duration::ZERO), "any moment");
+    assert_eq!(refused.retry_after_seconds(), Some(1));
+    limiter.settle(held.pop().unwrap(), 5, START);
+    held.push(limiter.admit(acme, KEY, 10, START).unwrap());
+    limiter.keep(held.pop().unwrap());
+    held.push(limiter.admit(acme, KEY, 10, START).unwrap());
+    limiter.refund(held.pop().unwrap(), true);
+    held.push(limiter.admit(acme, KEY, 10, START).unwrap());
+    limiter.refund(held.pop().unwrap(), false);
+    held.push(limiter.admit(acme, KEY, 10, START).unwrap());
+    assert!(limiter.admit(acme, KEY, 10, START).is_err());
+}
+
+#[test]
+fn the_limit_that_keeps_a_request_out_longest_is_told() {
+    let (mut limiter, acme) = limiter([1, 0, 100, 1], [0, 50, 0, 0]);
+    let _held = limiter.admit(acme, KEY, 50, START).unwrap();
+    let told = |limiter: &mut Limiter, tokens| {
+        let refused = limiter.admit(acme, KEY, tokens, START).unwrap_err();
+        (refused.limit, refused.scope)
+    };
+    assert_eq!(told(&mut limiter, 0), (Limit::RequestsPerMinute, Scope::Tenant));
+    assert_eq!(
+        told(&mut limiter, 20),
+        (Limit::RequestsPerMinute, Scope::Tenant),
+        "as long, and the tenant's"
+    );
+    assert_eq!(
+        told(&mut limiter, 51),
+        (Limit::TokensPerMinute, Scope::Key),
+        "for ever"
+    );
+    let (mut limiter, acme) = support::limiter([1, 0, 100, 0], [0; 4]);
+    let _held = limiter.admit(acme, KEY, 60, START).unwrap();
+    assert_eq!(
+        limiter.admit(acme, KEY, 60, START).unwrap_err().limit,
+        Limit::TokensPerDay
+    );
+}
+
+#[test]
+fn a_refunded_request_counts_only_if_it_is_kept() {
+    let (mut limiter, acme) = limiter([2, 100, 100, 0], [2, 100, 100, 0]);
+    for _ in 0..5 {
+        let grant = limiter.admit(acme, KEY, 100, START).unwrap();
+        limiter.refund(grant, false);
+    }
+    for _ in 0..2 {
+        let grant = limiter.admit(acme, KEY, 100, START).unwrap();
+        limiter.refund(grant, true);
+    }
+    let refused = limiter.admit(acme, KEY, 100, START).unwrap_err();
+    assert_eq!(refused.limit, Limit::RequestsPerMinute);
+}
+
+#[test]
+fn a_clock_that_steps_back_gives_nothing_out() {
+    let (mut limiter, acme) = limiter([2, 0, 10, 0], [0; 4]);
+    for now in [MIDNIGHT + SECOND, MIDNIGHT - 100 * SECOND] {
+        let grant = limiter.admit(acme, KEY, 5, now).unwrap();
+        assert_eq!(grant.at(), MIDNIGHT + SECOND);
+        limiter.settle(grant, 5, 0);
+    }
+    for now in [0, 1, MIDNIGHT - 100 * SECOND, MIDNIGHT + SECOND] {
+        assert!(limiter.admit(acme, KEY, 0, now).is_err());
+    }
+    // It was the day after midnight already, and it stays so.
+    let refused = limiter.admit(acme, KEY, 1, MIDNIGHT - SECOND).unwrap_err();
+    assert_eq!(refused.limit, Limit::TokensPerDay);
+    assert_eq!(refused.retry_after, seconds(86_401.0));
+    assert!(limiter.admit(acme, KEY, 0, MIDNIGHT + 61 * SECOND).is_err());
+    consume(&mut limiter, acme, KEY, 0, MIDNIGHT + 62 * SECOND);
+}
+
+#[test]
+fn times_at_the_ends_of_the_scale_do_no_harm() {
+    let (mut limiter, acme) = limiter([2, 10, 10, 1], [2, 10, 10, 1]);
+    for now in [0, 1, u64::MAX, 0, u64::MAX] {
+        if let Ok(grant) = limiter.admit(acme, KEY, u64::MAX, now) {
+            limiter.keep(grant);
+        }
+        if let Ok(grant) = limiter.admit(acme, KEY, 5, now) {
+            limiter.settle(grant, u64::MAX, now);
+        }
+        limiter.sweep(10, now);
+        limiter.standing(acme, KEY, now).for_each_header(|_, _| {});
+    }
+}
+
+#[test]
+fn without_a_limit_nothing_is_counted() {
+    let (mut limiter, acme) = limiter([0; 4], [0; 4]);
+    let grant = limiter.admit(acme, KEY, u64::MAX, START).unwrap();
+    assert_eq!(grant.reserved(), None);
+    limiter.settle(grant, 5, START);
+    assert_eq!(limiter.subjects(), 0);
+    let mut fields = 0;
+    limiter
+        .standing(acme, KEY, START)
+        .for_each_header(|_, _| fields += 1);
+    assert_eq!(fields, 0);
+}
+
+#[test]
+fn new_limits_apply_to_what_was_consumed_before() {
+    let (mut limiter, acme) = limiter([0, 0, 0, 10], [0; 4]);
+    let held = limiter.admit(acme, KEY, 80, START).unwrap();
+    consume(&mut limiter, acme, KEY, 10, START);
+    let ids = limiter.set_limits(&[
+        tenant("other", [1, 0, 0, 0], [0; 4]),
+        tenant("acme", [0, 100, 0, 1], [0; 4]),
+    ]);
+    assert_eq!(ids[1], acme, "a tenant keeps its id");
+    assert_eq!(
+        limiter.admit(acme, KEY, 1, START).unwrap_err().limit,
+        Limit::Concurrency
+    );
+    limiter.settle(held, 80, START);
+    assert_eq!(
+        limiter.admit(acme, KEY, 11, START).unwrap_err().limit,
+        Limit::TokensPerMinute
+    );
+    consume(&mut limiter, acme, KEY, 10, START);
+    // A tenant that is not named any more is unlimited, and its past is there when it comes back.
+    limiter.set_limits(&[]);
+    consume(&mut limiter, acme, KEY, 1 << 50, START);
+    limiter.set_limits(&[tenant("acme", [0, 100, 0, 0], [0; 4])]);
+    assert_eq!(limiter.admit(acme, KEY, 1, START).unwrap_err().remaining, 0);
+}
+
+#[test]
+fn a_hundred_thousand_keys_are_forgotten_when_nothing_of_them_counts() {
+    let (mut limiter, acme) = limiter([0; 4], [10, 0, 0, 0]);
+    let key = |number: u32| KeyId::new(number.to_be_bytes());
+    for number in 0..100_000 {
+        let grant = limiter.admit(acme, key(number), 0, START).unwrap();
+        limiter.settle(grant, u64::from(number % 2), START);
+    }
+    let held = limiter.admit(acme, key(200_000), 0, START).unwrap();
+    assert_eq!(limiter.subjects(), 100_002);
+    limiter.take_changes(1, START, &mut proofgate_limits::Changes::default());
+    let all = |limiter: &mut Limiter, now| limiter.sweep(1_000_000, now);
+    all(&mut limiter, START + 60 * SECOND);
+    assert_eq!(limiter.subjects(), 100_002, "the minute still counts");
+    all(&mut limiter, START + 61 * SECOND);
+    assert_eq!(
+        limiter.subjects(),
+        50_002,
+        "those with tokens today, the one in flight and the tenant"
+    );
+    all(&mut limiter, MIDNIGHT);
+    assert_eq!(limiter.subjects(), 2);
+    limiter.settle(held, 0, MIDNIGHT);
+    limiter.take_changes(1, MIDNIGHT, &mut proofgate_limits::Changes::default());
+    all(&mut limiter, MIDNIGHT);
+    assert_eq!(limiter.subjects(), 1);
+    consume(&mut limiter, acme, key(7), 0, MIDNIGHT);
+    assert_eq!(limiter.subjects(), 2);
+}
+
+#[test]
+fn configured_limits_are_at_least_one() {
+    let parse = serde_json::from_str::<Limits>;
+    let limits = parse(r#"{"requests_per_minute": 5, "tokens_per_minute": null}"#).unwrap();
+    assert_eq!(limits, support::limits([5, 0, 0, 0]));
+    assert!(parse(r#"{"concurrency": 0}"#).is_err());
+    assert!(parse(r#"{"requests_per_second": 1}"#).is_err());
+}
+
+#[test]
+fn a_key_is_named_by_the_first_digits_of_its_hash() {
+    let mut hash = [0xff; 32];
+    hash[..4].copy_from_slice(&[0, 0x1a, 0xb2, 3]);
+    assert_eq!(KeyId::of_hash(&hash).to_string(), "001ab203");
+    assert_eq!(KeyId::parse("001ab203"), Some(KeyId::of_hash(&hash)));
+    for bad in ["", "001ab20", "001ab2030", "001AB203", "+01ab203", "001ab20é"] {
+        assert_eq!(KeyId::parse(bad), None);
+    }
+}

@@ -1,0 +1,66 @@
+//! Once every subject has been seen, nothing on the hot path allocates.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use proofgate_limits::{Changes, KeyId};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use support::{SECOND, START, limiter};
+
+struct Counting;
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+// SAFETY: every call goes to the system's allocator as it came.
+#[expect(unsafe_code, reason = "an allocator that counts")]
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.with(|count| count.set(count.get() + 1));
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        unsafe { System.dealloc(at, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+#[test]
+fn the_steady_state_allocates_nothing() {
+    let (mut limiter, acme) = limiter([40_000, 1 << 40, 1 << 50, 8], [3000, 1 << 40, 1 << 50, 8]);
+    let mut changes = Changes::default();
+    let mut round = |from: u64, seconds: u64| {
+        let (mut refused, mut bytes) = (0, 0);
+        for step in 0..seconds * 200 {
+            let now = START + from * SECOND + step * SECOND / 200;
+            let key = KeyId::new([(step % 20) as u8; 4]);
+            match limiter.admit(acme, key, 100, now) {
+                Ok(mut grant) => {
+                    limiter.recorded(&mut grant);
+                    limiter.settle(grant, 90 + step % 30, now);
+                }
+                Err(_) => refused += 1,
+            }
+            limiter
+                .standing(acme, key, now)
+                .for_each_header(|name, value| bytes += name.len() + value.len());
+            if step % 200 == 0 {
+                limiter.take_changes(step, now, &mut changes);
+                limiter.sweep(5, now);
+            }
+        }
+        (refused, bytes)
+    };
+    round(0, 130);
+    // A pause in which every window runs empty, then the same again.
+    round(300, 130);
+    let before = ALLOCATIONS.with(Cell::get);
+    let (refused, bytes) = round(600, 130);
+    assert_eq!(ALLOCATIONS.with(Cell::get) - before, 0);
+    assert!(refused == 0 && bytes > 0);
+}

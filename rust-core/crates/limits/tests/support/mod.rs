@@ -1,0 +1,57 @@
+//! Limits and names that every test uses.
+#![allow(dead_code, reason = "each test binary uses its part")]
+
+use proofgate_limits::{KeyId, Limiter, Limits, Snapshot, TenantId, TenantLimits};
+use std::num::NonZeroU64;
+
+/// Microseconds in a second.
+pub const SECOND: u64 = 1_000_000;
+/// A moment in the middle of a second, long before midnight: 2023-11-14, 22:13:20.5 UTC.
+pub const START: u64 = 1_700_000_000 * SECOND + SECOND / 2;
+/// The next midnight UTC after `START`.
+pub const MIDNIGHT: u64 = 19_676 * 86_400 * SECOND;
+
+pub const KEY: KeyId = KeyId::new([1, 2, 3, 4]);
+pub const OTHER_KEY: KeyId = KeyId::new([5, 6, 7, 8]);
+
+/// Requests per minute, tokens per minute, tokens per day, concurrency; 0 is no limit.
+pub fn limits(values: [u64; 4]) -> Limits {
+    let [requests, tokens, day, concurrency] = values.map(NonZeroU64::new);
+    Limits {
+        requests_per_minute: requests,
+        tokens_per_minute: tokens,
+        tokens_per_day: day,
+        concurrency,
+    }
+}
+
+pub fn tenant(name: &str, of_tenant: [u64; 4], of_key: [u64; 4]) -> TenantLimits {
+    TenantLimits {
+        name: name.to_owned(),
+        limits: limits(of_tenant),
+        key_limits: limits(of_key),
+    }
+}
+
+/// A limiter with one tenant.
+pub fn limiter(of_tenant: [u64; 4], of_key: [u64; 4]) -> (Limiter, TenantId) {
+    let mut limiter = Limiter::new();
+    let ids = limiter.set_limits(&[tenant("acme", of_tenant, of_key)]);
+    (limiter, ids[0])
+}
+
+/// Admits a request that uses what it reserves.
+pub fn consume(limiter: &mut Limiter, tenant: TenantId, key: KeyId, tokens: u64, now: u64) {
+    let grant = limiter.admit(tenant, key, tokens, now).unwrap();
+    limiter.keep(grant);
+}
+
+/// What a snapshot says of consumption, without what is in flight.
+pub fn consumed(snapshot: &Snapshot) -> Snapshot {
+    let mut consumed = snapshot.clone();
+    for usage in consumed.subjects.values_mut() {
+        usage.in_flight = 0;
+    }
+    consumed.subjects.retain(|_, usage| !usage.is_empty());
+    consumed
+}
