@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, TypedDict
 
 HERE = Path(__file__).parent
+CLIENTS = HERE / "clients"
 
 # The probe replaces this by a real key; it is part of no body, so no length changes with it.
 KEY = "proofgate-framing-key"
@@ -113,8 +114,8 @@ def baseline(cases: Cases, t: Text) -> None:
     cases.accept("sixteen_digit_chunk_size", "chunked body", f"{HEAD}Transfer-Encoding: chunked\r\n\r\n{zeros}")
     row = "value without optional space"
     cases.accept("tight_values", row, f"{HEAD}Content-Length:{t.n}\r\nX-A:\r\n\r\n{t.body}")
-    row = "value with optional space and tab"
-    cases.accept("spaced_values", row, f"{HEAD}Content-Length: \t{t.n}\t \r\n\r\n{t.body}")
+    row = "value with optional space"
+    cases.accept("spaced_values", row, f"{HEAD}Content-Length:   {t.n}  \r\nX-A: \t1\t \r\n\r\n{t.body}")
     row = "obs-text and tab in value"
     cases.accept("obs_text_in_value", row, f"{HEAD}X-A: caf\xe9\tau lait\r\n{length}\r\n{t.body}")
     row = "ordinary value that mentions framing"
@@ -139,6 +140,39 @@ def baseline(cases: Cases, t: Text) -> None:
         body="",
         target="/v1/models?limit=2&a=%20b/?",
     )
+
+    methods(cases, t, get)
+    spaces = "X-A: 1\r\n" * 56
+    cases.accept("most_headers", "head bytes, header count", f"{HEAD}{spaces}{length}\r\n{t.body}")
+    large = f"X-A: {'a' * 15000}\r\n"
+    cases.accept("large_head", "head bytes, header count", f"{HEAD}{large}{length}\r\n{t.body}")
+    target = "/v1/" + "a" * 8188
+    cases.accept(
+        "longest_target", "target too long", f"{get}\r\n".replace("/v1/models", target), body="", target=target
+    )
+
+
+def methods(cases: Cases, t: Text, get: str) -> None:
+    """Every method is a well-framed request; what it is good for is the application's to say."""
+    row = "method"
+    cases.accept("head", row, f"{get}\r\n".replace("GET", "HEAD"), body="", target="/v1/models")
+    origin = "Host: gw\r\nOrigin: https://app.example\r\n"
+    preflight = f"{origin}Access-Control-Request-Method: POST\r\nAccess-Control-Request-Headers: authorization\r\n"
+    options = f"OPTIONS /v1/chat/completions HTTP/1.1\r\n{preflight}\r\n"
+    cases.accept("options", row, options, body="")
+    cases.accept(
+        "get_from_browser", row, f"GET /v1/models HTTP/1.1\r\n{origin}{AUTH}\r\n", body="", target="/v1/models"
+    )
+    cases.accept("delete", row, f"{get}\r\n".replace("GET", "DELETE"), body="", target="/v1/models")
+    cases.accept("method_in_other_case", row, f"{get}\r\n".replace("GET", "get"), body="", target="/v1/models")
+    cases.accept(
+        "method_any_token", row, f"{get}\r\n".replace("GET", "A!#$%&'*+-.^_`|~9"), body="", target="/v1/models"
+    )
+    for method in ("PUT", "PATCH", "DELETE", "OPTIONS"):
+        head = HEAD.replace("POST", method)
+        name = method.lower()
+        cases.accept(f"length_on_{name}", row, f"{head}Content-Length: {t.n}\r\n\r\n{t.body}")
+        cases.accept(f"coding_on_{name}", row, f"{head}Transfer-Encoding: chunked\r\n\r\n{t.chunked}")
 
 
 def length_against_coding(cases: Cases, t: Text) -> None:
@@ -166,7 +200,14 @@ def length_against_coding(cases: Cases, t: Text) -> None:
     cases.body_head("length_wraps_64_bits", row, f"Content-Length: {2**64 + t.n}\r\n")
     cases.body_head("length_inner_space", row, "Content-Length: 1 2\r\n")
     cases.body_head("length_underscore", row, f"Content-Length: {t.n}_\r\n")
+    cases.body_head("length_inner_tab", row, "Content-Length: 3\t1\r\n")
     cases.body_head("length_decimal_point", row, f"Content-Length: {t.n}.0\r\n")
+    cases.body_head("length_exponent", row, "Content-Length: 1e1\r\n")
+    cases.body_head("length_quoted", row, f'Content-Length: "{t.n}"\r\n')
+    cases.body_head("length_parameter", row, f"Content-Length: {t.n};q=1\r\n")
+    cases.body_head("length_obs_text", row, f"Content-Length: {t.n}\xa0\r\n")
+    cases.body_head("length_trailing_comma", "list", f"Content-Length: {t.n},\r\n")
+    cases.body_head("length_leading_comma", "list", f"Content-Length: ,{t.n}\r\n")
     row = "on GET or HEAD"
     for method in ("GET", "HEAD", "TRACE"):
         head = f"{method} / HTTP/1.1\r\nHost: gw\r\n{AUTH}"
@@ -201,7 +242,20 @@ def transfer_encoding(cases: Cases, t: Text) -> None:
     cases.chunk_head("coding_two_lines", "twice", "Transfer-Encoding: identity\r\n" + coding)
     old = HEAD.replace("HTTP/1.1", "HTTP/1.0")
     cases.add("coding_on_http_1_0", "on HTTP/1.0", f"{old}{coding}\r\n{t.chunked}", 400, probe=True)
+    row = "coding with optional space"
+    for name, value in {"spaced": "  chunked  ", "tight": "chunked"}.items():
+        cases.accept(f"coding_{name}", row, f"{HEAD}Transfer-Encoding:{value}\r\n\r\n{t.chunked}")
+    row = "tab in a framing field"
+    for name, value in {"tab_before": "\tchunked", "tab_after": " chunked\t", "space_tab_after": " chunked \t"}.items():
+        cases.chunk_head(f"coding_{name}", row, f"Transfer-Encoding:{value}\r\n")
+    for name, value in {"tab_before": f"\t{t.n}", "tab_after": f" {t.n}\t"}.items():
+        cases.body_head(f"length_{name}", row, f"Content-Length:{value}\r\n")
+    length = f"Content-Length: {t.n}\r\n"
+    cases.body_head("connection_tab", row, f"{length}Connection: close\t\r\n")
+    cases.body_head("connection_inner_tab", row, f"{length}Connection: TE,\tclose\r\n")
+    cases.body_head("expect_tab", row, f"{length}Expect:\t100-continue\r\n")
     row = "name that imitates a framing field"
+    cases.chunk_head("coding_dot", row, "Transfer.Encoding: chunked\r\n")
     cases.chunk_head("coding_underscore", row, "Transfer_Encoding: chunked\r\n")
     cases.body_head("length_underscore_name", row, f"Content_Length: {t.n}\r\n")
 
@@ -231,6 +285,9 @@ def chunks(cases: Cases, t: Text) -> None:
     cases.chunks("last_chunk_extension", "extension", f"{n}\r\n{t.body}\r\n0;a=b\r\n\r\n")
     start = f"{HEAD}Transfer-Encoding: chunked\r\n\r\n{n}\r\n{t.body}\r\n0\r\n"
     cases.accept("trailer", "trailer", f"{start}X-A: 1\r\n\r\n")
+    cases.accept("two_trailers", "trailer", f"{start}X-A: caf\xe9\tau lait\r\nX-B:\r\n\r\n")
+    cases.add("too_many_trailers", "trailer", start + "X-A: 1\r\n" * 65 + "\r\n", 431)
+    cases.add("trailers_too_large", "trailer", f"{start}X-A: {'a' * 16384}\r\n\r\n", 431)
     row = "trailer with bad syntax"
     for name, line in {
         "space_before_colon": "X-A : 1\r\n",
@@ -242,6 +299,13 @@ def chunks(cases: Cases, t: Text) -> None:
         "length": f"Content-Length: {t.n}\r\n",
         "coding": "Transfer-Encoding: chunked\r\n",
         "authorization": "Authorization: Bearer other\r\n",
+        "host": "Host: evil\r\n",
+        "imitated_length": f"Content_Length: {t.n}\r\n",
+        "connection": "Connection: close\r\n",
+        "trailer": "Trailer: X-B\r\n",
+        "imitated_proxy_authorization": "Proxy_Authorization: Basic eDp5\r\n",
+        "empty_name": ": 1\r\n",
+        "control_byte": "X-A: \x01\r\n",
     }.items():
         cases.add(f"trailer_{name}", row, f"{start}{line}\r\n", 400)
     cases.chunks("chunks_cut_short", "cut short", f"{n}\r\n{t.body}", "drop")
@@ -293,7 +357,10 @@ def lines(cases: Cases, t: Text) -> None:
         cases.add(f"name_{name}", row, f"{HEAD}{line}\r\n{tail}", 400)
     cases.add("empty_line_first", "empty line before the request", f"\r\n{HEAD}{tail}", 400)
     cases.add("lf_first", "empty line before the request", f"\n{HEAD}{tail}", 400)
-    cases.add("space_first", "empty line before the request", f" {HEAD}{tail}", 400)
+    cases.add("two_empty_lines_first", "empty line before the request", f"\r\n\r\n{HEAD}{tail}", 400)
+    cases.add("cr_first", "empty line before the request", f"\r{HEAD}{tail}", 400)
+    for name, byte in {"space": " ", "tab": "\t", "nul": "\x00", "bom": "\xef\xbb\xbf"}.items():
+        cases.add(f"{name}_first", "byte before the request", f"{byte}{HEAD}{tail}", 400)
 
 
 def target_host_version(cases: Cases, t: Text) -> None:
@@ -322,6 +389,11 @@ def target_host_version(cases: Cases, t: Text) -> None:
         "space": "g w",
         "empty": "",
         "tab": "g\tw",
+        "tab_before": "\tgw",
+        "tab_after": "gw\t",
+        "only_dot": ".",
+        "first_dot": ".gw",
+        "two_dots": "gw..example",
         "slash": "gw/x",
         "obs_text": "g\xe9",
         "bad_port": "gw:8x",
@@ -332,6 +404,9 @@ def target_host_version(cases: Cases, t: Text) -> None:
         "open_bracket": "[::1",
         "bad_address": "[::g]",
         "bad_escape": "g%zz",
+        "escape": "g%77",
+        "sub_delims": "g!$&'()*+;=w",
+        "tilde": "~gw",
         "query": "gw?x",
     }.items():
         cases.add(f"host_{name}", row, request(post, f"Host: {host}\r\n"), 400)
@@ -340,6 +415,8 @@ def target_host_version(cases: Cases, t: Text) -> None:
         "ipv4": "127.0.0.1:80",
         "ipv6": "[::1]:80",
         "name": "gw-1.team.example",
+        "final_dot": "gw.example.",
+        "underscore": "gw_1",
     }.items():
         cases.accept(f"host_{name}", "valid Host", request(post, f"Host: {host}\r\n"))
     row = "authority or asterisk form"
@@ -360,12 +437,39 @@ def target_host_version(cases: Cases, t: Text) -> None:
         "fragment": "#",
     }.items():
         cases.add(f"target_{name}", row, request(f"POST /a{byte}b HTTP/1.1"), 400)
+    row = "byte or escape in target that no URL holds"
+    for name, text in {
+        "quote": 'a"b',
+        "angle": "a<b>",
+        "backslash": "a\\b",
+        "caret": "a^b",
+        "backtick": "a`b",
+        "brace": "{a}",
+        "quote_in_query": 'a?b="c"',
+        "angle_in_query": "a?<b>",
+        "bad_escape": "a%zz",
+        "short_escape": "a%4",
+        "escape_at_end": "a?b=%",
+        "nul_escape": "a%00b",
+    }.items():
+        cases.add(f"target_{name}", row, request(f"POST /{text} HTTP/1.1"), 400)
+    row = "target as a browser sends it"
+    for name, text in {
+        "brackets": "/v1/models?include[]=a&b=c|d",
+        "query_punctuation": "/v1/models?a={b}^`\\!$'()*+,;:@/?",
+        "path_punctuation": "/v1/a;b=c,d/!$&'()*+:@~|[e]",
+        "escapes": "/v1/%7e%2F/.././%2e?%41",
+        "two_slashes": "//evil/v1/models",
+    }.items():
+        cases.accept(f"target_{name}", row, request(f"POST {text} HTTP/1.1"), target=text)
     cases.add("target_missing", row, request("POST HTTP/1.1"), 400)
     cases.add("two_spaces_before_target", row, request("POST  /a HTTP/1.1"), 400)
     cases.add("two_spaces_before_version", row, request("POST /a  HTTP/1.1"), 400)
     cases.add("tab_before_target", row, request("POST\t/a HTTP/1.1"), 400)
     cases.add("space_after_version", row, request("POST /a HTTP/1.1 "), 400)
-    cases.add("method_not_a_token", row, request("PO(ST /a HTTP/1.1"), 400)
+    row = "method not a token"
+    for name, method in {"not_a_token": "PO(ST", "empty": "", "colon": "POST:", "obs_text": "POST\xe9"}.items():
+        cases.add(f"method_{name}", row, request(f"{method} /a HTTP/1.1"), 400)
     row = "HTTP/1.0, other versions"
     for version in (
         "HTTP/1.0",
@@ -377,8 +481,14 @@ def target_host_version(cases: Cases, t: Text) -> None:
         "HTTP/01.1",
         "HTTP/1",
         "HTTPS/1.1",
+        "HTTP/1.1x",
+        "HTTP/1,1",
+        "HTTP/+1.1",
+        "HTTP/ 1.1",
     ):
-        name = version.replace("/", "_").replace(".", "_").replace("HTTP", "version").replace("http", "version_lower")
+        name = version.replace("HTTP", "version").replace("http", "version_lower")
+        for byte, word in {"/": "_", ".": "_", ",": "_comma_", "+": "plus_", " ": "space_"}.items():
+            name = name.replace(byte, word)
         cases.add(name, row, f"GET /v1/models {version}\r\nHost: gw\r\n{AUTH}\r\n", 400)
     cases.add("no_version", row, f"GET /v1/models\r\nHost: gw\r\n{AUTH}\r\n", 400)
     cases.add("version_0_9_line", row, "GET /v1/models\r\n\r\n", 400)
@@ -395,13 +505,31 @@ def hops_expectations_limits(cases: Cases, t: Text) -> None:
         "Transfer-Encoding",
         "X-Proofgate-Tenant",
         "X-Forwarded-For",
+        "Expect",
+        "Content-Type",
+        "X-Api-Key",
     ):
         name = "connection_names_" + field.lower().replace("-", "_")
         cases.add(name, row, f"{HEAD}Connection: close, {field}\r\n{tail}", 400)
+    row = "Connection contradicts itself"
+    cases.add("close_then_keep_alive", row, f"{HEAD}Connection: close\r\nConnection: keep-alive\r\n{tail}", 400)
+    cases.add("keep_alive_and_close", row, f"{HEAD}Connection: Keep-Alive, Close\r\n{tail}", 400)
     cases.add("connection_not_a_token", row, f"{HEAD}Connection: cl@se\r\n{tail}", 400)
     row = "two of a field that decides who asks"
     cases.add("two_authorizations", row, f"{HEAD}{AUTH}{tail}", 400)
     cases.add("two_content_types", row, f"{HEAD}Content-Type: text/plain\r\n{tail}", 400)
+    row = "upgrade"
+    cases.add("upgrade_h2c", row, f"{HEAD}Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n{tail}", 400)
+    cases.add("upgrade_without_option", row, f"{HEAD}Upgrade: h2c\r\n{tail}", 400)
+    websocket = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+    key = "Sec-WebSocket-Key: cHJvb2ZnYXRlLWZyYW1pbg==\r\n"
+    cases.add("upgrade_websocket", row, f"GET /v1/realtime HTTP/1.1\r\nHost: gw\r\n{AUTH}{websocket}{key}\r\n", 400)
+    cases.accept("upgrade_option_alone", row, f"{HEAD}Connection: upgrade\r\n{tail}")
+    cases.accept("expect_in_other_case", "expectation", f"{HEAD}expect: 100-Continue\r\n{tail}")
+    cases.add("expectation_empty", "other expectation", f"{HEAD}Expect:\r\n{tail}", 417)
+    cases.add("two_expectations", "other expectation", f"{HEAD}Expect: 100-continue\r\nExpect: x\r\n{tail}", 417)
+    twice = "Expect: 100-continue\r\n" * 2
+    cases.add("two_expectations_equal", "other expectation", f"{HEAD}{twice}{tail}", 417)
     cases.accept("expect_continue", "expectation", f"{HEAD}Expect: 100-continue\r\n{tail}")
     cases.add("other_expectation", "other expectation", f"{HEAD}Expect: x\r\n{tail}", 417)
     cases.add("expectation_list", "other expectation", f"{HEAD}Expect: 100-continue, x\r\n{tail}", 417)
@@ -414,6 +542,23 @@ def hops_expectations_limits(cases: Cases, t: Text) -> None:
     cases.add("declared_too_large", row, f"{HEAD}Content-Length: 10485761\r\n\r\n{t.body}", 413)
     cases.chunks("chunk_too_large", row, f"a00001\r\n{t.body}", 413)
     cases.chunks("second_chunk_too_large", row, f"{t.size}\r\n{t.body}\r\na00000\r\n{t.body}", 413)
+
+
+def clients(cases: Cases, t: Text) -> None:
+    """What clients, and the proxies in front of a gateway, write; one head a file, with a chat request behind it."""
+    if t.name != "chat":
+        return
+    for path in sorted(CLIENTS.glob("*.http")):
+        head = path.read_text().replace("{key}", KEY).replace("{length}", str(t.n)).replace("\n", "\r\n") + "\r\n"
+        target = head.split(" ")[1].removeprefix("http://gw:8080")
+        body, sent = "", ""
+        if "\r\ntransfer-encoding: chunked\r\n" in head.lower():
+            body, sent = t.body, t.chunked
+        elif "\r\ncontent-length: " in head.lower():
+            body = sent = t.body
+        closes = {"closes": True} if "\r\nConnection: close\r\n" in head else {}
+        name = "client_" + path.stem.replace("-", "_")
+        cases.accept(name, "a client's request", head + sent, body=body, target=target, **closes)
 
 
 def build() -> str:
@@ -429,6 +574,7 @@ def build() -> str:
             lines,
             target_host_version,
             hops_expectations_limits,
+            clients,
         ):
             section(cases, text)
     head = {

@@ -126,8 +126,9 @@ def difference(case: dict[str, Any], sending: Sending, answer: Answer) -> Differ
     expect = case["expect"]
     first = answer.statuses[0] if answer.statuses else None
     if expect == "accept":
-        # A well-framed request may be a bad one to the application: that 400 leaves the connection open, unless a
-        # request whose body is no JSON asked for the end itself. Its twin with a chat body has no such excuse.
+        # Well framed is all that is asked: 401, 404 or 405 will do. So will a 400 of the application, which leaves the
+        # connection open, unless a request whose body is no JSON asked for the end itself. Its twin with a chat body
+        # has no such excuse.
         excused = "\r\nConnection: close\r\n" in case["raw"] and not case["body"].startswith("{")
         ended = (answer.closed or answer.says_close) and not excused
         good = first is not None and first < 500 and not (first in REFUSALS and ended)

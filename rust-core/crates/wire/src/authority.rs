@@ -12,8 +12,9 @@ pub(crate) struct Authority<'b> {
 impl<'b> Authority<'b> {
     /// `None` unless `text` is exactly one authority without user info.
     ///
-    /// Stricter than the grammar in three points: the host is not empty, it holds no comma (that is how a
-    /// proxy folds two Host lines into one), and a port, if its colon is there, is 1 to 5 digits up to 65535.
+    /// Stricter than the grammar, because other servers are: a name is made of letters, digits, `-` and `_`
+    /// (no escapes, and no comma, with which a proxy folds two Host lines into one), no label of it is empty
+    /// but that behind a final dot, and a port, if its colon is there, is 1 to 5 digits up to 65535.
     pub(crate) fn parse(text: &'b [u8]) -> Option<Self> {
         let text = std::str::from_utf8(text).ok()?;
         let (host, port) = if let Some(after) = text.strip_prefix('[') {
@@ -31,7 +32,7 @@ impl<'b> Authority<'b> {
                 None => (text, None),
             }
         };
-        let host_is_valid = host.starts_with('[') || is_reg_name(host.as_bytes());
+        let host_is_valid = host.starts_with('[') || is_name(host.as_bytes());
         (host_is_valid && port.is_none_or(is_port)).then_some(Self { host, port })
     }
 
@@ -48,15 +49,13 @@ fn is_port(text: &str) -> bool {
         && text.parse::<u16>().is_ok()
 }
 
-/// `reg-name` or an IPv4 address, not empty, without comma (RFC 3986 section 3.2.2).
-fn is_reg_name(host: &[u8]) -> bool {
-    let mut rest = host;
-    while let [first, after @ ..] = rest {
-        rest = match (first, after) {
-            (b'%', [high, low, after @ ..]) if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => after,
-            _ if first.is_ascii_alphanumeric() || b"-._~!$&'()*+;=".contains(first) => after,
-            _ => return false,
-        };
-    }
-    !host.is_empty()
+/// Labels of letters, digits, `-` and `_`, which an IPv4 address is too (RFC 3986 section 3.2.2).
+fn is_name(host: &[u8]) -> bool {
+    let host = host.strip_suffix(b".").unwrap_or(host);
+    host.split(|&byte| byte == b'.').all(|label| {
+        !label.is_empty()
+            && label
+                .iter()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(byte))
+    })
 }

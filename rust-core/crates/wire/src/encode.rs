@@ -5,6 +5,7 @@
 
 use crate::refusal::Refusal;
 use crate::syntax::{has_control, is_token};
+use crate::target::is_valid;
 
 /// The last chunk and an empty trailer section (RFC 9112 section 7.1).
 pub const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
@@ -46,12 +47,12 @@ pub fn write_chunk(out: &mut Vec<u8>, data: &[u8]) {
 ///
 /// # Errors
 /// [`Refusal::InvalidMethod`] when the method is not a token, [`Refusal::InvalidTarget`] when the target is
-/// empty or not visible ASCII.
+/// empty or holds what [`crate::parse_request`] refuses in one.
 pub fn write_request_line(out: &mut Vec<u8>, method: &str, target: &str) -> Result<(), Refusal> {
     if !is_token(method.as_bytes()) {
         return Err(Refusal::InvalidMethod);
     }
-    if target.is_empty() || target.bytes().any(|byte| !(0x21..=0x7e).contains(&byte)) {
+    if target.is_empty() || !is_valid(target.as_bytes()) {
         return Err(Refusal::InvalidTarget);
     }
     for part in [method, " ", target, " HTTP/1.1\r\n"] {

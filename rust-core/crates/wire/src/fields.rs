@@ -1,9 +1,8 @@
 //! What the header fields say about framing and the connection, gathered in one pass.
 
-use crate::headers::{Headers, is_protected};
+use crate::headers::{Headers, is_protected, plain_name_byte};
 use crate::refusal::Refusal;
 use crate::syntax::{is_token, trim_ows};
-use memchr::memchr;
 
 /// The framing and connection fields of a head, each checked on its own. What the combination means depends
 /// on the kind of message and is decided by its parser.
@@ -13,10 +12,13 @@ pub(crate) struct Fields<'b> {
     pub(crate) content_length: Option<u64>,
     pub(crate) chunked: bool,
     pub(crate) close: bool,
+    pub(crate) upgrade: bool,
+    pub(crate) keep_alive: bool,
     pub(crate) expects: Expectation,
     authorization: bool,
     api_key: bool,
     x_api_key: bool,
+    x_goog_api_key: bool,
     content_type: bool,
 }
 
@@ -51,8 +53,7 @@ impl<'b> Fields<'b> {
                 self.host = Some(value);
             }
             6 if name.eq_ignore_ascii_case("expect") => {
-                let known =
-                    value.eq_ignore_ascii_case(b"100-continue") && self.expects != Expectation::Unknown;
+                let known = value.eq_ignore_ascii_case(b"100-continue") && self.expects == Expectation::None;
                 self.expects = if known {
                     Expectation::Continue
                 } else {
@@ -60,6 +61,7 @@ impl<'b> Fields<'b> {
                 };
             }
             7 if name.eq_ignore_ascii_case("api-key") => once(&mut self.api_key)?,
+            7 if name.eq_ignore_ascii_case("upgrade") => self.upgrade = true,
             9 if name.eq_ignore_ascii_case("x-api-key") => once(&mut self.x_api_key)?,
             10 if name.eq_ignore_ascii_case("connection") => self.add_connection(value)?,
             12 if name.eq_ignore_ascii_case("content-type") => once(&mut self.content_type)?,
@@ -70,6 +72,7 @@ impl<'b> Fields<'b> {
                 }
                 self.content_length = Some(content_length(value).ok_or(Refusal::InvalidContentLength)?);
             }
+            14 if name.eq_ignore_ascii_case("x-goog-api-key") => once(&mut self.x_goog_api_key)?,
             17 if name.eq_ignore_ascii_case("transfer-encoding") => {
                 if self.chunked || !value.eq_ignore_ascii_case(b"chunked") {
                     return Err(Refusal::InvalidTransferEncoding);
@@ -78,7 +81,7 @@ impl<'b> Fields<'b> {
             }
             _ => {}
         }
-        if memchr(b'_', name.as_bytes()).is_some() && imitates_protected(name) {
+        if name.bytes().any(|byte| plain_name_byte(byte) != byte) && imitates_protected(name) {
             return Err(Refusal::ImitatedHeader);
         }
         Ok(())
@@ -98,6 +101,7 @@ impl<'b> Fields<'b> {
                 return Err(Refusal::ProtectedConnectionOption);
             }
             self.close |= option.eq_ignore_ascii_case(b"close");
+            self.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
         }
         Ok(())
     }
@@ -123,12 +127,12 @@ fn content_length(value: &[u8]) -> Option<u64> {
     }
 }
 
-/// Whether a server that reads `_` as `-` would take the name for a protected one (CGI's `HTTP_` variables
-/// do).
+/// Whether a server that reads other punctuation as `-` would take the name for a protected one (CGI's `HTTP_`
+/// variables fold `_`, some servers fold all of it).
 fn imitates_protected(name: &str) -> bool {
-    let mut folded = [0_u8; crate::headers::PROTECTED_NAME_BYTES];
+    let mut folded = [0_u8; crate::headers::KNOWN_NAME_BYTES];
     for (place, byte) in folded.iter_mut().zip(name.bytes()) {
-        *place = if byte == b'_' { b'-' } else { byte };
+        *place = plain_name_byte(byte);
     }
     is_protected(&folded[..name.len().min(folded.len())])
 }

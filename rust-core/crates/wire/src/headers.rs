@@ -97,10 +97,9 @@ pub fn is_hop_by_hop(name: &str) -> bool {
 }
 
 /// Whether a field of this name, in any case, decides where a message ends, who sent it or what it means.
-/// Connection must not name it, a trailer must not carry it, and its name must not be imitated with
-/// underscores.
+/// Connection must not name it, and its name must not be imitated with other punctuation.
 pub(crate) fn is_protected(name: &[u8]) -> bool {
-    const PROTECTED: [&str; 12] = [
+    const PROTECTED: [&str; 13] = [
         "api-key",
         "authorization",
         "content-encoding",
@@ -112,6 +111,7 @@ pub(crate) fn is_protected(name: &[u8]) -> bool {
         "host",
         "transfer-encoding",
         "x-api-key",
+        "x-goog-api-key",
         "x-real-ip",
     ];
     const PREFIXES: [&str; 2] = ["x-forwarded-", "x-proofgate-"];
@@ -124,5 +124,11 @@ pub(crate) fn is_protected(name: &[u8]) -> bool {
         })
 }
 
-/// The longest name that [`is_protected`] needs to see; of a longer name the first bytes are enough.
-pub(crate) const PROTECTED_NAME_BYTES: usize = 18;
+/// A byte of a field name as the loosest reader sees it: all punctuation is `-`.
+pub(crate) fn plain_name_byte(byte: u8) -> u8 {
+    if byte.is_ascii_alphanumeric() { byte } else { b'-' }
+}
+
+/// The longest name that [`is_protected`] and [`is_hop_by_hop`] need to see, and one byte more to tell it from a
+/// longer one.
+pub(crate) const KNOWN_NAME_BYTES: usize = 26;

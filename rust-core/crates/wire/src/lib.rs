@@ -14,9 +14,8 @@
 //! [`parse_request`] (or [`parse_response`]) on exactly those bytes, then a [`BodyDecoder`] for what follows.
 //! Behind a load balancer that passes bytes on unread, [`parse_proxy_header`] comes first.
 //!
-//! Where RFC 9110 and RFC 9112 leave a choice, the stricter reading is taken: HTTP/1.1 only, no empty line
-//! before a request, no repeated or zero-padded Content-Length, `chunked` as the only transfer coding, no
-//! chunk extensions, no line folding, no fragment in a target, and no body on GET, HEAD or TRACE.
+//! Where RFC 9110 and RFC 9112 leave a choice, the stricter reading is taken. `README.md` lists every decision
+//! with the cases that hold it, and every point in which it is stricter than the RFCs.
 #![forbid(unsafe_code)]
 
 mod authority;

@@ -11,6 +11,14 @@ const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
 const FIXED_BYTES: usize = 16;
 /// The largest header believed; HAProxy's own are a few hundred bytes.
 const LARGEST_BYTES: usize = 2048;
+/// Version and command.
+const LOCAL: u8 = 0x20;
+const PROXY: u8 = 0x21;
+/// Address family and transport; datagrams cannot carry what follows.
+const UNSPECIFIED: u8 = 0x00;
+const TCP_OVER_IPV4: u8 = 0x11;
+const TCP_OVER_IPV6: u8 = 0x21;
+const UNIX_STREAM: u8 = 0x31;
 const TLV_UNIQUE_ID: u8 = 0x05;
 
 /// A PROXY header.
@@ -21,8 +29,8 @@ pub struct ProxyHeader<'b> {
     /// The client's address; `None` for the load balancer's own connections (health checks) and for other
     /// families.
     pub client: Option<SocketAddr>,
-    /// The value of the unique-id TLV; empty when there is none. The load balancer writes the tenant there
-    /// that it chose the worker for.
+    /// The value of the unique-id TLV; empty when there is none, or the connection is the load balancer's own.
+    /// The load balancer writes the tenant there that it chose the worker for.
     pub unique_id: &'b [u8],
 }
 
@@ -30,7 +38,10 @@ pub struct ProxyHeader<'b> {
 /// needed.
 ///
 /// # Errors
-/// [`Refusal::InvalidProxyHeader`] when the bytes are not, or can no longer become, such a header.
+/// [`Refusal::InvalidProxyHeader`] when the bytes are not, or can no longer become, such a header: another
+/// signature, version or command, a family other than TCP, a UNIX stream or none, more than 2 KiB, or a TLV that
+/// does not fit or gives the unique id twice. Of a LOCAL header only the length is read, as the specification
+/// demands.
 pub fn parse_proxy_header(buf: &[u8]) -> Result<Option<ProxyHeader<'_>>, Refusal> {
     let seen = buf.len().min(SIGNATURE.len());
     if buf[..seen] != SIGNATURE[..seen] {
@@ -40,26 +51,32 @@ pub fn parse_proxy_header(buf: &[u8]) -> Result<Option<ProxyHeader<'_>>, Refusal
         return Ok(None);
     };
     let length = FIXED_BYTES + usize::from(u16::from_be_bytes([high, low]));
-    if !matches!(command, 0x20 | 0x21) || length > LARGEST_BYTES {
+    if !matches!(command, LOCAL | PROXY) || length > LARGEST_BYTES {
         return Err(Refusal::InvalidProxyHeader);
     }
     let Some(rest) = buf.get(FIXED_BYTES..length) else {
         return Ok(None);
     };
-    let address_bytes = match family >> 4 {
-        0 => 0,
-        1 => 12,
-        2 => 36,
-        3 => 216,
+    if command == LOCAL {
+        return Ok(Some(ProxyHeader {
+            length,
+            client: None,
+            unique_id: b"",
+        }));
+    }
+    let address_bytes = match family {
+        UNSPECIFIED => 0,
+        TCP_OVER_IPV4 => 12,
+        TCP_OVER_IPV6 => 36,
+        UNIX_STREAM => 216,
         _ => return Err(Refusal::InvalidProxyHeader),
     };
     let (addresses, tlvs) = rest
         .split_at_checked(address_bytes)
         .ok_or(Refusal::InvalidProxyHeader)?;
-    let client = if command == 0x21 { source(addresses) } else { None };
     Ok(Some(ProxyHeader {
         length,
-        client,
+        client: source(addresses),
         unique_id: unique_id(tlvs)?,
     }))
 }

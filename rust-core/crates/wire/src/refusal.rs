@@ -22,7 +22,7 @@ pub enum Refusal {
     /// The body exceeds [`crate::Limits::body_bytes`], by its declared or by its counted length.
     #[error("the request body is larger than this gateway accepts")]
     BodyTooLarge,
-    /// An Expect header asks for something other than `100-continue` (RFC 9110 section 10.1.1).
+    /// Expect asks for something other than `100-continue`, or is given twice (RFC 9110 section 10.1.1).
     #[error("the only expectation that this gateway meets is 100-continue")]
     UnknownExpectation,
     /// An empty line stands before the start line (RFC 9112 section 2.2 lets a server skip it; we do not).
@@ -49,11 +49,16 @@ pub enum Refusal {
     /// CONNECT: this gateway opens no tunnels.
     #[error("CONNECT is not supported")]
     ConnectMethod,
+    /// An Upgrade field. RFC 9110 section 7.8 lets a server ignore it, but parsers disagree about where the
+    /// message ends that carries one.
+    #[error("this gateway upgrades no connection; send the request without an Upgrade header")]
+    UpgradeRequested,
     /// The version is not exactly `HTTP/1.1`.
     #[error("the only version that this gateway speaks on this connection is HTTP/1.1")]
     UnsupportedVersion,
-    /// The target holds a byte that is not visible ASCII, or a `#` (RFC 9112 section 3.2).
-    #[error("the request target holds a byte that is not allowed there")]
+    /// The target holds a byte that no URL holds unescaped, or a malformed or NUL escape (RFC 9112 section
+    /// 3.2, RFC 3986 section 3).
+    #[error("the request target holds a byte or an escape that is not allowed there")]
     InvalidTarget,
     /// The target is in authority or asterisk form, or in absolute form with a scheme other than http or
     /// https.
@@ -80,12 +85,13 @@ pub enum Refusal {
     /// A line starts with whitespace: obsolete line folding (RFC 9112 section 5.2).
     #[error("a header line is folded or starts with whitespace")]
     FoldedHeader,
-    /// A field value holds a byte that is not allowed there (RFC 9110 section 5.5).
+    /// A field value holds a byte that is not allowed there (RFC 9110 section 5.5), or a framing field a tab:
+    /// RFC 9110 section 5.6.3 allows tabs around a value, but some parsers take them for a part of it.
     #[error("a header value holds a byte that is not allowed there")]
     InvalidHeaderValue,
-    /// A field name is that of a framing or security field with `_` for `-`; some servers read the two as
-    /// one.
-    #[error("a header name imitates a framing or security header with underscores")]
+    /// A field name is that of a framing or security field with other punctuation for `-`; some servers read
+    /// the two as one.
+    #[error("a header name imitates a framing or security header with other punctuation")]
     ImitatedHeader,
     /// A field that decides who asks or what the body is, is given more than once (RFC 9110 section 5.3).
     #[error("a header that may be given once is given more than once")]
@@ -105,8 +111,9 @@ pub enum Refusal {
     /// GET, HEAD or TRACE with a body; or a 1xx or 204 response with one (RFC 9112 section 6.3, rule 1).
     #[error("this message must not have a body")]
     UnexpectedBody,
-    /// A Connection option is not a token (RFC 9110 section 7.6.1).
-    #[error("the Connection header is malformed")]
+    /// A Connection option is not a token (RFC 9110 section 7.6.1), or a request has `close` beside
+    /// `keep-alive`: RFC 9112 section 9.3 lets `close` win, for some parsers the last one does.
+    #[error("the Connection header is malformed or contradicts itself")]
     InvalidConnection,
     /// Connection names a framing or security field, which would make an intermediary remove it.
     #[error("the Connection header names a header that must not be removed")]
@@ -123,7 +130,8 @@ pub enum Refusal {
     /// A trailer field is malformed (RFC 9112 section 7.1.2).
     #[error("a trailer field is malformed")]
     InvalidTrailer,
-    /// A trailer field names a framing or security field (RFC 9110 section 6.5.1).
+    /// A trailer field names a framing, connection or security field (RFC 9110 section 6.5.1); some parsers
+    /// obey them even there.
     #[error("a trailer field is one that must not be sent in a trailer")]
     ForbiddenTrailer,
     /// The trailer section exceeds [`crate::Limits::head_bytes`] or [`crate::Limits::headers`].
@@ -173,6 +181,7 @@ impl Refusal {
             Self::InvalidStartLine => "invalid_start_line",
             Self::InvalidMethod => "invalid_method",
             Self::ConnectMethod => "connect_method",
+            Self::UpgradeRequested => "upgrade_requested",
             Self::UnsupportedVersion => "unsupported_version",
             Self::InvalidTarget => "invalid_target",
             Self::UnsupportedTargetForm => "unsupported_target_form",

@@ -71,6 +71,12 @@ pub fn parse_request<'b>(head: &'b [u8], limits: &Limits) -> Result<RequestHead<
     }
     let method = Method::from_text(method_text);
     let fields = Fields::gather(&headers)?;
+    if fields.upgrade {
+        return Err(Refusal::UpgradeRequested);
+    }
+    if fields.close && fields.keep_alive {
+        return Err(Refusal::InvalidConnection);
+    }
     let framing = match fields.content_length {
         _ if fields.chunked => RequestFraming::Chunked,
         None | Some(0) => RequestFraming::Empty,
@@ -100,7 +106,8 @@ pub fn parse_request<'b>(head: &'b [u8], limits: &Limits) -> Result<RequestHead<
     })
 }
 
-/// What `httparse` would forgive in line ends: bare LF and empty lines before the start line.
+/// What `httparse` would forgive and others would not: bare LF, empty lines before the start line, and tabs in
+/// framing fields.
 pub(crate) fn check_lines(head: &[u8], limits: &Limits) -> Result<(), Refusal> {
     if head.len() > limits.head_bytes {
         return Err(Refusal::HeadTooLarge);
@@ -111,7 +118,25 @@ pub(crate) fn check_lines(head: &[u8], limits: &Limits) -> Result<(), Refusal> {
     if memchr_iter(b'\n', head).any(|at| at == 0 || head[at - 1] != b'\r') {
         return Err(Refusal::BareLineFeed);
     }
+    if memchr(b'\t', head).is_some() && head.split(|&byte| byte == b'\n').any(is_framing_field_with_tab) {
+        return Err(Refusal::InvalidHeaderValue);
+    }
     Ok(())
+}
+
+fn is_framing_field_with_tab(line: &[u8]) -> bool {
+    const FRAMING: [&str; 5] = [
+        "connection",
+        "content-length",
+        "expect",
+        "host",
+        "transfer-encoding",
+    ];
+    let name = &line[..memchr(b':', line).unwrap_or(0)];
+    memchr(b'\t', line).is_some()
+        && FRAMING
+            .iter()
+            .any(|field| name.eq_ignore_ascii_case(field.as_bytes()))
 }
 
 /// The rule behind an error of `httparse`, which says neither where nor quite what. Only for refused heads.

@@ -1,6 +1,6 @@
 //! The trailer section after the last chunk (RFC 9112 section 7.1.2): checked, bounded and dropped.
 
-use crate::headers::{PROTECTED_NAME_BYTES, is_protected};
+use crate::headers::{KNOWN_NAME_BYTES, is_hop_by_hop, is_protected, plain_name_byte};
 use crate::limits::{Limits, MAX_HEADERS};
 use crate::refusal::Refusal;
 use crate::syntax::{is_control, is_tchar};
@@ -11,7 +11,7 @@ pub(crate) struct Trailers {
     place: Place,
     bytes_left: usize,
     fields_left: usize,
-    name: [u8; PROTECTED_NAME_BYTES],
+    name: [u8; KNOWN_NAME_BYTES],
     name_length: usize,
 }
 
@@ -30,7 +30,7 @@ impl Trailers {
             place: Place::LineStart,
             bytes_left: limits.head_bytes,
             fields_left: limits.headers.min(MAX_HEADERS),
-            name: [0; PROTECTED_NAME_BYTES],
+            name: [0; KNOWN_NAME_BYTES],
             name_length: 0,
         }
     }
@@ -46,9 +46,7 @@ impl Trailers {
                 self.keep(byte);
                 Place::Name
             }
-            (Place::Name, b':') if is_protected(&self.name[..self.name_length]) => {
-                return Err(Refusal::ForbiddenTrailer);
-            }
+            (Place::Name, b':') if self.is_forbidden() => return Err(Refusal::ForbiddenTrailer),
             (Place::Name, b':') => Place::Value,
             (Place::Name, _) if is_tchar(byte) => {
                 self.keep(byte);
@@ -65,10 +63,16 @@ impl Trailers {
         Ok(false)
     }
 
-    /// Keeps as much of the name as it takes to recognise a protected one, with `_` read as `-`.
+    /// Whether the field would change the framing, the connection or who asks (RFC 9110 section 6.5.1).
+    fn is_forbidden(&self) -> bool {
+        let name = &self.name[..self.name_length];
+        is_protected(name) || std::str::from_utf8(name).is_ok_and(is_hop_by_hop)
+    }
+
+    /// Keeps as much of the name as it takes to recognise a forbidden one, or one that imitates it.
     fn keep(&mut self, byte: u8) {
         if let Some(place) = self.name.get_mut(self.name_length) {
-            *place = if byte == b'_' { b'-' } else { byte };
+            *place = plain_name_byte(byte);
             self.name_length += 1;
         }
     }

@@ -75,7 +75,7 @@ fn chunks_are_joined_and_the_next_message_is_left() {
 
 #[test]
 fn trailers_are_dropped() {
-    let input = b"1\r\na\r\n0\r\nX-A: 1\r\nExpires: never\r\n\r\n";
+    let input = b"1\r\na\r\n0\r\nX-A: 1\r\nExpires: never\r\nProxy-Authentication-Information: 1\r\n\r\n";
     assert_eq!(chunked(input), Ok((b"a".to_vec(), input.len(), true)));
 }
 
@@ -104,6 +104,11 @@ fn a_malformed_chunk_is_refused_by_its_rule() {
         (b"0\r\nContent-Length: 1\r\n", Refusal::ForbiddenTrailer),
         (b"0\r\nTRANSFER_ENCODING: chunked\r\n", Refusal::ForbiddenTrailer),
         (b"0\r\nX-Proofgate-Tenant: acme\r\n", Refusal::ForbiddenTrailer),
+        (b"0\r\nconnection: close\r\n", Refusal::ForbiddenTrailer),
+        (
+            b"0\r\nProxy.Authentication_Info: a\r\n",
+            Refusal::ForbiddenTrailer,
+        ),
     ] {
         assert_eq!(
             chunked(input),

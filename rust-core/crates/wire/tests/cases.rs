@@ -45,7 +45,7 @@ fn every_case_gets_the_same_verdict_at_every_split() {
     let limits = Limits::default();
     for case in cases() {
         let whole = receive(&case.raw, &[], &limits);
-        for split in (0..=case.raw.len()).step_by(1 + case.raw.len() / 2048) {
+        for split in (0..=case.raw.len()).step_by(1 + case.raw.len() / 512) {
             assert_eq!(
                 receive(&case.raw, &[split], &limits),
                 whole,
@@ -72,6 +72,44 @@ fn no_byte_after_an_accepted_request_is_touched() {
         match receive(&raw, &[], &limits) {
             Verdict::Accepted { body, rest, .. } => assert_eq!((body, rest), (case.body, 20), "{}", case.id),
             other => panic!("{}: {other:?}", case.id),
+        }
+    }
+}
+
+#[test]
+fn no_byte_after_a_refused_request_changes_its_refusal() {
+    let limits = Limits::default();
+    let refused = |case: &Case| matches!(case.expect, Expect::Status(_));
+    for case in cases().into_iter().filter(refused) {
+        let mut raw = case.raw.clone();
+        raw.extend_from_slice(b"GET /next HTTP/1.1\r\nHost: gw\r\n\r\n");
+        assert_eq!(
+            receive(&raw, &[], &limits),
+            receive(&case.raw, &[], &limits),
+            "{}",
+            case.id
+        );
+    }
+}
+
+#[test]
+fn every_case_that_the_readme_names_is_there() {
+    let ids: Vec<_> = cases().into_iter().map(|case| case.id).collect();
+    let readme = include_str!("../README.md");
+    let rows: Vec<_> = readme.lines().filter(|line| line.starts_with("| ")).collect();
+    let named = |row: &&str| row.rsplit('|').nth(1).is_some_and(|cell| cell.contains('`'));
+    assert!(
+        rows.iter().copied().filter(|row| named(row)).count() > 40,
+        "the table is there"
+    );
+    for row in rows.into_iter().filter(named) {
+        let cell = row.rsplit('|').nth(1).unwrap();
+        for pattern in cell.split('`').skip(1).step_by(2) {
+            let found = match pattern.strip_suffix('*') {
+                Some(prefix) => ids.iter().any(|id| id.starts_with(prefix)),
+                None => ids.iter().any(|id| id == pattern),
+            };
+            assert!(found, "{pattern}: {row}");
         }
     }
 }

@@ -40,6 +40,24 @@ fn a_health_check_has_no_client() {
 }
 
 #[test]
+fn of_a_local_header_only_the_length_is_read() {
+    let local = b"\r\n\r\n\0\r\nQUIT\n\x20\x41\0\x07\x05\0\x04acmeGET";
+    let expected = ProxyHeader {
+        length: 23,
+        client: None,
+        unique_id: b"",
+    };
+    assert_eq!(parse_proxy_header(local), Ok(Some(expected)));
+}
+
+#[test]
+fn a_client_without_an_address_is_not_known() {
+    let unspecified = b"\r\n\r\n\0\r\nQUIT\n\x21\0\0\x07\x05\0\x04acme";
+    let header = parse_proxy_header(unspecified).unwrap().unwrap();
+    assert_eq!((header.client, header.unique_id), (None, &b"acme"[..]));
+}
+
+#[test]
 fn an_ipv6_client_is_read() {
     let mut header = b"\r\n\r\n\0\r\nQUIT\n\x21\x21\0\x24".to_vec();
     header.extend_from_slice(&[0; 15]);
@@ -66,6 +84,8 @@ fn anything_else_is_refused() {
         replaced(12, 0x11),
         replaced(12, 0x22),
         replaced(13, 0x41),
+        replaced(13, 0x12),
+        replaced(13, 0x01),
         replaced(14, 0xff),
         replaced(15, 0x0b),
         replaced(15, 0x12),

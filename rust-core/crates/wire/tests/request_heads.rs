@@ -161,7 +161,7 @@ fn a_framing_field_is_refused_by_its_rule() {
             Refusal::ProtectedConnectionOption,
         ),
         (
-            "Connection: keep-alive,\tHost\r\n",
+            "Connection: keep-alive,  Host\r\n",
             Refusal::ProtectedConnectionOption,
         ),
         ("Connection: a b\r\n", Refusal::InvalidConnection),
@@ -221,6 +221,166 @@ fn a_body_on_get_head_or_trace_is_refused() {
 }
 
 #[test]
+fn a_tab_beside_a_framing_value_is_refused_and_beside_another_is_not() {
+    for field in [
+        "Content-Length:\t5",
+        "Content-Length: 5 \t",
+        "Transfer-Encoding: chunked\t",
+        "connection: close\t",
+        "Connection: TE,\tclose",
+        "Expect:\t100-continue",
+    ] {
+        assert_eq!(
+            refusal_of_fields(&format!("{field}\r\n")),
+            Refusal::InvalidHeaderValue,
+            "{field:?}"
+        );
+    }
+    let text = b"POST / HTTP/1.1\r\nHost: gw\r\nX-Host:\ta\tb\t\r\n\r\n";
+    let head = parse_request(text, &Limits::default()).unwrap();
+    assert_eq!(head.headers.get("x-host"), Some(&b"a\tb"[..]));
+}
+
+#[test]
+fn a_connection_that_both_closes_and_stays_is_refused() {
+    for fields in [
+        "Connection: close, Keep-Alive\r\n",
+        "Connection: keep-alive\r\nConnection: TE, close\r\n",
+    ] {
+        assert_eq!(
+            refusal_of_fields(fields),
+            Refusal::InvalidConnection,
+            "{fields:?}"
+        );
+    }
+}
+
+#[test]
+fn an_upgrade_is_refused_whatever_connection_says() {
+    for fields in [
+        "Upgrade: h2c\r\n",
+        "Upgrade: websocket\r\nConnection: upgrade\r\n",
+        "upgrade:\r\n",
+    ] {
+        assert_eq!(refusal_of_fields(fields), Refusal::UpgradeRequested, "{fields:?}");
+    }
+    let head = b"POST / HTTP/1.1\r\nHost: gw\r\nConnection: upgrade\r\n\r\n";
+    assert!(parse_request(head, &Limits::default()).is_ok());
+}
+
+#[test]
+fn a_name_that_imitates_a_protected_one_is_refused() {
+    for name in [
+        "Content_Length",
+        "content.length",
+        "X~Api~Key",
+        "X_Goog-Api_Key",
+        "X_Forwarded_For",
+    ] {
+        assert_eq!(
+            refusal_of_fields(&format!("{name}: 1\r\n")),
+            Refusal::ImitatedHeader,
+            "{name}"
+        );
+    }
+    let head = b"POST / HTTP/1.1\r\nHost: gw\r\nX_Request.Id: 1\r\nContentLength: 1\r\n\r\n";
+    assert!(parse_request(head, &Limits::default()).is_ok());
+}
+
+#[test]
+fn a_field_that_says_who_asks_is_given_once() {
+    for name in [
+        "Authorization",
+        "api-key",
+        "X-Api-Key",
+        "x-goog-api-key",
+        "Content-Type",
+    ] {
+        assert_eq!(
+            refusal_of_fields(&format!("{name}: a\r\n{name}: a\r\n")),
+            Refusal::DuplicateHeader,
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn a_target_holds_only_what_a_url_holds() {
+    for target in [
+        "/a\"b", "/a<b", "/a>b", "/a\\b", "/a^b", "/a`b", "/{a}", "/a?\"", "/a?<", "/a?>", "/a%", "/a%4",
+        "/a%zz", "/a%00", "/a?b=%", "/a?b=%0",
+    ] {
+        assert_eq!(
+            refusal_of_line(&format!("GET {target} HTTP/1.1")),
+            Refusal::InvalidTarget,
+            "{target}"
+        );
+    }
+    for target in [
+        "/a?b[]={c}|^`\\d",
+        "/a%2F%7e?%41",
+        "/v1beta/models/m:generate;v=1,2/!$&'()*+=@~|[x]",
+        "//a//",
+        "/?",
+    ] {
+        let text = format!("GET {target} HTTP/1.1\r\nHost: gw\r\n\r\n");
+        assert_eq!(
+            parse_request(text.as_bytes(), &Limits::default()).unwrap().target,
+            target
+        );
+    }
+}
+
+#[test]
+fn a_host_that_other_servers_refuse_is_refused() {
+    for host in [
+        "",
+        ".",
+        "..",
+        ".gw",
+        "a..b",
+        "gw..",
+        "g%77",
+        "g~w",
+        "g!w",
+        "g=w",
+        "gw:00000080",
+        "[::1%25eth0]",
+        "[v1.a]",
+    ] {
+        let text = format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n");
+        assert_eq!(refusal(&text), Refusal::InvalidHost, "{host}");
+    }
+    for host in ["gw.", "gw_1", "1.2.3.4", "[::]:0", "xn--bcher-kva.example"] {
+        let text = format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n");
+        assert_eq!(
+            parse_request(text.as_bytes(), &Limits::default()).unwrap().host,
+            host
+        );
+    }
+}
+
+#[test]
+fn every_method_but_connect_is_accepted_without_a_body() {
+    for (method, expected) in [
+        ("GET", Method::Get),
+        ("HEAD", Method::Head),
+        ("POST", Method::Post),
+        ("PUT", Method::Put),
+        ("DELETE", Method::Delete),
+        ("OPTIONS", Method::Options),
+        ("PATCH", Method::Patch),
+        ("TRACE", Method::Trace),
+        ("QUERY", Method::Other),
+        ("A!#$%&'*+-.^_`|~9", Method::Other),
+    ] {
+        let text = format!("{method} / HTTP/1.1\r\nHost: gw\r\n\r\n");
+        let head = parse_request(text.as_bytes(), &Limits::default()).unwrap();
+        assert_eq!((head.method, head.method_text), (expected, method));
+    }
+}
+
+#[test]
 fn a_header_named_by_connection_is_hop_by_hop() {
     let text =
         b"GET / HTTP/1.1\r\nHost: gw\r\nConnection: close, X-Trace\r\nX-Trace: 1\r\nX-Other: 1\r\n\r\n";
@@ -242,6 +402,23 @@ fn an_expectation_counts_only_with_a_body() {
     };
     assert!(head(1));
     assert!(!head(0));
+}
+
+#[test]
+fn an_expectation_is_100_continue_and_given_once() {
+    for fields in [
+        "Expect: x\r\n",
+        "Expect:\r\n",
+        "Expect: 100-continue, x\r\n",
+        "Expect: 100-continue\r\nExpect: 100-continue\r\n",
+    ] {
+        let refused = refusal_of_fields(fields);
+        assert_eq!(
+            (refused, refused.status()),
+            (Refusal::UnknownExpectation, 417),
+            "{fields:?}"
+        );
+    }
 }
 
 #[test]

@@ -26,6 +26,12 @@ fn the_end_of_the_body_is_where_rfc_9112_says() {
         ),
         ("200 OK\r\n", Method::Post, ResponseFraming::UntilClose),
         ("200 \r\n", Method::Post, ResponseFraming::UntilClose),
+        ("200\r\n", Method::Post, ResponseFraming::UntilClose),
+        (
+            "200 OK\r\nUpgrade: h2c\r\nContent-Length: 5\r\n",
+            Method::Post,
+            ResponseFraming::Length(5),
+        ),
         (
             "200 OK\r\nContent-Length: 5\r\n",
             Method::Head,
@@ -92,6 +98,10 @@ fn an_ambiguous_response_is_refused_by_its_rule() {
         ("HTTP/1.1 200 OK\r\nX-A : 1\r\n", Refusal::SpaceBeforeColon),
         ("HTTP/1.1 200 OK\r\nX-A: 1\r\n b\r\n", Refusal::FoldedHeader),
         ("HTTP/1.1 200 OK\r\nX-A: 1\n", Refusal::BareLineFeed),
+        (
+            "HTTP/1.1 200 OK\r\nContent-Length: 5\t\r\n",
+            Refusal::InvalidHeaderValue,
+        ),
         ("HTTP/1.1 200 OK\r\nX-A: \x01\r\n", Refusal::InvalidHeaderValue),
     ] {
         assert_eq!(
@@ -106,7 +116,11 @@ fn an_ambiguous_response_is_refused_by_its_rule() {
 fn a_connection_is_kept_only_when_the_body_ends_before_it() {
     for (fields, expected) in [
         ("Content-Length: 5\r\n", true),
-        ("Content-Length: 5\r\nConnection: keep-alive, CLOSE\r\n", false),
+        ("Content-Length: 5\r\nConnection: TE, CLOSE\r\n", false),
+        (
+            "Content-Length: 5\r\nConnection: keep-alive\r\nConnection: close\r\n",
+            false,
+        ),
         ("Content-Type: text/event-stream\r\n", false),
     ] {
         let text = format!("HTTP/1.1 200 OK\r\n{fields}\r\n");
