@@ -1,0 +1,3 @@
+module proofgate.dev/garden
+
+go 1.26

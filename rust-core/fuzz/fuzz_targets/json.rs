@@ -1,0 +1,83 @@
+//! The JSON reader accepts what serde_json accepts, less what two parsers could read differently, and every string
+//! that it hands out stands where it says and survives being written again.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use proofgate_json::{Event, JsonError, Piece, Reader, Str, Workspace, escape_into};
+use serde::de::IgnoredAny;
+use std::cell::RefCell;
+
+#[derive(Default)]
+struct Buffers {
+    string: Workspace,
+    decoded: String,
+    again: String,
+    written: Vec<u8>,
+}
+
+thread_local! {
+    static BUFFERS: RefCell<(Workspace, Buffers)> = RefCell::default();
+}
+
+fn check(bytes: &[u8], text: Str<'_>, buffers: &mut Buffers) {
+    assert_eq!(&bytes[text.range()], text.raw().as_bytes());
+    assert_eq!(
+        (bytes[text.range().start - 1], bytes[text.range().end]),
+        (b'"', b'"')
+    );
+    let covered: usize = text
+        .pieces()
+        .map(|piece| match piece {
+            Piece::Plain(plain) => plain.len(),
+            Piece::Escape { length, .. } => length,
+        })
+        .sum();
+    assert_eq!(covered, text.raw().len());
+
+    let Buffers {
+        string,
+        decoded,
+        again,
+        written,
+        ..
+    } = buffers;
+    let decoded = text.decoded(decoded);
+    written.clear();
+    written.push(b'"');
+    escape_into(decoded, written);
+    written.push(b'"');
+    let mut reader = Reader::new(written, string).expect("it is UTF-8");
+    match reader.read() {
+        Ok(Event::String(reread)) => assert_eq!(reread.decoded(again), decoded),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn read(bytes: &[u8], document: &mut Workspace, buffers: &mut Buffers) -> Result<(), JsonError> {
+    let mut reader = Reader::new(bytes, document)?;
+    while let Some(event) = reader.next()? {
+        match event {
+            Event::Key(text) | Event::String(text) => check(bytes, text, buffers),
+            _ => {}
+        }
+    }
+    reader.finish()
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    BUFFERS.with_borrow_mut(|(document, buffers)| {
+        let theirs =
+            std::str::from_utf8(bytes).is_ok_and(|text| serde_json::from_str::<IgnoredAny>(text).is_ok());
+        match read(bytes, document, buffers) {
+            Ok(()) => assert!(theirs, "serde_json refuses it"),
+            // serde_json looks at no surrogate that it skips, keeps the last of repeated keys and goes deeper.
+            Err(
+                JsonError::LoneSurrogate { .. } | JsonError::DuplicateKey { .. } | JsonError::TooDeep { .. },
+            ) => {}
+            Err(error) => {
+                assert!(!theirs, "serde_json accepts it: {error}");
+                assert!(error.at() <= bytes.len());
+            }
+        }
+    });
+});
