@@ -10,6 +10,7 @@ import pytest
 
 from e2e.kubernetes import CommandError, Namespace, Object, wait_until
 from e2e.tests import fleet
+from e2e.tests.traffic import ask
 
 
 def changed(**spec: Any) -> Object:
@@ -25,7 +26,11 @@ def changed(**spec: Any) -> Object:
         ({"worker": {"cpu": "500m"}}, "spec.worker"),
         ({"models": [{"name": "m", "provider": "nobody"}]}, "provider"),
         ({"providers": [{"name": "p", "type": "openai", "baseURL": "ftp://x"}]}, "baseURL"),
+        ({"providers": [{"name": "p", "type": "openai", "baseURL": "http://x:70000"}]}, "baseURL"),
         ({"tenants": []}, "spec.tenants"),
+        ({"tenants": [{"name": "keyless"}]}, "apiKeysSecretRef"),
+        ({"policy": {"packs": ["everything"]}}, "spec.policy.packs"),
+        ({"cors": {"allowedOrigins": ["https://app.example.com/"]}}, "spec.cors.allowedOrigins"),
         ({"ledger": {"durability": "maybe"}}, "spec.ledger.durability"),
         ({"surprise": True}, "surprise"),
     ],
@@ -37,6 +42,23 @@ def test_a_manifest_that_the_schema_refuses_is_refused_with_the_fields_name(
         namespace.apply(changed(**spec))
     assert named in refusal.value.stderr
     assert namespace.get("ggw", "refused") is None
+
+
+def test_a_policy_that_workers_would_refuse_is_a_condition_and_they_keep_the_one_they_have(
+    namespace: Namespace, two_workers: str
+) -> None:
+    policy = {"rules": [{"id": "endless", "reason": "Never.", "regex": "a+"}]}
+    namespace.apply(fleet.gateway(two_workers, 2, policy=policy))
+    try:
+        wait_until(
+            lambda: namespace.condition(two_workers, "ConfigValid").get("reason") == "PolicyInvalid",
+            30,
+            "ConfigValid is False",
+        )
+        assert "spec.policy.rules[endless].regex" in namespace.condition(two_workers, "ConfigValid")["message"]
+        assert ask(namespace, two_workers, fleet.key_of(fleet.TENANTS[0])) == 200
+    finally:
+        namespace.apply(fleet.gateway(two_workers, 2))
 
 
 @pytest.fixture

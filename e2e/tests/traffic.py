@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from e2e import evidence
-from e2e.kubernetes import REPOSITORY, Namespace, environment, ledger_directory
-from e2e.tests.fleet import TENANTS, key_of
+from e2e.kubernetes import REPOSITORY, Namespace, environment, inside, ledger_directory
+from e2e.tests.fleet import MODEL, TENANTS, key_of
 
 
 def _inside(module: str, *arguments: str) -> list[str]:
@@ -22,6 +22,14 @@ def _inside(module: str, *arguments: str) -> list[str]:
 def url(namespace: Namespace, gateway: str) -> str:
     """The base URL of a gateway inside the cluster."""
     return f"http://{namespace.service_address(gateway)}/v1"
+
+
+def ask(namespace: Namespace, gateway: str, key: str, text: str = "hi") -> int:
+    """The status of one request through the Service, on a connection of its own."""
+    body = json.dumps({"model": MODEL, "messages": [{"role": "user", "content": text}]})
+    arguments = ["--silent", "--max-time", "20", "--output", "/dev/null", "--write-out", "%{http_code}"]
+    headers = ["--header", f"Authorization: Bearer {key}", "--data", body]
+    return int(inside("curl", *arguments, *headers, f"{url(namespace, gateway)}/chat/completions"))
 
 
 def owners(namespace: Namespace, gateway: str, keys: dict[str, str]) -> dict[str, str]:

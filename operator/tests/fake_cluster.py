@@ -113,8 +113,18 @@ class FakeCluster(Client):
         if method == "DELETE":
             self.remove(kind, name, match["namespace"])
             return {}
-        assert method == "PATCH" and content_type == "application/apply-patch+yaml"
+        assert method == "PATCH"
+        if content_type == "application/merge-patch+json":
+            return self._annotate(key, body)
+        assert content_type == "application/apply-patch+yaml"
         return self._apply(key, body, subresource)
+
+    def _annotate(self, key: Key, body: Manifest) -> Manifest:
+        if key not in self.objects:
+            raise ApiError(404, "NotFound", key[2])
+        metadata = self.objects[key]["metadata"]
+        metadata["annotations"] = {**metadata.get("annotations", {}), **body["metadata"]["annotations"]}
+        return self.objects[key]
 
     def _listed(self, kind: str, namespace: str, selector: str) -> list[Manifest]:
         wanted = dict(part.split("=", 1) for part in selector.split(",") if part)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from proofgate_operator.build.naming import CONFIG_ANNOTATION
 from proofgate_operator.handlers.reconcile import Outcome, reconcile
 from proofgate_operator.kube.client import ApiError
 from tests.fake_cluster import FakeCluster, Key, Killed
@@ -288,11 +289,42 @@ def test_the_signing_key_is_never_replaced_while_it_is_there(happenings: list[tu
     assert cluster.find("Secret", "demo-ledger")["data"] == key
 
 
-def test_a_rotated_key_reaches_the_workers() -> None:
+def test_a_rotated_key_reaches_the_workers_and_replaces_none() -> None:
     cluster = new_cluster()
     settle(cluster)
-    before = cluster.find("StatefulSet", "demo-worker")["spec"]["template"]["metadata"]["annotations"]
+    workers = cluster.find("StatefulSet", "demo-worker")
+    mark = cluster.find("Pod", "demo-worker-0")["metadata"]["annotations"][CONFIG_ANNOTATION]
     cluster.put(secret("acme-keys", only="sk-test-acme-rotated-0123456789"))
     settle(cluster)
-    after = cluster.find("StatefulSet", "demo-worker")["spec"]["template"]["metadata"]["annotations"]
-    assert before != after
+    assert cluster.find("StatefulSet", "demo-worker") == workers
+    for name in ("demo-worker-0", "demo-worker-1"):
+        assert cluster.find("Pod", name)["metadata"]["annotations"][CONFIG_ANNOTATION] != mark
+
+
+def test_a_pod_that_cannot_be_marked_is_told() -> None:
+    cluster = new_cluster()
+    settle(cluster)
+    cluster.put(secret("acme-keys", only="sk-test-acme-rotated-0123456789"))
+    cluster.refuse["Pod"] = ApiError(403, "Forbidden", "pods is forbidden")
+    for _ in range(3):
+        look(cluster)
+    assert status(cluster)["Progressing"] == ("False", "ApplyFailed")
+
+
+def test_a_spec_that_cannot_be_read_is_a_condition_and_changes_nothing() -> None:
+    """Another version's CRD may let in what this operator does not know."""
+    cluster = new_cluster()
+    settle(cluster)
+    before = list(cluster.writes)
+    gateway = cluster.find("GovernanceGateway", "demo")
+    gateway["spec"]["providers"][0]["type"] = "anthropic"
+    outcome = look(cluster)
+    assert outcome.exists and not outcome.config_valid
+    assert cluster.writes == [*before, "PATCH GovernanceGateway demo/status"]
+    assert status(cluster)["ConfigValid"] == status(cluster)["Ready"] == ("False", "SpecInvalid")
+    assert status(cluster)["WorkersAvailable"][0] == "True"
+    look(cluster)
+    assert len(cluster.writes) == len(before) + 1
+    gateway["spec"]["providers"][0]["type"] = "openai"
+    settle(cluster)
+    assert status(cluster)["Ready"] == ("True", "Ready")

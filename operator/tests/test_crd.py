@@ -29,8 +29,9 @@ def _nodes(schema: dict[str, Any], path: str = "") -> Any:
     yield path, schema
     for name, child in schema.get("properties", {}).items():
         yield from _nodes(child, f"{path}.{name}")
-    if "items" in schema:
-        yield from _nodes(schema["items"], f"{path}[]")
+    for inner in ("items", "additionalProperties"):
+        if inner in schema:
+            yield from _nodes(schema[inner], f"{path}[]")
 
 
 def _schema() -> dict[str, Any]:
@@ -44,6 +45,7 @@ def test_every_list_and_string_of_the_spec_is_bounded() -> None:
         path
         for path, node in _nodes(spec_schema())
         if (node.get("type") == "array" and "maxItems" not in node)
+        or ("additionalProperties" in node and "maxProperties" not in node)
         or (node.get("type") == "string" and "maxLength" not in node and "enum" not in node)
     ]
     assert unbounded == []
@@ -56,7 +58,8 @@ def test_every_field_of_the_spec_is_described() -> None:
 
 def test_no_node_has_a_keyword_that_a_structural_schema_forbids() -> None:
     for path, node in _nodes(_schema()):
-        assert not {"$ref", "$defs", "title", "const", "additionalProperties"} & node.keys(), path
+        assert not {"$ref", "$defs", "title", "const"} & node.keys(), path
+        assert not {"properties", "additionalProperties"} <= node.keys(), path
 
 
 def test_a_spec_without_options_reads_as_its_defaults() -> None:

@@ -1,74 +1,18 @@
 """Decisions, one by one."""
 
 import copy
-from collections.abc import Iterable
 from typing import Any
 
 import pytest
 
 from proofgate_operator.api.conditions import ConditionStatus, ConditionType
-from proofgate_operator.api.types import Gateway
 from proofgate_operator.build import config
 from proofgate_operator.build.ledger_key import SigningKey
-from proofgate_operator.plan.decide import Plan, decide
 from proofgate_operator.plan.drift import holds, sealed
-from proofgate_operator.plan.observed import Observed, Ref, ref_of
+from proofgate_operator.plan.observed import Ref, ref_of
 from proofgate_operator.plan.scaling import next_replicas
-from tests.gateways import DEFAULTS, UID, manifest, secret, user_secrets
-
-Manifest = dict[str, Any]
-
-
-class World:
-    """A gateway and what is seen of it; `settle` makes every plan true, as a perfect cluster would."""
-
-    def __init__(self, **changes: Any) -> None:
-        self.manifest = manifest(**changes)
-        self.children: dict[Ref, Manifest | None] = {}
-        self.secrets = user_secrets()
-        self.pods: list[Manifest] = []
-
-    @property
-    def gateway(self) -> Gateway:
-        return Gateway.read(self.manifest)
-
-    def plan(self) -> Plan:
-        return decide(self.gateway, Observed(self.children, self.secrets, tuple(self.pods)), DEFAULTS)
-
-    def carry_out(self, plan: Plan) -> None:
-        for name in plan.generate:
-            self.children[Ref("Secret", name)] = (
-                config.admin_secret(self.gateway, "admin-token")
-                if name == "demo-admin"
-                else config.ledger_secret(
-                    self.gateway, SigningKey("proofgate.dev/team/demo", bytes(32)).signing_text, "verifying"
-                )
-            )
-        for written in plan.apply:
-            self.children[ref_of(written)] = copy.deepcopy(written)
-        for ref in plan.delete:
-            self.children[ref] = None
-
-    def settle(self) -> "World":
-        for _ in range(10):
-            plan = self.plan()
-            if not plan.writes:
-                return self
-            self.carry_out(plan)
-        raise AssertionError(f"no end of writes: {[ref_of(m) for m in plan.apply]}")
-
-    def child(self, kind: str, name: str) -> Manifest:
-        found = self.children[Ref(kind, name)]
-        assert found is not None
-        return found
-
-    def condition(self, kind: ConditionType) -> tuple[str, str, str]:
-        found = self.plan().status.condition(kind)
-        return found.status.value, found.reason, found.message
-
-
-def kinds(manifests: Iterable[Manifest]) -> set[str]:
-    return {found["kind"] for found in manifests}
+from tests.gateways import SPEC, UID, secret, user_secrets
+from tests.world import PROVIDER, Manifest, World, kinds, pod
 
 
 def test_a_new_gateway_generates_its_secrets_before_anything_needs_them() -> None:
@@ -94,7 +38,7 @@ def test_a_generated_secret_is_never_written_again() -> None:
     plan = world.plan()
     assert plan.generate == ()
     assert "demo-ledger" not in {written["metadata"]["name"] for written in plan.apply}
-    assert kinds(plan.apply) == {"StatefulSet"}, "another key rolls the workers, and only them"
+    assert kinds(plan.apply) == {"StatefulSet"}, "another signing key rolls the workers, and only them"
 
 
 def test_a_missing_secret_starts_no_worker_and_names_itself() -> None:
@@ -170,18 +114,60 @@ def test_a_brought_key_that_is_none_is_a_condition_and_not_quoted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("secret_name", "entries", "rolled"),
+    ("key", "complaint"),
     [
-        ("acme-keys", {"new": "sk-test-acme-new-key-0123456789"}, {"StatefulSet", "Deployment", "Secret"}),
-        ("openai", {"api_key": "sk-upstream-rotated-0123"}, {"StatefulSet"}),
+        ("sk upstream", "api-key is not one line of printable ASCII without spaces"),
+        ("sk-upstream\nX-Injected: 1", "api-key is not one line of printable ASCII without spaces"),
+        ("sk-upstream-\x07", "api-key is not one line of printable ASCII without spaces"),
+        (" \n", "api-key is not one line of printable ASCII without spaces"),
+        ("sk-upstream-line-end\n", None),
     ],
 )
-def test_a_rotated_key_rolls_who_reads_it(
-    secret_name: str, entries: dict[str, str], rolled: set[str]
-) -> None:
+def test_a_provider_key_that_no_header_can_hold_is_a_condition(key: str, complaint: str | None) -> None:
     world = World().settle()
-    world.secrets[secret_name] = secret(secret_name, **entries)
-    assert kinds(world.plan().apply) == rolled
+    world.secrets["openai"] = secret("openai", api_key=key)
+    status, reason, message = world.condition(ConditionType.CONFIG_VALID)
+    if complaint is None:
+        assert status == "True"
+    else:
+        assert (status, reason) == ("False", "SecretInvalid")
+        named = "Secret openai, named by spec.providers[openai].apiKeySecretRef: "
+        assert message.startswith(named + complaint)
+        assert not key.strip() or key.strip() not in message
+
+
+@pytest.mark.parametrize(
+    ("changes", "place"),
+    [
+        ({"providers": [{**PROVIDER, "baseURL": "https://10.0.0/v1"}]}, "spec.providers[openai].baseURL"),
+        ({"providers": [{**PROVIDER, "baseURL": "http://[1::2::3]"}]}, "spec.providers[openai].baseURL"),
+        (
+            {"providers": [{**PROVIDER, "baseURL": f"http://{'a.' * 127}de"}]},
+            "spec.providers[openai].baseURL",
+        ),
+        (
+            {"jwt": {"issuers": [{"issuer": "me", "audiences": ["x"], "jwksURL": "https://1.2.3/jwks"}]}},
+            "spec.jwt.issuers[me].jwksURL",
+        ),
+        ({"cors": {"allowedOrigins": ["http://[::1::]"]}}, "spec.cors.allowedOrigins[http://[::1::]]"),
+        ({"policy": {"disabledRules": ["no-such-rule"]}}, "spec.policy.disabledRules"),
+    ],
+)
+def test_what_no_pattern_tells_is_a_condition_that_names_the_field(
+    changes: dict[str, Any], place: str
+) -> None:
+    world = World(**changes).settle()
+    status, reason, message = world.condition(ConditionType.CONFIG_VALID)
+    assert status == "False" and reason in ("SpecInvalid", "PolicyInvalid")
+    assert message.startswith(f"{place}: ")
+    assert world.children.get(Ref("StatefulSet", "demo-worker")) is None
+
+
+def test_a_time_for_a_key_that_is_gone_is_told_while_the_configuration_is_valid() -> None:
+    acme, globex = SPEC["tenants"]
+    world = World(tenants=[{**acme, "apiKeyExpiry": {"gone": "2030-01-01T00:00:00Z"}}, globex]).settle()
+    status, _, message = world.condition(ConditionType.CONFIG_VALID)
+    assert status == "True" and "apiKeyExpiry names gone" in message
 
 
 def test_a_deleted_child_is_written_again_and_nothing_else() -> None:
@@ -258,10 +244,6 @@ def test_a_retain_policy_that_becomes_retain_takes_the_owner_off_the_claim() -> 
     world.manifest["spec"]["ledger"]["volume"]["retainPolicy"] = "Retain"
     (written,) = world.plan().apply
     assert written["kind"] == "PersistentVolumeClaim" and "ownerReferences" not in written["metadata"]
-
-
-def pod(ordinal: int) -> Manifest:
-    return {"metadata": {"name": f"demo-worker-{ordinal}"}}
 
 
 def workers(replicas: int) -> Manifest:

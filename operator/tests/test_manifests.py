@@ -13,9 +13,9 @@ import pytest
 import yaml
 
 from proofgate_operator.build import haproxy
-from proofgate_operator.plan.configuration import Configuration
+from proofgate_operator.plan.configuration import Configuration, Digests
 from proofgate_operator.plan.decide import wanted
-from proofgate_operator.plan.tenants import key_hashes
+from proofgate_operator.plan.tenants import read_tenant_keys
 from tests.gateways import ACME_KEY, DEFAULTS, GLOBEX_KEY, NAMESPACE, gateway, user_secrets
 
 Manifest = dict[str, Any]
@@ -24,9 +24,10 @@ GOLDEN = Path(__file__).parent / "golden"
 
 def manifests(replicas: int = 2, **changes: Any) -> list[Manifest]:
     subject = gateway(**changes)
-    hashes, problems = key_hashes(subject, user_secrets())
-    assert not problems
-    configuration = Configuration((), hashes, (), "verifying-key", "digest-of-worker", "digest-of-haproxy")
+    tenants = read_tenant_keys(subject, user_secrets())
+    assert not tenants.problems
+    digests = Digests(start="digest-of-start", config="digest-of-config", haproxy="digest-of-haproxy")
+    configuration = Configuration((), tenants.keys, (), "verifying-key", digests)
     return wanted(subject, configuration, replicas, DEFAULTS)
 
 
@@ -90,7 +91,7 @@ def test_the_tenant_map_holds_each_digest_with_its_tenant() -> None:
     assert [line.split()[1] for line in lines].count("acme") == 2
     for line in lines:
         digest, tenant = line.split()
-        assert digest in base64.b64decode(data[tenant]).decode().splitlines()
+        assert digest in base64.b64decode(data[f"{tenant}.keys"]).decode().splitlines()
 
 
 def test_everything_goes_with_the_gateway_except_a_retained_volume() -> None:
@@ -115,6 +116,17 @@ def test_a_brought_signing_key_is_mounted_by_reference() -> None:
     pod = one("StatefulSet", "demo-worker", ledger={"signingKeySecretRef": {"name": "mine"}})
     sources = pod["spec"]["template"]["spec"]["volumes"][0]["projected"]["sources"]
     assert "mine" in {source["secret"]["name"] for source in sources if "secret" in source}
+
+
+def test_every_file_of_a_worker_can_be_renewed_while_it_runs() -> None:
+    """The kubelet never renews what is mounted by subPath."""
+    pod = one("StatefulSet", "demo-worker")["spec"]["template"]["spec"]
+    assert all("subPath" not in mount for mount in pod["containers"][0]["volumeMounts"])
+
+
+def test_another_tenant_is_no_change_of_the_pods_template() -> None:
+    alone = [{"name": "acme", "apiKeysSecretRef": {"name": "acme-keys"}}]
+    assert one("StatefulSet", "demo-worker", tenants=alone) == one("StatefulSet", "demo-worker")
 
 
 def test_one_haproxy_has_no_disruption_budget() -> None:

@@ -2,13 +2,18 @@
 
 import asyncio
 import logging
+from collections.abc import AsyncIterator
 
 import pytest
+from aiohttp import ClientPayloadError
 
 from proofgate_operator.api.conditions import Condition, ConditionStatus, ConditionType, merge
 from proofgate_operator.events import event, transitions
+from proofgate_operator.handlers import secrets
 from proofgate_operator.handlers.probe import Pulse
+from proofgate_operator.handlers.secrets import Readers
 from proofgate_operator.handlers.wake import Wakes
+from proofgate_operator.kube.client import ApiError, Client
 from proofgate_operator.main import _is_news
 from proofgate_operator.settings import InvalidSettings, read_settings
 from tests.gateways import gateway
@@ -99,3 +104,43 @@ def test_wake_up_calls_are_no_news() -> None:
 
     assert not _is_news(record("Handler 'wake_owner' succeeded."))
     assert _is_news(record("applied Service demo"))
+
+
+def test_a_secret_is_read_by_the_gateways_of_its_namespace_that_name_it() -> None:
+    readers = Readers()
+    readers.note("team", "a", frozenset({"keys", "openai"}))
+    readers.note("team", "b", frozenset({"keys"}))
+    readers.note("other", "c", frozenset({"keys"}))
+    assert sorted(readers.of("team", "keys")) == ["a", "b"]
+    assert readers.of("team", "openai") == ["a"]
+    readers.note("team", "a", frozenset())
+    readers.forget("team", "b")
+    assert readers.of("team", "keys") == []
+
+
+class Watched(Client):
+    """An API server whose watch tells some changes, and then breaks as it is told to."""
+
+    def __init__(self, *ends: Exception) -> None:
+        self.ends = list(ends)
+
+    async def changes(
+        self, kind: str, namespace: str | None, selector: str = ""
+    ) -> AsyncIterator[tuple[str, str]]:
+        assert (kind, namespace) == ("Secret", "team")
+        if self.ends:
+            raise self.ends.pop(0)
+        yield "team", "keys"
+        await asyncio.Event().wait()
+
+
+async def test_a_watch_of_secrets_that_breaks_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(secrets, "_PAUSE_SECONDS", 0)
+    readers, wakes = Readers(), Wakes()
+    readers.note("team", "demo", frozenset({"keys"}))
+    wakes.begin("team", "demo")
+    client = Watched(ApiError(410, "Expired", "too old"), ClientPayloadError(), TimeoutError())
+    following = asyncio.create_task(secrets.follow_secrets(client, "team", readers, wakes))
+    await asyncio.wait_for(wakes.sleep("team", "demo", 60), 5)
+    following.cancel()
+    assert client.ends == []

@@ -54,7 +54,8 @@ gateway goes by garbage collection. */ -}}
   verbs: [get, list, watch, create, patch]
 - apiGroups: [""]
   resources: [pods]
-  verbs: [get, list, watch]
+  # patch: an annotation that has the kubelet renew a worker's files.
+  verbs: [get, list, watch, patch]
 - apiGroups: [networking.k8s.io]
   resources: [networkpolicies]
   verbs: [get, list, watch, create, patch]

@@ -15,6 +15,7 @@ from proofgate_operator.api import API_VERSION, GROUP, PLURAL
 # `daemon` is imported for its handlers: importing registers them with kopf.
 from proofgate_operator.handlers import children, daemon, probe  # noqa: F401
 from proofgate_operator.handlers.operator import Operator
+from proofgate_operator.handlers.secrets import follow_secrets
 from proofgate_operator.kube.client import Client
 from proofgate_operator.settings import InvalidSettings, Settings, read_settings
 
@@ -75,10 +76,13 @@ async def run(settings: Settings) -> None:
     client = await Client.connect(settings.kubeconfig)
     operator = Operator(client, settings)
     runner = await probe.serve(settings.health_host, settings.health_port, operator.pulse)
-    watchdog: asyncio.Task[None] | None = None
+    tasks: list[asyncio.Task[None]] = []
     try:
         await _wait_for_crd(client)
-        watchdog = asyncio.create_task(probe.watch_over(client, settings.watch_namespaces, operator.pulse))
+        tasks.append(asyncio.create_task(probe.watch_over(client, settings.watch_namespaces, operator.pulse)))
+        for namespace in settings.watch_namespaces or (None,):
+            following = follow_secrets(client, namespace, operator.readers, operator.wakes)
+            tasks.append(asyncio.create_task(following))
         operator.pulse.ready = True
         _log.info("serving %s", ", ".join(settings.watch_namespaces) or "all namespaces")
         await kopf.operator(
@@ -90,8 +94,8 @@ async def run(settings: Settings) -> None:
             memo=kopf.Memo(operator=operator),
         )
     finally:
-        if watchdog:
-            watchdog.cancel()
+        for task in tasks:
+            task.cancel()
         await runner.cleanup()
         await client.close()
 

@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from tests.controlplane.conftest import Namespace, gateway_manifest
+from tests.controlplane.largest import everything, largest
 from tests.controlplane.server import ControlPlane
 
 pytestmark = pytest.mark.controlplane
@@ -15,6 +16,13 @@ EXAMPLES = sorted((Path(__file__).parents[3] / "examples").rglob("*.yaml"))
 OPENAI = {"name": "openai", "type": "openai", "baseURL": "https://api.example.com/v1"}
 MODEL = {"name": "gpt", "provider": "openai"}
 TENANT = {"name": "acme", "apiKeysSecretRef": {"name": "acme-keys"}}
+RULE = {"id": "a-rule", "reason": "It is a test.", "literals": ["bluebird"]}
+ISSUER = {
+    "issuer": "https://login.example.com/",
+    "audiences": ["a"],
+    "jwksURL": "https://login.example.com/k",
+}
+NEW_YEAR = "2030-01-01T00:00:00Z"
 
 
 @pytest.mark.parametrize(
@@ -49,6 +57,55 @@ TENANT = {"name": "acme", "apiKeysSecretRef": {"name": "acme-keys"}}
         ),
         ({"ledger": {"durability": "queued"}}, "spec.ledger.durability: Unsupported value"),
         ({"polices": {}}, 'unknown field "spec.polices"'),
+        ({"providers": [{**OPENAI, "baseURL": "https://a:70000"}]}, "spec.providers[0].baseURL"),
+        ({"providers": [{**OPENAI, "baseURL": "https://-a"}]}, "spec.providers[0].baseURL"),
+        ({"models": [{**MODEL, "maxOutputTokens": 0}]}, "spec.models[0].maxOutputTokens: Invalid value: 0"),
+        (
+            {"tenants": [{"name": "acme"}]},
+            "spec.tenants: every tenant needs apiKeysSecretRef unless spec.jwt is set",
+        ),
+        (
+            {"tenants": [{"name": "acme", "apiKeyExpiry": {"a": NEW_YEAR}}], "jwt": {"issuers": [ISSUER]}},
+            "spec.tenants: apiKeyExpiry needs apiKeysSecretRef, whose entries it names",
+        ),
+        ({"tenants": [{**TENANT, "apiKeyExpiry": {"a": "soon"}}]}, "spec.tenants[0].apiKeyExpiry.a"),
+        ({"tenants": [{**TENANT, "endpoints": ["embeddings"]}]}, "spec.tenants[0].endpoints[0]: Unsupported"),
+        ({"tenants": [{**TENANT, "endpoints": []}]}, "spec.tenants[0].endpoints"),
+        (
+            {"tenants": [{**TENANT, "limits": {"requestsPerMinute": 0}}]},
+            "spec.tenants[0].limits.requestsPerMinute: Invalid value: 0",
+        ),
+        (
+            {"tenants": [{**TENANT, "keyLimits": {"tokensPerHour": 1}}]},
+            'unknown field "spec.tenants[0].keyLimits.tokensPerHour"',
+        ),
+        (
+            {"tenants": [{**TENANT, "policy": {"mode": "off"}}]},
+            "spec.tenants[0].policy.mode: Unsupported value",
+        ),
+        ({"policy": {"packs": ["everything"]}}, "spec.policy.packs[0]: Unsupported value"),
+        ({"policy": {"packs": ["pii", "pii"]}}, 'spec.policy.packs[1]: Duplicate value: "pii"'),
+        ({"policy": {"threshold": 0}}, "spec.policy.threshold: Invalid value: 0"),
+        (
+            {"policy": {"rules": [{"id": "empty", "reason": "Nothing."}]}},
+            "spec.policy.rules: a rule needs literals, a regex, or both",
+        ),
+        ({"policy": {"rules": [RULE, RULE]}}, 'spec.policy.rules[1]: Duplicate value: {"id":"a-rule"}'),
+        ({"policy": {"rules": [{**RULE, "id": "No_Kebab"}]}}, "spec.policy.rules[0].id"),
+        ({"policy": {"rules": [{**RULE, "literals": ["Upper"]}]}}, "spec.policy.rules[0].literals[0]"),
+        (
+            {"cors": {"allowedOrigins": ["*", "https://app.example.com"]}},
+            "spec.cors.allowedOrigins: '*' allows every origin, so it stands alone",
+        ),
+        (
+            {"cors": {"allowedOrigins": ["https://app.example.com:443"]}},
+            "spec.cors.allowedOrigins: browsers leave a default port out",
+        ),
+        ({"cors": {"allowedOrigins": ["https://app.example.com/"]}}, "spec.cors.allowedOrigins[0]"),
+        ({"jwt": {"issuers": []}}, "spec.jwt.issuers"),
+        ({"jwt": {"issuers": [{**ISSUER, "jwksURL": "http://a"}]}}, "spec.jwt.issuers[0].jwksURL"),
+        ({"jwt": {"issuers": [{**ISSUER, "algorithms": ["HS256"]}]}}, "spec.jwt.issuers[0].algorithms[0]"),
+        ({"jwt": {"issuers": [ISSUER, ISSUER]}}, "spec.jwt.issuers[1]: Duplicate value"),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )
@@ -86,15 +143,16 @@ def test_the_volume_may_grow(namespace: Namespace) -> None:
 
 def test_the_largest_gateway_the_schema_allows_is_let_in(namespace: Namespace) -> None:
     """CEL rules have a budget at run time too; a gateway within the bounds must never exhaust it."""
-    models = [{"name": f"{'m' * 92}-{number:03d}", "provider": "openai"} for number in range(64)]
-    allowed = [model["name"] for model in models[-32:]]
-    tenants = [
-        {"name": f"tenant-{number}", "apiKeysSecretRef": {"name": "keys"}, "models": allowed}
-        for number in range(128)
-    ]
-    manifest = gateway_manifest(models=models, tenants=tenants)
+    manifest = gateway_manifest(**largest())
     # Client-side apply would keep a copy in an annotation, which has a limit of its own.
     namespace.kubectl("apply", "--server-side", "-f", "-", stdin=yaml.safe_dump(manifest))
+
+
+def test_every_field_is_let_in_and_kept(namespace: Namespace) -> None:
+    namespace.apply(gateway_manifest(**everything()))
+    kept = (namespace.get("ggw", "demo") or {})["spec"]
+    for name, value in everything().items():
+        assert kept[name] == value, name
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)

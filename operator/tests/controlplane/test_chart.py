@@ -33,6 +33,8 @@ def test_the_grant_ends_at_the_namespace_and_at_what_is_needed(namespace: Namesp
     for kind in ("secrets", "persistentvolumeclaims", "statefulsets", "pods"):
         assert not may("delete", kind, "-n", namespace.name), kind
     assert not may("create", "pods", "-n", namespace.name)
+    assert may("patch", "pods", "-n", namespace.name)
+    assert not may("create", "pods/exec", "-n", namespace.name)
     assert not may("create", "roles.rbac.authorization.k8s.io", "-n", namespace.name)
 
 

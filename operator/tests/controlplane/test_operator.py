@@ -2,13 +2,17 @@
 
 import json
 import time
+from typing import Any
 
 import pytest
 
+from proofgate_operator.build.naming import CONFIG_ANNOTATION
 from tests.controlplane.conftest import Namespace, gateway_manifest
 from tests.controlplane.server import wait_for
 
 pytestmark = pytest.mark.controlplane
+
+OPENAI = {"name": "openai", "type": "openai"}
 
 MADE = {
     "configmap/demo-config",
@@ -153,27 +157,110 @@ def test_the_scale_subresource_has_what_an_autoscaler_needs(settled: Namespace) 
     )
 
 
-def test_a_rotated_tenant_key_rolls_the_workers(namespace: Namespace) -> None:
+def marks(namespace: Namespace) -> set[str]:
+    """Return what the workers' pods are marked with; one value when all have the same configuration."""
+    selector = "app.kubernetes.io/component=worker"
+    pods = json.loads(namespace.kubectl("get", "pod", "-l", selector, "-o", "json"))["items"]
+    return {(pod["metadata"].get("annotations") or {}).get(CONFIG_ANNOTATION, "") for pod in pods}
+
+
+def generation(namespace: Namespace, kind: str, name: str) -> int:
+    found = namespace.get(kind, name)
+    assert found
+    number: int = found["metadata"]["generation"]
+    return number
+
+
+def opaque(name: str, **entries: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": entries}
+
+
+@pytest.fixture
+def unhurried(namespace: Namespace) -> Namespace:
+    """A namespace with a settled gateway, whose operator looks again only when it is woken."""
     namespace.give_secrets()
-    namespace.start(RESYNC_SECONDS="1")
+    namespace.start(RESYNC_SECONDS="3600")
     namespace.apply(gateway_manifest())
     namespace.settle()
+    wait_for(lambda: len(marks(namespace)) == 1 and "" not in marks(namespace), 5, "every pod is marked")
+    return namespace
 
-    def revision() -> str:
-        return namespace.kubectl(
-            "get", "statefulset", "demo-worker", "-o", "jsonpath={.status.updateRevision}"
-        )
 
-    before = revision()
-    namespace.apply(
-        {
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": {"name": "acme-keys"},
-            "stringData": {"laptop": "sk-test-acme-rotated-0123456789"},
-        }
-    )
-    wait_for(lambda: revision() != before, 10, "a new revision of the workers")
+@pytest.mark.parametrize(
+    ("secret", "replaced"),
+    [
+        (opaque("acme-keys", laptop="sk-test-acme-rotated-0123456789"), 1),
+        (opaque("openai", **{"api-key": "sk-upstream-rotated-0123456789"}), 0),
+    ],
+    ids=["tenant", "provider"],
+)
+def test_a_rotated_key_is_seen_within_two_seconds_and_rolls_no_worker(
+    unhurried: Namespace, secret: dict[str, Any], replaced: int
+) -> None:
+    workers = generation(unhurried, "statefulset", "demo-worker")
+    balancers = generation(unhurried, "deployment", "demo-haproxy")
+    before = marks(unhurried)
+    unhurried.apply(secret)
+
+    def is_marked_anew() -> bool:
+        found = marks(unhurried)
+        return len(found) == 1 and found != before
+
+    wait_for(is_marked_anew, 2, "every pod is marked with the new key's configuration")
+    assert generation(unhurried, "statefulset", "demo-worker") == workers
+    assert generation(unhurried, "deployment", "demo-haproxy") == balancers + replaced
+
+
+def test_a_secret_that_no_gateway_names_wakes_nobody(unhurried: Namespace) -> None:
+    assert unhurried.operator
+    before = unhurried.versions()
+    unhurried.apply(opaque("somebody-elses", password="hunter2"))
+    time.sleep(1)  # there is no event to wait for when nothing happens
+    after = unhurried.versions()
+    after.pop("Secret/somebody-elses")
+    assert after == before
+
+
+def test_a_policy_is_taken_on_by_the_workers_that_run(unhurried: Namespace) -> None:
+    workers = generation(unhurried, "statefulset", "demo-worker")
+    before = marks(unhurried)
+    unhurried.apply(gateway_manifest(policy={"packs": ["secrets"], "mode": "dry-run"}))
+    wait_for(lambda: len(marks(unhurried)) == 1 and marks(unhurried) != before, 3, "every pod is marked")
+    assert "dry-run" in (unhurried.get("configmap", "demo-config") or {})["data"]["gateway.yaml"]
+    assert generation(unhurried, "statefulset", "demo-worker") == workers
+
+
+def test_another_durability_rolls_the_workers(unhurried: Namespace) -> None:
+    workers = generation(unhurried, "statefulset", "demo-worker")
+    ledger = {**gateway_manifest()["spec"]["ledger"], "durability": "synced"}
+    unhurried.apply(gateway_manifest(ledger=ledger))
+    wait_for(lambda: generation(unhurried, "statefulset", "demo-worker") > workers, 3, "a new template")
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason", "named"),
+    [
+        ({"providers": [{**OPENAI, "baseURL": "https://10.0.0"}]}, "SpecInvalid", "spec.providers[openai]"),
+        ({"policy": {"disabledRules": ["no-such"]}}, "PolicyInvalid", "spec.policy.disabledRules"),
+    ],
+)
+def test_what_no_schema_tells_is_a_condition_and_starts_no_worker(
+    namespace: Namespace, changes: dict[str, Any], reason: str, named: str
+) -> None:
+    namespace.give_secrets()
+    namespace.start()
+    namespace.apply(gateway_manifest(**changes))
+    assert namespace.wait_condition("ConfigValid", "False", reason).startswith(named)
+    assert namespace.get("statefulset", "demo-worker") is None
+
+
+def test_a_provider_key_that_no_header_can_hold_is_a_condition(namespace: Namespace) -> None:
+    namespace.give_secrets("acme-keys", "globex-keys")
+    namespace.apply(opaque("openai", **{"api-key": "sk upstream in two words"}))
+    namespace.start()
+    namespace.apply(gateway_manifest())
+    message = namespace.wait_condition("ConfigValid", "False", "SecretInvalid")
+    assert "Secret openai" in message and "two words" not in message
 
 
 def test_the_operator_killed_again_and_again_finishes_its_work(namespace: Namespace) -> None:

@@ -1,4 +1,4 @@
-"""The CRD, generated from `api/types.py`: `python -m proofgate_operator.api.crd` writes it to stdout.
+"""The CRD, generated from the models of `types.py`; `python -m proofgate_operator.api.crd` prints it.
 
 A structural schema knows no `$ref`, no `anyOf` with null and no `title`, so pydantic's JSON schema is
 rewritten. An object that has a default gets `default: {}` where it can: the API server then fills in the
@@ -12,7 +12,8 @@ import yaml
 from proofgate_operator.api import API_VERSION, GROUP, KIND, PLURAL, VERSION
 from proofgate_operator.api.types import ROOT_RULES, SPEC_RULES, GatewaySpec
 
-_DROPPED = {"title", "$defs", "additionalProperties"}
+_DROPPED = {"title", "$defs"}
+_INT32_MAXIMUM = 2**31 - 1
 
 
 def structural(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
@@ -45,8 +46,10 @@ def structural(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str,
             node["default"] = full if "x-kubernetes-validations" in node else {}
     if "items" in node:
         node["items"] = structural(schema["items"], definitions)
+    if "additionalProperties" in node:
+        node["additionalProperties"] = structural(schema["additionalProperties"], definitions)
     if node.get("type") == "integer":
-        node["format"] = "int32"
+        node["format"] = "int64" if node.get("maximum", 0) > _INT32_MAXIMUM else "int32"
     return node
 
 

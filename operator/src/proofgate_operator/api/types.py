@@ -1,5 +1,8 @@
 """The `GovernanceGateway` spec as frozen models.
 
+Workers take on a change of providers, models, tenants, jwt, policy, cors and timeouts while they run. They
+are replaced one by one for a change of `worker`, of `ledger`, or of the Secret entries that are mounted.
+
 The models are the one source of the schema: `api/crd.py` turns them into the CRD, so a default, a bound or a
 rule stands here once. Whatever the schema or its CEL rules refuse never reaches the operator; what needs a
 look at other objects (a Secret that is missing) is reported by a condition.
@@ -8,51 +11,31 @@ look at other objects (a Secret that is missing) is reported by a condition.
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
-from pydantic.alias_generators import to_camel
+from pydantic import Field
+
+from proofgate_operator.api.access import Cors, Jwt, TenantWithKeys
+from proofgate_operator.api.fields import (
+    AUTHORITY,
+    Image,
+    ModelName,
+    ObjectName,
+    ResourceName,
+    SecretKeyRef,
+    SecretRef,
+    Section,
+    WholeCores,
+    keyed_by,
+    rules,
+)
+from proofgate_operator.api.policy import Policy
 
 MAX_REPLICAS = 64
 #: Leaves room for `-worker-63` in a pod's name and for the revision hash in its labels (63 characters).
 MAX_NAME_LENGTH = 40
 
-_DNS_LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
-_DNS_SUBDOMAIN = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
-_SECRET_KEY = r"^[-._a-zA-Z0-9]+$"
-_IMAGE = r"^[a-zA-Z0-9][-a-zA-Z0-9._:/@]*$"
 _QUANTITY = r"^[0-9]+(\.[0-9]+)?(Ki|Mi|Gi|Ti|Pi|k|M|G|T|P)?$"
-_HTTP_URL = r"^https?://[^\s/?#@]+(/[^\s?#]*)?$"
-
-
-def _rules(*rules: dict[str, Any]) -> dict[str, Any]:
-    return {"x-kubernetes-validations": list(rules)}
-
-
-#: Keyed by name: the API server itself refuses a second item of the same name.
-_BY_NAME = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}
-
-ResourceName = Annotated[str, Field(min_length=1, max_length=63, pattern=_DNS_LABEL)]
-ObjectName = Annotated[str, Field(min_length=1, max_length=253, pattern=_DNS_SUBDOMAIN)]
-ModelName = Annotated[str, Field(min_length=1, max_length=96, pattern=r"^[-a-zA-Z0-9._:/@]+$")]
-Image = Annotated[str, Field(min_length=1, max_length=512, pattern=_IMAGE)]
-#: `cpu: 1` and `cpu: "1"` mean the same to whoever writes them.
-WholeCores = Annotated[
-    str,
-    BeforeValidator(str),
-    # The length bounds the cost of the rule on it.
-    Field(max_length=16, json_schema_extra={"x-kubernetes-int-or-string": True}),
-]
-
-
-class _Model(BaseModel):
-    model_config = ConfigDict(
-        frozen=True,
-        # An older operator reads manifests of a newer CRD; kubectl refuses unknown fields at the door.
-        extra="ignore",
-        alias_generator=to_camel,
-        populate_by_name=True,
-        use_attribute_docstrings=True,
-        protected_namespaces=(),
-    )
+#: The path is printable ASCII without a query or fragment: a request's own path is appended.
+_HTTP_URL = rf'^https?://{AUTHORITY}(/[!-"$->@-~]*)?$'
 
 
 class Durability(StrEnum):
@@ -69,29 +52,13 @@ class RetainPolicy(StrEnum):
     DELETE = "Delete"
 
 
-class SecretKeyRef(_Model):
-    """One entry of a Secret in the gateway's namespace."""
-
-    name: ObjectName
-    """Name of the Secret."""
-    key: Annotated[str, Field(min_length=1, max_length=253, pattern=_SECRET_KEY)]
-    """Entry of the Secret."""
-
-
-class SecretRef(_Model):
-    """A whole Secret in the gateway's namespace."""
-
-    name: ObjectName
-    """Name of the Secret."""
-
-
-class Worker(_Model):
+class Worker(Section):
     """Size of one worker: one gateway process on one core."""
 
     cpu: Annotated[
         WholeCores,
         Field(
-            json_schema_extra=_rules(
+            json_schema_extra=rules(
                 {
                     "rule": "type(self) == int ? self >= 1 && self <= 64 :"
                     " self.matches('^([1-9]|[1-5][0-9]|6[0-4])$')",
@@ -111,7 +78,7 @@ class Worker(_Model):
     """Seconds from SIGTERM to SIGKILL; a worker drains and seals its log in that time."""
 
 
-class Provider(_Model):
+class Provider(Section):
     """An upstream that answers model requests."""
 
     name: ResourceName
@@ -119,12 +86,14 @@ class Provider(_Model):
     type: Literal["openai"]
     """Protocol of the upstream."""
     base_url: Annotated[str, Field(alias="baseURL", max_length=512, pattern=_HTTP_URL)]
-    """Where the API begins, for example https://api.openai.com/v1."""
+    """Where the API begins, for example https://api.openai.com/v1. No user name, query or fragment."""
     api_key_secret_ref: SecretKeyRef | None = None
-    """The upstream's API key. Mounted into the workers, never copied. Absent: the upstream wants none."""
+    """The upstream's API key: one line of printable ASCII without spaces. Mounted into the workers, never
+    copied; another key in the entry is used within seconds, another entry rolls the workers. Absent: the
+    upstream wants none."""
 
 
-class ModelRoute(_Model):
+class ModelRoute(Section):
     """A model that clients may name."""
 
     name: ModelName
@@ -133,24 +102,11 @@ class ModelRoute(_Model):
     """The provider that serves it: a name from spec.providers."""
     upstream_model: ModelName | None = None
     """Name the provider knows it by. Absent: the same name."""
+    max_output_tokens: Annotated[int, Field(ge=1, le=1_000_000)] = 4096
+    """What a request that sets no maximum reserves of a tenant's token limits for its answer."""
 
 
-class Tenant(_Model):
-    """Who is authenticated and audited."""
-
-    name: ResourceName
-    """Name of the tenant, as it stands in the ledger."""
-    api_keys_secret_ref: SecretRef
-    """Secret with the tenant's API keys: every entry is one key in clear, of 20 characters or more, except an
-    entry named `hashes`, which holds lower-case SHA-256 digests of keys in hexadecimal, one per line."""
-    models: Annotated[
-        tuple[ModelName, ...] | None,
-        Field(min_length=1, max_length=32, json_schema_extra={"x-kubernetes-list-type": "set"}),
-    ] = None
-    """Models the tenant may use: names from spec.models. Absent: all of them."""
-
-
-class Volume(_Model):
+class Volume(Section):
     """The volume that holds the ledger, mounted by all workers (ReadWriteMany)."""
 
     mode: Literal["Shared"] = "Shared"
@@ -167,7 +123,7 @@ class Volume(_Model):
     """Retain: the claim survives the gateway. Delete: it goes with the gateway, and the evidence with it."""
 
 
-class Ledger(_Model):
+class Ledger(Section):
     """The record of every exchange."""
 
     durability: Durability = Durability.WRITTEN
@@ -178,7 +134,7 @@ class Ledger(_Model):
     volume: Annotated[
         Volume,
         Field(
-            json_schema_extra=_rules(
+            json_schema_extra=rules(
                 {
                     "rule": "self.mode == oldSelf.mode",
                     "fieldPath": ".mode",
@@ -214,7 +170,7 @@ class Ledger(_Model):
     outlive it."""
 
 
-class LoadBalancerService(_Model):
+class LoadBalancerService(Section):
     """How the gateway is reached."""
 
     type: Literal["ClusterIP", "NodePort", "LoadBalancer"] = "ClusterIP"
@@ -223,7 +179,7 @@ class LoadBalancerService(_Model):
     """Port of the Service."""
 
 
-class LoadBalancer(_Model):
+class LoadBalancer(Section):
     """HAProxy in front of the workers; it keeps each tenant on one worker."""
 
     replicas: Annotated[int, Field(ge=1, le=16)] = 2
@@ -234,7 +190,7 @@ class LoadBalancer(_Model):
     """The Service that clients use."""
 
 
-class Timeouts(_Model):
+class Timeouts(Section):
     """Time limits, in seconds."""
 
     upstream_connect_seconds: Annotated[int, Field(ge=1, le=300)] = 5
@@ -245,19 +201,49 @@ class Timeouts(_Model):
     """Time that open exchanges get to finish when a worker stops."""
 
 
-class GatewaySpec(_Model):
+class GatewaySpec(Section):
     """What a gateway shall be."""
 
     replicas: Annotated[int, Field(ge=1, le=MAX_REPLICAS)] = 2
     """Workers, one per core: `kubectl scale ggw/<name> --replicas=8`."""
     worker: Worker = Worker()
     """Size of one worker."""
-    providers: Annotated[tuple[Provider, ...], Field(min_length=1, max_length=16, json_schema_extra=_BY_NAME)]
+    providers: Annotated[
+        tuple[Provider, ...], Field(min_length=1, max_length=16, json_schema_extra=keyed_by("name"))
+    ]
     """Upstreams."""
-    models: Annotated[tuple[ModelRoute, ...], Field(min_length=1, max_length=64, json_schema_extra=_BY_NAME)]
+    models: Annotated[
+        tuple[ModelRoute, ...], Field(min_length=1, max_length=64, json_schema_extra=keyed_by("name"))
+    ]
     """Models that clients may name."""
-    tenants: Annotated[tuple[Tenant, ...], Field(min_length=1, max_length=128, json_schema_extra=_BY_NAME)]
+    tenants: Annotated[
+        tuple[TenantWithKeys, ...], Field(min_length=1, max_length=128, json_schema_extra=keyed_by("name"))
+    ]
     """Who may use the gateway."""
+    jwt: Jwt | None = None
+    """JSON Web Tokens in the place of API keys. HAProxy cannot read a token, so a connection with one is
+    routed to any worker: for tenants that use tokens, workers share what was used through files on the
+    ledger's volume, and their limits hold within about two seconds rather than exactly."""
+    policy: Policy | None = None
+    """The rules that look at prompts and answers. Absent: there are none."""
+    cors: Annotated[
+        Cors | None,
+        Field(
+            json_schema_extra=rules(
+                {
+                    "rule": "self.allowedOrigins.size() == 1 ||"
+                    " !self.allowedOrigins.exists(origin, origin == '*')",
+                    "message": "spec.cors.allowedOrigins: '*' allows every origin, so it stands alone",
+                },
+                {
+                    "rule": "!self.allowedOrigins.exists(origin,"
+                    " origin.matches('^(http:.*:80|https:.*:443)$'))",
+                    "message": "spec.cors.allowedOrigins: browsers leave a default port out (RFC 6454)",
+                },
+            )
+        ),
+    ] = None
+    """Which web pages may call the gateway from a browser. Absent: none."""
     ledger: Ledger = Ledger()
     """The record of every exchange."""
     load_balancer: LoadBalancer = LoadBalancer()
@@ -285,6 +271,11 @@ SPEC_RULES: list[dict[str, Any]] = [
         "message": "spec.tenants: every model of a tenant must be in spec.models",
     },
     {
+        "rule": "has(self.jwt) || self.tenants.all(t, has(t.apiKeysSecretRef))",
+        "fieldPath": ".tenants",
+        "message": "spec.tenants: every tenant needs apiKeysSecretRef unless spec.jwt is set",
+    },
+    {
         # What a worker takes besides: 3 s until nobody routes to it, 10 s to cut what is left and to seal.
         "rule": "self.timeouts.drainSeconds + 13 <= self.worker.terminationGracePeriodSeconds",
         "fieldPath": ".timeouts.drainSeconds",
@@ -304,7 +295,7 @@ ROOT_RULES: list[dict[str, Any]] = [
 ]
 
 
-class Gateway(_Model):
+class Gateway(Section):
     """One `GovernanceGateway` object: who it is and what it shall be."""
 
     name: str

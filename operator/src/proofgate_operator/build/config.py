@@ -7,9 +7,11 @@ import base64
 import hashlib
 import hmac
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import yaml
 
+from proofgate_operator.api.access import Tenant
 from proofgate_operator.api.types import Gateway
 from proofgate_operator.build.naming import Manifest, child, names
 
@@ -20,9 +22,36 @@ SIGNING_KEY = "signing-key"
 VERIFYING_KEY = "verifying-key"
 ADMIN_TOKEN = "token"
 TENANT_MAP = "tenants.map"
+#: Sections of the workers' file that are fixed while a worker runs; it takes on all others as they change.
+FIXED_SECTIONS = ("ledger", "listen", "proxyProtocol", "admin")
 
 TRAFFIC_PORT = 8080
 ADMIN_PORT = 9090
+
+
+@dataclass(frozen=True)
+class KeyDigest:
+    """An API key as the workers know it: its SHA-256 in lower-case hexadecimal, and when it expires.
+
+    `expires` is a time of RFC 3339; None is never.
+    """
+
+    digest: str
+    expires: str | None = None
+
+    @property
+    def line(self) -> str:
+        """The key's line in the workers' file."""
+        return self.digest if self.expires is None else f"{self.digest} expires={self.expires}"
+
+
+def keys_entry(tenant: str) -> str:
+    """Return the entry of the tenants Secret, and the file, that holds a tenant's keys.
+
+    The Secret is mounted whole, so that another tenant does not change the pods' template. A tenant's name
+    has no dot: no file can hide another one.
+    """
+    return f"{tenant}.keys"
 
 
 def worker_config(gateway: Gateway) -> Manifest:
@@ -34,13 +63,7 @@ def worker_config(gateway: Gateway) -> Manifest:
         if provider.api_key_secret_ref:
             entry["apiKeyFile"] = f"{CONFIG_FOLDER}/providers/{provider.name}/api-key"
         providers.append(entry)
-    tenants = []
-    for tenant in spec.tenants:
-        entry = {"name": tenant.name, "keyHashesFile": f"{CONFIG_FOLDER}/tenants/{tenant.name}"}
-        if tenant.models is not None:
-            entry["models"] = list(tenant.models)
-        tenants.append(entry)
-    return {
+    content: Manifest = {
         "ledger": {
             "name": gateway.ledger_name,
             "directory": LEDGER_FOLDER,
@@ -57,21 +80,44 @@ def worker_config(gateway: Gateway) -> Manifest:
                 "name": model.name,
                 "provider": model.provider,
                 "upstreamModel": model.upstream_model or model.name,
+                "maxOutputTokens": model.max_output_tokens,
             }
             for model in spec.models
         ],
-        "tenants": tenants,
+        "tenants": [_tenant(tenant) for tenant in spec.tenants],
         "timeouts": {
             "upstreamConnectSeconds": spec.timeouts.upstream_connect_seconds,
             "upstreamResponseSeconds": spec.timeouts.upstream_response_seconds,
             "drainSeconds": spec.timeouts.drain_seconds,
         },
     }
+    # The spec and the workers' file spell these sections alike.
+    for name, section in (("jwt", spec.jwt), ("policy", spec.policy), ("cors", spec.cors)):
+        if section is not None:
+            content[name] = section.as_written()
+    return content
+
+
+def _tenant(tenant: Tenant) -> Manifest:
+    content: Manifest = {"name": tenant.name}
+    if tenant.api_keys_secret_ref:
+        content["keyHashesFile"] = f"{CONFIG_FOLDER}/{keys_entry(tenant.name)}"
+    terms = tenant.as_written()
+    for name in ("models", "endpoints", "limits", "keyLimits", "policy"):
+        if name in terms:
+            content[name] = terms[name]
+    return content
 
 
 def worker_config_text(gateway: Gateway) -> str:
     """Return the workers' configuration file."""
     return yaml.safe_dump(worker_config(gateway), sort_keys=False)
+
+
+def fixed_config_text(gateway: Gateway) -> str:
+    """Return the part of the file that only a new worker takes on."""
+    content = worker_config(gateway)
+    return yaml.safe_dump({name: content[name] for name in FIXED_SECTIONS}, sort_keys=False)
 
 
 def config_map(gateway: Gateway) -> Manifest:
@@ -85,13 +131,16 @@ def encoded(entries: Mapping[str, str]) -> dict[str, str]:
     return {key: base64.b64encode(value.encode()).decode() for key, value in entries.items()}
 
 
-def tenants_secret(gateway: Gateway, hashes: Mapping[str, Sequence[str]]) -> Manifest:
+def tenants_secret(gateway: Gateway, keys: Mapping[str, Sequence[KeyDigest]]) -> Manifest:
     """Return the Secret of key digests: one entry per tenant for the workers, one map for HAProxy.
 
-    `hashes` holds each tenant's digests, lower-case hexadecimal SHA-256.
+    HAProxy knows nothing of expiry: an expired key still finds its worker, which refuses it and says why.
     """
-    entries = {tenant: "".join(f"{digest}\n" for digest in sorted(set(hashes[tenant]))) for tenant in hashes}
-    owner_of = {digest: tenant for tenant in hashes for digest in hashes[tenant]}
+    entries = {
+        keys_entry(tenant): "".join(f"{key.line}\n" for key in sorted(found, key=lambda key: key.digest))
+        for tenant, found in keys.items()
+    }
+    owner_of = {key.digest: tenant for tenant in keys for key in keys[tenant]}
     entries[TENANT_MAP] = "".join(f"{digest} {owner_of[digest]}\n" for digest in sorted(owner_of))
     head = child(gateway, "v1", "Secret", names(gateway).tenants, "worker")
     return {**head, "type": "Opaque", "data": encoded(entries)}

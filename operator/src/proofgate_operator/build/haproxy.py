@@ -5,7 +5,7 @@ import math
 from proofgate_operator.api.types import MAX_REPLICAS, Gateway
 from proofgate_operator.build import config, haproxy_config
 from proofgate_operator.build.naming import (
-    DIGEST_ANNOTATION,
+    START_ANNOTATION,
     Defaults,
     Manifest,
     child,
@@ -114,7 +114,7 @@ def deployment(gateway: Gateway, defaults: Defaults, digest: str) -> Manifest:
         "items": [{"key": config.TENANT_MAP, "path": config.TENANT_MAP}],
     }
     template = {
-        "metadata": {"labels": labels(gateway, COMPONENT), "annotations": {DIGEST_ANNOTATION: digest}},
+        "metadata": {"labels": labels(gateway, COMPONENT), "annotations": {START_ANNOTATION: digest}},
         "spec": {
             "serviceAccountName": own.haproxy,
             "automountServiceAccountToken": False,

@@ -13,8 +13,11 @@ MANAGED_BY_LABEL = "app.kubernetes.io/managed-by"
 GATEWAY_LABEL = "proofgate.dev/gateway"
 #: Pods with this label, in the gateway's namespace, may read metrics.
 MONITORING_LABEL = "proofgate.dev/monitoring"
-#: Digest of everything a pod reads only at its start: a change of it rolls the pods.
-DIGEST_ANNOTATION = "proofgate.dev/config-digest"
+#: In the template of pods: digest of what they read only at their start. A change of it rolls them.
+START_ANNOTATION = "proofgate.dev/start-digest"
+#: On a worker's pod itself: digest of what it takes on while it runs. The kubelet looks at a pod that changed
+#: and renews its mounted files; left alone, it does so about once a minute.
+CONFIG_ANNOTATION = "proofgate.dev/config-digest"
 #: Digest of a manifest as the operator wrote it.
 APPLIED_ANNOTATION = "proofgate.dev/applied"
 

@@ -11,7 +11,7 @@ from proofgate_operator.build.config import (
     TRAFFIC_PORT,
 )
 from proofgate_operator.build.naming import (
-    DIGEST_ANNOTATION,
+    START_ANNOTATION,
     Defaults,
     Manifest,
     child,
@@ -27,7 +27,12 @@ _PRIVATE_MODE = 0o440
 
 
 def _configuration(gateway: Gateway) -> Manifest:
-    """One projected volume: the configuration file and every file that it names."""
+    """One projected volume: the configuration file and every file that it names.
+
+    The kubelet replaces its content as a whole, so a running worker never sees half of a change. A provider's
+    key is mounted from the user's Secret: a provider that is added with one, or removed, changes the template
+    and thereby rolls the workers. (Mounted by subPath, nothing would ever be renewed.)
+    """
     own = names(gateway)
     spec = gateway.spec
     ledger_secret = (
@@ -35,12 +40,7 @@ def _configuration(gateway: Gateway) -> Manifest:
     )
     sources: list[Manifest] = [
         {"configMap": {"name": own.config, "items": [{"key": CONFIG_FILE, "path": CONFIG_FILE}]}},
-        {
-            "secret": {
-                "name": own.tenants,
-                "items": [{"key": tenant.name, "path": f"tenants/{tenant.name}"} for tenant in spec.tenants],
-            }
-        },
+        {"secret": {"name": own.tenants}},
         {"secret": {"name": own.admin, "items": [{"key": ADMIN_TOKEN, "path": f"admin/{ADMIN_TOKEN}"}]}},
         {"secret": {"name": ledger_secret, "items": [{"key": SIGNING_KEY, "path": f"ledger/{SIGNING_KEY}"}]}},
     ]
@@ -95,15 +95,15 @@ def _container(gateway: Gateway, defaults: Defaults) -> Manifest:
 def statefulset(gateway: Gateway, defaults: Defaults, replicas: int, digest: str) -> Manifest:
     """Return the StatefulSet of the workers.
 
-    `replicas` is the next step of a scaling, not always its end; `digest` covers all that a worker reads at
-    start.
+    `replicas` is the next step of a scaling, not always its end; `digest` covers what a worker reads only at
+    its start.
     """
     own = names(gateway)
     pod_labels = labels(gateway, COMPONENT)
     match_labels = selector_labels(gateway, COMPONENT)
     claim = gateway.spec.ledger.volume.existing_claim or own.claim
     template = {
-        "metadata": {"labels": pod_labels, "annotations": {DIGEST_ANNOTATION: digest}},
+        "metadata": {"labels": pod_labels, "annotations": {START_ANNOTATION: digest}},
         "spec": {
             "serviceAccountName": own.worker,
             "automountServiceAccountToken": False,

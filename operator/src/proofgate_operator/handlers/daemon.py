@@ -15,7 +15,6 @@ from proofgate_operator.api import GROUP, PLURAL, VERSION
 from proofgate_operator.handlers.operator import Operator
 from proofgate_operator.handlers.reconcile import Outcome, reconcile
 
-#: Bursts of events become one look.
 _GATHER_SECONDS = 0.1
 _FIRST_BACKOFF_SECONDS = 1.0
 _LONGEST_BACKOFF_SECONDS = 15.0
@@ -49,12 +48,15 @@ async def keep_reconciling(
     failures = 0
     try:
         while not stopped:
+            # Bursts of events become one look; and what is written now, the kubelet hears of as well.
+            await asyncio.sleep(_GATHER_SECONDS)
             operator.wakes.begin(namespace, name)
             outcome = None
             try:
                 outcome = await reconcile(
                     operator.client, namespace, name, operator.settings.defaults, logger
                 )
+                operator.readers.note(namespace, name, outcome.secrets)
                 metrics.RECONCILES.labels("failed" if outcome.failed else "done").inc()
                 failures = failures + 1 if outcome.failed else 0
             except asyncio.CancelledError:
@@ -68,7 +70,7 @@ async def keep_reconciling(
             if outcome and outcome.wrote and not outcome.failed:
                 # What was written is looked at once more: generated Secrets are needed by the rest.
                 operator.wakes.wake(namespace, name)
-            await asyncio.sleep(_GATHER_SECONDS)
             await operator.wakes.sleep(namespace, name, _pause(operator, outcome, failures))
     finally:
         operator.wakes.forget(namespace, name)
+        operator.readers.forget(namespace, name)

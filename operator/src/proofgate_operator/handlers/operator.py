@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from proofgate_operator.handlers.probe import Pulse
+from proofgate_operator.handlers.secrets import Readers
 from proofgate_operator.handlers.wake import Wakes
 from proofgate_operator.kube.client import Client
 from proofgate_operator.settings import Settings
@@ -15,6 +16,7 @@ class Operator:
     client: Client
     settings: Settings
     wakes: Wakes = field(default_factory=Wakes)
+    readers: Readers = field(default_factory=Readers)
     pulse: Pulse = field(default_factory=Pulse)
 
     def __copy__(self) -> "Operator":

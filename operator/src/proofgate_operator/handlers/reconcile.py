@@ -11,20 +11,22 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic import ValidationError
+
 from proofgate_operator import metrics
 from proofgate_operator.api import API_VERSION, KIND
 from proofgate_operator.api.conditions import Condition, ConditionStatus, ConditionType, merge
 from proofgate_operator.api.types import Gateway
 from proofgate_operator.build import config
 from proofgate_operator.build.ledger_key import SigningKey
-from proofgate_operator.build.naming import Defaults, Manifest, names
+from proofgate_operator.build.naming import CONFIG_ANNOTATION, Defaults, Manifest, names
 from proofgate_operator.events import event, transitions
-from proofgate_operator.kube.apply import apply, create
+from proofgate_operator.kube.apply import annotate, apply, create
 from proofgate_operator.kube.client import ApiError, Client
 from proofgate_operator.observe import observe
 from proofgate_operator.plan.decide import Plan, decide
-from proofgate_operator.plan.observed import Observed, Ref, ref_of
-from proofgate_operator.plan.status import Status
+from proofgate_operator.plan.observed import Observed, Ref, named_secrets, ref_of
+from proofgate_operator.plan.status import Status, unreadable
 
 #: A standard logger, or kopf's, which adds the object to what is logged.
 Logger = logging.Logger | logging.LoggerAdapter[Any]
@@ -32,12 +34,14 @@ Logger = logging.Logger | logging.LoggerAdapter[Any]
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a look ended: whether the gateway exists, whether it is settled, whether it waits for a Secret."""
+    """How a look ended: whether the gateway exists, whether it is settled, whether it waits for a Secret, and
+    which Secrets it names."""
 
     exists: bool
     wrote: bool = False
     failed: bool = False
     config_valid: bool = True
+    secrets: frozenset[str] = frozenset()
 
 
 def _now() -> str:
@@ -82,6 +86,14 @@ async def _execute(client: Client, gateway: Gateway, seen: Observed, plan: Plan,
         await client.delete(ref.kind, gateway.namespace, ref.name, live["metadata"]["uid"])
         metrics.WRITES.labels(ref.kind, "delete").inc()
         logger.info("deleted %s", ref)
+    for pod in plan.renew:
+        try:
+            await annotate(client, "Pod", gateway.namespace, pod, {CONFIG_ANNOTATION: plan.config_digest})
+        except ApiError as error:
+            refused.append(_refusal(Ref("Pod", pod), error))
+            continue
+        metrics.WRITES.labels("Pod", "annotate").inc()
+        logger.info("marked Pod %s with the configuration", pod)
     return refused
 
 
@@ -134,13 +146,33 @@ async def _report(
     metrics.READY.labels(gateway.namespace, gateway.name).set(1 if ready else 0)
 
 
+async def _report_unreadable(client: Client, live: Manifest, error: ValidationError) -> None:
+    """Say what is wrong with the spec; the rest of the status stays as it was."""
+    details = error.errors(include_url=False, include_context=False, include_input=False)
+    faults = [f"{'.'.join(map(str, detail['loc']))}: {detail['msg']}" for detail in details]
+    metadata, before = live["metadata"], live.get("status") or {}
+    conditions = before.get("conditions") or []
+    told = merge(conditions, unreadable(faults), metadata["generation"], _now())
+    kept = [condition for condition in conditions if condition["type"] not in {new["type"] for new in told}]
+    status = {**before, "observedGeneration": metadata["generation"], "conditions": [*told, *kept]}
+    if before != status:
+        head = {"name": metadata["name"], "namespace": metadata["namespace"]}
+        manifest = {"apiVersion": API_VERSION, "kind": KIND, "metadata": head, "status": status}
+        await apply(client, manifest, subresource="status")
+        metrics.WRITES.labels(KIND, "status").inc()
+
+
 async def reconcile(client: Client, namespace: str, name: str, defaults: Defaults, logger: Logger) -> Outcome:
     """Bring one gateway closer to its spec and report; raises `ApiError` if the API server cannot be read."""
     started = time.monotonic()
     live = await client.get(KIND, namespace, name)
     if live is None or live["metadata"].get("deletionTimestamp"):
         return Outcome(exists=False)
-    gateway = Gateway.read(live)
+    try:
+        gateway = Gateway.read(live)
+    except ValidationError as error:
+        await _report_unreadable(client, live, error)
+        return Outcome(exists=True, config_valid=False)
     seen = await observe(client, gateway, live)
     plan = decide(gateway, seen, defaults)
     refused = await _execute(client, gateway, seen, plan, logger)
@@ -153,4 +185,5 @@ async def reconcile(client: Client, namespace: str, name: str, defaults: Default
         wrote=plan.writes,
         failed=bool(refused),
         config_valid=plan.status.condition(ConditionType.CONFIG_VALID).holds,
+        secrets=frozenset(named_secrets(gateway)),
     )

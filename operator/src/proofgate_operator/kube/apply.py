@@ -1,4 +1,5 @@
-"""Writes: server-side apply under one field manager, and creation of what is never overwritten."""
+"""Writes: server-side apply under one field manager, creation of what is never overwritten, and marks on what
+is not ours."""
 
 from proofgate_operator.kube.client import RESOURCES, ApiError, Client, Manifest
 
@@ -34,3 +35,21 @@ async def create(client: Client, manifest: Manifest) -> bool:
             return False
         raise
     return True
+
+
+async def annotate(client: Client, kind: str, namespace: str, name: str, annotations: dict[str, str]) -> None:
+    """Set annotations of an object that a controller made; one that is gone is left alone.
+
+    A merge patch, because server-side apply makes what it does not find.
+    """
+    try:
+        await client.request(
+            "PATCH",
+            RESOURCES[kind].path(namespace, name),
+            query={"fieldManager": FIELD_MANAGER},
+            body={"metadata": {"annotations": annotations}},
+            content_type="application/merge-patch+json",
+        )
+    except ApiError as error:
+        if error.status != 404:
+            raise

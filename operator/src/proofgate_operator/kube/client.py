@@ -1,11 +1,12 @@
 """One small client over `kubernetes.aio`: plain dictionaries in and out, one connection pool per process."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
+from aiohttp import ClientResponse, ClientTimeout
 from kubernetes.aio import client as kubernetes_client
 from kubernetes.aio import config as kubernetes_config
 
@@ -15,6 +16,12 @@ Manifest = dict[str, Any]
 
 #: Seconds one request may take; a loop that waits longer learns nothing.
 _TIMEOUT_SECONDS = 15
+#: Seconds after which the API server ends a watch, and after which one without a word is given up: the server
+#: sends a bookmark about once a minute.
+_WATCH_SECONDS = 300
+_SILENCE_SECONDS = 120
+_METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+_METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
 
 @dataclass(frozen=True)
@@ -60,6 +67,17 @@ class ApiError(Exception):
         self.message = message
 
 
+def _answer(status: int, raw: bytes) -> Manifest:
+    """Return a parsed answer; raises `ApiError` for any status from 400."""
+    try:
+        answer: Manifest = json.loads(raw)
+    except ValueError:
+        answer = {"message": raw[:200].decode(errors="replace")}
+    if status >= 400:
+        raise ApiError(status, answer.get("reason", "Unknown"), answer.get("message", ""))
+    return answer
+
+
 class Client:
     """Requests to one API server."""
 
@@ -94,27 +112,62 @@ class Client:
         query: Mapping[str, str] | None = None,
         body: Any = None,
         content_type: str = "application/json",
+        accept: str = "application/json",
     ) -> Manifest:
         """Send one request and return the parsed answer; raises `ApiError` for any status from 400."""
-        target = f"{path}?{urlencode(query)}" if query else path
-        serialized = await self._api.param_serialize(
+        response = await self._send(
             method,
-            target,
-            header_params={"Accept": "application/json", "Content-Type": content_type},
-            auth_settings=["BearerToken"],
+            f"{path}?{urlencode(query)}" if query else path,
+            {"Accept": accept, "Content-Type": content_type},
+            body,
+            _TIMEOUT_SECONDS,
+        )
+        return _answer(response.status, await response.read())
+
+    async def _send(
+        self, method: str, target: str, headers: dict[str, str], body: Any, timeout: float | ClientTimeout
+    ) -> ClientResponse:
+        serialized = await self._api.param_serialize(
+            method, target, header_params=headers, auth_settings=["BearerToken"]
         )
         method, url, headers, _, _ = serialized
-        response = await self._api.call_api(
-            method, url, header_params=headers, body=body, _request_timeout=_TIMEOUT_SECONDS
+        wrapped = await self._api.call_api(
+            method, url, header_params=headers, body=body, _request_timeout=timeout
         )
-        raw = await response.read()
-        try:
-            answer: Manifest = json.loads(raw)
-        except ValueError:
-            answer = {"message": raw[:200].decode(errors="replace")}
-        if response.status >= 400:
-            raise ApiError(response.status, answer.get("reason", "Unknown"), answer.get("message", ""))
-        return answer
+        response: ClientResponse = wrapped.response
+        return response
+
+    async def changes(
+        self, kind: str, namespace: str | None, selector: str = ""
+    ) -> AsyncIterator[tuple[str, str]]:
+        """Yield namespace and name of every object that is made, changed or deleted from now on, for ever.
+
+        The API server sends metadata only, whatever the objects hold. Raises `ApiError` when it cannot go on
+        from where it was, and what the connection raises: whoever follows then starts anew.
+        """
+        path = RESOURCES[kind].path(namespace)
+        query = {"labelSelector": selector} if selector else {}
+        # One item is enough to learn the version of the whole list.
+        begin = await self.request("GET", path, query={**query, "limit": "1"}, accept=_METADATA_LIST)
+        version: str = begin["metadata"]["resourceVersion"]
+        query |= {"watch": "1", "allowWatchBookmarks": "true", "timeoutSeconds": str(_WATCH_SECONDS)}
+        headers = {"Accept": _METADATA}
+        silence = ClientTimeout(sock_connect=_TIMEOUT_SECONDS, sock_read=_SILENCE_SECONDS)
+        while True:
+            target = f"{path}?{urlencode({**query, 'resourceVersion': version})}"
+            async with await self._send("GET", target, dict(headers), None, silence) as response:
+                if response.status >= 400:
+                    _answer(response.status, await response.read())
+                while line := await response.content.readline():
+                    event = json.loads(line)
+                    found = event["object"]
+                    if event["type"] == "ERROR":
+                        raise ApiError(
+                            found["code"], found.get("reason", "Unknown"), found.get("message", "")
+                        )
+                    version = found["metadata"]["resourceVersion"]
+                    if event["type"] != "BOOKMARK":
+                        yield found["metadata"]["namespace"], found["metadata"]["name"]
 
     async def get(self, kind: str, namespace: str, name: str) -> Manifest | None:
         """Return an object, or None if there is none."""

@@ -1,37 +1,61 @@
 """Whether the spec, together with the Secrets it names, makes a configuration, and which."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from proofgate_operator.api.types import Gateway
 from proofgate_operator.build import ledger_key
-from proofgate_operator.build.config import ADMIN_TOKEN, SIGNING_KEY, digest, worker_config_text
+from proofgate_operator.build.config import (
+    ADMIN_TOKEN,
+    SIGNING_KEY,
+    KeyDigest,
+    digest,
+    fixed_config_text,
+    worker_config_text,
+)
 from proofgate_operator.build.haproxy import rendered_config
 from proofgate_operator.build.naming import Defaults, Manifest, names
+from proofgate_operator.plan.addresses import address_fault
 from proofgate_operator.plan.observed import Observed
 from proofgate_operator.plan.ownership import Ownership, classify, of_a_predecessor
-from proofgate_operator.plan.tenants import Problem, entry, key_hashes
+from proofgate_operator.plan.policies import policy_problems
+from proofgate_operator.plan.problems import Problem
+from proofgate_operator.plan.tenants import entry, read_tenant_keys
+
+
+@dataclass(frozen=True)
+class Digests:
+    """What tells one configuration from another: by what, and by whether its readers have to be replaced.
+
+    `start`: what workers read only at their start. `config`: what they take on while they run. `haproxy`: all
+    that HAProxy reads, which it does only at its start.
+    """
+
+    start: str
+    config: str
+    haproxy: str
 
 
 @dataclass(frozen=True, repr=False)
 class Configuration:
-    """What the workers and HAProxy are to be started with.
+    """What the workers and HAProxy are to run with.
 
-    `problems` are the user's to solve. `missing_secrets` are for the operator to generate; until they are
-    there, the digests are None.
+    `problems` are the user's to solve, `notes` may be meant as they are. `missing_secrets` are for the
+    operator to generate; until they are there, there are no digests.
     """
 
     problems: tuple[Problem, ...]
-    hashes: Mapping[str, Sequence[str]]
+    keys: Mapping[str, Sequence[KeyDigest]]
     missing_secrets: tuple[str, ...]
     verifying_key: str | None
-    worker_digest: str | None
-    haproxy_digest: str | None
+    digests: Digests | None
+    notes: tuple[str, ...] = ()
 
     @property
     def complete(self) -> bool:
         """Whether pods can be started with it."""
-        return not self.problems and self.worker_digest is not None
+        return not self.problems and self.digests is not None
 
 
 def _generated(gateway: Gateway, seen: Observed, name: str) -> Manifest | None:
@@ -65,8 +89,27 @@ def _provider_keys(gateway: Gateway, seen: Observed) -> tuple[list[str], list[Pr
                 )
             )
             continue
+        # A line end around the key is cut by the workers; within it, the rest would be another header.
+        if not re.fullmatch(r"[!-~]+", key.strip()):
+            message = f"{reference.key} is not one line of printable ASCII without spaces"
+            problems.append(Problem("SecretInvalid", f"Secret {reference.name}, named by {field}: {message}"))
+            continue
         keys += [provider.name, key]
     return keys, problems
+
+
+def _address_problems(gateway: Gateway) -> Iterator[Problem]:
+    spec = gateway.spec
+    places = [(f"spec.providers[{provider.name}].baseURL", provider.base_url) for provider in spec.providers]
+    for issuer in spec.jwt.issuers if spec.jwt else ():
+        places.append((f"spec.jwt.issuers[{issuer.issuer}].jwksURL", issuer.jwks_url))
+    for origin in spec.cors.allowed_origins if spec.cors else ():
+        if origin != "*":
+            places.append((f"spec.cors.allowedOrigins[{origin}]", origin))
+    for place, url in places:
+        fault = address_fault(url)
+        if fault:
+            yield Problem("SpecInvalid", f"{place}: {fault}")
 
 
 def _signing_key(
@@ -102,10 +145,16 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
     own = names(gateway)
     admin = _generated(gateway, seen, own.admin)
     ledger = _generated(gateway, seen, own.ledger)
-    hashes, tenant_problems = key_hashes(gateway, seen.secrets)
+    tenants = read_tenant_keys(gateway, seen.secrets)
     provider_keys, provider_problems = _provider_keys(gateway, seen)
     signing_key, ledger_problems = _signing_key(gateway, seen, ledger)
-    problems = (*tenant_problems, *provider_problems, *ledger_problems)
+    problems = (
+        *_address_problems(gateway),
+        *policy_problems(gateway),
+        *tenants.problems,
+        *provider_problems,
+        *ledger_problems,
+    )
 
     missing = []
     if admin is None:
@@ -113,23 +162,28 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
     if ledger is None and gateway.spec.ledger.signing_key_secret_ref is None:
         missing.append(own.ledger)
 
-    worker_digest = haproxy_digest = None
     token = entry(admin, ADMIN_TOKEN) if admin else None
     if admin and not token:
         problems += (
             Problem("SecretInvalid", f"Secret {own.admin} has no text under {ADMIN_TOKEN}: delete it"),
         )
+    digests = None
     if token and signing_key:
-        hashed = [part for tenant in sorted(hashes) for part in (tenant, *hashes[tenant])]
+        lines = [part for name, keys in tenants.keys.items() for part in (name, *(key.line for key in keys))]
+        owners = [
+            part for name, keys in tenants.keys.items() for part in (name, *(key.digest for key in keys))
+        ]
         secret = token.encode()
-        worker_parts = [worker_config_text(gateway), *hashed, *provider_keys, signing_key.signing_text]
-        worker_digest = digest(secret, worker_parts)
-        haproxy_digest = digest(secret, [rendered_config(gateway, defaults), *hashed])
+        digests = Digests(
+            start=digest(secret, [fixed_config_text(gateway), signing_key.signing_text]),
+            config=digest(secret, [worker_config_text(gateway), *lines, *provider_keys]),
+            haproxy=digest(secret, [rendered_config(gateway, defaults), *owners]),
+        )
     return Configuration(
         problems=problems,
-        hashes=hashes,
+        keys=tenants.keys,
         missing_secrets=tuple(missing),
         verifying_key=signing_key.verifying_text if signing_key else None,
-        worker_digest=worker_digest,
-        haproxy_digest=haproxy_digest,
+        digests=digests,
+        notes=tenants.notes,
     )

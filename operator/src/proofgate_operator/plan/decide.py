@@ -1,6 +1,7 @@
 """The decision: from a gateway and what is seen of it to the writes that bring the one closer to the
 other."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,7 @@ from proofgate_operator.build import (
     statefulset,
     storage,
 )
-from proofgate_operator.build.naming import Defaults, Manifest, names
+from proofgate_operator.build.naming import CONFIG_ANNOTATION, Defaults, Manifest, names
 from proofgate_operator.plan.configuration import Configuration, read_configuration
 from proofgate_operator.plan.drift import holds, sealed
 from proofgate_operator.plan.observed import Observed, Ref, child_refs, ref_of
@@ -26,7 +27,8 @@ from proofgate_operator.plan.status import Situation, Status, report
 
 @dataclass(frozen=True)
 class Plan:
-    """Writes, in order: Secrets to generate (never to overwrite), manifests to apply, objects to delete.
+    """Writes, in order: Secrets to generate (never to overwrite), manifests to apply, objects to delete, pods
+    to mark with `config_digest`, so that the kubelet renews their files.
 
     After them the status, which describes what was seen before them.
     """
@@ -35,11 +37,13 @@ class Plan:
     apply: tuple[Manifest, ...]
     delete: tuple[Ref, ...]
     status: Status
+    renew: tuple[str, ...] = ()
+    config_digest: str = ""
 
     @property
     def writes(self) -> bool:
         """Whether anything but the status is to be written."""
-        return bool(self.generate or self.apply or self.delete)
+        return bool(self.generate or self.apply or self.delete or self.renew)
 
 
 def _conflicts(gateway: Gateway, seen: Observed) -> tuple[Ref, ...]:
@@ -74,14 +78,14 @@ def wanted(
         manifests.append(pdb.haproxy_budget(gateway))
     if gateway.spec.ledger.volume.existing_claim is None:
         manifests.append(storage.claim(gateway))
-    if configuration.complete:
-        assert configuration.worker_digest and configuration.haproxy_digest
+    if configuration.complete and configuration.digests:
+        digests = configuration.digests
         manifests += [
             config.config_map(gateway),
-            config.tenants_secret(gateway, configuration.hashes),
+            config.tenants_secret(gateway, configuration.keys),
             haproxy.config_map(gateway, defaults),
-            statefulset.statefulset(gateway, defaults, replicas, configuration.worker_digest),
-            haproxy.deployment(gateway, defaults, configuration.haproxy_digest),
+            statefulset.statefulset(gateway, defaults, replicas, digests.start),
+            haproxy.deployment(gateway, defaults, digests.haproxy),
         ]
     return [sealed(manifest) for manifest in manifests]
 
@@ -105,6 +109,27 @@ def _needs_write(gateway: Gateway, live: Manifest | None, manifest: Manifest) ->
     return live is None or not holds(live, manifest)
 
 
+def _to_renew(
+    gateway: Gateway, seen: Observed, configuration: Configuration, apply: Iterable[Manifest]
+) -> tuple[str, ...]:
+    """Return the workers' pods that are not marked with the configuration.
+
+    None before what they mount has been written, and seen again: the kubelet learns of it by a watch of its
+    own, and a pod that it looks at too soon gets the old files once more.
+    """
+    own = names(gateway)
+    files = {Ref("ConfigMap", own.config), Ref("Secret", own.tenants)}
+    if not configuration.complete or not configuration.digests or files & set(map(ref_of, apply)):
+        return ()
+    mark = configuration.digests.config
+    return tuple(
+        pod["metadata"]["name"]
+        for pod in seen.worker_pods
+        if not pod["metadata"].get("deletionTimestamp")
+        and (pod["metadata"].get("annotations") or {}).get(CONFIG_ANNOTATION) != mark
+    )
+
+
 def decide(gateway: Gateway, seen: Observed, defaults: Defaults) -> Plan:
     """Return the plan for one gateway. Pure: the same sight gives the same plan."""
     configuration = read_configuration(gateway, seen, defaults)
@@ -114,6 +139,7 @@ def decide(gateway: Gateway, seen: Observed, defaults: Defaults) -> Plan:
     generate: tuple[str, ...] = ()
     apply: tuple[Manifest, ...] = ()
     delete: tuple[Ref, ...] = ()
+    renew: tuple[str, ...] = ()
     if not gateway.spec.paused and not conflicts:
         generate = _to_generate(gateway, seen, configuration)
         apply = tuple(
@@ -122,15 +148,17 @@ def decide(gateway: Gateway, seen: Observed, defaults: Defaults) -> Plan:
             if _needs_write(gateway, seen.children.get(ref_of(manifest)), manifest)
         )
         delete = _superfluous(gateway, seen)
+        renew = _to_renew(gateway, seen, configuration, apply)
     situation = Situation(
         gateway=gateway,
         seen=seen,
         configuration=configuration,
         conflicts=conflicts,
         leaving=_leaving(gateway, seen, configuration),
-        writes=bool(generate or apply or delete),
+        writes=bool(generate or apply or delete or renew),
     )
-    return Plan(generate, apply, delete, report(situation, defaults))
+    mark = configuration.digests.config if configuration.digests else ""
+    return Plan(generate, apply, delete, report(situation, defaults), renew, mark)
 
 
 def _leaving(gateway: Gateway, seen: Observed, configuration: Configuration) -> tuple[Ref, ...]:

@@ -67,7 +67,7 @@ def named_secrets(gateway: Gateway) -> tuple[str, ...]:
     """Return the Secrets that the spec refers to."""
     spec = gateway.spec
     found: Iterable[str] = (
-        *(tenant.api_keys_secret_ref.name for tenant in spec.tenants),
+        *(tenant.api_keys_secret_ref.name for tenant in spec.tenants if tenant.api_keys_secret_ref),
         *(provider.api_key_secret_ref.name for provider in spec.providers if provider.api_key_secret_ref),
         *([spec.ledger.signing_key_secret_ref.name] if spec.ledger.signing_key_secret_ref else []),
     )

@@ -87,7 +87,17 @@ def _config_valid(situation: Situation) -> Condition:
         return _condition(
             kind, False, problems[0].reason, _sentences(problem.message for problem in problems) + kept
         )
-    return _condition(kind, True, "Valid", "the spec and every Secret it names are valid")
+    valid = "the spec and every Secret it names are valid"
+    return _condition(kind, True, "Valid", _sentences((valid, *situation.configuration.notes)))
+
+
+def unreadable(faults: Iterable[str]) -> tuple[Condition, ...]:
+    """Return what is to be said of a spec that this operator cannot read: another version's CRD let it in."""
+    message = f"{_sentences(faults)} (nothing is changed)"
+    return tuple(
+        _condition(kind, False, "SpecInvalid", message)
+        for kind in (ConditionType.READY, ConditionType.CONFIG_VALID)
+    )
 
 
 def _storage_bound(situation: Situation) -> Condition:

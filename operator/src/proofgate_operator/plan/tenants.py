@@ -1,4 +1,4 @@
-"""Which keys are whose, read from the tenants' Secrets. Only digests leave this module."""
+"""Which keys are whose and until when, read from the tenants' Secrets. Only digests leave this module."""
 
 import base64
 import binascii
@@ -6,9 +6,14 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
-from proofgate_operator.api.types import Gateway, Tenant
+from proofgate_operator.api.access import Tenant
+from proofgate_operator.api.fields import SecretRef
+from proofgate_operator.api.types import Gateway
+from proofgate_operator.build.config import KeyDigest
 from proofgate_operator.build.naming import Manifest
+from proofgate_operator.plan.problems import Problem
 
 #: Below this a key could be guessed from its digest.
 MIN_KEY_LENGTH = 20
@@ -16,15 +21,17 @@ MIN_KEY_LENGTH = 20
 HASHES_ENTRY = "hashes"
 #: A bearer token (RFC 6750, section 2.1): HAProxy and the workers read nothing else the same way.
 _TOKEN = re.compile(r"[A-Za-z0-9\-._~+/]+=*")
-_DIGEST = re.compile(r"[0-9a-f]{64}")
+_DIGEST = re.compile(r"(?P<digest>[0-9a-f]{64})(\s+expires=(?P<expires>\S+))?")
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII)
 
 
-@dataclass(frozen=True)
-class Problem:
-    """Why a configuration is not valid: a CamelCase reason, and a sentence that names the field or object."""
+@dataclass(frozen=True, repr=False)
+class TenantKeys:
+    """The keys of every tenant that has any, what is wrong with them, and what only looks wrong."""
 
-    reason: str
-    message: str
+    keys: Mapping[str, tuple[KeyDigest, ...]]
+    problems: tuple[Problem, ...]
+    notes: tuple[str, ...] = ()
 
 
 def entry(secret: Manifest, key: str) -> str | None:
@@ -38,71 +45,110 @@ def entry(secret: Manifest, key: str) -> str | None:
         return None
 
 
-def _digests(tenant: Tenant, secret: Manifest) -> Iterator[str | Problem]:
-    """Yield the digest of every key in a tenant's Secret, or why an entry holds none."""
-    name = tenant.api_keys_secret_ref.name
-    for key in sorted(secret.get("data") or {}):
-        where = f"Secret {name} of tenant {tenant.name}: entry {key}"
-        text = entry(secret, key)
-        if text is None:
-            yield Problem("SecretInvalid", f"{where} is not text")
-        elif key == HASHES_ENTRY:
-            for number, line in enumerate(text.split(), start=1):
-                if _DIGEST.fullmatch(line):
-                    yield line
-                else:
-                    yield Problem(
-                        "SecretInvalid",
-                        f"{where}, line {number} is not a SHA-256 digest in lower-case hexadecimal",
-                    )
-        elif any(character.isspace() for character in text):
-            yield Problem("SecretInvalid", f"{where} contains whitespace; a line end counts")
-        elif len(text) < MIN_KEY_LENGTH:
-            yield Problem("SecretInvalid", f"{where} is shorter than {MIN_KEY_LENGTH} characters")
-        elif not _TOKEN.fullmatch(text):
-            yield Problem(
-                "SecretInvalid", f"{where} has a character that a bearer token cannot have (RFC 6750)"
-            )
-        else:
-            yield hashlib.sha256(text.encode()).hexdigest()
-
-
-def key_hashes(
-    gateway: Gateway, secrets: Mapping[str, Manifest | None]
-) -> tuple[dict[str, tuple[str, ...]], tuple[Problem, ...]]:
-    """Return each tenant's digests, and every problem found on the way."""
-    hashes: dict[str, tuple[str, ...]] = {}
+def read_tenant_keys(gateway: Gateway, secrets: Mapping[str, Manifest | None]) -> TenantKeys:
+    """Return each tenant's keys, and every problem found on the way."""
+    keys: dict[str, tuple[KeyDigest, ...]] = {}
     problems: list[Problem] = []
-    owner_of: dict[str, Tenant] = {}
+    notes: list[str] = []
+    owner_of: dict[str, tuple[Tenant, SecretRef]] = {}
     for tenant in gateway.spec.tenants:
-        name = tenant.api_keys_secret_ref.name
-        secret = secrets.get(name)
-        if secret is None:
-            problems.append(
-                Problem(
-                    "SecretMissing",
-                    f"Secret {name}, named by spec.tenants[{tenant.name}].apiKeysSecretRef, does not exist",
-                )
-            )
+        reference = tenant.api_keys_secret_ref
+        if reference is None:
             continue
-        found: list[str] = []
+        secret = secrets.get(reference.name)
+        if secret is None:
+            message = f"named by spec.tenants[{tenant.name}].apiKeysSecretRef, does not exist"
+            problems.append(Problem("SecretMissing", f"Secret {reference.name}, {message}"))
+            continue
+        found: dict[str, KeyDigest] = {}
         faults: list[Problem] = []
-        for result in _digests(tenant, secret):
+        for result in _keys_in(tenant, reference, secret):
             if isinstance(result, Problem):
                 faults.append(result)
                 continue
-            owner = owner_of.setdefault(result, tenant)
+            owner, owners_secret = owner_of.setdefault(result.digest, (tenant, reference))
+            where = f"Secret {reference.name} of tenant {tenant.name}"
             if owner is not tenant:
+                others = f"Secret {owners_secret.name} of tenant {owner.name}"
                 faults.append(
                     Problem(
-                        "KeyShared",
-                        f"Secret {name} of tenant {tenant.name} and Secret {owner.api_keys_secret_ref.name}"
-                        f" of tenant {owner.name} hold the same key: a key belongs to one tenant",
+                        "KeyShared", f"{where} and {others} hold the same key: a key belongs to one tenant"
                     )
                 )
-            found.append(result)
+            elif found.setdefault(result.digest, result) != result:
+                message = "holds one key twice with different times of expiry: remove one"
+                faults.append(Problem("SecretInvalid", f"{where} {message}"))
         if not found and not faults:
-            faults.append(Problem("SecretInvalid", f"Secret {name} of tenant {tenant.name} holds no key"))
-        problems.extend(faults)
-        hashes[tenant.name] = tuple(sorted(set(found)))
-    return hashes, tuple(problems)
+            message = f"Secret {reference.name} of tenant {tenant.name} holds no key"
+            faults.append(Problem("SecretInvalid", message))
+        problems += faults
+        notes += _idle_expiries(tenant, reference, secret)
+        keys[tenant.name] = tuple(found[digest] for digest in sorted(found))
+    return TenantKeys(keys, tuple(problems), tuple(notes))
+
+
+def _idle_expiries(tenant: Tenant, reference: SecretRef, secret: Manifest) -> Iterator[str]:
+    """Yield what to say of times for entries that are not there.
+
+    No problem: taking a key out of its Secret has to work at once, whatever the manifest still says of it.
+    """
+    for name in sorted(set(tenant.api_key_expiry or {}) - set(secret.get("data") or {})):
+        yield (
+            f"spec.tenants[{tenant.name}].apiKeyExpiry names {name}, which is no entry of"
+            f" Secret {reference.name}"
+        )
+
+
+def _keys_in(tenant: Tenant, reference: SecretRef, secret: Manifest) -> Iterator[KeyDigest | Problem]:
+    """Yield every key in a tenant's Secret, or why an entry holds none."""
+    expiry = dict(tenant.api_key_expiry or {})
+    for name in sorted(expiry):
+        if not _is_time(expiry[name]):
+            where = f"spec.tenants[{tenant.name}].apiKeyExpiry.{name}"
+            yield Problem("SpecInvalid", f"{where} is no time, for example 2026-12-31T00:00:00Z")
+            del expiry[name]
+    for name in sorted(secret.get("data") or {}):
+        where = f"Secret {reference.name} of tenant {tenant.name}: entry {name}"
+        text = entry(secret, name)
+        if text is None:
+            yield Problem("SecretInvalid", f"{where} is not text")
+        elif name == HASHES_ENTRY:
+            yield from _digests_in(text, where, expiry.get(name))
+        elif fault := _key_fault(text):
+            yield Problem("SecretInvalid", f"{where} {fault}")
+        else:
+            yield KeyDigest(hashlib.sha256(text.encode()).hexdigest(), expiry.get(name))
+
+
+def _digests_in(text: str, where: str, expires: str | None) -> Iterator[KeyDigest | Problem]:
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip():
+            continue
+        match = _DIGEST.fullmatch(line.strip())
+        if match is None:
+            message = "is not a SHA-256 digest in lower-case hexadecimal, alone or with its expires=<time>"
+            yield Problem("SecretInvalid", f"{where}, line {number} {message}")
+        elif match["expires"] and not _is_time(match["expires"]):
+            message = "has no time after expires=, for example 2026-12-31T00:00:00Z"
+            yield Problem("SecretInvalid", f"{where}, line {number} {message}")
+        else:
+            yield KeyDigest(match["digest"], match["expires"] or expires)
+
+
+def _key_fault(text: str) -> str | None:
+    """Return why a text is no API key; None if it is one."""
+    if any(character.isspace() for character in text):
+        return "contains whitespace; a line end counts"
+    if len(text) < MIN_KEY_LENGTH:
+        return f"is shorter than {MIN_KEY_LENGTH} characters"
+    if not _TOKEN.fullmatch(text):
+        return "has a character that a bearer token cannot have (RFC 6750)"
+    return None
+
+
+def _is_time(text: str) -> bool:
+    """Return whether a text is a time of RFC 3339 (section 5.6) after 1970; the calendar counts."""
+    try:
+        return bool(_TIME.fullmatch(text)) and datetime.fromisoformat(text).timestamp() >= 0
+    except (ValueError, OverflowError):
+        return False

@@ -1,0 +1,122 @@
+"""What workers take on while they run: no pod is replaced, no request fails, and it is there within seconds."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from e2e.kubernetes import Namespace, wait_until
+from e2e.tests import fleet
+from e2e.tests.fleet import TENANTS, key_of
+from e2e.tests.traffic import ask, load, records
+
+#: The kubelet alone renews a pod's files about once a minute; the operator has it do so at once.
+SECONDS = 20
+RULE = {"id": "codename", "reason": "It names a project.", "literals": ["bluebird"], "action": "block"}
+#: A tenant that the load does not use.
+SUBJECT = TENANTS[20]
+
+
+def lives(namespace: Namespace, gateway: str) -> dict[str, Any]:
+    """Every worker's pod and how often its process was started."""
+    pods = namespace.list("pods", f"app.kubernetes.io/component=worker,proofgate.dev/gateway={gateway}")
+    return {
+        pod["metadata"]["uid"]: [status["restartCount"] for status in pod["status"].get("containerStatuses", [])]
+        for pod in pods
+    }
+
+
+@pytest.fixture
+def untouched(namespace: Namespace, two_workers: str) -> Iterator[str]:
+    """The gateway, whose manifest is put back afterwards, and whose workers have to be the same throughout."""
+    before = lives(namespace, two_workers)
+    try:
+        yield two_workers
+        assert lives(namespace, two_workers) == before
+    finally:
+        namespace.apply(fleet.gateway(two_workers, replicas=2))
+        wait_until(lambda: settled(namespace, two_workers), 180, "the gateway is as before")
+
+
+def settled(namespace: Namespace, gateway: str) -> bool:
+    progressing = namespace.condition(gateway, "Progressing")
+    return namespace.is_ready(gateway, 2) and progressing.get("reason") == "Settled"
+
+
+def patch_secret(namespace: Namespace, tenant: str, **entries: str | None) -> None:
+    """Sets entries of a tenant's Secret; None removes one."""
+    data = {name: text and base64.b64encode(text.encode()).decode() for name, text in entries.items()}
+    patch = json.dumps({"data": data})
+    namespace.kubectl("patch", "secret", f"{tenant}-keys", "--type=merge", "--patch", patch)
+
+
+def test_a_policy_is_taken_on_under_load_without_a_failed_request(
+    namespace: Namespace, untouched: str, tmp_path: Path
+) -> None:
+    assert ask(namespace, untouched, key_of(SUBJECT), "tell me of bluebird") == 200
+    with load(namespace, untouched, tmp_path, seconds=90) as running:
+        served = len(records(namespace, untouched))
+        wait_until(lambda: len(records(namespace, untouched)) > served + 100, 60, "the load is under way")
+        namespace.apply(fleet.gateway(untouched, replicas=2, policy={"rules": [RULE]}))
+        wait_until(
+            lambda: ask(namespace, untouched, key_of(SUBJECT), "tell me of bluebird") == 403,
+            SECONDS,
+            "the rule holds",
+        )
+        report = running.stop()
+    assert report["completed"] and not report["refused"] and not report["broken"], report
+    changed = [record for record in records(namespace, untouched) if record["kind"] == "config"]
+    assert changed, "the ledger tells that the configuration changed"
+
+
+def test_a_tenants_limit_holds_without_a_restart(namespace: Namespace, untouched: str) -> None:
+    manifest = fleet.gateway(untouched, replicas=2)
+    tenant = next(tenant for tenant in manifest["spec"]["tenants"] if tenant["name"] == SUBJECT)
+    tenant["limits"] = {"requestsPerMinute": 1}
+    namespace.apply(manifest)
+    wait_until(lambda: ask(namespace, untouched, key_of(SUBJECT)) == 429, SECONDS, "the limit holds")
+    assert ask(namespace, untouched, key_of(TENANTS[21])) == 200
+
+
+def test_a_tenant_is_added_without_a_restart(namespace: Namespace, untouched: str) -> None:
+    namespace.apply(fleet.secret("newcomer"))
+    namespace.apply(fleet.gateway(untouched, replicas=2, tenants=(*TENANTS, "newcomer")))
+    wait_until(
+        lambda: settled(namespace, untouched) and ask(namespace, untouched, key_of("newcomer")) == 200,
+        120,
+        "the new tenant is served",
+    )
+
+
+def test_a_tenants_key_is_rotated_under_load_without_a_failed_request(
+    namespace: Namespace, untouched: str, tmp_path: Path
+) -> None:
+    new = "sk-e2e-rotated-0123456789abcdef"
+    with load(namespace, untouched, tmp_path, seconds=240) as running:
+        patch_secret(namespace, SUBJECT, third=new)
+        # HAProxy, which reads its map of keys at its start, is replaced meanwhile.
+        wait_until(lambda: settled(namespace, untouched) and ask(namespace, untouched, new) == 200, 120, "it is let in")
+        assert ask(namespace, untouched, key_of(SUBJECT)) == 200
+        patch_secret(namespace, SUBJECT, third=None)
+        wait_until(lambda: ask(namespace, untouched, new) == 401, SECONDS, "the key is refused")
+        report = running.stop()
+    assert report["completed"] and not report["refused"] and not report["broken"], report
+
+
+@pytest.mark.parametrize("durability", ["synced", "written"])
+def test_what_is_fixed_for_a_workers_life_rolls_the_workers(
+    namespace: Namespace, two_workers: str, durability: str
+) -> None:
+    before = lives(namespace, two_workers).keys()
+    ledger = {"durability": durability, "volume": {"storageClassName": "lab-shared", "size": "1Gi"}}
+    namespace.apply(fleet.gateway(two_workers, replicas=2, ledger=ledger))
+    wait_until(
+        lambda: settled(namespace, two_workers) and not lives(namespace, two_workers).keys() & before,
+        180,
+        "every worker is replaced",
+    )

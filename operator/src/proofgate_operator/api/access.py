@@ -1,0 +1,146 @@
+"""Who may use a gateway, how they show who they are, and how much they may use, as frozen models."""
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field
+
+from proofgate_operator.api.fields import (
+    AUTHORITY,
+    PORT,
+    SET,
+    ModelName,
+    ResourceName,
+    SecretRef,
+    Section,
+    keyed_by,
+    rules,
+)
+from proofgate_operator.api.policy import TenantPolicy
+
+_ORIGIN = rf"^(\*|https?://([a-z0-9][-a-z0-9._]*|\[[0-9a-f:.]+\]){PORT})$"
+#: The rest of a URL is printable ASCII without a fragment.
+_KEY_SET_URL = rf'^https://{AUTHORITY}(/[!-"$-~]*)?$'
+_CLAIM = r"^[!-~]+$"
+#: RFC 3339 (section 5.6) with capital T and Z, in this century.
+_TIME = (
+    r"^20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
+    r"(\.[0-9]{1,9})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$"
+)
+
+Count = Annotated[int, Field(ge=1, le=1_000_000_000_000)]
+Claim = Annotated[str, Field(min_length=1, max_length=512, pattern=_CLAIM)]
+Origin = Annotated[str, Field(min_length=1, max_length=256, pattern=_ORIGIN)]
+Time = Annotated[str, Field(max_length=40, pattern=_TIME, json_schema_extra={"format": "date-time"})]
+
+
+class Endpoint(StrEnum):
+    """What a tenant may call."""
+
+    CHAT_COMPLETIONS = "chat.completions"
+    MODELS = "models"
+
+
+class Algorithm(StrEnum):
+    """How a token may be signed. Asymmetric only: with HS256, whoever can check a token can make one."""
+
+    RS256 = "RS256"
+    ES256 = "ES256"
+    EDDSA = "EdDSA"
+
+
+class Quota(Section):
+    """How much may be used; what is absent is not limited."""
+
+    requests_per_minute: Count | None = None
+    """Requests that are admitted in a minute."""
+    tokens_per_minute: Count | None = None
+    """Tokens of prompts and answers in a minute; reserved before a request, settled after it."""
+    tokens_per_day: Count | None = None
+    """The same, in a day."""
+    concurrency: Count | None = None
+    """Exchanges in flight at the same time."""
+
+
+class Tenant(Section):
+    """Who is authenticated and audited."""
+
+    name: ResourceName
+    """Name of the tenant, as it stands in the ledger and in the claim of a token."""
+    api_keys_secret_ref: SecretRef | None = None
+    """Secret with the tenant's API keys: every entry is one key in clear, of 20 characters or more, except an
+    entry named `hashes`, which holds lower-case SHA-256 digests of keys in hexadecimal, one per line, each
+    alone or followed by ` expires=<RFC 3339>`. It may be absent when spec.jwt is set: the tenant then has
+    tokens only."""
+    api_key_expiry: Annotated[dict[str, Time] | None, Field(min_length=1, max_length=32)] = None
+    """When keys stop to work: entries of the tenant's Secret, each with a time (RFC 3339, for example
+    "2026-12-31T00:00:00Z"). A time for the entry `hashes` holds for its digests that have none of their own.
+    Workers refuse an expired key with 401; what is absent does not expire."""
+    models: Annotated[
+        tuple[ModelName, ...] | None, Field(min_length=1, max_length=32, json_schema_extra=SET)
+    ] = None
+    """Models the tenant may use: names from spec.models. Absent: all of them."""
+    endpoints: Annotated[
+        tuple[Endpoint, ...] | None, Field(min_length=1, max_length=len(Endpoint), json_schema_extra=SET)
+    ] = None
+    """Endpoints the tenant may call. Absent: all of them."""
+    limits: Quota | None = None
+    """How much the tenant may use as a whole. Exact for connections with an API key, all of which reach one
+    worker; see spec.jwt for tokens."""
+    key_limits: Quota | None = None
+    """How much may be used with each of its API keys by itself."""
+    policy: TenantPolicy | None = None
+    """Where the policy for this tenant differs from spec.policy."""
+
+
+TenantWithKeys = Annotated[
+    Tenant,
+    Field(
+        json_schema_extra=rules(
+            {
+                "rule": "!has(self.apiKeyExpiry) || has(self.apiKeysSecretRef)",
+                "message": "spec.tenants: apiKeyExpiry needs apiKeysSecretRef, whose entries it names",
+            }
+        )
+    ),
+]
+
+
+class Issuer(Section):
+    """Who signs tokens that are believed, and where its keys are."""
+
+    issuer: Claim
+    """The token's `iss`, byte for byte."""
+    audiences: Annotated[tuple[Claim, ...], Field(min_length=1, max_length=8, json_schema_extra=SET)]
+    """One of them has to be in the token's `aud`."""
+    jwks_url: Annotated[str, Field(alias="jwksURL", max_length=512, pattern=_KEY_SET_URL)]
+    """Where the issuer publishes its keys (RFC 7517), over https. The workers fetch it themselves."""
+    algorithms: Annotated[
+        tuple[Algorithm, ...], Field(min_length=1, max_length=len(Algorithm), json_schema_extra=SET)
+    ] = tuple(Algorithm)
+    """Signatures that are accepted."""
+    tenant_claim: Claim = "tenant"
+    """The claim that names the tenant: a name from spec.tenants."""
+    leeway_seconds: Annotated[int, Field(ge=0, le=600)] = 60
+    """How far clocks may differ."""
+    refresh_seconds: Annotated[int, Field(ge=10, le=86_400)] = 300
+    """How often jwksURL is read again; sooner when a token names an unknown key."""
+
+
+class Jwt(Section):
+    """JSON Web Tokens in the place of API keys."""
+
+    issuers: Annotated[
+        tuple[Issuer, ...], Field(min_length=1, max_length=8, json_schema_extra=keyed_by("issuer"))
+    ]
+    """Who signs tokens that are believed."""
+
+
+class Cors(Section):
+    """Which web pages may call the gateway from a browser."""
+
+    allowed_origins: Annotated[tuple[Origin, ...], Field(min_length=1, max_length=32, json_schema_extra=SET)]
+    """Origins as browsers send them, such as https://app.example.com: lower case, no path, no default port;
+    or `*` alone."""
+    max_age_seconds: Annotated[int, Field(ge=0, le=86_400)] = 600
+    """How long a browser may remember the answer."""

@@ -1,0 +1,77 @@
+"""The kinds of field that a spec has, and what its models have in common."""
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+_DNS_LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+_DNS_SUBDOMAIN = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
+_SECRET_KEY = r"^[-._a-zA-Z0-9]+$"
+_IMAGE = r"^[a-zA-Z0-9][-a-zA-Z0-9._:/@]*$"
+
+_LABEL = r"[A-Za-z0-9_]([-A-Za-z0-9_]{0,61}[A-Za-z0-9_])?"
+#: A port from 1 to 65535, or none.
+PORT = r"(:([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]))?"
+#: A host of a URL and its port. What no pattern tells, `plan.addresses` does.
+AUTHORITY = rf"({_LABEL}(\.{_LABEL})*\.?|\[[0-9A-Fa-f:.]+\]){PORT}"
+
+
+def rules(*found: dict[str, Any]) -> dict[str, Any]:
+    """Return CEL rules as they stand in a schema."""
+    return {"x-kubernetes-validations": list(found)}
+
+
+def keyed_by(field: str) -> dict[str, Any]:
+    """Return what makes the API server itself refuse a second item with the same value of `field`."""
+    return {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [field]}
+
+
+#: The API server refuses a value that is listed twice.
+SET: dict[str, Any] = {"x-kubernetes-list-type": "set"}
+
+ResourceName = Annotated[str, Field(min_length=1, max_length=63, pattern=_DNS_LABEL)]
+ObjectName = Annotated[str, Field(min_length=1, max_length=253, pattern=_DNS_SUBDOMAIN)]
+ModelName = Annotated[str, Field(min_length=1, max_length=96, pattern=r"^[-a-zA-Z0-9._:/@]+$")]
+Image = Annotated[str, Field(min_length=1, max_length=512, pattern=_IMAGE)]
+#: `cpu: 1` and `cpu: "1"` mean the same to whoever writes them.
+WholeCores = Annotated[
+    str,
+    BeforeValidator(str),
+    # The length bounds the cost of the rule on it.
+    Field(max_length=16, json_schema_extra={"x-kubernetes-int-or-string": True}),
+]
+
+
+class Section(BaseModel):
+    """A part of the spec."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        # An older operator reads manifests of a newer CRD; kubectl refuses unknown fields at the door.
+        extra="ignore",
+        alias_generator=to_camel,
+        populate_by_name=True,
+        use_attribute_docstrings=True,
+        protected_namespaces=(),
+    )
+
+    def as_written(self) -> dict[str, Any]:
+        """Return the section as a manifest spells it, without what is not set."""
+        return self.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+class SecretKeyRef(Section):
+    """One entry of a Secret in the gateway's namespace."""
+
+    name: ObjectName
+    """Name of the Secret."""
+    key: Annotated[str, Field(min_length=1, max_length=253, pattern=_SECRET_KEY)]
+    """Entry of the Secret."""
+
+
+class SecretRef(Section):
+    """A whole Secret in the gateway's namespace."""
+
+    name: ObjectName
+    """Name of the Secret."""

@@ -1,0 +1,136 @@
+"""The policy of a gateway as frozen models: which rules look at prompts and answers, and what follows."""
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field
+
+from proofgate_operator.api.fields import SET, Section, keyed_by, rules
+
+
+class Pack(StrEnum):
+    """The built-in sets of rules."""
+
+    EXFILTRATION = "exfiltration"
+    JAILBREAK = "jailbreak"
+    OBFUSCATION = "obfuscation"
+    PII = "pii"
+    PROMPT_INJECTION = "prompt-injection"
+    SECRETS = "secrets"
+
+
+class Mode(StrEnum):
+    """Whether a policy acts or only reports."""
+
+    ENFORCE = "enforce"
+    DRY_RUN = "dry-run"
+
+
+class Action(StrEnum):
+    """What follows from a match."""
+
+    BLOCK = "block"
+    REDACT = "redact"
+    FLAG = "flag"
+
+
+class Target(StrEnum):
+    """What a rule looks at."""
+
+    REQUEST = "request"
+    RESPONSE = "response"
+    BOTH = "both"
+
+
+class View(StrEnum):
+    """Which copy of a text a regex sees."""
+
+    FOLDED = "folded"
+    TEXT = "text"
+
+
+class Check(StrEnum):
+    """The built-in conditions on matched text."""
+
+    LUHN = "luhn"
+    MOD97 = "mod97"
+    SSN = "ssn"
+    IPV4 = "ipv4"
+    ENTROPY = "entropy"
+    MIXED = "mixed"
+
+
+RuleId = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
+LowerCaseText = Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[^A-Z]+$")]
+Threshold = Annotated[int, Field(ge=1, le=100_000)]
+
+
+class Rule(Section):
+    """A rule of one's own."""
+
+    id: RuleId
+    """Kebab-case, unlike every other rule's, also those of the packs in use."""
+    reason: Annotated[str, Field(min_length=1, max_length=256, pattern=r"^[^\x00-\x1f\x7f]+$")]
+    """One sentence that the client is shown."""
+    target: Target = Target.BOTH
+    """request: prompts. response: answers. both."""
+    view: View = View.FOLDED
+    """What the regex sees. text: the text as it is. folded: in NFKC and lower case, look-alikes as ASCII."""
+    literals: Annotated[tuple[LowerCaseText, ...] | None, Field(min_length=1, max_length=32)] = None
+    """Texts in lower case, looked for in the folded copy. Beside a regex: a match has to hold one of them."""
+    regex: Annotated[str | None, Field(min_length=1, max_length=1024)] = None
+    """A regular expression that both Rust's `regex` and Python's `re` read, without flags, anchors and
+    look-around. Its longest match is bounded, at most 1024 bytes: {0,80} in place of *."""
+    check: Check | None = None
+    """A further condition on what matched."""
+    score: Annotated[int, Field(ge=0, le=1000)] = 100
+    """What a match adds to the score of an exchange, once for each direction."""
+    action: Action = Action.BLOCK
+    """block: the exchange is denied. redact: the matched text is replaced. flag: it is recorded."""
+
+
+RuleWithSomething = Annotated[
+    Rule,
+    Field(
+        json_schema_extra=rules(
+            {
+                "rule": "has(self.literals) || has(self.regex)",
+                "message": "spec.policy.rules: a rule needs literals, a regex, or both",
+            }
+        )
+    ),
+]
+
+
+class Policy(Section):
+    """The rules that look at prompts and answers."""
+
+    packs: Annotated[tuple[Pack, ...], Field(max_length=len(Pack), json_schema_extra=SET)] = ()
+    """Built-in sets of rules."""
+    mode: Mode = Mode.ENFORCE
+    """dry-run: everything is evaluated and recorded, nothing is blocked or redacted."""
+    action: Action | None = None
+    """Overrides every rule's own action."""
+    threshold: Threshold = 100
+    """An exchange is denied when the scores of the rules that matched reach this sum."""
+    budget_milliseconds: Annotated[int, Field(ge=1, le=1000)] = 10
+    """How long the rules may look at one text; beyond it the exchange is denied."""
+    disabled_rules: Annotated[tuple[RuleId, ...], Field(max_length=128, json_schema_extra=SET)] = ()
+    """Ids of rules that are off, from the packs in use or spec.policy.rules."""
+    rules: Annotated[
+        tuple[RuleWithSomething, ...], Field(max_length=32, json_schema_extra=keyed_by("id"))
+    ] = ()
+    """Rules of one's own."""
+
+
+class TenantPolicy(Section):
+    """Where the policy for one tenant differs; what is absent is the gateway's."""
+
+    mode: Mode | None = None
+    """As spec.policy.mode."""
+    action: Action | None = None
+    """As spec.policy.action."""
+    threshold: Threshold | None = None
+    """As spec.policy.threshold."""
+    disabled_rules: Annotated[tuple[RuleId, ...], Field(max_length=32, json_schema_extra=SET)] = ()
+    """Ids of rules that are off for this tenant, beside those that the gateway's policy turns off."""

@@ -1,0 +1,30 @@
+"""What is wrong with the host of a URL, where no pattern of the schema can tell."""
+
+import ipaddress
+from urllib.parse import urlsplit
+
+#: RFC 1035, section 2.3.4: 255 octets on the wire, of which a name has 253 characters to write.
+_LONGEST_HOST = 253
+
+
+def address_fault(url: str) -> str | None:
+    """Return why no worker could reach a URL that fits its field's pattern; None if nothing is wrong."""
+    try:
+        host = urlsplit(url).hostname or ""
+    except ValueError:
+        return "its host in brackets is no IPv6 address"
+    if "[" in url.split("/")[2]:
+        return None if _is_address(host, 6) else "its host in brackets is no IPv6 address"
+    if len(host) > _LONGEST_HOST:
+        return f"its host is longer than {_LONGEST_HOST} characters"
+    # TLS takes a name whose last label is a number for a broken IPv4 address (RFC 1123, section 2.1).
+    if host.rstrip(".").rpartition(".")[2].isdigit() and not _is_address(host, 4):
+        return "its host ends with a number and is no IPv4 address"
+    return None
+
+
+def _is_address(host: str, version: int) -> bool:
+    try:
+        return ipaddress.ip_address(host).version == version
+    except ValueError:
+        return False

@@ -1,0 +1,75 @@
+"""What is wrong with a policy, where the schema cannot tell.
+
+The workers compile the rules, and refuse a configuration with one that cannot be used. This finds beforehand
+what people get wrong; the last word on a regular expression is the workers', which keep the policy they have.
+"""
+
+import re
+import warnings
+from collections.abc import Iterator
+
+from proofgate_operator.api.policy import Policy, Rule
+from proofgate_operator.api.types import Gateway
+from proofgate_operator.plan.pack_rules import PACK_RULES
+from proofgate_operator.plan.problems import Problem
+
+_REASON = "PolicyInvalid"
+#: What stands for itself in a regular expression: an escape, or a class with all that is in it.
+_ESCAPE_OR_CLASS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
+_UNBOUNDED = re.compile(r"[*+]|\{[0-9]*,\}")
+
+
+def policy_problems(gateway: Gateway) -> Iterator[Problem]:
+    """Yield what is wrong with the gateway's policy and its tenants'."""
+    policy = gateway.spec.policy or Policy()
+    known: set[str] = set()
+    for pack in policy.packs:
+        known |= PACK_RULES[pack]
+    for rule in policy.rules:
+        where = f"spec.policy.rules[{rule.id}]"
+        if rule.id in known:
+            yield Problem(_REASON, f"{where}: a pack has a rule of that id: rename this one")
+        for fault in _rule_faults(rule):
+            yield Problem(_REASON, f"{where}{fault}")
+    known |= {rule.id for rule in policy.rules}
+    yield from _unknown("spec.policy", policy.disabled_rules, known)
+    for tenant in gateway.spec.tenants:
+        if tenant.policy is not None:
+            yield from _unknown(f"spec.tenants[{tenant.name}].policy", tenant.policy.disabled_rules, known)
+
+
+def _unknown(where: str, disabled: tuple[str, ...], known: set[str]) -> Iterator[Problem]:
+    for name in disabled:
+        if name not in known:
+            message = f"no pack in spec.policy.packs and no rule in spec.policy.rules has the id {name}"
+            yield Problem(_REASON, f"{where}.disabledRules: {message}")
+
+
+def _rule_faults(rule: Rule) -> Iterator[str]:
+    if not rule.reason.strip() or not rule.reason.isprintable():
+        yield ".reason: it is no line of printable characters"
+    if any(literal != literal.lower() for literal in rule.literals or ()):
+        yield ".literals: they are compared with text in lower case: write them so"
+    fault = regex_fault(rule.regex) if rule.regex else None
+    if fault:
+        yield f".regex: {fault}"
+
+
+def regex_fault(regex: str) -> str | None:
+    """Return why the workers would refuse a regular expression; None if nothing is seen to be wrong."""
+    try:
+        with warnings.catch_warnings(action="error"):
+            compiled = re.compile(regex, re.ASCII)
+    except (re.error, Warning, OverflowError, RecursionError) as error:
+        return f"it is no regular expression: {error}"
+    bare = _ESCAPE_OR_CLASS.sub("x", regex)
+    escapes = set(re.findall(r"\\(.)", regex, re.DOTALL))
+    if re.search(r"\(\?(?!:|P<)", bare) or escapes & set("123456789"):
+        return "flags, look-around and back-references are not supported"
+    if re.search(r"[$^]", bare) or escapes & set("AZz"):
+        return "anchors are not supported, apart from \\b and \\B: a text may arrive in pieces"
+    if _UNBOUNDED.search(bare):
+        return "a match can be of any length: bound its repetitions, {0,80} in place of *"
+    if compiled.fullmatch(""):
+        return "it matches the empty text"
+    return None

@@ -1,0 +1,99 @@
+"""Gateways at the bounds of the schema: every field, as many and as long as they may be."""
+
+from typing import Any
+
+Manifest = dict[str, Any]
+
+_NEVER = "2099-12-31T23:59:59.999999999+14:00"
+
+
+def everything() -> Manifest:
+    """Return a spec's fields with every option set, to be used with the Secrets of the tests."""
+    quota = {"requestsPerMinute": 600, "tokensPerMinute": 10**5, "tokensPerDay": 10**7, "concurrency": 64}
+    policy = {"mode": "dry-run", "action": "flag", "threshold": 200, "disabledRules": ["pii-email"]}
+    acme = {
+        "name": "acme",
+        "apiKeysSecretRef": {"name": "acme-keys"},
+        "apiKeyExpiry": {"first": _NEVER},
+        "models": ["gpt-4o-mini"],
+        "endpoints": ["chat.completions", "models"],
+        "limits": quota,
+        "keyLimits": quota,
+        "policy": policy,
+    }
+    rule = {
+        "id": "staff-number",
+        "reason": "It holds a staff number.",
+        "target": "request",
+        "view": "folded",
+        "literals": ["staff-"],
+        "regex": "staff-[0-9]{6}",
+        "check": "mixed",
+        "score": 10,
+        "action": "redact",
+    }
+    issuer = {
+        "issuer": "https://login.example.com/",
+        "audiences": ["proofgate"],
+        "jwksURL": "https://login.example.com:8443/keys?use=sig",
+        "algorithms": ["ES256"],
+        "tenantClaim": "org",
+        "leewaySeconds": 0,
+        "refreshSeconds": 60,
+    }
+    return {
+        "models": [{"name": "gpt-4o-mini", "provider": "openai", "upstreamModel": "x", "maxOutputTokens": 1}],
+        "tenants": [acme, {"name": "tokens-only"}],
+        "jwt": {"issuers": [issuer]},
+        "policy": {
+            "packs": ["prompt-injection", "jailbreak", "secrets", "pii", "exfiltration", "obfuscation"],
+            "mode": "enforce",
+            "action": "block",
+            "threshold": 100,
+            "budgetMilliseconds": 10,
+            "disabledRules": ["pii-phone"],
+            "rules": [rule],
+        },
+        "cors": {"allowedOrigins": ["https://app.example.com"], "maxAgeSeconds": 0},
+    }
+
+
+def largest() -> Manifest:
+    """Return fields with as many items as the schema allows, each as long as an object's size does."""
+    models = [{"name": f"{'m' * 92}-{number:03d}", "provider": "openai"} for number in range(64)]
+    tenants = [
+        {
+            "name": f"tenant-{number}",
+            "apiKeysSecretRef": {"name": "keys"},
+            "apiKeyExpiry": {f"key-{entry}": _NEVER for entry in range(32)},
+            "models": [model["name"] for model in models[-32:]],
+            "policy": {"disabledRules": [f"rule-{rule}" for rule in range(32)]},
+        }
+        for number in range(128)
+    ]
+    rules = [
+        {
+            "id": f"{'r' * 61}-{number:02d}",
+            "reason": "r" * 256,
+            "literals": [f"{'l' * 125}{literal:03d}" for literal in range(32)],
+            "regex": "x" * 1024,
+        }
+        for number in range(32)
+    ]
+    claim = "c" * 509
+    issuers = [
+        {
+            "issuer": f"{claim}{number:03d}",
+            "audiences": [f"{claim}{audience:03d}" for audience in range(8)],
+            "jwksURL": f"https://example.com/{'k' * 490}",
+        }
+        for number in range(8)
+    ]
+    disabled = [f"{'d' * 60}-{number:03d}" for number in range(128)]
+    return {
+        "models": models,
+        "tenants": tenants,
+        "jwt": {"issuers": issuers},
+        "policy": {"rules": rules, "disabledRules": disabled},
+        "cors": {"allowedOrigins": [f"https://{'o' * 240}{number:03d}.dev" for number in range(32)]},
+    }

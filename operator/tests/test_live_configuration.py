@@ -1,0 +1,105 @@
+"""What workers take on while they run, and what replaces them."""
+
+import copy
+from typing import Any
+
+import pytest
+
+from tests.gateways import SPEC, secret
+from tests.world import PROVIDER, World, kinds, pod
+
+
+def running() -> World:
+    """A settled gateway with two pods that run with its configuration."""
+    world = World().settle()
+    world.pods = [pod(0), pod(1)]
+    return world.settle()
+
+
+def test_a_new_pod_is_marked_with_the_configuration_once() -> None:
+    world = World().settle()
+    world.pods = [pod(0), pod(1)]
+    plan = world.plan()
+    assert (plan.apply, plan.renew) == ((), ("demo-worker-0", "demo-worker-1"))
+    world.carry_out(plan)
+    assert not world.plan().writes
+
+
+LIVE: list[tuple[dict[str, Any], set[str]]] = [
+    ({"providers": [{**PROVIDER, "baseURL": "https://other.example.com"}]}, {"ConfigMap"}),
+    ({"models": [{"name": "gpt-4o-mini", "provider": "openai", "maxOutputTokens": 9}]}, {"ConfigMap"}),
+    ({"policy": {"packs": ["pii"], "mode": "dry-run"}}, {"ConfigMap"}),
+    ({"cors": {"allowedOrigins": ["https://app.example.com"]}}, {"ConfigMap"}),
+    ({"timeouts": {"drainSeconds": 40}}, {"ConfigMap"}),
+    ({"tenants": [{**SPEC["tenants"][0], "limits": {"requestsPerMinute": 5}}]}, set()),
+    ({"tenants": [*SPEC["tenants"], {"name": "third", "apiKeysSecretRef": {"name": "third"}}]}, set()),
+]
+
+
+@pytest.mark.parametrize(("changes", "written"), LIVE, ids=lambda value: next(iter(value), ""))
+def test_what_workers_take_on_while_they_run_rolls_none_of_them(
+    changes: dict[str, Any], written: set[str]
+) -> None:
+    world = running()
+    world.secrets["third"] = secret("third", only="sk-test-third-0123456789")
+    template = copy.deepcopy(world.child("StatefulSet", "demo-worker"))
+    world.manifest["spec"].update(changes)
+    plan = world.plan()
+    assert "StatefulSet" not in kinds(plan.apply)
+    assert not written or kinds(plan.apply) == written
+    assert plan.renew == (), "the kubelet is called when there is something new to fetch"
+    world.carry_out(plan)
+    assert world.plan().renew == ("demo-worker-0", "demo-worker-1")
+    world.settle()
+    assert world.child("StatefulSet", "demo-worker") == template
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"ledger": {**SPEC["ledger"], "durability": "synced"}},
+        {"ledger": {**SPEC["ledger"], "checkpointIntervalSeconds": 2}},
+        {"providers": [{"name": "openai", "type": "openai", "baseURL": "https://api.example.com/v1"}]},
+        {"worker": {"memory": "1Gi"}},
+    ],
+    ids=lambda value: next(iter(value)),
+)
+def test_what_workers_read_only_at_their_start_rolls_them(changes: dict[str, Any]) -> None:
+    world = running()
+    world.manifest["spec"].update(changes)
+    assert "StatefulSet" in kinds(world.plan().apply)
+
+
+def test_a_rotated_tenant_key_replaces_haproxy_and_no_worker() -> None:
+    world = running()
+    world.secrets["acme-keys"] = secret("acme-keys", new="sk-test-acme-new-key-0123456789")
+    plan = world.plan()
+    assert kinds(plan.apply) == {"Deployment", "Secret"}
+    world.carry_out(plan)
+    assert world.plan().renew == ("demo-worker-0", "demo-worker-1")
+
+
+def test_a_key_that_will_expire_replaces_nobody() -> None:
+    """HAProxy routes an expired key like any other; its worker refuses it."""
+    world = running()
+    world.manifest["spec"]["tenants"][0]["apiKeyExpiry"] = {"first": "2030-01-01T00:00:00Z"}
+    plan = world.plan()
+    assert kinds(plan.apply) == {"Secret"}
+    world.carry_out(plan)
+    assert world.plan().renew == ("demo-worker-0", "demo-worker-1")
+
+
+def test_a_rotated_provider_key_is_only_fetched() -> None:
+    world = running()
+    world.secrets["openai"] = secret("openai", api_key="sk-upstream-rotated-0123")
+    plan = world.plan()
+    assert (plan.apply, plan.renew) == ((), ("demo-worker-0", "demo-worker-1"))
+
+
+def test_a_pod_that_leaves_and_a_bad_configuration_are_not_marked() -> None:
+    world = running()
+    world.pods[0]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    world.secrets["openai"] = secret("openai", api_key="sk-upstream-rotated-0123")
+    assert world.plan().renew == ("demo-worker-1",)
+    world.secrets["acme-keys"] = None
+    assert world.plan().renew == ()

@@ -1,0 +1,119 @@
+"""What is said of a policy that the workers would refuse."""
+
+import json
+import tomllib
+from typing import Any
+
+import pytest
+from proofgate import _core
+
+from proofgate_operator.plan.policies import policy_problems, regex_fault
+from tests import pack_rules
+from tests.gateways import SPEC, gateway
+
+RULE = {"id": "codename", "reason": "It names a project.", "literals": ["bluebird"]}
+
+
+def messages(policy: dict[str, Any] | None = None, tenant: dict[str, Any] | None = None) -> list[str]:
+    acme, globex = SPEC["tenants"]
+    changes: dict[str, Any] = {} if policy is None else {"policy": policy}
+    if tenant is not None:
+        changes["tenants"] = [{**acme, "policy": tenant}, globex]
+    found = list(policy_problems(gateway(**changes)))
+    assert {problem.reason for problem in found} <= {"PolicyInvalid"}
+    return [problem.message for problem in found]
+
+
+def test_the_packs_rules_are_those_that_the_workers_have() -> None:
+    assert pack_rules.FILE.read_text() == pack_rules.rendered(), "python -m tests.pack_rules"
+
+
+def test_a_policy_that_is_right_is_not_complained_of() -> None:
+    policy = {"packs": ["pii"], "rules": [RULE], "disabledRules": ["pii-email"]}
+    assert messages(policy, {"disabledRules": ["codename"]}) == []
+    assert messages() == []
+
+
+def test_a_rule_that_does_not_exist_cannot_be_turned_off() -> None:
+    policy = {"packs": ["secrets"], "disabledRules": ["pii-email"]}
+    known = "no pack in spec.policy.packs and no rule in spec.policy.rules has the id"
+    assert messages(policy) == [f"spec.policy.disabledRules: {known} pii-email"]
+    assert messages(None, {"disabledRules": ["pii-emial"]}) == [
+        f"spec.tenants[acme].policy.disabledRules: {known} pii-emial"
+    ]
+
+
+def test_a_rule_cannot_have_the_id_of_a_packs_rule() -> None:
+    (message,) = messages({"packs": ["pii"], "rules": [{**RULE, "id": "pii-email"}]})
+    assert message == "spec.policy.rules[pii-email]: a pack has a rule of that id: rename this one"
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"literals": ["É"]}, "spec.policy.rules[codename].literals: they are compared"),
+        ({"reason": "   "}, "spec.policy.rules[codename].reason: it is no line"),
+        ({"reason": "zero\u200bwidth"}, "spec.policy.rules[codename].reason: it is no line"),
+        ({"regex": "["}, "spec.policy.rules[codename].regex: it is no regular expression"),
+    ],
+)
+def test_a_rule_that_cannot_be_used_is_named_with_its_field(changes: dict[str, Any], complaint: str) -> None:
+    (message,) = messages({"rules": [{**RULE, **changes}]})
+    assert message.startswith(complaint)
+
+
+REFUSED = [
+    ("(", "it is no regular expression"),
+    ("[[a]]", "it is no regular expression"),
+    ("(?i)a", "flags"),
+    ("a(?=b)", "flags"),
+    (r"(a)\1", "flags"),
+    (r"(?P<x>a)(?P=x)", "flags"),
+    ("^a", "anchors"),
+    ("a$", "anchors"),
+    (r"a\Z", "anchors"),
+    ("a+", "any length"),
+    ("a{2,}", "any length"),
+    ("a.*b", "any length"),
+    ("a{0,3}", "the empty text"),
+]
+ACCEPTED = [
+    r"(?P<x>a)",
+    r"\\1",
+    r"staff-[0-9]{6}",
+    r"\bab?c{1,3}\b",
+    r"[+*^$]x",
+    r"a\+b\$",
+    r"[]a-c]z",
+    r"(?:ab|cd){2}",
+    r"a[^\]+]b",
+]
+
+
+def engine_refuses(regex: str) -> bool:
+    rule = {"id": "x", "reason": "x", "target": "both", "view": "text", "literals": [], "regex": regex}
+    try:
+        _core.policy_rules(json.dumps({"rules": [{**rule, "check": None, "score": 1, "action": "flag"}]}))
+    except _core.ConfigError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize(("regex", "complaint"), REFUSED)
+def test_a_regex_that_the_workers_refuse_is_refused(regex: str, complaint: str) -> None:
+    assert complaint in (regex_fault(regex) or "")
+    assert engine_refuses(regex)
+
+
+@pytest.mark.parametrize("regex", ACCEPTED)
+def test_a_regex_that_the_workers_take_is_taken(regex: str) -> None:
+    assert regex_fault(regex) is None
+    assert not engine_refuses(regex)
+
+
+def test_every_regex_of_the_packs_is_taken() -> None:
+    folder = pack_rules.FILE.parents[4] / "rust-core" / "crates" / "policy" / "packs"
+    for path in sorted(folder.glob("*.toml")):
+        for rule in tomllib.loads(path.read_text())["rule"]:
+            if "regex" in rule:
+                assert regex_fault(rule["regex"]) is None, rule["id"]

@@ -1,0 +1,252 @@
+"""What the operator writes is what the workers read: every field, through the workers' own loader."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from proofgate import _core
+from proofgate.config import fields, settings
+from proofgate.reload import needs_restart
+from proofgate.trial import require_usable
+from pydantic import TypeAdapter, ValidationError
+
+from proofgate_operator.api import access, types
+from proofgate_operator.api.access import Endpoint
+from proofgate_operator.api.policy import Check, Pack
+from proofgate_operator.plan.addresses import address_fault
+from tests.controlplane.largest import everything
+from tests.gateways import ACME_KEY, SPEC, gateway
+from tests.worker_files import configuration, load_worker_config
+
+EXAMPLES = sorted((Path(__file__).parents[2] / "examples").rglob("*.yaml"))
+ISSUER = {
+    "issuer": "https://login.example.com/",
+    "audiences": ["proofgate"],
+    "jwksURL": "https://login.example.com/.well-known/jwks.json",
+}
+
+
+def core_json(folder: Path, **changes: Any) -> dict[str, Any]:
+    """Return what the Rust side gets, which has taken it."""
+    config = load_worker_config(folder, **changes)
+    require_usable(config)
+    found: dict[str, Any] = json.loads(config.to_core_json(0))
+    return found
+
+
+def tenant(**changes: Any) -> list[dict[str, Any]]:
+    acme, globex = SPEC["tenants"]
+    return [{**acme, **changes}, globex]
+
+
+def test_a_gateway_without_options_is_usable(tmp_path: Path) -> None:
+    core = core_json(tmp_path)
+    assert [model["max_output_tokens"] for model in core["models"]] == [4096, 4096]
+    assert core["policy"]["packs"] == [] and core["cors"] is None and core["jwt"] == []
+    assert core["proxy_protocol"] is True
+
+
+def test_a_gateway_with_every_option_is_usable(tmp_path: Path) -> None:
+    core = core_json(tmp_path, **everything())
+    assert core["policy"]["rules"] and core["jwt"] and core["cors"]
+
+
+def test_models_reserve_what_the_manifest_says(tmp_path: Path) -> None:
+    models = [{**SPEC["models"][0], "maxOutputTokens": 123}, SPEC["models"][1]]
+    core = core_json(tmp_path, models=models)
+    assert [model["max_output_tokens"] for model in core["models"]] == [123, 4096]
+
+
+def test_limits_of_tenant_and_key_reach_the_worker(tmp_path: Path) -> None:
+    limits = {"requestsPerMinute": 1, "tokensPerMinute": 2, "tokensPerDay": 10**12, "concurrency": 4}
+    acme, globex = core_json(tmp_path, tenants=tenant(limits=limits, keyLimits={"concurrency": 5}))["tenants"]
+    assert acme["limits"] == {
+        "requests_per_minute": 1,
+        "tokens_per_minute": 2,
+        "tokens_per_day": 10**12,
+        "concurrency": 4,
+    }
+    assert acme["key_limits"]["concurrency"] == 5
+    assert set(globex["limits"].values()) == {None}
+
+
+def test_endpoints_reach_the_worker(tmp_path: Path) -> None:
+    acme, globex = core_json(tmp_path, tenants=tenant(endpoints=list(Endpoint)))["tenants"]
+    assert acme["endpoints"] == ["chat.completions", "models"]
+    assert globex["endpoints"] is None
+
+
+def test_a_keys_expiry_reaches_the_worker(tmp_path: Path) -> None:
+    expiry = {"first": "2030-01-01T00:00:00Z"}
+    acme, _ = core_json(tmp_path, tenants=tenant(apiKeyExpiry=expiry))["tenants"]
+    expires = {key["hash"]: key["expires_at"] for key in acme["keys"]}
+    assert expires.pop(_core.hash_api_key(ACME_KEY)) == 1893456000
+    assert list(expires.values()) == [None]
+
+
+def test_a_policy_reaches_the_worker_with_what_a_tenant_changes(tmp_path: Path) -> None:
+    rule = {"id": "codename", "reason": "It names a project.", "literals": ["bluebird"], "action": "redact"}
+    policy = {
+        "packs": ["secrets", "pii"],
+        "mode": "dry-run",
+        "action": "flag",
+        "threshold": 50,
+        "budgetMilliseconds": 7,
+        "disabledRules": ["pii-email"],
+        "rules": [rule, {**rule, "id": "card", "literals": None, "regex": "[0-9]{16}", "check": "luhn"}],
+    }
+    of_acme = {"mode": "enforce", "threshold": 60, "disabledRules": ["codename"]}
+    core = core_json(tmp_path, policy=policy, tenants=tenant(policy=of_acme))
+    found = core["policy"]
+    assert (found["packs"], found["mode"], found["action"]) == (["secrets", "pii"], "dry_run", "flag")
+    assert (found["threshold"], found["budget_us"], found["disabled_rules"]) == (50, 7000, ["pii-email"])
+    assert [(each["id"], each["regex"], each["check"], each["score"]) for each in found["rules"]] == [
+        ("codename", None, None, 100),
+        ("card", "[0-9]{16}", "luhn", 100),
+    ]
+    acme, globex = core["tenants"]
+    assert acme["policy"] == {
+        "mode": "enforce",
+        "action": None,
+        "threshold": 60,
+        "disabled_rules": ["codename"],
+    }
+    assert globex["policy"] is None
+
+
+def test_cors_reaches_the_worker(tmp_path: Path) -> None:
+    origins = ["https://app.example.com", "http://localhost:3000"]
+    core = core_json(tmp_path, cors={"allowedOrigins": origins})
+    assert core["cors"] == {"allowed_origins": origins, "max_age_seconds": 600}
+
+
+def test_issuers_reach_the_worker_and_a_tenant_may_have_tokens_only(tmp_path: Path) -> None:
+    core = core_json(tmp_path, jwt={"issuers": [ISSUER]}, tenants=[{"name": "tokens-only"}])
+    assert core["jwt"] == [
+        {
+            "issuer": "https://login.example.com/",
+            "audiences": ["proofgate"],
+            "algorithms": ["RS256", "ES256", "EdDSA"],
+            "tenant_claim": "tenant",
+            "leeway_seconds": 60,
+        }
+    ]
+    assert core["tenants"][0]["keys"] == []
+
+
+CHANGES: list[dict[str, Any]] = [
+    {"replicas": 3},
+    {"providers": [{**SPEC["providers"][0], "baseURL": "https://other.example.com"}]},
+    {"models": [*SPEC["models"], {"name": "third", "provider": "openai"}]},
+    {"tenants": tenant(limits={"concurrency": 1})},
+    {"tenants": SPEC["tenants"][1:]},
+    {"jwt": {"issuers": [ISSUER]}},
+    {"policy": {"packs": ["pii"]}},
+    {"cors": {"allowedOrigins": ["*"]}},
+    {"timeouts": {"upstreamConnectSeconds": 1, "upstreamResponseSeconds": 2, "drainSeconds": 3}},
+    {"ledger": {**SPEC["ledger"], "durability": "synced"}},
+    {"ledger": {**SPEC["ledger"], "checkpointIntervalSeconds": 9}},
+]
+
+
+@pytest.mark.parametrize("changes", CHANGES, ids=lambda value: next(iter(value)))
+def test_workers_are_replaced_for_just_what_they_refuse_to_take_on(
+    tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    # The same folders for both, as in a pod.
+    before = load_worker_config(tmp_path / "mounted", **{})
+    (tmp_path / "mounted").rename(tmp_path / "before")
+    after = load_worker_config(tmp_path / "mounted", **changes)
+    old, new = configuration(gateway()).digests, configuration(gateway(**changes)).digests
+    assert old and new
+    assert (old.start != new.start) == bool(needs_restart(before, after))
+    assert (old.config != new.config) == (before.digest() != after.digest())
+
+
+def test_the_names_that_the_schema_knows_are_the_workers() -> None:
+    for pack in Pack:
+        _core.policy_rules(json.dumps({"packs": [pack]}))
+    rule = {"id": "x", "reason": "x", "target": "both", "view": "text", "literals": [], "regex": "[0-9]"}
+    for check in Check:
+        changed = {**rule, "check": check, "score": 1, "action": "flag"}
+        _core.policy_rules(json.dumps({"rules": [changed]}))
+    with pytest.raises(_core.ConfigError) as refused:
+        _core.policy_rules(json.dumps({"packs": ["none"]}))
+    assert set(re.split(r"[,:;] ?", str(refused.value).partition("there are:")[2].strip())) == set(Pack)
+
+
+def written(pattern: str) -> st.SearchStrategy[str]:
+    """Return texts that the API server would let in. Its `$` is the end; Python's may precede a line end."""
+    return st.from_regex(pattern.removesuffix("$") + r"\Z")
+
+
+@pytest.fixture(scope="module")
+def document(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return core_json(tmp_path_factory.mktemp("worker"))
+
+
+@given(written(types._HTTP_URL).filter(lambda url: len(url) <= 512))
+def test_a_base_url_that_is_let_in_is_one_to_the_worker(document: dict[str, Any], url: str) -> None:
+    if address_fault(url) is None:
+        TypeAdapter(fields.BaseURL).validate_python(url)
+        _core.Worker(json.dumps(document | {"providers": [{**document["providers"][0], "base_url": url}]}))
+
+
+@given(written(access._KEY_SET_URL).filter(lambda url: len(url) <= 512))
+def test_a_key_set_url_that_is_let_in_is_one_to_the_worker(url: str) -> None:
+    if address_fault(url) is None:
+        TypeAdapter(fields.KeySetURL).validate_python(url)
+
+
+@given(written(access._ORIGIN).filter(lambda origin: len(origin) <= 256))
+def test_an_origin_that_is_let_in_is_one_to_the_worker(origin: str) -> None:
+    default_port = origin.startswith("http:") and origin.endswith(":80")
+    default_port |= origin.startswith("https:") and origin.endswith(":443")
+    # The CRD has a rule of its own for the port.
+    if not default_port and (origin == "*" or address_fault(origin) is None):
+        settings.Cors.model_validate({"allowedOrigins": [origin]})
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://a-.example.com",
+        "https://a..example.com",
+        "http://a:0",
+        "http://a:70000",
+        "http://a:",
+        "http://user@a",
+        "http://a/?q",
+        "http://a/#f",
+        "http://a/ä",
+        "http://a b",
+        "http://a,b",
+        "http://",
+    ],
+)
+def test_a_base_url_that_workers_could_not_use_does_not_fit_the_schema(url: str) -> None:
+    with pytest.raises(ValidationError, match=r"baseURL"):
+        gateway(providers=[{**SPEC["providers"][0], "baseURL": url}])
+
+
+@pytest.mark.parametrize("url", ["https://1.2.3/v1", "https://999.1.1.1", "http://[::g]", "http://[1.2.3.4]"])
+def test_a_host_that_looks_like_an_address_has_to_be_one(url: str) -> None:
+    assert address_fault(url)
+
+
+def test_the_configuration_is_yaml_without_aliases(tmp_path: Path) -> None:
+    text = load_worker_config(tmp_path, **everything()).source.read_text()
+    assert "&id" not in text and yaml.safe_load(text)
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_an_example_lacks_nothing_but_its_secrets(path: Path) -> None:
+    for document in yaml.safe_load_all(path.read_text()):
+        if document["kind"] == "GovernanceGateway":
+            found = configuration(gateway(spec=document["spec"]), {})
+            assert {problem.reason for problem in found.problems} == {"SecretMissing"}

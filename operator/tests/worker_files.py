@@ -1,0 +1,64 @@
+"""A worker's mounted files as the kubelet lays them out, read by the worker's own loader."""
+
+import base64
+from pathlib import Path
+from typing import Any
+
+from proofgate.config import Config, load
+
+from proofgate_operator.api.types import Gateway
+from proofgate_operator.build import config
+from proofgate_operator.build.ledger_key import SigningKey
+from proofgate_operator.plan.configuration import Configuration, read_configuration
+from proofgate_operator.plan.decide import wanted
+from proofgate_operator.plan.observed import Observed, Ref
+from tests.gateways import DEFAULTS, manifest, user_secrets
+
+Manifest = dict[str, Any]
+SIGNING_KEY = SigningKey("proofgate.dev/team/demo", bytes(range(32)))
+
+
+def configuration(gateway: Gateway, secrets: dict[str, Manifest | None] | None = None) -> Configuration:
+    """Return what the operator makes of a gateway whose generated Secrets are there."""
+    children = {
+        Ref("Secret", "demo-admin"): config.admin_secret(gateway, "admin-token-of-the-tests"),
+        Ref("Secret", "demo-ledger"): config.ledger_secret(gateway, SIGNING_KEY.signing_text, "verifying"),
+    }
+    return read_configuration(
+        gateway, Observed(children, user_secrets() if secrets is None else secrets), DEFAULTS
+    )
+
+
+def load_worker_config(folder: Path, **changes: Any) -> Config:
+    """Return what a worker of the gateway reads; raises the loader's InvalidConfigError."""
+    gateway = Gateway.read(manifest(**changes))
+    found = configuration(gateway)
+    assert found.complete, found.problems
+    made = {(m["kind"], m["metadata"]["name"]): m for m in wanted(gateway, found, 2, DEFAULTS)}
+    made |= {("Secret", name): secret for name, secret in user_secrets().items() if secret}
+    made[("Secret", "demo-admin")] = config.admin_secret(gateway, "admin-token-of-the-tests")
+    made[("Secret", "demo-ledger")] = config.ledger_secret(gateway, SIGNING_KEY.signing_text, "verifying")
+    mounted, ledger = folder / "config", folder / "ledger"
+    ledger.mkdir(parents=True)
+    pod = made[("StatefulSet", "demo-worker")]["spec"]["template"]["spec"]
+    (volume,) = [volume for volume in pod["volumes"] if "projected" in volume]
+    for source in volume["projected"]["sources"]:
+        for path, content in _entries(source, made).items():
+            (mounted / path).parent.mkdir(parents=True, exist_ok=True)
+            assert not (mounted / path).exists(), f"{path} is mounted twice"
+            (mounted / path).write_bytes(content)
+    file = mounted / config.CONFIG_FILE
+    text = file.read_text().replace(config.CONFIG_FOLDER, str(mounted))
+    file.write_text(text.replace(config.LEDGER_FOLDER, str(ledger)))
+    return load(file)
+
+
+def _entries(source: Manifest, made: dict[tuple[str, str], Manifest]) -> dict[str, bytes]:
+    if "configMap" in source:
+        part = source["configMap"]
+        data = {key: text.encode() for key, text in made[("ConfigMap", part["name"])]["data"].items()}
+    else:
+        part = source["secret"]
+        data = {key: base64.b64decode(text) for key, text in made[("Secret", part["name"])]["data"].items()}
+    items = part.get("items") or [{"key": key, "path": key} for key in data]
+    return {item["path"]: data[item["key"]] for item in items}

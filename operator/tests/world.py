@@ -1,0 +1,76 @@
+"""A gateway and what is seen of it, for tests of decisions."""
+
+import copy
+from collections.abc import Iterable
+from typing import Any
+
+from proofgate_operator.api.conditions import ConditionType
+from proofgate_operator.api.types import Gateway
+from proofgate_operator.build import config
+from proofgate_operator.build.ledger_key import SigningKey
+from proofgate_operator.build.naming import CONFIG_ANNOTATION
+from proofgate_operator.plan.decide import Plan, decide
+from proofgate_operator.plan.observed import Observed, Ref, ref_of
+from tests.gateways import DEFAULTS, SPEC, manifest, user_secrets
+
+Manifest = dict[str, Any]
+PROVIDER: Manifest = SPEC["providers"][0]
+
+
+class World:
+    """A gateway and what is seen of it; `settle` makes every plan true, as a perfect cluster would."""
+
+    def __init__(self, **changes: Any) -> None:
+        self.manifest = manifest(**changes)
+        self.children: dict[Ref, Manifest | None] = {}
+        self.secrets = user_secrets()
+        self.pods: list[Manifest] = []
+
+    @property
+    def gateway(self) -> Gateway:
+        return Gateway.read(self.manifest)
+
+    def plan(self) -> Plan:
+        return decide(self.gateway, Observed(self.children, self.secrets, tuple(self.pods)), DEFAULTS)
+
+    def carry_out(self, plan: Plan) -> None:
+        for name in plan.generate:
+            self.children[Ref("Secret", name)] = (
+                config.admin_secret(self.gateway, "admin-token")
+                if name == "demo-admin"
+                else config.ledger_secret(
+                    self.gateway, SigningKey("proofgate.dev/team/demo", bytes(32)).signing_text, "verifying"
+                )
+            )
+        for written in plan.apply:
+            self.children[ref_of(written)] = copy.deepcopy(written)
+        for ref in plan.delete:
+            self.children[ref] = None
+        for found in self.pods:
+            if found["metadata"]["name"] in plan.renew:
+                found["metadata"]["annotations"] = {CONFIG_ANNOTATION: plan.config_digest}
+
+    def settle(self) -> "World":
+        for _ in range(10):
+            plan = self.plan()
+            if not plan.writes:
+                return self
+            self.carry_out(plan)
+        raise AssertionError(f"no end of writes: {[ref_of(m) for m in plan.apply]}")
+
+    def child(self, kind: str, name: str) -> Manifest:
+        found = self.children[Ref(kind, name)]
+        assert found is not None
+        return found
+
+    def condition(self, kind: ConditionType) -> tuple[str, str, str]:
+        found = self.plan().status.condition(kind)
+        return found.status.value, found.reason, found.message
+
+
+def kinds(manifests: Iterable[Manifest]) -> set[str]:
+    return {found["kind"] for found in manifests}
+
+
+def pod(ordinal: int) -> Manifest:
+    return {"metadata": {"name": f"demo-worker-{ordinal}"}}
