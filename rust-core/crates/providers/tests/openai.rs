@@ -1,62 +1,6 @@
-//! What is read from OpenAI-shaped requests and answers.
+//! How a provider is addressed, and what is read from its answers as they pass.
 
-use proofgate_providers::{
-    BadRequest, BaseUrl, BaseUrlError, ChatRequest, DoneScanner, RequestTemplate, Usage, UsageTail,
-};
-
-#[test]
-fn the_model_and_the_stream_flag_are_read() {
-    let request = ChatRequest::parse(br#"{"messages":[], "stream": true, "model" : "gpt-4o-mini"}"#).unwrap();
-    assert_eq!(request.model, "gpt-4o-mini");
-    assert!(request.stream);
-}
-
-#[test]
-fn the_models_value_is_found_where_it_stands() {
-    let body = br#"{"metadata":{"model":"decoy"},"model":"gp\u0074","stream":false}"#;
-    let request = ChatRequest::parse(body).unwrap();
-    assert_eq!(request.model, "gpt");
-    assert_eq!(&body[request.model_value()], br#""gp\u0074""#);
-}
-
-#[test]
-fn a_body_that_is_not_one_json_object_is_refused() {
-    let bodies: [&[u8]; 9] = [
-        b"",
-        b"null",
-        b"[\"gpt\",true]",
-        b"{",
-        b"{} {}",
-        b"{\"model\":\"a\"} x",
-        b"{\"model\":NaN}",
-        b"\xff{}",
-        b"{\"model\":\"a\",\"stream\":\"yes\"}",
-    ];
-    for body in bodies {
-        assert_eq!(
-            ChatRequest::parse(body).unwrap_err(),
-            BadRequest::InvalidJson,
-            "{body:?}"
-        );
-    }
-}
-
-#[test]
-fn a_repeated_model_is_refused_even_when_escaped() {
-    let body = br#"{"model":"a","mod\u0065l":"b"}"#;
-    assert_eq!(ChatRequest::parse(body).unwrap_err(), BadRequest::InvalidJson);
-}
-
-#[test]
-fn a_missing_empty_or_non_string_model_is_refused() {
-    for body in [r#"{}"#, r#"{"model":""}"#, r#"{"model":7}"#, r#"{"model":null}"#] {
-        assert_eq!(
-            ChatRequest::parse(body.as_bytes()).unwrap_err(),
-            BadRequest::MissingModel,
-            "{body}"
-        );
-    }
-}
+use proofgate_providers::{BaseUrl, BaseUrlError, DoneScanner, RequestTemplate, Usage, UsageTail};
 
 #[test]
 fn the_end_marker_is_found_however_the_stream_is_cut() {

@@ -1,0 +1,132 @@
+//! Finds repeated keys.
+//!
+//! The keys of a small object are compared one by one as they come. Those of a larger one are sorted when it ends, by a
+//! hash first: a flood of keys with one hash makes the sort compare names, and it stays O(n log n).
+
+use std::cmp::Ordering;
+use std::ops::Range;
+
+use crate::text::Str;
+
+/// Up to how many keys of an object are compared with each other.
+const COMPARED: usize = 24;
+
+/// A key of an object that is open.
+#[derive(Debug, Clone, Copy)]
+struct Key {
+    hash: u32,
+    start: u32,
+    /// Length in bytes; the highest bit says that the key holds escapes.
+    length: u32,
+}
+
+const ESCAPED: u32 = 1 << 31;
+
+impl Key {
+    fn text<'d>(&self, document: &'d str) -> Str<'d> {
+        let start = self.start as usize;
+        let end = start + (self.length & !ESCAPED) as usize;
+        Str::known(document, start..end, self.length & ESCAPED != 0)
+    }
+
+    fn compare(&self, other: &Key, document: &str) -> Ordering {
+        self.hash.cmp(&other.hash).then_with(|| {
+            let (this, other) = (self.text(document), other.text(document));
+            if this.is_escaped() || other.is_escaped() {
+                characters(this).cmp(characters(other))
+            } else {
+                this.raw().cmp(other.raw())
+            }
+        })
+    }
+}
+
+/// A string's value, character by character.
+fn characters(text: Str<'_>) -> impl Iterator<Item = char> {
+    text.pieces().flat_map(|piece| {
+        let (plain, escape) = match piece {
+            crate::Piece::Plain(plain) => (plain, None),
+            crate::Piece::Escape { decoded, .. } => ("", Some(decoded)),
+        };
+        plain.chars().chain(escape)
+    })
+}
+
+/// The keys of all open objects, those of the innermost last.
+#[derive(Debug, Default)]
+pub(crate) struct Keys {
+    keys: Vec<Key>,
+    /// An escaped key, decoded for its hash.
+    decoded: String,
+}
+
+impl Keys {
+    pub(crate) fn clear(&mut self) {
+        self.keys.clear();
+    }
+
+    /// How many keys there are; the number at which the next object begins.
+    pub(crate) fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Adds a key to the object that began at `first`; `false` if the object already has it, as far as that is checked
+    /// before the object ends.
+    pub(crate) fn push(&mut self, first: usize, name: Str<'_>, document: &str) -> bool {
+        let Range { start, end } = name.range();
+        let (Ok(start), Ok(length)) = (u32::try_from(start), u32::try_from(end - start)) else {
+            return false;
+        };
+        let key = Key {
+            hash: hash(name.decoded(&mut self.decoded).as_bytes()),
+            start,
+            length: length | if name.is_escaped() { ESCAPED } else { 0 },
+        };
+        let before = &self.keys[first..];
+        let repeated = before.len() < COMPARED
+            && before
+                .iter()
+                .any(|other| other.hash == key.hash && other.compare(&key, document).is_eq());
+        self.keys.push(key);
+        !repeated
+    }
+
+    /// Ends the object that began at `first`; where its key stands that repeats another, if one does.
+    pub(crate) fn close(&mut self, first: usize, document: &str) -> Option<usize> {
+        let repeated = match self.keys.get_mut(first..) {
+            Some(keys) if keys.len() > COMPARED => {
+                keys.sort_unstable_by(|a, b| a.compare(b, document));
+                keys.windows(2)
+                    .find(|pair| pair[0].compare(&pair[1], document).is_eq())
+                    .map(|pair| pair[0].start.max(pair[1].start) as usize)
+            }
+            _ => None,
+        };
+        self.keys.truncate(first);
+        repeated
+    }
+}
+
+/// Mixes eight bytes at a time, the last ones overlapping; only its speed matters.
+fn hash(name: &[u8]) -> u32 {
+    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mix = |state: u64, word: u64| {
+        let product = (state ^ word).wrapping_mul(FACTOR);
+        product ^ (product >> 32)
+    };
+    let mut state = name.len() as u64;
+    let last = match (name.last_chunk(), name.first_chunk(), name.last_chunk()) {
+        (Some(last), _, _) => {
+            let (words, _) = name[..name.len() - 1].as_chunks();
+            state = words
+                .iter()
+                .fold(state, |state, word| mix(state, u64::from_le_bytes(*word)));
+            u64::from_le_bytes(*last)
+        }
+        (None, Some(first), Some(last)) => {
+            u64::from(u32::from_le_bytes(*first)) << 32 | u64::from(u32::from_le_bytes(*last))
+        }
+        _ => name.iter().fold(0, |word, &byte| word << 8 | u64::from(byte)),
+    };
+    (mix(state, last) >> 16) as u32
+}

@@ -1,0 +1,68 @@
+//! Finds where a run of plain characters ends inside a string.
+
+const ONES: u64 = 0x0101_0101_0101_0101;
+const HIGH: u64 = 0x8080_8080_8080_8080;
+
+/// Bytes looked at together; the compiler makes vector instructions of a block.
+const BLOCK: usize = 64;
+
+/// The first offset from `at` on whose byte is a quote, a backslash or a control character; the length if none is.
+#[inline]
+pub(crate) fn plain_run_end(bytes: &[u8], mut at: usize) -> usize {
+    // Most strings of a chat body are short: two words are tried before blocks are worth their start.
+    for _ in 0..2 {
+        match bytes.get(at..).and_then(<[u8]>::first_chunk) {
+            Some(word) => match first_special(u64::from_le_bytes(*word)) {
+                Some(offset) => return at + offset,
+                None => at += 8,
+            },
+            None => return finish(bytes, at),
+        }
+    }
+    long_run_end(bytes, at)
+}
+
+fn long_run_end(bytes: &[u8], mut at: usize) -> usize {
+    while let Some(block) = bytes.get(at..).and_then(<[u8]>::first_chunk::<BLOCK>) {
+        if holds_special(block) {
+            break;
+        }
+        at += BLOCK;
+    }
+    finish(bytes, at)
+}
+
+fn finish(bytes: &[u8], mut at: usize) -> usize {
+    while let Some(word) = bytes.get(at..).and_then(<[u8]>::first_chunk) {
+        match first_special(u64::from_le_bytes(*word)) {
+            Some(offset) => return at + offset,
+            None => at += 8,
+        }
+    }
+    let rest = bytes.get(at..).unwrap_or_default();
+    rest.iter()
+        .position(|&byte| is_special(byte))
+        .map_or(bytes.len(), |offset| at + offset)
+}
+
+fn is_special(byte: u8) -> bool {
+    byte == b'"' || byte == b'\\' || byte < 0x20
+}
+
+fn holds_special(block: &[u8; BLOCK]) -> bool {
+    block.iter().fold(false, |found, &byte| {
+        found | (byte == b'"') | (byte == b'\\') | (byte < 0x20)
+    })
+}
+
+/// Which of eight bytes, the first one lowest, is special. A borrow can only falsify bytes above a true find
+/// (Sean Eron Anderson, Bit Twiddling Hacks, "Determine if a word has a byte less than n").
+fn first_special(word: u64) -> Option<usize> {
+    let equal = |byte: u8| {
+        let difference = word ^ (ONES * u64::from(byte));
+        difference.wrapping_sub(ONES) & !difference
+    };
+    let control = word.wrapping_sub(ONES * 0x20) & !word;
+    let found = (equal(b'"') | equal(b'\\') | control) & HIGH;
+    (found != 0).then(|| (found.trailing_zeros() / 8) as usize)
+}

@@ -1,0 +1,241 @@
+use std::ops::Range;
+
+use crate::error::JsonError;
+use crate::run::plain_run_end;
+
+/// A string of a document as it stands there, escapes and all. They have been checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Str<'d> {
+    raw: &'d str,
+    start: usize,
+    escaped: bool,
+}
+
+impl<'d> Str<'d> {
+    /// Reads the string whose first character stands at `start`, right behind its opening quote.
+    #[inline]
+    pub(crate) fn scan(text: &'d str, start: usize) -> Result<Self, JsonError> {
+        let bytes = text.as_bytes();
+        let mut at = start;
+        let mut escaped = false;
+        loop {
+            at = plain_run_end(bytes, at);
+            match bytes.get(at) {
+                Some(b'"') => break,
+                Some(b'\\') => {
+                    escaped = true;
+                    at += read_escape(&bytes[at..])
+                        .map_err(|flaw| flaw.at(at, bytes.len()))?
+                        .1;
+                }
+                Some(_) => return Err(JsonError::ControlCharacter { at }),
+                None => return Err(JsonError::UnexpectedEnd { at: bytes.len() }),
+            }
+        }
+        Ok(Str {
+            raw: &text[start..at],
+            start,
+            escaped,
+        })
+    }
+
+    /// A part of a document that [`Reader`](crate::Reader) gave out as a string before.
+    pub(crate) fn known(text: &'d str, range: Range<usize>, escaped: bool) -> Self {
+        Str {
+            start: range.start,
+            raw: text.get(range).unwrap_or_default(),
+            escaped,
+        }
+    }
+
+    /// The characters between the quotes, escapes as they are written.
+    pub fn raw(&self) -> &'d str {
+        self.raw
+    }
+
+    /// Where in the document those characters stand, in bytes; the quotes stand right around them.
+    pub fn range(&self) -> Range<usize> {
+        self.start..self.start + self.raw.len()
+    }
+
+    /// Whether the string holds an escape. Without one, [`raw`](Str::raw) is its value.
+    pub fn is_escaped(&self) -> bool {
+        self.escaped
+    }
+
+    /// The string's value in pieces.
+    pub fn pieces(&self) -> Pieces<'d> {
+        Pieces::of(self.raw)
+    }
+
+    /// Appends the string's value.
+    pub fn unescape_into(&self, out: &mut String) {
+        if !self.escaped {
+            return out.push_str(self.raw);
+        }
+        out.reserve(self.raw.len());
+        for piece in self.pieces() {
+            match piece {
+                Piece::Plain(plain) => out.push_str(plain),
+                Piece::Escape { decoded, .. } => out.push(decoded),
+            }
+        }
+    }
+
+    /// The string's value: borrowed from the document if it can be, else written into `buffer`, which is emptied first.
+    pub fn decoded<'s>(&self, buffer: &'s mut String) -> &'s str
+    where
+        'd: 's,
+    {
+        if !self.escaped {
+            return self.raw;
+        }
+        buffer.clear();
+        self.unescape_into(buffer);
+        buffer
+    }
+}
+
+/// A part of a string's value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Piece<'d> {
+    /// Characters that are written as they are.
+    Plain(&'d str),
+    /// One character that is written as an escape, or as the two escapes of a surrogate pair.
+    Escape {
+        /// The character.
+        decoded: char,
+        /// How many bytes its escapes have.
+        length: usize,
+    },
+}
+
+/// Walks through a string's value piece by piece.
+#[derive(Debug, Clone)]
+pub struct Pieces<'d> {
+    rest: &'d str,
+}
+
+impl<'d> Pieces<'d> {
+    /// The pieces of the characters between the quotes of a string that a [`Reader`](crate::Reader) accepted.
+    ///
+    /// Of any other text, an escape that is none ends the walk.
+    pub fn of(raw: &'d str) -> Self {
+        Pieces { rest: raw }
+    }
+}
+
+impl<'d> Iterator for Pieces<'d> {
+    type Item = Piece<'d>;
+
+    fn next(&mut self) -> Option<Piece<'d>> {
+        match memchr::memchr(b'\\', self.rest.as_bytes()) {
+            _ if self.rest.is_empty() => None,
+            Some(0) => match read_escape(self.rest.as_bytes()) {
+                Ok((decoded, length)) => {
+                    self.rest = &self.rest[length..];
+                    Some(Piece::Escape { decoded, length })
+                }
+                Err(_) => {
+                    self.rest = "";
+                    None
+                }
+            },
+            found => {
+                let (plain, rest) = self.rest.split_at(found.unwrap_or(self.rest.len()));
+                self.rest = rest;
+                Some(Piece::Plain(plain))
+            }
+        }
+    }
+}
+
+/// What is wrong with an escape.
+enum Flaw {
+    Ended,
+    Invalid,
+    Lone,
+}
+
+impl Flaw {
+    fn at(self, at: usize, length: usize) -> JsonError {
+        match self {
+            Flaw::Ended => JsonError::UnexpectedEnd { at: length },
+            Flaw::Invalid => JsonError::InvalidEscape { at },
+            Flaw::Lone => JsonError::LoneSurrogate { at },
+        }
+    }
+}
+
+/// Reads the escape, or the surrogate pair, at the beginning of `bytes`: its character and its length.
+fn read_escape(bytes: &[u8]) -> Result<(char, usize), Flaw> {
+    let decoded = match bytes.get(1).ok_or(Flaw::Ended)? {
+        b'"' => '"',
+        b'\\' => '\\',
+        b'/' => '/',
+        b'b' => '\u{8}',
+        b'f' => '\u{c}',
+        b'n' => '\n',
+        b'r' => '\r',
+        b't' => '\t',
+        b'u' => return read_code_units(bytes),
+        _ => return Err(Flaw::Invalid),
+    };
+    Ok((decoded, 2))
+}
+
+fn read_code_units(bytes: &[u8]) -> Result<(char, usize), Flaw> {
+    let first = code_unit(bytes)?;
+    if let Some(decoded) = char::from_u32(first) {
+        return Ok((decoded, 6));
+    }
+    if first >= 0xdc00 {
+        return Err(Flaw::Lone);
+    }
+    let second = match bytes.get(6..) {
+        Some([b'\\', b'u', ..]) => code_unit(&bytes[6..])?,
+        Some([] | [b'\\']) => return Err(Flaw::Ended),
+        _ => return Err(Flaw::Lone),
+    };
+    if !(0xdc00..0xe000).contains(&second) {
+        return Err(Flaw::Lone);
+    }
+    let point = 0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00);
+    char::from_u32(point)
+        .map(|decoded| (decoded, 12))
+        .ok_or(Flaw::Lone)
+}
+
+/// The UTF-16 code unit of `\uXXXX` at the beginning of `bytes`.
+fn code_unit(bytes: &[u8]) -> Result<u32, Flaw> {
+    let digits = bytes.get(2..).unwrap_or_default();
+    let mut unit = 0;
+    for index in 0..4 {
+        let digit = *digits.get(index).ok_or(Flaw::Ended)?;
+        unit = unit << 4 | char::from(digit).to_digit(16).ok_or(Flaw::Invalid)?;
+    }
+    Ok(unit)
+}
+
+/// Appends `text` as it has to stand between the quotes of a JSON string.
+pub fn escape_into(text: &str, out: &mut Vec<u8>) {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    loop {
+        let end = plain_run_end(bytes, at);
+        out.extend_from_slice(&bytes[at..end]);
+        let Some(&byte) = bytes.get(end) else { return };
+        match byte {
+            b'"' => out.extend_from_slice(br#"\""#),
+            b'\\' => out.extend_from_slice(br"\\"),
+            b'\n' => out.extend_from_slice(br"\n"),
+            b'\r' => out.extend_from_slice(br"\r"),
+            b'\t' => out.extend_from_slice(br"\t"),
+            control => {
+                let digit = |value: u8| b"0123456789abcdef"[usize::from(value & 15)];
+                out.extend_from_slice(&[b'\\', b'u', b'0', b'0', digit(control >> 4), digit(control)]);
+            }
+        }
+        at = end + 1;
+    }
+}

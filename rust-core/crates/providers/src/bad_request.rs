@@ -1,0 +1,88 @@
+use proofgate_json::JsonError;
+
+/// A field of the request body whose type is checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Field {
+    /// `messages`, an array
+    Messages,
+    /// `stream`, a boolean
+    Stream,
+    /// `stream_options`, an object
+    StreamOptions,
+    /// `stream_options.include_usage`, a boolean
+    IncludeUsage,
+    /// `max_tokens`, an integer from 0
+    MaxTokens,
+    /// `max_completion_tokens`, an integer from 0
+    MaxCompletionTokens,
+    /// `n`, an integer from 1
+    N,
+}
+
+impl Field {
+    /// The field's name, as `param` of an error.
+    pub fn name(self) -> &'static str {
+        match self {
+            Field::Messages => "messages",
+            Field::Stream => "stream",
+            Field::StreamOptions => "stream_options",
+            Field::IncludeUsage => "stream_options.include_usage",
+            Field::MaxTokens => "max_tokens",
+            Field::MaxCompletionTokens => "max_completion_tokens",
+            Field::N => "n",
+        }
+    }
+
+    fn expected(self) -> &'static str {
+        match self {
+            Field::Messages => "an array",
+            Field::StreamOptions => "an object",
+            Field::Stream | Field::IncludeUsage => "true or false",
+            Field::MaxTokens | Field::MaxCompletionTokens => "an integer of at least 0",
+            Field::N => "an integer from 1 to 4294967295",
+        }
+    }
+}
+
+/// Why a chat request's body is not understood. None of these repeats what the body held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum BadRequest {
+    /// The body is not one JSON document in UTF-8, or an object of it repeats a key.
+    #[error("The request body is not valid JSON: {0}.")]
+    InvalidJson(JsonError),
+    /// The body is JSON, but not an object.
+    #[error("The request body must be a JSON object.")]
+    NotAnObject,
+    /// `model` is absent, empty or not a string.
+    #[error("The request body needs \"model\", a non-empty string.")]
+    MissingModel,
+    /// A field has a value that it cannot have.
+    #[error("\"{}\" must be {}.", .0.name(), .0.expected())]
+    InvalidField(Field),
+}
+
+impl BadRequest {
+    /// A stable machine code.
+    pub fn code(self) -> &'static str {
+        match self {
+            BadRequest::InvalidJson(_) | BadRequest::NotAnObject => "invalid_json",
+            BadRequest::MissingModel => "missing_model",
+            BadRequest::InvalidField(_) => "invalid_value",
+        }
+    }
+
+    /// The field that is wrong, if it is one.
+    pub fn param(self) -> Option<&'static str> {
+        match self {
+            BadRequest::InvalidJson(_) | BadRequest::NotAnObject => None,
+            BadRequest::MissingModel => Some("model"),
+            BadRequest::InvalidField(field) => Some(field.name()),
+        }
+    }
+}
+
+impl From<JsonError> for BadRequest {
+    fn from(error: JsonError) -> Self {
+        BadRequest::InvalidJson(error)
+    }
+}

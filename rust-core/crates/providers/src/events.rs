@@ -1,0 +1,226 @@
+use std::ops::Range;
+
+/// An event of a stream is larger than the reader may hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("an event of the stream is larger than {limit} bytes")]
+pub struct EventTooLarge {
+    /// The limit, in bytes.
+    pub limit: usize,
+}
+
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
+/// Splits a stream of server-sent events, however it is cut into pieces.
+///
+/// Lines end with LF, CRLF or CR; an empty line ends an event (WHATWG HTML, section 9.2.5 and 9.2.6). An event is
+/// returned with all its bytes, the empty line's included, so that the events together are the stream.
+#[derive(Debug)]
+pub struct EventReader {
+    buffer: Vec<u8>,
+    limit: usize,
+    /// Where the event at hand begins.
+    start: usize,
+    /// Where its line at hand begins, and how far that has been searched for its end.
+    line: usize,
+    searched: usize,
+    /// Values of the event's `data` lines, counted from the event's begin.
+    data: Vec<Range<usize>>,
+    joined: Vec<u8>,
+    unknown_fields: bool,
+    /// Whether the event at hand has been returned.
+    returned: bool,
+    begun: bool,
+}
+
+/// One event, or what stands between two of them, as it came.
+#[derive(Debug)]
+pub struct StreamEvent<'r> {
+    /// All its bytes.
+    pub raw: &'r [u8],
+    /// The value of its `data`: its lines joined by line feeds. `None` if it has none, as a comment.
+    pub data: Option<&'r [u8]>,
+    /// Whether it has a line that is no comment and no field of the specification.
+    pub unknown_fields: bool,
+    lines: &'r [Range<usize>],
+}
+
+impl StreamEvent<'_> {
+    /// Where in `raw` an offset of `data` stands.
+    pub fn locate(&self, data_offset: usize) -> usize {
+        let mut before = 0;
+        for line in self.lines {
+            let inside = data_offset - before;
+            if inside <= line.len() {
+                return line.start + inside;
+            }
+            before += line.len() + 1;
+        }
+        self.raw.len()
+    }
+}
+
+impl EventReader {
+    /// A reader at the start of a stream whose events have at most `limit` bytes each.
+    pub fn new(limit: usize) -> Self {
+        EventReader {
+            buffer: Vec::new(),
+            limit,
+            start: 0,
+            line: 0,
+            searched: 0,
+            data: Vec::new(),
+            joined: Vec::new(),
+            unknown_fields: false,
+            returned: false,
+            begun: false,
+        }
+    }
+
+    /// Forgets everything, for the next stream; keeps the buffers.
+    pub fn clear(&mut self) {
+        self.buffer.clear();
+        self.begun = false;
+        self.returned = false;
+        self.begin_event(0);
+    }
+
+    /// Takes the next piece of the stream.
+    pub fn push(&mut self, piece: &[u8]) {
+        self.drop_returned();
+        self.buffer.drain(..self.start);
+        self.line -= self.start;
+        self.searched -= self.start;
+        self.start = 0;
+        self.buffer.extend_from_slice(piece);
+    }
+
+    /// The next event that is complete.
+    ///
+    /// # Errors
+    /// [`EventTooLarge`] when the event at hand exceeds the limit, complete or not.
+    pub fn next_event(&mut self) -> Result<Option<StreamEvent<'_>>, EventTooLarge> {
+        self.drop_returned();
+        while let Some(offset) = self
+            .buffer
+            .get(self.searched..)
+            .and_then(|rest| memchr::memchr2(b'\n', b'\r', rest))
+        {
+            let end = self.searched + offset;
+            self.searched = end;
+            let length = match (self.buffer[end], self.buffer.get(end + 1)) {
+                (b'\r', Some(b'\n')) => 2,
+                // The line feed that may belong to it has not arrived.
+                (b'\r', None) => return self.within_limit().map(|()| None),
+                _ => 1,
+            };
+            let empty = self.take_line(end);
+            self.line = end + length;
+            self.searched = self.line;
+            if empty {
+                self.within_limit()?;
+                return Ok(Some(self.event()));
+            }
+        }
+        self.searched = self.buffer.len();
+        self.within_limit().map(|()| None)
+    }
+
+    /// What is left at the end of the stream: an event without its empty line. A lenient client could still read it.
+    ///
+    /// # Errors
+    /// [`EventTooLarge`] as before.
+    pub fn finish(&mut self) -> Result<Option<StreamEvent<'_>>, EventTooLarge> {
+        self.drop_returned();
+        if self.start == self.buffer.len() {
+            return Ok(None);
+        }
+        let end = self.buffer.len() - usize::from(self.buffer.ends_with(b"\r"));
+        if end > self.line {
+            self.take_line(end);
+        }
+        self.line = self.buffer.len();
+        self.searched = self.line;
+        self.within_limit()?;
+        Ok(Some(self.event()))
+    }
+
+    /// How many bytes wait for the rest of their event.
+    pub fn pending(&self) -> usize {
+        self.buffer.len() - if self.returned { self.line } else { self.start }
+    }
+
+    fn within_limit(&self) -> Result<(), EventTooLarge> {
+        let end = self.line.max(self.searched);
+        if end - self.start > self.limit {
+            return Err(EventTooLarge { limit: self.limit });
+        }
+        Ok(())
+    }
+
+    /// Notes the field of the line that ends at `end`; whether the line is empty.
+    fn take_line(&mut self, end: usize) -> bool {
+        let mut line = &self.buffer[self.line..end];
+        if !self.begun {
+            self.begun = true;
+            line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
+        }
+        if line.is_empty() {
+            return true;
+        }
+        let (name, value) = match memchr::memchr(b':', line) {
+            Some(colon) => (&line[..colon], &line[colon + 1..]),
+            None => (line, &line[line.len()..]),
+        };
+        match name {
+            b"data" => {
+                let value = value.strip_prefix(b" ").unwrap_or(value);
+                let end = end - self.start;
+                self.data.push(end - value.len()..end);
+            }
+            b"" | b"event" | b"id" | b"retry" => {}
+            _ => self.unknown_fields = true,
+        }
+        false
+    }
+
+    /// The event that ends where the line at hand begins.
+    fn event(&mut self) -> StreamEvent<'_> {
+        self.returned = true;
+        let raw = &self.buffer[self.start..self.line];
+        let data = match &self.data[..] {
+            [] => None,
+            [line] => Some(&raw[line.clone()]),
+            lines => {
+                self.joined.clear();
+                for line in lines {
+                    if line != &lines[0] {
+                        self.joined.push(b'\n');
+                    }
+                    self.joined.extend_from_slice(&raw[line.clone()]);
+                }
+                Some(&self.joined[..])
+            }
+        };
+        StreamEvent {
+            raw,
+            data,
+            unknown_fields: self.unknown_fields,
+            lines: &self.data,
+        }
+    }
+
+    fn drop_returned(&mut self) {
+        if self.returned {
+            self.returned = false;
+            self.begin_event(self.line);
+        }
+    }
+
+    fn begin_event(&mut self, start: usize) {
+        self.start = start;
+        self.line = start;
+        self.searched = start;
+        self.data.clear();
+        self.unknown_fields = false;
+    }
+}

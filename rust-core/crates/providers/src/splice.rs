@@ -1,0 +1,116 @@
+//! Replaces parts of strings inside a document and leaves every other byte as it came.
+
+use std::ops::Range;
+
+use proofgate_json::{Piece, Pieces, Str};
+
+/// Where a string stands in its document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The characters between its quotes, in bytes of the document.
+    pub raw: Range<usize>,
+    /// Whether they hold escapes.
+    pub escaped: bool,
+}
+
+impl From<Str<'_>> for Place {
+    fn from(string: Str<'_>) -> Self {
+        Place {
+            raw: string.range(),
+            escaped: string.is_escaped(),
+        }
+    }
+}
+
+/// Walks along one string and finds where offsets of its value stand in the document.
+#[derive(Debug)]
+pub struct Offsets<'d> {
+    /// What follows the piece at hand; `None` for a string without escapes.
+    pieces: Option<Pieces<'d>>,
+    piece: Option<Piece<'d>>,
+    /// Where the piece at hand begins in the document and in the value.
+    raw: usize,
+    value: usize,
+    end: usize,
+}
+
+impl<'d> Offsets<'d> {
+    /// Begins at the start of the string that stands at `place` in `document`.
+    pub fn new(document: &'d [u8], place: &Place) -> Self {
+        let raw = document.get(place.raw.clone()).unwrap_or_default();
+        let mut pieces = place
+            .escaped
+            .then(|| Pieces::of(std::str::from_utf8(raw).unwrap_or_default()));
+        Offsets {
+            piece: pieces.as_mut().and_then(Iterator::next),
+            pieces,
+            raw: place.raw.start,
+            value: 0,
+            end: place.raw.end,
+        }
+    }
+
+    /// The offset in the document of an offset in the value; the offsets asked for must not decrease.
+    ///
+    /// What lies inside an escaped character is moved to its beginning, what lies behind the string to its end.
+    pub fn find(&mut self, value: usize) -> usize {
+        let Some(pieces) = &mut self.pieces else {
+            return (self.raw + value).min(self.end);
+        };
+        while let Some(piece) = self.piece {
+            let (raw_length, value_length) = match piece {
+                Piece::Plain(plain) => (plain.len(), plain.len()),
+                Piece::Escape { decoded, length } => (length, decoded.len_utf8()),
+            };
+            let inside = value.saturating_sub(self.value);
+            if inside < value_length {
+                return match piece {
+                    Piece::Plain(_) => self.raw + inside,
+                    Piece::Escape { .. } => self.raw,
+                };
+            }
+            self.raw += raw_length;
+            self.value += value_length;
+            self.piece = pieces.next();
+        }
+        self.end
+    }
+}
+
+/// Copies a document and replaces parts of it on the way.
+#[derive(Debug)]
+pub struct Rewriter<'d, 'o> {
+    document: &'d [u8],
+    copied: usize,
+    out: &'o mut Vec<u8>,
+}
+
+impl<'d, 'o> Rewriter<'d, 'o> {
+    /// Begins a copy of `document`, appended to `out`.
+    pub fn new(document: &'d [u8], out: &'o mut Vec<u8>) -> Self {
+        Rewriter {
+            document,
+            copied: 0,
+            out,
+        }
+    }
+
+    /// Puts what `write` appends in the place of `raw`. Ranges must come in order; what an earlier one took is left out.
+    pub fn replace(&mut self, raw: Range<usize>, write: impl FnOnce(&mut Vec<u8>)) {
+        self.copy_to(raw.start);
+        write(self.out);
+        self.copied = self.copied.max(raw.end);
+    }
+
+    /// Copies the rest.
+    pub fn finish(mut self) {
+        self.copy_to(self.document.len());
+    }
+
+    fn copy_to(&mut self, end: usize) {
+        if let Some(part) = self.document.get(self.copied..end) {
+            self.out.extend_from_slice(part);
+            self.copied = end;
+        }
+    }
+}
