@@ -1,2 +1,54 @@
-//! Rules over the text of requests and responses: packs, matching, verdicts.
+//! Rules over the text of requests and responses.
+//!
+//! An [`Engine`] is compiled once from the built-in packs and the user's rules. It finds the [`Match`]es of its rules in a
+//! text, at once ([`Engine::scan`]) or in pieces ([`StreamScan`]); a [`Judgement`] adds them up to a [`Decision`], by the
+//! [`Profile`] of the tenant. No I/O, no clock but for the [`Deadline`], and no allocation once a thread's [`Scratch`] has
+//! grown. A rule that panics or hangs costs its evaluation, which ends with a [`Fault`].
+//!
+//! What a rule matches is defined by `SEMANTICS.md` beside this crate's sources. How it is found: a text is folded once
+//! (`fold`), one pass over the copy looks for the literals of all rules (`prefilter`), and only the rules that these or
+//! another cheap sign wake (`wake`, `woken`) run their regex, and only where a match can be (`window`).
 #![forbid(unsafe_code)]
+
+mod begins;
+mod checks;
+mod config;
+mod deadline;
+mod decode;
+mod engine;
+mod english;
+mod error;
+mod fault;
+mod fold;
+mod fold_table;
+mod judgement;
+mod packs;
+mod pattern;
+#[cfg(feature = "testing")]
+pub mod prefilter;
+#[cfg(not(feature = "testing"))]
+mod prefilter;
+mod profile;
+mod rule_set;
+mod scan;
+mod scratch;
+mod signs;
+mod spec;
+mod stream;
+mod undecided;
+mod wake;
+mod window;
+mod woken;
+
+pub use config::{Mode, PolicyConfig, TenantPolicy};
+pub use deadline::Deadline;
+pub use engine::{Engine, RuleIndex, RuleInfo};
+pub use error::PolicyError;
+pub use fault::Fault;
+pub use judgement::{Decision, Judgement};
+pub use packs::{Pack, pack_names};
+pub use profile::Profile;
+pub use scan::Match;
+pub use scratch::Scratch;
+pub use spec::{Action, Direction, Examples, RuleSpec, Target, View};
+pub use stream::StreamScan;

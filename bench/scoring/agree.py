@@ -1,0 +1,91 @@
+"""Compares the Rust engine with the plain reference on random events, and demands that every match is the same.
+
+python -m bench.scoring.agree --events 100000 --seed 1
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
+
+from bench.scoring.engine import EngineError, Event, build, verdicts
+from bench.scoring.events import events
+from bench.scoring.reference import Match, Reference
+from bench.scoring.rules import Rule, load_packs
+
+BATCH = 2000
+SHOWN = 20
+
+Engine = Callable[[Sequence[Event]], list[set[Match]]]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One event on which the two do not agree."""
+
+    event: Event
+    only_engine: frozenset[Match]
+    only_reference: frozenset[Match]
+
+
+@dataclass
+class Agreement:
+    """What a comparison has counted."""
+
+    events: int = 0
+    matches: int = 0
+    matched_rules: set[str] = field(default_factory=set)
+    differences: list[Difference] = field(default_factory=list)
+
+
+def compare(reference: Reference, engine: Engine, stream: Iterable[Event]) -> Agreement:
+    """Gives every event to both. Raises EngineError when the engine answers fewer events than it was given."""
+    agreement = Agreement()
+    source = iter(stream)
+    while batch := list(islice(source, BATCH)):
+        answers = engine(batch)
+        if len(answers) != len(batch):
+            raise EngineError(f"{len(batch)} events were given and {len(answers)} answered")
+        for event, answer in zip(batch, answers, strict=True):
+            expected = reference.scan(event.text, event.direction)
+            agreement.events += 1
+            agreement.matches += len(expected)
+            agreement.matched_rules |= {match.rule for match in expected}
+            if answer != expected:
+                missing, extra = frozenset(expected - answer), frozenset(answer - expected)
+                agreement.differences.append(Difference(event, extra, missing))
+    return agreement
+
+
+def show(agreement: Agreement, rules: Sequence[Rule], seed: int) -> None:
+    """Prints a comparison, with the first differences."""
+    for difference in agreement.differences[:SHOWN]:
+        print(f"differs: {difference.event.direction} {difference.event.text!r}")
+        print(f"  engine only: {sorted(difference.only_engine)}, reference only: {sorted(difference.only_reference)}")
+    unmatched = sorted({rule.id for rule in rules} - agreement.matched_rules)
+    print(f"rules that never matched: {', '.join(unmatched) or 'none'}")
+    print(
+        f"{agreement.events} events (seed {seed}), {len(rules)} rules, {agreement.matches} matches,"
+        f" {len(agreement.differences)} differences"
+    )
+
+
+def main() -> int:
+    """Returns the exit code: 0 if all events agree."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--events", type=int, default=100_000)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    rules = load_packs()
+    engine = partial(verdicts, build("verdicts"))
+    agreement = compare(Reference(rules), engine, events(rules, options.events, options.seed))
+    show(agreement, rules, options.seed)
+    return int(bool(agreement.differences))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,66 @@
+"""The named checks over the matched text (SEMANTICS.md, "Checks")."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable
+
+_DIGIT = re.compile(r"[0-9]")
+
+
+def luhn(match: str) -> bool:
+    """12 to 19 digits, not all the same, that satisfy ISO/IEC 7812-1."""
+    digits = [int(digit) for digit in _DIGIT.findall(match)]
+    if not 12 <= len(digits) <= 19 or len(set(digits)) == 1:
+        return False
+    doubled = [sum(divmod(2 * digit, 10)) for digit in digits[-2::-2]]
+    return (sum(doubled) + sum(digits[-1::-2])) % 10 == 0
+
+
+def mod97(match: str) -> bool:
+    """An IBAN (ISO 13616)."""
+    symbols = re.findall(r"[A-Za-z0-9]", match)
+    if not 15 <= len(symbols) <= 34:
+        return False
+    return int("".join(str(int(symbol, 36)) for symbol in symbols[4:] + symbols[:4])) % 97 == 1
+
+
+def ssn(match: str) -> bool:
+    """A social security number of the United States that can have been issued."""
+    digits = "".join(_DIGIT.findall(match))
+    if len(digits) != 9:
+        return False
+    area, group, serial = digits[:3], digits[3:5], digits[5:]
+    return area not in ("000", "666") and area[0] != "9" and group != "00" and serial != "0000"
+
+
+def ipv4(match: str) -> bool:
+    """Four numbers of at most 255 without leading zeros."""
+    parts = match.split(".")
+    return len(parts) == 4 and all(
+        re.fullmatch(r"0|[1-9][0-9]{0,2}", part) is not None and int(part) <= 255 for part in parts
+    )
+
+
+def entropy(match: str) -> bool:
+    """At least 3.5 bits of Shannon entropy for each byte."""
+    raw = match.encode()
+    shares = [count / len(raw) for count in Counter(raw).values()]
+    return -sum(share * math.log2(share) for share in shares) >= 3.5 - 1e-9
+
+
+def mixed(match: str) -> bool:
+    """Letters and digits, both."""
+    return re.search(r"[A-Za-z]", match) is not None and _DIGIT.search(match) is not None
+
+
+CHECKS: dict[str, Callable[[str], bool]] = {
+    "luhn": luhn,
+    "mod97": mod97,
+    "ssn": ssn,
+    "ipv4": ipv4,
+    "entropy": entropy,
+    "mixed": mixed,
+}

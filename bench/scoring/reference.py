@@ -1,0 +1,133 @@
+"""A plain reference of the policy engine, written from rust-core/crates/policy/SEMANTICS.md.
+
+It looks at every rule with Python's `re`, without prefilter, windows or streaming, so that its results can be believed
+by reading it. `bench.scoring.agree` compares the engine with it, `bench.scoring.speed` its speed.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import NamedTuple
+
+from bench.scoring.checks import CHECKS
+from bench.scoring.derived import derived
+from bench.scoring.folding import fold, folded, plain
+from bench.scoring.rules import Direction, Rule
+
+THRESHOLD = 100
+LEVELS = 2
+
+
+class Match(NamedTuple):
+    """A match of a rule; `start` and `end` are byte offsets into the UTF-8 of the scanned text."""
+
+    rule: str
+    start: int
+    end: int
+
+
+class Span(NamedTuple):
+    """Characters of a text, from `start` to before `end`."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class _Compiled:
+    rule: Rule
+    pattern: re.Pattern[str]
+    filter: tuple[str, ...]
+    check: Callable[[str], bool] | None
+
+    def matches(self, hay: str) -> Iterator[Span]:
+        """Matches in one view of a text, in characters of that view."""
+        position = 0
+        while (match := self.pattern.search(hay, position)) is not None:
+            text = match.group()
+            if self.filter and not any(literal in plain(text) for literal in self.filter):
+                position = match.start() + 1
+                continue
+            position = match.end()
+            if self.check is None or self.check(text):
+                yield Span(match.start(), match.end())
+
+
+def compiled(rule: Rule) -> _Compiled:
+    """Compiles one rule. Raises ValueError for a rule without literals and regex, re.error for a bad regex."""
+    check = CHECKS[rule.check] if rule.check else None
+    if rule.regex is None:
+        if not rule.literals:
+            raise ValueError(f"{rule.id} has neither literals nor a regex")
+        pattern = "|".join(re.escape(folded(literal)) for literal in rule.literals)
+        return _Compiled(rule, re.compile(pattern, re.ASCII), (), check)
+    if rule.view == "text":
+        return _Compiled(rule, re.compile(rule.regex, re.ASCII), tuple(map(plain, rule.literals)), check)
+    pattern = "".join(c if c.isascii() else fold(c) for c in rule.regex)
+    return _Compiled(rule, re.compile(pattern, re.ASCII), tuple(map(folded, rule.literals)), check)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What becomes of one text that is an exchange's only one in its direction, under the rules' own actions."""
+
+    decision: str
+    rule: str | None
+    by_score: bool
+    score: int
+
+
+class Reference:
+    """Rules, compiled; scans texts one by one."""
+
+    def __init__(self, rules: Iterable[Rule]) -> None:
+        self._rules = [compiled(rule) for rule in rules]
+
+    def scan(self, text: str, direction: Direction) -> set[Match]:
+        """All matches in a text and in what is encoded in it."""
+        offsets = [0, *accumulate(len(character.encode()) for character in text)]
+        return {Match(rule, offsets[span.start], offsets[span.end]) for rule, span in self._all_levels(text, direction)}
+
+    def _all_levels(self, text: str, direction: Direction, level: int = 0) -> Iterator[tuple[str, Span]]:
+        yield from self._one_text(text, direction)
+        if level == LEVELS:
+            return
+        for inner in derived(text):
+            for rule, _ in self._all_levels(inner.text, direction, level + 1):
+                yield rule, Span(inner.start, inner.end)
+
+    def _one_text(self, text: str, direction: Direction) -> Iterator[tuple[str, Span]]:
+        pieces = [fold(character) for character in text]
+        hay = "".join(pieces)
+        ends = list(accumulate(map(len, pieces)))
+        for compiled_rule in self._rules:
+            rule = compiled_rule.rule
+            if not rule.applies_to(direction):
+                continue
+            if rule.view == "text" and rule.regex is not None:
+                yield from ((rule.id, span) for span in compiled_rule.matches(text))
+                continue
+            for span in compiled_rule.matches(hay):
+                # The character that a position of the copy was made from is the first one that ends behind it.
+                yield rule.id, Span(bisect_right(ends, span.start), bisect_left(ends, span.end) + 1)
+
+    def judge(self, matches: Iterable[Match], threshold: int = THRESHOLD) -> Verdict:
+        """The verdict over matches: each rule counts its score once, whatever its action.
+
+        A rule that blocks by itself is named; a sum that reaches the threshold blocks without one.
+        """
+        found = {match.rule for match in matches}
+        matched = [compiled_rule.rule for compiled_rule in self._rules if compiled_rule.rule.id in found]
+        score = sum(rule.score for rule in matched)
+        for rule in matched:
+            if rule.action == "block":
+                return Verdict("block", rule.id, False, score)
+        if score >= threshold:
+            return Verdict("block", None, True, score)
+        if any(rule.action == "redact" for rule in matched):
+            return Verdict("redact", None, False, score)
+        return Verdict("flag" if matched else "allow", None, False, score)

@@ -1,0 +1,85 @@
+"""Rule packs as they stand in the repository: TOML files beside the policy crate."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+CRATE = REPOSITORY / "rust-core" / "crates" / "policy"
+PACKS = CRATE / "packs"
+
+Target = Literal["request", "response", "both"]
+View = Literal["folded", "text"]
+Action = Literal["block", "redact", "flag"]
+Direction = Literal["request", "response"]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule of a pack; the fields are those of the TOML file."""
+
+    pack: str
+    id: str
+    reason: str
+    target: Target
+    view: View
+    literals: tuple[str, ...]
+    regex: str | None
+    check: str | None
+    score: int
+    action: Action
+    matching: tuple[str, ...]
+    not_matching: tuple[str, ...]
+
+    def applies_to(self, direction: Direction) -> bool:
+        """Whether the rule takes part in scanning texts of this direction."""
+        return self.target in ("both", direction)
+
+    @property
+    def directions(self) -> tuple[Direction, ...]:
+        """The directions that the rule takes part in."""
+        return tuple(direction for direction in ("request", "response") if self.applies_to(direction))
+
+
+def pack_names() -> list[str]:
+    """The names of all packs, in alphabetical order."""
+    return sorted(path.stem for path in PACKS.glob("*.toml"))
+
+
+def load_pack(name: str) -> list[Rule]:
+    """The rules of one pack, in the order of the file. Raises ValueError for a file that names another pack."""
+    document = tomllib.loads((PACKS / f"{name}.toml").read_text())
+    if document["name"] != name:
+        raise ValueError(f"{name}.toml calls itself {document['name']!r}")
+    return [_rule(name, entry) for entry in document["rule"]]
+
+
+def description(name: str) -> str:
+    """What a pack says that it is for."""
+    return str(tomllib.loads((PACKS / f"{name}.toml").read_text())["description"])
+
+
+def load_packs() -> list[Rule]:
+    """The rules of all packs, packs in alphabetical order."""
+    return [rule for name in pack_names() for rule in load_pack(name)]
+
+
+def _rule(pack: str, entry: dict[str, Any]) -> Rule:
+    examples = entry.get("examples", {})
+    return Rule(
+        pack=pack,
+        id=entry["id"],
+        reason=entry["reason"],
+        target=entry["target"],
+        view=entry.get("view", "folded"),
+        literals=tuple(entry.get("literals", ())),
+        regex=entry.get("regex"),
+        check=entry.get("check"),
+        score=entry["score"],
+        action=entry["action"],
+        matching=tuple(examples.get("match", ())),
+        not_matching=tuple(examples.get("no_match", ())),
+    )

@@ -1,0 +1,198 @@
+"""The reference does what SEMANTICS.md says, example by example."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from bench.scoring.checks import CHECKS
+from bench.scoring.folding import folded, plain
+from bench.scoring.reference import Match, Reference
+from bench.scoring.rules import Rule
+
+ANY = Rule("test", "any", "Test.", "both", "folded", (), None, None, 10, "flag", (), ())
+
+
+def rule(**fields: Any) -> Rule:
+    return replace(ANY, **fields)
+
+
+def spans(text: str, *rules: Rule, direction: str = "request") -> set[tuple[int, int]]:
+    scanned = Reference(rules).scan(text, "response" if direction == "response" else "request")
+    return {(match.start, match.end) for match in scanned}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Ignore\tALL\r\n", "ignore all  "),
+        ("pr\u00e9c\u00e9dent", "precedent"),
+        ("pre\u0301ce\u0301dent", "precedent"),
+        ("ign\u043ere", "ignore"),
+        ("i\u200bg\u00adn\u202eore", "ignore"),
+        ("\uff29\uff27\uff2e", "ign"),
+        ("\U0001d408\U0001d420", "ig"),
+        ("\U0001f178\U0001f1ec", "ig"),
+        ("\U000e0049\U000e0067", "ig"),
+        ("a\u3000b\u2003c\u00a0d", "a b c d"),
+        ("\u201chi\u201d \u2014 it\u2019s", '"hi" - it\'s'),
+        ("\u00bd \ufb01 \u2122", "1\u20442 fi tm"),
+        ("\u5ffd\u7565 \u3067", "\u5ffd\u7565 \u3067"),
+    ],
+)
+def test_folding_undoes_a_disguise(text: str, expected: str) -> None:
+    assert folded(text) == expected
+
+
+def test_the_folded_copy_of_ascii_is_the_plain_one() -> None:
+    ascii_text = "".join(map(chr, range(128)))
+    assert folded(ascii_text) == plain(ascii_text)
+    assert len(plain(ascii_text)) == len(ascii_text)
+
+
+def test_positions_are_bytes_of_the_text_and_not_of_the_folded_copy() -> None:
+    text = "\u00e4 \u0456gn\u200bore!"
+    assert spans(text, rule(literals=("ignore",))) == {(3, 3 + len("\u0456gn\u200bore".encode()))}
+
+
+def test_dropped_characters_at_the_border_are_not_covered() -> None:
+    assert spans("\u200bkey\u200b", rule(literals=("key",))) == {(3, 6)}
+
+
+def test_one_character_that_becomes_several_is_covered_whole() -> None:
+    assert spans("\ufb01x", rule(literals=("ix",))) == {(0, 4)}
+
+
+def test_matches_do_not_overlap_and_the_first_literal_wins() -> None:
+    assert spans("aaaa", rule(literals=("aa", "aaa"))) == {(0, 2), (2, 4)}
+
+
+def test_a_match_without_a_literal_takes_nothing_from_later_ones() -> None:
+    assert spans("ab ab key", rule(regex="[a-z ]{3,9}", literals=("b key",))) == {(0, 9)}
+    assert spans("abcdkey", rule(regex="[a-z]{4}", literals=("key",))) == {(3, 7)}
+
+
+def test_a_match_that_fails_its_check_takes_its_characters_with_it() -> None:
+    assert spans("aaaa1b", rule(regex="[a-z0-9]{4}", check="mixed")) == set()
+    assert spans("aa1a1b", rule(regex="[a-z0-9]{3}", check="mixed")) == {(0, 3), (3, 6)}
+
+
+def test_a_pattern_of_the_folded_view_is_folded_itself() -> None:
+    assert spans("PRECEDENT", rule(regex="pr\u00e9c\u00e9dent")) == {(0, 9)}
+    assert spans("\u0438\u0433\u043d\u043e\u0440", rule(literals=("\u0438\u0433\u043d\u043e\u0440",))) == {(0, 10)}
+
+
+def test_a_pattern_of_the_text_view_sees_case_and_disguise() -> None:
+    assert spans("KEY key", rule(regex="KEY", view="text")) == {(0, 3)}
+    assert spans("KEY key", rule(regex="[A-Za-z]{3}", literals=("key",), view="text")) == {(0, 3), (4, 7)}
+
+
+def test_word_boundaries_are_those_of_ascii() -> None:
+    assert spans("\u0436key", rule(regex=r"\bkey\b", view="text")) == {(2, 5)}
+
+
+def test_rules_look_only_at_their_direction() -> None:
+    assert spans("key", rule(literals=("key",), target="response")) == set()
+    assert spans("key", rule(literals=("key",), target="response"), direction="response") == {(0, 3)}
+
+
+SECRET = rule(literals=("the secret word",))
+INNER = "This holds the secret word."
+
+
+@pytest.mark.parametrize(
+    "encoded",
+    [
+        base64.b64encode(INNER.encode()).decode().rstrip("="),
+        base64.urlsafe_b64encode(INNER.encode()).decode().rstrip("=") + "A",
+        INNER.encode().hex(),
+        "0x" + INNER.encode().hex().upper(),
+        base64.b64encode(base64.b64encode(INNER.encode())).decode().rstrip("="),
+        "the%20secret%20word%2e",
+        "the+secret+word%2e%2e%2e",
+        r"the\u0020secret\x20word\u002e",
+        r"\\u0074he\\u0020secret\\u0020word",
+    ],
+)
+def test_a_match_in_an_encoding_is_reported_where_the_encoding_stands(encoded: str) -> None:
+    assert spans(f"see {encoded} there", SECRET) == {(4, 4 + len(encoded))}
+
+
+def test_a_third_level_is_not_decoded() -> None:
+    text = INNER
+    for _ in range(3):
+        text = base64.b64encode(text.encode()).decode().rstrip("=")
+    assert spans(text, SECRET) == set()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        base64.b64encode(INNER.encode()[:9]).decode(),
+        base64.b64encode(b"\x00\x01\x02\x03 the secret word \x04\x05").decode(),
+        base64.b64encode(b"\xff\xfe the secret word and more").decode(),
+        "the%20secret+word",
+        r"the\u0020secret\x20word",
+    ],
+)
+def test_what_is_short_or_not_text_is_not_decoded(text: str) -> None:
+    assert spans(text, SECRET) == set()
+
+
+def test_surrogates_in_escapes_are_joined() -> None:
+    assert spans(r"\ud835\udc04\u0078!", rule(literals=("ex",))) == {(0, 18)}
+
+
+def test_a_long_token_is_cut() -> None:
+    inner = base64.b64encode(("x" * 3060 + INNER).encode()).decode()
+    assert spans(inner, SECRET) == set()
+
+
+@pytest.mark.parametrize(
+    ("name", "good", "bad"),
+    [
+        ("luhn", "4111 1111 1111 1111", "4111 1111 1111 1112"),
+        ("luhn", "378282246310005", "0000000000000000"),
+        ("mod97", "DE89 3704 0044 0532 0130 00", "DE88 3704 0044 0532 0130 00"),
+        ("ssn", "219-09-9998", "666-09-9998"),
+        ("ssn", "219-09-9998", "219-00-9998"),
+        ("ipv4", "203.0.113.77", "203.0.113.256"),
+        ("ipv4", "203.0.113.0", "203.0.113.07"),
+        ("entropy", "q7Zt3LmP9xKv2RbN", "aaaaaaaabbbbbbbb"),
+        ("mixed", "a1", "ab"),
+    ],
+)
+def test_a_check_tells_real_values_from_others(name: str, good: str, bad: str) -> None:
+    assert CHECKS[name](good)
+    assert not CHECKS[name](bad)
+
+
+def judged(*rules: Rule) -> tuple[str, str | None, bool, int]:
+    verdict = Reference([replace(one, literals=("key",)) for one in rules]).judge(
+        {Match(one.id, 0, 1) for one in rules} | {Match(one.id, 2, 3) for one in rules}
+    )
+    return verdict.decision, verdict.rule, verdict.by_score, verdict.score
+
+
+def test_a_rule_counts_once_however_often_it_matches() -> None:
+    assert judged(rule(score=60)) == ("flag", None, False, 60)
+
+
+def test_scores_add_up_to_a_refusal_whatever_the_actions() -> None:
+    both = rule(id="one", score=60), rule(id="two", score=40, action="redact")
+    assert judged(*both) == ("block", None, True, 100)
+
+
+def test_a_blocking_rule_needs_no_score() -> None:
+    assert judged(rule(action="block", score=0)) == ("block", "any", False, 0)
+
+
+def test_redaction_is_stricter_than_a_flag() -> None:
+    assert judged(rule(id="one"), rule(id="two", action="redact"))[0] == "redact"
+
+
+def test_no_match_is_allowed() -> None:
+    assert Reference([rule(literals=("key",))]).judge(set()).decision == "allow"

@@ -1,0 +1,166 @@
+//! What of an answer has arrived and may not leave yet.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use proofgate_json::escape_into;
+use proofgate_policy::Engine;
+use proofgate_providers::{Offsets, Place, Rewriter};
+
+use crate::spans::Redaction;
+use crate::texts::Texts;
+
+/// How many bytes that have left are kept in front of those that have not.
+const SLACK: usize = 64 * 1024;
+
+/// Something in an event that can keep it back, or change in it. Places are counted from the event's begin.
+#[derive(Debug)]
+pub(crate) enum Part {
+    /// A piece of a text.
+    Text {
+        /// Number of the text.
+        text: usize,
+        /// Which of its bytes.
+        range: Range<usize>,
+        place: Place,
+    },
+    /// The log probabilities of a choice, which repeat its text token by token.
+    Logprobs(Range<usize>),
+    /// What takes the place of these bytes.
+    Replaced { raw: Range<usize>, by: Vec<u8> },
+}
+
+/// An event, or a whole answer.
+#[derive(Debug)]
+struct Event {
+    length: usize,
+    parts: usize,
+}
+
+/// Events in the order in which they came.
+#[derive(Debug, Default)]
+pub(crate) struct Held {
+    bytes: Vec<u8>,
+    released: usize,
+    events: VecDeque<Event>,
+    parts: VecDeque<Part>,
+}
+
+impl Held {
+    pub(crate) fn clear(&mut self) {
+        self.bytes.clear();
+        self.released = 0;
+        self.events.clear();
+        self.parts.clear();
+    }
+
+    /// Bytes that are held.
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.len() - self.released
+    }
+
+    /// Takes the next event.
+    pub(crate) fn push(&mut self, raw: &[u8]) {
+        self.bytes.extend_from_slice(raw);
+        self.events.push_back(Event {
+            length: raw.len(),
+            parts: 0,
+        });
+    }
+
+    /// Adds a part to the event that was taken last.
+    pub(crate) fn add(&mut self, part: Part) {
+        if let Some(event) = self.events.back_mut() {
+            event.parts += 1;
+            self.parts.push_back(part);
+        }
+    }
+
+    /// Lets go every event before which nothing is held and whose texts are cleared.
+    pub(crate) fn release(&mut self, texts: &mut Texts, engine: &Engine, out: &mut Vec<u8>) {
+        while let Some(event) = self.events.front() {
+            let cleared = self.parts.iter().take(event.parts).all(|part| match part {
+                Part::Text { text, range, .. } => range.end <= texts.get(*text).cleared,
+                Part::Logprobs(_) | Part::Replaced { .. } => true,
+            });
+            if !cleared {
+                break;
+            }
+            let (length, count) = (event.length, event.parts);
+            let raw = &self.bytes[self.released..self.released + length];
+            let parts = self.parts.iter().take(count);
+            if parts.clone().any(|part| is_changed(part, texts)) {
+                write_changed(raw, parts, texts, engine, out);
+            } else {
+                out.extend_from_slice(raw);
+            }
+            for part in self.parts.drain(..count) {
+                if let Part::Text { text, range, .. } = part {
+                    texts.released(text, range.end);
+                }
+            }
+            self.released += length;
+            self.events.pop_front();
+        }
+        if self.events.is_empty() {
+            self.bytes.clear();
+            self.released = 0;
+        } else if self.released > SLACK {
+            self.bytes.drain(..self.released);
+            self.released = 0;
+        }
+    }
+}
+
+fn is_changed(part: &Part, texts: &Texts) -> bool {
+    match part {
+        Part::Text { text, range, .. } => {
+            let spans = &texts.get(*text).spans;
+            !spans.is_empty() && !spans.within(range).is_empty()
+        }
+        Part::Logprobs(_) => false,
+        Part::Replaced { .. } => true,
+    }
+}
+
+/// Writes an event of which something is replaced.
+fn write_changed<'p>(
+    raw: &[u8],
+    parts: impl Iterator<Item = &'p Part>,
+    texts: &Texts,
+    engine: &Engine,
+    out: &mut Vec<u8>,
+) {
+    let mut writer = Rewriter::new(raw, out);
+    for part in parts {
+        match part {
+            Part::Text { text, range, place } => {
+                let mut offsets = Offsets::new(raw, place);
+                for span in texts.get(*text).spans.within(range) {
+                    replace(&mut writer, &mut offsets, span, range, engine);
+                }
+            }
+            Part::Logprobs(range) => writer.replace(range.clone(), |out| out.extend_from_slice(b"null")),
+            Part::Replaced { raw, by } => writer.replace(raw.clone(), |out| out.extend_from_slice(by)),
+        }
+    }
+    writer.finish();
+}
+
+/// Replaces what of `span` lies in `range`: by the rule's name where the span begins, by nothing where it goes on.
+fn replace(
+    writer: &mut Rewriter<'_, '_>,
+    offsets: &mut Offsets<'_>,
+    span: &Redaction,
+    range: &Range<usize>,
+    engine: &Engine,
+) {
+    let start = span.range.start.max(range.start);
+    let end = span.range.end.min(range.end);
+    let raw = offsets.find(start - range.start)..offsets.find(end - range.start);
+    writer.replace(raw, |out| {
+        if span.range.start >= range.start {
+            escape_into(&span.replacement(engine), out);
+        }
+    });
+}

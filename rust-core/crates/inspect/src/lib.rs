@@ -1,0 +1,21 @@
+//! Applies the rules of a policy to requests and answers.
+//!
+//! A request is inspected at once ([`inspect_request`]). An answer is inspected as it passes ([`ResponseInspector`]): an
+//! event of a stream leaves when no rule can touch its text any more, so that a rule sees text that was cut into many
+//! events, and a client sees ordinary prose without delay. Whether an answer comes whole or as a stream, and however
+//! that is cut, the same generated text has the same matches and is redacted to the same text. One thing that no provider
+//! does is an exception: if a stream leaves a text of a choice in the middle of a word for another one and comes back to it,
+//! the word may be judged before it is complete, and a redaction that comes too late denies the answer.
+#![forbid(unsafe_code)]
+
+mod held;
+mod request;
+mod response;
+mod spans;
+mod stop;
+mod texts;
+
+pub use request::{Outcome, RequestVerdict, inspect_request};
+pub use response::{AnswerKind, ResponseInspector, needs_response};
+pub use spans::Redaction;
+pub use stop::Stop;

@@ -1,0 +1,76 @@
+use std::ops::Range;
+
+use proofgate_policy::{Engine, Match, RuleIndex};
+
+/// A part of a text that is replaced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Redaction {
+    /// Where it stands in the text, in bytes.
+    pub range: Range<usize>,
+    /// The rule whose name takes its place: of overlapping matches, the one that begins first.
+    pub rule: RuleIndex,
+}
+
+impl Redaction {
+    /// What takes the place of the text: `[redacted:<rule id>]`.
+    pub fn replacement(&self, engine: &Engine) -> String {
+        format!("[redacted:{}]", engine.rule(self.rule).id)
+    }
+}
+
+/// The parts of one text that are replaced, in order and without overlaps.
+///
+/// The result does not depend on the order in which matches are added.
+#[derive(Debug, Default)]
+pub(crate) struct Spans {
+    spans: Vec<Redaction>,
+}
+
+impl Spans {
+    /// Adds a match. Overlapping ones become one span, named by the match that begins first, of those the one whose rule
+    /// has the smallest number.
+    pub(crate) fn add(&mut self, found: &Match) {
+        if found.start >= found.end {
+            return;
+        }
+        let first = self.spans.partition_point(|span| span.range.end <= found.start);
+        let behind = self.spans.partition_point(|span| span.range.start < found.end);
+        let mut merged = Redaction {
+            range: found.start..found.end,
+            rule: found.rule,
+        };
+        for span in &self.spans[first..behind] {
+            if (span.range.start, span.rule) < (merged.range.start, merged.rule) {
+                merged.rule = span.rule;
+            }
+            merged.range.start = merged.range.start.min(span.range.start);
+            merged.range.end = merged.range.end.max(span.range.end);
+        }
+        self.spans.splice(first..behind, [merged]);
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.spans.clear();
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.spans.is_empty()
+    }
+
+    /// The spans that touch `range`.
+    pub(crate) fn within(&self, range: &Range<usize>) -> &[Redaction] {
+        let first = self.spans.partition_point(|span| span.range.end <= range.start);
+        let behind = self.spans.partition_point(|span| span.range.start < range.end);
+        self.spans.get(first..behind).unwrap_or_default()
+    }
+
+    /// Drops the spans that end at or before `offset`.
+    pub(crate) fn forget(&mut self, offset: usize) {
+        let count = self.spans.partition_point(|span| span.range.end <= offset);
+        self.spans.drain(..count);
+    }
+
+    pub(crate) fn into_redactions(self) -> Vec<Redaction> {
+        self.spans
+    }
+}

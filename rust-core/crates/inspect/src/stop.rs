@@ -1,0 +1,35 @@
+use proofgate_policy::{Fault, RuleIndex};
+
+/// Why an answer may not go on. None of its bytes that are still held may leave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Stop {
+    /// A rule denies the answer.
+    #[error("a policy rule denies the answer")]
+    Blocked {
+        /// The rule.
+        rule: RuleIndex,
+        /// Whether the sum of scores denies it, and not the rule's own action.
+        by_score: bool,
+    },
+    /// The rules could not be evaluated: no result is never "no match".
+    #[error(transparent)]
+    Fault(#[from] Fault),
+    /// The answer, one of its events, or what has to be held of it exceeds the limit, or it has too many texts.
+    #[error("the answer is too large to be inspected")]
+    TooLarge,
+    /// The answer cannot be read: it is not UTF-8, or begins like a JSON object and is none.
+    #[error("the answer cannot be read, so it cannot be inspected")]
+    Malformed,
+}
+
+impl Stop {
+    /// A stable machine code.
+    pub fn code(self) -> &'static str {
+        match self {
+            Stop::Blocked { .. } => "response_blocked",
+            Stop::Fault(fault) => fault.code(),
+            Stop::TooLarge => "response_too_large",
+            Stop::Malformed => "response_malformed",
+        }
+    }
+}

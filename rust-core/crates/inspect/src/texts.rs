@@ -1,0 +1,290 @@
+//! The texts of one answer, each scanned by itself.
+//!
+//! A text can be over before the answer is: when an event brings other texts of its choice and nothing of it, as when the
+//! content follows the reasoning, or when the choice says that it finished. What of it is undecided is decided then as if nothing followed, so that one text holds no
+//! other back. Should it go on after all, it is scanned as the one text that it is; a match that has to be replaced and
+//! begins in what has left denies the answer.
+
+use proofgate_policy::{
+    Deadline, Decision, Direction, Engine, Judgement, Match, Profile, RuleIndex, Scratch, StreamScan,
+};
+
+use crate::spans::Spans;
+use crate::stop::Stop;
+
+/// How many texts an answer may have: its choices, the arguments of their tool calls, and so on.
+const MOST_TEXTS: usize = 256;
+
+/// The rules and what they need to run.
+pub(crate) struct Rules<'a> {
+    pub(crate) engine: &'a Engine,
+    pub(crate) profile: &'a Profile,
+    pub(crate) deadline: Deadline,
+    pub(crate) scratch: &'a mut Scratch,
+}
+
+/// What the rules have said about an answer so far.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    pub(crate) judgement: Judgement,
+    found: Vec<Match>,
+    redacted: bool,
+    blocked: Option<(RuleIndex, bool)>,
+}
+
+impl Findings {
+    /// Scans a text that is there as a whole; adds to `spans` what is to be replaced in it.
+    pub(crate) fn whole(&mut self, rules: &mut Rules<'_>, text: &str, spans: &mut Spans) -> Result<(), Stop> {
+        self.found.clear();
+        let Rules {
+            engine,
+            profile,
+            deadline,
+            scratch,
+        } = rules;
+        engine.scan(
+            profile,
+            Direction::Response,
+            text,
+            deadline,
+            scratch,
+            &mut self.found,
+        )?;
+        self.judge(rules, spans, |_| false);
+        Ok(())
+    }
+
+    /// Judges what was found. `is_late`: whether a part of a match has left as it was.
+    fn judge(&mut self, rules: &Rules<'_>, spans: &mut Spans, is_late: impl Fn(&Match) -> bool) {
+        self.found
+            .sort_unstable_by_key(|found| (found.start, found.end, found.rule));
+        for found in &self.found {
+            match self.judgement.add(rules.engine, rules.profile, found.rule) {
+                Decision::Flag => {}
+                Decision::Redact if is_late(found) => {
+                    self.blocked.get_or_insert((found.rule, false));
+                }
+                Decision::Redact => {
+                    self.redacted = true;
+                    spans.add(found);
+                }
+                Decision::Block { rule, by_score } => {
+                    self.blocked.get_or_insert((rule, by_score));
+                }
+            }
+        }
+    }
+
+    /// Whether anything is replaced.
+    pub(crate) fn redacted(&self) -> bool {
+        self.redacted
+    }
+
+    pub(crate) fn check(&self) -> Result<(), Stop> {
+        match self.blocked {
+            Some((rule, by_score)) => Err(Stop::Blocked { rule, by_score }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// One text of an answer, such as the content of its first choice.
+#[derive(Debug, Default)]
+pub(crate) struct Text {
+    key: String,
+    /// The index of its choice.
+    choice: u64,
+    scan: StreamScan,
+    /// The number of the event that brought the last piece of it.
+    event: usize,
+    /// Whether it seems to be over, and what was found because of that.
+    over: bool,
+    found_over: Vec<Match>,
+    /// Bytes that have left.
+    released: usize,
+    /// The text, if it is scanned at its end.
+    whole: String,
+    /// Bytes so far.
+    pub(crate) length: usize,
+    /// Bytes that no match can touch any more but for those in `spans`.
+    pub(crate) cleared: usize,
+    pub(crate) spans: Spans,
+}
+
+impl Text {
+    fn restart(&mut self, key: &str, choice: u64) {
+        self.key.clear();
+        self.key.push_str(key);
+        self.choice = choice;
+        self.scan = StreamScan::new();
+        self.over = false;
+        self.found_over.clear();
+        self.released = 0;
+        self.whole.clear();
+        self.length = 0;
+        self.cleared = 0;
+        self.spans.clear();
+    }
+
+    fn push(&mut self, piece: &str, rules: &mut Rules<'_>, findings: &mut Findings) -> Result<(), Stop> {
+        findings.found.clear();
+        let cleared = self.scan.push(
+            rules.engine,
+            rules.profile,
+            Direction::Response,
+            piece,
+            &rules.deadline,
+            rules.scratch,
+            &mut findings.found,
+        )?;
+        self.cleared = self.cleared.max(cleared);
+        self.over = false;
+        self.judge(rules, findings);
+        Ok(())
+    }
+
+    fn finish(&mut self, rules: &mut Rules<'_>, findings: &mut Findings) -> Result<(), Stop> {
+        findings.found.clear();
+        end(&mut self.scan, rules, findings)?;
+        self.cleared = self.length;
+        self.judge(rules, findings);
+        Ok(())
+    }
+
+    /// Decides what is undecided as if nothing followed.
+    fn pause(&mut self, rules: &mut Rules<'_>, findings: &mut Findings) -> Result<(), Stop> {
+        self.over = true;
+        if self.cleared == self.length {
+            return Ok(());
+        }
+        findings.found.clear();
+        end(&mut self.scan.clone(), rules, findings)?;
+        self.cleared = self.length;
+        self.judge(rules, findings);
+        self.found_over.extend_from_slice(&findings.found);
+        Ok(())
+    }
+
+    fn judge(&mut self, rules: &Rules<'_>, findings: &mut Findings) {
+        let (released, found_over) = (self.released, &self.found_over);
+        let is_late = |found: &Match| found.start < released && !found_over.contains(found);
+        findings.judge(rules, &mut self.spans, is_late);
+    }
+}
+
+fn end(scan: &mut StreamScan, rules: &mut Rules<'_>, findings: &mut Findings) -> Result<(), Stop> {
+    scan.finish(
+        rules.engine,
+        rules.profile,
+        Direction::Response,
+        &rules.deadline,
+        rules.scratch,
+        &mut findings.found,
+    )?;
+    Ok(())
+}
+
+/// All texts of an answer.
+#[derive(Debug, Default)]
+pub(crate) struct Texts {
+    /// Those in use come first.
+    texts: Vec<Text>,
+    used: usize,
+    /// Whether texts are scanned at their end, which is cheaper than piece by piece.
+    at_end: bool,
+    /// The number of the event whose pieces come.
+    event: usize,
+}
+
+impl Texts {
+    /// Forgets all texts; those of the next answer are scanned at their end or piece by piece.
+    pub(crate) fn reset(&mut self, at_end: bool) {
+        self.used = 0;
+        self.at_end = at_end;
+    }
+
+    /// The number of the text with this key, which belongs to a choice.
+    pub(crate) fn number(&mut self, key: &str, choice: u64) -> Result<usize, Stop> {
+        let known = self.texts[..self.used].iter().position(|text| text.key == key);
+        if let Some(number) = known {
+            return Ok(number);
+        }
+        if self.used == MOST_TEXTS {
+            return Err(Stop::TooLarge);
+        }
+        if self.used == self.texts.len() {
+            self.texts.push(Text::default());
+        }
+        let number = self.used;
+        self.used += 1;
+        self.texts[number].restart(key, choice);
+        Ok(number)
+    }
+
+    /// Adds a piece to a text.
+    pub(crate) fn push(
+        &mut self,
+        number: usize,
+        piece: &str,
+        rules: &mut Rules<'_>,
+        findings: &mut Findings,
+    ) -> Result<(), Stop> {
+        let text = &mut self.texts[number];
+        text.event = self.event;
+        text.length += piece.len();
+        if self.at_end {
+            text.whole.push_str(piece);
+            return Ok(());
+        }
+        text.push(piece, rules, findings)
+    }
+
+    /// Ends the event that brought the last pieces; `finished` are the choices that ended with it.
+    pub(crate) fn end_event(
+        &mut self,
+        finished: impl Iterator<Item = u64> + Clone,
+        rules: &mut Rules<'_>,
+        findings: &mut Findings,
+    ) -> Result<(), Stop> {
+        if self.at_end {
+            return Ok(());
+        }
+        for number in 0..self.used {
+            let Text {
+                choice, event, over, ..
+            } = self.texts[number];
+            let mut others = self.texts[..self.used].iter();
+            let goes_on = event != self.event
+                && others.any(|other| other.choice == choice && other.event == self.event);
+            if !over && (goes_on || finished.clone().any(|finished| finished == choice)) {
+                self.texts[number].pause(rules, findings)?;
+            }
+        }
+        self.event += 1;
+        Ok(())
+    }
+
+    /// Ends all texts.
+    pub(crate) fn finish(&mut self, rules: &mut Rules<'_>, findings: &mut Findings) -> Result<(), Stop> {
+        for text in &mut self.texts[..self.used] {
+            if self.at_end {
+                text.cleared = text.length;
+                findings.whole(rules, &text.whole, &mut text.spans)?;
+            } else {
+                text.finish(rules, findings)?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn get(&self, number: usize) -> &Text {
+        &self.texts[number]
+    }
+
+    /// The bytes of a text before `offset` have left.
+    pub(crate) fn released(&mut self, number: usize, offset: usize) {
+        let text = &mut self.texts[number];
+        text.released = offset;
+        text.spans.forget(offset);
+    }
+}

@@ -1,0 +1,106 @@
+//! A small policy, answers, and how they pass through an inspector.
+#![allow(dead_code, reason = "not every test file uses everything")]
+
+use proofgate_inspect::{AnswerKind, ResponseInspector, Stop};
+use proofgate_policy::{Engine, PolicyConfig, Profile, Scratch, TenantPolicy};
+use serde_json::{Value, json};
+
+pub const LIMIT: usize = 64 * 1024;
+
+/// An engine, a tenant's view of it and a thread's scratch.
+pub struct Policy {
+    pub engine: Engine,
+    pub profile: Profile,
+    pub scratch: Scratch,
+}
+
+impl Policy {
+    pub fn of(config: &Value, tenant: Option<&Value>) -> Self {
+        let config: PolicyConfig = serde_json::from_value(config.clone()).unwrap();
+        let tenant = tenant.map(|tenant| serde_json::from_value::<TenantPolicy>(tenant.clone()).unwrap());
+        let engine = Engine::compile(&config).unwrap();
+        let profile = engine.profile(tenant.as_ref()).unwrap();
+        Policy {
+            engine,
+            profile,
+            scratch: Scratch::new(),
+        }
+    }
+
+    /// Rules that redact keys and names, flag dragons, deny a phrase, and deny two metals together.
+    pub fn new() -> Self {
+        Policy::of(&rules(), None)
+    }
+
+    pub fn dry_run() -> Self {
+        Policy::of(&rules(), Some(&json!({"mode": "dry_run"})))
+    }
+
+    /// The ids of the rules that an inspector has seen.
+    pub fn matched(&self, inspector: &ResponseInspector) -> Vec<String> {
+        let matched = inspector.judgement().matched();
+        matched.map(|rule| self.engine.rule(rule).id.clone()).collect()
+    }
+
+    /// Sends `pieces` through an inspector: what came out, and how it ended.
+    pub fn pass(
+        &mut self,
+        kind: AnswerKind,
+        pieces: &[&[u8]],
+    ) -> (Vec<u8>, Result<(), Stop>, ResponseInspector) {
+        let mut inspector = ResponseInspector::new(kind, LIMIT);
+        let mut out = Vec::new();
+        let mut ended = Ok(());
+        for piece in pieces {
+            ended = inspector.push(&self.engine, &self.profile, &mut self.scratch, piece, &mut out);
+            if ended.is_err() {
+                break;
+            }
+        }
+        let ended =
+            ended.and_then(|()| inspector.finish(&self.engine, &self.profile, &mut self.scratch, &mut out));
+        (out, ended, inspector)
+    }
+}
+
+pub fn rules() -> Value {
+    json!({"budget_us": 10_000_000, "rules": [
+        {"id": "key", "reason": "A key.", "view": "text", "regex": r"\bsk-[a-z0-9]{6,40}\b", "score": 10, "action": "redact"},
+        {"id": "name", "reason": "A name.", "literals": ["ann smith"], "score": 1, "action": "redact"},
+        {"id": "surname", "reason": "A surname.", "literals": ["smith sk"], "score": 1, "action": "redact"},
+        {"id": "dragon", "reason": "A dragon.", "literals": ["dragon"], "score": 1, "action": "flag"},
+        {"id": "phrase", "reason": "A phrase.", "literals": ["open the pod bay doors"], "score": 100, "action": "block"},
+        {"id": "gold", "reason": "Gold.", "literals": ["gold"], "score": 60, "action": "flag"},
+        {"id": "silver", "reason": "Silver.", "literals": ["silver"], "score": 60, "action": "flag"},
+    ]})
+}
+
+/// A whole answer with one choice.
+pub fn answer(content: &str) -> String {
+    json!({"id": "chatcmpl-1", "object": "chat.completion", "choices": [
+        {"index": 0, "message": {"role": "assistant", "content": content}, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 3, "completion_tokens": 5}})
+    .to_string()
+}
+
+/// An event with a piece of the content of the first choice.
+pub fn chunk(content: &str) -> String {
+    let data = json!({"id": "chatcmpl-1", "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {"content": content}}]});
+    format!("data: {data}\n\n")
+}
+
+/// The contents that the events of a stream bring, one by one.
+pub fn contents(stream: &[u8]) -> Vec<String> {
+    let stream = String::from_utf8(stream.to_vec()).unwrap();
+    let data = stream.lines().filter_map(|line| line.strip_prefix("data: "));
+    let events = data
+        .filter(|data| *data != "[DONE]")
+        .map(|data| serde_json::from_str::<Value>(data).unwrap());
+    events
+        .filter_map(|event| {
+            event["choices"][0]["delta"]["content"]
+                .as_str()
+                .map(str::to_owned)
+        })
+        .collect()
+}

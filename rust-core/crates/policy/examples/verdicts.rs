@@ -1,0 +1,81 @@
+//! Writes the matches of texts, for comparison with another engine.
+//!
+//! `cargo run --release -p proofgate-policy --example verdicts -- [--packs a,b] [--rules FILE.toml ...]`
+//!
+//! Standard input: one `{"text": "...", "direction": "request"}` a line (`direction` may be absent). Standard output: for
+//! each line `{"matches":[["rule-id",start,end],...]}`, sorted. Without options all built-in packs are used.
+
+use std::error::Error;
+use std::io::{BufRead, BufWriter, Write};
+
+use proofgate_policy::{Deadline, Direction, Engine, Pack, PolicyConfig, Scratch, pack_names};
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Event {
+    text: String,
+    #[serde(default = "request")]
+    direction: Direction,
+}
+
+fn request() -> Direction {
+    Direction::Request
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let engine = Engine::compile_packs(&PolicyConfig::default(), selected_packs()?)?;
+    let profile = engine.profile(None)?;
+    let mut scratch = Scratch::new();
+    let mut found = Vec::new();
+    let mut output = BufWriter::new(std::io::stdout().lock());
+    for line in std::io::stdin().lock().lines() {
+        let event: Event = serde_json::from_str(&line?)?;
+        found.clear();
+        let deadline = Deadline::never();
+        engine.scan(
+            &profile,
+            event.direction,
+            &event.text,
+            &deadline,
+            &mut scratch,
+            &mut found,
+        )?;
+        let mut matches: Vec<_> = found
+            .iter()
+            .map(|found| (&engine.rule(found.rule).id, found.start, found.end))
+            .collect();
+        matches.sort();
+        matches.dedup();
+        writeln!(output, "{}", serde_json::json!({ "matches": matches }))?;
+    }
+    Ok(output.flush()?)
+}
+
+fn selected_packs() -> Result<Vec<Pack>, Box<dyn Error>> {
+    let mut names: Option<Vec<String>> = None;
+    let mut packs = Vec::new();
+    let mut reads_rules = false;
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--packs" => {
+                let list = arguments
+                    .next()
+                    .ok_or("--packs needs names, separated by commas")?;
+                names = Some(list.split(',').map(str::to_owned).collect());
+                reads_rules = false;
+            }
+            "--rules" => reads_rules = true,
+            file if reads_rules => packs.push(Pack::read(file, &std::fs::read_to_string(file)?)?),
+            other => return Err(format!("unknown argument {other}").into()),
+        }
+    }
+    if packs.is_empty() && names.is_none() {
+        names = Some(pack_names().map(str::to_owned).collect());
+    }
+    for name in names.unwrap_or_default() {
+        packs.push(Pack::built_in(&name)?);
+    }
+    Ok(packs)
+}

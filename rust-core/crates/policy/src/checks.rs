@@ -1,0 +1,166 @@
+//! Named conditions on a matched text: what a regex cannot count.
+
+/// Says whether a matched text is what its rule looks for.
+pub(crate) type Check = fn(&[u8]) -> bool;
+
+/// The checks that a rule may name.
+const CHECKS: &[(&str, Check)] = &[
+    ("luhn", luhn),
+    ("mod97", mod97),
+    ("ssn", ssn),
+    ("ipv4", ipv4),
+    ("entropy", entropy),
+    ("mixed", mixed),
+];
+
+#[cfg(feature = "testing")]
+const TEST_CHECKS: &[(&str, Check)] = &[
+    ("panic-for-tests", panic_for_tests),
+    ("spin-for-tests", spin_for_tests),
+];
+#[cfg(not(feature = "testing"))]
+const TEST_CHECKS: &[(&str, Check)] = &[];
+
+pub(crate) fn named(name: &str) -> Option<Check> {
+    CHECKS
+        .iter()
+        .chain(TEST_CHECKS)
+        .find(|(known, _)| *known == name)
+        .map(|(_, check)| *check)
+}
+
+/// The names that exist, separated by commas.
+pub(crate) fn names() -> String {
+    CHECKS
+        .iter()
+        .map(|(name, _)| *name)
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+/// The ASCII digits of `text` as numbers, if they are `N` at most.
+struct Digits<const N: usize> {
+    values: [u8; N],
+    count: usize,
+}
+
+impl<const N: usize> Digits<N> {
+    fn of(text: &[u8]) -> Option<Self> {
+        let mut digits = Self {
+            values: [0; N],
+            count: 0,
+        };
+        for byte in text.iter().filter(|byte| byte.is_ascii_digit()) {
+            *digits.values.get_mut(digits.count)? = byte - b'0';
+            digits.count += 1;
+        }
+        Some(digits)
+    }
+
+    fn as_slice(&self) -> &[u8] {
+        &self.values[..self.count]
+    }
+}
+
+/// ISO/IEC 7812-1 annex B, for 12 to 19 digits that are not all the same.
+fn luhn(text: &[u8]) -> bool {
+    let Some(digits) = Digits::<19>::of(text) else {
+        return false;
+    };
+    let digits = digits.as_slice();
+    if digits.len() < 12 || digits.iter().all(|digit| *digit == digits[0]) {
+        return false;
+    }
+    let sum: u32 = digits
+        .iter()
+        .rev()
+        .enumerate()
+        .map(|(place, digit)| match (place % 2, u32::from(*digit)) {
+            (0, digit) => digit,
+            (_, digit) if digit > 4 => digit * 2 - 9,
+            (_, digit) => digit * 2,
+        })
+        .sum();
+    sum.is_multiple_of(10)
+}
+
+/// ISO 13616 (IBAN) with the check of ISO 7064, over the 15 to 34 letters and digits of `text`.
+fn mod97(text: &[u8]) -> bool {
+    let letters = || text.iter().filter(|byte| byte.is_ascii_alphanumeric());
+    let count = letters().count();
+    if !(15..=34).contains(&count) {
+        return false;
+    }
+    let remainder = letters()
+        .cycle()
+        .skip(4)
+        .take(count)
+        .fold(0_u32, |remainder, byte| match byte {
+            b'0'..=b'9' => (remainder * 10 + u32::from(byte - b'0')) % 97,
+            letter => (remainder * 100 + u32::from(letter.to_ascii_lowercase() - b'a') + 10) % 97,
+        });
+    remainder == 1
+}
+
+/// A social security number of the United States that can have been issued.
+fn ssn(text: &[u8]) -> bool {
+    let Some(digits) = Digits::<9>::of(text) else {
+        return false;
+    };
+    let &[a, b, c, d, e, f, g, h, i] = digits.as_slice() else {
+        return false;
+    };
+    let area = [a, b, c];
+    area != [0, 0, 0] && area != [6, 6, 6] && a != 9 && [d, e] != [0, 0] && [f, g, h, i] != [0, 0, 0, 0]
+}
+
+/// Four numbers of at most 255 without leading zeros.
+fn ipv4(text: &[u8]) -> bool {
+    let part = |part: &[u8]| {
+        let digits = !part.is_empty() && part.len() <= 3 && part.iter().all(u8::is_ascii_digit);
+        digits
+            && (part == b"0" || part[0] != b'0')
+            && part
+                .iter()
+                .fold(0_u32, |number, digit| number * 10 + u32::from(digit - b'0'))
+                <= 255
+    };
+    text.split(|byte| *byte == b'.').count() == 4 && text.split(|byte| *byte == b'.').all(part)
+}
+
+/// At least 3.5 bits of Shannon entropy per byte: random keys have it, words and padding have not.
+fn entropy(text: &[u8]) -> bool {
+    let mut counts = [0_u32; 256];
+    for byte in text {
+        counts[usize::from(*byte)] += 1;
+    }
+    let total = text.len() as f64;
+    let bits: f64 = counts
+        .iter()
+        .filter(|count| **count > 0)
+        .map(|count| f64::from(*count) / total)
+        .map(|share| -share * share.log2())
+        .sum();
+    bits >= 3.5 - 1e-9
+}
+
+/// A letter and a digit.
+fn mixed(text: &[u8]) -> bool {
+    text.iter().any(u8::is_ascii_alphabetic) && text.iter().any(u8::is_ascii_digit)
+}
+
+#[cfg(feature = "testing")]
+#[allow(clippy::panic, reason = "the fault that tests inject")]
+fn panic_for_tests(_: &[u8]) -> bool {
+    panic!("panic-for-tests")
+}
+
+/// Burns 20 ms without looking at the deadline.
+#[cfg(feature = "testing")]
+fn spin_for_tests(_: &[u8]) -> bool {
+    let start = std::time::Instant::now();
+    while start.elapsed() < std::time::Duration::from_millis(20) {
+        std::hint::spin_loop();
+    }
+    true
+}

@@ -1,0 +1,86 @@
+//! The `policy` section of a worker's configuration, and what a tenant may change of it.
+
+use serde::Deserialize;
+
+use crate::{Action, PolicyError, RuleSpec};
+
+/// Whether a policy acts or only reports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// Rules block, redact and flag.
+    #[default]
+    Enforce,
+    /// Everything is evaluated and reported; nothing is blocked or redacted.
+    DryRun,
+}
+
+/// The policy of a worker.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PolicyConfig {
+    /// Names of built-in packs.
+    pub packs: Vec<String>,
+    /// Whether to act.
+    pub mode: Mode,
+    /// Replaces every rule's own action.
+    pub action: Option<Action>,
+    /// The score at which an exchange is denied; at least 1.
+    pub threshold: u32,
+    /// How long the evaluation of one text may take, in microseconds; at least 1.
+    pub budget_us: u64,
+    /// Ids of rules that are left out.
+    pub disabled_rules: Vec<String>,
+    /// The user's own rules.
+    pub rules: Vec<RuleSpec>,
+}
+
+impl Default for PolicyConfig {
+    fn default() -> Self {
+        Self {
+            packs: Vec::new(),
+            mode: Mode::Enforce,
+            action: None,
+            threshold: 100,
+            budget_us: 10_000,
+            disabled_rules: Vec::new(),
+            rules: Vec::new(),
+        }
+    }
+}
+
+/// What one tenant changes of the worker's policy. What is absent stays as it is.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TenantPolicy {
+    /// Whether to act.
+    pub mode: Option<Mode>,
+    /// Replaces every rule's action, and the policy-wide one.
+    pub action: Option<Action>,
+    /// The score at which an exchange is denied; at least 1.
+    pub threshold: Option<u32>,
+    /// Ids of rules that are left out, beside those that the policy leaves out.
+    pub disabled_rules: Vec<String>,
+}
+
+pub(crate) fn check_threshold(threshold: u32) -> Result<u32, PolicyError> {
+    if threshold == 0 {
+        let reason = "must be at least 1".to_owned();
+        return Err(PolicyError::Setting {
+            field: "threshold",
+            reason,
+        });
+    }
+    Ok(threshold)
+}
+
+pub(crate) fn check_budget(budget_us: u64) -> Result<u64, PolicyError> {
+    if budget_us == 0 {
+        let reason = "must be at least 1 microsecond".to_owned();
+        return Err(PolicyError::Setting {
+            field: "budget_us",
+            reason,
+        });
+    }
+    Ok(budget_us)
+}

@@ -1,0 +1,258 @@
+//! What is encoded in a text: base64, hex, percent-encoding and escapes, found in *tokens* (SEMANTICS.md).
+
+/// A longer token is cut after every so many bytes.
+pub(crate) const TOKEN_LIMIT: usize = 4096;
+const LEAST_BASE64: usize = 24;
+const LEAST_HEX: usize = 32;
+const LEAST_ESCAPES: usize = 3;
+
+const BASE64: u8 = 1;
+const HEX: u8 = 2;
+const TOKEN: u8 = 4;
+
+/// For every byte, which of the alphabets it belongs to.
+const CLASSES: [u8; 256] = {
+    let mut classes = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let b = byte as u8;
+        classes[byte] = match b {
+            b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F' => BASE64 | HEX | TOKEN,
+            b'g'..=b'z' | b'G'..=b'Z' | b'+' | b'/' | b'_' | b'-' => BASE64 | TOKEN,
+            b'.' | b'~' | b'%' | b'\\' => TOKEN,
+            _ => 0,
+        };
+        byte += 1;
+    }
+    classes
+};
+
+fn is(byte: u8, class: u8) -> bool {
+    CLASSES[usize::from(byte)] & class != 0
+}
+
+/// Where the token begins that reaches the end of `text`; the end, if the last byte belongs to none.
+pub(crate) fn trailing_token(text: &[u8]) -> usize {
+    text.iter()
+        .rposition(|byte| !is(*byte, TOKEN))
+        .map_or(0, |last| last + 1)
+}
+
+/// Calls `visit` with the span of every token of `text` at or behind `from` in which something can be encoded, in order.
+/// Stops at the first error.
+pub(crate) fn tokens<E>(
+    text: &[u8],
+    from: usize,
+    mut visit: impl FnMut(usize, usize) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut done = from;
+    while let Some((begin, end)) = suspicious_block(text, done) {
+        let mut at = begin;
+        while at > done && is(text[at - 1], TOKEN) {
+            at -= 1;
+        }
+        while at < end {
+            if !is(text[at], TOKEN) {
+                at += 1;
+                continue;
+            }
+            let limit = text.len().min(at + TOKEN_LIMIT);
+            let length = text[at..limit]
+                .iter()
+                .take_while(|byte| is(**byte, TOKEN))
+                .count();
+            visit(at, at + length)?;
+            at += length;
+        }
+        done = at;
+    }
+    Ok(())
+}
+
+/// The first stretch of `text` at or behind `from` that can belong to an encoding: eight bytes with a `%` or `\`, or
+/// sixteen of graphic ASCII, which every run of 24 contains at a multiple of eight bytes.
+fn suspicious_block(text: &[u8], from: usize) -> Option<(usize, usize)> {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    let zero = |word: u64| word.wrapping_sub(ONES) & !word & HIGH;
+    let (blocks, rest) = text[from..].as_chunks::<8>();
+    let mut previous = 1;
+    for (index, block) in blocks.iter().enumerate() {
+        let word = u64::from_le_bytes(*block);
+        let breaks = (word.wrapping_sub(ONES * 0x21) | word) & HIGH;
+        let escapes = zero(word ^ (ONES * 0x25)) | zero(word ^ (ONES * 0x5c));
+        let begin = from + index * 8;
+        if escapes != 0 {
+            return Some((begin, begin + 8));
+        }
+        if (breaks | previous) == 0 {
+            return Some((begin - 8, begin + 8));
+        }
+        previous = breaks;
+    }
+    let interesting = rest.iter().any(|byte| matches!(byte, b'%' | b'\\'));
+    interesting.then_some((text.len() - rest.len(), text.len()))
+}
+
+/// Calls `keep` with each decoding of `token` and the span of the token that it stands for. `buffer` holds the decoding
+/// and is reused.
+pub(crate) fn decodings<E>(
+    token: &[u8],
+    buffer: &mut Vec<u8>,
+    mut keep: impl FnMut(&str, usize, usize) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut offer = |buffer: &[u8], start, end| match std::str::from_utf8(buffer) {
+        Ok(decoded) if is_mostly_printable(decoded) => keep(decoded, start, end),
+        _ => Ok(()),
+    };
+    let mut at = 0;
+    while at < token.len() {
+        let length = token[at..].iter().take_while(|byte| is(**byte, BASE64)).count();
+        if decode_run(&token[at..at + length], buffer) {
+            offer(buffer, at, at + length)?;
+        }
+        at += length.max(1);
+    }
+    if memchr::memchr(b'%', token).is_some() && decode_percent(token, buffer) {
+        offer(buffer, 0, token.len())?;
+    }
+    if memchr::memchr(b'\\', token).is_some() && decode_escapes(token, buffer) {
+        offer(buffer, 0, token.len())?;
+    }
+    Ok(())
+}
+
+fn is_mostly_printable(text: &str) -> bool {
+    let (mut all, mut bad) = (0_usize, 0_usize);
+    for character in text.chars() {
+        all += 1;
+        let fine = match character {
+            '\t' | '\n' | '\r' => true,
+            '\u{fffd}' => false,
+            other => !other.is_control(),
+        };
+        bad += usize::from(!fine);
+    }
+    all > 0 && bad * 10 <= all
+}
+
+fn decode_run(run: &[u8], decoded: &mut Vec<u8>) -> bool {
+    if run.len() < LEAST_BASE64 {
+        return false;
+    }
+    decoded.clear();
+    let digits = run
+        .strip_prefix(b"0x")
+        .or_else(|| run.strip_prefix(b"0X"))
+        .unwrap_or(run);
+    if digits.len() >= LEAST_HEX && digits.iter().all(|byte| is(*byte, HEX)) {
+        decoded.extend(
+            digits
+                .as_chunks::<2>()
+                .0
+                .iter()
+                .map(|[high, low]| (hex(*high) << 4) | hex(*low)),
+        );
+        return true;
+    }
+    let (groups, rest) = run.as_chunks::<4>();
+    for group in groups {
+        let bits = group.iter().fold(0_u32, |bits, byte| (bits << 6) | sextet(*byte));
+        decoded.extend_from_slice(&bits.to_be_bytes()[1..]);
+    }
+    let bits = rest.iter().fold(0_u32, |bits, byte| (bits << 6) | sextet(*byte));
+    match rest.len() {
+        2 => decoded.push((bits >> 4) as u8),
+        3 => decoded.extend_from_slice(&((bits >> 2) as u16).to_be_bytes()),
+        _ => {}
+    }
+    true
+}
+
+/// The value of a digit of either base64 alphabet.
+fn sextet(byte: u8) -> u32 {
+    u32::from(match byte {
+        b'A'..=b'Z' => byte - b'A',
+        b'a'..=b'z' => byte - b'a' + 26,
+        b'0'..=b'9' => byte - b'0' + 52,
+        b'+' | b'-' => 62,
+        _ => 63,
+    })
+}
+
+/// The value of a hex digit; of other bytes, nothing that means anything.
+fn hex(byte: u8) -> u8 {
+    (byte & 15) + 9 * (byte >> 6)
+}
+
+fn decode_percent(token: &[u8], decoded: &mut Vec<u8>) -> bool {
+    decoded.clear();
+    let mut escapes = 0;
+    let mut at = 0;
+    while at < token.len() {
+        match token[at..] {
+            [b'%', high, low, ..] if is(high, HEX) && is(low, HEX) => {
+                decoded.push((hex(high) << 4) | hex(low));
+                escapes += 1;
+                at += 3;
+            }
+            [byte, ..] => {
+                decoded.push(if byte == b'+' { b' ' } else { byte });
+                at += 1;
+            }
+            [] => break,
+        }
+    }
+    escapes >= LEAST_ESCAPES
+}
+
+/// The number of an escape at the beginning of `text`, and its length.
+fn escape(text: &[u8]) -> Option<(u32, usize)> {
+    let backslashes = text.iter().take_while(|byte| **byte == b'\\').count();
+    if backslashes == 0 {
+        return None;
+    }
+    let (digits, prefix) = match text[backslashes..] {
+        [b'u', a, b, c, d, ..] => ([a, b, c, d], 5),
+        [b'x', a, b, ..] => ([b'0', b'0', a, b], 3),
+        _ => return None,
+    };
+    let number = digits
+        .iter()
+        .fold(0, |number, digit| (number << 4) | u32::from(hex(*digit)));
+    digits
+        .iter()
+        .all(|digit| is(*digit, HEX))
+        .then_some((number, backslashes + prefix))
+}
+
+fn decode_escapes(token: &[u8], decoded: &mut Vec<u8>) -> bool {
+    decoded.clear();
+    let mut escapes = 0;
+    let mut at = 0;
+    while at < token.len() {
+        let Some((mut number, mut length)) = escape(&token[at..]) else {
+            // Backslashes that do not escape: none of them begins an escape either.
+            let plain = token[at..]
+                .iter()
+                .take_while(|byte| **byte == b'\\')
+                .count()
+                .max(1);
+            decoded.extend_from_slice(&token[at..at + plain]);
+            at += plain;
+            continue;
+        };
+        escapes += 1;
+        if (0xd800..0xdc00).contains(&number)
+            && let Some((low @ 0xdc00..0xe000, more)) = escape(&token[at + length..])
+        {
+            number = 0x1_0000 + ((number - 0xd800) << 10) + (low - 0xdc00);
+            length += more;
+            escapes += 1;
+        }
+        let character = char::from_u32(number).unwrap_or(char::REPLACEMENT_CHARACTER);
+        decoded.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+        at += length;
+    }
+    escapes >= LEAST_ESCAPES
+}

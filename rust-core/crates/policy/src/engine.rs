@@ -1,0 +1,401 @@
+//! The compiled rules of a worker.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::checks::{self, Check};
+use crate::config::{check_budget, check_threshold};
+use crate::fold::plain_byte;
+use crate::fold_table::{self, FoldTable};
+use crate::pattern::Pattern;
+use crate::prefilter::Prefilter;
+use crate::rule_set::{MOST_RULES, RuleSet};
+use crate::signs::{MOST_SIGNS, Signs};
+use crate::undecided::Undecided;
+use crate::wake::{Needle, Offsets, Wake};
+use crate::{
+    Action, Deadline, Direction, Examples, Mode, Pack, PolicyConfig, PolicyError, Profile, RuleSpec, Target,
+    TenantPolicy, View,
+};
+
+/// The number of a rule within its [`Engine`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RuleIndex(pub(crate) u16);
+
+impl RuleIndex {
+    pub(crate) fn position(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
+/// What is known of a rule, for people.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RuleInfo {
+    /// Its id.
+    pub id: String,
+    /// The pack that it comes from; absent for a rule of the user.
+    pub pack: Option<String>,
+    /// One sentence for the client.
+    pub reason: String,
+    /// The directions that it looks at.
+    pub target: Target,
+    /// The copy of the text that it looks at.
+    pub view: View,
+    /// What it adds to the score.
+    pub score: u32,
+    /// What it does; the policy-wide action if there is one, otherwise its own.
+    pub action: Action,
+    /// Texts that it is tried on.
+    pub examples: Examples,
+}
+
+/// A rule, ready to be applied.
+pub(crate) struct Rule {
+    pub(crate) info: RuleInfo,
+    pub(crate) pattern: Pattern,
+    pub(crate) view: View,
+    /// A match has to contain one of these (plain), unless there are none.
+    pub(crate) required: Vec<Vec<u8>>,
+    pub(crate) check: Option<Check>,
+    pub(crate) wake: Wake,
+}
+
+/// Which rule a literal of the prefilter wakes.
+pub(crate) struct Owner {
+    pub(crate) rule: RuleIndex,
+    pub(crate) needle: u8,
+    pub(crate) offsets: Offsets,
+}
+
+/// Compiled rules. Immutable; shared by threads. Texts are given to [`Engine::scan`](crate::Engine::scan) or, in pieces, to
+/// a [`StreamScan`](crate::StreamScan).
+pub struct Engine {
+    pub(crate) id: u64,
+    pub(crate) table: &'static FoldTable,
+    pub(crate) rules: Vec<Rule>,
+    pub(crate) prefilter: Prefilter,
+    /// For every literal of the prefilter, whom it wakes.
+    pub(crate) owners: Vec<Vec<Owner>>,
+    /// Rules with two needles, both of which have to be found.
+    pub(crate) pairs: RuleSet,
+    /// Rules that digits wake: (rule, fewest digits), and the smallest of those numbers.
+    pub(crate) by_digits: Vec<(RuleIndex, usize)>,
+    pub(crate) least_digits: usize,
+    /// Rules that characters wake that are not ASCII.
+    pub(crate) signs: Signs,
+    /// Rules that are tried on every text with a long run of graphic characters.
+    pub(crate) by_graphic_run: Vec<RuleIndex>,
+    /// Rules that are tried on every text.
+    pub(crate) always: Vec<RuleIndex>,
+    pub(crate) has_text_rules: bool,
+    /// How many bytes behind its beginning the outcome of a match can depend on.
+    pub(crate) horizon: usize,
+    pub(crate) undecided: [Undecided; 4],
+    mode: Mode,
+    threshold: u32,
+    budget: Duration,
+}
+
+impl Engine {
+    /// Compiles the rules of `config`: those of its packs, then its own.
+    ///
+    /// # Errors
+    /// [`PolicyError`] names the rule and the field, or the setting, that has to be changed.
+    pub fn compile(config: &PolicyConfig) -> Result<Self, PolicyError> {
+        let packs = config
+            .packs
+            .iter()
+            .map(|name| Pack::built_in(name))
+            .collect::<Result<Vec<_>, _>>()?;
+        Self::compile_packs(config, packs)
+    }
+
+    /// As [`Engine::compile`], with these packs instead of the built-in ones that `config` names.
+    ///
+    /// # Errors
+    /// As [`Engine::compile`].
+    pub fn compile_packs(config: &PolicyConfig, packs: Vec<Pack>) -> Result<Self, PolicyError> {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let threshold = check_threshold(config.threshold)?;
+        let budget = Duration::from_micros(check_budget(config.budget_us)?);
+        let table = fold_table::table()?;
+
+        let named = packs.into_iter().flat_map(|pack| {
+            pack.rules
+                .into_iter()
+                .map(move |rule| (Some(pack.name.clone()), rule))
+        });
+        let own = config.rules.iter().map(|rule| (None, rule.clone()));
+        let mut known = HashSet::new();
+        let mut rules = Vec::new();
+        for (pack, spec) in named.chain(own) {
+            if !known.insert(spec.id.clone()) {
+                return Err(PolicyError::rule(
+                    &spec.id,
+                    "id",
+                    "two rules have this id; it must be unique over all packs",
+                ));
+            }
+            let rule = Rule::compile(spec, pack, config.action, table)?;
+            if !config.disabled_rules.contains(&rule.info.id) {
+                rules.push(rule);
+            }
+        }
+        for id in &config.disabled_rules {
+            if !known.contains(id) && !crate::packs::is_built_in_rule(id) {
+                return Err(PolicyError::UnknownRule { rule: id.clone() });
+            }
+        }
+        if rules.len() > MOST_RULES {
+            let reason = format!("{} rules are enabled; {MOST_RULES} at most", rules.len());
+            return Err(PolicyError::Setting {
+                field: "rules",
+                reason,
+            });
+        }
+        let undecided = |direction: Direction, view: View| {
+            let selected = rules
+                .iter()
+                .filter(|rule| rule.view == view && rule.info.target.includes(direction));
+            Undecided::build(selected.map(|rule| &rule.pattern.hir))
+        };
+        let undecided = [
+            undecided(Direction::Request, View::Text)?,
+            undecided(Direction::Request, View::Folded)?,
+            undecided(Direction::Response, View::Text)?,
+            undecided(Direction::Response, View::Folded)?,
+        ];
+        let mut engine = Self {
+            id: NEXT.fetch_add(1, Ordering::Relaxed),
+            table,
+            prefilter: Prefilter::new(&[]),
+            owners: Vec::new(),
+            pairs: RuleSet::default(),
+            by_digits: Vec::new(),
+            least_digits: usize::MAX,
+            signs: Signs::default(),
+            by_graphic_run: Vec::new(),
+            always: Vec::new(),
+            has_text_rules: rules.iter().any(|rule| rule.view == View::Text),
+            // One character more, for a word boundary.
+            horizon: rules.iter().map(|rule| rule.pattern.longest).max().unwrap_or(0) + 4,
+            rules,
+            undecided,
+            mode: config.mode,
+            threshold,
+            budget,
+        };
+        engine.sort_by_wake();
+        Ok(engine)
+    }
+
+    fn sort_by_wake(&mut self) {
+        let mut literals = Vec::<Vec<u8>>::new();
+        let mut numbers = HashMap::<&[u8], usize>::new();
+        let mut signs = Vec::new();
+        for (number, rule) in (0_u16..).zip(&self.rules) {
+            let index = RuleIndex(number);
+            match &rule.wake {
+                Wake::Needles(needles) => {
+                    if needles.len() > 1 {
+                        self.pairs.insert(index);
+                    }
+                    for (
+                        needle,
+                        Needle {
+                            literals: any,
+                            offsets,
+                        },
+                    ) in (0_u8..).zip(needles)
+                    {
+                        for literal in any {
+                            let number = *numbers.entry(literal).or_insert_with(|| {
+                                literals.push(literal.clone());
+                                self.owners.push(Vec::new());
+                                literals.len() - 1
+                            });
+                            self.owners[number].push(Owner {
+                                rule: index,
+                                needle,
+                                offsets: *offsets,
+                            });
+                        }
+                    }
+                }
+                Wake::Digits(least) => {
+                    self.by_digits.push((index, *least));
+                    self.least_digits = self.least_digits.min(*least);
+                }
+                Wake::Characters(ranges, offsets) if signs.len() < MOST_SIGNS => {
+                    signs.push((index, ranges.as_slice(), *offsets));
+                }
+                Wake::Graphic => self.by_graphic_run.push(index),
+                Wake::Characters(..) | Wake::Always => self.always.push(index),
+            }
+        }
+        self.prefilter = Prefilter::new(&literals);
+        self.signs = Signs::new(&signs);
+    }
+
+    /// What applies to a tenant, or without one what the policy says.
+    ///
+    /// # Errors
+    /// [`PolicyError`] names the setting that has to be changed.
+    pub fn profile(&self, tenant: Option<&TenantPolicy>) -> Result<Profile, PolicyError> {
+        let unchanged = TenantPolicy::default();
+        let tenant = tenant.unwrap_or(&unchanged);
+        let mut request = RuleSet::default();
+        let mut response = RuleSet::default();
+        let mut actions = Vec::with_capacity(self.rules.len());
+        for (number, rule) in (0_u16..).zip(&self.rules) {
+            actions.push(tenant.action.unwrap_or(rule.info.action));
+            if tenant.disabled_rules.contains(&rule.info.id) {
+                continue;
+            }
+            if rule.info.target.includes(Direction::Request) {
+                request.insert(RuleIndex(number));
+            }
+            if rule.info.target.includes(Direction::Response) {
+                response.insert(RuleIndex(number));
+            }
+        }
+        for id in &tenant.disabled_rules {
+            if !self.rules().any(|rule| rule.id == *id) && !crate::packs::is_built_in_rule(id) {
+                return Err(PolicyError::UnknownRule { rule: id.clone() });
+            }
+        }
+        Ok(Profile {
+            engine: self.id,
+            mode: tenant.mode.unwrap_or(self.mode),
+            threshold: tenant.threshold.map_or(Ok(self.threshold), check_threshold)?,
+            actions,
+            request,
+            response,
+        })
+    }
+
+    /// The rule with this number.
+    #[must_use]
+    pub fn rule(&self, index: RuleIndex) -> &RuleInfo {
+        &self.rules[index.position()].info
+    }
+
+    /// All rules, in the order of their numbers.
+    pub fn rules(&self) -> impl Iterator<Item = &RuleInfo> {
+        self.rules.iter().map(|rule| &rule.info)
+    }
+
+    /// Whether there is no rule at all.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    /// How long the evaluation of one text may take.
+    #[must_use]
+    pub fn budget(&self) -> Duration {
+        self.budget
+    }
+
+    /// A deadline that is the policy's budget from now. Reads the clock.
+    #[must_use]
+    pub fn deadline(&self) -> Deadline {
+        Deadline::after(self.budget)
+    }
+}
+
+impl Rule {
+    fn compile(
+        spec: RuleSpec,
+        pack: Option<String>,
+        action: Option<Action>,
+        table: &FoldTable,
+    ) -> Result<Self, PolicyError> {
+        let id = spec.id.clone();
+        let refuse = |field, reason: &str| Err(PolicyError::rule(&id, field, reason));
+        if !is_kebab_case(&id) {
+            return refuse(
+                "id",
+                "must be lower-case words and digits joined by -, at most 64 characters",
+            );
+        }
+        if spec.reason.trim().is_empty() {
+            return refuse("reason", "must say in one sentence why the rule matched");
+        }
+        if spec.score > 1000 {
+            return refuse("score", "must be 0 to 1000");
+        }
+        let check = match &spec.check {
+            None => None,
+            Some(name) => match checks::named(name) {
+                Some(check) => Some(check),
+                None => {
+                    return refuse(
+                        "check",
+                        &format!("there is no check {name:?}; there are: {}", checks::names()),
+                    );
+                }
+            },
+        };
+        let literals: Vec<String> = match (spec.view, &spec.regex) {
+            (View::Text, Some(_)) => spec.literals.clone(),
+            _ => spec
+                .literals
+                .iter()
+                .map(|literal| table.fold_text(literal))
+                .collect(),
+        };
+        if literals.iter().any(String::is_empty) {
+            return refuse(
+                "literals",
+                "must not be empty or consist of invisible characters only",
+            );
+        }
+        let (pattern, view, required) = match &spec.regex {
+            Some(regex) => {
+                let plain = |literal: &String| literal.bytes().map(plain_byte).collect();
+                (
+                    Pattern::parse(regex, spec.view, table),
+                    spec.view,
+                    literals.iter().map(plain).collect(),
+                )
+            }
+            None if literals.is_empty() => return refuse("regex", "a rule needs a regex, or literals"),
+            None => (Pattern::of_literals(&literals), View::Folded, Vec::new()),
+        };
+        let field = if spec.regex.is_some() { "regex" } else { "literals" };
+        let pattern = pattern.map_err(|reason| PolicyError::rule(&id, field, reason))?;
+        let wake = Wake::derive(&pattern.hir, &required);
+        let info = RuleInfo {
+            id: spec.id,
+            pack,
+            reason: spec.reason,
+            target: spec.target,
+            view,
+            score: spec.score,
+            action: action.unwrap_or(spec.action),
+            examples: spec.examples,
+        };
+        Ok(Self {
+            info,
+            pattern,
+            view,
+            required,
+            check,
+            wake,
+        })
+    }
+}
+
+fn is_kebab_case(id: &str) -> bool {
+    let word = |word: &str| {
+        !word.is_empty()
+            && word
+                .bytes()
+                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+    };
+    id.len() <= 64 && id.split('-').all(word)
+}

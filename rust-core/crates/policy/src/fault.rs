@@ -1,0 +1,29 @@
+//! Why an evaluation gave no result. A fault denies the exchange: no result is never "no match".
+
+use thiserror::Error;
+
+/// An evaluation that did not come to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum Fault {
+    /// The deadline passed, or the text would make the scanner hold more of it than its bound.
+    #[error("the policy's budget is over")]
+    Budget,
+    /// A rule panicked. The scratch was reset; the next evaluation is not affected.
+    #[error("a policy rule panicked")]
+    Panicked,
+    /// The caller or this library made a mistake, which the text names.
+    #[error("the policy failed: {0}")]
+    Internal(&'static str),
+}
+
+impl Fault {
+    /// The stable machine code: `policy_budget`, `policy_panic` or `policy_internal`.
+    #[must_use]
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::Budget => "policy_budget",
+            Self::Panicked => "policy_panic",
+            Self::Internal(_) => "policy_internal",
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! The built-in packs, which are a part of the library.
+
+use serde::Deserialize;
+
+use crate::{PolicyError, RuleSpec};
+
+/// Embeds `packs/<name>.toml` for every name.
+macro_rules! packs {
+    ($($name:literal),* $(,)?) => {
+        &[$(($name, include_str!(concat!("../packs/", $name, ".toml")))),*]
+    };
+}
+
+const PACKS: &[(&str, &str)] = packs![
+    "prompt-injection",
+    "jailbreak",
+    "secrets",
+    "pii",
+    "exfiltration",
+    "obfuscation"
+];
+
+/// A pack as it is written.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pack {
+    /// Its name in `packs`.
+    pub name: String,
+    /// What it is for.
+    pub description: String,
+    /// Its rules.
+    #[serde(rename = "rule", default)]
+    pub rules: Vec<RuleSpec>,
+}
+
+impl Pack {
+    /// Reads a pack.
+    ///
+    /// # Errors
+    /// [`PolicyError::Pack`] names the line and what is wrong with it.
+    pub fn read(name: &str, text: &str) -> Result<Self, PolicyError> {
+        toml::from_str(text).map_err(|error| PolicyError::Pack {
+            pack: name.to_owned(),
+            reason: error.to_string().trim().to_owned(),
+        })
+    }
+
+    /// Reads the built-in pack `name`.
+    ///
+    /// # Errors
+    /// [`PolicyError::UnknownPack`] lists the packs that exist.
+    pub fn built_in(name: &str) -> Result<Self, PolicyError> {
+        let Some((_, text)) = PACKS.iter().find(|(known, _)| *known == name) else {
+            let known = pack_names().collect::<Vec<_>>().join(", ");
+            return Err(PolicyError::UnknownPack {
+                name: name.to_owned(),
+                known,
+            });
+        };
+        Self::read(name, text)
+    }
+}
+
+/// The names of the built-in packs.
+pub fn pack_names() -> impl Iterator<Item = &'static str> {
+    PACKS.iter().map(|(name, _)| *name)
+}
+
+/// Whether any built-in pack holds a rule with this id.
+pub(crate) fn is_built_in_rule(id: &str) -> bool {
+    pack_names()
+        .filter_map(|name| Pack::built_in(name).ok())
+        .any(|pack| pack.rules.iter().any(|rule| rule.id == id))
+}

@@ -1,0 +1,284 @@
+//! A rule's regex: the part of the syntax that every engine reads alike, with ASCII classes and a bounded length.
+
+use regex_automata::meta::Regex;
+use regex_syntax::ast::{self, Ast};
+use regex_syntax::hir::Hir;
+
+use crate::View;
+use crate::begins::Begins;
+use crate::fold_table::{Fold, FoldTable};
+use crate::undecided::every_match;
+
+/// The largest possible match, in bytes.
+pub(crate) const LONGEST_MATCH: usize = 1024;
+const NFA_BYTES: usize = 8 << 20;
+const LAZY_DFA_BYTES: usize = 1 << 20;
+const BEGINS_BYTES: usize = 1 << 20;
+
+/// A compiled regex that matches at least one and at most `longest` bytes.
+#[derive(Debug)]
+pub(crate) struct Pattern {
+    pub(crate) hir: Hir,
+    pub(crate) regex: Regex,
+    pub(crate) longest: usize,
+    pub(crate) begins: Begins,
+}
+
+impl Pattern {
+    /// Compiles a regex as a person wrote it.
+    pub(crate) fn parse(source: &str, view: View, table: &FoldTable) -> Result<Self, String> {
+        let ast = ast::parse::Parser::new()
+            .parse(source)
+            .map_err(|error| error.kind().to_string())?;
+        let reader = Reader {
+            source,
+            view,
+            table,
+            changes: Vec::new(),
+        };
+        let changes = ast::visit(&ast, reader)?;
+        Self::compile(&apply(source, changes))
+    }
+
+    /// Compiles the alternation of `literals`.
+    pub(crate) fn of_literals(literals: &[String]) -> Result<Self, String> {
+        let escaped: Vec<_> = literals
+            .iter()
+            .map(|literal| regex_syntax::escape(literal))
+            .collect();
+        Self::compile(&escaped.join("|"))
+    }
+
+    fn compile(pattern: &str) -> Result<Self, String> {
+        let hir = regex_syntax::ParserBuilder::new()
+            .utf8(false)
+            .build()
+            .parse(pattern)
+            .map_err(|error| match error {
+                regex_syntax::Error::Parse(error) => error.kind().to_string(),
+                regex_syntax::Error::Translate(error) => error.kind().to_string(),
+                other => other.to_string(),
+            })?;
+        if hir.properties().minimum_len().is_none_or(|least| least == 0) {
+            return Err("can match the empty text; require at least one character".to_owned());
+        }
+        let longest = match hir.properties().maximum_len() {
+            Some(longest) if longest <= LONGEST_MATCH => longest,
+            Some(longest) => {
+                return Err(format!(
+                    "can match {longest} bytes; bound its repetitions so that it matches at most {LONGEST_MATCH} \
+                     (a character counts with its longest encoding, `.` with 4)"
+                ));
+            }
+            None => {
+                return Err(format!(
+                    "can match a text of any length; bound its repetitions ({{0,80}} instead of *) so that it \
+                     matches at most {LONGEST_MATCH} bytes"
+                ));
+            }
+        };
+        let config = Regex::config()
+            .utf8_empty(false)
+            .nfa_size_limit(Some(NFA_BYTES))
+            .hybrid_cache_capacity(LAZY_DFA_BYTES);
+        let regex = Regex::builder()
+            .configure(config)
+            .build_from_hir(&hir)
+            .map_err(|error| format!("cannot be compiled: {error}"))?;
+        let automaton = every_match(&[&hir], BEGINS_BYTES)?;
+        let begins = Begins::of(&automaton, &mut automaton.create_cache())?;
+        Ok(Self {
+            hir,
+            regex,
+            longest,
+            begins,
+        })
+    }
+}
+
+/// A stretch of a pattern and what it is replaced by.
+struct Change {
+    span: ast::Span,
+    replacement: String,
+}
+
+fn apply(source: &str, changes: Vec<Change>) -> String {
+    let mut pattern = String::with_capacity(source.len() * 2);
+    let mut done = 0;
+    for change in changes {
+        pattern.push_str(&source[done..change.span.start.offset]);
+        pattern.push_str(&change.replacement);
+        done = change.span.end.offset;
+    }
+    pattern.push_str(&source[done..]);
+    pattern
+}
+
+/// Walks over a pattern from left to right, refuses what engines read differently, and collects the changes that fold
+/// its characters and make its classes ASCII.
+struct Reader<'a> {
+    source: &'a str,
+    view: View,
+    table: &'a FoldTable,
+    changes: Vec<Change>,
+}
+
+impl Reader<'_> {
+    fn change(&mut self, span: &ast::Span, replacement: impl Into<String>) {
+        self.changes.push(Change {
+            span: *span,
+            replacement: replacement.into(),
+        });
+    }
+
+    fn written<'a>(&'a self, span: &ast::Span) -> &'a str {
+        &self.source[span.start.offset..span.end.offset]
+    }
+
+    fn literal(&mut self, literal: &ast::Literal, in_class: bool) -> Result<(), String> {
+        if matches!(literal.kind, ast::LiteralKind::HexBrace(_)) {
+            return Err(format!(
+                "{} is not portable; write \\xHH, \\uHHHH or the character",
+                self.written(&literal.span)
+            ));
+        }
+        if self.view == View::Text {
+            return Ok(());
+        }
+        let character = literal.c;
+        if character.is_ascii_uppercase() && !in_class {
+            return Err(format!(
+                "{character:?} never occurs in the folded copy; write it in lower case, or set view = \"text\""
+            ));
+        }
+        if character.is_ascii() {
+            return Ok(());
+        }
+        match self.table.fold(character) {
+            Fold::Character(folded) if folded == character => Ok(()),
+            Fold::Character(folded) if literal.kind == ast::LiteralKind::Verbatim => {
+                self.change(
+                    &literal.span,
+                    regex_syntax::escape(folded.encode_utf8(&mut [0; 4])),
+                );
+                Ok(())
+            }
+            Fold::Character(folded) => Err(format!(
+                "the folded copy holds {folded:?} for {}",
+                self.written(&literal.span)
+            )),
+            Fold::Characters(folded) => Err(format!(
+                "the folded copy holds {folded:?} for {character:?}; write that"
+            )),
+            Fold::Dropped => Err(format!(
+                "the folded copy leaves {character:?} out; set view = \"text\""
+            )),
+        }
+    }
+
+    fn perl_class(&mut self, class: &ast::ClassPerl, in_class: bool) {
+        let members = match class.kind {
+            ast::ClassPerlKind::Digit => "0-9",
+            ast::ClassPerlKind::Space => r"\t\n\v\f\r ",
+            ast::ClassPerlKind::Word => "0-9A-Za-z_",
+        };
+        let replacement = match (class.negated, in_class) {
+            (false, true) => members.to_owned(),
+            (false, false) => format!("[{members}]"),
+            (true, _) => format!("[^{members}]"),
+        };
+        self.change(&class.span, replacement);
+    }
+}
+
+impl ast::Visitor for Reader<'_> {
+    type Output = Vec<Change>;
+    type Err = String;
+
+    fn finish(self) -> Result<Vec<Change>, String> {
+        Ok(self.changes)
+    }
+
+    fn visit_pre(&mut self, ast: &Ast) -> Result<(), String> {
+        match ast {
+            Ast::Flags(_) => {
+                Err("flags are not portable; with view = \"folded\" the text is lower case".to_owned())
+            }
+            Ast::Group(group) => match &group.kind {
+                ast::GroupKind::NonCapturing(flags) if !flags.items.is_empty() => {
+                    Err("flags are not portable; with view = \"folded\" the text is lower case".to_owned())
+                }
+                ast::GroupKind::CaptureName {
+                    starts_with_p: false, ..
+                } => Err("(?<name>…) is not portable; groups are not used, write (?:…)".to_owned()),
+                _ => Ok(()),
+            },
+            Ast::Assertion(assertion) => match assertion.kind {
+                ast::AssertionKind::WordBoundary => {
+                    self.change(&assertion.span, r"(?-u:\b)");
+                    Ok(())
+                }
+                ast::AssertionKind::NotWordBoundary => {
+                    self.change(&assertion.span, r"(?-u:\B)");
+                    Ok(())
+                }
+                _ => Err(format!(
+                    "{} has no meaning here: a text can arrive in pieces, and holds several strings",
+                    self.written(&assertion.span)
+                )),
+            },
+            Ast::ClassUnicode(class) => Err(format!(
+                "{} is not portable; write a class",
+                self.written(&class.span)
+            )),
+            Ast::ClassPerl(class) => {
+                self.perl_class(class, false);
+                Ok(())
+            }
+            Ast::Literal(literal) => self.literal(literal, false),
+            _ => Ok(()),
+        }
+    }
+
+    fn visit_class_set_item_pre(&mut self, item: &ast::ClassSetItem) -> Result<(), String> {
+        match item {
+            ast::ClassSetItem::Literal(literal) => self.literal(literal, true),
+            ast::ClassSetItem::Range(range) => {
+                for end in [&range.start, &range.end] {
+                    let known = self.changes.len();
+                    self.literal(end, true)?;
+                    if self.changes.len() > known {
+                        return Err(format!(
+                            "folding changes {:?}, an end of a range; list the characters",
+                            end.c
+                        ));
+                    }
+                }
+                Ok(())
+            }
+            ast::ClassSetItem::Perl(class) => {
+                self.perl_class(class, true);
+                Ok(())
+            }
+            ast::ClassSetItem::Ascii(class) => Err(format!(
+                "{} is not portable; write the characters",
+                self.written(&class.span)
+            )),
+            ast::ClassSetItem::Unicode(class) => Err(format!(
+                "{} is not portable; write the characters",
+                self.written(&class.span)
+            )),
+            ast::ClassSetItem::Bracketed(_) => {
+                Err("a class in a class is not portable; escape the [".to_owned())
+            }
+            ast::ClassSetItem::Empty(_) | ast::ClassSetItem::Union(_) => Ok(()),
+        }
+    }
+
+    fn visit_class_set_binary_op_pre(&mut self, operation: &ast::ClassSetBinaryOp) -> Result<(), String> {
+        Err(format!(
+            "{} in a class is not portable; escape it",
+            self.written(&operation.span)
+        ))
+    }
+}

@@ -1,0 +1,43 @@
+//! A set of rules as bits.
+
+use crate::RuleIndex;
+
+/// Most rules that an engine can have.
+pub(crate) const MOST_RULES: usize = 1024;
+const WORDS: usize = MOST_RULES / 64;
+
+/// Some of the rules of an engine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RuleSet {
+    words: [u64; WORDS],
+}
+
+impl Default for RuleSet {
+    fn default() -> Self {
+        Self { words: [0; WORDS] }
+    }
+}
+
+impl RuleSet {
+    /// Adds a rule; whether it is new.
+    pub(crate) fn insert(&mut self, rule: RuleIndex) -> bool {
+        let new = !self.contains(rule);
+        self.words[rule.position() / 64] |= 1 << (rule.position() % 64);
+        new
+    }
+
+    pub(crate) fn contains(&self, rule: RuleIndex) -> bool {
+        self.words[rule.position() / 64] & (1 << (rule.position() % 64)) != 0
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.words.iter().all(|word| *word == 0)
+    }
+
+    /// In ascending order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = RuleIndex> {
+        (0..MOST_RULES as u16)
+            .map(RuleIndex)
+            .filter(|rule| self.contains(*rule))
+    }
+}

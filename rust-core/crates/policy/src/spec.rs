@@ -1,0 +1,113 @@
+//! A rule as it is written, in a pack (TOML) or in the configuration (JSON).
+
+use serde::{Deserialize, Serialize};
+
+/// What happens to an exchange in which a rule matched; ordered from mild to strict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    /// It is reported.
+    Flag,
+    /// The matched text is replaced.
+    Redact,
+    /// The exchange is denied.
+    Block,
+}
+
+/// Which direction of an exchange a rule looks at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Target {
+    /// Prompts.
+    Request,
+    /// Answers.
+    Response,
+    /// Both.
+    #[default]
+    Both,
+}
+
+/// One direction of an exchange.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Direction {
+    /// From the client to the provider.
+    Request,
+    /// From the provider to the client.
+    Response,
+}
+
+impl Target {
+    /// Whether a rule with this target takes part in `direction`.
+    #[must_use]
+    pub fn includes(self, direction: Direction) -> bool {
+        matches!(
+            (self, direction),
+            (Self::Both, _) | (Self::Request, Direction::Request) | (Self::Response, Direction::Response)
+        )
+    }
+}
+
+/// Which copy of a text a regex runs over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum View {
+    /// The text itself.
+    Text,
+    /// The normalised copy: lower case, look-alikes replaced, invisible characters left out.
+    #[default]
+    Folded,
+}
+
+/// Texts that a rule is tried on.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Examples {
+    /// The rule matches each of these.
+    #[serde(rename = "match")]
+    pub matching: Vec<String>,
+    /// The rule matches none of these.
+    pub no_match: Vec<String>,
+}
+
+/// A rule as it is written. `SEMANTICS.md` says what it matches.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RuleSpec {
+    /// Kebab-case; unique over all packs and the user's rules.
+    pub id: String,
+    /// One sentence for the client, without any matched text.
+    pub reason: String,
+    /// Which direction it looks at.
+    #[serde(default)]
+    pub target: Target,
+    /// Which copy of the text its regex runs over.
+    #[serde(default)]
+    pub view: View,
+    /// Without a regex: what it matches. With one: a match counts only if it contains one of these.
+    #[serde(default)]
+    pub literals: Vec<String>,
+    /// What it matches.
+    #[serde(default)]
+    pub regex: Option<String>,
+    /// The name of a further condition on the matched text.
+    #[serde(default)]
+    pub check: Option<String>,
+    /// What it adds to the score of an exchange, once; 0 to 1000.
+    #[serde(default = "default_score")]
+    pub score: u32,
+    /// What it does by itself.
+    #[serde(default = "default_action")]
+    pub action: Action,
+    /// Texts that it is tried on.
+    #[serde(default)]
+    pub examples: Examples,
+}
+
+fn default_score() -> u32 {
+    100
+}
+
+fn default_action() -> Action {
+    Action::Block
+}

@@ -1,0 +1,314 @@
+//! Finding the matches of one window of a text, and remembering how far the text is decided.
+
+use regex_automata::{Anchored, Input, meta};
+
+use crate::deadline::Clock;
+use crate::engine::Rule;
+use crate::fold::{fill_plain, floor_boundary, plain_byte};
+use crate::scan::{Pass, Place};
+use crate::wake::Wake;
+use crate::woken::{self, Hit, Surface};
+use crate::{Direction, Fault, Match, RuleIndex, Scratch, View};
+
+/// Places up to which the matches of a stretch are tried one by one.
+const SHORT_STRETCH: usize = 64;
+
+/// How far the beginnings of matches are decided by a window.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Reach {
+    /// To the end: nothing follows.
+    End,
+    /// Up to the engine's horizon before the end, whatever follows.
+    Horizon,
+    /// Up to the first place that depends on what follows.
+    Undecided,
+}
+
+/// How far a text has been decided. Offsets are those of the text that is given to [`Pass::window`].
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Progress {
+    /// In the view `Text`: the first undecided byte.
+    text: usize,
+    /// In the folded copy: the character of the text whose copy holds the first undecided byte,
+    folded: usize,
+    /// how many bytes of that character's copy are decided,
+    skip: usize,
+    /// the byte of the copy before that character,
+    before: Option<u8>,
+    /// and how long the copy before that character is.
+    folded_length: usize,
+    /// Rules whose last match reaches beyond what is decided, with the end of that match: counted from the beginning of the
+    /// whole text or, by the rule's view, of its whole folded copy.
+    consumed: Vec<(RuleIndex, usize)>,
+}
+
+impl Progress {
+    /// The first byte that is undecided in any view.
+    pub(crate) fn held(&self) -> usize {
+        self.text.min(self.folded)
+    }
+
+    /// Accounts for `count` bytes that were taken away from the beginning of the text.
+    pub(crate) fn forget(&mut self, count: usize) {
+        self.text = self.text.saturating_sub(count);
+        self.folded = self.folded.saturating_sub(count);
+    }
+
+    fn consumed(&self, rule: RuleIndex) -> usize {
+        self.consumed
+            .iter()
+            .find(|(known, _)| *known == rule)
+            .map_or(0, |(_, end)| *end)
+    }
+
+    fn consume(&mut self, rule: RuleIndex, end: usize) {
+        match self.consumed.iter_mut().find(|(known, _)| *known == rule) {
+            Some((_, known)) => *known = end,
+            None => self.consumed.push((rule, end)),
+        }
+    }
+}
+
+/// What a rule is applied to: beginnings from `from` up to `to`.
+struct Ground<'t> {
+    bytes: &'t [u8],
+    from: usize,
+    to: usize,
+    /// Where `bytes` begin in the whole text, or in its whole folded copy.
+    origin: usize,
+}
+
+impl Pass<'_> {
+    /// Finds the matches that begin where nothing is decided yet, as far as `reach` decides it, and moves `progress` on.
+    pub(crate) fn window(
+        &mut self,
+        text: &str,
+        place: Place,
+        progress: &mut Progress,
+        reach: Reach,
+    ) -> Result<(), Fault> {
+        let engine = self.engine;
+        let Scratch {
+            regexes,
+            undecided,
+            folded,
+            plain,
+            hits,
+            digits,
+            ..
+        } = &mut *self.scratch;
+        let clock = &mut self.clock;
+        clock.passed(text.len() - progress.held())?;
+        let base = if let Place::At(base) = place { base } else { 0 };
+
+        folded.fill(engine.table, &text[progress.folded..], progress.before);
+        let mut ground = |view: View, bytes, from: usize, origin| {
+            let horizon = || floor_boundary(bytes, bytes.len().saturating_sub(engine.horizon)).max(from);
+            let to = match reach {
+                Reach::End => bytes.len(),
+                Reach::Horizon => horizon(),
+                Reach::Undecided => {
+                    let number = undecided_number(self.direction, view);
+                    let automaton = &engine.undecided[number];
+                    let cache = &mut undecided[number];
+                    if cache.is_none() {
+                        *cache = automaton.cache();
+                    }
+                    automaton.first(cache, bytes, horizon(), clock)?
+                }
+            };
+            Ok(Ground {
+                bytes,
+                from,
+                to,
+                origin,
+            })
+        };
+        let copy_origin = progress.folded_length - folded.lead();
+        let in_text = ground(View::Text, text.as_bytes(), progress.text, base)?;
+        let in_copy = ground(
+            View::Folded,
+            folded.bytes(),
+            folded.lead() + progress.skip,
+            copy_origin,
+        )?;
+
+        hits.clear();
+        let one_copy = folded.is_ascii() && progress.folded == progress.text && progress.skip == 0;
+        if one_copy {
+            let limit = (in_text.to - in_text.from).max(in_copy.to - in_copy.from);
+            let surface = Surface {
+                bytes: &in_copy.bytes[in_copy.from..],
+                limit,
+                view: None,
+            };
+            woken::collect(engine, self.active, &surface, digits, hits);
+        } else {
+            let limit = in_copy.to - in_copy.from;
+            let surface = Surface {
+                bytes: &in_copy.bytes[in_copy.from..],
+                limit,
+                view: Some(View::Folded),
+            };
+            woken::collect(engine, self.active, &surface, digits, hits);
+            if engine.has_text_rules {
+                fill_plain(plain, &in_text.bytes[in_text.from..]);
+                let limit = in_text.to - in_text.from;
+                let surface = Surface {
+                    bytes: plain,
+                    limit,
+                    view: Some(View::Text),
+                };
+                woken::collect(engine, self.active, &surface, digits, hits);
+            }
+        }
+
+        woken::join(engine, hits);
+        for hits in hits.chunk_by(|one, other| one.rule == other.rule) {
+            let index = hits[0].rule;
+            let rule = &engine.rules[index.position()];
+            let ground = if rule.view == View::Text {
+                &in_text
+            } else {
+                &in_copy
+            };
+            let regex = regexes[index.position()].get_or_insert_with(|| rule.pattern.regex.create_cache());
+            let consumed = progress.consumed(index).saturating_sub(ground.origin);
+            let consumed = rule.search(regex, ground, hits, consumed, clock, |start, end| {
+                let (start, end) = match rule.view {
+                    View::Text => (start, end),
+                    View::Folded => (
+                        progress.folded + folded.text_start(start),
+                        progress.folded + folded.text_end(end),
+                    ),
+                };
+                report(self.found, index, start, end, place);
+            })?;
+            if consumed > ground.to {
+                progress.consume(index, ground.origin + consumed);
+            }
+        }
+
+        let (text_decided, copy_decided) = (in_text.origin + in_text.to, in_copy.origin + in_copy.to);
+        progress
+            .consumed
+            .retain(|(rule, end)| match engine.rules[rule.position()].view {
+                View::Text => *end > text_decided,
+                View::Folded => *end > copy_decided,
+            });
+        progress.text = in_text.to;
+        let to = in_copy.to;
+        let character = folded.character_start(to);
+        progress.before = folded.bytes()[..character].last().copied();
+        progress.folded_length += character - folded.lead();
+        progress.skip = to - character;
+        progress.folded = if to == folded.bytes().len() {
+            text.len()
+        } else {
+            progress.folded + folded.text_start(to)
+        };
+        Ok(())
+    }
+}
+
+impl Rule {
+    fn needles(&self) -> usize {
+        if let Wake::Needles(needles) = &self.wake {
+            needles.len()
+        } else {
+            1
+        }
+    }
+
+    /// Calls `found` with the matches that begin in the stretches of `hits`, behind `consumed`. Returns the end of the last
+    /// candidate, matched or not by the rule's check.
+    fn search(
+        &self,
+        cache: &mut meta::Cache,
+        ground: &Ground<'_>,
+        hits: &[Hit],
+        mut consumed: usize,
+        clock: &mut Clock,
+        mut found: impl FnMut(usize, usize),
+    ) -> Result<usize, Fault> {
+        let Ground { bytes, from, to, .. } = *ground;
+        for (low, high) in woken::stretches(hits, self.needles()) {
+            if low >= to - from {
+                break;
+            }
+            let low = from + low;
+            let high = from.saturating_add(high).min(to - 1);
+            // In a short stretch a look at each place costs less than a search, which does not know where to stop.
+            let is_short = high - low < SHORT_STRETCH;
+            let mut at = low.max(consumed);
+            while at <= high {
+                if is_short && !self.pattern.begins.can_begin(bytes, at) {
+                    at += 1;
+                    continue;
+                }
+                let end = bytes
+                    .len()
+                    .min(if is_short { at } else { high } + self.pattern.longest + 4);
+                clock.searched(end - at)?;
+                let anchored = if is_short { Anchored::Yes } else { Anchored::No };
+                let input = Input::new(bytes).range(at..end).anchored(anchored);
+                let candidate = match self.pattern.regex.search_with(cache, &input) {
+                    Some(candidate) if candidate.start() <= high => candidate,
+                    _ if is_short => {
+                        at += 1;
+                        continue;
+                    }
+                    _ => break,
+                };
+                let matched = &bytes[candidate.range()];
+                if !self.required.is_empty()
+                    && !self.required.iter().any(|literal| contains(matched, literal))
+                {
+                    at = candidate.start() + 1;
+                    continue;
+                }
+                consumed = candidate.end();
+                at = consumed;
+                if self.check.is_none_or(|check| check(matched)) {
+                    found(candidate.start(), candidate.end());
+                }
+            }
+        }
+        Ok(consumed)
+    }
+}
+
+/// Whether the plain copy of `text` contains `literal`.
+fn contains(text: &[u8], literal: &[u8]) -> bool {
+    text.windows(literal.len()).any(|window| {
+        window
+            .iter()
+            .map(|byte| plain_byte(*byte))
+            .eq(literal.iter().copied())
+    })
+}
+
+fn report(found: &mut Vec<Match>, rule: RuleIndex, start: usize, end: usize, place: Place) {
+    match place {
+        Place::At(base) => found.push(Match {
+            rule,
+            start: base + start,
+            end: base + end,
+        }),
+        Place::Within { start, end, known } => {
+            let found_again = Match { rule, start, end };
+            if !found[known..].contains(&found_again) {
+                found.push(found_again);
+            }
+        }
+    }
+}
+
+fn undecided_number(direction: Direction, view: View) -> usize {
+    match (direction, view) {
+        (Direction::Request, View::Text) => 0,
+        (Direction::Request, View::Folded) => 1,
+        (Direction::Response, View::Text) => 2,
+        (Direction::Response, View::Folded) => 3,
+    }
+}

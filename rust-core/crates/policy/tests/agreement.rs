@@ -1,0 +1,178 @@
+//! The engine finds in every text what a plain reference finds, at once and in any pieces.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod reference;
+mod support;
+
+use std::sync::LazyLock;
+
+use proofgate_policy::{Direction, Pack, pack_names};
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+use reference::Reference;
+use support::{Policy, base64, escapes, hex, percent};
+
+/// All examples of all rules.
+static EXAMPLES: LazyLock<Vec<String>> = LazyLock::new(|| {
+    let rules = pack_names().flat_map(|name| Pack::built_in(name).unwrap().rules);
+    rules
+        .flat_map(|rule| [rule.examples.matching, rule.examples.no_match].concat())
+        .collect()
+});
+static REFERENCE: LazyLock<Reference> = LazyLock::new(Reference::built_in);
+
+thread_local! {
+    static POLICY: std::cell::RefCell<Policy> = std::cell::RefCell::new(Policy::built_in());
+}
+
+fn lookalike(character: char) -> char {
+    match character {
+        'a' => '\u{430}',
+        'e' => '\u{435}',
+        'o' => '\u{3bf}',
+        'i' => '\u{456}',
+        's' => '\u{1d42c}',
+        ' ' => '\u{2003}',
+        '!'..='~' => char::from_u32(u32::from(character) + 0xfee0).unwrap_or(character),
+        other => other,
+    }
+}
+
+/// An example as it is, cut, or in one of many disguises.
+fn example() -> impl Strategy<Value = String> {
+    (select(&EXAMPLES[..]), 0..12_u8, any::<[Index; 2]>()).prop_map(|(text, disguise, places)| {
+        let every = 2 + places[0].index(9);
+        let each = |change: &dyn Fn(char) -> String| {
+            let changed = text.chars().enumerate();
+            changed
+                .map(|(at, c)| if at % every == 0 { change(c) } else { c.to_string() })
+                .collect::<String>()
+        };
+        let boundary = |place: &Index| {
+            let starts: Vec<usize> = text
+                .char_indices()
+                .map(|(at, _)| at)
+                .chain([text.len()])
+                .collect();
+            starts[place.index(starts.len())]
+        };
+        match disguise {
+            0 => text[boundary(&places[0])..].to_owned(),
+            1 => text[..boundary(&places[1])].to_owned(),
+            2 => text.to_uppercase(),
+            3 => each(&|c| lookalike(c).to_string()),
+            4 => each(&|c| format!("{c}\u{200b}")),
+            5 => each(&|c| format!("{c}\u{301}")),
+            6 => base64(text.as_bytes()),
+            7 => hex(text.as_bytes()),
+            8 => percent(text.as_bytes()),
+            9 => escapes(&text),
+            10 => base64(base64(text.as_bytes()).as_bytes()),
+            _ => text,
+        }
+    })
+}
+
+fn piece() -> impl Strategy<Value = String> {
+    let words = vec![
+        "the",
+        "a ",
+        "please ",
+        "secret",
+        "\n",
+        " ",
+        "  ",
+        ", ",
+        ".",
+        "Hello",
+        "x",
+        "1234 ",
+        "@",
+        "://",
+        "\u{200b}",
+        "%41",
+        "\\u00",
+        "=",
+        "-",
+        "ignore ",
+        "user",
+        "\u{e9}",
+        "\u{fb01}",
+        "\u{130}",
+        "\u{1f600}",
+        "\u{202e}",
+        "http",
+        "\u{df}",
+        "\u{301}",
+        "|",
+    ];
+    let word = select(words).prop_map(str::to_owned);
+    let character = any::<char>().prop_map(String::from);
+    prop_oneof![5 => example(), 4 => word, 1 => character]
+}
+
+fn text() -> impl Strategy<Value = String> {
+    prop::collection::vec(piece(), 0..9).prop_map(|pieces| pieces.concat())
+}
+
+fn direction() -> impl Strategy<Value = Direction> {
+    select(vec![Direction::Request, Direction::Response])
+}
+
+/// The text between the cuts, which are moved to the beginnings of characters.
+fn pieces<'t>(text: &'t str, cuts: &[Index]) -> Vec<&'t str> {
+    let mut places: Vec<usize> = cuts.iter().map(|cut| cut.index(text.len() + 1)).collect();
+    places.extend([0, text.len()]);
+    for place in &mut places {
+        while !text.is_char_boundary(*place) {
+            *place -= 1;
+        }
+    }
+    places.sort_unstable();
+    places.windows(2).map(|pair| &text[pair[0]..pair[1]]).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn the_engine_finds_what_the_reference_finds(text in text(), direction in direction()) {
+        let found = POLICY.with_borrow_mut(|policy| policy.found(direction, &text));
+        prop_assert_eq!(found, REFERENCE.found(direction, &text));
+    }
+
+    #[test]
+    fn a_text_in_pieces_has_the_matches_of_the_whole(
+        text in text(),
+        direction in direction(),
+        cuts in prop::collection::vec(any::<Index>(), 0..40),
+    ) {
+        let pieces = pieces(&text, &cuts);
+        let (streamed, cleared, whole) = POLICY.with_borrow_mut(|policy| {
+            let (streamed, cleared) = policy.stream(direction, pieces.iter().copied()).unwrap();
+            (streamed, cleared, policy.found(direction, &text))
+        });
+        prop_assert_eq!(&streamed, &whole);
+        prop_assert!(cleared.is_sorted(), "{:?}", cleared);
+    }
+
+    #[test]
+    fn nothing_that_was_cleared_is_matched_later(text in text(), cuts in prop::collection::vec(any::<Index>(), 0..20)) {
+        let pieces = pieces(&text, &cuts);
+        POLICY.with_borrow_mut(|policy| {
+            let mut known = support::Found::new();
+            let mut cleared_before = 0;
+            for count in 0..=pieces.len() {
+                // What a stream has said after `count` pieces, without its end.
+                let (found, cleared) = policy.so_far(Direction::Response, &pieces[..count]);
+                let new = found.difference(&known);
+                for (id, start, _) in new {
+                    prop_assert!(*start >= cleared_before, "{} at {} after {} were cleared", id, start, cleared_before);
+                }
+                prop_assert!(cleared <= pieces[..count].concat().len());
+                (known, cleared_before) = (found, cleared);
+            }
+            Ok(())
+        })?;
+    }
+}

@@ -1,0 +1,86 @@
+//! The named checks (SEMANTICS.md, "Checks").
+
+use std::collections::{BTreeMap, BTreeSet};
+
+pub fn named(name: &str) -> fn(&str) -> bool {
+    match name {
+        "luhn" => luhn,
+        "mod97" => mod97,
+        "ssn" => ssn,
+        "ipv4" => ipv4,
+        "entropy" => entropy,
+        "mixed" => mixed,
+        other => panic!("no check {other}"),
+    }
+}
+
+fn digits(text: &str) -> Vec<u32> {
+    let ascii = text.chars().filter(char::is_ascii_digit);
+    ascii.filter_map(|digit| digit.to_digit(10)).collect()
+}
+
+fn luhn(text: &str) -> bool {
+    let mut digits = digits(text);
+    let different: BTreeSet<_> = digits.iter().collect();
+    let has_shape = (12..=19).contains(&digits.len()) && different.len() > 1;
+    digits.reverse();
+    let plain: u32 = digits.iter().step_by(2).sum();
+    let doubled: u32 = digits
+        .iter()
+        .skip(1)
+        .step_by(2)
+        .map(|digit| digit * 2 / 10 + digit * 2 % 10)
+        .sum();
+    has_shape && (plain + doubled).is_multiple_of(10)
+}
+
+fn mod97(text: &str) -> bool {
+    let symbols: Vec<char> = text.chars().filter(char::is_ascii_alphanumeric).collect();
+    if !(15..=34).contains(&symbols.len()) {
+        return false;
+    }
+    let (front, back) = symbols.split_at(4);
+    let number: String = back
+        .iter()
+        .chain(front)
+        .map(|symbol| symbol.to_digit(36).unwrap().to_string())
+        .collect();
+    number.chars().fold(0, |remainder, digit| {
+        (remainder * 10 + digit.to_digit(10).unwrap()) % 97
+    }) == 1
+}
+
+fn ssn(text: &str) -> bool {
+    let written: String = digits(text).iter().map(ToString::to_string).collect();
+    if written.len() != 9 {
+        return false;
+    }
+    let (area, group, serial) = (&written[..3], &written[3..5], &written[5..]);
+    area != "000" && area != "666" && !area.starts_with('9') && group != "00" && serial != "0000"
+}
+
+fn ipv4(text: &str) -> bool {
+    let parts: Vec<&str> = text.split('.').collect();
+    let is_number = |part: &&str| {
+        let number = part.parse::<u8>().map(|number| number.to_string());
+        number.is_ok_and(|number| number == **part)
+    };
+    parts.len() == 4 && parts.iter().all(is_number)
+}
+
+fn entropy(text: &str) -> bool {
+    let mut counts = BTreeMap::<u8, f64>::new();
+    for byte in text.bytes() {
+        *counts.entry(byte).or_default() += 1.0;
+    }
+    let total = text.len() as f64;
+    let bits: f64 = counts
+        .values()
+        .map(|count| count / total * (total / count).log2())
+        .sum();
+    bits >= 3.5 - 1e-9
+}
+
+fn mixed(text: &str) -> bool {
+    text.chars().any(|symbol| symbol.is_ascii_alphabetic()) && !digits(text).is_empty()
+}

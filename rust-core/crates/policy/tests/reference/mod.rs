@@ -1,0 +1,150 @@
+//! A second engine, written from SEMANTICS.md: every rule is tried on every text from its beginning to its end, without
+//! any filter, window or stream.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod checks;
+mod derived;
+mod fold;
+
+use proofgate_policy::{Direction, Pack, RuleSpec, Target, View, pack_names};
+use regex::Regex;
+
+use crate::support::Found;
+use fold::Table;
+
+struct Rule {
+    id: String,
+    target: Target,
+    view: View,
+    regex: Regex,
+    required: Vec<String>,
+    check: Option<fn(&str) -> bool>,
+}
+
+pub struct Reference {
+    table: Table,
+    rules: Vec<Rule>,
+}
+
+impl Reference {
+    /// The rules of all built-in packs.
+    pub fn built_in() -> Self {
+        let table = Table::read();
+        let packs = pack_names().map(|name| Pack::built_in(name).unwrap());
+        let specs: Vec<RuleSpec> = packs.flat_map(|pack| pack.rules).collect();
+        let rules = specs.iter().map(|spec| rule(spec, &table)).collect();
+        Self { table, rules }
+    }
+
+    pub fn found(&self, direction: Direction, text: &str) -> Found {
+        let mut found = Found::new();
+        self.scan(direction, text, None, 0, &mut found);
+        found
+    }
+
+    fn scan(
+        &self,
+        direction: Direction,
+        text: &str,
+        within: Option<(usize, usize)>,
+        level: usize,
+        found: &mut Found,
+    ) {
+        let (copy, origins) = self.table.copy(text);
+        for rule in self.rules.iter().filter(|rule| rule.target.includes(direction)) {
+            let hay = if rule.view == View::Text { text } else { &copy };
+            for (start, end) in rule.matches(hay) {
+                let span = match rule.view {
+                    View::Text => (start, end),
+                    View::Folded => (origins[start].0, origins[end - 1].1),
+                };
+                let (start, end) = within.unwrap_or(span);
+                found.insert((rule.id.clone(), start, end));
+            }
+        }
+        if level < 2 {
+            for (decoded, start, end) in derived::derived(text) {
+                let within = within.unwrap_or((start, end));
+                self.scan(direction, &decoded, Some(within), level + 1, found);
+            }
+        }
+    }
+}
+
+impl Rule {
+    fn matches(&self, hay: &str) -> Vec<(usize, usize)> {
+        let (mut found, mut at) = (Vec::new(), 0);
+        while let Some(candidate) = self.regex.find_at(hay, at) {
+            let matched = candidate.as_str();
+            let holds = |literal: &String| fold::plain(matched).contains(literal);
+            if !self.required.is_empty() && !self.required.iter().any(holds) {
+                at = candidate.start() + matched.chars().next().unwrap().len_utf8();
+                continue;
+            }
+            at = candidate.end();
+            if self.check.is_none_or(|check| check(matched)) {
+                found.push((candidate.start(), candidate.end()));
+            }
+        }
+        found
+    }
+}
+
+fn rule(spec: &RuleSpec, table: &Table) -> Rule {
+    let folded = |literals: &[String]| {
+        literals
+            .iter()
+            .map(|literal| table.copy(literal).0)
+            .collect::<Vec<_>>()
+    };
+    let (view, pattern, required) = match (&spec.regex, spec.view) {
+        (None, _) => {
+            let literals: Vec<_> = folded(&spec.literals)
+                .iter()
+                .map(|literal| regex::escape(literal))
+                .collect();
+            (View::Folded, literals.join("|"), Vec::new())
+        }
+        (Some(regex), View::Text) => {
+            let plain = spec.literals.iter().map(|literal| fold::plain(literal)).collect();
+            (View::Text, ascii_classes(regex), plain)
+        }
+        (Some(regex), View::Folded) => {
+            let regex = ascii_classes(&table.fold_unless_ascii(regex));
+            (View::Folded, regex, folded(&spec.literals))
+        }
+    };
+    Rule {
+        id: spec.id.clone(),
+        target: spec.target,
+        view,
+        regex: Regex::new(&pattern).unwrap(),
+        required,
+        check: spec.check.as_deref().map(checks::named),
+    }
+}
+
+/// Writes the classes of Perl as the ASCII ones that they are; a class within a class is its union here.
+fn ascii_classes(regex: &str) -> String {
+    let mut written = String::new();
+    let mut characters = regex.chars();
+    while let Some(character) = characters.next() {
+        let escaped = if character == '\\' {
+            characters.next()
+        } else {
+            None
+        };
+        match escaped {
+            Some('d') => written.push_str("[0-9]"),
+            Some('D') => written.push_str("[^0-9]"),
+            Some('w') => written.push_str("[0-9A-Za-z_]"),
+            Some('W') => written.push_str("[^0-9A-Za-z_]"),
+            Some('s') => written.push_str(r"[\t\n\v\f\r ]"),
+            Some('S') => written.push_str(r"[^\t\n\v\f\r ]"),
+            Some('b') => written.push_str(r"(?-u:\b)"),
+            Some(other) => written.extend(['\\', other]),
+            None => written.push(character),
+        }
+    }
+    written
+}

@@ -1,0 +1,175 @@
+//! Engines, scans and encodings that the tests share.
+#![allow(dead_code, reason = "not every test file uses everything")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use std::collections::BTreeSet;
+
+use proofgate_policy::{
+    Deadline, Direction, Engine, Fault, Match, PolicyConfig, PolicyError, Profile, RuleIndex, Scratch,
+    StreamScan, TenantPolicy, pack_names,
+};
+use serde_json::{Value, json};
+
+/// A match by the id of its rule: id, first byte, byte behind the last one.
+pub type Found = BTreeSet<(String, usize, usize)>;
+
+/// An engine, a tenant's view of it and a thread's scratch.
+pub struct Policy {
+    pub engine: Engine,
+    pub profile: Profile,
+    pub scratch: Scratch,
+}
+
+impl Policy {
+    pub fn of(config: &Value) -> Self {
+        Policy::for_tenant(config, None)
+    }
+
+    pub fn for_tenant(config: &Value, tenant: Option<&Value>) -> Self {
+        let engine =
+            Engine::compile(&serde_json::from_value::<PolicyConfig>(config.clone()).unwrap()).unwrap();
+        let tenant = tenant.map(|tenant| serde_json::from_value::<TenantPolicy>(tenant.clone()).unwrap());
+        let profile = engine.profile(tenant.as_ref()).unwrap();
+        Policy {
+            engine,
+            profile,
+            scratch: Scratch::new(),
+        }
+    }
+
+    /// All built-in packs.
+    pub fn built_in() -> Self {
+        Policy::of(&json!({"packs": pack_names().collect::<Vec<_>>()}))
+    }
+
+    /// One rule; `rule` holds what is special about it.
+    pub fn rule(rule: Value) -> Self {
+        Policy::of(&json!({"rules": [with_defaults(rule)]}))
+    }
+
+    pub fn scan(
+        &mut self,
+        direction: Direction,
+        text: &str,
+        deadline: &Deadline,
+    ) -> Result<Vec<Match>, Fault> {
+        let mut found = Vec::new();
+        let Policy {
+            engine,
+            profile,
+            scratch,
+        } = self;
+        engine.scan(profile, direction, text, deadline, scratch, &mut found)?;
+        Ok(found)
+    }
+
+    /// The matches in a whole text.
+    pub fn found(&mut self, direction: Direction, text: &str) -> Found {
+        let found = self.scan(direction, text, &Deadline::never()).unwrap();
+        self.named(&found)
+    }
+
+    /// The ids of the rules that match in a prompt.
+    pub fn ids(&mut self, text: &str) -> Vec<String> {
+        let ids: BTreeSet<String> = self
+            .found(Direction::Request, text)
+            .into_iter()
+            .map(|found| found.0)
+            .collect();
+        ids.into_iter().collect()
+    }
+
+    /// What the first match of a prompt covers.
+    pub fn matched<'t>(&mut self, text: &'t str) -> Option<&'t str> {
+        let found = self.found(Direction::Request, text);
+        found.first().map(|(_, start, end)| &text[*start..*end])
+    }
+
+    /// Pushes the pieces of a text: its matches, and how much was cleared after each piece.
+    pub fn stream<'t>(
+        &mut self,
+        direction: Direction,
+        pieces: impl IntoIterator<Item = &'t str>,
+    ) -> Result<(Found, Vec<usize>), Fault> {
+        let deadline = Deadline::never();
+        let (mut scan, mut found, mut cleared) = (StreamScan::new(), Vec::new(), Vec::new());
+        let Policy {
+            engine,
+            profile,
+            scratch,
+        } = self;
+        for piece in pieces {
+            cleared.push(scan.push(engine, profile, direction, piece, &deadline, scratch, &mut found)?);
+        }
+        scan.finish(engine, profile, direction, &deadline, scratch, &mut found)?;
+        Ok((self.named(&found), cleared))
+    }
+
+    /// What a stream has reported and cleared after these pieces, if it has not ended.
+    pub fn so_far(&mut self, direction: Direction, pieces: &[&str]) -> (Found, usize) {
+        let deadline = Deadline::never();
+        let (mut scan, mut found, mut cleared) = (StreamScan::new(), Vec::new(), 0);
+        let Policy {
+            engine,
+            profile,
+            scratch,
+        } = self;
+        for piece in pieces {
+            let pushed = scan.push(engine, profile, direction, piece, &deadline, scratch, &mut found);
+            cleared = pushed.unwrap();
+        }
+        (self.named(&found), cleared)
+    }
+
+    pub fn named(&self, found: &[Match]) -> Found {
+        let named = |found: &Match| (self.engine.rule(found.rule).id.clone(), found.start, found.end);
+        found.iter().map(named).collect()
+    }
+
+    /// The number of a rule.
+    pub fn index(&mut self, id: &str, text: &str) -> RuleIndex {
+        let found = self.scan(Direction::Request, text, &Deadline::never()).unwrap();
+        let mut rules = found.iter().map(|found| found.rule);
+        rules.find(|rule| self.engine.rule(*rule).id == id).unwrap()
+    }
+}
+
+/// A rule with an id and a reason, unless it has its own.
+pub fn with_defaults(mut rule: Value) -> Value {
+    for (field, value) in [("id", "a-rule"), ("reason", "A reason.")] {
+        rule.as_object_mut().unwrap().entry(field).or_insert(json!(value));
+    }
+    rule
+}
+
+/// Why a configuration is refused.
+pub fn refusal(config: Value) -> PolicyError {
+    let config: PolicyConfig = serde_json::from_value(config).unwrap();
+    match Engine::compile(&config) {
+        Ok(_) => panic!("the configuration was taken"),
+        Err(error) => error,
+    }
+}
+
+pub fn base64(bytes: &[u8]) -> String {
+    const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut encoded = String::new();
+    for group in bytes.chunks(3) {
+        let bits = (0..3).fold(0, |bits, at| bits << 8 | u32::from(*group.get(at).unwrap_or(&0)));
+        let digits = (0..=group.len()).map(|at| ALPHABET[(bits >> (18 - 6 * at)) as usize & 63]);
+        encoded.extend(digits.map(char::from));
+    }
+    encoded
+}
+
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+pub fn percent(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("%{byte:02X}")).collect()
+}
+
+pub fn escapes(text: &str) -> String {
+    text.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect()
+}
