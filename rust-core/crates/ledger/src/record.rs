@@ -5,16 +5,54 @@
 //! are microseconds. Strings are borrowed where they can be, so that encoding a record allocates nothing.
 
 use crate::{Hash, LedgerError};
-use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
-use std::collections::BTreeSet;
-use std::fmt;
+
+mod shape;
+mod text;
+
+use shape::Shape;
+use text::{base64_hash, hex};
 
 /// Largest encoded record in bytes: tlog-tiles entries carry a 16-bit length.
 pub const MAX_RECORD: usize = 65_535;
 /// The only version of the record format.
 pub const VERSION: u8 = 1;
+
+/// Which configuration was in force: the first 8 bytes of its SHA-256, in hex. The `open` or `config` record with the
+/// whole digest comes before it in the same log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConfigId(#[serde(with = "hex")] pub [u8; 8]);
+
+impl From<&Hash> for ConfigId {
+    fn from(digest: &Hash) -> Self {
+        let mut id = [0; 8];
+        id.copy_from_slice(&digest[..8]);
+        Self(id)
+    }
+}
+
+/// What the policy saw in one direction of an exchange; absent where no rule matched.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PolicyNote<'a> {
+    /// Sum of the scores of the rules that matched.
+    pub score: u32,
+    /// Ids of the rules that matched, never what they matched.
+    #[serde(borrow)]
+    pub rules: Vec<Cow<'a, str>>,
+    /// How many more rules matched than are named; absent when it is zero.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unnamed: u32,
+    /// Whether matches were replaced before the text went on.
+    pub redacted: bool,
+    /// Whether the exchange would have been denied were the policy not in dry-run mode.
+    pub would_block: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde calls")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
 
 /// The first record of every log: who writes it, with what configuration, and which log came before it on the shard.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -82,7 +120,7 @@ pub struct Admission<'a> {
     /// Model name sent upstream.
     #[serde(borrow)]
     pub upstream_model: Cow<'a, str>,
-    /// Endpoint, such as `chat.completions`.
+    /// Endpoint, such as `/v1/chat/completions`.
     #[serde(borrow)]
     pub endpoint: Cow<'a, str>,
     /// Whether the response streams.
@@ -92,9 +130,13 @@ pub struct Admission<'a> {
     /// Commitment to the request body, base64.
     #[serde(with = "base64_hash")]
     pub request: Hash,
-    /// SHA-256 of the configuration in force, in hex.
-    #[serde(with = "hex")]
-    pub config: Hash,
+    /// Tokens set aside for it in its tenant's limits; null when the tenant has none.
+    pub reserved: Option<u64>,
+    /// What the policy saw in the request.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<PolicyNote<'a>>,
+    /// The configuration in force.
+    pub config: ConfigId,
 }
 
 /// How an exchange ended.
@@ -113,19 +155,22 @@ pub enum Outcome {
     LedgerStopped,
     /// The worker was drained before the end.
     Drained,
+    /// The policy denied the response.
+    PolicyBlocked,
     /// The gateway failed while serving it.
     InternalError,
 }
 
 impl Outcome {
     /// Every outcome.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Complete,
         Self::UpstreamError,
         Self::UpstreamTimeout,
         Self::ClientDisconnect,
         Self::LedgerStopped,
         Self::Drained,
+        Self::PolicyBlocked,
         Self::InternalError,
     ];
 
@@ -139,6 +184,7 @@ impl Outcome {
             Self::ClientDisconnect => "client_disconnect",
             Self::LedgerStopped => "ledger_stopped",
             Self::Drained => "drained",
+            Self::PolicyBlocked => "policy_blocked",
             Self::InternalError => "internal_error",
         }
     }
@@ -178,8 +224,15 @@ pub struct Completion<'a> {
     pub response: Hash,
     /// Tokens, where the provider told them.
     pub usage: Option<Usage>,
+    /// Tokens charged to its tenant's limits in place of those reserved; null when the reservation stands.
+    pub charged: Option<u64>,
     /// From admission to here, in microseconds.
     pub duration_us: u64,
+    /// What the policy saw in the response.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<PolicyNote<'a>>,
+    /// The configuration in force when the exchange was admitted.
+    pub config: ConfigId,
 }
 
 /// A request that was refused.
@@ -194,6 +247,9 @@ pub struct Rejection<'a> {
     pub id: Cow<'a, str>,
     /// Tenant, when it was known.
     pub tenant: Option<Cow<'a, str>>,
+    /// First 8 hex digits of the API key's hash, when the request had passed the limits and counts there as a request.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub counted: Option<Cow<'a, str>>,
     /// Status sent.
     pub status: u16,
     /// Stable machine code of the refusal.
@@ -203,6 +259,11 @@ pub struct Rejection<'a> {
     pub endpoint: Option<Cow<'a, str>>,
     /// Bytes of the request that were read.
     pub bytes: u64,
+    /// What the policy saw in the request, when it was looked at.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<PolicyNote<'a>>,
+    /// The configuration in force.
+    pub config: ConfigId,
 }
 
 /// Closes an exchange that an earlier incarnation admitted and never completed.
@@ -220,6 +281,8 @@ pub struct Aborted<'a> {
     pub incarnation: Cow<'a, str>,
     /// Number of the admission record in that incarnation's log.
     pub admission: u64,
+    /// The configuration in force now.
+    pub config: ConfigId,
 }
 
 /// Says that records are missing, how many and why.
@@ -238,6 +301,25 @@ pub struct Gap<'a> {
     /// Why.
     #[serde(borrow)]
     pub reason: Cow<'a, str>,
+    /// The configuration in force.
+    pub config: ConfigId,
+}
+
+/// Another configuration is in force from here on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Config<'a> {
+    /// Number of the record.
+    pub seq: u64,
+    /// Unix microseconds.
+    pub ts: u64,
+    /// Why it changed.
+    #[serde(borrow)]
+    pub reason: Cow<'a, str>,
+    /// SHA-256 of the configuration, in hex.
+    #[serde(with = "hex")]
+    pub config: Hash,
+    /// The configuration that was in force before.
+    pub previous: ConfigId,
 }
 
 /// The last record of a log that was ended on purpose.
@@ -252,6 +334,8 @@ pub struct Seal<'a> {
     pub reason: Cow<'a, str>,
     /// Records before this one.
     pub records: u64,
+    /// The configuration in force.
+    pub config: ConfigId,
 }
 
 /// A record of any kind.
@@ -264,6 +348,7 @@ pub enum Record<'a> {
     Rejection(Rejection<'a>),
     Aborted(Aborted<'a>),
     Gap(Gap<'a>),
+    Config(Config<'a>),
     Seal(Seal<'a>),
 }
 
@@ -325,6 +410,7 @@ kinds!(
     Rejection = "rejection",
     Aborted = "aborted",
     Gap = "gap",
+    Config = "config",
     Seal = "seal",
 );
 
@@ -337,7 +423,7 @@ impl Record<'_> {
             Self::Completion(record) => Some(&record.id),
             Self::Rejection(record) => Some(&record.id),
             Self::Aborted(record) => Some(&record.id),
-            Self::Open(_) | Self::Gap(_) | Self::Seal(_) => None,
+            Self::Open(_) | Self::Gap(_) | Self::Config(_) | Self::Seal(_) => None,
         }
     }
 }
@@ -393,161 +479,4 @@ fn encode<T: Serialize>(kind: &'static str, body: &T, out: &mut Vec<u8>) -> Resu
 
 fn malformed(error: serde_json::Error) -> LedgerError {
     LedgerError::RecordMalformed(error.to_string())
-}
-
-/// What the first pass over a record finds: its kind and version, and that no key is repeated.
-struct Shape<'a> {
-    version: u8,
-    kind: Cow<'a, str>,
-}
-
-/// A string that borrows from the input when it holds no escape.
-#[derive(Deserialize, PartialEq, Eq, PartialOrd, Ord)]
-struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Shape<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Object;
-        impl<'de> Visitor<'de> for Object {
-            type Value = Shape<'de>;
-
-            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-                out.write_str("a JSON object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Shape<'de>, A::Error> {
-                let (mut version, mut kind) = (None, None);
-                let mut keys = Vec::with_capacity(16);
-                while let Some(Text(key)) = map.next_key()? {
-                    match &*key {
-                        "v" => version = Some(map.next_value()?),
-                        "kind" => kind = Some(map.next_value::<Text<'de>>()?.0),
-                        _ => map.next_value_seed(UniqueKeys)?,
-                    }
-                    keys.push(key);
-                }
-                keys.sort_unstable();
-                if keys.windows(2).any(|pair| pair[0] == pair[1]) {
-                    return Err(A::Error::custom("a key is repeated"));
-                }
-                let version = version.ok_or_else(|| A::Error::missing_field("v"))?;
-                let kind = kind.ok_or_else(|| A::Error::missing_field("kind"))?;
-                Ok(Shape { version, kind })
-            }
-        }
-        deserializer.deserialize_map(Object)
-    }
-}
-
-/// Reads any value and forgets it, refusing objects with a repeated key.
-struct UniqueKeys;
-
-impl<'de> DeserializeSeed<'de> for UniqueKeys {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for UniqueKeys {
-    type Value = ();
-
-    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("a JSON value")
-    }
-
-    fn visit_unit<E>(self) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<(), A::Error> {
-        while sequence.next_element_seed(UniqueKeys)?.is_some() {}
-        Ok(())
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let mut keys = BTreeSet::new();
-        while let Some(key) = map.next_key::<Text<'de>>()? {
-            if !keys.insert(key) {
-                return Err(A::Error::custom("a key is repeated"));
-            }
-            map.next_value_seed(UniqueKeys)?;
-        }
-        Ok(())
-    }
-}
-
-mod base64_hash {
-    use super::{Deserializer, Hash, Serializer, Text};
-    use base64::{Engine, engine::general_purpose::STANDARD};
-    use serde::{Deserialize, de::Error as _, ser::Error as _};
-
-    pub(super) fn serialize<S: Serializer>(hash: &Hash, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut text = [0u8; 44];
-        STANDARD.encode_slice(hash, &mut text).map_err(S::Error::custom)?;
-        serializer.serialize_str(std::str::from_utf8(&text).map_err(S::Error::custom)?)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Hash, D::Error> {
-        let Text(text) = Text::deserialize(deserializer)?;
-        crate::checkpoint::parse_hash(&text).ok_or_else(|| D::Error::custom("not 32 bytes of strict base64"))
-    }
-}
-
-mod hex {
-    use super::{Deserializer, Hash, Serializer, Text};
-    use serde::{Deserialize, de::Error as _, ser::Error as _};
-
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-
-    pub(super) fn serialize<S: Serializer>(hash: &Hash, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut text = [0u8; 64];
-        for (pair, byte) in text.chunks_exact_mut(2).zip(hash) {
-            pair[0] = DIGITS[usize::from(byte >> 4)];
-            pair[1] = DIGITS[usize::from(byte & 15)];
-        }
-        serializer.serialize_str(std::str::from_utf8(&text).map_err(S::Error::custom)?)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Hash, D::Error> {
-        let Text(text) = Text::deserialize(deserializer)?;
-        let digit = |c: u8| {
-            DIGITS
-                .iter()
-                .position(|&d| d == c)
-                .and_then(|at| u8::try_from(at).ok())
-        };
-        let mut hash = [0u8; 32];
-        if text.len() != 64 {
-            return Err(D::Error::custom("not 64 lower-case hex digits"));
-        }
-        for (byte, pair) in hash.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
-            match (digit(pair[0]), digit(pair[1])) {
-                (Some(high), Some(low)) => *byte = high << 4 | low,
-                _ => return Err(D::Error::custom("not 64 lower-case hex digits")),
-            }
-        }
-        Ok(hash)
-    }
 }

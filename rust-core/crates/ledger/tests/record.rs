@@ -3,8 +3,8 @@
 use proofgate_ledger::LedgerError;
 use proofgate_ledger::commitment::{Commitment, commit};
 use proofgate_ledger::record::{
-    Aborted, Admission, Completion, Gap, MAX_RECORD, Open, Outcome, Predecessor, Record, Rejection, Seal,
-    Usage, parse,
+    Aborted, Admission, Completion, Config, ConfigId, Gap, MAX_RECORD, Open, Outcome, PolicyNote,
+    Predecessor, Record, Rejection, Seal, Usage, parse,
 };
 
 fn kinds() -> Vec<(Record<'static>, &'static str)> {
@@ -42,9 +42,17 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
                 stream: true,
                 bytes: 512,
                 request: [0; 32],
-                config: [0xab; 32],
+                reserved: Some(77),
+                policy: Some(PolicyNote {
+                    unnamed: 0,
+                    score: 30,
+                    rules: vec!["pii-email".into()],
+                    redacted: true,
+                    would_block: false,
+                }),
+                config: ConfigId([0xab; 8]),
             }),
-            r#"{"v":1,"kind":"admission","seq":1,"ts":2,"id":"r1","tenant":"acme","key":"0123abcd","model":"gpt-4o-mini","provider":"openai","upstream_model":"gpt-4o-mini-2024","endpoint":"chat.completions","stream":true,"bytes":512,"request":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=","config":"abababababababababababababababababababababababababababababababab"}"#,
+            r#"{"v":1,"kind":"admission","seq":1,"ts":2,"id":"r1","tenant":"acme","key":"0123abcd","model":"gpt-4o-mini","provider":"openai","upstream_model":"gpt-4o-mini-2024","endpoint":"chat.completions","stream":true,"bytes":512,"request":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=","reserved":77,"policy":{"score":30,"rules":["pii-email"],"redacted":true,"would_block":false},"config":"abababababababab"}"#,
         ),
         (
             Record::Completion(Completion {
@@ -61,9 +69,12 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
                     prompt_tokens: 4,
                     completion_tokens: 5,
                 }),
+                charged: Some(9),
                 duration_us: 6,
+                policy: None,
+                config: ConfigId([0xab; 8]),
             }),
-            r#"{"v":1,"kind":"completion","seq":2,"ts":3,"id":"r1","admission":1,"status":200,"upstream_status":200,"outcome":"client_disconnect","bytes":99,"response":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=","usage":{"prompt_tokens":4,"completion_tokens":5},"duration_us":6}"#,
+            r#"{"v":1,"kind":"completion","seq":2,"ts":3,"id":"r1","admission":1,"status":200,"upstream_status":200,"outcome":"client_disconnect","bytes":99,"response":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=","usage":{"prompt_tokens":4,"completion_tokens":5},"charged":9,"duration_us":6,"config":"abababababababab"}"#,
         ),
         (
             Record::Rejection(Rejection {
@@ -71,12 +82,15 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
                 ts: 4,
                 id: "r2".into(),
                 tenant: None,
+                counted: None,
                 status: 401,
                 code: "invalid_api_key".into(),
                 endpoint: None,
                 bytes: 0,
+                policy: None,
+                config: ConfigId([0xab; 8]),
             }),
-            r#"{"v":1,"kind":"rejection","seq":3,"ts":4,"id":"r2","tenant":null,"status":401,"code":"invalid_api_key","endpoint":null,"bytes":0}"#,
+            r#"{"v":1,"kind":"rejection","seq":3,"ts":4,"id":"r2","tenant":null,"status":401,"code":"invalid_api_key","endpoint":null,"bytes":0,"config":"abababababababab"}"#,
         ),
         (
             Record::Aborted(Aborted {
@@ -85,8 +99,9 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
                 id: "r0".into(),
                 incarnation: incarnation.into(),
                 admission: 9,
+                config: ConfigId([0xab; 8]),
             }),
-            r#"{"v":1,"kind":"aborted","seq":4,"ts":5,"id":"r0","incarnation":"01ARZ3NDEKTSV4RRFFQ69G5FAV","admission":9}"#,
+            r#"{"v":1,"kind":"aborted","seq":4,"ts":5,"id":"r0","incarnation":"01ARZ3NDEKTSV4RRFFQ69G5FAV","admission":9,"config":"abababababababab"}"#,
         ),
         (
             Record::Gap(Gap {
@@ -96,8 +111,19 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
                 last_ts: 5,
                 count: 2,
                 reason: "full".into(),
+                config: ConfigId([0xab; 8]),
             }),
-            r#"{"v":1,"kind":"gap","seq":5,"ts":6,"first_ts":4,"last_ts":5,"count":2,"reason":"full"}"#,
+            r#"{"v":1,"kind":"gap","seq":5,"ts":6,"first_ts":4,"last_ts":5,"count":2,"reason":"full","config":"abababababababab"}"#,
+        ),
+        (
+            Record::Config(Config {
+                seq: 6,
+                ts: 7,
+                reason: "reload".into(),
+                config: [0xcd; 32],
+                previous: ConfigId([0xab; 8]),
+            }),
+            r#"{"v":1,"kind":"config","seq":6,"ts":7,"reason":"reload","config":"cdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcd","previous":"abababababababab"}"#,
         ),
         (
             Record::Seal(Seal {
@@ -105,8 +131,9 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
                 ts: 7,
                 reason: "drained".into(),
                 records: 6,
+                config: ConfigId([0xab; 8]),
             }),
-            r#"{"v":1,"kind":"seal","seq":6,"ts":7,"reason":"drained","records":6}"#,
+            r#"{"v":1,"kind":"seal","seq":6,"ts":7,"reason":"drained","records":6,"config":"abababababababab"}"#,
         ),
     ]
 }
@@ -124,8 +151,7 @@ fn every_kind_has_one_stored_form_and_comes_back_from_it() {
 
 #[test]
 fn fields_of_a_later_version_are_tolerated() {
-    let text =
-        r#"{"v":1,"kind":"seal","seq":6,"new":{"a":[1,{"b":null}]},"ts":7,"reason":"drained","records":6}"#;
+    let text = r#"{"v":1,"kind":"seal","seq":6,"new":{"a":[1,{"b":null}]},"ts":7,"reason":"drained","records":6,"config":"0000000000000000"}"#;
     assert_eq!(parse(text.as_bytes()).unwrap().seq(), 6);
 }
 
@@ -136,6 +162,7 @@ fn escapes_and_any_unicode_survive() {
         ts: 0,
         reason: "\"\\\n\u{0}\u{1f980}".into(),
         records: 0,
+        config: ConfigId::default(),
     };
     let mut out = Vec::new();
     seal.encode_into(&mut out).unwrap();
@@ -188,6 +215,7 @@ fn a_record_above_the_limit_is_refused_and_leaves_the_buffer_alone() {
             ts: 0,
             reason: "x".repeat(len).into(),
             records: 0,
+            config: ConfigId::default(),
         };
         let encoded = seal.encode_into(&mut out);
         (encoded, out)

@@ -8,7 +8,7 @@
     reason = "a measuring program may stop at the first failure"
 )]
 
-use proofgate_ledger::record::{Admission, Completion, Open, Outcome, Usage};
+use proofgate_ledger::record::{Admission, Completion, ConfigId, Open, Outcome, Usage};
 use proofgate_ledger::{Mmr, SigningKey, leaf_hash};
 use proofgate_wal::recovery::inspect;
 use proofgate_wal::{FileStorage, Incarnation, Options, WalError, Writer, fresh_ulid};
@@ -169,7 +169,9 @@ fn recovery(root: &Path) -> f64 {
                     stream: true,
                     bytes: 512,
                     request: [1; 32],
-                    config: [2; 32],
+                    reserved: Some(300),
+                    policy: None,
+                    config: ConfigId([2; 8]),
                 }
                 .encode_into(out)
             })
@@ -190,7 +192,10 @@ fn recovery(root: &Path) -> f64 {
                         prompt_tokens: 100,
                         completion_tokens: 200,
                     }),
+                    charged: Some(300),
                     duration_us: 1_000_000,
+                    policy: None,
+                    config: ConfigId([2; 8]),
                 }
                 .encode_into(out)
             })

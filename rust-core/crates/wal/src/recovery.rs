@@ -148,6 +148,25 @@ pub(crate) fn parse_incarnation(name: &str) -> Option<Ulid> {
         .filter(|ulid| ulid.to_string() == name)
 }
 
+/// Gives `take` the records of one incarnation's log, in order, up to its end or its first flaw: what a successor needs
+/// to work out anew what the incarnation knew. Nothing is verified that [`inspect`] has not verified.
+///
+/// # Errors
+/// [`WalError::Io`]; [`WalError::Ledger`] when a record is not one.
+pub fn replay(
+    storage: &dyn Storage,
+    shard_dir: &Path,
+    incarnation: Ulid,
+    mut take: impl FnMut(&Record<'_>),
+) -> Result<(), WalError> {
+    let dir = shard_dir.join(incarnation.to_string());
+    let mut log = LogReader::open(storage, &dir, incarnation, false)?;
+    while let Found::Record(stored) = log.next()? {
+        take(&record::parse(log.payload(&stored))?);
+    }
+    Ok(())
+}
+
 struct Inspected {
     recovered: Recovered,
     closing: Option<Closing>,

@@ -2,7 +2,7 @@
 //! with a model of what was promised.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
-use proofgate_ledger::record::{Aborted, Admission, Completion, Open, Outcome, Predecessor, Seal};
+use proofgate_ledger::record::{Aborted, Admission, Completion, ConfigId, Open, Outcome, Predecessor, Seal};
 use proofgate_ledger::{Checkpoint, Hash, Mmr, SigningKey, VerifyingKey, leaf_hash};
 use proofgate_wal::recovery::{Recovered, inspect};
 use proofgate_wal::simulated::SimulatedDisk;
@@ -175,6 +175,7 @@ impl Worker {
                     id: orphan.id.as_str().into(),
                     incarnation: orphan.incarnation.to_string().into(),
                     admission: orphan.admission,
+                    config: ConfigId([1; 8]),
                 }
                 .encode_into(out)
             })?;
@@ -221,7 +222,9 @@ impl Worker {
                 stream: false,
                 bytes: 5,
                 request: proofgate_ledger::commitment::commit(&salt, "request", b"hello"),
-                config: [1; 32],
+                reserved: None,
+                policy: None,
+                config: ConfigId([1; 8]),
             }
             .encode_into(out)
         })
@@ -241,7 +244,10 @@ impl Worker {
                 bytes: 7,
                 response: [2; 32],
                 usage: None,
+                charged: None,
                 duration_us: 1,
+                policy: None,
+                config: ConfigId([1; 8]),
             }
             .encode_into(out)
         })
@@ -282,6 +288,7 @@ impl Worker {
                 ts,
                 reason: "drained".into(),
                 records: seq,
+                config: ConfigId([1; 8]),
             }
             .encode_into(out)?;
             copy = out[start..].to_vec();
