@@ -178,6 +178,7 @@ class LocalGateway:
 @contextmanager
 def local_gateway(folder: Path, **options: Any) -> Iterator[LocalGateway]:
     """A running gateway that is ended on the way out."""
+    folder.mkdir(exist_ok=True)
     gateway = LocalGateway(folder, **options)
     try:
         gateway.start()

@@ -44,6 +44,10 @@ def chat_request(body: bytes, key: str, extra: bytes = b"") -> bytes:
     )
 
 
+def answer(body: bytes, head: bytes = b"Content-Type: application/json\r\n") -> bytes:
+    return b"HTTP/1.1 200 OK\r\n" + head + f"Content-Length: {len(body)}\r\n\r\n".encode() + body
+
+
 def status_of(response: bytes) -> int:
     """The status of a raw response; 0 when there is none."""
     return int(response.split(b" ", 2)[1]) if response.startswith(b"HTTP/1.1 ") else 0

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import socket
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import core_double
 import pytest
@@ -18,8 +19,15 @@ import uvloop
 
 sys.modules["proofgate._core"] = core_double
 
-from proofgate.http_server import Server, address_of, bind  # noqa: E402 - the double must be in place first
+from proofgate import profiling  # noqa: E402 - the double must be in place first
+from proofgate.config import InvalidConfigError, load  # noqa: E402 - as above
+from proofgate.http_server import Server, address_of, bind  # noqa: E402 - as above
+from proofgate.reload import Outcome  # noqa: E402 - as above
 
+if TYPE_CHECKING:
+    from proofgate._core import Worker
+
+SECRETS = ("sk-very-secret", "c2VjcmV0LXNpZ25pbmc=", "0123456789abcdef-admin")
 ACME_HASH = core_double.hash_api_key("acme-key")
 
 
@@ -45,6 +53,60 @@ class ConfigDirectory:
         text = self.file.read_text()
         assert old in text
         self.file.write_text(text.replace(old, new, 1))
+
+    def append(self, text: str) -> None:
+        """Adds sections to the end of the configuration file."""
+        self.file.write_text(self.file.read_text() + text)
+
+    def problems(self) -> InvalidConfigError:
+        """Why the configuration is refused; no secret is part of it."""
+        with pytest.raises(InvalidConfigError) as caught:
+            load(self.file)
+        for secret in SECRETS:
+            assert secret not in str(caught.value)
+        return caught.value
+
+    def codes(self) -> list[str]:
+        """The codes of all problems."""
+        return [problem.code for problem in self.problems().problems]
+
+    def core(self) -> dict[str, Any]:
+        """What the core is told."""
+        document: dict[str, Any] = json.loads(load(self.file).to_core_json(shard=3))
+        return document
+
+
+class Controls:
+    """The process around a worker as the admin port sees it; counts drains and answers reloads as told."""
+
+    def __init__(self, worker: core_double.Worker, token: str | None) -> None:
+        self.worker = worker
+        self.token = token
+        self.drains = 0
+        self.reloads = 0
+        self.outcome = Outcome("unchanged", "ab" * 32)
+
+    def drain(self) -> None:
+        self.drains += 1
+        self.worker.drain()
+
+    async def reload(self) -> Outcome:
+        self.reloads += 1
+        return self.outcome
+
+    def status(self) -> dict[str, Any]:
+        return {"config_digest": "ab" * 32, "last_reload_error": None}
+
+
+@contextlib.contextmanager
+def attached(worker: core_double.Worker, enabled: bool = False) -> Iterator[Worker]:
+    """The worker as the one of this process, for profiling."""
+    typed = cast("Worker", worker)
+    profiling.attach(typed, enabled)
+    try:
+        yield typed
+    finally:
+        profiling.detach()
 
 
 @pytest.fixture

@@ -1,7 +1,8 @@
 """A stand-in for `proofgate._core`: its interface (`_core.pyi`) and just enough behaviour for these tests.
 
 Tests steer a worker, also one in another process, through files in its ledger directory: `in-flight` (an
-exchange has not ended), `unready` (its content is the reason), `failed` (a thread ended by itself).
+exchange has not ended), `unready` (its content is the reason), `failed` (a thread ended by itself),
+`refuse-config` (its content is why no configuration is accepted). `policy_double` judges texts.
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ import os
 import threading
 import time
 from pathlib import Path
+from typing import Any
+
+import policy_double
 
 __version__ = "0.0.0"
 
@@ -44,9 +48,15 @@ class ProofError(ProofgateError):
 
 class Worker:
     def __init__(self, config_json: str) -> None:
-        self._config = json.loads(config_json)
+        self._config = _accepted(config_json)
         self._directory = Path(self._config["ledger"]["directory"])
         self._draining = False
+        self._switch = bool(self._config["profile_stages"])
+        self.intervals: list[str] = []
+        self._scopes = 0
+        self.key_sets: dict[str, str] = {}
+        self.wanted: list[str] = []
+        self.reloads = 0
         self._end = threading.Event()
         self._thread_id = 0
 
@@ -81,7 +91,8 @@ class Worker:
         return "draining" if self._draining else None
 
     def status(self) -> str:
-        return json.dumps({"origin": self.origin, "draining": self._draining, "thread": self._thread_id})
+        status = {"origin": self.origin, "draining": self._draining, "thread": self._thread_id}
+        return json.dumps(status | {"core_digest": self._config["config_digest"], "reloads": self.reloads})
 
     def metrics(self) -> str:
         return "# TYPE proofgate_requests_total counter\nproofgate_requests_total 1\n"
@@ -105,6 +116,62 @@ class Worker:
             threading.Event().wait(0.005)
         self._end.set()
         return True
+
+    def reload(self, config_json: str) -> None:
+        config = _accepted(config_json)
+        for fixed in ("ledger", "listen", "proxy_protocol"):
+            if config[fixed] != self._config[fixed]:
+                raise ConfigError(f"{fixed} needs a restart", "config")
+        self._config = config
+        self._switch = bool(config["profile_stages"])
+        self.reloads += 1
+
+    def set_key_set(self, issuer: str, jwks_json: str) -> int:
+        if issuer not in [entry["issuer"] for entry in self._config["jwt"]]:
+            raise ConfigError(f"JWT issuer {issuer} is not configured", "config")
+        try:
+            usable = sum(key.get("kid") is not None for key in json.loads(jwks_json)["keys"])
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise ConfigError("the key set is not JSON of the form that RFC 7517 wants", "config") from None
+        self.key_sets[issuer] = jwks_json
+        return usable
+
+    def key_sets_wanted(self) -> list[str]:
+        wanted, self.wanted = self.wanted, []
+        return wanted
+
+    def profiling(self) -> bool:
+        return self._switch or self._scopes > 0
+
+    def set_profiling(self, enabled: bool) -> bool:
+        was, self._switch = self._switch, enabled
+        return was
+
+    def enter_profiling(self) -> None:
+        self._scopes += 1
+
+    def exit_profiling(self) -> None:
+        self._scopes -= 1
+
+    def record_interval(self, name: str, duration_seconds: float) -> None:
+        assert duration_seconds >= 0
+        if self.profiling():
+            self.intervals.append(name)
+
+
+def policy_rules(policy_json: str) -> str:
+    try:
+        return json.dumps([rule.listed() for rule in policy_double.rules_of(json.loads(policy_json))])
+    except ValueError as error:
+        raise ConfigError(str(error), "config") from None
+
+
+def policy_scan(policy_json: str, tenant_policy_json: str | None, direction: str, text: str) -> str:
+    tenant = None if tenant_policy_json is None else json.loads(tenant_policy_json)
+    try:
+        return json.dumps(policy_double.scan(json.loads(policy_json), tenant, direction, text))
+    except ValueError as error:
+        raise ConfigError(str(error), "config") from None
 
 
 def verify_proof(record: bytes, proof: str, verifying_key: str) -> str:
@@ -149,6 +216,15 @@ def verifying_key(signing_key: str) -> str:
 
 def hash_api_key(key: str) -> str:
     return hashlib.sha256(key.encode()).hexdigest()
+
+
+def _accepted(config_json: str) -> Any:
+    config = json.loads(config_json)
+    refusal = Path(config["ledger"]["directory"]) / "refuse-config"
+    if refusal.exists():
+        raise ConfigError(refusal.read_text(), "config")
+    policy_rules(json.dumps(config["policy"]))
+    return config
 
 
 def _proofs(request_id: str) -> str:

@@ -5,30 +5,27 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
 
 import core_double
 import httpx
 import pytest
-from conftest import ConfigDirectory, serving
+from conftest import ConfigDirectory, Controls, attached, serving
 
 from proofgate.admin import create_app
-from proofgate.config import load
-
-if TYPE_CHECKING:
-    from proofgate._core import Worker
+from proofgate.config import InvalidConfigError, Problem, load
+from proofgate.reload import Outcome
 
 TOKEN = "0123456789abcdef-admin"
 
 
 class Admin:
-    """A running admin port, its worker, and how often a drain was asked for."""
+    """A running admin port, its worker, and what was asked of the process around it."""
 
-    def __init__(self, url: str, worker: core_double.Worker, ledger: Path, drains: list[None]) -> None:
+    def __init__(self, url: str, worker: core_double.Worker, ledger: Path, controls: Controls) -> None:
         self.client = httpx.Client(base_url=url)
         self.worker = worker
         self.ledger = ledger
-        self.drains = drains
+        self.controls = controls
 
 
 @pytest.fixture
@@ -43,14 +40,9 @@ def admin_without_token(config_directory: ConfigDirectory) -> Iterator[Admin]:
 
 def _admin(directory: ConfigDirectory, token: str | None) -> Iterator[Admin]:
     worker = core_double.Worker(load(directory.file).to_core_json(shard=2))
-    drains: list[None] = []
-
-    def drain() -> None:
-        drains.append(None)
-        worker.drain()
-
-    with serving(create_app(cast("Worker", worker), token, drain)) as url:
-        admin = Admin(url, worker, directory.ledger, drains)
+    controls = Controls(worker, token)
+    with attached(worker) as typed, serving(create_app(typed, controls)) as url:
+        admin = Admin(url, worker, directory.ledger, controls)
         with admin.client:
             yield admin
 
@@ -83,10 +75,13 @@ def test_metrics_are_prometheus_text(admin: Admin) -> None:
     assert "proofgate_requests_total 1\n" in response.text
 
 
-def test_status_and_checkpoint_are_passed_on_verbatim(admin: Admin) -> None:
+def test_the_status_is_that_of_the_worker_and_of_its_configuration(admin: Admin) -> None:
     status = admin.client.get("/status")
     assert status.headers["content-type"] == "application/json"
-    assert status.text == admin.worker.status()
+    assert status.json() == json.loads(admin.worker.status()) | admin.controls.status()
+
+
+def test_the_checkpoint_is_passed_on_verbatim(admin: Admin) -> None:
     checkpoint = admin.client.get("/checkpoint")
     assert checkpoint.headers["content-type"] == "text/plain; charset=utf-8"
     assert checkpoint.content == admin.worker.checkpoint().encode()
@@ -125,7 +120,7 @@ def test_a_proof_waits_for_a_bounded_time_only(admin: Admin, timeout: str) -> No
 def test_the_token_drains_the_worker(admin: Admin) -> None:
     response = admin.client.post("/drain", headers={"Authorization": f"Bearer {TOKEN}"})
     assert (response.status_code, response.json()) == (202, {"draining": True})
-    assert admin.drains == [None]
+    assert admin.controls.drains == 1
     assert admin.client.get("/readyz").text == "draining\n"
 
 
@@ -148,7 +143,7 @@ def test_without_the_token_nothing_drains(
     response = admin.client.post("/drain", headers=encoded)
     assert (response.status_code, code(response)) == (status, expected)
     assert ("www-authenticate" in response.headers) is (status == 401)
-    assert admin.drains == []
+    assert admin.controls.drains == 0
 
 
 @pytest.mark.parametrize("given", ["None", "null", TOKEN])
@@ -156,7 +151,77 @@ def test_a_worker_without_a_token_drains_for_nobody(admin_without_token: Admin, 
     headers = {"Authorization": f"Bearer {given}"}
     response = admin_without_token.client.post("/drain", headers=headers)
     assert (response.status_code, code(response)) == (403, "drain_disabled")
-    assert admin_without_token.drains == []
+    assert admin_without_token.controls.drains == 0
+
+
+AUTHORIZED = {"Authorization": f"Bearer {TOKEN}"}
+
+
+@pytest.mark.parametrize("result", ["applied", "unchanged"])
+def test_a_reload_says_what_became_of_it(admin: Admin, result: str) -> None:
+    admin.controls.outcome = Outcome("applied" if result == "applied" else "unchanged", "cd" * 32)
+    response = admin.client.post("/reload", headers=AUTHORIZED)
+    assert (response.status_code, response.json()) == (200, {"result": result, "config_digest": "cd" * 32})
+
+
+def test_a_refused_reload_names_every_problem_with_its_line(admin: Admin) -> None:
+    problem = Problem("config_same_port", ("admin", "listen"), "choose another", 7)
+    error = InvalidConfigError(Path("gateway.yaml"), [problem])
+    admin.controls.outcome = Outcome("refused", "cd" * 32, error)
+    response = admin.client.post("/reload", headers=AUTHORIZED)
+    assert (response.status_code, code(response)) == (409, "config_invalid")
+    assert response.json()["result"] == "refused"
+    assert response.json()["problems"] == [
+        {
+            "code": "config_same_port",
+            "file": "gateway.yaml",
+            "line": 7,
+            "field": "admin.listen",
+            "message": "choose another",
+        }
+    ]
+
+
+@pytest.mark.parametrize(("method", "path"), [("POST", "/reload"), ("PUT", "/profiling")])
+def test_without_the_token_nothing_changes(admin: Admin, method: str, path: str) -> None:
+    for headers, status, expected in (
+        ({}, 401, "missing_token"),
+        ({"Authorization": f"Bearer {TOKEN}x"}, 403, "wrong_token"),
+    ):
+        response = admin.client.request(method, path, headers=headers, json={"stages": True})
+        assert (response.status_code, code(response)) == (status, expected)
+    assert admin.controls.reloads == 0
+    assert admin.worker.profiling() is False
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "expected"),
+    [("POST", "/reload", "reload_disabled"), ("PUT", "/profiling", "profiling_disabled")],
+)
+def test_a_worker_without_a_token_changes_for_nobody(
+    admin_without_token: Admin, method: str, path: str, expected: str
+) -> None:
+    response = admin_without_token.client.request(method, path, headers=AUTHORIZED, json={"stages": True})
+    assert (response.status_code, code(response)) == (403, expected)
+    assert admin_without_token.controls.reloads == 0
+
+
+def test_profiling_is_switched_with_the_token_and_seen_without(admin: Admin) -> None:
+    assert admin.client.get("/profiling").json() == {"stages": False}
+    for stages in (True, True, False):
+        response = admin.client.put("/profiling", headers=AUTHORIZED, json={"stages": stages})
+        assert (response.status_code, response.json()) == (200, {"stages": stages})
+        assert admin.client.get("/profiling").json() == {"stages": stages}
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["", "true", "[]", "{}", '{"stages": 1}', '{"stages": "on"}', '{"stages": true, "x": 1}', "[" * 9999],
+)
+def test_profiling_takes_one_switch_only(admin: Admin, body: str) -> None:
+    response = admin.client.put("/profiling", headers=AUTHORIZED, content=body)
+    assert (response.status_code, code(response)) == (400, "invalid_request")
+    assert admin.worker.profiling() is False
 
 
 @pytest.mark.parametrize("path", ["/docs", "/redoc", "/openapi.json", "/", "/v1/chat/completions"])
@@ -168,7 +233,7 @@ def test_nothing_else_is_served(admin: Admin, path: str) -> None:
 def test_a_drain_needs_post(admin: Admin) -> None:
     response = admin.client.get("/drain", headers={"Authorization": f"Bearer {TOKEN}"})
     assert (response.status_code, code(response)) == (405, "method_not_allowed")
-    assert admin.drains == []
+    assert admin.controls.drains == 0
 
 
 def test_an_error_repeats_nothing_that_the_client_sent(admin: Admin) -> None:

@@ -9,25 +9,29 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
 
 import core_double
 import pytest
-from conftest import ConfigDirectory, serving
+from conftest import ConfigDirectory, Controls, attached, serving
 
 from proofgate.admin import create_app
 from proofgate.cli import main
 from proofgate.config import load
 
-if TYPE_CHECKING:
-    from proofgate._core import Worker
-
 VKEY = "proofgate.dev/ns/demo+1a2b3c4d+cHVibGlj"
 COMMANDS = (
-    *("serve", "validate", "mock-upstream"),
+    *("serve", "validate", "policy", "mock-upstream"),
     *("prove", "verify", "fsck", "export-leaves"),
     *("keygen", "hash-key"),
 )
+
+JWT = """
+jwt:
+  issuers:
+    - issuer: https://login.example.com/
+      jwksFile: jwks.json
+      audiences: [proofgate]
+"""
 
 Capture = pytest.CaptureFixture[str]
 
@@ -43,7 +47,7 @@ def proven(tmp_path: Path, capsys: Capture) -> Path:
 @pytest.fixture
 def admin_url(config_directory: ConfigDirectory) -> Iterator[str]:
     worker = core_double.Worker(load(config_directory.file).to_core_json(0))
-    with serving(create_app(cast("Worker", worker), None, worker.drain)) as url:
+    with attached(worker) as typed, serving(create_app(typed, Controls(worker, None))) as url:
         yield url
 
 
@@ -88,11 +92,57 @@ def test_the_module_is_the_command_line() -> None:
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "proofgate 0.0.0\n"
 
 
-def test_validate_accepts_a_good_configuration(config_directory: ConfigDirectory, capsys: Capture) -> None:
-    assert main(["validate", "--config", str(config_directory.file)]) == 0
-    output = capsys.readouterr().out
-    assert f"{config_directory.file}: valid" in output
-    assert VKEY in output
+@pytest.mark.parametrize("option", [[], ["--config"]])
+def test_validate_accepts_a_good_configuration(
+    config_directory: ConfigDirectory, option: list[str], capsys: Capture
+) -> None:
+    assert main(["validate", *option, str(config_directory.file)]) == 0
+    digest = load(config_directory.file).digest()
+    expected = f"{config_directory.file}: valid (digest {digest})\nverifying key: {VKEY}\n"
+    assert capsys.readouterr().out == expected
+
+
+def test_validate_asks_the_core_as_well(config_directory: ConfigDirectory, capsys: Capture) -> None:
+    (config_directory.ledger / "refuse-config").write_text("rule injection: the pattern is too large")
+    assert main(["validate", str(config_directory.file)]) == 2
+    error = capsys.readouterr().err
+    assert f"{config_directory.file}:2: rule injection: the pattern is too large" in error
+
+
+def test_validate_gives_a_key_set_to_the_core(config_directory: ConfigDirectory, capsys: Capture) -> None:
+    config_directory.write("jwks.json", '{"keys": ["not an object"]}')
+    config_directory.append(JWT)
+    assert main(["validate", str(config_directory.file)]) == 2
+    assert ":36: jwt.issuers[0].jwksFile: the key set is not JSON" in capsys.readouterr().err
+
+
+def test_validate_can_report_as_json(config_directory: ConfigDirectory, capsys: Capture) -> None:
+    assert main(["validate", str(config_directory.file), "--format", "json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    digest = load(config_directory.file).digest()
+    assert report == {
+        "config": str(config_directory.file),
+        "valid": True,
+        "digest": digest,
+        "verifying_key": VKEY,
+        "problems": [],
+    }
+    config_directory.replace("name: fast", "nam: fast")
+    assert main(["validate", str(config_directory.file), "--format", "json"]) == 2
+    report = json.loads(capsys.readouterr().out)
+    assert report["valid"] is False
+    assert {
+        "code": "config_unknown_field",
+        "file": str(config_directory.file),
+        "line": 20,
+        "field": "models[1].nam",
+        "message": "there is no such field: did you mean name?",
+    } in report["problems"]
+
+
+@pytest.mark.parametrize("arguments", [[], ["a.yaml", "--config", "b.yaml"]])
+def test_validate_wants_one_configuration(arguments: list[str]) -> None:
+    assert usage_error("validate", *arguments) == 2
 
 
 @pytest.mark.parametrize("command", ["validate", "serve"])

@@ -2,72 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import re
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
 from conftest import ConfigDirectory, eventually
-
-MAIN = Path(__file__).parent / "double_main.py"
-TOKEN = "0123456789abcdef-admin"
-
-
-class Process:
-    """A `proofgate serve` process that announced itself."""
-
-    def __init__(
-        self, directory: ConfigDirectory, *arguments: str, env: dict[str, str] | None = None
-    ) -> None:
-        self.ledger = directory.ledger
-        self.process = subprocess.Popen(
-            [sys.executable, str(MAIN), "serve", "--config", str(directory.file), *arguments],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "PYTHONPATH": str(MAIN.parents[1] / "src"), **(env or {})},
-        )
-        assert self.process.stdout is not None
-        self.announcement = self.process.stdout.readline()
-
-    @property
-    def admin(self) -> str:
-        match = re.search(r"admin=(\S+)", self.announcement)
-        assert match is not None, self.announcement
-        return f"http://{match[1]}"
-
-    def readiness(self) -> tuple[int, str]:
-        response = httpx.get(f"{self.admin}/readyz")
-        return response.status_code, response.text.strip()
-
-    def signal(self, number: signal.Signals = signal.SIGTERM) -> None:
-        self.process.send_signal(number)
-
-    def exit_code(self) -> int:
-        return self.process.wait(20)
-
-    def nice(self, thread: int) -> int:
-        """The niceness of one thread, proc_pid_stat(5) field 19."""
-        stat = Path(f"/proc/{self.process.pid}/task/{thread}/stat").read_text()
-        return int(stat.rpartition(")")[2].split()[16])
-
-
-@contextlib.contextmanager
-def running(
-    directory: ConfigDirectory, *arguments: str, env: dict[str, str] | None = None
-) -> Iterator[Process]:
-    worker = Process(directory, *arguments, env=env)
-    try:
-        yield worker
-    finally:
-        worker.process.kill()
-        worker.process.communicate()
+from worker_process import TOKEN, Process, running
 
 
 @pytest.fixture
@@ -167,6 +110,14 @@ def test_a_worker_that_cannot_start_says_why(config_directory: ConfigDirectory) 
         assert worker.announcement == ""
         _, error = worker.process.communicate()
         assert error == "proofgate: the predecessor's log cannot be read [ledger_unreadable]\n"
+
+
+def test_a_configuration_that_the_core_refuses_is_wrong_usage(config_directory: ConfigDirectory) -> None:
+    (config_directory.ledger / "refuse-config").write_text("there are too many rules")
+    with running(config_directory) as worker:
+        assert worker.exit_code() == 2
+        _, error = worker.process.communicate()
+        assert error == "proofgate: there are too many rules [config]\n"
 
 
 def test_an_occupied_admin_port_ends_the_start(config_directory: ConfigDirectory, worker: Process) -> None:

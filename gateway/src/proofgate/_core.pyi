@@ -14,6 +14,8 @@ __all__ = [
     "fsck",
     "generate_key",
     "hash_api_key",
+    "policy_rules",
+    "policy_scan",
     "prove",
     "verify_proof",
     "verifying_key",
@@ -92,6 +94,52 @@ class Worker:
 
     def join(self, timeout_seconds: float) -> bool:
         """Waits until both threads have ended. True when they have and the log is sealed."""
+
+    def reload(self, config_json: str) -> None:
+        """Applies a new configuration atomically: every exchange sees the old one or the new one.
+
+        Raises ConfigError, and the old one stays. Ledger, `listen`, `proxy_protocol` and the limit of
+        connections are fixed for the life of a worker: changing one is refused so.
+        """
+
+    def set_key_set(self, issuer: str, jwks_json: str) -> int:
+        """Replaces the keys of a JWT issuer (RFC 7517); returns how many are usable.
+
+        Raises ConfigError, and the old keys stay: the issuer is not configured, or the text is no key set.
+        """
+
+    def key_sets_wanted(self) -> list[str]:
+        """Issuers for which a token named an unknown key since the last call."""
+
+    def profiling(self) -> bool:
+        """Whether the stages of the hot path are measured now."""
+
+    def set_profiling(self, enabled: bool) -> bool:
+        """Switches stage profiling; returns what the switch was."""
+
+    def enter_profiling(self) -> None:
+        """Counts one scope: profiling is on while the switch is on or a scope is open."""
+
+    def exit_profiling(self) -> None:
+        """Ends one scope."""
+
+    def record_interval(self, name: str, duration_seconds: float) -> None:
+        """Records an interval that Python measured, `python_resume` or `loop_lag`, while profiling is on."""
+
+def policy_rules(policy_json: str) -> str:
+    """The rules that a policy section yields, as a JSON list.
+
+    Each is an object: id, pack, reason, target, view, score, action, examples {match, no_match}. Raises
+    ConfigError.
+    """
+
+def policy_scan(policy_json: str, tenant_policy_json: str | None, direction: str, text: str) -> str:
+    """What a policy decides about one text; `direction` is `request` or `response`.
+
+    Returns JSON `{"decision": "allow"|"flag"|"redact"|"block", "would_block", "rule": id|null, "by_score",
+    "score", "matches": [{"rule", "start", "end"}]}`, offsets in bytes of UTF-8. `rule` blocks, or brought the
+    score up to the threshold; the budget does not apply. Raises ConfigError.
+    """
 
 def verify_proof(record: bytes, proof: str, verifying_key: str) -> str:
     """Checks one record against its proof and the signed checkpoint in it.

@@ -1,4 +1,4 @@
-"""The admin port: health, readiness, metrics, status, checkpoint, proofs and drain.
+"""The admin port: health, readiness, metrics, status, checkpoint, proofs, drain, reload and profiling.
 
 It is for operators and probes, never reachable through the traffic port. Answers repeat nothing that a client
 sent.
@@ -7,16 +7,17 @@ sent.
 from __future__ import annotations
 
 import hmac
-from collections.abc import Callable
+import json
 from http import HTTPStatus
-from typing import Annotated
+from typing import Annotated, Any, Protocol
 
 from fastapi import FastAPI, HTTPException, Path, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
-from proofgate import _core
+from proofgate import _core, profiling
+from proofgate.reload import Outcome
 
 REQUEST_ID = r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$"
 METRICS_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -38,12 +39,25 @@ class _Refusal(HTTPException):
         self.message = message
 
 
-def create_app(worker: _core.Worker, token: str | None, drain: Callable[[], None]) -> FastAPI:
-    """The admin application of one worker.
+class Controls(Protocol):
+    """What the admin port may ask of the process around the worker."""
 
-    `token` opens POST /drain; without one it is always refused. `drain` is called at most once per accepted
-    request and returns at once.
-    """
+    @property
+    def token(self) -> str | None:
+        """What opens the requests that change something; without one they are always refused."""
+
+    def drain(self) -> None:
+        """Begins to drain and returns at once. Called once for each accepted request."""
+
+    async def reload(self) -> Outcome:
+        """Reads the configuration anew and applies it if it differs."""
+
+    def status(self) -> dict[str, Any]:
+        """What is to be seen beside the worker's own status; no values of the configuration."""
+
+
+def create_app(worker: _core.Worker, controls: Controls) -> FastAPI:
+    """The admin application of one worker."""
     # No documentation pages: the admin port lists its endpoints in README.md, not to whoever scans ports.
     app = FastAPI(title="Proofgate worker", docs_url=None, redoc_url=None, openapi_url=None)
     app.add_exception_handler(_Refusal, _answer_refusal)
@@ -71,8 +85,8 @@ def create_app(worker: _core.Worker, token: str | None, drain: Callable[[], None
         return Response(worker.metrics(), media_type=METRICS_TYPE)
 
     @app.get("/status")
-    async def status() -> Response:
-        return Response(worker.status(), media_type="application/json")
+    async def status() -> JSONResponse:
+        return JSONResponse(json.loads(worker.status()) | controls.status())
 
     @app.get("/checkpoint")
     async def checkpoint() -> PlainTextResponse:
@@ -91,17 +105,48 @@ def create_app(worker: _core.Worker, token: str | None, drain: Callable[[], None
 
     @app.post("/drain", status_code=HTTPStatus.ACCEPTED)
     async def begin_drain(request: Request) -> dict[str, bool]:
-        _authorize(request.headers.getlist("authorization"), token)
-        drain()
+        _authorize(request, controls.token, "drain")
+        controls.drain()
         return {"draining": True}
+
+    @app.post("/reload")
+    async def reload(request: Request) -> JSONResponse:
+        _authorize(request, controls.token, "reload")
+        outcome = await controls.reload()
+        status = HTTPStatus.CONFLICT if outcome.result == "refused" else HTTPStatus.OK
+        return JSONResponse(outcome.as_json(), status)
+
+    @app.get("/profiling")
+    async def show_profiling() -> dict[str, bool]:
+        return {"stages": profiling.is_enabled()}
+
+    @app.put("/profiling")
+    async def switch_profiling(request: Request) -> dict[str, bool]:
+        _authorize(request, controls.token, "profiling")
+        profiling.set_enabled(_stages(await request.body()))
+        return {"stages": profiling.is_enabled()}
 
     return app
 
 
-def _authorize(authorization: list[str], token: str | None) -> None:
+def _stages(body: bytes) -> bool:
+    """The switch in `{"stages": true}`."""
+    try:
+        document = json.loads(body)
+    except (ValueError, RecursionError):
+        document = None
+    match document:
+        case {"stages": bool() as stages, **others} if not others:
+            return stages
+    message = 'send {"stages": true} or {"stages": false}'
+    raise _Refusal(HTTPStatus.BAD_REQUEST, "invalid_request", message)
+
+
+def _authorize(request: Request, token: str | None, what: str) -> None:
+    authorization = request.headers.getlist("authorization")
     if token is None:
-        message = "draining over HTTP is off: set admin.tokenFile"
-        raise _Refusal(HTTPStatus.FORBIDDEN, "drain_disabled", message)
+        message = f"{what} over HTTP is off: set admin.tokenFile"
+        raise _Refusal(HTTPStatus.FORBIDDEN, f"{what}_disabled", message)
     scheme, _, given = authorization[0].partition(" ") if len(authorization) == 1 else ("", "", "")
     if scheme.lower() != "bearer" or not given:
         message = "send the admin token once, as Authorization: Bearer"

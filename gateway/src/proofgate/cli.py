@@ -15,9 +15,19 @@ from proofgate.evidence import EvidenceError
 _EXIT_CODES = """\
 exit codes:
   0   done; for serve: drained and sealed
-  1   the worker could not start, or its log was not sealed before the drain deadline
+  1   the worker could not start, or its log was not sealed before the drain deadline;
+      policy test: an example or a sample failed
   2   wrong usage: arguments, configuration, a file that cannot be read, an unknown exchange
   10  fsck: incomplete, 30 fsck: diverged, 40 fsck and verify: invalid
+"""
+
+_SAMPLES = """\
+samples, for example:
+  - text: my card is 4111 1111 1111 1111
+    direction: request          # or response; default: request
+    tenant: acme                # default: the gateway's policy
+    expect: redact              # allow, flag, redact or block; default: any
+    rules: [pii-card]           # have to match; others may as well
 """
 
 
@@ -29,6 +39,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return command(options)
     except EvidenceError as error:
         return handlers.fail(str(error), handlers.EXIT_USAGE)
+    except _core.ConfigError as error:
+        return handlers.fail(f"{error} [{error.code}]", handlers.EXIT_USAGE)
     except _core.ProofgateError as error:
         return handlers.fail(f"{error} [{error.code}]", handlers.EXIT_FAILED)
     except KeyboardInterrupt:
@@ -50,6 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"proofgate {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_worker_commands(commands)
+    _add_policy_commands(commands)
     _add_evidence_commands(commands)
     _add_key_commands(commands)
     _add_mock_upstream(commands)
@@ -85,7 +98,9 @@ def _add_worker_commands(commands: _Commands[argparse.ArgumentParser]) -> None:
         "serve",
         handlers.serve,
         "run one worker",
-        "SIGTERM or SIGINT drains and seals it;\na second signal leaves at once.",
+        "SIGTERM or SIGINT drains and seals it;\n"
+        "a second signal leaves at once. SIGHUP reads the configuration anew, and so does a change of\n"
+        "the file or of one that it names.",
     )
     serve.add_argument("--config", type=Path, required=True, metavar="FILE", help="the worker's YAML file")
     serve.add_argument(
@@ -101,8 +116,55 @@ def _add_worker_commands(commands: _Commands[argparse.ArgumentParser]) -> None:
         "validate",
         handlers.validate,
         "check a configuration file and every file it names, and start nothing",
+        "Compiles\nthe rules, and reports every problem with its line. Exit code 2 when there is one.",
     )
-    validate.add_argument("--config", type=Path, required=True, metavar="FILE", help="the worker's YAML file")
+    given = validate.add_mutually_exclusive_group(required=True)
+    given.add_argument("path", type=Path, nargs="?", metavar="CONFIG", help="the worker's YAML file")
+    given.add_argument("--config", type=Path, metavar="FILE", help="the same, as serve takes it")
+    validate.add_argument(
+        "--format", choices=("text", "json"), default="text", help="how to report (default: %(default)s)"
+    )
+
+
+def _add_policy_commands(commands: _Commands[argparse.ArgumentParser]) -> None:
+    policy = commands.add_parser(
+        "policy",
+        help="test, list and try the rules of a configuration",
+        description="Test, list and try the rules of a configuration. The files that it names are not read:\n"
+        "no secret has to be at hand.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    actions = policy.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    test = _command(
+        actions,
+        "test",
+        handlers.policy_test,
+        "run the examples of the configuration's own rules, and samples",
+        "Judges as if the\npolicy were enforced. Prints failures and what matched; exit code 1 on failure.",
+        _SAMPLES,
+    )
+    test.add_argument("--samples", type=Path, metavar="FILE", help="a YAML list of samples")
+    rules = _command(actions, "rules", handlers.policy_rules, "list the rules that are in force")
+    rules.add_argument("--pack", metavar="NAME", help="only those of one pack")
+    check = _command(
+        actions,
+        "check",
+        handlers.policy_check,
+        "show what the policy makes of one text",
+        "Prints decision, score and matches.",
+    )
+    check.add_argument("--text", required=True, metavar="TEXT", help="the text; - reads standard input")
+    check.add_argument(
+        "--direction",
+        choices=("request", "response"),
+        default="request",
+        help="whether it is a prompt or an answer (default: %(default)s)",
+    )
+    check.add_argument("--tenant", metavar="NAME", help="whose policy applies (default: the gateway's)")
+    for action in (test, rules, check):
+        action.add_argument("config", type=Path, metavar="CONFIG", help="the worker's YAML file")
 
 
 def _add_evidence_commands(commands: _Commands[argparse.ArgumentParser]) -> None:
@@ -269,7 +331,7 @@ def _proof_timeout(text: str) -> float:
 
 
 def _address(text: str) -> str:
-    from proofgate.settings import split_address
+    from proofgate.address import split_address
 
     try:
         split_address(text)

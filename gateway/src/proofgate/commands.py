@@ -41,13 +41,42 @@ def serve(options: argparse.Namespace) -> int:
 
 def validate(options: argparse.Namespace) -> int:
     from proofgate.config import InvalidConfigError, load
+    from proofgate.trial import require_usable
 
+    path = options.path or options.config
     try:
-        config = load(options.config)
+        config = load(path)
+        require_usable(config)
     except InvalidConfigError as error:
+        if options.format == "json":
+            problems = [problem.report(error.source) for problem in error.problems]
+            print(json.dumps({"config": str(path), "valid": False, "problems": problems}, indent=2))
+            return EXIT_USAGE
         return fail(f"the configuration is not usable\n{error}", EXIT_USAGE)
-    print(f"{options.config}: valid\ndigest: {config.digest()}\nverifying key: {config.verifying_key}")
+    if options.format == "json":
+        facts = {"digest": config.digest(), "verifying_key": config.verifying_key}
+        print(json.dumps({"config": str(path), "valid": True, **facts, "problems": []}, indent=2))
+    else:
+        print(f"{path}: valid (digest {config.digest()})\nverifying key: {config.verifying_key}")
     return EXIT_OK
+
+
+def policy_test(options: argparse.Namespace) -> int:
+    from proofgate import policy_commands
+
+    return policy_commands.test(options)
+
+
+def policy_rules(options: argparse.Namespace) -> int:
+    from proofgate import policy_commands
+
+    return policy_commands.rules(options)
+
+
+def policy_check(options: argparse.Namespace) -> int:
+    from proofgate import policy_commands
+
+    return policy_commands.check(options)
 
 
 def prove(options: argparse.Namespace) -> int:

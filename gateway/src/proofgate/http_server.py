@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import uvicorn
 
-from proofgate.settings import split_address
+from proofgate.address import split_address
 
 
 class ListenError(Exception):
@@ -73,14 +73,17 @@ class Server(uvicorn.Server):
         yield
 
 
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
 @contextlib.contextmanager
-def on_signals(handler: Callable[[], None]) -> Iterator[None]:
-    """SIGTERM and SIGINT call `handler` on the running event loop while the block runs."""
+def on_signals(handler: Callable[[], None], *numbers: signal.Signals) -> Iterator[None]:
+    """The signals, SIGTERM and SIGINT by default, call `handler` on the running event loop in the block."""
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in numbers or STOP_SIGNALS:
         loop.add_signal_handler(number, handler)
     try:
         yield
     finally:
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in numbers or STOP_SIGNALS:
             loop.remove_signal_handler(number)

@@ -1,7 +1,8 @@
-"""The life of a worker process: start, serve the admin port, drain on a signal, exit.
+"""The life of a worker process: start, serve the admin port, reload, drain on a signal, exit.
 
 The main thread runs uvicorn for the admin port at the lowest priority; the Rust threads carry the traffic. A
 signal drains, and the admin port stays up until the log is sealed: probes, metrics and proofs keep answering.
+SIGHUP reads the configuration anew.
 """
 
 from __future__ import annotations
@@ -10,16 +11,21 @@ import asyncio
 import contextlib
 import logging
 import os
+import signal
 import socket
 import threading
 import time
+from collections.abc import AsyncIterator
+from typing import Any
 
 import uvloop
 
-from proofgate import _core
+from proofgate import _core, profiling
 from proofgate.admin import PASSING, create_app
 from proofgate.config import Config
 from proofgate.http_server import Server, address_of, bind, on_signals
+from proofgate.key_sets import KeySets
+from proofgate.reload import Outcome, Reloader
 
 log = logging.getLogger("proofgate")
 
@@ -41,12 +47,23 @@ def serve(config: Config, shard: int) -> int:
 
     Raises ListenError, or the core's ConfigError, LedgerError or BindError, before anything serves.
     """
+    # Whoever asks for a reload now gets what is being loaded, and not the end of the process.
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    asked, configured = profiling.asked_for(os.environ), config.settings.profiling.stages
+    stages = asked or configured
     # The admin port first: a worker that cannot be probed must not open an incarnation.
     with bind(config.settings.admin.listen) as listener:
-        worker = _core.Worker(config.to_core_json(shard))
+        worker = _core.Worker(config.to_core_json(shard, profile_stages=stages))
+        profiling.attach(worker, stages)
+        key_sets = KeySets(worker)
+        key_sets.load_files(config)
         worker.start()
+        log.info(
+            "stage profiling is %s (%s: %s, profiling.stages: %s)",
+            *("on" if stages else "off", profiling.VARIABLE, asked, configured),
+        )
         _yield_the_core()
-        process = WorkerProcess(config, worker)
+        process = WorkerProcess(config, shard, worker, key_sets)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             return runner.run(process.run(listener))
 
@@ -61,30 +78,64 @@ def _yield_the_core() -> None:
 
 
 class WorkerProcess:
-    """Connects signals, the admin port and the worker."""
+    """Connects signals, the admin port, the configuration's files and the worker."""
 
-    def __init__(self, config: Config, worker: _core.Worker) -> None:
-        timeouts = config.settings.timeouts
-        self._drain_seconds = timeouts.lame_duck_seconds + timeouts.drain_seconds + SETTLE_SECONDS
+    def __init__(self, config: Config, shard: int, worker: _core.Worker, key_sets: KeySets) -> None:
         self._worker = worker
+        self._key_sets = key_sets
+        self._reloader = Reloader(worker, config, shard, self._configured)
         self._draining = False
         self._signalled = asyncio.Event()
         self._deadline: float | None = None
-        self._token = config.admin_token.get_secret_value() if config.admin_token else None
         self._verifying_key = config.verifying_key
+        key_sets.follow(config)
 
     async def run(self, listener: socket.socket) -> int:
         """Serves until a signal, or until the worker's threads die. Returns the exit code."""
+        with on_signals(self._on_signal), on_signals(self._reloader.ask, signal.SIGHUP):
+            await self._key_sets.first_round()
+            async with self._in_background():
+                return await self._serve(listener)
+
+    async def _serve(self, listener: socket.socket) -> int:
         server = self._admin_server(listener)
-        with on_signals(self._on_signal):
-            serving = asyncio.create_task(server.serve(sockets=[listener]))
-            try:
-                if await self._wait_for_signal(serving):
-                    return EXIT_SEALED if await self._sealed() else EXIT_FAILED
-                return EXIT_FAILED
-            finally:
-                server.should_exit = True
-                await serving
+        serving = asyncio.create_task(server.serve(sockets=[listener]))
+        try:
+            if await self._wait_for_signal(serving):
+                return EXIT_SEALED if await self._sealed() else EXIT_FAILED
+            return EXIT_FAILED
+        finally:
+            server.should_exit = True
+            await serving
+
+    @contextlib.asynccontextmanager
+    async def _in_background(self) -> AsyncIterator[None]:
+        tasks = [asyncio.create_task(self._reloader.watch()), asyncio.create_task(self._key_sets.run())]
+        tasks.append(asyncio.create_task(profiling.watch_loop()))
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    @property
+    def token(self) -> str | None:
+        """The admin token of the configuration in force."""
+        token = self._reloader.config.admin_token
+        return token.get_secret_value() if token else None
+
+    async def reload(self) -> Outcome:
+        """Reads the configuration anew and applies it if it differs."""
+        return await self._reloader.reload()
+
+    def status(self) -> dict[str, Any]:
+        """The configuration in force, the last one that was refused, and the keys of issuers."""
+        return {**self._reloader.status(), "key_sets": self._key_sets.status()}
+
+    def _configured(self, config: Config) -> None:
+        self._key_sets.load_files(config)
+        self._key_sets.follow(config)
 
     def drain(self) -> None:
         """Begins to drain. The process stays until a signal: a sealed worker still proves what it did."""
@@ -96,7 +147,8 @@ class WorkerProcess:
     def _on_signal(self) -> None:
         now = time.monotonic()
         if self._deadline is None:
-            self._deadline = now + self._drain_seconds
+            timeouts = self._reloader.config.settings.timeouts
+            self._deadline = now + timeouts.lame_duck_seconds + timeouts.drain_seconds + SETTLE_SECONDS
             self.drain()
             self._signalled.set()
         else:
@@ -108,7 +160,7 @@ class WorkerProcess:
             f"proofgate ready: traffic={self._worker.address} admin={address_of(listener)} "
             f"origin={self._worker.origin} verifying-key={self._verifying_key}"
         )
-        return Server(create_app(self._worker, self._token, self.drain), announcement)
+        return Server(create_app(self._worker, self), announcement)
 
     async def _wait_for_signal(self, serving: asyncio.Task[None]) -> bool:
         """True after a signal; False when the worker or the admin server ended by themselves."""
@@ -128,7 +180,7 @@ class WorkerProcess:
         while True:
             assert self._deadline is not None  # noqa: S101 - set before the signal is announced
             left = self._deadline - time.monotonic()
-            if await asyncio.to_thread(self._worker.join, min(_JOIN_SLICE_SECONDS, max(left, 0.0))):
+            if await profiling.in_thread(self._worker.join, min(_JOIN_SLICE_SECONDS, max(left, 0.0))):
                 log.info("sealed: %s", self._worker.origin)
                 return True
             reason = self._worker.ready()

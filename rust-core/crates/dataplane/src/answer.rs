@@ -11,6 +11,41 @@ pub(crate) struct Answer<'a> {
     pub message: &'a str,
     /// Which request field is wrong, when one is.
     pub param: Option<&'a str>,
+    /// Fields that go with this answer.
+    pub fields: Fields,
+}
+
+/// Header fields of an answer of our own, besides those that every answer has.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Fields {
+    /// `www-authenticate` (RFC 9110 section 11.6.1).
+    pub www_authenticate: Option<&'static str>,
+    /// `allow` (RFC 9110 section 10.2.1).
+    pub allow: Option<&'static str>,
+    /// `retry-after`, in seconds (RFC 9110 section 10.2.3).
+    pub retry_after: Option<u64>,
+    /// `x-should-retry`: the official clients obey it.
+    pub should_retry: Option<bool>,
+}
+
+impl Fields {
+    pub(crate) const NONE: Fields = Fields {
+        www_authenticate: None,
+        allow: None,
+        retry_after: None,
+        should_retry: None,
+    };
+}
+
+/// How an answer is written.
+#[derive(Clone, Copy)]
+pub(crate) struct Manner<'m> {
+    /// Whether the connection ends with it.
+    pub close: bool,
+    /// Whether the client asked for the head alone.
+    pub head_only: bool,
+    /// More header fields, as whole lines.
+    pub extra: &'m [u8],
 }
 
 #[derive(Serialize)]
@@ -48,27 +83,65 @@ impl Answer<'_> {
     }
 
     /// Writes the whole response.
-    pub(crate) fn write(&self, request_id: &str, close: bool, out: &mut Vec<u8>) {
-        let body = self.json();
-        let extra: &[(&str, &[u8])] = match self.status {
-            401 => &[("www-authenticate", b"Bearer")],
-            405 => &[("allow", b"POST")],
-            // Not executed: the official clients try again when told to.
-            421 => &[("x-should-retry", b"true")],
-            503 => &[("retry-after", b"1")],
-            _ => &[],
-        };
-        let length = body.len().to_string();
-        let common: [(&str, &[u8]); 3] = [
-            ("content-type", b"application/json"),
-            ("content-length", length.as_bytes()),
-            ("x-request-id", request_id.as_bytes()),
+    pub(crate) fn write(&self, request_id: &str, manner: Manner<'_>, out: &mut Vec<u8>) {
+        let retry_after = self.fields.retry_after.map(|seconds| seconds.to_string());
+        let should_retry = self
+            .fields
+            .should_retry
+            .map(|yes| if yes { "true" } else { "false" });
+        let fields = [
+            ("www-authenticate", self.fields.www_authenticate),
+            ("allow", self.fields.allow),
+            ("retry-after", retry_after.as_deref()),
+            ("x-should-retry", should_retry),
         ];
-        let close: &[(&str, &[u8])] = if close { &[("connection", b"close")] } else { &[] };
-        let fields = common.iter().chain(extra).chain(close).copied();
-        // Every part is ours and well-formed; were one not, the client would get the connection's end instead.
-        if encode::write_response_head(out, self.status, fields).is_ok() {
-            out.extend_from_slice(&body);
+        let fields = fields.iter().filter_map(|(name, value)| Some((*name, (*value)?)));
+        write_response(
+            self.status,
+            "application/json",
+            &self.json(),
+            request_id,
+            fields,
+            manner,
+            out,
+        );
+    }
+}
+
+/// Writes a whole response of our own.
+pub(crate) fn write_response<'f>(
+    status: u16,
+    content_type: &str,
+    body: &[u8],
+    request_id: &str,
+    fields: impl IntoIterator<Item = (&'f str, &'f str)>,
+    manner: Manner<'_>,
+    out: &mut Vec<u8>,
+) {
+    let start = out.len();
+    let head = || {
+        encode::write_status_line(out, status)?;
+        if !body.is_empty() {
+            encode::write_header(out, "content-type", content_type.as_bytes())?;
         }
+        if status != 204 {
+            encode::write_content_length(out, body.len() as u64);
+        }
+        encode::write_header(out, "x-request-id", request_id.as_bytes())?;
+        for (name, value) in fields {
+            encode::write_header(out, name, value.as_bytes())?;
+        }
+        if manner.close {
+            encode::write_header(out, "connection", b"close")?;
+        }
+        out.extend_from_slice(manner.extra);
+        out.extend_from_slice(encode::CRLF);
+        Ok::<(), proofgate_wire::Refusal>(())
+    };
+    match head() {
+        Ok(()) if !manner.head_only => out.extend_from_slice(body),
+        Ok(()) => {}
+        // Every part is ours and well-formed; were one not, the client would get the connection's end instead.
+        Err(_) => out.truncate(start),
     }
 }

@@ -1,17 +1,69 @@
+//! A configuration in the form that a request needs: who may ask for what, under which rules, and where it is answered.
+//!
+//! It is made in two steps. A [`Blueprint`] is everything that takes long or can fail (rules are compiled, certificates
+//! parsed), made on any thread. A [`Catalog`] is a blueprint taken into service by the data-plane thread, with the
+//! upstream connections of its predecessor where they lead to the same place.
+
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::sync::Arc;
 
-use proofgate_auth::{Tenant, TenantTable};
+use proofgate_auth::{ApiKey, Authenticator, Tenant, TenantTable};
+use proofgate_ledger::Hash;
+use proofgate_limits::{Limiter, TenantId, TenantLimits};
+use proofgate_policy::{Engine, PolicyConfig, Profile};
 use proofgate_providers::{BaseUrl, RequestTemplate};
+use proofgate_wire::Limits;
+use rustls::ServerConfig;
 
-use crate::config::{Config, ProviderKind};
-use crate::upstream::Upstream;
-use crate::{Error, upstream};
+use crate::config::{Config, Cors, ProviderKind, Timeouts};
+use crate::upstream::{Pool, Route as UpstreamRoute, Upstream};
+use crate::{Error, downstream};
 
-/// Who may ask for what, and where it is answered: the configuration in the form that a request needs.
+/// A configuration, checked whole and compiled.
+pub(crate) struct Blueprint {
+    upstreams: Vec<UpstreamPlan>,
+    models: HashMap<String, ModelPlan>,
+    /// Everything that does not need the data-plane thread.
+    pub(crate) terms: Terms,
+}
+
+/// What holds for requests, apart from where they go.
+pub(crate) struct Terms {
+    pub(crate) authenticator: Authenticator,
+    /// By the tenants' indices.
+    pub(crate) profiles: Vec<Profile>,
+    pub(crate) tenant_limits: Vec<TenantLimits>,
+    pub(crate) engine: Engine,
+    pub(crate) cors: Option<Cors>,
+    pub(crate) tls: Option<Arc<ServerConfig>>,
+    pub(crate) limits: Limits,
+    /// Most bytes of request bodies in memory, of all connections together.
+    pub(crate) buffered_bytes: u64,
+    pub(crate) timeouts: Timeouts,
+    pub(crate) digest: Hash,
+}
+
+struct UpstreamPlan {
+    name: String,
+    template: RequestTemplate,
+    route: UpstreamRoute,
+}
+
+struct ModelPlan {
+    upstream: usize,
+    upstream_model: String,
+    replacement: Option<Vec<u8>>,
+    max_output_tokens: u64,
+}
+
+/// A configuration in service.
 pub(crate) struct Catalog {
-    pub(crate) tenants: TenantTable,
+    upstreams: Vec<Rc<Upstream>>,
     models: HashMap<String, ModelRoute>,
+    /// The tenants' counters, by their indices.
+    pub(crate) counters: Vec<TenantId>,
+    pub(crate) terms: Terms,
 }
 
 /// Where a model is answered.
@@ -20,106 +72,217 @@ pub(crate) struct ModelRoute {
     pub(crate) upstream_model: String,
     /// The JSON string that replaces the model's name, when it has another one upstream.
     pub(crate) replacement: Option<Vec<u8>>,
+    /// Tokens set aside for an answer whose request names no maximum.
+    pub(crate) max_output_tokens: u64,
 }
 
-impl Catalog {
+impl Blueprint {
+    /// Checks and compiles a configuration.
+    ///
+    /// # Errors
+    /// [`Error::Config`] with the first thing that is wrong; never with a secret.
     pub(crate) fn new(config: &Config) -> Result<Self, Error> {
-        let upstreams = upstreams(config)?;
-        let mut models = HashMap::new();
-        for model in &config.models {
-            let upstream = upstreams.get(model.provider.as_str()).ok_or_else(|| {
-                Error::Config(format!(
-                    "model {:?} names provider {:?}, which is not there",
-                    model.name, model.provider
-                ))
-            })?;
-            let replacement = (model.upstream_model != model.name)
-                .then(|| serde_json::to_vec(&model.upstream_model))
-                .transpose()
-                .map_err(|error| Error::Config(error.to_string()))?;
-            let route = ModelRoute {
-                upstream: Rc::clone(upstream),
-                upstream_model: model.upstream_model.clone(),
-                replacement,
-            };
-            if models.insert(model.name.clone(), route).is_some() {
-                return Err(Error::Config(format!("model {:?} is given twice", model.name)));
+        let mut places = HashMap::new();
+        let mut upstreams = Vec::new();
+        for provider in &config.providers {
+            let fail = |message: String| Error::Config(format!("provider {:?}: {message}", provider.name));
+            let base = BaseUrl::parse(&provider.base_url).map_err(|error| fail(error.to_string()))?;
+            let key = provider.api_key.as_deref();
+            if key.is_some_and(|key| !key.bytes().all(|byte| byte.is_ascii_graphic())) {
+                return Err(fail("its API key holds a byte that no key has".into()));
             }
+            let template = match provider.kind {
+                ProviderKind::OpenAi => RequestTemplate::chat_completions(&base, key),
+            };
+            let route = UpstreamRoute::new(base, provider.ca_pem.clone(), config.timeouts.upstream_connect);
+            if places.insert(provider.name.as_str(), upstreams.len()).is_some() {
+                return Err(fail("given twice".into()));
+            }
+            upstreams.push(UpstreamPlan {
+                name: provider.name.clone(),
+                template,
+                route: route.map_err(fail)?,
+            });
         }
-        Ok(Catalog {
-            tenants: tenants(config)?,
-            models,
+        Ok(Blueprint {
+            models: models(config, &places)?,
+            terms: Terms::new(config)?,
+            upstreams,
+        })
+    }
+}
+
+fn models(config: &Config, upstreams: &HashMap<&str, usize>) -> Result<HashMap<String, ModelPlan>, Error> {
+    let mut models = HashMap::new();
+    for model in &config.models {
+        let upstream = *upstreams.get(model.provider.as_str()).ok_or_else(|| {
+            Error::Config(format!(
+                "model {:?} names provider {:?}, which is not there",
+                model.name, model.provider
+            ))
+        })?;
+        let replacement = (model.upstream_model != model.name)
+            .then(|| serde_json::to_vec(&model.upstream_model))
+            .transpose()
+            .map_err(|error| Error::Config(error.to_string()))?;
+        let plan = ModelPlan {
+            upstream,
+            upstream_model: model.upstream_model.clone(),
+            replacement,
+            max_output_tokens: model.max_output_tokens,
+        };
+        if models.insert(model.name.clone(), plan).is_some() {
+            return Err(Error::Config(format!("model {:?} is given twice", model.name)));
+        }
+    }
+    Ok(models)
+}
+
+impl Terms {
+    fn new(config: &Config) -> Result<Self, Error> {
+        let refuse = |error: &dyn std::fmt::Display| Error::Config(error.to_string());
+        let nothing = PolicyConfig::default();
+        let policy = config.policy.as_ref().unwrap_or(&nothing);
+        let engine = Engine::compile(policy).map_err(|error| refuse(&error))?;
+        let profiles = config.tenants.iter().map(|tenant| {
+            engine
+                .profile(tenant.policy.as_ref())
+                .map_err(|error| Error::Config(format!("tenant {:?}: {error}", tenant.name)))
+        });
+        let tenant_limits = config.tenants.iter().map(|tenant| TenantLimits {
+            name: tenant.name.clone(),
+            limits: tenant.limits,
+            key_limits: tenant.key_limits,
+        });
+        let limits = Limits {
+            head_bytes: config.limits.head_bytes,
+            body_bytes: config.limits.body_bytes,
+            ..Limits::default()
+        };
+        Ok(Terms {
+            authenticator: Authenticator::new(tenants(config)?, config.jwt.clone())
+                .map_err(|error| refuse(&error))?,
+            profiles: profiles.collect::<Result<_, _>>()?,
+            tenant_limits: tenant_limits.collect(),
+            engine,
+            cors: config.cors.clone(),
+            tls: config.tls.as_ref().map(downstream::tls).transpose()?,
+            limits,
+            buffered_bytes: config.limits.buffered_bytes,
+            timeouts: config.timeouts,
+            digest: digest(&config.config_digest)
+                .ok_or_else(|| Error::Config("config_digest is not SHA-256 in hex".into()))?,
         })
     }
 
-    /// Where `model` is answered for `tenant`; `None` both when it does not exist and when it is not for this tenant.
-    pub(crate) fn route(&self, tenant: &Tenant, model: &str) -> Option<&ModelRoute> {
-        self.models.get(model).filter(|_| tenant.may_use(model))
+    /// Whether nothing limits a tenant and its keys.
+    pub(crate) fn is_unlimited(&self, index: usize) -> bool {
+        let TenantLimits {
+            limits, key_limits, ..
+        } = &self.tenant_limits[index];
+        limits.is_empty() && key_limits.is_empty()
     }
 
-    pub(crate) fn upstreams(&self) -> impl Iterator<Item = &Rc<Upstream>> {
-        self.models.values().map(|route| &route.upstream)
+    pub(crate) fn tenant(&self, index: usize) -> &Tenant {
+        self.authenticator.tenants().tenant(index)
     }
-}
-
-fn upstreams(config: &Config) -> Result<HashMap<&str, Rc<Upstream>>, Error> {
-    let mut upstreams = HashMap::new();
-    for provider in &config.providers {
-        let fail = |message: String| Error::Config(format!("provider {:?}: {message}", provider.name));
-        let base = BaseUrl::parse(&provider.base_url).map_err(|error| fail(error.to_string()))?;
-        if provider
-            .api_key
-            .as_ref()
-            .is_some_and(|key| !key.bytes().all(|byte| byte.is_ascii_graphic()))
-        {
-            return Err(fail("its API key holds a byte that no key has".into()));
-        }
-        let template = match provider.kind {
-            ProviderKind::OpenAi => RequestTemplate::chat_completions(&base, provider.api_key.as_deref()),
-        };
-        let tls = base
-            .tls
-            .then(|| upstream::tls(&base.host, provider.ca_pem.as_deref()))
-            .transpose()
-            .map_err(fail)?;
-        let upstream = Upstream::new(
-            provider.name.clone(),
-            base,
-            template,
-            tls,
-            config.timeouts.upstream_connect,
-        );
-        if upstreams
-            .insert(provider.name.as_str(), Rc::new(upstream))
-            .is_some()
-        {
-            return Err(fail("given twice".into()));
-        }
-    }
-    Ok(upstreams)
 }
 
 fn tenants(config: &Config) -> Result<TenantTable, Error> {
     let mut tenants = Vec::new();
     for tenant in &config.tenants {
-        let hashes = tenant.key_hashes.iter().map(|text| {
-            digest(text).ok_or_else(|| {
+        let keys = tenant.keys.iter().map(|key| {
+            let hash = digest(&key.hash).ok_or_else(|| {
                 Error::Config(format!(
                     "tenant {:?} has a key hash that is not SHA-256 in hex",
                     tenant.name
                 ))
+            })?;
+            Ok(ApiKey {
+                hash,
+                expires_at: key.expires_at,
             })
         });
-        let hashes = hashes.collect::<Result<Vec<_>, _>>()?;
+        let keys = keys.collect::<Result<Vec<_>, Error>>()?;
         tenants.push((
             Tenant {
                 name: tenant.name.clone(),
                 models: tenant.models.clone(),
+                endpoints: tenant.endpoints.clone(),
             },
-            hashes,
+            keys,
         ));
     }
     TenantTable::new(tenants).map_err(|error| Error::Config(error.to_string()))
+}
+
+impl Catalog {
+    /// Takes a blueprint into service, with what its predecessor has that is still good: connections to upstreams that
+    /// are reached the same way, and the signing keys of issuers.
+    pub(crate) fn new(blueprint: Blueprint, previous: Option<&Catalog>, limiter: &mut Limiter) -> Self {
+        let Blueprint {
+            upstreams,
+            models,
+            terms,
+        } = blueprint;
+        if let Some(previous) = previous {
+            terms
+                .authenticator
+                .keep_key_sets_of(&previous.terms.authenticator);
+        }
+        let kept = |route: &UpstreamRoute| {
+            let upstreams = previous.iter().flat_map(|catalog| &catalog.upstreams);
+            upstreams
+                .map(|upstream| &upstream.pool)
+                .find(|pool| pool.leads_as(route))
+                .cloned()
+        };
+        let upstreams = upstreams.into_iter().map(|plan| {
+            let pool = kept(&plan.route).unwrap_or_else(|| Rc::new(Pool::new(plan.route)));
+            Rc::new(Upstream {
+                name: plan.name,
+                template: plan.template,
+                pool,
+            })
+        });
+        let upstreams: Vec<_> = upstreams.collect();
+        let models = models.into_iter().map(|(name, plan)| {
+            let route = ModelRoute {
+                upstream: Rc::clone(&upstreams[plan.upstream]),
+                upstream_model: plan.upstream_model,
+                replacement: plan.replacement,
+                max_output_tokens: plan.max_output_tokens,
+            };
+            (name, route)
+        });
+        Catalog {
+            models: models.collect(),
+            counters: limiter.set_limits(&terms.tenant_limits),
+            upstreams,
+            terms,
+        }
+    }
+
+    /// Where `model` is answered for `tenant`; `None` both when it does not exist and when it is not for this tenant.
+    pub(crate) fn route(&self, tenant: &Tenant, model: &str) -> Option<&ModelRoute> {
+        self.models.get(model).filter(|_| tenant.may_use_model(model))
+    }
+
+    /// The models that `tenant` may use, each with the name of its provider, sorted by name.
+    pub(crate) fn models_of<'c>(&'c self, tenant: &Tenant) -> Vec<(&'c str, &'c str)> {
+        let mut models: Vec<_> = self
+            .models
+            .iter()
+            .filter(|(name, _)| tenant.may_use_model(name))
+            .map(|(name, route)| (name.as_str(), route.upstream.name.as_str()))
+            .collect();
+        models.sort_unstable();
+        models
+    }
+
+    pub(crate) fn upstreams(&self) -> &[Rc<Upstream>] {
+        &self.upstreams
+    }
 }
 
 /// Reads a SHA-256 digest from 64 hex digits.

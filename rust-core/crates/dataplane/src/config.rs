@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use proofgate_auth::{Endpoint, Issuer};
+use proofgate_policy::{PolicyConfig, TenantPolicy};
 use serde::{Deserialize, Deserializer};
 
 use crate::Error;
@@ -18,6 +20,20 @@ pub struct Config {
     pub(crate) providers: Vec<Provider>,
     pub(crate) models: Vec<Model>,
     pub(crate) tenants: Vec<Tenant>,
+    /// Issuers of JSON Web Tokens; their keys arrive later.
+    #[serde(default)]
+    pub(crate) jwt: Vec<Issuer>,
+    /// The rules; `None` means that nothing is scanned.
+    #[serde(default)]
+    pub(crate) policy: Option<PolicyConfig>,
+    /// TLS towards clients; `None` means plain TCP.
+    #[serde(default)]
+    pub(crate) tls: Option<Tls>,
+    #[serde(default)]
+    pub(crate) cors: Option<Cors>,
+    /// Whether stage profiling is on from the start.
+    #[serde(default)]
+    pub(crate) profile_stages: bool,
     pub(crate) timeouts: Timeouts,
     pub(crate) limits: Limits,
     /// SHA-256 of the configuration without its secrets, in hex; stands in every admission.
@@ -38,9 +54,23 @@ impl Config {
             ))
         })
     }
+
+    /// The first field in which `other` differs that is only read at the start.
+    pub(crate) fn needs_restart(&self, other: &Config) -> Option<&'static str> {
+        let fields = [
+            ("ledger", self.ledger == other.ledger),
+            ("listen", self.listen == other.listen),
+            ("proxyProtocol", self.proxy_protocol == other.proxy_protocol),
+            (
+                "limits.connections",
+                self.limits.connections == other.limits.connections,
+            ),
+        ];
+        fields.iter().find(|(_, same)| !same).map(|(name, _)| *name)
+    }
 }
 
-#[derive(Deserialize)]
+#[derive(PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Ledger {
     pub name: String,
@@ -87,14 +117,48 @@ pub(crate) struct Model {
     pub name: String,
     pub provider: String,
     pub upstream_model: String,
+    /// Tokens set aside for the answer when a request names no maximum.
+    pub max_output_tokens: u64,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Tenant {
     pub name: String,
-    pub key_hashes: Vec<String>,
+    pub keys: Vec<ApiKey>,
     pub models: Option<Vec<String>>,
+    pub endpoints: Option<Vec<Endpoint>>,
+    /// Of the tenant as a whole.
+    pub limits: proofgate_limits::Limits,
+    /// Of each of its keys by itself.
+    pub key_limits: proofgate_limits::Limits,
+    pub policy: Option<TenantPolicy>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ApiKey {
+    /// SHA-256 in hex.
+    pub hash: String,
+    /// Unix seconds from which on the key is refused.
+    pub expires_at: Option<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Tls {
+    pub certificate_pem: String,
+    pub private_key_pem: String,
+    pub min_version: String,
+}
+
+/// Which web pages may call the gateway from a browser.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Cors {
+    /// Origins as browsers send them; `*` alone admits every page.
+    pub allowed_origins: Vec<String>,
+    pub max_age_seconds: u32,
 }
 
 #[derive(Clone, Copy, Deserialize)]
@@ -122,6 +186,8 @@ pub(crate) struct Limits {
     pub head_bytes: usize,
     pub body_bytes: u64,
     pub connections: usize,
+    /// Bytes of request bodies that may be in memory at a time, of all connections together.
+    pub buffered_bytes: u64,
 }
 
 fn milliseconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {

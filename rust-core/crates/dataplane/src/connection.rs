@@ -1,18 +1,19 @@
-use std::ops::Range;
+//! One client's connection: requests one after the other, each read whole, attributed and answered.
+
 use std::rc::Rc;
 
-use proofgate_auth::KeyHash;
-use proofgate_wire::{
-    BodyDecoder, HeadScanner, Limits, Method, Refusal, RequestFraming, RequestHead, encode,
-    parse_proxy_header, parse_request,
-};
-use tokio::net::TcpStream;
+use proofgate_auth::{Identity, KeyId};
+use proofgate_stages::{Span, Stage};
+use proofgate_wire::{HeadScanner, Method, Refusal, RequestFraming, RequestHead, parse_request};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::answer::Answer;
-use crate::client::Client;
-use crate::exchange::{self, ChatCall};
-use crate::gateway::Gateway;
+use crate::answer::{Manner, write_response};
+use crate::body::{Body, Place, Reader};
+use crate::catalog::Catalog;
+use crate::downstream::{Client, ClientStream};
+use crate::endpoint::{self, Route};
+use crate::exchange::{self, ChatCall, WayBack};
+use crate::gateway::{Gateway, Refused};
 use crate::lifecycle::{Lifecycle, Phase};
 use crate::rejection::Rejection;
 use crate::relay::Buffers;
@@ -28,193 +29,272 @@ pub(crate) enum After {
     Linger,
 }
 
-/// Serves one client until either side has had enough.
-pub(crate) async fn serve(gateway: Rc<Gateway>, stream: TcpStream, lifecycle: Lifecycle) {
+/// Serves one client until either side has had enough. `routed` is the tenant that a load balancer found.
+pub(crate) async fn serve(
+    gateway: Rc<Gateway>,
+    stream: ClientStream,
+    lifecycle: Lifecycle,
+    routed_tenant: Option<Vec<u8>>,
+) {
+    let catalog = gateway.catalog();
     let mut connection = Connection {
-        client: Client::new(stream, gateway.timeouts.client_idle),
-        limits: gateway.limits,
+        client: Client::new(stream, catalog.terms.timeouts.client_idle),
         scanner: HeadScanner::new(),
         body: Vec::new(),
         buffers: Buffers::default(),
-        routed_tenant: None,
+        extra: Vec::new(),
+        routed_tenant,
+        catalog,
         gateway,
         lifecycle,
     };
-    if connection.gateway.proxy_protocol && !connection.proxy_header().await {
-        return;
-    }
     loop {
         match connection.turn().await {
             After::Continue => {}
             After::Close => return,
-            After::Linger => return connection.client.linger().await,
+            After::Linger => return Box::pin(connection.client.linger()).await,
         }
     }
 }
 
 struct Connection {
     gateway: Rc<Gateway>,
+    /// The configuration that the request under way began with.
+    catalog: Rc<Catalog>,
     lifecycle: Lifecycle,
     client: Client,
-    limits: Limits,
     scanner: HeadScanner,
     /// The tenant by which the load balancer chose this worker; empty when it knew the key of none.
     routed_tenant: Option<Vec<u8>>,
     /// The decoded body of a chunked request.
     body: Vec<u8>,
+    /// Header lines that the answer to this request gets besides its own.
+    extra: Vec<u8>,
     buffers: Buffers,
 }
 
 /// Why there is no request to serve.
-enum Unserved {
+pub(crate) enum Unserved {
     /// The client left or has been idle too long.
     Gone,
-    /// The client is refused, with its tenant if it is known.
-    Refused(Rejection, Option<usize>),
+    /// The client is refused.
+    Refused(Rejection),
 }
 
 impl From<Refusal> for Unserved {
     fn from(refusal: Refusal) -> Self {
-        Unserved::Refused(Rejection::from(refusal), None)
+        Unserved::Refused(Rejection::from(refusal))
+    }
+}
+
+impl From<Rejection> for Unserved {
+    fn from(rejection: Rejection) -> Self {
+        Unserved::Refused(rejection)
     }
 }
 
 /// A request whose head was understood and whose sender is known.
-struct Authenticated {
+struct Request {
     route: Route,
-    tenant: usize,
-    key: KeyHash,
+    identity: Identity,
     framing: RequestFraming,
     keep_alive: bool,
+    head_only: bool,
     expect_continue: bool,
 }
 
-#[derive(Clone, Copy)]
-enum Route {
-    ChatCompletions,
-    WrongMethod,
-    Unknown,
+/// What is known of a request so far, for the answer if it is refused.
+#[derive(Default)]
+struct Known {
+    tenant: Option<usize>,
+    /// The client wants no body with the answer.
+    head_only: bool,
 }
 
-impl Route {
-    fn of(head: &RequestHead<'_>) -> Self {
-        let path = head.target.split('?').next().unwrap_or_default();
-        match (path, head.method) {
-            (exchange::CHAT_COMPLETIONS, Method::Post) => Route::ChatCompletions,
-            (exchange::CHAT_COMPLETIONS, _) => Route::WrongMethod,
-            _ => Route::Unknown,
-        }
-    }
-}
-
-/// Where a complete body stands.
-enum Body {
-    /// In the input, behind the head.
-    InPlace(Range<usize>),
-    /// Decoded into the connection's body buffer.
-    Decoded,
+/// What the head of a request came to.
+enum Head {
+    Request(Request),
+    /// It only asks, for a web page, what the page may send.
+    Preflight {
+        keep_alive: bool,
+    },
 }
 
 impl Connection {
-    /// Reads what the load balancer says of the connection; `false` when it must not go on.
-    async fn proxy_header(&mut self) -> bool {
-        let deadline = Instant::now() + self.gateway.timeouts.client_head;
-        loop {
-            match parse_proxy_header(&self.client.input) {
-                Err(_) => return false,
-                Ok(Some(header)) => {
-                    let length = header.length;
-                    self.routed_tenant = Some(header.unique_id.to_vec());
-                    self.client.consume(length);
-                    return true;
-                }
-                Ok(None) => {}
-            }
-            if !matches!(timeout_at(deadline, self.client.fill()).await, Ok(Ok(true))) {
-                return false;
-            }
-        }
-    }
-
-    /// Whether this worker is where the load balancer sends this tenant. It routes connections, so a second request on
-    /// one connection can come from another tenant than the one the choice was made for.
-    fn owns(&self, tenant: usize) -> bool {
-        let name = self.gateway.catalog.tenants.tenant(tenant).name.as_bytes();
-        self.routed_tenant.as_ref().is_none_or(|routed| routed == name)
+    /// Whether this worker is where the load balancer sends this sender. It routes connections, so a second request on
+    /// one connection can come from another tenant than the one the choice was made for. Tokens it cannot read, so it
+    /// knows no tenant for them and any worker may serve them.
+    fn owns(&self, identity: &Identity) -> bool {
+        let name = self.catalog.terms.tenant(identity.tenant).name.as_bytes();
+        let by_token = matches!(identity.key, KeyId::Subject(_));
+        self.routed_tenant
+            .as_ref()
+            .is_none_or(|routed| routed == name || (by_token && matches!(&routed[..], b"" | b"-")))
     }
 
     async fn turn(&mut self) -> After {
         self.scanner.reset();
-        let (request, head_length) = match self.request().await {
-            Ok(found) => found,
-            Err(unserved) => return self.unserved(unserved).await,
-        };
-        let tenant = request.tenant;
-        let (body, consumed) = match self.body(&request, head_length).await {
-            Ok(found) => found,
-            Err(Unserved::Refused(rejection, _)) => {
-                return self.unserved(Unserved::Refused(rejection, Some(tenant))).await;
+        self.extra.clear();
+        let length = match self.head().await {
+            Ok(length) => length,
+            Err(unserved) => {
+                let unserved = self.unserved(unserved, Known::default(), Span::default());
+                return Box::pin(unserved).await;
             }
-            Err(gone) => return self.unserved(gone).await,
         };
-        let close = !request.keep_alive || self.lifecycle.phase() >= Phase::LameDuck;
-        let input = self.client.take_input();
-        let after = match request.route {
-            Route::ChatCompletions => {
-                let body = match body {
-                    Body::InPlace(range) => &input[range],
-                    Body::Decoded => &self.body,
-                };
-                let call = ChatCall {
-                    tenant,
-                    key: request.key,
-                    body,
-                    close,
-                };
-                exchange::run(
-                    &self.gateway,
-                    &mut self.client,
-                    &mut self.buffers,
-                    &mut self.lifecycle,
-                    call,
-                )
-                .await
-            }
-            Route::WrongMethod => self.reply(&Rejection::METHOD_NOT_ALLOWED, tenant, close).await,
-            Route::Unknown => self.reply(&Rejection::UNKNOWN_ENDPOINT, tenant, close).await,
+        let now = std::time::Instant::now();
+        let mut span = Span::start(&self.gateway.profiler, now);
+        self.catalog = self.gateway.catalog();
+        let mut known = Known::default();
+        let request = match self.request(length, now, &mut span, &mut known) {
+            Ok(Head::Request(request)) => request,
+            Ok(Head::Preflight { keep_alive }) => return Box::pin(self.preflight(length, keep_alive)).await,
+            Err(unserved) => return Box::pin(self.unserved(unserved, known, span)).await,
         };
-        self.client.restore(input, consumed);
-        after
+        let reader = Reader {
+            gateway: &self.gateway,
+            terms: &self.catalog.terms,
+            client: &mut self.client,
+            expect_continue: request.expect_continue,
+        };
+        let body = match reader.read(request.framing, length, &mut self.body).await {
+            Ok(body) => body,
+            Err(unserved) => return Box::pin(self.unserved(unserved, known, span)).await,
+        };
+        span.lap_now(Stage::Body);
+        self.answer(request, body, now, span).await
     }
 
-    /// Reads a head, checks its framing and finds out who sends it, in that order.
-    async fn request(&mut self) -> Result<(Authenticated, usize), Unserved> {
-        let length = self.head().await?;
-        let head = parse_request(&self.client.input[..length], &self.limits)?;
-        let authenticated = self
-            .gateway
-            .catalog
-            .tenants
-            .authenticate(head.headers.get("authorization"));
-        let (tenant, key) =
-            authenticated.map_err(|denial| Unserved::Refused(Rejection::from(denial), None))?;
-        if !self.owns(tenant) {
-            return Err(Unserved::Refused(Rejection::MISDIRECTED, Some(tenant)));
+    async fn answer(
+        &mut self,
+        request: Request,
+        body: Body,
+        now: std::time::Instant,
+        mut span: Span,
+    ) -> After {
+        let close = !request.keep_alive || self.lifecycle.phase() >= Phase::LameDuck;
+        let tenant = self.catalog.terms.tenant(request.identity.tenant);
+        let answered = match &request.route {
+            Route::ChatCompletions => {
+                let input = self.client.take_input();
+                let call = ChatCall {
+                    gateway: &self.gateway,
+                    catalog: &self.catalog,
+                    identity: request.identity,
+                    body: match body.place {
+                        Place::InPlace(range) => &input[range],
+                        Place::Decoded => &self.body,
+                    },
+                    now,
+                    span,
+                };
+                let back = WayBack {
+                    client: &mut self.client,
+                    buffers: &mut self.buffers,
+                    extra: &mut self.extra,
+                    lifecycle: &mut self.lifecycle,
+                    close,
+                };
+                let after = exchange::run(call, back).await;
+                self.client.restore(input, body.consumed);
+                return after;
+            }
+            Route::Models => Ok((200, Some(endpoint::models(&self.catalog, tenant)), None)),
+            Route::Model(name) => {
+                endpoint::model(&self.catalog, tenant, name).map(|model| (200, Some(model), None))
+            }
+            Route::Options(allow) => Ok((204, None, Some(("allow", *allow)))),
+            Route::WrongMethod(allow) => Err(Rejection::method_not_allowed(allow)),
+            Route::Unknown => Err(Rejection::UNKNOWN_ENDPOINT),
+        };
+        let manner = Manner {
+            close,
+            head_only: request.head_only,
+            extra: &self.extra,
+        };
+        self.buffers.head.clear();
+        match answered {
+            Ok((status, json, field)) => {
+                let id = self.gateway.request_id(self.gateway.clock.unix_micros(now));
+                let json = json.unwrap_or_default();
+                let head = &mut self.buffers.head;
+                write_response(
+                    status,
+                    "application/json",
+                    &json,
+                    id.as_str(),
+                    field,
+                    manner,
+                    head,
+                );
+            }
+            Err(rejection) => {
+                let refused = Refused {
+                    tenant: Some(&tenant.name),
+                    endpoint: request.route.path(),
+                    ..Refused::default()
+                };
+                let id = self.gateway.reject(&rejection, refused).await;
+                span.lap_now(Stage::CompletionRecord);
+                rejection
+                    .answer()
+                    .write(id.as_str(), manner, &mut self.buffers.head);
+            }
         }
-        let request = Authenticated {
-            route: Route::of(&head),
-            tenant,
-            key,
+        self.client.consume(body.consumed);
+        self.send_measured(close, span).await
+    }
+
+    /// Reads a head of `length` bytes: its framing, then who sends it, then what it asks for.
+    fn request(
+        &mut self,
+        length: usize,
+        now: std::time::Instant,
+        span: &mut Span,
+        known: &mut Known,
+    ) -> Result<Head, Unserved> {
+        let terms = &self.catalog.terms;
+        let head = parse_request(&self.client.input[..length], &terms.limits);
+        let head: RequestHead<'_> = head?;
+        known.head_only = head.method == Method::Head;
+        let cors = terms.cors.as_ref();
+        endpoint::write_cors(cors, &head.headers, &mut self.extra);
+        span.lap_now(Stage::Parse);
+        if endpoint::is_preflight(&head, cors) {
+            // A body is not read, so nothing behind it may be taken for a request.
+            let keep_alive = head.keep_alive && head.framing == RequestFraming::Empty;
+            return Ok(Head::Preflight { keep_alive });
+        }
+        let seconds = self.gateway.clock.unix_micros(now) / 1_000_000;
+        let identity = terms
+            .authenticator
+            .authenticate(head.headers.get("authorization"), seconds)
+            .map_err(Rejection::from)?;
+        known.tenant = Some(identity.tenant);
+        if !self.owns(&identity) {
+            return Err(Rejection::MISDIRECTED.into());
+        }
+        let route = Route::of(&head);
+        let allowed = |endpoint| terms.tenant(identity.tenant).may_use_endpoint(endpoint);
+        if !route.endpoint().is_none_or(allowed) {
+            let denial = proofgate_auth::Denial::EndpointNotAllowed;
+            return Err(Rejection::from(denial).into());
+        }
+        span.lap_now(Stage::Auth);
+        Ok(Head::Request(Request {
+            route,
+            identity,
             framing: head.framing,
             keep_alive: head.keep_alive,
+            head_only: known.head_only,
             expect_continue: head.expect_continue,
-        };
-        Ok((request, length))
+        }))
     }
 
     /// Waits for a whole head and returns its length in bytes.
     async fn head(&mut self) -> Result<usize, Unserved> {
-        let timeouts = self.gateway.timeouts;
+        let timeouts = self.catalog.terms.timeouts;
+        let limits = self.catalog.terms.limits;
         if self.client.input.is_empty() {
             tokio::select! {
                 biased;
@@ -225,109 +305,86 @@ impl Connection {
                 () = self.lifecycle.reached(Phase::Draining) => return Err(Unserved::Gone),
             }
         }
-        if let Some(length) = self.scanner.scan(&self.client.input, &self.limits)? {
+        if let Some(length) = self.scanner.scan(&self.client.input, &limits)? {
             return Ok(length);
         }
         let deadline = Instant::now() + timeouts.client_head;
         loop {
             match timeout_at(deadline, self.client.fill()).await {
-                Err(_) => return Err(Unserved::Refused(Rejection::SLOW_REQUEST, None)),
+                Err(_) => return Err(Unserved::Refused(Rejection::SLOW_REQUEST)),
                 Ok(Ok(true)) => {}
                 Ok(_) => return Err(Unserved::Gone),
             }
-            if let Some(length) = self.scanner.scan(&self.client.input, &self.limits)? {
+            if let Some(length) = self.scanner.scan(&self.client.input, &limits)? {
                 return Ok(length);
             }
         }
     }
 
-    /// Waits for a whole body; returns where it stands and how many bytes of the input the request took.
-    async fn body(&mut self, request: &Authenticated, head_length: usize) -> Result<(Body, usize), Unserved> {
-        let deadline = Instant::now() + self.gateway.timeouts.client_body;
-        match request.framing {
-            RequestFraming::Empty => Ok((Body::InPlace(head_length..head_length), head_length)),
-            RequestFraming::Length(length) => {
-                let length = usize::try_from(length)
-                    .ok()
-                    .filter(|length| *length as u64 <= self.limits.body_bytes)
-                    .ok_or(Refusal::BodyTooLarge)?;
-                let end = head_length + length;
-                if self.client.input.len() < end {
-                    self.send_continue(request).await?;
-                    self.client.input.reserve(end - self.client.input.len());
-                }
-                while self.client.input.len() < end {
-                    self.fill_body(deadline).await?;
-                }
-                Ok((Body::InPlace(head_length..end), end))
-            }
-            RequestFraming::Chunked => {
-                self.client.consume(head_length);
-                self.body.clear();
-                let mut decoder = BodyDecoder::for_request(request.framing, &self.limits);
-                let mut asked = false;
-                loop {
-                    let mut used = 0;
-                    let done = loop {
-                        let step = decoder.decode(&self.client.input[used..])?;
-                        let data = used + step.data.start..used + step.data.end;
-                        self.body.extend_from_slice(&self.client.input[data]);
-                        used += step.consumed;
-                        if step.done || step.consumed == 0 {
-                            break step.done;
-                        }
-                    };
-                    self.client.consume(used);
-                    if done {
-                        return Ok((Body::Decoded, 0));
-                    }
-                    if !asked {
-                        asked = true;
-                        self.send_continue(request).await?;
-                    }
-                    self.fill_body(deadline).await?;
-                }
-            }
-        }
-    }
-
-    async fn fill_body(&mut self, deadline: Instant) -> Result<(), Unserved> {
-        match timeout_at(deadline, self.client.fill()).await {
-            Err(_) => Err(Unserved::Refused(Rejection::SLOW_REQUEST, None)),
-            Ok(Ok(true)) => Ok(()),
-            Ok(_) => Err(Unserved::Gone),
-        }
-    }
-
-    async fn send_continue(&mut self, request: &Authenticated) -> Result<(), Unserved> {
-        if request.expect_continue {
-            let sent = self.client.send([encode::CONTINUE, b"", b""]).await;
-            sent.map_err(|_| Unserved::Gone)?;
-        }
-        Ok(())
+    /// Tells a browser what its page may send. A load balancer could not route it, because it carries no key: the
+    /// request that follows needs a connection of its own.
+    async fn preflight(&mut self, length: usize, keep_alive: bool) -> After {
+        let close = !keep_alive || self.routed_tenant.is_some() || self.lifecycle.phase() >= Phase::LameDuck;
+        let max_age = self
+            .catalog
+            .terms
+            .cors
+            .as_ref()
+            .map_or(0, |cors| cors.max_age_seconds);
+        let id = self
+            .gateway
+            .request_id(self.gateway.clock.unix_micros(std::time::Instant::now()));
+        let manner = Manner {
+            close,
+            head_only: false,
+            extra: &self.extra,
+        };
+        let max_age = max_age.to_string();
+        self.buffers.head.clear();
+        let fields = endpoint::preflight_fields(&max_age);
+        write_response(204, "", b"", id.as_str(), fields, manner, &mut self.buffers.head);
+        self.client.consume(length);
+        self.send_head(close).await
     }
 
     /// Answers a request that is not understood or not wanted; the connection cannot go on after it.
-    async fn unserved(&mut self, unserved: Unserved) -> After {
-        match unserved {
-            Unserved::Gone => After::Close,
-            Unserved::Refused(rejection, tenant) => {
-                let bytes = self.client.input.len();
-                let tenant = tenant.map(|index| self.gateway.catalog.tenants.tenant(index).name.as_str());
-                let id = self.gateway.reject(&rejection, tenant, None, bytes).await;
-                self.send_answer(&rejection.answer(), id.as_str(), true).await
-            }
+    async fn unserved(&mut self, unserved: Unserved, known: Known, mut span: Span) -> After {
+        let Unserved::Refused(rejection) = unserved else {
+            return After::Close;
+        };
+        let refused = Refused {
+            tenant: known
+                .tenant
+                .map(|index| self.catalog.terms.tenant(index).name.as_str()),
+            bytes: self.client.input.len(),
+            ..Refused::default()
+        };
+        let id = self.gateway.reject(&rejection, refused).await;
+        span.lap_now(Stage::CompletionRecord);
+        let manner = Manner {
+            close: true,
+            head_only: known.head_only,
+            extra: &self.extra,
+        };
+        self.buffers.head.clear();
+        rejection
+            .answer()
+            .write(id.as_str(), manner, &mut self.buffers.head);
+        self.send_measured(true, span).await
+    }
+
+    async fn send_measured(&mut self, close: bool, mut span: Span) -> After {
+        let after = self.send_head(close).await;
+        span.lap_now(Stage::ClientWrite);
+        span.finish_now(&self.gateway.profiler);
+        after
+    }
+
+    async fn send_head(&mut self, close: bool) -> After {
+        match self.client.send([&self.buffers.head, b"", b""]).await {
+            Ok(()) if close => After::Linger,
+            Ok(()) => After::Continue,
+            Err(_) => After::Close,
         }
-    }
-
-    /// Answers a request that was read whole but has no use here.
-    async fn reply(&mut self, rejection: &Rejection, tenant: usize, close: bool) -> After {
-        let tenant = &self.gateway.catalog.tenants.tenant(tenant).name;
-        let id = self.gateway.reject(rejection, Some(tenant), None, 0).await;
-        self.send_answer(&rejection.answer(), id.as_str(), close).await
-    }
-
-    async fn send_answer(&mut self, answer: &Answer<'_>, id: &str, close: bool) -> After {
-        exchange::send_answer(&mut self.client, &mut self.buffers, answer, id, close).await
     }
 }

@@ -1,22 +1,31 @@
 //! The data-plane thread: one runtime, one listener, everything that serves traffic, until it is drained.
 
+use std::cell::RefCell;
 use std::net::TcpListener;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::Thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use proofgate_ledger::record::ConfigId;
+use proofgate_limits::Limiter;
 use proofgate_wal::Writer;
 use tokio::runtime;
+use tokio::sync::mpsc::Receiver;
 use tokio::sync::{Notify, watch};
 use tokio::task::{JoinSet, LocalSet};
 
+use crate::catalog::{Blueprint, Catalog};
+use crate::clock::unix_micros;
 use crate::gateway::Gateway;
+use crate::ledger_delay::LedgerDelay;
 use crate::lifecycle::{Lifecycle, Phase};
+use crate::limit_thread::LimitLink;
 use crate::metrics::Metrics;
 use crate::recorder::Recorder;
-use crate::{Config, Error, listener};
+use crate::reload::{self, Order};
+use crate::{Config, Error, downstream};
 
 /// How long exchanges have to end after they were cancelled.
 const CANCEL_GRACE: Duration = Duration::from_secs(5);
@@ -24,6 +33,10 @@ const CANCEL_GRACE: Duration = Duration::from_secs(5);
 /// Everything that moves into the data-plane thread.
 pub(crate) struct DataPlane {
     pub(crate) config: Arc<Config>,
+    pub(crate) blueprint: Blueprint,
+    pub(crate) limits: LimitLink,
+    pub(crate) delay: Arc<LedgerDelay>,
+    pub(crate) orders: Receiver<Order>,
     pub(crate) listener: TcpListener,
     pub(crate) writer: Writer,
     pub(crate) metrics: Metrics,
@@ -69,21 +82,31 @@ impl DataPlane {
         let recorder = Rc::new(Recorder::new(
             self.writer,
             config.ledger.durability,
+            ConfigId::from(&self.blueprint.terms.digest),
             synced,
+            Arc::clone(&self.delay),
             move || ledger.unpark(),
         ));
         // None of these ends by itself: one that does has panicked, and without it nothing may be admitted.
         let mut vital = JoinSet::new();
         vital.spawn_local(Rc::clone(&recorder).write_batches());
         vital.spawn_local(Rc::clone(&recorder).follow_syncs());
-        let gateway = Rc::new(Gateway::new(config, recorder, self.metrics)?);
-        vital.spawn_local(keep_house(Rc::clone(&gateway)));
-        vital.spawn_local(advance(
-            self.phase,
-            self.lifecycle.clone(),
-            config.timeouts.lame_duck,
-            config.timeouts.drain,
+        let mut limiter = Limiter::new();
+        let mut limits = self.limits;
+        let catalog = Catalog::new(self.blueprint, None, &mut limiter);
+        limits.begin(&mut limiter, unix_micros());
+        let gateway = Rc::new(Gateway::new(
+            catalog,
+            limiter,
+            recorder,
+            self.metrics,
+            Arc::clone(&self.delay.profiler),
+            config.proxy_protocol,
         ));
+        vital.spawn_local(reload::obey(Rc::clone(&gateway), self.orders));
+        let limits = Rc::new(RefCell::new(limits));
+        vital.spawn_local(keep_house(Rc::clone(&gateway), Rc::clone(&limits)));
+        vital.spawn_local(advance(Rc::clone(&gateway), self.phase, self.lifecycle.clone()));
 
         let listener = tokio::net::TcpListener::from_std(self.listener);
         let listener = listener.map_err(|source| Error::Bind {
@@ -93,11 +116,11 @@ impl DataPlane {
         let mut lifecycle = self.lifecycle.clone();
         let served = async {
             let mut open =
-                listener::accept(&gateway, listener, config.limits.connections, self.lifecycle).await;
+                downstream::accept(&gateway, listener, config.limits.connections, self.lifecycle).await;
             tokio::select! {
-                () = listener::wait_for_all(&gateway, &mut open) => {}
+                () = downstream::wait_for_all(&gateway, &mut open) => {}
                 () = lifecycle.reached(Phase::Cancelled) => {
-                    let _ = tokio::time::timeout(CANCEL_GRACE, listener::wait_for_all(&gateway, &mut open)).await;
+                    let _ = tokio::time::timeout(CANCEL_GRACE, downstream::wait_for_all(&gateway, &mut open)).await;
                 }
             }
             open.shutdown().await;
@@ -111,12 +134,20 @@ impl DataPlane {
         gateway
             .recorder
             .seal("drained")
-            .map_err(|_| Error::Ledger("the log could not be sealed".into()))
+            .map_err(|_| Error::Ledger("the log could not be sealed".into()))?;
+        vital.shutdown().await;
+        if let Ok(limits) = Rc::try_unwrap(limits) {
+            let appended = gateway.recorder.appended();
+            limits
+                .into_inner()
+                .end(&mut gateway.limiter.borrow_mut(), appended, unix_micros());
+        }
+        Ok(())
     }
 }
 
 /// What is done once a second, away from any request.
-async fn keep_house(gateway: Rc<Gateway>) {
+async fn keep_house(gateway: Rc<Gateway>, limits: Rc<RefCell<LimitLink>>) {
     let mut second = tokio::time::interval(Duration::from_secs(1));
     loop {
         second.tick().await;
@@ -124,23 +155,31 @@ async fn keep_house(gateway: Rc<Gateway>) {
             .metrics
             .refusals_counted
             .inc_by(gateway.recorder.turn_second());
-        for upstream in gateway.catalog.upstreams() {
-            upstream.close_expired();
+        gateway.clock.set();
+        {
+            let mut limits = limits.borrow_mut();
+            if gateway.take_limits_changed() {
+                limits.limits_changed();
+            }
+            let (appended, now) = (
+                gateway.recorder.appended(),
+                gateway.clock.unix_micros(Instant::now()),
+            );
+            limits.exchange(&mut gateway.limiter.borrow_mut(), appended, now);
+        }
+        for upstream in gateway.catalog().upstreams() {
+            upstream.pool.close_expired();
         }
     }
 }
 
 /// Moves a drain forward on its deadlines.
-async fn advance(
-    phase: watch::Sender<Phase>,
-    mut lifecycle: Lifecycle,
-    lame_duck: Duration,
-    drain: Duration,
-) {
+async fn advance(gateway: Rc<Gateway>, phase: watch::Sender<Phase>, mut lifecycle: Lifecycle) {
     lifecycle.reached(Phase::LameDuck).await;
-    tokio::time::sleep(lame_duck).await;
+    let timeouts = gateway.catalog().terms.timeouts;
+    tokio::time::sleep(timeouts.lame_duck).await;
     phase.send_replace(Phase::Draining);
-    tokio::time::sleep(drain).await;
+    tokio::time::sleep(timeouts.drain).await;
     phase.send_replace(Phase::Cancelled);
     std::future::pending().await
 }

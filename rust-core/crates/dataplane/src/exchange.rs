@@ -1,346 +1,330 @@
-//! One admitted exchange: from the body of a request to the last byte of its answer.
+//! One exchange: from the body of a request to the last byte of its answer.
 
+use std::ops::Range;
 use std::rc::Rc;
 use std::time::Instant;
 
 use bytes::Buf;
-use proofgate_auth::KeyHash;
-use proofgate_ledger::commitment::{self, Commitment};
-use proofgate_ledger::record::{Admission, Completion, Outcome, Usage};
-use proofgate_providers::ChatRequest;
+use proofgate_auth::Identity;
+use proofgate_ledger::record::{Outcome, Usage};
+use proofgate_limits::{Grant, KeyId};
+use proofgate_providers::{BodyText, ChatRequest};
+use proofgate_stages::{Span, Stage};
+use proofgate_wire::encode;
 use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 
-use crate::answer::Answer;
-use crate::catalog::ModelRoute;
-use crate::client::Client;
+use crate::answer::{Answer, Manner};
+use crate::catalog::{Catalog, ModelRoute};
 use crate::connection::After;
-use crate::gateway::{Gateway, unix_micros};
+use crate::downstream::Client;
+use crate::endpoint::CHAT_COMPLETIONS;
+use crate::failure::{CLIENT_CLOSED_REQUEST, Failure};
+use crate::gateway::{Gateway, Refused};
 use crate::lifecycle::{Lifecycle, Phase};
-use crate::recorder::{Room, Unavailable};
+use crate::open_exchange::{Admitted, OpenExchange};
 use crate::rejection::Rejection;
 use crate::relay::{Buffers, Relay};
-use crate::request_id::RequestId;
+use crate::request_policy;
 use crate::upstream::{ConnectError, UpstreamStream};
 
-/// The one endpoint that is forwarded.
-pub(crate) const CHAT_COMPLETIONS: &str = "/v1/chat/completions";
-
 /// A request for a chat completion whose sender is known and whose body is whole.
-pub(crate) struct ChatCall<'b> {
-    pub(crate) tenant: usize,
-    pub(crate) key: KeyHash,
-    pub(crate) body: &'b [u8],
+pub(crate) struct ChatCall<'c> {
+    pub(crate) gateway: &'c Rc<Gateway>,
+    pub(crate) catalog: &'c Rc<Catalog>,
+    pub(crate) identity: Identity,
+    pub(crate) body: &'c [u8],
+    /// When its head was complete.
+    pub(crate) now: Instant,
+    pub(crate) span: Span,
+}
+
+/// The way back to the client.
+pub(crate) struct WayBack<'c> {
+    pub(crate) client: &'c mut Client,
+    pub(crate) buffers: &'c mut Buffers,
+    /// Header lines that the answer gets besides its own.
+    pub(crate) extra: &'c mut Vec<u8>,
+    pub(crate) lifecycle: &'c mut Lifecycle,
     /// Whether the connection ends with the answer.
     pub(crate) close: bool,
 }
 
-/// Serves a chat completion: admit, record, forward, relay, record, finish.
-pub(crate) async fn run(
-    gateway: &Rc<Gateway>,
-    client: &mut Client,
-    buffers: &mut Buffers,
-    lifecycle: &mut Lifecycle,
-    call: ChatCall<'_>,
-) -> After {
-    let close = call.close;
-    let tenant = gateway.catalog.tenants.tenant(call.tenant);
-    let refuse = async |client: &mut Client, buffers: &mut Buffers, rejection: Rejection| {
-        let id = gateway
-            .reject(
-                &rejection,
-                Some(&tenant.name),
-                Some(CHAT_COMPLETIONS),
-                call.body.len(),
-            )
-            .await;
-        send_answer(client, buffers, &rejection.answer(), id.as_str(), close).await
-    };
-    let chat = match ChatRequest::parse(call.body) {
+/// Serves a chat completion: limit, judge, record, forward, relay, record, finish.
+pub(crate) async fn run(call: ChatCall<'_>, mut back: WayBack<'_>) -> After {
+    let mut text = std::mem::take(&mut back.buffers.text);
+    let after = serve(call, &mut back, &mut text).await;
+    back.buffers.text = text;
+    after
+}
+
+async fn serve(mut call: ChatCall<'_>, back: &mut WayBack<'_>, text: &mut BodyText) -> After {
+    let read = ChatRequest::read(call.body, &mut back.buffers.workspace, text);
+    call.span.lap_now(Stage::Parse);
+    let chat = match read {
         Ok(chat) => chat,
-        Err(bad) => return refuse(client, buffers, Rejection::from(bad)).await,
+        Err(bad) => return Box::pin(refuse(call, back, Rejection::from(bad), None)).await,
     };
-    let Some(route) = gateway.catalog.route(tenant, &chat.model) else {
-        return refuse(client, buffers, Rejection::UNKNOWN_MODEL).await;
+    let tenant = call.catalog.terms.tenant(call.identity.tenant);
+    let Some(route) = call.catalog.route(tenant, &chat.model) else {
+        return Box::pin(refuse(call, back, Rejection::UNKNOWN_MODEL, None)).await;
     };
-    let mut open = match OpenExchange::admit(gateway, &call, &chat, route) {
-        Ok(open) => open,
-        Err(unavailable) => {
-            gateway.metrics.ledger_refusals.inc();
-            return refuse(client, buffers, Rejection::from(unavailable)).await;
+    let (mut open, rewritten) = match admit(&mut call, back, &chat, route, text) {
+        Ok(admitted) => admitted,
+        Err(turned_away) => {
+            let TurnedAway { rejection, refused } = *turned_away;
+            return Box::pin(refuse(call, back, rejection, Some(refused))).await;
         }
     };
-    if gateway.recorder.written(open.admission).await.is_err() {
+    let admission = open.admission;
+    if !open.written(Some(admission), Stage::AdmissionRecord).await {
         let id = open.id;
         open.end(Outcome::LedgerStopped, 503, None);
-        return send_answer(
-            client,
-            buffers,
-            &Rejection::LEDGER_STOPPED.answer(),
-            id.as_str(),
-            true,
-        )
-        .await;
+        back.close = true;
+        return send_answer(back, &Rejection::LEDGER_STOPPED.answer(), id.as_str()).await;
     }
 
-    let forwarding = forward(route, open.id, call.body, &chat, buffers);
+    let rewritten_body = std::mem::take(&mut back.buffers.rewritten);
+    let (body, model) = match rewritten {
+        Some(model) => (&rewritten_body[..], model),
+        None => (call.body, chat.model_value()),
+    };
+    let timeouts = call.catalog.terms.timeouts;
+    let forwarding = forward(route, &mut open, body, model, &mut back.buffers.head);
     let forwarded = tokio::select! {
         biased;
-        forwarded = timeout(gateway.timeouts.upstream_response, forwarding) => {
+        forwarded = timeout(timeouts.upstream_response, forwarding) => {
             forwarded.unwrap_or(Err(Failure::TimedOut))
         }
-        () = client.gone() => {
+        () = back.client.gone() => {
             open.end(Outcome::ClientDisconnect, CLIENT_CLOSED_REQUEST, None);
             return After::Close;
         }
-        () = lifecycle.reached(Phase::Cancelled) => Err(Failure::Drained),
+        () = back.lifecycle.reached(Phase::Cancelled) => Err(Failure::Drained),
     };
+    back.buffers.rewritten = rewritten_body;
     match forwarded {
         Ok(upstream) => {
             let relay = Relay {
-                gateway,
-                client,
-                buffers,
-                lifecycle,
-                close,
-                silence: gateway.timeouts.upstream_response,
+                gateway: call.gateway,
+                back,
+                silence: timeouts.upstream_response,
             };
-            relay.run(open, upstream, &route.upstream).await
+            relay.run(open, upstream, &route.upstream.pool).await
         }
         Err(failure) => {
-            finish_with_answer(
-                gateway,
-                client,
-                buffers,
-                open,
-                failure.outcome(),
-                failure.answer(),
-                close,
-            )
-            .await
+            let (outcome, answer) = (failure.outcome(), failure.answer());
+            Box::pin(finish_with_answer(back, open, outcome, answer, None)).await
         }
     }
 }
 
-/// What a client that left before its answer began is recorded with; nobody receives it.
-pub(crate) const CLIENT_CLOSED_REQUEST: u16 = 499;
+/// Where the model's name stands in the rewritten body, if the rules had it rewritten.
+type Rewritten = Option<Range<usize>>;
 
-/// Why a request did not reach its upstream, or no answer came back.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Failure {
-    /// The upstream refused the connection, broke it, or spoke something else than HTTP.
-    Unreachable,
-    /// The upstream did not connect or answer in time.
-    TimedOut,
-    /// The worker stops and may not wait any longer.
-    Drained,
+/// A request that is turned away after it was understood.
+struct TurnedAway<'c> {
+    rejection: Rejection,
+    refused: Refused<'c>,
 }
 
-impl Failure {
-    pub(crate) fn outcome(self) -> Outcome {
-        match self {
-            Failure::Unreachable => Outcome::UpstreamError,
-            Failure::TimedOut => Outcome::UpstreamTimeout,
-            Failure::Drained => Outcome::Drained,
-        }
-    }
+/// Holds what was granted until the exchange is open; dropped before that, it counts as a request that used nothing.
+struct Held<'g> {
+    gateway: &'g Gateway,
+    grant: Option<Grant>,
+}
 
-    pub(crate) fn answer(self) -> Answer<'static> {
-        let (status, code, message) = match self {
-            Failure::Unreachable => (
-                502,
-                "upstream_unreachable",
-                "The model provider could not be reached or broke the connection.",
-            ),
-            Failure::TimedOut => (
-                504,
-                "upstream_timeout",
-                "The model provider did not answer in time.",
-            ),
-            Failure::Drained => (503, "draining", "The gateway is shutting down. Try again."),
-        };
-        Answer {
-            status,
-            code,
-            message,
-            param: None,
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        if let Some(grant) = self.grant.take() {
+            self.gateway.limiter.borrow_mut().refund(grant, true);
         }
     }
 }
 
-/// Ends an exchange with an answer of our own, which leaves only after its completion is written.
-pub(crate) async fn finish_with_answer(
-    gateway: &Gateway,
-    client: &mut Client,
-    buffers: &mut Buffers,
-    mut open: OpenExchange,
-    outcome: Outcome,
-    answer: Answer<'_>,
-    close: bool,
-) -> After {
-    let body = answer.json();
-    open.response.update(&body);
-    open.bytes = body.len() as u64;
-    let id = open.id;
-    let completion = open.end(outcome, answer.status, None);
-    if gateway.recorder.written_or_stopped(completion).await.is_err() {
-        return After::Close;
+/// Takes a request through the limits and the rules into the ledger.
+fn admit<'c>(
+    call: &mut ChatCall<'c>,
+    back: &mut WayBack<'_>,
+    chat: &ChatRequest<'_>,
+    route: &ModelRoute,
+    text: &BodyText,
+) -> Result<(Box<OpenExchange>, Rewritten), Box<TurnedAway<'c>>> {
+    let ChatCall { gateway, catalog, .. } = *call;
+    let index = call.identity.tenant;
+    let key = KeyId::of_hash(call.identity.key.digest());
+    let turn_away = |rejection, counted: Option<KeyId>, policy| {
+        Box::new(TurnedAway {
+            rejection,
+            refused: Refused {
+                tenant: Some(&catalog.terms.tenant(index).name),
+                counted: counted.map(|key| key.to_string()),
+                endpoint: Some(CHAT_COMPLETIONS),
+                bytes: call.body.len(),
+                policy,
+            },
+        })
+    };
+    let counter = catalog.counters[index];
+    let now = gateway.clock.unix_micros(call.now);
+    let grant = gateway
+        .limiter
+        .borrow_mut()
+        .admit(counter, key, tokens(chat, route), now);
+    let limited = !catalog.terms.is_unlimited(index);
+    if limited {
+        let mut limiter = gateway.limiter.borrow_mut();
+        limiter
+            .standing(counter, key, now)
+            .for_each_header(|name, value| {
+                // Names and digits of our own are always well-formed.
+                let _ = encode::write_header(back.extra, name, value);
+            });
     }
-    send_answer(client, buffers, &answer, id.as_str(), close).await
+    call.span.lap_now(Stage::Limit);
+    let grant = grant.map_err(|exceeded| {
+        gateway.metrics.limited();
+        turn_away(Rejection::from(exceeded), None, None)
+    })?;
+    let mut held = Held {
+        gateway,
+        grant: Some(grant),
+    };
+    let judged = request_policy::judge(
+        gateway,
+        catalog,
+        index,
+        text,
+        call.body,
+        &mut back.buffers.rewritten,
+    );
+    call.span.lap_now(Stage::Policy);
+    let judged = judged.map_err(|denied| turn_away(denied.rejection, limited.then_some(key), denied.note))?;
+    let Some(grant) = held.grant.take() else {
+        return Err(turn_away(Rejection::LEDGER_STOPPED, None, None));
+    };
+    let admitted = Admitted {
+        gateway,
+        catalog,
+        tenant: index,
+        key: &key.to_string(),
+        body: call.body,
+        chat,
+        route,
+        policy: judged.note,
+        started: call.now,
+    };
+    let span = std::mem::take(&mut call.span);
+    let open = OpenExchange::admit(&admitted, grant, span).map_err(|(unavailable, grant)| {
+        gateway.limiter.borrow_mut().refund(grant, false);
+        gateway.metrics.ledger_refusals.inc();
+        turn_away(Rejection::from(unavailable), None, None)
+    })?;
+    Ok((open, judged.rewritten))
 }
 
-/// Sends an answer of our own.
-pub(crate) async fn send_answer(
-    client: &mut Client,
-    buffers: &mut Buffers,
-    answer: &Answer<'_>,
-    id: &str,
-    close: bool,
-) -> After {
-    buffers.head.clear();
-    answer.write(id, close, &mut buffers.head);
-    match client.send([&buffers.head, b"", b""]).await {
-        Ok(()) if close => After::Linger,
-        Ok(()) => After::Continue,
-        Err(_) => After::Close,
-    }
+/// Tokens that a request can use at most: its prompt, about, and as many for each answer as it may have.
+fn tokens(chat: &ChatRequest<'_>, route: &ModelRoute) -> u64 {
+    let answer = chat.max_tokens.unwrap_or(route.max_output_tokens);
+    let answers = answer.saturating_mul(u64::from(chat.n));
+    chat.estimated_prompt_tokens().saturating_add(answers)
 }
 
-/// Sends a request upstream: our own head, then the body as it came, but for the model's name if it has another there.
+/// Sends a request upstream, with the model's name replaced where the manifest says so.
 async fn forward(
     route: &ModelRoute,
-    id: RequestId,
+    open: &mut OpenExchange,
     body: &[u8],
-    chat: &ChatRequest<'_>,
-    buffers: &mut Buffers,
+    model: Range<usize>,
+    head: &mut Vec<u8>,
 ) -> Result<UpstreamStream, Failure> {
-    let mut upstream = route.upstream.connection().await.map_err(|error| match error {
+    let upstream = route.upstream.pool.connection(&route.upstream.name).await;
+    open.span.lap_now(Stage::Connect);
+    let mut upstream = upstream.map_err(|error| match error {
         ConnectError::Failed => Failure::Unreachable,
         ConnectError::TimedOut => Failure::TimedOut,
     })?;
-    let value = chat.model_value();
     let (before, name, after) = match &route.replacement {
-        Some(name) => (&body[..value.start], &name[..], &body[value.end..]),
+        Some(name) => (&body[..model.start], &name[..], &body[model.end..]),
         None => (body, &b""[..], &b""[..]),
     };
-    buffers.head.clear();
+    head.clear();
     let length = before.len() + name.len() + after.len();
-    route
-        .upstream
-        .template
-        .write(id.as_str(), length, &mut buffers.head);
-    let message = Buf::chain(Buf::chain(&buffers.head[..], before), name);
-    let mut message = Buf::chain(message, after);
+    route.upstream.template.write(open.id.as_str(), length, head);
+    open.span.lap_now(Stage::Adapt);
+    open.forwarded = true;
     let sent = async {
-        upstream.write_all_buf(&mut message).await?;
+        if length <= ONE_PIECE {
+            for part in [before, name, after] {
+                head.extend_from_slice(part);
+            }
+            upstream.write_all(head).await?;
+        } else {
+            let message = Buf::chain(Buf::chain(&head[..], before), name);
+            upstream.write_all_buf(&mut Buf::chain(message, after)).await?;
+        }
         upstream.flush().await
     };
     sent.await.map_err(|_: std::io::Error| Failure::Unreachable)?;
+    open.span.lap_now(Stage::UpstreamWrite);
     Ok(upstream)
 }
 
-/// An exchange whose admission is in the ledger and whose completion is not.
-///
-/// However it ends — by [`OpenExchange::end`], or by being dropped when its task panics — it leaves a completion.
-pub(crate) struct OpenExchange {
-    gateway: Rc<Gateway>,
-    room: Option<Room>,
-    pub(crate) id: RequestId,
-    /// Number of the admission record.
-    pub(crate) admission: u64,
-    /// Commitment to the response body so far.
-    pub(crate) response: Commitment,
-    /// Bytes of the response body so far.
-    pub(crate) bytes: u64,
-    pub(crate) upstream_status: Option<u16>,
-    started: Instant,
-    started_at: u64,
+/// Up to so many bytes a copy costs less than a vectored write.
+const ONE_PIECE: usize = 16 * 1024;
+
+/// Ends an exchange with an answer of our own, which leaves only after its completion is written.
+pub(crate) async fn finish_with_answer(
+    back: &mut WayBack<'_>,
+    mut open: Box<OpenExchange>,
+    outcome: Outcome,
+    answer: Answer<'_>,
+    usage: Option<Usage>,
+) -> After {
+    open.respond(&answer.json());
+    let id = open.id;
+    let completion = open.end(outcome, answer.status, usage);
+    if !open.written(completion, Stage::CompletionRecord).await {
+        return After::Close;
+    }
+    let after = send_answer(back, &answer, id.as_str()).await;
+    open.sent();
+    after
 }
 
-impl OpenExchange {
-    /// Appends the admission; it is not written yet.
-    fn admit(
-        gateway: &Rc<Gateway>,
-        call: &ChatCall<'_>,
-        chat: &ChatRequest<'_>,
-        route: &ModelRoute,
-    ) -> Result<Self, Unavailable> {
-        let mut room = gateway.recorder.reserve()?;
-        let started = Instant::now();
-        let started_at = unix_micros();
-        let id = gateway.request_id(started_at);
-        let salt = gateway.recorder.next_salt()?;
-        let request = commitment::commit(&salt, "request", call.body);
-        let key = hex_prefix(&call.key);
-        let tenant = &gateway.catalog.tenants.tenant(call.tenant).name;
-        let admission = |seq| Admission {
-            seq,
-            ts: started_at,
-            id: id.as_str().into(),
-            tenant: tenant.into(),
-            key: key.as_str().into(),
-            model: chat.model.as_ref().into(),
-            provider: route.upstream.name.as_str().into(),
-            upstream_model: route.upstream_model.as_str().into(),
-            endpoint: CHAT_COMPLETIONS.into(),
-            stream: chat.stream,
-            bytes: call.body.len() as u64,
-            request,
-            config: gateway.config_digest,
-        };
-        let admission = gateway
-            .recorder
-            .append(&mut room, |seq, out| admission(seq).encode_into(out))?;
-        gateway.metrics.in_flight.inc();
-        gateway.metrics.request_bytes.inc_by(call.body.len() as u64);
-        Ok(OpenExchange {
-            gateway: Rc::clone(gateway),
-            room: Some(room),
-            id,
-            admission,
-            response: Commitment::new(&salt, "response"),
-            bytes: 0,
-            upstream_status: None,
-            started,
-            started_at,
-        })
-    }
-
-    /// Appends the completion and returns its number; `None` when the ledger has stopped.
-    pub(crate) fn end(&mut self, outcome: Outcome, status: u16, usage: Option<Usage>) -> Option<u64> {
-        let mut room = self.room.take()?;
-        let duration_us = u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX);
-        let response = self.response.clone().finish();
-        let completion = |seq| Completion {
-            seq,
-            ts: self.started_at.saturating_add(duration_us),
-            id: self.id.as_str().into(),
-            admission: self.admission,
-            status,
-            upstream_status: self.upstream_status,
-            outcome,
-            bytes: self.bytes,
-            response,
-            usage,
-            duration_us,
-        };
-        let appended = self
-            .gateway
-            .recorder
-            .append(&mut room, |seq, out| completion(seq).encode_into(out));
-        self.gateway.metrics.in_flight.dec();
-        self.gateway.metrics.response_bytes.inc_by(self.bytes);
-        self.gateway.metrics.ended(outcome);
-        appended.ok()
-    }
+/// Records a refusal and tells the client.
+async fn refuse(
+    mut call: ChatCall<'_>,
+    back: &mut WayBack<'_>,
+    rejection: Rejection,
+    refused: Option<Refused<'_>>,
+) -> After {
+    let refused = refused.unwrap_or_else(|| Refused {
+        tenant: Some(&call.catalog.terms.tenant(call.identity.tenant).name),
+        endpoint: Some(CHAT_COMPLETIONS),
+        bytes: call.body.len(),
+        ..Refused::default()
+    });
+    let id = call.gateway.reject(&rejection, refused).await;
+    call.span.lap_now(Stage::CompletionRecord);
+    let after = send_answer(back, &rejection.answer(), id.as_str()).await;
+    call.span.lap_now(Stage::ClientWrite);
+    call.span.finish_now(&call.gateway.profiler);
+    after
 }
 
-impl Drop for OpenExchange {
-    fn drop(&mut self) {
-        self.end(Outcome::InternalError, 500, None);
+/// Sends an answer of our own.
+pub(crate) async fn send_answer(back: &mut WayBack<'_>, answer: &Answer<'_>, id: &str) -> After {
+    back.buffers.head.clear();
+    let manner = Manner {
+        close: back.close,
+        head_only: false,
+        extra: back.extra,
+    };
+    answer.write(id, manner, &mut back.buffers.head);
+    match back.client.send([&back.buffers.head, b"", b""]).await {
+        Ok(()) if back.close => After::Linger,
+        Ok(()) => After::Continue,
+        Err(_) => After::Close,
     }
-}
-
-fn hex_prefix(hash: &KeyHash) -> String {
-    hash[..4].iter().map(|byte| format!("{byte:02x}")).collect()
 }

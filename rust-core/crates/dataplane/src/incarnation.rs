@@ -2,13 +2,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use proofgate_ledger::SigningKey;
-use proofgate_ledger::record::{Aborted, Open, Predecessor};
-use proofgate_wal::{FileStorage, Follower, Incarnation, Options, WalError, Writer, fresh_ulid, recovery};
+use proofgate_ledger::record::{Aborted, ConfigId, Open, Predecessor};
+use proofgate_wal::{
+    FileStorage, Follower, Incarnation, Options, Ulid, WalError, Writer, fresh_ulid, recovery,
+};
 
 use crate::Error;
 use crate::catalog::digest;
+use crate::clock::unix_micros;
 use crate::config::Ledger;
-use crate::gateway::unix_micros;
 
 /// A fresh log with its first records written, ready for both threads.
 pub(crate) struct Log {
@@ -17,6 +19,7 @@ pub(crate) struct Log {
     pub(crate) origin: String,
     pub(crate) directory: PathBuf,
     pub(crate) incarnation: String,
+    pub(crate) ulid: Ulid,
 }
 
 /// Reads what the predecessor on this shard left, opens a new log that begins by committing to it, and closes the
@@ -54,6 +57,7 @@ fn build(ledger: &Ledger, config_digest: &str, key: &SigningKey) -> Result<Log, 
         recovery::cover_predecessor(&FileStorage, &directory, &left, log, key)?;
     }
 
+    let config = digest(config_digest).unwrap_or_default();
     let now = unix_micros();
     let found = predecessor.as_ref();
     writer.append(|seq, out| {
@@ -64,7 +68,7 @@ fn build(ledger: &Ledger, config_digest: &str, key: &SigningKey) -> Result<Log, 
             shard: ledger.shard,
             incarnation: incarnation.as_str().into(),
             version: env!("CARGO_PKG_VERSION").into(),
-            config: digest(config_digest).unwrap_or_default(),
+            config,
             predecessor: found.map(|log| Predecessor {
                 incarnation: log.incarnation.to_string().into(),
                 size: log.size,
@@ -83,6 +87,7 @@ fn build(ledger: &Ledger, config_digest: &str, key: &SigningKey) -> Result<Log, 
                     id: orphan.id.as_str().into(),
                     incarnation: orphan.incarnation.to_string().into(),
                     admission: orphan.admission,
+                    config: ConfigId::from(&config),
                 };
                 aborted.encode_into(out)
             })?;
@@ -95,5 +100,6 @@ fn build(ledger: &Ledger, config_digest: &str, key: &SigningKey) -> Result<Log, 
         origin,
         directory,
         incarnation,
+        ulid,
     })
 }

@@ -5,9 +5,11 @@ use std::thread::park_timeout;
 use std::time::{Duration, Instant};
 
 use proofgate_ledger::SigningKey;
+use proofgate_stages::Interval;
 use proofgate_wal::{Follower, Preparation, WalError, Watermark};
 
 use crate::config::Durability;
+use crate::ledger_delay::LedgerDelay;
 use crate::priority;
 
 /// How long the thread sleeps between two looks at what was written.
@@ -22,6 +24,7 @@ pub(crate) struct LedgerThread {
     pub(crate) checkpoint_interval: Duration,
     /// Set when the last record has been appended.
     pub(crate) finish: Arc<AtomicBool>,
+    pub(crate) delay: Arc<LedgerDelay>,
 }
 
 impl LedgerThread {
@@ -46,6 +49,8 @@ impl LedgerThread {
                 self.follower.finish(&self.key)?;
                 return Ok(());
             }
+            self.delay.seen();
+            let (timer, followed) = (self.delay.profiler.timer(), self.follower.followed());
             while let Preparation::Prepared = self.follower.prepare() {}
             while self.follower.step()?.behind {}
             if self.durability == Durability::Synced {
@@ -55,6 +60,9 @@ impl LedgerThread {
                 self.follower.sync()?;
                 self.sign()?;
                 checkpoint_due = Instant::now() + self.checkpoint_interval;
+            }
+            if self.follower.followed() > followed {
+                timer.stop(&self.delay.profiler, Interval::LedgerBatch);
             }
             park_timeout(POLL.min(self.checkpoint_interval));
         }

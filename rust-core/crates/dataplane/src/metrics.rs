@@ -7,6 +7,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use proofgate_ledger::record::Outcome;
+use proofgate_stages::Profiler;
 
 /// The counters of one worker. Every series is resolved once, at start: counting is one atomic addition.
 #[derive(Clone)]
@@ -22,6 +23,9 @@ pub(crate) struct Metrics {
     connection_panics: Counter,
     pub(crate) ledger_refusals: Counter,
     pub(crate) refusals_counted: Counter,
+    policy_blocks: Counter,
+    policy_faults: Counter,
+    limit_refusals: Counter,
     pub(crate) records_written: Gauge,
     pub(crate) records_durable: Gauge,
     pub(crate) ready: Gauge,
@@ -37,10 +41,10 @@ struct StatusLabel {
     status: u16,
 }
 
-const REFUSAL_STATUSES: [u16; 12] = [400, 401, 403, 404, 405, 408, 413, 414, 417, 421, 431, 503];
+const REFUSAL_STATUSES: [u16; 13] = [400, 401, 403, 404, 405, 408, 413, 414, 417, 421, 429, 431, 503];
 
 impl Metrics {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(profiler: &Arc<Profiler>) -> Self {
         let mut registry = Registry::with_prefix("proofgate");
         let outcome_family = Family::<OutcomeLabel, Counter>::default();
         let rejection_family = Family::<StatusLabel, Counter>::default();
@@ -69,6 +73,9 @@ impl Metrics {
             connection_panics: Counter::default(),
             ledger_refusals: Counter::default(),
             refusals_counted: Counter::default(),
+            policy_blocks: Counter::default(),
+            policy_faults: Counter::default(),
+            limit_refusals: Counter::default(),
             records_written: Gauge::default(),
             records_durable: Gauge::default(),
             ready: Gauge::default(),
@@ -122,6 +129,21 @@ impl Metrics {
             m.refusals_counted.clone(),
         );
         registry.register(
+            "policy_blocks",
+            "Requests and responses that the policy denied",
+            m.policy_blocks.clone(),
+        );
+        registry.register(
+            "policy_faults",
+            "Requests and responses denied because a rule failed or the budget was exceeded",
+            m.policy_faults.clone(),
+        );
+        registry.register(
+            "limit_refusals",
+            "Requests that a limit turned away",
+            m.limit_refusals.clone(),
+        );
+        registry.register(
             "ledger_records_written",
             "Records written in this incarnation",
             m.records_written.clone(),
@@ -132,6 +154,7 @@ impl Metrics {
             m.records_durable.clone(),
         );
         registry.register("ready", "Whether the worker wants traffic", m.ready.clone());
+        registry.register_collector(Box::new(Arc::clone(profiler)));
         Metrics {
             registry: Arc::new(registry),
             ..metrics
@@ -144,6 +167,18 @@ impl Metrics {
         // Writing to a String cannot fail.
         let _ = text::encode(&mut out, &self.registry);
         out
+    }
+
+    pub(crate) fn policy_blocked(&self) {
+        self.policy_blocks.inc();
+    }
+
+    pub(crate) fn policy_fault(&self) {
+        self.policy_faults.inc();
+    }
+
+    pub(crate) fn limited(&self) {
+        self.limit_refusals.inc();
     }
 
     pub(crate) fn ended(&self, outcome: Outcome) {

@@ -5,13 +5,15 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
-use proofgate_ledger::LedgerError;
-use proofgate_ledger::record::{Gap, Rejection as RejectionRecord, Seal};
+use proofgate_ledger::record::{Config as ConfigRecord, ConfigId, Gap, Rejection as RejectionRecord, Seal};
+use proofgate_ledger::{Hash, LedgerError};
 use proofgate_wal::{Reservation, WalError, Watermark, Writer};
 use tokio::sync::Notify;
 
+use crate::clock::unix_micros;
 use crate::config::Durability;
-use crate::gateway::unix_micros;
+use crate::gateway::Refused;
+use crate::ledger_delay::LedgerDelay;
 use crate::rejection::Rejection;
 
 /// Room in the ledger that is set aside when an exchange is admitted: its two records, framed, at their largest.
@@ -70,6 +72,8 @@ pub(crate) struct Recorder {
     waiting: RefCell<Vec<Waker>>,
     refusals: RefCell<Refusals>,
     stopped: Cell<bool>,
+    config: Cell<ConfigId>,
+    delay: Arc<LedgerDelay>,
 }
 
 /// What became of the refusals of the current second.
@@ -90,15 +94,19 @@ impl Recorder {
     pub(crate) fn new(
         writer: Writer,
         durability: Durability,
+        config: ConfigId,
         synced: Arc<Notify>,
+        delay: Arc<LedgerDelay>,
         wake_ledger: impl Fn() + 'static,
     ) -> Self {
         Recorder {
+            config: Cell::new(config),
             watermark: writer.watermark(),
             writer: RefCell::new(writer),
             durability,
             batch: Notify::new(),
             synced,
+            delay,
             wake_ledger: Box::new(wake_ledger),
             waiting: RefCell::default(),
             refusals: RefCell::new(Refusals {
@@ -108,6 +116,28 @@ impl Recorder {
             }),
             stopped: Cell::new(false),
         }
+    }
+
+    /// Records that another configuration is in force from here on. Without room for the record it holds all the same:
+    /// every record names its configuration.
+    pub(crate) fn set_config(&self, digest: &Hash) {
+        let previous = self.config.replace(ConfigId::from(digest));
+        let Ok(mut room) = self.writer.borrow_mut().reserve(REFUSAL_BYTES) else {
+            return;
+        };
+        let config = |seq| ConfigRecord {
+            seq,
+            ts: unix_micros(),
+            reason: "reload".into(),
+            config: *digest,
+            previous,
+        };
+        let _ = self.append(&mut room, |seq, out| config(seq).encode_into(out));
+    }
+
+    /// Records appended so far.
+    pub(crate) fn appended(&self) -> u64 {
+        self.writer.borrow().next_seq()
     }
 
     /// Sets room aside for the records of one exchange.
@@ -143,9 +173,7 @@ impl Recorder {
         now: u64,
         id: &str,
         rejection: &Rejection,
-        tenant: Option<&str>,
-        endpoint: Option<&str>,
-        bytes: usize,
+        refused: Refused<'_>,
     ) -> Option<u64> {
         let mut refusals = self.refusals.borrow_mut();
         refusals.recorded += 1;
@@ -156,11 +184,14 @@ impl Recorder {
                     seq,
                     ts: now,
                     id: id.into(),
-                    tenant: tenant.map(Into::into),
+                    tenant: refused.tenant.map(Into::into),
+                    counted: refused.counted.as_ref().map(|key| key.as_str().into()),
                     status: rejection.status,
                     code: rejection.code.into(),
-                    endpoint: endpoint.map(Into::into),
-                    bytes: bytes as u64,
+                    endpoint: refused.endpoint.map(Into::into),
+                    bytes: refused.bytes as u64,
+                    policy: refused.policy.clone(),
+                    config: self.config.get(),
                 };
                 self.append(&mut room, |seq, out| record(seq).encode_into(out))
                     .ok()
@@ -204,6 +235,7 @@ impl Recorder {
             last_ts: missed.last,
             count,
             reason: missed.reason.into(),
+            config: self.config.get(),
         };
         if self
             .append(&mut room, |seq, out| gap(seq).encode_into(out))
@@ -271,6 +303,7 @@ impl Recorder {
             ts: unix_micros(),
             reason: reason.into(),
             records: seq,
+            config: self.config.get(),
         };
         let sealed = self
             .writer
@@ -290,6 +323,7 @@ impl Recorder {
         if self.writer.borrow_mut().flush().is_err() {
             self.stop();
         }
+        self.delay.written();
         match self.durability {
             Durability::Written => self.wake(),
             Durability::Synced => (self.wake_ledger)(),

@@ -1,10 +1,12 @@
 use std::borrow::Cow;
 
 use proofgate_auth::Denial;
+use proofgate_limits::Exceeded;
+use proofgate_policy::Fault;
 use proofgate_providers::BadRequest;
 use proofgate_wire::Refusal;
 
-use crate::answer::Answer;
+use crate::answer::{Answer, Fields};
 use crate::recorder::Unavailable;
 
 /// Why a request is turned away before it is admitted: what the client is told and what the record says.
@@ -14,16 +16,20 @@ pub(crate) struct Rejection {
     pub(crate) code: &'static str,
     message: Cow<'static, str>,
     param: Option<&'static str>,
+    fields: Fields,
 }
 
 impl Rejection {
     pub(crate) const UNKNOWN_ENDPOINT: Rejection = Rejection::new(
         404,
         "unknown_endpoint",
-        "There is nothing at this path. Use POST /v1/chat/completions.",
+        "There is nothing at this path. Use POST /v1/chat/completions or GET /v1/models.",
     );
-    pub(crate) const METHOD_NOT_ALLOWED: Rejection =
-        Rejection::new(405, "method_not_allowed", "Use POST on this path.");
+    pub(crate) const OVERLOADED: Rejection = Rejection::new(
+        503,
+        "overloaded",
+        "The gateway holds as many request bodies as it may. Try again later.",
+    );
     pub(crate) const SLOW_REQUEST: Rejection =
         Rejection::new(408, "request_timeout", "The request did not arrive in time.");
     pub(crate) const MISDIRECTED: Rejection = Rejection::new(
@@ -47,14 +53,48 @@ impl Rejection {
         code: "model_not_found",
         message: Cow::Borrowed("The model does not exist or you do not have access to it."),
         param: Some("model"),
+        fields: Fields::NONE,
     };
 
-    const fn new(status: u16, code: &'static str, message: &'static str) -> Self {
+    /// A rule denies the request.
+    pub(crate) fn blocked(rule: &str, reason: &str) -> Rejection {
+        Rejection {
+            message: Cow::Owned(format!("Denied by the policy rule {rule}: {reason}")),
+            ..Rejection::new(403, "policy_blocked", "")
+        }
+    }
+
+    /// Rules look at the answer and cannot.
+    pub(crate) fn unreadable_answer(code: &'static str, message: String) -> Rejection {
+        Rejection {
+            message: Cow::Owned(message),
+            ..Rejection::new(502, code, "")
+        }
+    }
+
+    /// Another method than the path knows.
+    pub(crate) fn method_not_allowed(allow: &'static str) -> Rejection {
+        Rejection {
+            message: Cow::Owned(format!("This path knows only {allow}.")),
+            fields: Fields {
+                allow: Some(allow),
+                ..Fields::NONE
+            },
+            ..Rejection::new(405, "method_not_allowed", "")
+        }
+    }
+
+    pub(crate) const fn new(status: u16, code: &'static str, message: &'static str) -> Self {
         Rejection {
             status,
             code,
             message: Cow::Borrowed(message),
             param: None,
+            fields: Fields {
+                retry_after: if status == 503 { Some(1) } else { None },
+                should_retry: if status == 421 { Some(true) } else { None },
+                ..Fields::NONE
+            },
         }
     }
 
@@ -64,6 +104,7 @@ impl Rejection {
             code: self.code,
             message: &self.message,
             param: self.param,
+            fields: self.fields,
         }
     }
 }
@@ -80,10 +121,8 @@ impl From<Unavailable> for Rejection {
 impl From<Refusal> for Rejection {
     fn from(refusal: Refusal) -> Self {
         Rejection {
-            status: refusal.status(),
-            code: refusal.code(),
             message: Cow::Owned(refusal.to_string()),
-            param: None,
+            ..Rejection::new(refusal.status(), refusal.code(), "")
         }
     }
 }
@@ -91,10 +130,12 @@ impl From<Refusal> for Rejection {
 impl From<Denial> for Rejection {
     fn from(denial: Denial) -> Self {
         Rejection {
-            status: denial.status(),
-            code: denial.code(),
             message: Cow::Owned(denial.to_string()),
-            param: None,
+            fields: Fields {
+                www_authenticate: Some(denial.www_authenticate()),
+                ..Fields::NONE
+            },
+            ..Rejection::new(denial.status(), denial.code(), "")
         }
     }
 }
@@ -102,10 +143,33 @@ impl From<Denial> for Rejection {
 impl From<BadRequest> for Rejection {
     fn from(bad: BadRequest) -> Self {
         Rejection {
-            status: 400,
-            code: bad.code(),
             message: Cow::Owned(bad.to_string()),
-            param: None,
+            param: bad.param(),
+            ..Rejection::new(400, bad.code(), "")
+        }
+    }
+}
+
+impl From<Fault> for Rejection {
+    fn from(fault: Fault) -> Self {
+        Rejection::new(
+            403,
+            fault.code(),
+            "The policy could not be evaluated for this request, so it was denied.",
+        )
+    }
+}
+
+impl From<Exceeded> for Rejection {
+    fn from(exceeded: Exceeded) -> Self {
+        Rejection {
+            message: Cow::Owned(exceeded.to_string()),
+            fields: Fields {
+                retry_after: exceeded.retry_after_seconds(),
+                should_retry: Some(!exceeded.is_never()),
+                ..Fields::NONE
+            },
+            ..Rejection::new(429, exceeded.code(), "")
         }
     }
 }

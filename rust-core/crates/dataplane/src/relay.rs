@@ -1,22 +1,29 @@
 //! Carries an upstream's answer to the client as it arrives, and holds back its end until it is recorded.
 
+use std::ops::Range;
 use std::rc::Rc;
 use std::time::Duration;
 
+use proofgate_inspect::{AnswerKind, ResponseInspector};
+use proofgate_json::Workspace;
 use proofgate_ledger::record::{Outcome, Usage};
-use proofgate_providers::{DoneScanner, UsageTail};
-use proofgate_wire::{
-    BodyDecoder, HeadScanner, Limits, Method, Refusal, ResponseFraming, ResponseHead, encode, parse_response,
-};
+use proofgate_providers::{BodyText, DoneScanner, UsageTail};
+use proofgate_stages::Stage;
+use proofgate_wire::{BodyDecoder, HeadScanner, Limits, Method, ResponseFraming, encode, parse_response};
 use tokio::io::AsyncReadExt;
 use tokio::time::timeout;
 
-use crate::client::Client;
+use crate::answer::{Answer, Manner};
 use crate::connection::After;
-use crate::exchange::{CLIENT_CLOSED_REQUEST, Failure, OpenExchange, finish_with_answer};
+use crate::exchange::{WayBack, finish_with_answer};
+use crate::failure::{CLIENT_CLOSED_REQUEST, Failure};
 use crate::gateway::Gateway;
-use crate::lifecycle::{Lifecycle, Phase};
-use crate::upstream::{Upstream, UpstreamStream};
+use crate::lifecycle::Phase;
+use crate::open_exchange::OpenExchange;
+use crate::rejection::Rejection;
+use crate::request_policy::{note, owned};
+use crate::response_head::{Answering, Scrutiny, write_head};
+use crate::upstream::{Pool, UpstreamStream};
 
 /// How much an upstream may send behind its end marker.
 const MAX_HELD: usize = 64 * 1024;
@@ -35,112 +42,193 @@ pub(crate) struct Buffers {
     /// The end of the answer, held back until its completion is written.
     held: Vec<u8>,
     usage: UsageTail,
+    /// The text of a request.
+    pub(crate) text: BodyText,
+    /// What reading JSON needs.
+    pub(crate) workspace: Workspace,
+    /// A request's body after redaction.
+    pub(crate) rewritten: Vec<u8>,
+    /// What looks at answers, once there were rules for them.
+    inspector: Option<ResponseInspector>,
+    /// What it has let pass.
+    passed: Vec<u8>,
 }
 
 /// Everything that one answer's way needs.
-pub(crate) struct Relay<'c> {
-    pub(crate) gateway: &'c Rc<Gateway>,
-    pub(crate) client: &'c mut Client,
-    pub(crate) buffers: &'c mut Buffers,
-    pub(crate) lifecycle: &'c mut Lifecycle,
-    pub(crate) close: bool,
+pub(crate) struct Relay<'r, 'c> {
+    pub(crate) gateway: &'r Rc<Gateway>,
+    pub(crate) back: &'r mut WayBack<'c>,
     /// How long an upstream may be silent.
     pub(crate) silence: Duration,
 }
 
-/// The answer's head as far as the relay needs it after writing it anew.
-struct Answering {
-    status: u16,
-    framing: ResponseFraming,
-    /// Whether the body goes to the client in chunks.
-    chunked: bool,
-    events: bool,
-    keep_alive: bool,
+/// Where an answer ends, as far as that is held back.
+#[derive(Default)]
+struct End {
+    marker: DoneScanner,
+    reached: bool,
+    /// Whether the inspector has been prepared for this answer.
+    begun: bool,
+    /// Whether the rules, which only observe, have failed.
+    blind: bool,
+}
+
+impl End {
+    /// Gives bytes to the client, or holds them back when they are the answer's end.
+    fn release(&mut self, answering: &Answering, bytes: &[u8], piece: &mut Vec<u8>, held: &mut Vec<u8>) {
+        if bytes.is_empty() {
+            return;
+        }
+        let released = match (self.reached, answering.events) {
+            (true, _) => 0,
+            (false, true) => {
+                let end = self.marker.scan(bytes);
+                self.reached = end.is_some();
+                end.unwrap_or(bytes.len())
+            }
+            (false, false) => bytes.len(),
+        };
+        piece.extend_from_slice(&bytes[..released]);
+        held.extend_from_slice(&bytes[released..]);
+    }
+}
+
+/// The connection's inspector, ready for this answer.
+fn inspector_for<'i>(
+    kept: &'i mut Option<ResponseInspector>,
+    answering: &Answering,
+    limit: u64,
+    begun: &mut bool,
+) -> &'i mut ResponseInspector {
+    let kind = match answering.events {
+        true => AnswerKind::Events,
+        false => AnswerKind::Unary,
+    };
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let inspector = kept.get_or_insert_with(|| ResponseInspector::new(kind, limit));
+    if !std::mem::replace(begun, true) {
+        inspector.reset(kind);
+    }
+    inspector
 }
 
 /// Why an answer did not come to its end.
 enum Cut {
     Upstream(Failure),
     Client,
+    /// The policy denies it.
+    Policy(Rejection),
 }
 
-impl Relay<'_> {
+impl Relay<'_, '_> {
     /// Relays one answer to its end, whatever that is, and records it.
     pub(crate) async fn run(
         mut self,
-        mut open: OpenExchange,
+        mut open: Box<OpenExchange>,
         mut upstream: UpstreamStream,
-        home: &Upstream,
+        home: &Rc<Pool>,
     ) -> After {
-        self.buffers.upstream.clear();
-        self.buffers.piece.clear();
-        self.buffers.held.clear();
-        self.buffers.usage.clear();
-        let answering = match self.response_head(&open, &mut upstream).await {
+        self.back.buffers.upstream.clear();
+        self.back.buffers.piece.clear();
+        self.back.buffers.held.clear();
+        self.back.buffers.usage.clear();
+        let answering = match self.response_head(&mut open, &mut upstream).await {
             Ok(answering) => answering,
             Err(Cut::Client) => {
                 open.end(Outcome::ClientDisconnect, CLIENT_CLOSED_REQUEST, None);
                 return After::Close;
             }
             Err(Cut::Upstream(failure)) => {
-                let close = self.close;
                 let (outcome, answer) = (failure.outcome(), failure.answer());
-                return finish_with_answer(
-                    self.gateway,
-                    self.client,
-                    self.buffers,
-                    open,
-                    outcome,
-                    answer,
-                    close,
-                )
-                .await;
+                return Box::pin(finish_with_answer(self.back, open, outcome, answer, None)).await;
+            }
+            Err(Cut::Policy(rejection)) => {
+                let answer = rejection.answer();
+                let blocked = finish_with_answer(self.back, open, Outcome::PolicyBlocked, answer, None);
+                return Box::pin(blocked).await;
             }
         };
         open.upstream_status = Some(answering.status);
-        match self.body(&answering, &mut open, &mut upstream).await {
-            Ok(reusable) => {
-                if reusable {
-                    home.put_back(upstream);
-                }
-                self.finish(&answering, open).await
-            }
+        open.span.lap_now(Stage::ResponseHead);
+        let relayed = self.body(&answering, &mut open, &mut upstream).await;
+        if let Ok(true) = relayed {
+            home.put_back(upstream);
+        }
+        let ended = match relayed {
+            Ok(_) => self.last_of_inspection(&answering, &mut open),
+            Err(cut) => Err(cut),
+        };
+        self.note(&answering, &mut open);
+        match ended {
+            Ok(()) => self.finish(&answering, open).await,
             Err(Cut::Client) => {
                 open.end(Outcome::ClientDisconnect, answering.status, self.usage());
                 After::Close
             }
-            Err(Cut::Upstream(failure)) => self.break_off(&answering, open, failure).await,
+            Err(Cut::Upstream(failure)) => {
+                let answer = failure.answer();
+                Box::pin(self.break_off(&answering, open, failure.outcome(), &answer)).await
+            }
+            Err(Cut::Policy(rejection)) if self.back.buffers.head.is_empty() => {
+                let answer = rejection.answer();
+                Box::pin(self.break_off(&answering, open, Outcome::PolicyBlocked, &answer)).await
+            }
+            Err(Cut::Policy(rejection)) => {
+                let usage = self.usage();
+                let answer = rejection.answer();
+                Box::pin(finish_with_answer(
+                    self.back,
+                    open,
+                    Outcome::PolicyBlocked,
+                    answer,
+                    usage,
+                ))
+                .await
+            }
         }
     }
 
     /// Reads the upstream's head and writes ours into the head buffer; it is not sent yet.
     async fn response_head(
         &mut self,
-        open: &OpenExchange,
+        open: &mut OpenExchange,
         upstream: &mut UpstreamStream,
     ) -> Result<Answering, Cut> {
         let limits = Limits {
             head_bytes: 64 * 1024,
-            ..self.gateway.limits
+            ..open.catalog.terms.limits
         };
         let unreachable = |_| Cut::Upstream(Failure::Unreachable);
         let mut scanner = HeadScanner::new();
+        let mut begun = false;
         loop {
             if let Some(length) = scanner
-                .scan(&self.buffers.upstream, &limits)
+                .scan(&self.back.buffers.upstream, &limits)
                 .map_err(unreachable)?
             {
-                let head = parse_response(&self.buffers.upstream[..length], Method::Post, &limits);
+                let head = parse_response(&self.back.buffers.upstream[..length], Method::Post, &limits);
                 let head = head.map_err(unreachable)?;
                 if head.status >= 200 {
-                    let answering = write_head(&head, open.id.as_str(), self.close, &mut self.buffers.head);
-                    self.buffers.upstream.drain(..length);
+                    let manner = Manner {
+                        close: self.back.close,
+                        head_only: false,
+                        extra: self.back.extra,
+                    };
+                    let out = &mut self.back.buffers.head;
+                    let scrutiny = Scrutiny::of(&open.catalog.terms.profiles[open.tenant]);
+                    let answering = write_head(&head, open.id.as_str(), manner, scrutiny, out);
+                    self.back.buffers.upstream.drain(..length);
                     return answering.map_err(unreachable);
                 }
-                self.buffers.upstream.drain(..length);
+                self.back.buffers.upstream.drain(..length);
                 scanner.reset();
-            } else if !self.read(upstream).await? {
-                return Err(Cut::Upstream(Failure::Unreachable));
+            } else {
+                if !self.read(upstream).await? {
+                    return Err(Cut::Upstream(Failure::Unreachable));
+                }
+                if !std::mem::replace(&mut begun, true) {
+                    open.span.lap_now(Stage::UpstreamWait);
+                }
             }
         }
     }
@@ -153,42 +241,37 @@ impl Relay<'_> {
         upstream: &mut UpstreamStream,
     ) -> Result<bool, Cut> {
         let mut decoder = BodyDecoder::for_response(answering.framing);
-        let mut marker = DoneScanner::new();
-        let mut ending = false;
+        let mut end = End::default();
         loop {
             let mut used = 0;
             let done = loop {
-                let input = &self.buffers.upstream[used..];
                 let step = decoder
-                    .decode(input)
+                    .decode(&self.back.buffers.upstream[used..])
                     .map_err(|_| Cut::Upstream(Failure::Unreachable))?;
-                let data = &input[step.data];
+                let data = used + step.data.start..used + step.data.end;
                 if !data.is_empty() {
-                    open.response.update(data);
-                    open.bytes += data.len() as u64;
-                    self.buffers.usage.push(data);
-                    let released = match (ending, answering.events) {
-                        (true, _) => 0,
-                        (false, true) => marker.scan(data).inspect(|_| ending = true).unwrap_or(data.len()),
-                        (false, false) => data.len(),
-                    };
-                    self.buffers.piece.extend_from_slice(&data[..released]);
-                    self.buffers.held.extend_from_slice(&data[released..]);
+                    self.take(answering, data, open, &mut end)?;
                 }
                 used += step.consumed;
                 if step.done || step.consumed == 0 {
                     break step.done;
                 }
             };
-            self.buffers.upstream.drain(..used);
+            self.back.buffers.upstream.drain(..used);
             if done {
-                return Ok(answering.keep_alive && self.buffers.upstream.is_empty());
+                open.span.lap_now(Stage::Relay);
+                return Ok(answering.keep_alive && self.back.buffers.upstream.is_empty());
             }
-            if self.buffers.held.len() > MAX_HELD {
+            if self.back.buffers.held.len() > MAX_HELD {
                 return Err(Cut::Upstream(Failure::Unreachable));
             }
-            if !self.buffers.piece.is_empty() || (answering.chunked && !self.buffers.head.is_empty()) {
+            if !self.back.buffers.piece.is_empty()
+                || (answering.chunked && !self.back.buffers.head.is_empty())
+            {
+                open.span.lap_now(Stage::Relay);
+                open.respond(&self.back.buffers.piece);
                 self.send_piece(answering).await?;
+                open.span.lap_now(Stage::ClientWrite);
             }
             if !self.read(upstream).await? {
                 return match answering.framing {
@@ -199,29 +282,122 @@ impl Relay<'_> {
         }
     }
 
+    /// Takes decoded bytes of the answer, standing in the upstream buffer, on their way to the client.
+    fn take(
+        &mut self,
+        answering: &Answering,
+        data: Range<usize>,
+        open: &mut OpenExchange,
+        end: &mut End,
+    ) -> Result<(), Cut> {
+        let Buffers {
+            upstream,
+            usage,
+            inspector,
+            passed,
+            piece,
+            held,
+            ..
+        } = &mut *self.back.buffers;
+        let data = &upstream[data];
+        usage.push(data);
+        if answering.scrutiny != Scrutiny::Enforce {
+            end.release(answering, data, piece, held);
+        }
+        if answering.scrutiny == Scrutiny::None || end.blind {
+            return Ok(());
+        }
+        let terms = &open.catalog.terms;
+        let (engine, profile) = (&terms.engine, &terms.profiles[open.tenant]);
+        let inspector = inspector_for(inspector, answering, terms.limits.body_bytes, &mut end.begun);
+        passed.clear();
+        open.span.lap_now(Stage::Relay);
+        let pushed = inspector.push(
+            engine,
+            profile,
+            &mut self.gateway.scratch.borrow_mut(),
+            data,
+            passed,
+        );
+        open.span.lap_now(Stage::ResponsePolicy);
+        let stopped = pushed.map_err(|stop| self.gateway.response_stopped(engine, stop));
+        if answering.scrutiny == Scrutiny::Observe {
+            end.blind = stopped.is_err();
+            return Ok(());
+        }
+        end.release(answering, passed, piece, held);
+        stopped.map_err(Cut::Policy)
+    }
+
+    /// Lets the rules see the end of the answer and releases what they held of it.
+    fn last_of_inspection(&mut self, answering: &Answering, open: &mut OpenExchange) -> Result<(), Cut> {
+        if answering.scrutiny == Scrutiny::None {
+            return Ok(());
+        }
+        let Buffers {
+            head,
+            inspector,
+            passed,
+            piece,
+            held,
+            ..
+        } = &mut *self.back.buffers;
+        passed.clear();
+        if let Some(inspector) = inspector {
+            let terms = &open.catalog.terms;
+            let (engine, profile) = (&terms.engine, &terms.profiles[open.tenant]);
+            let finished = inspector.finish(engine, profile, &mut self.gateway.scratch.borrow_mut(), passed);
+            open.span.lap_now(Stage::ResponsePolicy);
+            let stopped = finished.map_err(|stop| self.gateway.response_stopped(engine, stop));
+            if answering.scrutiny == Scrutiny::Observe {
+                return Ok(());
+            }
+            stopped.map_err(Cut::Policy)?;
+        }
+        held.extend_from_slice(passed);
+        if answering.open_head {
+            encode::write_content_length(head, (piece.len() + held.len()) as u64);
+            head.extend_from_slice(encode::CRLF);
+        }
+        Ok(())
+    }
+
+    /// Notes for the record what the rules saw.
+    fn note(&self, answering: &Answering, open: &mut OpenExchange) {
+        let inspector = self.back.buffers.inspector.as_ref();
+        let Some(inspector) = inspector.filter(|_| answering.scrutiny != Scrutiny::None) else {
+            return;
+        };
+        let judgement = inspector.judgement();
+        if judgement.decision().is_some() {
+            let engine = &open.catalog.terms.engine;
+            open.policy = Some(owned(note(engine, judgement, inspector.is_redacted())));
+        }
+    }
+
     /// Waits for bytes from upstream; `false` at the end of its stream.
     async fn read(&mut self, upstream: &mut UpstreamStream) -> Result<bool, Cut> {
-        self.buffers.upstream.reserve(READ);
+        self.back.buffers.upstream.reserve(READ);
         tokio::select! {
             biased;
-            read = timeout(self.silence, upstream.read_buf(&mut self.buffers.upstream)) => match read {
+            read = timeout(self.silence, upstream.read_buf(&mut self.back.buffers.upstream)) => match read {
                 Ok(Ok(length)) => Ok(length != 0),
                 Ok(Err(_)) => Err(Cut::Upstream(Failure::Unreachable)),
                 Err(_) => Err(Cut::Upstream(Failure::TimedOut)),
             },
-            () = self.client.gone() => Err(Cut::Client),
-            () = self.lifecycle.reached(Phase::Cancelled) => Err(Cut::Upstream(Failure::Drained)),
+            () = self.back.client.gone() => Err(Cut::Client),
+            () = self.back.lifecycle.reached(Phase::Cancelled) => Err(Cut::Upstream(Failure::Drained)),
         }
     }
 
     /// Sends what is decoded, with the head before it if that has not left yet.
     async fn send_piece(&mut self, answering: &Answering) -> Result<(), Cut> {
-        let Buffers { head, piece, .. } = &mut *self.buffers;
+        let Buffers { head, piece, .. } = &mut *self.back.buffers;
         let sent = if answering.chunked && !piece.is_empty() {
             encode::write_chunk_header(head, piece.len());
-            self.client.send([head, piece, encode::CRLF]).await
+            self.back.client.send([head, piece, encode::CRLF]).await
         } else {
-            self.client.send([head, piece, b""]).await
+            self.back.client.send([head, piece, b""]).await
         };
         head.clear();
         piece.clear();
@@ -229,21 +405,17 @@ impl Relay<'_> {
     }
 
     /// Records the completion, then lets the end of the answer go.
-    async fn finish(self, answering: &Answering, mut open: OpenExchange) -> After {
-        let completion = open.end(Outcome::Complete, answering.status, self.usage());
-        if self
-            .gateway
-            .recorder
-            .written_or_stopped(completion)
-            .await
-            .is_err()
-        {
-            return After::Close;
-        }
+    async fn finish(self, answering: &Answering, mut open: Box<OpenExchange>) -> After {
+        let usage = self.usage();
         let Buffers {
             head, piece, held, ..
-        } = &mut *self.buffers;
+        } = &mut *self.back.buffers;
         piece.append(held);
+        open.respond(piece);
+        let completion = open.end(Outcome::Complete, answering.status, usage);
+        if !open.written(completion, Stage::CompletionRecord).await {
+            return After::Close;
+        }
         let end: &[u8] = match (answering.chunked, piece.is_empty()) {
             (false, _) => b"",
             (true, true) => encode::LAST_CHUNK,
@@ -252,86 +424,43 @@ impl Relay<'_> {
                 b"\r\n0\r\n\r\n"
             }
         };
-        match self.client.send([head, piece, end]).await {
-            Ok(()) if self.close => After::Linger,
+        let sent = self.back.client.send([head, piece, end]).await;
+        open.sent();
+        match sent {
+            Ok(()) if self.back.close => After::Linger,
             Ok(()) => After::Continue,
             Err(_) => After::Close,
         }
     }
 
     /// Ends an answer that its upstream left unfinished, so that no client can take it for a whole one.
-    async fn break_off(mut self, answering: &Answering, mut open: OpenExchange, failure: Failure) -> After {
-        let completion = open.end(failure.outcome(), answering.status, self.usage());
-        if answering.events && self.gateway.recorder.written_or_stopped(completion).await.is_ok() {
-            self.buffers.piece.extend_from_slice(b"data: ");
-            self.buffers.piece.extend_from_slice(&failure.answer().json());
-            self.buffers.piece.extend_from_slice(b"\n\n");
+    async fn break_off(
+        mut self,
+        answering: &Answering,
+        mut open: Box<OpenExchange>,
+        outcome: Outcome,
+        answer: &Answer<'_>,
+    ) -> After {
+        if answering.events {
+            let piece = &mut self.back.buffers.piece;
+            for part in [b"data: ", &answer.json()[..], b"\n\n"] {
+                piece.extend_from_slice(part);
+            }
+            open.respond(piece);
+        }
+        let completion = open.end(outcome, answering.status, self.usage());
+        if answering.events && open.written(completion, Stage::CompletionRecord).await {
             let _ = self.send_piece(answering).await;
+            open.sent();
         }
         After::Close
     }
 
     fn usage(&self) -> Option<Usage> {
-        let usage = self.buffers.usage.usage()?;
+        let usage = self.back.buffers.usage.usage()?;
         Some(Usage {
             prompt_tokens: usage.prompt_tokens,
             completion_tokens: usage.completion_tokens,
         })
     }
-}
-
-/// Writes our head for an upstream's answer: its end-to-end fields, our framing, our request id.
-fn write_head(
-    head: &ResponseHead<'_>,
-    id: &str,
-    close: bool,
-    out: &mut Vec<u8>,
-) -> Result<Answering, Refusal> {
-    out.clear();
-    encode::write_status_line(out, head.status)?;
-    let mut events = false;
-    for (name, value) in head.headers.iter() {
-        if name.eq_ignore_ascii_case("content-type") {
-            events = value.len() >= 17 && value[..17].eq_ignore_ascii_case(b"text/event-stream");
-        }
-        if !is_ours(name) && !head.headers.is_hop_by_hop(name) {
-            encode::write_header(out, name, value)?;
-        }
-    }
-    let chunked = match head.framing {
-        ResponseFraming::Empty => false,
-        ResponseFraming::Length(_) => events,
-        ResponseFraming::Chunked | ResponseFraming::UntilClose => true,
-    };
-    match head.framing {
-        ResponseFraming::Empty if !matches!(head.status, 204 | 304) => encode::write_content_length(out, 0),
-        ResponseFraming::Length(length) if !chunked => encode::write_content_length(out, length),
-        _ if chunked => encode::write_chunked(out),
-        _ => {}
-    }
-    encode::write_header(out, "x-request-id", id.as_bytes())?;
-    if close {
-        encode::write_header(out, "connection", b"close")?;
-    }
-    out.extend_from_slice(encode::CRLF);
-    Ok(Answering {
-        status: head.status,
-        framing: head.framing,
-        chunked,
-        events,
-        keep_alive: head.keep_alive,
-    })
-}
-
-/// Fields that the gateway sets itself, or that would carry state between the tenants behind one upstream connection.
-fn is_ours(name: &str) -> bool {
-    [
-        "content-length",
-        "transfer-encoding",
-        "x-request-id",
-        "set-cookie",
-        "alt-svc",
-    ]
-    .iter()
-    .any(|ours| name.eq_ignore_ascii_case(ours))
 }

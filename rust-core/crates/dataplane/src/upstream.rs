@@ -1,6 +1,7 @@
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
@@ -20,13 +21,41 @@ const IDLE_LIMIT: Duration = Duration::from_secs(30);
 /// How often one provider's failures are reported.
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A provider at run time: where it is, how to speak to it, and the connections that wait for the next request.
+/// A provider at run time: how to speak to it, and the connections that lead there.
 pub(crate) struct Upstream {
     pub(crate) name: String,
     pub(crate) template: RequestTemplate,
+    pub(crate) pool: Rc<Pool>,
+}
+
+/// How a provider is reached.
+pub(crate) struct Route {
     base: BaseUrl,
+    ca_pem: Option<String>,
     tls: Option<Tls>,
     connect_timeout: Duration,
+}
+
+impl Route {
+    /// Prepares the way to a base URL, trusting the system's roots or those of `ca_pem` alone.
+    pub(crate) fn new(
+        base: BaseUrl,
+        ca_pem: Option<String>,
+        connect_timeout: Duration,
+    ) -> Result<Self, String> {
+        let tls = base.tls.then(|| tls(&base.host, ca_pem.as_deref())).transpose()?;
+        Ok(Route {
+            base,
+            ca_pem,
+            tls,
+            connect_timeout,
+        })
+    }
+}
+
+/// Connections to one place, and those of them that wait for the next request.
+pub(crate) struct Pool {
+    route: Route,
     idle: RefCell<Vec<Idle>>,
     reported: Cell<Option<Instant>>,
 }
@@ -36,7 +65,7 @@ struct Idle {
     since: Instant,
 }
 
-pub(crate) struct Tls {
+struct Tls {
     connector: TlsConnector,
     server_name: ServerName<'static>,
 }
@@ -49,7 +78,7 @@ pub(crate) enum ConnectError {
 }
 
 /// Prepares TLS to `host`, trusting the system's roots or those of `ca_pem` alone.
-pub(crate) fn tls(host: &str, ca_pem: Option<&str>) -> Result<Tls, String> {
+fn tls(host: &str, ca_pem: Option<&str>) -> Result<Tls, String> {
     let mut roots = RootCertStore::empty();
     match ca_pem {
         Some(pem) => {
@@ -82,27 +111,28 @@ pub(crate) fn tls(host: &str, ca_pem: Option<&str>) -> Result<Tls, String> {
     })
 }
 
-impl Upstream {
-    pub(crate) fn new(
-        name: String,
-        base: BaseUrl,
-        template: RequestTemplate,
-        tls: Option<Tls>,
-        connect_timeout: Duration,
-    ) -> Self {
-        Upstream {
-            name,
-            template,
-            base,
-            tls,
-            connect_timeout,
+impl Pool {
+    pub(crate) fn new(route: Route) -> Self {
+        Pool {
+            route,
             idle: RefCell::default(),
             reported: Cell::default(),
         }
     }
 
+    /// Whether its connections lead where those of `route` would, over the same trust.
+    pub(crate) fn leads_as(&self, route: &Route) -> bool {
+        let Route {
+            base,
+            ca_pem,
+            connect_timeout,
+            ..
+        } = &self.route;
+        *base == route.base && *ca_pem == route.ca_pem && *connect_timeout == route.connect_timeout
+    }
+
     /// An idle connection that is still alive, or a new one.
-    pub(crate) async fn connection(&self) -> Result<UpstreamStream, ConnectError> {
+    pub(crate) async fn connection(&self, provider: &str) -> Result<UpstreamStream, ConnectError> {
         loop {
             let Some(mut idle) = self.idle.borrow_mut().pop() else {
                 break;
@@ -111,21 +141,23 @@ impl Upstream {
                 return Ok(idle.stream);
             }
         }
-        match tokio::time::timeout(self.connect_timeout, self.connect()).await {
+        // In a box: this future is moved with every request, and connecting is rare and large.
+        let connecting = Box::pin(self.connect());
+        match tokio::time::timeout(self.route.connect_timeout, connecting).await {
             Ok(Ok(stream)) => Ok(stream),
             Ok(Err(error)) => {
-                self.report(&error.to_string());
+                self.report(provider, &error.to_string());
                 Err(ConnectError::Failed)
             }
             Err(_) => {
-                self.report("no connection in time");
+                self.report(provider, "no connection in time");
                 Err(ConnectError::TimedOut)
             }
         }
     }
 
     /// Says on standard error why the provider cannot be reached, at most once a second.
-    fn report(&self, reason: &str) {
+    fn report(&self, provider: &str, reason: &str) {
         let now = Instant::now();
         if self
             .reported
@@ -133,14 +165,14 @@ impl Upstream {
             .is_none_or(|last| now.duration_since(last) >= REPORT_INTERVAL)
         {
             self.reported.set(Some(now));
-            eprintln!("proofgate: provider {:?}: cannot connect: {reason}", self.name);
+            eprintln!("proofgate: provider {provider:?}: cannot connect: {reason}");
         }
     }
 
     async fn connect(&self) -> io::Result<UpstreamStream> {
-        let tcp = TcpStream::connect((self.base.host.as_str(), self.base.port)).await?;
+        let tcp = TcpStream::connect((self.route.base.host.as_str(), self.route.base.port)).await?;
         tcp.set_nodelay(true)?;
-        match &self.tls {
+        match &self.route.tls {
             None => Ok(UpstreamStream::Plain(tcp)),
             Some(tls) => {
                 let stream = tls.connector.connect(tls.server_name.clone(), tcp).await?;

@@ -1,27 +1,39 @@
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use crate::evidence::{self, Evidence};
+use proofgate_auth::{KeySet, WantedKeySets};
 use proofgate_ledger::{SigningKey, VerifyingKey};
+use proofgate_stages::Profiler;
 use proofgate_wal::Watermark;
 use serde::Serialize;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
-use crate::catalog::{Catalog, digest};
+use crate::catalog::Blueprint;
+use crate::config::Durability;
 use crate::data_plane::DataPlane;
+use crate::ledger_delay::LedgerDelay;
 use crate::ledger_thread::LedgerThread;
 use crate::lifecycle::{Lifecycle, Phase};
+use crate::limit_thread::{self, Place};
 use crate::metrics::Metrics;
+use crate::reload::{MAX_WAITING, Order};
 use crate::{Config, Error, incarnation};
 
-/// One gateway process's share of the work: a traffic port, a log, and the two threads behind them.
+/// One gateway process's share of the work: a traffic port, a log, and the three threads behind them.
 pub struct Worker {
-    config: Arc<Config>,
+    /// The configuration in service; of its ledger and its listener nothing ever changes.
+    config: Mutex<Arc<Config>>,
+    /// What it comes to, until the start takes it.
+    blueprint: Mutex<Option<Blueprint>>,
     signing_key: SigningKey,
+    profiler: Arc<Profiler>,
+    wanted: Mutex<WantedKeySets>,
     running: Mutex<Option<Arc<Running>>>,
 }
 
@@ -36,6 +48,7 @@ struct Running {
     watermark: Arc<Watermark>,
     metrics: Metrics,
     phase: watch::Sender<Phase>,
+    orders: mpsc::Sender<Order>,
     threads: Arc<Threads>,
 }
 
@@ -79,9 +92,7 @@ impl Worker {
     /// # Errors
     /// [`Error::Config`].
     pub fn new(config: Config) -> Result<Self, Error> {
-        Catalog::new(&config)?;
-        digest(&config.config_digest)
-            .ok_or_else(|| Error::Config("config_digest is not SHA-256 in hex".into()))?;
+        let blueprint = Blueprint::new(&config)?;
         let signing_key = SigningKey::from_text(&config.ledger.signing_key)
             .map_err(|error| Error::Config(format!("ledger signing key: {error}")))?;
         if signing_key.name() != config.ledger.name {
@@ -92,37 +103,106 @@ impl Worker {
             )));
         }
         Ok(Worker {
-            config: Arc::new(config),
+            profiler: Arc::new(Profiler::new(config.profile_stages)),
+            wanted: Mutex::new(blueprint.terms.authenticator.wanted_key_sets()),
+            config: Mutex::new(Arc::new(config)),
+            blueprint: Mutex::new(Some(blueprint)),
             signing_key,
             running: Mutex::default(),
         })
     }
 
-    /// Recovers the predecessor, opens this incarnation's log, binds the traffic port and starts both threads.
+    fn config(&self) -> Arc<Config> {
+        Arc::clone(&lock(&self.config))
+    }
+
+    /// Takes another configuration into service: requests from then on follow it, no connection is dropped. Returns
+    /// when it is in service.
+    ///
+    /// # Errors
+    /// [`Error::Config`] when it is wrong, or changes what needs a restart: the old one stays. [`Error::NotRunning`].
+    pub fn reload(&self, config: Config) -> Result<(), Error> {
+        let running = self.running()?;
+        // Held to the end: two configurations must not overtake each other.
+        let mut current = lock(&self.config);
+        if let Some(field) = current.needs_restart(&config) {
+            return Err(Error::Config(format!("{field} cannot change without a restart")));
+        }
+        let blueprint = Blueprint::new(&config)?;
+        let wanted = blueprint.terms.authenticator.wanted_key_sets();
+        running.order(|done| Order::Configure(Box::new(blueprint), done))?;
+        *lock(&self.wanted) = wanted;
+        *current = Arc::new(config);
+        Ok(())
+    }
+
+    /// Replaces the signing keys of a JWT issuer; returns how many of them are usable.
+    ///
+    /// # Errors
+    /// [`Error::Config`] when the text is no key set or the issuer is not configured; [`Error::NotRunning`].
+    pub fn set_key_set(&self, issuer: &str, jwks: &str) -> Result<usize, Error> {
+        let (keys, _) = KeySet::parse(jwks).map_err(|error| Error::Config(error.to_string()))?;
+        let usable = keys.len();
+        if let Some(blueprint) = &*lock(&self.blueprint) {
+            let set = blueprint.terms.authenticator.set_key_set(issuer, keys);
+            return set
+                .map(|()| usable)
+                .map_err(|error| Error::Config(error.to_string()));
+        }
+        let known = self
+            .running()?
+            .order(|done| Order::UseKeySet(issuer.to_owned(), Box::new(keys), done))?;
+        match known {
+            true => Ok(usable),
+            false => Err(Error::Config(format!("JWT issuer {issuer:?} is not configured"))),
+        }
+    }
+
+    /// Issuers for which a token named a key that is not known, since the last call.
+    pub fn key_sets_wanted(&self) -> Vec<String> {
+        lock(&self.wanted).take()
+    }
+
+    /// Where stages are measured, and whether.
+    pub fn profiler(&self) -> &Profiler {
+        &self.profiler
+    }
+
+    /// Recovers the predecessor, opens this incarnation's log, binds the traffic port and starts its threads.
     ///
     /// # Errors
     /// [`Error::Ledger`], [`Error::Bind`], [`Error::Thread`]; the call is not to be repeated after an error.
     pub fn start(&self) -> Result<(), Error> {
-        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut running = lock(&self.running);
         if running.is_some() {
             return Err(Error::Config("the worker was started already".into()));
         }
-        let config = &self.config;
+        let config = &self.config();
+        let blueprint = lock(&self.blueprint).take();
+        let blueprint = blueprint.ok_or_else(|| Error::Config("the worker was started already".into()))?;
         let listener = bind(&config.listen)?;
         let address = listener
             .local_addr()
             .map_err(|source| bind_error(&config.listen, source))?;
         let log = incarnation::open(&config.ledger, &config.config_digest, &self.signing_key)?;
+        let (limit_thread, limits) = limit_thread::open(&Place {
+            gateway: Path::new(&config.ledger.directory),
+            shard: config.ledger.shard,
+            incarnation: log.ulid,
+            sync: config.ledger.durability == Durability::Synced,
+        })?;
         let watermark = log.writer.watermark();
         let (phase, lifecycle) = Lifecycle::new();
-        let metrics = Metrics::new();
+        let metrics = Metrics::new(&self.profiler);
+        let (orders, waiting) = mpsc::channel(MAX_WAITING);
         let threads = Arc::new(Threads {
-            left: Mutex::new(2),
+            left: Mutex::new(3),
             ended: Condvar::new(),
             failed: AtomicBool::new(false),
         });
         let finish = Arc::new(AtomicBool::new(false));
 
+        let delay = Arc::new(LedgerDelay::new(Arc::clone(&self.profiler)));
         let ledger_thread = LedgerThread {
             follower: log.follower,
             watermark: Arc::clone(&watermark),
@@ -130,10 +210,15 @@ impl Worker {
             durability: config.ledger.durability,
             checkpoint_interval: config.ledger.checkpoint_interval,
             finish: Arc::clone(&finish),
+            delay: Arc::clone(&delay),
         };
         let ledger = threads.spawn("ledger", move || ledger_thread.run())?;
         let data_plane = DataPlane {
             config: Arc::clone(config),
+            blueprint,
+            limits,
+            delay,
+            orders: waiting,
             listener,
             writer: log.writer,
             metrics: metrics.clone(),
@@ -142,6 +227,7 @@ impl Worker {
             ledger,
             finish,
         };
+        threads.spawn("limits", move || limit_thread.run())?;
         threads.spawn("data-plane", move || data_plane.run())?;
         *running = Some(Arc::new(Running {
             address,
@@ -153,17 +239,14 @@ impl Worker {
             watermark,
             metrics,
             phase,
+            orders,
             threads,
         }));
         Ok(())
     }
 
     fn running(&self) -> Result<Arc<Running>, Error> {
-        self.running
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
-            .ok_or(Error::NotRunning)
+        lock(&self.running).clone().ok_or(Error::NotRunning)
     }
 
     /// The address of the traffic port.
@@ -269,7 +352,7 @@ impl Worker {
         }
     }
 
-    /// Waits until both threads have ended, at most `timeout`; `true` when they have, with the log sealed.
+    /// Waits until the threads have ended, at most `timeout`; `true` when they have, with the log sealed.
     pub fn join(&self, timeout: Duration) -> bool {
         let Ok(running) = self.running() else { return true };
         let threads = &running.threads;
@@ -280,7 +363,17 @@ impl Worker {
     }
 }
 
+/// How long the data-plane thread may take to obey.
+const OBEDIENCE: Duration = Duration::from_secs(10);
+
 impl Running {
+    /// Gives the data-plane thread an order and waits for its answer.
+    fn order<A>(&self, order: impl FnOnce(SyncSender<A>) -> Order) -> Result<A, Error> {
+        let (done, answer) = sync_channel(1);
+        self.orders.try_send(order(done)).map_err(|_| Error::NotRunning)?;
+        answer.recv_timeout(OBEDIENCE).map_err(|_| Error::NotRunning)
+    }
+
     fn not_ready(&self) -> Option<&'static str> {
         if self.threads.failed.load(Ordering::Acquire) {
             Some("failed")
@@ -315,6 +408,10 @@ impl Threads {
             .map_err(|source| Error::Thread { thread: name, source })?;
         Ok(handle.thread().clone())
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn bind(listen: &str) -> Result<TcpListener, Error> {

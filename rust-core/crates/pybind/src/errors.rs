@@ -38,6 +38,11 @@ pub(crate) fn worker_error(python: Python<'_>, error: &proofgate_dataplane::Erro
     with_code(python, raised, error.code())
 }
 
+/// The exception for a configuration that cannot be used.
+pub(crate) fn config_error(python: Python<'_>, error: &impl ToString) -> PyErr {
+    with_code(python, ConfigError::new_err(error.to_string()), "config")
+}
+
 /// The exception for a ledger on disk that cannot be read.
 pub(crate) fn ledger_error(python: Python<'_>, error: &impl ToString) -> PyErr {
     with_code(python, LedgerError::new_err(error.to_string()), "ledger")

@@ -5,6 +5,7 @@
 
 mod errors;
 mod evidence;
+mod policy;
 mod worker;
 
 use pyo3::prelude::*;
@@ -14,5 +15,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<worker::Worker>()?;
     errors::register(module)?;
+    policy::register(module)?;
     evidence::register(module)
 }

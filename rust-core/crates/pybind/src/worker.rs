@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use proofgate_stages::Interval;
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 
@@ -62,6 +63,49 @@ impl Worker {
             true => Err(PyKeyError::new_err(request_id.to_owned())),
             false => crate::evidence::to_json(&records),
         }
+    }
+
+    fn reload(&self, python: Python<'_>, config_json: &str) -> PyResult<()> {
+        let reloaded = python.detach(|| {
+            proofgate_dataplane::Config::from_json(config_json).and_then(|config| self.0.reload(config))
+        });
+        reloaded.map_err(|error| worker_error(python, &error))
+    }
+
+    fn set_key_set(&self, python: Python<'_>, issuer: &str, jwks_json: &str) -> PyResult<usize> {
+        python
+            .detach(|| self.0.set_key_set(issuer, jwks_json))
+            .map_err(|error| worker_error(python, &error))
+    }
+
+    fn key_sets_wanted(&self) -> Vec<String> {
+        self.0.key_sets_wanted()
+    }
+
+    fn profiling(&self) -> bool {
+        self.0.profiler().is_on()
+    }
+
+    fn set_profiling(&self, enabled: bool) -> bool {
+        self.0.profiler().set(enabled)
+    }
+
+    fn enter_profiling(&self) {
+        self.0.profiler().enter();
+    }
+
+    fn exit_profiling(&self) {
+        self.0.profiler().exit();
+    }
+
+    fn record_interval(&self, name: &str, duration_seconds: f64) -> PyResult<()> {
+        let interval = match name {
+            "python_resume" => Interval::PythonResume,
+            "loop_lag" => Interval::LoopLag,
+            _ => return Err(PyValueError::new_err("the interval is python_resume or loop_lag")),
+        };
+        self.0.profiler().record(interval, seconds(duration_seconds)?);
+        Ok(())
     }
 
     fn drain(&self) {

@@ -12,15 +12,15 @@
 //!
 //! | stage | from | to |
 //! |---|---|---|
-//! | `parse` | the read that brought the first byte of the head; the whole body | the head is parsed and its framing checked; model and messages are known |
+//! | `parse` | the whole head is here; the whole body | the head is parsed and its framing checked; model and messages are known |
 //! | `auth` | the head is parsed | tenant and key are known, and this worker owns the tenant |
 //! | `body` | the tenant is known | the whole body is here, decoded; waiting for the client included |
 //! | `limit` | the model is known | requests, tokens and concurrency are reserved |
 //! | `policy` | reserved | the rules have judged the request |
 //! | `admission_record` | the request may go | its admission record is written, as `ledger.durability` says |
-//! | `adapt` | the admission is written | the upstream request is built |
-//! | `connect` | the upstream request is built | a connection is there: pooled, or opened with its TLS handshake |
-//! | `upstream_write` | the connection is there | the request's last byte is handed to the kernel |
+//! | `connect` | the admission is written | a connection is there: pooled, or opened with its TLS handshake |
+//! | `adapt` | the connection is there | the upstream request is built |
+//! | `upstream_write` | the request is built | the request's last byte is handed to the kernel |
 //! | `upstream_wait` | the request is sent | the first byte of the response is here |
 //! | `response_head` | the first byte | the response's head is parsed |
 //! | `relay` | the head is parsed; a piece was sent to the client | the next piece is here and decoded; waiting for the provider included |
@@ -28,7 +28,7 @@
 //! | `completion_record` | the response is whole | its completion record is written |
 //! | `client_write` | a piece may go | it is handed to the kernel; waiting for a slow client included |
 //! | `unaccounted` | | the rest: what was skipped, and what followed the last lap |
-//! | `total` | the read that brought the first byte of the head | the answer's last byte is handed to the kernel |
+//! | `total` | the whole head is here | the answer's last byte is handed to the kernel |
 //!
 //! A refused exchange has fewer stages: its rejection record counts as `completion_record`, its answer as
 //! `client_write`. Relaying goes around: `relay`, `response_policy` and `client_write` each have many laps and one

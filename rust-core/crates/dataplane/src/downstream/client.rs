@@ -1,30 +1,35 @@
 use std::io;
 use std::time::Duration;
 
-use bytes::Buf;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
+
+use super::ClientStream;
 
 /// How many bytes a client may send ahead of its turn before we stop reading.
 const MAX_PIPELINED: usize = 64 * 1024;
+/// Room for output that is kept from answer to answer, in bytes.
+const MAX_KEPT: usize = 64 * 1024;
 /// What a refused client may still send, and how long, before its connection is reset.
 const LINGER_BYTES: usize = 1024 * 1024;
 const LINGER_TIME: Duration = Duration::from_secs(2);
 
 /// The connection to a client and what it sent that has not been used yet.
 pub(crate) struct Client {
-    stream: TcpStream,
+    stream: ClientStream,
     pub(crate) input: Vec<u8>,
+    /// What is written next, in one piece: a short copy costs less than a vectored write.
+    output: Vec<u8>,
     /// How long one write may take: a client that does not read must not hold an exchange for ever.
     write_timeout: Duration,
 }
 
 impl Client {
-    pub(crate) fn new(stream: TcpStream, write_timeout: Duration) -> Self {
+    pub(crate) fn new(stream: ClientStream, write_timeout: Duration) -> Self {
         Client {
             stream,
             input: Vec::with_capacity(4096),
+            output: Vec::new(),
             write_timeout,
         }
     }
@@ -34,13 +39,22 @@ impl Client {
         Ok(self.stream.read_buf(&mut self.input).await? != 0)
     }
 
-    /// Writes all parts, one behind the other, with as few system calls as the socket allows.
+    /// Writes all parts, one behind the other.
     ///
     /// # Errors
     /// Also when the client does not take them within the write timeout.
-    pub(crate) async fn send(&mut self, [first, second, third]: [&[u8]; 3]) -> io::Result<()> {
-        let mut bytes = Buf::chain(Buf::chain(first, second), third);
-        timeout(self.write_timeout, self.stream.write_all_buf(&mut bytes)).await?
+    pub(crate) async fn send(&mut self, parts: [&[u8]; 3]) -> io::Result<()> {
+        self.output.clear();
+        for part in parts {
+            self.output.extend_from_slice(part);
+        }
+        let written = timeout(self.write_timeout, async {
+            self.stream.write_all(&self.output).await?;
+            self.stream.flush().await
+        });
+        written.await??;
+        self.output.shrink_to(MAX_KEPT);
+        Ok(())
     }
 
     /// Waits until the client goes away, keeping what it pipelines meanwhile.
@@ -51,14 +65,9 @@ impl Client {
             if self.input.len() >= MAX_PIPELINED {
                 return std::future::pending().await;
             }
-            if self.stream.readable().await.is_err() {
-                return;
-            }
-            match self.stream.try_read_buf(&mut self.input) {
-                Ok(0) => return,
+            match self.stream.read_buf(&mut self.input).await {
+                Ok(0) | Err(_) => return,
                 Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(_) => return,
             }
         }
     }
@@ -83,21 +92,26 @@ impl Client {
         self.consume(consumed);
     }
 
-    /// Closes after an answer that the client may not have expected: ends our side, then reads and forgets for a
-    /// while, because closing over unread bytes would reset the connection and could destroy the answer on its way
-    /// (RFC 9112 section 9.6).
-    pub(crate) async fn linger(mut self) {
-        let _ = self.stream.shutdown().await;
+    /// Closes after an answer that the client may not have expected.
+    pub(crate) async fn linger(self) {
+        linger(self.stream).await;
+    }
+}
+
+/// Ends our side of a connection, then reads and forgets for a while, because closing over unread bytes would reset it
+/// and could destroy what was sent last on its way (RFC 9112 section 9.6).
+pub(super) async fn linger(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
+    let drained = async {
+        // Within the time limit, too: the end of TLS is a message, for which the peer may leave no room.
+        let _ = stream.shutdown().await;
         let mut left = LINGER_BYTES;
         let mut scratch = [0; 4096];
-        let drained = async {
-            while left > 0 {
-                match self.stream.read(&mut scratch).await {
-                    Ok(0) | Err(_) => return,
-                    Ok(read) => left = left.saturating_sub(read),
-                }
+        while left > 0 {
+            match stream.read(&mut scratch).await {
+                Ok(0) | Err(_) => return,
+                Ok(read) => left = left.saturating_sub(read),
             }
-        };
-        let _ = timeout(LINGER_TIME, drained).await;
-    }
+        }
+    };
+    let _ = timeout(LINGER_TIME, drained).await;
 }

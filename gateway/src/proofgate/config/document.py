@@ -14,9 +14,12 @@ import yaml
 # The path of a field: mapping keys and list positions from the top.
 FieldPath = tuple[str | int, ...]
 
+_MERGE = "tag:yaml.org,2002:merge"
+_TIMESTAMP = "tag:yaml.org,2002:timestamp"
+
 
 class DocumentError(Exception):
-    """The text is not one YAML mapping. `line` counts from 1; None when the whole text is meant."""
+    """The text is not the YAML that is expected. `line` counts from 1; None when the whole text is meant."""
 
     def __init__(self, message: str, line: int | None) -> None:
         super().__init__(message)
@@ -25,9 +28,9 @@ class DocumentError(Exception):
 
 @dataclass(frozen=True)
 class Document:
-    """The data of a YAML text and where each field stands."""
+    """The data of a YAML text, a mapping or a list, and where each field stands."""
 
-    data: dict[str, Any]
+    data: Any
     lines: dict[FieldPath, int]
 
     def line_of(self, path: FieldPath) -> int | None:
@@ -40,7 +43,15 @@ class Document:
 
 
 class _Loader(yaml.SafeLoader):
-    """The safe loader without aliases: a few of them, nested, describe more fields than memory can hold."""
+    """The safe loader without aliases: a few of them, nested, describe more fields than memory can hold.
+
+    Dates stay text, so that one reader of RFC 3339 judges them, quoted or not. Merge keys need aliases.
+    """
+
+    yaml_implicit_resolvers = {  # noqa: RUF012 - PyYAML's own class attribute
+        first: [(tag, pattern) for tag, pattern in resolvers if tag not in (_MERGE, _TIMESTAMP)]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
@@ -51,26 +62,41 @@ class _Loader(yaml.SafeLoader):
 
 def parse_document(text: str) -> Document:
     """Parses one YAML mapping with the safe loader. Raises DocumentError."""
+    return _parse(text, yaml.MappingNode, "a mapping of fields")
+
+
+def parse_list(text: str) -> Document:
+    """Parses one YAML list with the safe loader. Raises DocumentError."""
+    return _parse(text, yaml.SequenceNode, "a list")
+
+
+def _parse(text: str, expected: type[yaml.Node], described: str) -> Document:
     try:
-        return _compose(text)
+        return _compose(text, expected, described)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         raise DocumentError(f"not valid YAML: {error.problem}", mark.line + 1 if mark else None) from None
     except yaml.YAMLError:
         raise DocumentError("not valid YAML: a character that YAML does not allow", None) from None
+    except RecursionError:
+        raise DocumentError("not valid YAML: fields are nested too deep", None) from None
 
 
-def _compose(text: str) -> Document:
+def _compose(text: str, expected: type[yaml.Node], described: str) -> Document:
     loader = _Loader(text)
     try:
         root = loader.get_single_node()
         if root is None:
             raise DocumentError("the file is empty", None)
-        if not isinstance(root, yaml.MappingNode):
-            raise DocumentError("expected a mapping of fields at the top level", root.start_mark.line + 1)
+        if not isinstance(root, expected):
+            raise DocumentError(f"expected {described} at the top level", root.start_mark.line + 1)
         lines: dict[FieldPath, int] = {}
         _locate(root, (), lines)
-        return Document(loader.construct_document(root), lines)
+        try:
+            return Document(loader.construct_document(root), lines)
+        except ValueError:
+            # PyYAML takes 0x_ for a number and then fails to read it.
+            raise DocumentError("not valid YAML: a value is neither a number nor quoted", None) from None
     finally:
         loader.dispose()
 
@@ -86,8 +112,19 @@ def _locate(node: yaml.Node, path: FieldPath, lines: dict[FieldPath, int]) -> No
             if key.value in seen:
                 raise DocumentError(f"the field {key.value} is given twice: remove one", line)
             seen.add(key.value)
+            _require_text(key)
             _locate(value, (*path, key.value), lines)
             lines[(*path, key.value)] = line
     elif isinstance(node, yaml.SequenceNode):
         for position, value in enumerate(node.value):
             _locate(value, (*path, position), lines)
+    else:
+        _require_text(node)
+
+
+def _require_text(node: yaml.Node) -> None:
+    try:
+        node.value.encode()
+    except UnicodeEncodeError:
+        # An escape such as "\ud800" is half a character: no UTF-8 file and no JSON can hold it.
+        raise DocumentError("an escape stands for half a character", node.start_mark.line + 1) from None

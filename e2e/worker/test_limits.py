@@ -1,0 +1,81 @@
+"""The limits, end to end: exact under concurrency and across a kill, and told in the fields that clients read."""
+
+from __future__ import annotations
+
+import json
+import signal
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from openai import OpenAI, RateLimitError
+from proofgate import _core
+
+from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway
+from e2e.worker.raw_http import chat_request, send, status_of
+
+
+def limited(**limits: int) -> dict[str, Any]:
+    tenants = [
+        {"name": tenant, "keyHashes": [_core.hash_api_key(key)], **({"limits": limits} if tenant == "acme" else {})}
+        for tenant, key in KEYS.items()
+    ]
+    return {"tenants": tenants}
+
+
+def ask(gateway: LocalGateway, tokens: int = 8) -> bytes:
+    messages = [{"role": "user", "content": f"mock:tokens={tokens}"}]
+    body = json.dumps({"model": MODEL, "max_tokens": tokens, "messages": messages}).encode()
+    return send(gateway.address, chat_request(body, KEYS["acme"]), timeout=30)
+
+
+def charged(gateway: LocalGateway) -> int:
+    return sum(record.get("charged") or 0 for record in gateway.records() if record["kind"] == "completion")
+
+
+def test_requests_beyond_the_limit_are_turned_away_with_a_time_to_come_back(folder: Path) -> None:
+    with local_gateway(folder, settings=limited(requestsPerMinute=3)) as gateway:
+        answers = [ask(gateway) for _ in range(5)]
+        with OpenAI(base_url=gateway.base_url, api_key=KEYS["acme"], max_retries=0) as client:
+            try:
+                client.chat.completions.create(model=MODEL, messages=[{"role": "user", "content": "hi"}])
+                raise AssertionError("the fourth request must be turned away")
+            except RateLimitError as error:
+                assert error.code == "requests_per_minute_exceeded"
+    assert [status_of(answer) for answer in answers] == [200, 200, 200, 429, 429]
+    assert b"x-ratelimit-remaining-requests: 0" in answers[2]
+    assert b"retry-after: " in answers[3]
+
+
+def test_sixty_four_clients_never_overspend_a_budget(folder: Path) -> None:
+    budget = 2000
+    with local_gateway(folder, settings=limited(tokensPerDay=budget)) as gateway:
+        with ThreadPoolExecutor(64) as clients:
+            statuses = [status_of(answer) for answer in clients.map(lambda _: ask(gateway, 20), range(256))]
+        spent = charged(gateway)
+    assert set(statuses) == {200, 429}
+    assert spent <= budget
+    # Each request reserves about 30 tokens: less than one reservation is left over.
+    assert spent > budget - 2 * 40
+
+
+def test_a_budget_is_exact_across_a_kill(folder: Path) -> None:
+    budget = 600
+    with local_gateway(folder, settings=limited(tokensPerDay=budget)) as gateway:
+        before = [status_of(ask(gateway, 20)) for _ in range(8)]
+        assert gateway.worker is not None
+        gateway.worker.stop(signal.SIGKILL)
+        gateway.start_worker()
+        after = [status_of(ask(gateway, 20)) for _ in range(40)]
+        spent = charged(gateway)
+    assert set(before) == {200}
+    assert set(after) == {200, 429}
+    assert budget - 2 * 40 < spent <= budget
+
+
+def test_other_tenants_are_not_touched(folder: Path) -> None:
+    with local_gateway(folder, settings=limited(requestsPerMinute=1)) as gateway:
+        assert [status_of(ask(gateway)) for _ in range(2)] == [200, 429]
+        body = json.dumps({"model": MODEL, "messages": [{"role": "user", "content": "hi"}]}).encode()
+        other = next(key for tenant, key in KEYS.items() if tenant != "acme")
+        assert status_of(send(gateway.address, chat_request(body, other))) == 200

@@ -1,0 +1,206 @@
+"""The rules, end to end: what is denied reaches nobody, what is redacted is gone, and the ledger tells which rule."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway
+from e2e.worker.raw_http import RecordingUpstream, answer, chat_request, error_of, recording_upstream, send, status_of
+
+SECRET = "AKIAIOSFODNN7EXAMPLQ"
+RULES: list[dict[str, Any]] = [
+    {"id": "codename", "reason": "It names a project.", "literals": ["bluebird"], "score": 100, "action": "block"},
+    {"id": "weak-a", "reason": "Weak sign a.", "literals": ["alphasign"], "score": 60, "action": "flag"},
+    {"id": "weak-b", "reason": "Weak sign b.", "literals": ["betasign"], "score": 60, "action": "flag"},
+    {
+        "id": "staff-number",
+        "reason": "It holds a staff number.",
+        "regex": "staff-[0-9]{6}",
+        "score": 10,
+        "action": "redact",
+    },
+]
+POLICY = {"packs": ["secrets"], "rules": RULES}
+
+
+def chat(text: str, *, stream: bool = False) -> bytes:
+    return json.dumps({"model": MODEL, "stream": stream, "messages": [{"role": "user", "content": text}]}).encode()
+
+
+def completion(text: str) -> bytes:
+    message = {"role": "assistant", "content": text}
+    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+    return json.dumps({"object": "chat.completion", "model": MODEL, "choices": [choice]}).encode()
+
+
+def events(pieces: list[str]) -> bytes:
+    def event(delta: dict[str, str]) -> bytes:
+        return b"data: " + json.dumps({"choices": [{"index": 0, "delta": delta}]}).encode() + b"\n\n"
+
+    body = b"".join(event({"content": piece}) for piece in pieces) + b"data: [DONE]\n\n"
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: %d\r\n\r\n" % len(body)
+    return head + body
+
+
+def settings(url: str, **more: Any) -> dict[str, Any]:
+    return {
+        "providers": [{"name": "mock", "type": "openai", "baseURL": f"http://{url}/v1"}],
+        "policy": {**POLICY, **more},
+    }
+
+
+def body_of(response: bytes) -> bytes:
+    """The content of a response, without the framing of its chunks."""
+    head, _, body = response.partition(b"\r\n\r\n")
+    if b"transfer-encoding: chunked" not in head.lower():
+        return body
+    content = b""
+    while body and not body.startswith(b"0\r\n"):
+        size, _, body = body.partition(b"\r\n")
+        content += body[: int(size, 16)]
+        body = body[int(size, 16) + 2 :]
+    return content
+
+
+@contextmanager
+def governed(folder: Path, **more: Any) -> Iterator[tuple[RecordingUpstream, LocalGateway]]:
+    """A gateway with rules, in front of an upstream that always says hello."""
+    with (
+        recording_upstream(answer(completion("hello"))) as upstream,
+        local_gateway(folder, settings=settings(upstream.url, **more)) as gateway,
+    ):
+        yield upstream, gateway
+
+
+def test_a_denied_request_reaches_nobody_and_its_rule_is_in_the_ledger(folder: Path) -> None:
+    with governed(folder) as (upstream, gateway):
+        denied = send(gateway.address, chat_request(chat("Tell me of Blue\u200bbird."), KEYS["acme"]))
+        records = gateway.records()
+    assert status_of(denied) == 403
+    assert b'"code":"policy_blocked"' in denied
+    assert b"codename" in denied
+    assert upstream.requests == []
+    rejection = records[-1] if records[-1]["kind"] == "rejection" else records[-2]
+    assert rejection["code"] == "policy_blocked"
+    assert rejection["policy"]["rules"] == ["codename"]
+
+
+def test_a_built_in_rule_denies_a_secret_in_a_tool_argument(folder: Path) -> None:
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": json.dumps({"key": SECRET})}}
+    body = {"model": MODEL, "messages": [{"role": "assistant", "content": None, "tool_calls": [call]}]}
+    with governed(folder) as (upstream, gateway):
+        denied = send(gateway.address, chat_request(json.dumps(body).encode(), KEYS["acme"]))
+        log = (folder / "worker.log").read_text()
+        records = json.dumps(gateway.records())
+    assert status_of(denied) == 403
+    assert upstream.requests == []
+    for told in (denied.decode(), log, records):
+        assert SECRET not in told
+
+
+def test_scores_of_weak_rules_add_up_to_a_denial(folder: Path) -> None:
+    with governed(folder) as (_upstream, gateway):
+        one = send(gateway.address, chat_request(chat("alphasign"), KEYS["acme"]))
+        both = send(gateway.address, chat_request(chat("alphasign and betasign"), KEYS["acme"]))
+        admissions = [record for record in gateway.records() if record["kind"] == "admission"]
+    assert (status_of(one), status_of(both)) == (200, 403)
+    assert [admission["policy"]["rules"] for admission in admissions] == [["weak-a"]]
+
+
+def test_a_redacted_request_goes_upstream_without_it_and_otherwise_byte_for_byte(folder: Path) -> None:
+    body = b'{ "model":"gpt-4o-mini",\n "messages":[{"role":"user","content":"\\u00e9 ask staff-123456  now"}] }'
+    with governed(folder) as (upstream, gateway):
+        assert status_of(send(gateway.address, chat_request(body, KEYS["acme"]))) == 200
+    received = upstream.requests[0].split(b"\r\n\r\n", 1)[1]
+    assert received == body.replace(b"staff-123456", b"[redacted:staff-number]")
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["unary", "streamed"])
+def test_an_answer_is_denied_alike_however_it_comes(folder: Path, stream: bool) -> None:
+    reply = events(["so ", "blue", "bi", "rd is"]) if stream else answer(completion("so bluebird is"))
+    with recording_upstream(reply) as upstream, local_gateway(folder, settings=settings(upstream.url)) as gateway:
+        told = send(gateway.address, chat_request(chat("hi", stream=stream), KEYS["acme"]))
+        completions = [record for record in gateway.records() if record["kind"] == "completion"]
+    assert b"policy_blocked" in told
+    assert b"bluebird" not in told.replace(b"\r\n", b"")
+    assert b'"bi"' not in told
+    assert b"[DONE]" not in told
+    assert completions[0]["outcome"] == "policy_blocked"
+    assert completions[0]["policy"]["rules"] == ["codename"]
+    # What the record binds is what the client got, not what was held back from it.
+    assert completions[0]["bytes"] == len(body_of(told))
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["unary", "streamed"])
+def test_an_answer_is_redacted_alike_however_it_comes(folder: Path, stream: bool) -> None:
+    pieces = ["ask st", "aff-12", "3456 or wait"]
+    reply = events(pieces) if stream else answer(completion("".join(pieces)))
+    with recording_upstream(reply) as upstream, local_gateway(folder, settings=settings(upstream.url)) as gateway:
+        told = send(gateway.address, chat_request(chat("hi", stream=stream), KEYS["acme"]))
+        completions = [record for record in gateway.records() if record["kind"] == "completion"]
+    assert b"[redacted:staff-number]" in told
+    assert b"3456" not in told
+    assert b"or wait" in told
+    assert completions[0]["policy"] == {
+        "score": 10,
+        "rules": ["staff-number"],
+        "redacted": True,
+        "would_block": False,
+    }
+
+
+def test_in_dry_run_everything_passes_and_is_noted(folder: Path) -> None:
+    with governed(folder, mode="dry-run") as (_upstream, gateway):
+        passed = send(gateway.address, chat_request(chat("bluebird"), KEYS["acme"]))
+        admission = next(record for record in gateway.records() if record["kind"] == "admission")
+    assert status_of(passed) == 200
+    assert admission["policy"]["would_block"] is True
+
+
+def test_in_dry_run_nothing_is_denied_not_even_by_rules_that_fail(folder: Path) -> None:
+    with governed(folder, mode="dry-run", budgetMilliseconds=0.1) as (_upstream, gateway):
+        slow = send(gateway.address, chat_request(chat("staff-12345 " * 200_000), KEYS["acme"]))
+        admission = next(record for record in gateway.records() if record["kind"] == "admission")
+    assert status_of(slow) == 200
+    assert admission["policy"] == {"score": 0, "rules": [], "redacted": False, "would_block": True}
+
+
+def test_in_dry_run_an_answer_that_cannot_be_read_passes_as_it_came(folder: Path) -> None:
+    reply = answer(b'{"choices": [')
+    policy = settings("", mode="dry-run")["policy"]
+    with recording_upstream(reply) as upstream:
+        provider = settings(upstream.url)["providers"]
+        with local_gateway(folder, settings={"providers": provider, "policy": policy}) as gateway:
+            told = send(gateway.address, chat_request(chat("hi"), KEYS["acme"]))
+    assert status_of(told) == 200
+    assert body_of(told) == b'{"choices": ['
+
+
+def test_a_hundred_rules_that_match_fit_into_the_record(folder: Path) -> None:
+    rules = [
+        {"id": f"{'long-' * 11}{number}", "reason": "r", "literals": ["bluebird"], "score": 0, "action": "flag"}
+        for number in range(100)
+    ]
+    with governed(folder, rules=rules) as (_upstream, gateway):
+        passed = send(gateway.address, chat_request(chat("bluebird"), KEYS["acme"]))
+        admission = next(record for record in gateway.records() if record["kind"] == "admission")
+    assert status_of(passed) == 200
+    assert (len(admission["policy"]["rules"]), admission["policy"]["unnamed"]) == (16, 84)
+
+
+def test_rules_that_outlast_their_budget_deny_that_request_alone(folder: Path) -> None:
+    with governed(folder, budgetMilliseconds=0.1) as (upstream, gateway):
+        # Many near-misses of one rule in a long text.
+        slow = send(gateway.address, chat_request(chat("staff-12345 " * 200_000), KEYS["acme"]))
+        quick = send(gateway.address, chat_request(chat("good morning"), KEYS["acme"]))
+        rejection = next(record for record in gateway.records() if record["kind"] == "rejection")
+    assert (status_of(slow), error_of(slow)["code"]) == (403, "policy_budget")
+    assert rejection["code"] == "policy_budget"
+    assert status_of(quick) == 200
+    assert len(upstream.requests) == 1

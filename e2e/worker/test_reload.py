@@ -1,0 +1,107 @@
+"""A new configuration while requests are under way: whole or not at all, and nobody is cut off."""
+
+from __future__ import annotations
+
+import json
+import re
+import urllib.error
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway, wait_until
+from e2e.worker.raw_http import chat_request, send, status_of
+
+
+def ask(gateway: LocalGateway, text: str = "hi") -> bytes:
+    body = json.dumps({"model": MODEL, "messages": [{"role": "user", "content": text}]}).encode()
+    return send(gateway.address, chat_request(body, KEYS["acme"]))
+
+
+def reload(gateway: LocalGateway) -> str:
+    return gateway.admin_text("/reload", method="POST", token=gateway.admin_token)
+
+
+def test_a_new_rule_holds_from_the_reload_on_and_every_record_names_its_configuration(folder: Path) -> None:
+    with local_gateway(folder) as gateway:
+        assert status_of(ask(gateway, "bluebird")) == 200
+        rule = {"id": "codename", "reason": "A codename.", "literals": ["bluebird"], "score": 100, "action": "block"}
+        gateway.settings["policy"] = {"rules": [rule]}
+        gateway.write_configuration()
+        reload(gateway)
+        assert status_of(ask(gateway, "bluebird")) == 403
+        records = gateway.records()
+    changed = next(record for record in records if record["kind"] == "config")
+    before = [record["config"] for record in records if record["seq"] < changed["seq"] and record["kind"] != "open"]
+    after = [record["config"] for record in records if record["seq"] > changed["seq"]]
+    assert set(before) == {changed["previous"]}
+    assert set(after) == {changed["config"][:16]}
+
+
+def test_a_bad_configuration_is_refused_with_its_line_and_the_old_one_stays(folder: Path) -> None:
+    with local_gateway(folder) as gateway:
+        gateway.settings["policy"] = {"packs": ["no-such-pack"]}
+        gateway.write_configuration()
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            reload(gateway)
+        told = refused.value.read().decode()
+        assert "no-such-pack" in told
+        assert status_of(ask(gateway)) == 200
+        assert all(record["kind"] != "config" for record in gateway.records())
+
+
+def test_a_drain_takes_as_long_as_the_configuration_in_force_allows(folder: Path) -> None:
+    with local_gateway(folder, settings={"timeouts": {"drainSeconds": 60}}) as gateway:
+        gateway.settings["timeouts"] = {"drainSeconds": 1}
+        gateway.write_configuration()
+        reload(gateway)
+        body = {
+            "model": MODEL,
+            "stream": True,
+            "messages": [{"role": "user", "content": "mock:tokens=600 mock:interval=100"}],
+        }
+        request = chat_request(json.dumps(body).encode(), KEYS["acme"])
+        with ThreadPoolExecutor(1) as client:
+            answer = client.submit(send, gateway.address, request, 30)
+            wait_until(lambda: gateway.status()["in_flight"] == 1, 10, "the stream is under way")
+            assert gateway.worker is not None
+            assert gateway.worker.stop(seconds=20) == 0
+            assert b"draining" in answer.result(10)
+
+
+def test_what_needs_a_restart_is_refused_by_name(folder: Path) -> None:
+    with local_gateway(folder) as gateway:
+        gateway.settings["limits"] = {"connections": 7}
+        gateway.write_configuration()
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            reload(gateway)
+        assert "connections" in refused.value.read().decode()
+
+
+def test_stages_are_measured_only_while_somebody_asks(folder: Path) -> None:
+    with local_gateway(folder / "off") as gateway:
+        ask(gateway)
+        assert "proofgate_stage_seconds" not in gateway.admin_text("/metrics")
+    with local_gateway(folder / "on", settings={"profiling": {"stages": True}}) as gateway:
+        ask(gateway)
+        # An exchange is measured to its end, which is after its last byte; the threads around it look in turn.
+        for stage in (
+            "accept",
+            "parse",
+            "auth",
+            "limit",
+            "policy",
+            "admission_record",
+            "relay",
+            "total",
+            "unaccounted",
+        ):
+            assert_measured(gateway, stage)
+        for interval in ("ledger_wake", "ledger_batch", "loop_lag"):
+            assert_measured(gateway, interval)
+
+
+def assert_measured(gateway: LocalGateway, stage: str) -> None:
+    measured = re.compile(rf'^proofgate_stage_seconds_count{{stage="{stage}"}} [1-9]', re.MULTILINE)
+    wait_until(lambda: measured.search(gateway.admin_text("/metrics")), 10, f"the stage {stage}")

@@ -1,0 +1,15 @@
+"""Socket addresses as people write them."""
+
+from __future__ import annotations
+
+
+def split_address(text: str) -> tuple[str, int]:
+    """`host:port` or `[v6]:port` to its parts. Raises ValueError with what to write instead."""
+    host, colon, port = text.rpartition(":")
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    elif ":" in host:
+        raise ValueError("write an IPv6 address in brackets, for example [::]:8080")
+    if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
+        raise ValueError("write an address and a port, for example 0.0.0.0:8080")
+    return host, int(port)

@@ -1,0 +1,88 @@
+"""Who may use the gateway, how they show who they are, and how much they may use."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from proofgate.config.fields import Claim, FilePath, Instant, KeySetURL, Listed, Name, NonEmptyListed, Section
+from proofgate.config.policy import TenantPolicy
+
+Endpoint = Literal["chat.completions", "models"]
+# Asymmetric only: with HS256, whoever can check a token can make one (RFC 8725, section 3.1).
+Algorithm = Literal["RS256", "ES256", "EdDSA"]
+Count = Annotated[int, Field(ge=1, le=1_000_000_000_000)]
+
+
+class Key(Section):
+    """An API key, known by its SHA-256."""
+
+    hash: str
+    """64 lower-case hexadecimal digits, as `proofgate hash-key` prints them."""
+    expires_at: Instant | None = None
+    """When it stops to work, RFC 3339; never when it is not set."""
+
+
+class Quota(Section):
+    """How much may be used, each 1 to 10^12; what is not set is not limited."""
+
+    requests_per_minute: Count | None = None
+    """Requests that are admitted in a minute."""
+    tokens_per_minute: Count | None = None
+    """Tokens of prompts and answers in a minute; reserved before a request, settled after it."""
+    tokens_per_day: Count | None = None
+    """The same, in a day."""
+    concurrency: Count | None = None
+    """Exchanges in flight at the same time."""
+
+
+class Tenant(Section):
+    """Who is audited and limited; known by the SHA-256 of its API keys, or by a claim of a token."""
+
+    name: Name
+    """Letters, digits and `. _ -`, at most 63, unique."""
+    key_hashes: Listed[str] = ()
+    """Keys that never expire."""
+    key_hashes_file: FilePath | None = None
+    """One hash for each line, `<hash>` or `<hash> expires=<RFC 3339>`; `#` begins a comment."""
+    keys: Listed[Key] = ()
+    """Keys that may expire."""
+    models: Listed[str] | None = None
+    """The models it may ask for; all when it is not set."""
+    endpoints: Listed[Endpoint] | None = None
+    """The endpoints it may call; all when it is not set."""
+    limits: Quota = Quota()
+    """Of the tenant as a whole."""
+    key_limits: Quota = Quota()
+    """Of each of its API keys by itself."""
+    policy: TenantPolicy | None = None
+    """Where the tenant's policy differs from the gateway's."""
+
+
+class Issuer(Section):
+    """Who signs JSON Web Tokens that are believed, and where its keys are. One of jwksURL and jwksFile."""
+
+    issuer: Claim
+    """The token's `iss`, byte for byte."""
+    audiences: NonEmptyListed[Claim]
+    """One of them has to be in the token's `aud`."""
+    jwks_url: Annotated[KeySetURL | None, Field(alias="jwksURL")] = None
+    """Where the issuer publishes its keys (RFC 7517); https, or http on loopback."""
+    jwks_file: FilePath | None = None
+    """A file with its keys (RFC 7517)."""
+    algorithms: NonEmptyListed[Algorithm] = ("RS256", "ES256", "EdDSA")
+    """The signatures that are accepted."""
+    tenant_claim: Claim = "tenant"
+    """The claim that names the tenant."""
+    leeway_seconds: Annotated[int, Field(ge=0, le=600)] = 60
+    """How far clocks may differ, 0 to 600 seconds."""
+    refresh_seconds: Annotated[int, Field(ge=10, le=86_400)] = 300
+    """How often jwksURL is read again, 10 to 86400 seconds; sooner when a token names an unknown key."""
+
+
+class Jwt(Section):
+    """JSON Web Tokens in the place of API keys."""
+
+    issuers: NonEmptyListed[Issuer]
+    """Each `issuer` once."""

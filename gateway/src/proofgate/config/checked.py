@@ -1,0 +1,61 @@
+"""A checked configuration: the settings, and everything that stands in the files they name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import SecretStr
+
+from proofgate.config import core_json
+from proofgate.config.access import Issuer
+from proofgate.config.certificates import Identity
+from proofgate.config.document import Document, FieldPath
+from proofgate.config.key_digests import KeyDigest
+from proofgate.config.problems import Problem, located
+from proofgate.config.settings import Settings
+
+
+@dataclass(frozen=True)
+class Config:
+    """Everything that a worker is started with. Its representation shows no secret.
+
+    Two are equal when they mean the same, whatever their files look like. `key_sets` are those of `jwksFile`,
+    by issuer; `files` the files that were read, with the digests of what they held.
+    """
+
+    source: Path
+    settings: Settings
+    ledger_directory: Path
+    signing_key: SecretStr
+    verifying_key: str
+    admin_token: SecretStr | None
+    identity: Identity | None
+    provider_keys: Mapping[str, SecretStr]
+    provider_cas: Mapping[str, str]
+    tenant_keys: Mapping[str, tuple[KeyDigest, ...]]
+    key_sets: Mapping[str, str]
+    files: Mapping[Path, str | None] = field(compare=False, repr=False)
+    document: Document = field(compare=False, repr=False)
+
+    @property
+    def issuers(self) -> tuple[Issuer, ...]:
+        """Who signs tokens that are believed."""
+        return self.settings.jwt.issuers if self.settings.jwt else ()
+
+    def to_core_json(self, shard: int, *, profile_stages: bool | None = None) -> str:
+        """The configuration as `_core.Worker` takes it: everything inline, secrets included. Never log it.
+
+        `profile_stages` is `profiling.stages` unless it is given.
+        """
+        stages = self.settings.profiling.stages if profile_stages is None else profile_stages
+        return core_json.worker_json(self, shard, stages)
+
+    def digest(self) -> str:
+        """SHA-256 of the configuration without its secrets: the same on every shard with the same files."""
+        return core_json.public_digest(self)
+
+    def problem(self, code: str, path: FieldPath, message: str) -> Problem:
+        """A problem that shows only after loading, with its line."""
+        return located(self.document, Problem(code, path, message))

@@ -1,0 +1,209 @@
+"""A checked configuration as `_core.Worker` takes it: snake_case JSON, everything inline, small units."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING, Any
+
+from proofgate.config.access import Quota
+from proofgate.config.policy import Policy, Rule, TenantPolicy
+
+if TYPE_CHECKING:
+    from pydantic import SecretStr
+
+    from proofgate.config.checked import Config
+
+Json = dict[str, Any]
+
+
+def worker_json(config: Config, shard: int, profile_stages: bool) -> str:
+    """The whole configuration, secrets included. Never log it."""
+    document = _public(config)
+    document["config_digest"] = public_digest(config)
+    document["profile_stages"] = profile_stages
+    document["ledger"] |= {"shard": shard, "signing_key": config.signing_key.get_secret_value()}
+    for provider in document["providers"]:
+        provider["api_key"] = _reveal(config.provider_keys.get(provider["name"]))
+    if config.identity is not None:
+        document["tls"]["private_key_pem"] = config.identity.private_key_pem.get_secret_value()
+    return json.dumps(document, ensure_ascii=False)
+
+
+def public_digest(config: Config) -> str:
+    """SHA-256 of everything that is no secret: the same on every shard with the same files."""
+    settings = config.settings
+    document = _public(config)
+    # What the core is not told, because Python acts on it.
+    document["key_sets"] = [
+        [issuer.issuer, issuer.jwks_url, config.key_sets.get(issuer.issuer), issuer.refresh_seconds]
+        for issuer in config.issuers
+    ]
+    document["examples"] = [
+        [rule.id, rule.examples.match, rule.examples.no_match] for rule in settings.policy.rules
+    ]
+    canonical = json.dumps(document, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def _public(config: Config) -> Json:
+    settings, limits = config.settings, config.settings.limits
+    return {
+        "ledger": {
+            "name": settings.ledger.name,
+            "directory": str(config.ledger_directory),
+            "durability": settings.ledger.durability,
+            "checkpoint_interval_ms": _milliseconds(settings.ledger.checkpoint_interval_seconds),
+            "segment_bytes": settings.ledger.segment_bytes,
+        },
+        "listen": settings.listen,
+        "proxy_protocol": settings.proxy_protocol,
+        "tls": _tls(config),
+        "cors": None
+        if settings.cors is None
+        else {
+            "allowed_origins": list(settings.cors.allowed_origins),
+            "max_age_seconds": settings.cors.max_age_seconds,
+        },
+        "providers": [
+            {
+                "name": provider.name,
+                "type": provider.type,
+                "base_url": provider.base_url,
+                "ca_pem": config.provider_cas.get(provider.name),
+            }
+            for provider in settings.providers
+        ],
+        "models": [
+            {
+                "name": model.name,
+                "provider": model.provider,
+                "upstream_model": model.upstream_model or model.name,
+                "max_output_tokens": model.max_output_tokens,
+            }
+            for model in settings.models
+        ],
+        "tenants": _tenants(config),
+        "jwt": _jwt(config),
+        "policy": policy_document(settings.policy),
+        "timeouts": _timeouts(config),
+        "limits": {
+            "head_bytes": limits.head_bytes,
+            "body_bytes": limits.body_bytes,
+            "connections": limits.connections,
+            "buffered_bytes": limits.buffered_bytes,
+        },
+        "profile_stages": settings.profiling.stages,
+    }
+
+
+def _tls(config: Config) -> Json | None:
+    if config.settings.tls is None or config.identity is None:
+        return None
+    return {
+        "certificate_pem": config.identity.certificate_pem,
+        "min_version": config.settings.tls.min_version,
+    }
+
+
+def _tenants(config: Config) -> list[Json]:
+    return [
+        {
+            "name": tenant.name,
+            "keys": [
+                {"hash": key.hash, "expires_at": key.expires_at} for key in config.tenant_keys[tenant.name]
+            ],
+            "models": None if tenant.models is None else list(tenant.models),
+            "endpoints": None if tenant.endpoints is None else list(tenant.endpoints),
+            "limits": _quota(tenant.limits),
+            "key_limits": _quota(tenant.key_limits),
+            "policy": tenant_policy_document(tenant.policy),
+        }
+        for tenant in config.settings.tenants
+    ]
+
+
+def _jwt(config: Config) -> list[Json]:
+    return [
+        {
+            "issuer": issuer.issuer,
+            "audiences": list(issuer.audiences),
+            "algorithms": list(issuer.algorithms),
+            "tenant_claim": issuer.tenant_claim,
+            "leeway_seconds": issuer.leeway_seconds,
+        }
+        for issuer in config.issuers
+    ]
+
+
+def _timeouts(config: Config) -> Json:
+    timeouts = config.settings.timeouts
+    return {
+        "client_head_ms": _milliseconds(timeouts.client_head_seconds),
+        "client_body_ms": _milliseconds(timeouts.client_body_seconds),
+        "client_idle_ms": _milliseconds(timeouts.client_idle_seconds),
+        "upstream_connect_ms": _milliseconds(timeouts.upstream_connect_seconds),
+        "upstream_response_ms": _milliseconds(timeouts.upstream_response_seconds),
+        "drain_ms": _milliseconds(timeouts.drain_seconds),
+        "lame_duck_ms": _milliseconds(timeouts.lame_duck_seconds),
+    }
+
+
+def policy_document(policy: Policy) -> Json:
+    """A policy section for the core, also for `_core.policy_rules` and `_core.policy_scan`."""
+    return {
+        "packs": list(policy.packs),
+        "mode": _mode(policy.mode),
+        "action": policy.action,
+        "threshold": policy.threshold,
+        "budget_us": round(policy.budget_milliseconds * 1000),
+        "disabled_rules": list(policy.disabled_rules),
+        "rules": [_rule(rule) for rule in policy.rules],
+    }
+
+
+def tenant_policy_document(policy: TenantPolicy | None) -> Json | None:
+    """Where a tenant's policy differs, for the core."""
+    if policy is None:
+        return None
+    return {
+        "mode": None if policy.mode is None else _mode(policy.mode),
+        "action": policy.action,
+        "threshold": policy.threshold,
+        "disabled_rules": list(policy.disabled_rules),
+    }
+
+
+def _rule(rule: Rule) -> Json:
+    return {
+        "id": rule.id,
+        "reason": rule.reason,
+        "target": rule.target,
+        "view": rule.view,
+        "literals": list(rule.literals),
+        "regex": rule.regex or None,
+        "check": rule.check or None,
+        "score": rule.score,
+        "action": rule.action,
+    }
+
+
+def _quota(quota: Quota) -> Json:
+    return {
+        "requests_per_minute": quota.requests_per_minute,
+        "tokens_per_minute": quota.tokens_per_minute,
+        "tokens_per_day": quota.tokens_per_day,
+        "concurrency": quota.concurrency,
+    }
+
+
+def _mode(mode: str) -> str:
+    return mode.replace("-", "_")
+
+
+def _reveal(secret: SecretStr | None) -> str | None:
+    return None if secret is None else secret.get_secret_value()
+
+
+def _milliseconds(seconds: float) -> int:
+    return round(seconds * 1000)

@@ -1,0 +1,167 @@
+"""The kinds of field that the configuration has: how each is written, and what a mistake is told."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from datetime import datetime
+from typing import Annotated, TypeVar
+from urllib.parse import SplitResult, urlsplit
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from proofgate.address import split_address
+
+_NAMES_ARE = "letters, digits, '.', '_' and '-', at most 63, beginning with a letter or digit"
+_DATE = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
+_DATES_ARE = "write a date with time and zone (RFC 3339), for example 2026-12-31T00:00:00Z"
+
+
+class Section(BaseModel):
+    """A part of the configuration: frozen, strict, camelCase, without unknown fields."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        alias_generator=to_camel,
+        # Pydantic's own messages would quote the input, and with it whatever was pasted into the wrong field.
+        hide_input_in_errors=True,
+    )
+
+
+def unix_seconds(text: str) -> int:
+    """A date of RFC 3339 (section 5.6) as seconds since 1970, fractions cut. Raises ValueError."""
+    if not _DATE.fullmatch(text):
+        raise ValueError(_DATES_ARE)
+    try:
+        seconds = int(datetime.fromisoformat(text.upper()).timestamp())
+    except (ValueError, OverflowError):
+        raise ValueError(_DATES_ARE) from None
+    if seconds < 0:
+        raise ValueError("write a date after 1970")
+    return seconds
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host of a URL can only be this machine."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _instant(value: object) -> int:
+    if not isinstance(value, str):
+        raise ValueError(_DATES_ARE)  # noqa: TRY004 - pydantic turns a ValueError into a problem of the field
+    return unix_seconds(value)
+
+
+def _address(text: str) -> str:
+    split_address(text)
+    return text
+
+
+def _split_url(text: str, example: str) -> SplitResult:
+    """The parts of an http(s) URL without credentials. Raises ValueError."""
+    try:
+        url = urlsplit(text)
+        well_formed = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
+    except ValueError:
+        well_formed = False
+    if not well_formed or not re.fullmatch(r"[!-~]+", text):
+        raise ValueError(f"write an http or https URL, for example {example}")
+    if url.username is not None or url.password is not None:
+        raise ValueError("remove the user name and password from the URL: a key belongs in apiKeyFile")
+    return url
+
+
+def _base_url(text: str) -> str:
+    url = _split_url(text, "https://api.openai.com/v1")
+    if url.query or url.fragment:
+        raise ValueError("remove the part from '?' or '#' on: the path of a request is appended to this URL")
+    return text.rstrip("/")
+
+
+def _key_set_url(text: str) -> str:
+    url = _split_url(text, "https://login.example.com/.well-known/jwks.json")
+    if url.fragment:
+        raise ValueError("remove the part from '#' on: it is never sent")
+    if url.scheme != "https" and not is_loopback(url.hostname or ""):
+        raise ValueError("use https: whoever answers in its place could sign tokens for every tenant")
+    return text
+
+
+def _web_origin(text: str) -> str:
+    if text == "*":
+        return text
+    url = _split_url(text, "https://app.example.com")
+    default_port = {"http": 80, "https": 443}[url.scheme]
+    if text != f"{url.scheme}://{url.netloc}" or text != text.lower() or url.port == default_port:
+        # Compared byte for byte with what browsers send (RFC 6454, section 6.2).
+        raise ValueError("write it as browsers send it: lower case, no path, no final slash, no default port")
+    return text
+
+
+def _log_origin(text: str) -> str:
+    # The origin is a line of the checkpoint and names its signature: no space, no '+' (C2SP signed-note).
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,127}", text) or text.endswith("/") or "//" in text:
+        raise ValueError(
+            "write a schema-less URL such as proofgate.example.com/team: letters, digits and . _ - /"
+        )
+    return text
+
+
+def _name(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", text):
+        raise ValueError(f"a name has {_NAMES_ARE}")
+    return text
+
+
+def _model_name(text: str) -> str:
+    if not re.fullmatch(r"[!-~]{1,128}", text):
+        raise ValueError("a model name has 1 to 128 printable ASCII characters and no space")
+    return text
+
+
+def _claim(text: str) -> str:
+    if not re.fullmatch(r"[!-~]{1,512}", text):
+        raise ValueError("write 1 to 512 printable ASCII characters without spaces, as in the token")
+    return text
+
+
+def _file_path(text: str) -> str:
+    if not text or "\0" in text:
+        raise ValueError("write the path of a file")
+    return text
+
+
+T = TypeVar("T")
+
+
+def _as_tuple(value: object) -> object:
+    # YAML has lists; frozen models want tuples, which strict mode does not make of them.
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _not_empty(entries: tuple[T, ...]) -> tuple[T, ...]:
+    # Not min_length: pydantic counts valid entries only, and reports one broken entry a second time as none.
+    if not entries:
+        raise ValueError("list at least one")
+    return entries
+
+
+Listed = Annotated[tuple[T, ...], BeforeValidator(_as_tuple)]
+NonEmptyListed = Annotated[tuple[T, ...], BeforeValidator(_as_tuple), AfterValidator(_not_empty)]
+Address = Annotated[str, AfterValidator(_address)]
+BaseURL = Annotated[str, AfterValidator(_base_url)]
+KeySetURL = Annotated[str, AfterValidator(_key_set_url)]
+WebOrigin = Annotated[str, AfterValidator(_web_origin)]
+LogOrigin = Annotated[str, AfterValidator(_log_origin)]
+Name = Annotated[str, AfterValidator(_name)]
+ModelName = Annotated[str, AfterValidator(_model_name)]
+Claim = Annotated[str, AfterValidator(_claim)]
+FilePath = Annotated[str, AfterValidator(_file_path)]
+Instant = Annotated[int, BeforeValidator(_instant)]
+Seconds = Annotated[float, Field(ge=0.001, le=86_400, allow_inf_nan=False)]

@@ -1,0 +1,83 @@
+"""Reading the files that a configuration names, and noticing when one of them changes."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import stat
+from collections.abc import Iterable
+from pathlib import Path
+
+from proofgate.config.document import FieldPath
+from proofgate.config.problems import Findings
+
+CONFIG_MAXIMUM = 16 << 20
+FILE_MAXIMUM = 1 << 20
+
+
+def read_bounded(path: Path, maximum: int) -> bytes:
+    """At most `maximum` + 1 bytes of a file, so that one byte too many can be seen. Raises OSError."""
+    with path.open("rb") as stream:
+        return stream.read(maximum + 1)
+
+
+def digest_of(content: bytes) -> str:
+    """What a file held, without its content: file contents may be secret."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def look_at(paths: Iterable[Path]) -> dict[Path, str | None]:
+    """The digest of each file's content now; None for a file that cannot be read."""
+    return {path: _digest_now(path) for path in paths}
+
+
+def _digest_now(path: Path) -> str | None:
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            return None  # a pipe has no content to look at twice
+        return digest_of(read_bounded(path, CONFIG_MAXIMUM))
+    except OSError:
+        return None
+
+
+class NamedFiles:
+    """Reads the files that settings name; each problem is reported at the field that names the file."""
+
+    def __init__(self, base: Path, findings: Findings) -> None:
+        self._base = base
+        self._findings = findings
+        self.digests: dict[Path, str | None] = {}
+
+    def text(self, path: FieldPath, name: str) -> str:
+        """The content of a text file, or "" after reporting why there is none."""
+        file = self._base / name
+        self.digests[file] = None
+        try:
+            content = read_bounded(file, FILE_MAXIMUM)
+            if file.is_file():
+                self.digests[file] = digest_of(content)
+            if len(content) <= FILE_MAXIMUM:
+                return content.decode()
+            message = f"{file} is larger than {FILE_MAXIMUM} bytes"
+            self._findings.report("config_file_too_large", path, message)
+        except OSError as error:
+            message = f"{file} cannot be read: {error.strerror}"
+            self._findings.report("config_file_unreadable", path, message)
+        except UnicodeDecodeError:
+            self._findings.report("config_file_unreadable", path, f"{file} is not UTF-8 text")
+        return ""
+
+    def secret(self, path: FieldPath, name: str) -> str:
+        """The one line of a secret file, or "" after reporting why there is none."""
+        known = len(self._findings.problems)
+        secret = self.text(path, name).strip()
+        if len(self._findings.problems) > known:
+            return ""
+        if not secret:
+            self._findings.report("config_empty_secret", path, f"{name} is empty")
+        elif not re.fullmatch(r"[!-~]+", secret):
+            # A key goes into an HTTP header: a second line in it would be a second header.
+            message = f"{name} must hold one line of printable ASCII without spaces"
+            self._findings.report("config_bad_secret", path, message)
+            return ""
+        return secret

@@ -1,0 +1,90 @@
+"""The API keys of tenants: digests from the configuration and from files, with one owner and expiry each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from proofgate.config.access import Tenant
+from proofgate.config.document import FieldPath
+from proofgate.config.fields import unix_seconds
+from proofgate.config.files import NamedFiles
+from proofgate.config.problems import Findings
+from proofgate.config.settings import Settings
+
+_HASH = re.compile(r"[0-9a-f]{64}")
+_NOT_A_HASH = "not the SHA-256 of an API key in lower-case hexadecimal"
+
+
+@dataclass(frozen=True, order=True)
+class KeyDigest:
+    """An API key as a worker knows it. `expires_at` is in seconds since 1970; None is never."""
+
+    hash: str
+    expires_at: int | None
+
+
+def tenant_keys(
+    settings: Settings, files: NamedFiles, findings: Findings
+) -> dict[str, tuple[KeyDigest, ...]]:
+    """The keys of every tenant by its name, sorted by digest."""
+    owners: dict[str, str] = {}
+    keys: dict[str, tuple[KeyDigest, ...]] = {}
+    for position, tenant in enumerate(settings.tenants):
+        own: dict[str, KeyDigest] = {}
+        for path, key in _keys_of(("tenants", position), tenant, files, findings):
+            owner = owners.setdefault(key.hash, tenant.name)
+            if owner != tenant.name:
+                message = f"an API key of {tenant.name} also belongs to {owner}: a key has one tenant"
+                findings.report("config_shared_key", path, message)
+            elif own.setdefault(key.hash, key) != key:
+                message = f"a key of {tenant.name} is given twice with different expiry dates: remove one"
+                findings.report("config_two_expiries", path, message)
+        keys[tenant.name] = tuple(sorted(own.values(), key=lambda key: key.hash))
+        if not (tenant.key_hashes or tenant.keys or tenant.key_hashes_file is not None or settings.jwt):
+            message = "the tenant has no API key: set keys, keyHashes or keyHashesFile (or jwt, at the top)"
+            findings.report("config_no_keys", ("tenants", position), message)
+    return keys
+
+
+def _keys_of(
+    where: FieldPath, tenant: Tenant, files: NamedFiles, findings: Findings
+) -> Iterator[tuple[FieldPath, KeyDigest]]:
+    given: list[tuple[FieldPath, str, int | None]] = []
+    for place, text in enumerate(tenant.key_hashes):
+        given.append(((*where, "keyHashes", place), text, None))
+    for place, key in enumerate(tenant.keys):
+        given.append(((*where, "keys", place, "hash"), key.hash, key.expires_at))
+    for path, text, expires_at in given:
+        if _HASH.fullmatch(text):
+            yield path, KeyDigest(text, expires_at)
+        else:
+            findings.report("config_bad_hash", path, f"{_NOT_A_HASH}: make one with proofgate hash-key")
+    if tenant.key_hashes_file is not None:
+        path = (*where, "keyHashesFile")
+        text = files.text(path, tenant.key_hashes_file)
+        for number, line in enumerate(text.splitlines(), start=1):
+            entry = line.partition("#")[0].split()
+            try:
+                if entry:
+                    yield path, _read_line(entry)
+            except ValueError as error:
+                message = f"line {number} of {tenant.key_hashes_file} is {error}"
+                findings.report("config_bad_hash", path, message)
+
+
+def _read_line(entry: list[str]) -> KeyDigest:
+    """`<hash>` or `<hash> expires=<RFC 3339>`. Raises ValueError, which repeats nothing of the line."""
+    digest, *rest = entry
+    if not _HASH.fullmatch(digest):
+        raise ValueError(_NOT_A_HASH)
+    if not rest:
+        return KeyDigest(digest, None)
+    name, _, date = rest[0].partition("=")
+    if len(rest) > 1 or name != "expires":
+        raise ValueError("not a hash, alone or followed by expires=2026-12-31T00:00:00Z")
+    try:
+        return KeyDigest(digest, unix_seconds(date))
+    except ValueError as error:
+        raise ValueError(f"not usable, its date is not one: {error}") from None

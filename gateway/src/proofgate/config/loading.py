@@ -1,0 +1,80 @@
+"""The one loader: from the path of a YAML file to a checked configuration, or to everything that is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from proofgate.config.checked import Config
+from proofgate.config.document import Document, DocumentError, parse_document
+from proofgate.config.files import CONFIG_MAXIMUM, NamedFiles, digest_of, read_bounded
+from proofgate.config.policy_rules import check_policy
+from proofgate.config.problems import Findings, InvalidConfigError, Problem, schema_problems
+from proofgate.config.reading import read_config
+from proofgate.config.settings import Settings
+
+
+def load(path: Path) -> Config:
+    """Reads and checks a configuration file and every file it names; relative paths start at its directory.
+
+    Raises InvalidConfigError with all problems found: those of the fields first, and when every field is in
+    its place, those of files and references.
+    """
+    content = _read(path)
+    digests: dict[Path, str | None] = {path: digest_of(content)}
+    document = _parse(path, content, digests)
+    settings = _validate(path, document, digests)
+    findings = Findings(document)
+    files = NamedFiles(path.parent, findings)
+    files.digests |= digests
+    config = read_config(path, document, settings, files, findings)
+    if findings.problems:
+        raise InvalidConfigError(path, findings.problems, files.digests)
+    return config
+
+
+def load_settings(path: Path) -> Settings:
+    """The settings with their policy checked; the files that they name are not read.
+
+    For whoever works on rules where no secret is at hand. Raises InvalidConfigError.
+    """
+    content = _read(path)
+    document = _parse(path, content, {})
+    settings = _validate(path, document, {})
+    findings = Findings(document)
+    check_policy(settings, findings)
+    if findings.problems:
+        raise InvalidConfigError(path, findings.problems)
+    return settings
+
+
+def _read(path: Path) -> bytes:
+    try:
+        content = read_bounded(path, CONFIG_MAXIMUM)
+    except OSError as error:
+        problem = Problem("config_unreadable", (), f"cannot be read: {error.strerror}")
+        raise InvalidConfigError(path, [problem], {path: None}) from None
+    if len(content) > CONFIG_MAXIMUM:
+        problem = Problem("config_unreadable", (), f"is larger than {CONFIG_MAXIMUM} bytes")
+        raise InvalidConfigError(path, [problem], {path: digest_of(content)})
+    return content
+
+
+def _parse(path: Path, content: bytes, digests: dict[Path, str | None]) -> Document:
+    try:
+        return parse_document(content.decode())
+    except UnicodeDecodeError:
+        problem = Problem("config_unreadable", (), "is not UTF-8 text")
+    except DocumentError as error:
+        problem = Problem("config_syntax", (), str(error), error.line)
+    raise InvalidConfigError(path, [problem], digests)
+
+
+def _validate(path: Path, document: Document, digests: dict[Path, str | None]) -> Settings:
+    try:
+        return Settings.model_validate(document.data)
+    except ValidationError as error:
+        findings = Findings(document)
+        schema_problems(error, Settings, findings)
+        raise InvalidConfigError(path, findings.problems, digests) from None

@@ -1,0 +1,103 @@
+"""The policy section: which rules look at prompts and answers, and what follows when one matches."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from proofgate.config.fields import Listed, Name, Section
+
+Mode = Literal["enforce", "dry-run"]
+Action = Literal["block", "redact", "flag"]
+Target = Literal["request", "response", "both"]
+View = Literal["folded", "text"]
+
+
+def _rule_id(text: str) -> str:
+    if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", text) or len(text) > 64:
+        raise ValueError("an id is kebab-case: lower-case letters, digits and single '-', at most 64")
+    return text
+
+
+def _sentence(text: str) -> str:
+    if not text.strip() or len(text) > 256 or not text.isprintable():
+        raise ValueError("write one line of 1 to 256 characters: clients read it")
+    return text
+
+
+def _literal(text: str) -> str:
+    if not text or len(text) > 256 or text != text.lower():
+        raise ValueError("write 1 to 256 characters in lower case: it is compared with the folded text")
+    return text
+
+
+RuleId = Annotated[str, AfterValidator(_rule_id)]
+Threshold = Annotated[int, Field(ge=1, le=100_000)]
+
+
+class Examples(Section):
+    """Texts that `proofgate policy test` tries a rule on."""
+
+    match: Listed[str] = ()
+    """Texts that the rule has to match."""
+    no_match: Listed[str] = ()
+    """Texts that it must not match."""
+
+
+class Rule(Section):
+    """A rule of one's own, with literals, a regex, or both: then a match has to hold one of the literals."""
+
+    id: RuleId
+    """Kebab-case, at most 64 characters, unlike every other rule's."""
+    reason: Annotated[str, AfterValidator(_sentence)]
+    """One sentence that the client is shown, at most 256 characters."""
+    target: Target = "both"
+    """Whether prompts, answers or both are looked at."""
+    view: View = "folded"
+    """What the regex sees: `text` as it is; `folded` in NFKC and lower case, look-alikes as ASCII."""
+    literals: Listed[Annotated[str, AfterValidator(_literal)]] = ()
+    """Texts in lower case, looked for in the folded copy."""
+    regex: str = ""
+    """A regular expression whose longest match is bounded (at most 1024 bytes)."""
+    check: str = ""
+    """A named check of what the regex matched, such as luhn."""
+    score: Annotated[int, Field(ge=0, le=1000)] = 100
+    """What a match adds to the score of an exchange, 0 to 1000."""
+    action: Action = "block"
+    """What follows from a match."""
+    examples: Examples = Examples()
+    """What the rule is tested with."""
+
+
+class Policy(Section):
+    """The rules of a gateway. Without this section there are none."""
+
+    packs: Listed[Name] = ()
+    """Built-in sets of rules; `proofgate policy rules` lists what is in force."""
+    mode: Mode = "enforce"
+    """`dry-run` evaluates and reports everything, and blocks and redacts nothing."""
+    action: Action | None = None
+    """Overrides every rule's own action."""
+    threshold: Threshold = 100
+    """An exchange whose score reaches it is denied, 1 to 100000."""
+    budget_milliseconds: Annotated[float, Field(ge=0.1, le=1000, allow_inf_nan=False)] = 10.0
+    """How long the rules may look at one text, 0.1 to 1000; beyond it the request is denied."""
+    disabled_rules: Listed[str] = ()
+    """Ids of rules that are off."""
+    rules: Listed[Rule] = ()
+    """Rules of one's own."""
+
+
+class TenantPolicy(Section):
+    """Where the policy for one tenant differs; what is not set is the gateway's."""
+
+    mode: Mode | None = None
+    """As `policy.mode`."""
+    action: Action | None = None
+    """As `policy.action`."""
+    threshold: Threshold | None = None
+    """As `policy.threshold`."""
+    disabled_rules: Listed[str] = ()
+    """Ids of rules that are off for this tenant, in addition to the gateway's."""

@@ -1,0 +1,86 @@
+"""Whether the policy's rules can be compiled, and whether every rule that is named exists."""
+
+from __future__ import annotations
+
+import json
+
+from proofgate import _core
+from proofgate.config.core_json import policy_document
+from proofgate.config.document import FieldPath
+from proofgate.config.policy import Policy
+from proofgate.config.problems import Findings
+from proofgate.config.references import report_duplicates, unknown
+from proofgate.config.settings import Settings
+
+
+def check_policy(settings: Settings, findings: Findings) -> None:
+    """Compiles the rules as the worker does; reports each that is refused, and each name that no rule has."""
+    policy = settings.policy
+    report_duplicates((rule.id for rule in policy.rules), ("policy", "rules"), "id", findings)
+    built_in = _built_in(policy, findings)
+    for position, rule in enumerate(policy.rules):
+        if rule.id in (built_in or {}):
+            message = f"the pack {(built_in or {})[rule.id]} already has a rule {rule.id}: rename yours"
+            findings.report("config_duplicate_name", ("policy", "rules", position, "id"), message)
+        _check_rule(policy, position, findings)
+    if built_in is not None:
+        _check_disabled(settings, {*built_in, *(rule.id for rule in policy.rules)}, findings)
+    if policy.rules and not any(problem.path[:1] == ("policy",) for problem in findings.problems):
+        _compiles(policy, {}, ("policy", "rules"), findings)
+
+
+def rules_of(policy: Policy, **changes: object) -> list[dict[str, object]]:
+    """The rules that a policy yields, as the core lists them. Raises the core's ConfigError."""
+    rules: list[dict[str, object]] = json.loads(
+        _core.policy_rules(json.dumps(policy_document(policy) | changes))
+    )
+    return rules
+
+
+def _built_in(policy: Policy, findings: Findings) -> dict[str, str] | None:
+    """The pack of every built-in rule by its id; None when a pack is refused and the ids are not known."""
+    built_in: dict[str, str] = {}
+    complete = True
+    for position, pack in enumerate(policy.packs):
+        path = ("policy", "packs", position)
+        if pack in policy.packs[:position]:
+            findings.report("config_duplicate_name", path, f"the pack {pack} is listed twice: remove one")
+            continue
+        rules = _compiles(policy, {"packs": [pack], "rules": []}, path, findings)
+        complete = complete and rules is not None
+        built_in |= {str(rule["id"]): pack for rule in rules or ()}
+    return built_in if complete else None
+
+
+def _check_rule(policy: Policy, position: int, findings: Findings) -> None:
+    path = ("policy", "rules", position)
+    rule = policy.rules[position]
+    if not rule.regex and not rule.literals:
+        message = "the rule has nothing to look for: set literals or regex"
+        findings.report("config_empty_rule", path, message)
+        return
+    documents = policy_document(policy)["rules"]
+    _compiles(policy, {"packs": [], "rules": [documents[position]]}, path, findings)
+
+
+def _check_disabled(settings: Settings, known: set[str], findings: Findings) -> None:
+    lists: list[tuple[FieldPath, tuple[str, ...]]] = [(("policy",), settings.policy.disabled_rules)]
+    for position, tenant in enumerate(settings.tenants):
+        if tenant.policy is not None:
+            lists.append((("tenants", position, "policy"), tenant.policy.disabled_rules))
+    for where, names in lists:
+        for place, name in enumerate(names):
+            if name not in known:
+                message = unknown("rule", name, known, "list them with proofgate policy rules")
+                findings.report("config_unknown_rule", (*where, "disabledRules", place), message)
+
+
+def _compiles(
+    policy: Policy, changes: dict[str, object], path: FieldPath, findings: Findings
+) -> list[dict[str, object]] | None:
+    """The rules of a part of the policy, or None after reporting why it is refused."""
+    try:
+        return rules_of(policy, disabled_rules=[], **changes)
+    except _core.ConfigError as error:
+        findings.report("config_bad_policy", path, str(error))
+        return None

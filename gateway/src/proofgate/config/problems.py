@@ -1,0 +1,132 @@
+"""Why a configuration is refused: every problem with its code and its place, never with a secret."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from proofgate.config.document import Document, FieldPath
+
+UNKNOWN_FIELD = "config_unknown_field"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One reason why a configuration is refused. `line` counts from 1; None when the whole file is meant."""
+
+    code: str
+    path: FieldPath
+    message: str
+    line: int | None = None
+
+    def describe(self, source: Path) -> str:
+        """`file:line: field: what to do`."""
+        place = f"{source}:{self.line}" if self.line is not None else str(source)
+        field_name = dotted(self.path)
+        return f"{place}: {field_name}: {self.message}" if field_name else f"{place}: {self.message}"
+
+    def place(self, source: Path) -> dict[str, Any]:
+        """Code and place as JSON, without a word of what the file says."""
+        # The name of an unknown field is the writer's text, and might be a key in the wrong place.
+        path = self.path[:-1] if self.code == UNKNOWN_FIELD else self.path
+        return {"code": self.code, "file": str(source), "line": self.line, "field": dotted(path)}
+
+    def report(self, source: Path) -> dict[str, Any]:
+        """Code, place and message as JSON."""
+        report = self.place(source)
+        return {**report, "field": dotted(self.path), "message": self.message}
+
+
+def dotted(path: FieldPath) -> str:
+    """A path as people write it: `tenants[0].keyHashes`."""
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str | None:
+    """The known name that is closest to what was written, whatever its case and separators."""
+    by_letters = {_letters(entry): entry for entry in known}
+    close = difflib.get_close_matches(_letters(name), by_letters, n=1)
+    return by_letters[close[0]] if close else None
+
+
+def _letters(name: str) -> str:
+    return name.replace("_", "").replace("-", "").lower()
+
+
+class InvalidConfigError(Exception):
+    """A configuration cannot be used. Its text has one line for each problem: `file:line: field: what to do`.
+
+    `files` are the files that were read, with the digests of what they held: when one changes, so may this.
+    """
+
+    code = "config_invalid"
+
+    def __init__(
+        self, source: Path, problems: Iterable[Problem], files: Mapping[Path, str | None] | None = None
+    ) -> None:
+        self.source = source
+        self.problems = tuple(problems)
+        self.files = dict(files or {})
+        super().__init__("\n".join(self.lines))
+
+    @property
+    def lines(self) -> list[str]:
+        """One line for each problem."""
+        return [problem.describe(self.source) for problem in self.problems]
+
+
+@dataclass
+class Findings:
+    """Collects problems and knows their lines."""
+
+    document: Document
+    problems: list[Problem] = field(default_factory=list)
+
+    def report(self, code: str, path: FieldPath, message: str) -> None:
+        """Adds one problem."""
+        self.problems.append(located(self.document, Problem(code, path, message)))
+
+
+def located(document: Document, problem: Problem) -> Problem:
+    """The problem with its line."""
+    return replace(problem, line=document.line_of(problem.path))
+
+
+def schema_problems(
+    error: ValidationError, root: type[BaseModel], findings: Findings, below: FieldPath = ()
+) -> None:
+    """Reports what pydantic found in a section that stands at `below`, without the values it was given."""
+    for detail in error.errors(include_url=False, include_context=False, include_input=False):
+        path = (*below, *detail["loc"])
+        if detail["type"] == "missing":
+            findings.report("config_missing_field", path, "this field is required: add it")
+        elif detail["type"] == "extra_forbidden":
+            close = did_you_mean(str(path[-1]), _fields_at(root, detail["loc"][:-1]))
+            hint = f"did you mean {close}?" if close else "remove it"
+            findings.report(UNKNOWN_FIELD, path, f"there is no such field: {hint}")
+        else:
+            message = detail["msg"].removeprefix("Value error, ")
+            findings.report("config_invalid_value", path, message)
+
+
+def _fields_at(section: type[BaseModel], path: FieldPath) -> list[str]:
+    """The names of the fields of the section that stands at a path."""
+    for part in path:
+        if isinstance(part, str):
+            fields = {entry.alias: entry.annotation for entry in section.model_fields.values()}
+            below = _section_in(fields.get(part))
+            if below is None:
+                return []
+            section = below
+    return [entry.alias or "" for entry in section.model_fields.values()]
+
+
+def _section_in(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next(filter(None, (_section_in(inner) for inner in get_args(annotation))), None)

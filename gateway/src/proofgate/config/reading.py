@@ -1,0 +1,117 @@
+"""From settings to a checked configuration: every named file is read, every reference followed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from pydantic import SecretStr
+
+from proofgate import _core
+from proofgate.config.certificates import identity, provider_cas
+from proofgate.config.checked import Config
+from proofgate.config.document import Document, FieldPath
+from proofgate.config.files import NamedFiles
+from proofgate.config.key_digests import tenant_keys
+from proofgate.config.policy_rules import check_policy
+from proofgate.config.problems import Findings
+from proofgate.config.references import check_references
+from proofgate.config.settings import Settings
+
+_TOKEN_MINIMUM = 16
+
+
+def read_config(
+    source: Path, document: Document, settings: Settings, files: NamedFiles, findings: Findings
+) -> Config:
+    """The configuration; it holds only when `findings` has no problem afterwards."""
+    check_references(settings, findings)
+    signing_key = files.secret(("ledger", "signingKeyFile"), settings.ledger.signing_key_file)
+    config = Config(
+        source=source,
+        settings=settings,
+        ledger_directory=_ledger_directory(source.parent, settings, findings),
+        signing_key=SecretStr(signing_key),
+        verifying_key=_verifying_key(signing_key, settings, findings),
+        admin_token=_admin_token(settings, files, findings),
+        identity=identity(settings, files, findings),
+        provider_keys=_provider_keys(settings, files),
+        provider_cas=provider_cas(settings, files, findings),
+        tenant_keys=tenant_keys(settings, files, findings),
+        key_sets=_key_sets(settings, files, findings),
+        files=files.digests,
+        document=document,
+    )
+    check_policy(settings, findings)
+    return config
+
+
+def _ledger_directory(base: Path, settings: Settings, findings: Findings) -> Path:
+    directory = (base / settings.ledger.directory).absolute()
+    if not directory.is_dir():
+        # Never made here: on a volume that is not mounted, the evidence would vanish with the container.
+        message = f"{directory} is not a directory: create it, or mount the volume that belongs there"
+        findings.report("config_no_directory", ("ledger", "directory"), message)
+    return directory
+
+
+def _verifying_key(signing_key: str, settings: Settings, findings: Findings) -> str:
+    if not signing_key:
+        return ""
+    path: FieldPath = ("ledger", "signingKeyFile")
+    ledger = settings.ledger
+    try:
+        verifying_key = _core.verifying_key(signing_key)
+    except ValueError:
+        # The core's message may describe the key: only its meaning is repeated.
+        message = f"{ledger.signing_key_file} holds no signing key: make one with proofgate keygen"
+        findings.report("config_bad_signing_key", path, message)
+        return ""
+    named = verifying_key.split("+")[0]
+    if named != ledger.name:
+        message = f"the key is for the ledger {named}: rename the ledger or make a key for {ledger.name}"
+        findings.report("config_foreign_key", path, message)
+    return verifying_key
+
+
+def _admin_token(settings: Settings, files: NamedFiles, findings: Findings) -> SecretStr | None:
+    name = settings.admin.token_file
+    if name is None:
+        return None
+    token = files.secret(("admin", "tokenFile"), name)
+    if token and len(token) < _TOKEN_MINIMUM:
+        message = f"the token in {name} is shorter than {_TOKEN_MINIMUM} characters: use openssl rand -hex 32"
+        findings.report("config_weak_token", ("admin", "tokenFile"), message)
+    return SecretStr(token)
+
+
+def _provider_keys(settings: Settings, files: NamedFiles) -> dict[str, SecretStr]:
+    keys = {}
+    for position, provider in enumerate(settings.providers):
+        if provider.api_key_file is not None:
+            key = files.secret(("providers", position, "apiKeyFile"), provider.api_key_file)
+            keys[provider.name] = SecretStr(key)
+    return keys
+
+
+def _key_sets(settings: Settings, files: NamedFiles, findings: Findings) -> dict[str, str]:
+    key_sets = {}
+    for position, issuer in enumerate(settings.jwt.issuers if settings.jwt else ()):
+        if issuer.jwks_file is None:
+            continue
+        path: FieldPath = ("jwt", "issuers", position, "jwksFile")
+        known = len(findings.problems)
+        text = files.text(path, issuer.jwks_file)
+        if len(findings.problems) == known and not _is_key_set(text):
+            message = f"{issuer.jwks_file} is not a JSON Web Key Set: expected an object with a list of keys"
+            findings.report("config_bad_key_set", path, message)
+        key_sets[issuer.issuer] = text
+    return key_sets
+
+
+def _is_key_set(text: str) -> bool:
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(document, dict) and isinstance(document.get("keys"), list)

@@ -1,0 +1,73 @@
+"""What settings say about each other: unique names, references that exist, fields that fit together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from proofgate.address import split_address
+from proofgate.config.document import FieldPath
+from proofgate.config.problems import Findings, did_you_mean
+from proofgate.config.settings import Settings
+
+
+def check_references(settings: Settings, findings: Findings) -> None:
+    """Reports every name that is taken or missing, and every pair of fields that contradict each other."""
+    _check_names(settings, findings)
+    _check_models(settings, findings)
+    _check_ports(settings, findings)
+    _check_issuers(settings, findings)
+    if settings.limits.buffered_bytes < settings.limits.body_bytes:
+        message = "bufferedBytes is smaller than bodyBytes: no body of that size could ever be read"
+        findings.report("config_small_buffer", ("limits", "bufferedBytes"), message)
+
+
+def report_duplicates(names: Iterable[str], where: FieldPath, field: str, findings: Findings) -> None:
+    """Reports each name that an earlier entry of the list at `where` has already."""
+    seen: set[str] = set()
+    for position, name in enumerate(names):
+        if name in seen:
+            message = f"{name} is already defined: rename one"
+            findings.report("config_duplicate_name", (*where, position, field), message)
+        seen.add(name)
+
+
+def unknown(kind: str, name: str, known: Iterable[str], otherwise: str) -> str:
+    """What to say of a name that does not exist."""
+    close = did_you_mean(name, known)
+    return f"no {kind} is named {name}: " + (f"did you mean {close}?" if close else otherwise)
+
+
+def _check_names(settings: Settings, findings: Findings) -> None:
+    report_duplicates((entry.name for entry in settings.providers), ("providers",), "name", findings)
+    report_duplicates((entry.name for entry in settings.models), ("models",), "name", findings)
+    report_duplicates((entry.name for entry in settings.tenants), ("tenants",), "name", findings)
+
+
+def _check_models(settings: Settings, findings: Findings) -> None:
+    providers = {provider.name for provider in settings.providers}
+    models = {model.name for model in settings.models}
+    for position, model in enumerate(settings.models):
+        if model.provider not in providers:
+            message = unknown("provider", model.provider, providers, "define it under providers")
+            findings.report("config_unknown_provider", ("models", position, "provider"), message)
+    for position, tenant in enumerate(settings.tenants):
+        for place, name in enumerate(tenant.models or ()):
+            if name not in models:
+                message = unknown("model", name, models, "define it under models")
+                findings.report("config_unknown_model", ("tenants", position, "models", place), message)
+
+
+def _check_ports(settings: Settings, findings: Findings) -> None:
+    traffic, admin = split_address(settings.listen), split_address(settings.admin.listen)
+    if traffic == admin and traffic[1] != 0:
+        message = "the admin port must not be the traffic port: choose another"
+        findings.report("config_same_port", ("admin", "listen"), message)
+
+
+def _check_issuers(settings: Settings, findings: Findings) -> None:
+    issuers = settings.jwt.issuers if settings.jwt else ()
+    report_duplicates((entry.issuer for entry in issuers), ("jwt", "issuers"), "issuer", findings)
+    for position, issuer in enumerate(issuers):
+        if (issuer.jwks_url is None) == (issuer.jwks_file is None):
+            message = "set exactly one of jwksURL and jwksFile"
+            findings.report("config_key_set_source", ("jwt", "issuers", position), message)

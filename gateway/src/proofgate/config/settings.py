@@ -1,0 +1,167 @@
+"""What the worker's YAML file may say: one frozen model per section, every default and every bound.
+
+Durations are seconds and sizes are bytes, as the field names say; paths start at the file's directory. Who
+may do what stands in `access`, the rules over prompts and answers in `policy`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from proofgate.config.access import Jwt, Tenant
+from proofgate.config.fields import (
+    Address,
+    BaseURL,
+    FilePath,
+    LogOrigin,
+    ModelName,
+    Name,
+    NonEmptyListed,
+    Seconds,
+    Section,
+    WebOrigin,
+)
+from proofgate.config.policy import Policy
+
+
+class Ledger(Section):
+    """Where and how records are kept. Every field of it is fixed for the life of a worker."""
+
+    name: LogOrigin
+    """Name of the signing key and start of every origin: letters, digits and `. _ - /`, at most 128."""
+    directory: FilePath
+    """An existing directory: a volume that is not mounted is noticed."""
+    durability: Literal["written", "synced"] = "written"
+    """What a record survives: `written` the process, `synced` the machine."""
+    checkpoint_interval_seconds: Annotated[float, Field(ge=0.01, le=3600, allow_inf_nan=False)] = 1.0
+    """How often the log is signed, 0.01 to 3600 seconds."""
+    signing_key_file: FilePath
+    """The signing key, one line, as `proofgate keygen` writes it."""
+    segment_bytes: Annotated[int, Field(ge=1 << 20, le=1 << 30)] = 32 << 20
+    """Size of one file of the log, 1 MiB to 1 GiB; one is prepared ahead."""
+
+
+class Admin(Section):
+    """The admin port. Without a token file nobody may drain, reload or profile over HTTP."""
+
+    listen: Address = "127.0.0.1:9090"
+    """Its address, another one than `listen`. Fixed for the life of a worker."""
+    token_file: FilePath | None = None
+    """The token, one line of at least 16 characters."""
+
+
+class Tls(Section):
+    """TLS towards clients; ALPN offers h2 and http/1.1. Without this section the traffic port is plain."""
+
+    certificate_file: FilePath
+    """The certificate, then its intermediates, PEM."""
+    private_key_file: FilePath
+    """Its private key, PEM, not encrypted."""
+    min_version: Literal["1.2", "1.3"] = "1.2"
+    """The oldest version of TLS that is spoken."""
+
+
+def _any_origin_alone(origins: tuple[str, ...]) -> tuple[str, ...]:
+    if "*" in origins and len(origins) > 1:
+        raise ValueError("'*' allows every origin: remove the others, or '*'")
+    return origins
+
+
+class Cors(Section):
+    """Which web pages may call the gateway from a browser. Without this section none may."""
+
+    allowed_origins: Annotated[NonEmptyListed[WebOrigin], AfterValidator(_any_origin_alone)]
+    """Origins such as https://app.example.com, or '*' alone."""
+    max_age_seconds: Annotated[int, Field(ge=0, le=86_400)] = 600
+    """How long a browser may remember the answer, 0 to 86400 seconds."""
+
+
+class Provider(Section):
+    """An upstream that answers for models."""
+
+    name: Name
+    """Letters, digits and `. _ -`, at most 63, unique."""
+    type: Literal["openai"]
+    """Which API it speaks."""
+    base_url: Annotated[BaseURL, Field(alias="baseURL")]
+    """http or https, without user name, query or fragment; the path of a request is appended."""
+    api_key_file: FilePath | None = None
+    """The key that the gateway sends, one line."""
+    ca_file: FilePath | None = None
+    """Certificates to trust in place of the system's roots, PEM; https only."""
+
+
+class Model(Section):
+    """A model name that clients may ask for, and who serves it under which name."""
+
+    name: ModelName
+    """1 to 128 printable ASCII characters, unique."""
+    provider: str
+    """The name of a provider."""
+    upstream_model: ModelName | None = None
+    """The model's name there; the same when it is not set."""
+    max_output_tokens: Annotated[int, Field(ge=1, le=1_000_000)] = 4096
+    """What is reserved of a token limit for a request that sets no maximum, 1 to 1000000."""
+
+
+class Timeouts(Section):
+    """How long each side may take, in seconds, each 0.001 to 86400 (`lameDuckSeconds` 0 to 3600)."""
+
+    client_head_seconds: Seconds = 10.0
+    """For a request's head, from its first byte."""
+    client_body_seconds: Seconds = 30.0
+    """For a request's body."""
+    client_idle_seconds: Seconds = 75.0
+    """Between requests, and for one write to a client that does not read."""
+    upstream_connect_seconds: Seconds = 5.0
+    """For TCP and TLS to a provider."""
+    upstream_response_seconds: Seconds = 60.0
+    """For a provider's next bytes."""
+    drain_seconds: Seconds = 30.0
+    """For exchanges in flight, after the lame-duck time."""
+    lame_duck_seconds: Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)] = 3.0
+    """How long a draining worker still accepts connections."""
+
+
+class Limits(Section):
+    """How much one client may send, in bytes, and how much a worker holds."""
+
+    head_bytes: Annotated[int, Field(ge=1024, le=1 << 20)] = 16 << 10
+    """Of one request's head, 1 KiB to 1 MiB."""
+    body_bytes: Annotated[int, Field(ge=1024, le=1 << 30)] = 10 << 20
+    """Of one request's body, 1 KiB to 1 GiB."""
+    connections: Annotated[int, Field(ge=1, le=1 << 20)] = 4096
+    """At the same time, 1 to 1048576. Fixed for the life of a worker."""
+    buffered_bytes: Annotated[int, Field(ge=1024, le=1 << 40)] = 256 << 20
+    """Of all request bodies in memory together, `bodyBytes` to 1 TiB."""
+
+
+class Profiling(Section):
+    """What is measured beyond the metrics that are always on."""
+
+    stages: bool = False
+    """A histogram for every stage of the hot path; also `PROOFGATE_PROFILE_STAGES` and the admin port."""
+
+
+class Settings(Section):
+    """The configuration file as written, before the files it names are read."""
+
+    ledger: Ledger
+    listen: Address = "0.0.0.0:8080"
+    """The traffic port. Fixed for the life of a worker."""
+    proxy_protocol: bool = False
+    """Every connection begins with a PROXY v2 header, as from the load balancer; off for direct clients.
+    Fixed for the life of a worker."""
+    admin: Admin = Admin()
+    tls: Tls | None = None
+    cors: Cors | None = None
+    providers: NonEmptyListed[Provider]
+    models: NonEmptyListed[Model]
+    tenants: NonEmptyListed[Tenant]
+    jwt: Jwt | None = None
+    policy: Policy = Policy()
+    timeouts: Timeouts = Timeouts()
+    limits: Limits = Limits()
+    profiling: Profiling = Profiling()

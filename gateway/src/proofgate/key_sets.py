@@ -1,0 +1,221 @@
+"""The keys of JWT issuers: fetched at the start, again and again, and when a token names an unknown one.
+
+A key set that was fetched stays until a newer one replaces it: an issuer that cannot be reached costs its new
+keys, not its users.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from proofgate import _core, profiling
+from proofgate.config import Config
+from proofgate.key_set_fetch import TIMEOUT_SECONDS, FetchError, fetch_key_set
+
+log = logging.getLogger("proofgate")
+
+TICK_SECONDS = 1.0
+# Whoever sends tokens with made-up key ids makes the worker ask for new keys: not more often than this.
+PAUSE_SECONDS = 10.0
+BACKOFF_MAXIMUM_SECONDS = 300.0
+_SPREAD = 0.1
+
+Fetch = Callable[[str], str]
+
+
+@dataclass
+class KeySetSource:
+    """One issuer that publishes its keys, and how fetching them went. Times are of a monotonic clock."""
+
+    issuer: str
+    url: str
+    refresh_seconds: float
+    due: float
+    begun: float | None = None
+    running: bool = False
+    wanted: bool = False
+    failures: int = 0
+    keys: int | None = None
+    updated_at: str | None = None
+    error: str | None = None
+
+    def is_due(self, now: float) -> bool:
+        """Whether it is to be fetched now. One that fails is not asked sooner, however much it is wanted."""
+        if self.running:
+            return False
+        if self.begun is not None and now < self.begun + PAUSE_SECONDS:
+            return False
+        return now >= self.due or (self.wanted and self.failures == 0)
+
+    def begin(self, now: float) -> None:
+        """Notes that it is being fetched."""
+        self.running, self.wanted, self.begun = True, False, now
+
+    def succeed(self, now: float, keys: int, spread: float) -> None:
+        """Notes what was fetched; `spread`, from -1 to 1, keeps workers from asking all at once."""
+        self.running, self.failures, self.error = False, 0, None
+        self.keys, self.updated_at = keys, datetime.now(UTC).isoformat(timespec="seconds")
+        self.due = now + self.refresh_seconds * (1 + _SPREAD * spread)
+
+    def fail(self, now: float, code: str, spread: float) -> float:
+        """Notes a failure and returns how many seconds later the next attempt is due."""
+        self.running, self.error = False, code
+        self.failures += 1
+        # The exponent is bounded, because a float is.
+        delay = PAUSE_SECONDS * 2.0 ** min(self.failures - 1, 16)
+        delay = min(delay, self.refresh_seconds, BACKOFF_MAXIMUM_SECONDS) * (1 + _SPREAD * abs(spread))
+        self.due = now + delay
+        return delay
+
+    def status(self) -> dict[str, Any]:
+        """What the admin port shows."""
+        return {
+            "issuer": self.issuer,
+            "source": "url",
+            "keys": self.keys,
+            "updated_at": self.updated_at,
+            "error": self.error,
+        }
+
+
+class KeySets:
+    """Keeps the key sets of a worker's issuers fresh. Runs on the event loop and waits in threads."""
+
+    def __init__(
+        self,
+        worker: _core.Worker,
+        *,
+        fetch: Fetch = fetch_key_set,
+        clock: Callable[[], float] = time.monotonic,
+        spread: Callable[[], float] = lambda: random.uniform(-1, 1),  # noqa: S311 - spreads load, hides nothing
+    ) -> None:
+        self._worker = worker
+        self._fetch = fetch
+        self._clock = clock
+        self._spread = spread
+        self._sources: dict[str, KeySetSource] = {}
+        self._in_files: dict[str, int] = {}
+        self._fetching: set[asyncio.Task[None]] = set()
+
+    def load_files(self, config: Config) -> None:
+        """Gives the worker the key sets of `jwksFile`. Raises the core's ConfigError."""
+        self._in_files = {
+            issuer: self._worker.set_key_set(issuer, text) for issuer, text in config.key_sets.items()
+        }
+        for issuer, keys in self._in_files.items():
+            if not keys:
+                log.warning("issuer %s: no usable key in its jwksFile: its tokens are refused", issuer)
+
+    def follow(self, config: Config) -> None:
+        """Fetches for the issuers of a configuration from now on; what is known of one that stays is kept."""
+        known, now = self._sources, self._clock()
+        self._sources = {}
+        for issuer in config.issuers:
+            if issuer.jwks_url is None:
+                continue
+            source = known.get(issuer.issuer)
+            if source is None or source.url != issuer.jwks_url:
+                source = KeySetSource(issuer.issuer, issuer.jwks_url, issuer.refresh_seconds, due=now)
+            source.refresh_seconds = issuer.refresh_seconds
+            source.due = min(source.due, now + issuer.refresh_seconds)
+            self._sources[issuer.issuer] = source
+
+    async def run(self) -> None:
+        """Fetches what is due, for ever."""
+        while True:
+            try:
+                self.tick()
+            except Exception:
+                log.exception("the key sets of issuers cannot be looked after now")
+            await asyncio.sleep(TICK_SECONDS)
+
+    def tick(self) -> None:
+        """Begins to fetch whatever is due now."""
+        if not self._sources:
+            return
+        for issuer in self._worker.key_sets_wanted():
+            if issuer in self._sources:
+                self._sources[issuer].wanted = True
+        now = self._clock()
+        for source in self._sources.values():
+            if source.is_due(now):
+                source.begin(now)
+                task = asyncio.create_task(self._refresh(source))
+                self._fetching.add(task)
+                task.add_done_callback(self._fetching.discard)
+
+    async def first_round(self) -> None:
+        """Gives every issuer one chance before the worker calls itself ready, and none of them more time."""
+        self.tick()
+        await self.settle(TIMEOUT_SECONDS)
+
+    async def settle(self, seconds: float) -> None:
+        """Waits until what is being fetched has come or failed, at most so long."""
+        if self._fetching:
+            await asyncio.wait(self._fetching, timeout=seconds)
+
+    def status(self) -> list[dict[str, Any]]:
+        """The issuers whose keys are known or looked for."""
+        in_files = [
+            {"issuer": issuer, "source": "file", "keys": keys, "updated_at": None, "error": None}
+            for issuer, keys in self._in_files.items()
+        ]
+        return in_files + [source.status() for source in self._sources.values()]
+
+    async def _refresh(self, source: KeySetSource) -> None:
+        try:
+            text = await _in_daemon_thread(lambda: self._fetch(source.url))
+            if self._sources.get(source.issuer) is not source:
+                return  # another configuration came meanwhile
+            keys = await profiling.in_thread(self._worker.set_key_set, source.issuer, text)
+        except (FetchError, _core.ProofgateError) as error:
+            self._failed(source, error.code, str(error))
+        except Exception:
+            log.exception("the keys of %s cannot be fetched", source.issuer)
+            self._failed(source, "internal", "an internal error")
+        else:
+            if source.keys != keys or source.failures:
+                log.log(
+                    logging.INFO if keys else logging.WARNING,
+                    "issuer %s: %d usable keys",
+                    source.issuer,
+                    keys,
+                )
+            source.succeed(self._clock(), keys, self._spread())
+
+    def _failed(self, source: KeySetSource, code: str, reason: str) -> None:
+        if self._sources.get(source.issuer) is not source:
+            return
+        delay = source.fail(self._clock(), code, self._spread())
+        effect = "its tokens are refused" if source.keys is None else f"its {source.keys} known keys stay"
+        log.warning(
+            "issuer %s: its keys cannot be fetched: %s; %s, next attempt in %.0f s",
+            *(source.issuer, reason, effect, delay),
+        )
+
+
+async def _in_daemon_thread(call: Callable[[], str]) -> str:
+    """The result of a call in a thread that nobody waits for when the process ends.
+
+    A pool's threads are joined at the end, and a name server that does not answer would hold up the exit.
+    """
+    outcome: concurrent.futures.Future[str] = concurrent.futures.Future()
+    outcome.set_running_or_notify_cancel()
+
+    def work() -> None:
+        try:
+            outcome.set_result(call())
+        except BaseException as error:
+            outcome.set_exception(error)
+
+    threading.Thread(target=work, name="key-set", daemon=True).start()
+    return await asyncio.wrap_future(outcome)

@@ -1,0 +1,180 @@
+"""Trying a policy: on the examples that rules carry, on samples from a file, on one text.
+
+Tests judge as if the policy were enforced, whatever its mode: a policy is written in dry-run and enforced
+later, and its tests should not change with the switch.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, ValidationError
+
+from proofgate import _core
+from proofgate.config import InvalidConfigError, Problem
+from proofgate.config.core_json import policy_document, tenant_policy_document
+from proofgate.config.document import DocumentError, parse_list
+from proofgate.config.fields import Listed, Section
+from proofgate.config.files import CONFIG_MAXIMUM, read_bounded
+from proofgate.config.policy import Policy, Rule
+from proofgate.config.policy_rules import rules_of
+from proofgate.config.problems import Findings, schema_problems
+from proofgate.config.references import unknown
+from proofgate.config.settings import Settings
+
+
+def _not_blank(text: str) -> str:
+    if not text:
+        raise ValueError("write a text to look at")
+    return text
+
+
+class Sample(Section):
+    """A text and what the policy should make of it."""
+
+    text: Annotated[str, AfterValidator(_not_blank)]
+    """What is looked at."""
+    direction: Literal["request", "response"] = "request"
+    """Whether it is a prompt or an answer."""
+    tenant: str | None = None
+    """Whose policy applies; the gateway's when it is not set."""
+    expect: Literal["allow", "flag", "redact", "block"] | None = None
+    """The decision; any when it is not set."""
+    rules: Listed[str] = ()
+    """Rules that have to match; others may match as well."""
+
+
+@dataclass(frozen=True)
+class Match:
+    """Where a rule matched, in bytes of UTF-8."""
+
+    rule: str
+    start: int
+    end: int
+
+    def excerpt(self, text: str) -> str:
+        """What the rule matched."""
+        return text.encode()[self.start : self.end].decode(errors="replace")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a policy decided about one text; `rule` is the one that blocks, or that brought the score up."""
+
+    decision: str
+    would_block: bool
+    rule: str | None
+    by_score: bool
+    score: int
+    matches: tuple[Match, ...]
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A text that a policy did not judge as expected."""
+
+    where: str
+    text: str
+    expected: str
+    verdict: Verdict
+
+
+def scan(policy: dict[str, Any], tenant: dict[str, Any] | None, direction: str, text: str) -> Verdict:
+    """Judges one text; `policy` and `tenant` are as in `core_json`. Raises the core's ConfigError."""
+    tenant_json = None if tenant is None else json.dumps(tenant)
+    answer = json.loads(_core.policy_scan(json.dumps(policy), tenant_json, direction, text))
+    matches = tuple(Match(found["rule"], found["start"], found["end"]) for found in answer.pop("matches"))
+    fields = {name: answer[name] for name in ("decision", "would_block", "rule", "by_score", "score")}
+    return Verdict(**fields, matches=matches)
+
+
+def judge(settings: Settings, tenant: str | None, direction: str, text: str) -> Verdict:
+    """What the policy decides as it is configured."""
+    return scan(policy_document(settings.policy), _tenant_document(settings, tenant), direction, text)
+
+
+def example_failures(policy: Policy) -> Iterator[Failure]:
+    """The examples that rules carry and do not keep, each rule by itself."""
+    for rule in policy.rules:
+        for texts, wanted in ((rule.examples.match, True), (rule.examples.no_match, False)):
+            for text in texts:
+                verdict = _of_rule_alone(rule, text)
+                if (rule.id in _matched(verdict)) is not wanted:
+                    yield Failure(f"rule {rule.id}", text, "match" if wanted else "no match", verdict)
+
+
+def sample_failures(settings: Settings, samples: dict[str, Sample]) -> Iterator[Failure]:
+    """The samples, by their place, that the policy does not judge as expected."""
+    enforced = policy_document(settings.policy) | {"mode": "enforce"}
+    for where, sample in samples.items():
+        tenant = _tenant_document(settings, sample.tenant)
+        if tenant is not None:
+            tenant["mode"] = None
+        verdict = scan(enforced, tenant, sample.direction, sample.text)
+        missing = [rule for rule in sample.rules if rule not in _matched(verdict)]
+        if missing or sample.expect not in (None, verdict.decision):
+            expected = ", ".join([sample.expect or "any", *sample.rules])
+            yield Failure(where, sample.text, expected, verdict)
+
+
+def read_samples(path: Path, settings: Settings) -> dict[str, Sample]:
+    """The samples of a YAML file by their place, `file:line`. Raises InvalidConfigError."""
+    try:
+        document = parse_list(read_bounded(path, CONFIG_MAXIMUM).decode())
+    except OSError as error:
+        raise _unusable(path, f"cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise _unusable(path, "is not UTF-8 text") from None
+    except DocumentError as error:
+        raise _unusable(path, str(error), error.line) from None
+    findings = Findings(document)
+    samples = {}
+    known = {str(rule["id"]) for rule in rules_of(settings.policy, disabled_rules=[])}
+    for position, entry in enumerate(document.data):
+        try:
+            samples[f"{path}:{document.line_of((position,))}"] = sample = Sample.model_validate(entry)
+        except ValidationError as error:
+            schema_problems(error, Sample, findings, (position,))
+        else:
+            _check_sample(sample, position, settings, known, findings)
+    if findings.problems:
+        raise InvalidConfigError(path, findings.problems)
+    return samples
+
+
+def _check_sample(
+    sample: Sample, position: int, settings: Settings, known: set[str], findings: Findings
+) -> None:
+    tenants = [tenant.name for tenant in settings.tenants]
+    if sample.tenant is not None and sample.tenant not in tenants:
+        message = unknown("tenant", sample.tenant, tenants, "define it in the configuration")
+        findings.report("config_unknown_tenant", (position, "tenant"), message)
+    for place, rule in enumerate(sample.rules):
+        if rule not in known:
+            message = unknown("rule", rule, known, "list them with proofgate policy rules")
+            findings.report("config_unknown_rule", (position, "rules", place), message)
+    if sample.expect is None and not sample.rules:
+        message = "the sample expects nothing: set expect or rules"
+        findings.report("config_missing_field", (position,), message)
+
+
+def _unusable(path: Path, message: str, line: int | None = None) -> InvalidConfigError:
+    return InvalidConfigError(path, [Problem("samples_unreadable", (), message, line)])
+
+
+def _of_rule_alone(rule: Rule, text: str) -> Verdict:
+    policy = policy_document(Policy(rules=(rule,)))
+    return scan(policy, None, "response" if rule.target == "response" else "request", text)
+
+
+def _matched(verdict: Verdict) -> set[str]:
+    return {match.rule for match in verdict.matches}
+
+
+def _tenant_document(settings: Settings, name: str | None) -> dict[str, Any] | None:
+    found = next((tenant for tenant in settings.tenants if tenant.name == name), None)
+    return tenant_policy_document(found.policy) if found else None

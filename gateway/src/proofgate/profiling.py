@@ -1,0 +1,121 @@
+"""Stage profiling: a histogram for every stage of the hot path, on while it is asked for.
+
+The worker of this process counts who asks: profiling is on while the switch is on or a `profile_stages` block
+is open, so blocks nest and overlap without switching each other off.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import ParamSpec, TypeVar
+
+from proofgate import _core
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+VARIABLE = "PROOFGATE_PROFILE_STAGES"
+_LAG_SECONDS = 0.25
+_YES = frozenset({"1", "true", "yes", "on"})
+
+
+class NoWorkerError(RuntimeError):
+    """No worker runs in this process: there is nothing to profile."""
+
+    def __init__(self) -> None:
+        super().__init__("no worker runs in this process: there is nothing to profile")
+
+
+@dataclass
+class _Attached:
+    worker: _core.Worker
+    switch: bool
+
+
+_attached: _Attached | None = None
+
+
+def is_enabled() -> bool:
+    """Whether stages are measured now. False without a worker."""
+    return _attached is not None and _attached.worker.profiling()
+
+
+def set_enabled(enabled: bool) -> bool:
+    """Turns the switch; returns what it was. Raises NoWorkerError."""
+    attached = _require()
+    attached.switch = enabled
+    return attached.worker.set_profiling(enabled)
+
+
+@contextlib.contextmanager
+def profile_stages() -> Iterator[None]:
+    """Measures stages while the block runs, whatever the switch says. Raises NoWorkerError."""
+    worker = _require().worker
+    worker.enter_profiling()
+    try:
+        yield
+    finally:
+        worker.exit_profiling()
+
+
+async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """As `asyncio.to_thread`; records how long the caller waits for the loop once the thread is done."""
+    done = 0.0
+
+    def run() -> T:
+        nonlocal done
+        try:
+            return function(*args, **kwargs)
+        finally:
+            done = time.monotonic()
+
+    try:
+        return await asyncio.to_thread(run)
+    finally:
+        _record("python_resume", done)
+
+
+async def watch_loop() -> None:
+    """Records how late the event loop is, a few times a second while profiling is on."""
+    while True:
+        due = time.monotonic() + _LAG_SECONDS
+        await asyncio.sleep(_LAG_SECONDS)
+        _record("loop_lag", due)
+
+
+def is_switched_on() -> bool:
+    """Whether the switch itself is on; open blocks do not count. Raises NoWorkerError."""
+    return _require().switch
+
+
+def attach(worker: _core.Worker, enabled: bool) -> None:
+    """Makes a worker the one of this process, with the switch as it was started with."""
+    global _attached
+    _attached = _Attached(worker, enabled)
+    worker.set_profiling(enabled)
+
+
+def detach() -> None:
+    """Forgets the worker of this process."""
+    global _attached
+    _attached = None
+
+
+def asked_for(environment: Mapping[str, str]) -> bool:
+    """Whether PROOFGATE_PROFILE_STAGES says so: 1, true, yes or on, in any case, spaces around it ignored."""
+    return environment.get(VARIABLE, "").strip().lower() in _YES
+
+
+def _record(name: str, since: float) -> None:
+    if since and _attached is not None:
+        _attached.worker.record_interval(name, max(0.0, time.monotonic() - since))
+
+
+def _require() -> _Attached:
+    if _attached is None:
+        raise NoWorkerError
+    return _attached

@@ -1,0 +1,206 @@
+"""Hot reload: a worker takes on a changed configuration whole, or keeps the one it has and says why.
+
+Files are compared by content, because Kubernetes replaces what a mount shows by swapping a symbolic link, and
+because their dates then say nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from proofgate import _core, profiling
+from proofgate.config import Config, InvalidConfigError, Problem, load
+from proofgate.config.document import FieldPath
+from proofgate.config.files import look_at
+from proofgate.trial import require_usable
+
+log = logging.getLogger("proofgate")
+
+POLL_SECONDS = 2.0
+# An editor or a copy writes a file in pieces: it is read once two looks in a row saw the same.
+SETTLE_SECONDS = 0.2
+NEEDS_RESTART = "config_needs_restart"
+
+Applied = Callable[[Config], None]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one reload. `digest` is that of the configuration in force afterwards."""
+
+    result: Literal["applied", "unchanged", "refused"]
+    digest: str
+    error: InvalidConfigError | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """The answer of the admin port."""
+        answer: dict[str, Any] = {"result": self.result, "config_digest": self.digest}
+        if self.error is not None:
+            problems = [problem.report(self.error.source) for problem in self.error.problems]
+            answer["error"] = {
+                "code": error_code(self.error),
+                "message": "the configuration is refused, and the one before stays in force",
+            }
+            answer["problems"] = problems
+        return answer
+
+
+class Reloader:
+    """Applies changed configurations to a running worker, one at a time.
+
+    `applied` is called on the event loop with each configuration that came into force.
+    """
+
+    def __init__(self, worker: _core.Worker, config: Config, shard: int, applied: Applied) -> None:
+        self._worker = worker
+        self._config = config
+        self._digest = config.digest()
+        self._shard = shard
+        self._applied = applied
+        self._files: Mapping[Path, str | None] = config.files
+        self._one_at_a_time = asyncio.Lock()
+        self._asked = asyncio.Event()
+        self._loaded_at = _now()
+        self._last_error: dict[str, Any] | None = None
+
+    @property
+    def config(self) -> Config:
+        """The configuration in force."""
+        return self._config
+
+    def ask(self) -> None:
+        """Asks for a reload without waiting for it, as a signal does."""
+        self._asked.set()
+
+    async def reload(self) -> Outcome:
+        """Reads the configuration anew and applies it if it differs.
+
+        A bad configuration is an outcome. Raises only what is no fault of the configuration.
+        """
+        async with self._one_at_a_time:
+            try:
+                new, changed = await profiling.in_thread(self._load)
+                if changed:
+                    await profiling.in_thread(self._apply, new)
+            except InvalidConfigError as error:
+                return self._refused(error)
+            except Exception:
+                self._last_error = {"code": "internal", "at": _now(), "problems": []}
+                raise
+            self._files, self._last_error = new.files, None
+            if not changed:
+                log.info("configuration unchanged: digest %s", self._digest)
+                return Outcome("unchanged", self._digest)
+            self._config, self._digest, self._loaded_at = new, new.digest(), _now()
+            self._applied(new)
+            log.info("configuration applied: digest %s", self._digest)
+            return Outcome("applied", self._digest)
+
+    async def watch(self) -> None:
+        """Reloads when asked, and when a file of the configuration changes, for ever."""
+        while True:
+            asked = await self._asked_within(POLL_SECONDS)
+            try:
+                if asked or await self._changed():
+                    await self.reload()
+            except Exception:
+                # Whatever it is, the worker serves on with what it has, and looks at the next change.
+                log.exception("the configuration cannot be reloaded")
+
+    def status(self) -> dict[str, Any]:
+        """What the admin port shows of the configuration: places, never values."""
+        return {
+            "config_digest": self._digest,
+            "config_loaded_at": self._loaded_at,
+            "last_reload_error": self._last_error,
+        }
+
+    async def _asked_within(self, seconds: float) -> bool:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._asked.wait(), seconds)
+        asked = self._asked.is_set()
+        self._asked.clear()
+        return asked
+
+    async def _changed(self) -> bool:
+        seen = await asyncio.to_thread(look_at, self._files)
+        if seen == self._files:
+            return False
+        while not self._asked.is_set():
+            await asyncio.sleep(SETTLE_SECONDS)
+            again = await asyncio.to_thread(look_at, self._files)
+            if again == seen:
+                break
+            seen = again
+        # Remembered before the attempt: one that fails is not repeated until something changes again.
+        changed, self._files = seen != self._files, seen
+        return changed
+
+    def _load(self) -> tuple[Config, bool]:
+        """The configuration as it is now, and whether it differs from the one in force."""
+        new = load(self._config.source)
+        problems = needs_restart(self._config, new)
+        if problems:
+            raise InvalidConfigError(new.source, problems, new.files)
+        return new, new != self._config
+
+    def _apply(self, new: Config) -> None:
+        """Runs in a thread. Everything that can refuse the configuration comes before the worker changes."""
+        require_usable(new, self._shard)
+        # A switch that was turned by hand stays, unless the file's own switch was turned now.
+        stages = new.settings.profiling.stages
+        if stages == self._config.settings.profiling.stages:
+            stages = profiling.is_switched_on()
+        try:
+            self._worker.reload(new.to_core_json(self._shard, profile_stages=stages))
+        except _core.ConfigError as error:
+            problem = new.problem("config_refused", (), str(error))
+            raise InvalidConfigError(new.source, [problem], new.files) from None
+        profiling.set_enabled(stages)
+
+    def _refused(self, error: InvalidConfigError) -> Outcome:
+        self._files = error.files
+        places = [problem.place(error.source) for problem in error.problems]
+        self._last_error = {"code": error_code(error), "at": _now(), "problems": places}
+        for line in error.lines:
+            log.error("the new configuration is refused, the one before stays: %s", line)
+        return Outcome("refused", self._digest, error)
+
+
+def needs_restart(old: Config, new: Config) -> list[Problem]:
+    """One problem for each field that differs and is fixed for the life of a worker."""
+    before, after = old.settings, new.settings
+    fixed: dict[FieldPath, bool] = {
+        ("ledger", type(after.ledger).model_fields[name].alias or name): (
+            getattr(before.ledger, name) != getattr(after.ledger, name)
+        )
+        for name in type(after.ledger).model_fields
+        if not name.endswith(("_file", "directory"))
+    }
+    fixed |= {
+        ("ledger", "directory"): old.ledger_directory != new.ledger_directory,
+        ("ledger", "signingKeyFile"): old.signing_key != new.signing_key,
+        ("listen",): before.listen != after.listen,
+        ("proxyProtocol",): before.proxy_protocol != after.proxy_protocol,
+        ("admin", "listen"): before.admin.listen != after.admin.listen,
+        ("limits", "connections"): before.limits.connections != after.limits.connections,
+    }
+    message = "it is fixed while a worker runs: restart the worker to change it, or put the old value back"
+    return [new.problem(NEEDS_RESTART, path, message) for path, differs in fixed.items() if differs]
+
+
+def error_code(error: InvalidConfigError) -> str:
+    """The code of a refusal: `config_needs_restart` when that is all that is wrong."""
+    codes = {problem.code for problem in error.problems}
+    return NEEDS_RESTART if codes == {NEEDS_RESTART} else error.code
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,115 @@
+"""A small stand-in for the policy engine: two packs, literals and regexes, actions, scores and modes.
+
+Texts are folded by lower case alone, and offsets are right for ASCII.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+Json = dict[str, Any]
+
+PACKS: dict[str, list[Json]] = {
+    "secrets": [
+        {
+            "id": "secret-aws-access-key-id",
+            "reason": "The text holds an AWS access key id.",
+            "target": "both",
+            "view": "text",
+            "literals": [],
+            "regex": "AKIA[0-9A-Z]{16}",
+            "check": None,
+            "score": 100,
+            "action": "block",
+        }
+    ],
+    "pii": [
+        {
+            "id": f"pii-{name}",
+            "reason": f"The text holds {name}.",
+            "target": "both",
+            "view": "folded",
+            "literals": [],
+            "regex": regex,
+            "check": None,
+            "score": 40,
+            "action": "redact",
+        }
+        for name, regex in (("email", "[a-z]{1,20}@[a-z.]{1,20}"), ("phone", r"\+[0-9]{6,15}"))
+    ],
+}
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule with its pack; None for one of the user's own."""
+
+    pack: str | None
+    fields: Json
+    pattern: re.Pattern[str] = field(compare=False)
+
+    def listed(self) -> Json:
+        """As `_core.policy_rules` lists it."""
+        names = ("id", "reason", "target", "view", "score", "action")
+        return {"pack": self.pack, "examples": {"match": [], "no_match": []}} | {
+            name: self.fields[name] for name in names
+        }
+
+
+def rules_of(policy: Json) -> list[Rule]:
+    """Compiles a policy section. Raises ValueError."""
+    found = []
+    for pack in policy["packs"]:
+        if pack not in PACKS:
+            raise ValueError(f"there is no pack {pack}: the packs are {', '.join(PACKS)}")
+        found += [_compile(pack, rule) for rule in PACKS[pack]]
+    found += [_compile(None, rule) for rule in policy["rules"]]
+    ids = [rule.fields["id"] for rule in found]
+    if len(set(ids)) != len(ids):
+        raise ValueError("two rules have one id")
+    return found
+
+
+def scan(policy: Json, tenant: Json | None, direction: str, text: str) -> Json:
+    """Judges one text. Raises ValueError."""
+    tenant = tenant or {"mode": None, "action": None, "threshold": None, "disabled_rules": []}
+    off = {*policy["disabled_rules"], *tenant["disabled_rules"]}
+    matches, score, actions = [], 0, {}
+    for rule in rules_of(policy):
+        name = rule.fields["id"]
+        if name in off or rule.fields["target"] not in ("both", direction):
+            continue
+        seen = text if rule.fields["view"] == "text" else text.lower()
+        found = list(rule.pattern.finditer(seen))
+        matches += [{"rule": name, "start": match.start(), "end": match.end()} for match in found]
+        if found:
+            score += rule.fields["score"]
+            actions[name] = tenant["action"] or policy["action"] or rule.fields["action"]
+    blocking = next((name for name, action in actions.items() if action == "block"), None)
+    by_score = blocking is None and score >= (tenant["threshold"] or policy["threshold"])
+    denied = blocking is not None or by_score
+    decision = (
+        "block" if denied else "redact" if "redact" in actions.values() else "flag" if actions else "allow"
+    )
+    if decision != "allow" and (tenant["mode"] or policy["mode"]) == "dry_run":
+        decision = "flag"
+    return {
+        "decision": decision,
+        "would_block": denied,
+        "rule": list(actions)[-1] if by_score else blocking,
+        "by_score": by_score,
+        "score": score,
+        "matches": matches,
+    }
+
+
+def _compile(pack: str | None, rule: Json) -> Rule:
+    if rule["regex"] and ("+" in rule["regex"].replace(r"\+", "") or "*" in rule["regex"]):
+        raise ValueError(f"rule {rule['id']}: regex: bound its repetitions")
+    literals = "|".join(re.escape(literal) for literal in rule["literals"])
+    try:
+        return Rule(pack, rule, re.compile(rule["regex"] or literals))
+    except re.error as error:
+        raise ValueError(f"rule {rule['id']}: regex: {error}") from None

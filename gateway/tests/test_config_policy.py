@@ -1,0 +1,143 @@
+"""The policy section: what it becomes, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+from conftest import ConfigDirectory
+
+from proofgate.config import load, load_settings
+
+RULES = """
+policy:
+  packs: [secrets, pii]
+  mode: dry-run
+  action: redact
+  threshold: 80
+  budgetMilliseconds: 2.5
+  disabledRules: [pii-phone]
+  rules:
+    - id: project-aurora
+      reason: The project is confidential.
+      literals: [project aurora]
+      examples: {match: [We met about Project Aurora.], noMatch: [aurora borealis]}
+    - id: ticket
+      reason: The text names a ticket.
+      target: response
+      view: text
+      regex: TICKET-[0-9]{4}
+      score: 5
+      action: flag
+"""
+
+
+def test_a_policy_reaches_the_core_in_its_own_units(config_directory: ConfigDirectory) -> None:
+    config_directory.append(RULES)
+    assert config_directory.core()["policy"] == {
+        "packs": ["secrets", "pii"],
+        "mode": "dry_run",
+        "action": "redact",
+        "threshold": 80,
+        "budget_us": 2500,
+        "disabled_rules": ["pii-phone"],
+        "rules": [
+            {
+                "id": "project-aurora",
+                "reason": "The project is confidential.",
+                "target": "both",
+                "view": "folded",
+                "literals": ["project aurora"],
+                "regex": None,
+                "check": None,
+                "score": 100,
+                "action": "block",
+            },
+            {
+                "id": "ticket",
+                "reason": "The text names a ticket.",
+                "target": "response",
+                "view": "text",
+                "literals": [],
+                "regex": "TICKET-[0-9]{4}",
+                "check": None,
+                "score": 5,
+                "action": "flag",
+            },
+        ],
+    }
+
+
+def test_a_tenants_policy_reaches_the_core(config_directory: ConfigDirectory) -> None:
+    config_directory.append(RULES)
+    override = "policy: {mode: enforce, action: flag, threshold: 200, disabledRules: [pii-email, ticket]}"
+    config_directory.replace("name: acme", f"name: acme\n    {override}")
+    assert config_directory.core()["tenants"][0]["policy"] == {
+        "mode": "enforce",
+        "action": "flag",
+        "threshold": 200,
+        "disabled_rules": ["pii-email", "ticket"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "message"),
+    [
+        ("packs: [secrets, pii]", "packs: [secret, pii]", 34, "policy.packs[0]: there is no pack secret"),
+        ("packs: [secrets, pii]", "packs: [pii, pii]", 34, "policy.packs[1]: the pack pii is listed twice"),
+        ("[pii-phone]", "[pii-fone]", 39, "policy.disabledRules[0]: no rule is named pii-fone: did you mean"),
+        ("regex: TICKET-[0-9]{4}", "regex: TICKET-[0-9]+", 45, "policy.rules[1]: rule ticket: regex: bound"),
+        ("regex: TICKET-[0-9]{4}", "regex: TICKET-[", 45, "policy.rules[1]: rule ticket: regex: "),
+        ("regex: TICKET-[0-9]{4}", "regex: ''", 45, "set literals or regex"),
+        ("id: ticket", "id: project-aurora", 45, "policy.rules[1].id: project-aurora is already defined"),
+        ("id: ticket", "id: pii-email", 45, "the pack pii already has a rule pii-email: rename yours"),
+        ("id: ticket", "id: Ticket", 45, "policy.rules[1].id: an id is kebab-case"),
+        ("score: 5", "score: 1001", 50, "policy.rules[1].score"),
+        ("action: flag", "action: allow", 51, "policy.rules[1].action"),
+        ("[project aurora]", "[Project Aurora]", 43, "in lower case"),
+        ("The text names a ticket.", '"two\\nlines"', 46, "write one line"),
+        ("mode: dry-run", "mode: off", 35, "policy.mode"),
+        ("threshold: 80", "threshold: 0", 37, "policy.threshold"),
+        ("budgetMilliseconds: 2.5", "budgetMilliseconds: 0", 38, "policy.budgetMilliseconds"),
+    ],
+)
+def test_a_policy_that_cannot_hold_is_refused_with_its_line(
+    config_directory: ConfigDirectory, old: str, new: str, line: int, message: str
+) -> None:
+    config_directory.append(RULES)
+    config_directory.replace(old, new)
+    error = config_directory.problems()
+    assert message in str(error)
+    assert line in [problem.line for problem in error.problems]
+
+
+def test_an_unknown_rule_of_a_tenant_is_refused_with_the_likely_one(
+    config_directory: ConfigDirectory,
+) -> None:
+    config_directory.append(RULES)
+    config_directory.replace("name: acme", "name: acme\n    policy: {disabledRules: [ticket, project-aurra]}")
+    (problem,) = config_directory.problems().problems
+    assert problem.code == "config_unknown_rule"
+    assert problem.path == ("tenants", 0, "policy", "disabledRules", 1)
+    assert "did you mean project-aurora?" in problem.message
+
+
+def test_an_unknown_pack_hides_no_other_problem_and_invents_none(config_directory: ConfigDirectory) -> None:
+    config_directory.append(RULES)
+    config_directory.replace("packs: [secrets, pii]", "packs: [secrets, pi]")
+    config_directory.replace("TICKET-[0-9]{4}", "TICKET-[0-9]+")
+    assert config_directory.codes() == ["config_bad_policy", "config_bad_policy"]
+
+
+def test_rules_can_be_worked_on_without_any_of_the_named_files(config_directory: ConfigDirectory) -> None:
+    config_directory.append(RULES)
+    for name in ("signing-key", "openai-key", "admin-token", "globex-keys"):
+        (config_directory.path / name).unlink()
+    assert [rule.id for rule in load_settings(config_directory.file).policy.rules] == [
+        "project-aurora",
+        "ticket",
+    ]
+    assert set(config_directory.codes()) == {"config_file_unreadable"}
+
+
+def test_without_a_policy_there_are_no_rules(config_directory: ConfigDirectory) -> None:
+    policy = load(config_directory.file).settings.policy
+    assert (policy.packs, policy.rules) == ((), ())

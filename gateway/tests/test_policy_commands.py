@@ -1,0 +1,230 @@
+"""`proofgate policy`: what its commands print, and their exit codes."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+import pytest
+from conftest import ConfigDirectory
+
+from proofgate.cli import main
+
+Capture = pytest.CaptureFixture[str]
+
+KEY_ID = "AKIAABCDEFGHIJKLMNOP"
+RULES = """
+policy:
+  packs: [secrets, pii]
+  disabledRules: [pii-phone]
+  rules:
+    - id: project-aurora
+      reason: The project is confidential.
+      literals: [project aurora]
+      score: 30
+      action: flag
+      examples: {match: [We met about Project Aurora.], noMatch: [aurora borealis]}
+"""
+
+
+@pytest.fixture
+def directory(config_directory: ConfigDirectory) -> ConfigDirectory:
+    """A configuration with rules, and without the secrets that it names."""
+    config_directory.append(RULES)
+    for name in ("signing-key", "openai-key", "admin-token", "globex-keys"):
+        (config_directory.path / name).unlink()
+    return config_directory
+
+
+def policy(directory: ConfigDirectory, command: str, *arguments: str) -> int:
+    return main(["policy", command, str(directory.file), *arguments])
+
+
+def samples(directory: ConfigDirectory, text: str) -> tuple[str, str]:
+    directory.write("samples.yaml", text)
+    return "--samples", str(directory.path / "samples.yaml")
+
+
+@pytest.mark.parametrize("command", ["test", "rules", "check"])
+def test_every_policy_command_explains_itself(command: str, capsys: Capture) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["policy", command, "--help"])
+    assert caught.value.code == 0
+    assert f"usage: proofgate policy {command}" in capsys.readouterr().out
+
+
+def test_examples_that_hold_pass(directory: ConfigDirectory, capsys: Capture) -> None:
+    assert policy(directory, "test") == 0
+    assert capsys.readouterr().out == "passed: 2 examples of 1 rules, 0 samples\n"
+
+
+def test_an_example_that_does_not_hold_fails_with_what_matched(
+    directory: ConfigDirectory, capsys: Capture
+) -> None:
+    directory.replace("match: [We met about Project Aurora.]", "match: [We met about Aurora.]")
+    directory.replace("noMatch: [aurora borealis]", "noMatch: [not Project Aurora]")
+    assert policy(directory, "test") == 1
+    captured = capsys.readouterr()
+    assert captured.out == (
+        "where                text                    expected  got    matched\n"
+        'rule project-aurora  "We met about Aurora."  match     allow  nothing\n'
+        'rule project-aurora  "not Project Aurora"    no match  flag   project-aurora "Project Aurora"\n'
+    )
+    assert captured.err == "proofgate: 2 failed: 2 examples of 1 rules, 0 samples\n"
+
+
+def test_an_example_tests_its_rule_alone_and_whatever_the_mode(directory: ConfigDirectory) -> None:
+    directory.replace("disabledRules: [pii-phone]", "mode: dry-run\n  disabledRules: [project-aurora]")
+    directory.replace("noMatch: [aurora borealis]", f"noMatch: [{KEY_ID}]")
+    assert policy(directory, "test") == 0
+
+
+def test_samples_that_are_judged_as_expected_pass(directory: ConfigDirectory, capsys: Capture) -> None:
+    directory.replace(
+        "name: acme", "name: acme\n    policy: {mode: dry-run, action: redact, threshold: 1000}"
+    )
+    text = f"""
+- {{text: hello, expect: allow}}
+- {{text: write to me@example.com, expect: redact, rules: [pii-email]}}
+- {{text: {KEY_ID}, direction: response, rules: [secret-aws-access-key-id]}}
+- {{text: {KEY_ID}, expect: block}}
+- {{text: {KEY_ID}, tenant: acme, expect: redact}}
+- {{text: project aurora me@example.com me@example.com, expect: redact, rules: [pii-email, project-aurora]}}
+"""
+    assert policy(directory, "test", *samples(directory, text)) == 0
+    assert capsys.readouterr().out == "passed: 2 examples of 1 rules, 6 samples\n"
+
+
+def test_samples_are_judged_as_if_the_policy_were_enforced(directory: ConfigDirectory) -> None:
+    directory.replace("disabledRules: [pii-phone]", "mode: dry-run")
+    assert policy(directory, "test", *samples(directory, f"[{{text: {KEY_ID}, expect: block}}]")) == 0
+
+
+@pytest.mark.parametrize(
+    "sample",
+    [
+        f"text: {KEY_ID}, expect: allow",
+        "text: hello, expect: flag",
+        "text: hello, rules: [pii-email]",
+        "text: me@example.com, expect: redact, rules: [project-aurora]",
+        "text: '+4912345678', rules: [pii-phone]",
+    ],
+)
+def test_a_sample_that_is_judged_otherwise_fails_at_its_line(
+    directory: ConfigDirectory, sample: str, capsys: Capture
+) -> None:
+    option, path = samples(directory, f"# one sample\n- {{{sample}}}\n")
+    assert policy(directory, "test", option, path) == 1
+    assert f"\n{path}:2  " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("samples: []", ":1: expected a list"),
+        ("- {text: x}", ":1: [0]: the sample expects nothing: set expect or rules"),
+        ("- {expect: allow}", ":1: [0].text: this field is required"),
+        ("- {text: '', expect: allow}", ":1: [0].text: write a text"),
+        ("- {text: x, expect: deny}", ":1: [0].expect: "),
+        ("- {text: x, expected: deny}", "did you mean expect?"),
+        ("- {text: x, rules: [pii-mail]}", "did you mean pii-email?"),
+        ("- {text: x, expect: allow, tenant: acmee}", "did you mean acme?"),
+        ("- x", ":1: [0]: "),
+    ],
+)
+def test_samples_that_make_no_sense_are_wrong_usage(
+    directory: ConfigDirectory, text: str, message: str, capsys: Capture
+) -> None:
+    assert policy(directory, "test", *samples(directory, text)) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_missing_samples_are_wrong_usage(directory: ConfigDirectory, capsys: Capture) -> None:
+    assert policy(directory, "test", "--samples", "nowhere.yaml") == 2
+    assert "nowhere.yaml: cannot be read: No such file" in capsys.readouterr().err
+
+
+def test_the_rules_in_force_are_listed_with_what_they_do(directory: ConfigDirectory, capsys: Capture) -> None:
+    assert policy(directory, "rules") == 0
+    header, *rows, summary = capsys.readouterr().out.splitlines()
+    assert header.split() == ["id", "pack", "target", "view", "score", "action", "reason"]
+    assert [row.split()[:6] for row in rows] == [
+        ["secret-aws-access-key-id", "secrets", "both", "text", "100", "block"],
+        ["pii-email", "pii", "both", "folded", "40", "redact"],
+        ["project-aurora", "-", "both", "folded", "30", "flag"],
+    ]
+    assert summary == "3 rules, enforce, threshold 100; off: pii-phone"
+
+
+def test_the_action_of_the_policy_overrides_that_of_its_rules(
+    directory: ConfigDirectory, capsys: Capture
+) -> None:
+    directory.replace("disabledRules: [pii-phone]", "action: flag")
+    assert policy(directory, "rules", "--pack", "pii") == 0
+    rows = capsys.readouterr().out.splitlines()[1:-1]
+    assert [(row.split()[0], row.split()[5]) for row in rows] == [
+        ("pii-email", "flag"),
+        ("pii-phone", "flag"),
+    ]
+
+
+def test_a_pack_that_is_not_configured_is_wrong_usage(directory: ConfigDirectory, capsys: Capture) -> None:
+    assert policy(directory, "rules", "--pack", "secret") == 2
+    assert "no pack is named secret: did you mean secrets?" in capsys.readouterr().err
+
+
+def test_a_text_is_judged_with_what_matched_where(directory: ConfigDirectory, capsys: Capture) -> None:
+    assert policy(directory, "check", "--text", f"key {KEY_ID} of me@example.com") == 0
+    assert capsys.readouterr().out == (
+        "decision: block (by secret-aws-access-key-id)\n"
+        "score: 140 of 100\n"
+        "matches:\n"
+        f'  secret-aws-access-key-id  bytes 4-24   "{KEY_ID}"\n'
+        '  pii-email                 bytes 28-42  "me@example.com"\n'
+    )
+
+
+def test_a_harmless_text_is_allowed(directory: ConfigDirectory, capsys: Capture) -> None:
+    assert policy(directory, "check", "--text", "hello") == 0
+    assert capsys.readouterr().out == "decision: allow\nscore: 0 of 100\nmatches: none\n"
+
+
+def test_a_dry_run_says_what_enforcing_would_do(directory: ConfigDirectory, capsys: Capture) -> None:
+    directory.replace("disabledRules: [pii-phone]", "mode: dry-run")
+    assert policy(directory, "check", "--text", KEY_ID) == 0
+    expected = "decision: flag (by secret-aws-access-key-id, dry-run: would block)\n"
+    assert capsys.readouterr().out.startswith(expected)
+
+
+def test_the_policy_of_a_tenant_can_be_asked(directory: ConfigDirectory, capsys: Capture) -> None:
+    directory.replace("name: acme", "name: acme\n    policy: {action: flag, threshold: 40}")
+    text = "me@example.com"
+    assert policy(directory, "check", "--text", text, "--tenant", "acme", "--direction", "response") == 0
+    assert capsys.readouterr().out.startswith("decision: block (by score)\nscore: 40 of 40\n")
+    assert policy(directory, "check", "--text", text, "--tenant", "acne") == 2
+    assert "did you mean acme?" in capsys.readouterr().err
+
+
+def test_a_text_can_come_from_standard_input(
+    directory: ConfigDirectory, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"me@example.com\n")))
+    assert policy(directory, "check", "--text", "-") == 0
+    assert "decision: redact\n" in capsys.readouterr().out
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\xff")))
+    assert policy(directory, "check", "--text", "-") == 2
+
+
+def test_what_matched_cannot_steer_the_terminal(directory: ConfigDirectory, capsys: Capture) -> None:
+    directory.replace("literals: [project aurora]", 'literals: ["\\e[31m"]')
+    assert policy(directory, "check", "--text", "\x1b[31mred") == 0
+    assert "\x1b" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", [["test"], ["rules"], ["check", "--text", "x"]])
+def test_rules_that_cannot_be_compiled_are_wrong_usage(
+    directory: ConfigDirectory, command: list[str], capsys: Capture
+) -> None:
+    directory.replace("literals: [project aurora]", "regex: a+")
+    assert policy(directory, *command) == 2
+    assert ":37: policy.rules[0]: rule project-aurora: regex: bound" in capsys.readouterr().err

@@ -1,0 +1,55 @@
+//! Why an exchange that was admitted did not come to its end.
+
+use proofgate_ledger::record::Outcome;
+
+use crate::answer::{Answer, Fields};
+
+/// What a client that left before its answer began is recorded with; nobody receives it.
+pub(crate) const CLIENT_CLOSED_REQUEST: u16 = 499;
+
+/// Why a request did not reach its upstream, or no answer came back.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Failure {
+    /// The upstream refused the connection, broke it, or spoke something else than HTTP.
+    Unreachable,
+    /// The upstream did not connect or answer in time.
+    TimedOut,
+    /// The worker stops and may not wait any longer.
+    Drained,
+}
+
+impl Failure {
+    pub(crate) fn outcome(self) -> Outcome {
+        match self {
+            Failure::Unreachable => Outcome::UpstreamError,
+            Failure::TimedOut => Outcome::UpstreamTimeout,
+            Failure::Drained => Outcome::Drained,
+        }
+    }
+
+    pub(crate) fn answer(self) -> Answer<'static> {
+        let (status, code, message) = match self {
+            Failure::Unreachable => (
+                502,
+                "upstream_unreachable",
+                "The model provider could not be reached or broke the connection.",
+            ),
+            Failure::TimedOut => (
+                504,
+                "upstream_timeout",
+                "The model provider did not answer in time.",
+            ),
+            Failure::Drained => (503, "draining", "The gateway is shutting down. Try again."),
+        };
+        Answer {
+            status,
+            code,
+            message,
+            param: None,
+            fields: Fields {
+                retry_after: if status == 503 { Some(1) } else { None },
+                ..Fields::NONE
+            },
+        }
+    }
+}

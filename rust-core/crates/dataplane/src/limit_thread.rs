@@ -1,0 +1,235 @@
+//! The thread that publishes what this worker consumed of its tenants' limits, and learns what others did.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::time::Duration;
+
+use proofgate_ledger::record::Record;
+use proofgate_limit_store::{LimitStore, Opened};
+use proofgate_limits::{Changes, KeyId, Limiter, Replay, SubjectName, Usage};
+use proofgate_wal::{FileStorage, Ulid, recovery};
+use tokio::sync::mpsc;
+
+use crate::clock::unix_micros;
+use crate::{Error, priority};
+
+/// How often the files of others are looked at.
+const POLL: Duration = Duration::from_secs(1);
+/// Subjects that the data-plane thread takes up in one turn of its event loop.
+const STEP: usize = 256;
+/// Messages that may wait in either direction.
+const WAITING: usize = 4;
+
+type Foreign = Vec<(SubjectName, Usage)>;
+
+/// What the data-plane thread tells.
+enum Told {
+    Changes(Changes),
+    /// There are new limits: say again what others consumed.
+    Resend,
+    /// The log is sealed: nothing will change any more.
+    End,
+}
+
+/// The data-plane thread's end.
+pub(crate) struct LimitLink {
+    told: SyncSender<Told>,
+    foreign: mpsc::Receiver<Foreign>,
+    /// What could not be told yet.
+    untold: Option<Told>,
+    /// Whether the thread must be asked to say everything again.
+    resend: bool,
+    /// What others had consumed before the start.
+    initial: Foreign,
+}
+
+/// The slow end; runs as a thread.
+pub(crate) struct LimitThread {
+    store: LimitStore,
+    told: Receiver<Told>,
+    foreign: mpsc::Sender<Foreign>,
+}
+
+/// Which incarnation of which gateway.
+pub(crate) struct Place<'p> {
+    pub(crate) gateway: &'p Path,
+    pub(crate) shard: u32,
+    pub(crate) incarnation: Ulid,
+    /// Whether what is written must survive a loss of power.
+    pub(crate) sync: bool,
+}
+
+/// Reads what others consumed, and works out from their logs what predecessors consumed that crashed.
+pub(crate) fn open(place: &Place<'_>) -> Result<(LimitThread, LimitLink), Error> {
+    let failed = |error: &dyn std::fmt::Display| Error::Ledger(format!("limits: {error}"));
+    let now = unix_micros();
+    let opened = LimitStore::open(
+        Arc::new(FileStorage),
+        place.gateway,
+        place.shard,
+        place.incarnation,
+        place.sync,
+        now,
+    );
+    let Opened {
+        mut store,
+        crashed,
+        problems,
+    } = opened.map_err(|error| failed(&error))?;
+    for problem in problems {
+        eprintln!(
+            "proofgate: limits: {}: {}",
+            problem.path.display(),
+            problem.reason
+        );
+    }
+    let shard = place.gateway.join(place.shard.to_string());
+    for snapshot in crashed {
+        let incarnation = Ulid(snapshot.origin.incarnation);
+        let mut replay = Replay::new(snapshot);
+        let mut records = 0;
+        let replayed = recovery::replay(&FileStorage, &shard, incarnation, |record| {
+            records = record.seq() + 1;
+            take(&mut replay, record);
+        });
+        replayed.map_err(|error| failed(&error))?;
+        store.inherit(replay.finish(records, now), now);
+    }
+    store.write(now).map_err(|error| failed(&error))?;
+    let initial = store.foreign_changes(usize::MAX, now);
+    let (told, hears) = sync_channel(WAITING);
+    let (says, foreign) = mpsc::channel(WAITING);
+    let thread = LimitThread {
+        store,
+        told: hears,
+        foreign: says,
+    };
+    let link = LimitLink {
+        told,
+        foreign,
+        untold: None,
+        resend: false,
+        initial,
+    };
+    Ok((thread, link))
+}
+
+fn take(replay: &mut Replay, record: &Record<'_>) {
+    match record {
+        Record::Admission(admission) => {
+            if let Some(reserved) = admission.reserved {
+                let key = KeyId::parse(&admission.key);
+                replay.admission(admission.seq, admission.ts, &admission.tenant, key, reserved);
+            }
+        }
+        Record::Completion(completion) => {
+            replay.completion(
+                completion.seq,
+                completion.ts,
+                completion.admission,
+                completion.charged,
+            );
+        }
+        Record::Rejection(rejection) => {
+            if let (Some(tenant), Some(key)) = (&rejection.tenant, &rejection.counted) {
+                replay.counted_rejection(rejection.seq, rejection.ts, tenant, KeyId::parse(key));
+            }
+        }
+        _ => {}
+    }
+}
+
+impl LimitLink {
+    /// Takes up what others had consumed before the start; called once, when the limiter knows its limits.
+    pub(crate) fn begin(&mut self, limiter: &mut Limiter, now: u64) {
+        limiter.absorb(&std::mem::take(&mut self.initial), now);
+    }
+
+    /// Tells what changed here and takes up what others consumed; called about once a second. While the thread does not
+    /// listen, changes stay in the limiter: nothing here waits.
+    pub(crate) fn exchange(&mut self, limiter: &mut Limiter, appended: u64, now: u64) {
+        if self.untold.is_none() && std::mem::take(&mut self.resend) {
+            self.untold = Some(Told::Resend);
+        }
+        if self.tell() {
+            let mut changes = Changes::default();
+            limiter.take_changes(appended, now, &mut changes);
+            if !changes.is_empty() {
+                self.untold = Some(Told::Changes(changes));
+                self.tell();
+            }
+        }
+        while let Ok(foreign) = self.foreign.try_recv() {
+            limiter.absorb(&foreign, now);
+        }
+        limiter.sweep(STEP, now);
+    }
+
+    /// Tells the last changes, after the seal, and that there will be no more. Blocks until the thread listens.
+    pub(crate) fn end(mut self, limiter: &mut Limiter, appended: u64, now: u64) {
+        let mut changes = Changes::default();
+        limiter.take_changes(appended, now, &mut changes);
+        let last = [self.untold.take(), Some(Told::Changes(changes)), Some(Told::End)];
+        for told in last.into_iter().flatten() {
+            let _ = self.told.send(told);
+        }
+    }
+
+    /// Whether nothing is left to tell.
+    fn tell(&mut self) -> bool {
+        if let Some(told) = self.untold.take() {
+            match self.told.try_send(told) {
+                Ok(()) | Err(TrySendError::Disconnected(_)) => {}
+                Err(TrySendError::Full(told)) => self.untold = Some(told),
+            }
+        }
+        self.untold.is_none()
+    }
+
+    /// Says that limits have changed.
+    pub(crate) fn limits_changed(&mut self) {
+        self.resend = true;
+    }
+}
+
+impl LimitThread {
+    /// Runs until the data plane has ended; `false` when the last state could not be written. A data plane that ended
+    /// without a seal leaves the last word to its successor, who reads the log.
+    pub(crate) fn run(mut self) -> bool {
+        priority::yield_to_traffic();
+        loop {
+            match self.told.recv_timeout(POLL) {
+                Ok(Told::Changes(changes)) => self.store.apply(&changes),
+                Ok(Told::Resend) => self.store.resend(),
+                Ok(Told::End) => {
+                    self.store.end();
+                    return self.store.write(unix_micros()).is_ok();
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return true,
+            }
+            self.publish();
+        }
+    }
+
+    fn publish(&mut self) {
+        let now = unix_micros();
+        // The file before stays, and the next second tries again; the log has everything anyhow.
+        let _ = self.store.write(now);
+        for problem in self.store.poll(now) {
+            eprintln!(
+                "proofgate: limits: {}: {}",
+                problem.path.display(),
+                problem.reason
+            );
+        }
+        while let Ok(permit) = self.foreign.try_reserve() {
+            let foreign = self.store.foreign_changes(STEP, now);
+            if foreign.is_empty() {
+                break;
+            }
+            permit.send(foreign);
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! An exchange between its two records.
+
+use std::rc::Rc;
+use std::time::Instant;
+
+use proofgate_ledger::commitment::{self, Commitment};
+use proofgate_ledger::record::{Admission, Completion, ConfigId, Outcome, PolicyNote, Usage};
+use proofgate_limits::Grant;
+use proofgate_providers::ChatRequest;
+use proofgate_stages::{Span, Stage};
+
+use crate::catalog::{Catalog, ModelRoute};
+use crate::clock::micros;
+use crate::endpoint::CHAT_COMPLETIONS;
+use crate::gateway::Gateway;
+use crate::recorder::{Room, Unavailable};
+use crate::request_id::RequestId;
+
+/// An exchange whose admission is in the ledger and whose completion is not.
+///
+/// However it ends — by [`OpenExchange::end`], or by being dropped when its task panics — it leaves a completion and
+/// gives back what it holds of its tenant's limits.
+pub(crate) struct OpenExchange {
+    gateway: Rc<Gateway>,
+    pub(crate) catalog: Rc<Catalog>,
+    pub(crate) tenant: usize,
+    room: Option<Room>,
+    grant: Option<Grant>,
+    pub(crate) id: RequestId,
+    /// Number of the admission record.
+    pub(crate) admission: u64,
+    /// Commitment to the response body so far.
+    pub(crate) response: Commitment,
+    /// Bytes of the response body so far.
+    pub(crate) bytes: u64,
+    pub(crate) upstream_status: Option<u16>,
+    /// Whether the upstream has been sent the request.
+    pub(crate) forwarded: bool,
+    /// What the policy saw in the response.
+    pub(crate) policy: Option<PolicyNote<'static>>,
+    pub(crate) span: Span,
+    started: Instant,
+    started_at: u64,
+    config: ConfigId,
+}
+
+/// What is known when an exchange is admitted.
+pub(crate) struct Admitted<'a> {
+    pub(crate) gateway: &'a Rc<Gateway>,
+    pub(crate) catalog: &'a Rc<Catalog>,
+    pub(crate) tenant: usize,
+    /// First 8 hex digits of the key's digest.
+    pub(crate) key: &'a str,
+    pub(crate) body: &'a [u8],
+    pub(crate) chat: &'a ChatRequest<'a>,
+    pub(crate) route: &'a ModelRoute,
+    pub(crate) policy: Option<PolicyNote<'a>>,
+    pub(crate) started: Instant,
+}
+
+impl OpenExchange {
+    /// Records the admission. The record is not written yet: that takes until the end of this turn of the event loop.
+    ///
+    /// # Errors
+    /// [`Unavailable`] when the ledger cannot take both records of the exchange; the grant comes back then.
+    pub(crate) fn admit(
+        admitted: &Admitted<'_>,
+        mut grant: Grant,
+        span: Span,
+    ) -> Result<Box<Self>, (Unavailable, Grant)> {
+        let gateway = admitted.gateway;
+        let recorder = &gateway.recorder;
+        let reserved = recorder
+            .reserve()
+            .and_then(|room| Ok((room, recorder.next_salt()?)));
+        let (mut room, salt) = match reserved {
+            Ok(reserved) => reserved,
+            Err(unavailable) => return Err((unavailable, grant)),
+        };
+        let started_at = grant.at();
+        let id = gateway.request_id(started_at);
+        let request = commitment::commit(&salt, "request", admitted.body);
+        let terms = &admitted.catalog.terms;
+        let config = ConfigId::from(&terms.digest);
+        let admission = |seq| Admission {
+            seq,
+            ts: started_at,
+            id: id.as_str().into(),
+            tenant: terms.tenant(admitted.tenant).name.as_str().into(),
+            key: admitted.key.into(),
+            model: admitted.chat.model.as_ref().into(),
+            provider: admitted.route.upstream.name.as_str().into(),
+            upstream_model: admitted.route.upstream_model.as_str().into(),
+            endpoint: CHAT_COMPLETIONS.into(),
+            stream: admitted.chat.stream,
+            bytes: admitted.body.len() as u64,
+            request,
+            reserved: grant.reserved(),
+            policy: admitted.policy.clone(),
+            config,
+        };
+        let admission = recorder.append(&mut room, |seq, out| admission(seq).encode_into(out));
+        let Ok(admission) = admission else {
+            return Err((Unavailable::Stopped, grant));
+        };
+        gateway.limiter.borrow_mut().recorded(&mut grant);
+        gateway.metrics.in_flight.inc();
+        gateway.metrics.request_bytes.inc_by(admitted.body.len() as u64);
+        Ok(Box::new(OpenExchange {
+            gateway: Rc::clone(gateway),
+            catalog: Rc::clone(admitted.catalog),
+            tenant: admitted.tenant,
+            room: Some(room),
+            grant: Some(grant),
+            id,
+            admission,
+            response: Commitment::new(&salt, "response"),
+            bytes: 0,
+            upstream_status: None,
+            forwarded: false,
+            policy: None,
+            span,
+            started: admitted.started,
+            started_at,
+            config,
+        }))
+    }
+
+    /// Adds bytes to the response as the client gets it.
+    pub(crate) fn respond(&mut self, bytes: &[u8]) {
+        self.response.update(bytes);
+        self.bytes += bytes.len() as u64;
+    }
+
+    /// Appends the completion and returns its number; `None` when the ledger has stopped.
+    pub(crate) fn end(&mut self, outcome: Outcome, status: u16, usage: Option<Usage>) -> Option<u64> {
+        let mut room = self.room.take()?;
+        let duration_us = micros(self.started.elapsed());
+        let ts = self.started_at.saturating_add(duration_us);
+        let charged = self.settle(usage, ts);
+        let response = self.response.clone().finish();
+        let policy = self.policy.take();
+        let completion = |seq| Completion {
+            seq,
+            ts,
+            id: self.id.as_str().into(),
+            admission: self.admission,
+            status,
+            upstream_status: self.upstream_status,
+            outcome,
+            bytes: self.bytes,
+            response,
+            usage,
+            charged,
+            duration_us,
+            policy: policy.clone(),
+            config: self.config,
+        };
+        let appended = self
+            .gateway
+            .recorder
+            .append(&mut room, |seq, out| completion(seq).encode_into(out));
+        self.gateway.metrics.in_flight.dec();
+        self.gateway.metrics.response_bytes.inc_by(self.bytes);
+        self.gateway.metrics.ended(outcome);
+        appended.ok()
+    }
+
+    /// Gives back what is held of the tenant's limits; returns the tokens charged, `None` when the reservation stands
+    /// because nobody knows what was used.
+    fn settle(&mut self, usage: Option<Usage>, now: u64) -> Option<u64> {
+        let grant = self.grant.take()?;
+        let counted = grant.reserved().is_some();
+        let mut limiter = self.gateway.limiter.borrow_mut();
+        let unused = !self.forwarded || self.upstream_status.is_some_and(|status| status >= 400);
+        let used = match usage {
+            Some(usage) => Some(usage.prompt_tokens.saturating_add(usage.completion_tokens)),
+            None => unused.then_some(0),
+        };
+        match used {
+            Some(used) => limiter.settle(grant, used, now),
+            None => limiter.keep(grant),
+        }
+        used.filter(|_| counted)
+    }
+
+    /// Waits until record `seq` is written and notes how long that took.
+    pub(crate) async fn written(&mut self, seq: Option<u64>, stage: Stage) -> bool {
+        let written = self.gateway.recorder.written_or_stopped(seq).await.is_ok();
+        self.span.lap_now(stage);
+        written
+    }
+
+    /// The last byte has been handed to the kernel.
+    pub(crate) fn sent(mut self: Box<Self>) {
+        self.span.lap_now(Stage::ClientWrite);
+    }
+}
+
+impl Drop for OpenExchange {
+    fn drop(&mut self) {
+        self.end(Outcome::InternalError, 500, None);
+        std::mem::take(&mut self.span).finish_now(&self.gateway.profiler);
+    }
+}

@@ -1,0 +1,148 @@
+//! A running worker in front of a stand-in upstream.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use proofgate_auth::hash_api_key;
+use proofgate_dataplane::{Config, Worker};
+use proofgate_ledger::SigningKey;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::upstream::Upstream;
+
+pub const ACME: &str = "acme-key-0123456789abcdef";
+pub const GLOBEX: &str = "globex-key-0123456789abcdef";
+pub const MODEL: &str = "gpt-4o-mini";
+/// No test waits longer for anything.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+/// The longest request body, in bytes.
+pub const BODY_BYTES: usize = 8 * 1024 * 1024;
+
+pub const FIRST: [&str; 2] = [
+    include_str!("certificates/first.crt"),
+    include_str!("certificates/first.key"),
+];
+pub const SECOND: [&str; 2] = [
+    include_str!("certificates/second.crt"),
+    include_str!("certificates/second.key"),
+];
+
+/// A worker; dropped, it takes its ledger with it.
+pub struct Gateway {
+    pub worker: Arc<Worker>,
+    pub upstream: Upstream,
+    pub address: SocketAddr,
+    document: Value,
+    _folder: TempDir,
+}
+
+impl Gateway {
+    pub async fn start() -> Self {
+        Self::with(|_| ()).await
+    }
+
+    /// A worker whose configuration `change` has changed.
+    pub async fn with(change: impl FnOnce(&mut Value)) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let upstream = Upstream::start().await;
+        let name = "gateway.test/ledger";
+        let key = SigningKey::generate(name, [7; 32]).unwrap();
+        let tenant = |name: &str, key: &str| {
+            let hash = hash_api_key(key.as_bytes())
+                .map(|byte| format!("{byte:02x}"))
+                .concat();
+            json!({
+                "name": name, "keys": [{"hash": hash, "expires_at": null}], "models": null, "endpoints": null,
+                "limits": {}, "key_limits": {}, "policy": null,
+            })
+        };
+        let mut document = json!({
+            "ledger": {
+                "name": name, "directory": folder.path(), "shard": 0, "durability": "written",
+                "checkpoint_interval_ms": 1000, "signing_key": key.to_text(), "segment_bytes": 1 << 20,
+            },
+            "listen": "127.0.0.1:0",
+            "providers": [{
+                "name": "stand-in", "type": "openai", "base_url": upstream.url(), "api_key": null, "ca_pem": null,
+            }],
+            "models": [{
+                "name": MODEL, "provider": "stand-in", "upstream_model": MODEL, "max_output_tokens": 100,
+            }],
+            "tenants": [tenant("acme", ACME), tenant("globex", GLOBEX)],
+            "tls": certificate(FIRST),
+            "timeouts": {
+                "client_head_ms": 10_000, "client_body_ms": 30_000, "client_idle_ms": 60_000,
+                "upstream_connect_ms": 5_000, "upstream_response_ms": 60_000, "drain_ms": 30_000, "lame_duck_ms": 0,
+            },
+            "limits": {
+                "head_bytes": 16_384, "body_bytes": BODY_BYTES, "connections": 100, "buffered_bytes": 1 << 28,
+            },
+            "config_digest": "00".repeat(32),
+        });
+        change(&mut document);
+        let worker = Worker::new(Config::from_json(&document.to_string()).unwrap()).unwrap();
+        worker.start().unwrap();
+        Gateway {
+            address: worker.address().unwrap().parse().unwrap(),
+            worker: Arc::new(worker),
+            upstream,
+            document,
+            _folder: folder,
+        }
+    }
+
+    /// Takes a changed configuration into service.
+    pub fn reload(&self, change: impl FnOnce(&mut Value)) {
+        let mut document = self.document.clone();
+        change(&mut document);
+        let config = Config::from_json(&document.to_string()).unwrap();
+        self.worker.reload(config).unwrap();
+    }
+
+    /// The value of one series of the metrics; 0 while there is none.
+    pub fn metric(&self, series: &str) -> u64 {
+        let text = self.worker.metrics().unwrap();
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+        line.map_or(0, |value| value.parse().unwrap())
+    }
+
+    /// Waits until a series has a value.
+    pub async fn wait_for_metric(&self, series: &str, value: u64) {
+        let reached = async {
+            while self.metric(series) != value {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let waited = tokio::time::timeout(PATIENCE, reached).await;
+        assert!(waited.is_ok(), "{series} is {}, not {value}", self.metric(series));
+    }
+
+    /// Waits until a drain is over; says whether the log is sealed.
+    pub async fn join(&self) -> bool {
+        let worker = Arc::clone(&self.worker);
+        tokio::task::spawn_blocking(move || worker.join(PATIENCE))
+            .await
+            .unwrap()
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        self.worker.drain();
+    }
+}
+
+/// The part of a configuration that says how clients are met.
+pub fn certificate([certificate, key]: [&str; 2]) -> Value {
+    json!({"certificate_pem": certificate, "private_key_pem": key, "min_version": "1.2"})
+}
+
+/// A request for a chat completion whose prompt has `length` bytes.
+pub fn chat(length: usize, stream: bool) -> Vec<u8> {
+    let message = json!({"role": "user", "content": "x".repeat(length)});
+    serde_json::to_vec(&json!({"model": MODEL, "stream": stream, "messages": [message]})).unwrap()
+}

@@ -1,0 +1,17 @@
+//! The side of the clients: TLS and HTTP/2 against a running worker, from a client's first byte to its record.
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking"
+)]
+
+mod abuse;
+mod client;
+mod drain;
+mod exchanges;
+mod gateway;
+mod raw;
+mod smuggling;
+mod streaming;
+mod tls;
+mod upstream;
