@@ -1,0 +1,82 @@
+"""stream-load: paced streams of tokens, their lateness, and what a token costs the gateway."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from bench.cell import Cell, CellError
+from bench.processes import LOAD_CORE, Pinned, pinned
+
+# 50 tokens per second; a stream of four seconds is long enough that opening it is little of its cost.
+INTERVAL_US = 20_000
+TOKENS = 200
+# Of an answer that is no stream.
+LATENCY_US = 50_000
+_RAMP_MS = 1_000
+
+
+@contextmanager
+def upstream(stream_load: Path, folder: Path, core: int = LOAD_CORE) -> Iterator[tuple[str, Pinned]]:
+    """The upstream that sends tokens at a pace; yields its address."""
+    command = [
+        *(str(stream_load), "upstream", "--listen", "127.0.0.1:0", "--interval-us", str(INTERVAL_US)),
+        *("--tokens", str(TOKENS), "--latency-us", str(LATENCY_US)),
+    ]
+    log = folder / "stream-upstream.log"
+    with pinned(core, command, log, ready="listening ") as process:
+        yield log.read_text().split("listening ", 1)[1].split()[0], process
+
+
+def parse(line: str, gateway_cpu_seconds: float) -> Cell:
+    """Reads the client's report. Raises CellError when it is none."""
+    try:
+        report: dict[str, Any] = json.loads(line)
+        chunks, window_us = int(report["chunks"]), int(report["window_us"])
+        figures = {
+            "chunks_per_second": chunks * 1e6 / window_us,
+            "late_p50_us": float(report["late_p50_us"]),
+            "late_p99_us": float(report["late_p99_us"]),
+            "cpu_us_per_chunk": gateway_cpu_seconds * 1e6 / max(chunks, 1),
+        }
+        failed, reason = int(report["failed"]), str(report["first_failure"])
+    except (ValueError, KeyError, TypeError, ZeroDivisionError) as error:
+        raise CellError(f"stream-load printed no report: {line.strip()[:300]}") from error
+    if not failed and not chunks:
+        return Cell(figures, 1, "no token came")
+    return Cell(figures, failed, f"{failed} streams failed, the first: {reason}" if failed else "")
+
+
+def measure(
+    stream_load: Path,
+    address: str,
+    path: str,
+    headers: dict[str, str],
+    body: Path,
+    streams: int,
+    seconds: int,
+    system: Pinned,
+) -> Cell:
+    """Keeps `streams` streams open for `seconds` and measures every token that comes in that time."""
+    command = [
+        *("taskset", "-c", str(LOAD_CORE), str(stream_load), "client", "--target", address, "--path", path),
+        *("--body", str(body), "--streams", str(streams), "--tokens", str(TOKENS)),
+        *("--ramp-ms", str(_RAMP_MS), "--window-ms", str(seconds * 1_000)),
+        *(word for name, text in headers.items() for word in ("--header", f"{name}: {text}")),
+    ]
+    opened = closed = 0.0
+    last = ""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as client:
+        assert client.stdout is not None  # it was asked for
+        for line in client.stdout:
+            if line.startswith("window opens"):
+                opened = system.cpu_seconds()
+            elif line.startswith("window closes"):
+                closed = system.cpu_seconds()
+            else:
+                last = line
+    return parse(last, closed - opened)

@@ -1,0 +1,80 @@
+"""One Proofgate worker with everything on."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml
+from proofgate import _core
+
+from bench.processes import GATEWAY_CORE, free_port, pinned
+from bench.request import KEY, MODEL
+from bench.system import System
+
+_LEDGER = "proofgate.dev/bench/bench"
+_DURABILITY = "written"
+
+# Whether the worker that is installed has the policy engine and the limits.
+GOVERNED = hasattr(_core, "policy_rules")
+# Every built-in rule.
+POLICY: dict[str, Any] = {
+    "packs": ["exfiltration", "jailbreak", "obfuscation", "pii", "prompt-injection", "secrets"]
+}
+# Counted for every request and never reached.
+LIMITS: dict[str, int] = {
+    "requestsPerMinute": 1_000_000_000,
+    "tokensPerMinute": 1_000_000_000_000,
+    "tokensPerDay": 1_000_000_000_000,
+    "concurrency": 100_000,
+}
+
+
+def features() -> list[str]:
+    """What this worker does with each request, as it is configured here."""
+    on = ["framing guard", "authentication", f"ledger ({_DURABILITY})"]
+    if GOVERNED:
+        on += [f"policy ({', '.join(POLICY['packs'])})", "limits"]
+    return on
+
+
+def configuration(home: Path, upstream: str, port: int) -> dict[str, Any]:
+    """The worker's configuration file, with everything on that it has."""
+    tenant: dict[str, Any] = {"name": "bench", "keyHashes": [_core.hash_api_key(KEY)]}
+    document: dict[str, Any] = {
+        "ledger": {
+            "name": _LEDGER,
+            "directory": str(home / "ledger"),
+            "signingKeyFile": str(home / "signing-key"),
+            "durability": _DURABILITY,
+        },
+        "listen": f"127.0.0.1:{port}",
+        "admin": {"listen": f"127.0.0.1:{free_port()}"},
+        "providers": [{"name": "mock", "type": "openai", "baseURL": f"http://{upstream}/v1"}],
+        "models": [{"name": MODEL, "provider": "mock"}],
+        "tenants": [tenant],
+        "timeouts": {"lameDuckSeconds": 0},
+    }
+    if GOVERNED:
+        document["policy"] = POLICY
+        tenant["limits"] = LIMITS
+    return document
+
+
+@contextmanager
+def start(folder: Path, upstream: str, *, spin: bool = False) -> Iterator[System]:
+    """A worker on the gateway's core; `spin` adds a Python thread that never rests."""
+    home = folder / "proofgate"
+    (home / "ledger").mkdir(parents=True)
+    secret, _ = _core.generate_key(_LEDGER)
+    (home / "signing-key").write_text(secret)
+    port = free_port()
+    file = home / "gateway.yaml"
+    file.write_text(yaml.safe_dump(configuration(home, upstream, port)))
+    module = "bench.spinning_worker" if spin else "proofgate"
+    command = [sys.executable, "-m", module, "serve", "--config", str(file)]
+    with pinned(GATEWAY_CORE, command, home / "log", ready="proofgate ready") as process:
+        yield System(f"127.0.0.1:{port}", process, headers={"Authorization": f"Bearer {KEY}"})

@@ -1,0 +1,140 @@
+"""What every system is asked, in two blocks: in front of an upstream that answers at once, and of one with a pace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench import request
+from bench.cell import Cell
+from bench.load import open_loop, streams, wrk
+from bench.system import Candidate, System
+from bench.systems import SPINNING
+
+OPEN_RATE = 1_000
+PROMPT_BYTES = 1_024
+CONNECTIONS = (1, 16, 64)
+LARGER_PROMPTS_KB = (16, 128)
+ATTACKS = ("bad_key", "malformed", "blocked_prompt")
+STREAMS = (100, 1_000)
+
+
+@dataclass(frozen=True)
+class Length:
+    """Seconds of each measurement, by scenario."""
+
+    closed_loop: int
+    prompts: int
+    open_loop: int
+    attacks: int
+    streams: int
+
+
+FULL = Length(closed_loop=3, prompts=2, open_loop=4, attacks=2, streams=3)
+QUICK = Length(closed_loop=1, prompts=1, open_loop=2, attacks=1, streams=2)
+
+
+@dataclass(frozen=True)
+class Tools:
+    """The load generators that were built."""
+
+    oha: Path
+    stream_load: Path
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One measurement that is to be made, `group/point` in the result."""
+
+    group: str
+    point: str
+    measure: Callable[[System, Path], Cell]
+
+
+def _headers(system: System) -> dict[str, str]:
+    return {**system.headers, "Content-Type": "application/json"}
+
+
+def closed(connections: int, size: int, seconds: int) -> Callable[[System, Path], Cell]:
+    """A closed loop with a prompt of `size` bytes."""
+
+    def measure(system: System, folder: Path) -> Cell:
+        body = request.chat(request.prompt(size), system.model)
+        script = request.write_script(folder / "request.lua", system.path, _headers(system), body)
+        return wrk.measure(system.url, script, connections, seconds, system.process)
+
+    return measure
+
+
+def _open(tools: Tools, seconds: int) -> Callable[[System, Path], Cell]:
+    def measure(system: System, folder: Path) -> Cell:
+        body = folder / "body.json"
+        body.write_text(request.chat(request.prompt(PROMPT_BYTES), system.model))
+        return open_loop.measure(tools.oha, system.url, system.headers, body, OPEN_RATE, seconds, system.process)
+
+    return measure
+
+
+def _attack(kind: str, seconds: int) -> Callable[[System, Path], Cell]:
+    def measure(system: System, folder: Path) -> Cell:
+        script = folder / "attack.lua"
+        text = request.BLOCKED_PROMPT if kind == "blocked_prompt" else request.prompt(PROMPT_BYTES)
+        body = request.chat(text, system.model)
+        if kind == "malformed":
+            request.write_raw_script(script, request.malformed(system.path, _headers(system), body))
+        else:
+            headers = _headers(system)
+            if kind == "bad_key":
+                headers |= system.with_key(request.WRONG_KEY)
+            request.write_script(script, system.path, headers, body)
+        return wrk.attack(system.url, script, 16, seconds, system.process)
+
+    return measure
+
+
+def _streams(tools: Tools, count: int, seconds: int) -> Callable[[System, Path], Cell]:
+    def measure(system: System, folder: Path) -> Cell:
+        body = folder / "stream.json"
+        body.write_text(request.chat(request.prompt(PROMPT_BYTES), system.model, stream=True))
+        return streams.measure(
+            tools.stream_load,
+            system.address,
+            system.path,
+            system.headers,
+            body,
+            count,
+            seconds,
+            system.process,
+        )
+
+    return measure
+
+
+def at_once(candidate: Candidate, tools: Tools, length: Length) -> Iterator[Scenario]:
+    """In front of an upstream that answers at once."""
+    for connections in CONNECTIONS:
+        if connections <= 16 or not candidate.slow:
+            measure = closed(connections, PROMPT_BYTES, length.closed_loop)
+            yield Scenario("closed_loop", f"c{connections}", measure)
+    if candidate.name == SPINNING:
+        return
+    for kilobytes in LARGER_PROMPTS_KB:
+        measure = closed(16, kilobytes << 10, length.prompts)
+        yield Scenario("prompts", f"{kilobytes}KB", measure)
+    if not candidate.slow:
+        yield Scenario("open_loop", "at_once", _open(tools, length.open_loop))
+    for kind in ATTACKS:
+        if kind in candidate.refuses:
+            yield Scenario("attacks", kind, _attack(kind, length.attacks))
+
+
+def paced(candidate: Candidate, tools: Tools, length: Length) -> Iterator[Scenario]:
+    """In front of an upstream that takes its time, as models do."""
+    if candidate.name == SPINNING:
+        return
+    for count in STREAMS:
+        if count <= 100 or not candidate.slow:
+            yield Scenario("streams", f"s{count}", _streams(tools, count, length.streams))
+    if not candidate.slow:
+        yield Scenario("open_loop", "after_50ms", _open(tools, length.open_loop))

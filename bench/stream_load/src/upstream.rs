@@ -1,0 +1,306 @@
+//! The upstream: tokens at a pace, other answers after a fixed time.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io::{ErrorKind, Read, Write};
+use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use mio::net::{TcpListener, TcpStream};
+use mio::unix::SourceFd;
+use mio::{Events, Interest, Poll, Token};
+use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
+use rustix::time::{timerfd_create, timerfd_settime};
+
+use crate::arguments::Arguments;
+use crate::{mark, request};
+
+const LISTENER: Token = Token(usize::MAX);
+const TIMER: Token = Token(usize::MAX - 1);
+
+const STREAM_HEAD: &[u8] =
+    b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncache-control: no-cache\r\ntransfer-encoding: chunked\r\n\r\n";
+
+const ANSWER: &str = concat!(
+    r#"{"id":"chatcmpl-bench","object":"chat.completion","created":1700000000,"model":"gpt-4o-mini","choices":"#,
+    r#"[{"index":0,"message":{"role":"assistant","content":"The quick brown fox jumps over the lazy dog. "#,
+    r#"The quick brown fox jumps over the lazy dog. The quick brown fox jumps over the lazy dog."},"#,
+    r#""finish_reason":"stop"}],"usage":{"prompt_tokens":57,"completion_tokens":31,"total_tokens":88}}"#
+);
+
+/// Serves until the process is ended.
+///
+/// # Errors
+/// An argument is missing, or the address cannot be bound.
+pub fn run(arguments: &Arguments) -> Result<(), String> {
+    let address: SocketAddr = arguments
+        .text("listen")?
+        .parse()
+        .map_err(|_| "--listen: not an address".to_owned())?;
+    let pace = Pace {
+        interval_us: arguments.number("interval-us")?,
+        tokens: u32::try_from(arguments.number("tokens")?).map_err(|_| "--tokens: too many".to_owned())?,
+        latency_us: arguments.number("latency-us")?,
+    };
+    Upstream::bind(address, pace)
+        .and_then(|mut upstream| {
+            println!("listening {}", upstream.listener.local_addr()?);
+            loop {
+                upstream.turn()?;
+            }
+        })
+        .map_err(|error: std::io::Error| format!("upstream: {error}"))
+}
+
+struct Pace {
+    interval_us: u64,
+    tokens: u32,
+    latency_us: u64,
+}
+
+struct Connection {
+    socket: TcpStream,
+    input: Vec<u8>,
+    output: Vec<u8>,
+    /// Tokens still to send of the stream that is open.
+    left: u32,
+    busy: bool,
+}
+
+/// What is due: a token or an answer, on the connection with this number.
+type Due = Reverse<(u64, usize)>;
+
+struct Upstream {
+    poll: Poll,
+    listener: TcpListener,
+    // The timeout of poll has whole milliseconds, a twentieth of the pace.
+    timer: OwnedFd,
+    pace: Pace,
+    // Numbers are never used twice, so a due token can never reach another connection.
+    connections: std::collections::HashMap<usize, Connection>,
+    next: usize,
+    due: BinaryHeap<Due>,
+}
+
+impl Upstream {
+    fn bind(address: SocketAddr, pace: Pace) -> std::io::Result<Self> {
+        let poll = Poll::new()?;
+        let mut listener = TcpListener::bind(address)?;
+        poll.registry()
+            .register(&mut listener, LISTENER, Interest::READABLE)?;
+        let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK)?;
+        poll.registry()
+            .register(&mut SourceFd(&timer.as_raw_fd()), TIMER, Interest::READABLE)?;
+        Ok(Self {
+            poll,
+            listener,
+            timer,
+            pace,
+            connections: Default::default(),
+            next: 0,
+            due: BinaryHeap::new(),
+        })
+    }
+
+    /// Waits for what comes next, then serves all that came.
+    fn turn(&mut self) -> std::io::Result<()> {
+        let mut events = Events::with_capacity(1024);
+        self.set_timer()?;
+        match self.poll.poll(&mut events, None) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => return Ok(()),
+            other => other?,
+        }
+        for event in &events {
+            match event.token() {
+                LISTENER => self.accept()?,
+                // What is due is sent after every turn; setting the timer anew clears it.
+                TIMER => {}
+                Token(number) => self.serve(number, event.is_readable()),
+            }
+        }
+        self.send_due();
+        Ok(())
+    }
+
+    /// Sets the timer to the next token or answer, if any.
+    fn set_timer(&self) -> std::io::Result<()> {
+        let Some(&Reverse((due, _))) = self.due.peek() else {
+            return Ok(());
+        };
+        let at = Timespec {
+            tv_sec: i64::try_from(due / 1_000_000).unwrap_or(i64::MAX),
+            tv_nsec: i64::try_from(due % 1_000_000 * 1_000).unwrap_or(0),
+        };
+        let once = Itimerspec {
+            it_interval: Timespec {
+                tv_sec: 0,
+                tv_nsec: 0,
+            },
+            it_value: at,
+        };
+        timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &once)?;
+        Ok(())
+    }
+
+    fn accept(&mut self) -> std::io::Result<()> {
+        loop {
+            match self.listener.accept() {
+                Ok((mut socket, _)) => {
+                    socket.set_nodelay(true)?;
+                    let number = self.next;
+                    self.next += 1;
+                    let interest = Interest::READABLE | Interest::WRITABLE;
+                    self.poll
+                        .registry()
+                        .register(&mut socket, Token(number), interest)?;
+                    let connection = Connection {
+                        socket,
+                        input: Vec::new(),
+                        output: Vec::new(),
+                        left: 0,
+                        busy: false,
+                    };
+                    self.connections.insert(number, connection);
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn serve(&mut self, number: usize, readable: bool) {
+        let Some(connection) = self.connections.get_mut(&number) else {
+            return;
+        };
+        let open = (!readable || connection.fill()) && connection.flush();
+        if open {
+            self.begin(number);
+        } else {
+            self.connections.remove(&number);
+        }
+    }
+
+    /// Begins to answer the request that has arrived on a connection that is not answering one.
+    fn begin(&mut self, number: usize) {
+        let Some(connection) = self.connections.get_mut(&number) else {
+            return;
+        };
+        if connection.busy {
+            return;
+        }
+        let Some(request) = request::read(&connection.input) else {
+            return;
+        };
+        connection.input.drain(..request.length);
+        connection.busy = true;
+        let wait = if request.stream {
+            connection.left = self.pace.tokens;
+            connection.output.extend_from_slice(STREAM_HEAD);
+            frame(
+                &mut connection.output,
+                r#"{"role":"assistant","content":""}"#,
+                "null",
+            );
+            if !connection.flush() {
+                self.connections.remove(&number);
+                return;
+            }
+            self.pace.interval_us
+        } else {
+            self.pace.latency_us
+        };
+        self.due.push(Reverse((mark::now_us() + wait, number)));
+    }
+
+    /// Sends what is due now. The clock is read once: an upstream that is late still has to accept and read.
+    fn send_due(&mut self) {
+        let now = mark::now_us();
+        while let Some(&Reverse((due, number))) = self.due.peek() {
+            if due > now {
+                return;
+            }
+            self.due.pop();
+            let Some(connection) = self.connections.get_mut(&number) else {
+                continue;
+            };
+            if connection.left > 0 {
+                connection.send_token(due);
+            } else {
+                let length = ANSWER.len();
+                let head = format!(
+                    "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n"
+                );
+                connection.output.extend_from_slice(head.as_bytes());
+                connection.output.extend_from_slice(ANSWER.as_bytes());
+                connection.busy = false;
+            }
+            let again = connection.left > 0;
+            if !connection.flush() {
+                self.connections.remove(&number);
+            } else if again {
+                self.due.push(Reverse((due + self.pace.interval_us, number)));
+            } else {
+                self.begin(number);
+            }
+        }
+    }
+}
+
+impl Connection {
+    /// Reads all there is; false when the other side has closed.
+    fn fill(&mut self) -> bool {
+        let mut piece = [0; 16 << 10];
+        loop {
+            match self.socket.read(&mut piece) {
+                Ok(0) => return false,
+                Ok(bytes) => self.input.extend_from_slice(&piece[..bytes]),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return true,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => return false,
+            }
+        }
+    }
+
+    /// Writes what there is; false when the connection is broken.
+    fn flush(&mut self) -> bool {
+        let mut written = 0;
+        while written < self.output.len() {
+            match self.socket.write(&self.output[written..]) {
+                Ok(bytes) => written += bytes,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => return false,
+            }
+        }
+        self.output.drain(..written);
+        true
+    }
+
+    fn send_token(&mut self, due: u64) {
+        let mark = mark::write(due);
+        let mark = String::from_utf8_lossy(&mark);
+        frame(&mut self.output, &format!(r#"{{"content":" {mark}"}}"#), "null");
+        self.left -= 1;
+        if self.left == 0 {
+            frame(&mut self.output, "{}", r#""stop""#);
+            self.output
+                .extend_from_slice(b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n");
+            self.busy = false;
+        }
+    }
+}
+
+/// Appends one event of a stream, as one chunk.
+fn frame(output: &mut Vec<u8>, delta: &str, finish: &str) {
+    const HEAD: &str = concat!(
+        r#"data: {"id":"chatcmpl-bench","object":"chat.completion.chunk","created":1700000000,"#,
+        r#""model":"gpt-4o-mini","choices":[{"index":0,"delta":"#
+    );
+    const MIDDLE: &str = r#","finish_reason":"#;
+    const END: &str = "}]}\n\n";
+    let length = HEAD.len() + delta.len() + MIDDLE.len() + finish.len() + END.len();
+    output.extend_from_slice(format!("{length:x}\r\n").as_bytes());
+    for part in [HEAD, delta, MIDDLE, finish, END, "\r\n"] {
+        output.extend_from_slice(part.as_bytes());
+    }
+}

@@ -1,0 +1,111 @@
+//! Both ends, as processes, against each other.
+
+#![allow(clippy::unwrap_used)]
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Output, Stdio};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_stream-load");
+
+/// An upstream with one token per millisecond; ended with the test.
+struct Upstream {
+    process: Child,
+    address: String,
+}
+
+impl Upstream {
+    fn start(tokens: u32) -> Self {
+        let tokens = tokens.to_string();
+        let mut process = Command::new(PROGRAM)
+            .args(["upstream", "--listen", "127.0.0.1:0", "--interval-us", "1000"])
+            .args(["--tokens", &tokens, "--latency-us", "1000"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(process.stdout.as_mut().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        let address = line.trim().strip_prefix("listening ").unwrap().to_owned();
+        Self { process, address }
+    }
+
+    fn ask(&self, tokens: u32, body: &str) -> Output {
+        let file = tempfile(body);
+        let tokens = tokens.to_string();
+        let output = Command::new(PROGRAM)
+            .args([
+                "client",
+                "--target",
+                &self.address,
+                "--path",
+                "/v1/chat/completions",
+                "--body",
+                &file,
+            ])
+            .args([
+                "--streams",
+                "5",
+                "--tokens",
+                &tokens,
+                "--ramp-ms",
+                "10",
+                "--window-ms",
+                "200",
+            ])
+            .output()
+            .unwrap();
+        std::fs::remove_file(file).unwrap();
+        output
+    }
+}
+
+impl Drop for Upstream {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn tempfile(body: &str) -> String {
+    let file = std::env::temp_dir().join(format!("stream-load-{}-{}", std::process::id(), body.len()));
+    std::fs::write(&file, body).unwrap();
+    file.to_string_lossy().into_owned()
+}
+
+#[test]
+fn every_stream_that_ends_is_whole_and_followed_by_the_next() {
+    let upstream = Upstream::start(20);
+    let output = upstream.ask(20, r#"{"stream":true}"#);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.starts_with("window opens\nwindow closes\n"), "{text}");
+    assert!(text.contains(r#""failed":0"#), "{text}");
+    assert!(
+        !text.contains(r#""chunks":0"#) && !text.contains(r#""completed":0"#),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_stream_with_a_token_too_few_fails() {
+    let upstream = Upstream::start(20);
+    let output = upstream.ask(21, r#"{"stream": true}"#);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains(r#""failed":5"#), "{text}");
+    assert!(text.contains("ended after 20 tokens"), "{text}");
+}
+
+#[test]
+fn an_answer_that_is_no_stream_fails() {
+    let upstream = Upstream::start(20);
+    let output = upstream.ask(20, "{}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains(r#""failed":5"#), "{text}");
+}
+
+#[test]
+fn a_missing_argument_is_named() {
+    let output = Command::new(PROGRAM).arg("client").output().unwrap();
+    assert!(!output.status.success());
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "--target is missing\n");
+}
