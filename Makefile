@@ -72,6 +72,9 @@ check-rust:
 	@cargo fmt --all --check --manifest-path $(RUST_MANIFEST)
 	@$(CARGO) clippy --manifest-path $(RUST_MANIFEST) --workspace --all-targets --all-features --quiet -- -D warnings
 	@$(CARGO) test --manifest-path $(RUST_MANIFEST) --workspace --exclude proofgate-pybind --all-features --quiet
+	@cargo fmt --check --manifest-path bench/stream_load/Cargo.toml
+	@$(CARGO) clippy --manifest-path bench/stream_load/Cargo.toml --all-targets --quiet -- -D warnings
+	@$(CARGO) test --manifest-path bench/stream_load/Cargo.toml --quiet
 	@./setup/hot-path-has-no-python
 
 .PHONY: check-python
@@ -81,7 +84,7 @@ check-python: develop
 	@cd gateway && mypy && pytest
 	@cd operator && mypy && lint-imports --no-cache && PROOFGATE_REQUIRE_HAPROXY=1 pytest -q
 	@mypy --strict e2e bench
-	@pytest -q e2e/cluster/tests
+	@pytest -q e2e/cluster/tests e2e/garden/tests bench/tests bench/scoring/tests
 
 .PHONY: check-repo
 check-repo:
@@ -89,12 +92,13 @@ check-repo:
 	@./setup/licences
 	@"$(PY)" docs/generate_api_reference.py --check
 	@"$(PY)" e2e/framing/make_cases.py --check
+	@"$(PY)" -m bench.report --check
 	@cd e2e/verifier && go vet ./... && go test ./...
 
 # --- The long suites ------------------------------------------------------------------------------------------------
 
 .PHONY: test
-test: check test-worker test-operator test-e2e ## Everything: checks, unit tests, and the end-to-end tests on a real cluster
+test: check garden test-worker test-operator test-e2e ## Everything: checks, unit tests, and the end-to-end tests on a real cluster
 
 .PHONY: test-worker
 test-worker: develop ## The worker end to end on loopback, without a cluster
@@ -113,12 +117,20 @@ test-e2e: develop images ## The end-to-end tests on a real cluster; leaves nothi
 	@trap 'python3 -m e2e.cluster down' EXIT; python3 -m e2e.cluster up && pytest -q -x e2e/tests
 
 .PHONY: bench
-bench: develop ## First figures of the data plane; writes bench/results/data-plane.json
-	@$(PY) -m bench.data_plane
+bench: develop ## The data plane beside other gateways (20 minutes; QUICK=1: 4); writes bench/results/data-plane.json
+	@$(PY) -m bench.data_plane $(if $(QUICK),--quick)
+
+.PHONY: bench-scoring
+bench-scoring: develop ## The policy engine alone: speed, agreement with a plain reference, precision and recall
+	@$(PY) -m bench.scoring
 
 .PHONY: fuzz
-fuzz: ## Fuzz every target for FUZZ_SECONDS (default 60) with the nightly toolchain
-	@./setup/fuzz $${FUZZ_SECONDS:-60}
+fuzz: ## Fuzz FUZZ_TARGETS (default: all) for FUZZ_SECONDS (60) each, or until FUZZ_RUNS executions add up
+	@./setup/fuzz
+
+.PHONY: garden
+garden: setup ## What the front door accepts, every other parser reads the same (2 minutes)
+	@$(PY) -m e2e.garden
 
 # --- The cluster ----------------------------------------------------------------------------------------------------
 

@@ -99,6 +99,8 @@ def kind(field: Schema) -> str:
         return "string or integer"
     if field.get("type") == "array":
         return f"list of {field['items'].get('type', 'object')}s"
+    if "additionalProperties" in field:
+        return f"map of {kind(field['additionalProperties'])}s"
     return str(field.get("format") if field.get("format") == "date-time" else field.get("type", "object"))
 
 
@@ -109,7 +111,7 @@ def bounds(field: Schema) -> str:
         found.append(", ".join(f"`{value}`" for value in field["enum"]))
     if "minimum" in field or "maximum" in field:
         found.append(f"{field.get('minimum', '')} to {field.get('maximum', '')}")
-    for what, unit in (("Length", "characters"), ("Items", "items")):
+    for what, unit in (("Length", "characters"), ("Items", "items"), ("Properties", "entries")):
         if f"max{what}" in field:
             least = field.get(f"min{what}")
             found.append(f"{f'{least} to' if least else 'at most'} {field[f'max{what}']} {unit}")
@@ -117,8 +119,9 @@ def bounds(field: Schema) -> str:
         found.append(f"`{cell(field['pattern'])}`")
     if field.get("x-kubernetes-list-map-keys"):
         found.append(f"unique by {', '.join(field['x-kubernetes-list-map-keys'])}")
-    if field.get("items", {}).get("type") == "string":
-        found.append(f"each {bounds(field['items'])}")
+    for inner in (field.get("items", {}), field.get("additionalProperties", {})):
+        if inner.get("type") == "string":
+            found.append(f"each {bounds(inner)}")
     return "; ".join(found)
 
 
@@ -126,6 +129,8 @@ def shown(default: Any) -> str:
     """A default. A section has none to show: its fields have their own."""
     if default is None or isinstance(default, dict):
         return ""
+    if isinstance(default, list):
+        return ", ".join(f"`{value}`" for value in default) or "none"
     return f"`{str(default).lower() if isinstance(default, bool) else default}`"
 
 
