@@ -84,7 +84,8 @@ check-python: develop
 	@cd gateway && mypy && pytest
 	@cd operator && mypy && lint-imports --no-cache && PROOFGATE_REQUIRE_HAPROXY=1 pytest -q
 	@mypy --strict e2e bench
-	@pytest -q e2e/cluster/tests e2e/garden/tests bench/tests bench/scoring/tests
+	@pytest -q e2e/cluster/tests
+	@pytest -q e2e/garden/tests bench/tests bench/scoring/tests
 
 .PHONY: check-repo
 check-repo:
@@ -92,6 +93,7 @@ check-repo:
 	@./setup/licences
 	@"$(PY)" docs/generate_api_reference.py --check
 	@"$(PY)" e2e/framing/make_cases.py --check
+	@"$(PY)" -m bench.scoring.page --check
 	@"$(PY)" -m bench.report --check
 	@cd e2e/verifier && go vet ./... && go test ./...
 

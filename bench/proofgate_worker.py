@@ -21,9 +21,7 @@ _DURABILITY = "written"
 # Whether the worker that is installed has the policy engine and the limits.
 GOVERNED = hasattr(_core, "policy_rules")
 # Every built-in rule.
-POLICY: dict[str, Any] = {
-    "packs": ["exfiltration", "jailbreak", "obfuscation", "pii", "prompt-injection", "secrets"]
-}
+POLICY: dict[str, Any] = {"packs": ["exfiltration", "jailbreak", "obfuscation", "pii", "prompt-injection", "secrets"]}
 # Counted for every request and never reached.
 LIMITS: dict[str, int] = {
     "requestsPerMinute": 1_000_000_000,

@@ -6,8 +6,8 @@ use crate::scan::{MOST_HELD, Pass, Place, guarded};
 use crate::window::{Progress, Reach};
 use crate::{Deadline, Direction, Engine, Fault, Match, Profile, Scratch};
 
-/// The scan of a text that arrives in pieces. Holds the undecided end of it only: usually the last word. A
-/// clone of it can be ended to learn what would match if nothing followed.
+/// The scan of a text that arrives in pieces. Holds the undecided end of it only: usually the last word. A clone of it can
+/// be ended to learn what would match if nothing followed.
 #[derive(Debug, Clone, Default)]
 pub struct StreamScan {
     /// The undecided end of the text, after one decided character that a word boundary can depend on.

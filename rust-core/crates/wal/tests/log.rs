@@ -65,7 +65,7 @@ fn records_cross_segments_and_read_back_in_order() {
         .into_iter()
         .filter(|path| path.extension().is_some_and(|kind| kind == "seg"))
         .collect();
-    assert_eq!(names.len(), 10, "{names:?}");
+    assert_eq!(names.len(), 9, "{names:?}");
     assert!(
         !disk
             .files()
@@ -87,7 +87,7 @@ fn records_cross_segments_and_read_back_in_order() {
     let report = fsck(&disk, Path::new("/"), Some(&vkey())).unwrap();
     assert_eq!(report.verdict, Verdict::Ok, "{report:#?}");
     assert!(report.incarnations[0].sealed);
-    assert_eq!(report.incarnations[0].segments, 10);
+    assert_eq!(report.incarnations[0].segments, 9);
 }
 
 #[test]
