@@ -173,3 +173,9 @@ fn a_rule_finds_its_match_once_however_long_the_text_is() {
         assert_eq!(policy.matched(&text), Some("ignore all"));
     }
 }
+
+#[test]
+fn a_match_that_begins_within_another_occurrence_of_its_literal_is_found() {
+    let mut policy = regex("!![a-z]{5}", json!({}));
+    assert_eq!(policy.matched("!!!hello"), Some("!!hello"));
+}
