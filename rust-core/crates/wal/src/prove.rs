@@ -194,6 +194,11 @@ pub fn export_leaves(
     incarnation_dir: &Path,
     out: &mut impl io::Write,
 ) -> Result<u64, WalError> {
+    // Before the records: those of a log that is being written only grow.
+    let covered = match checkpoint_file::read(storage, incarnation_dir, false)? {
+        Some(note) => Checkpoint::parse_unverified(&note)?.size,
+        None => 0,
+    };
     let mut log = LogReader::open(storage, incarnation_dir, incarnation_of(incarnation_dir)?, false)?;
     let failed = |error| WalError::io("export", incarnation_dir)(error);
     let mut leaves = 0;
@@ -216,10 +221,6 @@ pub fn export_leaves(
         }
     }
     out.flush().map_err(failed)?;
-    let covered = match checkpoint_file::read(storage, incarnation_dir, false)? {
-        Some(note) => Checkpoint::parse_unverified(&note)?.size,
-        None => 0,
-    };
     if leaves < covered {
         let (path, offset, reason) = match flaw {
             Some(flaw) => (flaw.path, flaw.offset, flaw.reason),
