@@ -8,9 +8,11 @@ use crate::{Hash, LedgerError};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
+mod compact;
 mod shape;
 mod text;
 
+use compact::Fields;
 use shape::Shape;
 use text::{base64_hash, hex};
 
@@ -447,25 +449,11 @@ pub fn parse(bytes: &[u8]) -> Result<Record<'_>, LedgerError> {
     parse_kind(&shape.kind, bytes)
 }
 
-#[derive(Serialize)]
-struct Envelope<'a, T> {
-    v: u8,
-    kind: &'static str,
-    #[serde(flatten)]
-    body: &'a T,
-}
-
 fn encode<T: Serialize>(kind: &'static str, body: &T, out: &mut Vec<u8>) -> Result<(), LedgerError> {
     let start = out.len();
-    let written = serde_json::to_writer(
-        &mut *out,
-        &Envelope {
-            v: VERSION,
-            kind,
-            body,
-        },
-    )
-    .map_err(malformed);
+    let written = Fields::begin(out, VERSION, kind)
+        .and_then(|fields| body.serialize(fields))
+        .map_err(malformed);
     let bytes = out.len() - start;
     let checked = match written {
         Ok(()) if bytes > MAX_RECORD => Err(LedgerError::RecordTooLarge { bytes }),

@@ -7,6 +7,54 @@ use proofgate_ledger::record::{
     Predecessor, Record, Rejection, Seal, Usage, parse,
 };
 
+/// The whole record as `serde_json` writes it.
+#[derive(serde::Serialize)]
+struct Reference<'a, T> {
+    v: u8,
+    kind: &'static str,
+    #[serde(flatten)]
+    body: &'a T,
+}
+
+proptest::proptest! {
+    #[test]
+    fn a_record_is_written_as_serde_json_writes_it(
+        texts in proptest::collection::vec(proptest::prelude::any::<String>(), 4),
+        number in proptest::prelude::any::<u64>(),
+        reserved in proptest::prelude::any::<Option<u64>>(),
+        noted in proptest::prelude::any::<bool>(),
+    ) {
+        let text = |index: usize| std::borrow::Cow::Borrowed(texts[index].as_str());
+        let admission = Admission {
+            seq: number,
+            ts: 2,
+            id: text(0),
+            tenant: text(1),
+            key: "0123abcd".into(),
+            model: text(2),
+            provider: "openai".into(),
+            upstream_model: text(3),
+            endpoint: "/v1/chat/completions".into(),
+            stream: noted,
+            bytes: number / 3,
+            request: [7; 32],
+            reserved,
+            policy: noted.then(|| PolicyNote {
+                score: 30,
+                rules: vec![text(1), text(2)],
+                unnamed: u32::from(number % 2 == 0),
+                redacted: true,
+                would_block: false,
+            }),
+            config: ConfigId([0xab; 8]),
+        };
+        let mut written = Vec::new();
+        admission.encode_into(&mut written).unwrap();
+        let reference = Reference { v: 1, kind: "admission", body: &admission };
+        proptest::prop_assert_eq!(String::from_utf8(written).unwrap(), serde_json::to_string(&reference).unwrap());
+    }
+}
+
 fn kinds() -> Vec<(Record<'static>, &'static str)> {
     let incarnation = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
     vec![
