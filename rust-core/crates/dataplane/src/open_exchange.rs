@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::time::Instant;
 
-use proofgate_ledger::commitment::{self, Commitment};
+use proofgate_ledger::commitment::{Commitment, Salted};
 use proofgate_ledger::record::{Admission, Completion, ConfigId, Outcome, PolicyNote, Usage};
 use proofgate_limits::Grant;
 use proofgate_providers::ChatRequest;
@@ -79,7 +79,10 @@ impl OpenExchange {
         };
         let started_at = grant.at();
         let id = gateway.request_id(started_at);
-        let request = commitment::commit(&salt, "request", admitted.body);
+        let salted = Salted::new(&salt);
+        let mut request = salted.commitment("request");
+        request.update(admitted.body);
+        let request = request.finish();
         let terms = &admitted.catalog.terms;
         let config = ConfigId::from(&terms.digest);
         let admission = |seq| Admission {
@@ -114,7 +117,7 @@ impl OpenExchange {
             grant: Some(grant),
             id,
             admission,
-            response: Commitment::new(&salt, "response"),
+            response: salted.commitment("response"),
             bytes: 0,
             upstream_status: None,
             forwarded: false,

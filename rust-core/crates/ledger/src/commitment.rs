@@ -31,19 +31,36 @@ impl std::fmt::Debug for Commitment {
     }
 }
 
+/// A salt made ready once for all commitments of an exchange.
+pub struct Salted(Hmac<Sha256>);
+
+impl Salted {
+    /// Takes the salt.
+    #[must_use]
+    pub fn new(salt: &[u8; 32]) -> Self {
+        // A key of 32 bytes is shorter than the block, so it is padded and never hashed or refused.
+        let mut key = [0u8; 64];
+        key[..32].copy_from_slice(salt);
+        Self(Hmac::new(&key.into()))
+    }
+
+    /// Starts a commitment to the body of `field`.
+    #[must_use]
+    pub fn commitment(&self, field: &str) -> Commitment {
+        debug_assert!(!field.contains('\0'));
+        let mut mac = self.0.clone();
+        mac.update(DOMAIN);
+        mac.update(field.as_bytes());
+        mac.update(&[0]);
+        Commitment(mac)
+    }
+}
+
 impl Commitment {
     /// Starts a commitment to the body of `field`.
     #[must_use]
     pub fn new(salt: &[u8; 32], field: &str) -> Self {
-        debug_assert!(!field.contains('\0'));
-        // A key of 32 bytes is shorter than the block, so it is padded and never hashed or refused.
-        let mut key = [0u8; 64];
-        key[..32].copy_from_slice(salt);
-        let mut mac = Hmac::<Sha256>::new(&key.into());
-        mac.update(DOMAIN);
-        mac.update(field.as_bytes());
-        mac.update(&[0]);
-        Self(mac)
+        Salted::new(salt).commitment(field)
     }
 
     /// Adds the next piece of the body.

@@ -1,4 +1,6 @@
-use memchr::memmem;
+use std::sync::LazyLock;
+
+use memchr::memmem::FinderRev;
 use serde::Deserialize;
 
 /// Tokens that an answer says it cost.
@@ -41,7 +43,8 @@ impl UsageTail {
     ///
     /// A quoted `usage` inside model output has its quotes escaped and does not match.
     pub fn usage(&self) -> Option<Usage> {
-        memmem::rfind_iter(&self.tail, b"\"usage\"").find_map(|at| {
+        static NAME: LazyLock<FinderRev<'static>> = LazyLock::new(|| FinderRev::new(b"\"usage\""));
+        NAME.rfind_iter(&self.tail).find_map(|at| {
             let after = self.tail[at + 7..].trim_ascii_start().strip_prefix(b":")?;
             let mut values = serde_json::Deserializer::from_slice(after).into_iter::<Usage>();
             values.next()?.ok()
