@@ -88,7 +88,7 @@ check-python: develop
 	@pytest -q e2e/garden/tests bench/tests bench/scoring/tests
 
 .PHONY: check-repo
-check-repo:
+check-repo: develop
 	@echo "== repository: licences, generated files"
 	@./setup/licences
 	@"$(PY)" docs/generate_api_reference.py --check
