@@ -50,32 +50,30 @@ pub(crate) struct WayBack<'c> {
     pub(crate) close: bool,
 }
 
-/// Serves a chat completion: limit, judge, record, forward, relay, record, finish.
-pub(crate) async fn run(call: ChatCall<'_>, mut back: WayBack<'_>) -> After {
-    let mut text = std::mem::take(&mut back.buffers.text);
-    let after = serve(call, &mut back, &mut text).await;
-    back.buffers.text = text;
-    after
+/// A request that was understood, passed limits and rules, and is in the ledger.
+struct Accepted<'c> {
+    chat: ChatRequest<'c>,
+    route: &'c ModelRoute,
+    open: Box<OpenExchange>,
+    rewritten: Rewritten,
 }
 
-async fn serve(mut call: ChatCall<'_>, back: &mut WayBack<'_>, text: &mut BodyText) -> After {
-    let read = ChatRequest::read(call.body, &mut back.buffers.workspace, text);
-    call.span.lap_now(Stage::Parse);
-    let chat = match read {
-        Ok(chat) => chat,
-        Err(bad) => return Box::pin(refuse(call, back, Rejection::from(bad), None)).await,
-    };
-    let tenant = call.catalog.terms.tenant(call.identity.tenant);
-    let Some(route) = call.catalog.route(tenant, &chat.model) else {
-        return Box::pin(refuse(call, back, Rejection::UNKNOWN_MODEL, None)).await;
-    };
-    let (mut open, rewritten) = match admit(&mut call, back, &chat, route, text) {
-        Ok(admitted) => admitted,
+/// Serves a chat completion: limit, judge, record, forward, relay, record, finish.
+pub(crate) async fn run(mut call: ChatCall<'_>, mut back: WayBack<'_>) -> After {
+    let back = &mut back;
+    let accepted = match accept(&mut call, back) {
+        Ok(accepted) => accepted,
         Err(turned_away) => {
             let TurnedAway { rejection, refused } = *turned_away;
-            return Box::pin(refuse(call, back, rejection, Some(refused))).await;
+            return Box::pin(refuse(call, back, rejection, refused)).await;
         }
     };
+    let Accepted {
+        chat,
+        route,
+        mut open,
+        rewritten,
+    } = accepted;
     let admission = open.admission;
     if !open.written(Some(admission), Stage::AdmissionRecord).await {
         let id = open.id;
@@ -125,7 +123,17 @@ type Rewritten = Option<Range<usize>>;
 /// A request that is turned away after it was understood.
 struct TurnedAway<'c> {
     rejection: Rejection,
-    refused: Refused<'c>,
+    /// What is recorded of it, where that is more than is known of every request.
+    refused: Option<Refused<'c>>,
+}
+
+impl From<Rejection> for Box<TurnedAway<'_>> {
+    fn from(rejection: Rejection) -> Self {
+        Box::new(TurnedAway {
+            rejection,
+            refused: None,
+        })
+    }
 }
 
 /// Holds what was granted until the exchange is open; dropped before that, it counts as a request that used nothing.
@@ -142,6 +150,25 @@ impl Drop for Held<'_> {
     }
 }
 
+/// Reads a request and admits it. Nothing here waits, so all connections read into the same memory, which is still in the
+/// cache.
+fn accept<'c>(call: &mut ChatCall<'c>, back: &mut WayBack<'_>) -> Result<Accepted<'c>, Box<TurnedAway<'c>>> {
+    let reading = &mut *call.gateway.reading.borrow_mut();
+    let read = ChatRequest::read(call.body, &mut reading.workspace, &mut reading.text);
+    call.span.lap_now(Stage::Parse);
+    let chat = read.map_err(Rejection::from)?;
+    let tenant = call.catalog.terms.tenant(call.identity.tenant);
+    let route = call.catalog.route(tenant, &chat.model);
+    let route = route.ok_or(Rejection::UNKNOWN_MODEL)?;
+    let (open, rewritten) = admit(call, back, &chat, route, &reading.text)?;
+    Ok(Accepted {
+        chat,
+        route,
+        open,
+        rewritten,
+    })
+}
+
 /// Takes a request through the limits and the rules into the ledger.
 fn admit<'c>(
     call: &mut ChatCall<'c>,
@@ -156,13 +183,13 @@ fn admit<'c>(
     let turn_away = |rejection, counted: Option<KeyId>, policy| {
         Box::new(TurnedAway {
             rejection,
-            refused: Refused {
+            refused: Some(Refused {
                 tenant: Some(&catalog.terms.tenant(index).name),
                 counted: counted.map(|key| key.to_string()),
                 endpoint: Some(CHAT_COMPLETIONS),
                 bytes: call.body.len(),
                 policy,
-            },
+            }),
         })
     };
     let counter = catalog.counters[index];

@@ -3,9 +3,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
+use proofgate_json::Workspace;
 use proofgate_ledger::record::PolicyNote;
 use proofgate_limits::Limiter;
 use proofgate_policy::Scratch;
+use proofgate_providers::BodyText;
 use proofgate_stages::Profiler;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
@@ -25,6 +27,7 @@ pub(crate) struct Gateway {
     pub(crate) profiler: Arc<Profiler>,
     pub(crate) clock: Clock,
     pub(crate) limiter: RefCell<Limiter>,
+    pub(crate) reading: RefCell<Reading>,
     /// What a scan needs and every scan can use again.
     pub(crate) scratch: RefCell<Scratch>,
     /// Whether connections begin with a PROXY header.
@@ -34,6 +37,15 @@ pub(crate) struct Gateway {
     /// Bytes of request bodies in memory.
     buffered: Cell<u64>,
     random: RefCell<StdRng>,
+}
+
+/// Buffers for the request that is being read, kept from one to the next.
+#[derive(Default)]
+pub(crate) struct Reading {
+    /// Its text.
+    pub(crate) text: BodyText,
+    /// What reading JSON needs.
+    pub(crate) workspace: Workspace,
 }
 
 /// What is known of a request that is refused.
@@ -64,6 +76,7 @@ impl Gateway {
             profiler,
             clock: Clock::new(),
             limiter: RefCell::new(limiter),
+            reading: RefCell::default(),
             scratch: RefCell::default(),
             proxy_protocol,
             limits_changed: Cell::new(false),

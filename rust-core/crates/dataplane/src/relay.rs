@@ -5,9 +5,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use proofgate_inspect::{AnswerKind, ResponseInspector};
-use proofgate_json::Workspace;
 use proofgate_ledger::record::{Outcome, Usage};
-use proofgate_providers::{BodyText, DoneScanner, UsageTail};
+use proofgate_providers::{DoneScanner, UsageTail};
 use proofgate_stages::Stage;
 use proofgate_wire::{BodyDecoder, HeadScanner, Limits, Method, ResponseFraming, encode, parse_response};
 use tokio::io::AsyncReadExt;
@@ -42,10 +41,6 @@ pub(crate) struct Buffers {
     /// The end of the answer, held back until its completion is written.
     held: Vec<u8>,
     usage: UsageTail,
-    /// The text of a request.
-    pub(crate) text: BodyText,
-    /// What reading JSON needs.
-    pub(crate) workspace: Workspace,
     /// A request's body after redaction.
     pub(crate) rewritten: Vec<u8>,
     /// What looks at answers, once there were rules for them.
@@ -207,7 +202,7 @@ impl Relay<'_, '_> {
                 .map_err(unreachable)?
             {
                 let head = parse_response(&self.back.buffers.upstream[..length], Method::Post, &limits);
-                let head = head.map_err(unreachable)?;
+                let head = head.as_ref().map_err(|refusal| unreachable(*refusal))?;
                 if head.status >= 200 {
                     let manner = Manner {
                         close: self.back.close,
@@ -216,7 +211,7 @@ impl Relay<'_, '_> {
                     };
                     let out = &mut self.back.buffers.head;
                     let scrutiny = Scrutiny::of(&open.catalog.terms.profiles[open.tenant]);
-                    let answering = write_head(&head, open.id.as_str(), manner, scrutiny, out);
+                    let answering = write_head(head, open.id.as_str(), manner, scrutiny, out);
                     self.back.buffers.upstream.drain(..length);
                     return answering.map_err(unreachable);
                 }

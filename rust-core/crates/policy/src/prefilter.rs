@@ -1,7 +1,7 @@
 //! Finds all occurrences of some hundred literals in one pass: the filter before every rule.
 //!
 //! Every second place of the text is looked up in a table by a hash of the three bytes there; the entry says which
-//! classes of bytes may follow as the fourth. Of each literal, the two adjacent windows are in the table that are rarest
+//! classes of bytes may follow as the fourth, and where that fits, another one says which may stand before. Of each literal, the two adjacent windows are in the table that are rarest
 //! in English, so that one of them stands at an even place. A hit is compared with the literals that share the window.
 //! Those of three bytes have a searcher of their own; shorter ones are searched one by one.
 //!
@@ -25,8 +25,8 @@ use crate::english::window_frequency;
 
 const TABLE_BITS: u32 = 14;
 const TABLE: usize = 1 << TABLE_BITS;
-/// Bytes of text for one turn of the loop, and how many of them the last window of a turn reaches beyond.
-const BLOCK: usize = 16;
+/// Bytes of text that are looked at together, and how far the last window and the byte behind it reach beyond them.
+const PASS: usize = 128;
 const REACH: usize = 2;
 const SHORT: usize = 4;
 const TRIPLE: usize = 3;
@@ -37,7 +37,10 @@ pub const LONGEST: usize = 64;
 
 /// A searcher for a set of literals. Literals are numbered in the order in which they were given.
 pub struct Prefilter {
-    table: Box<[u8; TABLE]>,
+    /// By hash of a window: the classes of the bytes that may stand behind it,
+    behind: Box<[u8; TABLE]>,
+    /// and before it.
+    before: Box<[u8; TABLE]>,
     classes: [u8; 256],
     /// Open-addressed by window: which `entries` share it.
     slots: Vec<Slot>,
@@ -115,7 +118,9 @@ impl Prefilter {
         for (byte, class) in (0_u32..256).zip(&mut classes) {
             *class = 1 << (byte.wrapping_mul(0x9e37_79b1) >> 29);
         }
-        let mut table = Box::new([0_u8; TABLE]);
+        let mut behind = Box::new([0_u8; TABLE]);
+        let mut before = Box::new([0_u8; TABLE]);
+        let class = |byte: Option<&u8>| byte.map_or(0xff, |byte| classes[usize::from(*byte)]);
         let mut windows = BTreeMap::<u32, Vec<Entry>>::new();
         let triples = triples(literals);
         let mut short = Vec::new();
@@ -129,9 +134,8 @@ impl Prefilter {
             let first = rarest(literal);
             for offset in [first, first + 1] {
                 let window = window(literal, offset);
-                table[table_index(window)] |= literal
-                    .get(offset + 3)
-                    .map_or(0xff, |byte| classes[usize::from(*byte)]);
+                behind[table_index(window)] |= class(literal.get(offset + 3));
+                before[table_index(window)] |= class(offset.checked_sub(1).map(|last| &literal[last]));
                 let entry = Entry::new(number, literal, offset);
                 windows.entry(window).or_default().push(entry);
             }
@@ -156,7 +160,8 @@ impl Prefilter {
             .map(|literal| literal.clone().into_boxed_slice())
             .collect();
         Self {
-            table,
+            behind,
+            before,
             classes,
             slots,
             entries,
@@ -170,18 +175,22 @@ impl Prefilter {
     #[inline]
     pub fn search(&self, text: &[u8], mut found: impl FnMut(usize, usize)) {
         let mut at = 0;
-        for block in text.windows(BLOCK + REACH).step_by(BLOCK) {
-            if let Ok(block) = block.try_into() {
-                self.block(block, text, at, &mut found);
+        let mut candidates = [0; PASS / 2];
+        for pass in text.windows(PASS + REACH).step_by(PASS) {
+            if let Ok(pass) = pass.try_into() {
+                self.pass(pass, PASS, text, at, &mut candidates, &mut found);
             }
-            at += BLOCK;
+            at += PASS;
         }
-        if at < text.len() {
+        while at < text.len() {
             // The rest, and zeros behind it: a literal that needs those is not in the text.
-            let mut block = [0; BLOCK + REACH];
+            let mut pass = [0; PASS + REACH];
             let rest = &text[at..];
-            block[..rest.len()].copy_from_slice(rest);
-            self.block(&block, text, at, &mut found);
+            let length = rest.len().min(pass.len());
+            pass[..length].copy_from_slice(&rest[..length]);
+            let length = length.min(PASS);
+            self.pass(&pass, length, text, at, &mut candidates, &mut found);
+            at += PASS;
         }
         for (number, finder) in &self.short {
             overlapping(text, |rest| finder.find(rest), |start| found(*number, start));
@@ -195,26 +204,34 @@ impl Prefilter {
         }
     }
 
+    /// Looks at every second of the first `length` places of `pass`, which stands at `at` in `text`.
+    ///
+    /// One place in eight of English has a window and a byte behind it that fit, too many for a branch to be predicted:
+    /// they are collected without one.
     #[inline(always)]
-    fn block(
+    fn pass(
         &self,
-        block: &[u8; BLOCK + REACH],
+        pass: &[u8; PASS + REACH],
+        length: usize,
         text: &[u8],
         at: usize,
+        candidates: &mut [u8; PASS / 2],
         found: &mut impl FnMut(usize, usize),
     ) {
-        let look = |place: usize| {
-            let next = block.get(place + 3).copied().unwrap_or(0);
-            self.table[table_index(window(block, place))] & self.classes[usize::from(next)]
-        };
-        let first = look(0) | look(2) | look(4) | look(6);
-        let second = look(8) | look(10) | look(12) | look(14);
-        if first | second == 0 {
-            return;
+        let mut count = 0;
+        for place in (0..length.min(PASS)).step_by(2) {
+            let four = u32::from_le_bytes([pass[place], pass[place + 1], pass[place + 2], pass[place + 3]]);
+            let behind = self.behind[table_index(four)] & self.classes[usize::from(pass[place + 3])];
+            candidates[count & (PASS / 2 - 1)] = place as u8;
+            count += usize::from(behind != 0);
         }
-        for place in (0..BLOCK).step_by(2) {
-            if look(place) != 0 {
-                self.compare(window(block, place), text, at + place, found);
+        for place in &candidates[..count] {
+            let place = usize::from(*place);
+            let window = window(pass, place);
+            let last = (at + place).checked_sub(1).map(|last| text[last]);
+            let classes = last.map_or(0xff, |byte| self.classes[usize::from(byte)]);
+            if self.before[table_index(window)] & classes != 0 {
+                self.compare(window, text, at + place, found);
             }
         }
     }
