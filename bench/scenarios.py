@@ -114,9 +114,8 @@ def _streams(tools: Tools, count: int, seconds: int) -> Callable[[System, Path],
 def at_once(candidate: Candidate, tools: Tools, length: Length) -> Iterator[Scenario]:
     """In front of an upstream that answers at once."""
     for connections in CONNECTIONS:
-        if connections <= 16 or not candidate.slow:
-            measure = closed(connections, PROMPT_BYTES, length.closed_loop)
-            yield Scenario("closed_loop", f"c{connections}", measure)
+        measure = closed(connections, PROMPT_BYTES, length.closed_loop)
+        yield Scenario("closed_loop", f"c{connections}", measure)
     if candidate.name == SPINNING:
         return
     for kilobytes in LARGER_PROMPTS_KB:

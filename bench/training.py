@@ -1,0 +1,53 @@
+"""The load from which the compiler learns what a worker mostly does: `setup/profile` runs a worker under it.
+
+python -m bench.training
+
+Counts are what matters, so it may run on a busy machine. It runs what `make bench` runs, only shorter: plain requests
+of three sizes, streams, and what is refused.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+
+from bench import haproxy, scenarios, systems
+from bench.load import streams, tools
+from bench.processes import LOAD_CORE
+from bench.scenarios import Length, Scenario, Tools
+from bench.system import Candidate
+
+LENGTH = Length(closed_loop=3, prompts=2, open_loop=2, attacks=1, streams=3)
+
+
+def main() -> int:
+    """Returns the exit code."""
+    built = Tools(oha=tools.oha(), stream_load=tools.stream_load())
+    candidate = next(one for one in systems.CANDIDATES if one.name == systems.PRODUCT)
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="proofgate-training-")))
+        at_once = stack.enter_context(haproxy.null_server(folder, LOAD_CORE)).address
+        paced, _ = stack.enter_context(streams.upstream(built.stream_load, folder))
+        blocks = (
+            (at_once, scenarios.at_once(candidate, built, LENGTH)),
+            (paced, scenarios.paced(candidate, built, LENGTH)),
+        )
+        for upstream, plan in blocks:
+            _train(candidate, folder, upstream, list(plan))
+    return 0
+
+
+def _train(candidate: Candidate, folder: Path, upstream: str, plan: list[Scenario]) -> None:
+    with (
+        tempfile.TemporaryDirectory(dir=folder) as home,
+        candidate.start(Path(home), upstream) as system,
+    ):
+        for scenario in plan:
+            cell = scenario.measure(system, Path(home))
+            print(f"{scenario.group}/{scenario.point}: {cell.reason or 'ran'}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
