@@ -83,8 +83,13 @@ class Controls:
         self.worker = worker
         self.token = token
         self.drains = 0
+        self.retirements: list[bool] = []
         self.reloads = 0
         self.outcome = Outcome("unchanged", "ab" * 32)
+
+    def retire(self, retire: bool) -> bool:
+        self.retirements.append(retire)
+        return self.worker.retire(retire)
 
     def drain(self) -> None:
         self.drains += 1

@@ -51,6 +51,7 @@ class Worker:
         self._config = _accepted(config_json)
         self._directory = Path(self._config["ledger"]["directory"])
         self._draining = False
+        self._retiring = False
         self._switch = bool(self._config["profile_stages"])
         self.intervals: list[str] = []
         self._scopes = 0
@@ -88,7 +89,9 @@ class Worker:
         unready = self._directory / "unready"
         if unready.exists():
             return unready.read_text()
-        return "draining" if self._draining else None
+        if self._draining:
+            return "draining"
+        return "retiring" if self._retiring else None
 
     def status(self) -> str:
         status = {"origin": self.origin, "draining": self._draining, "thread": self._thread_id}
@@ -104,6 +107,10 @@ class Worker:
         if request_id == "not-covered":
             raise LedgerError(f"no checkpoint covers the exchange after {timeout_seconds} s", "ledger")
         return _proofs(request_id)
+
+    def retire(self, retire: bool) -> bool:
+        self._retiring = retire
+        return retire or self._draining
 
     def drain(self) -> None:
         self._draining = True

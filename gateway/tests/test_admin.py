@@ -157,6 +157,28 @@ def test_a_worker_without_a_token_drains_for_nobody(admin_without_token: Admin, 
 AUTHORIZED = {"Authorization": f"Bearer {TOKEN}"}
 
 
+def test_a_worker_is_retired_with_the_token_and_told_to_stay(admin: Admin) -> None:
+    for _ in range(2):
+        response = admin.client.put("/retirement", headers=AUTHORIZED)
+        assert (response.status_code, response.json()) == (200, {"retiring": True})
+        assert (admin.client.get("/readyz").status_code, admin.client.get("/readyz").text) == (
+            503,
+            "retiring\n",
+        )
+        assert admin.client.get("/healthz").status_code == 200
+    for _ in range(2):
+        response = admin.client.delete("/retirement", headers=AUTHORIZED)
+        assert (response.status_code, response.json()) == (200, {"retiring": False})
+        assert admin.client.get("/readyz").status_code == 200
+
+
+def test_a_worker_that_drains_cannot_be_told_to_stay(admin: Admin) -> None:
+    admin.client.post("/drain", headers=AUTHORIZED)
+    assert admin.client.put("/retirement", headers=AUTHORIZED).json() == {"retiring": True}
+    response = admin.client.delete("/retirement", headers=AUTHORIZED)
+    assert (response.status_code, code(response)) == (409, "draining")
+
+
 @pytest.mark.parametrize("result", ["applied", "unchanged"])
 def test_a_reload_says_what_became_of_it(admin: Admin, result: str) -> None:
     admin.controls.outcome = Outcome("applied" if result == "applied" else "unchanged", "cd" * 32)
@@ -182,7 +204,10 @@ def test_a_refused_reload_names_every_problem_with_its_line(admin: Admin) -> Non
     ]
 
 
-@pytest.mark.parametrize(("method", "path"), [("POST", "/reload"), ("PUT", "/profiling")])
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("POST", "/reload"), ("PUT", "/profiling"), ("PUT", "/retirement"), ("DELETE", "/retirement")],
+)
 def test_without_the_token_nothing_changes(admin: Admin, method: str, path: str) -> None:
     for headers, status, expected in (
         ({}, 401, "missing_token"),
@@ -191,12 +216,18 @@ def test_without_the_token_nothing_changes(admin: Admin, method: str, path: str)
         response = admin.client.request(method, path, headers=headers, json={"stages": True})
         assert (response.status_code, code(response)) == (status, expected)
     assert admin.controls.reloads == 0
+    assert admin.controls.retirements == []
     assert admin.worker.profiling() is False
 
 
 @pytest.mark.parametrize(
     ("method", "path", "expected"),
-    [("POST", "/reload", "reload_disabled"), ("PUT", "/profiling", "profiling_disabled")],
+    [
+        ("POST", "/reload", "reload_disabled"),
+        ("PUT", "/profiling", "profiling_disabled"),
+        ("PUT", "/retirement", "retirement_disabled"),
+        ("DELETE", "/retirement", "retirement_disabled"),
+    ],
 )
 def test_a_worker_without_a_token_changes_for_nobody(
     admin_without_token: Admin, method: str, path: str, expected: str

@@ -22,7 +22,7 @@ def with_issuer(directory: ConfigDirectory, url: str) -> None:
 def logged(worker: Process) -> str:
     """Everything that the process wrote to standard error; ends it."""
     worker.signal()
-    _, error = worker.process.communicate(timeout=20)
+    _, error = worker.process.communicate(timeout=120)
     assert worker.process.returncode == 0
     return str(error)
 

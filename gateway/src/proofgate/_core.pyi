@@ -67,8 +67,8 @@ class Worker:
     def ready(self) -> str | None:
         """None when ready, otherwise why not.
 
-        not_started; draining (also when sealed); ledger_stopped (never passes within this incarnation);
-        failed (a thread ended by itself).
+        not_started; retiring; draining (also when sealed); ledger_stopped (never passes within this
+        incarnation); failed (a thread ended by itself).
         """
 
     def status(self) -> str:
@@ -86,6 +86,13 @@ class Worker:
 
         Waits until a checkpoint covers the records. Raises KeyError for an unknown exchange, LedgerError
         when no checkpoint covered it in time.
+        """
+
+    def retire(self, retire: bool) -> bool:
+        """Retires the worker, or takes that back; whether it is on its way out then.
+
+        A worker that retires is not ready, serves what comes, and ends its connections between two requests.
+        One that drains cannot turn back.
         """
 
     def drain(self) -> None:

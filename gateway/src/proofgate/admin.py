@@ -1,4 +1,4 @@
-"""The admin port: health, readiness, metrics, status, checkpoint, proofs, drain, reload and profiling.
+"""The admin port: health, readiness, metrics, status, checkpoint, proofs, retirement, drain and more.
 
 It is for operators and probes, never reachable through the traffic port. Answers repeat nothing that a client
 sent.
@@ -23,7 +23,7 @@ REQUEST_ID = r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$"
 METRICS_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 # Whatever else keeps a worker from being ready stays until the process is replaced: a failed fsync, say, is
 # never retried within an incarnation. Only then does the liveness probe ask for a restart.
-PASSING = frozenset({None, "draining"})
+PASSING = frozenset({None, "retiring", "draining"})
 PROOF_WAIT_SECONDS = 5.0
 PROOF_WAIT_MAXIMUM_SECONDS = 30.0
 
@@ -45,6 +45,9 @@ class Controls(Protocol):
     @property
     def token(self) -> str | None:
         """What opens the requests that change something; without one they are always refused."""
+
+    def retire(self, retire: bool) -> bool:
+        """Retires the worker, or takes that back; whether it is on its way out then."""
 
     def drain(self) -> None:
         """Begins to drain and returns at once. Called once for each accepted request."""
@@ -102,6 +105,19 @@ def create_app(worker: _core.Worker, controls: Controls) -> FastAPI:
         except KeyError:
             message = "this worker's log has no exchange with that id"
             raise _Refusal(HTTPStatus.NOT_FOUND, "unknown_request", message) from None
+
+    @app.put("/retirement")
+    async def begin_retirement(request: Request) -> dict[str, bool]:
+        _authorize(request, controls.token, "retirement")
+        return {"retiring": controls.retire(True)}
+
+    @app.delete("/retirement")
+    async def end_retirement(request: Request) -> dict[str, bool]:
+        _authorize(request, controls.token, "retirement")
+        if controls.retire(False):
+            message = "the worker drains already, and cannot turn back"
+            raise _Refusal(HTTPStatus.CONFLICT, "draining", message)
+        return {"retiring": False}
 
     @app.post("/drain", status_code=HTTPStatus.ACCEPTED)
     async def begin_drain(request: Request) -> dict[str, bool]:

@@ -62,6 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"proofgate {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_worker_commands(commands)
+    _add_front_door(commands)
     _add_policy_commands(commands)
     _add_evidence_commands(commands)
     _add_key_commands(commands)
@@ -123,6 +124,37 @@ def _add_worker_commands(commands: _Commands[argparse.ArgumentParser]) -> None:
     given.add_argument("--config", type=Path, metavar="FILE", help="the same, as serve takes it")
     validate.add_argument(
         "--format", choices=("text", "json"), default="text", help="how to report (default: %(default)s)"
+    )
+
+
+def _add_front_door(commands: _Commands[argparse.ArgumentParser]) -> None:
+    front_door = _command(
+        commands,
+        "front-door",
+        handlers.front_door,
+        "keep a running HAProxy in step with its maps and its certificate",
+        "Follows the\nfiles and applies each change as a whole, over HAProxy's Unix socket, "
+        "without a reload.\nAnswers GET /healthz, /readyz and /metrics.",
+    )
+    front_door.add_argument(
+        "--socket", type=Path, required=True, metavar="PATH", help="HAProxy's stats socket, of level admin"
+    )
+    front_door.add_argument(
+        "--map",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="a map, by the path that HAProxy's configuration names; may be given again",
+    )
+    front_door.add_argument(
+        "--certificate",
+        type=Path,
+        metavar="FILE",
+        help="the chain, by the path that HAProxy's configuration names; its key is FILE.key",
+    )
+    front_door.add_argument(
+        "--listen", type=_address, default="127.0.0.1:8405", metavar="ADDRESS", help="default: %(default)s"
     )
 
 

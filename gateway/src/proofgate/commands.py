@@ -28,6 +28,7 @@ def serve(options: argparse.Namespace) -> int:
     from proofgate.config import InvalidConfigError, load
     from proofgate.http_server import ListenError
     from proofgate.serve import serve as run
+    from proofgate.volume import VolumeError
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)  # its start and stop are announced by serve
@@ -35,7 +36,7 @@ def serve(options: argparse.Namespace) -> int:
         return run(load(options.config), options.shard)
     except InvalidConfigError as error:
         return fail(f"the configuration is not usable\n{error}", EXIT_USAGE)
-    except ListenError as error:
+    except (ListenError, VolumeError) as error:
         return fail(f"{error} [{error.code}]", EXIT_FAILED)
 
 
@@ -58,6 +59,24 @@ def validate(options: argparse.Namespace) -> int:
         print(json.dumps({"config": str(path), "valid": True, **facts, "problems": []}, indent=2))
     else:
         print(f"{path}: valid (digest {config.digest()})\nverifying key: {config.verifying_key}")
+    return EXIT_OK
+
+
+def front_door(options: argparse.Namespace) -> int:
+    from proofgate.front_door import agent
+    from proofgate.front_door.follower import Follower
+    from proofgate.front_door.runtime_api import RuntimeApi
+    from proofgate.http_server import ListenError, bind
+
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
+    found = agent.targets(RuntimeApi(options.socket), options.map, options.certificate)
+    try:
+        listener = bind(options.listen)
+    except ListenError as error:
+        return fail(f"{error} [{error.code}]", EXIT_FAILED)
+    with listener:
+        agent.run(Follower(found), listener)
     return EXIT_OK
 
 

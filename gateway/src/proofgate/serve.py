@@ -20,8 +20,9 @@ from typing import Any
 
 import uvloop
 
-from proofgate import _core, profiling
+from proofgate import _core, profiling, volume
 from proofgate.admin import PASSING, create_app
+from proofgate.cgroups import read_cpus
 from proofgate.config import Config
 from proofgate.http_server import Server, address_of, bind, on_signals
 from proofgate.key_sets import KeySets
@@ -45,7 +46,8 @@ _WATCH_SECONDS = 1.0
 def serve(config: Config, shard: int) -> int:
     """Runs one worker until a signal ends it. Returns the exit code of the process.
 
-    Raises ListenError, or the core's ConfigError, LedgerError or BindError, before anything serves.
+    Raises ListenError, VolumeError, or the core's ConfigError, LedgerError or BindError, before anything
+    serves.
     """
     # Whoever asks for a reload now gets what is being loaded, and not the end of the process.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
@@ -53,6 +55,7 @@ def serve(config: Config, shard: int) -> int:
     stages = asked or configured
     # The admin port first: a worker that cannot be probed must not open an incarnation.
     with bind(config.settings.admin.listen) as listener:
+        volume.claim(config.ledger_directory, config.settings.ledger.name)
         worker = _core.Worker(config.to_core_json(shard, profile_stages=stages))
         profiling.attach(worker, stages)
         key_sets = KeySets(worker)
@@ -85,6 +88,7 @@ class WorkerProcess:
         self._key_sets = key_sets
         self._reloader = Reloader(worker, config, shard, self._configured)
         self._draining = False
+        self._retiring = False
         self._signalled = asyncio.Event()
         self._deadline: float | None = None
         self._verifying_key = config.verifying_key
@@ -130,12 +134,20 @@ class WorkerProcess:
         return await self._reloader.reload()
 
     def status(self) -> dict[str, Any]:
-        """The configuration in force, the last one that was refused, and the keys of issuers."""
-        return {**self._reloader.status(), "key_sets": self._key_sets.status()}
+        """The configuration in force, the last one that was refused, the keys of issuers, and the CPUs."""
+        return {**self._reloader.status(), "key_sets": self._key_sets.status(), **read_cpus().as_json()}
 
     def _configured(self, config: Config) -> None:
         self._key_sets.load_files(config)
         self._key_sets.follow(config)
+
+    def retire(self, retire: bool) -> bool:
+        """Retires the worker, or takes that back; whether it is on its way out then."""
+        retiring = self._worker.retire(retire)
+        if retiring != self._retiring:
+            self._retiring = retiring
+            log.info("retiring: not ready, serving what comes" if retiring else "staying: ready again")
+        return retiring
 
     def drain(self) -> None:
         """Begins to drain. The process stays until a signal: a sealed worker still proves what it did."""

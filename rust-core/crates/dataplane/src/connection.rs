@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use proofgate_auth::{Identity, KeyId};
 use proofgate_stages::{Span, Stage};
-use proofgate_wire::{HeadScanner, Method, Refusal, RequestFraming, RequestHead, parse_request};
+use proofgate_wire::{HeadScanner, Method, Refusal, RequestFraming, parse_request};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::answer::{Manner, write_response};
@@ -172,7 +172,7 @@ impl Connection {
         now: std::time::Instant,
         mut span: Span,
     ) -> After {
-        let close = !request.keep_alive || self.lifecycle.phase() >= Phase::LameDuck;
+        let close = !request.keep_alive || self.lifecycle.phase() >= Phase::Retiring;
         let tenant = self.catalog.terms.tenant(request.identity.tenant);
         let answered = match &request.route {
             Route::ChatCompletions => {
@@ -254,13 +254,14 @@ impl Connection {
         known: &mut Known,
     ) -> Result<Head, Unserved> {
         let terms = &self.catalog.terms;
-        let head = parse_request(&self.client.input[..length], &terms.limits);
-        let head: RequestHead<'_> = head?;
+        // By reference: a head is 2 KiB, too much to be moved.
+        let parsed = parse_request(&self.client.input[..length], &terms.limits);
+        let head = parsed.as_ref().map_err(|refusal| *refusal)?;
         known.head_only = head.method == Method::Head;
         let cors = terms.cors.as_ref();
         endpoint::write_cors(cors, &head.headers, &mut self.extra);
         span.lap_now(Stage::Parse);
-        if endpoint::is_preflight(&head, cors) {
+        if endpoint::is_preflight(head, cors) {
             // A body is not read, so nothing behind it may be taken for a request.
             let keep_alive = head.keep_alive && head.framing == RequestFraming::Empty;
             return Ok(Head::Preflight { keep_alive });
@@ -274,7 +275,7 @@ impl Connection {
         if !self.owns(&identity) {
             return Err(Rejection::MISDIRECTED.into());
         }
-        let route = Route::of(&head);
+        let route = Route::of(head);
         let allowed = |endpoint| terms.tenant(identity.tenant).may_use_endpoint(endpoint);
         if !route.endpoint().is_none_or(allowed) {
             let denial = proofgate_auth::Denial::EndpointNotAllowed;
@@ -302,7 +303,7 @@ impl Connection {
                     Ok(Ok(true)) => {}
                     _ => return Err(Unserved::Gone),
                 },
-                () = self.lifecycle.reached(Phase::Draining) => return Err(Unserved::Gone),
+                () = self.lifecycle.idle_may_close(timeouts.lame_duck) => return Err(Unserved::Gone),
             }
         }
         if let Some(length) = self.scanner.scan(&self.client.input, &limits)? {
@@ -324,7 +325,7 @@ impl Connection {
     /// Tells a browser what its page may send. A load balancer could not route it, because it carries no key: the
     /// request that follows needs a connection of its own.
     async fn preflight(&mut self, length: usize, keep_alive: bool) -> After {
-        let close = !keep_alive || self.routed_tenant.is_some() || self.lifecycle.phase() >= Phase::LameDuck;
+        let close = !keep_alive || self.routed_tenant.is_some() || self.lifecycle.phase() >= Phase::Retiring;
         let max_age = self
             .catalog
             .terms

@@ -72,6 +72,8 @@ pub struct Status {
     pub address: String,
     /// `null` when it wants traffic, otherwise why not.
     pub not_ready: Option<&'static str>,
+    /// Whether it is on its way out and may still be told to stay.
+    pub retiring: bool,
     /// Exchanges admitted and not ended.
     pub in_flight: i64,
     /// Open client connections.
@@ -283,6 +285,7 @@ impl Worker {
             incarnation: running.incarnation.clone(),
             address: running.address.to_string(),
             not_ready: running.not_ready(),
+            retiring: *running.phase.borrow() == Phase::Retiring,
             in_flight: running.metrics.in_flight.get(),
             connections: running.metrics.connections.get(),
             written: running.watermark.written(),
@@ -341,6 +344,29 @@ impl Worker {
         evidence::prove(found, Some(&running.verifying_key)).map_err(failed)
     }
 
+    /// Retires the worker, or takes that back; returns whether it is on its way out then.
+    ///
+    /// A worker that retires is not ready, serves what comes, and ends its connections between two requests. One that
+    /// drains cannot turn back.
+    ///
+    /// # Errors
+    /// [`Error::NotRunning`].
+    pub fn retire(&self, retire: bool) -> Result<bool, Error> {
+        let running = self.running()?;
+        let (from, to) = match retire {
+            true => (Phase::Serving, Phase::Retiring),
+            false => (Phase::Retiring, Phase::Serving),
+        };
+        running.phase.send_if_modified(|phase| {
+            let turns = *phase == from;
+            if turns {
+                *phase = to;
+            }
+            turns
+        });
+        Ok(*running.phase.borrow() >= Phase::Retiring)
+    }
+
     /// Begins to drain: not ready from now on; returns at once.
     pub fn drain(&self) {
         if let Ok(running) = self.running() {
@@ -381,6 +407,8 @@ impl Running {
             Some("ledger_stopped")
         } else if *self.phase.borrow() >= Phase::LameDuck {
             Some("draining")
+        } else if *self.phase.borrow() == Phase::Retiring {
+            Some("retiring")
         } else {
             None
         }

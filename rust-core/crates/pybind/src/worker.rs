@@ -108,6 +108,12 @@ impl Worker {
         Ok(())
     }
 
+    fn retire(&self, python: Python<'_>, retire: bool) -> PyResult<bool> {
+        self.0
+            .retire(retire)
+            .map_err(|error| worker_error(python, &error))
+    }
+
     fn drain(&self) {
         self.0.drain();
     }

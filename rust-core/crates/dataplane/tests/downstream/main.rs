@@ -11,6 +11,7 @@ mod drain;
 mod exchanges;
 mod gateway;
 mod raw;
+mod retire;
 mod smuggling;
 mod streaming;
 mod tls;

@@ -94,7 +94,7 @@ impl Session {
             let full = self.streams.len() >= MAX_STREAMS as usize;
             // A client that is told to leave before its first request would come back at once, for as long as we are
             // lame.
-            let last_call = if served { Phase::LameDuck } else { Phase::Draining };
+            let last_call = if served { Phase::Retiring } else { Phase::Draining };
             tokio::select! {
                 accepted = next(&mut connection, full) => match accepted {
                     Ok(Some(accepted)) => {

@@ -1,0 +1,124 @@
+"""The CPUs that this process may use, and how often the kernel held it back.
+
+Read from the files of the control group, version 1 and 2 (cgroups(7); the kernel's sched-bwc and cgroup-v2
+documents). A container sees its own group as the root of what is mounted, with or without a namespace of its
+own.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+_PROCESS = Path("/proc/self")
+# Mount points with a space or the like are written with octal escapes; no container runtime has any.
+_MOUNT = re.compile(
+    r"^\d+ \d+ \S+ (?P<root>\S+) (?P<point>\S+) .* - (?P<type>cgroup2?) \S+ (?P<options>\S+)$", re.MULTILINE
+)
+
+
+@dataclass(frozen=True)
+class Cpus:
+    """What a process gets of the machine's CPUs; None where the kernel does not tell."""
+
+    #: Numbers of the CPUs that it may run on.
+    effective: tuple[int, ...]
+    #: Cores of time that it gets in each period; None also when there is no limit.
+    limit: float | None
+    #: Periods in which it wanted to run and that have ended.
+    periods: int | None
+    #: Those of them in which it had used up its time.
+    throttled: int | None
+
+    def as_json(self) -> dict[str, Any]:
+        """The form in which the admin port shows it."""
+        return {
+            "effective_cpus": list(self.effective),
+            "cpu_limit": self.limit,
+            "cpu_periods": self.periods,
+            "cpu_periods_throttled": self.throttled,
+        }
+
+
+def read_cpus(process: Path = _PROCESS, root: Path = Path("/")) -> Cpus:
+    """What the process gets now. `process` is its folder in proc(5), `root` where mount points begin."""
+    effective = _cpu_list(_field(_text(process / "status"), "Cpus_allowed_list:"))
+    if not effective:
+        effective = tuple(sorted(os.sched_getaffinity(0)))
+    folder, version = _group(process, root)
+    if folder is None:
+        return Cpus(effective, None, None, None)
+    if version == 2:
+        quota, period = (*_text(folder / "cpu.max").split(), "", "")[:2]
+    else:
+        quota, period = _text(folder / "cpu.cfs_quota_us"), _text(folder / "cpu.cfs_period_us")
+    stat = _text(folder / "cpu.stat")
+    return Cpus(
+        effective,
+        _limit(quota, period),
+        _count(_field(stat, "nr_periods")),
+        _count(_field(stat, "nr_throttled")),
+    )
+
+
+def _group(process: Path, root: Path) -> tuple[Path | None, int]:
+    """The folder of the process's group that has the CPU controller, and the version of its files."""
+    paths: dict[str, str] = {}
+    for line in _text(process / "cgroup").splitlines():
+        _, controllers, path = (*line.split(":", 2), "", "")[:3]
+        paths |= dict.fromkeys(controllers.split(","), path)
+    mounts = [match.groupdict() for match in _MOUNT.finditer(_text(process / "mountinfo"))]
+    first = [mount for mount in mounts if mount["type"] == "cgroup" and "cpu" in mount["options"].split(",")]
+    for mount in first or [mount for mount in mounts if mount["type"] == "cgroup2"]:
+        version = 2 if mount["type"] == "cgroup2" else 1
+        path = paths.get("" if version == 2 else "cpu", "/")
+        point = root / mount["point"].lstrip("/")
+        inside = PurePosixPath(path)
+        if inside.is_relative_to(mount["root"]):
+            folder = point / inside.relative_to(mount["root"])
+            if folder.is_dir():
+                return folder, version
+        if point.is_dir():
+            return point, version
+    return None, 0
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def _field(text: str, name: str) -> str:
+    """The word behind `name` at the beginning of a line."""
+    for line in text.splitlines():
+        words = line.split()
+        if len(words) > 1 and words[0] == name:
+            return words[1]
+    return ""
+
+
+def _count(word: str) -> int | None:
+    return int(word) if word.isascii() and word.isdigit() else None
+
+
+def _limit(quota: str, period: str) -> float | None:
+    """Cores; a quota of `max` or -1 is none."""
+    time, of = _count(quota), _count(period)
+    return time / of if time is not None and of else None
+
+
+def _cpu_list(text: str) -> tuple[int, ...]:
+    """The numbers in a list like `0-1,4` (cpuset(7))."""
+    cpus: list[int] = []
+    for part in filter(None, text.split(",")):
+        first, _, last = part.partition("-")
+        begin, end = _count(first), _count(last or first)
+        if begin is None or end is None:
+            return ()
+        cpus += range(begin, end + 1)
+    return tuple(cpus)

@@ -1,0 +1,79 @@
+"""The agent's process: the follower, and a port for probes and metrics.
+
+Plain ASGI: FastAPI would triple the memory of a process that answers three paths.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+import uvloop
+
+from proofgate.front_door import metrics
+from proofgate.front_door.certificate import Certificate
+from proofgate.front_door.follower import Follower
+from proofgate.front_door.runtime_api import RuntimeApi
+from proofgate.front_door.target import Target
+from proofgate.front_door.tenant_map import MapFile
+from proofgate.http_server import Server, address_of, on_signals
+
+_TEXT = "text/plain; charset=utf-8"
+
+_Send = Callable[[dict[str, Any]], Awaitable[None]]
+
+
+def targets(api: RuntimeApi, maps: list[Path], certificate: Path | None) -> list[Target]:
+    """What is to be followed."""
+    found: list[Target] = [MapFile(path, api) for path in maps]
+    if certificate is not None:
+        found.append(Certificate(certificate, api))
+    return found
+
+
+def create_app(follower: Follower) -> Callable[..., Awaitable[None]]:
+    """The ASGI application: `/healthz`, `/readyz`, `/metrics`."""
+
+    def answer(path: str) -> tuple[HTTPStatus, str, str]:
+        match path:
+            case "/healthz":
+                return HTTPStatus.OK, _TEXT, "ok\n"
+            case "/readyz":
+                behind = follower.behind()
+                if behind:
+                    return HTTPStatus.SERVICE_UNAVAILABLE, _TEXT, f"behind: {', '.join(behind)}\n"
+                return HTTPStatus.OK, _TEXT, "ok\n"
+            case "/metrics":
+                return HTTPStatus.OK, metrics.CONTENT_TYPE, metrics.render(follower)
+        return HTTPStatus.NOT_FOUND, _TEXT, "not found\n"
+
+    async def app(scope: dict[str, Any], _: object, send: _Send) -> None:
+        status, kind, text = answer(scope["path"])
+        body = text.encode()
+        headers = [(b"content-type", kind.encode()), (b"content-length", str(len(body)).encode())]
+        await send({"type": "http.response.start", "status": int(status), "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    return app
+
+
+async def _serve(follower: Follower, listener: socket.socket) -> None:
+    server = Server(create_app(follower), f"proofgate front-door: http://{address_of(listener)}")
+
+    def stop() -> None:
+        server.should_exit = True
+
+    following = asyncio.create_task(follower.run())
+    with on_signals(stop):
+        await server.serve(sockets=[listener])
+    following.cancel()
+
+
+def run(follower: Follower, listener: socket.socket) -> None:
+    """Follows and answers until SIGTERM or SIGINT."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_serve(follower, listener))

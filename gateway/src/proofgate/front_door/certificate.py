@@ -1,0 +1,101 @@
+"""The certificate that HAProxy shows to clients, and its key."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import ssl
+from pathlib import Path
+
+from proofgate.front_door.runtime_api import RuntimeApi
+from proofgate.front_door.target import RefusedError
+
+# HAProxy takes a command with its payload into one buffer; the product configures 32 KiB.
+_MAXIMUM_BYTES = 30_000
+_CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----\n.+?\n-----END CERTIFICATE-----", re.DOTALL)
+_PEM = re.compile(r"[A-Za-z0-9+/= :,-]*")
+_FINGERPRINT = re.compile(r"^SHA1 FingerPrint: ([0-9A-F]{40})$", re.MULTILINE)
+_NOT_AFTER = re.compile(r"^notAfter: (.+)$", re.MULTILINE)
+
+
+class Certificate:
+    """A chain in the file at `path`, its key beside it in `<path>.key`: HAProxy's own names for them.
+
+    HAProxy replaces both at once or, when they do not belong together, neither.
+    """
+
+    name = "certificate"
+
+    def __init__(self, path: Path, api: RuntimeApi) -> None:
+        self._path = path
+        self._api = api
+        self._loaded: str | None = None
+        self._expires: float = 0
+
+    def read(self) -> str | None:
+        key_path = self._path.with_name(self._path.name + ".key")
+        try:
+            chain, key = self._path.read_text("ascii"), key_path.read_text("ascii")
+            # The kubelet swaps both at once: a key that was read after the swap is of another certificate.
+            if self._path.read_text("ascii") != chain:
+                return None
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is not ASCII"
+            raise RefusedError(f"{self._path} or its key cannot be read: {reason}") from None
+        return f"{chain.strip()}\n{key.strip()}\n"
+
+    async def bring_in_step(self, content: str) -> str | None:
+        text = _payload(content)
+        leaf = _fingerprint(text)
+        shown = await self._shown()
+        # The fingerprint is of the leaf alone, so what was loaded is remembered too: a chain may change.
+        if content == self._loaded and shown == leaf:
+            return None
+        try:
+            await self._command("set", text)
+            await self._command("commit")
+        except RefusedError:
+            await self._api.ask(f"abort ssl cert {self._path}")
+            raise
+        if await self._shown() != leaf:
+            raise RefusedError("HAProxy still shows another one")
+        self._loaded = content
+        return None if shown == leaf else f"SHA-1 {leaf[:16]}, instead of {shown[:16]}"
+
+    def gauges(self) -> dict[str, float]:
+        return {"expires_timestamp_seconds": self._expires}
+
+    async def _shown(self) -> str:
+        answer = await self._api.ask(f"show ssl cert {self._path}")
+        found, not_after = _FINGERPRINT.search(answer), _NOT_AFTER.search(answer)
+        if found is None:
+            raise RefusedError(f"HAProxy does not know {self._path}")
+        if not_after is not None:
+            self._expires = ssl.cert_time_to_seconds(not_after[1])
+        return found[1]
+
+    async def _command(self, verb: str, payload: str | None = None) -> None:
+        answer = await self._api.ask(f"{verb} ssl cert {self._path}", payload)
+        if not answer.startswith("Transaction") and "Success!" not in answer:
+            raise RefusedError(f"HAProxy refuses it: {answer.splitlines()[0][:200]}")
+
+
+def _payload(content: str) -> str:
+    """The text as a payload: an empty line would end it. Raises RefusedError."""
+    text = "".join(f"{line}\n" for line in map(str.strip, content.splitlines()) if line)
+    if len(text) > _MAXIMUM_BYTES:
+        raise RefusedError(f"chain and key are longer than {_MAXIMUM_BYTES} bytes")
+    # A payload that ended early would leave the rest to be read as commands.
+    if not all(_PEM.fullmatch(line) for line in text.splitlines()):
+        raise RefusedError("chain and key have to be PEM and nothing else")
+    return text
+
+
+def _fingerprint(text: str) -> str:
+    """The leaf's SHA-1, as HAProxy prints it: a name, not a proof."""
+    found = _CERTIFICATE.search(text)
+    try:
+        der = ssl.PEM_cert_to_DER_cert(found[0] if found else "")
+    except ValueError:
+        raise RefusedError("its file does not begin with a PEM certificate") from None
+    return hashlib.sha1(der, usedforsecurity=False).hexdigest().upper()

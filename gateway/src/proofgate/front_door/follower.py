@@ -1,0 +1,113 @@
+"""Follows the files, and keeps count of what became of each."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from proofgate.front_door.runtime_api import UnreachableError
+from proofgate.front_door.target import RefusedError, Target
+
+log = logging.getLogger("proofgate.front-door")
+
+POLL_SECONDS = 0.5
+# HAProxy may have been restarted, or somebody may have used its socket: it is asked what it holds.
+CHECK_SECONDS = 5.0
+
+
+@dataclass
+class Standing:
+    """How HAProxy stands to one target.
+
+    `tried` is the content that was last brought to it, `held` the last that it took on, `trouble` what went
+    wrong since, `next_check` a time of the follower's clock, in seconds.
+    """
+
+    target: Target
+    tried: str | None = None
+    held: str | None = None
+    reachable: bool = False
+    next_check: float = 0
+    trouble: str | None = None
+    updates: int = 0
+    failures: Counter[str] = field(default_factory=Counter)
+    last_success: float = 0
+
+    @property
+    def in_step(self) -> bool:
+        """Whether HAProxy holds what the last usable file said.
+
+        A file that is refused leaves that as it is: every replica reads the same one, and all of them
+        together would stop to serve.
+        """
+        return self.held is not None and self.reachable
+
+
+class Follower:
+    """Brings HAProxy in step with every target, again and again."""
+
+    def __init__(self, targets: Sequence[Target], clock: Callable[[], float] = time.monotonic) -> None:
+        self.standings = tuple(Standing(target) for target in targets)
+        self._clock = clock
+
+    async def run(self) -> None:
+        """Follows for ever."""
+        while True:
+            await self.look()
+            await asyncio.sleep(POLL_SECONDS)
+
+    async def look(self) -> None:
+        """Looks once at every target."""
+        for standing in self.standings:
+            try:
+                await self._look_at(standing)
+            except Exception:
+                log.exception("%s cannot be looked after", standing.target.name)
+                standing.failures["internal"] += 1
+
+    def behind(self) -> list[str]:
+        """The names of the targets that HAProxy is not in step with."""
+        return [standing.target.name for standing in self.standings if not standing.in_step]
+
+    async def _look_at(self, standing: Standing) -> None:
+        try:
+            content = await asyncio.to_thread(standing.target.read)
+        except RefusedError as error:
+            self._failed(standing, error.code, str(error))
+            return
+        now = self._clock()
+        if content is not None and (content != standing.tried or now >= standing.next_check):
+            standing.tried, standing.next_check = content, now + CHECK_SECONDS
+            await self._bring(standing, content)
+
+    async def _bring(self, standing: Standing, content: str) -> None:
+        try:
+            change = await standing.target.bring_in_step(content)
+        except UnreachableError as error:
+            standing.reachable, standing.next_check = False, self._clock()
+            self._failed(standing, error.code, str(error))
+            return
+        except RefusedError as error:
+            standing.reachable = True
+            if content == standing.held:
+                standing.held = None
+            self._failed(standing, error.code, str(error))
+            return
+        standing.held, standing.reachable, standing.trouble = content, True, None
+        standing.last_success = time.time()
+        if change is not None:
+            standing.updates += 1
+            log.info("%s: %s", standing.target.name, change)
+
+    def _failed(self, standing: Standing, code: str, message: str) -> None:
+        # What lasts is counted and said once.
+        if message != standing.trouble:
+            standing.failures[code] += 1
+            # Both containers start at once: that HAProxy is not there yet is no error.
+            starting = standing.held is None and code == UnreachableError.code
+            log.log(logging.INFO if starting else logging.ERROR, "%s: %s", standing.target.name, message)
+        standing.trouble = message

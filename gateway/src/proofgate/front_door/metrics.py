@@ -1,0 +1,46 @@
+"""What the agent has done, as Prometheus text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from proofgate.front_door.follower import Follower, Standing
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_PREFIX = "proofgate_front_door"
+_FAILURES = ("unreachable", "refused", "internal")
+
+
+def render(follower: Follower) -> str:
+    """The metrics of every target."""
+    return "".join(f"{line}\n" for line in _lines(follower.standings))
+
+
+def _lines(standings: tuple[Standing, ...]) -> Iterator[str]:
+    yield from _family("in_step", "gauge", "Whether HAProxy holds what the last usable file said")
+    for found in standings:
+        yield f'{_PREFIX}_in_step{{target="{found.target.name}"}} {int(found.in_step)}'
+    yield from _family("updates_total", "counter", "Changes that HAProxy took on")
+    for found in standings:
+        yield f'{_PREFIX}_updates_total{{target="{found.target.name}"}} {found.updates}'
+    yield from _family("failures_total", "counter", "Files or changes that were not taken on")
+    for found in standings:
+        for reason in _FAILURES:
+            labels = f'target="{found.target.name}",reason="{reason}"'
+            yield f"{_PREFIX}_failures_total{{{labels}}} {found.failures[reason]}"
+    yield from _family("last_success_timestamp_seconds", "gauge", "When HAProxy was last seen in step")
+    for found in standings:
+        labels = f'target="{found.target.name}"'
+        yield f"{_PREFIX}_last_success_timestamp_seconds{{{labels}}} {found.last_success:.3f}"
+    gauges = {name for found in standings for name in found.target.gauges()}
+    for name in sorted(gauges):
+        yield from _family(name, "gauge", "Of what HAProxy holds")
+        for found in standings:
+            value = found.target.gauges().get(name)
+            if value is not None:
+                yield f'{_PREFIX}_{name}{{target="{found.target.name}"}} {value:.0f}'
+
+
+def _family(name: str, kind: str, text: str) -> Iterator[str]:
+    yield f"# HELP {_PREFIX}_{name} {text}."
+    yield f"# TYPE {_PREFIX}_{name} {kind}"

@@ -1,0 +1,31 @@
+"""What the agent keeps in step: a file, and what HAProxy holds of it."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class RefusedError(Exception):
+    """A file is not usable, or HAProxy does not take it: what it holds stays. Repeats nothing secret."""
+
+    code = "refused"
+
+
+class Target(Protocol):
+    """A file that HAProxy read at its start."""
+
+    @property
+    def name(self) -> str:
+        """What metrics and the log call it."""
+
+    def read(self) -> str | None:
+        """The content now; None while it is being replaced. Raises RefusedError when it cannot be read."""
+
+    async def bring_in_step(self, content: str) -> str | None:
+        """Lets HAProxy hold `content`; says what was changed, or None when it held that already.
+
+        Raises RefusedError and UnreachableError; HAProxy then holds what it held before.
+        """
+
+    def gauges(self) -> dict[str, float]:
+        """Figures of what HAProxy holds, by the ends of their metrics' names."""

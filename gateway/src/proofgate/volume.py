@@ -1,0 +1,74 @@
+"""Whose volume it is: the ledger directory says so itself, in a file of one line.
+
+A signing key tells a worker only about logs of its own shard. A volume that was mounted by mistake, without a
+log of that shard, would take its records without a word, and nobody could tell afterwards which gateway's
+evidence is complete.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from pathlib import Path
+
+MARKER = "ledger-name"
+
+
+class VolumeError(Exception):
+    """The ledger directory is another ledger's, or cannot be marked."""
+
+    code = "ledger_foreign"
+
+
+def claim(directory: Path, name: str) -> None:
+    """Makes sure that a ledger directory belongs to the ledger `name`; marks one that belongs to nobody.
+
+    Workers of one gateway may claim at the same time. A directory from before there were marks belongs to the
+    ledger whose logs it holds. Raises VolumeError.
+    """
+    try:
+        owner = _owner(directory) or _mark(directory, name)
+    except OSError as error:
+        raise VolumeError(f"{directory} cannot be marked as this ledger's: {error}") from error
+    if owner != name:
+        raise VolumeError(
+            f"{directory} belongs to the ledger {owner}, and this worker writes {name}:"
+            " mount this ledger's own volume, or an empty one"
+        )
+
+
+def _owner(directory: Path) -> str | None:
+    """The ledger that a directory belongs to, by its mark or else by any of its logs; None: nobody's."""
+    with contextlib.suppress(FileNotFoundError):
+        return (directory / MARKER).read_text().strip()
+    for checkpoint in directory.glob("*/*/checkpoint"):
+        # C2SP tlog-checkpoint: the first line is the origin, here <ledger name>/<shard>/<incarnation>.
+        with contextlib.suppress(FileNotFoundError):
+            origin = checkpoint.read_text().partition("\n")[0]
+            return origin.rsplit("/", 2)[0]
+    return None
+
+
+def _mark(directory: Path, name: str) -> str:
+    """Marks a directory and returns the name on the mark: of two at once, the first one's."""
+    marker = directory / MARKER
+    descriptor, path = tempfile.mkstemp(prefix=f".{MARKER}-", dir=directory)
+    draft = Path(path)
+    try:
+        with os.fdopen(descriptor, "w") as file:
+            file.write(f"{name}\n")
+            file.flush()
+            os.fsync(file.fileno())
+        draft.chmod(0o644)
+        try:
+            # Fails where the mark is already there, unlike a rename.
+            marker.hardlink_to(draft)
+        except FileExistsError:
+            pass
+        except OSError:
+            # A file system without hard links.
+            draft.replace(marker)
+    finally:
+        draft.unlink(missing_ok=True)
+    return marker.read_text().strip()

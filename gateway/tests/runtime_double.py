@@ -1,0 +1,56 @@
+"""A stand-in for HAProxy's runtime socket: a map, and the commands that show it or replace it as a whole."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+
+class RuntimeDouble:
+    """Answers on a Unix socket inside its context; `refusal` is said to what begins with its key."""
+
+    def __init__(self, path: Path, held: dict[str, str] | None = None) -> None:
+        self.path = path
+        self.held = dict(held or {})
+        self.refusal: dict[str, str] = {}
+        self.questions: list[str] = []
+        self._prepared: dict[str, str] = {}
+        self._server: asyncio.Server | None = None
+
+    async def __aenter__(self) -> RuntimeDouble:
+        self._server = await asyncio.start_unix_server(self._serve, self.path)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._server is not None
+        self._server.close()
+        await self._server.wait_closed()
+        self.path.unlink(missing_ok=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        question = (await reader.readline()).decode().rstrip("\n")
+        lines = []
+        if question.endswith(" <<"):
+            while line := (await reader.readline()).decode().rstrip("\n"):
+                lines.append(line)
+        self.questions.append(question)
+        writer.write(f"{self._answer(question, lines)}\n".encode())
+        await writer.drain()
+        writer.close()
+
+    def _answer(self, question: str, lines: list[str]) -> str:
+        for beginning, text in self.refusal.items():
+            if question.startswith(beginning):
+                return f"{text}\n"
+        match question.split()[0]:
+            case "show":
+                return "".join(f"0x7f00 {key} {value}\n" for key, value in self.held.items())
+            case "prepare":
+                self._prepared = {}
+                return "New version created: 7\n"
+            case "add":
+                assert sum(len(line) + 1 for line in lines) < 16_000, "it would not fit into HAProxy's buffer"
+                self._prepared |= dict(line.split() for line in lines)
+            case "commit":
+                self.held = self._prepared
+        return ""

@@ -1,0 +1,259 @@
+"""The agent beside HAProxy, before a stand-in for HAProxy's socket; the operator's tests have a real one."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import urllib.error
+import urllib.request
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import certificates
+import pytest
+from conftest import serving
+from runtime_double import RuntimeDouble
+
+from proofgate.front_door import tenant_map
+from proofgate.front_door.agent import create_app
+from proofgate.front_door.certificate import Certificate
+from proofgate.front_door.follower import CHECK_SECONDS, Follower
+from proofgate.front_door.runtime_api import RuntimeApi, UnreachableError
+from proofgate.front_door.target import RefusedError
+from proofgate.front_door.tenant_map import MapFile
+
+DIGEST = "ab" * 32
+
+
+class Scene:
+    """A map file, HAProxy's stand-in, a follower between them, and a clock that stands still."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / "tenants.map"
+        self.file.write_text(f"{DIGEST} acme\n")
+        self.haproxy = RuntimeDouble(folder / "admin.sock", {DIGEST: "acme"})
+        self.now = 0.0
+        target = MapFile(self.file, RuntimeApi(self.haproxy.path))
+        self.follower = Follower([target], lambda: self.now)
+
+    @property
+    def ready(self) -> bool:
+        return self.follower.behind() == []
+
+    @property
+    def failures(self) -> dict[str, int]:
+        return dict(self.follower.standings[0].failures)
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Scene:
+    return Scene(tmp_path)
+
+
+def in_loop(body: Callable[[], Awaitable[None]]) -> None:
+    async def run() -> None:
+        await body()
+
+    asyncio.run(run())
+
+
+def test_a_changed_file_replaces_the_map_as_a_whole(scene: Scene) -> None:
+    async def body() -> None:
+        async with scene.haproxy:
+            await scene.follower.look()
+            assert scene.ready
+            assert scene.haproxy.questions == [f"show map {scene.file}"], "what is equal is left alone"
+            scene.file.write_text("# of today\n\n0123 acme\n4567\tglobex\n")
+            await scene.follower.look()
+            assert scene.haproxy.held == {"0123": "acme", "4567": "globex"}
+            assert scene.ready
+
+    in_loop(body)
+
+
+def test_a_map_that_fits_no_single_command_is_sent_in_several(scene: Scene) -> None:
+    async def body() -> None:
+        many = {f"{number:064x}": f"tenant-{number}" for number in range(2000)}
+        scene.file.write_text("".join(f"{key} {tenant}\n" for key, tenant in many.items()))
+        async with scene.haproxy:
+            await scene.follower.look()
+            assert scene.haproxy.held == many
+
+    in_loop(body)
+
+
+def test_without_haproxy_the_agent_is_not_ready_and_catches_up_when_it_answers(scene: Scene) -> None:
+    async def body() -> None:
+        await scene.follower.look()
+        await scene.follower.look()
+        assert not scene.ready
+        assert scene.failures == {"unreachable": 1}, "what lasts is counted once"
+        async with scene.haproxy:
+            await scene.follower.look()
+            assert scene.ready
+            scene.now = CHECK_SECONDS
+        await scene.follower.look()
+        assert not scene.ready
+
+    in_loop(body)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["only-a-key\n", "a b c\n", "a b;c\n", "a b\na c\n", "ä b\n"],
+    ids=["one word", "three words", "another command", "two values of a key", "not ASCII"],
+)
+def test_a_file_that_is_no_map_is_refused_and_what_haproxy_holds_stays(scene: Scene, text: str) -> None:
+    async def body() -> None:
+        async with scene.haproxy:
+            await scene.follower.look()
+            scene.file.write_text(text)
+            await scene.follower.look()
+            assert scene.haproxy.held == {DIGEST: "acme"}
+            assert scene.ready
+            assert scene.failures == {"refused": 1}
+
+    in_loop(body)
+
+
+def test_a_file_that_is_gone_changes_nothing(scene: Scene) -> None:
+    async def body() -> None:
+        async with scene.haproxy:
+            await scene.follower.look()
+            scene.file.unlink()
+            await scene.follower.look()
+            assert scene.haproxy.held == {DIGEST: "acme"}
+            assert scene.ready
+
+    in_loop(body)
+
+
+def test_before_it_was_in_step_once_the_agent_is_not_ready(scene: Scene) -> None:
+    async def body() -> None:
+        scene.file.write_text("only-a-key\n")
+        async with scene.haproxy:
+            await scene.follower.look()
+            assert not scene.ready
+
+    in_loop(body)
+
+
+def test_what_haproxy_refuses_is_tried_again(scene: Scene) -> None:
+    async def body() -> None:
+        async with scene.haproxy:
+            await scene.follower.look()
+            scene.file.write_text("0123 acme\n")
+            scene.haproxy.refusal = {"commit": "'commit map' is out of order."}
+            await scene.follower.look()
+            assert scene.haproxy.held == {DIGEST: "acme"}
+            assert scene.ready
+            scene.haproxy.refusal = {}
+            scene.now = CHECK_SECONDS
+            await scene.follower.look()
+            assert scene.haproxy.held == {"0123": "acme"}
+
+    in_loop(body)
+
+
+def test_what_haproxy_lost_is_given_back_at_the_next_check(scene: Scene) -> None:
+    async def body() -> None:
+        async with scene.haproxy:
+            await scene.follower.look()
+            scene.haproxy.held = {}
+            await scene.follower.look()
+            assert scene.haproxy.held == {}, "it is not asked all the time"
+            scene.now = CHECK_SECONDS
+            await scene.follower.look()
+            assert scene.haproxy.held == {DIGEST: "acme"}
+
+    in_loop(body)
+
+
+def test_the_log_has_eight_digits_of_a_digest_and_no_more(
+    scene: Scene, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def body() -> None:
+        async with scene.haproxy:
+            await scene.follower.look()
+            scene.file.write_text(f"{'cd' * 32} acme\n")
+            scene.haproxy.refusal = {"add": f"cannot add {'cd' * 32}"}
+            await scene.follower.look()
+            scene.haproxy.refusal = {}
+            scene.now = CHECK_SECONDS
+            await scene.follower.look()
+
+    with caplog.at_level(logging.INFO):
+        in_loop(body)
+    assert "tenants.map: 1 entries: +cdcdcdcd -abababab" in caplog.text
+    assert "cd" * 5 not in caplog.text
+    assert "ab" * 5 not in caplog.text
+
+
+def test_probes_and_metrics_tell_how_it_stands(scene: Scene) -> None:
+    def get(url: str) -> tuple[int, str]:
+        try:
+            with urllib.request.urlopen(url, timeout=5) as response:  # noqa: S310 - loopback
+                return response.status, response.read().decode()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read().decode()
+
+    async def one_look() -> None:
+        async with scene.haproxy:
+            await scene.follower.look()
+
+    with serving(create_app(scene.follower)) as url:
+        assert get(f"{url}/healthz") == (200, "ok\n")
+        assert get(f"{url}/readyz") == (503, "behind: tenants.map\n")
+        in_loop(one_look)
+        assert get(f"{url}/readyz") == (200, "ok\n")
+        text = get(f"{url}/metrics")[1]
+        assert 'proofgate_front_door_entries{target="tenants.map"} 1\n' in text
+        assert 'proofgate_front_door_in_step{target="tenants.map"} 1\n' in text
+        assert 'proofgate_front_door_updates_total{target="tenants.map"} 0\n' in text
+        assert get(f"{url}/else")[0] == 404
+
+
+def test_a_socket_that_is_not_there_is_named(tmp_path: Path) -> None:
+    async def body() -> None:
+        with pytest.raises(UnreachableError, match=r"admin\.sock: No such file or directory"):
+            await RuntimeApi(tmp_path / "admin.sock").ask("show map")
+
+    in_loop(body)
+
+
+# --- The certificate
+
+
+def certificate_in(folder: Path) -> tuple[Certificate, Path]:
+    chain, key = certificates.write_identity(folder)
+    path = folder / "tls.pem"
+    chain.replace(path)
+    key.replace(folder / "tls.pem.key")
+    return Certificate(path, RuntimeApi(folder / "admin.sock")), path
+
+
+@pytest.mark.parametrize("spoilt", ["", "no certificate\n", "; shutdown\n", "A" * 40_000])
+def test_what_is_no_certificate_never_reaches_haproxy(tmp_path: Path, spoilt: str) -> None:
+    async def body() -> None:
+        target, path = certificate_in(tmp_path)
+        path.write_text(spoilt)
+        async with RuntimeDouble(tmp_path / "admin.sock") as haproxy:
+            content = target.read()
+            assert content is not None
+            with pytest.raises(RefusedError):
+                await target.bring_in_step(content)
+            assert not any(question.startswith("set") for question in haproxy.questions)
+
+    in_loop(body)
+
+
+def test_a_certificate_without_a_key_cannot_be_read(tmp_path: Path) -> None:
+    target, path = certificate_in(tmp_path)
+    path.with_name("tls.pem.key").unlink()
+    with pytest.raises(RefusedError, match="its key cannot be read: No such file"):
+        target.read()
+
+
+def test_a_map_is_read_as_haproxy_reads_it() -> None:
+    assert tenant_map.parse("# a comment\n\na b\n\tc \t d \r\n") == {"a": "b", "c": "d"}

@@ -1,0 +1,81 @@
+"""A ledger directory knows whose it is."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from proofgate.volume import MARKER, VolumeError, claim
+
+OURS = "proofgate.dev/team/llm"
+THEIRS = "proofgate.dev/team/other"
+
+
+def with_log(directory: Path, name: str) -> Path:
+    log = directory / "0" / "01JCX0000000000000000000AA"
+    log.mkdir(parents=True)
+    (log / "checkpoint").write_text(f"{name}/0/{log.name}\n12\nroot\n\n— {name} signature\n")
+    return log
+
+
+def test_an_empty_directory_becomes_this_ledgers_and_stays_it(tmp_path: Path) -> None:
+    claim(tmp_path, OURS)
+    claim(tmp_path, OURS)
+    assert (tmp_path / MARKER).read_text() == f"{OURS}\n"
+    assert [path.name for path in tmp_path.iterdir()] == [MARKER]
+
+
+def test_the_directory_of_another_ledger_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    claim(tmp_path, THEIRS)
+    with pytest.raises(VolumeError, match=f"belongs to the ledger {THEIRS}, and this worker writes {OURS}"):
+        claim(tmp_path, OURS)
+    assert (tmp_path / MARKER).read_text() == f"{THEIRS}\n"
+    assert [path.name for path in tmp_path.iterdir()] == [MARKER]
+
+
+def test_a_directory_without_a_mark_belongs_to_whose_logs_it_holds(tmp_path: Path) -> None:
+    with_log(tmp_path / "ours", OURS)
+    with_log(tmp_path / "theirs", THEIRS)
+    claim(tmp_path / "ours", OURS)
+    with pytest.raises(VolumeError, match=THEIRS):
+        claim(tmp_path / "theirs", OURS)
+
+
+def test_of_two_ledgers_that_claim_at_once_one_gets_the_directory(tmp_path: Path) -> None:
+    refused: list[str] = []
+    together = threading.Barrier(16)
+
+    def claimed(name: str) -> None:
+        together.wait()
+        try:
+            claim(tmp_path, name)
+        except VolumeError:
+            refused.append(name)
+
+    threads = [threading.Thread(target=claimed, args=((OURS, THEIRS)[number % 2],)) for number in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    owner = (tmp_path / MARKER).read_text().strip()
+    assert refused == [({OURS, THEIRS} - {owner}).pop()] * 8
+
+
+def test_a_file_system_without_hard_links_is_marked_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unsupported(*_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(Path, "hardlink_to", unsupported)
+    claim(tmp_path, OURS)
+    assert (tmp_path / MARKER).read_text() == f"{OURS}\n"
+    with pytest.raises(VolumeError):
+        claim(tmp_path, THEIRS)
+
+
+def test_a_directory_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(VolumeError, match="cannot be marked"):
+        claim(tmp_path / "missing", OURS)

@@ -1,0 +1,108 @@
+//! The first phase of leaving, which can be taken back: a worker that retires.
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::client::TlsStream;
+
+use crate::client::{Client, ask, read, tcp, tls};
+use crate::gateway::{ACME, FIRST, Gateway, PATIENCE};
+
+/// A client of HTTP/1.1 that keeps its connection.
+struct KeptAlive(TlsStream<TcpStream>);
+
+impl KeptAlive {
+    async fn connect(gateway: &Gateway) -> Self {
+        let stream = tls(tcp(gateway).await, FIRST[0], &[b"http/1.1"]).await;
+        KeptAlive(stream.unwrap())
+    }
+
+    /// The head of the answer to one request.
+    async fn exchange(&mut self) -> String {
+        let request =
+            format!("GET /v1/models HTTP/1.1\r\nhost: gateway.test\r\nauthorization: Bearer {ACME}\r\n\r\n");
+        self.0.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        // The list of models ends the object that it stands in.
+        while !answer.ends_with(b"]}") {
+            let read = timeout(PATIENCE, self.0.read_buf(&mut answer)).await;
+            assert_ne!(read.expect("no answer").unwrap(), 0, "the connection ended");
+        }
+        String::from_utf8(answer).unwrap().to_lowercase()
+    }
+
+    /// Waits until the worker closes the connection.
+    async fn ended(mut self) {
+        let mut rest = Vec::new();
+        let read = timeout(PATIENCE, self.0.read_to_end(&mut rest)).await;
+        // A connection that ends without a word is what a client sees of an idle one.
+        assert!(read.is_ok() && rest.is_empty(), "the connection is still open");
+    }
+}
+
+#[tokio::test]
+async fn a_worker_that_retires_serves_what_comes_and_ends_each_connection_after_an_answer() {
+    let gateway = Gateway::with(|config| config["timeouts"]["lame_duck_ms"] = 60_000.into()).await;
+    let mut before = KeptAlive::connect(&gateway).await;
+    assert!(!before.exchange().await.contains("connection: close"));
+    assert!(gateway.worker.retire(true).unwrap());
+    assert_eq!(gateway.worker.not_ready(), Some("retiring"));
+    assert!(gateway.worker.status().unwrap().retiring);
+    for mut client in [before, KeptAlive::connect(&gateway).await] {
+        assert!(client.exchange().await.contains("connection: close"));
+        client.ended().await;
+    }
+    gateway.wait_for_metric("proofgate_connections", 0).await;
+}
+
+#[tokio::test]
+async fn a_retiring_worker_says_goodbye_over_http_2_and_lets_streams_finish() {
+    let mut gateway = Gateway::with(|config| config["timeouts"]["lame_duck_ms"] = 60_000.into()).await;
+    let mut client = Client::connect(&gateway).await;
+    let answer = client.send_chat(false).await;
+    let exchange = gateway.upstream.exchange().await;
+    assert!(gateway.worker.retire(true).unwrap());
+    exchange.answer(b"{}").await;
+    assert_eq!(read(answer).await.unwrap().status, 200);
+    client.ended().await.unwrap();
+    let mut later = Client::connect(&gateway).await;
+    assert_eq!(later.exchange(ask("GET", "/v1/models"), b"").await.status, 200);
+    later.ended().await.unwrap();
+}
+
+#[tokio::test]
+async fn an_idle_connection_ends_once_the_worker_retires() {
+    let gateway = Gateway::start().await;
+    let mut client = KeptAlive::connect(&gateway).await;
+    client.exchange().await;
+    gateway.worker.retire(true).unwrap();
+    client.ended().await;
+    gateway.wait_for_metric("proofgate_connections", 0).await;
+}
+
+#[tokio::test]
+async fn a_worker_that_is_told_to_stay_is_as_it_was_before() {
+    let gateway = Gateway::with(|config| config["timeouts"]["lame_duck_ms"] = 60_000.into()).await;
+    let mut client = KeptAlive::connect(&gateway).await;
+    client.exchange().await;
+    for _ in 0..2 {
+        assert!(gateway.worker.retire(true).unwrap());
+        assert!(gateway.worker.retire(true).unwrap());
+        assert!(!gateway.worker.retire(false).unwrap());
+        assert!(!gateway.worker.retire(false).unwrap());
+    }
+    assert_eq!(gateway.worker.not_ready(), None);
+    for _ in 0..2 {
+        assert!(!client.exchange().await.contains("connection: close"));
+    }
+}
+
+#[tokio::test]
+async fn a_retired_worker_drains_and_seals_and_cannot_turn_back_then() {
+    let gateway = Gateway::start().await;
+    gateway.worker.retire(true).unwrap();
+    gateway.worker.drain();
+    assert!(gateway.worker.retire(false).unwrap(), "it came back");
+    assert_eq!(gateway.worker.not_ready(), Some("draining"));
+    assert!(gateway.join().await, "the log is not sealed");
+}
