@@ -1,6 +1,7 @@
-"""An API server in memory: enough of server-side apply, and of the controllers, to run the operator's loop.
+"""An API server in memory: enough of server-side apply, of watches, and of the controllers, to run the loop.
 
 What it leaves out (validation, admission, real garbage collection) is tested against a true control plane.
+The same server answers HTTP in `tests.api_emulator`.
 """
 
 import copy
@@ -8,14 +9,16 @@ import itertools
 import re
 from typing import Any
 
+from proofgate_operator.handlers.watches import SELECTORS
 from proofgate_operator.kube.client import RESOURCES, ApiError, Client
+from proofgate_operator.kube.store import Store
 
 Manifest = dict[str, Any]
 Key = tuple[str, str, str]
 
-_KIND_OF = {(resource.api_version, resource.plural): kind for kind, resource in RESOURCES.items()}
+KIND_OF = {(resource.api_version, resource.plural): kind for kind, resource in RESOURCES.items()}
 _PATH = re.compile(
-    r"/apis?/(?P<version>.+?)/namespaces/(?P<namespace>[^/]+)/(?P<plural>[^/]+)(?P<rest>/.*)?$"
+    r"/apis?/(?P<version>v1|[^/]+/[^/]+)(/namespaces/(?P<namespace>[^/]+))?/(?P<plural>[^/]+)(?P<rest>/.*)?$"
 )
 
 
@@ -34,30 +37,119 @@ def _merged(live: Any, before: Any, wanted: Any) -> Any:
     return result
 
 
+def _patched(live: Any, patch: Any) -> Any:
+    """Merge patch (RFC 7396)."""
+    if not isinstance(patch, dict):
+        return copy.deepcopy(patch)
+    result = dict(live) if isinstance(live, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        else:
+            result[key] = _patched(result.get(key), value)
+    return result
+
+
+def selects(selector: str, manifest: Manifest) -> bool:
+    """Return whether a selector of the form a=b,c=d selects an object."""
+    wanted = dict(part.split("=", 1) for part in selector.split(",") if part)
+    return bool(wanted.items() <= manifest["metadata"].get("labels", {}).items())
+
+
 class FakeCluster(Client):
-    """Objects by kind, namespace and name, with the requests that the operator makes."""
+    """Objects by kind, namespace and name, with the requests that the operator makes.
+
+    Tests may change `objects` in place: the change gets its version, and watches hear of it, at the next
+    request or look at the store. With `stale`, the store hears of nothing until `deliver`.
+    """
 
     def __init__(self) -> None:
+        super().__init__(None)
         self.objects: dict[Key, Manifest] = {}
+        self.requests: list[str] = []
         self.writes: list[str] = []
         #: The operator is killed by the write after this many; None: never.
         self.writes_left: int | None = None
         #: Refusals by object kind.
         self.refuse: dict[str, ApiError] = {}
+        #: Refusals of the next requests, whatever they are; None lets one pass.
+        self.faults: list[ApiError | None] = []
+        self.stale = False
+        #: Everything that happened: type, version and object.
+        self.history: list[tuple[str, int, Manifest]] = []
+        self._told: dict[Key, Manifest] = {}
+        self._delivered = 0
         self._applied: dict[Key, Manifest] = {}
         self._versions = itertools.count(1)
+        self.restart()
 
     async def close(self) -> None:
         """Nothing is open."""
 
+    def restart(self) -> None:
+        """Begin with an empty store and list everything, as a new process does."""
+        self._known = Store()
+        self._known.expect(SELECTORS, [None])
+        self._announce()
+        self._delivered = len(self.history)
+        for kind, selector in SELECTORS.items():
+            found = [live for key, live in self.objects.items() if key[0] == kind and selects(selector, live)]
+            for live in found:
+                self._known.put(kind, copy.deepcopy(live))
+            held = {(live["metadata"]["namespace"], live["metadata"]["name"]) for live in found}
+            self._known.replace(kind, None, held, str(next(self._versions)))
+
+    @property
+    def store(self) -> Store:
+        """What the watches told so far: everything, unless the store is held stale."""
+        if not self.stale:
+            self.deliver()
+        return self._known
+
+    @store.setter
+    def store(self, store: Store) -> None:
+        self._known = store
+
+    def deliver(self, count: int | None = None) -> None:
+        """Have the store hear of this many events that it has not heard of; None: of all."""
+        self._announce()
+        last = len(self.history) if count is None else min(self._delivered + count, len(self.history))
+        for type_, _, found in self.history[self._delivered : last]:
+            selector = SELECTORS.get(found["kind"])
+            if selector is None:
+                continue
+            if type_ == "DELETED" or not selects(selector, found):
+                self._known.remove(found["kind"], found)
+            else:
+                self._known.put(found["kind"], found)
+        self._delivered = last
+
+    def announce(self) -> None:
+        """Give what was changed in place its version, and tell the watches."""
+        self._announce()
+
+    def _announce(self) -> None:
+        for key, live in self.objects.items():
+            if self._told.get(key) == live:
+                continue
+            type_ = "MODIFIED" if key in self._told else "ADDED"
+            version = next(self._versions)
+            live["metadata"]["resourceVersion"] = str(version)
+            live["metadata"].setdefault("uid", f"uid-{version}")
+            live["apiVersion"] = RESOURCES[key[0]].api_version
+            self._told[key] = copy.deepcopy(live)
+            self.history.append((type_, version, self._told[key]))
+        for key in [key for key in self._told if key not in self.objects]:
+            gone = copy.deepcopy(self._told.pop(key))
+            version = next(self._versions)
+            gone["metadata"]["resourceVersion"] = str(version)
+            self.history.append(("DELETED", version, gone))
+
     def put(self, manifest: Manifest) -> None:
         """Store an object as a user would."""
         metadata = manifest["metadata"]
-        key = (manifest["kind"], metadata["namespace"], metadata["name"])
-        stored = copy.deepcopy(manifest)
-        stored["metadata"].setdefault("uid", f"uid-{next(self._versions)}")
-        stored["metadata"]["resourceVersion"] = str(next(self._versions))
-        self.objects[key] = stored
+        self.objects[(manifest["kind"], metadata["namespace"], metadata["name"])] = copy.deepcopy(manifest)
+        self._announce()
 
     def find(self, kind: str, name: str, namespace: str = "team") -> Manifest:
         """Return an object that must be there."""
@@ -67,6 +159,7 @@ class FakeCluster(Client):
         """Delete an object as a user would."""
         self.objects.pop((kind, namespace, name), None)
         self._applied.pop((kind, namespace, name), None)
+        self._announce()
 
     def owned(self) -> dict[Key, Manifest]:
         """Return what the operator made, without what differs between two runs."""
@@ -84,7 +177,11 @@ class FakeCluster(Client):
             self.writes_left -= 1
         self.writes.append(text)
 
-    async def request(
+    async def _exchange(self, method: str, path: str, **parts: Any) -> Manifest:
+        # What a caller does with an answer is not done to the object.
+        return copy.deepcopy(self.answer(method, path, **parts))
+
+    def answer(
         self,
         method: str,
         path: str,
@@ -92,47 +189,54 @@ class FakeCluster(Client):
         query: Any = None,
         body: Any = None,
         content_type: str = "application/json",
+        accept: str = "",
     ) -> Manifest:
         """Answer one request."""
+        self._announce()
         match = _PATH.match(path)
         assert match, path
-        kind = _KIND_OF[(match["version"], match["plural"])]
+        kind = KIND_OF[(match["version"], match["plural"])]
         name, _, subresource = (match["rest"] or "").strip("/").partition("/")
-        key = (kind, match["namespace"], name)
+        namespace = match["namespace"]
+        key = (kind, namespace or "", name)
+        self.requests.append(f"{method} {kind} {name}{'/' + subresource if subresource else ''}")
+        fault = self.faults.pop(0) if self.faults else None
+        if fault:
+            raise fault
         if method == "GET" and not name:
-            return {"items": self._listed(kind, match["namespace"], (query or {}).get("labelSelector", ""))}
+            selector = (query or {}).get("labelSelector", "")
+            items = [
+                value
+                for (found, home, _), value in sorted(self.objects.items())
+                if found == kind and namespace in (None, home) and selects(selector, value)
+            ]
+            return {"metadata": {"resourceVersion": str(next(self._versions))}, "items": items}
         if method == "GET":
             if key not in self.objects:
                 raise ApiError(404, "NotFound", f"{kind} {name}")
-            return copy.deepcopy(self.objects[key])
+            return self.objects[key]
         if kind in self.refuse:
             raise self.refuse[kind]
         if method == "POST":
-            return self._create(kind, match["namespace"], body)
-        self._count_write(f"{method} {kind} {name}{'/' + subresource if subresource else ''}")
+            return self._create(kind, key[1], body)
+        self._count_write(self.requests[-1])
         if method == "DELETE":
-            self.remove(kind, name, match["namespace"])
-            return {}
-        assert method == "PATCH"
-        if content_type == "application/merge-patch+json":
-            return self._annotate(key, body)
-        assert content_type == "application/apply-patch+yaml"
-        return self._apply(key, body, subresource)
-
-    def _annotate(self, key: Key, body: Manifest) -> Manifest:
-        if key not in self.objects:
-            raise ApiError(404, "NotFound", key[2])
-        metadata = self.objects[key]["metadata"]
-        metadata["annotations"] = {**metadata.get("annotations", {}), **body["metadata"]["annotations"]}
-        return self.objects[key]
-
-    def _listed(self, kind: str, namespace: str, selector: str) -> list[Manifest]:
-        wanted = dict(part.split("=", 1) for part in selector.split(",") if part)
-        return [
-            copy.deepcopy(value)
-            for (k, ns, _), value in sorted(self.objects.items())
-            if k == kind and ns == namespace and wanted.items() <= value["metadata"].get("labels", {}).items()
-        ]
+            return self._delete(key, (body or {}).get("preconditions", {}))
+        live = self.objects.get(key)
+        if content_type == "application/apply-patch+yaml":
+            self._apply(key, body, subresource)
+        elif live is None:
+            raise ApiError(404, "NotFound", name)
+        elif method == "PUT":
+            if body["metadata"]["resourceVersion"] != live["metadata"]["resourceVersion"]:
+                raise ApiError(409, "Conflict", name)
+            self.objects[key] = copy.deepcopy(body)
+        else:
+            assert content_type == "application/merge-patch+json", content_type
+            self.objects[key] = _patched(live, body)
+            self._finish(key)
+        self._announce()
+        return self.objects.get(key, {})
 
     def _create(self, kind: str, namespace: str, body: Manifest) -> Manifest:
         name = body["metadata"]["name"]
@@ -141,14 +245,34 @@ class FakeCluster(Client):
         if kind != "Event":
             self._count_write(f"POST {kind} {name}")
         self.put(body)
-        return copy.deepcopy(body)
+        return self.objects[(kind, namespace, name)]
 
-    def _apply(self, key: Key, body: Manifest, subresource: str) -> Manifest:
+    def _delete(self, key: Key, preconditions: Manifest) -> Manifest:
+        live = self.objects.get(key)
+        if live is None:
+            raise ApiError(404, "NotFound", key[2])
+        for field, value in preconditions.items():
+            if live["metadata"][field] != value:
+                raise ApiError(409, "Conflict", f"{field} is not {value}")
+        if live["metadata"].get("finalizers"):
+            live["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+            self._announce()
+            return live
+        self.remove(key[0], key[2], key[1])
+        return {"kind": "Status", "status": "Success"}
+
+    def _finish(self, key: Key) -> None:
+        metadata = self.objects[key]["metadata"]
+        if metadata.get("deletionTimestamp") and not metadata.get("finalizers"):
+            del self.objects[key]
+
+    def _apply(self, key: Key, body: Manifest, subresource: str) -> None:
         live = self.objects.get(key)
         if subresource == "status":
-            assert live is not None
+            if live is None:
+                raise ApiError(404, "NotFound", key[2])
             live["status"] = copy.deepcopy(body["status"])
-            return live
+            return
         if live is None:
             self.put(body)
         else:
@@ -158,7 +282,6 @@ class FakeCluster(Client):
             self.objects[key] = merged
         self.objects[key]["metadata"].setdefault("generation", 1)
         self._applied[key] = copy.deepcopy(body)
-        return self.objects[key]
 
     def run_controllers(self) -> None:
         """Do what StatefulSet and Deployment controllers, the binder and the kubelet would do, at once."""
@@ -176,6 +299,7 @@ class FakeCluster(Client):
                 }
             if kind == "StatefulSet":
                 self._run_pods(namespace, name, live)
+        self._announce()
 
     def _run_pods(self, namespace: str, name: str, statefulset: Manifest) -> None:
         count = statefulset["spec"]["replicas"]

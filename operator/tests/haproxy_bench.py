@@ -4,17 +4,18 @@ import hashlib
 import http.client
 import json
 import socket
+import ssl
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from proofgate_operator.build.haproxy_config import Balancer, Server, render
+from proofgate_operator.build.haproxy_config import Balancer, Bounds, Server, render
 
 #: Seconds: long enough that two pieces are two reads on loopback.
 _BETWEEN_PIECES = 0.003
@@ -212,11 +213,41 @@ class Bench:
     port: int
     metrics_port: int
     process: subprocess.Popen[bytes]
+    folder: Path
+    context: ssl.SSLContext | None = None
+
+    @property
+    def tenant_map(self) -> Path:
+        return self.folder / "tenants.map"
+
+    @property
+    def owner_map(self) -> Path:
+        return self.folder / "owners.map"
+
+    @property
+    def runtime_socket(self) -> Path:
+        return self.folder / "admin.sock"
+
+    def restart(self, binary: str) -> None:
+        self.process.kill()
+        self.process.wait()
+        self.process = start(binary, self.folder)
+        eventually(lambda: self.metrics("/healthz")[0] == 200, "HAProxy listens")
+
+    def log(self) -> list[dict[str, Any]]:
+        """Return the connections of the access log."""
+        lines = (self.folder / "haproxy.log").read_text().splitlines()
+        return [json.loads(line) for line in lines if line.startswith("{")]
+
+    def connect(self) -> http.client.HTTPConnection:
+        if self.context:
+            return http.client.HTTPSConnection("127.0.0.1", self.port, timeout=10, context=self.context)
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
 
     def ask(self, key: str | None, *headers: str) -> tuple[int, dict[str, str], Any]:
         """Send a GET with a key on a connection of its own; returns status, headers and parsed body."""
         lines = [f"Authorization: Bearer {key}"] if key is not None else []
-        with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)) as connection:
+        with closing(self.connect()) as connection:
             connection.putrequest("GET", "/")
             for name, value in (line.split(": ", 1) for line in [*headers, *lines]):
                 connection.putheader(name, value)
@@ -293,6 +324,16 @@ def write_map(path: Path, keys: dict[str, list[str]]) -> None:
     path.write_text("".join(sorted(lines)))
 
 
+def write_owners(path: Path, owners: Mapping[str, int]) -> None:
+    path.write_text("".join(f"{tenant} worker-{owners[tenant]}\n" for tenant in sorted(owners)))
+
+
+def start(binary: str, folder: Path) -> subprocess.Popen[bytes]:
+    """Start HAProxy with the configuration in a folder; what it says goes to the log there."""
+    with (folder / "haproxy.log").open("ab") as log:
+        return subprocess.Popen([binary, "-db", "-f", str(folder / "haproxy.cfg")], stdout=log, stderr=log)
+
+
 @contextmanager
 def bench(
     binary: str,
@@ -302,14 +343,20 @@ def bench(
     *,
     names: list[str] | None = None,
     name_server: NameServer | None = None,
+    owners: Mapping[str, int] | None = None,
+    certificate: Path | None = None,
+    **changes: Any,
 ) -> Iterator[Bench]:
     """Run HAProxy with the rendered configuration before `workers`, and end it afterwards.
 
     With `names` and a `name_server` the server lines are those names, all on the first worker's ports.
+    `changes` are fields of the configuration. Its files are in a folder of its own below `folder`.
     """
     port, metrics_port = free_port(), free_port()
-    tenant_map = folder / "tenants.map"
-    write_map(tenant_map, keys)
+    folder = folder / f"haproxy-{port}"
+    folder.mkdir()
+    write_map(folder / "tenants.map", keys)
+    write_owners(folder / "owners.map", owners or {})
     numbered = tuple(Server(worker.ordinal, "127.0.0.1", *worker.ports) for worker in workers)
     named = tuple(Server(ordinal, name, *workers[0].ports) for ordinal, name in enumerate(names or []))
     text = render(
@@ -317,24 +364,31 @@ def bench(
             servers=named or numbered,
             traffic_bind=f"127.0.0.1:{port}",
             metrics_bind=f"127.0.0.1:{metrics_port}",
-            tenant_map=str(tenant_map),
-            silence_seconds=30,
-            hard_stop_seconds=20,
-            resolve=bool(named),
+            **{
+                "runtime_socket": str(folder / "admin.sock"),
+                "tenant_map": str(folder / "tenants.map"),
+                "owner_map": str(folder / "owners.map"),
+                "bounds": Bounds(total=1000, server=500),
+                "silence_seconds": 30,
+                "hard_stop_seconds": 20,
+                "resolve": bool(named),
+                "certificate": str(certificate) if certificate else None,
+                **changes,
+            },
         )
     )
     # Unlike pods, several HAProxies share this machine's network namespace, and with it the socket's name.
-    text = text.replace("abns@unavailable", f"abns@unavailable-{port}")
+    for name in ("unavailable", "overloaded"):
+        text = text.replace(f"abns@{name}", f"abns@{name}-{port}")
     if name_server:
         text = text.replace("parse-resolv-conf", f"nameserver test 127.0.0.1:{name_server.port}")
-    config = folder / f"haproxy-{port}.cfg"
+    config = folder / "haproxy.cfg"
     config.write_text(text)
-    with (folder / f"haproxy-{port}.log").open("wb") as log:
-        process = subprocess.Popen([binary, "-db", "-f", str(config)], stdout=log, stderr=log)
-    found = Bench(workers, port, metrics_port, process)
+    context = ssl.create_default_context(cafile=str(certificate)) if certificate else None
+    found = Bench(workers, port, metrics_port, start(binary, folder), folder, context)
     try:
         eventually(lambda: found.metrics("/healthz")[0] == 200, "HAProxy listens")
         yield found
     finally:
-        process.kill()
-        process.wait()
+        found.process.kill()
+        found.process.wait()

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from proofgate_operator.build.naming import CONFIG_ANNOTATION
 from proofgate_operator.handlers.reconcile import Outcome, reconcile
 from proofgate_operator.kube.client import ApiError
+from proofgate_operator.kube.workers import Workers
 from tests.fake_cluster import FakeCluster, Key, Killed
 from tests.gateways import DEFAULTS, NAMESPACE, manifest, secret, user_secrets
 
@@ -21,7 +22,7 @@ LOG = logging.getLogger("test")
 
 
 def look(cluster: FakeCluster) -> Outcome:
-    return asyncio.run(reconcile(cluster, NAMESPACE, "demo", DEFAULTS, LOG))
+    return asyncio.run(reconcile(cluster, NAMESPACE, "demo", DEFAULTS, LOG, Workers()))
 
 
 def settle(cluster: FakeCluster) -> None:
@@ -135,7 +136,7 @@ def test_a_missing_secret_heals_when_it_appears() -> None:
     cluster.remove("Secret", "acme-keys")
     settle(cluster)
     assert status(cluster)["ConfigValid"] == ("False", "SecretMissing")
-    assert not look(cluster).config_valid
+    assert not look(cluster).at_rest
     cluster.put(user_secrets()["acme-keys"] or {})
     settle(cluster)
     assert status(cluster)["Ready"] == ("True", "Ready")
@@ -319,7 +320,7 @@ def test_a_spec_that_cannot_be_read_is_a_condition_and_changes_nothing() -> None
     gateway = cluster.find("GovernanceGateway", "demo")
     gateway["spec"]["providers"][0]["type"] = "anthropic"
     outcome = look(cluster)
-    assert outcome.exists and not outcome.config_valid
+    assert outcome.exists and not outcome.wrote
     assert cluster.writes == [*before, "PATCH GovernanceGateway demo/status"]
     assert status(cluster)["ConfigValid"] == status(cluster)["Ready"] == ("False", "SpecInvalid")
     assert status(cluster)["WorkersAvailable"][0] == "True"

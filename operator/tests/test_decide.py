@@ -10,9 +10,8 @@ from proofgate_operator.build import config
 from proofgate_operator.build.ledger_key import SigningKey
 from proofgate_operator.plan.drift import holds, sealed
 from proofgate_operator.plan.observed import Ref, ref_of
-from proofgate_operator.plan.scaling import next_replicas
 from tests.gateways import SPEC, UID, secret, user_secrets
-from tests.world import PROVIDER, Manifest, World, kinds, pod
+from tests.world import PROVIDER, World, kinds, pod
 
 
 def test_a_new_gateway_generates_its_secrets_before_anything_needs_them() -> None:
@@ -244,42 +243,6 @@ def test_a_retain_policy_that_becomes_retain_takes_the_owner_off_the_claim() -> 
     world.manifest["spec"]["ledger"]["volume"]["retainPolicy"] = "Retain"
     (written,) = world.plan().apply
     assert written["kind"] == "PersistentVolumeClaim" and "ownerReferences" not in written["metadata"]
-
-
-def workers(replicas: int) -> Manifest:
-    return {"spec": {"replicas": replicas}}
-
-
-@pytest.mark.parametrize(
-    ("desired", "asked", "pods", "step"),
-    [
-        (3, None, 0, 3),
-        (5, 2, 2, 5),
-        (2, 2, 2, 2),
-        (2, 5, 5, 4),
-        (2, 4, 5, 4),  # worker 4 has not gone yet
-        (2, 4, 4, 3),
-        (4, 3, 4, 4),  # turned round while worker 3 leaves
-    ],
-)
-def test_workers_come_together_and_leave_one_by_one(
-    desired: int, asked: int | None, pods: int, step: int
-) -> None:
-    live = workers(asked) if asked else None
-    assert next_replicas(desired, live, [pod(ordinal) for ordinal in range(pods)]) == step
-
-
-def test_a_leaving_worker_is_named_in_scaling_safe() -> None:
-    world = World(replicas=3).settle()
-    world.pods = [pod(0), pod(1), pod(2)]
-    world.manifest["spec"]["replicas"] = 1
-    world.carry_out(world.plan())
-    assert world.child("StatefulSet", "demo-worker")["spec"]["replicas"] == 2
-    assert world.condition(ConditionType.SCALING_SAFE) == (
-        "True",
-        "OneAtATime",
-        "demo-worker-2 drains and seals its log",
-    )
 
 
 def test_every_condition_is_there_from_the_first_look() -> None:

@@ -7,12 +7,24 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from proofgate_operator.build.haproxy import rendered_config
+from tests.certificates import write_certificate
 from tests.gateways import DEFAULTS, gateway
-from tests.haproxy_bench import Arrival, Bench, NameServer, Worker, bench, eventually, keys_of, write_map
+from tests.haproxy_bench import (
+    Arrival,
+    Bench,
+    NameServer,
+    Worker,
+    bench,
+    eventually,
+    keys_of,
+    write_map,
+    write_owners,
+)
 
 pytestmark = pytest.mark.haproxy
 
@@ -42,12 +54,27 @@ def table(haproxy: Bench, which: int = 0) -> dict[str, int]:
     return {tenant: haproxy.worker_of(keys[which]) for tenant, keys in KEYS.items()}
 
 
+EVERYTHING = {
+    "tls": {"secretName": "demo-tls"},
+    "affinity": "Required",
+    "accessLog": "All",
+    "connectionsPerSource": 100,
+}
+
+
 @pytest.mark.parametrize("replicas", [1, 2, 64])
-def test_the_configuration_of_a_gateway_loads(haproxy_binary: str, tmp_path: Path, replicas: int) -> None:
+@pytest.mark.parametrize("balancer", [{}, EVERYTHING], ids=["as it comes", "with everything"])
+def test_the_configuration_of_a_gateway_loads(
+    haproxy_binary: str, tmp_path: Path, replicas: int, balancer: dict[str, Any]
+) -> None:
     write_map(tmp_path / "tenants.map", KEYS)
-    text = rendered_config(gateway(replicas=replicas), DEFAULTS)
+    write_owners(tmp_path / "owners.map", {})
+    write_certificate(tmp_path / "tls.pem")
+    text = rendered_config(gateway(replicas=replicas, loadBalancer=balancer), DEFAULTS)
+    for folder in ("/etc/proofgate-tenants", "/etc/proofgate-tls", "/run/proofgate-haproxy"):
+        text = text.replace(folder, str(tmp_path))
     config = tmp_path / "haproxy.cfg"
-    config.write_text(text.replace("/etc/proofgate-tenants", str(tmp_path)))
+    config.write_text(text)
     result = subprocess.run([haproxy_binary, "-c", "-f", str(config)], capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     assert "[WARNING]" not in result.stderr
@@ -309,3 +336,13 @@ def test_a_worker_with_a_new_address_keeps_its_tenants(named: tuple[Bench, NameS
     eventually(lambda: haproxy.up() == 2, "both workers up")
     lives_at = {0: 0, 1: 2}
     assert table(haproxy) == {tenant: lives_at[worker] for tenant, worker in before.items()}
+
+
+def test_a_restarted_haproxy_sends_every_tenant_where_it_was(
+    haproxy_binary: str, named: tuple[Bench, NameServer]
+) -> None:
+    haproxy, _ = named
+    before = table(haproxy)
+    haproxy.restart(haproxy_binary)
+    eventually(lambda: haproxy.up() == 2, "both workers up")
+    assert table(haproxy) == before

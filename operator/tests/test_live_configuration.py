@@ -1,10 +1,12 @@
 """What workers take on while they run, and what replaces them."""
 
+import base64
 import copy
 from typing import Any
 
 import pytest
 
+from proofgate_operator.api.conditions import ConditionType
 from tests.gateways import SPEC, secret
 from tests.world import PROVIDER, World, kinds, pod
 
@@ -14,6 +16,20 @@ def running() -> World:
     world = World().settle()
     world.pods = [pod(0), pod(1)]
     return world.settle()
+
+
+def pod_of_haproxy() -> dict[str, Any]:
+    return {"metadata": {"name": "demo-haproxy-0"}}
+
+
+def tls_secret(chain: str) -> dict[str, Any]:
+    made = secret("demo-tls")
+    encoded = {name: base64.b64encode(text.encode()).decode() for name, text in (("tls.crt", chain),)}
+    return {**made, "data": {**encoded, "tls.key": base64.b64encode(b"key").decode()}}
+
+
+def ready(ordinal: int, status: str = "True") -> dict[str, Any]:
+    return {**pod(ordinal), "status": {"conditions": [{"type": "Ready", "status": status}]}}
 
 
 def test_a_new_pod_is_marked_with_the_configuration_once() -> None:
@@ -70,13 +86,81 @@ def test_what_workers_read_only_at_their_start_rolls_them(changes: dict[str, Any
     assert "StatefulSet" in kinds(world.plan().apply)
 
 
-def test_a_rotated_tenant_key_replaces_haproxy_and_no_worker() -> None:
+def test_a_rotated_tenant_key_replaces_nobody_and_is_fetched_by_workers_and_haproxy() -> None:
     world = running()
+    world.balancers = [pod_of_haproxy()]
+    world.settle()
     world.secrets["acme-keys"] = secret("acme-keys", new="sk-test-acme-new-key-0123456789")
     plan = world.plan()
-    assert kinds(plan.apply) == {"Deployment", "Secret"}
+    assert kinds(plan.apply) == {"Secret"}
+    assert plan.renew == (), "the kubelet is called when there is something new to fetch"
+    world.carry_out(plan)
+    assert world.plan().renew == ("demo-worker-0", "demo-worker-1", "demo-haproxy-0")
+    world.settle()
+
+
+def test_a_placement_replaces_nobody_and_is_fetched() -> None:
+    world = running()
+    world.manifest["spec"]["tenants"][0]["placement"] = 1
+    plan = world.plan()
+    assert kinds(plan.apply) == {"Secret"}
     world.carry_out(plan)
     assert world.plan().renew == ("demo-worker-0", "demo-worker-1")
+
+
+def test_a_renewed_certificate_replaces_nobody_and_is_fetched() -> None:
+    world = running()
+    world.manifest["spec"]["loadBalancer"] = {"tls": {"secretName": "demo-tls"}}
+    world.secrets["demo-tls"] = tls_secret("first")
+    world.settle()
+    world.secrets["demo-tls"] = tls_secret("second")
+    plan = world.plan()
+    assert (plan.apply, plan.renew) == ((), ("demo-worker-0", "demo-worker-1"))
+
+
+@pytest.mark.parametrize(
+    ("found", "reason"), [(None, "SecretMissing"), (secret("demo-tls", other="x"), "SecretInvalid")]
+)
+def test_a_certificate_that_is_missing_is_a_condition_and_changes_nothing(
+    found: dict[str, Any] | None, reason: str
+) -> None:
+    world = running()
+    world.manifest["spec"]["loadBalancer"] = {"tls": {"secretName": "demo-tls"}}
+    world.secrets["demo-tls"] = found
+    plan = world.plan()
+    assert not kinds(plan.apply) & {"Deployment", "ConfigMap", "Secret", "StatefulSet"}
+    status, said, message = world.condition(ConditionType.CONFIG_VALID)
+    assert (status, said) == ("False", reason)
+    assert "demo-tls" in message
+
+
+def test_with_required_affinity_a_new_worker_gets_tenants_when_it_is_ready() -> None:
+    world = running()
+    world.manifest["spec"]["loadBalancer"] = {"affinity": "Required"}
+    world.manifest["spec"]["tenants"] = [
+        {"name": f"tenant-{number}", "apiKeysSecretRef": {"name": f"keys-{number}"}} for number in range(20)
+    ]
+    for number in range(20):
+        world.secrets[f"keys-{number}"] = secret(f"keys-{number}", only=f"sk-test-{number:020}")
+    world.settle()
+
+    def owning() -> set[str]:
+        data = world.child("Secret", "demo-tenants")["data"]["owners.map"]
+        return {line.split()[1] for line in base64.b64decode(data).decode().splitlines()}
+
+    assert owning() == {"worker-0", "worker-1"}
+    world.manifest["spec"]["replicas"] = 3
+    world.settle()
+    assert owning() == {"worker-0", "worker-1"}
+    world.pods.append(ready(2))
+    world.settle()
+    assert owning() == {"worker-0", "worker-1", "worker-2"}
+    world.pods[2] = ready(2, "False")
+    world.settle()
+    assert owning() == {"worker-0", "worker-1", "worker-2"}, "limits stay exact while it is away"
+    world.manifest["spec"]["replicas"] = 2
+    world.carry_out(world.plan())
+    assert owning() == {"worker-0", "worker-1"}
 
 
 def test_a_key_that_will_expire_replaces_nobody() -> None:

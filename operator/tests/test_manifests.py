@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 import yaml
+from proofgate.config.settings import Limits as WorkerLimits
 
-from proofgate_operator.build import haproxy
+from proofgate_operator.build import haproxy, services
 from proofgate_operator.plan.configuration import Configuration, Digests
 from proofgate_operator.plan.decide import wanted
 from proofgate_operator.plan.tenants import read_tenant_keys
@@ -169,3 +170,67 @@ def test_every_object_is_in_the_gateways_namespace_and_labelled() -> None:
         assert found["metadata"]["namespace"] == NAMESPACE
         assert found["metadata"]["labels"]["proofgate.dev/gateway"] == "demo"
         assert found["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "proofgate-operator"
+
+
+def haproxy_config(**balancer: Any) -> str:
+    text: str = one("ConfigMap", "demo-haproxy", loadBalancer=balancer)["data"]["haproxy.cfg"]
+    return text
+
+
+def haproxy_pod(**changes: Any) -> Manifest:
+    pod: Manifest = one("Deployment", "demo-haproxy", **changes)["spec"]["template"]["spec"]
+    return pod
+
+
+def test_all_haproxies_together_send_a_worker_no_more_connections_than_it_accepts() -> None:
+    accepts = WorkerLimits().connections
+    for replicas in (1, 2, 3, 16):
+        [most] = re.findall(r"default-server .* maxconn (\d+) ", haproxy_config(replicas=replicas))
+        assert int(most) * replicas <= accepts
+
+
+def test_haproxys_socket_is_a_file_that_its_pod_alone_can_open() -> None:
+    [socket] = re.findall(r"stats socket (.*)", haproxy_config())
+    assert socket == "/run/proofgate-haproxy/admin.sock mode 600 level admin"
+    mounts = [
+        {mount["name"] for mount in container["volumeMounts"]} for container in haproxy_pod()["containers"]
+    ]
+    assert all("runtime" in found for found in mounts)
+    [volume] = [volume for volume in haproxy_pod()["volumes"] if volume["name"] == "runtime"]
+    assert set(volume) == {"name", "emptyDir"}
+
+
+def test_a_key_or_a_placement_more_replaces_no_pod() -> None:
+    placed = [{"name": "acme", "apiKeysSecretRef": {"name": "acme-keys"}, "placement": 1}]
+    assert haproxy_pod(tenants=placed) == haproxy_pod()
+    maps = one("Secret", "demo-tenants", tenants=placed)["data"]
+    assert base64.b64decode(maps["owners.map"]).decode() == "acme worker-1\n"
+
+
+def test_haproxy_and_the_agent_know_the_files_by_the_same_paths() -> None:
+    text = haproxy_config(tls={"secretName": "demo-tls"})
+    [agent] = [
+        found
+        for found in haproxy_pod(loadBalancer={"tls": {"secretName": "demo-tls"}})["containers"]
+        if found["name"] == "front-door"
+    ]
+    followed = [word for word in agent["command"] if word.startswith("/etc/")]
+    assert followed == [
+        "/etc/proofgate-tenants/tenants.map",
+        "/etc/proofgate-tenants/owners.map",
+        "/etc/proofgate-tls/tls.pem",
+    ]
+    assert all(path in text for path in followed)
+
+
+def test_with_tls_the_service_is_https_on_its_own_port() -> None:
+    def port(**balancer: Any) -> tuple[str, int]:
+        [found] = one("Service", "demo", loadBalancer=balancer)["spec"]["ports"]
+        return found["name"], found["port"]
+
+    tls = {"secretName": "demo-tls"}
+    assert port() == ("http", 80)
+    assert port(tls=tls) == ("https", 443)
+    assert port(tls=tls, service={"port": 8443}) == ("https", 8443)
+    encrypted = gateway(loadBalancer={"tls": tls})
+    assert services.endpoint(encrypted, "cluster.local") == "https://demo.team.svc.cluster.local"

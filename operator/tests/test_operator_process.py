@@ -2,21 +2,19 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
 
 import pytest
-from aiohttp import ClientPayloadError
 
 from proofgate_operator.api.conditions import Condition, ConditionStatus, ConditionType, merge
 from proofgate_operator.events import event, transitions
-from proofgate_operator.handlers import secrets
-from proofgate_operator.handlers.probe import Pulse
-from proofgate_operator.handlers.secrets import Readers
+from proofgate_operator.handlers.probe import Pulse, watch_over
+from proofgate_operator.handlers.readers import Readers
 from proofgate_operator.handlers.wake import Wakes
-from proofgate_operator.kube.client import ApiError, Client
+from proofgate_operator.kube.store import Store
 from proofgate_operator.main import _is_news
 from proofgate_operator.settings import InvalidSettings, read_settings
-from tests.gateways import gateway
+from tests.gateways import gateway, manifest
+from tests.operators import until
 
 IMAGES = {"WORKER_IMAGE": "w", "HAPROXY_IMAGE": "h"}
 
@@ -40,6 +38,8 @@ def test_settings_come_from_the_environment_and_options_win() -> None:
         ({**IMAGES, "HAPROXY_IMAGE": ""}, "HAPROXY_IMAGE is required"),
         ({**IMAGES, "RESYNC_SECONDS": "soon"}, "RESYNC_SECONDS must be a number"),
         ({**IMAGES, "RESYNC_SECONDS": "0"}, "RESYNC_SECONDS must be at least 1"),
+        ({**IMAGES, "LEADER_ELECTION": "yes"}, "LEADER_ELECTION must be one of true, false"),
+        ({**IMAGES, "LEADER_ELECTION": "true"}, "LEASE_NAMESPACE is required"),
         ({**IMAGES, "LOG_FORMAT": "xml"}, "LOG_FORMAT must be one of json, text"),
     ],
 )
@@ -67,17 +67,48 @@ async def test_sleep_ends_by_itself() -> None:
     await asyncio.wait_for(wakes.sleep("team", "demo", 0.01), 1)
 
 
-def test_a_gateway_that_nobody_looks_at_is_neglected_and_a_deleted_one_forgotten() -> None:
+def test_a_gateway_that_nobody_looks_at_when_it_is_due_is_neglected_and_a_deleted_one_forgotten() -> None:
     now = [0.0]
     pulse = Pulse(silence_seconds=300, clock=lambda: now[0])
+    pulse.leading = True
     pulse.known({"a", "b"})
     now[0] = 200
-    pulse.beat("a")
+    pulse.beat("a", 600)
     assert pulse.neglected() == []
     now[0] = 400
     assert pulse.neglected() == ["b"]
     pulse.known({"a"})
     assert pulse.neglected() == []
+    now[0] = 1101
+    assert pulse.neglected() == ["a"]
+
+
+def test_a_replica_that_stands_by_neglects_nobody() -> None:
+    now = [0.0]
+    pulse = Pulse(silence_seconds=300, clock=lambda: now[0])
+    pulse.known({"a"})
+    now[0] = 1000
+    assert pulse.faults() == []
+
+
+async def test_a_gateway_that_waits_for_somebody_elses_finalizer_is_not_neglected() -> None:
+    now = [0.0]
+    pulse = Pulse(silence_seconds=300, clock=lambda: now[0])
+    pulse.leading = True
+    store = Store()
+    going = manifest()
+    going["metadata"] |= {
+        "resourceVersion": "1",
+        "deletionTimestamp": "2026-01-01T00:00:00Z",
+        "finalizers": ["foregroundDeletion"],
+    }
+    store.put("GovernanceGateway", going)
+    pulse.known(set(store.gateways()))
+    now[0] = 1000
+    assert pulse.neglected()
+    watching = asyncio.create_task(watch_over(store, pulse))
+    await until(lambda: not pulse.neglected())
+    watching.cancel()
 
 
 def test_a_condition_that_changed_is_an_event_once() -> None:
@@ -98,11 +129,11 @@ def test_an_event_points_at_its_gateway() -> None:
     assert found["involvedObject"]["name"] == "demo" and found["metadata"]["namespace"] == "team"
 
 
-def test_wake_up_calls_are_no_news() -> None:
+def test_that_a_loop_began_is_no_news() -> None:
     def record(text: str) -> logging.LogRecord:
         return logging.LogRecord("kopf.objects", logging.INFO, "", 0, text, None, None)
 
-    assert not _is_news(record("Handler 'wake_owner' succeeded."))
+    assert not _is_news(record("Daemon 'keep_reconciling' is starting"))
     assert _is_news(record("applied Service demo"))
 
 
@@ -116,31 +147,3 @@ def test_a_secret_is_read_by_the_gateways_of_its_namespace_that_name_it() -> Non
     readers.note("team", "a", frozenset())
     readers.forget("team", "b")
     assert readers.of("team", "keys") == []
-
-
-class Watched(Client):
-    """An API server whose watch tells some changes, and then breaks as it is told to."""
-
-    def __init__(self, *ends: Exception) -> None:
-        self.ends = list(ends)
-
-    async def changes(
-        self, kind: str, namespace: str | None, selector: str = ""
-    ) -> AsyncIterator[tuple[str, str]]:
-        assert (kind, namespace) == ("Secret", "team")
-        if self.ends:
-            raise self.ends.pop(0)
-        yield "team", "keys"
-        await asyncio.Event().wait()
-
-
-async def test_a_watch_of_secrets_that_breaks_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(secrets, "_PAUSE_SECONDS", 0)
-    readers, wakes = Readers(), Wakes()
-    readers.note("team", "demo", frozenset({"keys"}))
-    wakes.begin("team", "demo")
-    client = Watched(ApiError(410, "Expired", "too old"), ClientPayloadError(), TimeoutError())
-    following = asyncio.create_task(secrets.follow_secrets(client, "team", readers, wakes))
-    await asyncio.wait_for(wakes.sleep("team", "demo", 60), 5)
-    following.cancel()
-    assert client.ends == []

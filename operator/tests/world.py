@@ -25,13 +25,18 @@ class World:
         self.children: dict[Ref, Manifest | None] = {}
         self.secrets = user_secrets()
         self.pods: list[Manifest] = []
+        self.balancers: list[Manifest] = []
 
     @property
     def gateway(self) -> Gateway:
         return Gateway.read(self.manifest)
 
     def plan(self) -> Plan:
-        return decide(self.gateway, Observed(self.children, self.secrets, tuple(self.pods)), DEFAULTS)
+        return decide(
+            self.gateway,
+            Observed(self.children, self.secrets, tuple(self.pods), tuple(self.balancers)),
+            DEFAULTS,
+        )
 
     def carry_out(self, plan: Plan) -> None:
         for name in plan.generate:
@@ -46,7 +51,7 @@ class World:
             self.children[ref_of(written)] = copy.deepcopy(written)
         for ref in plan.delete:
             self.children[ref] = None
-        for found in self.pods:
+        for found in (*self.pods, *self.balancers):
             if found["metadata"]["name"] in plan.renew:
                 found["metadata"]["annotations"] = {CONFIG_ANNOTATION: plan.config_digest}
 

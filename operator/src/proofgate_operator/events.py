@@ -11,17 +11,22 @@ from proofgate_operator.build.naming import OPERATOR, Manifest
 
 #: The others follow from these or change too often to be news.
 _TOLD = (ConditionType.READY, ConditionType.CONFIG_VALID, ConditionType.SCALING_SAFE)
+#: Reasons that are news whatever was the case before.
+_NEWS = ("ScaleDownForced", "RolloutStalled")
 
 
 def transitions(previous: Iterable[Mapping[str, Any]], current: Iterable[Condition]) -> list[Condition]:
     """Return the conditions worth telling whose status changed; the first sight of a good one is no news."""
-    before = {condition["type"]: condition["status"] for condition in previous}
-    return [
-        condition
-        for condition in current
-        if condition.type in _TOLD
-        and before.get(condition.type, ConditionStatus.TRUE if condition.holds else None) != condition.status
-    ]
+    before = {condition["type"]: condition for condition in previous}
+
+    def is_news(condition: Condition) -> bool:
+        old = before.get(condition.type)
+        if condition.reason in _NEWS:
+            return old is None or old.get("reason") != condition.reason
+        unseen = ConditionStatus.TRUE if condition.holds else None
+        return condition.type in _TOLD and (old["status"] if old else unseen) != condition.status
+
+    return [condition for condition in current if is_news(condition)]
 
 
 def event(gateway: Gateway, condition: Condition, now: str) -> Manifest:

@@ -1,22 +1,26 @@
-"""The operator's process: log in, wait for the CRD, run until told to stop."""
+"""The operator's process: log in, wait for the CRD, know the cluster, be elected, run until told to stop."""
 
 import asyncio
+import contextlib
 import logging
 import os
+import signal
 import sys
-from collections.abc import Sequence
+import uuid
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from typing import Any, cast
 
 import kopf
 
-from proofgate_operator import __version__
+from proofgate_operator import __version__, metrics
 from proofgate_operator.api import API_VERSION, GROUP, PLURAL
 
 # `daemon` is imported for its handlers: importing registers them with kopf.
-from proofgate_operator.handlers import children, daemon, probe  # noqa: F401
+from proofgate_operator.handlers import daemon, probe  # noqa: F401
 from proofgate_operator.handlers.operator import Operator
-from proofgate_operator.handlers.secrets import follow_secrets
+from proofgate_operator.handlers.watches import Watches
 from proofgate_operator.kube.client import Client
+from proofgate_operator.kube.lease import Election, LeadershipLost
 from proofgate_operator.settings import InvalidSettings, Settings, read_settings
 
 _log = logging.getLogger("proofgate_operator")
@@ -26,7 +30,7 @@ _PREFIX = f"operator.{GROUP}"
 
 @kopf.on.startup()
 async def _configure(settings: kopf.OperatorSettings, **_: Any) -> None:
-    settings.persistence.finalizer = f"{GROUP}/operator"
+    settings.persistence.finalizer = probe.FINALIZER
     settings.persistence.progress_storage = kopf.AnnotationsProgressStorage(prefix=_PREFIX)
     settings.persistence.diffbase_storage = kopf.AnnotationsDiffBaseStorage(prefix=_PREFIX)
     # Namespaces and the CRD are known at start, so neither is watched and no cluster-wide grant is needed.
@@ -37,7 +41,6 @@ async def _configure(settings: kopf.OperatorSettings, **_: Any) -> None:
     settings.networking.connect_timeout = 5
     settings.watching.connect_timeout = 5
     settings.background.instant_exit_timeout = 0.1
-    children.narrow_watches(settings)
 
 
 @kopf.on.login(errors=kopf.ErrorsMode.PERMANENT)
@@ -49,8 +52,8 @@ async def _login(memo: Any, **kwargs: Any) -> Any:
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    """Return whether a log record tells anything: that a wake-up call succeeded does not."""
-    return not record.getMessage().startswith(("Handler 'wake_", "Daemon 'keep_reconciling' succeeded"))
+    """Return whether a log record tells anything: that a loop began or ended does not."""
+    return not record.getMessage().startswith("Daemon 'keep_reconciling'")
 
 
 async def _wait_for_crd(client: Client) -> None:
@@ -68,35 +71,104 @@ async def _wait_for_crd(client: Client) -> None:
         await asyncio.sleep(1)
 
 
+async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> bool:
+    """Await `work`, or its end by `stop`; return whether it was done."""
+    task, stopped = asyncio.create_task(work), asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait((task, stopped), return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            task.result()
+        return task.done()
+    finally:
+        task.cancel()
+        stopped.cancel()
+        await asyncio.gather(task, stopped, return_exceptions=True)
+
+
+@contextlib.asynccontextmanager
+async def _elected(operator: Operator, stop: asyncio.Event) -> AsyncIterator[bool]:
+    """Be the one that acts, for the length of the block; False when told to stop before that.
+
+    Raises `LeadershipLost` at the end of a block that lost the Lease, which `stop` ended.
+    """
+    settings = operator.settings
+    if not settings.leader_election:
+        metrics.LEADER.set(1)
+        yield True
+        return
+    metrics.LEADER.set(0)
+    identity = f"{settings.pod_name}_{uuid.uuid4()}"
+    election = Election(operator.client, settings.lease_namespace, settings.lease_name, identity)
+    if not await _unless(stop, election.acquire()):
+        yield False
+        return
+    metrics.LEADER.set(1)
+    holding = asyncio.create_task(election.hold())
+
+    def end(_: object) -> None:
+        operator.client.fence()
+        stop.set()
+
+    holding.add_done_callback(end)
+    try:
+        yield True
+    finally:
+        metrics.LEADER.set(0)
+        if holding.done():
+            holding.result()
+        holding.remove_done_callback(end)
+        holding.cancel()
+        await asyncio.gather(holding, return_exceptions=True)
+        await election.release()
+
+
+async def _serve(operator: Operator, stop: asyncio.Event) -> None:
+    """Act on gateways until told to stop."""
+    namespaces = operator.settings.watch_namespaces
+    operator.pulse.leading = True
+    _log.info("serving %s", ", ".join(namespaces) or "all namespaces")
+    await kopf.operator(
+        standalone=True,
+        # Without peers nobody reads it; left out, kopf looks up the user, whom a container need not know.
+        identity=cast(Any, "proofgate-operator"),
+        clusterwide=not namespaces,
+        namespaces=namespaces,
+        memo=kopf.Memo(operator=operator),
+        stop_flag=stop,
+    )
+
+
 async def run(settings: Settings) -> None:
-    """Run the operator until SIGTERM."""
+    """Run the operator until SIGTERM; raises `LeadershipLost`."""
     if settings.kubeconfig:
         # The variable is the only way to tell kopf.
         os.environ["KUBECONFIG"] = settings.kubeconfig
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        # Until kopf takes the signals over.
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
     client = await Client.connect(settings.kubeconfig)
     operator = Operator(client, settings)
     runner = await probe.serve(settings.health_host, settings.health_port, operator.pulse)
-    tasks: list[asyncio.Task[None]] = []
+    watches = Watches(client, settings.watch_namespaces, operator.readers, operator.wakes)
+    watchdog = asyncio.create_task(probe.watch_over(client.store, operator.pulse))
     try:
-        await _wait_for_crd(client)
-        tasks.append(asyncio.create_task(probe.watch_over(client, settings.watch_namespaces, operator.pulse)))
-        for namespace in settings.watch_namespaces or (None,):
-            following = follow_secrets(client, namespace, operator.readers, operator.wakes)
-            tasks.append(asyncio.create_task(following))
+        if not await _unless(stop, _wait_for_crd(client)):
+            return
+        watches.start()
+        operator.pulse.listen(watches)
+        if not await _unless(stop, watches.synced()):
+            return
+        # A replica that stands by is ready as well, or no roll-out would ever end.
         operator.pulse.ready = True
-        _log.info("serving %s", ", ".join(settings.watch_namespaces) or "all namespaces")
-        await kopf.operator(
-            standalone=True,
-            # Without peers nobody reads it; left out, kopf looks up the user, whom a container need not know.
-            identity=cast(Any, "proofgate-operator"),
-            clusterwide=not settings.watch_namespaces,
-            namespaces=settings.watch_namespaces,
-            memo=kopf.Memo(operator=operator),
-        )
+        async with _elected(operator, stop) as elected:
+            if elected:
+                await _serve(operator, stop)
     finally:
-        for task in tasks:
-            task.cancel()
+        watchdog.cancel()
+        await watches.stop()
         await runner.cleanup()
+        await operator.workers.close()
         await client.close()
 
 
@@ -115,7 +187,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     # aiohttp and asyncio have nothing to say that our own log does not.
     logging.getLogger("aiohttp").setLevel(logging.WARNING)
     _log.info("proofgate-operator %s", __version__)
-    asyncio.run(run(settings))
+    try:
+        asyncio.run(run(settings))
+    except LeadershipLost as error:
+        # A new process begins as one that stands by.
+        sys.exit(f"proofgate-operator: {error}")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 """The operator's metrics, named in one place."""
 
+import contextlib
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 REGISTRY = CollectorRegistry()
@@ -28,3 +30,32 @@ READY = Gauge(
     ["namespace", "gateway"],
     registry=REGISTRY,
 )
+REQUESTS = Counter(
+    "proofgate_operator_requests_total",
+    "Requests to the API server but for watches, by verb and result: ok, or the status of the refusal.",
+    ["method", "result"],
+    registry=REGISTRY,
+)
+WATCHES_BEGUN = Counter(
+    "proofgate_operator_watches_total",
+    "Watches begun, by kind and why: list (all objects were read first), resume (nothing was missed).",
+    ["kind", "start"],
+    registry=REGISTRY,
+)
+OBJECTS = Gauge(
+    "proofgate_operator_objects",
+    "Objects known from watches, by kind.",
+    ["kind"],
+    registry=REGISTRY,
+)
+LEADER = Gauge(
+    "proofgate_operator_leader",
+    "1 while this replica is the one that acts, else 0.",
+    registry=REGISTRY,
+)
+
+
+def forget(namespace: str, gateway: str) -> None:
+    """Drop the series of a gateway that is gone."""
+    with contextlib.suppress(KeyError):
+        READY.remove(namespace, gateway)

@@ -1,16 +1,17 @@
 """One look at everything that matters for a gateway.
 
-Objects are read from the API server, not from a cache: what is decided rests on what is, and a write of the
-last loop is never made a second time because its echo was late.
+Objects come from the store, which watches and our own writes keep up to date. What the store does not have is
+asked for: it may be somebody else's object, which bears a name that we need and no label of ours. Secrets are
+always asked for, so that no key stays in memory between two looks.
 """
 
 import asyncio
 from collections.abc import Awaitable, Iterable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from proofgate_operator.api.types import Gateway
-from proofgate_operator.build import statefulset
-from proofgate_operator.build.naming import selector_labels
+from proofgate_operator.build import haproxy, statefulset
+from proofgate_operator.build.naming import Manifest, selector_labels
 from proofgate_operator.kube.client import Client
 from proofgate_operator.plan.observed import Observed, child_refs, named_secrets
 
@@ -30,27 +31,31 @@ async def _all(requests: Iterable[Awaitable[T]]) -> list[T]:
     return await asyncio.gather(*(gated(request) for request in requests))
 
 
-async def observe(client: Client, gateway: Gateway, manifest: dict[str, Any]) -> Observed:
-    """Read the gateway's objects, the Secrets it names and its workers' pods; `manifest` is the gateway
+async def _object(client: Client, kind: str, namespace: str, name: str) -> Manifest | None:
+    known = client.store.get(kind, namespace, name) if client.store.watches(kind) else None
+    return known or await client.get(kind, namespace, name)
+
+
+async def observe(client: Client, gateway: Gateway, manifest: Manifest) -> Observed:
+    """Look at the gateway's objects, the Secrets it names and its pods; `manifest` is the gateway
     itself."""
     refs = child_refs(gateway)
     secret_names = named_secrets(gateway)
-    selector = ",".join(
-        f"{key}={value}" for key, value in selector_labels(gateway, statefulset.COMPONENT).items()
-    )
-    objects, pods = await asyncio.gather(
-        _all(
-            [
-                *(client.get(ref.kind, gateway.namespace, ref.name) for ref in refs),
-                *(client.get("Secret", gateway.namespace, name) for name in secret_names),
-            ]
-        ),
-        client.list("Pod", gateway.namespace, selector),
+    wanted = [*((ref.kind, ref.name) for ref in refs), *(("Secret", name) for name in secret_names)]
+    objects = await _all([_object(client, kind, gateway.namespace, name) for kind, name in wanted])
+    pods = client.store.of_gateway("Pod", gateway.namespace, gateway.name)
+    workers, balancers = (
+        tuple(pod for pod in pods if selector.items() <= pod["metadata"]["labels"].items())
+        for selector in (
+            selector_labels(gateway, statefulset.COMPONENT),
+            selector_labels(gateway, haproxy.COMPONENT),
+        )
     )
     conditions = (manifest.get("status") or {}).get("conditions") or []
     return Observed(
         children=dict(zip(refs, objects[: len(refs)], strict=True)),
         secrets=dict(zip(secret_names, objects[len(refs) :], strict=True)),
-        worker_pods=tuple(pods),
+        worker_pods=workers,
+        haproxy_pods=balancers,
         conditions=tuple(conditions),
     )

@@ -2,10 +2,15 @@
 
 import argparse
 import os
+import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from proofgate_operator.build.naming import Defaults
+
+#: In every pod that has a service account's token.
+_NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
 class InvalidSettings(ValueError):
@@ -21,13 +26,21 @@ class Settings:
     worker_image: str
     haproxy_image: str
     cluster_domain: str
+    #: Namespace of the operator's own pods, which workers' network policies let in; empty: it runs outside.
+    operator_namespace: str
     #: Seconds between two looks at a gateway that nothing has happened to.
     resync_seconds: float
-    #: Seconds between two looks at a gateway that waits for a Secret.
+    #: Seconds between two looks at a gateway that is not at rest: it waits for something.
     recheck_seconds: float
     #: Where health and metrics are served.
     health_host: str
     health_port: int
+    #: Whether this process acts only while it holds a Lease; where several run, they must.
+    leader_election: bool
+    lease_name: str
+    lease_namespace: str
+    #: Tells the Lease's holder to people.
+    pod_name: str
     log_format: str
     log_level: str
     kubeconfig: str | None
@@ -35,7 +48,7 @@ class Settings:
     @property
     def defaults(self) -> Defaults:
         """What the installation decides for all gateways."""
-        return Defaults(self.worker_image, self.haproxy_image, self.cluster_domain)
+        return Defaults(self.worker_image, self.haproxy_image, self.cluster_domain, self.operator_namespace)
 
 
 @dataclass(frozen=True)
@@ -54,14 +67,26 @@ _OPTIONS = (
     _Option("WORKER_IMAGE", None, "image of workers whose gateway names none"),
     _Option("HAPROXY_IMAGE", None, "image of HAProxy where the gateway names none"),
     _Option("CLUSTER_DOMAIN", "cluster.local", "DNS suffix of the cluster's Services"),
-    _Option("RESYNC_SECONDS", "30", "longest time between two looks at a gateway"),
-    _Option("RECHECK_SECONDS", "2", "time between two looks at a gateway whose configuration is not valid"),
+    _Option("OPERATOR_NAMESPACE", "", "namespace of the operator's pods; empty: the service account's"),
+    _Option("RESYNC_SECONDS", "600", "longest time between two looks at a gateway"),
+    _Option("RECHECK_SECONDS", "2", "shortest time between two looks at a gateway that waits for something"),
     _Option("HEALTH_HOST", "0.0.0.0", "address of the health and metrics port"),
     _Option("HEALTH_PORT", "8081", "port of /healthz, /readyz and /metrics"),
+    _Option("LEADER_ELECTION", "false", "true: act only while holding a Lease, so that several can run"),
+    _Option("LEASE_NAME", "proofgate-operator", "name of the Lease"),
+    _Option("LEASE_NAMESPACE", "", "namespace of the Lease; needed with LEADER_ELECTION"),
+    _Option("POD_NAME", "", "name under which the Lease is held; empty: the host's"),
     _Option("LOG_FORMAT", "json", "json or text"),
     _Option("LOG_LEVEL", "info", "debug, info, warning or error"),
     _Option("KUBECONFIG", "", "kubeconfig to log in with; empty: the service account, else ~/.kube/config"),
 )
+
+
+def _namespace_of_the_service_account() -> str:
+    try:
+        return _NAMESPACE_FILE.read_text().strip()
+    except OSError:
+        return ""
 
 
 def _number(values: Mapping[str, str], name: str, least: float) -> float:
@@ -101,6 +126,9 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str] = os.
         if value is None or (option.default is None and not value):
             raise InvalidSettings(f"{option.variable} is required: {option.text}")
         values[option.variable] = value
+    leader_election = _choice(values, "LEADER_ELECTION", ("true", "false")) == "true"
+    if leader_election and not values["LEASE_NAMESPACE"]:
+        raise InvalidSettings("LEASE_NAMESPACE is required with LEADER_ELECTION=true")
     return Settings(
         watch_namespaces=tuple(
             filter(None, (part.strip() for part in values["WATCH_NAMESPACES"].split(",")))
@@ -108,10 +136,15 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str] = os.
         worker_image=values["WORKER_IMAGE"],
         haproxy_image=values["HAPROXY_IMAGE"],
         cluster_domain=values["CLUSTER_DOMAIN"],
+        operator_namespace=values["OPERATOR_NAMESPACE"] or _namespace_of_the_service_account(),
         resync_seconds=_number(values, "RESYNC_SECONDS", 1),
         recheck_seconds=_number(values, "RECHECK_SECONDS", 0.1),
         health_host=values["HEALTH_HOST"],
         health_port=int(_number(values, "HEALTH_PORT", 1)),
+        leader_election=leader_election,
+        lease_name=values["LEASE_NAME"],
+        lease_namespace=values["LEASE_NAMESPACE"],
+        pod_name=values["POD_NAME"] or socket.gethostname(),
         log_format=_choice(values, "LOG_FORMAT", ("json", "text")),
         log_level=_choice(values, "LOG_LEVEL", ("debug", "info", "warning", "error")),
         kubeconfig=values["KUBECONFIG"] or None,

@@ -30,7 +30,7 @@ NEW_YEAR = "2030-01-01T00:00:00Z"
     [
         ({"replicas": 65}, "spec.replicas: Invalid value: 65"),
         ({"replicas": 0}, "spec.replicas: Invalid value: 0"),
-        ({"worker": {"cpu": "500m"}}, "spec.worker.cpu must be a whole number of cores"),
+        ({"worker": {"cpu": "1.5"}}, "spec.worker.cpu must be a whole number of cores"),
         ({"worker": {"cpu": 0}}, "spec.worker.cpu must be a whole number of cores"),
         ({"worker": {"memory": "lots"}}, "spec.worker.memory"),
         ({"providers": [OPENAI, OPENAI]}, 'spec.providers[1]: Duplicate value: {"name":"openai"}'),

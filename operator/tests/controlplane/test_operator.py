@@ -8,7 +8,7 @@ import pytest
 
 from proofgate_operator.build.naming import CONFIG_ANNOTATION
 from tests.controlplane.conftest import Namespace, gateway_manifest
-from tests.controlplane.server import wait_for
+from tests.controlplane.server import Process, wait_for
 
 pytestmark = pytest.mark.controlplane
 
@@ -187,15 +187,15 @@ def unhurried(namespace: Namespace) -> Namespace:
 
 
 @pytest.mark.parametrize(
-    ("secret", "replaced"),
+    "secret",
     [
-        (opaque("acme-keys", laptop="sk-test-acme-rotated-0123456789"), 1),
-        (opaque("openai", **{"api-key": "sk-upstream-rotated-0123456789"}), 0),
+        opaque("acme-keys", laptop="sk-test-acme-rotated-0123456789"),
+        opaque("openai", **{"api-key": "sk-upstream-rotated-0123456789"}),
     ],
     ids=["tenant", "provider"],
 )
-def test_a_rotated_key_is_seen_within_two_seconds_and_rolls_no_worker(
-    unhurried: Namespace, secret: dict[str, Any], replaced: int
+def test_a_rotated_key_is_seen_within_two_seconds_and_rolls_nothing(
+    unhurried: Namespace, secret: dict[str, Any]
 ) -> None:
     workers = generation(unhurried, "statefulset", "demo-worker")
     balancers = generation(unhurried, "deployment", "demo-haproxy")
@@ -208,7 +208,7 @@ def test_a_rotated_key_is_seen_within_two_seconds_and_rolls_no_worker(
 
     wait_for(is_marked_anew, 2, "every pod is marked with the new key's configuration")
     assert generation(unhurried, "statefulset", "demo-worker") == workers
-    assert generation(unhurried, "deployment", "demo-haproxy") == balancers + replaced
+    assert generation(unhurried, "deployment", "demo-haproxy") == balancers
 
 
 def test_a_secret_that_no_gateway_names_wakes_nobody(unhurried: Namespace) -> None:
@@ -273,6 +273,49 @@ def test_the_operator_killed_again_and_again_finishes_its_work(namespace: Namesp
     namespace.start()
     namespace.settle()
     assert without_pods(namespace.objects()) == MADE
+
+
+def replica(namespace: Namespace, name: str) -> Process:
+    """Start one of several operators."""
+    lease = {"LEASE_NAME": "proofgate-proofgate-operator", "LEASE_NAMESPACE": namespace.name}
+    return namespace.start(LEADER_ELECTION="true", POD_NAME=name, **lease)
+
+
+def holder(namespace: Namespace) -> str:
+    """Return the pod that holds the Lease; empty if none does."""
+    lease = namespace.get("lease", "proofgate-proofgate-operator") or {"spec": {}}
+    return str(lease["spec"].get("holderIdentity", "")).split("_")[0]
+
+
+@pytest.mark.parametrize(("end", "seconds"), [("stop", 10), ("kill", 30)])
+def test_of_two_operators_one_acts_and_the_other_follows(
+    namespace: Namespace, end: str, seconds: float
+) -> None:
+    namespace.give_secrets()
+    first = replica(namespace, "first")
+    try:
+        wait_for(lambda: holder(namespace) == "first", 20, "the first operator acts")
+        second = replica(namespace, "second")
+        namespace.apply(gateway_manifest())
+        namespace.settle()
+        assert holder(namespace) == "first" and second.popen.poll() is None
+        getattr(first, end)()
+        namespace.kubectl("delete", "service", "demo")
+        wait_for(lambda: holder(namespace) == "second", seconds, "the second operator acts")
+        wait_for(lambda: namespace.get("service", "demo"), seconds, "the Service is back")
+    finally:
+        if first.popen.poll() is None:
+            first.stop()
+
+
+def test_an_operator_that_lost_its_lease_ends(namespace: Namespace) -> None:
+    process = replica(namespace, "first")
+    wait_for(lambda: holder(namespace) == "first", 20, "the operator acts")
+    taken = '{"spec":{"holderIdentity":"somebody-else"}}'
+    namespace.kubectl("patch", "lease", "proofgate-proofgate-operator", "--type=merge", "-p", taken)
+    wait_for(lambda: process.popen.poll() is not None, 30, "the operator has ended")
+    assert process.popen.returncode == 1
+    assert holder(namespace) == "somebody-else"
 
 
 def test_a_signing_key_outlives_the_operator(settled: Namespace) -> None:

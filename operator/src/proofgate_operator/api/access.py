@@ -91,6 +91,9 @@ class Tenant(Section):
     """How much may be used with each of its API keys by itself."""
     policy: TenantPolicy | None = None
     """Where the policy for this tenant differs from spec.policy."""
+    placement: Annotated[int | None, Field(ge=0, le=63)] = None
+    """Number of the worker that serves the tenant, for tenants whose load would unbalance the others'. It
+    counts while spec.replicas is greater than it. Absent: a hash of the name decides."""
 
 
 TenantWithKeys = Annotated[

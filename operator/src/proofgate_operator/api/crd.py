@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from proofgate_operator.api import API_VERSION, GROUP, KIND, PLURAL, VERSION
-from proofgate_operator.api.types import ROOT_RULES, SPEC_RULES, GatewaySpec
+from proofgate_operator.api.types import MAX_REPLICAS, ROOT_RULES, SPEC_RULES, GatewaySpec
 
 _DROPPED = {"title", "$defs"}
 _INT32_MAXIMUM = 2**31 - 1
@@ -61,6 +61,41 @@ def spec_schema() -> dict[str, Any]:
     return schema
 
 
+def shard_schema() -> dict[str, Any]:
+    """Return the structural schema of one item of `.status.shards`."""
+    return {
+        "type": "object",
+        "required": ["ordinal", "phase"],
+        "properties": {
+            "ordinal": {
+                "type": "integer",
+                "format": "int32",
+                "description": "Number of the shard and of its pod.",
+            },
+            "phase": {
+                "type": "string",
+                "enum": ["Pending", "Starting", "Ready", "Retiring", "Leaving", "Failed"],
+                "description": "Retiring can be taken back; a worker that is Leaving drains and seals.",
+            },
+            "retiringSince": {
+                "type": "string",
+                "format": "date-time",
+                "description": "When the worker was told to retire.",
+            },
+            "configDigest": {
+                "type": "string",
+                "maxLength": 64,
+                "description": "Digest of the configuration that the worker has in force.",
+            },
+            "message": {
+                "type": "string",
+                "maxLength": 1024,
+                "description": "What keeps it from being Ready.",
+            },
+        },
+    }
+
+
 def status_schema() -> dict[str, Any]:
     """Return the structural schema of `.status`."""
     integer = {"type": "integer", "format": "int32"}
@@ -87,6 +122,7 @@ def status_schema() -> dict[str, Any]:
             },
             "replicas": {**integer, "description": "Worker pods that exist."},
             "readyReplicas": {**integer, "description": "Worker pods that are ready."},
+            "updatedReplicas": {**integer, "description": "Worker pods of the newest template."},
             "selector": {"type": "string", "description": "Label selector of the worker pods."},
             "endpoint": {"type": "string", "description": "URL of the gateway inside the cluster."},
             "ledger": {
@@ -99,6 +135,14 @@ def status_schema() -> dict[str, Any]:
                     }
                 },
             },
+            "shards": {
+                "type": "array",
+                "description": "The workers, by shard.",
+                "maxItems": 2 * MAX_REPLICAS,
+                "items": shard_schema(),
+                "x-kubernetes-list-type": "map",
+                "x-kubernetes-list-map-keys": ["ordinal"],
+            },
             "conditions": {
                 "type": "array",
                 "items": condition,
@@ -110,15 +154,24 @@ def status_schema() -> dict[str, Any]:
 
 
 def printer_columns() -> list[dict[str, Any]]:
-    """Return what `kubectl get ggw` shows."""
-    ready = ".status.conditions[?(@.type=='Ready')]"
-    balancer = ".status.conditions[?(@.type=='LoadBalancerAvailable')].status"
+    """Return what `kubectl get ggw` shows, and with `-o wide` besides."""
+
+    def condition(kind: str) -> str:
+        return f".status.conditions[?(@.type=='{kind}')]"
+
     return [
         {"name": "Desired", "type": "integer", "jsonPath": ".spec.replicas"},
         {"name": "Ready", "type": "integer", "jsonPath": ".status.readyReplicas"},
-        {"name": "LB", "type": "string", "jsonPath": balancer},
-        {"name": "Status", "type": "string", "jsonPath": f"{ready}.status"},
-        {"name": "Reason", "type": "string", "jsonPath": f"{ready}.reason"},
+        {"name": "LB", "type": "string", "jsonPath": f"{condition('LoadBalancerAvailable')}.status"},
+        {"name": "Status", "type": "string", "jsonPath": f"{condition('Ready')}.status"},
+        {"name": "Reason", "type": "string", "jsonPath": f"{condition('Ready')}.reason"},
+        {
+            "name": "Scaling",
+            "type": "string",
+            "jsonPath": f"{condition('ScalingSafe')}.reason",
+            "priority": 1,
+        },
+        {"name": "Pinned", "type": "string", "jsonPath": f"{condition('CPUPinned')}.status", "priority": 1},
         {"name": "Endpoint", "type": "string", "jsonPath": ".status.endpoint", "priority": 1},
         {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
     ]

@@ -35,7 +35,7 @@ ObjectName = Annotated[str, Field(min_length=1, max_length=253, pattern=_DNS_SUB
 ModelName = Annotated[str, Field(min_length=1, max_length=96, pattern=r"^[-a-zA-Z0-9._:/@]+$")]
 Image = Annotated[str, Field(min_length=1, max_length=512, pattern=_IMAGE)]
 #: `cpu: 1` and `cpu: "1"` mean the same to whoever writes them.
-WholeCores = Annotated[
+Cores = Annotated[
     str,
     BeforeValidator(str),
     # The length bounds the cost of the rule on it.

@@ -16,6 +16,7 @@ from pydantic import Field
 from proofgate_operator.api.access import Cors, Jwt, TenantWithKeys
 from proofgate_operator.api.fields import (
     AUTHORITY,
+    Cores,
     Image,
     ModelName,
     ObjectName,
@@ -23,15 +24,19 @@ from proofgate_operator.api.fields import (
     SecretKeyRef,
     SecretRef,
     Section,
-    WholeCores,
     keyed_by,
     rules,
 )
+from proofgate_operator.api.monitoring import Monitoring
+from proofgate_operator.api.pod_template import PodTemplate
 from proofgate_operator.api.policy import Policy
 
 MAX_REPLICAS = 64
 #: Leaves room for `-worker-63` in a pod's name and for the revision hash in its labels (63 characters).
 MAX_NAME_LENGTH = 40
+
+#: On a gateway: the value of spec.replicas that a scale-down may reach although it is not safe.
+FORCE_SCALE_DOWN_ANNOTATION = "proofgate.dev/force-scale-down"
 
 _QUANTITY = r"^[0-9]+(\.[0-9]+)?(Ki|Mi|Gi|Ti|Pi|k|M|G|T|P)?$"
 #: The path is printable ASCII without a query or fragment: a request's own path is appended.
@@ -56,26 +61,29 @@ class Worker(Section):
     """Size of one worker: one gateway process on one core."""
 
     cpu: Annotated[
-        WholeCores,
+        Cores,
         Field(
             json_schema_extra=rules(
                 {
                     "rule": "type(self) == int ? self >= 1 && self <= 64 :"
-                    " self.matches('^([1-9]|[1-5][0-9]|6[0-4])$')",
-                    "message": "spec.worker.cpu must be a whole number of cores from 1 to 64, written without"
-                    " a suffix: a fraction would silently lose the exclusive core",
+                    " self.matches('^([1-9]|[1-5][0-9]|6[0-4]|[1-9][0-9]{2,3}m)$')",
+                    "message": "spec.worker.cpu must be a whole number of cores from 1 to 64, or thousandths"
+                    " of a core from 100m to 9999m",
                 }
             )
         ),
     ] = "1"
-    """Cores of a worker, a whole number; request and limit are equal. One core is what a worker can use; two
-    are for nodes whose CPU manager hands out whole physical cores (full-pcpus-only)."""
+    """Cores of a worker; request and limit are equal. One core is what a worker can use; two are for nodes
+    whose CPU manager hands out whole physical cores (full-pcpus-only). A fraction such as 500m works, without
+    a core of its own: CPUPinned says so."""
     memory: Annotated[str, Field(max_length=16, pattern=_QUANTITY)] = "512Mi"
     """Memory of a worker; request and limit are equal."""
     image: Image | None = None
     """Image of the worker. Absent: the one the operator was installed with."""
     termination_grace_period_seconds: Annotated[int, Field(ge=5, le=3600)] = 60
     """Seconds from SIGTERM to SIGKILL; a worker drains and seals its log in that time."""
+    pod_template: PodTemplate | None = None
+    """Additions to the workers' pods."""
 
 
 class Provider(Section):
@@ -175,8 +183,31 @@ class LoadBalancerService(Section):
 
     type: Literal["ClusterIP", "NodePort", "LoadBalancer"] = "ClusterIP"
     """Type of the Service."""
-    port: Annotated[int, Field(ge=1, le=65535)] = 80
-    """Port of the Service."""
+    port: Annotated[int | None, Field(ge=1, le=65535)] = None
+    """Port of the Service. Absent: 443 with spec.loadBalancer.tls, 80 without."""
+
+
+class Affinity(StrEnum):
+    """Who serves a tenant while its worker is away."""
+
+    PREFERRED = "Preferred"
+    REQUIRED = "Required"
+
+
+class AccessLog(StrEnum):
+    """Which connections HAProxy logs."""
+
+    ERRORS = "Errors"
+    ALL = "All"
+
+
+class LoadBalancerTls(Section):
+    """TLS between clients and HAProxy, 1.2 or later."""
+
+    secret_name: ObjectName
+    """Secret of type kubernetes.io/tls in the gateway's namespace, for example that of a cert-manager
+    Certificate. A renewed certificate is shown to new connections within about a minute, and no connection is
+    closed. One that does not fit its key is refused, and the one before stays."""
 
 
 class LoadBalancer(Section):
@@ -188,6 +219,20 @@ class LoadBalancer(Section):
     """Image of HAProxy, 2.6 or later. Absent: the one the operator was installed with."""
     service: LoadBalancerService = LoadBalancerService()
     """The Service that clients use."""
+    tls: LoadBalancerTls | None = None
+    """TLS ends at HAProxy. Absent: clients speak plain HTTP, or TLS ends before HAProxy."""
+    affinity: Affinity = Affinity.PREFERRED
+    """Preferred: while a tenant's worker is away, another one serves it, and what was used there counts about
+    two seconds late. Required: its new connections get 503 with Retry-After until its worker is back, so that
+    limits stay exact."""
+    access_log: AccessLog = AccessLog.ERRORS
+    """Connections that HAProxy logs when they end, as one line of JSON each, on its standard output. Errors:
+    those that ended otherwise than they should. All: every one."""
+    connections_per_source: Annotated[int | None, Field(ge=1, le=1_000_000)] = None
+    """Connections that one client address may open in a second; more are closed without an answer. Behind a
+    proxy or a NAT, many clients are one address. Absent: as many as it likes."""
+    pod_template: PodTemplate | None = None
+    """Additions to HAProxy's pods."""
 
 
 class Timeouts(Section):
@@ -199,6 +244,14 @@ class Timeouts(Section):
     """Longest silence of a provider, before the first byte or between two."""
     drain_seconds: Annotated[int, Field(ge=1, le=3600)] = 30
     """Time that open exchanges get to finish when a worker stops."""
+
+
+class Rollout(Section):
+    """How workers are replaced: one by one, each only when the one before is ready again."""
+
+    surge: bool = True
+    """True: a gateway of one worker gets a second one while its own is replaced, so that somebody serves.
+    Gateways of more workers never need it."""
 
 
 class GatewaySpec(Section):
@@ -250,6 +303,10 @@ class GatewaySpec(Section):
     """HAProxy in front of the workers."""
     timeouts: Timeouts = Timeouts()
     """Time limits."""
+    rollout: Rollout = Rollout()
+    """How workers are replaced."""
+    monitoring: Monitoring = Monitoring()
+    """What Prometheus is told."""
     paused: bool = False
     """True: the operator reports status and changes nothing."""
 
@@ -295,6 +352,12 @@ ROOT_RULES: list[dict[str, Any]] = [
 ]
 
 
+def _count(text: object) -> int | None:
+    """Return the number in an annotation; None if there is none."""
+    found = str(text)
+    return int(found) if found.isascii() and found.isdigit() and len(found) < 4 else None
+
+
 class Gateway(Section):
     """One `GovernanceGateway` object: who it is and what it shall be."""
 
@@ -303,6 +366,8 @@ class Gateway(Section):
     uid: str
     generation: int
     spec: GatewaySpec
+    #: The number of workers to which the gateway may be scaled down although that is not safe.
+    force_scale_down: int | None = None
 
     @property
     def ledger_name(self) -> str:
@@ -319,4 +384,5 @@ class Gateway(Section):
             uid=metadata["uid"],
             generation=metadata.get("generation", 1),
             spec=GatewaySpec.model_validate(manifest["spec"]),
+            force_scale_down=_count((metadata.get("annotations") or {}).get(FORCE_SCALE_DOWN_ANNOTATION)),
         )

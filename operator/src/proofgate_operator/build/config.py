@@ -13,7 +13,9 @@ import yaml
 
 from proofgate_operator.api.access import Tenant
 from proofgate_operator.api.types import Gateway
+from proofgate_operator.build.haproxy_config import server_name
 from proofgate_operator.build.naming import Manifest, child, names
+from proofgate_operator.build.owners import MEMBERS_ANNOTATION, owners
 
 CONFIG_FILE = "gateway.yaml"
 CONFIG_FOLDER = "/etc/proofgate"
@@ -22,6 +24,7 @@ SIGNING_KEY = "signing-key"
 VERIFYING_KEY = "verifying-key"
 ADMIN_TOKEN = "token"
 TENANT_MAP = "tenants.map"
+OWNER_MAP = "owners.map"
 #: Sections of the workers' file that are fixed while a worker runs; it takes on all others as they change.
 FIXED_SECTIONS = ("ledger", "listen", "proxyProtocol", "admin")
 
@@ -109,15 +112,22 @@ def _tenant(tenant: Tenant) -> Manifest:
     return content
 
 
+def _text(content: Manifest) -> str:
+    # libyaml, where it is there: most of what a look costs would be YAML.
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    text: str = yaml.dump(content, Dumper=dumper, sort_keys=False)
+    return text
+
+
 def worker_config_text(gateway: Gateway) -> str:
     """Return the workers' configuration file."""
-    return yaml.safe_dump(worker_config(gateway), sort_keys=False)
+    return _text(worker_config(gateway))
 
 
 def fixed_config_text(gateway: Gateway) -> str:
     """Return the part of the file that only a new worker takes on."""
     content = worker_config(gateway)
-    return yaml.safe_dump({name: content[name] for name in FIXED_SECTIONS}, sort_keys=False)
+    return _text({name: content[name] for name in FIXED_SECTIONS})
 
 
 def config_map(gateway: Gateway) -> Manifest:
@@ -131,18 +141,37 @@ def encoded(entries: Mapping[str, str]) -> dict[str, str]:
     return {key: base64.b64encode(value.encode()).decode() for key, value in entries.items()}
 
 
-def tenants_secret(gateway: Gateway, keys: Mapping[str, Sequence[KeyDigest]]) -> Manifest:
-    """Return the Secret of key digests: one entry per tenant for the workers, one map for HAProxy.
+def haproxy_maps(gateway: Gateway, keys: Mapping[str, Sequence[KeyDigest]], members: int) -> dict[str, str]:
+    """Return the maps that HAProxy follows while it runs: digest of a key to tenant, and tenant to worker.
 
-    HAProxy knows nothing of expiry: an expired key still finds its worker, which refuses it and says why.
+    `members` is the number of workers that own tenants. HAProxy knows nothing of expiry: an expired key still
+    finds its worker, which refuses it and says why.
     """
+    tenant_of = {key.digest: tenant for tenant in keys for key in keys[tenant]}
+    owner_of = owners(gateway, members)
+    return {
+        TENANT_MAP: "".join(f"{key} {tenant_of[key]}\n" for key in sorted(tenant_of)),
+        OWNER_MAP: "".join(f"{tenant} {server_name(owner_of[tenant])}\n" for tenant in sorted(owner_of)),
+    }
+
+
+def map_digest(secret: bytes, maps: Mapping[str, str]) -> str:
+    """Return the digest of HAProxy's maps, in the terms of `digest`."""
+    return digest(secret, [part for name in sorted(maps) for part in (name, maps[name])])
+
+
+def tenants_secret(
+    gateway: Gateway, keys: Mapping[str, Sequence[KeyDigest]], members: int | None = None
+) -> Manifest:
+    """Return the Secret of key digests: one entry per tenant for the workers, and the maps of HAProxy."""
     entries = {
         keys_entry(tenant): "".join(f"{key.line}\n" for key in sorted(found, key=lambda key: key.digest))
         for tenant, found in keys.items()
     }
-    owner_of = {key.digest: tenant for tenant in keys for key in keys[tenant]}
-    entries[TENANT_MAP] = "".join(f"{digest} {owner_of[digest]}\n" for digest in sorted(owner_of))
+    count = gateway.spec.replicas if members is None else members
+    entries |= haproxy_maps(gateway, keys, count)
     head = child(gateway, "v1", "Secret", names(gateway).tenants, "worker")
+    head["metadata"]["annotations"] = {MEMBERS_ANNOTATION: str(count)}
     return {**head, "type": "Opaque", "data": encoded(entries)}
 
 

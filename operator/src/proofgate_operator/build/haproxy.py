@@ -1,8 +1,12 @@
-"""HAProxy in front of the workers: its Deployment and its configuration as a ConfigMap."""
+"""HAProxy in front of the workers: its Deployment and its configuration as a ConfigMap.
+
+Beside it in each pod an agent (`proofgate front-door`) lets the running HAProxy follow its maps and its
+certificate, so that neither replaces a pod.
+"""
 
 import math
 
-from proofgate_operator.api.types import MAX_REPLICAS, Gateway
+from proofgate_operator.api.types import MAX_REPLICAS, AccessLog, Affinity, Gateway
 from proofgate_operator.build import config, haproxy_config
 from proofgate_operator.build.naming import (
     START_ANNOTATION,
@@ -13,18 +17,29 @@ from proofgate_operator.build.naming import (
     names,
     selector_labels,
 )
+from proofgate_operator.build.pod_overrides import override
 from proofgate_operator.build.pods import container_security, http_probe, pod_security, spread
 
 COMPONENT = "load-balancer"
 TRAFFIC_PORT = 8080
 METRICS_PORT = 8404
+AGENT_PORT = 8405
 
 _CONFIG_FILE = "haproxy.cfg"
 _CONFIG_FOLDER = "/etc/proofgate-haproxy"
-_TENANTS_FOLDER = "/etc/proofgate-tenants"
+_MAPS_FOLDER = "/etc/proofgate-tenants"
+_TLS_FOLDER = "/etc/proofgate-tls"
+#: HAProxy looks for the key of a certificate beside it; only with this ending can it replace both at once.
+_CERTIFICATE = f"{_TLS_FOLDER}/tls.pem"
+_RUNTIME_FOLDER = "/run/proofgate-haproxy"
+_RUNTIME_SOCKET = f"{_RUNTIME_FOLDER}/admin.sock"
 _MIN_SERVER_LINES = 8
 #: How long a worker keeps an idle connection (its default `timeouts.clientIdleSeconds`).
 _WORKER_IDLE_SECONDS = 75
+#: How many connections a worker accepts (its default `limits.connections`).
+_WORKER_CONNECTIONS = 4096
+#: Of clients, for each server line of one HAProxy.
+_CONNECTIONS_PER_LINE = 512
 #: A stream may last minutes: that long a stopping HAProxy waits for the ones it has.
 _GRACE_SECONDS = 600
 
@@ -41,6 +56,7 @@ def server_lines(replicas: int) -> int:
 def rendered_config(gateway: Gateway, defaults: Defaults) -> str:
     """Return haproxy.cfg for the gateway's workers."""
     own = names(gateway)
+    balancer = gateway.spec.load_balancer
     timeouts = gateway.spec.timeouts
     suffix = f"{own.workers}.{gateway.namespace}.svc.{defaults.cluster_domain}"
     servers = tuple(
@@ -57,7 +73,13 @@ def rendered_config(gateway: Gateway, defaults: Defaults) -> str:
             servers=servers,
             traffic_bind=f":{TRAFFIC_PORT}",
             metrics_bind=f":{METRICS_PORT}",
-            tenant_map=f"{_TENANTS_FOLDER}/{config.TENANT_MAP}",
+            runtime_socket=_RUNTIME_SOCKET,
+            tenant_map=f"{_MAPS_FOLDER}/{config.TENANT_MAP}",
+            owner_map=f"{_MAPS_FOLDER}/{config.OWNER_MAP}",
+            bounds=_bounds(gateway),
+            certificate=_CERTIFICATE if balancer.tls else None,
+            strict=balancer.affinity is Affinity.REQUIRED,
+            log_all=balancer.access_log is AccessLog.ALL,
             # The worker gives up first, on a silent provider as on an idle client, and records that.
             silence_seconds=15
             + max(
@@ -66,6 +88,16 @@ def rendered_config(gateway: Gateway, defaults: Defaults) -> str:
             ),
             hard_stop_seconds=_GRACE_SECONDS - 30,
         )
+    )
+
+
+def _bounds(gateway: Gateway) -> haproxy_config.Bounds:
+    """Return the bounds on connections: what all HAProxy pods together send to a worker, it accepts."""
+    balancer = gateway.spec.load_balancer
+    return haproxy_config.Bounds(
+        total=_CONNECTIONS_PER_LINE * server_lines(gateway.spec.replicas),
+        server=_WORKER_CONNECTIONS // balancer.replicas,
+        per_source=balancer.connections_per_source,
     )
 
 
@@ -88,7 +120,10 @@ def _container(gateway: Gateway, defaults: Defaults) -> Manifest:
             {"name": "http", "containerPort": TRAFFIC_PORT, "protocol": "TCP"},
             {"name": "metrics", "containerPort": METRICS_PORT, "protocol": "TCP"},
         ],
-        "resources": {"requests": {"cpu": "50m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}},
+        "resources": {
+            "requests": {"cpu": "50m", "memory": "64Mi"},
+            "limits": {"memory": f"{_memory_mebibytes(gateway)}Mi"},
+        },
         "securityContext": container_security(),
         "livenessProbe": http_probe(
             "/healthz", "metrics", periodSeconds=10, failureThreshold=3, timeoutSeconds=3
@@ -99,20 +134,75 @@ def _container(gateway: Gateway, defaults: Defaults) -> Manifest:
         "lifecycle": {"preStop": {"exec": {"command": ["/bin/sh", "-c", stop]}}},
         "volumeMounts": [
             {"name": "configuration", "mountPath": _CONFIG_FOLDER, "readOnly": True},
-            {"name": "tenants", "mountPath": _TENANTS_FOLDER, "readOnly": True},
+            *_shared_mounts(gateway),
         ],
     }
 
 
-def deployment(gateway: Gateway, defaults: Defaults, digest: str) -> Manifest:
-    """Return the Deployment of HAProxy; `digest` covers its configuration and the tenant map."""
+def _memory_mebibytes(gateway: Gateway) -> int:
+    # A connection over TLS takes up to 100 KiB: OpenSSL's state, and a buffer of 32 KiB each way in use.
+    return 128 + _bounds(gateway).total * 100 // 1024
+
+
+def _shared_mounts(gateway: Gateway) -> list[Manifest]:
+    """Return what HAProxy and the agent see at the same path: HAProxy knows a map by the path of its file."""
+    mounts: list[Manifest] = [
+        {"name": "tenants", "mountPath": _MAPS_FOLDER, "readOnly": True},
+        {"name": "runtime", "mountPath": _RUNTIME_FOLDER},
+    ]
+    if gateway.spec.load_balancer.tls:
+        mounts.append({"name": "tls", "mountPath": _TLS_FOLDER, "readOnly": True})
+    return mounts
+
+
+def _agent(gateway: Gateway, defaults: Defaults) -> Manifest:
+    command = ["/opt/proofgate/bin/proofgate", "front-door", "--socket", _RUNTIME_SOCKET]
+    for name in (config.TENANT_MAP, config.OWNER_MAP):
+        command += ["--map", f"{_MAPS_FOLDER}/{name}"]
+    if gateway.spec.load_balancer.tls:
+        command += ["--certificate", _CERTIFICATE]
+    return {
+        "name": "front-door",
+        "image": gateway.spec.worker.image or defaults.worker_image,
+        "imagePullPolicy": "IfNotPresent",
+        "command": [*command, "--listen", f"0.0.0.0:{AGENT_PORT}"],
+        "ports": [{"name": "agent", "containerPort": AGENT_PORT, "protocol": "TCP"}],
+        "resources": {"requests": {"cpu": "10m", "memory": "48Mi"}, "limits": {"memory": "128Mi"}},
+        "securityContext": container_security(),
+        "livenessProbe": http_probe(
+            "/healthz", "agent", periodSeconds=10, failureThreshold=3, timeoutSeconds=3
+        ),
+        "readinessProbe": http_probe(
+            "/readyz", "agent", periodSeconds=2, failureThreshold=5, timeoutSeconds=2
+        ),
+        "volumeMounts": _shared_mounts(gateway),
+    }
+
+
+def _volumes(gateway: Gateway) -> list[Manifest]:
     own = names(gateway)
-    match_labels = selector_labels(gateway, COMPONENT)
-    tenants = {
+    maps = {
         "secretName": own.tenants,
         "defaultMode": 0o440,
-        "items": [{"key": config.TENANT_MAP, "path": config.TENANT_MAP}],
+        "items": [{"key": name, "path": name} for name in (config.TENANT_MAP, config.OWNER_MAP)],
     }
+    volumes: list[Manifest] = [
+        {"name": "configuration", "configMap": {"name": own.haproxy}},
+        {"name": "tenants", "secret": maps},
+        {"name": "runtime", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}},
+    ]
+    tls = gateway.spec.load_balancer.tls
+    if tls:
+        items = [{"key": "tls.crt", "path": "tls.pem"}, {"key": "tls.key", "path": "tls.pem.key"}]
+        secret = {"secretName": tls.secret_name, "defaultMode": 0o440, "items": items}
+        volumes.append({"name": "tls", "secret": secret})
+    return volumes
+
+
+def deployment(gateway: Gateway, defaults: Defaults, digest: str) -> Manifest:
+    """Return the Deployment of HAProxy; `digest` covers its configuration."""
+    own = names(gateway)
+    match_labels = selector_labels(gateway, COMPONENT)
     template = {
         "metadata": {"labels": labels(gateway, COMPONENT), "annotations": {START_ANNOTATION: digest}},
         "spec": {
@@ -122,11 +212,8 @@ def deployment(gateway: Gateway, defaults: Defaults, digest: str) -> Manifest:
             "terminationGracePeriodSeconds": _GRACE_SECONDS,
             "securityContext": pod_security(),
             "topologySpreadConstraints": spread(match_labels),
-            "containers": [_container(gateway, defaults)],
-            "volumes": [
-                {"name": "configuration", "configMap": {"name": own.haproxy}},
-                {"name": "tenants", "secret": tenants},
-            ],
+            "containers": [_container(gateway, defaults), _agent(gateway, defaults)],
+            "volumes": _volumes(gateway),
         },
     }
     return {
@@ -136,6 +223,6 @@ def deployment(gateway: Gateway, defaults: Defaults, digest: str) -> Manifest:
             "revisionHistoryLimit": 3,
             "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}},
             "selector": {"matchLabels": match_labels},
-            "template": template,
+            "template": override(template, gateway.spec.load_balancer.pod_template),
         },
     }

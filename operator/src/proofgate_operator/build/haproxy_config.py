@@ -7,11 +7,14 @@ tenant the choice was made for, and turns away a later request of another tenant
 Written for HAProxy 2.6 and later. The ring of `hash-type consistent` is made from server ids, so every
 replica of HAProxy, before and after any restart, sends a tenant to the same worker; a worker that is down or
 has no address is simply not on the ring, and gets its tenants back when it returns. `hash-balance-factor`
-stays away: it would send a busy worker's tenants to another one.
+stays away: it would send a busy worker's tenants to another one. So does `slowstart`: a name that is found
+after HAProxy's start counts as a worker that comes up, so for its time a restarted HAProxy would disagree
+with the others.
 """
 
-import json
 from dataclasses import dataclass
+
+from proofgate_operator.build import haproxy_answers, haproxy_log
 
 
 @dataclass(frozen=True)
@@ -25,33 +28,56 @@ class Server:
 
 
 @dataclass(frozen=True)
+class Bounds:
+    """How many connections there may be at a time.
+
+    `total`: of clients; the rest waits in the kernel's queue. `server`: to one worker. `queued`: waiting for
+    one worker, beyond those; more are answered at once. `per_source`: new ones of one client address in a
+    second, None for any number.
+    """
+
+    total: int
+    server: int
+    queued: int = 64
+    per_source: int | None = None
+
+
+@dataclass(frozen=True)
 class Balancer:
     """Everything that differs between two configurations.
 
-    `silence_seconds`: longest wait for the next byte of a response. `hard_stop_seconds`: when a stopping
-    process cuts the streams it still has. `resolve`: whether addresses are names for the resolver, or
-    numbers.
+    `tenant_map` and `owner_map` are paths of map files: digest of a key to tenant, tenant to worker.
+    `certificate` is the path of a chain, with its key in `<path>.key`; None for plain text. `strict`: a
+    tenant whose owner is down gets no other worker. `silence_seconds`: longest wait for the next byte of a
+    response. `hard_stop_seconds`: when a stopping process cuts the streams it still has. `resolve`: whether
+    addresses are names for the resolver, or numbers.
     """
 
     servers: tuple[Server, ...]
     traffic_bind: str
     metrics_bind: str
+    runtime_socket: str
     tenant_map: str
+    owner_map: str
+    bounds: Bounds
     silence_seconds: int
     hard_stop_seconds: int
+    certificate: str | None = None
+    strict: bool = False
+    log_all: bool = False
     resolve: bool = True
 
 
 #: Twice the largest head of a worker, so that a whole head is always in view.
 _BUFFER_BYTES = 32768
-_NO_WORKER = {
-    "error": {
-        "message": "No gateway worker can be reached. Try again later.",
-        "type": "api_error",
-        "param": None,
-        "code": "no_worker_available",
-    }
-}
+#: Connections that HAProxy needs beside those of clients: metrics, probes, its own answers.
+_SPARE_CONNECTIONS = 200
+#: The "intermediate" profile of Mozilla's Server Side TLS 5.7; TLS 1.3 has only good ones.
+_CIPHERS = ":".join(
+    f"ECDHE-{signature}-{cipher}"
+    for cipher in ("AES128-GCM-SHA256", "AES256-GCM-SHA384", "CHACHA20-POLY1305")
+    for signature in ("ECDSA", "RSA")
+)
 #: Finds the bearer token in the header lines of a head, never in a body. Without a match the text stays as it
 #: is, and no map holds its digest.
 _KEY = (
@@ -68,14 +94,23 @@ _ENOUGH = (
 
 
 def _global(balancer: Balancer) -> list[str]:
-    return [
-        "log stdout format raw local0 notice",
+    lines = [
+        "log stdout format raw local0 info",
+        # For the agent beside HAProxy, which shares the folder and the user id.
+        f"stats socket {balancer.runtime_socket} mode 600 level admin",
         f"tune.bufsize {_BUFFER_BYTES}",
-        # Connections follow from the files a process may open; a container may allow millions, and HAProxy
-        # would reserve memory for each.
-        "fd-hard-limit 10000",
+        f"maxconn {balancer.bounds.total + _SPARE_CONNECTIONS}",
+        # Where a container may open fewer files, fewer connections are better than none.
+        "no strict-limits",
         f"hard-stop-after {balancer.hard_stop_seconds}s",
     ]
+    if balancer.certificate:
+        lines += [
+            f"ssl-default-bind-ciphers {_CIPHERS}",
+            # A key for tickets that lives as long as the process would undo forward secrecy.
+            "ssl-default-bind-options ssl-min-ver TLSv1.2 no-tls-tickets",
+        ]
+    return lines
 
 
 def _resolvers() -> list[str]:
@@ -97,11 +132,6 @@ def _resolvers() -> list[str]:
 def _defaults(balancer: Balancer) -> list[str]:
     return [
         "mode tcp",
-        "log global",
-        "option tcplog",
-        # The ledger records every exchange; the log is for what goes wrong.
-        "option dontlog-normal",
-        "option dontlognull",
         "option clitcpka",
         "timeout connect 2s",
         "timeout queue 5s",
@@ -117,56 +147,85 @@ def _defaults(balancer: Balancer) -> list[str]:
 
 
 def _gateway(balancer: Balancer) -> list[str]:
+    tls = f" ssl crt {balancer.certificate} alpn http/1.1" if balancer.certificate else ""
     return [
-        f"bind {balancer.traffic_bind}",
+        f"bind {balancer.traffic_bind}{tls}",
+        f"maxconn {balancer.bounds.total}",
+        *haproxy_log.lines(everything=balancer.log_all),
+        *_source_guard(balancer.bounds),
         "tcp-request inspect-delay 10s",
         # The tenant comes from the key and from nothing else that a client can write. `req.payload` is raw:
         # `req.hdr` would parse, and unfold folded lines in the very bytes that are passed on.
         "tcp-request content set-var(txn.tenant)"
         f" req.payload(0,0),{_KEY},sha2(256),hex,lower,map({balancer.tenant_map})",
+        f"tcp-request content set-var(txn.owner) var(txn.tenant),map({balancer.owner_map})",
+        # The worker that the tenant's last connection reached: where this one would have to wait.
+        "tcp-request content set-var(txn.last) var(txn.tenant),table_server_id(workers),sub(1)",
         f"tcp-request content accept if {_ENOUGH}",
         # Nothing was sent: a connection that is only kept open belongs to nobody.
         "tcp-request content reject if WAIT_END { req.len eq 0 }",
         "tcp-request content accept if WAIT_END",
         # Goes to the worker in the PROXY header; "-" for a key that is in no tenant's Secret.
         "unique-id-format %[var(txn.tenant,-)]",
-        "use_backend unavailable if { nbsrv(workers) eq 0 }",
+        *_turned_away(balancer),
         "default_backend workers",
     ]
+
+
+def _source_guard(bounds: Bounds) -> list[str]:
+    if bounds.per_source is None:
+        return []
+    return [
+        "stick-table type ipv6 size 100k expire 10s store conn_rate(1s)",
+        "tcp-request connection track-sc0 src",
+        f"tcp-request connection reject if {{ sc0_conn_rate gt {bounds.per_source} }}",
+    ]
+
+
+def _turned_away(balancer: Balancer) -> list[str]:
+    """Return what is answered here: only before a worker is chosen can HAProxy still answer."""
+    unavailable, overloaded = haproxy_answers.UNAVAILABLE.name, haproxy_answers.OVERLOADED.name
+    queued = balancer.bounds.queued
+    lines = [f"use_backend {unavailable} if {{ nbsrv(workers) eq 0 }}"]
+    if balancer.strict:
+        for name in (server_name(server.ordinal) for server in balancer.servers):
+            down = f"!{{ srv_is_up(workers/{name}) }}"
+            lines.append(f"use_backend {unavailable} if {{ var(txn.owner) -m str {name} }} {down}")
+    return [
+        *lines,
+        f"use_backend {overloaded} if {{ str(workers/worker-),concat(,txn.last),srv_queue ge {queued} }}",
+        f"use_backend {overloaded} if {{ be_conn_free(workers) le 0 }} {{ queue(workers) ge {queued} }}",
+    ]
+
+
+def server_name(ordinal: int) -> str:
+    """Return the name of a worker's server line, as the map of owners has it."""
+    return f"worker-{ordinal}"
 
 
 def _workers(balancer: Balancer) -> list[str]:
     resolution = " init-addr none resolvers dns resolve-prefer ipv4" if balancer.resolve else ""
     return [
+        "log global",
+        # An owner that is down is passed over, and the ring decides.
+        "use-server %[var(txn.owner)] if { var(txn.owner) -m found }",
         # A connection without a known key goes round robin: refusing it is any worker's work.
         "balance hash var(txn.tenant)",
         "hash-type consistent sdbm avalanche",
+        "stick-table type string len 64 size 1k expire 1h",
+        "stick store-request var(txn.tenant)",
         "option httpchk",
         "http-check send meth GET uri /readyz ver HTTP/1.1 hdr Host worker",
         "http-check expect status 200",
         # 16 points per unit of weight on the ring: at 100 the shares of three workers differ by a few
         # percent.
-        f"default-server weight 100 check inter 1s fall 2 rise 2{resolution}"
-        " send-proxy-v2 proxy-v2-options unique-id",
+        f"default-server weight 100 maxconn {balancer.bounds.server} check inter 1s fall 2 rise 2"
+        f"{resolution} send-proxy-v2 proxy-v2-options unique-id",
         *(
-            f"server worker-{server.ordinal} {server.address}:{server.port}"
+            f"server {server_name(server.ordinal)} {server.address}:{server.port}"
             f" id {server.ordinal + 1} port {server.health_port}"
             for server in balancer.servers
         ),
-    ]
-
-
-def _unavailable() -> list[str]:
-    """Return the one answer that HAProxy gives itself, on a socket that has no file."""
-    body = json.dumps(_NO_WORKER, separators=(",", ":"))
-    return [
-        "mode http",
-        "bind abns@unavailable",
-        "option disable-h2-upgrade",
-        "timeout http-request 5s",
-        "timeout client 5s",
-        f"http-request return status 503 content-type application/json string '{body}'"
-        " hdr Retry-After 1 hdr Connection close",
     ]
 
 
@@ -193,8 +252,8 @@ def render(balancer: Balancer) -> str:
         ("defaults", _defaults(balancer)),
         ("frontend gateway", _gateway(balancer)),
         ("backend workers", _workers(balancer)),
-        ("backend unavailable", ["server local abns@unavailable"]),
-        ("frontend unavailable", _unavailable()),
+        *haproxy_answers.sections(haproxy_answers.UNAVAILABLE),
+        *haproxy_answers.sections(haproxy_answers.OVERLOADED),
         ("frontend metrics", _metrics(balancer)),
     ]
     text = "\n\n".join("\n".join([head, *(f"    {line}" for line in body)]) for head, body in sections)

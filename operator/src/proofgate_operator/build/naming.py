@@ -30,11 +30,13 @@ class Defaults:
     """What the operator's installation decides for all gateways.
 
     `cluster_domain` is the DNS suffix of Services: HAProxy's resolver knows no search list.
+    `operator_namespace` is where the operator's pods are; empty when it runs outside of the cluster.
     """
 
     worker_image: str
     haproxy_image: str
     cluster_domain: str = "cluster.local"
+    operator_namespace: str = ""
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,28 @@ from typing import Any
 from proofgate_operator.api.types import Gateway
 from proofgate_operator.build import haproxy, statefulset
 from proofgate_operator.build.config import ADMIN_PORT, TRAFFIC_PORT
-from proofgate_operator.build.naming import MONITORING_LABEL, Manifest, child, names, selector_labels
+from proofgate_operator.build.naming import (
+    MONITORING_LABEL,
+    OPERATOR,
+    Defaults,
+    Manifest,
+    child,
+    names,
+    selector_labels,
+)
 
+#: The API server sets it on every namespace.
+_NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 _MONITORING = {"podSelector": {"matchLabels": {MONITORING_LABEL: "true"}}}
+
+
+def _monitoring(gateway: Gateway) -> list[Manifest]:
+    """Return who may read metrics."""
+    namespaces = gateway.spec.monitoring.from_namespaces
+    return [
+        _MONITORING,
+        *({"namespaceSelector": {"matchLabels": {_NAMESPACE_LABEL: name}}} for name in namespaces),
+    ]
 
 
 def _ports(*ports: int) -> list[Manifest]:
@@ -26,13 +45,22 @@ def _policy(gateway: Gateway, name: str, component: str, ingress: list[dict[str,
     }
 
 
-def worker_policy(gateway: Gateway) -> Manifest:
-    """Traffic and health checks come from HAProxy only; a tenant cannot walk around the affinity."""
+def worker_policy(gateway: Gateway, defaults: Defaults) -> Manifest:
+    """Traffic and health checks come from HAProxy only; a tenant cannot walk around the affinity.
+
+    The operator asks workers on their admin port whether they may go.
+    """
     balancer = {"podSelector": {"matchLabels": selector_labels(gateway, haproxy.COMPONENT)}}
     ingress: list[dict[str, Any]] = [
         {"from": [balancer], "ports": _ports(TRAFFIC_PORT, ADMIN_PORT)},
-        {"from": [_MONITORING], "ports": _ports(ADMIN_PORT)},
+        {"from": _monitoring(gateway), "ports": _ports(ADMIN_PORT)},
     ]
+    if defaults.operator_namespace:
+        operator = {
+            "namespaceSelector": {"matchLabels": {_NAMESPACE_LABEL: defaults.operator_namespace}},
+            "podSelector": {"matchLabels": {"app.kubernetes.io/name": OPERATOR}},
+        }
+        ingress.append({"from": [operator], "ports": _ports(ADMIN_PORT)})
     return _policy(gateway, names(gateway).worker, statefulset.COMPONENT, ingress)
 
 
@@ -40,6 +68,6 @@ def haproxy_policy(gateway: Gateway) -> Manifest:
     """Anyone may send traffic: whoever has no key gets 401. Metrics are for labelled pods."""
     ingress: list[dict[str, Any]] = [
         {"ports": _ports(haproxy.TRAFFIC_PORT)},
-        {"from": [_MONITORING], "ports": _ports(haproxy.METRICS_PORT)},
+        {"from": _monitoring(gateway), "ports": _ports(haproxy.METRICS_PORT, haproxy.AGENT_PORT)},
     ]
     return _policy(gateway, names(gateway).haproxy, haproxy.COMPONENT, ingress)

@@ -6,15 +6,21 @@ from proofgate_operator.build.config import ADMIN_PORT, TRAFFIC_PORT
 from proofgate_operator.build.naming import Manifest, child, names, selector_labels
 
 
+def _scheme_and_port(gateway: Gateway) -> tuple[str, int]:
+    balancer = gateway.spec.load_balancer
+    scheme, port = ("https", 443) if balancer.tls else ("http", 80)
+    return scheme, balancer.service.port or port
+
+
 def gateway_service(gateway: Gateway) -> Manifest:
     """Return the Service in front of HAProxy."""
-    service = gateway.spec.load_balancer.service
+    scheme, port = _scheme_and_port(gateway)
     return {
         **child(gateway, "v1", "Service", names(gateway).service, haproxy.COMPONENT),
         "spec": {
-            "type": service.type,
+            "type": gateway.spec.load_balancer.service.type,
             "selector": selector_labels(gateway, haproxy.COMPONENT),
-            "ports": [{"name": "http", "port": service.port, "targetPort": "http", "protocol": "TCP"}],
+            "ports": [{"name": scheme, "port": port, "targetPort": "http", "protocol": "TCP"}],
         },
     }
 
@@ -41,6 +47,6 @@ def workers_service(gateway: Gateway) -> Manifest:
 
 def endpoint(gateway: Gateway, cluster_domain: str) -> str:
     """Return the URL of the gateway inside the cluster."""
-    port = gateway.spec.load_balancer.service.port
-    suffix = "" if port == 80 else f":{port}"
-    return f"http://{names(gateway).service}.{gateway.namespace}.svc.{cluster_domain}{suffix}"
+    scheme, port = _scheme_and_port(gateway)
+    suffix = "" if (scheme, port) in (("http", 80), ("https", 443)) else f":{port}"
+    return f"{scheme}://{names(gateway).service}.{gateway.namespace}.svc.{cluster_domain}{suffix}"

@@ -19,9 +19,12 @@ from proofgate_operator.build.naming import (
     names,
     selector_labels,
 )
+from proofgate_operator.build.pod_overrides import override
 from proofgate_operator.build.pods import container_security, http_probe, pod_security, spread
 
 COMPONENT = "worker"
+#: HAProxy takes a worker for up after two checks, a second apart.
+MIN_READY_SECONDS = 3
 #: 0440: the worker's group reads it, nobody else.
 _PRIVATE_MODE = 0o440
 
@@ -125,9 +128,11 @@ def statefulset(gateway: Gateway, defaults: Defaults, replicas: int, digest: str
             "replicas": replicas,
             "serviceName": own.workers,
             "podManagementPolicy": "Parallel",
-            "updateStrategy": {"type": "RollingUpdate"},
+            # The operator itself replaces pods, one by one.
+            "updateStrategy": {"type": "OnDelete"},
+            "minReadySeconds": MIN_READY_SECONDS,
             "revisionHistoryLimit": 3,
             "selector": {"matchLabels": match_labels},
-            "template": template,
+            "template": override(template, gateway.spec.worker.pod_template),
         },
     }

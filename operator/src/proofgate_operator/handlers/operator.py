@@ -1,12 +1,17 @@
 """What the handlers share, passed to them by kopf as `memo.operator`."""
 
+import asyncio
 from dataclasses import dataclass, field
 
 from proofgate_operator.handlers.probe import Pulse
-from proofgate_operator.handlers.secrets import Readers
+from proofgate_operator.handlers.readers import Readers
 from proofgate_operator.handlers.wake import Wakes
 from proofgate_operator.kube.client import Client
+from proofgate_operator.kube.workers import Workers
 from proofgate_operator.settings import Settings
+
+#: Looks at the same time: a thousand gateways that begin together shall not fill the memory together.
+_LOOKS = 16
 
 
 @dataclass
@@ -18,6 +23,8 @@ class Operator:
     wakes: Wakes = field(default_factory=Wakes)
     readers: Readers = field(default_factory=Readers)
     pulse: Pulse = field(default_factory=Pulse)
+    workers: Workers = field(default_factory=Workers)
+    gate: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_LOOKS))
 
     def __copy__(self) -> "Operator":
         """Kopf copies its memo for every object; the operator in it stays one."""

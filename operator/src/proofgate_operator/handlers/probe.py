@@ -1,63 +1,87 @@
-"""Proof of life: whether every gateway is still looked at, served to the kubelet.
+"""Proof of life, served to the kubelet: whether gateways are looked at when they are due, and watches heard.
 
-A process that answers is not yet one that works: a watch can die without a word. So the watchdog lists the
-gateways itself and compares them with the loops; a gateway that nobody has looked at for minutes means that
-only a new process will help.
+A process that answers is not yet one that works: a watch can die without a word, and so can a loop. Either
+means that only a new process will help. An API server that is away does not: it is heard to be away.
 """
 
 import asyncio
-import logging
 import time
 from collections.abc import Callable
+from typing import Protocol
 
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from proofgate_operator import metrics
-from proofgate_operator.api import KIND
-from proofgate_operator.kube.client import ApiError, Client
+from proofgate_operator.api import GROUP, KIND
+from proofgate_operator.kube.store import Store
 
-#: A gateway may go this long without a look: ten resyncs.
+#: A look may be late, and a watch silent, for this long. The API server sends a bookmark about once a minute.
 SILENCE_SECONDS = 300.0
+#: Name of the finalizer that kopf keeps on a gateway as long as its loop runs.
+FINALIZER = f"{GROUP}/operator"
 _LOOK_SECONDS = 30.0
 
-_log = logging.getLogger(__name__)
+
+class Heard(Protocol):
+    """Whatever can tell which watches are silent."""
+
+    def silent(self, seconds: float) -> list[str]:
+        """Return the names of those that were not heard of for this long."""
 
 
 class Pulse:
-    """When each gateway was last looked at, and when it was first known. `clock` is monotonic seconds."""
+    """When each gateway has to be looked at next. `clock` is monotonic seconds."""
 
     def __init__(self, silence_seconds: float = SILENCE_SECONDS, clock: Callable[[], float] = time.monotonic):
         self._silence = silence_seconds
         self._clock = clock
-        self._last: dict[str, float] = {}
+        self._due: dict[str, float] = {}
+        self._watches: Heard | None = None
+        #: Whether this replica acts; on another one nobody looks at gateways.
+        self.leading = False
         self.ready = False
 
-    def beat(self, uid: str) -> None:
-        """Note that a look at a gateway ended, well or not."""
-        self._last[uid] = self._clock()
+    def listen(self, watches: Heard) -> None:
+        """Expect these watches to be heard of from now on."""
+        self._watches = watches
+
+    def beat(self, uid: str, pause: float) -> None:
+        """Note that a look at a gateway ended, well or not; the next is due after `pause` seconds."""
+        self._due[uid] = self._clock() + pause
 
     def known(self, uids: set[str]) -> None:
-        """Note which gateways there are; one that is new gets its time from now."""
+        """Note which gateways there are; one that is new is due now."""
         now = self._clock()
-        self._last = {uid: self._last.get(uid, now) for uid in uids}
+        self._due = {uid: self._due.get(uid, now) for uid in uids}
 
     def neglected(self) -> list[str]:
         """Return the gateways that nobody looks at."""
+        if not self.leading:
+            return []
         now = self._clock()
-        return sorted(uid for uid, last in self._last.items() if now - last > self._silence)
+        return sorted(uid for uid, due in self._due.items() if now - due > self._silence)
+
+    def faults(self) -> list[str]:
+        """Return what only a new process will mend."""
+        found = [f"not looked at for {self._silence:g} s: {uid}" for uid in self.neglected()]
+        silent = self._watches.silent(self._silence) if self._watches else []
+        return found + [f"watch not heard for {self._silence:g} s: {name}" for name in silent]
 
 
-async def watch_over(client: Client, namespaces: tuple[str, ...], pulse: Pulse) -> None:
-    """List the gateways for ever. An API server that is away is not the operator's death."""
+async def watch_over(store: Store, pulse: Pulse) -> None:
+    """Compare the gateways that are known with the loops, for ever."""
     while True:
-        try:
-            found: set[str] = set()
-            for namespace in namespaces or (None,):
-                found |= {item["metadata"]["uid"] for item in await client.list(KIND, namespace)}
-            pulse.known(found)
-        except (ApiError, OSError, TimeoutError) as error:
-            _log.warning("cannot list gateways: %s", error)
+        gateways = store.gateways()
+        if pulse.leading:
+            pulse.known(set(gateways))
+            for uid in pulse.neglected():
+                metadata = (store.get(KIND, *gateways[uid]) or {"metadata": {}})["metadata"]
+                # One that is going, and that kopf has let go, waits for somebody else.
+                if metadata.get("deletionTimestamp") and FINALIZER not in metadata.get("finalizers", ()):
+                    pulse.beat(uid, SILENCE_SECONDS)
+        for kind, count in store.count().items():
+            metrics.OBJECTS.labels(kind).set(count)
         await asyncio.sleep(_LOOK_SECONDS)
 
 
@@ -65,13 +89,15 @@ async def serve(host: str, port: int, pulse: Pulse) -> web.AppRunner:
     """Serve /healthz, /readyz and /metrics; the caller cleans the runner up."""
 
     async def healthz(_: web.Request) -> web.Response:
-        neglected = pulse.neglected()
-        if neglected:
-            return web.Response(status=500, text=f"not looked at for {SILENCE_SECONDS:g} s: {neglected}\n")
+        faults = pulse.faults()
+        if faults:
+            return web.Response(status=500, text="".join(f"{fault}\n" for fault in faults))
         return web.Response(text="alive\n")
 
     async def readyz(_: web.Request) -> web.Response:
-        return web.Response(text="ready\n") if pulse.ready else web.Response(status=503, text="starting\n")
+        if not pulse.ready:
+            return web.Response(status=503, text="starting\n")
+        return web.Response(text="ready, acting\n" if pulse.leading else "ready, standing by\n")
 
     async def exposed(_: web.Request) -> web.Response:
         return web.Response(

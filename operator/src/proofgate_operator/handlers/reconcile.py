@@ -21,8 +21,10 @@ from proofgate_operator.build import config
 from proofgate_operator.build.ledger_key import SigningKey
 from proofgate_operator.build.naming import CONFIG_ANNOTATION, Defaults, Manifest, names
 from proofgate_operator.events import event, transitions
-from proofgate_operator.kube.apply import annotate, apply, create
+from proofgate_operator.handlers.steering import heard, steer
+from proofgate_operator.kube.apply import annotate, apply, create, merge_patch
 from proofgate_operator.kube.client import ApiError, Client
+from proofgate_operator.kube.workers import Workers
 from proofgate_operator.observe import observe
 from proofgate_operator.plan.decide import Plan, decide
 from proofgate_operator.plan.observed import Observed, Ref, named_secrets, ref_of
@@ -34,13 +36,15 @@ Logger = logging.Logger | logging.LoggerAdapter[Any]
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a look ended: whether the gateway exists, whether it is settled, whether it waits for a Secret, and
-    which Secrets it names."""
+    """How a look ended: whether the gateway exists, whether anything was written or refused, whether it is at
+    rest (nothing will change unless something else does) or moving (the next step takes only time), and which
+    Secrets it names."""
 
     exists: bool
     wrote: bool = False
     failed: bool = False
-    config_valid: bool = True
+    at_rest: bool = False
+    moving: bool = False
     secrets: frozenset[str] = frozenset()
 
 
@@ -65,7 +69,10 @@ def _refusal(ref: Ref, error: ApiError) -> str:
 
 
 async def _execute(client: Client, gateway: Gateway, seen: Observed, plan: Plan, logger: Logger) -> list[str]:
-    """Carry out a plan; one refused write does not keep the others back. Returns what was refused."""
+    """Carry out a plan; one refused write does not keep the others back. Returns what was refused.
+
+    An API server that is overloaded or ill ends the look: the next one finds out what is left to do.
+    """
     refused: list[str] = []
     for name in plan.generate:
         if await create(client, _generated(gateway, name)):
@@ -74,8 +81,12 @@ async def _execute(client: Client, gateway: Gateway, seen: Observed, plan: Plan,
     for manifest in plan.apply:
         ref = ref_of(manifest)
         try:
+            if ref in plan.patch:
+                await merge_patch(client, ref.kind, gateway.namespace, ref.name, plan.patch[ref])
             await apply(client, manifest)
         except ApiError as error:
+            if error.transient:
+                raise
             refused.append(_refusal(ref, error))
             continue
         metrics.WRITES.labels(ref.kind, "apply").inc()
@@ -83,13 +94,17 @@ async def _execute(client: Client, gateway: Gateway, seen: Observed, plan: Plan,
     for ref in plan.delete:
         live = seen.children[ref]
         assert live is not None
-        await client.delete(ref.kind, gateway.namespace, ref.name, live["metadata"]["uid"])
+        # Only as it was seen: what changed since is looked at again first.
+        head = live["metadata"]
+        await client.delete(ref.kind, gateway.namespace, ref.name, head["uid"], head["resourceVersion"])
         metrics.WRITES.labels(ref.kind, "delete").inc()
         logger.info("deleted %s", ref)
     for pod in plan.renew:
         try:
             await annotate(client, "Pod", gateway.namespace, pod, {CONFIG_ANNOTATION: plan.config_digest})
         except ApiError as error:
+            if error.transient:
+                raise
             refused.append(_refusal(Ref("Pod", pod), error))
             continue
         metrics.WRITES.labels("Pod", "annotate").inc()
@@ -114,10 +129,13 @@ def _status_manifest(
         "observedGeneration": gateway.generation,
         "replicas": status.replicas,
         "readyReplicas": status.ready_replicas,
+        "updatedReplicas": status.updated_replicas,
         "selector": status.selector,
         "endpoint": status.endpoint,
         "conditions": merge(seen.conditions, conditions, gateway.generation, _now()),
     }
+    if status.shards:
+        content["shards"] = list(status.shards)
     if status.verifying_key:
         content["ledger"] = {"verifyingKey": status.verifying_key}
     return {
@@ -162,20 +180,33 @@ async def _report_unreadable(client: Client, live: Manifest, error: ValidationEr
         metrics.WRITES.labels(KIND, "status").inc()
 
 
-async def reconcile(client: Client, namespace: str, name: str, defaults: Defaults, logger: Logger) -> Outcome:
-    """Bring one gateway closer to its spec and report; raises `ApiError` if the API server cannot be read."""
+def _at_rest(gateway: Gateway, plan: Plan) -> bool:
+    """Return whether nothing is waited for that no watch would tell of."""
+    if plan.writes:
+        return False
+    progressing = plan.status.condition(ConditionType.PROGRESSING).status
+    ready = plan.status.condition(ConditionType.READY).holds
+    return gateway.spec.paused or (ready and progressing is ConditionStatus.FALSE)
+
+
+async def reconcile(
+    client: Client, namespace: str, name: str, defaults: Defaults, logger: Logger, workers: Workers
+) -> Outcome:
+    """Bring one gateway closer to its spec and report; raises `ApiError` if the API server cannot be used."""
     started = time.monotonic()
-    live = await client.get(KIND, namespace, name)
+    live = client.store.get(KIND, namespace, name) if client.store.watches(KIND) else None
     if live is None or live["metadata"].get("deletionTimestamp"):
         return Outcome(exists=False)
     try:
         gateway = Gateway.read(live)
     except ValidationError as error:
         await _report_unreadable(client, live, error)
-        return Outcome(exists=True, config_valid=False)
+        return Outcome(exists=True, at_rest=True)
     seen = await observe(client, gateway, live)
+    seen = await heard(workers, gateway, live.get("status") or {}, seen)
     plan = decide(gateway, seen, defaults)
     refused = await _execute(client, gateway, seen, plan, logger)
+    refused += await steer(client, workers, gateway, seen, plan, logger.info)
     await _report(client, gateway, live, seen, plan, refused)
     metrics.RECONCILE_SECONDS.observe(time.monotonic() - started)
     for refusal in refused:
@@ -184,6 +215,7 @@ async def reconcile(client: Client, namespace: str, name: str, defaults: Default
         exists=True,
         wrote=plan.writes,
         failed=bool(refused),
-        config_valid=plan.status.condition(ConditionType.CONFIG_VALID).holds,
+        at_rest=_at_rest(gateway, plan) and not refused and not workers.awaited(namespace, name),
+        moving=plan.moving,
         secrets=frozenset(named_secrets(gateway)),
     )

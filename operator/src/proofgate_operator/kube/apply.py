@@ -38,16 +38,21 @@ async def create(client: Client, manifest: Manifest) -> bool:
 
 
 async def annotate(client: Client, kind: str, namespace: str, name: str, annotations: dict[str, str]) -> None:
-    """Set annotations of an object that a controller made; one that is gone is left alone.
+    """Set annotations of an object that a controller made; one that is gone is left alone."""
+    await merge_patch(client, kind, namespace, name, {"metadata": {"annotations": annotations}})
 
-    A merge patch, because server-side apply makes what it does not find.
+
+async def merge_patch(client: Client, kind: str, namespace: str, name: str, patch: Manifest) -> None:
+    """Merge a patch (RFC 7396) into an object; one that is gone is left alone.
+
+    Server-side apply makes what it does not find, and takes away nothing that another one set.
     """
     try:
         await client.request(
             "PATCH",
             RESOURCES[kind].path(namespace, name),
             query={"fieldManager": FIELD_MANAGER},
-            body={"metadata": {"annotations": annotations}},
+            body=patch,
             content_type="application/merge-patch+json",
         )
     except ApiError as error:

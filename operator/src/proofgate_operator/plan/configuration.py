@@ -12,15 +12,20 @@ from proofgate_operator.build.config import (
     KeyDigest,
     digest,
     fixed_config_text,
+    haproxy_maps,
+    map_digest,
     worker_config_text,
 )
 from proofgate_operator.build.haproxy import rendered_config
 from proofgate_operator.build.naming import Defaults, Manifest, names
+from proofgate_operator.build.owners import MEMBERS_ANNOTATION, members
 from proofgate_operator.plan.addresses import address_fault
 from proofgate_operator.plan.observed import Observed
 from proofgate_operator.plan.ownership import Ownership, classify, of_a_predecessor
+from proofgate_operator.plan.pod_templates import pod_template_problems
 from proofgate_operator.plan.policies import policy_problems
 from proofgate_operator.plan.problems import Problem
+from proofgate_operator.plan.shards import ordinal, pod_conditions
 from proofgate_operator.plan.tenants import entry, read_tenant_keys
 
 
@@ -28,8 +33,8 @@ from proofgate_operator.plan.tenants import entry, read_tenant_keys
 class Digests:
     """What tells one configuration from another: by what, and by whether its readers have to be replaced.
 
-    `start`: what workers read only at their start. `config`: what they take on while they run. `haproxy`: all
-    that HAProxy reads, which it does only at its start.
+    `start`: what workers read only at their start. `config`: what they, or HAProxy, take on while they run.
+    `haproxy`: what HAProxy reads only at its start.
     """
 
     start: str
@@ -42,7 +47,8 @@ class Configuration:
     """What the workers and HAProxy are to run with.
 
     `problems` are the user's to solve, `notes` may be meant as they are. `missing_secrets` are for the
-    operator to generate; until they are there, there are no digests.
+    operator to generate; until they are there, there are no digests. `members` is how many workers own
+    tenants.
     """
 
     problems: tuple[Problem, ...]
@@ -50,6 +56,7 @@ class Configuration:
     missing_secrets: tuple[str, ...]
     verifying_key: str | None
     digests: Digests | None
+    members: int | None = None
     notes: tuple[str, ...] = ()
 
     @property
@@ -140,20 +147,51 @@ def _signing_key(
         ]
 
 
+def _certificate(gateway: Gateway, seen: Observed) -> tuple[str, list[Problem]]:
+    """Return the chain that HAProxy is to show; the key beside it is for HAProxy alone to judge."""
+    tls = gateway.spec.load_balancer.tls
+    if tls is None:
+        return "", []
+    where = f"Secret {tls.secret_name}, named by spec.loadBalancer.tls.secretName,"
+    secret = seen.secrets.get(tls.secret_name)
+    if secret is None:
+        return "", [Problem("SecretMissing", f"{where} does not exist")]
+    missing = [name for name in ("tls.crt", "tls.key") if not entry(secret, name)]
+    if missing:
+        return "", [Problem("SecretInvalid", f"{where} has no text under {' and '.join(missing)}")]
+    return entry(secret, "tls.crt") or "", []
+
+
+def _members(gateway: Gateway, seen: Observed) -> int:
+    """Return how many workers own tenants: the live Secret tells how many did until now."""
+    live = _generated(gateway, seen, names(gateway).tenants)
+    before = ((live or {}).get("metadata", {}).get("annotations") or {}).get(MEMBERS_ANNOTATION, "")
+    ready = [
+        ordinal(pod)
+        for pod in seen.worker_pods
+        if pod_conditions(pod).get("Ready", {}).get("status") == "True"
+    ]
+    return members(gateway.spec.replicas, int(before) if before.isdecimal() else None, ready)
+
+
 def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> Configuration:
     """Read the configuration that the spec and the Secrets make together."""
     own = names(gateway)
     admin = _generated(gateway, seen, own.admin)
     ledger = _generated(gateway, seen, own.ledger)
     tenants = read_tenant_keys(gateway, seen.secrets)
+    owning = _members(gateway, seen)
+    certificate, certificate_problems = _certificate(gateway, seen)
     provider_keys, provider_problems = _provider_keys(gateway, seen)
     signing_key, ledger_problems = _signing_key(gateway, seen, ledger)
     problems = (
         *_address_problems(gateway),
         *policy_problems(gateway),
+        *pod_template_problems(gateway, defaults),
         *tenants.problems,
         *provider_problems,
         *ledger_problems,
+        *certificate_problems,
     )
 
     missing = []
@@ -170,14 +208,21 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
     digests = None
     if token and signing_key:
         lines = [part for name, keys in tenants.keys.items() for part in (name, *(key.line for key in keys))]
-        owners = [
-            part for name, keys in tenants.keys.items() for part in (name, *(key.digest for key in keys))
-        ]
+        maps = haproxy_maps(gateway, tenants.keys, owning)
         secret = token.encode()
         digests = Digests(
             start=digest(secret, [fixed_config_text(gateway), signing_key.signing_text]),
-            config=digest(secret, [worker_config_text(gateway), *lines, *provider_keys]),
-            haproxy=digest(secret, [rendered_config(gateway, defaults), *owners]),
+            config=digest(
+                secret,
+                [
+                    worker_config_text(gateway),
+                    *lines,
+                    *provider_keys,
+                    map_digest(secret, maps),
+                    certificate,
+                ],
+            ),
+            haproxy=digest(secret, [rendered_config(gateway, defaults)]),
         )
     return Configuration(
         problems=problems,
@@ -185,5 +230,6 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
         missing_secrets=tuple(missing),
         verifying_key=signing_key.verifying_text if signing_key else None,
         digests=digests,
+        members=owning,
         notes=tenants.notes,
     )

@@ -1,10 +1,11 @@
 """The decision: from a gateway and what is seen of it to the writes that bring the one closer to the
 other."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from proofgate_operator.api.conditions import ConditionType
 from proofgate_operator.api.types import Gateway
 from proofgate_operator.build import (
     config,
@@ -21,16 +22,20 @@ from proofgate_operator.plan.configuration import Configuration, read_configurat
 from proofgate_operator.plan.drift import holds, sealed
 from proofgate_operator.plan.observed import Observed, Ref, child_refs, ref_of
 from proofgate_operator.plan.ownership import Ownership, classify, of_a_predecessor
-from proofgate_operator.plan.scaling import next_replicas
-from proofgate_operator.plan.status import Situation, Status, report
+from proofgate_operator.plan.scaling import Movement, Purpose, everybody_stays, next_movement
+from proofgate_operator.plan.shards import Shard, read_shards
+from proofgate_operator.plan.status import STALLED, Situation, Status, report, storage_bound
 
 
 @dataclass(frozen=True)
 class Plan:
     """Writes, in order: Secrets to generate (never to overwrite), manifests to apply, objects to delete, pods
-    to mark with `config_digest`, so that the kubelet renews their files.
+    to mark with `config_digest`, so that the kubelet renews their files; merge patches that some
+    manifests need before they are applied; workers to retire or to tell to stay, pods to delete so that their
+    StatefulSet makes new ones.
 
-    After them the status, which describes what was seen before them.
+    After them the status, which describes what was seen before them. `moving` says that time alone brings
+    the next step.
     """
 
     generate: tuple[str, ...]
@@ -39,11 +44,16 @@ class Plan:
     status: Status
     renew: tuple[str, ...] = ()
     config_digest: str = ""
+    patch: Mapping[Ref, Manifest] = field(default_factory=dict)
+    stay: tuple[Manifest, ...] = ()
+    retire: tuple[Manifest, ...] = ()
+    replace: tuple[Manifest, ...] = ()
+    moving: bool = False
 
     @property
     def writes(self) -> bool:
         """Whether anything but the status is to be written."""
-        return bool(self.generate or self.apply or self.delete or self.renew)
+        return bool(self.generate or self.apply or self.delete or self.renew or self.replace)
 
 
 def _conflicts(gateway: Gateway, seen: Observed) -> tuple[Ref, ...]:
@@ -68,7 +78,7 @@ def wanted(
     """
     manifests = [
         *serviceaccounts.service_accounts(gateway),
-        networkpolicy.worker_policy(gateway),
+        networkpolicy.worker_policy(gateway, defaults),
         networkpolicy.haproxy_policy(gateway),
         services.workers_service(gateway),
         services.gateway_service(gateway),
@@ -82,7 +92,7 @@ def wanted(
         digests = configuration.digests
         manifests += [
             config.config_map(gateway),
-            config.tenants_secret(gateway, configuration.keys),
+            config.tenants_secret(gateway, configuration.keys, configuration.members),
             haproxy.config_map(gateway, defaults),
             statefulset.statefulset(gateway, defaults, replicas, digests.start),
             haproxy.deployment(gateway, defaults, digests.haproxy),
@@ -112,7 +122,7 @@ def _needs_write(gateway: Gateway, live: Manifest | None, manifest: Manifest) ->
 def _to_renew(
     gateway: Gateway, seen: Observed, configuration: Configuration, apply: Iterable[Manifest]
 ) -> tuple[str, ...]:
-    """Return the workers' pods that are not marked with the configuration.
+    """Return the pods that are not marked with the configuration, of workers and of HAProxy.
 
     None before what they mount has been written, and seen again: the kubelet learns of it by a watch of its
     own, and a pod that it looks at too soon gets the old files once more.
@@ -124,7 +134,7 @@ def _to_renew(
     mark = configuration.digests.config
     return tuple(
         pod["metadata"]["name"]
-        for pod in seen.worker_pods
+        for pod in (*seen.worker_pods, *seen.haproxy_pods)
         if not pod["metadata"].get("deletionTimestamp")
         and (pod["metadata"].get("annotations") or {}).get(CONFIG_ANNOTATION) != mark
     )
@@ -135,7 +145,8 @@ def decide(gateway: Gateway, seen: Observed, defaults: Defaults) -> Plan:
     configuration = read_configuration(gateway, seen, defaults)
     conflicts = _conflicts(gateway, seen)
     live_set = seen.child("StatefulSet", names(gateway).worker)
-    replicas = next_replicas(gateway.spec.replicas, live_set, seen.worker_pods)
+    shards = read_shards(seen, live_set)
+    movement = _movement(gateway, seen, live_set, shards, configuration.complete and not conflicts)
     generate: tuple[str, ...] = ()
     apply: tuple[Manifest, ...] = ()
     delete: tuple[Ref, ...] = ()
@@ -144,11 +155,14 @@ def decide(gateway: Gateway, seen: Observed, defaults: Defaults) -> Plan:
         generate = _to_generate(gateway, seen, configuration)
         apply = tuple(
             manifest
-            for manifest in wanted(gateway, configuration, replicas, defaults)
+            for manifest in wanted(gateway, configuration, movement.replicas, defaults)
             if _needs_write(gateway, seen.children.get(ref_of(manifest)), manifest)
         )
         delete = _superfluous(gateway, seen)
         renew = _to_renew(gateway, seen, configuration, apply)
+        if movement.replace and Ref("StatefulSet", names(gateway).worker) in map(ref_of, apply):
+            # Its successor would be made from the template that is about to be replaced.
+            movement = replace(movement, replace=None)
     situation = Situation(
         gateway=gateway,
         seen=seen,
@@ -156,9 +170,64 @@ def decide(gateway: Gateway, seen: Observed, defaults: Defaults) -> Plan:
         conflicts=conflicts,
         leaving=_leaving(gateway, seen, configuration),
         writes=bool(generate or apply or delete or renew),
+        shards=shards,
+        movement=movement,
     )
-    mark = configuration.digests.config if configuration.digests else ""
-    return Plan(generate, apply, delete, report(situation, defaults), renew, mark)
+    return Plan(
+        generate,
+        apply,
+        delete,
+        report(situation, defaults),
+        renew,
+        configuration.digests.config if configuration.digests else "",
+        patch=_strategy(gateway, live_set, apply),
+        stay=tuple(shard.pod for shard in movement.stay),
+        retire=_to_retire(movement),
+        replace=(movement.replace.pod,) if movement.replace else (),
+        moving=movement.in_motion,
+    )
+
+
+def _movement(
+    gateway: Gateway, seen: Observed, live_set: Manifest | None, shards: tuple[Shard, ...], steerable: bool
+) -> Movement:
+    """Return the workers' next step; without a configuration for new ones, nobody leaves."""
+    asked = live_set["spec"]["replicas"] if live_set else gateway.spec.replicas
+    if gateway.spec.paused:
+        return Movement(asked)
+    if not steerable:
+        return everybody_stays(asked, shards)
+    storage = storage_bound(gateway, seen)
+    before = {condition["type"]: condition.get("reason") for condition in seen.conditions}
+    return next_movement(
+        gateway,
+        live_set,
+        shards,
+        begun=before.get(ConditionType.PROGRESSING) in (Purpose.ROLLING.value, STALLED),
+        now=seen.now,
+        obstacle=None if storage.holds else storage.message,
+    )
+
+
+def _strategy(gateway: Gateway, live_set: Manifest | None, apply: Iterable[Manifest]) -> dict[Ref, Manifest]:
+    """Return the merge patch that a set needs which its controller was to roll.
+
+    The API server filled in the parameters of that strategy, refuses them beside ours, and lets only a patch
+    take away what another one set.
+    """
+    ref = Ref("StatefulSet", names(gateway).worker)
+    parameters = ((live_set or {}).get("spec", {}).get("updateStrategy") or {}).get("rollingUpdate")
+    if parameters is None or ref not in map(ref_of, apply):
+        return {}
+    return {ref: {"spec": {"updateStrategy": {"type": "OnDelete", "rollingUpdate": None}}}}
+
+
+def _to_retire(movement: Movement) -> tuple[Manifest, ...]:
+    """Return the pod of the worker that has to be told to retire: until it says that it does."""
+    shard = movement.retire
+    if shard is None or (shard.report is not None and shard.report.retiring):
+        return ()
+    return (shard.pod,)
 
 
 def _leaving(gateway: Gateway, seen: Observed, configuration: Configuration) -> tuple[Ref, ...]:

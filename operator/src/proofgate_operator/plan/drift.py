@@ -2,23 +2,45 @@
 
 A manifest holds if everything in it stands in the live object: fields that the API server or a controller
 added are none of its business. A field that the manifest no longer has is told by the digest of the manifest,
-which the manifest itself carries. Two spellings of one quantity count as drift; writing them again changes
-nothing.
+which the manifest itself carries. The API server spells quantities its own way (1024Mi becomes 1Gi), so those
+are compared by what they are worth.
 """
 
 import hashlib
 import json
+import re
+from decimal import Decimal
 from typing import Any
 
 from proofgate_operator.build.naming import APPLIED_ANNOTATION, Manifest
+
+#: Fields whose values are quantities, wherever they stand.
+_QUANTITIES = {"cpu", "memory", "storage", "ephemeral-storage", "sizeLimit"}
+_QUANTITY = re.compile(r"(?P<number>[0-9]+(\.[0-9]+)?)(?P<suffix>Ki|Mi|Gi|Ti|Pi|m|k|M|G|T|P)?")
+_WORTH: dict[str | None, Decimal] = {None: Decimal(1), "m": Decimal(1) / 1000}
+_WORTH |= {suffix: Decimal(1000) ** power for power, suffix in enumerate("kMGTP", start=1)}
+_WORTH |= {f"{suffix}i": Decimal(1024) ** power for power, suffix in enumerate("KMGTP", start=1)}
+
+
+def quantity(text: object) -> Decimal | None:
+    """Return what a quantity is worth, in its unit (cores, bytes); None if it is none."""
+    match = _QUANTITY.fullmatch(str(text))
+    return Decimal(match["number"]) * _WORTH[match["suffix"]] if match else None
+
+
+def _field_holds(live: dict[str, Any], key: str, value: Any) -> bool:
+    if key not in live:
+        return False
+    have = live[key]
+    if key in _QUANTITIES and isinstance(value, str):
+        return have == value or (quantity(have) == quantity(value) is not None)
+    return holds(have, value)
 
 
 def holds(live: Any, wanted: Any) -> bool:
     """Return whether `wanted` stands in `live`; lists must agree item by item."""
     if isinstance(wanted, dict):
-        return isinstance(live, dict) and all(
-            key in live and holds(live[key], value) for key, value in wanted.items()
-        )
+        return isinstance(live, dict) and all(_field_holds(live, key, value) for key, value in wanted.items())
     if isinstance(wanted, list):
         return (
             isinstance(live, list)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from proofgate_operator.api.types import Gateway
 from proofgate_operator.build.naming import Manifest, names
+from proofgate_operator.plan.reports import WorkerReport
 
 
 @dataclass(frozen=True, order=True)
@@ -20,15 +21,21 @@ class Ref:
 
 @dataclass(frozen=True)
 class Observed:
-    """One look at the cluster: the gateway's own objects, the Secrets it names, the pods of its workers.
+    """One look at the cluster: the gateway's own objects, the Secrets it names, the pods of its workers
+    and of HAProxy, what workers tell of themselves, and when it was taken (`now`, in seconds since 1970).
 
-    None stands for an object that was looked for and is not there.
+    None stands for an object that was looked for and is not there. `conditions` and `shards` are the status
+    that the look before left.
     """
 
     children: Mapping[Ref, Manifest | None] = field(default_factory=dict)
     secrets: Mapping[str, Manifest | None] = field(default_factory=dict, repr=False)
     worker_pods: tuple[Manifest, ...] = ()
+    haproxy_pods: tuple[Manifest, ...] = ()
     conditions: tuple[Manifest, ...] = ()
+    shards: tuple[Manifest, ...] = ()
+    reports: Mapping[int, WorkerReport] = field(default_factory=dict)
+    now: float = 0.0
 
     def child(self, kind: str, name: str) -> Manifest | None:
         """Return one of the gateway's objects."""
@@ -70,5 +77,6 @@ def named_secrets(gateway: Gateway) -> tuple[str, ...]:
         *(tenant.api_keys_secret_ref.name for tenant in spec.tenants if tenant.api_keys_secret_ref),
         *(provider.api_key_secret_ref.name for provider in spec.providers if provider.api_key_secret_ref),
         *([spec.ledger.signing_key_secret_ref.name] if spec.ledger.signing_key_secret_ref else []),
+        *([spec.load_balancer.tls.secret_name] if spec.load_balancer.tls else []),
     )
     return tuple(dict.fromkeys(found))

@@ -1,25 +1,168 @@
-"""How many workers to ask for now, on the way to how many there shall be."""
+"""Which worker leaves now, if any: workers come together and leave one by one.
+
+A worker leaves because there shall be fewer (the highest number first), or to be replaced by one of a newer
+template. At most one is on its way out at a time, and only while all others that stay are ready; whoever has
+been retired without that holding any more is told to stay. Nothing is remembered: the same sight gives the
+same step.
+"""
 
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from enum import StrEnum
 
+from proofgate_operator.api.types import Gateway
 from proofgate_operator.build.naming import Manifest
+from proofgate_operator.plan.leaving import farewell
+from proofgate_operator.plan.rollout import needs_surge, next_rollout
+from proofgate_operator.plan.shards import Shard, pod_trouble
 
 
-def ordinal(pod: Manifest) -> int:
-    """Return the shard of a worker's pod."""
-    return int(pod["metadata"]["name"].rsplit("-", 1)[1])
+class Purpose(StrEnum):
+    """Why a worker leaves."""
+
+    ROLLING = "Rolling"
+    SCALING_DOWN = "ScalingDown"
 
 
-def next_replicas(desired: int, statefulset: Manifest | None, pods: Iterable[Manifest]) -> int:
-    """Return the replicas to write.
+@dataclass(frozen=True)
+class Movement:
+    """The step to take.
 
-    Up: all at once, every worker starts a log of its own. Down: one at a time, the highest ordinal first, and
-    the next one only when the pod before is gone, that is: drained and sealed.
+    `replicas` is what the StatefulSet is asked for, `retire` the worker that is to be on its way out since
+    `since`, `stay` are those told to stay, `replace` is the pod to delete. `blocked` is why a scale-down
+    waits, `stalled` why a roll does, `forced` that somebody wants the one all the same; `note` is what the
+    step costs.
     """
+
+    replicas: int
+    purpose: Purpose | None = None
+    retire: Shard | None = None
+    since: float | None = None
+    stay: tuple[Shard, ...] = ()
+    replace: Shard | None = None
+    waits_for: str = ""
+    blocked: str | None = None
+    stalled: str | None = None
+    forced: bool = False
+    note: str | None = None
+
+    @property
+    def in_motion(self) -> bool:
+        """Whether time alone moves it on."""
+        return self.purpose is not None and not (self.stalled or (self.blocked and self.retire is None))
+
+
+def everybody_stays(asked: int, shards: Iterable[Shard]) -> Movement:
+    """Return the step of a gateway in which nothing is to move now."""
+    return Movement(asked, stay=_staying(shards, None, asked))
+
+
+def _staying(shards: Iterable[Shard], candidate: Shard | None, asked: int) -> tuple[Shard, ...]:
+    """Return the workers that were retired and are not to leave now."""
+    return tuple(
+        shard
+        for shard in shards
+        if shard.retiring and shard is not candidate and not shard.terminating and shard.ordinal < asked
+    )
+
+
+def _unready(shards: Iterable[Shard], target: int, worker: str) -> str | None:
+    """Return which of the workers that stay is not ready, and why."""
+    by_number = {shard.ordinal: shard for shard in shards}
+    for number in range(target):
+        shard = by_number.get(number)
+        if shard is None:
+            return f"{worker}-{number} does not exist"
+        if not shard.ready and not (shard.retiring and not shard.terminating):
+            return pod_trouble(shard.pod) or f"{shard.name} is leaving"
+    return None
+
+
+def next_movement(
+    gateway: Gateway,
+    statefulset: Manifest | None,
+    shards: tuple[Shard, ...],
+    *,
+    begun: bool,
+    now: float,
+    obstacle: str | None,
+) -> Movement:
+    """Return the step to take towards the workers that the spec asks for.
+
+    `begun` says that a roll was under way at the last look, `obstacle` why no new worker could start or an
+    old one seal its log (the volume). `now` is in seconds since 1970.
+    """
+    desired = gateway.spec.replicas
     if statefulset is None:
-        return desired
-    current: int = statefulset["spec"]["replicas"]
-    if desired >= current:
-        return desired
-    leaving = any(ordinal(pod) >= current for pod in pods)
-    return current if leaving else current - 1
+        return Movement(desired)
+    asked: int = statefulset["spec"]["replicas"]
+    surges = needs_surge(desired, gateway.spec.rollout.surge, shards) or (
+        # The surplus worker stays until the one that it stands in for is back.
+        begun and desired == 1 and asked == 2 and gateway.spec.rollout.surge
+    )
+    forced = gateway.force_scale_down == desired and asked > desired
+    target = desired + 1 if surges and not forced else desired
+    if target > asked:
+        purpose = Purpose.ROLLING if surges else None
+        return Movement(target, purpose, stay=_staying(shards, None, asked), waits_for="a second worker")
+
+    roll = next_rollout(shards, target, asked, begun, now, obstacle)
+    if surges and roll is None:
+        # The roll is done: what is left is to take the surplus worker away.
+        target = desired
+    if roll and not forced:
+        movement = _leave(gateway, roll.candidate, shards, asked, now)
+        blocked = f"workers are being replaced, now {roll.waits_for}" if asked > target else None
+        return replace(
+            movement,
+            purpose=Purpose.ROLLING,
+            waits_for=roll.waits_for,
+            blocked=blocked,
+            stalled=roll.stalled,
+        )
+    gone = [shard for shard in shards if shard.ordinal >= asked]
+    if gone:
+        return replace(everybody_stays(asked, shards), purpose=Purpose.SCALING_DOWN, waits_for=gone[-1].name)
+    if asked == target:
+        return everybody_stays(asked, shards)
+    unsafe = obstacle or _unready(shards, asked - 1, statefulset["metadata"]["name"])
+    return replace(
+        _scale_down(gateway, shards, asked, now, None if forced else unsafe),
+        purpose=Purpose.SCALING_DOWN,
+        forced=forced,
+        blocked=unsafe,
+    )
+
+
+def _scale_down(
+    gateway: Gateway, shards: tuple[Shard, ...], asked: int, now: float, unsafe: str | None
+) -> Movement:
+    """Return the next step of the highest worker's leaving, or of what it has to wait for."""
+    idle = everybody_stays(asked, shards)
+    if unsafe:
+        return replace(idle, waits_for=unsafe)
+    last = next((shard for shard in shards if shard.ordinal == asked - 1), None)
+    if last is None or last.terminating:
+        return replace(idle, replicas=asked - 1)
+    movement = _leave(gateway, last, shards, asked, now)
+    # Its pod is not deleted: the StatefulSet does that, and makes no successor.
+    replicas = asked - 1 if movement.replace else asked
+    return replace(movement, replicas=replicas, replace=None, waits_for=last.name)
+
+
+def _leave(
+    gateway: Gateway, candidate: Shard | None, shards: tuple[Shard, ...], asked: int, now: float
+) -> Movement:
+    """Return the next step of a worker's leaving; `replace` is set once it may go."""
+    stay = _staying(shards, candidate, asked)
+    if candidate is None:
+        return Movement(asked, stay=stay)
+    found = farewell(candidate, now, gateway.spec.timeouts.drain_seconds)
+    return Movement(
+        asked,
+        retire=candidate if found.since is not None else None,
+        since=found.since,
+        stay=stay,
+        replace=candidate if found.may_go else None,
+        note=found.note,
+    )

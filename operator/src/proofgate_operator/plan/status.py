@@ -2,16 +2,18 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 from proofgate_operator.api.conditions import Condition, ConditionStatus, ConditionType
-from proofgate_operator.api.types import Gateway
+from proofgate_operator.api.types import FORCE_SCALE_DOWN_ANNOTATION, Gateway
 from proofgate_operator.build import statefulset
 from proofgate_operator.build.naming import Defaults, Manifest, names, selector_labels
 from proofgate_operator.build.services import endpoint
 from proofgate_operator.plan.configuration import Configuration
 from proofgate_operator.plan.observed import Observed, Ref
-from proofgate_operator.plan.scaling import ordinal
+from proofgate_operator.plan.pinning import cpu_pinned
+from proofgate_operator.plan.scaling import Movement, Purpose
+from proofgate_operator.plan.shards import Phase, Shard, pod_trouble, time_of
+from proofgate_operator.plan.volume_growth import growth
 
 #: What Ready is made of, in the order in which a reader would look for the cause.
 _READY_NEEDS = (
@@ -20,6 +22,10 @@ _READY_NEEDS = (
     ConditionType.WORKERS_AVAILABLE,
     ConditionType.LOAD_BALANCER_AVAILABLE,
 )
+
+
+#: Reason of Progressing while a roll goes no further.
+STALLED = "RolloutStalled"
 
 
 @dataclass(frozen=True)
@@ -32,6 +38,8 @@ class Situation:
     conflicts: tuple[Ref, ...] = ()
     leaving: tuple[Ref, ...] = ()
     writes: bool = False
+    shards: tuple[Shard, ...] = ()
+    movement: Movement = field(default_factory=lambda: Movement(0))
 
 
 @dataclass(frozen=True)
@@ -44,6 +52,8 @@ class Status:
     endpoint: str
     verifying_key: str | None
     conditions: tuple[Condition, ...] = field(default=())
+    updated_replicas: int = 0
+    shards: tuple[Manifest, ...] = ()
 
     def condition(self, kind: ConditionType) -> Condition:
         """Return one condition."""
@@ -87,6 +97,14 @@ def _config_valid(situation: Situation) -> Condition:
         return _condition(
             kind, False, problems[0].reason, _sentences(problem.message for problem in problems) + kept
         )
+    refusals = [
+        f"{shard.name} keeps the configuration before: {shard.report.refused}"
+        for shard in situation.shards
+        # What only a new worker takes on, the roll brings.
+        if shard.report and shard.report.refused and not (shard.report.needs_restart and shard.outdated)
+    ]
+    if refusals:
+        return _condition(kind, False, "RefusedByWorker", _sentences(refusals, limit=2))
     valid = "the spec and every Secret it names are valid"
     return _condition(kind, True, "Valid", _sentences((valid, *situation.configuration.notes)))
 
@@ -100,11 +118,12 @@ def unreadable(faults: Iterable[str]) -> tuple[Condition, ...]:
     )
 
 
-def _storage_bound(situation: Situation) -> Condition:
+def storage_bound(gateway: Gateway, seen: Observed) -> Condition:
+    """Return whether there is a volume to write evidence to."""
     kind = ConditionType.STORAGE_BOUND
-    volume = situation.gateway.spec.ledger.volume
-    name = volume.existing_claim or names(situation.gateway).claim
-    live = situation.seen.child("PersistentVolumeClaim", name)
+    volume = gateway.spec.ledger.volume
+    name = volume.existing_claim or names(gateway).claim
+    live = seen.child("PersistentVolumeClaim", name)
     if live is None:
         reason = "ClaimMissing" if volume.existing_claim else "ClaimNotMade"
         return _condition(kind, False, reason, f"PersistentVolumeClaim {name} does not exist")
@@ -115,28 +134,10 @@ def _storage_bound(situation: Situation) -> Condition:
     phase = (live.get("status") or {}).get("phase", "Pending")
     if phase != "Bound":
         return _condition(kind, False, f"Claim{phase}", f"PersistentVolumeClaim {name} is {phase}, not Bound")
+    growing = growth(live)
+    if growing:
+        return _condition(kind, True, *growing)
     return _condition(kind, True, "Bound", f"PersistentVolumeClaim {name} is bound")
-
-
-def pod_trouble(pod: Manifest) -> str | None:
-    """Return why a pod is not ready, as far as its status says; None if it is."""
-    status = pod.get("status") or {}
-    conditions = {item["type"]: item for item in status.get("conditions") or []}
-    if conditions.get("Ready", {}).get("status") == "True":
-        return None
-    name = pod["metadata"]["name"]
-    if status.get("phase") == "Failed":
-        # The kubelet refuses a pod this way, for example with SMTAlignmentError for half a physical core.
-        return f"{name} failed: {status.get('reason', 'no reason')}: {status.get('message', '')}".rstrip(": ")
-    for container in status.get("containerStatuses") or []:
-        waiting: dict[str, Any] | None = (container.get("state") or {}).get("waiting")
-        if waiting:
-            return f"{name} waits: {waiting.get('reason', 'no reason')}"
-    scheduled = conditions.get("PodScheduled", {})
-    if scheduled.get("status") == "False":
-        reason = f"{scheduled.get('reason', '')}: {scheduled.get('message', '')}"
-        return f"{name} is not scheduled: {reason}".rstrip(": ")
-    return f"{name} is not ready"
 
 
 def _workers_available(situation: Situation, live: Manifest | None) -> Condition:
@@ -148,8 +149,10 @@ def _workers_available(situation: Situation, live: Manifest | None) -> Condition
     summary = f"{min(ready, desired)} of {desired} workers ready"
     if ready >= desired:
         return _condition(kind, True, "AllReady", summary)
-    pods = sorted(situation.seen.worker_pods, key=ordinal)
-    trouble = _sentences(filter(None, (pod_trouble(pod) for pod in pods)), limit=3)
+    movement = situation.movement
+    if movement.purpose is Purpose.ROLLING and not movement.stalled and 1 < desired == ready + 1:
+        return _condition(kind, True, "OneIsReplaced", f"all but one of {desired} workers ready")
+    trouble = _sentences(filter(None, (pod_trouble(shard.pod) for shard in situation.shards)), limit=3)
     return _condition(kind, False, "WorkersMissing", f"{summary}: {trouble}" if trouble else summary)
 
 
@@ -188,16 +191,23 @@ def _progressing(situation: Situation, workers: Manifest | None, balancer: Manif
     if situation.leaving:
         left = _sentences(str(ref) for ref in situation.leaving)
         return _condition(kind, True, "WaitingForDeletion", f"{left}: is made anew when it is gone")
-    if workers is None or balancer is None or situation.writes:
+    movement = situation.movement
+    if movement.stalled:
+        message = f"{movement.stalled}; the other workers go on as they are"
+        return _condition(kind, False, STALLED, message)
+    if movement.purpose is Purpose.ROLLING:
+        message = f"workers are replaced one by one, now {movement.waits_for}"
+        return _condition(kind, True, "Rolling", _noted(message, movement.note))
+    if workers is None or balancer is None or (situation.writes and movement.purpose is None):
         return _condition(kind, True, "Applying", "the gateway's objects are being written")
-    asked = int(workers["spec"]["replicas"])
-    if asked > spec.replicas or len(situation.seen.worker_pods) > spec.replicas:
+    if movement.purpose is Purpose.SCALING_DOWN:
+        asked = int(workers["spec"]["replicas"])
         return _condition(kind, True, "ScalingDown", f"from {asked} workers to {spec.replicas}")
     if _count(workers, "replicas") < spec.replicas:
         message = f"from {_count(workers, 'replicas')} workers to {spec.replicas}"
         return _condition(kind, True, "ScalingUp", message)
     if _rolling(workers, spec.replicas):
-        return _condition(kind, True, "WorkersRolling", "workers start or are replaced one by one")
+        return _condition(kind, True, "WorkersStarting", "workers start")
     if _rolling(balancer, spec.load_balancer.replicas):
         return _condition(kind, True, "LoadBalancerRolling", "HAProxy pods start or are replaced")
     return _condition(kind, False, "Settled", "the gateway is as its spec says")
@@ -205,14 +215,21 @@ def _progressing(situation: Situation, workers: Manifest | None, balancer: Manif
 
 def _scaling_safe(situation: Situation, workers: Manifest | None) -> Condition:
     kind = ConditionType.SCALING_SAFE
-    desired = situation.gateway.spec.replicas
-    asked = int(workers["spec"]["replicas"]) if workers else desired
-    leaving = [pod for pod in situation.seen.worker_pods if ordinal(pod) >= asked]
-    if asked > desired or leaving:
-        names_ = _sentences(pod["metadata"]["name"] for pod in sorted(leaving, key=ordinal))
-        message = f"{names_} drains and seals its log" if leaving else "the next worker is about to leave"
-        return _condition(kind, True, "OneAtATime", message)
+    movement = situation.movement
+    if movement.forced and movement.blocked:
+        message = f"forced by {FORCE_SCALE_DOWN_ANNOTATION} although {movement.blocked}"
+        return _condition(kind, False, "ScaleDownForced", message)
+    if movement.blocked:
+        message = f"to {situation.gateway.spec.replicas} workers: {movement.blocked}"
+        return _condition(kind, False, "ScaleDownBlocked", message)
+    if movement.purpose is Purpose.SCALING_DOWN:
+        message = f"{movement.waits_for} leaves: it retires, drains and seals its log"
+        return _condition(kind, True, "OneAtATime", _noted(message, movement.note))
     return _condition(kind, True, "NothingLeaves", "no worker is leaving; each seals its log before it goes")
+
+
+def _noted(message: str, note: str | None) -> str:
+    return f"{message}; {note}" if note else message
 
 
 def _ready(conditions: Iterable[Condition]) -> Condition:
@@ -233,14 +250,12 @@ def report(situation: Situation, defaults: Defaults) -> Status:
     balancer = seen.child("Deployment", own.haproxy)
     conditions = [
         _config_valid(situation),
-        _storage_bound(situation),
+        storage_bound(gateway, seen),
         _workers_available(situation, workers),
         _balancer_available(situation, balancer),
         _progressing(situation, workers, balancer),
         _scaling_safe(situation, workers),
-        _condition(
-            ConditionType.CPU_PINNED, None, "NotMeasured", "the workers' CPU sets have not been measured"
-        ),
+        cpu_pinned(gateway.spec.worker.cpu, situation.shards),
     ]
     labels = selector_labels(gateway, statefulset.COMPONENT)
     return Status(
@@ -250,4 +265,43 @@ def report(situation: Situation, defaults: Defaults) -> Status:
         endpoint=endpoint(gateway, defaults.cluster_domain),
         verifying_key=situation.configuration.verifying_key,
         conditions=(_ready(conditions), *conditions),
+        updated_replicas=_count(workers, "updatedReplicas"),
+        shards=_shards(situation, workers),
     )
+
+
+def _shards(situation: Situation, workers: Manifest | None) -> tuple[Manifest, ...]:
+    """Return `.status.shards`: every worker that is to be or still is there."""
+    asked = int(workers["spec"]["replicas"]) if workers else 0
+    before = {item.get("ordinal"): item for item in situation.seen.shards}
+    by_number = {shard.ordinal: shard for shard in situation.shards}
+    items: list[Manifest] = []
+    for number in sorted({*range(asked), *by_number}):
+        shard = by_number.get(number)
+        item: Manifest = {"ordinal": number, "phase": (shard.phase(asked) if shard else Phase.PENDING).value}
+        if shard is not None:
+            item |= _shard(situation, shard, before.get(number) or {})
+        items.append(item)
+    return tuple(items)
+
+
+def _shard(situation: Situation, shard: Shard, before: Manifest) -> Manifest:
+    movement, item = situation.movement, Manifest()
+    if movement.retire is not None and movement.retire.ordinal == shard.ordinal:
+        assert movement.since is not None
+        item = {"phase": Phase.RETIRING.value, "retiringSince": time_of(movement.since)}
+    elif situation.gateway.spec.paused and shard.retiring_since is not None:
+        item["retiringSince"] = time_of(shard.retiring_since)
+    elif shard.ready and shard.retiring:
+        item["phase"] = Phase.READY.value
+    # A worker that could not be asked just now has not changed by that.
+    told = shard.report.config_digest if shard.report else ""
+    digest = told or before.get("configDigest")
+    if digest:
+        item["configDigest"] = digest
+    trouble = pod_trouble(shard.pod)
+    if item.get("phase") != Phase.RETIRING.value and trouble and not shard.terminating:
+        item["message"] = trouble[:1024]
+    if movement.note and movement.retire is shard:
+        item["message"] = movement.note[:1024]
+    return item

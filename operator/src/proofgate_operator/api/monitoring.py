@@ -1,0 +1,34 @@
+"""How a gateway is watched."""
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field
+
+from proofgate_operator.api.fields import SET, ResourceName, Section
+
+
+class PodMonitors(StrEnum):
+    """Whether PodMonitors are made."""
+
+    AUTO = "Auto"
+    NEVER = "Never"
+
+
+class Monitoring(Section):
+    """What Prometheus is told of the gateway's pods."""
+
+    pod_monitors: PodMonitors = PodMonitors.AUTO
+    """Auto: a PodMonitor for the workers and one for HAProxy, where the cluster serves that API
+    (prometheus-operator). Never: none."""
+    interval: Annotated[str, Field(max_length=8, pattern=r"^[1-9][0-9]{0,3}(s|m)$")] = "30s"
+    """Time between two scrapes."""
+    labels: Annotated[dict[str, Annotated[str, Field(max_length=63)]], Field(max_length=16)] = Field(
+        default_factory=dict
+    )
+    """Labels of the PodMonitors, by which your Prometheus selects them."""
+    from_namespaces: Annotated[tuple[ResourceName, ...], Field(max_length=8, json_schema_extra=SET)] = Field(
+        default_factory=tuple
+    )
+    """Namespaces whose pods may read metrics. Pods of the gateway's own namespace with the label
+    proofgate.dev/monitoring: "true" always may."""

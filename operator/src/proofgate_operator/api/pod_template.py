@@ -1,0 +1,92 @@
+"""What a user may add to the pods that the operator makes."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, WithJsonSchema
+
+from proofgate_operator.api.fields import ObjectName, SecretRef, Section, keyed_by
+
+_OPEN: dict[str, Any] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+
+
+def _named(key: str) -> dict[str, Any]:
+    """Return the schema of an object of which only `key` is looked at."""
+    text = {"type": "string", "minLength": 1, "maxLength": 1024, "description": "As in a pod's spec."}
+    return {**_OPEN, "required": [key], "properties": {key: text}}
+
+
+#: Written out, their schemas would be most of the CRD. The API server judges them where they end: in the pod.
+OpenObject = Annotated[dict[str, Any], WithJsonSchema(_OPEN)]
+NamedObject = Annotated[dict[str, Any], WithJsonSchema(_named("name"))]
+MountObject = Annotated[dict[str, Any], WithJsonSchema(_named("mountPath"))]
+
+_LabelValue = Annotated[str, Field(max_length=63)]
+_AnnotationValue = Annotated[str, Field(max_length=8192)]
+_Labels = Annotated[dict[str, _LabelValue], Field(max_length=32)]
+
+
+class Toleration(Section):
+    """A taint that pods tolerate."""
+
+    key: Annotated[str, Field(max_length=316)] | None = None
+    """Key of the taint. Absent, with operator Exists: all."""
+    operator: Literal["Exists", "Equal"] = "Equal"
+    """How the value is compared."""
+    value: Annotated[str, Field(max_length=63)] | None = None
+    """Value of the taint."""
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
+    """Effect of the taint. Absent: all."""
+    toleration_seconds: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = None
+    """How long a pod stays under NoExecute. Absent: for ever."""
+
+
+class PodTemplate(Section):
+    """Additions to pods.
+
+    What the operator itself sets stays as it is: an addition that would replace it makes the configuration
+    invalid.
+    """
+
+    labels: _Labels = Field(default_factory=dict)
+    """More labels."""
+    annotations: Annotated[dict[str, _AnnotationValue], Field(max_length=32)] = Field(default_factory=dict)
+    """More annotations."""
+    node_selector: _Labels = Field(default_factory=dict)
+    """Labels of the nodes that pods may run on."""
+    tolerations: Annotated[tuple[Toleration, ...], Field(max_length=16)] = Field(default_factory=tuple)
+    """Taints that pods tolerate."""
+    affinity: OpenObject | None = None
+    """Affinity, as in a pod's spec."""
+    topology_spread_constraints: Annotated[tuple[OpenObject, ...], Field(max_length=8)] = Field(
+        default_factory=tuple
+    )
+    """How pods spread, as in a pod's spec; without labelSelector, over the pods of this gateway. Absent: over
+    nodes and zones, as far as there are any."""
+    priority_class_name: ObjectName | None = None
+    """Priority class."""
+    image_pull_secrets: Annotated[
+        tuple[SecretRef, ...], Field(max_length=8, json_schema_extra=keyed_by("name"))
+    ] = Field(default_factory=tuple)
+    """Secrets for pulling images."""
+    env: Annotated[tuple[NamedObject, ...], Field(max_length=64, json_schema_extra=keyed_by("name"))] = Field(
+        default_factory=tuple
+    )
+    """More environment variables of the main container, as in a pod's spec."""
+    volumes: Annotated[tuple[NamedObject, ...], Field(max_length=16, json_schema_extra=keyed_by("name"))] = (
+        Field(default_factory=tuple)
+    )
+    """More volumes, as in a pod's spec."""
+    volume_mounts: Annotated[
+        tuple[MountObject, ...], Field(max_length=32, json_schema_extra=keyed_by("mountPath"))
+    ] = Field(default_factory=tuple)
+    """More mounts of the main container, as in a pod's spec."""
+    sidecars: Annotated[tuple[NamedObject, ...], Field(max_length=4, json_schema_extra=keyed_by("name"))] = (
+        Field(default_factory=tuple)
+    )
+    """More containers, as in a pod's spec. A worker's needs limits of CPU and memory, and requests equal to
+    them or none: otherwise the pod is not Guaranteed, and its worker loses its own core."""
+    init_containers: Annotated[
+        tuple[NamedObject, ...], Field(max_length=4, json_schema_extra=keyed_by("name"))
+    ] = Field(default_factory=tuple)
+    """Containers that run before, as in a pod's spec; with restartPolicy Always, also beside. For a worker's
+    the same limits hold as for sidecars."""

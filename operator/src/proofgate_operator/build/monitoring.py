@@ -1,0 +1,50 @@
+"""PodMonitors: Prometheus asks each worker and each HAProxy by itself, because each counts for itself."""
+
+from proofgate_operator.api.types import Gateway
+from proofgate_operator.build import haproxy, statefulset
+from proofgate_operator.build.naming import GATEWAY_LABEL, Manifest, child, names, selector_labels
+
+API_VERSION = "monitoring.coreos.com/v1"
+KIND = "PodMonitor"
+PLURAL = "podmonitors"
+
+
+def _monitor(gateway: Gateway, name: str, component: str, *ports: str) -> Manifest:
+    wanted = gateway.spec.monitoring
+    head = child(gateway, API_VERSION, KIND, name, component)
+    # Ours win: by them the object is found again.
+    head["metadata"]["labels"] = {**wanted.labels, **head["metadata"]["labels"]}
+    label = "__meta_kubernetes_pod_label_" + GATEWAY_LABEL.replace(".", "_").replace("/", "_")
+    return {
+        **head,
+        "spec": {
+            "selector": {"matchLabels": selector_labels(gateway, component)},
+            # The dashboards and alerts group by the gateway's name.
+            "podMetricsEndpoints": [
+                {
+                    "port": port,
+                    "path": "/metrics",
+                    "interval": wanted.interval,
+                    "relabelings": [
+                        {"action": "replace", "sourceLabels": [label], "targetLabel": "gateway"},
+                    ],
+                }
+                for port in ports
+            ],
+        },
+    }
+
+
+def worker_monitor(gateway: Gateway) -> Manifest:
+    """Return the PodMonitor of the workers, of those that are not ready too."""
+    return _monitor(gateway, names(gateway).worker, statefulset.COMPONENT, "admin")
+
+
+def haproxy_monitor(gateway: Gateway) -> Manifest:
+    """Return the PodMonitor of HAProxy and of the agent beside it."""
+    return _monitor(gateway, names(gateway).haproxy, haproxy.COMPONENT, "metrics", "agent")
+
+
+def pod_monitors(gateway: Gateway) -> list[Manifest]:
+    """Return the PodMonitors of a gateway, for a cluster that serves their API."""
+    return [worker_monitor(gateway), haproxy_monitor(gateway)]

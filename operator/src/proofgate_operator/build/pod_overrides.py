@@ -1,0 +1,133 @@
+"""What a user adds to a pod, put into the template that the operator makes.
+
+The operator's own parts stay: `override` leaves out what would replace one, and `collisions` names it.
+"""
+
+from collections.abc import Iterable, Iterator
+from pathlib import PurePosixPath
+from typing import Any
+
+from proofgate_operator.api import GROUP
+from proofgate_operator.api.pod_template import PodTemplate
+from proofgate_operator.build.naming import Manifest
+from proofgate_operator.build.pods import container_security
+
+_SIZES = ("cpu", "memory")
+
+
+def override(template: Manifest, wanted: PodTemplate | None) -> Manifest:
+    """Return a pod template with a user's additions; `template` itself is not changed.
+
+    Variables and mounts go to the first container, the one that the pod is for.
+    """
+    if wanted is None:
+        return template
+    metadata, spec = template["metadata"], dict(template["spec"])
+    main, *others = spec["containers"]
+    added = wanted.as_written()
+    for field, container_field, key in (
+        ("env", "env", "name"),
+        ("volumeMounts", "volumeMounts", "mountPath"),
+    ):
+        found = _joined(main.get(container_field, []), added.get(field, []), key)
+        main = {**main, container_field: found} if found else main
+    sidecars = [_restricted(container) for container in added.get("sidecars", [])]
+    spec["containers"] = _joined([main, *others], sidecars, "name")
+    for field, key in (("volumes", "name"), ("imagePullSecrets", "name"), ("initContainers", "name")):
+        more = added.get(field, [])
+        if field == "initContainers":
+            more = [_restricted(container) for container in more]
+        if more:
+            spec[field] = _joined(spec.get(field, []), more, key)
+    if wanted.topology_spread_constraints:
+        own = spec.get("topologySpreadConstraints") or [{}]
+        selector = {key: value for key, value in own[0].items() if key == "labelSelector"}
+        spec["topologySpreadConstraints"] = [
+            {**selector, **constraint} for constraint in added["topologySpreadConstraints"]
+        ]
+    if wanted.tolerations:
+        spec["tolerations"] = [*spec.get("tolerations", []), *added["tolerations"]]
+    if wanted.node_selector:
+        spec["nodeSelector"] = {**wanted.node_selector, **spec.get("nodeSelector", {})}
+    for field in ("affinity", "priorityClassName"):
+        if field in added:
+            spec.setdefault(field, added[field])
+    return {
+        "metadata": {
+            **metadata,
+            **{
+                field: {
+                    **{key: value for key, value in getattr(wanted, field).items() if not _is_ours(key)},
+                    **metadata.get(field, {}),
+                }
+                for field in ("labels", "annotations")
+            },
+        },
+        "spec": spec,
+    }
+
+
+def _is_ours(key: str) -> bool:
+    """Return whether a label or an annotation belongs to the operator, whatever it stands on."""
+    return key.partition("/")[0] in (GROUP, f"operator.{GROUP}")
+
+
+def _joined(own: list[Manifest], more: Iterable[Manifest], key: str) -> list[Manifest]:
+    """Return a list and what is added to it under other names."""
+    taken = {item[key] for item in own}
+    return [*own, *(item for item in more if item[key] not in taken)]
+
+
+def _restricted(container: Manifest) -> Manifest:
+    """Return a container under the restricted profile, unless it says itself what it may do."""
+    return {"securityContext": container_security(), **container}
+
+
+def collisions(template: Manifest, wanted: PodTemplate, *, guaranteed: bool) -> Iterator[str]:
+    """Yield what is wrong with additions to `template`, each as a field and a sentence.
+
+    `guaranteed` asks of every added container that it leaves the pod Guaranteed.
+    """
+    for field in ("labels", "annotations"):
+        own = template["metadata"].get(field, {})
+        for key in getattr(wanted, field):
+            if key in own or _is_ours(key):
+                yield f"{field}[{key}]: the operator sets it"
+    spec = template["spec"]
+    main = spec["containers"][0]
+    containers = [*spec["containers"], *spec.get("initContainers", [])]
+    yield from _taken("env", wanted.env, main.get("env", []))
+    yield from _taken("volumes", wanted.volumes, spec.get("volumes", []))
+    yield from _taken("sidecars", wanted.sidecars, containers)
+    yield from _taken("initContainers", wanted.init_containers, [*containers, *wanted.sidecars])
+    for mount in wanted.volume_mounts:
+        path = PurePosixPath(mount["mountPath"])
+        for own_mount in main.get("volumeMounts", []):
+            if path.is_relative_to(own_mount["mountPath"]):
+                yield f"volumeMounts[{path}]: the operator mounts {own_mount['mountPath']}"
+    if guaranteed:
+        for field, added in (("sidecars", wanted.sidecars), ("initContainers", wanted.init_containers)):
+            for container in added:
+                yield from _unequal(field, container)
+
+
+def _taken(field: str, added: Iterable[Manifest], own: Iterable[Manifest]) -> Iterator[str]:
+    names = {item["name"] for item in own}
+    for item in added:
+        if item["name"] in names:
+            yield f"{field}[{item['name']}]: the name is taken"
+
+
+def _unequal(field: str, container: Manifest) -> Iterator[str]:
+    """Yield why a container would cost its pod the Guaranteed class."""
+    resources: Any = container.get("resources")
+    resources = resources if isinstance(resources, dict) else {}
+    limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
+    for size in _SIZES:
+        if size not in limits:
+            yield f"{field}[{container['name']}]: resources.limits.{size} is missing"
+        elif size in requests and str(requests[size]) != str(limits[size]):
+            yield (
+                f"{field}[{container['name']}]: resources.requests.{size} must be written as its limit is,"
+                f" {limits[size]}"
+            )

@@ -1,0 +1,126 @@
+"""The loop of one gateway: look, write, report, sleep until something happens.
+
+It is level-triggered: what woke it does not matter. While nothing that is known of a gateway at rest has
+changed its version, a look asks the API server for nothing.
+"""
+
+import asyncio
+import random
+import time
+
+from proofgate_operator import metrics
+from proofgate_operator.handlers.operator import Operator
+from proofgate_operator.handlers.reconcile import Logger, Outcome, reconcile
+from proofgate_operator.kube.client import ApiError
+from proofgate_operator.kube.store import Mark
+
+#: Bursts of events become one look; and what is written now, the kubelet hears of as well.
+_GATHER_SECONDS = 0.1
+#: Between two looks at workers that leave one by one.
+_STEP_SECONDS = 1.0
+_FIRST_BACKOFF_SECONDS = 1.0
+_LONGEST_BACKOFF_SECONDS = 15.0
+
+
+class Loop:
+    """Looks at one gateway."""
+
+    def __init__(self, operator: Operator, namespace: str, name: str, uid: str, logger: Logger) -> None:
+        self._operator = operator
+        self._namespace = namespace
+        self._name = name
+        self._uid = uid
+        self._logger = logger
+        self._failures = 0
+        self._looks_in_motion = 0
+        self._rest: Mark | None = None
+        self._rested_at = 0.0
+
+    async def run(self) -> None:
+        """Look again and again, for ever."""
+        wakes = self._operator.wakes
+        while True:
+            await asyncio.sleep(_GATHER_SECONDS)
+            wakes.begin(self._namespace, self._name)
+            pause = await self.look()
+            self._operator.pulse.beat(self._uid, pause)
+            await wakes.sleep(self._namespace, self._name, pause)
+
+    def forget(self) -> None:
+        """Leave nothing behind of a gateway that is gone."""
+        self._operator.wakes.forget(self._namespace, self._name)
+        self._operator.readers.forget(self._namespace, self._name)
+        self._operator.workers.forget(self._namespace, self._name)
+        metrics.forget(self._namespace, self._name)
+
+    async def look(self) -> float:
+        """Look once, unless it is known that nothing changed; return the seconds until the next look."""
+        resync = self._operator.settings.resync_seconds
+        # Many gateways that started together shall not stay together.
+        pause = resync * random.uniform(0.8, 1.2)
+        if self._rest is not None:
+            rest_left = self._rested_at + 0.8 * resync - time.monotonic()
+            if rest_left > 0 and self._mark() == self._rest:
+                return max(rest_left, _GATHER_SECONDS)
+        self._rest = None
+        try:
+            async with self._operator.gate:
+                outcome = await self._look()
+        except ApiError as error:
+            return self._failed(error, error.retry_after or 0.0)
+        except Exception as error:
+            # Whatever it is, the next look may find the world better: say so and stay.
+            return self._failed(error, 0.0)
+        metrics.RECONCILES.labels("failed" if outcome.failed else "done").inc()
+        self._failures = self._failures + 1 if outcome.failed else 0
+        if outcome.failed:
+            return self._back_off()
+        if outcome.wrote:
+            # What was written is looked at once more: generated Secrets are needed by the rest.
+            self._looks_in_motion = 0
+            return 0.0
+        if outcome.moving:
+            self._looks_in_motion = 0
+            return _STEP_SECONDS
+        if outcome.at_rest or not outcome.exists:
+            self._looks_in_motion = 0
+            return pause
+        self._looks_in_motion += 1
+        # Nothing tells of a foreign object that goes away, or of a time that passes.
+        recheck = self._operator.settings.recheck_seconds
+        return min(
+            recheck * max(1, self._looks_in_motion // 4), max(recheck, _LONGEST_BACKOFF_SECONDS), pause
+        )
+
+    async def _look(self) -> Outcome:
+        operator = self._operator
+        # What happens during the look is not part of the mark: it leads to another look.
+        before = self._mark()
+        outcome = await reconcile(
+            operator.client,
+            self._namespace,
+            self._name,
+            operator.settings.defaults,
+            self._logger,
+            operator.workers,
+        )
+        named = operator.readers.named(self._namespace, self._name)
+        operator.readers.note(self._namespace, self._name, outcome.secrets)
+        if outcome.at_rest and not outcome.wrote and named == outcome.secrets:
+            self._rest, self._rested_at = before, time.monotonic()
+        return outcome
+
+    def _mark(self) -> Mark:
+        named = self._operator.readers.named(self._namespace, self._name)
+        return self._operator.client.store.mark(self._namespace, self._name, named)
+
+    def _failed(self, error: Exception, asked: float) -> float:
+        self._failures += 1
+        metrics.RECONCILES.labels("failed").inc()
+        told = "look failed (%d in a row): %s: %s"
+        self._logger.warning(told, self._failures, type(error).__name__, error)
+        return max(self._back_off(), asked)
+
+    def _back_off(self) -> float:
+        pause = min(_FIRST_BACKOFF_SECONDS * (1 << min(self._failures - 1, 8)), _LONGEST_BACKOFF_SECONDS)
+        return pause * random.uniform(1, 1.2)

@@ -1,0 +1,36 @@
+"""Which gateways name which Secrets, as of the last look at each: a change of a Secret wakes them."""
+
+
+class Readers:
+    """Secrets by gateway, and gateways by Secret."""
+
+    def __init__(self) -> None:
+        self._named: dict[tuple[str, str], frozenset[str]] = {}
+        self._readers: dict[tuple[str, str], set[str]] = {}
+
+    def note(self, namespace: str, gateway: str, secrets: frozenset[str]) -> None:
+        """Note the Secrets that a gateway names now."""
+        before = self._named.get((namespace, gateway), frozenset())
+        if before == secrets:
+            return
+        self._named[(namespace, gateway)] = secrets
+        for name in secrets - before:
+            self._readers.setdefault((namespace, name), set()).add(gateway)
+        for name in before - secrets:
+            readers = self._readers[(namespace, name)]
+            readers.discard(gateway)
+            if not readers:
+                del self._readers[(namespace, name)]
+
+    def forget(self, namespace: str, gateway: str) -> None:
+        """Drop a gateway that is gone."""
+        self.note(namespace, gateway, frozenset())
+        self._named.pop((namespace, gateway), None)
+
+    def named(self, namespace: str, gateway: str) -> frozenset[str]:
+        """Return the Secrets that a gateway named when it was last looked at."""
+        return self._named.get((namespace, gateway), frozenset())
+
+    def of(self, namespace: str, secret: str) -> list[str]:
+        """Return the gateways that name a Secret."""
+        return sorted(self._readers.get((namespace, secret), ()))

@@ -1,0 +1,79 @@
+"""What is watched, and whom its news wakes. What happened, a loop sees for itself."""
+
+import asyncio
+from collections.abc import Sequence
+
+from proofgate_operator.api import KIND
+from proofgate_operator.build.naming import MANAGED_BY_LABEL, OPERATOR
+from proofgate_operator.handlers.readers import Readers
+from proofgate_operator.handlers.wake import Wakes
+from proofgate_operator.kube.client import Client
+from proofgate_operator.kube.informer import Informer
+
+#: The API server sends only our own objects: others' pods never reach this process.
+_OURS = f"{MANAGED_BY_LABEL}={OPERATOR}"
+#: Kinds a gateway is made of, the gateways themselves, and Secrets, which users make as well: of those the
+#: operator receives metadata and keeps versions.
+SELECTORS = {
+    KIND: "",
+    "ConfigMap": _OURS,
+    "Deployment": _OURS,
+    "NetworkPolicy": _OURS,
+    "PersistentVolumeClaim": _OURS,
+    "Pod": _OURS,
+    "PodDisruptionBudget": _OURS,
+    "Secret": "",
+    "Service": _OURS,
+    "ServiceAccount": _OURS,
+    "StatefulSet": _OURS,
+}
+
+
+class Watches:
+    """The informers of one process. They run from `start` on; `stop` ends them."""
+
+    def __init__(self, client: Client, namespaces: Sequence[str], readers: Readers, wakes: Wakes) -> None:
+        self._readers = readers
+        self._wakes = wakes
+        homes: tuple[str | None, ...] = tuple(namespaces) or (None,)
+        client.store.expect(SELECTORS, homes)
+        self._store = client.store
+        self._informers = [
+            Informer(client, kind, home, selector, self._tell)
+            for home in homes
+            for kind, selector in SELECTORS.items()
+        ]
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self) -> None:
+        """Begin to follow everything."""
+        self._tasks = [
+            asyncio.create_task(informer.run(), name=informer.name) for informer in self._informers
+        ]
+
+    async def synced(self) -> None:
+        """Return once everything has been listed."""
+        while not self._store.synced:
+            await asyncio.sleep(0.05)
+
+    def silent(self, seconds: float) -> list[str]:
+        """Return what was not heard of for this long, and what nobody follows any more."""
+        ended = {task.get_name() for task in self._tasks if task.done()}
+        return [
+            informer.name
+            for informer in self._informers
+            if informer.name in ended or informer.clock() - informer.heard > seconds
+        ]
+
+    async def stop(self) -> None:
+        """End following."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _tell(self, kind: str, namespace: str, name: str, gateway: str) -> None:
+        if gateway:
+            self._wakes.wake(namespace, gateway)
+        if kind == "Secret":
+            for reader in self._readers.of(namespace, name):
+                self._wakes.wake(namespace, reader)

@@ -1,0 +1,138 @@
+"""The store's eyes: one list and then one watch without end, for each kind and namespace.
+
+A watch that ends begins again where it was. One that cannot (410), or that was refused, begins with a list,
+after a pause that grows; so nothing is missed, only late.
+"""
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from aiohttp import ClientError
+
+from proofgate_operator import metrics
+from proofgate_operator.kube.client import RESOURCES, ApiError, Client
+from proofgate_operator.kube.store import CONTENTLESS, Manifest, Store
+
+#: Called with kind, namespace, name and the gateway whose label the object bears (empty: none).
+OnNews = Callable[[str, str, str, str], None]
+
+_FIRST_PAUSE_SECONDS = 0.2
+_LONGEST_PAUSE_SECONDS = 30.0
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass
+class Informer:
+    """Follows one kind in one namespace, or in all where `namespace` is None."""
+
+    client: Client
+    kind: str
+    namespace: str | None
+    selector: str
+    on_news: OnNews
+    clock: Callable[[], float] = time.monotonic
+
+    def __post_init__(self) -> None:
+        #: When the API server last said anything, be it that it refuses; monotonic seconds.
+        self.heard = self.clock()
+        self._version: str | None = None
+        self._failures = 0
+
+    @property
+    def name(self) -> str:
+        """What is followed, for people."""
+        return f"{self.kind} in {self.namespace or 'all namespaces'}"
+
+    async def run(self) -> None:
+        """Follow for ever."""
+        while True:
+            began = self.clock()
+            try:
+                await self._follow()
+                # A server that ends watches at once must not be asked without a pause.
+                pause = 0.0 if self.clock() - began > 1 else _FIRST_PAUSE_SECONDS
+            except Exception as error:
+                # Whatever it is, a watch that ended would be worse.
+                pause = self._mishap(error)
+            self.heard = self.clock()
+            await asyncio.sleep(pause)
+
+    def _mishap(self, error: Exception) -> float:
+        """Return the seconds to wait after an error, and forget the version if it is of no use any more."""
+        quiet_end = isinstance(error, TimeoutError | ClientError) and self._failures == 0
+        self._failures += 1
+        resumable = (
+            error.transient if isinstance(error, ApiError) else isinstance(error, ClientError | OSError)
+        )
+        if not resumable:
+            self._version = None
+        if not quiet_end:
+            # Without its message where it might quote what it is about.
+            told = (
+                str(error) if isinstance(error, ApiError) and self.kind != "Secret" else type(error).__name__
+            )
+            _log.warning("the watch of %s begins anew: %s", self.name, told)
+        pause = min(_FIRST_PAUSE_SECONDS * (1 << min(self._failures, 8)), _LONGEST_PAUSE_SECONDS)
+        asked = error.retry_after if isinstance(error, ApiError) and error.retry_after else 0.0
+        return max(pause, asked) * random.uniform(1, 1.5)
+
+    @property
+    def _store(self) -> Store:
+        return self.client.store
+
+    async def _follow(self) -> None:
+        metadata_only = self.kind in CONTENTLESS
+        metrics.WATCHES_BEGUN.labels(self.kind, "resume" if self._version else "list").inc()
+        if self._version is None:
+            self._version = await self._list()
+        events = self.client.changes(
+            self.kind, self.namespace, self.selector, self._version, metadata_only=metadata_only
+        )
+        async for event in events:
+            found = event["object"]
+            self.heard = self.clock()
+            self._failures = 0
+            if event["type"] == "BOOKMARK":
+                pass
+            elif event["type"] == "DELETED":
+                key = (self.kind, found["metadata"]["namespace"], found["metadata"]["name"])
+                owner = self._store.owner(key)
+                if self._store.remove(self.kind, found):
+                    self.on_news(*key, owner)
+            else:
+                self._take(found)
+            self._version = found["metadata"]["resourceVersion"]
+
+    def _take(self, found: Manifest) -> None:
+        metadata = found["metadata"]
+        key = (self.kind, metadata["namespace"], metadata["name"])
+        before = self._store.owner(key)
+        if self._store.put(self.kind, found):
+            now = self._store.owner(key)
+            self.on_news(*key, now)
+            if before and before != now:
+                self.on_news(*key, before)
+
+    async def _list(self) -> str:
+        """List everything; return the version to watch from."""
+        held: set[tuple[str, str]] = set()
+        version = ""
+        pages = self.client.pages(
+            self.kind, self.namespace, self.selector, metadata_only=self.kind in CONTENTLESS
+        )
+        async for page in pages:
+            self.heard = self.clock()
+            version = page["metadata"]["resourceVersion"]
+            # An empty list of metadata has null in place of its items.
+            for item in page["items"] or ():
+                held.add((item["metadata"]["namespace"], item["metadata"]["name"]))
+                # A list gives its items neither.
+                self._take({**item, "apiVersion": RESOURCES[self.kind].api_version, "kind": self.kind})
+        for key, owner in self._store.replace(self.kind, self.namespace, held, version):
+            self.on_news(*key, owner)
+        return version

@@ -1,0 +1,151 @@
+"""Which of several replicas acts: the holder of a `coordination.k8s.io` Lease.
+
+The holder renews; one that could not for `renew_seconds` has to stop, well before anybody may take the Lease.
+Others take it when the holder gave it back, or when they themselves saw it unchanged for its whole duration:
+clocks of different machines are never compared.
+"""
+
+import asyncio
+import datetime
+import logging
+import math
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from aiohttp import ClientError
+
+from proofgate_operator.kube.client import RESOURCES, ApiError, Client, Manifest
+
+_MISHAPS = (ApiError, ClientError, OSError, TimeoutError)
+
+_log = logging.getLogger(__name__)
+
+
+class LeadershipLost(Exception):
+    """The Lease could not be renewed in time, or is somebody else's: whoever acted on it has to stop."""
+
+
+@dataclass
+class Election:
+    """One replica's part in the election. `identity` must differ between any two processes that ever run.
+
+    Seconds: `duration` after which others may take the Lease over, `renew` after which its holder gives up,
+    `retry` between two requests. `clock` is monotonic seconds.
+    """
+
+    client: Client
+    namespace: str
+    name: str
+    identity: str
+    duration: int = 15
+    renew: float = 10.0
+    retry: float = 2.0
+    clock: Callable[[], float] = time.monotonic
+
+    def __post_init__(self) -> None:
+        self._seen: Manifest | None = None
+        self._seen_at = 0.0
+        self._renewed_at = -math.inf
+
+    @property
+    def _path(self) -> str:
+        return RESOURCES["Lease"].path(self.namespace, self.name)
+
+    async def acquire(self) -> None:
+        """Return once the Lease is held. An API server that is away is waited for."""
+        while True:
+            try:
+                if await self._try():
+                    _log.info("acting: %s holds the Lease %s", self.identity, self.name)
+                    return
+            except _MISHAPS as error:
+                _log.warning("cannot ask for the Lease %s: %s", self.name, error)
+            await asyncio.sleep(self.retry * random.uniform(0.8, 1.2))
+
+    async def hold(self) -> None:
+        """Renew for ever; raises `LeadershipLost` when that failed for too long."""
+        while True:
+            await asyncio.sleep(self.retry)
+            left = self._renewed_at + self.renew - self.clock()
+            if left <= 0:
+                raise LeadershipLost(f"the Lease {self.name} was not renewed for {self.renew:g} s")
+            try:
+                async with asyncio.timeout(left):
+                    held = await self._try()
+            except _MISHAPS as error:
+                _log.warning("cannot renew the Lease %s: %s", self.name, str(error) or type(error).__name__)
+                continue
+            if not held:
+                raise LeadershipLost(f"the Lease {self.name} is somebody else's")
+
+    async def release(self) -> None:
+        """Give the Lease back, if it is held, so that the next one need not wait."""
+        try:
+            async with asyncio.timeout(self.retry):
+                if self._seen and self._holder(self._seen) == self.identity:
+                    spec = {**self._seen["spec"], "holderIdentity": "", "leaseDurationSeconds": 1}
+                    await self._write({**self._seen, "spec": spec})
+                    _log.info("gave the Lease %s back", self.name)
+        except _MISHAPS as error:
+            _log.warning("cannot give the Lease %s back: %s", self.name, str(error) or type(error).__name__)
+
+    @staticmethod
+    def _holder(lease: Manifest) -> str:
+        return (lease.get("spec") or {}).get("holderIdentity") or ""
+
+    def _note(self, lease: Manifest | None) -> None:
+        version = lease["metadata"]["resourceVersion"] if lease else None
+        if self._seen is None or self._seen["metadata"]["resourceVersion"] != version:
+            self._seen_at = self.clock()
+        self._seen = lease
+
+    def _expired(self, lease: Manifest) -> bool:
+        duration = (lease.get("spec") or {}).get("leaseDurationSeconds") or self.duration
+        return self.clock() - self._seen_at >= duration
+
+    async def _try(self) -> bool:
+        """Take or renew the Lease if that is allowed; return whether it is held."""
+        began = self.clock()
+        if self._seen is None or self._holder(self._seen) != self.identity:
+            self._note(await self.client.get("Lease", self.namespace, self.name))
+        live = self._seen
+        if live and self._holder(live) not in ("", self.identity) and not self._expired(live):
+            return False
+        try:
+            await self._write(self._claim(live))
+        except ApiError as error:
+            if error.status not in (404, 409):
+                raise
+            # It changed meanwhile, perhaps by a write of ours whose answer was lost: whose it is now decides.
+            self._note(await self.client.get("Lease", self.namespace, self.name))
+            return self._seen is not None and self._holder(self._seen) == self.identity
+        self._renewed_at = began
+        return True
+
+    def _claim(self, live: Manifest | None) -> Manifest:
+        now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        before: dict[str, Any] = (live or {}).get("spec") or {}
+        spec = {
+            **before,
+            "holderIdentity": self.identity,
+            "leaseDurationSeconds": self.duration,
+            "renewTime": now,
+        }
+        if before.get("holderIdentity") != self.identity:
+            spec["acquireTime"] = now
+            spec["leaseTransitions"] = before.get("leaseTransitions", -1) + 1
+        head = {"name": self.name, "namespace": self.namespace}
+        return {**(live or {"metadata": head}), "spec": spec}
+
+    async def _write(self, lease: Manifest) -> None:
+        """Create or update the Lease; the version in it makes the API server refuse what is outdated."""
+        kind = {"apiVersion": RESOURCES["Lease"].api_version, "kind": "Lease"}
+        if "resourceVersion" in lease["metadata"]:
+            written = await self.client.request("PUT", self._path, body={**lease, **kind})
+        else:
+            path = RESOURCES["Lease"].path(self.namespace)
+            written = await self.client.request("POST", path, body={**lease, **kind})
+        self._note(written)

@@ -1,0 +1,192 @@
+"""What is known of the cluster without asking: objects as the watches and the answers to writes told them.
+
+Objects are kept as compressed JSON, because a thousand gateways have fifteen each; of Secrets only the
+version is kept. An object never becomes older: versions are compared as numbers, which the API allows
+(KEP-5504).
+"""
+
+import json
+import time
+import zlib
+from collections.abc import Callable, Iterable, Set
+from dataclasses import dataclass
+from sys import intern
+from typing import Any
+
+from proofgate_operator.api import KIND
+from proofgate_operator.build.naming import GATEWAY_LABEL
+
+Manifest = dict[str, Any]
+Key = tuple[str, str, str]
+#: What a gateway looked like: the versions of all that is known of it.
+Mark = tuple[tuple[str, str, str], ...]
+
+#: Kinds whose content stays with the API server.
+CONTENTLESS = frozenset({"Secret"})
+#: Seconds for which a deleted object is kept from coming back by a late event.
+_GRAVE_SECONDS = 60.0
+
+
+class NotSynced(Exception):
+    """The store is asked before the first list of a kind; its silence would be taken for absence."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    version: str
+    uid: str
+    gateway: str
+    packed: bytes
+
+
+def _number(version: str) -> int:
+    """Return a version as a number; one that is none counts as the newest."""
+    return int(version) if version.isdecimal() else 1 << 127
+
+
+def _pack(found: Manifest) -> bytes:
+    metadata = {name: value for name, value in found["metadata"].items() if name != "managedFields"}
+    text = json.dumps({**found, "metadata": metadata}, separators=(",", ":"))
+    return zlib.compress(text.encode(), 1)
+
+
+class Store:
+    """Objects by kind, namespace and name, and by the gateway that they bear the label of.
+
+    `clock` is monotonic seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._entries: dict[Key, _Entry] = {}
+        self._of: dict[tuple[str, str], set[Key]] = {}
+        self._graves: dict[str, float] = {}
+        self._watched: frozenset[str] = frozenset()
+        self._behind: set[tuple[str, str | None]] = set()
+
+    def expect(self, kinds: Iterable[str], namespaces: Iterable[str | None]) -> None:
+        """Name the kinds that are watched, and the namespaces; None stands for all of them."""
+        self._watched = frozenset(kinds)
+        self._behind = {(kind, namespace) for namespace in namespaces for kind in self._watched}
+
+    @property
+    def synced(self) -> bool:
+        """Whether every watched kind has been listed."""
+        return bool(self._watched) and not self._behind
+
+    def watches(self, kind: str) -> bool:
+        """Return whether objects of a kind are known here; raises `NotSynced` before they are."""
+        if self._behind:
+            raise NotSynced(f"not listed yet: {', '.join(sorted({kind for kind, _ in self._behind}))}")
+        return kind in self._watched
+
+    def get(self, kind: str, namespace: str, name: str) -> Manifest | None:
+        """Return an object, or None if none is known; what it is made of is the caller's own."""
+        entry = self._entries.get((kind, namespace, name))
+        return self._unpacked(entry) if entry and entry.packed else None
+
+    def of_gateway(self, kind: str, namespace: str, gateway: str) -> list[Manifest]:
+        """Return the objects of a kind that bear the label of a gateway, by name."""
+        keys = sorted(key for key in self._of.get((namespace, gateway), ()) if key[0] == kind)
+        return [self._unpacked(self._entries[key]) for key in keys if self._entries[key].packed]
+
+    def gateways(self) -> dict[str, tuple[str, str]]:
+        """Return namespace and name of every gateway, by its uid."""
+        return {entry.uid: key[1:] for key, entry in self._entries.items() if key[0] == KIND}
+
+    def mark(self, namespace: str, gateway: str, secrets: Iterable[str]) -> Mark:
+        """Return the versions of a gateway, of its objects and of the Secrets that it names."""
+        keys = {
+            *self._of.get((namespace, gateway), ()),
+            *(("Secret", namespace, name) for name in secrets),
+        }
+        known = ((key, self._entries.get(key)) for key in sorted(keys))
+        return tuple((key[0], key[2], entry.version if entry else "") for key, entry in known)
+
+    def count(self) -> dict[str, int]:
+        """Return how many objects of each kind are known."""
+        counted: dict[str, int] = {}
+        for kind, _, _ in self._entries:
+            counted[kind] = counted.get(kind, 0) + 1
+        return counted
+
+    def put(self, kind: str, found: Manifest) -> bool:
+        """Take in an object; return whether it is news: late, repeated and posthumous ones are none."""
+        metadata = found["metadata"]
+        key = (intern(kind), intern(metadata["namespace"]), metadata["name"])
+        version, uid = metadata["resourceVersion"], metadata.get("uid", "")
+        before = self._entries.get(key)
+        if before and _number(before.version) >= _number(version):
+            return False
+        if self._buried(uid):
+            return False
+        packed = b"" if kind in CONTENTLESS else _pack(found)
+        gateway = key[2] if kind == KIND else (metadata.get("labels") or {}).get(GATEWAY_LABEL, "")
+        self._drop(key)
+        self._entries[key] = _Entry(version, uid, intern(gateway), packed)
+        if gateway:
+            self._of.setdefault((key[1], gateway), set()).add(key)
+        return True
+
+    def remove(self, kind: str, found: Manifest) -> bool:
+        """Take in that an object is gone, or no longer among the watched; return whether it is news."""
+        metadata = found["metadata"]
+        key = (kind, metadata["namespace"], metadata["name"])
+        self._graves.pop(metadata.get("uid", ""), None)
+        before = self._entries.get(key)
+        if before is None or _number(before.version) > _number(metadata["resourceVersion"]):
+            return False
+        self._drop(key)
+        return True
+
+    def bury(self, kind: str, namespace: str, name: str, uid: str) -> None:
+        """Take in that the API server removed the object with this uid at our request."""
+        before = self._entries.get((kind, namespace, name))
+        if before and before.uid == uid:
+            self._drop((kind, namespace, name))
+        self._graves[uid] = self._clock()
+
+    def replace(
+        self, kind: str, namespace: str | None, found: Set[tuple[str, str]], version: str
+    ) -> list[tuple[Key, str]]:
+        """Take in that a list of `version` held these objects (namespace and name) and no other.
+
+        What is not among them is dropped, unless it is newer than the list. Returns what was dropped, and
+        whose label it bore.
+        """
+        gone = [
+            (key, entry.gateway)
+            for key, entry in self._entries.items()
+            if key[0] == kind
+            and namespace in (None, key[1])
+            and key[1:] not in found
+            and _number(entry.version) <= _number(version)
+        ]
+        for key, _ in gone:
+            self._drop(key)
+        self._behind.discard((kind, namespace))
+        return gone
+
+    def owner(self, key: Key) -> str:
+        """Return the gateway whose label an object bears; empty if none or unknown."""
+        entry = self._entries.get(key)
+        return entry.gateway if entry else ""
+
+    def _buried(self, uid: str) -> bool:
+        now = self._clock()
+        if self._graves and now - next(iter(self._graves.values())) > _GRAVE_SECONDS:
+            self._graves = {grave: dug for grave, dug in self._graves.items() if now - dug <= _GRAVE_SECONDS}
+        return uid in self._graves
+
+    def _drop(self, key: Key) -> None:
+        entry = self._entries.pop(key, None)
+        if entry and entry.gateway:
+            keys = self._of[(key[1], entry.gateway)]
+            keys.discard(key)
+            if not keys:
+                del self._of[(key[1], entry.gateway)]
+
+    @staticmethod
+    def _unpacked(entry: _Entry) -> Manifest:
+        found: Manifest = json.loads(zlib.decompress(entry.packed))
+        return found

@@ -1,0 +1,53 @@
+"""Whether workers have the cores that they ask for to themselves, as far as they can tell."""
+
+from collections.abc import Sequence
+
+from proofgate_operator.api.conditions import Condition, ConditionStatus, ConditionType
+from proofgate_operator.plan.drift import quantity
+from proofgate_operator.plan.shards import Shard
+
+#: Why a kubelet refuses a pod that asks for exclusive cores, and what helps.
+_REFUSALS = {
+    "SMTAlignmentError": "its node hands out whole physical cores (full-pcpus-only): set spec.worker.cpu to"
+    " a multiple of the threads of a core, mostly 2",
+    "TopologyAffinityError": "its node cannot give it cores of one NUMA node: another topology manager policy"
+    " or a smaller spec.worker.cpu helps",
+    "UnexpectedAdmissionError": "its node has no exclusive core left",
+}
+
+
+def _told(status: ConditionStatus, reason: str, message: str) -> Condition:
+    return Condition(ConditionType.CPU_PINNED, status, reason, message)
+
+
+def cpu_pinned(cpu: str, shards: Sequence[Shard]) -> Condition:
+    """Return the condition; `cpu` is the quantity that a worker asks for.
+
+    A worker whose CPU set is as large as its limit has most likely been given it alone: whoever shares may
+    run on every core that is not somebody's own.
+    """
+    for shard in shards:
+        status = shard.pod.get("status") or {}
+        if status.get("phase") == "Failed" and status.get("reason") in _REFUSALS:
+            message = f"{shard.name} was refused: {_REFUSALS[status['reason']]}"
+            return _told(ConditionStatus.FALSE, status["reason"], message)
+    cores = quantity(cpu)
+    if cores is None or cores % 1:
+        message = f"spec.worker.cpu is {cpu}: only whole cores can be exclusive"
+        return _told(ConditionStatus.FALSE, "FractionalCPU", message)
+    ready = [shard for shard in shards if shard.ready]
+    asked = [shard for shard in ready if shard.report and shard.report.cpus]
+    shared = [shard for shard in asked if shard.report and shard.report.cpus != cores]
+    if shared:
+        first = shared[0].report
+        assert first is not None
+        held = ", and is held back by its limit" if first.throttled else ""
+        others = f"; so do {len(shared) - 1} more" if len(shared) > 1 else ""
+        message = (
+            f"{shared[0].name} asks for {cores} and runs on any of {first.cpus} CPUs{held}{others}: a core is"
+            " a worker's own where the kubelet's CPU manager policy is static"
+        )
+        return _told(ConditionStatus.FALSE, "SharedCores", message)
+    if len(asked) < len(ready) or not ready:
+        return _told(ConditionStatus.UNKNOWN, "NotMeasured", "not every worker has told its CPUs yet")
+    return _told(ConditionStatus.TRUE, "Exclusive", f"every worker has {cores} of its own")

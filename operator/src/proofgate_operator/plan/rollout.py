@@ -1,0 +1,54 @@
+"""A new template reaches the workers one by one: the next only when the one before is ready again."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from proofgate_operator.plan.shards import Shard, pod_trouble
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """A roll that is under way: who is replaced next, or what is waited for, or why it goes no further."""
+
+    candidate: Shard | None
+    waits_for: str
+    stalled: str | None = None
+
+
+def needs_surge(replicas: int, surge: bool, shards: Iterable[Shard]) -> bool:
+    """Return whether a gateway of one worker gets a second one while its own is replaced."""
+    return surge and replicas == 1 and any(shard.outdated for shard in shards if shard.ordinal < replicas)
+
+
+def next_rollout(
+    shards: Iterable[Shard], target: int, asked: int, begun: bool, now: float, obstacle: str | None
+) -> Rollout | None:
+    """Return the roll of the workers that are to stay, `target` of `asked`; None when there is none.
+
+    `begun` says that one was under way a moment ago: it ends when every worker is ready. `obstacle` is why no
+    new worker could start.
+    """
+    among = {shard.ordinal: shard for shard in shards if shard.ordinal < asked}
+    staying = [shard for number, shard in among.items() if number < target]
+    outdated = [shard for shard in staying if shard.outdated and not shard.terminating]
+    settled = len(staying) == target and all(shard.settled(now) for shard in staying)
+    if not outdated and (not begun or settled):
+        return None
+    if obstacle:
+        return Rollout(None, "the volume", obstacle)
+    stuck = [shard for shard in staying if not shard.outdated and shard.stuck(now)]
+    if stuck:
+        return Rollout(None, stuck[0].name, pod_trouble(stuck[0].pod))
+    # A worker that is not ready is replaced first: nobody would notice.
+    order = sorted(outdated, key=lambda shard: (shard.serving, not shard.retiring, -shard.ordinal))
+    candidate = order[0] if order else None
+    for number in range(asked):
+        shard = among.get(number)
+        if (shard is None and number < target) or (shard and shard.terminating):
+            return Rollout(None, f"the successor of worker {number}")
+        if shard is None or number >= target or shard is candidate:
+            continue
+        # Whoever is outdated and serves nobody is replaced in its turn, and not waited for.
+        if not shard.settled(now) and not (shard.outdated and not shard.serving):
+            return Rollout(None, shard.name)
+    return Rollout(candidate, candidate.name if candidate else "the workers")

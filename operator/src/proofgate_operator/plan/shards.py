@@ -1,0 +1,200 @@
+"""The shards of a gateway: each worker's pod, what it tells of itself, and how long it has been leaving."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
+
+from proofgate_operator.build.naming import Manifest
+from proofgate_operator.build.statefulset import MIN_READY_SECONDS
+from proofgate_operator.plan.observed import Observed
+from proofgate_operator.plan.reports import WorkerReport
+
+#: A pod that is not ready for so long will not be: longer than the startup probe allows.
+STUCK_SECONDS = 600
+#: Why a container waits while all is well.
+_STARTING = {"ContainerCreating", "PodInitializing"}
+_REVISION_LABEL = "controller-revision-hash"
+
+
+class Phase(StrEnum):
+    """Where a shard's worker is in its life."""
+
+    PENDING = "Pending"
+    STARTING = "Starting"
+    READY = "Ready"
+    RETIRING = "Retiring"
+    LEAVING = "Leaving"
+    FAILED = "Failed"
+
+
+def seconds_of(text: object) -> float | None:
+    """Return an RFC 3339 time as seconds since 1970; None if it is none."""
+    try:
+        return datetime.fromisoformat(str(text)).timestamp()
+    except (ValueError, OverflowError):
+        return None
+
+
+def time_of(seconds: float) -> str:
+    """Return seconds since 1970 as an RFC 3339 time in UTC."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def ordinal(pod: Manifest) -> int:
+    """Return the shard of a worker's pod."""
+    return int(pod["metadata"]["name"].rsplit("-", 1)[1])
+
+
+def pod_conditions(pod: Manifest) -> dict[str, Manifest]:
+    """Return a pod's conditions by their type."""
+    return {item["type"]: item for item in (pod.get("status") or {}).get("conditions") or []}
+
+
+def pod_trouble(pod: Manifest) -> str | None:
+    """Return why a pod is not ready, as far as its status says; None if it is."""
+    status = pod.get("status") or {}
+    conditions = pod_conditions(pod)
+    if conditions.get("Ready", {}).get("status") == "True":
+        return None
+    name = pod["metadata"]["name"]
+    if status.get("phase") == "Failed":
+        # The kubelet refuses a pod this way, for example with SMTAlignmentError for half a physical core.
+        return f"{name} failed: {status.get('reason', 'no reason')}: {status.get('message', '')}".rstrip(": ")
+    for container in status.get("containerStatuses") or []:
+        waiting: dict[str, Any] | None = (container.get("state") or {}).get("waiting")
+        if waiting:
+            return f"{name} waits: {waiting.get('reason', 'no reason')}"
+    scheduled = conditions.get("PodScheduled", {})
+    if scheduled.get("status") == "False":
+        reason = f"{scheduled.get('reason', '')}: {scheduled.get('message', '')}"
+        return f"{name} is not scheduled: {reason}".rstrip(": ")
+    return f"{name} is not ready"
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One worker's pod, and what is known of the worker."""
+
+    pod: Manifest
+    report: WorkerReport | None = None
+    #: Since when it has been on its way out, in seconds since 1970; None if it is not.
+    retiring_since: float | None = None
+    #: Its pod was made from another template than the one that holds now.
+    outdated: bool = False
+
+    @property
+    def ordinal(self) -> int:
+        """The shard's number."""
+        return ordinal(self.pod)
+
+    @property
+    def name(self) -> str:
+        """The pod's name."""
+        return str(self.pod["metadata"]["name"])
+
+    @property
+    def terminating(self) -> bool:
+        """Whether the pod has been told to end, by whomever."""
+        return bool(self.pod["metadata"].get("deletionTimestamp"))
+
+    @property
+    def ready(self) -> bool:
+        """Whether the worker is to be sent traffic."""
+        return not self.terminating and pod_conditions(self.pod).get("Ready", {}).get("status") == "True"
+
+    def settled(self, now: float) -> bool:
+        """Whether it has been ready for so long that HAProxy knows."""
+        since = seconds_of(pod_conditions(self.pod).get("Ready", {}).get("lastTransitionTime")) or 0.0
+        return self.ready and now - since >= MIN_READY_SECONDS
+
+    @property
+    def retiring(self) -> bool:
+        """Whether it is on its way out and may still be told to stay."""
+        return self.retiring_since is not None or bool(self.report and self.report.retiring)
+
+    @property
+    def serving(self) -> bool:
+        """Whether somebody would notice if it were gone at once."""
+        if not (self.pod.get("status") or {}).get("podIP"):
+            return False
+        return self.ready or self.retiring or bool(self.report and self.report.connections)
+
+    @property
+    def failed(self) -> bool:
+        """Whether it will not become ready by waiting alone, as far as its pod's status says."""
+        status = self.pod.get("status") or {}
+        if self.ready or self.terminating:
+            return False
+        for container in status.get("containerStatuses") or []:
+            waiting = (container.get("state") or {}).get("waiting") or {}
+            if waiting.get("reason", "ContainerCreating") not in _STARTING:
+                return True
+            if container.get("restartCount", 0) > 0:
+                return True
+        unscheduled = pod_conditions(self.pod).get("PodScheduled", {}).get("status") == "False"
+        return status.get("phase") == "Failed" or unscheduled
+
+    def stuck(self, now: float) -> bool:
+        """Whether there is no use in waiting for it."""
+        made = seconds_of(self.pod["metadata"].get("creationTimestamp"))
+        return self.failed or (not self.ready and made is not None and now - made > STUCK_SECONDS)
+
+    def phase(self, asked: int) -> Phase:
+        """Return where it is in its life; `asked` is how many workers its StatefulSet is to have."""
+        if self.terminating or self.ordinal >= asked:
+            return Phase.LEAVING
+        if self.retiring:
+            return Phase.RETIRING
+        if self.ready:
+            return Phase.READY
+        if self.failed:
+            return Phase.FAILED
+        placed = (self.pod.get("spec") or {}).get("nodeName")
+        return Phase.STARTING if placed else Phase.PENDING
+
+
+def _retiring_since(pod: Manifest, before: Mapping[str, Any] | None, now: float) -> float | None:
+    """Return since when a worker retires, as the status tells; a time from before its pod is another's."""
+    since = seconds_of((before or {}).get("retiringSince"))
+    made = seconds_of(pod["metadata"].get("creationTimestamp"))
+    if since is None or (made is not None and since < made):
+        return None
+    # A clock that was set back must not make anybody wait for it.
+    return min(since, now)
+
+
+def update_revision(statefulset: Manifest | None) -> str | None:
+    """Return the revision that new pods get; None while the controller has not seen the newest template."""
+    if statefulset is None:
+        return None
+    status = statefulset.get("status") or {}
+    if status.get("observedGeneration", 0) < statefulset["metadata"].get("generation", 0):
+        return None
+    return status.get("updateRevision")
+
+
+def read_shards(seen: Observed, statefulset: Manifest | None) -> tuple[Shard, ...]:
+    """Return the shards that have a pod, the lowest number first."""
+    before = {item.get("ordinal"): item for item in seen.shards}
+    revision = update_revision(statefulset)
+
+    def shard(pod: Manifest) -> Shard:
+        number = ordinal(pod)
+        made_from = (pod["metadata"].get("labels") or {}).get(_REVISION_LABEL)
+        return Shard(
+            pod,
+            seen.reports.get(number),
+            _retiring_since(pod, before.get(number), seen.now),
+            bool(revision and made_from and made_from != revision),
+        )
+
+    return tuple(sorted(map(shard, seen.worker_pods), key=lambda found: found.ordinal))
+
+
+def whom_to_ask(shards: Iterable[Shard]) -> frozenset[int]:
+    """Return the shards whose workers have to be asked anew, however fresh their last answer is."""
+    return frozenset(
+        shard.ordinal for shard in shards if shard.retiring or (shard.report and shard.report.refused)
+    )

@@ -1,0 +1,31 @@
+"""How far a claim that was made larger has come."""
+
+from typing import Any
+
+from proofgate_operator.build.naming import Manifest
+
+#: Conditions of a claim (Kubernetes 1.29 to 1.36), worst first, with our reason and what it means.
+_STEPS = (
+    ("ControllerResizeError", "ResizeFailed", "its driver cannot grow it"),
+    ("NodeResizeError", "ResizeFailed", "the node cannot grow its file system"),
+    ("FileSystemResizePending", "ResizePending", "its file system grows when a pod mounts it anew"),
+    ("Resizing", "Resizing", "its driver grows it"),
+)
+
+
+def growth(claim: Manifest) -> tuple[str, str] | None:
+    """Return a reason and a sentence while a bound claim grows, or cannot; None when nothing is under way."""
+    status: dict[str, Any] = claim.get("status") or {}
+    held = {
+        condition["type"]: condition
+        for condition in status.get("conditions") or []
+        if condition.get("status") == "True"
+    }
+    for kind, reason, meaning in _STEPS:
+        if kind in held:
+            asked = claim["spec"]["resources"]["requests"]["storage"]
+            has = (status.get("capacity") or {}).get("storage", "an unknown size")
+            told = held[kind].get("message")
+            sentence = f"PersistentVolumeClaim {claim['metadata']['name']} has {has} of {asked}: {meaning}"
+            return reason, f"{sentence} ({told})" if told else sentence
+    return None

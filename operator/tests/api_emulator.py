@@ -1,0 +1,136 @@
+"""The fake cluster behind HTTP on loopback, for the true client: pages, watches, bookmarks, faults."""
+
+import asyncio
+import contextlib
+import copy
+import json
+from collections.abc import AsyncIterator
+
+from aiohttp import web
+from kubernetes.aio import client as kubernetes_client
+
+from proofgate_operator.kube.client import ApiError, Client
+from tests.fake_cluster import KIND_OF, FakeCluster, Manifest, selects
+
+_PAGE = 5
+
+
+class Emulator:
+    """Answers requests out of a `FakeCluster`; the test decides what goes wrong."""
+
+    def __init__(self, cluster: FakeCluster) -> None:
+        self.cluster = cluster
+        #: Versions below this are too old to watch from.
+        self.compacted = 0
+        #: Watches begun, by kind.
+        self.watches: list[str] = []
+        self._open: set[asyncio.Task[None]] = set()
+
+    @contextlib.asynccontextmanager
+    async def serve(self) -> AsyncIterator[Client]:
+        """Serve for the length of the block; yields a client of the server."""
+        application = web.Application()
+        application.router.add_route("*", "/{path:.*}", self._handle)
+        runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        assert site._server
+        port = site._server.sockets[0].getsockname()[1]  # type: ignore[attr-defined]
+        configuration = kubernetes_client.Configuration(host=f"http://127.0.0.1:{port}")
+        client = Client(kubernetes_client.ApiClient(configuration))
+        try:
+            yield client
+        finally:
+            await client.close()
+            self.cut()
+            await runner.cleanup()
+
+    def cut(self) -> None:
+        """End every watch without a word."""
+        for task in self._open:
+            task.cancel()
+
+    def compact(self) -> None:
+        """Forget what happened so far: a watch from before is answered with 410."""
+        self.cluster.announce()
+        self.compacted = self.cluster.history[-1][1] if self.cluster.history else 0
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        query = dict(request.query)
+        if query.get("watch"):
+            return await self._watch(request, query)
+        text = await request.text()
+        try:
+            answer = copy.deepcopy(
+                self.cluster.answer(
+                    request.method,
+                    request.path,
+                    query=query,
+                    body=json.loads(text) if text else None,
+                    content_type=request.content_type,
+                )
+            )
+        except ApiError as error:
+            said = {"kind": "Status", "reason": error.reason, "message": error.message}
+            headers = {"Retry-After": f"{error.retry_after:g}"} if error.retry_after is not None else {}
+            return web.json_response(said, status=error.status, headers=headers)
+        if "PartialObjectMetadata" in request.headers["Accept"]:
+            # As the API server does, an empty list is null.
+            answer["items"] = [{"metadata": item["metadata"]} for item in answer["items"]] or None
+        if "limit" in query and answer["items"]:
+            first = int(query.get("continue", "0"))
+            following = first + min(int(query["limit"]), _PAGE)
+            if following < len(answer["items"]):
+                answer["metadata"]["continue"] = str(following)
+            answer["items"] = answer["items"][first:following]
+        return web.json_response(answer)
+
+    async def _watch(self, request: web.Request, query: dict[str, str]) -> web.StreamResponse:
+        self.cluster.announce()
+        parts = request.path.strip("/").split("/")
+        kind = KIND_OF[("/".join(parts[1:-1]), parts[-1])]
+        self.watches.append(kind)
+        response = web.StreamResponse()
+        await response.prepare(request)
+        if int(query["resourceVersion"]) < self.compacted:
+            gone = {"code": 410, "reason": "Expired", "message": "too old resource version"}
+            await response.write(json.dumps({"type": "ERROR", "object": gone}).encode() + b"\n")
+            return response
+        metadata_only = "PartialObjectMetadata" in request.headers["Accept"]
+        feeding = asyncio.create_task(self._feed(response, kind, query, metadata_only))
+        self._open.add(feeding)
+        try:
+            with contextlib.suppress(ConnectionError):
+                await feeding
+        except asyncio.CancelledError:
+            if request.transport:
+                request.transport.abort()
+            raise
+        finally:
+            feeding.cancel()
+            self._open.discard(feeding)
+        return response
+
+    async def _feed(
+        self, response: web.StreamResponse, kind: str, query: dict[str, str], metadata_only: bool
+    ) -> None:
+        version = int(query["resourceVersion"])
+        selector = query.get("labelSelector", "")
+        position = 0
+        while True:
+            self.cluster.announce()
+            news = self.cluster.history[position:]
+            position += len(news)
+            for type_, at, found in news:
+                if found["kind"] == kind and at > version:
+                    version = at
+                    shown = {"metadata": found["metadata"]} if metadata_only else found
+                    told = type_ if selects(selector, found) else "DELETED"
+                    await _send(response, told, shown)
+            await _send(response, "BOOKMARK", {"metadata": {"resourceVersion": str(version)}})
+            await asyncio.sleep(0.01)
+
+
+async def _send(response: web.StreamResponse, type_: str, found: Manifest) -> None:
+    await response.write(json.dumps({"type": type_, "object": found}).encode() + b"\n")

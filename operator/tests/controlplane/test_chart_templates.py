@@ -1,0 +1,245 @@
+"""What the chart renders for which values. Needs helm alone."""
+
+import json
+import re
+import subprocess
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.controlplane.conftest import CHART, RELEASE, Manifest
+from tests.controlplane.server import binary
+
+pytestmark = pytest.mark.controlplane
+
+NAME = f"{RELEASE}-proofgate-operator"
+
+
+def template(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [binary("helm"), "template", RELEASE, str(CHART), "--namespace", "home", *arguments]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+def render(*settings: str, **values: Any) -> list[Manifest]:
+    """Return what is rendered; `settings` are `key=value`, `values` are given as JSON."""
+    arguments = [part for setting in settings for part in ("--set", setting)]
+    for key, value in values.items():
+        arguments += ["--set-json", f"{key}={json.dumps(value)}"]
+    done = template(*arguments)
+    assert done.returncode == 0, done.stderr
+    return [manifest for manifest in yaml.safe_load_all(done.stdout) if manifest]
+
+
+def found(manifests: list[Manifest], kind: str) -> list[Manifest]:
+    return [manifest for manifest in manifests if manifest["kind"] == kind]
+
+
+def only(manifests: list[Manifest], kind: str) -> Manifest:
+    (manifest,) = found(manifests, kind)
+    return manifest
+
+
+def pod_of(manifest: Manifest) -> Manifest:
+    """Return the pod's spec, of a pod or of what makes pods."""
+    spec: Manifest = manifest["spec"]
+    return spec if manifest["kind"] == "Pod" else spec["template"]["spec"]
+
+
+@pytest.mark.parametrize(
+    "setting",
+    ["workerimage=x", "metrics.serviceMonitor.on=true", "crds.keeep=true", "replicas=0", "logLevel=loud"],
+)
+def test_a_value_that_is_unknown_or_out_of_bounds_is_refused(setting: str) -> None:
+    refused = template("--set", setting)
+    assert refused.returncode != 0 and setting.split("=")[0].split(".")[-1] in refused.stderr
+
+
+def test_every_value_has_a_schema_and_every_schema_a_default() -> None:
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+
+    def compare(path: str, node: Any, value: Any) -> None:
+        if isinstance(value, dict) and "properties" in node:
+            assert set(node["properties"]) - {"global"} == set(value), path
+            for key in value:
+                compare(f"{path}.{key}", node["properties"][key], value[key])
+
+    compare("values", schema, values)
+
+
+def test_an_older_cluster_is_refused() -> None:
+    refused = template("--kube-version", "1.28.0")
+    assert refused.returncode != 0 and "1.29" in refused.stderr
+
+
+def test_two_operators_elect_one_that_leads() -> None:
+    manifests = render()
+    deployment = only(manifests, "Deployment")
+    assert deployment["spec"]["replicas"] == 2
+    env = {entry["name"]: entry for entry in pod_of(deployment)["containers"][0]["env"]}
+    assert env["LEADER_ELECTION"]["value"] == "true"
+    (own,) = (role for role in found(manifests, "Role") if role["metadata"]["name"] == f"{NAME}-own")
+    named = [rule for rule in own["rules"] if rule.get("resourceNames") == [env["LEASE_NAME"]["value"]]]
+    assert own["metadata"]["namespace"] == "home"
+    assert any(rule["resources"] == ["leases"] and "update" in rule["verbs"] for rule in named)
+
+
+def test_a_single_operator_has_no_disruption_budget_that_would_block_a_drain() -> None:
+    assert found(render(), "PodDisruptionBudget")
+    assert not found(render("replicas=1"), "PodDisruptionBudget")
+    assert not found(render("podDisruptionBudget.enabled=false"), "PodDisruptionBudget")
+
+
+def test_every_watched_namespace_gets_a_role_and_nothing_is_cluster_wide() -> None:
+    manifests = render("watchNamespaces={a,b}", "crds.enabled=false")
+    places = {(role["metadata"]["namespace"], role["metadata"]["name"]) for role in found(manifests, "Role")}
+    assert places == {("a", NAME), ("b", NAME), ("home", f"{NAME}-own")}
+    assert not [manifest for manifest in manifests if manifest["kind"].startswith("Cluster")]
+    env = pod_of(only(manifests, "Deployment"))["containers"][0]["env"]
+    assert {"name": "WATCH_NAMESPACES", "value": "a,b"} in env
+
+
+def test_a_cluster_wide_operator_has_one_cluster_role_and_a_role_for_its_own_lease() -> None:
+    manifests = render("clusterWide=true", "crds.aggregateRoles=false")
+    assert [role["metadata"]["name"] for role in found(manifests, "ClusterRole")] == [f"home-{NAME}"]
+    assert [role["metadata"]["name"] for role in found(manifests, "Role")] == [f"{NAME}-own"]
+    env = pod_of(only(manifests, "Deployment"))["containers"][0]["env"]
+    assert {"name": "WATCH_NAMESPACES", "value": ""} in env
+
+
+def test_watched_namespaces_and_cluster_wide_exclude_each_other() -> None:
+    refused = template("--set", "clusterWide=true", "--set", "watchNamespaces={team}")
+    assert refused.returncode != 0 and "watchNamespaces" in refused.stderr
+
+
+def test_no_role_reads_secrets_of_a_namespace_that_is_not_served() -> None:
+    for role in found(render("watchNamespaces={team}"), "Role"):
+        secrets = [rule for rule in role["rules"] if "secrets" in rule["resources"]]
+        assert bool(secrets) == (role["metadata"]["namespace"] == "team")
+
+
+def test_the_clusters_own_roles_read_and_write_gateways_and_never_their_status() -> None:
+    roles = {role["metadata"]["name"]: role for role in found(render(), "ClusterRole")}
+    label = "rbac.authorization.k8s.io/aggregate-to-"
+    view, edit = roles["proofgate-governancegateways-view"], roles["proofgate-governancegateways-edit"]
+    assert {f"{label}{name}" for name in ("view", "edit", "admin")} <= set(view["metadata"]["labels"])
+    assert f"{label}view" not in edit["metadata"]["labels"]
+    assert {verb for rule in view["rules"] for verb in rule["verbs"]} == {"get", "list", "watch"}
+    assert all("status" not in resource for rule in edit["rules"] for resource in rule["resources"])
+
+
+def test_every_container_is_restricted_and_cannot_write_its_root() -> None:
+    for manifest in render():
+        if manifest["kind"] not in ("Deployment", "Job", "Pod"):
+            continue
+        pod = pod_of(manifest)
+        assert pod["securityContext"]["runAsNonRoot"] and pod["securityContext"]["runAsUser"]
+        assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        for container in pod["containers"]:
+            context = container["securityContext"]
+            assert context["readOnlyRootFilesystem"] and not context["allowPrivilegeEscalation"]
+            assert context["capabilities"] == {"drop": ["ALL"]}
+
+
+def test_the_crd_is_kept_unless_it_is_given_up() -> None:
+    policy = "helm.sh/resource-policy"
+    assert only(render(), "CustomResourceDefinition")["metadata"]["annotations"][policy] == "keep"
+    given_up = only(render("crds.keep=false"), "CustomResourceDefinition")
+    assert policy not in given_up["metadata"].get("annotations", {})
+    assert not found(render("crds.enabled=false"), "CustomResourceDefinition")
+
+
+def test_where_and_how_the_operator_runs_can_be_chosen() -> None:
+    values: dict[str, Any] = {
+        "nodeSelector": {"pool": "infra"},
+        "tolerations": [{"key": "infra", "operator": "Exists"}],
+        "affinity": {"nodeAffinity": {}},
+        "priorityClassName": "system-cluster-critical",
+        "imagePullSecrets": [{"name": "registry"}],
+        "topologySpreadConstraints": [
+            {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
+        ],
+    }
+    deployment = only(
+        render(
+            **values,
+            podLabels={"team": "platform", "app.kubernetes.io/name": "mine"},
+            podAnnotations={"note": "a"},
+            extraEnv=[{"name": "HTTPS_PROXY", "value": "http://proxy"}],
+            extraVolumes=[{"name": "ca", "configMap": {"name": "ca"}}],
+            extraVolumeMounts=[{"name": "ca", "mountPath": "/ca"}],
+        ),
+        "Deployment",
+    )
+    pod = pod_of(deployment)
+    assert {key: pod[key] for key in values} == values
+    metadata = deployment["spec"]["template"]["metadata"]
+    assert metadata["labels"]["team"] == "platform" and metadata["annotations"] == {"note": "a"}
+    # The selector's labels are the chart's own.
+    assert metadata["labels"]["app.kubernetes.io/name"] == "proofgate-operator"
+    (container,) = pod["containers"]
+    assert {"name": "HTTPS_PROXY", "value": "http://proxy"} in container["env"]
+    assert {"name": "ca", "mountPath": "/ca"} in container["volumeMounts"]
+    assert {"name": "ca", "configMap": {"name": "ca"}} in pod["volumes"]
+
+
+def test_operators_spread_over_nodes_by_themselves() -> None:
+    deployment = only(render(), "Deployment")
+    (constraint,) = pod_of(deployment)["topologySpreadConstraints"]
+    assert constraint["topologyKey"] == "kubernetes.io/hostname"
+    assert constraint["labelSelector"] == deployment["spec"]["selector"]
+
+
+def test_only_monitoring_reaches_the_operator() -> None:
+    prometheus = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}
+    policy = only(render(networkPolicy={"from": [prometheus]}), "NetworkPolicy")
+    (rule,) = policy["spec"]["ingress"]
+    assert prometheus in rule["from"] and len(rule["from"]) == 2
+    assert not found(render("networkPolicy.enabled=false"), "NetworkPolicy")
+
+
+def test_neither_the_job_nor_the_test_counts_as_an_operator() -> None:
+    manifests = render()
+    selected = only(manifests, "Deployment")["spec"]["selector"]["matchLabels"].items()
+    assert not selected <= only(manifests, "Pod")["metadata"]["labels"].items()
+    assert not selected <= only(manifests, "Job")["spec"]["template"]["metadata"]["labels"].items()
+
+
+def test_uninstalling_begins_with_the_operators_end_unless_it_is_switched_off() -> None:
+    manifests = render("watchNamespaces={a,b}")
+    job = only(manifests, "Job")
+    assert job["metadata"]["annotations"]["helm.sh/hook"] == "pre-delete"
+    arguments = pod_of(job)["containers"][0]["args"]
+    assert {"--namespaces=a,b", f"--deployment=home/{NAME}"} <= set(arguments)
+    assert not found(render("releaseFinalizers=false"), "Job")
+
+
+def test_monitoring_is_made_on_request_and_as_prometheus_and_grafana_select_it() -> None:
+    kinds = {manifest["kind"] for manifest in render()}
+    assert not kinds & {"ServiceMonitor", "PrometheusRule", "ConfigMap"}
+    manifests = render(
+        metrics={
+            "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
+            "prometheusRule": {
+                "enabled": True,
+                "labels": {"release": "prometheus"},
+                "runbookBaseURL": "https://runbooks.example.com",
+            },
+            "dashboards": {"enabled": True, "annotations": {"grafana_folder": "LLM"}},
+        }
+    )
+    monitor, rule = only(manifests, "ServiceMonitor"), only(manifests, "PrometheusRule")
+    assert monitor["metadata"]["labels"]["release"] == rule["metadata"]["labels"]["release"] == "prometheus"
+    service = only(manifests, "Service")
+    assert monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+    assert monitor["spec"]["endpoints"][0]["port"] == service["spec"]["ports"][0]["name"]
+    for alert in (alert for group in rule["spec"]["groups"] for alert in group["rules"]):
+        url = alert["annotations"]["runbook_url"]
+        assert url == f"https://runbooks.example.com/{alert['alert']}.md"
+        # What Prometheus fills in, helm leaves alone.
+        assert not re.search(r"<no value>", alert["annotations"]["summary"])
+    for dashboard in found(manifests, "ConfigMap"):
+        assert dashboard["metadata"]["labels"]["grafana_dashboard"] == "1"
+        (text,) = dashboard["data"].values()
+        assert json.loads(text)["panels"]

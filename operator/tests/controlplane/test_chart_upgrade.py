@@ -1,0 +1,117 @@
+"""From the previous chart to this one and away again, on a control plane of its own.
+
+`fixtures/` holds the chart before this one as `helm package` makes it. A release replaces it by its own.
+"""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.controlplane.conftest import CHART, RELEASE, Manifest, gateway_manifest, helm
+from tests.controlplane.server import ControlPlane, control_plane
+
+pytestmark = pytest.mark.controlplane
+
+(PREVIOUS,) = (Path(__file__).parent / "fixtures").glob("proofgate-operator-*.tgz")
+NAME = f"{RELEASE}-proofgate-operator"
+CRD = "governancegateways.proofgate.dev"
+THEIRS = "example.com/backup"
+
+
+@pytest.fixture(scope="module")
+def upgraded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ControlPlane, Manifest]]:
+    """Install the previous chart, make a gateway, upgrade to this chart; return the gateway as it was."""
+    with control_plane(tmp_path_factory.mktemp("upgrade")) as plane:
+        plane.kubectl("create", "namespace", "team")
+        helm(plane, "install", RELEASE, str(PREVIOUS), "--namespace", "team")
+        plane.kubectl("wait", f"crd/{CRD}", "--for=condition=Established", "--timeout=30s")
+        gateway = gateway_manifest()
+        gateway["metadata"]["finalizers"] = ["proofgate.dev/operator", THEIRS]
+        plane.apply(gateway, namespace="team")
+        before = plane.get("ggw", "demo", "team")
+        assert before
+        helm(plane, "upgrade", RELEASE, str(CHART), "--namespace", "team")
+        yield plane, before
+
+
+def test_gateways_survive_an_upgrade_of_the_chart_unchanged(upgraded: tuple[ControlPlane, Manifest]) -> None:
+    plane, before = upgraded
+    after = plane.get("ggw", "demo", "team")
+    assert after
+    assert after["metadata"]["uid"] == before["metadata"]["uid"]
+    # A default that an upgrade brings is not stored before somebody writes, and changes no generation.
+    assert after["metadata"]["generation"] == before["metadata"]["generation"]
+    for key, value in before["spec"].items():
+        kept = after["spec"][key]
+        assert kept == value or value.items() <= kept.items(), key
+
+
+def test_the_upgraded_crd_is_the_one_of_this_chart(upgraded: tuple[ControlPlane, Manifest]) -> None:
+    plane, _ = upgraded
+    wanted = yaml.safe_load(
+        (CHART / "files" / f"{CRD.partition('.')[2]}_governancegateways.yaml").read_text()
+    )
+    live = plane.get("crd", CRD)
+    assert live
+    (version,) = live["spec"]["versions"]
+    assert set(version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]) == set(
+        wanted["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+    )
+
+
+def test_fields_that_are_new_work_after_the_upgrade(upgraded: tuple[ControlPlane, Manifest]) -> None:
+    plane, _ = upgraded
+    plane.kubectl(
+        "patch",
+        "ggw",
+        "demo",
+        "-n",
+        "team",
+        "--type=merge",
+        "-p",
+        '{"spec":{"monitoring":{"interval":"60s"}}}',
+    )
+    after = plane.get("ggw", "demo", "team")
+    assert after and after["spec"]["monitoring"]["interval"] == "60s"
+
+
+def test_an_upgrade_brings_the_second_operator_and_its_lease(upgraded: tuple[ControlPlane, Manifest]) -> None:
+    plane, _ = upgraded
+    deployment = plane.get("deployment", NAME, "team")
+    assert deployment and deployment["spec"]["replicas"] == 2
+    account = f"--as=system:serviceaccount:team:{NAME}"
+    lease = f"leases.coordination.k8s.io/{NAME}"
+    assert plane.kubectl("auth", "can-i", "update", lease, "-n", "team", account).stdout.strip() == "yes"
+
+
+def test_a_gateway_can_be_deleted_once_the_operators_are_gone(
+    upgraded: tuple[ControlPlane, Manifest],
+) -> None:
+    plane, _ = upgraded
+    # As the job does, with the account that it has: no node runs it here.
+    token = plane.kubectl("create", "token", NAME, "-n", "team").stdout.strip()
+    command = [
+        *(sys.executable, "-m", "proofgate_operator.release_finalizers"),
+        *(f"--kubeconfig={plane.kubeconfig_for(token)}", "--namespaces=team", f"--deployment=team/{NAME}"),
+        f"--selector=app.kubernetes.io/name=proofgate-operator,app.kubernetes.io/instance={RELEASE}",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "released team/demo" in done.stderr
+    deployment = plane.get("deployment", NAME, "team")
+    assert deployment and deployment["spec"]["replicas"] == 0
+    left = plane.get("ggw", "demo", "team")
+    assert left and left["metadata"]["finalizers"] == [THEIRS]
+
+    helm(plane, "uninstall", RELEASE, "--namespace", "team", "--no-hooks")
+    assert plane.get("deployment", NAME, "team") is None
+    assert plane.get("ggw", "demo", "team"), "uninstalling keeps the gateways"
+    plane.kubectl(
+        "patch", "ggw", "demo", "-n", "team", "--type=merge", "-p", '{"metadata":{"finalizers":null}}'
+    )
+    plane.kubectl("delete", "ggw", "demo", "-n", "team", "--timeout=30s")
+    assert plane.get("ggw", "demo", "team") is None

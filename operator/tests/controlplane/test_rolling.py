@@ -1,0 +1,69 @@
+"""Pods are replaced by the operator, one by one, and by nobody else: on a true StatefulSet controller."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.controlplane.conftest import Namespace, gateway_manifest
+from tests.controlplane.server import wait_for
+
+pytestmark = pytest.mark.controlplane
+
+
+def pods(namespace: Namespace) -> dict[str, dict[str, Any]]:
+    selector = "app.kubernetes.io/component=worker"
+    found = json.loads(namespace.kubectl("get", "pods", "-l", selector, "-o", "json"))["items"]
+    return {pod["metadata"]["name"]: pod for pod in found}
+
+
+def images(namespace: Namespace) -> dict[str, str]:
+    return {name: pod["spec"]["containers"][0]["image"] for name, pod in pods(namespace).items()}
+
+
+@pytest.fixture
+def settled(namespace: Namespace) -> Namespace:
+    namespace.give_secrets()
+    namespace.start()
+    namespace.apply(gateway_manifest(worker={"image": "worker:one"}))
+    namespace.settle()
+    return namespace
+
+
+def test_a_new_image_reaches_one_worker_and_the_next_when_that_one_is_ready(settled: Namespace) -> None:
+    settled.apply(gateway_manifest(worker={"image": "worker:two"}))
+    first = {"demo-worker-0": "worker:one", "demo-worker-1": "worker:two"}
+    wait_for(lambda: images(settled) == first, 30, "the highest worker is replaced")
+    assert settled.wait_condition("Progressing", "True", "Rolling")
+    assert settled.condition("Ready")[0] == "True"
+    untouched = pods(settled)["demo-worker-0"]["metadata"]["uid"]
+    settled.kubectl("annotate", "ggw", "demo", "look=again")
+    assert pods(settled)["demo-worker-0"]["metadata"]["uid"] == untouched
+    settled.settle(60)
+    assert set(images(settled).values()) == {"worker:two"}
+    gateway = settled.get("ggw", "demo")
+    assert gateway and gateway["status"]["updatedReplicas"] == 2
+    assert [shard["phase"] for shard in gateway["status"]["shards"]] == ["Ready", "Ready"]
+
+
+def test_a_set_that_its_controller_rolled_becomes_the_operators_to_roll(settled: Namespace) -> None:
+    assert settled.operator
+    settled.operator.stop()
+    before = {name: pod["metadata"]["uid"] for name, pod in pods(settled).items()}
+    strategy = {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}}
+    patch = json.dumps({"spec": {"updateStrategy": strategy, "minReadySeconds": 0}})
+    settled.kubectl("patch", "sts", "demo-worker", "--type=merge", "-p", patch)
+    settled.start()
+
+    def taken_over() -> bool:
+        found = settled.get("sts", "demo-worker")
+        return bool(found and found["spec"]["updateStrategy"] == {"type": "OnDelete"})
+
+    wait_for(taken_over, 30, "the strategy is the operator's")
+    settled.settle()
+    assert {name: pod["metadata"]["uid"] for name, pod in pods(settled).items()} == before
+    versions = settled.versions()
+    settled.kubectl("annotate", "ggw", "demo", "look=again")
+    settled.settle()
+    versions.pop("GovernanceGateway/demo")
+    assert versions.items() <= settled.versions().items(), "written again without need"

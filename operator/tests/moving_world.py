@@ -1,0 +1,284 @@
+"""A cluster of workers that come, retire, go and break, for tests of how they are scaled and rolled.
+
+The StatefulSet controller, the kubelet and the workers are simulated, a second at a time. What the operator
+must never do is checked whenever it does something.
+"""
+
+import copy
+from dataclasses import dataclass, field
+from typing import Any
+
+from proofgate_operator.api.conditions import Condition, ConditionType
+from proofgate_operator.build.naming import CONFIG_ANNOTATION
+from proofgate_operator.plan.decide import Plan, decide
+from proofgate_operator.plan.observed import Observed, Ref
+from proofgate_operator.plan.reports import UNREACHABLE, WorkerReport
+from proofgate_operator.plan.shards import MIN_READY_SECONDS, time_of
+from tests.gateways import DEFAULTS, SPEC
+from tests.world import World
+
+Manifest = dict[str, Any]
+BEGIN = 1_900_000_000.0
+START_SECONDS = 2
+DRAIN_SECONDS = 10
+CLAIM = Ref("PersistentVolumeClaim", "demo-wal")
+SET = Ref("StatefulSet", "demo-worker")
+
+
+@dataclass
+class Pod:
+    """A worker's pod and the worker in it."""
+
+    ordinal: int
+    uid: int
+    revision: str
+    created: float
+    ready_since: float | None = None
+    ending: bool = False
+    retiring: bool = False
+    connections: int = 0
+    broken: bool = False
+    unreachable: bool = False
+    was_retired: bool = False
+    annotations: Manifest = field(default_factory=dict)
+
+    def manifest(self) -> Manifest:
+        metadata: Manifest = {
+            "name": f"demo-worker-{self.ordinal}",
+            "uid": f"pod-{self.uid}",
+            "creationTimestamp": time_of(self.created),
+            "labels": {"controller-revision-hash": self.revision},
+            "annotations": self.annotations,
+        }
+        if self.ending:
+            metadata["deletionTimestamp"] = time_of(self.created)
+        ready = self.ready_since is not None and not self.retiring
+        status: Manifest = {
+            "podIP": f"10.0.0.{self.uid % 250}",
+            "conditions": [{"type": "Ready", "status": "True" if ready else "False"}],
+        }
+        if ready and self.ready_since is not None:
+            status["conditions"][0]["lastTransitionTime"] = time_of(self.ready_since)
+        if self.broken:
+            status["containerStatuses"] = [{"state": {"waiting": {"reason": "CrashLoopBackOff"}}}]
+        return {"metadata": metadata, "spec": {"nodeName": "node"}, "status": status}
+
+    def report(self) -> WorkerReport:
+        if self.unreachable or self.broken:
+            return UNREACHABLE
+        return WorkerReport(retiring=self.retiring, connections=self.connections, in_flight=self.connections)
+
+
+@dataclass
+class MovingWorld:
+    """A settled gateway whose workers can be moved about."""
+
+    replicas: int = 3
+    spec: Manifest = field(default_factory=dict)
+    now: float = BEGIN
+    pods: dict[int, Pod] = field(default_factory=dict)
+    #: Pods deleted on purpose, and scale-downs, in order.
+    removed: list[str] = field(default_factory=list)
+    #: New pods of these revisions never become ready.
+    bad_images: set[str] = field(default_factory=set)
+    conditions: tuple[Manifest, ...] = ()
+    shards: tuple[Manifest, ...] = ()
+    bound: bool = True
+
+    def __post_init__(self) -> None:
+        ledger = {"volume": {**SPEC["ledger"]["volume"]}}
+        timeouts = {"drainSeconds": DRAIN_SECONDS}
+        self.world = World(replicas=self.replicas, ledger=ledger, timeouts=timeouts, **self.spec)
+        self.next_uid = 1
+        self.settle()
+
+    @property
+    def asked(self) -> int:
+        live = self.world.children.get(SET)
+        return int(live["spec"]["replicas"]) if live else 0
+
+    @property
+    def image(self) -> str:
+        live = self.world.child("StatefulSet", "demo-worker")
+        return str(live["spec"]["template"]["spec"]["containers"][0]["image"])
+
+    def scale(self, replicas: int) -> None:
+        self.world.manifest["spec"]["replicas"] = replicas
+
+    def use_image(self, image: str) -> None:
+        self.world.manifest["spec"].setdefault("worker", {})["image"] = image
+
+    def force(self, replicas: int) -> None:
+        annotations = {"proofgate.dev/force-scale-down": str(replicas)}
+        self.world.manifest["metadata"]["annotations"] = annotations
+
+    def observed(self) -> Observed:
+        return Observed(
+            children=self.world.children,
+            secrets=self.world.secrets,
+            worker_pods=tuple(pod.manifest() for pod in self.pods.values()),
+            conditions=self.conditions,
+            shards=self.shards,
+            reports={number: pod.report() for number, pod in self.pods.items() if not pod.ending},
+            now=self.now,
+        )
+
+    def plan(self) -> Plan:
+        return self.plan_of(self.observed())
+
+    def plan_of(self, seen: Observed) -> Plan:
+        return decide(self.world.gateway, seen, DEFAULTS)
+
+    def condition(self, kind: ConditionType) -> Condition:
+        return self.plan().status.condition(kind)
+
+    def look(self, writes: int | None = None) -> Plan:
+        """One look of the operator, which is killed after so many of its steps."""
+        plan = self.plan()
+        steps = [
+            lambda: [self._stay(pod) for pod in plan.stay],
+            lambda: self._apply(plan),
+            lambda: [self._retire(pod) for pod in plan.retire],
+            lambda: [self._delete(pod) for pod in plan.replace],
+            lambda: self._report(plan),
+        ]
+        for step in steps[:writes]:
+            step()
+        return plan
+
+    def _apply(self, plan: Plan) -> None:
+        before = self.asked
+        generation = (self.world.children.get(SET) or {"metadata": {}})["metadata"].get("generation", 0)
+        live = copy.deepcopy(self.world.children.get(SET))
+        self.world.carry_out(plan)
+        for pod in self.pods.values():
+            if f"demo-worker-{pod.ordinal}" in plan.renew:
+                pod.annotations = {CONFIG_ANNOTATION: plan.config_digest}
+        written = self.world.children.get(SET)
+        if written is not None and written is not live:
+            changed = live is None or live["spec"] != written["spec"]
+            written["metadata"]["generation"] = generation + 1 if changed else generation
+            written.setdefault("status", (live or {}).get("status", {}))
+        if 0 < self.asked < before:
+            assert self.asked == before - 1, "more than one worker is taken away at once"
+            self._leaves_on_purpose(self.pods.get(before - 1))
+
+    def _leaves_on_purpose(self, pod: Pod | None) -> None:
+        others = [other for other in self.pods.values() if other is not pod]
+        assert not any(other.ending for other in others if self._on_purpose(other)), "two leave at once"
+        assert not any(other.retiring for other in others), "one leaves while another one retires"
+        if pod is None:
+            return
+        self.removed.append(f"{pod.ordinal}:{pod.revision}")
+        served = pod.ready_since is not None and not pod.broken
+        assert pod.was_retired or pod.unreachable or not served, "a worker leaves that was not retired"
+
+    def _on_purpose(self, pod: Pod) -> bool:
+        return f"{pod.ordinal}:{pod.revision}" in self.removed
+
+    def _delete(self, manifest: Manifest) -> None:
+        pod = self.pods[int(manifest["metadata"]["name"].rsplit("-", 1)[1])]
+        if manifest["metadata"]["uid"] != f"pod-{pod.uid}":
+            return
+        # Those that are to go are no successors; a second worker stands in for the only one.
+        staying = max(2, self.world.gateway.spec.replicas)
+        for other in self.pods.values():
+            if other is not pod and other.revision == self.image and other.ordinal < staying:
+                settled = other.ready_since is not None and self.now - other.ready_since >= MIN_READY_SECONDS
+                assert settled, "the next pod is deleted before the successor of the one before is ready"
+        self._leaves_on_purpose(pod)
+        pod.ending = True
+
+    def _retire(self, manifest: Manifest) -> None:
+        pod = self.pods[int(manifest["metadata"]["name"].rsplit("-", 1)[1])]
+        others = [other for other in self.pods.values() if other is not pod]
+        assert not any(other.retiring and not other.unreachable for other in others), "two retire at once"
+        if not pod.unreachable and not pod.broken:
+            pod.retiring = pod.was_retired = True
+
+    def _stay(self, manifest: Manifest) -> None:
+        pod = self.pods[int(manifest["metadata"]["name"].rsplit("-", 1)[1])]
+        if not pod.unreachable and pod.retiring:
+            pod.retiring = False
+            pod.ready_since = self.now
+
+    def _report(self, plan: Plan) -> None:
+        self.shards = plan.status.shards
+        self.conditions = tuple(
+            {"type": found.type.value, "status": found.status.value, "reason": found.reason}
+            for found in plan.status.conditions
+        )
+
+    def tick(self, seconds: int = 1) -> None:
+        """Let the cluster go on without the operator."""
+        for _ in range(seconds):
+            self.now += 1
+            self._tick()
+
+    def _tick(self) -> None:
+        claim = self.world.children.get(CLAIM)
+        if claim is not None:
+            claim["status"] = {"phase": "Bound" if self.bound else "Lost"}
+        live = self.world.children.get(SET)
+        if live is None:
+            return
+        for number, pod in list(self.pods.items()):
+            if pod.ending:
+                del self.pods[number]
+            elif number >= self.asked:
+                pod.ending = True
+            elif pod.ready_since is None and not pod.broken and self.now - pod.created >= START_SECONDS:
+                pod.ready_since = self.now
+            if pod.retiring:
+                pod.connections = max(0, pod.connections - 1)
+        for number in range(self.asked):
+            if number not in self.pods:
+                broken = self.image in self.bad_images
+                self.pods[number] = Pod(number, self.next_uid, self.image, self.now, broken=broken)
+                self.next_uid += 1
+        ready = [pod for pod in self.pods.values() if pod.ready_since and not pod.retiring and not pod.ending]
+        live["status"] = {
+            "observedGeneration": live["metadata"].get("generation", 0),
+            "updateRevision": self.image,
+            "replicas": len(self.pods),
+            "readyReplicas": len(ready),
+            "updatedReplicas": sum(pod.revision == self.image for pod in self.pods.values()),
+        }
+        balancer = self.world.child("Deployment", "demo-haproxy")
+        count = balancer["spec"]["replicas"]
+        balancer["status"] = {"replicas": count, "readyReplicas": count, "updatedReplicas": count}
+
+    def run(self, seconds: int) -> None:
+        """Let the cluster and the operator go on for so long."""
+        for _ in range(seconds):
+            self.look()
+            self.tick()
+
+    def settle(self, limit: int = 600) -> None:
+        """Go on until the gateway is as its spec says."""
+        for _ in range(limit):
+            self.look()
+            self.tick()
+            if self.settled():
+                # The status is of what was seen before the last step.
+                self.look()
+                return
+        raise AssertionError(f"never settles: {self.conditions}")
+
+    def settled(self) -> bool:
+        plan = self.plan()
+        wanted = self.world.manifest["spec"]["replicas"]
+        pods = list(self.pods.values())
+        quiet = not (plan.writes or plan.retire or plan.stay or plan.moving)
+        return (
+            quiet
+            and sorted(self.pods) == list(range(wanted))
+            and all(pod.revision == self.image and not pod.retiring and pod.ready_since for pod in pods)
+        )
+
+
+def with_connections(world: MovingWorld, count: int) -> MovingWorld:
+    """Give every worker connections, of which one a second ends once it retires."""
+    for pod in world.pods.values():
+        pod.connections = count
+    return world

@@ -1,0 +1,257 @@
+"""Late events, refusals, cut watches, and kills between any two requests: the same end, and never two of what
+there must be one of."""
+
+import asyncio
+import contextlib
+import itertools
+from typing import Any
+from unittest import mock
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from proofgate_operator.handlers import loop as loops
+from proofgate_operator.handlers.readers import Readers
+from proofgate_operator.handlers.wake import Wakes
+from proofgate_operator.handlers.watches import Watches
+from proofgate_operator.kube import informer
+from proofgate_operator.kube.client import ApiError
+from tests.api_emulator import Emulator
+from tests.fake_cluster import FakeCluster, Killed
+from tests.gateways import NAMESPACE, manifest
+from tests.operators import loop, operator, until
+from tests.test_convergence import comparable, look, new_cluster, settle, status
+
+REFUSALS = (
+    ApiError(409, "Conflict", "changed meanwhile"),
+    ApiError(429, "TooManyRequests", "", 0.0),
+    ApiError(500, "InternalError", ""),
+    ApiError(503, "ServiceUnavailable", ""),
+)
+
+
+class Mortal(FakeCluster):
+    """A cluster whose operator is killed by the request after `requests_left`, before or after it is done."""
+
+    requests_left: int | None = None
+    after = False
+
+    def answer(self, method: str, path: str, **parts: Any) -> dict[str, Any]:
+        fatal = self.requests_left == 0
+        if self.requests_left is not None:
+            self.requests_left -= 1
+        if fatal and not self.after:
+            raise Killed
+        answer = super().answer(method, path, **parts)
+        if fatal:
+            raise Killed
+        return answer
+
+
+def mortal() -> Mortal:
+    cluster = Mortal()
+    cluster.objects = new_cluster().objects
+    cluster.restart()
+    return cluster
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before it is done", "before its answer"])
+def test_killed_at_any_request_the_successor_finishes(after: bool) -> None:
+    reference = mortal()
+    settle(reference)
+    for count in range(0, len(reference.requests), 5):
+        cluster = mortal()
+        cluster.requests_left, cluster.after = count, after
+        with contextlib.suppress(Killed):
+            for _ in range(20):
+                look(cluster)
+                cluster.run_controllers()
+        cluster.requests_left = None
+        cluster.restart()
+        settle(cluster)
+        assert comparable(cluster) == comparable(reference), f"killed at request {count}"
+        assert status(cluster) == status(reference)
+
+
+class Judge:
+    """Watches every write of a run for what must never happen."""
+
+    def __init__(self, cluster: FakeCluster) -> None:
+        self.cluster = cluster
+        self.keys: dict[str, Any] = {}
+        self.replicas: list[int] = []
+
+    def look(self) -> None:
+        for name in ("demo-ledger", "demo-admin"):
+            found = self.cluster.objects.get(("Secret", NAMESPACE, name))
+            if found:
+                assert self.keys.setdefault(name, found["data"]) == found["data"], f"{name} was replaced"
+        workers = self.cluster.objects.get(("StatefulSet", NAMESPACE, "demo-worker"))
+        if workers:
+            self.replicas.append(workers["spec"]["replicas"])
+            down = [before - after for before, after in itertools.pairwise(self.replicas)]
+            assert max(down, default=0) <= 1, "two shards left at once"
+        owners = [
+            reference["uid"]
+            for (kind, _, _), live in self.cluster.objects.items()
+            if kind == "StatefulSet"
+            for reference in live["metadata"]["ownerReferences"]
+        ]
+        assert len(owners) <= 1, "two sets of workers for one gateway's tenants"
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("look"), st.none()),
+        st.tuples(st.just("deliver"), st.integers(1, 8)),
+        st.tuples(st.just("controllers"), st.none()),
+        st.tuples(st.just("scale"), st.integers(1, 5)),
+        st.tuples(st.just("balancers"), st.integers(1, 3)),
+        st.tuples(st.just("delete"), st.sampled_from(["Service demo", "ConfigMap demo-config"])),
+        st.tuples(st.just("refuse"), st.lists(st.sampled_from([None, *REFUSALS]), max_size=6)),
+        st.tuples(st.just("killed after"), st.integers(0, 6)),
+    ),
+    max_size=25,
+)
+
+
+def step(cluster: FakeCluster, what: str, value: Any) -> None:
+    gateway = cluster.find("GovernanceGateway", "demo")
+    if what == "look":
+        with contextlib.suppress(ApiError):
+            look(cluster)
+    elif what == "deliver":
+        cluster.deliver(value)
+    elif what == "controllers":
+        cluster.run_controllers()
+    elif what == "scale":
+        gateway["spec"]["replicas"] = value
+    elif what == "balancers":
+        gateway["spec"]["loadBalancer"] = {"replicas": value}
+    elif what == "delete":
+        cluster.remove(*value.split())
+    elif what == "refuse":
+        cluster.faults = list(value)
+    else:
+        cluster.writes_left = value
+        with contextlib.suppress(Killed, ApiError):
+            look(cluster)
+        cluster.writes_left = None
+        cluster.restart()
+
+
+@settings(max_examples=15, deadline=None)
+@given(STEPS)
+def test_whatever_is_late_refused_or_killed_the_end_is_the_same(steps: list[tuple[str, Any]]) -> None:
+    cluster = new_cluster()
+    cluster.stale = True
+    judge = Judge(cluster)
+    for what, value in steps:
+        step(cluster, what, value)
+        judge.look()
+    cluster.faults, cluster.stale = [], False
+    quiet = 0
+    while quiet < 2:
+        written = len(cluster.writes)
+        look(cluster)
+        judge.look()
+        cluster.run_controllers()
+        quiet = quiet + 1 if len(cluster.writes) == written else 0
+        assert len(cluster.writes) < 500, cluster.writes[-10:]
+    reference = new_cluster()
+    reference.find("GovernanceGateway", "demo")["spec"] = cluster.find("GovernanceGateway", "demo")["spec"]
+    settle(reference)
+    assert comparable(cluster) == comparable(reference)
+    assert status(cluster) == status(reference)
+
+
+def test_a_look_at_a_stale_store_repeats_no_write() -> None:
+    cluster = new_cluster()
+    cluster.stale = True
+    for _ in range(10):
+        look(cluster)
+    created = [text for text in cluster.writes if not text.endswith("/status")]
+    assert len(created) == len(set(created)), created
+
+
+DISTURBANCES = st.lists(
+    st.one_of(
+        st.just("cut"),
+        st.just("compact"),
+        st.just("delete Service demo"),
+        st.just("delete ConfigMap demo-config"),
+        st.just("scale"),
+        st.sampled_from(REFUSALS),
+    ),
+    max_size=8,
+)
+
+
+def disturb(emulator: Emulator, what: Any) -> None:
+    cluster = emulator.cluster
+    if isinstance(what, ApiError):
+        cluster.faults += [what, None, what]
+    elif what == "cut":
+        emulator.cut()
+    elif what == "compact":
+        emulator.compact()
+        emulator.cut()
+    elif what == "scale":
+        cluster.find("GovernanceGateway", "demo")["spec"]["replicas"] = 3
+    else:
+        cluster.remove(*what.split()[1:])
+
+
+async def run_through(disturbances: list[Any]) -> FakeCluster:
+    """Run informers and a loop against an API server that is disturbed, until all is settled."""
+    cluster = new_cluster()
+    cluster.find("GovernanceGateway", "demo")["spec"]["replicas"] = 3
+    emulator = Emulator(cluster)
+    async with emulator.serve() as client:
+        found = operator(client, RECHECK_SECONDS="0.1")
+        found.wakes, found.readers = Wakes(), Readers()
+        watches = Watches(client, (), found.readers, found.wakes)
+        watches.start()
+        await asyncio.wait_for(watches.synced(), 30)
+        running = asyncio.create_task(loop(found).run())
+        try:
+            for what in disturbances:
+                await asyncio.sleep(0)
+                disturb(emulator, what)
+                cluster.run_controllers()
+
+            def is_settled() -> bool:
+                cluster.run_controllers()
+                gateway = cluster.find("GovernanceGateway", "demo")
+                told = {one["type"]: one for one in gateway.get("status", {}).get("conditions", [])}
+                children = {("Service", "demo"), ("ConfigMap", "demo-config"), ("Pod", "demo-worker-2")}
+                present = all((kind, NAMESPACE, name) in cluster.objects for kind, name in children)
+                return bool(
+                    present
+                    and not cluster.faults
+                    and told.get("Ready", {}).get("status") == "True"
+                    and told["Progressing"]["reason"] == "Settled"
+                )
+
+            await until(is_settled)
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+            await watches.stop()
+    return cluster
+
+
+@settings(max_examples=12, deadline=None)
+@given(DISTURBANCES)
+def test_over_http_with_cut_watches_and_refusals_the_end_is_the_same(disturbances: list[Any]) -> None:
+    quick = mock.patch.multiple(loops, _FIRST_BACKOFF_SECONDS=0.01, _LONGEST_BACKOFF_SECONDS=0.1)
+    patient = mock.patch.object(loops, "_GATHER_SECONDS", 0.001)
+    watching = mock.patch.object(informer, "_FIRST_PAUSE_SECONDS", 0.001)
+    with quick, patient, watching:
+        cluster = asyncio.run(run_through(disturbances))
+    reference = new_cluster(replicas=3)
+    settle(reference)
+    ours, theirs = comparable(cluster), comparable(reference)
+    assert ours == theirs
+    assert manifest()["metadata"]["uid"] == cluster.find("GovernanceGateway", "demo")["metadata"]["uid"]

@@ -1,0 +1,256 @@
+"""What a real HAProxy does at its bounds, with placed tenants, and what it logs."""
+
+import http.client
+import json
+import re
+import signal
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proofgate_operator.build.haproxy_config import Bounds
+from tests.haproxy_bench import Bench, Worker, bench, eventually, keys_of
+
+pytestmark = pytest.mark.haproxy
+
+KEYS = keys_of(30)
+UNKNOWN = "sk-nobody-knows-0123456789"
+
+
+@pytest.fixture
+def workers() -> Iterator[list[Worker]]:
+    made = [Worker(ordinal) for ordinal in range(3)]
+    yield made
+    for worker in made:
+        worker.close()
+
+
+def table(haproxy: Bench) -> dict[str, int]:
+    return {tenant: haproxy.worker_of(keys[0]) for tenant, keys in KEYS.items()}
+
+
+@contextmanager
+def streaming(haproxy: Bench, key: str) -> Iterator[http.client.HTTPResponse]:
+    """A stream of which the first event has come, on a connection of its own."""
+    with closing(haproxy.connect()) as connection:
+        connection.request("GET", "/stream", headers={"Authorization": f"Bearer {key}"})
+        response = connection.getresponse()
+        assert response.readline() == b"data: one\n"
+        yield response
+
+
+def refusal(answer: tuple[int, dict[str, str], Any]) -> tuple[int, str, str]:
+    status, headers, body = answer
+    assert body["error"].keys() == {"message", "type", "param", "code"}
+    return status, headers["retry-after"], body["error"]["code"]
+
+
+# --- Owners
+
+
+def test_a_placed_tenant_goes_where_it_is_placed_and_no_other_moves(
+    haproxy_binary: str, tmp_path: Path, workers: list[Worker]
+) -> None:
+    with bench(haproxy_binary, tmp_path, workers, KEYS) as plain:
+        plain.set_ready(3)
+        before = table(plain)
+    placed = {"tenant-0": (before["tenant-0"] + 1) % 3, "tenant-1": before["tenant-1"]}
+    with bench(haproxy_binary, tmp_path, workers, KEYS, owners=placed) as haproxy:
+        haproxy.set_ready(3)
+        assert table(haproxy) == before | placed
+
+
+def test_while_its_worker_is_away_a_placed_tenant_is_served_by_another(
+    haproxy_binary: str, tmp_path: Path, workers: list[Worker]
+) -> None:
+    with bench(haproxy_binary, tmp_path, workers, KEYS, owners={"tenant-0": 2}) as haproxy:
+        haproxy.set_ready(3)
+        assert haproxy.worker_of(KEYS["tenant-0"][0]) == 2
+        haproxy.set_ready(2)
+        assert haproxy.worker_of(KEYS["tenant-0"][0]) in (0, 1)
+        haproxy.set_ready(3)
+        assert haproxy.worker_of(KEYS["tenant-0"][0]) == 2
+
+
+def test_where_affinity_is_required_tenants_of_an_absent_worker_are_told_to_come_back(
+    haproxy_binary: str, tmp_path: Path, workers: list[Worker]
+) -> None:
+    owners = {tenant: number % 3 for number, tenant in enumerate(KEYS)}
+    with bench(haproxy_binary, tmp_path, workers, KEYS, owners=owners, strict=True) as haproxy:
+        haproxy.set_ready(3)
+        assert table(haproxy) == owners
+        haproxy.set_ready(2)
+        for tenant, owner in owners.items():
+            answer = haproxy.ask(KEYS[tenant][0])
+            if owner == 2:
+                assert refusal(answer) == (503, "1", "no_worker_available")
+            else:
+                assert answer[2]["worker"] == owner
+        assert haproxy.ask(UNKNOWN)[0] == 200, "whoever has no owner is any worker's to refuse"
+        haproxy.set_ready(3)
+        assert table(haproxy) == owners
+
+
+def test_an_owner_without_a_server_line_leaves_the_choice_to_the_ring(
+    haproxy_binary: str, tmp_path: Path, workers: list[Worker]
+) -> None:
+    with bench(haproxy_binary, tmp_path, workers, KEYS, owners={"tenant-0": 9}) as haproxy:
+        haproxy.set_ready(3)
+        assert haproxy.ask(KEYS["tenant-0"][0])[0] == 200
+
+
+# --- Bounds
+
+
+def test_a_full_worker_is_waited_for_and_no_other_is_asked(
+    haproxy_binary: str, tmp_path: Path, workers: list[Worker]
+) -> None:
+    bounds = Bounds(total=100, server=2, queued=8)
+    with bench(haproxy_binary, tmp_path, workers, KEYS, bounds=bounds) as haproxy, ExitStack() as held:
+        haproxy.set_ready(3)
+        key = KEYS["tenant-0"][0]
+        owner = haproxy.worker_of(key)
+        for _ in range(2):
+            held.enter_context(streaming(haproxy, key))
+        with closing(haproxy.connect()) as waiting:
+            waiting.request("GET", "/", headers={"Authorization": f"Bearer {key}"})
+            eventually(lambda: queued(haproxy) == 1, "the connection waits")
+            workers[owner].release.set()
+            held.close()
+            assert json.loads(waiting.getresponse().read())["worker"] == owner
+
+
+def test_beyond_the_queue_of_its_worker_a_tenant_is_told_to_come_back_and_others_are_served(
+    haproxy_binary: str, tmp_path: Path, workers: list[Worker]
+) -> None:
+    bounds = Bounds(total=100, server=1, queued=2)
+    with bench(haproxy_binary, tmp_path, workers, KEYS, bounds=bounds) as haproxy, ExitStack() as held:
+        haproxy.set_ready(3)
+        where = table(haproxy)
+        key = KEYS["tenant-0"][0]
+        other = next(tenant for tenant in where if where[tenant] != where["tenant-0"])
+        held.enter_context(streaming(haproxy, key))
+        for count in (1, 2):
+            waiting = held.enter_context(closing(haproxy.connect()))
+            waiting.request("GET", "/", headers={"Authorization": f"Bearer {key}"})
+            eventually(lambda count=count: queued(haproxy) == count, "the connection waits")
+        assert refusal(haproxy.ask(key)) == (503, "1", "overloaded")
+        assert haproxy.worker_of(KEYS[other][0]) == where[other]
+
+
+def test_without_a_key_only_a_gateway_that_is_full_everywhere_turns_one_away(
+    haproxy_binary: str, tmp_path: Path, workers: list[Worker]
+) -> None:
+    bounds = Bounds(total=100, server=1, queued=1)
+    with bench(haproxy_binary, tmp_path, workers[:1], KEYS, bounds=bounds) as haproxy, ExitStack() as held:
+        haproxy.set_ready(1)
+        held.enter_context(streaming(haproxy, UNKNOWN))
+        waiting = held.enter_context(closing(haproxy.connect()))
+        waiting.request("GET", "/", headers={"Authorization": f"Bearer {UNKNOWN}"})
+        eventually(lambda: queued(haproxy) == 1, "the connection waits")
+        assert refusal(haproxy.ask(UNKNOWN)) == (503, "1", "overloaded")
+
+
+def test_one_address_opens_no_more_connections_in_a_second_than_it_may(
+    haproxy_binary: str, tmp_path: Path, workers: list[Worker]
+) -> None:
+    bounds = Bounds(total=100, server=50, per_source=3)
+    with bench(haproxy_binary, tmp_path, workers, KEYS, bounds=bounds) as haproxy:
+        haproxy.set_ready(3)
+
+        def refused(address: str) -> bool:
+            source = (address, 0)
+            with closing(http.client.HTTPConnection("127.0.0.1", haproxy.port, 10, source)) as connection:
+                try:
+                    connection.request("GET", "/", headers={"Authorization": f"Bearer {KEYS['tenant-0'][0]}"})
+                    return connection.getresponse().status != 200
+                except (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError):
+                    return True
+
+        eventually(lambda: refused("127.0.0.5"), "a connection is closed without an answer")
+        assert not refused("127.0.0.6"), "another address has its own count"
+
+
+def queued(haproxy: Bench) -> int:
+    """Return how many connections wait, for one worker or for any."""
+    lines = haproxy.metrics("/metrics")[1].splitlines()
+    waiting = re.compile(r'haproxy_(server|backend)_current_queue\{proxy="workers".*\} (\d+)')
+    return sum(int(found[2]) for found in map(waiting.fullmatch, lines) if found)
+
+
+# --- The access log
+
+
+def test_every_connection_is_logged_with_its_tenant_and_worker_and_without_its_key(
+    haproxy_binary: str, tmp_path: Path, workers: list[Worker]
+) -> None:
+    with bench(haproxy_binary, tmp_path, workers, KEYS, log_all=True) as haproxy:
+        haproxy.set_ready(3)
+        owner = haproxy.worker_of(KEYS["tenant-0"][0])
+        haproxy.ask(UNKNOWN)
+        eventually(lambda: len(haproxy.log()) == 2, "both connections are logged")
+        known, unknown = haproxy.log()
+        assert (known["tenant"], known["worker"]) == ("tenant-0", f"worker-{owner}")
+        assert (known["event"], known["backend"], known["termination"]) == ("connection", "workers", "--")
+        assert known["bytes_received"] > 0 < known["bytes_sent"]
+        assert 0 <= known["connect_ms"] <= known["total_ms"]
+        assert unknown["tenant"] == "-"
+        assert known["id"] != unknown["id"]
+        text = (haproxy.folder / "haproxy.log").read_text()
+        assert "sk-" not in text
+
+
+def test_by_default_only_what_went_wrong_is_logged(
+    haproxy_binary: str, tmp_path: Path, workers: list[Worker]
+) -> None:
+    with bench(haproxy_binary, tmp_path, workers, KEYS) as haproxy:
+        haproxy.set_ready(3)
+        haproxy.worker_of(KEYS["tenant-0"][0])
+        with closing(socket.create_connection(("127.0.0.1", haproxy.port))):
+            pass
+        key = KEYS["tenant-1"][0]
+        owner = haproxy.worker_of(key)
+        workers[owner].close()
+        with pytest.raises((http.client.RemoteDisconnected, ConnectionResetError)):
+            haproxy.ask(key)
+        eventually(lambda: haproxy.log(), "the connection that found no worker is logged")
+        line = haproxy.log()[0]
+        assert (line["tenant"], line["worker"]) == ("tenant-1", f"worker-{owner}")
+        assert line["termination"] == "SC", "the server's side, while connecting"
+
+
+# --- Replicas
+
+
+def test_two_haproxies_send_five_hundred_tenants_the_same_way_whatever_becomes_of_them(
+    haproxy_binary: str, tmp_path: Path, workers: list[Worker]
+) -> None:
+    keys = {f"tenant-{number}": [f"sk-replica-{number}-0123456789"] for number in range(500)}
+    placed = {"tenant-7": 1, "tenant-8": 2}
+
+    def where(haproxy: Bench) -> dict[str, int]:
+        return {tenant: haproxy.worker_of(found[0]) for tenant, found in keys.items()}
+
+    with (
+        bench(haproxy_binary, tmp_path, workers, keys, owners=placed) as one,
+        bench(haproxy_binary, tmp_path, list(reversed(workers)), keys, owners=placed) as other,
+    ):
+        one.set_ready(3)
+        eventually(lambda: other.up() == 3, "all workers up")
+        before = where(one)
+        assert where(other) == before
+        assert before | placed == before
+        other.process.send_signal(signal.SIGKILL)
+        other.restart(haproxy_binary)
+        eventually(lambda: other.up() == 3, "all workers up")
+        assert where(other) == before
+        one.set_ready(2)
+        eventually(lambda: other.up() == 2, "one worker away")
+        assert where(one) == where(other)
+        one.set_ready(3)
+        eventually(lambda: other.up() == 3, "all workers up")
+        assert where(one) == where(other) == before

@@ -1,0 +1,140 @@
+"""The election: one replica acts, and the next one only when the first cannot any more."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from proofgate_operator.kube import lease
+from proofgate_operator.kube.client import ApiError, Fenced
+from proofgate_operator.kube.lease import Election, LeadershipLost
+from tests.fake_cluster import FakeCluster
+
+
+class World:
+    """A cluster, a clock that sleeping moves, and what happens at its ticks."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.cluster = FakeCluster()
+        self.now = 0.0
+        self._real_sleep = asyncio.sleep
+        monkeypatch.setattr(lease.asyncio, "sleep", self._sleep)
+
+    async def _sleep(self, seconds: float) -> None:
+        self.now += seconds
+        await self._real_sleep(0)
+
+    def replica(self, name: str) -> Election:
+        return Election(self.cluster, "system", "operator", name, clock=lambda: self.now)
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        return dict(self.cluster.find("Lease", "operator", "system")["spec"])
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    return World(monkeypatch)
+
+
+async def test_the_first_replica_makes_the_lease_and_acts(world: World) -> None:
+    await world.replica("a").acquire()
+    assert world.spec["holderIdentity"] == "a"
+    assert world.spec["leaseTransitions"] == 0
+
+
+async def test_a_lease_that_is_renewed_is_never_taken(world: World) -> None:
+    first, second = world.replica("a"), world.replica("b")
+    await first.acquire()
+    for _ in range(30):
+        assert not await second._try()
+        world.now += 5
+        assert await first._try()
+
+
+async def test_a_dead_holder_is_followed_after_a_whole_duration_that_the_successor_saw(world: World) -> None:
+    await world.replica("a").acquire()
+    world.now += 1000  # nobody looked: how old the record is by its own word does not count
+    begun = world.now
+    await world.replica("b").acquire()
+    assert world.now - begun >= 15
+    assert world.spec["holderIdentity"] == "b"
+    assert world.spec["leaseTransitions"] == 1
+
+
+async def test_a_lease_that_was_given_back_is_taken_at_once(world: World) -> None:
+    first, second = world.replica("a"), world.replica("b")
+    await first.acquire()
+    assert not await second._try()
+    await first.release()
+    assert await second._try()
+
+
+async def test_of_two_replicas_that_ask_together_one_acts(world: World) -> None:
+    first, second = world.replica("a"), world.replica("b")
+    await first.acquire()
+    await first.release()
+    third = world.replica("c")
+    for replica in (second, third):
+        replica._note(await world.cluster.get("Lease", "system", "operator"))
+    took = []
+    for replica in (second, third):
+        live = replica._seen
+        try:
+            await replica._write(replica._claim(live))
+            took.append(replica.identity)
+        except ApiError as error:
+            assert error.status == 409
+    assert took == ["b"]
+    assert not await third._try()
+
+
+async def test_a_holder_that_cannot_renew_gives_up_before_anybody_may_follow(world: World) -> None:
+    first = world.replica("a")
+    await first.acquire()
+    begun = world.now
+    world.cluster.faults = [ApiError(500, "InternalError", "") for _ in range(100)]
+    with pytest.raises(LeadershipLost):
+        await first.hold()
+    assert world.now - begun <= first.renew + first.retry < first.duration
+
+
+async def test_a_holder_whose_lease_somebody_took_stops(world: World) -> None:
+    first = world.replica("a")
+    await first.acquire()
+    world.cluster.find("Lease", "operator", "system")["spec"]["holderIdentity"] = "b"
+    with pytest.raises(LeadershipLost, match="somebody else's"):
+        await first.hold()
+
+
+async def test_a_lease_that_was_touched_but_not_taken_is_kept(world: World) -> None:
+    first = world.replica("a")
+    await first.acquire()
+    world.cluster.find("Lease", "operator", "system")["metadata"]["labels"] = {"touched": "yes"}
+    assert await first._try()
+    assert await first._try()
+    assert world.spec["holderIdentity"] == "a"
+
+
+async def test_a_lease_that_somebody_deleted_is_made_again(world: World) -> None:
+    first = world.replica("a")
+    await first.acquire()
+    world.cluster.remove("Lease", "operator", "system")
+    await first._try()
+    assert await first._try()
+    assert world.spec["holderIdentity"] == "a"
+
+
+async def test_a_replica_that_lost_makes_no_request_any_more(world: World) -> None:
+    world.cluster.fence()
+    with pytest.raises(Fenced):
+        await world.cluster.get("Service", "team", "demo")
+    assert world.cluster.requests == []
+
+
+async def test_giving_back_what_is_not_held_changes_nothing(world: World) -> None:
+    first, second = world.replica("a"), world.replica("b")
+    await first.acquire()
+    await second._try()
+    await second.release()
+    assert world.spec["holderIdentity"] == "a"

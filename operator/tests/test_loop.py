@@ -1,0 +1,163 @@
+"""The loop of a gateway: a settled one costs nothing, a change costs a look, a fault costs a pause."""
+
+import pytest
+
+from proofgate_operator.handlers.loop import Loop
+from proofgate_operator.kube.client import ApiError
+from tests.fake_cluster import FakeCluster
+from tests.gateways import NAMESPACE, manifest, secret
+from tests.operators import loop, operator
+from tests.test_convergence import new_cluster
+
+
+async def at_rest(cluster: FakeCluster, **environment: str) -> Loop:
+    """Return a loop that has looked until there was nothing left to do."""
+    found = loop(operator(cluster, **environment))
+    for _ in range(50):
+        before = len(cluster.requests)
+        await found.look()
+        cluster.run_controllers()
+        if len(cluster.requests) == before:
+            return found
+    raise AssertionError(f"no rest: {cluster.requests[-10:]}")
+
+
+async def requests_of(cluster: FakeCluster, found: Loop, looks: int = 1) -> list[str]:
+    before = len(cluster.requests)
+    for _ in range(looks):
+        await found.look()
+    return cluster.requests[before:]
+
+
+async def test_a_hundred_looks_at_a_settled_gateway_send_no_request() -> None:
+    cluster = new_cluster()
+    found = await at_rest(cluster)
+    assert await requests_of(cluster, found, looks=100) == []
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"loadBalancer": {"replicas": 1}},
+        {"paused": True},
+        {"ledger": {"volume": {"existingClaim": "evidence"}}},
+    ],
+    ids=["without a budget", "paused", "with a claim of the user's"],
+)
+async def test_whatever_its_spec_a_settled_gateway_costs_nothing(changes: dict[str, object]) -> None:
+    cluster = new_cluster(**changes)
+    claim = {"kind": "PersistentVolumeClaim", "metadata": {"name": "evidence", "namespace": NAMESPACE}}
+    cluster.put({**claim, "status": {"phase": "Bound"}})
+    found = await at_rest(cluster)
+    assert await requests_of(cluster, found, looks=10) == []
+
+
+async def test_the_echoes_of_the_last_look_lead_to_no_write() -> None:
+    cluster = new_cluster()
+    await at_rest(cluster)
+    before = list(cluster.writes)
+    cluster.restart()
+    await at_rest(cluster)
+    assert cluster.writes == before
+
+
+async def test_a_rotated_secret_is_read_once_and_then_nothing_is() -> None:
+    cluster = new_cluster()
+    found = await at_rest(cluster)
+    cluster.put(secret("acme-keys", only="sk-test-acme-rotated-0123456789"))
+    assert "GET Secret acme-keys" in await requests_of(cluster, found)
+    for _ in range(5):
+        cluster.run_controllers()
+        await found.look()
+    assert await requests_of(cluster, found, looks=10) == []
+
+
+async def test_a_child_that_somebody_changed_is_set_right_by_one_write() -> None:
+    cluster = new_cluster()
+    found = await at_rest(cluster)
+    cluster.find("Deployment", "demo-haproxy")["spec"]["replicas"] = 5
+    sent = await requests_of(cluster, found, looks=5)
+    assert [text for text in sent if text.startswith("PATCH Deployment")] == ["PATCH Deployment demo-haproxy"]
+
+
+async def test_a_child_that_lost_our_label_is_not_taken_for_absent() -> None:
+    cluster = new_cluster()
+    found = await at_rest(cluster)
+    uid = cluster.find("Service", "demo")["metadata"]["uid"]
+    del cluster.find("Service", "demo")["metadata"]["labels"]["app.kubernetes.io/managed-by"]
+    for _ in range(5):
+        await found.look()
+    live = cluster.find("Service", "demo")["metadata"]
+    assert live["uid"] == uid and live["labels"]["app.kubernetes.io/managed-by"] == "proofgate-operator"
+
+
+async def test_somebody_elses_object_is_seen_although_it_is_not_watched_and_never_written_to() -> None:
+    cluster = new_cluster()
+    theirs = {"kind": "Service", "metadata": {"name": "demo", "namespace": NAMESPACE}, "spec": {"own": 1}}
+    cluster.put(theirs)
+    found = loop(operator(cluster))
+    for _ in range(5):
+        await found.look()
+        cluster.run_controllers()
+    assert cluster.find("Service", "demo")["spec"] == {"own": 1}
+    assert not [text for text in cluster.writes if "StatefulSet" in text]
+
+
+async def test_a_gateway_that_waits_is_looked_at_again_soon_and_then_ever_more_rarely() -> None:
+    cluster = new_cluster()
+    cluster.remove("Secret", "acme-keys")
+    found = loop(operator(cluster, RECHECK_SECONDS="2", RESYNC_SECONDS="600"))
+    pauses = [await found.look() for _ in range(60)]
+    waiting = [pause for pause in pauses if pause]
+    assert waiting[0] == 2 and waiting[-1] == 15 and waiting == sorted(waiting)
+
+
+async def test_a_look_that_the_api_server_refuses_for_now_waits_as_long_as_it_says() -> None:
+    cluster = new_cluster()
+    found = loop(operator(cluster))
+    cluster.faults = [ApiError(429, "TooManyRequests", "", 30.0)]
+    assert await found.look() >= 30
+
+
+async def test_refusals_in_a_row_are_waited_for_ever_longer() -> None:
+    cluster = new_cluster()
+    found = loop(operator(cluster))
+    pauses = []
+    for _ in range(8):
+        cluster.faults = [ApiError(500, "InternalError", "")]
+        pauses.append(await found.look())
+    assert pauses[0] < 2 and pauses[-1] >= 15
+
+
+async def test_an_overloaded_api_server_is_no_condition_of_the_gateway() -> None:
+    cluster = new_cluster()
+    cluster.refuse["Service"] = ApiError(429, "TooManyRequests", "", 1.0)
+    found = loop(operator(cluster))
+    for _ in range(5):
+        await found.look()
+    assert "ApplyFailed" not in str(cluster.find("GovernanceGateway", "demo"))
+    del cluster.refuse["Service"]
+    await at_rest(cluster)
+
+
+async def test_a_gateway_that_is_gone_costs_nothing_and_leaves_nothing_behind() -> None:
+    cluster = new_cluster()
+    shared = operator(cluster)
+    found = loop(shared)
+    for _ in range(10):
+        await found.look()
+        cluster.run_controllers()
+    cluster.remove("GovernanceGateway", "demo")
+    await found.look()
+    assert await requests_of(cluster, found, looks=5) == []
+    found.forget()
+    assert shared.readers.of(NAMESPACE, "acme-keys") == []
+
+
+async def test_a_paused_gateway_that_goes_on_is_repaired() -> None:
+    cluster = new_cluster(paused=True)
+    found = await at_rest(cluster)
+    cluster.find("GovernanceGateway", "demo")["spec"] = manifest()["spec"]
+    cluster.find("GovernanceGateway", "demo")["metadata"]["generation"] = 2
+    await found.look()
+    assert cluster.find("Service", "demo")

@@ -1,0 +1,56 @@
+"""PodMonitors and who may read metrics."""
+
+from proofgate_operator.api.types import Gateway
+from proofgate_operator.build import haproxy, networkpolicy, statefulset
+from proofgate_operator.build.config import ADMIN_PORT
+from proofgate_operator.build.monitoring import pod_monitors
+from proofgate_operator.build.naming import Defaults, Manifest
+from tests.gateways import manifest
+
+DEFAULTS = Defaults("worker:1", "haproxy:1")
+
+
+def gateway(**monitoring: object) -> Gateway:
+    return Gateway.read(manifest(monitoring=monitoring))
+
+
+def pods(of: Gateway) -> list[Manifest]:
+    return [
+        statefulset.statefulset(of, DEFAULTS, 2, "")["spec"]["template"],
+        haproxy.deployment(of, DEFAULTS, "")["spec"]["template"],
+    ]
+
+
+def test_each_monitor_selects_its_pods_and_names_a_port_that_they_have() -> None:
+    of = gateway()
+    for monitor, pod in zip(pod_monitors(of), pods(of), strict=True):
+        selected = monitor["spec"]["selector"]["matchLabels"]
+        assert selected.items() <= pod["metadata"]["labels"].items()
+        ports = {port["name"] for container in pod["spec"]["containers"] for port in container["ports"]}
+        asked = {endpoint["port"] for endpoint in monitor["spec"]["podMetricsEndpoints"]}
+        assert asked and asked <= ports
+
+
+def test_every_series_bears_the_gateways_name() -> None:
+    for monitor in pod_monitors(gateway()):
+        for endpoint in monitor["spec"]["podMetricsEndpoints"]:
+            (relabeling,) = endpoint["relabelings"]
+            assert relabeling["targetLabel"] == "gateway"
+            assert relabeling["sourceLabels"] == ["__meta_kubernetes_pod_label_proofgate_dev_gateway"]
+
+
+def test_a_monitor_bears_the_labels_that_prometheus_selects_it_by() -> None:
+    for monitor in pod_monitors(gateway(labels={"release": "prometheus", "app.kubernetes.io/name": "mine"})):
+        assert monitor["metadata"]["labels"]["release"] == "prometheus"
+        assert monitor["metadata"]["labels"]["app.kubernetes.io/name"] == "proofgate"
+
+
+def test_a_namespace_that_may_read_metrics_reaches_the_metrics_ports_and_no_other() -> None:
+    of = gateway(fromNamespaces=["observability"])
+    peer = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "observability"}}}
+    for policy, ports in (
+        (networkpolicy.worker_policy(of, DEFAULTS), [ADMIN_PORT]),
+        (networkpolicy.haproxy_policy(of), [haproxy.METRICS_PORT, haproxy.AGENT_PORT]),
+    ):
+        rules = [rule for rule in policy["spec"]["ingress"] if peer in rule.get("from", [])]
+        assert [[entry["port"] for entry in rule["ports"]] for rule in rules] == [ports]
