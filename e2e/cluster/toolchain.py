@@ -84,9 +84,10 @@ HELM = Tool(
     stamps=(("helm.sh/helm/v4/internal/version.version", HELM_VERSION),),
 )
 KIND = Tool("kind", (("kind", "sigs.k8s.io/kind"),), minutes=0.5)
+PROMTOOL = Tool("promtool", (("promtool", "github.com/prometheus/prometheus/cmd/promtool"),), minutes=2)
 
 LOCAL_TOOLS = (KUBERNETES, ETCD, CONTAINERD, COREDNS, PAUSE, HELM)
-EVERY_TOOL = (*LOCAL_TOOLS, KIND)
+EVERY_TOOL = (*LOCAL_TOOLS, KIND, PROMTOOL)
 
 
 def linker_flags(tool: Tool) -> str:

@@ -22,6 +22,11 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 
+{{- /* Namespaces that are served, joined by commas; empty: all of them. */ -}}
+{{- define "proofgate-operator.watched" -}}
+{{- if not .Values.clusterWide -}}{{- join "," (default (list .Release.Namespace) .Values.watchNamespaces) -}}{{- end -}}
+{{- end -}}
+
 {{- /* What one container of the restricted PodSecurity profile may do. */ -}}
 {{- define "proofgate-operator.containerSecurity" -}}
 allowPrivilegeEscalation: false
@@ -37,7 +42,7 @@ seccompProfile: {type: RuntimeDefault}
 {{- end -}}
 
 {{- /* What the operator does, and nothing else. It deletes no volume, no Secret and no workload: what belongs to a
-gateway goes by garbage collection. */ -}}
+gateway goes by garbage collection. Pods it deletes to replace them, one by one. */ -}}
 {{- define "proofgate-operator.rules" -}}
 - apiGroups: [proofgate.dev]
   resources: [governancegateways]
@@ -54,13 +59,16 @@ gateway goes by garbage collection. */ -}}
   verbs: [get, list, watch, create, patch]
 - apiGroups: [""]
   resources: [pods]
-  # patch: an annotation that has the kubelet renew a worker's files.
-  verbs: [get, list, watch, patch]
+  # patch: an annotation that has the kubelet renew a worker's files. delete: a worker that is to be replaced.
+  verbs: [get, list, watch, patch, delete]
 - apiGroups: [networking.k8s.io]
   resources: [networkpolicies]
   verbs: [get, list, watch, create, patch]
 - apiGroups: [policy]
   resources: [poddisruptionbudgets]
+  verbs: [get, list, watch, create, patch, delete]
+- apiGroups: [monitoring.coreos.com]
+  resources: [podmonitors]
   verbs: [get, list, watch, create, patch, delete]
 - apiGroups: [""]
   resources: [events]

@@ -1,0 +1,41 @@
+"""Names of metrics: those that alerts and dashboards ask for, and those that an exposition has."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import yaml
+
+CHART = Path(__file__).resolve().parents[1] / "charts" / "proofgate-operator"
+
+
+def expressions() -> Iterator[str]:
+    """Yields every PromQL expression of the chart's alerts and dashboards."""
+    for group in yaml.safe_load((CHART / "files" / "alerts.yaml").read_text())["groups"]:
+        yield from (rule["expr"] for rule in group["rules"])
+    for path in (CHART / "dashboards").glob("*.json"):
+        dashboard = json.loads(path.read_text())
+        yield from (target["expr"] for panel in dashboard["panels"] for target in panel.get("targets", ()))
+        yield from (variable["query"] for variable in dashboard["templating"]["list"] if variable["type"] == "query")
+
+
+def asked_for(found: Iterable[str]) -> set[str]:
+    """The metrics in PromQL expressions: names with an underscore that are no function, label or variable."""
+    names: set[str] = set()
+    for expression in found:
+        bare = re.sub(r'"[^"]*"', "", expression)
+        bare = re.sub(r"\{[^}]*\}|\b(?:by|without|on|ignoring)\s*\([^)]*\)|\[[^]]*\]", "", bare)
+        names |= set(re.findall(r"(?<![$\w])[a-z]\w*_\w+(?!\w|\s*\()", bare))
+    return names
+
+
+def exposed(exposition: str) -> set[str]:
+    """The names of an exposition, with those of a histogram's parts; also of metrics that have no series yet."""
+    names: set[str] = set()
+    for name, kind in re.findall(r"^# TYPE (\S+) (\w+)", exposition, re.MULTILINE):
+        suffixes = ("_bucket", "_sum", "_count") if kind == "histogram" else ("", "_total")
+        names |= {f"{name}{suffix}" for suffix in suffixes}
+    return names

@@ -1,0 +1,191 @@
+"""A copy of the volume, taken file by file while a worker writes, is evidence and can be served on.
+
+The order is that of docs/day-two.md: in each incarnation what a checkpoint promises is copied after it, because
+segments, salts and tree only grow and the checkpoint is replaced whole.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from openai import OpenAI, OpenAIError
+from proofgate import _core
+
+from e2e.evidence import records
+from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway, wait_until
+
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "day-two.md"
+OK, INCOMPLETE = 0, 10
+
+
+def ask(gateway: LocalGateway, text: str = "hello") -> None:
+    with OpenAI(base_url=gateway.base_url, api_key=KEYS["acme"], max_retries=0) as client:
+        client.chat.completions.create(model=MODEL, messages=[{"role": "user", "content": text}])
+
+
+@contextmanager
+def steady_requests(gateway: LocalGateway) -> Iterator[None]:
+    """Keeps asking, so that the worker writes all the time."""
+    stop = threading.Event()
+
+    def keep_asking() -> None:
+        with OpenAI(base_url=gateway.base_url, api_key=KEYS["acme"], max_retries=0) as client:
+            while not stop.is_set():
+                try:
+                    client.chat.completions.create(model=MODEL, messages=[{"role": "user", "content": "hello"}])
+                except OpenAIError:
+                    return
+
+    thread = threading.Thread(target=keep_asking)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def copy_volume(volume: Path, copy: Path) -> None:
+    """Copies a ledger directory that is written meanwhile, by the very commands of docs/day-two.md."""
+    (script,) = re.findall(r"^```\n(cd /var/lib/proofgate\n.*?)^```", DOCUMENT.read_text(), re.MULTILINE | re.DOTALL)
+    commands = script.replace("/var/lib/proofgate", str(volume)).replace("/backup", str(copy))
+    copy.mkdir()
+    subprocess.run(["bash", "-eu", "-c", commands], check=True, timeout=120)
+
+
+def fsck(directory: Path, key: str) -> tuple[int, dict[str, Any]]:
+    command = [sys.executable, "-m", "proofgate", "fsck", str(directory), "--key", key, "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    return done.returncode, json.loads(done.stdout)
+
+
+def with_crash_behind_it(gateway: LocalGateway) -> None:
+    """Gives the volume more than one incarnation, one of which was never sealed."""
+    assert gateway.worker
+    ask(gateway)
+    gateway.worker.process.kill()
+    gateway.worker.process.wait()
+    gateway.start_worker()
+    ask(gateway)
+
+
+def test_a_copy_taken_while_a_worker_writes_is_whole_up_to_its_newest_checkpoint(folder: Path) -> None:
+    with local_gateway(folder) as gateway:
+        with_crash_behind_it(gateway)
+        with steady_requests(gateway):
+            for number in range(5):
+                before = gateway.status()["checkpointed"]
+                wait_until(lambda: gateway.status()["checkpointed"] > before, 60, "a newer checkpoint")  # noqa: B023
+                copy = folder / f"copy-{number}"
+                copy_volume(gateway.ledger, copy)
+                code, report = fsck(copy, gateway.verifying_key)
+                # Records behind the checkpoint were not signed yet: that is all there may be to say.
+                assert code in (OK, INCOMPLETE), json.dumps(report, indent=2)
+                found = [record for record in records(copy) if record["log"] == Path(gateway.origin).name]
+                assert len(found) >= before
+
+
+def test_every_exchange_in_a_copy_is_proved_to_an_outsider(folder: Path) -> None:
+    with local_gateway(folder) as gateway:
+        with_crash_behind_it(gateway)
+        with steady_requests(gateway):
+            wait_until(lambda: gateway.status()["checkpointed"] > 20, 60, "a checkpoint of 20 records")
+            signed = gateway.status()["checkpointed"]
+            copy_volume(gateway.ledger, folder / "copy")
+        key = gateway.verifying_key
+    current = Path(gateway.origin).name
+    exchanges = [
+        record["id"]
+        for record in records(folder / "copy")
+        if record["kind"] == "completion" and (record["log"] != current or record["seq"] < signed)
+    ]
+    assert len(exchanges) > 5
+    for exchange in exchanges[:3] + exchanges[-3:]:
+        out = folder / "proofs" / exchange
+        prove = ["prove", exchange, "--ledger", str(folder / "copy"), "--out", str(out)]
+        subprocess.run([sys.executable, "-m", "proofgate", *prove], check=True, timeout=120)
+        for proof in out.glob("*.tlog-proof"):
+            record = proof.with_suffix(".json")
+            verify = ["verify", str(proof), "--record", str(record), "--key", key]
+            subprocess.run([sys.executable, "-m", "proofgate", *verify], check=True, timeout=120)
+
+
+def test_a_worker_starts_on_a_restored_copy_and_continues_its_chain(folder: Path) -> None:
+    with local_gateway(folder / "lost") as gateway:
+        with_crash_behind_it(gateway)
+        with steady_requests(gateway):
+            wait_until(lambda: gateway.status()["checkpointed"] > 10, 60, "a checkpoint of 10 records")
+            copy_volume(gateway.ledger, folder / "copy")
+        last = Path(gateway.origin).name
+    # The signing key is restored with the volume, from where it is kept.
+    (folder / "restored").mkdir()
+    shutil.copy2(folder / "lost" / "signing-key", folder / "restored")
+    shutil.copytree(folder / "copy", folder / "restored" / "ledger")
+    with local_gateway(folder / "restored") as restored:
+        ask(restored)
+        assert restored.worker
+        assert restored.worker.stop() == 0
+        assert restored.verifying_key == gateway.verifying_key
+        (opened,) = (
+            record
+            for record in restored.records()
+            if record["kind"] == "open" and record["log"] == Path(restored.origin).name
+        )
+        assert opened["predecessor"]["incarnation"] == last
+        code, report = fsck(restored.ledger, restored.verifying_key)
+        assert code in (OK, INCOMPLETE), json.dumps(report, indent=2)
+
+
+def test_a_worker_refuses_a_volume_that_is_another_ledgers(folder: Path) -> None:
+    """Also a shard that has no log yet, which no signing key tells anything about."""
+    with local_gateway(folder) as gateway:
+        ask(gateway)
+        assert gateway.worker and gateway.worker.stop() == 0
+        before = sorted(str(path) for path in gateway.ledger.rglob("*"))
+        other = "proofgate.dev/local/other"
+        (folder / "signing-key").write_text(_core.generate_key(other)[0] + "\n")
+        gateway.settings = {"ledger": {"name": other}}
+        gateway.write_configuration()
+        command = [sys.executable, "-m", "proofgate", "serve", "--config", str(folder / "gateway.yaml")]
+        refused = subprocess.run([*command, "--shard", "7"], capture_output=True, text=True, timeout=120)
+        assert refused.returncode == 1
+        assert "belongs to the ledger proofgate.dev/local/demo" in refused.stderr
+        assert "[ledger_foreign]" in refused.stderr
+        assert sorted(str(path) for path in gateway.ledger.rglob("*")) == before
+
+
+def test_a_segment_that_was_copied_under_both_its_names_is_read_once(folder: Path) -> None:
+    """It was still prepared when it was copied, and in use when the directory was listed again."""
+    with local_gateway(folder, settings={"ledger": {"segmentBytes": 1 << 20}}) as gateway:
+        with steady_requests(gateway):
+            segments = gateway.ledger / "0" / Path(gateway.origin).name
+            wait_until(lambda: len(list(segments.glob("*.seg"))) > 1, 120, "a second segment")
+        copy_volume(gateway.ledger, gateway.folder / "copy")
+        copied = gateway.folder / "copy" / "0" / segments.name
+        shutil.copy2(max(copied.glob("*.seg")), copied / f"{1:020d}.next")
+        code, report = fsck(gateway.folder / "copy", gateway.verifying_key)
+        assert code in (OK, INCOMPLETE), json.dumps(report, indent=2)
+        numbers = [record["seq"] for record in records(gateway.folder / "copy")]
+        assert numbers == list(range(len(numbers)))
+
+
+# Not salts: whoever erases a commitment erases its salt, and the log stays whole.
+@pytest.mark.parametrize("entry", ["checkpoint", "*.seg"])
+def test_a_copy_that_misses_a_file_is_not_taken_for_whole(folder: Path, entry: str) -> None:
+    with local_gateway(folder) as gateway:
+        ask(gateway)
+        assert gateway.worker and gateway.worker.stop() == 0
+        copy_volume(gateway.ledger, folder / "copy")
+        assert fsck(folder / "copy", gateway.verifying_key)[0] == OK
+        next((folder / "copy").glob(f"*/*/{entry}")).unlink()
+        assert fsck(folder / "copy", gateway.verifying_key)[0] != OK
