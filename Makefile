@@ -15,6 +15,8 @@ WHEELS := $(PROOFGATE_CACHE)/wheels
 CARGO := cargo --locked
 RUST_MANIFEST := rust-core/Cargo.toml
 export PATH := $(VENV)/bin:$(PATH)
+# What a release build is compiled with: the profile of a worker under load.
+RELEASE := RUSTFLAGS="$$(./setup/release-flags)"
 
 .PHONY: help
 help: ## List the targets
@@ -40,14 +42,14 @@ $(VENV)/.ready:
 	@./setup/toolchain
 	@echo "== Python environment, and the worker's dependencies beside it (about 2 minutes on 2 cores)"
 	@rm -rf "$(VENV)" && python3 -m venv "$(VENV)"
-	@$(CARGO) build --manifest-path $(RUST_MANIFEST) --release --package proofgate-dataplane --quiet & \
+	@$(RELEASE) $(CARGO) build --manifest-path $(RUST_MANIFEST) --release --package proofgate-dataplane --quiet & \
 	  "$(PY)" -m pip install --quiet --require-hashes -r requirements/dev.txt && wait $$!
 	@touch $@
 
 .PHONY: develop
 develop: setup ## Build the worker (release) and install both packages into the environment, editable
 	@echo "== worker extension (release; about 2 minutes when cold)"
-	@cd gateway && VIRTUAL_ENV="$(VENV)" maturin develop --release --skip-install --quiet
+	@$(RELEASE) && export RUSTFLAGS && cd gateway && VIRTUAL_ENV="$(VENV)" maturin develop --release --skip-install --quiet
 	@site=$$("$(PY)" -c 'import site; print(site.getsitepackages()[0])') && \
 	  printf '%s\n' "$(CURDIR)/gateway/src" "$(CURDIR)/operator/src" > "$$site/proofgate-checkout.pth" && \
 	  for command in proofgate:proofgate.cli proofgate-operator:proofgate_operator.main; do \
@@ -92,6 +94,7 @@ check-repo: develop
 	@echo "== repository: licences, generated files"
 	@./setup/licences
 	@"$(PY)" docs/generate_api_reference.py --check
+	@"$(PY)" charts/generate_readme.py --check
 	@"$(PY)" e2e/framing/make_cases.py --check
 	@"$(PY)" -m bench.scoring.page --check
 	@"$(PY)" -m bench.report --check
@@ -110,7 +113,7 @@ test-worker: develop ## The worker end to end on loopback, without a cluster
 .PHONY: test-operator
 test-operator: develop ## The operator's process and the chart on a real control plane, without nodes
 	@echo "== operator: on etcd and kube-apiserver alone"
-	@tools=$$(python3 -m e2e.cluster tools kubernetes etcd helm | paste -sd:) && \
+	@tools=$$(python3 -m e2e.cluster tools kubernetes etcd helm promtool | paste -sd:) && \
 	  cd operator && PROOFGATE_TOOLS_PATH="$$tools" pytest -q -m controlplane
 
 .PHONY: test-e2e
@@ -121,6 +124,15 @@ test-e2e: develop images ## The end-to-end tests on a real cluster; leaves nothi
 .PHONY: bench
 bench: develop ## The data plane beside other gateways (20 minutes; QUICK=1: 4); writes bench/results/data-plane.json
 	@$(PY) -m bench.data_plane $(if $(QUICK),--quick)
+
+.PHONY: profile
+profile: setup ## Learn from a worker under load what release builds are optimised for (8 minutes)
+	@./setup/profile
+
+.PHONY: bench-operator
+bench-operator: develop images ## The operator: what it costs, and what a load notices; writes bench/results/operator.json
+	@trap '$(PY) -m e2e.cluster down' EXIT; $(PY) -m e2e.cluster up && \
+	  PROOFGATE_TOOLS_PATH="$$($(PY) -m e2e.cluster tools kubernetes etcd helm | paste -sd:)" $(PY) -m bench.operator
 
 .PHONY: bench-scoring
 bench-scoring: develop ## The policy engine alone: speed, agreement with a plain reference, precision and recall

@@ -176,10 +176,12 @@ def clear(*others: Namespace) -> None:
         OPERATOR.delete()
 
 
-def install_operator(watched: list[str]) -> None:
-    """Installs the operator from the chart, for some namespaces, and waits until it runs."""
+def install_operator(watched: list[str], **values: str) -> None:
+    """Installs the operator from the chart, for some namespaces, and waits until it runs; `values` are the chart's."""
     command = ["helm", "upgrade", "--install", "proofgate", str(CHART), "--namespace", OPERATOR.name]
     command += ["--set-json", f"watchNamespaces={json.dumps(watched)}"]
+    for name, value in values.items():
+        command += ["--set-string", f"{name}={value}"]
     command += ["--wait", "--timeout", "90s"]
     try:
         run(command, timeout=120)

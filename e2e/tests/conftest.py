@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from pathlib import Path
 
 import pytest
 
@@ -79,17 +78,3 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 def conditions_of(found: Object) -> dict[str, Object]:
     """A gateway's conditions by type."""
     return {condition["type"]: condition for condition in found.get("status", {}).get("conditions", [])}
-
-
-def pods_on_this_machine(folder: Path = Path("/proc")) -> dict[int, str]:
-    """Every process of this machine that runs in a pod, with its control group."""
-    found = {}
-    for entry in folder.iterdir():
-        if entry.name.isdigit():
-            try:
-                group = (entry / "cgroup").read_text()
-            except OSError:
-                continue
-            if "/pod" in group:
-                found[int(entry.name)] = group
-    return found

@@ -8,7 +8,8 @@ from pathlib import Path
 from openai import OpenAI
 
 from e2e.kubernetes import CommandError, Namespace, run
-from e2e.tests.conftest import conditions_of, pods_on_this_machine
+from e2e.operations import pods_on_this_machine
+from e2e.tests.conftest import conditions_of
 from e2e.tests.fleet import MODEL, TENANTS, key_of
 
 

@@ -12,21 +12,10 @@ import pytest
 from proofgate import _core
 
 from e2e.kubernetes import REPOSITORY, Namespace, ledger_directory, wait_until
-from e2e.tests.conftest import pods_on_this_machine
+from e2e.operations import process_in
 from e2e.tests.traffic import load, records
 
 VERIFIER = REPOSITORY / "e2e" / "verifier"
-
-
-def worker_process(namespace: Namespace, pod: str) -> int:
-    """The process id, on this machine, of a pod's worker."""
-    found = namespace.get("pod", pod)
-    assert found is not None
-    container = found["status"]["containerStatuses"][0]["containerID"].removeprefix("containerd://")
-    for process, group in pods_on_this_machine().items():
-        if container in group and b"serve" in Path(f"/proc/{process}/cmdline").read_bytes():
-            return process
-    raise LookupError(f"no worker process in {pod}")
 
 
 def restarts(namespace: Namespace, pod: str) -> int:
@@ -44,7 +33,7 @@ def test_a_worker_killed_under_load_loses_no_record_of_a_completed_answer(
     with load(namespace, gateway, tmp_path, clients=12) as running:
         served = len(records(namespace, gateway))
         wait_until(lambda: len(records(namespace, gateway)) > served + 500, 60, "the load is under way")
-        os.kill(worker_process(namespace, victim), signal.SIGKILL)
+        os.kill(process_in(namespace, victim, b"serve"), signal.SIGKILL)
         wait_until(lambda: restarts(namespace, victim) > before, 60, "the worker is restarted")
         wait_until(lambda: namespace.is_ready(gateway, 2), 90, "the gateway is Ready again")
         report = running.stop()

@@ -1,0 +1,52 @@
+"""What the operator costs, and what a load notices of it.
+
+python -m bench.operator
+
+writes bench/results/operator.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from bench import machine
+from bench.operator import lab
+
+RESULTS = Path(__file__).resolve().parents[1] / "results" / "operator.json"
+#: What the simulation calls it, and what the report does.
+NAMES = {
+    "reconcile_p50_s": "reconcile_p50_s_1000",
+    "reconcile_p99_s": "reconcile_p99_s_1000",
+    "operator_rss_mb": "operator_rss_mb_1000",
+    "operator_idle_cpu_percent": "operator_idle_cpu",
+    "takeover_after_kill_s": "operator_takeover_s",
+}
+
+
+def main() -> int:
+    """Returns the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--gateways", type=int, default=1000, help="of the simulation without nodes (default 1000)")
+    parser.add_argument("--only", choices=["lab", "thousand"], help="one half; nothing is written")
+    options = parser.parse_args()
+    described = machine.describe()
+    figures: dict[str, object] = {}
+    if options.only != "thousand":
+        figures |= lab.run(lambda text: print(f"== {text}", flush=True))
+    if options.only != "lab":
+        command = [sys.executable, "-m", "bench.operator.thousand", "--gateways", str(options.gateways)]
+        simulated = json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
+        figures |= {NAMES.get(name, name): value for name, value in simulated.items() if name != "machine"}
+    text = json.dumps({"machine": described, **figures}, indent=2)
+    print(text)
+    if not options.only:
+        RESULTS.write_text(text + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

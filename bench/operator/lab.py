@@ -1,0 +1,197 @@
+"""A gateway on a real cluster: how soon it serves, and what a steady load notices of what is done to it.
+
+Needs a cluster with the product's images (`make images`); installs the operator as the end-to-end tests do, and leaves
+nothing of it.
+"""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from e2e import operations
+from e2e.kubernetes import OPERATOR, REPOSITORY, Namespace, clear, install_operator, wait_until
+from e2e.load import Report, SteadyLoad, steady_load
+from e2e.operations import Gateway
+from e2e.tests import fleet
+from e2e.tests.fleet import TENANTS, key_of
+from e2e.tests.traffic import ask, owners
+
+_NAMESPACE = Namespace("proofgate-bench")
+_TENANTS = TENANTS[:12]
+_KEYS = [key_of(tenant) for tenant in _TENANTS]
+_WORKER = {"cpu": "300m", "memory": "512Mi"}
+_ROUNDS = 3
+_OFTEN = 0.05
+
+
+@dataclass
+class Lab:
+    """What was measured: seconds by name, several of each, and the load's reports by what was done."""
+
+    seconds: dict[str, list[float]] = field(default_factory=dict)
+    reports: dict[str, Report] = field(default_factory=dict)
+
+    def figures(self) -> dict[str, Any]:
+        """The medians, the counts of all voluntary changes together, and the single values."""
+        voluntary = [report for name, report in self.reports.items() if not name.endswith("killed")]
+        counted = list(self.reports.values())
+        return {
+            **{name: round(statistics.median(values), 2) for name, values in self.seconds.items()},
+            "failed_requests_voluntary": sum(len(report.failed) for report in voluntary),
+            "broken_streams_voluntary": sum(len(report.broken) for report in voluntary),
+            "records_lost": sum(len(report.lost) for report in counted),
+            "requests_sent_twice": sum(len(report.repeated) for report in counted),
+            "spread": {name: [round(value, 2) for value in sorted(values)] for name, values in self.seconds.items()},
+            "operations": {
+                name: {
+                    "requests": len(report.attempts),
+                    "failed": len(report.failed),
+                    "broken_streams": len(report.broken),
+                    "longest_outage_s": round(report.longest_outage(_KEYS), 2),
+                }
+                for name, report in self.reports.items()
+            },
+        }
+
+    def note(self, name: str, seconds: float) -> None:
+        """Adds a measurement."""
+        self.seconds.setdefault(name, []).append(seconds)
+
+
+def run(say: Callable[[str], None]) -> dict[str, Any]:
+    """Runs everything; `say` is told what is being done."""
+    lab = Lab()
+    clear(_NAMESPACE, Namespace("proofgate-demo"), Namespace("proofgate-e2e"))
+    try:
+        OPERATOR.create()
+        _NAMESPACE.create()
+        install_operator([_NAMESPACE.name])
+        _NAMESPACE.kubectl("apply", "-f", str(REPOSITORY / "examples" / "demo" / "20-mock-upstream.yaml"))
+        _NAMESPACE.kubectl("rollout", "status", "deployment/mock-upstream", "--timeout", "90s")
+        _NAMESPACE.apply(*[fleet.secret(tenant) for tenant in _TENANTS])
+        for number in range(_ROUNDS):
+            say(f"apply to Ready, round {number + 1} of {_ROUNDS}")
+            ready(lab, f"bench-{number}", keep=number == _ROUNDS - 1)
+        gateway = Gateway(_NAMESPACE, f"bench-{_ROUNDS - 1}")
+        for number in range(_ROUNDS):
+            say(f"scale-up and drift, round {number + 1} of {_ROUNDS}")
+            scale_up(lab, gateway)
+            drift(lab, gateway)
+        with tempfile.TemporaryDirectory(prefix="proofgate-bench-") as folder:
+            for name, action in _voluntary(gateway).items():
+                say(f"under load: {name}")
+                lab.reports[name] = _under_load(gateway, Path(folder), action)
+            for number in range(_ROUNDS):
+                say(f"under load: worker killed, round {number + 1} of {_ROUNDS}")
+                report = _under_load(gateway, Path(folder), lambda load: _kill_worker(gateway, load))
+                lab.reports[f"{number + 1}: worker killed"] = report
+                lab.note("takeover_s", report.longest_outage(_KEYS))
+    finally:
+        say("removing what the run made")
+        clear(_NAMESPACE)
+    return lab.figures()
+
+
+def ready(lab: Lab, name: str, *, keep: bool) -> None:
+    """Seconds from `kubectl apply` to Ready."""
+    begun = time.monotonic()
+    _NAMESPACE.apply(fleet.gateway(name, 2, _TENANTS, worker=_WORKER, loadBalancer={"replicas": 2}))
+    wait_until(lambda: _NAMESPACE.is_ready(name, 2), 180, "the gateway is Ready", every=_OFTEN)
+    lab.note("ready_s", time.monotonic() - begun)
+    if not keep:
+        _NAMESPACE.kubectl("delete", "ggw", name, "--timeout=120s")
+        _NAMESPACE.kubectl(
+            "wait", "--for=delete", "pod", "--selector", f"proofgate.dev/gateway={name}", "--timeout=120s"
+        )
+
+
+def scale_up(lab: Lab, gateway: Gateway) -> None:
+    """Seconds from `kubectl scale` to the first request that the new worker has served."""
+    gateway.wait_settled(2)
+    new = f"{gateway.name}-worker-2"
+    begun = time.monotonic()
+    gateway.namespace.kubectl("scale", f"ggw/{gateway.name}", "--replicas=3")
+    keys = {key: key for key in _KEYS}
+    wait_until(
+        lambda: new in owners(gateway.namespace, gateway.name, keys).values(), 120, "it serves a tenant", every=_OFTEN
+    )
+    lab.note("scale_up_first_request_s", time.monotonic() - begun)
+    gateway.wait_settled(3)
+    gateway.scale(2)
+
+
+def drift(lab: Lab, gateway: Gateway) -> None:
+    """Seconds from the deletion of a child to the one that takes its place."""
+    name = f"{gateway.name}-haproxy"
+    before = gateway.namespace.get("configmap", name)
+    assert before is not None
+    gateway.namespace.kubectl("delete", "configmap", name, "--wait=false")
+    begun = time.monotonic()
+
+    def back() -> bool:
+        found = gateway.namespace.get("configmap", name)
+        return found is not None and found["metadata"]["uid"] != before["metadata"]["uid"]
+
+    wait_until(back, 60, "it is back", every=_OFTEN)
+    lab.note("drift_repair_s", time.monotonic() - begun)
+
+
+def _voluntary(gateway: Gateway) -> dict[str, Callable[[SteadyLoad], None]]:
+    image = operations.second_worker_image()
+
+    def scale(load: SteadyLoad) -> None:
+        gateway.scale(4)
+        load.goes_on(50)
+        gateway.scale(2)
+
+    def drain(_: SteadyLoad) -> None:
+        node = operations.node_of(gateway.pods("worker")[0])
+        try:
+            operations.drain(node, gateway)
+        finally:
+            operations.uncordon(node)
+        gateway.wait_settled(2)
+
+    def rotate(_: SteadyLoad) -> None:
+        new = "sk-bench-fresh-0123456789abcdef"
+        operations.rotate_key(gateway, f"{_TENANTS[5]}-keys", "third", new)
+        wait_until(lambda: ask(gateway.namespace, gateway.name, new) == 200, 60, "the new key is let in")
+        operations.rotate_key(gateway, f"{_TENANTS[5]}-keys", "third", None)
+
+    def balancers(_: SteadyLoad) -> None:
+        gateway.namespace.kubectl("rollout", "restart", f"deployment/{gateway.name}-haproxy")
+        gateway.namespace.kubectl("rollout", "status", f"deployment/{gateway.name}-haproxy", "--timeout", "180s")
+
+    return {
+        "scale 2 to 4 to 2": scale,
+        "new image": lambda _: gateway.roll("worker", lambda: gateway.patch({"worker": {"image": image}})),
+        "new configuration that rolls": lambda _: gateway.roll(
+            "worker", lambda: gateway.patch({"ledger": {"durability": "synced"}})
+        ),
+        "load balancers replaced": balancers,
+        "node drained": drain,
+        "key rotated": rotate,
+        "operator replaced": lambda _: operations.restart_operator(),
+    }
+
+
+def _under_load(gateway: Gateway, folder: Path, action: Callable[[SteadyLoad], None]) -> Report:
+    gateway.wait_settled(2)
+    with steady_load(gateway.namespace, gateway.name, folder, _KEYS) as load:
+        action(load)
+    return load.report
+
+
+def _kill_worker(gateway: Gateway, load: SteadyLoad) -> None:
+    victim = f"{gateway.name}-worker-0"
+    before = gateway.restarts(victim)
+    gateway.kill(victim, b"serve")
+    wait_until(lambda: gateway.restarts(victim) > before, 60, "the worker is started again")
+    gateway.wait_settled(2)
+    load.goes_on(50)

@@ -1,0 +1,152 @@
+"""A steady load on a gateway while something happens to it, counted on both sides."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from e2e import evidence
+from e2e.kubernetes import REPOSITORY, Namespace, environment, inside, ledger_directory, wait_until
+from e2e.steady import Attempt
+
+
+@dataclass
+class Report:
+    """What came of a load: every attempt, and what the upstream and the ledger know of them."""
+
+    attempts: list[Attempt] = field(default_factory=list)
+    #: By id of the request: how often the upstream saw it.
+    seen: dict[str, int] = field(default_factory=dict)
+    #: Ids, as the gateway gave them, of the exchanges whose completion is in the ledger.
+    completed: set[str] = field(default_factory=set)
+
+    @property
+    def whole(self) -> list[Attempt]:
+        """Those whose answers came whole."""
+        return [attempt for attempt in self.attempts if attempt.error is None]
+
+    @property
+    def failed(self) -> list[Attempt]:
+        """Those that failed and were no streams."""
+        return [attempt for attempt in self.attempts if attempt.error is not None and not attempt.stream]
+
+    @property
+    def broken(self) -> list[Attempt]:
+        """Streams that failed or were cut."""
+        return [attempt for attempt in self.attempts if attempt.error is not None and attempt.stream]
+
+    @property
+    def lost(self) -> list[str]:
+        """Requests that were answered whole and have no completion in the ledger."""
+        return [str(attempt.request_id) for attempt in self.whole if attempt.request_id not in self.completed]
+
+    @property
+    def repeated(self) -> list[str]:
+        """Requests that the upstream saw more than once."""
+        return [identity for identity, count in self.seen.items() if count > 1]
+
+    def longest_outage(self, keys: Sequence[str]) -> float:
+        """Seconds between a failure and the next whole answer with the same key, at most; 0 without failures."""
+        longest = 0.0
+        for key in keys:
+            own = sorted((one for one in self.attempts if one.key == key), key=lambda one: one.ended)
+            failed_at: float | None = None
+            for one in own:
+                if one.error is not None:
+                    failed_at = one.ended if failed_at is None else failed_at
+                elif failed_at is not None:
+                    longest = max(longest, one.ended - failed_at)
+                    failed_at = None
+        return longest
+
+
+class SteadyLoad:
+    """A load that runs."""
+
+    def __init__(self, namespace: Namespace, gateway: str, folder: Path, name: str) -> None:
+        self.name = name
+        self.report = Report()
+        self._namespace = namespace
+        self._gateway = gateway
+        self._folder = folder
+
+    def attempts(self) -> int:
+        """How many requests have ended."""
+        try:
+            return int((self._folder / "report.count").read_text() or 0)
+        except (OSError, ValueError):
+            return 0
+
+    def goes_on(self, more: int, seconds: float = 60) -> None:
+        """Waits until `more` further requests have ended."""
+        goal = self.attempts() + more
+        wait_until(lambda: self.attempts() >= goal, seconds, f"{more} more requests of the load have ended")
+
+    def read(self) -> None:
+        """Reads what the clients, the upstream and the ledger say. The load has ended."""
+        document = json.loads((self._folder / "report.json").read_text())
+        self.report.attempts = [Attempt(**one) for one in document]
+        address = self._namespace.service_address("mock-upstream")
+        stats = json.loads(inside("curl", "--silent", "--max-time", "20", f"http://{address}:9000/mock/stats"))
+        self.report.seen = {
+            identity: count for identity, count in stats["ids"].items() if identity.startswith(f"{self.name}-")
+        }
+        records = evidence.records(ledger_directory(self._namespace, self._gateway))
+        self.report.completed = {record["id"] for record in records if record["kind"] == "completion"}
+
+
+@contextmanager
+def steady_load(
+    namespace: Namespace,
+    gateway: str,
+    folder: Path,
+    keys: Sequence[str],
+    *,
+    clients: int = 12,
+    ca: Path | None = None,
+    server_name: str | None = None,
+    seconds: float = 600,
+) -> Iterator[SteadyLoad]:
+    """Runs a load until the block ends; then its report can be read.
+
+    `ca` is the authority of the gateway's certificate, which has to bear `server_name`; with them, the load uses TLS.
+    """
+    name = f"steady-{uuid.uuid4().hex[:8]}"
+    key_file, until, report = folder / "keys", folder / "until", folder / "report.json"
+    key_file.write_text("\n".join(keys))
+    report.with_suffix(".count").unlink(missing_ok=True)
+    until.unlink(missing_ok=True)
+    address = namespace.service_address(gateway)
+    url = f"https://{address}/v1" if ca else f"http://{address}/v1"
+    command = [sys.executable, "-m", "e2e.cluster", "inside", "--", sys.executable, "-m", "e2e.steady"]
+    command += ["--url", url, "--name", name, "--clients", str(clients), "--seconds", str(seconds)]
+    command += ["--keys", str(key_file), "--until", str(until), "--report", str(report)]
+    if ca and server_name:
+        command += ["--ca", str(ca), "--server-name", server_name]
+    process = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        env=environment(), cwd=REPOSITORY,
+    )  # fmt: skip
+    load = SteadyLoad(namespace, gateway, folder, name)
+    try:
+        load.goes_on(3 * clients)
+        yield load
+        load.goes_on(3 * clients)
+    finally:
+        until.touch()
+        _, errors = process.communicate(timeout=60)
+    if process.returncode:
+        raise RuntimeError(f"the load ended with {process.returncode}: {errors[-2000:]}")
+    load.read()
+
+
+def now() -> float:
+    """Unix seconds, as the load's report has them."""
+    return time.time()

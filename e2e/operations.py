@@ -1,0 +1,156 @@
+"""What a platform team does to a gateway, and what happens to it: each as one call that returns when it is done."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from e2e.kubernetes import OPERATOR, Namespace, Object, install_operator, run, wait_until
+
+PATIENCE = 300
+
+
+@dataclass(frozen=True)
+class Gateway:
+    """A gateway on the cluster."""
+
+    namespace: Namespace
+    name: str
+
+    def pods(self, component: str) -> list[Object]:
+        """Its pods of one component that are not on their way out."""
+        selector = f"app.kubernetes.io/component={component},proofgate.dev/gateway={self.name}"
+        found = self.namespace.list("pods", selector)
+        return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
+
+    def uids(self, component: str) -> dict[str, str]:
+        """The uid of each pod by its name."""
+        return {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in self.pods(component)}
+
+    def settled(self, replicas: int | None = None) -> bool:
+        """Whether it is Ready, all has been done for its spec, and no pod is on its way."""
+        progressing = self.namespace.condition(self.name, "Progressing")
+        return self.namespace.is_ready(self.name, replicas) and progressing.get("reason") == "Settled"
+
+    def wait_settled(self, replicas: int | None = None) -> None:
+        """Waits until it is."""
+        wait_until(lambda: self.settled(replicas), PATIENCE, f"gateway {self.name} is settled")
+
+    def scale(self, replicas: int) -> None:
+        """kubectl scale, and wait."""
+        self.namespace.kubectl("scale", f"ggw/{self.name}", f"--replicas={replicas}")
+        self.wait_settled(replicas)
+        wait_until(lambda: len(self.pods("worker")) == replicas, PATIENCE, f"there are {replicas} workers")
+
+    def patch(self, spec: dict[str, Any]) -> None:
+        """A merge patch of its spec."""
+        self.namespace.kubectl("patch", "ggw", self.name, "--type=merge", "--patch", json.dumps({"spec": spec}))
+
+    def roll(self, component: str, change: Callable[[], None]) -> None:
+        """Makes a change that replaces every pod of a component, and waits until it has."""
+        before = set(self.uids(component).values())
+        change()
+        wait_until(
+            lambda: self.settled() and not before & set(self.uids(component).values()),
+            PATIENCE,
+            f"every {component} of {self.name} is replaced",
+        )
+
+    def kill(self, pod: str, program: bytes) -> None:
+        """SIGKILL to the process of a pod whose command line holds `program`."""
+        os.kill(process_in(self.namespace, pod, program), signal.SIGKILL)
+
+    def restarts(self, pod: str) -> int:
+        """How often containers of a pod were started again."""
+        found = self.namespace.get("pod", pod) or {}
+        return sum(one["restartCount"] for one in found.get("status", {}).get("containerStatuses", []))
+
+
+def process_in(namespace: Namespace, pod: str, program: bytes) -> int:
+    """The process id, on this machine, of a pod's process whose command line holds `program`."""
+    found = namespace.get("pod", pod) or {}
+    statuses = found.get("status", {}).get("containerStatuses", [])
+    containers = [status["containerID"].partition("//")[2] for status in statuses]
+    for process, group in pods_on_this_machine().items():
+        if any(container in group for container in containers):
+            try:
+                line = Path(f"/proc/{process}/cmdline").read_bytes()
+            except OSError:
+                continue
+            if program in line:
+                return process
+    raise LookupError(f"no {program.decode()} in {pod}")
+
+
+def pods_on_this_machine(folder: Path = Path("/proc")) -> dict[int, str]:
+    """Every process of this machine that runs in a pod, with its control group."""
+    found = {}
+    for entry in folder.iterdir():
+        if entry.name.isdigit():
+            try:
+                group = (entry / "cgroup").read_text()
+            except OSError:
+                continue
+            if "/pod" in group:
+                found[int(entry.name)] = group
+    return found
+
+
+def drain(node: str, gateway: Gateway) -> None:
+    """kubectl drain of a node, of the gateway's pods only; the node stays cordoned."""
+    command = ["kubectl", "drain", node, f"--pod-selector=proofgate.dev/gateway={gateway.name}"]
+    run([*command, "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=240s"], timeout=260)
+
+
+def uncordon(node: str) -> None:
+    """kubectl uncordon."""
+    run(["kubectl", "uncordon", node])
+
+
+def node_of(pod: Object) -> str:
+    """The node that a pod runs on."""
+    name: str = pod["spec"]["nodeName"]
+    return name
+
+
+def rotate_key(gateway: Gateway, secret: str, entry: str, key: str | None) -> None:
+    """Sets or removes an entry of a tenant's Secret."""
+    data = {entry: key and base64.b64encode(key.encode()).decode()}
+    gateway.namespace.kubectl("patch", "secret", secret, "--type=merge", "--patch", json.dumps({"data": data}))
+
+
+def restart_operator() -> None:
+    """Replaces every pod of the operator, as an upgrade of its chart does."""
+    OPERATOR.kubectl("rollout", "restart", "deployment", "--selector", "app.kubernetes.io/instance=proofgate")
+    for deployment in OPERATOR.list("deployments", "app.kubernetes.io/instance=proofgate"):
+        name = deployment["metadata"]["name"]
+        OPERATOR.kubectl("rollout", "status", f"deployment/{name}", "--timeout", "120s")
+
+
+def kill_operator() -> None:
+    """Deletes every pod of the operator without grace."""
+    OPERATOR.kubectl(
+        "delete", "pod", "--selector", "app.kubernetes.io/instance=proofgate", "--grace-period=0", "--force"
+    )
+
+
+def upgrade_operator(watched: list[str], **values: str) -> None:
+    """helm upgrade with some values changed."""
+    install_operator(watched, **values)
+
+
+def second_worker_image() -> str:
+    """The workers' image under a second name, on every node: what an upgrade looks like to Kubernetes."""
+    name = "localhost/proofgate/worker:next"
+    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "proofgate"
+    wheels = Path(os.environ.get("PROOFGATE_CACHE", cache)) / "wheels" / "worker"
+    lab = [sys.executable, "-m", "e2e.cluster", "build-image", "--name", name]
+    run([*lab, "--dockerfile", "gateway/Dockerfile", "--context", str(wheels)], timeout=300)
+    return name

@@ -1,0 +1,179 @@
+"""Changes that somebody wanted: under a steady load no request fails and no stream breaks, and nothing is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from e2e import operations
+from e2e.kubernetes import Namespace, wait_until
+from e2e.load import Report, SteadyLoad, steady_load
+from e2e.operations import Gateway
+from e2e.tests import fleet
+from e2e.tests.fleet import TENANTS, key_of
+from e2e.tests.traffic import ask, records
+
+#: Small workers, so that four of them fit beside everything else.
+WORKER = {"cpu": "300m", "memory": "512Mi"}
+KEYS = [key_of(tenant) for tenant in TENANTS[:12]]
+
+
+@pytest.fixture(scope="module")
+def ops(namespace: Namespace, gateway: str) -> Iterator[Gateway]:
+    """A gateway of its own, with two small workers and two load balancers."""
+    manifest = fleet.gateway("ops", 2, TENANTS[:12], worker=WORKER, loadBalancer={"replicas": 2})
+    namespace.apply(manifest)
+    found = Gateway(namespace, "ops")
+    found.wait_settled(2)
+    yield found
+    namespace.kubectl("delete", "ggw", "ops", "--timeout=120s")
+
+
+@pytest.fixture
+def under_load(ops: Gateway, tmp_path: Path) -> Iterator[Callable[[Callable[[SteadyLoad], None]], Report]]:
+    """Runs something under a steady load; afterwards the gateway has its two workers again."""
+
+    def run(action: Callable[[SteadyLoad], None]) -> Report:
+        with steady_load(ops.namespace, ops.name, tmp_path, KEYS) as load:
+            action(load)
+        return load.report
+
+    yield run
+    ops.namespace.apply(fleet.gateway("ops", 2, TENANTS[:12], worker=WORKER, loadBalancer={"replicas": 2}))
+    ops.wait_settled(2)
+
+
+Runner = Callable[[Callable[[SteadyLoad], None]], Report]
+
+
+def nobody_noticed(report: Report) -> None:
+    """Every request was answered whole and once, and is in the ledger."""
+    assert report.whole
+    assert not report.failed, report.failed[:3]
+    assert not report.broken, report.broken[:3]
+    assert not report.lost, report.lost[:3]
+    assert not report.repeated, report.repeated[:3]
+    assert {one.id for one in report.whole} == set(report.seen)
+
+
+def test_scaling_from_two_to_four_and_back_is_not_noticed(ops: Gateway, under_load: Runner) -> None:
+    def scale(load: SteadyLoad) -> None:
+        ops.scale(4)
+        load.goes_on(100)
+        ops.scale(2)
+        load.goes_on(100)
+
+    nobody_noticed(under_load(scale))
+    every_incarnation_that_ended_is_sealed(ops)
+
+
+def every_incarnation_that_ended_is_sealed(ops: Gateway) -> None:
+    """All logs but those of the workers that run end with a seal."""
+    kinds: dict[str, list[str]] = {}
+    for record in records(ops.namespace, ops.name):
+        kinds.setdefault(record["log"], []).append(record["kind"])
+    sealed = [log for log, found in kinds.items() if found[-1] == "seal"]
+    assert len(kinds) - len(sealed) == len(ops.pods("worker")), {log: found[-1] for log, found in kinds.items()}
+
+
+def test_a_new_image_rolls_worker_by_worker_unnoticed(ops: Gateway, under_load: Runner) -> None:
+    image = operations.second_worker_image()
+
+    def upgrade(_: SteadyLoad) -> None:
+        ops.roll("worker", lambda: ops.patch({"worker": {"image": image}}))
+
+    nobody_noticed(under_load(upgrade))
+    every_incarnation_that_ended_is_sealed(ops)
+
+
+def test_a_configuration_that_needs_new_workers_rolls_unnoticed(ops: Gateway, under_load: Runner) -> None:
+    nobody_noticed(under_load(lambda _: ops.roll("worker", lambda: ops.patch({"ledger": {"durability": "synced"}}))))
+
+
+def test_a_configuration_that_can_be_taken_on_replaces_nobody(ops: Gateway, under_load: Runner) -> None:
+    pods = ops.uids("worker") | ops.uids("load-balancer")
+    rule = {"id": "codename", "reason": "It names a project.", "literals": ["bluebird"], "action": "block"}
+
+    def change(_: SteadyLoad) -> None:
+        ops.patch({"policy": {"rules": [rule]}})
+        refused = lambda: ask(ops.namespace, ops.name, KEYS[0], "tell me of bluebird") == 403  # noqa: E731
+        wait_until(refused, 60, "the rule holds")
+
+    nobody_noticed(under_load(change))
+    assert ops.uids("worker") | ops.uids("load-balancer") == pods
+
+
+def test_a_key_is_rotated_without_replacing_a_pod(ops: Gateway, under_load: Runner) -> None:
+    pods = ops.uids("worker") | ops.uids("load-balancer")
+    new = "sk-e2e-fresh-0123456789abcdef"
+    secret = f"{TENANTS[5]}-keys"
+
+    def rotate(_: SteadyLoad) -> None:
+        operations.rotate_key(ops, secret, "third", new)
+        wait_until(lambda: ask(ops.namespace, ops.name, new) == 200, 60, "the new key is let in")
+        operations.rotate_key(ops, secret, "third", None)
+        wait_until(lambda: ask(ops.namespace, ops.name, new) == 401, 60, "the new key is refused again")
+
+    nobody_noticed(under_load(rotate))
+    assert ops.uids("worker") | ops.uids("load-balancer") == pods
+
+
+def test_load_balancers_are_replaced_unnoticed(ops: Gateway, under_load: Runner) -> None:
+    def restart(_: SteadyLoad) -> None:
+        ops.namespace.kubectl("rollout", "restart", "deployment/ops-haproxy")
+        ops.namespace.kubectl("rollout", "status", "deployment/ops-haproxy", "--timeout", "180s")
+
+    nobody_noticed(under_load(restart))
+
+
+def test_a_node_is_drained_unnoticed(ops: Gateway, under_load: Runner) -> None:
+    node = operations.node_of(ops.pods("worker")[0])
+
+    def drain(_: SteadyLoad) -> None:
+        try:
+            operations.drain(node, ops)
+        finally:
+            operations.uncordon(node)
+        ops.wait_settled(2)
+
+    nobody_noticed(under_load(drain))
+
+
+def test_another_operator_replaces_no_worker(ops: Gateway, under_load: Runner) -> None:
+    before = ops.uids("worker") | ops.uids("load-balancer")
+    nobody_noticed(under_load(lambda _: operations.restart_operator()))
+    assert ops.uids("worker") | ops.uids("load-balancer") == before
+
+
+def test_an_operator_killed_while_it_scales_down_is_not_noticed(ops: Gateway, under_load: Runner) -> None:
+    def kill_while_scaling(load: SteadyLoad) -> None:
+        ops.scale(3)
+        ops.namespace.kubectl("scale", "ggw/ops", "--replicas=2")
+        wait_until(lambda: "Retiring" in phases(ops), 60, "a worker retires", every=0.1)
+        operations.kill_operator()
+        ops.wait_settled(2)
+        load.goes_on(50)
+
+    nobody_noticed(under_load(kill_while_scaling))
+
+
+def test_a_scale_down_that_is_taken_back_keeps_its_worker(ops: Gateway, under_load: Runner) -> None:
+    def change_ones_mind(load: SteadyLoad) -> None:
+        ops.scale(3)
+        before = ops.uids("worker")
+        ops.namespace.kubectl("scale", "ggw/ops", "--replicas=2")
+        wait_until(lambda: "Retiring" in phases(ops), 60, "a worker retires", every=0.1)
+        ops.namespace.kubectl("scale", "ggw/ops", "--replicas=3")
+        ops.wait_settled(3)
+        assert ops.uids("worker") == before
+        load.goes_on(50)
+
+    nobody_noticed(under_load(change_ones_mind))
+
+
+def phases(ops: Gateway) -> list[str]:
+    """The phase of every worker, as the gateway's status has it."""
+    found = ops.namespace.get("ggw", ops.name) or {}
+    return [shard["phase"] for shard in found.get("status", {}).get("shards", [])]
