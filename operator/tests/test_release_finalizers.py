@@ -28,6 +28,7 @@ class Finalizers(Client):
         self.pods: list[dict[str, Any]] = []
         self.scaled: list[Any] = []
         self.served = True
+        self.barred: set[str | None] = set()
         #: Run before a patch is looked at: somebody else was quicker.
         self.meanwhile: list[Any] = []
 
@@ -36,6 +37,8 @@ class Finalizers(Client):
             return [self.pods.pop()] if self.pods else []
         if not self.served:
             raise ApiError(404, "NotFound", "no such resource")
+        if namespace in self.barred:
+            raise ApiError(403, "Forbidden", "cannot list")
         return [
             {"metadata": {"namespace": where, "name": name}}
             for where, name in self.gateways
@@ -70,6 +73,19 @@ async def test_the_finalizer_that_is_taken_off_is_the_one_that_the_operator_puts
     settings = kopf.OperatorSettings()
     await _configure(settings=settings)
     assert settings.persistence.finalizer == FINALIZER
+
+
+async def test_a_namespace_that_is_gone_keeps_nobody_from_taking_leave_of_the_others() -> None:
+    client = Finalizers(a=[FINALIZER])
+    client.barred = {"gone"}
+    assert await release_all(client, ["gone", "team"]) == 1
+
+
+async def test_an_operator_of_all_namespaces_that_may_not_look_is_an_error() -> None:
+    client = Finalizers(a=[FINALIZER])
+    client.barred = {None}
+    with pytest.raises(ApiError, match="403"):
+        await release_all(client, [])
 
 
 async def test_only_the_operators_own_finalizer_is_taken_off() -> None:

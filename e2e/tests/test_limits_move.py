@@ -1,0 +1,54 @@
+"""Budgets go with their tenants: whoever serves a tenant after a scaling counts what was used before."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from e2e.kubernetes import Namespace, wait_until
+from e2e.load import steady_load
+from e2e.operations import Gateway
+from e2e.tests import fleet
+from e2e.tests.fleet import TENANTS, key_of
+from e2e.tests.traffic import records
+
+KEYS = [key_of(tenant) for tenant in TENANTS[:12]]
+BUDGET = 3000
+#: Tokens of one answer, which is what a settlement can be wrong by.
+ANSWER = 40 + 16
+HAND_OVERS = 4
+
+
+@pytest.fixture
+def budgets(namespace: Namespace, two_workers: str) -> Gateway:
+    """The gateway, with a daily budget for each of twelve tenants."""
+    manifest = fleet.gateway(two_workers, 2)
+    for tenant in manifest["spec"]["tenants"][:12]:
+        tenant["limits"] = {"tokensPerDay": BUDGET}
+    namespace.apply(manifest)
+    found = Gateway(namespace, two_workers)
+    found.wait_settled(2)
+    return found
+
+
+def test_no_budget_is_overspent_while_workers_come_and_go(
+    namespace: Namespace, budgets: Gateway, tmp_path: Path
+) -> None:
+    before = len(records(namespace, budgets.name))
+    with steady_load(namespace, budgets.name, tmp_path, KEYS, clients=24) as load:
+        for replicas in (3, 2, 3, 2):
+            budgets.scale(replicas)
+        wait_until(lambda: load.attempts() > 600, 120, "the budgets are used up")
+    found = records(namespace, budgets.name)[before:]
+    tenant_of = {record["id"]: record["tenant"] for record in found if record["kind"] == "admission"}
+    spent: dict[str, int] = {}
+    for record in found:
+        if record["kind"] == "completion" and record["id"] in tenant_of:
+            tenant = tenant_of[record["id"]]
+            spent[tenant] = spent.get(tenant, 0) + (record["charged"] or 0)
+    limited = {tenant: tokens for tenant, tokens in spent.items() if tenant in TENANTS[:12]}
+    assert len(limited) == 12
+    over = {tenant: tokens for tenant, tokens in limited.items() if tokens > BUDGET + HAND_OVERS * ANSWER}
+    assert not over, over
+    assert any(attempt.error and attempt.error.startswith("429") for attempt in load.report.attempts)
