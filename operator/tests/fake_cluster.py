@@ -193,6 +193,9 @@ class FakeCluster(Client):
     ) -> Manifest:
         """Answer one request."""
         self._announce()
+        if re.fullmatch(r"/apis/[^/]+/[^/]+", path):
+            # Discovery: every kind is known that operators always need, and none besides.
+            raise ApiError(404, "NotFound", path)
         match = _PATH.match(path)
         assert match, path
         kind = KIND_OF[(match["version"], match["plural"])]

@@ -16,6 +16,7 @@ from proofgate.config.settings import Limits as WorkerLimits
 from proofgate_operator.build import haproxy, services
 from proofgate_operator.plan.configuration import Configuration, Digests
 from proofgate_operator.plan.decide import wanted
+from proofgate_operator.plan.observed import Observed
 from proofgate_operator.plan.tenants import read_tenant_keys
 from tests.gateways import ACME_KEY, DEFAULTS, GLOBEX_KEY, NAMESPACE, gateway, user_secrets
 
@@ -29,7 +30,7 @@ def manifests(replicas: int = 2, **changes: Any) -> list[Manifest]:
     assert not tenants.problems
     digests = Digests(start="digest-of-start", config="digest-of-config", haproxy="digest-of-haproxy")
     configuration = Configuration((), tenants.keys, (), "verifying-key", digests)
-    return wanted(subject, configuration, replicas, DEFAULTS)
+    return wanted(subject, Observed(), configuration, replicas, DEFAULTS)
 
 
 def one(kind: str, name: str, **changes: Any) -> Manifest:

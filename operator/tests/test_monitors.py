@@ -1,11 +1,14 @@
 """PodMonitors and who may read metrics."""
 
+from proofgate_operator.api.conditions import ConditionType
 from proofgate_operator.api.types import Gateway
 from proofgate_operator.build import haproxy, networkpolicy, statefulset
 from proofgate_operator.build.config import ADMIN_PORT
 from proofgate_operator.build.monitoring import pod_monitors
-from proofgate_operator.build.naming import Defaults, Manifest
+from proofgate_operator.build.naming import Defaults, Manifest, names
+from proofgate_operator.plan.observed import Ref
 from tests.gateways import manifest
+from tests.world import World
 
 DEFAULTS = Defaults("worker:1", "haproxy:1")
 
@@ -54,3 +57,35 @@ def test_a_namespace_that_may_read_metrics_reaches_the_metrics_ports_and_no_othe
     ):
         rules = [rule for rule in policy["spec"]["ingress"] if peer in rule.get("from", [])]
         assert [[entry["port"] for entry in rule["ports"]] for rule in rules] == [ports]
+
+
+def monitored(**monitoring: object) -> World:
+    world = World(monitoring=monitoring)
+    own = names(world.gateway)
+    world.children = {Ref("PodMonitor", own.worker): None, Ref("PodMonitor", own.haproxy): None}
+    return world.settle()
+
+
+def monitors(world: World) -> list[bool]:
+    return [live is not None for ref, live in world.children.items() if ref.kind == "PodMonitor"]
+
+
+def test_a_cluster_that_knows_pod_monitors_gets_both() -> None:
+    assert monitors(monitored()) == [True, True]
+
+
+def test_a_cluster_that_does_not_know_them_gets_none() -> None:
+    assert monitors(World().settle()) == []
+
+
+def test_pod_monitors_that_nobody_wants_any_more_are_removed() -> None:
+    world = monitored()
+    world.manifest["spec"]["monitoring"] = {"podMonitors": "Never"}
+    assert monitors(world.settle()) == [False, False]
+
+
+def test_a_pod_monitor_of_somebody_else_is_not_taken() -> None:
+    world = monitored()
+    ref = Ref("PodMonitor", names(world.gateway).worker)
+    world.children[ref] = {"kind": "PodMonitor", "metadata": {"name": ref.name, "uid": "theirs"}}
+    assert world.condition(ConditionType.CONFIG_VALID)[1] == "NameTaken"

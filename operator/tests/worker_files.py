@@ -34,7 +34,7 @@ def load_worker_config(folder: Path, **changes: Any) -> Config:
     gateway = Gateway.read(manifest(**changes))
     found = configuration(gateway)
     assert found.complete, found.problems
-    made = {(m["kind"], m["metadata"]["name"]): m for m in wanted(gateway, found, 2, DEFAULTS)}
+    made = {(m["kind"], m["metadata"]["name"]): m for m in wanted(gateway, Observed(), found, 2, DEFAULTS)}
     made |= {("Secret", name): secret for name, secret in user_secrets().items() if secret}
     made[("Secret", "demo-admin")] = config.admin_secret(gateway, "admin-token-of-the-tests")
     made[("Secret", "demo-ledger")] = config.ledger_secret(gateway, SIGNING_KEY.signing_text, "verifying")

@@ -39,7 +39,7 @@ async def _object(client: Client, kind: str, namespace: str, name: str) -> Manif
 async def observe(client: Client, gateway: Gateway, manifest: Manifest) -> Observed:
     """Look at the gateway's objects, the Secrets it names and its pods; `manifest` is the gateway
     itself."""
-    refs = child_refs(gateway)
+    refs = child_refs(gateway, await client.offers("PodMonitor"))
     secret_names = named_secrets(gateway)
     wanted = [*((ref.kind, ref.name) for ref in refs), *(("Secret", name) for name in secret_names)]
     objects = await _all([_object(client, kind, gateway.namespace, name) for kind, name in wanted])

@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import math
 import random
+import time
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +27,8 @@ _TIMEOUT_SECONDS = 15
 #: the server sends a bookmark about once a minute.
 _WATCH_SECONDS = 300
 _SILENCE_SECONDS = 120
+#: How long it is believed that the API server knows a kind, or does not.
+_OFFER_SECONDS = 600
 #: Requests in flight, watches aside: every further connection costs memory, and the API server is no faster.
 _REQUESTS = 16
 #: Objects in one answer to a list.
@@ -59,6 +63,7 @@ RESOURCES: Mapping[str, Resource] = {
     "NetworkPolicy": Resource("networking.k8s.io/v1", "networkpolicies"),
     "PersistentVolumeClaim": Resource("v1", "persistentvolumeclaims"),
     "Pod": Resource("v1", "pods"),
+    "PodMonitor": Resource("monitoring.coreos.com/v1", "podmonitors"),
     "PodDisruptionBudget": Resource("policy/v1", "poddisruptionbudgets"),
     "Secret": Resource("v1", "secrets"),
     "Service": Resource("v1", "services"),
@@ -113,6 +118,7 @@ class Client:
         self.store = Store()
         self._fenced = False
         self._gate = asyncio.Semaphore(_REQUESTS)
+        self._offers: dict[str, tuple[float, bool]] = {}
 
     def fence(self) -> None:
         """Refuse every further request with `Fenced`: another process acts."""
@@ -297,6 +303,15 @@ class Client:
             self._learn(answer)
         else:
             self.store.bury(kind, namespace, name, uid)
+
+    async def offers(self, kind: str) -> bool:
+        """Return whether the API server knows a kind that not every cluster has; asked every ten minutes."""
+        asked, served = self._offers.get(kind, (-math.inf, False))
+        now = time.monotonic()
+        if now - asked >= _OFFER_SECONDS:
+            served = await self.serves(RESOURCES[kind].api_version, RESOURCES[kind].plural)
+            self._offers[kind] = (now, served)
+        return served
 
     async def serves(self, api_version: str, plural: str) -> bool:
         """Return whether the API server knows a resource yet."""

@@ -6,10 +6,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from proofgate_operator.api.conditions import ConditionType
+from proofgate_operator.api.monitoring import PodMonitors
 from proofgate_operator.api.types import Gateway
 from proofgate_operator.build import (
     config,
     haproxy,
+    monitoring,
     networkpolicy,
     pdb,
     serviceaccounts,
@@ -20,7 +22,7 @@ from proofgate_operator.build import (
 from proofgate_operator.build.naming import CONFIG_ANNOTATION, Defaults, Manifest, names
 from proofgate_operator.plan.configuration import Configuration, read_configuration
 from proofgate_operator.plan.drift import holds, sealed
-from proofgate_operator.plan.observed import Observed, Ref, child_refs, ref_of
+from proofgate_operator.plan.observed import Observed, Ref, ref_of
 from proofgate_operator.plan.ownership import Ownership, classify, of_a_predecessor
 from proofgate_operator.plan.scaling import Movement, Purpose, everybody_stays, next_movement
 from proofgate_operator.plan.shards import Shard, read_shards
@@ -61,7 +63,7 @@ def _conflicts(gateway: Gateway, seen: Observed) -> tuple[Ref, ...]:
     claim = gateway.spec.ledger.volume.existing_claim
     return tuple(
         ref
-        for ref in child_refs(gateway)
+        for ref in seen.children
         if not (ref.kind == "PersistentVolumeClaim" and ref.name == claim)
         and not (ref == Ref("Secret", names(gateway).ledger) and ref.name in seen.secrets)
         and classify(gateway, seen.children.get(ref)) is Ownership.FOREIGN
@@ -69,7 +71,7 @@ def _conflicts(gateway: Gateway, seen: Observed) -> tuple[Ref, ...]:
 
 
 def wanted(
-    gateway: Gateway, configuration: Configuration, replicas: int, defaults: Defaults
+    gateway: Gateway, seen: Observed, configuration: Configuration, replicas: int, defaults: Defaults
 ) -> list[Manifest]:
     """Return the manifests a gateway shall have now, in the order they are applied.
 
@@ -97,6 +99,8 @@ def wanted(
             statefulset.statefulset(gateway, defaults, replicas, digests.start),
             haproxy.deployment(gateway, defaults, digests.haproxy),
         ]
+    if gateway.spec.monitoring.pod_monitors is PodMonitors.AUTO and seen.knows_monitors:
+        manifests += monitoring.pod_monitors(gateway)
     return [sealed(manifest) for manifest in manifests]
 
 
@@ -107,10 +111,13 @@ def _to_generate(gateway: Gateway, seen: Observed, configuration: Configuration)
 
 def _superfluous(gateway: Gateway, seen: Observed) -> tuple[Ref, ...]:
     """Return what an earlier spec asked for and this one does not. Evidence and keys are never among it."""
-    budget = Ref("PodDisruptionBudget", names(gateway).haproxy)
-    if gateway.spec.load_balancer.replicas > 1:
-        return ()
-    return (budget,) if classify(gateway, seen.children.get(budget)) is Ownership.OURS else ()
+    own = names(gateway)
+    found: list[Ref] = []
+    if gateway.spec.load_balancer.replicas == 1:
+        found.append(Ref("PodDisruptionBudget", own.haproxy))
+    if gateway.spec.monitoring.pod_monitors is PodMonitors.NEVER:
+        found += [Ref("PodMonitor", own.worker), Ref("PodMonitor", own.haproxy)]
+    return tuple(ref for ref in found if classify(gateway, seen.children.get(ref)) is Ownership.OURS)
 
 
 def _needs_write(gateway: Gateway, live: Manifest | None, manifest: Manifest) -> bool:
@@ -155,7 +162,7 @@ def decide(gateway: Gateway, seen: Observed, defaults: Defaults) -> Plan:
         generate = _to_generate(gateway, seen, configuration)
         apply = tuple(
             manifest
-            for manifest in wanted(gateway, configuration, movement.replicas, defaults)
+            for manifest in wanted(gateway, seen, configuration, movement.replicas, defaults)
             if _needs_write(gateway, seen.children.get(ref_of(manifest)), manifest)
         )
         delete = _superfluous(gateway, seen)

@@ -37,6 +37,11 @@ class Observed:
     reports: Mapping[int, WorkerReport] = field(default_factory=dict)
     now: float = 0.0
 
+    @property
+    def knows_monitors(self) -> bool:
+        """Whether the cluster knows PodMonitors: only then are they looked for."""
+        return any(ref.kind == "PodMonitor" for ref in self.children)
+
     def child(self, kind: str, name: str) -> Manifest | None:
         """Return one of the gateway's objects."""
         return self.children.get(Ref(kind, name))
@@ -47,10 +52,15 @@ def ref_of(manifest: Manifest) -> Ref:
     return Ref(manifest["kind"], manifest["metadata"]["name"])
 
 
-def child_refs(gateway: Gateway) -> tuple[Ref, ...]:
-    """Return every object that a gateway may have, whether its spec asks for it now or not."""
+def child_refs(gateway: Gateway, monitors: bool = False) -> tuple[Ref, ...]:
+    """Return every object that a gateway may have, whether its spec asks for it now or not.
+
+    `monitors` says that the cluster knows PodMonitors.
+    """
     own = names(gateway)
+    monitored = (own.worker, own.haproxy) if monitors else ()
     return (
+        *(Ref("PodMonitor", name) for name in monitored),
         Ref("ServiceAccount", own.worker),
         Ref("ServiceAccount", own.haproxy),
         Ref("NetworkPolicy", own.worker),
