@@ -53,10 +53,14 @@ class Report:
         return [identity for identity, count in self.seen.items() if count > 1]
 
     def longest_outage(self, keys: Sequence[str]) -> float:
-        """Seconds between a failure and the next whole answer with the same key, at most; 0 without failures."""
+        """Seconds between a failed plain request and the next whole answer to the same client, at most.
+
+        0 without failures. Streams are left out: when one ends says nothing of when it was served.
+        """
         longest = 0.0
         for key in keys:
-            own = sorted((one for one in self.attempts if one.key == key), key=lambda one: one.ended)
+            plain = (one for one in self.attempts if one.key == key and not one.stream)
+            own = sorted(plain, key=lambda one: one.ended)
             failed_at: float | None = None
             for one in own:
                 if one.error is not None:

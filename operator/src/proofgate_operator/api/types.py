@@ -206,7 +206,7 @@ class LoadBalancerTls(Section):
 
     secret_name: ObjectName
     """Secret of type kubernetes.io/tls in the gateway's namespace, for example that of a cert-manager
-    Certificate. A renewed certificate is shown to new connections within about a minute, and no connection is
+    Certificate. A renewed certificate is shown to new connections within seconds, and no connection is
     closed. One that does not fit its key is refused, and the one before stays."""
 
 

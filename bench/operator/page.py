@@ -1,0 +1,85 @@
+"""Fills the operator's section of docs/benchmarks.md from bench/results/operator.json.
+
+`python -m bench.operator.page --write` writes it; `--check` exits with 1 when it is stale.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+_ROOT = Path(__file__).resolve().parents[2]
+PAGE = _ROOT / "docs" / "benchmarks.md"
+RESULT = _ROOT / "bench" / "results" / "operator.json"
+_SECTION = re.compile(r"(<!-- operator -->\n).*?(<!-- end of operator -->)", re.DOTALL)
+#: Key of the result, what it is, and the goal.
+_ROWS = (
+    ("ready_s", "`kubectl apply` to Ready, s", "≤ 20"),
+    ("scale_up_first_request_s", "`kubectl scale` to the first request that the new worker served, s", "≤ 10"),
+    ("drift_repair_s", "a child deleted until it is back, s", "≤ 2"),
+    ("failed_requests_voluntary", "requests that failed in all changes that somebody wanted", "0"),
+    ("broken_streams_voluntary", "streams that broke in them", "0"),
+    ("records_lost", "answers without their record, kills included", "0"),
+    ("requests_sent_twice", "requests that the upstream saw twice, kills included", "0"),
+    ("takeover_s", "a worker killed: longest wait of one of its tenants' clients for a whole answer, s", "≤ 3"),
+    ("operator_takeover_s", "the leading operator killed: until the other one has carried out a change, s", ""),
+    ("reconcile_p50_s_1000", "1,000 gateways: a change until it is carried out, median, s", ""),
+    ("reconcile_p99_s_1000", "the same, p99, s", "≤ 1"),
+    ("operator_rss_mb_1000", "memory of the operator with 1,000 gateways, MB", "≤ 250"),
+    ("operator_idle_cpu", "processor time with 1,000 gateways at rest, % of a core", "≤ 2"),
+)
+
+
+def main() -> int:
+    """Returns the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--write", action="store_true")
+    what.add_argument("--check", action="store_true")
+    options = parser.parse_args()
+    page = PAGE.read_text()
+    fresh = fill(page, json.loads(RESULT.read_text()))
+    if options.write:
+        PAGE.write_text(fresh)
+    elif fresh != page:
+        print(f"{PAGE.name} is stale: run python -m bench.operator.page --write", file=sys.stderr)
+        return 1
+    return 0
+
+
+def fill(page: str, result: dict[str, Any]) -> str:
+    """The page with the operator's section made anew. Raises ValueError when it has no place for it."""
+    text = f"{_figures(result)}\n\n{_operations(result)}"
+    filled, count = _SECTION.subn(lambda marks: f"{marks[1]}\n{text}\n\n{marks[2]}", page)
+    if count != 1:
+        raise ValueError(f"{PAGE.name} has {count} places for the operator")
+    return filled
+
+
+def _figures(result: dict[str, Any]) -> str:
+    rows = ["| | measured | spread | goal |", "|---|---|---|---|"]
+    spreads = result.get("spread", {})
+    for name, title, goal in _ROWS:
+        spread = spreads.get(name, [])
+        told = f"{spread[0]} to {spread[-1]}" if len(spread) > 1 else ""
+        rows.append(f"| {title} | {result[name]} | {told} | {goal} |")
+    return "\n".join(rows)
+
+
+def _operations(result: dict[str, Any]) -> str:
+    head = "| under a steady load | requests | failed | broken streams | longest wait for a whole answer, s |"
+    rows = [head, "|---|---|---|---|---|"]
+    for name, found in result["operations"].items():
+        rows.append(
+            f"| {name} | {found['requests']} | {found['failed']} | {found['broken_streams']}"
+            f" | {found['longest_outage_s'] or ''} |"
+        )
+    return "\n".join(rows)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
