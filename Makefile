@@ -98,6 +98,7 @@ check-repo: develop
 	@"$(PY)" e2e/framing/make_cases.py --check
 	@"$(PY)" -m bench.scoring.page --check
 	@"$(PY)" -m bench.report --check
+	@"$(PY)" -m bench.operator.page --check
 	@cd e2e/verifier && go vet ./... && go test ./...
 
 # --- The long suites ------------------------------------------------------------------------------------------------

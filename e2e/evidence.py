@@ -10,12 +10,15 @@ from typing import Any
 from proofgate import _core
 
 
-def records(ledger: Path) -> list[dict[str, Any]]:
-    """Every record of every incarnation of a ledger, oldest first, each with its incarnation under `log`."""
+def records(ledger: Path, shards: str = "*") -> list[dict[str, Any]]:
+    """Every record of every incarnation of a ledger, oldest first, each with its incarnation under `log`.
+
+    `shards` is a pattern for the shards' folders.
+    """
     found = []
     with tempfile.TemporaryDirectory(prefix="proofgate-leaves-") as scratch:
         leaves = Path(scratch) / "leaves"
-        for directory in sorted(ledger.glob("*/*/")):
+        for directory in sorted(ledger.glob(f"{shards}/*/")):
             _core.export_leaves(str(directory), str(leaves))
             data = leaves.read_bytes()
             while data:

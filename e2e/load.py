@@ -116,11 +116,13 @@ def steady_load(
     clients: int = 12,
     ca: Path | None = None,
     server_name: str | None = None,
+    fresh: bool = False,
     seconds: float = 600,
 ) -> Iterator[SteadyLoad]:
     """Runs a load until the block ends; then its report can be read.
 
     `ca` is the authority of the gateway's certificate, which has to bear `server_name`; with them, the load uses TLS.
+    `fresh` gives each request a connection of its own: only new connections go to a new worker.
     """
     name = f"steady-{uuid.uuid4().hex[:8]}"
     key_file, until, report = folder / "keys", folder / "until", folder / "report.json"
@@ -132,6 +134,7 @@ def steady_load(
     command = [sys.executable, "-m", "e2e.cluster", "inside", "--", sys.executable, "-m", "e2e.steady"]
     command += ["--url", url, "--name", name, "--clients", str(clients), "--seconds", str(seconds)]
     command += ["--keys", str(key_file), "--until", str(until), "--report", str(report)]
+    command += ["--fresh"] if fresh else []
     if ca and server_name:
         command += ["--ca", str(ca), "--server-name", server_name]
     process = subprocess.Popen(

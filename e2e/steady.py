@@ -2,8 +2,8 @@
 
 python3 -m e2e.steady --url http://ADDRESS/v1 --keys FILE --until FILE --report FILE
 
-Every client holds one key and one connection, as an application does. Every request carries an id of its own, which the
-stand-in upstream counts: a request that is sent twice is seen. Nothing is tried again.
+Every client holds one key and, unless told otherwise, one connection, as an application does. Every request carries an
+id of its own, which the stand-in upstream counts: a request that is sent twice is seen. Nothing is tried again.
 """
 
 from __future__ import annotations
@@ -60,6 +60,8 @@ async def attempt(
     request_id, error = None, None
     try:
         headers = {"Authorization": f"Bearer {key}"}
+        if options.fresh:
+            headers["Connection"] = "close"
         # Services have no names outside the cluster: the address is in the URL, the name is what the certificate says.
         named = {"sni_hostname": options.server_name} if options.server_name else {}
         response = await http.post(
@@ -113,6 +115,7 @@ def main() -> None:
     parser.add_argument("--until", type=Path, required=True, help="a file whose appearance ends the load")
     parser.add_argument("--report", type=Path, required=True, help="where the report is written")
     parser.add_argument("--ca", help="a file with the authority that the gateway's certificate is checked against")
+    parser.add_argument("--fresh", action="store_true", help="a connection for each request, as new clients have")
     parser.add_argument("--server-name", help="the name that the gateway's certificate has to bear")
     parser.add_argument("--seconds", type=float, default=300, help="how long it runs at most")
     parser.add_argument("--clients", type=int, default=12, help="every second one streams")

@@ -31,7 +31,7 @@ def main() -> int:
     """Returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--gateways", type=int, default=1000, help="of the simulation without nodes (default 1000)")
-    parser.add_argument("--only", choices=["lab", "thousand"], help="one half; nothing is written")
+    parser.add_argument("--only", choices=["lab", "thousand"], help="one half; the other half of the result stays")
     options = parser.parse_args()
     described = machine.describe()
     figures: dict[str, object] = {}
@@ -41,10 +41,9 @@ def main() -> int:
         command = [sys.executable, "-m", "bench.operator.thousand", "--gateways", str(options.gateways)]
         simulated = json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
         figures |= {NAMES.get(name, name): value for name, value in simulated.items() if name != "machine"}
-    text = json.dumps({"machine": described, **figures}, indent=2)
-    print(text)
-    if not options.only:
-        RESULTS.write_text(text + "\n")
+    print(json.dumps(figures, indent=2))
+    before = json.loads(RESULTS.read_text()) if options.only and RESULTS.exists() else {}
+    RESULTS.write_text(json.dumps({**before, "machine": described, **figures}, indent=2) + "\n")
     return 0
 
 

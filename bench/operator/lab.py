@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from e2e import operations
-from e2e.kubernetes import OPERATOR, REPOSITORY, Namespace, clear, install_operator, wait_until
+from e2e import evidence, operations
+from e2e.kubernetes import OPERATOR, REPOSITORY, Namespace, clear, install_operator, ledger_directory, wait_until
 from e2e.load import Report, SteadyLoad, steady_load
 from e2e.operations import Gateway
 from e2e.tests import fleet
 from e2e.tests.fleet import TENANTS, key_of
-from e2e.tests.traffic import ask, owners
+from e2e.tests.traffic import ask
 
 _NAMESPACE = Namespace("proofgate-bench")
 _TENANTS = TENANTS[:12]
@@ -79,11 +79,11 @@ def run(say: Callable[[str], None]) -> dict[str, Any]:
             say(f"apply to Ready, round {number + 1} of {_ROUNDS}")
             ready(lab, f"bench-{number}", keep=number == _ROUNDS - 1)
         gateway = Gateway(_NAMESPACE, f"bench-{_ROUNDS - 1}")
-        for number in range(_ROUNDS):
-            say(f"scale-up and drift, round {number + 1} of {_ROUNDS}")
-            scale_up(lab, gateway)
-            drift(lab, gateway)
         with tempfile.TemporaryDirectory(prefix="proofgate-bench-") as folder:
+            for number in range(_ROUNDS):
+                say(f"scale-up and drift, round {number + 1} of {_ROUNDS}")
+                scale_up(lab, gateway, Path(folder))
+                drift(lab, gateway)
             for name, action in _voluntary(gateway).items():
                 say(f"under load: {name}")
                 lab.reports[name] = _under_load(gateway, Path(folder), action)
@@ -111,19 +111,27 @@ def ready(lab: Lab, name: str, *, keep: bool) -> None:
         )
 
 
-def scale_up(lab: Lab, gateway: Gateway) -> None:
-    """Seconds from `kubectl scale` to the first request that the new worker has served."""
+def scale_up(lab: Lab, gateway: Gateway, folder: Path) -> None:
+    """Seconds from `kubectl scale` to the admission, in the new worker's ledger, of the first request it served."""
     gateway.wait_settled(2)
-    new = f"{gateway.name}-worker-2"
-    begun = time.monotonic()
-    gateway.namespace.kubectl("scale", f"ggw/{gateway.name}", "--replicas=3")
-    keys = {key: key for key in _KEYS}
-    wait_until(
-        lambda: new in owners(gateway.namespace, gateway.name, keys).values(), 120, "it serves a tenant", every=_OFTEN
-    )
-    lab.note("scale_up_first_request_s", time.monotonic() - begun)
-    gateway.wait_settled(3)
+    with steady_load(gateway.namespace, gateway.name, folder, _KEYS, fresh=True) as load:
+        begun = time.time()
+        gateway.namespace.kubectl("scale", f"ggw/{gateway.name}", "--replicas=3")
+        gateway.wait_settled(3)
+        wait_until(lambda: _admitted(gateway, 2, begun), 120, "the new worker serves")
+        load.goes_on(20)
+    first = min(_admitted(gateway, 2, begun))
+    lab.note("scale_up_first_request_s", first - begun)
     gateway.scale(2)
+
+
+def _admitted(gateway: Gateway, shard: int, since: float) -> list[float]:
+    """When requests were admitted by a shard's workers, in unix seconds, `since` a time."""
+    ledger = ledger_directory(gateway.namespace, gateway.name)
+    times = (
+        record["ts"] / 1e6 for record in evidence.records(ledger, shards=f"{shard}") if record["kind"] == "admission"
+    )
+    return [at for at in times if at > since]
 
 
 def drift(lab: Lab, gateway: Gateway) -> None:

@@ -42,7 +42,7 @@ def main() -> int:
     what.add_argument("--check", action="store_true")
     options = parser.parse_args()
     page = PAGE.read_text()
-    fresh = fill(page, json.loads(RESULT.read_text()))
+    fresh = fill(page, json.loads(RESULT.read_text()) if RESULT.exists() else None)
     if options.write:
         PAGE.write_text(fresh)
     elif fresh != page:
@@ -51,9 +51,9 @@ def main() -> int:
     return 0
 
 
-def fill(page: str, result: dict[str, Any]) -> str:
+def fill(page: str, result: dict[str, Any] | None) -> str:
     """The page with the operator's section made anew. Raises ValueError when it has no place for it."""
-    text = f"{_figures(result)}\n\n{_operations(result)}"
+    text = f"{_figures(result)}\n\n{_operations(result)}" if result else "No figures yet."
     filled, count = _SECTION.subn(lambda marks: f"{marks[1]}\n{text}\n\n{marks[2]}", page)
     if count != 1:
         raise ValueError(f"{PAGE.name} has {count} places for the operator")

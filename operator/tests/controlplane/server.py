@@ -223,7 +223,7 @@ def control_plane(folder: Path) -> Iterator[ControlPlane]:
             f"--cert-dir={folder / 'certificates'}",
             f"--token-auth-file={folder / 'tokens.csv'}",
             "--authorization-mode=RBAC",
-            "--service-cluster-ip-range=198.19.0.0/24",
+            "--service-cluster-ip-range=198.19.0.0/16",
             "--endpoint-reconciler-type=none",
             "--service-account-issuer=https://proofgate.test",
             f"--service-account-key-file={folder / 'sa.key'}",

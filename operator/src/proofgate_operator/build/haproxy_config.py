@@ -219,8 +219,10 @@ def _workers(balancer: Balancer) -> list[str]:
         "http-check expect status 200",
         # 16 points per unit of weight on the ring: at 100 the shares of three workers differ by a few
         # percent.
-        f"default-server weight 100 maxconn {balancer.bounds.server} check inter 1s fall 2 rise 2"
-        f"{resolution} send-proxy-v2 proxy-v2-options unique-id",
+        f"default-server weight 100 maxconn {balancer.bounds.server}"
+        # A change that was seen once is looked at again at once.
+        f" check inter 1s fastinter 200ms fall 2 rise 2{resolution}"
+        " send-proxy-v2 proxy-v2-options unique-id",
         *(
             f"server {server_name(server.ordinal)} {server.address}:{server.port}"
             f" id {server.ordinal + 1} port {server.health_port}"

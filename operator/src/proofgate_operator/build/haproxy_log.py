@@ -1,8 +1,8 @@
 """The access log: a line of JSON for each connection, when it has ended.
 
 HAProxy knows connections and not requests (mode tcp), so a line has no path, status or request id: those are
-in the worker's records, which have the tenant and the time in common with it. The values are numbers or made by
-HAProxy, except for the tenant, whose name needs no escapes; nothing that a client sent is in it.
+in the worker's records, which have the tenant and the time in common with it. The values are numbers or made
+by HAProxy, except for the tenant, whose name needs no escapes; nothing that a client sent is in it.
 """
 
 #: Times are in milliseconds, -1 for what was not reached; bytes are without those of TLS.
