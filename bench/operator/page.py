@@ -53,7 +53,7 @@ def main() -> int:
 
 def fill(page: str, result: dict[str, Any] | None) -> str:
     """The page with the operator's section made anew. Raises ValueError when it has no place for it."""
-    text = f"{_figures(result)}\n\n{_operations(result)}" if result else "No figures yet."
+    text = f"{_figures(result)}{_operations(result)}" if result else "No figures yet."
     filled, count = _SECTION.subn(lambda marks: f"{marks[1]}\n{text}\n\n{marks[2]}", page)
     if count != 1:
         raise ValueError(f"{PAGE.name} has {count} places for the operator")
@@ -64,6 +64,8 @@ def _figures(result: dict[str, Any]) -> str:
     rows = ["| | measured | spread | goal |", "|---|---|---|---|"]
     spreads = result.get("spread", {})
     for name, title, goal in _ROWS:
+        if name not in result:
+            continue
         spread = spreads.get(name, [])
         told = f"{spread[0]} to {spread[-1]}" if len(spread) > 1 else ""
         rows.append(f"| {title} | {result[name]} | {told} | {goal} |")
@@ -71,9 +73,11 @@ def _figures(result: dict[str, Any]) -> str:
 
 
 def _operations(result: dict[str, Any]) -> str:
-    head = "| under a steady load | requests | failed | broken streams | longest wait for a whole answer, s |"
+    if "operations" not in result:
+        return ""
+    head = "\n\n| under a steady load | requests | failed | broken streams | longest wait for a whole answer, s |"
     rows = [head, "|---|---|---|---|---|"]
-    for name, found in result["operations"].items():
+    for name, found in result.get("operations", {}).items():
         rows.append(
             f"| {name} | {found['requests']} | {found['failed']} | {found['broken_streams']}"
             f" | {found['longest_outage_s'] or ''} |"

@@ -23,7 +23,7 @@ def changed(**spec: Any) -> Object:
     ("spec", "named"),
     [
         ({"replicas": 0}, "spec.replicas"),
-        ({"worker": {"cpu": "500m"}}, "spec.worker"),
+        ({"worker": {"cpu": "1.5"}}, "spec.worker"),
         ({"models": [{"name": "m", "provider": "nobody"}]}, "provider"),
         ({"providers": [{"name": "p", "type": "openai", "baseURL": "ftp://x"}]}, "baseURL"),
         ({"providers": [{"name": "p", "type": "openai", "baseURL": "http://x:70000"}]}, "baseURL"),
