@@ -49,7 +49,9 @@ def body_of(identity: str, stream: bool, pace: Pace) -> dict[str, Any]:
     text = f"mock:id={identity}"
     if stream:
         text += f" mock:tokens={pace.tokens} mock:interval={pace.interval}"
-    return {"model": MODEL, "messages": [{"role": "user", "content": text}], "stream": stream}
+    messages = [{"role": "user", "content": text}]
+    # Where tokens are limited, this is what is reserved for the answer.
+    return {"model": MODEL, "messages": messages, "stream": stream, "max_tokens": pace.tokens}
 
 
 async def attempt(
