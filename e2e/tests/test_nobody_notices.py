@@ -23,12 +23,15 @@ KEYS = [key_of(tenant) for tenant in TENANTS[:12]]
 @pytest.fixture(scope="module")
 def ops(namespace: Namespace, gateway: str) -> Iterator[Gateway]:
     """A gateway of its own, with two small workers and two load balancers."""
+    # Room on either node for everything of this one, when the other node is drained.
+    Gateway(namespace, gateway).scale(1)
     manifest = fleet.gateway("ops", 2, TENANTS[:12], worker=WORKER, loadBalancer={"replicas": 2})
     namespace.apply(manifest)
     found = Gateway(namespace, "ops")
     found.wait_settled(2)
     yield found
     namespace.kubectl("delete", "ggw", "ops", "--timeout=120s")
+    Gateway(namespace, gateway).scale(2)
 
 
 @pytest.fixture
