@@ -137,6 +137,28 @@ def test_an_answer_is_denied_alike_however_it_comes(folder: Path, stream: bool) 
     assert completions[0]["bytes"] == len(body_of(told))
 
 
+@pytest.mark.parametrize(
+    ("reply", "more"),
+    [
+        (answer(completion("hello"))[:-9], {}),
+        (answer(b"")[:-5] + b"9\r\n\r\n", {"rules": [], "packs": []}),
+    ],
+    ids=["held for the rules", "cut behind its head"],
+)
+def test_an_answer_that_breaks_before_any_of_it_has_left_is_a_502(
+    folder: Path, reply: bytes, more: dict[str, Any]
+) -> None:
+    with (
+        recording_upstream(reply) as upstream,
+        local_gateway(folder, settings=settings(upstream.url, **more)) as gateway,
+    ):
+        told = send(gateway.address, chat_request(chat("hi"), KEYS["acme"]))
+        [record] = [record for record in gateway.records() if record["kind"] == "completion"]
+    assert (status_of(told), error_of(told)["code"]) == (502, "upstream_unreachable")
+    assert (record["status"], record["upstream_status"], record["outcome"]) == (502, 200, "upstream_error")
+    assert record["bytes"] == len(body_of(told))
+
+
 @pytest.mark.parametrize("stream", [False, True], ids=["unary", "streamed"])
 def test_an_answer_is_redacted_alike_however_it_comes(folder: Path, stream: bool) -> None:
     pieces = ["ask st", "aff-12", "3456 or wait"]

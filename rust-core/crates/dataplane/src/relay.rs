@@ -154,33 +154,24 @@ impl Relay<'_, '_> {
             Err(cut) => Err(cut),
         };
         self.note(&answering, &mut open);
-        match ended {
-            Ok(()) => self.finish(&answering, open).await,
-            Err(Cut::Client) => {
+        let cut = match ended {
+            Ok(()) => return self.finish(&answering, open).await,
+            Err(cut) => cut,
+        };
+        let (outcome, answer) = match &cut {
+            Cut::Client => {
                 open.end(Outcome::ClientDisconnect, answering.status, self.usage());
-                After::Close
+                return After::Close;
             }
-            Err(Cut::Upstream(failure)) => {
-                let answer = failure.answer();
-                Box::pin(self.break_off(&answering, open, failure.outcome(), &answer)).await
-            }
-            Err(Cut::Policy(rejection)) if self.back.buffers.head.is_empty() => {
-                let answer = rejection.answer();
-                Box::pin(self.break_off(&answering, open, Outcome::PolicyBlocked, &answer)).await
-            }
-            Err(Cut::Policy(rejection)) => {
-                let usage = self.usage();
-                let answer = rejection.answer();
-                Box::pin(finish_with_answer(
-                    self.back,
-                    open,
-                    Outcome::PolicyBlocked,
-                    answer,
-                    usage,
-                ))
-                .await
-            }
+            Cut::Upstream(failure) => (failure.outcome(), failure.answer()),
+            Cut::Policy(rejection) => (Outcome::PolicyBlocked, rejection.answer()),
+        };
+        if self.back.buffers.head.is_empty() {
+            return Box::pin(self.break_off(&answering, open, outcome, &answer)).await;
         }
+        // Nothing of it has left: the client gets a whole answer that says why.
+        let usage = self.usage();
+        Box::pin(finish_with_answer(self.back, open, outcome, answer, usage)).await
     }
 
     /// Reads the upstream's head and writes ours into the head buffer; it is not sent yet.
