@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 import sys
 from pathlib import Path
 from typing import Any
+
+from bench.generated import arguments, settle
 
 _ROOT = Path(__file__).resolve().parents[2]
 PAGE = _ROOT / "docs" / "benchmarks.md"
@@ -36,19 +37,9 @@ _ROWS = (
 
 def main() -> int:
     """Returns the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--write", action="store_true")
-    what.add_argument("--check", action="store_true")
-    options = parser.parse_args()
-    page = PAGE.read_text()
-    fresh = fill(page, json.loads(RESULT.read_text()) if RESULT.exists() else None)
-    if options.write:
-        PAGE.write_text(fresh)
-    elif fresh != page:
-        print(f"{PAGE.name} is stale: run python -m bench.operator.page --write", file=sys.stderr)
-        return 1
-    return 0
+    options = arguments(__doc__).parse_args()
+    result = json.loads(RESULT.read_text()) if RESULT.exists() else None
+    return settle({PAGE: fill(PAGE.read_text(), result)}, options, "bench.operator.page")
 
 
 def fill(page: str, result: dict[str, Any] | None) -> str:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 import sys
@@ -13,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from bench.generated import arguments, settle
 from bench.scoring.rules import REPOSITORY, description, load_pack, pack_names
 
 PAGE = REPOSITORY / "docs" / "policy-packs.md"
@@ -25,19 +25,8 @@ _NOTHING = "No figures yet."
 
 def main() -> int:
     """Returns the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--write", action="store_true")
-    what.add_argument("--check", action="store_true")
-    options = parser.parse_args()
-    page = PAGE.read_text()
-    fresh = fill(page)
-    if options.write:
-        PAGE.write_text(fresh)
-    elif fresh != page:
-        print(f"{PAGE.name} is stale: run python -m bench.scoring.page --write", file=sys.stderr)
-        return 1
-    return 0
+    options = arguments(__doc__).parse_args()
+    return settle({PAGE: fill(PAGE.read_text())}, options, "bench.scoring.page")
 
 
 def fill(page: str) -> str:

@@ -2,8 +2,12 @@
 
 import os
 import shutil
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+
+from tests.haproxy_bench import KEYS, Bench, Worker, bench
 
 
 @pytest.fixture(scope="session")
@@ -20,3 +24,20 @@ def haproxy_binary() -> str:
     if os.environ.get("PROOFGATE_REQUIRE_HAPROXY") == "1":
         pytest.fail("PROOFGATE_REQUIRE_HAPROXY=1, but there is no haproxy on PATH")
     pytest.skip("no haproxy on PATH")
+
+
+@pytest.fixture
+def workers() -> Iterator[list[Worker]]:
+    """Three dummy workers."""
+    made = [Worker(ordinal) for ordinal in range(3)]
+    yield made
+    for worker in made:
+        worker.close()
+
+
+@pytest.fixture
+def haproxy(haproxy_binary: str, tmp_path: Path, workers: list[Worker]) -> Iterator[Bench]:
+    """A HAProxy before them."""
+    with bench(haproxy_binary, tmp_path, workers, KEYS) as running:
+        running.set_ready(3)
+        yield running

@@ -28,6 +28,17 @@ def free_port() -> int:
         return port
 
 
+def http_get(port: int, path: str) -> tuple[int, str]:
+    """Return status and body of an answer on loopback; status 0 when there is none."""
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=5)) as connection:
+        try:
+            connection.request("GET", path)
+            response = connection.getresponse()
+            return response.status, response.read().decode()
+        except OSError:
+            return 0, ""
+
+
 def eventually(condition: Callable[[], Any], what: str, seconds: float = 10) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
@@ -286,15 +297,7 @@ class Bench:
             worker.verbatim = verbatim
 
     def metrics(self, path: str) -> tuple[int, str]:
-        connection = http.client.HTTPConnection("127.0.0.1", self.metrics_port, timeout=5)
-        try:
-            connection.request("GET", path)
-            response = connection.getresponse()
-            return response.status, response.read().decode()
-        except OSError:
-            return 0, ""
-        finally:
-            connection.close()
+        return http_get(self.metrics_port, path)
 
     def up(self) -> int:
         """Return how many workers HAProxy has on its ring."""
@@ -315,6 +318,11 @@ def keys_of(tenants: int) -> dict[str, list[str]]:
         f"tenant-{number}": [f"sk-bench-{number}-{which}-0123456789" for which in "ab"]
         for number in range(tenants)
     }
+
+
+TENANTS = 150
+#: The keys of the `haproxy` fixture's tenants.
+KEYS = keys_of(TENANTS)
 
 
 def write_map(path: Path, keys: dict[str, list[str]]) -> None:

@@ -15,38 +15,22 @@ from proofgate_operator.build.haproxy import rendered_config
 from tests.certificates import write_certificate
 from tests.gateways import DEFAULTS, gateway
 from tests.haproxy_bench import (
+    KEYS,
+    TENANTS,
     Arrival,
     Bench,
     NameServer,
     Worker,
     bench,
     eventually,
-    keys_of,
     write_map,
     write_owners,
 )
 
 pytestmark = pytest.mark.haproxy
 
-TENANTS = 150
-KEYS = keys_of(TENANTS)
 FIRST = KEYS["tenant-0"][0]
 FRAMING_CASES = Path(__file__).parents[2] / "e2e" / "framing" / "cases.json"
-
-
-@pytest.fixture
-def workers() -> Iterator[list[Worker]]:
-    made = [Worker(ordinal) for ordinal in range(3)]
-    yield made
-    for worker in made:
-        worker.close()
-
-
-@pytest.fixture
-def haproxy(haproxy_binary: str, tmp_path: Path, workers: list[Worker]) -> Iterator[Bench]:
-    with bench(haproxy_binary, tmp_path, workers, KEYS) as running:
-        running.set_ready(3)
-        yield running
 
 
 def table(haproxy: Bench, which: int = 0) -> dict[str, int]:

@@ -1,7 +1,6 @@
 """What a running HAProxy takes on from the agent beside it, which is the worker's `proofgate front-door`."""
 
 import hashlib
-import http.client
 import os
 import re
 import shutil
@@ -19,19 +18,19 @@ import pytest
 
 from tests.certificates import write_certificate
 from tests.haproxy_bench import (
+    KEYS,
     Bench,
     Worker,
     bench,
     eventually,
     free_port,
-    keys_of,
+    http_get,
     write_map,
     write_owners,
 )
 
 pytestmark = pytest.mark.haproxy
 
-KEYS = keys_of(20)
 NEW_KEY = "sk-new-key-of-a-tenant-0123456789"
 
 
@@ -44,15 +43,7 @@ class Agent:
         self._log = log
 
     def get(self, path: str) -> tuple[int, str]:
-        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=5)
-        try:
-            connection.request("GET", path)
-            response = connection.getresponse()
-            return response.status, response.read().decode()
-        except OSError:
-            return 0, ""
-        finally:
-            connection.close()
+        return http_get(self._port, path)
 
     def ready(self) -> bool:
         return self.get("/readyz")[0] == 200
@@ -86,21 +77,6 @@ def agent(haproxy: Bench, certificate: Path | None = None) -> Iterator[Agent]:
     finally:
         process.terminate()
         assert process.wait(10) == 0, log.read_text()
-
-
-@pytest.fixture
-def workers() -> Iterator[list[Worker]]:
-    made = [Worker(ordinal) for ordinal in range(3)]
-    yield made
-    for worker in made:
-        worker.close()
-
-
-@pytest.fixture
-def haproxy(haproxy_binary: str, tmp_path: Path, workers: list[Worker]) -> Iterator[Bench]:
-    with bench(haproxy_binary, tmp_path, workers, KEYS) as running:
-        running.set_ready(3)
-        yield running
 
 
 def tenant_of(haproxy: Bench, key: str) -> str:
