@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from e2e.load import now, steady_load
 from e2e.operations import Gateway
 from e2e.tests import fleet
 from e2e.tests.fleet import TENANTS, key_of
-from e2e.tests.traffic import records
+from e2e.tests.traffic import ask, records
 
 KEYS = [key_of(tenant) for tenant in TENANTS[:12]]
 BUDGET = 2000
@@ -21,15 +22,21 @@ HAND_OVERS = 4
 
 
 @pytest.fixture
-def budgets(namespace: Namespace, two_workers: str) -> Gateway:
-    """The gateway, with a daily budget for each of twelve tenants."""
+def budgets(namespace: Namespace, two_workers: str) -> Iterator[Gateway]:
+    """The gateway, with a daily budget for each of twelve tenants, which nobody else is to find used up."""
     manifest = fleet.gateway(two_workers, 2)
     for tenant in manifest["spec"]["tenants"][:12]:
         tenant["limits"] = {"tokensPerDay": BUDGET}
     namespace.apply(manifest)
     found = Gateway(namespace, two_workers)
     found.wait_settled(2)
-    return found
+    yield found
+    namespace.apply(fleet.gateway(two_workers, 2))
+    wait_until(
+        lambda: all(ask(namespace, two_workers, key, "hello") == 200 for key in KEYS),
+        60,
+        "every worker has taken the budgets back",
+    )
 
 
 def test_no_budget_is_overspent_while_workers_come_and_go(

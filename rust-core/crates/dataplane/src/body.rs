@@ -145,7 +145,7 @@ impl Reader<'_> {
 
     async fn send_continue(&mut self) -> Result<(), Unserved> {
         if self.expect_continue {
-            let sent = self.client.send([encode::CONTINUE, b"", b""]).await;
+            let sent = self.client.send(encode::CONTINUE).await;
             sent.map_err(|_| Unserved::Gone)?;
         }
         Ok(())

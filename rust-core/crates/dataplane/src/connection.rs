@@ -5,11 +5,12 @@ use std::rc::Rc;
 use proofgate_auth::{Identity, KeyId};
 use proofgate_stages::{Span, Stage};
 use proofgate_wire::{HeadScanner, Method, Refusal, RequestFraming, parse_request};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
 use crate::answer::{Manner, write_response};
 use crate::body::{Body, Place, Reader};
 use crate::catalog::Catalog;
+use crate::deadline::Deadline;
 use crate::downstream::{Client, ClientStream};
 use crate::endpoint::{self, Route};
 use crate::exchange::{self, ChatCall, WayBack};
@@ -47,6 +48,7 @@ pub(crate) async fn serve(
         catalog,
         gateway,
         lifecycle,
+        deadline: Deadline::default(),
     };
     loop {
         match connection.turn().await {
@@ -62,6 +64,8 @@ struct Connection {
     /// The configuration that the request under way began with.
     catalog: Rc<Catalog>,
     lifecycle: Lifecycle,
+    /// For what the upstream does.
+    deadline: Deadline,
     client: Client,
     scanner: HeadScanner,
     /// The tenant by which the load balancer chose this worker; empty when it knew the key of none.
@@ -193,6 +197,7 @@ impl Connection {
                     buffers: &mut self.buffers,
                     extra: &mut self.extra,
                     lifecycle: &mut self.lifecycle,
+                    deadline: &mut self.deadline,
                     close,
                 };
                 let after = exchange::run(call, back).await;
@@ -299,8 +304,8 @@ impl Connection {
         if self.client.input.is_empty() {
             tokio::select! {
                 biased;
-                filled = timeout(timeouts.client_idle, self.client.fill()) => match filled {
-                    Ok(Ok(true)) => {}
+                filled = self.client.fill_within(timeouts.client_idle) => match filled {
+                    Ok(true) => {}
                     _ => return Err(Unserved::Gone),
                 },
                 () = self.lifecycle.idle_may_close(timeouts.lame_duck) => return Err(Unserved::Gone),
@@ -382,7 +387,7 @@ impl Connection {
     }
 
     async fn send_head(&mut self, close: bool) -> After {
-        match self.client.send([&self.buffers.head, b"", b""]).await {
+        match self.client.send(&self.buffers.head).await {
             Ok(()) if close => After::Linger,
             Ok(()) => After::Continue,
             Err(_) => After::Close,

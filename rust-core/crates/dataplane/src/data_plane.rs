@@ -41,7 +41,8 @@ pub(crate) struct DataPlane {
     pub(crate) writer: Writer,
     pub(crate) metrics: Metrics,
     pub(crate) phase: watch::Sender<Phase>,
-    pub(crate) lifecycle: Lifecycle,
+    /// The phases that this thread is told.
+    pub(crate) told: watch::Receiver<Phase>,
     pub(crate) ledger: Thread,
     pub(crate) finish: Arc<AtomicBool>,
 }
@@ -106,20 +107,21 @@ impl DataPlane {
         vital.spawn_local(reload::obey(Rc::clone(&gateway), self.orders));
         let limits = Rc::new(RefCell::new(limits));
         vital.spawn_local(keep_house(Rc::clone(&gateway), Rc::clone(&limits)));
-        vital.spawn_local(advance(Rc::clone(&gateway), self.phase, self.lifecycle.clone()));
+        let lifecycle = Lifecycle::new();
+        vital.spawn_local(lifecycle.clone().follow(self.told));
+        vital.spawn_local(advance(Rc::clone(&gateway), self.phase, lifecycle.clone()));
 
         let listener = tokio::net::TcpListener::from_std(self.listener);
         let listener = listener.map_err(|source| Error::Bind {
             address: config.listen.clone(),
             source,
         })?;
-        let mut lifecycle = self.lifecycle.clone();
+        let mut view = lifecycle.clone();
         let served = async {
-            let mut open =
-                downstream::accept(&gateway, listener, config.limits.connections, self.lifecycle).await;
+            let mut open = downstream::accept(&gateway, listener, config.limits.connections, lifecycle).await;
             tokio::select! {
                 () = downstream::wait_for_all(&gateway, &mut open) => {}
-                () = lifecycle.reached(Phase::Cancelled) => {
+                () = view.reached(Phase::Cancelled) => {
                     let _ = tokio::time::timeout(CANCEL_GRACE, downstream::wait_for_all(&gateway, &mut open)).await;
                 }
             }

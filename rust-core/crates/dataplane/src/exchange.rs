@@ -12,11 +12,11 @@ use proofgate_providers::{BodyText, ChatRequest};
 use proofgate_stages::{Span, Stage};
 use proofgate_wire::encode;
 use tokio::io::AsyncWriteExt;
-use tokio::time::timeout;
 
 use crate::answer::{Answer, Manner};
 use crate::catalog::{Catalog, ModelRoute};
 use crate::connection::After;
+use crate::deadline::Deadline;
 use crate::downstream::Client;
 use crate::endpoint::CHAT_COMPLETIONS;
 use crate::failure::{CLIENT_CLOSED_REQUEST, Failure};
@@ -46,6 +46,7 @@ pub(crate) struct WayBack<'c> {
     /// Header lines that the answer gets besides its own.
     pub(crate) extra: &'c mut Vec<u8>,
     pub(crate) lifecycle: &'c mut Lifecycle,
+    pub(crate) deadline: &'c mut Deadline,
     /// Whether the connection ends with the answer.
     pub(crate) close: bool,
 }
@@ -91,7 +92,7 @@ pub(crate) async fn run(mut call: ChatCall<'_>, mut back: WayBack<'_>) -> After 
     let forwarding = forward(route, &mut open, body, model, &mut back.buffers.head);
     let forwarded = tokio::select! {
         biased;
-        forwarded = timeout(timeouts.upstream_response, forwarding) => {
+        forwarded = back.deadline.within(timeouts.upstream_response, forwarding) => {
             forwarded.unwrap_or(Err(Failure::TimedOut))
         }
         () = back.client.gone() => {
@@ -234,7 +235,7 @@ fn admit<'c>(
         gateway,
         catalog,
         tenant: index,
-        key: &key.to_string(),
+        key,
         body: call.body,
         chat,
         route,
@@ -349,7 +350,7 @@ pub(crate) async fn send_answer(back: &mut WayBack<'_>, answer: &Answer<'_>, id:
         extra: back.extra,
     };
     answer.write(id, manner, &mut back.buffers.head);
-    match back.client.send([&back.buffers.head, b"", b""]).await {
+    match back.client.send(&back.buffers.head).await {
         Ok(()) if back.close => After::Linger,
         Ok(()) => After::Continue,
         Err(_) => After::Close,

@@ -12,6 +12,7 @@ mod clock;
 mod config;
 mod connection;
 mod data_plane;
+mod deadline;
 mod downstream;
 mod endpoint;
 mod error;

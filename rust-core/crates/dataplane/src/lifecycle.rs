@@ -1,5 +1,10 @@
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use slab::Slab;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
@@ -18,23 +23,80 @@ pub(crate) enum Phase {
     Cancelled,
 }
 
-/// A view of the phase, one for each connection.
-#[derive(Clone)]
-pub(crate) struct Lifecycle(watch::Receiver<Phase>);
+/// A view of the phase on the data-plane thread, one for each connection.
+///
+/// Every exchange waits for its end beside what it is about: a view is entered once among those that are to be woken, and
+/// looking at the phase takes no lock.
+pub(crate) struct Lifecycle {
+    shared: Rc<Shared>,
+    /// Where this view's waker is kept, once it has waited.
+    place: Option<usize>,
+}
+
+struct Shared {
+    phase: Cell<Phase>,
+    waiting: RefCell<Slab<Waker>>,
+}
 
 impl Lifecycle {
-    pub(crate) fn new() -> (watch::Sender<Phase>, Lifecycle) {
-        let (sender, receiver) = watch::channel(Phase::Serving);
-        (sender, Lifecycle(receiver))
+    /// The first view; [`Lifecycle::follow`] keeps all of them up to date.
+    pub(crate) fn new() -> Self {
+        Lifecycle {
+            shared: Rc::new(Shared {
+                phase: Cell::new(Phase::Serving),
+                waiting: RefCell::default(),
+            }),
+            place: None,
+        }
+    }
+
+    /// Tells all views the phases that are `told`, for ever. When nobody steers any more, all is over.
+    pub(crate) async fn follow(self, mut told: watch::Receiver<Phase>) {
+        loop {
+            self.enter(*told.borrow_and_update());
+            if told.changed().await.is_err() {
+                self.enter(Phase::Cancelled);
+                return std::future::pending().await;
+            }
+        }
+    }
+
+    fn enter(&self, phase: Phase) {
+        if self.shared.phase.replace(phase) != phase {
+            for (_, waker) in self.shared.waiting.borrow().iter() {
+                waker.wake_by_ref();
+            }
+        }
     }
 
     pub(crate) fn phase(&self) -> Phase {
-        *self.0.borrow()
+        self.shared.phase.get()
     }
 
-    /// Waits until `phase` is reached; at once when it has been, or when nobody steers any more.
+    /// Waits until `phase` is reached; at once when it has been.
     pub(crate) async fn reached(&mut self, phase: Phase) {
-        let _ = self.0.wait_for(|now| *now >= phase).await;
+        self.becomes(|now| now >= phase).await;
+    }
+
+    /// Waits until the phase is `wanted`, and returns it.
+    async fn becomes(&mut self, wanted: impl Fn(Phase) -> bool) -> Phase {
+        poll_fn(|context| {
+            let now = self.phase();
+            if wanted(now) {
+                return Poll::Ready(now);
+            }
+            self.wake_on_change(context);
+            Poll::Pending
+        })
+        .await
+    }
+
+    fn wake_on_change(&mut self, context: &Context<'_>) {
+        let mut waiting = self.shared.waiting.borrow_mut();
+        match self.place {
+            Some(place) => waiting[place].clone_from(context.waker()),
+            None => self.place = Some(waiting.insert(context.waker().clone())),
+        }
     }
 
     /// Waits until a connection that carries no request may be closed: the worker drains, or has been on its way out
@@ -43,13 +105,131 @@ impl Lifecycle {
     pub(crate) async fn idle_may_close(&mut self, patience: Duration) {
         loop {
             self.reached(Phase::Retiring).await;
-            let turned = self
-                .0
-                .wait_for(|now| *now == Phase::Serving || *now >= Phase::Draining);
+            let turned = self.becomes(|now| now == Phase::Serving || now >= Phase::Draining);
             match timeout(patience, turned).await {
-                Ok(Ok(now)) if *now == Phase::Serving => {}
+                Ok(Phase::Serving) => {}
                 _ => return,
             }
         }
+    }
+}
+
+impl Clone for Lifecycle {
+    fn clone(&self) -> Self {
+        Lifecycle {
+            shared: Rc::clone(&self.shared),
+            place: None,
+        }
+    }
+}
+
+impl Drop for Lifecycle {
+    fn drop(&mut self) {
+        if let Some(place) = self.place {
+            self.shared.waiting.borrow_mut().remove(place);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::sync::watch;
+    use tokio::task::{LocalSet, spawn_local};
+    use tokio::time::{Instant, sleep};
+
+    use super::{Lifecycle, Phase};
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// A view of phases that pass one in every second.
+    fn passing(phases: &'static [Phase]) -> Lifecycle {
+        let (sender, told) = watch::channel(Phase::Serving);
+        let view = Lifecycle::new();
+        spawn_local(view.clone().follow(told));
+        spawn_local(async move {
+            for phase in phases {
+                sleep(SECOND).await;
+                sender.send_replace(*phase);
+            }
+            sleep(SECOND * 1000).await;
+        });
+        view
+    }
+
+    async fn seconds_of(wait: impl Future<Output = ()>) -> u64 {
+        let begin = Instant::now();
+        wait.await;
+        begin.elapsed().as_secs()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn everybody_who_waits_for_a_phase_hears_of_it_and_of_every_later_one() {
+        let local = LocalSet::new();
+        let waits = local.run_until(async {
+            let mut view = passing(&[
+                Phase::Retiring,
+                Phase::LameDuck,
+                Phase::Draining,
+                Phase::Cancelled,
+            ]);
+            let mut other = view.clone();
+            let mut third = view.clone();
+            tokio::join!(
+                seconds_of(view.reached(Phase::Draining)),
+                seconds_of(other.reached(Phase::LameDuck)),
+                seconds_of(third.reached(Phase::Serving)),
+            )
+        });
+        assert_eq!(waits.await, (3, 2, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_idle_connection_closes_when_it_has_been_on_its_way_out_for_long_enough() {
+        let local = LocalSet::new();
+        let waited = local.run_until(async {
+            let mut view = passing(&[Phase::Retiring, Phase::Serving, Phase::Retiring]);
+            seconds_of(view.idle_may_close(SECOND * 5)).await
+        });
+        assert_eq!(waited.await, 8);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_idle_connection_closes_at_once_when_the_worker_drains() {
+        let local = LocalSet::new();
+        let waited = local.run_until(async {
+            let mut view = passing(&[Phase::Retiring, Phase::Draining]);
+            seconds_of(view.idle_may_close(SECOND * 500)).await
+        });
+        assert_eq!(waited.await, 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn all_is_over_when_nobody_steers_any_more() {
+        let local = LocalSet::new();
+        let reached = local.run_until(async {
+            let (sender, told) = watch::channel(Phase::Serving);
+            let mut view = Lifecycle::new();
+            spawn_local(view.clone().follow(told));
+            drop(sender);
+            view.reached(Phase::Cancelled).await;
+            view.phase()
+        });
+        assert_eq!(reached.await, Phase::Cancelled);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_view_that_is_gone_leaves_nothing_behind() {
+        let view = Lifecycle::new();
+        let mut other = view.clone();
+        assert!(
+            tokio::time::timeout(SECOND, other.reached(Phase::Draining))
+                .await
+                .is_err()
+        );
+        assert_eq!(view.shared.waiting.borrow().len(), 1);
+        drop(other);
+        assert!(view.shared.waiting.borrow().is_empty());
     }
 }

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use proofgate_ledger::commitment::{Commitment, Salted};
 use proofgate_ledger::record::{Admission, Completion, ConfigId, Outcome, PolicyNote, Usage};
-use proofgate_limits::Grant;
+use proofgate_limits::{Grant, KeyId};
 use proofgate_providers::ChatRequest;
 use proofgate_stages::{Span, Stage};
 
@@ -49,8 +49,7 @@ pub(crate) struct Admitted<'a> {
     pub(crate) gateway: &'a Rc<Gateway>,
     pub(crate) catalog: &'a Rc<Catalog>,
     pub(crate) tenant: usize,
-    /// First 8 hex digits of the key's digest.
-    pub(crate) key: &'a str,
+    pub(crate) key: KeyId,
     pub(crate) body: &'a [u8],
     pub(crate) chat: &'a ChatRequest<'a>,
     pub(crate) route: &'a ModelRoute,
@@ -83,6 +82,7 @@ impl OpenExchange {
         let mut request = salted.commitment("request");
         request.update(admitted.body);
         let request = request.finish();
+        let key = admitted.key.hex();
         let terms = &admitted.catalog.terms;
         let config = ConfigId::from(&terms.digest);
         let admission = |seq| Admission {
@@ -90,7 +90,7 @@ impl OpenExchange {
             ts: started_at,
             id: id.as_str().into(),
             tenant: terms.tenant(admitted.tenant).name.as_str().into(),
-            key: admitted.key.into(),
+            key: std::str::from_utf8(&key).unwrap_or_default().into(),
             model: admitted.chat.model.as_ref().into(),
             provider: admitted.route.upstream.name.as_str().into(),
             upstream_model: admitted.route.upstream_model.as_str().into(),

@@ -19,7 +19,7 @@ use crate::config::Durability;
 use crate::data_plane::DataPlane;
 use crate::ledger_delay::LedgerDelay;
 use crate::ledger_thread::LedgerThread;
-use crate::lifecycle::{Lifecycle, Phase};
+use crate::lifecycle::Phase;
 use crate::limit_thread::{self, Place};
 use crate::metrics::Metrics;
 use crate::reload::{MAX_WAITING, Order};
@@ -194,7 +194,7 @@ impl Worker {
             sync: config.ledger.durability == Durability::Synced,
         })?;
         let watermark = log.writer.watermark();
-        let (phase, lifecycle) = Lifecycle::new();
+        let (phase, told) = watch::channel(Phase::Serving);
         let metrics = Metrics::new(&self.profiler);
         let (orders, waiting) = mpsc::channel(MAX_WAITING);
         let threads = Arc::new(Threads {
@@ -225,7 +225,7 @@ impl Worker {
             writer: log.writer,
             metrics: metrics.clone(),
             phase: phase.clone(),
-            lifecycle,
+            told,
             ledger,
             finish,
         };

@@ -67,6 +67,14 @@ impl KeyId {
             .map(|bits| Self(bits.to_be_bytes()))
     }
 
+    /// As 8 lower-case hex digits, as in admission records.
+    #[must_use]
+    pub fn hex(self) -> [u8; 8] {
+        let digit =
+            |place: usize| b"0123456789abcdef"[usize::from(self.0[place / 2] >> (4 - place % 2 * 4) & 0x0f)];
+        std::array::from_fn(digit)
+    }
+
     /// The 4 bytes.
     #[must_use]
     pub const fn to_bytes(self) -> [u8; 4] {
@@ -76,7 +84,7 @@ impl KeyId {
 
 impl fmt::Display for KeyId {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{:08x}", u32::from_be_bytes(self.0))
+        out.write_str(std::str::from_utf8(&self.hex()).unwrap_or_default())
     }
 }
 

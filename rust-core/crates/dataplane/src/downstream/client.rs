@@ -5,11 +5,10 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
 
 use super::ClientStream;
+use crate::deadline::Deadline;
 
 /// How many bytes a client may send ahead of its turn before we stop reading.
 const MAX_PIPELINED: usize = 64 * 1024;
-/// Room for output that is kept from answer to answer, in bytes.
-const MAX_KEPT: usize = 64 * 1024;
 /// What a refused client may still send, and how long, before its connection is reset.
 const LINGER_BYTES: usize = 1024 * 1024;
 const LINGER_TIME: Duration = Duration::from_secs(2);
@@ -18,10 +17,9 @@ const LINGER_TIME: Duration = Duration::from_secs(2);
 pub(crate) struct Client {
     stream: ClientStream,
     pub(crate) input: Vec<u8>,
-    /// What is written next, in one piece: a short copy costs less than a vectored write.
-    output: Vec<u8>,
     /// How long one write may take: a client that does not read must not hold an exchange for ever.
     write_timeout: Duration,
+    deadline: Deadline,
 }
 
 impl Client {
@@ -29,8 +27,8 @@ impl Client {
         Client {
             stream,
             input: Vec::with_capacity(4096),
-            output: Vec::new(),
             write_timeout,
+            deadline: Deadline::default(),
         }
     }
 
@@ -39,22 +37,27 @@ impl Client {
         Ok(self.stream.read_buf(&mut self.input).await? != 0)
     }
 
-    /// Writes all parts, one behind the other.
+    /// Reads what there is to read behind `input`; `false` at the end of the stream.
     ///
     /// # Errors
-    /// Also when the client does not take them within the write timeout.
-    pub(crate) async fn send(&mut self, parts: [&[u8]; 3]) -> io::Result<()> {
-        self.output.clear();
-        for part in parts {
-            self.output.extend_from_slice(part);
-        }
-        let written = timeout(self.write_timeout, async {
-            self.stream.write_all(&self.output).await?;
+    /// Also when nothing comes within `patience`.
+    pub(crate) async fn fill_within(&mut self, patience: Duration) -> io::Result<bool> {
+        let filled = self
+            .deadline
+            .within(patience, self.stream.read_buf(&mut self.input));
+        Ok(filled.await?? != 0)
+    }
+
+    /// Writes a message.
+    ///
+    /// # Errors
+    /// Also when the client does not take it within the write timeout.
+    pub(crate) async fn send(&mut self, message: &[u8]) -> io::Result<()> {
+        let written = async {
+            self.stream.write_all(message).await?;
             self.stream.flush().await
-        });
-        written.await??;
-        self.output.shrink_to(MAX_KEPT);
-        Ok(())
+        };
+        self.deadline.within(self.write_timeout, written).await?
     }
 
     /// Waits until the client goes away, keeping what it pipelines meanwhile.
