@@ -191,9 +191,14 @@ def install_operator(watched: list[str], **values: str) -> None:
 
 
 def ledger_directory(namespace: Namespace, gateway: str) -> Path:
-    """Where on this machine the volume of a gateway's ledger is, in the local cluster."""
-    claim = namespace.get("persistentvolumeclaim", f"{gateway}-wal")
-    if not claim:
-        raise LookupError(f"gateway {gateway} has no claim")
-    volume = json.loads(run(["kubectl", "get", "persistentvolume", claim["spec"]["volumeName"], "--output", "json"]))
+    """Where on this machine the volume that a gateway's workers share is, in the local cluster."""
+    return volume_directory(namespace, f"{gateway}-wal")
+
+
+def volume_directory(namespace: Namespace, claim: str) -> Path:
+    """Where on this machine the volume of a claim is, in the local cluster."""
+    found = namespace.get("persistentvolumeclaim", claim)
+    if not found:
+        raise LookupError(f"there is no claim {claim}")
+    volume = json.loads(run(["kubectl", "get", "persistentvolume", found["spec"]["volumeName"], "--output", "json"]))
     return Path(volume["spec"]["hostPath"]["path"])

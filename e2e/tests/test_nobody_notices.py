@@ -95,6 +95,15 @@ def test_a_configuration_that_needs_new_workers_rolls_unnoticed(ops: Gateway, un
     nobody_noticed(under_load(lambda _: ops.roll("worker", lambda: ops.patch({"ledger": {"durability": "synced"}}))))
 
 
+def test_with_required_affinity_workers_are_replaced_unnoticed(ops: Gateway, under_load: Runner) -> None:
+    balancer = {"replicas": 2, "affinity": "Required"}
+    ops.namespace.apply(fleet.gateway("ops", 2, TENANTS[:12], worker=WORKER, loadBalancer=balancer))
+    ops.wait_settled(2)
+    change = {"ledger": {"checkpointIntervalSeconds": 2}}
+    nobody_noticed(under_load(lambda _: ops.roll("worker", lambda: ops.patch(change))))
+    every_incarnation_that_ended_is_sealed(ops)
+
+
 def test_a_configuration_that_can_be_taken_on_replaces_nobody(ops: Gateway, under_load: Runner) -> None:
     pods = ops.uids("worker") | ops.uids("load-balancer")
     rule = {"id": "codename", "reason": "It names a project.", "literals": ["bluebird"], "action": "block"}

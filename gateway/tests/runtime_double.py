@@ -1,9 +1,14 @@
-"""A stand-in for HAProxy's runtime socket: a map, and the commands that show it or replace it as a whole."""
+"""A stand-in for HAProxy's runtime socket: a map, with the commands that show it or replace it as a whole,
+and servers with their weights."""
 
 from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+
+_STATE_FIELDS = (
+    "# be_id be_name srv_id srv_name srv_addr srv_op_state srv_admin_state srv_uweight srv_iweight srv_time"
+)
 
 
 class RuntimeDouble:
@@ -12,6 +17,7 @@ class RuntimeDouble:
     def __init__(self, path: Path, held: dict[str, str] | None = None) -> None:
         self.path = path
         self.held = dict(held or {})
+        self.weights: dict[str, int] = {}
         self.refusal: dict[str, str] = {}
         self.questions: list[str] = []
         self._prepared: dict[str, str] = {}
@@ -43,6 +49,14 @@ class RuntimeDouble:
             if question.startswith(beginning):
                 return f"{text}\n"
         match question.split()[0]:
+            case "set":
+                for command in question.split("; "):
+                    _, _, server, _, weight = command.split()
+                    self.weights[server.removeprefix("workers/")] = int(weight)
+            case "show" if question == "show servers state workers":
+                held = self.weights.items()
+                rows = [f"4 workers 1 {name} 127.0.0.1 2 0 {weight} 100 5" for name, weight in held]
+                return "\n".join(["1", _STATE_FIELDS, *rows, ""])
             case "show":
                 return "".join(f"0x7f00 {key} {value}\n" for key, value in self.held.items())
             case "prepare":

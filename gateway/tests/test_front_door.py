@@ -21,6 +21,7 @@ from proofgate.front_door.follower import CHECK_SECONDS, Follower
 from proofgate.front_door.runtime_api import RuntimeApi, UnreachableError
 from proofgate.front_door.target import RefusedError
 from proofgate.front_door.tenant_map import MapFile
+from proofgate.front_door.weights import Weights
 
 DIGEST = "ab" * 32
 
@@ -218,6 +219,97 @@ def test_a_socket_that_is_not_there_is_named(tmp_path: Path) -> None:
     async def body() -> None:
         with pytest.raises(UnreachableError, match=r"admin\.sock: No such file or directory"):
             await RuntimeApi(tmp_path / "admin.sock").ask("show map")
+
+    in_loop(body)
+
+
+def test_a_haproxy_that_was_started_anew_is_asked_at_once(scene: Scene) -> None:
+    async def body() -> None:
+        lives = iter(["first", "first", "second"])
+        target = MapFile(scene.file, RuntimeApi(scene.haproxy.path))
+        follower = Follower([target], lambda: scene.now, lambda: next(lives))
+        async with scene.haproxy:
+            await follower.look()
+            scene.haproxy.held = {}
+            await follower.look()
+            assert scene.haproxy.held == {}
+            await follower.look()
+            assert scene.haproxy.held == {DIGEST: "acme"}
+
+    in_loop(body)
+
+
+def test_each_start_of_haproxy_is_another_life(tmp_path: Path) -> None:
+    api, kept = RuntimeApi(tmp_path / "admin.sock"), tmp_path / "kept.sock"
+    assert api.life() is None
+
+    async def one() -> object:
+        async with RuntimeDouble(tmp_path / "admin.sock") as haproxy:
+            life = api.life()
+            assert life == api.life()
+            # So that the file system gives its number to no other file.
+            if not kept.exists():
+                kept.hardlink_to(haproxy.path)
+            return life
+
+    first, second = asyncio.run(one()), asyncio.run(one())
+    assert first is not None
+    assert first != second
+    assert api.life() is None
+
+
+# --- Weights
+
+
+def weights_in(folder: Path, text: str) -> tuple[Weights, RuntimeDouble]:
+    file = folder / "weights.map"
+    file.write_text(text)
+    haproxy = RuntimeDouble(folder / "admin.sock")
+    haproxy.weights = {"worker-0": 100, "worker-1": 67, "worker-2": 100}
+    return Weights(file, RuntimeApi(haproxy.path)), haproxy
+
+
+def test_what_a_file_of_weights_does_not_name_has_the_configured_weight(tmp_path: Path) -> None:
+    async def body() -> None:
+        target, haproxy = weights_in(tmp_path, "worker-2 34\nworker-9 34\n")
+        async with haproxy:
+            content = target.read()
+            assert content is not None
+            assert await target.bring_in_step(content) == "worker-1=100 worker-2=34"
+            assert haproxy.weights == {"worker-0": 100, "worker-1": 100, "worker-2": 34}
+            asked = len(haproxy.questions)
+            assert await target.bring_in_step(content) is None
+            assert haproxy.questions[asked:] == ["show servers state workers"], "what is equal is left alone"
+
+    in_loop(body)
+
+
+@pytest.mark.parametrize("text", ["worker-1\n", "worker-1 many\n", "worker-1 257\n", "worker-1 -1\n"])
+def test_what_is_no_weight_never_reaches_haproxy(tmp_path: Path, text: str) -> None:
+    async def body() -> None:
+        target, haproxy = weights_in(tmp_path, text)
+        async with haproxy:
+            with pytest.raises(RefusedError):
+                await target.bring_in_step(text)
+            assert haproxy.questions == []
+
+    in_loop(body)
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [("show", "Unknown command"), ("set", "No such server."), ("set", "")],
+    ids=["no state", "refused", "not done"],
+)
+def test_weights_that_haproxy_does_not_take_on_are_refused(
+    tmp_path: Path, question: str, answer: str
+) -> None:
+    async def body() -> None:
+        target, haproxy = weights_in(tmp_path, "worker-2 34\n")
+        haproxy.refusal = {question: answer}
+        async with haproxy:
+            with pytest.raises(RefusedError):
+                await target.bring_in_step("worker-2 34\n")
 
     in_loop(body)
 

@@ -236,6 +236,10 @@ class Bench:
         return self.folder / "owners.map"
 
     @property
+    def weights(self) -> Path:
+        return self.folder / "weights.map"
+
+    @property
     def runtime_socket(self) -> Path:
         return self.folder / "admin.sock"
 
@@ -332,8 +336,14 @@ def write_map(path: Path, keys: dict[str, list[str]]) -> None:
     path.write_text("".join(sorted(lines)))
 
 
-def write_owners(path: Path, owners: Mapping[str, int]) -> None:
-    path.write_text("".join(f"{tenant} worker-{owners[tenant]}\n" for tenant in sorted(owners)))
+def write_owners(path: Path, owners: Mapping[str, int], stand_ins: Mapping[str, int] | None = None) -> None:
+    also = {tenant: f".worker-{ordinal}" for tenant, ordinal in (stand_ins or {}).items()}
+    lines = [f"{tenant} worker-{owners[tenant]}{also.get(tenant, '')}\n" for tenant in sorted(owners)]
+    path.write_text("".join(lines))
+
+
+def write_weights(path: Path, weights: Mapping[int, int]) -> None:
+    path.write_text("".join(f"worker-{ordinal} {weights[ordinal]}\n" for ordinal in sorted(weights)))
 
 
 def start(binary: str, folder: Path) -> subprocess.Popen[bytes]:
@@ -352,6 +362,7 @@ def bench(
     names: list[str] | None = None,
     name_server: NameServer | None = None,
     owners: Mapping[str, int] | None = None,
+    stand_ins: Mapping[str, int] | None = None,
     certificate: Path | None = None,
     **changes: Any,
 ) -> Iterator[Bench]:
@@ -364,7 +375,8 @@ def bench(
     folder = folder / f"haproxy-{port}"
     folder.mkdir()
     write_map(folder / "tenants.map", keys)
-    write_owners(folder / "owners.map", owners or {})
+    write_owners(folder / "owners.map", owners or {}, stand_ins)
+    write_weights(folder / "weights.map", {})
     numbered = tuple(Server(worker.ordinal, "127.0.0.1", *worker.ports) for worker in workers)
     named = tuple(Server(ordinal, name, *workers[0].ports) for ordinal, name in enumerate(names or []))
     text = render(

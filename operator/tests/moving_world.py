@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from proofgate_operator.api.conditions import Condition, ConditionType
-from proofgate_operator.build.naming import CONFIG_ANNOTATION
 from proofgate_operator.plan.decide import Plan, decide
 from proofgate_operator.plan.observed import Observed, Ref
 from proofgate_operator.plan.reports import UNREACHABLE, WorkerReport
@@ -21,7 +20,6 @@ Manifest = dict[str, Any]
 BEGIN = 1_900_000_000.0
 START_SECONDS = 2
 DRAIN_SECONDS = 10
-CLAIM = Ref("PersistentVolumeClaim", "demo-wal")
 SET = Ref("StatefulSet", "demo-worker")
 
 
@@ -75,6 +73,7 @@ class MovingWorld:
 
     replicas: int = 3
     spec: Manifest = field(default_factory=dict)
+    volumes: str = "Shared"
     now: float = BEGIN
     pods: dict[int, Pod] = field(default_factory=dict)
     #: Pods deleted on purpose, and scale-downs, in order.
@@ -86,11 +85,20 @@ class MovingWorld:
     bound: bool = True
 
     def __post_init__(self) -> None:
-        ledger = {"volume": {**SPEC["ledger"]["volume"]}}
+        ledger = {"volume": {**SPEC["ledger"]["volume"], "mode": self.volumes}}
         timeouts = {"drainSeconds": DRAIN_SECONDS}
         self.world = World(replicas=self.replicas, ledger=ledger, timeouts=timeouts, **self.spec)
         self.next_uid = 1
         self.settle()
+
+    @property
+    def claims(self) -> dict[str, Manifest]:
+        """The claims that exist, by name."""
+        return {
+            ref.name: claim
+            for ref, claim in self.world.children.items()
+            if ref.kind == "PersistentVolumeClaim" and claim is not None
+        }
 
     @property
     def asked(self) -> int:
@@ -117,6 +125,7 @@ class MovingWorld:
             children=self.world.children,
             secrets=self.world.secrets,
             worker_pods=tuple(pod.manifest() for pod in self.pods.values()),
+            haproxy_pods=tuple(self.world.balancers),
             conditions=self.conditions,
             shards=self.shards,
             reports={number: pod.report() for number, pod in self.pods.items() if not pod.ending},
@@ -152,8 +161,7 @@ class MovingWorld:
         live = copy.deepcopy(self.world.children.get(SET))
         self.world.carry_out(plan)
         for pod in self.pods.values():
-            if f"demo-worker-{pod.ordinal}" in plan.renew:
-                pod.annotations = {CONFIG_ANNOTATION: plan.config_digest}
+            pod.annotations = dict(plan.renew.get(f"demo-worker-{pod.ordinal}", pod.annotations))
         written = self.world.children.get(SET)
         if written is not None and written is not live:
             changed = live is None or live["spec"] != written["spec"]
@@ -170,7 +178,8 @@ class MovingWorld:
         if pod is None:
             return
         self.removed.append(f"{pod.ordinal}:{pod.revision}")
-        served = pod.ready_since is not None and not pod.broken
+        # One that somebody else ends is on its way without the operator.
+        served = pod.ready_since is not None and not pod.broken and not pod.ending
         assert pod.was_retired or pod.unreachable or not served, "a worker leaves that was not retired"
 
     def _on_purpose(self, pod: Pod) -> bool:
@@ -216,8 +225,7 @@ class MovingWorld:
             self._tick()
 
     def _tick(self) -> None:
-        claim = self.world.children.get(CLAIM)
-        if claim is not None:
+        for claim in self.claims.values():
             claim["status"] = {"phase": "Bound" if self.bound else "Lost"}
         live = self.world.children.get(SET)
         if live is None:
@@ -233,6 +241,8 @@ class MovingWorld:
                 pod.connections = max(0, pod.connections - 1)
         for number in range(self.asked):
             if number not in self.pods:
+                mounted = "demo-wal" if self.volumes == "Shared" else f"ledger-demo-worker-{number}"
+                assert mounted in self.claims, "a worker comes before its claim"
                 broken = self.image in self.bad_images
                 self.pods[number] = Pod(number, self.next_uid, self.image, self.now, broken=broken)
                 self.next_uid += 1

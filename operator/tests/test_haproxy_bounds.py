@@ -95,6 +95,41 @@ def test_where_affinity_is_required_tenants_of_an_absent_worker_are_told_to_come
         assert table(haproxy) == owners
 
 
+def test_where_affinity_is_required_a_stand_in_serves_while_the_owner_is_away_and_nobody_else(
+    haproxy_binary: str, tmp_path: Path, workers: list[Worker]
+) -> None:
+    owners = {tenant: number % 3 for number, tenant in enumerate(KEYS)}
+    stand_ins = {tenant: 1 for tenant, owner in owners.items() if owner == 2 and tenant != "tenant-2"}
+    with bench(
+        haproxy_binary, tmp_path, workers, KEYS, owners=owners, stand_ins=stand_ins, strict=True
+    ) as haproxy:
+        haproxy.set_ready(3)
+        assert table(haproxy) == owners
+        haproxy.set_ready(2)
+        assert refusal(haproxy.ask(KEYS["tenant-2"][0])) == (503, "1", "no_worker_available")
+        without = {tenant: keys for tenant, keys in KEYS.items() if tenant != "tenant-2"}
+        assert {tenant: haproxy.worker_of(keys[0]) for tenant, keys in without.items()} == {
+            tenant: stand_ins.get(tenant, owners[tenant]) for tenant in without
+        }
+        haproxy.set_ready(1)
+        assert refusal(haproxy.ask(KEYS["tenant-5"][0])) == (503, "1", "no_worker_available")
+        assert haproxy.worker_of(KEYS["tenant-0"][0]) == 0
+        haproxy.set_ready(3)
+        assert table(haproxy) == owners
+
+
+def test_a_stand_in_serves_for_an_owner_without_a_server_line(
+    haproxy_binary: str, tmp_path: Path, workers: list[Worker]
+) -> None:
+    """A HAProxy that was started for fewer workers has no line of a new one yet."""
+    owners, stand_ins = dict.fromkeys(KEYS, 9), dict.fromkeys(KEYS, 1)
+    with bench(
+        haproxy_binary, tmp_path, workers, KEYS, owners=owners, stand_ins=stand_ins, strict=True
+    ) as haproxy:
+        haproxy.set_ready(3)
+        assert table(haproxy) == stand_ins
+
+
 def test_an_owner_without_a_server_line_leaves_the_choice_to_the_ring(
     haproxy_binary: str, tmp_path: Path, workers: list[Worker]
 ) -> None:

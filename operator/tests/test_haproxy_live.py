@@ -27,6 +27,7 @@ from tests.haproxy_bench import (
     http_get,
     write_map,
     write_owners,
+    write_weights,
 )
 
 pytestmark = pytest.mark.haproxy
@@ -59,12 +60,13 @@ class Agent:
 
 
 @contextmanager
-def agent(haproxy: Bench, certificate: Path | None = None) -> Iterator[Agent]:
+def agent(haproxy: Bench, certificate: Path | None = None, *, waits: bool = True) -> Iterator[Agent]:
     """Run the agent beside HAProxy, and wait until it is ready."""
     port = free_port()
     command = [sys.executable, "-m", "proofgate", "front-door", "--listen", f"127.0.0.1:{port}"]
     command += ["--socket", str(haproxy.runtime_socket)]
     command += ["--map", str(haproxy.tenant_map), "--map", str(haproxy.owner_map)]
+    command += ["--weights", str(haproxy.weights)]
     if certificate:
         command += ["--certificate", str(certificate)]
     log = haproxy.folder / "agent.log"
@@ -72,7 +74,8 @@ def agent(haproxy: Bench, certificate: Path | None = None) -> Iterator[Agent]:
         process = subprocess.Popen(command, stdout=output, stderr=output)
     running = Agent(process, port, log)
     try:
-        eventually(running.ready, "the agent is ready")
+        if waits:
+            eventually(running.ready, "the agent is ready")
         yield running
     finally:
         process.terminate()
@@ -174,6 +177,100 @@ def test_a_placement_is_taken_on_by_every_replica(
             eventually(
                 lambda replica=replica: replica.worker_of(KEYS["tenant-0"][0]) == before["tenant-0"], "back"
             )
+
+
+# --- Weights
+
+
+def table(haproxy: Bench) -> dict[str, int]:
+    return {tenant: haproxy.worker_of(keys[0]) for tenant, keys in KEYS.items()}
+
+
+def weights_of(haproxy: Bench) -> dict[str, int]:
+    """Return the weight of every worker, as HAProxy has it."""
+    with closing(socket.socket(socket.AF_UNIX)) as runtime:
+        runtime.connect(str(haproxy.runtime_socket))
+        runtime.sendall(b"show servers state workers\n")
+        text = b""
+        while piece := runtime.recv(65536):
+            text += piece
+    rows = [line.split() for line in text.decode().splitlines()[1:] if line]
+    name, weight = rows[0].index("srv_name") - 1, rows[0].index("srv_uweight") - 1
+    return {row[name]: int(row[weight]) for row in rows[1:]}
+
+
+def use_weights(haproxy: Bench, weights: dict[int, int]) -> None:
+    """Change the file, and wait until HAProxy goes by it."""
+    new = haproxy.folder / "new.map"
+    write_weights(new, weights)
+    os.replace(new, haproxy.weights)
+    wanted = {f"worker-{ordinal}": weights.get(ordinal, 100) for ordinal in range(3)}
+    eventually(lambda: weights_of(haproxy) == wanted, f"weights {wanted}")
+
+
+def test_a_new_worker_takes_its_share_in_stages_on_which_every_replica_agrees_at_any_time(
+    haproxy_binary: str, tmp_path: Path, haproxy: Bench
+) -> None:
+    haproxy.set_ready(2)
+    with (
+        bench(haproxy_binary, tmp_path, list(reversed(haproxy.workers)), KEYS) as other,
+        agent(haproxy),
+        agent(other),
+    ):
+        replicas = (haproxy, other)
+        eventually(lambda: other.up() == 2, "two workers up")
+        before = table(haproxy)
+        sizes = []
+        moved: set[str] = set()
+        for percent in (34, 67, 100):
+            for replica in replicas:
+                use_weights(replica, {2: percent} if percent < 100 else {})
+            if percent == 34:
+                # The first stage is there before the worker is.
+                haproxy.workers[2].ready = True
+                eventually(lambda: all(replica.up() == 3 for replica in replicas), "all workers up")
+            now = table(haproxy)
+            assert table(other) == now
+            taken = {tenant for tenant in now if now[tenant] != before[tenant]}
+            assert {now[tenant] for tenant in taken} == {2}, "only the new worker's share moves"
+            assert moved < taken, "and what has moved stays"
+            moved = taken
+            sizes.append(len(taken))
+            other.restart(haproxy_binary)
+            eventually(lambda: other.up() == 3, "all workers up")
+            wanted = weights_of(haproxy)
+            eventually(lambda wanted=wanted: weights_of(other) == wanted, "the weights are set again")
+            assert table(other) == now
+        assert sizes[0] < 0.67 * sizes[2] and sizes[1] < 0.9 * sizes[2]
+
+
+def test_the_agent_is_not_ready_before_haproxy_has_the_weights(haproxy: Bench) -> None:
+    haproxy.weights.write_text("worker-1 x\n")
+    with ExitStack() as ends:
+        beside = ends.enter_context(agent(haproxy, waits=False))
+        eventually(lambda: beside.get("/readyz") == (503, "behind: weights.map\n"), "it is behind")
+        refused = {"target": "weights.map", "reason": "refused"}
+        assert beside.metric("failures_total", **refused) == 1
+        use_weights(haproxy, {1: 34})
+        eventually(beside.ready, "the agent is ready")
+
+
+def test_a_weight_of_a_worker_that_this_haproxy_has_no_line_for_is_passed_over(haproxy: Bench) -> None:
+    with agent(haproxy) as beside:
+        use_weights(haproxy, {2: 34, 9: 34})
+        eventually(lambda: beside.metric("entries", target="weights.map") == 2, "the file is taken on")
+        assert beside.ready()
+
+
+def test_a_weight_that_somebody_else_sets_is_set_right(haproxy: Bench) -> None:
+    with agent(haproxy):
+        use_weights(haproxy, {2: 67})
+        with closing(socket.socket(socket.AF_UNIX)) as runtime:
+            runtime.connect(str(haproxy.runtime_socket))
+            runtime.sendall(b"set server workers/worker-0 weight 1; set server workers/worker-2 weight 1\n")
+            assert not runtime.recv(1024).strip()
+        wanted = {"worker-0": 100, "worker-1": 100, "worker-2": 67}
+        eventually(lambda: weights_of(haproxy) == wanted, "the weights are back", 20)
 
 
 def test_no_digest_of_a_key_is_in_the_agents_log_as_a_whole(haproxy: Bench) -> None:

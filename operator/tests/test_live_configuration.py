@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from proofgate_operator.api.conditions import ConditionType
+from proofgate_operator.plan.decide import Plan
 from tests.gateways import SPEC, secret
 from tests.world import PROVIDER, World, kinds, pod
 
@@ -16,6 +17,10 @@ def running() -> World:
     world = World().settle()
     world.pods = [pod(0), pod(1)]
     return world.settle()
+
+
+def renewed(plan: Plan) -> tuple[str, ...]:
+    return tuple(plan.renew)
 
 
 def pod_of_haproxy() -> dict[str, Any]:
@@ -36,7 +41,7 @@ def test_a_new_pod_is_marked_with_the_configuration_once() -> None:
     world = World().settle()
     world.pods = [pod(0), pod(1)]
     plan = world.plan()
-    assert (plan.apply, plan.renew) == ((), ("demo-worker-0", "demo-worker-1"))
+    assert (plan.apply, renewed(plan)) == ((), ("demo-worker-0", "demo-worker-1"))
     world.carry_out(plan)
     assert not world.plan().writes
 
@@ -63,9 +68,9 @@ def test_what_workers_take_on_while_they_run_rolls_none_of_them(
     plan = world.plan()
     assert "StatefulSet" not in kinds(plan.apply)
     assert not written or kinds(plan.apply) == written
-    assert plan.renew == (), "the kubelet is called when there is something new to fetch"
+    assert plan.renew == {}, "the kubelet is called when there is something new to fetch"
     world.carry_out(plan)
-    assert world.plan().renew == ("demo-worker-0", "demo-worker-1")
+    assert renewed(world.plan()) == ("demo-worker-0", "demo-worker-1")
     world.settle()
     assert world.child("StatefulSet", "demo-worker") == template
 
@@ -93,29 +98,32 @@ def test_a_rotated_tenant_key_replaces_nobody_and_is_fetched_by_workers_and_hapr
     world.secrets["acme-keys"] = secret("acme-keys", new="sk-test-acme-new-key-0123456789")
     plan = world.plan()
     assert kinds(plan.apply) == {"Secret"}
-    assert plan.renew == (), "the kubelet is called when there is something new to fetch"
+    assert plan.renew == {}, "the kubelet is called when there is something new to fetch"
     world.carry_out(plan)
-    assert world.plan().renew == ("demo-worker-0", "demo-worker-1", "demo-haproxy-0")
+    assert renewed(world.plan()) == ("demo-worker-0", "demo-worker-1", "demo-haproxy-0")
     world.settle()
 
 
-def test_a_placement_replaces_nobody_and_is_fetched() -> None:
+def test_a_placement_replaces_nobody_and_is_fetched_by_haproxy_alone() -> None:
     world = running()
+    world.balancers = [pod_of_haproxy()]
+    world.settle()
     world.manifest["spec"]["tenants"][0]["placement"] = 1
     plan = world.plan()
     assert kinds(plan.apply) == {"Secret"}
     world.carry_out(plan)
-    assert world.plan().renew == ("demo-worker-0", "demo-worker-1")
+    assert renewed(world.plan()) == ("demo-haproxy-0",)
 
 
-def test_a_renewed_certificate_replaces_nobody_and_is_fetched() -> None:
+def test_a_renewed_certificate_replaces_nobody_and_is_fetched_by_haproxy_alone() -> None:
     world = running()
+    world.balancers = [pod_of_haproxy()]
     world.manifest["spec"]["loadBalancer"] = {"tls": {"secretName": "demo-tls"}}
     world.secrets["demo-tls"] = tls_secret("first")
     world.settle()
     world.secrets["demo-tls"] = tls_secret("second")
     plan = world.plan()
-    assert (plan.apply, plan.renew) == ((), ("demo-worker-0", "demo-worker-1"))
+    assert (plan.apply, renewed(plan)) == ((), ("demo-haproxy-0",))
 
 
 @pytest.mark.parametrize(
@@ -134,35 +142,6 @@ def test_a_certificate_that_is_missing_is_a_condition_and_changes_nothing(
     assert "demo-tls" in message
 
 
-def test_with_required_affinity_a_new_worker_gets_tenants_when_it_is_ready() -> None:
-    world = running()
-    world.manifest["spec"]["loadBalancer"] = {"affinity": "Required"}
-    world.manifest["spec"]["tenants"] = [
-        {"name": f"tenant-{number}", "apiKeysSecretRef": {"name": f"keys-{number}"}} for number in range(20)
-    ]
-    for number in range(20):
-        world.secrets[f"keys-{number}"] = secret(f"keys-{number}", only=f"sk-test-{number:020}")
-    world.settle()
-
-    def owning() -> set[str]:
-        data = world.child("Secret", "demo-tenants")["data"]["owners.map"]
-        return {line.split()[1] for line in base64.b64decode(data).decode().splitlines()}
-
-    assert owning() == {"worker-0", "worker-1"}
-    world.manifest["spec"]["replicas"] = 3
-    world.settle()
-    assert owning() == {"worker-0", "worker-1"}
-    world.pods.append(ready(2))
-    world.settle()
-    assert owning() == {"worker-0", "worker-1", "worker-2"}
-    world.pods[2] = ready(2, "False")
-    world.settle()
-    assert owning() == {"worker-0", "worker-1", "worker-2"}, "limits stay exact while it is away"
-    world.manifest["spec"]["replicas"] = 2
-    world.carry_out(world.plan())
-    assert owning() == {"worker-0", "worker-1"}
-
-
 def test_a_key_that_will_expire_replaces_nobody() -> None:
     """HAProxy routes an expired key like any other; its worker refuses it."""
     world = running()
@@ -170,20 +149,20 @@ def test_a_key_that_will_expire_replaces_nobody() -> None:
     plan = world.plan()
     assert kinds(plan.apply) == {"Secret"}
     world.carry_out(plan)
-    assert world.plan().renew == ("demo-worker-0", "demo-worker-1")
+    assert renewed(world.plan()) == ("demo-worker-0", "demo-worker-1")
 
 
 def test_a_rotated_provider_key_is_only_fetched() -> None:
     world = running()
     world.secrets["openai"] = secret("openai", api_key="sk-upstream-rotated-0123")
     plan = world.plan()
-    assert (plan.apply, plan.renew) == ((), ("demo-worker-0", "demo-worker-1"))
+    assert (plan.apply, renewed(plan)) == ((), ("demo-worker-0", "demo-worker-1"))
 
 
 def test_a_pod_that_leaves_and_a_bad_configuration_are_not_marked() -> None:
     world = running()
     world.pods[0]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     world.secrets["openai"] = secret("openai", api_key="sk-upstream-rotated-0123")
-    assert world.plan().renew == ("demo-worker-1",)
+    assert renewed(world.plan()) == ("demo-worker-1",)
     world.secrets["acme-keys"] = None
-    assert world.plan().renew == ()
+    assert world.plan().renew == {}

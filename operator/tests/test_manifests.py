@@ -14,23 +14,27 @@ import yaml
 from proofgate.config.settings import Limits as WorkerLimits
 
 from proofgate_operator.build import haproxy, services
+from proofgate_operator.build.owners import Shares
 from proofgate_operator.plan.configuration import Configuration, Digests
 from proofgate_operator.plan.decide import wanted
+from proofgate_operator.plan.front_door import front_door
 from proofgate_operator.plan.observed import Observed
 from proofgate_operator.plan.tenants import read_tenant_keys
 from tests.gateways import ACME_KEY, DEFAULTS, GLOBEX_KEY, NAMESPACE, gateway, user_secrets
 
 Manifest = dict[str, Any]
 GOLDEN = Path(__file__).parent / "golden"
+PER_WORKER = {"volume": {"mode": "PerWorker", "storageClassName": "lab-block", "size": "1Gi"}}
 
 
 def manifests(replicas: int = 2, **changes: Any) -> list[Manifest]:
     subject = gateway(**changes)
     tenants = read_tenant_keys(subject, user_secrets())
     assert not tenants.problems
-    digests = Digests(start="digest-of-start", config="digest-of-config", haproxy="digest-of-haproxy")
+    digests = Digests("digest-of-start", "digest-of-config", "digest-of-haproxy", "digest-of-certificate")
     configuration = Configuration((), tenants.keys, (), "verifying-key", digests)
-    return wanted(subject, Observed(), configuration, replicas, DEFAULTS)
+    door = front_door(subject, configuration, replicas, Shares(replicas))
+    return wanted(subject, Observed(), configuration, door, replicas, DEFAULTS)
 
 
 def one(kind: str, name: str, **changes: Any) -> Manifest:
@@ -47,6 +51,32 @@ def test_there_is_a_golden_file_for_every_manifest_and_no_other() -> None:
 @pytest.mark.parametrize("found", manifests(), ids=lambda m: f"{m['kind'].lower()}-{m['metadata']['name']}")
 def test_a_manifest_is_as_its_golden_file(found: Manifest) -> None:
     path = GOLDEN / f"{found['kind'].lower()}-{found['metadata']['name']}.yaml"
+    text = yaml.safe_dump(found, sort_keys=False, width=110)
+    if os.environ.get("PROOFGATE_UPDATE_GOLDEN"):
+        path.write_text(text)
+    assert path.read_text() == text
+
+
+def of_own_volumes() -> list[Manifest]:
+    """Return what is different where each worker has a volume of its own."""
+    return [found for found in manifests(ledger=PER_WORKER) if found not in manifests()]
+
+
+def test_volumes_of_their_own_change_the_set_and_the_claims_and_nothing_else() -> None:
+    names = {f"{found['kind'].lower()}-{found['metadata']['name']}.yaml" for found in of_own_volumes()}
+    assert {path.name for path in (GOLDEN / "per-worker").glob("*.yaml")} == names
+    assert names == {
+        "statefulset-demo-worker.yaml",
+        "persistentvolumeclaim-ledger-demo-worker-0.yaml",
+        "persistentvolumeclaim-ledger-demo-worker-1.yaml",
+    }
+
+
+@pytest.mark.parametrize(
+    "found", of_own_volumes(), ids=lambda m: f"{m['kind'].lower()}-{m['metadata']['name']}"
+)
+def test_with_volumes_of_their_own_a_manifest_is_as_its_golden_file(found: Manifest) -> None:
+    path = GOLDEN / "per-worker" / f"{found['kind'].lower()}-{found['metadata']['name']}.yaml"
     text = yaml.safe_dump(found, sort_keys=False, width=110)
     if os.environ.get("PROOFGATE_UPDATE_GOLDEN"):
         path.write_text(text)
@@ -219,9 +249,11 @@ def test_haproxy_and_the_agent_know_the_files_by_the_same_paths() -> None:
     assert followed == [
         "/etc/proofgate-tenants/tenants.map",
         "/etc/proofgate-tenants/owners.map",
+        "/etc/proofgate-tenants/weights.map",
         "/etc/proofgate-tls/tls.pem",
     ]
-    assert all(path in text for path in followed)
+    weights = "/etc/proofgate-tenants/weights.map"
+    assert all(path in text for path in followed if path != weights), "HAProxy has no file of weights"
 
 
 def test_with_tls_the_service_is_https_on_its_own_port() -> None:

@@ -1,4 +1,4 @@
-"""Which worker a tenant belongs to, where HAProxy's ring does not decide."""
+"""Which worker a tenant belongs to, where HAProxy's ring does not decide, and how much each worker has."""
 
 from typing import Any
 
@@ -6,7 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofgate_operator.build.owners import members, owners
+from proofgate_operator.build.owners import (
+    AWAY_ANNOTATION,
+    JOINING_ANNOTATION,
+    MEMBERS_ANNOTATION,
+    STAGES,
+    Owner,
+    Shares,
+    Stage,
+    owners,
+    read_shares,
+    weights,
+)
 from tests.gateways import gateway
 
 
@@ -19,21 +30,28 @@ def tenants(count: int, **first: Any) -> list[dict[str, Any]]:
     return made
 
 
-def table(count: int, affinity: str = "Required", **first: Any) -> dict[str, int]:
-    return owners(gateway(tenants=tenants(100, **first), loadBalancer={"affinity": affinity}), count)
+def table(
+    count: int, affinity: str = "Required", shares: Shares | None = None, **first: Any
+) -> dict[str, Owner]:
+    subject = gateway(tenants=tenants(100, **first), loadBalancer={"affinity": affinity})
+    return owners(subject, count, Shares(count) if shares is None else shares)
+
+
+def ordinals(found: dict[str, Owner]) -> dict[str, int]:
+    return {tenant: owner.ordinal for tenant, owner in found.items()}
 
 
 def test_by_default_only_a_placed_tenant_has_an_owner() -> None:
     assert table(3, "Preferred") == {}
-    assert table(3, "Preferred", placement=2) == {"tenant-0": 2}
+    assert table(3, "Preferred", placement=2) == {"tenant-0": Owner(2)}
 
 
 def test_where_affinity_is_required_every_tenant_has_an_owner_and_the_placed_one_its_own() -> None:
     plain = table(3)
     assert len(plain) == 100
-    assert set(plain.values()) == {0, 1, 2}
-    other = (plain["tenant-0"] + 1) % 3
-    assert table(3, placement=other) == plain | {"tenant-0": other}
+    assert set(ordinals(plain).values()) == {0, 1, 2}
+    other = (plain["tenant-0"].ordinal + 1) % 3
+    assert table(3, placement=other) == plain | {"tenant-0": Owner(other)}
 
 
 @pytest.mark.parametrize("affinity", ["Preferred", "Required"])
@@ -43,25 +61,86 @@ def test_a_placement_on_a_worker_that_is_not_there_counts_for_nothing(affinity: 
 
 @given(st.integers(1, 63))
 def test_one_worker_more_moves_only_the_tenants_that_it_gets(count: int) -> None:
-    before, after = table(count), table(count + 1)
+    before, after = ordinals(table(count)), ordinals(table(count + 1))
     moved = {tenant for tenant in before if before[tenant] != after[tenant]}
     assert all(after[tenant] == count for tenant in moved)
 
 
-def test_at_first_all_workers_that_are_wanted_own_tenants() -> None:
-    assert members(4, None, []) == 4
+def test_at_each_stage_more_tenants_move_to_a_new_worker_and_none_elsewhere_or_back() -> None:
+    before, after = ordinals(table(3)), ordinals(table(4))
+    share = {tenant for tenant in after if after[tenant] == 3}
+    taken: set[str] = set()
+    for percent in STAGES:
+        found = ordinals(table(4, shares=Shares(3, {3: Stage(percent, 0)})))
+        assert {tenant for tenant in found if found[tenant] != before[tenant]} <= share
+        now = {tenant for tenant in found if found[tenant] == 3}
+        assert taken < now <= share
+        taken = now
+    assert taken == share
 
 
-def test_a_new_worker_owns_tenants_once_it_is_ready_and_those_before_it_are() -> None:
-    assert members(4, 2, {0, 1}) == 2
-    assert members(4, 2, {0, 1, 3}) == 2
-    assert members(4, 2, {0, 1, 2, 3}) == 4
+def test_before_it_is_ready_a_new_worker_has_the_first_stage_and_whoever_had_its_tenants_stands_in() -> None:
+    before, found = ordinals(table(2)), table(3, shares=Shares(2))
+    moved = {tenant: owner for tenant, owner in found.items() if owner.ordinal == 2}
+    assert 0 < len(moved) < 33
+    assert {tenant: owner.stand_in for tenant, owner in moved.items()} == {
+        tenant: before[tenant] for tenant in moved
+    }
+    assert all(owner.stand_in is None for tenant, owner in found.items() if tenant not in moved)
 
 
-def test_a_worker_that_is_away_stays_an_owner() -> None:
-    assert members(3, 3, {0}) == 3
-    assert members(4, 3, {3}) == 4
+def test_for_a_worker_that_leaves_those_stand_in_who_will_have_its_tenants() -> None:
+    away, without = table(3, shares=Shares(3, away=(2,))), ordinals(table(2))
+    assert ordinals(away) == ordinals(table(3))
+    for tenant, owner in away.items():
+        assert owner.stand_in == (without[tenant] if owner.ordinal == 2 else None)
 
 
-def test_a_worker_that_is_to_go_owns_nothing_from_then_on() -> None:
-    assert members(2, 4, {0, 1, 2, 3}) == 2
+def test_two_workers_that_leave_one_after_the_other_stand_in_for_each_other_only_if_nobody_else_can() -> None:
+    assert {owner for owner in table(2, shares=Shares(2, away=(1, 0))).values()} == {Owner(0, 1), Owner(1, 0)}
+    three = table(3, shares=Shares(3, away=(1, 0))).values()
+    assert set(three) == {Owner(0, 2), Owner(1, 2), Owner(2)}
+
+
+def test_a_placed_tenant_has_a_stand_in_too() -> None:
+    found = table(3, shares=Shares(3, away=(1,)), placement=1)["tenant-0"]
+    assert found.ordinal == 1 and found.stand_in in (0, 2)
+
+
+def test_nobody_stands_in_for_the_only_worker_or_by_default() -> None:
+    assert set(table(1, shares=Shares(1, away=(0,))).values()) == {Owner(0)}
+    assert table(2, "Preferred", Shares(2, away=(1,)), placement=1) == {"tenant-0": Owner(1)}
+
+
+def test_every_worker_that_has_not_all_of_its_tenants_has_a_weight_also_those_to_come() -> None:
+    found = weights(Shares(2, {3: Stage(67, 0)}))
+    assert found.keys() == set(range(2, 64))
+    assert found.pop(3) == 67
+    assert set(found.values()) == {34}
+    assert weights(Shares(64)) == {}
+
+
+ORDINALS = st.integers(0, 63)
+
+
+@given(
+    st.integers(1, 64),
+    st.dictionaries(ORDINALS, st.builds(Stage, st.sampled_from(STAGES), st.integers(0, 4_000_000_000))),
+    st.lists(ORDINALS, unique=True).map(tuple),
+)
+def test_annotations_tell_what_was_written_to_them(
+    members: int, joining: dict[int, Stage], away: tuple[int, ...]
+) -> None:
+    shares = Shares(members, joining, away)
+    assert read_shares(shares.annotations) == shares
+
+
+def test_before_anybody_had_tenants_there_are_no_shares() -> None:
+    assert read_shares({}) is None
+    assert read_shares({MEMBERS_ANNOTATION: "many"}) is None
+
+
+@given(st.text(), st.text())
+def test_what_somebody_else_wrote_into_the_annotations_is_passed_over(joining: str, away: str) -> None:
+    found = read_shares({MEMBERS_ANNOTATION: "2", JOINING_ANNOTATION: joining, AWAY_ANNOTATION: away})
+    assert found is not None and found.members == 2

@@ -124,6 +124,22 @@ def test_a_scale_down_waits_for_a_roll_and_says_so() -> None:
     assert sorted(removed.split(":")[0] for removed in world.removed) == ["0", "1", "2", "3"]
 
 
+def test_a_roll_begins_when_a_worker_that_was_scaled_away_is_gone() -> None:
+    """The world asserts that no two are on their way at a time."""
+    world = MovingWorld(3)
+    world.scale(2)
+    while not world.pods[2].was_retired:
+        world.run(1)
+    while world.asked == 3:
+        world.tick()
+        if world.plan().apply:
+            # The look that takes the worker away brings the new image as well.
+            world.use_image("worker:next")
+        world.look()
+    world.settle()
+    assert set(revisions(world).values()) == {"worker:next"}
+
+
 def test_a_worker_with_open_connections_is_waited_for_before_it_is_replaced() -> None:
     world = MovingWorld(2)
     world.pods[1].connections = 10_000

@@ -1,7 +1,7 @@
 """Workers come together and leave one by one, and nobody notices."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from proofgate_operator.api.conditions import ConditionStatus, ConditionType
@@ -144,6 +144,15 @@ def test_nobody_leaves_without_a_volume_to_seal_on() -> None:
     assert "PersistentVolumeClaim demo-wal is Lost" in world.condition(ConditionType.SCALING_SAFE).message
 
 
+def test_a_worker_that_is_to_go_itself_keeps_nobody_from_leaving() -> None:
+    world = MovingWorld(4)
+    for number in (2, 3):
+        world.pods[number].broken, world.pods[number].ready_since = True, None
+    world.scale(2)
+    world.settle()
+    assert world.pods.keys() == {0, 1}
+
+
 def test_an_annotation_forces_a_scale_down_and_says_so() -> None:
     world = MovingWorld(3)
     world.pods[0].broken, world.pods[0].ready_since = True, None
@@ -253,12 +262,13 @@ def happen(world: MovingWorld, what: str, value: int | str | None) -> None:
 
 
 @settings(max_examples=80, deadline=None)
-@given(st.integers(1, 4), st.lists(HAPPENINGS, max_size=25))
+@example(3, "Shared", [("scale", 1), ("evict", 2)])
+@given(st.integers(1, 4), st.sampled_from(["Shared", "PerWorker"]), st.lists(HAPPENINGS, max_size=25))
 def test_whatever_happens_workers_leave_one_by_one_and_the_end_is_as_the_spec_says(
-    replicas: int, happenings: list[tuple[str, int | str | None]]
+    replicas: int, volumes: str, happenings: list[tuple[str, int | str | None]]
 ) -> None:
     """What must never happen on the way is asserted by the world itself."""
-    world = MovingWorld(replicas, bad_images={"worker:bad"})
+    world = MovingWorld(replicas, volumes=volumes, bad_images={"worker:bad"})
     for what, value in happenings:
         happen(world, what, value)
     world.use_image("worker:one")

@@ -9,8 +9,10 @@ from proofgate.config import Config, load
 from proofgate_operator.api.types import Gateway
 from proofgate_operator.build import config
 from proofgate_operator.build.ledger_key import SigningKey
+from proofgate_operator.build.owners import Shares
 from proofgate_operator.plan.configuration import Configuration, read_configuration
 from proofgate_operator.plan.decide import wanted
+from proofgate_operator.plan.front_door import front_door
 from proofgate_operator.plan.observed import Observed, Ref
 from tests.gateways import DEFAULTS, manifest, user_secrets
 
@@ -34,7 +36,10 @@ def load_worker_config(folder: Path, **changes: Any) -> Config:
     gateway = Gateway.read(manifest(**changes))
     found = configuration(gateway)
     assert found.complete, found.problems
-    made = {(m["kind"], m["metadata"]["name"]): m for m in wanted(gateway, Observed(), found, 2, DEFAULTS)}
+    door = front_door(gateway, found, 2, Shares(2))
+    made = {
+        (m["kind"], m["metadata"]["name"]): m for m in wanted(gateway, Observed(), found, door, 2, DEFAULTS)
+    }
     made |= {("Secret", name): secret for name, secret in user_secrets().items() if secret}
     made[("Secret", "demo-admin")] = config.admin_secret(gateway, "admin-token-of-the-tests")
     made[("Secret", "demo-ledger")] = config.ledger_secret(gateway, SIGNING_KEY.signing_text, "verifying")

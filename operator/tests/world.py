@@ -8,7 +8,6 @@ from proofgate_operator.api.conditions import ConditionType
 from proofgate_operator.api.types import Gateway
 from proofgate_operator.build import config
 from proofgate_operator.build.ledger_key import SigningKey
-from proofgate_operator.build.naming import CONFIG_ANNOTATION
 from proofgate_operator.plan.decide import Plan, decide
 from proofgate_operator.plan.observed import Observed, Ref, ref_of
 from tests.gateways import DEFAULTS, SPEC, manifest, user_secrets
@@ -53,7 +52,7 @@ class World:
             self.children[ref] = None
         for found in (*self.pods, *self.balancers):
             if found["metadata"]["name"] in plan.renew:
-                found["metadata"]["annotations"] = {CONFIG_ANNOTATION: plan.config_digest}
+                found["metadata"]["annotations"] = dict(plan.renew[found["metadata"]["name"]])
 
     def settle(self) -> "World":
         for _ in range(10):

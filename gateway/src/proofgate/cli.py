@@ -132,7 +132,7 @@ def _add_front_door(commands: _Commands[argparse.ArgumentParser]) -> None:
         commands,
         "front-door",
         handlers.front_door,
-        "keep a running HAProxy in step with its maps and its certificate",
+        "keep a running HAProxy in step with its maps, its weights and its certificate",
         "Follows the\nfiles and applies each change as a whole, over HAProxy's Unix socket, "
         "without a reload.\nAnswers GET /healthz, /readyz and /metrics.",
     )
@@ -146,6 +146,12 @@ def _add_front_door(commands: _Commands[argparse.ArgumentParser]) -> None:
         default=[],
         metavar="FILE",
         help="a map, by the path that HAProxy's configuration names; may be given again",
+    )
+    front_door.add_argument(
+        "--weights",
+        type=Path,
+        metavar="FILE",
+        help="weights of servers; one that it does not name has the configured weight",
     )
     front_door.add_argument(
         "--certificate",

@@ -70,13 +70,14 @@ def front_door(options: argparse.Namespace) -> int:
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
-    found = agent.targets(RuntimeApi(options.socket), options.map, options.certificate)
+    api = RuntimeApi(options.socket)
+    found = agent.targets(api, options.map, options.weights, options.certificate)
     try:
         listener = bind(options.listen)
     except ListenError as error:
         return fail(f"{error} [{error.code}]", EXIT_FAILED)
     with listener:
-        agent.run(Follower(found), listener)
+        agent.run(Follower(found, life=api.life), listener)
     return EXIT_OK
 
 

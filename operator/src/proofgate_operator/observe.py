@@ -13,7 +13,7 @@ from proofgate_operator.api.types import Gateway
 from proofgate_operator.build import haproxy, statefulset
 from proofgate_operator.build.naming import Manifest, selector_labels
 from proofgate_operator.kube.client import Client
-from proofgate_operator.plan.observed import Observed, child_refs, named_secrets
+from proofgate_operator.plan.observed import Observed, child_refs, kept_claims, named_secrets
 
 T = TypeVar("T")
 
@@ -51,9 +51,11 @@ async def observe(client: Client, gateway: Gateway, manifest: Manifest) -> Obser
             selector_labels(gateway, haproxy.COMPONENT),
         )
     )
+    labelled = client.store.of_gateway("PersistentVolumeClaim", gateway.namespace, gateway.name)
+    children = dict(zip(refs, objects[: len(refs)], strict=True))
     conditions = (manifest.get("status") or {}).get("conditions") or []
     return Observed(
-        children=dict(zip(refs, objects[: len(refs)], strict=True)),
+        children={**children, **kept_claims(gateway, labelled)},
         secrets=dict(zip(secret_names, objects[len(refs) :], strict=True)),
         worker_pods=workers,
         haproxy_pods=balancers,

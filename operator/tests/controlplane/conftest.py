@@ -136,8 +136,10 @@ class Namespace:
         return self.condition(kind)[2]
 
     def make_ready(self) -> None:
-        """Report what the binder and the kubelet would: the claim is bound, every pod is ready."""
-        self.plane.patch_status("pvc", "demo-wal", {"phase": "Bound"}, self.name)
+        """Report what the binder and the kubelet would: every claim is bound, every pod is ready."""
+        for name in self.kubectl("get", "pvc", "-o", "name").split():
+            claim = name.removeprefix("persistentvolumeclaim/")
+            self.plane.patch_status("pvc", claim, {"phase": "Bound"}, self.name)
         for name in self.kubectl("get", "pod", "-o", "name").split():
             conditions = [{"type": "Ready", "status": "True"}]
             pod = name.removeprefix("pod/")
@@ -147,8 +149,7 @@ class Namespace:
         """Report readiness until the gateway is Ready and nothing progresses."""
         deadline = time.monotonic() + seconds
         while True:
-            if self.get("pvc", "demo-wal"):
-                self.make_ready()
+            self.make_ready()
             if self.condition("Ready")[0] == "True" and self.condition("Progressing")[1] == "Settled":
                 return
             assert time.monotonic() < deadline, (self.condition("Ready"), self.condition("Progressing"))

@@ -55,6 +55,11 @@ NEW_YEAR = "2030-01-01T00:00:00Z"
             {"ledger": {"volume": {"storageClassName": "a", "existingClaim": "b"}}},
             "spec.ledger.volume: set existingClaim or storageClassName, not both",
         ),
+        (
+            {"ledger": {"volume": {"mode": "PerWorker", "existingClaim": "a"}}},
+            "spec.ledger.volume: existingClaim is one claim for all workers, so it needs mode Shared",
+        ),
+        ({"ledger": {"volume": {"mode": "PerPod"}}}, "spec.ledger.volume.mode: Unsupported value"),
         ({"ledger": {"durability": "queued"}}, "spec.ledger.durability: Unsupported value"),
         ({"polices": {}}, 'unknown field "spec.polices"'),
         ({"providers": [{**OPENAI, "baseURL": "https://a:70000"}]}, "spec.providers[0].baseURL"),
@@ -129,6 +134,10 @@ def test_a_name_that_is_too_long_for_its_pods_is_refused(plane: ControlPlane) ->
         ({"storageClassName": "other", "size": "1Gi"}, "spec.ledger.volume.storageClassName is immutable"),
         ({"size": "1Gi"}, "spec.ledger.volume.storageClassName is immutable"),
         ({"existingClaim": "mine", "size": "1Gi"}, "spec.ledger.volume.existingClaim is immutable"),
+        (
+            {"mode": "PerWorker", "storageClassName": "lab-shared", "size": "1Gi"},
+            "spec.ledger.volume.mode is immutable",
+        ),
     ],
 )
 def test_the_volume_cannot_be_exchanged(namespace: Namespace, volume: dict[str, str], sentence: str) -> None:

@@ -1,5 +1,6 @@
 """Pods are replaced by the operator, one by one, and by nobody else: on a true StatefulSet controller."""
 
+import base64
 import json
 from typing import Any
 
@@ -44,6 +45,26 @@ def test_a_new_image_reaches_one_worker_and_the_next_when_that_one_is_ready(sett
     gateway = settled.get("ggw", "demo")
     assert gateway and gateway["status"]["updatedReplicas"] == 2
     assert [shard["phase"] for shard in gateway["status"]["shards"]] == ["Ready", "Ready"]
+
+
+def test_a_new_worker_takes_its_tenants_in_stages_and_nothing_is_left_of_them(settled: Namespace) -> None:
+    settled.kubectl("scale", "ggw/demo", "--replicas=3")
+    wait_for(lambda: "demo-worker-2" in pods(settled), 30, "the new worker is there")
+
+    def weights() -> str:
+        found = settled.get("secret", "demo-tenants")
+        assert found
+        return base64.b64decode(found["data"]["weights.map"]).decode()
+
+    assert "worker-2 34\n" in weights(), "before it is ready"
+    settled.make_ready()
+    settled.wait_condition("Progressing", "True", "TenantsMoving")
+    settled.settle(60)
+    assert "worker-2 " not in weights()
+    found = settled.get("secret", "demo-tenants")
+    assert found
+    annotations = found["metadata"]["annotations"]
+    assert annotations["proofgate.dev/members"] == "3" and "proofgate.dev/joining" not in annotations
 
 
 def test_a_set_that_its_controller_rolled_becomes_the_operators_to_roll(settled: Namespace) -> None:

@@ -20,6 +20,7 @@ from proofgate.front_door.follower import Follower
 from proofgate.front_door.runtime_api import RuntimeApi
 from proofgate.front_door.target import Target
 from proofgate.front_door.tenant_map import MapFile
+from proofgate.front_door.weights import Weights
 from proofgate.http_server import Server, address_of, on_signals
 
 _TEXT = "text/plain; charset=utf-8"
@@ -27,9 +28,13 @@ _TEXT = "text/plain; charset=utf-8"
 _Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 
-def targets(api: RuntimeApi, maps: list[Path], certificate: Path | None) -> list[Target]:
+def targets(
+    api: RuntimeApi, maps: list[Path], weights: Path | None, certificate: Path | None
+) -> list[Target]:
     """What is to be followed."""
     found: list[Target] = [MapFile(path, api) for path in maps]
+    if weights is not None:
+        found.append(Weights(weights, api))
     if certificate is not None:
         found.append(Certificate(certificate, api))
     return found

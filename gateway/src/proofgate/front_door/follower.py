@@ -50,9 +50,17 @@ class Standing:
 class Follower:
     """Brings HAProxy in step with every target, again and again."""
 
-    def __init__(self, targets: Sequence[Target], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        targets: Sequence[Target],
+        clock: Callable[[], float] = time.monotonic,
+        life: Callable[[], object] = lambda: None,
+    ) -> None:
+        """`life` tells one start of HAProxy from the next: what a new one holds is asked for at once."""
         self.standings = tuple(Standing(target) for target in targets)
         self._clock = clock
+        self._life = life
+        self._seen_life: object = None
 
     async def run(self) -> None:
         """Follows for ever."""
@@ -62,6 +70,11 @@ class Follower:
 
     async def look(self) -> None:
         """Looks once at every target."""
+        life = self._life()
+        if life != self._seen_life:
+            self._seen_life = life
+            for standing in self.standings:
+                standing.next_check = 0
         for standing in self.standings:
             try:
                 await self._look_at(standing)

@@ -23,6 +23,14 @@ class RuntimeApi:
     def __init__(self, path: Path) -> None:
         self._path = path
 
+    def life(self) -> object:
+        """What is another one after each start of HAProxy, which makes its socket anew."""
+        try:
+            found = self._path.stat()
+        except OSError:
+            return None
+        return found.st_ino, found.st_mtime_ns
+
     async def ask(self, command: str, payload: str | None = None) -> str:
         """The answer to one command, without blank lines around it; empty when HAProxy has nothing to say.
 

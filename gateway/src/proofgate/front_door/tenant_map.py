@@ -31,11 +31,7 @@ class MapFile:
         return self._path.name
 
     def read(self) -> str | None:
-        try:
-            return self._path.read_text(encoding="ascii")
-        except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "it is not ASCII"
-            raise RefusedError(f"{self._path} cannot be read: {reason}") from None
+        return read_ascii(self._path)
 
     async def bring_in_step(self, content: str) -> str | None:
         wanted = parse(content)
@@ -68,6 +64,15 @@ class MapFile:
             reason = answer.splitlines()[0][:200]
             raise RefusedError(f"HAProxy refuses {command.split()[0]} map: {_shortened(reason)}")
         return answer
+
+
+def read_ascii(path: Path) -> str:
+    """The text of a file. Raises RefusedError when it cannot be read."""
+    try:
+        return path.read_text(encoding="ascii")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not ASCII"
+        raise RefusedError(f"{path} cannot be read: {reason}") from None
 
 
 def parse(content: str) -> dict[str, str]:

@@ -33,6 +33,8 @@ SET: dict[str, Any] = {"x-kubernetes-list-type": "set"}
 ResourceName = Annotated[str, Field(min_length=1, max_length=63, pattern=_DNS_LABEL)]
 ObjectName = Annotated[str, Field(min_length=1, max_length=253, pattern=_DNS_SUBDOMAIN)]
 ModelName = Annotated[str, Field(min_length=1, max_length=96, pattern=r"^[-a-zA-Z0-9._:/@]+$")]
+#: Bytes, in the API's notation.
+Quantity = Annotated[str, Field(max_length=16, pattern=r"^[0-9]+(\.[0-9]+)?(Ki|Mi|Gi|Ti|Pi|k|M|G|T|P)?$")]
 Image = Annotated[str, Field(min_length=1, max_length=512, pattern=_IMAGE)]
 #: `cpu: 1` and `cpu: "1"` mean the same to whoever writes them.
 Cores = Annotated[

@@ -20,6 +20,7 @@ from proofgate_operator.api.fields import (
     Image,
     ModelName,
     ObjectName,
+    Quantity,
     ResourceName,
     SecretKeyRef,
     SecretRef,
@@ -30,6 +31,7 @@ from proofgate_operator.api.fields import (
 from proofgate_operator.api.monitoring import Monitoring
 from proofgate_operator.api.pod_template import PodTemplate
 from proofgate_operator.api.policy import Policy
+from proofgate_operator.api.volume import LedgerVolume, Volume
 
 MAX_REPLICAS = 64
 #: Leaves room for `-worker-63` in a pod's name and for the revision hash in its labels (63 characters).
@@ -38,7 +40,6 @@ MAX_NAME_LENGTH = 40
 #: On a gateway: the value of spec.replicas that a scale-down may reach although it is not safe.
 FORCE_SCALE_DOWN_ANNOTATION = "proofgate.dev/force-scale-down"
 
-_QUANTITY = r"^[0-9]+(\.[0-9]+)?(Ki|Mi|Gi|Ti|Pi|k|M|G|T|P)?$"
 #: The path is printable ASCII without a query or fragment: a request's own path is appended.
 _HTTP_URL = rf'^https?://{AUTHORITY}(/[!-"$->@-~]*)?$'
 
@@ -48,13 +49,6 @@ class Durability(StrEnum):
 
     WRITTEN = "written"
     SYNCED = "synced"
-
-
-class RetainPolicy(StrEnum):
-    """What becomes of the volume when the gateway is deleted."""
-
-    RETAIN = "Retain"
-    DELETE = "Delete"
 
 
 class Worker(Section):
@@ -76,7 +70,7 @@ class Worker(Section):
     """Cores of a worker; request and limit are equal. One core is what a worker can use; two are for nodes
     whose CPU manager hands out whole physical cores (full-pcpus-only). A fraction such as 500m works, without
     a core of its own: CPUPinned says so."""
-    memory: Annotated[str, Field(max_length=16, pattern=_QUANTITY)] = "512Mi"
+    memory: Quantity = "512Mi"
     """Memory of a worker; request and limit are equal."""
     image: Image | None = None
     """Image of the worker. Absent: the one the operator was installed with."""
@@ -114,23 +108,6 @@ class ModelRoute(Section):
     """What a request that sets no maximum reserves of a tenant's token limits for its answer."""
 
 
-class Volume(Section):
-    """The volume that holds the ledger, mounted by all workers (ReadWriteMany)."""
-
-    mode: Literal["Shared"] = "Shared"
-    """Shared: one volume for all workers. Immutable."""
-    storage_class_name: Annotated[
-        str | None, Field(max_length=253, pattern=r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$")
-    ] = None
-    """Storage class of the claim; it must offer ReadWriteMany. Absent: the cluster's default. Immutable."""
-    size: Annotated[str, Field(max_length=16, pattern=_QUANTITY)] = "10Gi"
-    """Size of the claim. It may grow where the storage class allows expansion, and never shrinks."""
-    existing_claim: ObjectName | None = None
-    """Use this claim instead of making one; the operator never changes or deletes it. Immutable."""
-    retain_policy: RetainPolicy = RetainPolicy.RETAIN
-    """Retain: the claim survives the gateway. Delete: it goes with the gateway, and the evidence with it."""
-
-
 class Ledger(Section):
     """The record of every exchange."""
 
@@ -139,38 +116,7 @@ class Ledger(Section):
     loss."""
     checkpoint_interval_seconds: Annotated[int, Field(ge=1, le=3600)] = 1
     """Seconds between signed checkpoints while records arrive."""
-    volume: Annotated[
-        Volume,
-        Field(
-            json_schema_extra=rules(
-                {
-                    "rule": "self.mode == oldSelf.mode",
-                    "fieldPath": ".mode",
-                    "message": "spec.ledger.volume.mode is immutable",
-                },
-                {
-                    "rule": "has(self.storageClassName) == has(oldSelf.storageClassName) &&"
-                    " (!has(self.storageClassName) || self.storageClassName == oldSelf.storageClassName)",
-                    # A path to a field that may have been removed is no path: the message names it instead.
-                    "message": "spec.ledger.volume.storageClassName is immutable",
-                },
-                {
-                    "rule": "has(self.existingClaim) == has(oldSelf.existingClaim) &&"
-                    " (!has(self.existingClaim) || self.existingClaim == oldSelf.existingClaim)",
-                    "message": "spec.ledger.volume.existingClaim is immutable",
-                },
-                {
-                    "rule": "quantity(self.size).compareTo(quantity(oldSelf.size)) >= 0",
-                    "fieldPath": ".size",
-                    "message": "spec.ledger.volume.size can grow but not shrink",
-                },
-                {
-                    "rule": "!has(self.existingClaim) || !has(self.storageClassName)",
-                    "message": "spec.ledger.volume: set existingClaim or storageClassName, not both",
-                },
-            )
-        ),
-    ] = Volume()
+    volume: LedgerVolume = Volume()
     """Where the ledger is kept."""
     signing_key_secret_ref: SecretRef | None = None
     """Secret whose entry `signing-key` holds the Ed25519 key that signs checkpoints. Absent: the operator
@@ -223,8 +169,8 @@ class LoadBalancer(Section):
     """TLS ends at HAProxy. Absent: clients speak plain HTTP, or TLS ends before HAProxy."""
     affinity: Affinity = Affinity.PREFERRED
     """Preferred: while a tenant's worker is away, another one serves it, and what was used there counts about
-    two seconds late. Required: its new connections get 503 with Retry-After until its worker is back, so that
-    limits stay exact."""
+    two seconds late. Required: only while its worker is replaced or leaves on purpose; when it dies, new
+    connections of the tenant get 503 with Retry-After until it is back, so that limits stay exact."""
     access_log: AccessLog = AccessLog.ERRORS
     """Connections that HAProxy logs when they end, as one line of JSON each, on its standard output. Errors:
     those that ended otherwise than they should. All: every one."""

@@ -13,9 +13,10 @@ import yaml
 
 from proofgate_operator.api.access import Tenant
 from proofgate_operator.api.types import Gateway
+from proofgate_operator.build import haproxy_config
 from proofgate_operator.build.haproxy_config import server_name
 from proofgate_operator.build.naming import Manifest, child, names
-from proofgate_operator.build.owners import MEMBERS_ANNOTATION, owners
+from proofgate_operator.build.owners import Owner, Shares, owners, weights
 
 CONFIG_FILE = "gateway.yaml"
 CONFIG_FOLDER = "/etc/proofgate"
@@ -25,6 +26,7 @@ VERIFYING_KEY = "verifying-key"
 ADMIN_TOKEN = "token"
 TENANT_MAP = "tenants.map"
 OWNER_MAP = "owners.map"
+WEIGHTS = "weights.map"
 #: Sections of the workers' file that are fixed while a worker runs; it takes on all others as they change.
 FIXED_SECTIONS = ("ledger", "listen", "proxyProtocol", "admin")
 
@@ -141,18 +143,29 @@ def encoded(entries: Mapping[str, str]) -> dict[str, str]:
     return {key: base64.b64encode(value.encode()).decode() for key, value in entries.items()}
 
 
-def haproxy_maps(gateway: Gateway, keys: Mapping[str, Sequence[KeyDigest]], members: int) -> dict[str, str]:
-    """Return the maps that HAProxy follows while it runs: digest of a key to tenant, and tenant to worker.
+def haproxy_maps(
+    gateway: Gateway, keys: Mapping[str, Sequence[KeyDigest]], workers: int, shares: Shares
+) -> dict[str, str]:
+    """Return what HAProxy follows while it runs: digest of a key to tenant, tenant to worker, and the weights
+    of workers that have not all of their tenants yet.
 
-    `members` is the number of workers that own tenants. HAProxy knows nothing of expiry: an expired key still
-    finds its worker, which refuses it and says why.
+    `workers` is how many there are to be. HAProxy knows nothing of expiry: an expired key still finds its
+    worker, which refuses it and says why.
     """
     tenant_of = {key.digest: tenant for tenant in keys for key in keys[tenant]}
-    owner_of = owners(gateway, members)
+    owner_of = owners(gateway, workers, shares)
+    weight_of = weights(shares)
     return {
         TENANT_MAP: "".join(f"{key} {tenant_of[key]}\n" for key in sorted(tenant_of)),
-        OWNER_MAP: "".join(f"{tenant} {server_name(owner_of[tenant])}\n" for tenant in sorted(owner_of)),
+        OWNER_MAP: "".join(f"{tenant} {_owner(owner_of[tenant])}\n" for tenant in sorted(owner_of)),
+        WEIGHTS: "".join(f"{server_name(ordinal)} {weight_of[ordinal]}\n" for ordinal in sorted(weight_of)),
     }
+
+
+def _owner(owner: Owner) -> str:
+    """Return a tenant's owner, and who stands in, as the map has them: in one entry, they change together."""
+    both = (owner.ordinal,) if owner.stand_in is None else (owner.ordinal, owner.stand_in)
+    return haproxy_config.OWNER_SEPARATOR.join(map(server_name, both))
 
 
 def map_digest(secret: bytes, maps: Mapping[str, str]) -> str:
@@ -161,18 +174,19 @@ def map_digest(secret: bytes, maps: Mapping[str, str]) -> str:
 
 
 def tenants_secret(
-    gateway: Gateway, keys: Mapping[str, Sequence[KeyDigest]], members: int | None = None
+    gateway: Gateway, keys: Mapping[str, Sequence[KeyDigest]], maps: Mapping[str, str], shares: Shares
 ) -> Manifest:
-    """Return the Secret of key digests: one entry per tenant for the workers, and the maps of HAProxy."""
+    """Return the Secret of key digests: one entry per tenant for the workers, and HAProxy's `maps`.
+
+    Its annotations say which shares the maps are made from.
+    """
     entries = {
         keys_entry(tenant): "".join(f"{key.line}\n" for key in sorted(found, key=lambda key: key.digest))
         for tenant, found in keys.items()
     }
-    count = gateway.spec.replicas if members is None else members
-    entries |= haproxy_maps(gateway, keys, count)
     head = child(gateway, "v1", "Secret", names(gateway).tenants, "worker")
-    head["metadata"]["annotations"] = {MEMBERS_ANNOTATION: str(count)}
-    return {**head, "type": "Opaque", "data": encoded(entries)}
+    head["metadata"]["annotations"] = shares.annotations
+    return {**head, "type": "Opaque", "data": encoded({**entries, **maps})}
 
 
 def admin_secret(gateway: Gateway, token: str) -> Manifest:

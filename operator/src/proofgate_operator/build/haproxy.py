@@ -159,6 +159,7 @@ def _agent(gateway: Gateway, defaults: Defaults) -> Manifest:
     command = ["/opt/proofgate/bin/proofgate", "front-door", "--socket", _RUNTIME_SOCKET]
     for name in (config.TENANT_MAP, config.OWNER_MAP):
         command += ["--map", f"{_MAPS_FOLDER}/{name}"]
+    command += ["--weights", f"{_MAPS_FOLDER}/{config.WEIGHTS}"]
     if gateway.spec.load_balancer.tls:
         command += ["--certificate", _CERTIFICATE]
     return {
@@ -184,7 +185,9 @@ def _volumes(gateway: Gateway) -> list[Manifest]:
     maps = {
         "secretName": own.tenants,
         "defaultMode": 0o440,
-        "items": [{"key": name, "path": name} for name in (config.TENANT_MAP, config.OWNER_MAP)],
+        "items": [
+            {"key": name, "path": name} for name in (config.TENANT_MAP, config.OWNER_MAP, config.WEIGHTS)
+        ],
     }
     volumes: list[Manifest] = [
         {"name": "configuration", "configMap": {"name": own.haproxy}},

@@ -9,7 +9,7 @@ replica of HAProxy, before and after any restart, sends a tenant to the same wor
 has no address is simply not on the ring, and gets its tenants back when it returns. `hash-balance-factor`
 stays away: it would send a busy worker's tenants to another one. So does `slowstart`: a name that is found
 after HAProxy's start counts as a worker that comes up, so for its time a restarted HAProxy would disagree
-with the others.
+with the others. A new worker's weight comes from the operator instead, by the agent beside each HAProxy.
 """
 
 from dataclasses import dataclass
@@ -46,11 +46,12 @@ class Bounds:
 class Balancer:
     """Everything that differs between two configurations.
 
-    `tenant_map` and `owner_map` are paths of map files: digest of a key to tenant, tenant to worker.
-    `certificate` is the path of a chain, with its key in `<path>.key`; None for plain text. `strict`: a
-    tenant whose owner is down gets no other worker. `silence_seconds`: longest wait for the next byte of a
-    response. `hard_stop_seconds`: when a stopping process cuts the streams it still has. `resolve`: whether
-    addresses are names for the resolver, or numbers.
+    `tenant_map` and `owner_map` are paths of map files: digest of a key to tenant, and tenant to worker,
+    which the one that stands in for it may follow after OWNER_SEPARATOR. `certificate` is the path of a
+    chain, with its key in `<path>.key`; None for plain text. `strict`: a tenant whose owner is down gets its
+    stand-in and no other worker. `silence_seconds`: longest wait for the next byte of a response.
+    `hard_stop_seconds`: when a stopping process cuts the streams it still has. `resolve`: whether addresses
+    are names for the resolver, or numbers.
     """
 
     servers: tuple[Server, ...]
@@ -68,6 +69,8 @@ class Balancer:
     resolve: bool = True
 
 
+#: In the map of owners, between a worker and the one that stands in for it.
+OWNER_SEPARATOR = "."
 #: Twice the largest head of a worker, so that a whole head is always in view.
 _BUFFER_BYTES = 32768
 #: Connections that HAProxy needs beside those of clients: metrics, probes, its own answers.
@@ -158,7 +161,8 @@ def _gateway(balancer: Balancer) -> list[str]:
         # `req.hdr` would parse, and unfold folded lines in the very bytes that are passed on.
         "tcp-request content set-var(txn.tenant)"
         f" req.payload(0,0),{_KEY},sha2(256),hex,lower,map({balancer.tenant_map})",
-        f"tcp-request content set-var(txn.owner) var(txn.tenant),map({balancer.owner_map})",
+        f"tcp-request content set-var(txn.owner) {_owner(balancer, 1)}",
+        *_standing_in(balancer),
         # The worker that the tenant's last connection reached: where this one would have to wait.
         "tcp-request content set-var(txn.last) var(txn.tenant),table_server_id(workers),sub(1)",
         f"tcp-request content accept if {_ENOUGH}",
@@ -169,6 +173,29 @@ def _gateway(balancer: Balancer) -> list[str]:
         "unique-id-format %[var(txn.tenant,-)]",
         *_turned_away(balancer),
         "default_backend workers",
+    ]
+
+
+def _owner(balancer: Balancer, place: int) -> str:
+    """Return the expression that finds a tenant's owner (1) or its stand-in (2)."""
+    return f"var(txn.tenant),map({balancer.owner_map}),field({place},{OWNER_SEPARATOR})"
+
+
+def _standing_in(balancer: Balancer) -> list[str]:
+    """Return what lets a tenant's stand-in serve it while its owner is down."""
+    if not balancer.strict:
+        return []
+    up = (
+        f"{{ var(txn.owner) -m str {name} }} {{ srv_is_up(workers/{name}) }}"
+        for name in (server_name(server.ordinal) for server in balancer.servers)
+    )
+    return [
+        # These rules are gone through once more with every piece of a head.
+        "tcp-request content unset-var(txn.present)",
+        *(f"tcp-request content set-var(txn.present) bool(true) if {condition}" for condition in up),
+        f"tcp-request content set-var(txn.stand_in) {_owner(balancer, 2)}",
+        "tcp-request content set-var(txn.owner) var(txn.stand_in)"
+        " if !{ var(txn.present) -m found } { var(txn.stand_in) -m len gt 0 }",
     ]
 
 

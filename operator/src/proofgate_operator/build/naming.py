@@ -15,11 +15,16 @@ GATEWAY_LABEL = "proofgate.dev/gateway"
 MONITORING_LABEL = "proofgate.dev/monitoring"
 #: In the template of pods: digest of what they read only at their start. A change of it rolls them.
 START_ANNOTATION = "proofgate.dev/start-digest"
-#: On a worker's pod itself: digest of what it takes on while it runs. The kubelet looks at a pod that changed
-#: and renews its mounted files; left alone, it does so about once a minute.
+#: On a pod itself: digest of what it takes on while it runs. The kubelet looks at a pod that changed and
+#: renews its mounted files; left alone, it does so about once a minute.
 CONFIG_ANNOTATION = "proofgate.dev/config-digest"
+#: Beside it on HAProxy's pods: when that was written.
+RENEWED_ANNOTATION = "proofgate.dev/renewed"
 #: Digest of a manifest as the operator wrote it.
 APPLIED_ANNOTATION = "proofgate.dev/applied"
+
+#: Name of the workers' volume for the ledger, and of the claim template for volumes of their own.
+LEDGER_VOLUME = "ledger"
 
 #: The unprivileged user of every container (the "nonroot" of distroless images).
 USER_ID = 65532
@@ -87,8 +92,12 @@ class Names:
 
     @property
     def claim(self) -> str:
-        """Claim of the ledger's volume."""
+        """Claim of the volume that all workers share."""
         return f"{self.gateway}-wal"
+
+    def worker_claim(self, ordinal: int) -> str:
+        """Claim of one worker's own volume, by the name that its StatefulSet looks for."""
+        return f"{LEDGER_VOLUME}-{self.worker}-{ordinal}"
 
 
 def names(gateway: Gateway) -> Names:

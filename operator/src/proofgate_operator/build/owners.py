@@ -1,46 +1,142 @@
-"""Which worker a tenant belongs to, where that is not left to HAProxy's ring.
+"""Which worker a tenant belongs to, and how much of its tenants a worker has already.
 
-The ring knows which workers are up and gives the tenants of one that is away to others. What stands in the
-map of owners goes before it: explicit placements, and every tenant when the affinity is required.
+HAProxy's ring knows which workers are up and gives the tenants of one that is away to others. What stands in
+the map of owners goes before it: explicit placements, and every tenant when the affinity is required. A new
+worker takes its tenants in stages: by its weight on the ring, and by a hash of their names in the map.
 """
 
 import hashlib
-from collections.abc import Collection
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from proofgate_operator.api.types import Affinity, Gateway
+from proofgate_operator.api.types import MAX_REPLICAS, Affinity, Gateway
 
-#: On the Secret of HAProxy's maps: how many workers own tenants.
+#: On the Secret of HAProxy's maps: how many workers have all of their tenants.
 MEMBERS_ANNOTATION = "proofgate.dev/members"
+#: There too: workers that take their tenants in stages, as `<ordinal>=<per cent>@<seconds since 1970>`.
+JOINING_ANNOTATION = "proofgate.dev/joining"
+#: There too: workers that leave, or have just come back, the one that left last at the end.
+AWAY_ANNOTATION = "proofgate.dev/away"
+
+#: How much of its tenants a new worker has, in per cent, one stage after the other.
+STAGES = (34, 67, 100)
+_WHOLE = STAGES[-1]
+_STAGE = re.compile(r"([0-9]{1,2})=([0-9]{1,3})@([0-9]{1,12})", re.ASCII)
 
 
-def members(replicas: int, before: int | None, ready: Collection[int]) -> int:
-    """Return how many workers own tenants: those with ordinals below it.
+@dataclass(frozen=True)
+class Stage:
+    """How much of its tenants a new worker has, in per cent, and since when, in seconds since 1970."""
 
-    `replicas` are wanted, `before` owned tenants until now (None: nobody yet), `ready` are the ordinals of
-    workers that are ready. A worker becomes an owner when it is ready for the first time, stays one while it
-    is away, and ceases to be one as soon as it is to go.
+    percent: int
+    since: int
+
+
+@dataclass(frozen=True)
+class Shares:
+    """How much of its tenants each worker has.
+
+    Workers with ordinals below `members` have all of them; those in `joining` are on their way; every other
+    has the first stage's share as soon as it is ready. For those `away` another one stands in while they are
+    down, because they go, or went, on purpose; the one that left last is at the end.
     """
-    if before is None:
-        return replicas
-    count = min(before, replicas)
-    while count < replicas and count in ready:
-        count += 1
-    return max(count, 1)
+
+    members: int
+    joining: Mapping[int, Stage] = field(default_factory=dict)
+    away: tuple[int, ...] = ()
+
+    def percent(self, ordinal: int) -> int:
+        """Return how much of its tenants a worker has."""
+        if ordinal < self.members:
+            return _WHOLE
+        stage = self.joining.get(ordinal)
+        return stage.percent if stage else STAGES[0]
+
+    @property
+    def annotations(self) -> dict[str, str]:
+        """What `read_shares` reads them from."""
+        found = {MEMBERS_ANNOTATION: str(self.members)}
+        if self.joining:
+            stages = sorted(self.joining.items())
+            found[JOINING_ANNOTATION] = " ".join(
+                f"{ordinal}={stage.percent}@{stage.since}" for ordinal, stage in stages
+            )
+        if self.away:
+            found[AWAY_ANNOTATION] = " ".join(map(str, self.away))
+        return found
 
 
-def _hashed(tenant: str, count: int) -> int:
-    """Return the worker with the highest hash (rendezvous hashing): one worker more or less moves only the
-    tenants that it gets or had."""
-    return max(range(count), key=lambda ordinal: hashlib.sha256(f"{tenant}/{ordinal}".encode()).digest())
+def read_shares(annotations: Mapping[str, str]) -> Shares | None:
+    """Return the shares that stand in annotations; None where nobody has had tenants yet.
+
+    What somebody wrote there that is none is passed over.
+    """
+    members = annotations.get(MEMBERS_ANNOTATION, "")
+    if not (members.isascii() and members.isdecimal()):
+        return None
+    stages = map(_STAGE.fullmatch, annotations.get(JOINING_ANNOTATION, "").split())
+    away = annotations.get(AWAY_ANNOTATION, "").split()
+    return Shares(
+        min(int(members), MAX_REPLICAS),
+        {int(found[1]): Stage(int(found[2]), int(found[3])) for found in stages if found},
+        tuple(dict.fromkeys(int(word) for word in away if re.fullmatch("[0-9]{1,2}", word, re.ASCII))),
+    )
 
 
-def owners(gateway: Gateway, count: int) -> dict[str, int]:
-    """Return the worker of each tenant that HAProxy's ring does not decide on, among `count` workers."""
+def weights(shares: Shares) -> dict[int, int]:
+    """Return the weight on HAProxy's ring of each worker that has not all of its tenants.
+
+    Workers that are not there yet are among them: whenever one comes up, it begins with the first stage.
+    """
+    found = {ordinal: shares.percent(ordinal) for ordinal in range(MAX_REPLICAS)}
+    return {ordinal: percent for ordinal, percent in found.items() if percent < _WHOLE}
+
+
+@dataclass(frozen=True)
+class Owner:
+    """The worker that a tenant belongs to, and who serves it while that one is down; None for nobody."""
+
+    ordinal: int
+    stand_in: int | None = None
+
+
+def _hash(text: str) -> bytes:
+    return hashlib.sha256(text.encode()).digest()
+
+
+def _ranked(tenant: str, count: int) -> list[int]:
+    """Return the workers in the order in which a tenant would be theirs (rendezvous hashing): one worker more
+    or less moves only the tenants that it gets or had."""
+    return sorted(range(count), key=lambda ordinal: _hash(f"{tenant}/{ordinal}"), reverse=True)
+
+
+def _owner(tenant: str, placement: int | None, count: int, shares: Shares) -> Owner:
+    ranked = _ranked(tenant, count)
+    # The same tenants move at a stage, whatever the worker.
+    place = int.from_bytes(_hash(f"{tenant}/stage")[:8]) * 100 >> 64
+    taken = (ordinal for ordinal in ranked if place < shares.percent(ordinal))
+    ordinal = placement if placement is not None else next(taken, ranked[0])
+    if shares.percent(ordinal) == _WHOLE and ordinal not in shares.away:
+        return Owner(ordinal)
+    absent = {away: position for position, away in enumerate(shares.away, start=1)}
+    others = [other for other in ranked if other != ordinal]
+    # Who has all of its tenants and is not on its way is up. Of the others, who came back first is the best.
+    others.sort(key=lambda other: (shares.percent(other) < _WHOLE, absent.get(other, 0)))
+    return Owner(ordinal, others[0] if others else None)
+
+
+def owners(gateway: Gateway, count: int, shares: Shares) -> dict[str, Owner]:
+    """Return the worker of each tenant that HAProxy's ring does not decide on, among `count` workers.
+
+    Only where the affinity is required somebody has to stand in: otherwise the ring does.
+    """
     required = gateway.spec.load_balancer.affinity is Affinity.REQUIRED
-    found: dict[str, int] = {}
+    found: dict[str, Owner] = {}
     for tenant in gateway.spec.tenants:
-        if tenant.placement is not None and tenant.placement < count:
-            found[tenant.name] = tenant.placement
-        elif required:
-            found[tenant.name] = _hashed(tenant.name, count)
+        placement = tenant.placement if tenant.placement is not None and tenant.placement < count else None
+        if required:
+            found[tenant.name] = _owner(tenant.name, placement, count, shares)
+        elif placement is not None:
+            found[tenant.name] = Owner(placement)
     return found

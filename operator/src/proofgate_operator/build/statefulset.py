@@ -1,5 +1,7 @@
 """The workers: one pod per core, Guaranteed, with the ledger's volume."""
 
+from collections.abc import Sequence
+
 from proofgate_operator.api.types import Gateway
 from proofgate_operator.build.config import (
     ADMIN_PORT,
@@ -11,6 +13,7 @@ from proofgate_operator.build.config import (
     TRAFFIC_PORT,
 )
 from proofgate_operator.build.naming import (
+    LEDGER_VOLUME,
     START_ANNOTATION,
     Defaults,
     Manifest,
@@ -89,22 +92,38 @@ def _container(gateway: Gateway, defaults: Defaults) -> Manifest:
         ),
         "volumeMounts": [
             {"name": "configuration", "mountPath": CONFIG_FOLDER, "readOnly": True},
-            {"name": "ledger", "mountPath": LEDGER_FOLDER},
+            {"name": LEDGER_VOLUME, "mountPath": LEDGER_FOLDER},
             {"name": "tmp", "mountPath": "/tmp"},
         ],
     }
 
 
-def statefulset(gateway: Gateway, defaults: Defaults, replicas: int, digest: str) -> Manifest:
+def _shared_volume(gateway: Gateway) -> Manifest:
+    claim = gateway.spec.ledger.volume.existing_claim or names(gateway).claim
+    return {"name": LEDGER_VOLUME, "persistentVolumeClaim": {"claimName": claim}}
+
+
+def _own_volumes(claim_templates: Sequence[Manifest]) -> Manifest:
+    # The operator decides what becomes of claims; with any other policy the set's controller would own them.
+    policy = {"whenDeleted": "Retain", "whenScaled": "Retain"}
+    return {"volumeClaimTemplates": list(claim_templates), "persistentVolumeClaimRetentionPolicy": policy}
+
+
+def statefulset(
+    gateway: Gateway,
+    defaults: Defaults,
+    replicas: int,
+    digest: str,
+    claim_templates: Sequence[Manifest] = (),
+) -> Manifest:
     """Return the StatefulSet of the workers.
 
     `replicas` is the next step of a scaling, not always its end; `digest` covers what a worker reads only at
-    its start.
+    its start. With `claim_templates` each worker mounts a claim of its own, else all mount one.
     """
     own = names(gateway)
     pod_labels = labels(gateway, COMPONENT)
     match_labels = selector_labels(gateway, COMPONENT)
-    claim = gateway.spec.ledger.volume.existing_claim or own.claim
     template = {
         "metadata": {"labels": pod_labels, "annotations": {START_ANNOTATION: digest}},
         "spec": {
@@ -117,7 +136,7 @@ def statefulset(gateway: Gateway, defaults: Defaults, replicas: int, digest: str
             "containers": [_container(gateway, defaults)],
             "volumes": [
                 _configuration(gateway),
-                {"name": "ledger", "persistentVolumeClaim": {"claimName": claim}},
+                *([] if claim_templates else [_shared_volume(gateway)]),
                 {"name": "tmp", "emptyDir": {"sizeLimit": "64Mi"}},
             ],
         },
@@ -134,5 +153,6 @@ def statefulset(gateway: Gateway, defaults: Defaults, replicas: int, digest: str
             "revisionHistoryLimit": 3,
             "selector": {"matchLabels": match_labels},
             "template": override(template, gateway.spec.worker.pod_template),
+            **(_own_volumes(claim_templates) if claim_templates else {}),
         },
     }

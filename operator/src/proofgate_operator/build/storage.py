@@ -1,19 +1,47 @@
-"""The claim of the ledger's volume."""
+"""The claims of the ledger's volumes: one that all workers share, or one for each worker."""
 
-from proofgate_operator.api.types import Gateway, RetainPolicy
-from proofgate_operator.build.naming import Manifest, child, names
+from proofgate_operator.api.types import Gateway
+from proofgate_operator.api.volume import RetainPolicy, VolumeMode
+from proofgate_operator.build.naming import LEDGER_VOLUME, Manifest, child, labels, names
 from proofgate_operator.build.statefulset import COMPONENT
 
+#: How a claim of each mode may be mounted.
+ACCESS_MODES = {VolumeMode.SHARED: "ReadWriteMany", VolumeMode.PER_WORKER: "ReadWriteOnce"}
 
-def claim(gateway: Gateway) -> Manifest:
-    """Return the claim. Without an owner it outlives the gateway, which is what `Retain` promises."""
+
+def claim_names(gateway: Gateway, workers: int) -> tuple[str, ...]:
+    """Return the names of the claims that so many workers mount, whoever makes them."""
+    volume, own = gateway.spec.ledger.volume, names(gateway)
+    if volume.mode is VolumeMode.PER_WORKER:
+        return tuple(map(own.worker_claim, range(workers)))
+    return (volume.existing_claim or own.claim,)
+
+
+def claim(gateway: Gateway, name: str) -> Manifest:
+    """Return a claim. Without an owner it outlives the gateway, which is what `Retain` promises."""
+    owned = gateway.spec.ledger.volume.retain_policy is RetainPolicy.DELETE
+    head = child(gateway, "v1", "PersistentVolumeClaim", name, COMPONENT, owned=owned)
+    return {**head, "spec": _claim_spec(gateway)}
+
+
+def claim_templates(gateway: Gateway) -> list[Manifest]:
+    """Return the claim templates of the workers' StatefulSet; none where they share a volume.
+
+    The operator makes the claims itself: a set's templates are immutable, so they know nothing of a volume
+    that grew. They give a worker a claim that is ours also where its controller is there first.
+    """
+    if gateway.spec.ledger.volume.mode is VolumeMode.SHARED:
+        return []
+    metadata = {"name": LEDGER_VOLUME, "labels": labels(gateway, COMPONENT)}
+    return [{"metadata": metadata, "spec": _claim_spec(gateway)}]
+
+
+def _claim_spec(gateway: Gateway) -> Manifest:
     volume = gateway.spec.ledger.volume
-    owned = volume.retain_policy is RetainPolicy.DELETE
     spec: Manifest = {
-        "accessModes": ["ReadWriteMany"],
+        "accessModes": [ACCESS_MODES[volume.mode]],
         "resources": {"requests": {"storage": volume.size}},
     }
     if volume.storage_class_name is not None:
         spec["storageClassName"] = volume.storage_class_name
-    head = child(gateway, "v1", "PersistentVolumeClaim", names(gateway).claim, COMPONENT, owned=owned)
-    return {**head, "spec": spec}
+    return spec

@@ -19,7 +19,7 @@ from proofgate_operator.api.conditions import Condition, ConditionStatus, Condit
 from proofgate_operator.api.types import Gateway
 from proofgate_operator.build import config
 from proofgate_operator.build.ledger_key import SigningKey
-from proofgate_operator.build.naming import CONFIG_ANNOTATION, Defaults, Manifest, names
+from proofgate_operator.build.naming import Defaults, Manifest, names
 from proofgate_operator.events import event, transitions
 from proofgate_operator.handlers.steering import heard, steer
 from proofgate_operator.kube.apply import annotate, apply, create, merge_patch
@@ -29,6 +29,9 @@ from proofgate_operator.observe import observe
 from proofgate_operator.plan.decide import Plan, decide
 from proofgate_operator.plan.observed import Observed, Ref, named_secrets, ref_of
 from proofgate_operator.plan.status import Status, unreadable
+
+#: From so many failed looks in a row on, the status tells of what the API server cannot do.
+_PERSISTENT = 3
 
 #: A standard logger, or kopf's, which adds the object to what is logged.
 Logger = logging.Logger | logging.LoggerAdapter[Any]
@@ -68,10 +71,13 @@ def _refusal(ref: Ref, error: ApiError) -> str:
     return f"{ref}: {said}"
 
 
-async def _execute(client: Client, gateway: Gateway, seen: Observed, plan: Plan, logger: Logger) -> list[str]:
+async def _execute(
+    client: Client, gateway: Gateway, seen: Observed, plan: Plan, logger: Logger, persistent: bool
+) -> list[str]:
     """Carry out a plan; one refused write does not keep the others back. Returns what was refused.
 
-    An API server that is overloaded or ill ends the look: the next one finds out what is left to do.
+    An API server that is overloaded or ill ends the look: the next one finds out what is left to do. When it
+    fails `persistent`ly, that may be about one object alone, and counts as a refusal of it.
     """
     refused: list[str] = []
     for name in plan.generate:
@@ -85,7 +91,7 @@ async def _execute(client: Client, gateway: Gateway, seen: Observed, plan: Plan,
                 await merge_patch(client, ref.kind, gateway.namespace, ref.name, plan.patch[ref])
             await apply(client, manifest)
         except ApiError as error:
-            if error.transient:
+            if error.transient and not (persistent and error.status >= 500):
                 raise
             refused.append(_refusal(ref, error))
             continue
@@ -99,11 +105,11 @@ async def _execute(client: Client, gateway: Gateway, seen: Observed, plan: Plan,
         await client.delete(ref.kind, gateway.namespace, ref.name, head["uid"], head["resourceVersion"])
         metrics.WRITES.labels(ref.kind, "delete").inc()
         logger.info("deleted %s", ref)
-    for pod in plan.renew:
+    for pod, annotations in plan.renew.items():
         try:
-            await annotate(client, "Pod", gateway.namespace, pod, {CONFIG_ANNOTATION: plan.config_digest})
+            await annotate(client, "Pod", gateway.namespace, pod, annotations)
         except ApiError as error:
-            if error.transient:
+            if error.transient and not (persistent and error.status >= 500):
                 raise
             refused.append(_refusal(Ref("Pod", pod), error))
             continue
@@ -182,7 +188,7 @@ async def _report_unreadable(client: Client, live: Manifest, error: ValidationEr
 
 def _at_rest(gateway: Gateway, plan: Plan) -> bool:
     """Return whether nothing is waited for that no watch would tell of."""
-    if plan.writes:
+    if plan.writes or plan.moving:
         return False
     progressing = plan.status.condition(ConditionType.PROGRESSING).status
     ready = plan.status.condition(ConditionType.READY).holds
@@ -190,9 +196,18 @@ def _at_rest(gateway: Gateway, plan: Plan) -> bool:
 
 
 async def reconcile(
-    client: Client, namespace: str, name: str, defaults: Defaults, logger: Logger, workers: Workers
+    client: Client,
+    namespace: str,
+    name: str,
+    defaults: Defaults,
+    logger: Logger,
+    workers: Workers,
+    failures: int = 0,
 ) -> Outcome:
-    """Bring one gateway closer to its spec and report; raises `ApiError` if the API server cannot be used."""
+    """Bring one gateway closer to its spec and report; raises `ApiError` if the API server cannot be used.
+
+    `failures` is how many looks have failed in a row until now.
+    """
     started = time.monotonic()
     live = client.store.get(KIND, namespace, name) if client.store.watches(KIND) else None
     if live is None or live["metadata"].get("deletionTimestamp"):
@@ -205,7 +220,7 @@ async def reconcile(
     seen = await observe(client, gateway, live)
     seen = await heard(workers, gateway, live.get("status") or {}, seen)
     plan = decide(gateway, seen, defaults)
-    refused = await _execute(client, gateway, seen, plan, logger)
+    refused = await _execute(client, gateway, seen, plan, logger, failures >= _PERSISTENT)
     refused += await steer(client, workers, gateway, seen, plan, logger.info)
     await _report(client, gateway, live, seen, plan, refused)
     metrics.RECONCILE_SECONDS.observe(time.monotonic() - started)

@@ -1,6 +1,8 @@
 """Writes: server-side apply under one field manager, creation of what is never overwritten, and marks on what
 is not ours."""
 
+from collections.abc import Mapping
+
 from proofgate_operator.kube.client import RESOURCES, ApiError, Client, Manifest
 
 FIELD_MANAGER = "proofgate-operator"
@@ -37,9 +39,11 @@ async def create(client: Client, manifest: Manifest) -> bool:
     return True
 
 
-async def annotate(client: Client, kind: str, namespace: str, name: str, annotations: dict[str, str]) -> None:
+async def annotate(
+    client: Client, kind: str, namespace: str, name: str, annotations: Mapping[str, str]
+) -> None:
     """Set annotations of an object that a controller made; one that is gone is left alone."""
-    await merge_patch(client, kind, namespace, name, {"metadata": {"annotations": annotations}})
+    await merge_patch(client, kind, namespace, name, {"metadata": {"annotations": dict(annotations)}})
 
 
 async def merge_patch(client: Client, kind: str, namespace: str, name: str, patch: Manifest) -> None:

@@ -12,20 +12,17 @@ from proofgate_operator.build.config import (
     KeyDigest,
     digest,
     fixed_config_text,
-    haproxy_maps,
-    map_digest,
     worker_config_text,
 )
 from proofgate_operator.build.haproxy import rendered_config
 from proofgate_operator.build.naming import Defaults, Manifest, names
-from proofgate_operator.build.owners import MEMBERS_ANNOTATION, members
+from proofgate_operator.build.owners import Shares, read_shares
 from proofgate_operator.plan.addresses import address_fault
 from proofgate_operator.plan.observed import Observed
 from proofgate_operator.plan.ownership import Ownership, classify, of_a_predecessor
 from proofgate_operator.plan.pod_templates import pod_template_problems
 from proofgate_operator.plan.policies import policy_problems
 from proofgate_operator.plan.problems import Problem
-from proofgate_operator.plan.shards import ordinal, pod_conditions
 from proofgate_operator.plan.tenants import entry, read_tenant_keys
 
 
@@ -33,13 +30,14 @@ from proofgate_operator.plan.tenants import entry, read_tenant_keys
 class Digests:
     """What tells one configuration from another: by what, and by whether its readers have to be replaced.
 
-    `start`: what workers read only at their start. `config`: what they, or HAProxy, take on while they run.
-    `haproxy`: what HAProxy reads only at its start.
+    `start`: what workers read only at their start. `config`: what they take on while they run. `haproxy`:
+    what HAProxy reads only at its start. `certificate`: what HAProxy shows to clients.
     """
 
     start: str
     config: str
     haproxy: str
+    certificate: str
 
 
 @dataclass(frozen=True, repr=False)
@@ -47,8 +45,8 @@ class Configuration:
     """What the workers and HAProxy are to run with.
 
     `problems` are the user's to solve, `notes` may be meant as they are. `missing_secrets` are for the
-    operator to generate; until they are there, there are no digests. `members` is how many workers own
-    tenants.
+    operator to generate; until they are there, there are no digests. `shares` is how much of its tenants each
+    worker has had until now; None before there are any.
     """
 
     problems: tuple[Problem, ...]
@@ -56,7 +54,7 @@ class Configuration:
     missing_secrets: tuple[str, ...]
     verifying_key: str | None
     digests: Digests | None
-    members: int | None = None
+    shares: Shares | None = None
     notes: tuple[str, ...] = ()
 
     @property
@@ -162,16 +160,10 @@ def _certificate(gateway: Gateway, seen: Observed) -> tuple[str, list[Problem]]:
     return entry(secret, "tls.crt") or "", []
 
 
-def _members(gateway: Gateway, seen: Observed) -> int:
-    """Return how many workers own tenants: the live Secret tells how many did until now."""
+def _shares(gateway: Gateway, seen: Observed) -> Shares | None:
+    """Return how much of its tenants each worker has had until now, as the live Secret tells."""
     live = _generated(gateway, seen, names(gateway).tenants)
-    before = ((live or {}).get("metadata", {}).get("annotations") or {}).get(MEMBERS_ANNOTATION, "")
-    ready = [
-        ordinal(pod)
-        for pod in seen.worker_pods
-        if pod_conditions(pod).get("Ready", {}).get("status") == "True"
-    ]
-    return members(gateway.spec.replicas, int(before) if before.isdecimal() else None, ready)
+    return read_shares(live["metadata"].get("annotations") or {}) if live else None
 
 
 def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> Configuration:
@@ -180,7 +172,6 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
     admin = _generated(gateway, seen, own.admin)
     ledger = _generated(gateway, seen, own.ledger)
     tenants = read_tenant_keys(gateway, seen.secrets)
-    owning = _members(gateway, seen)
     certificate, certificate_problems = _certificate(gateway, seen)
     provider_keys, provider_problems = _provider_keys(gateway, seen)
     signing_key, ledger_problems = _signing_key(gateway, seen, ledger)
@@ -208,21 +199,12 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
     digests = None
     if token and signing_key:
         lines = [part for name, keys in tenants.keys.items() for part in (name, *(key.line for key in keys))]
-        maps = haproxy_maps(gateway, tenants.keys, owning)
         secret = token.encode()
         digests = Digests(
             start=digest(secret, [fixed_config_text(gateway), signing_key.signing_text]),
-            config=digest(
-                secret,
-                [
-                    worker_config_text(gateway),
-                    *lines,
-                    *provider_keys,
-                    map_digest(secret, maps),
-                    certificate,
-                ],
-            ),
+            config=digest(secret, [worker_config_text(gateway), *lines, *provider_keys]),
             haproxy=digest(secret, [rendered_config(gateway, defaults)]),
+            certificate=digest(secret, [certificate]),
         )
     return Configuration(
         problems=problems,
@@ -230,6 +212,6 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
         missing_secrets=tuple(missing),
         verifying_key=signing_key.verifying_text if signing_key else None,
         digests=digests,
-        members=owning,
+        shares=_shares(gateway, seen),
         notes=tenants.notes,
     )

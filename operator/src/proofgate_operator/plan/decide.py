@@ -17,24 +17,26 @@ from proofgate_operator.build import (
     serviceaccounts,
     services,
     statefulset,
-    storage,
 )
 from proofgate_operator.build.naming import CONFIG_ANNOTATION, Defaults, Manifest, names
 from proofgate_operator.plan.configuration import Configuration, read_configuration
 from proofgate_operator.plan.drift import holds, sealed
+from proofgate_operator.plan.front_door import FrontDoor, front_door, live_pods, mark, may_retire
 from proofgate_operator.plan.observed import Observed, Ref, ref_of
 from proofgate_operator.plan.ownership import Ownership, classify, of_a_predecessor
 from proofgate_operator.plan.scaling import Movement, Purpose, everybody_stays, next_movement
 from proofgate_operator.plan.shards import Shard, read_shards
-from proofgate_operator.plan.status import STALLED, Situation, Status, report, storage_bound
+from proofgate_operator.plan.status import STALLED, Situation, Status, report
+from proofgate_operator.plan.takeover import next_shares, taking_over
+from proofgate_operator.plan.volumes import claim_templates, claims, obstacle
 
 
 @dataclass(frozen=True)
 class Plan:
     """Writes, in order: Secrets to generate (never to overwrite), manifests to apply, objects to delete, pods
-    to mark with `config_digest`, so that the kubelet renews their files; merge patches that some
-    manifests need before they are applied; workers to retire or to tell to stay, pods to delete so that their
-    StatefulSet makes new ones.
+    to mark with annotations, so that the kubelet renews their files; merge patches that some manifests need
+    before they are applied; workers to retire or to tell to stay, pods to delete so that their StatefulSet
+    makes new ones.
 
     After them the status, which describes what was seen before them. `moving` says that time alone brings
     the next step.
@@ -44,8 +46,7 @@ class Plan:
     apply: tuple[Manifest, ...]
     delete: tuple[Ref, ...]
     status: Status
-    renew: tuple[str, ...] = ()
-    config_digest: str = ""
+    renew: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     patch: Mapping[Ref, Manifest] = field(default_factory=dict)
     stay: tuple[Manifest, ...] = ()
     retire: tuple[Manifest, ...] = ()
@@ -71,7 +72,12 @@ def _conflicts(gateway: Gateway, seen: Observed) -> tuple[Ref, ...]:
 
 
 def wanted(
-    gateway: Gateway, seen: Observed, configuration: Configuration, replicas: int, defaults: Defaults
+    gateway: Gateway,
+    seen: Observed,
+    configuration: Configuration,
+    door: FrontDoor,
+    replicas: int,
+    defaults: Defaults,
 ) -> list[Manifest]:
     """Return the manifests a gateway shall have now, in the order they are applied.
 
@@ -88,15 +94,16 @@ def wanted(
     ]
     if gateway.spec.load_balancer.replicas > 1:
         manifests.append(pdb.haproxy_budget(gateway))
-    if gateway.spec.ledger.volume.existing_claim is None:
-        manifests.append(storage.claim(gateway))
+    # Before the set that mounts them, so that they have the size that holds now.
+    manifests += claims(gateway, seen, replicas)
     if configuration.complete and configuration.digests:
         digests = configuration.digests
+        templates = claim_templates(gateway, seen.child("StatefulSet", names(gateway).worker))
         manifests += [
             config.config_map(gateway),
-            config.tenants_secret(gateway, configuration.keys, configuration.members),
+            config.tenants_secret(gateway, configuration.keys, door.maps, door.shares),
             haproxy.config_map(gateway, defaults),
-            statefulset.statefulset(gateway, defaults, replicas, digests.start),
+            statefulset.statefulset(gateway, defaults, replicas, digests.start, templates),
             haproxy.deployment(gateway, defaults, digests.haproxy),
         ]
     if gateway.spec.monitoring.pod_monitors is PodMonitors.AUTO and seen.knows_monitors:
@@ -127,24 +134,28 @@ def _needs_write(gateway: Gateway, live: Manifest | None, manifest: Manifest) ->
 
 
 def _to_renew(
-    gateway: Gateway, seen: Observed, configuration: Configuration, apply: Iterable[Manifest]
-) -> tuple[str, ...]:
-    """Return the pods that are not marked with the configuration, of workers and of HAProxy.
+    gateway: Gateway, seen: Observed, configuration: Configuration, door: FrontDoor, apply: Iterable[Manifest]
+) -> dict[str, dict[str, str]]:
+    """Return the pods that are not marked with what they are to take on, of workers and of HAProxy.
 
     None before what they mount has been written, and seen again: the kubelet learns of it by a watch of its
     own, and a pod that it looks at too soon gets the old files once more.
     """
+    if not configuration.complete or not configuration.digests or _files(gateway) & set(map(ref_of, apply)):
+        return {}
+    told = [(pod, {CONFIG_ANNOTATION: configuration.digests.config}) for pod in live_pods(seen.worker_pods)]
+    told += [(pod, mark(door.digest, seen.now)) for pod in live_pods(seen.haproxy_pods)]
+    return {
+        pod["metadata"]["name"]: annotations
+        for pod, annotations in told
+        if (pod["metadata"].get("annotations") or {}).get(CONFIG_ANNOTATION) != annotations[CONFIG_ANNOTATION]
+    }
+
+
+def _files(gateway: Gateway) -> set[Ref]:
+    """Return what pods mount of the operator's making."""
     own = names(gateway)
-    files = {Ref("ConfigMap", own.config), Ref("Secret", own.tenants)}
-    if not configuration.complete or not configuration.digests or files & set(map(ref_of, apply)):
-        return ()
-    mark = configuration.digests.config
-    return tuple(
-        pod["metadata"]["name"]
-        for pod in (*seen.worker_pods, *seen.haproxy_pods)
-        if not pod["metadata"].get("deletionTimestamp")
-        and (pod["metadata"].get("annotations") or {}).get(CONFIG_ANNOTATION) != mark
-    )
+    return {Ref("ConfigMap", own.config), Ref("Secret", own.tenants)}
 
 
 def decide(gateway: Gateway, seen: Observed, defaults: Defaults) -> Plan:
@@ -153,20 +164,28 @@ def decide(gateway: Gateway, seen: Observed, defaults: Defaults) -> Plan:
     conflicts = _conflicts(gateway, seen)
     live_set = seen.child("StatefulSet", names(gateway).worker)
     shards = read_shards(seen, live_set)
-    movement = _movement(gateway, seen, live_set, shards, configuration.complete and not conflicts)
+    steerable = configuration.complete and not conflicts
+    movement = _movement(gateway, seen, live_set, shards, steerable)
+    shares = next_shares(gateway, configuration.shares, shards, movement, seen.now)
+    door = front_door(gateway, configuration, movement.replicas, shares)
+    moving = movement.in_motion
+    taking = taking_over(shares, shards, movement) if steerable and not gateway.spec.paused else ()
     generate: tuple[str, ...] = ()
     apply: tuple[Manifest, ...] = ()
     delete: tuple[Ref, ...] = ()
-    renew: tuple[str, ...] = ()
+    renew: dict[str, dict[str, str]] = {}
     if not gateway.spec.paused and not conflicts:
         generate = _to_generate(gateway, seen, configuration)
         apply = tuple(
             manifest
-            for manifest in wanted(gateway, seen, configuration, movement.replicas, defaults)
+            for manifest in wanted(gateway, seen, configuration, door, movement.replicas, defaults)
             if _needs_write(gateway, seen.children.get(ref_of(manifest)), manifest)
         )
         delete = _superfluous(gateway, seen)
-        renew = _to_renew(gateway, seen, configuration, apply)
+        renew = _to_renew(gateway, seen, configuration, door, apply)
+        written = not _files(gateway) & set(map(ref_of, apply))
+        if not may_retire(gateway, movement, door, written, seen.haproxy_pods, seen.now):
+            movement = replace(movement, retire=None, since=None)
         if movement.replace and Ref("StatefulSet", names(gateway).worker) in map(ref_of, apply):
             # Its successor would be made from the template that is about to be replaced.
             movement = replace(movement, replace=None)
@@ -179,6 +198,7 @@ def decide(gateway: Gateway, seen: Observed, defaults: Defaults) -> Plan:
         writes=bool(generate or apply or delete or renew),
         shards=shards,
         movement=movement,
+        taking_over=taking,
     )
     return Plan(
         generate,
@@ -186,12 +206,11 @@ def decide(gateway: Gateway, seen: Observed, defaults: Defaults) -> Plan:
         delete,
         report(situation, defaults),
         renew,
-        configuration.digests.config if configuration.digests else "",
         patch=_strategy(gateway, live_set, apply),
         stay=tuple(shard.pod for shard in movement.stay),
         retire=_to_retire(movement),
         replace=(movement.replace.pod,) if movement.replace else (),
-        moving=movement.in_motion,
+        moving=moving or bool(taking),
     )
 
 
@@ -204,7 +223,6 @@ def _movement(
         return Movement(asked)
     if not steerable:
         return everybody_stays(asked, shards)
-    storage = storage_bound(gateway, seen)
     before = {condition["type"]: condition.get("reason") for condition in seen.conditions}
     return next_movement(
         gateway,
@@ -212,7 +230,7 @@ def _movement(
         shards,
         begun=before.get(ConditionType.PROGRESSING) in (Purpose.ROLLING.value, STALLED),
         now=seen.now,
-        obstacle=None if storage.holds else storage.message,
+        obstacle=obstacle(gateway, seen),
     )
 
 

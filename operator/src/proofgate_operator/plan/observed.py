@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from proofgate_operator.api.types import Gateway
+from proofgate_operator.api.types import MAX_REPLICAS, Gateway
+from proofgate_operator.build import storage
 from proofgate_operator.build.naming import Manifest, names
 from proofgate_operator.plan.reports import WorkerReport
 
@@ -52,8 +53,28 @@ def ref_of(manifest: Manifest) -> Ref:
     return Ref(manifest["kind"], manifest["metadata"]["name"])
 
 
+def looked_for_claims(gateway: Gateway) -> tuple[str, ...]:
+    """Return the claims that workers mount now or while they are replaced, whether they exist or not."""
+    spec = gateway.spec
+    second = spec.replicas == 1 and spec.rollout.surge
+    return storage.claim_names(gateway, spec.replicas + second)
+
+
+def kept_claims(gateway: Gateway, labelled: Iterable[Manifest]) -> dict[Ref, Manifest]:
+    """Return, of the claims that bear the gateway's label, those of workers beyond the ones that it shall
+    have. One that is being deleted is left to go."""
+    beyond = {*storage.claim_names(gateway, MAX_REPLICAS)} - {*looked_for_claims(gateway)}
+    found = {claim["metadata"]["name"]: claim for claim in labelled}
+    return {
+        Ref("PersistentVolumeClaim", name): found[name]
+        for name in sorted(beyond & found.keys())
+        if not found[name]["metadata"].get("deletionTimestamp")
+    }
+
+
 def child_refs(gateway: Gateway, monitors: bool = False) -> tuple[Ref, ...]:
-    """Return every object that a gateway may have, whether its spec asks for it now or not.
+    """Return every object that a gateway may have, whether its spec asks for it now or not, but for the
+    claims of workers that were scaled away.
 
     `monitors` says that the cluster knows PodMonitors.
     """
@@ -67,7 +88,7 @@ def child_refs(gateway: Gateway, monitors: bool = False) -> tuple[Ref, ...]:
         Ref("NetworkPolicy", own.haproxy),
         Ref("PodDisruptionBudget", own.worker),
         Ref("PodDisruptionBudget", own.haproxy),
-        Ref("PersistentVolumeClaim", gateway.spec.ledger.volume.existing_claim or own.claim),
+        *(Ref("PersistentVolumeClaim", name) for name in looked_for_claims(gateway)),
         Ref("Secret", own.admin),
         Ref("Secret", own.ledger),
         Ref("Secret", own.tenants),

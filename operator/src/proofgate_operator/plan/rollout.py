@@ -1,6 +1,6 @@
 """A new template reaches the workers one by one: the next only when the one before is ready again."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from proofgate_operator.plan.shards import Shard, pod_trouble
@@ -21,7 +21,7 @@ def needs_surge(replicas: int, surge: bool, shards: Iterable[Shard]) -> bool:
 
 
 def next_rollout(
-    shards: Iterable[Shard], target: int, asked: int, begun: bool, now: float, obstacle: str | None
+    shards: Sequence[Shard], target: int, asked: int, begun: bool, now: float, obstacle: str | None
 ) -> Rollout | None:
     """Return the roll of the workers that are to stay, `target` of `asked`; None when there is none.
 
@@ -39,6 +39,9 @@ def next_rollout(
     stuck = [shard for shard in staying if not shard.outdated and shard.stuck(now)]
     if stuck:
         return Rollout(None, stuck[0].name, pod_trouble(stuck[0].pod))
+    gone = [shard for shard in shards if shard.ordinal >= asked]
+    if gone:
+        return Rollout(None, gone[-1].name)
     # A worker that is not ready is replaced first: nobody would notice.
     order = sorted(outdated, key=lambda shard: (shard.serving, not shard.retiring, -shard.ordinal))
     candidate = order[0] if order else None

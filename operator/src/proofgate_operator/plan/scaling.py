@@ -47,6 +47,12 @@ class Movement:
     note: str | None = None
 
     @property
+    def leaves(self) -> int | None:
+        """The number of the worker that is to leave now, whether it retires first or not."""
+        shard = self.retire or self.replace
+        return None if shard is None else shard.ordinal
+
+    @property
     def in_motion(self) -> bool:
         """Whether time alone moves it on."""
         return self.purpose is not None and not (self.stalled or (self.blocked and self.retire is None))
@@ -125,7 +131,7 @@ def next_movement(
         return replace(everybody_stays(asked, shards), purpose=Purpose.SCALING_DOWN, waits_for=gone[-1].name)
     if asked == target:
         return everybody_stays(asked, shards)
-    unsafe = obstacle or _unready(shards, asked - 1, statefulset["metadata"]["name"])
+    unsafe = obstacle or _unready(shards, target, statefulset["metadata"]["name"])
     return replace(
         _scale_down(gateway, shards, asked, now, None if forced else unsafe),
         purpose=Purpose.SCALING_DOWN,

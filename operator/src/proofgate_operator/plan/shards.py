@@ -104,10 +104,14 @@ class Shard:
         """Whether the worker is to be sent traffic."""
         return not self.terminating and pod_conditions(self.pod).get("Ready", {}).get("status") == "True"
 
+    def ready_for(self, now: float, seconds: float) -> bool:
+        """Whether it has been ready for so long."""
+        since = seconds_of(pod_conditions(self.pod).get("Ready", {}).get("lastTransitionTime")) or 0.0
+        return self.ready and now - since >= seconds
+
     def settled(self, now: float) -> bool:
         """Whether it has been ready for so long that HAProxy knows."""
-        since = seconds_of(pod_conditions(self.pod).get("Ready", {}).get("lastTransitionTime")) or 0.0
-        return self.ready and now - since >= MIN_READY_SECONDS
+        return self.ready_for(now, MIN_READY_SECONDS)
 
     @property
     def retiring(self) -> bool:

@@ -13,7 +13,7 @@ from proofgate_operator.plan.observed import Observed, Ref
 from proofgate_operator.plan.pinning import cpu_pinned
 from proofgate_operator.plan.scaling import Movement, Purpose
 from proofgate_operator.plan.shards import Phase, Shard, pod_trouble, time_of
-from proofgate_operator.plan.volume_growth import growth
+from proofgate_operator.plan.volumes import limits_note, storage_bound
 
 #: What Ready is made of, in the order in which a reader would look for the cause.
 _READY_NEEDS = (
@@ -40,6 +40,8 @@ class Situation:
     writes: bool = False
     shards: tuple[Shard, ...] = ()
     movement: Movement = field(default_factory=lambda: Movement(0))
+    #: Workers whose tenants move to them, or back.
+    taking_over: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,8 @@ def _config_valid(situation: Situation) -> Condition:
     if refusals:
         return _condition(kind, False, "RefusedByWorker", _sentences(refusals, limit=2))
     valid = "the spec and every Secret it names are valid"
-    return _condition(kind, True, "Valid", _sentences((valid, *situation.configuration.notes)))
+    notes = (*situation.configuration.notes, *filter(None, [limits_note(situation.gateway)]))
+    return _condition(kind, True, "Valid", _sentences((valid, *notes)))
 
 
 def unreadable(faults: Iterable[str]) -> tuple[Condition, ...]:
@@ -116,28 +119,6 @@ def unreadable(faults: Iterable[str]) -> tuple[Condition, ...]:
         _condition(kind, False, "SpecInvalid", message)
         for kind in (ConditionType.READY, ConditionType.CONFIG_VALID)
     )
-
-
-def storage_bound(gateway: Gateway, seen: Observed) -> Condition:
-    """Return whether there is a volume to write evidence to."""
-    kind = ConditionType.STORAGE_BOUND
-    volume = gateway.spec.ledger.volume
-    name = volume.existing_claim or names(gateway).claim
-    live = seen.child("PersistentVolumeClaim", name)
-    if live is None:
-        reason = "ClaimMissing" if volume.existing_claim else "ClaimNotMade"
-        return _condition(kind, False, reason, f"PersistentVolumeClaim {name} does not exist")
-    if live["metadata"].get("deletionTimestamp"):
-        return _condition(
-            kind, False, "ClaimLeaving", f"PersistentVolumeClaim {name} is being deleted while it is in use"
-        )
-    phase = (live.get("status") or {}).get("phase", "Pending")
-    if phase != "Bound":
-        return _condition(kind, False, f"Claim{phase}", f"PersistentVolumeClaim {name} is {phase}, not Bound")
-    growing = growth(live)
-    if growing:
-        return _condition(kind, True, *growing)
-    return _condition(kind, True, "Bound", f"PersistentVolumeClaim {name} is bound")
 
 
 def _workers_available(situation: Situation, live: Manifest | None) -> Condition:
@@ -198,7 +179,8 @@ def _progressing(situation: Situation, workers: Manifest | None, balancer: Manif
     if movement.purpose is Purpose.ROLLING:
         message = f"workers are replaced one by one, now {movement.waits_for}"
         return _condition(kind, True, "Rolling", _noted(message, movement.note))
-    if workers is None or balancer is None or (situation.writes and movement.purpose is None):
+    written = situation.writes and movement.purpose is None and not situation.taking_over
+    if workers is None or balancer is None or written:
         return _condition(kind, True, "Applying", "the gateway's objects are being written")
     if movement.purpose is Purpose.SCALING_DOWN:
         asked = int(workers["spec"]["replicas"])
@@ -210,6 +192,10 @@ def _progressing(situation: Situation, workers: Manifest | None, balancer: Manif
         return _condition(kind, True, "WorkersStarting", "workers start")
     if _rolling(balancer, spec.load_balancer.replicas):
         return _condition(kind, True, "LoadBalancerRolling", "HAProxy pods start or are replaced")
+    if situation.taking_over:
+        name = names(situation.gateway).worker
+        takers = _sentences(f"{name}-{number}" for number in situation.taking_over)
+        return _condition(kind, True, "TenantsMoving", f"tenants move to {takers}")
     return _condition(kind, False, "Settled", "the gateway is as its spec says")
 
 

@@ -12,6 +12,9 @@ _STEPS = (
     ("Resizing", "Resizing", "its driver grows it"),
 )
 
+#: Our reasons, worst first.
+GROWTH_REASONS = tuple(dict.fromkeys(reason for _, reason, _ in _STEPS))
+
 
 def growth(claim: Manifest) -> tuple[str, str] | None:
     """Return a reason and a sentence while a bound claim grows, or cannot; None when nothing is under way."""

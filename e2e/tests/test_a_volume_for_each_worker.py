@@ -1,0 +1,125 @@
+"""A volume for each worker: its records are there and nowhere else, and stay there when it goes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from e2e import evidence
+from e2e.kubernetes import Namespace, Object, volume_directory, wait_until
+from e2e.operations import Gateway
+from e2e.tests import fleet
+from e2e.tests.fleet import TENANTS, key_of
+from e2e.tests.traffic import ask
+
+NAME = "own-volumes"
+VOLUME = {"mode": "PerWorker", "storageClassName": "lab-shared", "size": "1Gi"}
+OWNED = f"app.kubernetes.io/managed-by=proofgate-operator,proofgate.dev/gateway={NAME}"
+
+
+def manifest() -> Object:
+    """Two workers, each with one tenant placed on it."""
+    found = fleet.gateway(NAME, 2, TENANTS[:2], worker={"cpu": "500m", "memory": "512Mi"}, ledger={"volume": VOLUME})
+    for number, tenant in enumerate(found["spec"]["tenants"]):
+        tenant["placement"] = number
+    return found
+
+
+def claim(worker: int) -> str:
+    """The name of a worker's claim."""
+    return f"ledger-{NAME}-worker-{worker}"
+
+
+def claims(namespace: Namespace) -> dict[str, str]:
+    """The uid of each of the gateway's claims by its name."""
+    found = namespace.list("persistentvolumeclaims", OWNED)
+    return {item["metadata"]["name"]: item["metadata"]["uid"] for item in found}
+
+
+def records(namespace: Namespace, worker: int) -> list[dict[str, Any]]:
+    """Every record on a worker's volume, oldest first."""
+    return evidence.records(volume_directory(namespace, claim(worker)))
+
+
+def admitted(namespace: Namespace, worker: int) -> set[str]:
+    """The tenants whose requests were admitted by the ledger on a worker's volume."""
+    return {record["tenant"] for record in records(namespace, worker) if record["kind"] == "admission"}
+
+
+@pytest.fixture
+def own(namespace: Namespace, gateway: str) -> Iterator[Gateway]:
+    """The gateway, Ready, with two claims that nobody had before. `gateway` brings the tenants' Secrets."""
+    namespace.apply(manifest())
+    found = Gateway(namespace, NAME)
+    try:
+        found.wait_settled(2)
+        yield found
+    finally:
+        delete(namespace)
+        namespace.kubectl("delete", "persistentvolumeclaim", "--selector", OWNED, "--timeout=60s")
+
+
+def delete(namespace: Namespace) -> None:
+    """Deletes the gateway and returns when no pod of it is left."""
+    namespace.kubectl("delete", "ggw", NAME, "--ignore-not-found", "--timeout=120s")
+    selector = f"proofgate.dev/gateway={NAME}"
+    namespace.kubectl("wait", "--for=delete", "pod", "--selector", selector, "--timeout=120s", timeout=150)
+
+
+def serve_both(own: Gateway) -> None:
+    """Has each worker serve a request of the tenant that is placed on it."""
+    for worker, tenant in enumerate(TENANTS[:2]):
+
+        def recorded(worker: int = worker, tenant: str = tenant) -> bool:
+            assert ask(own.namespace, NAME, key_of(tenant)) == 200
+            return tenant in admitted(own.namespace, worker)
+
+        wait_until(recorded, 60, f"{tenant} is served by worker {worker}")
+
+
+def test_each_worker_records_what_it_served_on_a_volume_of_its_own(namespace: Namespace, own: Gateway) -> None:
+    serve_both(own)
+    assert volume_directory(namespace, claim(0)) != volume_directory(namespace, claim(1))
+    for worker in range(2):
+        directory = volume_directory(namespace, claim(worker))
+        shards = {entry.name for entry in directory.iterdir() if entry.is_dir()}
+        assert shards == {str(worker)}, "a worker's volume holds its shard alone"
+        assert (directory / "ledger-name").read_text().strip() == f"proofgate.dev/{namespace.name}/{NAME}"
+        served = [record for record in records(namespace, worker) if record["kind"] in ("admission", "completion")]
+        kinds = [record["kind"] for record in served]
+        assert 0 < kinds.count("admission") == kinds.count("completion")
+
+
+def test_a_worker_that_comes_back_finds_its_volume_and_continues_its_chain(namespace: Namespace, own: Gateway) -> None:
+    serve_both(own)
+    before = claims(namespace)
+    assert set(before) == {claim(0), claim(1)}
+    own.scale(1)
+    assert claims(namespace) == before
+    left = records(namespace, 1)
+    assert left[-1]["kind"] == "seal"
+    assert ask(namespace, NAME, key_of(TENANTS[1])) == 200
+    assert TENANTS[1] in admitted(namespace, 0), "the worker that stayed serves the tenant of the one that left"
+    own.scale(2)
+    assert claims(namespace) == before
+    now = records(namespace, 1)
+    assert now[: len(left)] == left
+    opened = now[len(left)]
+    assert opened["kind"] == "open"
+    assert opened["predecessor"]["incarnation"] == left[-1]["log"] and opened["predecessor"]["sealed"]
+    serve_both(own)
+
+
+def test_deleting_the_gateway_keeps_the_volumes_of_all_its_workers(namespace: Namespace, own: Gateway) -> None:
+    serve_both(own)
+    own.scale(1)
+    before = claims(namespace)
+    assert set(before) == {claim(0), claim(1)}
+    delete(namespace)
+    wait_until(lambda: namespace.get("statefulset", f"{NAME}-worker") is None, 60, "its set is gone")
+    assert claims(namespace) == before
+    for worker in range(2):
+        assert TENANTS[worker] in admitted(namespace, worker)
+        assert records(namespace, worker)[-1]["kind"] == "seal", "its last word was cut short"

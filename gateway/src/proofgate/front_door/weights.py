@@ -1,0 +1,76 @@
+"""The weights of workers on HAProxy's ring, and HAProxy's own idea of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from proofgate.front_door.runtime_api import RuntimeApi
+from proofgate.front_door.target import RefusedError
+from proofgate.front_door.tenant_map import parse, read_ascii
+
+_BACKEND = "workers"
+_LARGEST = 256
+
+
+class Weights:
+    """A file of servers and their weights; a server that it does not name has the configured one.
+
+    HAProxy keeps no version of weights: those that differ are set one after the other, within one command
+    line. A server that this HAProxy does not have is passed over: it has the lines that its start gave it.
+    """
+
+    def __init__(self, path: Path, api: RuntimeApi) -> None:
+        self._path = path
+        self._api = api
+        self._entries = 0
+
+    @property
+    def name(self) -> str:
+        return self._path.name
+
+    def read(self) -> str | None:
+        return read_ascii(self._path)
+
+    async def bring_in_step(self, content: str) -> str | None:
+        named = _weights(content)
+        changes = _changes(await self._servers(), named)
+        if changes:
+            commands = (f"set server {_BACKEND}/{name} weight {weight}" for name, weight in changes.items())
+            answer = await self._api.ask("; ".join(commands))
+            if answer:
+                raise RefusedError(f"HAProxy refuses a weight: {answer.splitlines()[0][:200]}")
+            if _changes(await self._servers(), named):
+                raise RefusedError("HAProxy still has other weights")
+        self._entries = len(named)
+        told = " ".join(f"{name}={weight}" for name, weight in changes.items())
+        return told or None
+
+    def gauges(self) -> dict[str, float]:
+        return {"entries": self._entries}
+
+    async def _servers(self) -> dict[str, tuple[int, int]]:
+        """The weight of every server, and the one that its configuration gives it."""
+        answer = await self._api.ask(f"show servers state {_BACKEND}")
+        try:
+            _, head, *lines = answer.splitlines()
+            fields = head.removeprefix("# ").split()
+            columns = [fields.index(field) for field in ("srv_name", "srv_uweight", "srv_iweight")]
+            rows = [[line.split()[column] for column in columns] for line in lines if line.strip()]
+            return {name: (int(weight), int(configured)) for name, weight, configured in rows}
+        except (ValueError, IndexError):
+            raise RefusedError("HAProxy does not tell the state of its servers") from None
+
+
+def _weights(content: str) -> dict[str, int]:
+    """The weights in a file. Raises RefusedError."""
+    entries = parse(content)
+    for name, weight in entries.items():
+        if not weight.isdecimal() or int(weight) > _LARGEST:
+            raise RefusedError(f"the weight of {name} is no number up to {_LARGEST}")
+    return {name: int(weight) for name, weight in entries.items()}
+
+
+def _changes(servers: Mapping[str, tuple[int, int]], named: Mapping[str, int]) -> dict[str, int]:
+    wanted = {name: named.get(name, configured) for name, (_, configured) in servers.items()}
+    return {name: weight for name, weight in wanted.items() if weight != servers[name][0]}

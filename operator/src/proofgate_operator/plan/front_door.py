@@ -1,0 +1,67 @@
+"""What every HAProxy is to know while it runs, and whether it has heard of it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from proofgate_operator.api.types import Affinity, Gateway
+from proofgate_operator.build.config import haproxy_maps, map_digest
+from proofgate_operator.build.naming import CONFIG_ANNOTATION, RENEWED_ANNOTATION, Manifest
+from proofgate_operator.build.owners import Shares
+from proofgate_operator.plan.configuration import Configuration
+from proofgate_operator.plan.scaling import Movement
+from proofgate_operator.plan.shards import seconds_of, time_of
+
+#: From the mark on its pod to a HAProxy that holds the new maps: the kubelet renews the files within about a
+#: second, the agent looks at them twice a second.
+DELIVERY_SECONDS = 5
+
+
+@dataclass(frozen=True, repr=False)
+class FrontDoor:
+    """HAProxy's maps, the shares that they are made from, and the digest of them and of its certificate."""
+
+    shares: Shares
+    maps: dict[str, str] = field(default_factory=dict)
+    digest: str = ""
+
+
+def front_door(gateway: Gateway, configuration: Configuration, workers: int, shares: Shares) -> FrontDoor:
+    """Return what every HAProxy before so many workers is to know."""
+    maps = haproxy_maps(gateway, configuration.keys, workers, shares)
+    if configuration.digests is None:
+        return FrontDoor(shares, maps)
+    # Keyed, as the digest of the certificate is, with what nobody else knows.
+    secret = configuration.digests.certificate.encode()
+    return FrontDoor(shares, maps, map_digest(secret, maps))
+
+
+def live_pods(pods: Iterable[Manifest]) -> list[Manifest]:
+    """Return the pods whose files the kubelet still renews."""
+    return [pod for pod in pods if not pod["metadata"].get("deletionTimestamp")]
+
+
+def mark(digest: str, now: float) -> dict[str, str]:
+    """Return the annotations that have the kubelet renew the files of one of HAProxy's pods."""
+    return {CONFIG_ANNOTATION: digest, RENEWED_ANNOTATION: time_of(now)}
+
+
+def _heard(pod: Manifest, digest: str, now: float) -> bool:
+    annotations = pod["metadata"].get("annotations") or {}
+    renewed = seconds_of(annotations.get(RENEWED_ANNOTATION))
+    # Times are told in whole seconds. One that is yet to come is from before the clock was set back.
+    passed = renewed is not None and not renewed <= now < renewed + DELIVERY_SECONDS + 1
+    return annotations.get(CONFIG_ANNOTATION) == digest and passed
+
+
+def may_retire(
+    gateway: Gateway, movement: Movement, door: FrontDoor, written: bool, pods: Iterable[Manifest], now: float
+) -> bool:
+    """Return whether the worker that is to leave may be told to retire.
+
+    Where the affinity is required, every HAProxy has to know who stands in for it: `written` says that the
+    maps with that are there, `pods` are HAProxy's. One that retires already is not called back for it.
+    """
+    shard = movement.retire
+    if gateway.spec.load_balancer.affinity is not Affinity.REQUIRED or shard is None or shard.retiring:
+        return True
+    return written and all(_heard(pod, door.digest, now) for pod in live_pods(pods))

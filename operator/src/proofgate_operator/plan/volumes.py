@@ -1,0 +1,108 @@
+"""The claims of a gateway's ledger: which there are to be, and whether evidence can be written to them."""
+
+from proofgate_operator.api.conditions import Condition, ConditionStatus, ConditionType
+from proofgate_operator.api.types import MAX_REPLICAS, Gateway
+from proofgate_operator.api.volume import VolumeMode
+from proofgate_operator.build import storage
+from proofgate_operator.build.naming import Manifest, names
+from proofgate_operator.plan.drift import holds
+from proofgate_operator.plan.observed import Observed, looked_for_claims
+from proofgate_operator.plan.volume_growth import GROWTH_REASONS, growth
+
+_PENDING = "ClaimPending"
+#: Of several claims, the one that is worst off gives the reason.
+_WORST_FIRST = ("ClaimLost", "ClaimMissing", "ClaimLeaving", "ClaimNotMade", _PENDING, *GROWTH_REASONS)
+#: Claims that are named in one message.
+_NAMED = 5
+
+
+def claims(gateway: Gateway, seen: Observed, workers: int) -> list[Manifest]:
+    """Return the claims that the operator makes for so many workers, and those that it made for more.
+
+    The latter keep the evidence of workers that were scaled away. They follow the retain policy, and are left
+    the size they have until somebody mounts them again.
+    """
+    if gateway.spec.ledger.volume.existing_claim is not None:
+        return []
+    needed = {*storage.claim_names(gateway, workers)} & {*looked_for_claims(gateway)}
+    found: list[Manifest] = []
+    for name in storage.claim_names(gateway, MAX_REPLICAS):
+        live = seen.child("PersistentVolumeClaim", name)
+        if name in needed:
+            found.append(storage.claim(gateway, name))
+        elif live is not None:
+            kept = storage.claim(gateway, name)
+            spec = {key: live["spec"][key] for key in kept["spec"] if key in live["spec"]}
+            found.append({**kept, "spec": spec})
+    return found
+
+
+def claim_templates(gateway: Gateway, live_set: Manifest | None) -> list[Manifest]:
+    """Return the claim templates of the workers' StatefulSet. They are immutable: those that it was made with
+    stay, whatever the spec says now."""
+    wanted = storage.claim_templates(gateway)
+    live = ((live_set or {}).get("spec") or {}).get("volumeClaimTemplates") or []
+    return live if wanted and live and not holds(live, wanted) else wanted
+
+
+def storage_bound(gateway: Gateway, seen: Observed) -> Condition:
+    """Return whether there is a volume to write evidence to, for every worker that is to be there now and to
+    stay: one that is about to come gets its claim together with its pod."""
+    live_set = seen.child("StatefulSet", names(gateway).worker)
+    replicas = gateway.spec.replicas
+    # Somebody may have scaled the set itself, also to nothing.
+    workers = min(replicas, live_set["spec"]["replicas"] or replicas) if live_set else replicas
+    mounted = storage.claim_names(gateway, workers)
+    told = [_standing(gateway, seen, name) for name in mounted]
+    missing = [(reason, message) for bound, reason, message in told if not bound]
+    growing = [(reason, message) for bound, reason, message in told if bound and reason in GROWTH_REASONS]
+    notable = sorted(missing or growing, key=lambda found: _WORST_FIRST.index(found[0]))
+    if notable:
+        status = ConditionStatus.FALSE if missing else ConditionStatus.TRUE
+        message = "; ".join(sentence for _, sentence in notable[:_NAMED])
+        if len(notable) > _NAMED:
+            message += f"; and {len(notable) - _NAMED} more"
+        return Condition(ConditionType.STORAGE_BOUND, status, notable[0][0], message)
+    message = f"PersistentVolumeClaim {mounted[0]} is bound"
+    if len(mounted) > 1:
+        message = f"all {len(mounted)} PersistentVolumeClaims are bound, {mounted[0]} to {mounted[-1]}"
+    return Condition(ConditionType.STORAGE_BOUND, ConditionStatus.TRUE, "Bound", message)
+
+
+def _standing(gateway: Gateway, seen: Observed, name: str) -> tuple[bool, str, str]:
+    """Return of one claim whether it is bound, a reason, and a sentence."""
+    live = seen.child("PersistentVolumeClaim", name)
+    claim = f"PersistentVolumeClaim {name}"
+    if live is None:
+        brought = gateway.spec.ledger.volume.existing_claim is not None
+        return False, "ClaimMissing" if brought else "ClaimNotMade", f"{claim} does not exist"
+    if live["metadata"].get("deletionTimestamp"):
+        return False, "ClaimLeaving", f"{claim} is being deleted while it is in use"
+    phase = (live.get("status") or {}).get("phase", "Pending")
+    if phase == "Pending":
+        return False, _PENDING, f"{claim} is Pending: no volume fits, or its class waits for the worker's pod"
+    if phase != "Bound":
+        return False, "ClaimLost", f"{claim} is {phase}, not Bound"
+    return True, *(growth(live) or ("Bound", f"{claim} is bound"))
+
+
+def obstacle(gateway: Gateway, seen: Observed) -> str | None:
+    """Return why no new worker could start, or an old one seal its log; None if nothing is in the way.
+
+    A claim that is Pending never is: no worker has run on it, and where its class waits for the first pod, a
+    pod that cannot be placed has to be replaced before the claim can be bound.
+    """
+    found = storage_bound(gateway, seen)
+    return None if found.holds or found.reason == _PENDING else found.message
+
+
+def limits_note(gateway: Gateway) -> str | None:
+    """Return what limits mean where workers do not see each other's ledgers; None where they do."""
+    spec = gateway.spec
+    alone = spec.ledger.volume.mode is VolumeMode.PER_WORKER and spec.replicas > 1
+    if not alone or not any(tenant.limits or tenant.key_limits for tenant in spec.tenants):
+        return None
+    return (
+        "with spec.ledger.volume.mode PerWorker each worker counts limits for itself: a tenant that another"
+        " worker serves has its whole limits there once more"
+    )

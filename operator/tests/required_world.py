@@ -1,0 +1,100 @@
+"""A gateway whose tenants have to be served by their own worker, and the HAProxies before it.
+
+Each HAProxy has its own idea of the maps and of who is up: it gets the former a while after its pod was
+marked, and finds a worker a while after that is ready.
+"""
+
+import base64
+from dataclasses import dataclass, field
+from typing import Any
+
+from proofgate_operator.plan.decide import Plan
+from tests.gateways import secret
+from tests.moving_world import MovingWorld
+
+TENANTS = 12
+
+
+@dataclass
+class Balancer:
+    """One HAProxy: seconds until it has a map that its pod was marked for, until it finds a worker, and the
+    owners of tenants that it holds, each with its stand-in."""
+
+    map_delay: int
+    worker_delay: int
+    due: list[float] = field(default_factory=list)
+    owners: dict[str, list[int]] = field(default_factory=dict)
+
+
+class RequiredWorld(MovingWorld):
+    """Notes every tenant that a HAProxy would have had to turn away."""
+
+    def __init__(self, replicas: int = 3, **changes: Any) -> None:
+        self.balancers = {"demo-haproxy-a": Balancer(1, 2), "demo-haproxy-b": Balancer(4, 8)}
+        #: When, whom, and whose tenant that was.
+        self.turned_away: list[tuple[float, str, int]] = []
+        self.serving = False
+        names = [f"tenant-{number}" for number in range(TENANTS)]
+        spec = {
+            "tenants": [{"name": name, "apiKeysSecretRef": {"name": f"{name}-keys"}} for name in names],
+            "loadBalancer": {"affinity": "Required"},
+        }
+        self.keys = {
+            f"{name}-keys": secret(f"{name}-keys", only=f"sk-test-{name}-0123456789") for name in names
+        }
+        super().__init__(replicas, spec=spec, **changes)
+        self.tick(10)
+        self.settle()
+        assert all(balancer.owners == self.written() for balancer in self.balancers.values())
+        self.serving = True
+
+    def settle(self, limit: int = 600) -> None:
+        self.world.secrets |= self.keys
+        self.world.balancers = self.world.balancers or [
+            {"metadata": {"name": name, "annotations": {}}} for name in self.balancers
+        ]
+        super().settle(limit)
+
+    def entry(self, name: str) -> str:
+        """Return one of the maps that are written."""
+        return base64.b64decode(self.world.child("Secret", "demo-tenants")["data"][name]).decode()
+
+    def written(self) -> dict[str, list[int]]:
+        """Return the owners that are written, each with its stand-in."""
+        lines = [line.split() for line in self.entry("owners.map").splitlines()]
+        found = {tenant: [int(name.rsplit("-", 1)[1]) for name in both.split(".")] for tenant, both in lines}
+        assert len(found) == len(lines) == TENANTS, "a tenant has two owners, or none"
+        assert all(len(set(both)) == len(both) for both in found.values()), "somebody stands in for itself"
+        return found
+
+    def percents(self) -> dict[int, int]:
+        """Return the weights that are written, of the workers that there are to be."""
+        lines = [line.split() for line in self.entry("weights.map").splitlines()]
+        found = {int(name.rsplit("-", 1)[1]): int(weight) for name, weight in lines}
+        return {number: found.get(number, 100) for number in range(self.asked)}
+
+    def _apply(self, plan: Plan) -> None:
+        super()._apply(plan)
+        for name in self.balancers.keys() & plan.renew.keys():
+            balancer = self.balancers[name]
+            balancer.due.append(self.now + balancer.map_delay)
+
+    def _tick(self) -> None:
+        super()._tick()
+        for balancer in self.balancers.values():
+            if any(due <= self.now for due in balancer.due):
+                balancer.due = [due for due in balancer.due if due > self.now]
+                balancer.owners = self.written()
+            if self.serving:
+                self._serve(balancer)
+
+    def _serve(self, balancer: Balancer) -> None:
+        for tenant, both in balancer.owners.items():
+            if not any(self._up(number, balancer) for number in both):
+                self.turned_away.append((self.now, tenant, both[0]))
+
+    def _up(self, number: int, balancer: Balancer) -> bool:
+        pod = self.pods.get(number)
+        if pod is None or pod.ending or pod.retiring or pod.ready_since is None:
+            return False
+        return self.now - pod.ready_since >= balancer.worker_delay
