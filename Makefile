@@ -104,12 +104,17 @@ check-repo: develop
 # --- The long suites ------------------------------------------------------------------------------------------------
 
 .PHONY: test
-test: check garden test-worker test-operator test-e2e ## Everything: checks, unit tests, and the end-to-end tests on a real cluster
+test: check garden test-worker test-haproxy-lts test-operator test-e2e ## Everything: checks, unit tests, and the end-to-end tests on a real cluster
 
 .PHONY: test-worker
 test-worker: develop ## The worker end to end on loopback, without a cluster
 	@echo "== worker: end to end on loopback"
 	@pytest -q e2e/worker
+
+.PHONY: test-haproxy-lts
+test-haproxy-lts: develop ## The tests of HAProxy again, with the current long-term release of it
+	@echo "== HAProxy: the current long-term release"
+	@cd operator && PROOFGATE_HAPROXY="$$(../setup/haproxy-lts)" pytest -q -m haproxy
 
 .PHONY: test-operator
 test-operator: develop ## The operator's process and the chart on a real control plane, without nodes

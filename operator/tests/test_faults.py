@@ -4,6 +4,7 @@ there must be one of."""
 import asyncio
 import contextlib
 import itertools
+from collections.abc import Callable
 from typing import Any
 from unittest import mock
 
@@ -43,10 +44,11 @@ class Mortal(FakeCluster):
             self.requests_left -= 1
         if fatal and not self.after:
             raise Killed
-        answer = super().answer(method, path, **parts)
-        if fatal:
-            raise Killed
-        return answer
+        try:
+            return super().answer(method, path, **parts)
+        finally:
+            if fatal:
+                raise Killed
 
 
 def mortal() -> Mortal:
@@ -56,14 +58,38 @@ def mortal() -> Mortal:
     return cluster
 
 
+def scaled_down(gateway: Any) -> None:
+    gateway["spec"]["replicas"] = 1
+
+
+def reconfigured(gateway: Any) -> None:
+    gateway["spec"]["timeouts"] = {"drainSeconds": 20}
+    gateway["spec"]["loadBalancer"] = {"replicas": 1}
+
+
+#: What the operator is at when it is killed: a gateway from nothing, or a change of one that has settled.
+JOURNEYS = {"created": None, "scaled down": scaled_down, "reconfigured": reconfigured}
+
+
+def setting_out(change: Callable[[Any], None] | None) -> Mortal:
+    cluster = mortal()
+    if change is not None:
+        settle(cluster)
+        change(cluster.find("GovernanceGateway", "demo"))
+    cluster.requests.clear()
+    return cluster
+
+
 @pytest.mark.parametrize("after", [False, True], ids=["before it is done", "before its answer"])
-def test_killed_at_any_request_the_successor_finishes(after: bool) -> None:
-    reference = mortal()
+@pytest.mark.parametrize("journey", JOURNEYS)
+def test_killed_at_any_request_the_successor_finishes(journey: str, after: bool) -> None:
+    reference = setting_out(JOURNEYS[journey])
     settle(reference)
-    for count in range(0, len(reference.requests), 5):
-        cluster = mortal()
+    assert len(reference.requests) > 20
+    for count in range(len(reference.requests)):
+        cluster = setting_out(JOURNEYS[journey])
         cluster.requests_left, cluster.after = count, after
-        with contextlib.suppress(Killed):
+        with pytest.raises(Killed):
             for _ in range(20):
                 look(cluster)
                 cluster.run_controllers()

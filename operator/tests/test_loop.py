@@ -41,8 +41,9 @@ async def test_a_hundred_looks_at_a_settled_gateway_send_no_request() -> None:
         {"loadBalancer": {"replicas": 1}},
         {"paused": True},
         {"ledger": {"volume": {"existingClaim": "evidence"}}},
+        {"ledger": {"volume": {"mode": "PerWorker"}}},
     ],
-    ids=["without a budget", "paused", "with a claim of the user's"],
+    ids=["without a budget", "paused", "with a claim of the user's", "with a volume for each worker"],
 )
 async def test_whatever_its_spec_a_settled_gateway_costs_nothing(changes: dict[str, object]) -> None:
     cluster = new_cluster(**changes)
@@ -138,6 +139,24 @@ async def test_an_overloaded_api_server_is_no_condition_of_the_gateway() -> None
     assert "ApplyFailed" not in str(cluster.find("GovernanceGateway", "demo"))
     del cluster.refuse["Service"]
     await at_rest(cluster)
+
+
+async def test_what_the_api_server_fails_to_write_again_and_again_is_told_and_keeps_nothing_else_back() -> (
+    None
+):
+    cluster = new_cluster()
+    cluster.refuse["Service"] = ApiError(500, "InternalError", "no addresses are left")
+    found = loop(operator(cluster))
+    for _ in range(8):
+        await found.look()
+    gateway = cluster.find("GovernanceGateway", "demo")
+    told = {condition["type"]: condition for condition in gateway["status"]["conditions"]}["Progressing"]
+    assert (told["status"], told["reason"]) == ("False", "ApplyFailed")
+    assert "Service demo: InternalError: no addresses are left" in told["message"]
+    assert cluster.find("StatefulSet", "demo-worker")
+    del cluster.refuse["Service"]
+    await at_rest(cluster)
+    assert "ApplyFailed" not in str(cluster.find("GovernanceGateway", "demo"))
 
 
 async def test_a_gateway_that_is_gone_costs_nothing_and_leaves_nothing_behind() -> None:

@@ -103,6 +103,7 @@ class Loop:
             operator.settings.defaults,
             self._logger,
             operator.workers,
+            self._failures,
         )
         named = operator.readers.named(self._namespace, self._name)
         operator.readers.note(self._namespace, self._name, outcome.secrets)
