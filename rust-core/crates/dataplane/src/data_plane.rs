@@ -107,8 +107,8 @@ impl DataPlane {
         vital.spawn_local(reload::obey(Rc::clone(&gateway), self.orders));
         let limits = Rc::new(RefCell::new(limits));
         vital.spawn_local(keep_house(Rc::clone(&gateway), Rc::clone(&limits)));
-        let lifecycle = Lifecycle::new();
-        vital.spawn_local(lifecycle.clone().follow(self.told));
+        let lifecycle = Lifecycle::new(self.told);
+        vital.spawn_local(lifecycle.clone().follow());
         vital.spawn_local(advance(Rc::clone(&gateway), self.phase, lifecycle.clone()));
 
         let listener = tokio::net::TcpListener::from_std(self.listener);

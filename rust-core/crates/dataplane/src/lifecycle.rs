@@ -34,43 +34,49 @@ pub(crate) struct Lifecycle {
 }
 
 struct Shared {
-    phase: Cell<Phase>,
+    told: watch::Receiver<Phase>,
+    /// The phase of which everybody who waits has heard.
+    heard: Cell<Phase>,
     waiting: RefCell<Slab<Waker>>,
 }
 
 impl Lifecycle {
-    /// The first view; [`Lifecycle::follow`] keeps all of them up to date.
-    pub(crate) fn new() -> Self {
+    /// The first view of the phases that are told; [`Lifecycle::follow`] wakes those who wait for one.
+    pub(crate) fn new(told: watch::Receiver<Phase>) -> Self {
+        let now = *told.borrow();
         Lifecycle {
             shared: Rc::new(Shared {
-                phase: Cell::new(Phase::Serving),
+                told,
+                heard: Cell::new(now),
                 waiting: RefCell::default(),
             }),
             place: None,
         }
     }
 
-    /// Tells all views the phases that are `told`, for ever. When nobody steers any more, all is over.
-    pub(crate) async fn follow(self, mut told: watch::Receiver<Phase>) {
+    /// Tells everybody who waits of each phase, for ever. When nobody steers any more, all is over.
+    pub(crate) async fn follow(self) {
+        let mut told = self.shared.told.clone();
         loop {
-            self.enter(*told.borrow_and_update());
+            self.tell(*told.borrow_and_update());
             if told.changed().await.is_err() {
-                self.enter(Phase::Cancelled);
+                self.tell(Phase::Cancelled);
                 return std::future::pending().await;
             }
         }
     }
 
-    fn enter(&self, phase: Phase) {
-        if self.shared.phase.replace(phase) != phase {
+    fn tell(&self, phase: Phase) {
+        if self.shared.heard.replace(phase) != phase {
             for (_, waker) in self.shared.waiting.borrow().iter() {
                 waker.wake_by_ref();
             }
         }
     }
 
+    /// The phase as it is now, also where those who wait have not heard of it yet.
     pub(crate) fn phase(&self) -> Phase {
-        self.shared.phase.get()
+        *self.shared.told.borrow()
     }
 
     /// Waits until `phase` is reached; at once when it has been.
@@ -81,7 +87,7 @@ impl Lifecycle {
     /// Waits until the phase is `wanted`, and returns it.
     async fn becomes(&mut self, wanted: impl Fn(Phase) -> bool) -> Phase {
         poll_fn(|context| {
-            let now = self.phase();
+            let now = self.shared.heard.get();
             if wanted(now) {
                 return Poll::Ready(now);
             }
@@ -137,7 +143,7 @@ mod tests {
 
     use tokio::sync::watch;
     use tokio::task::{LocalSet, spawn_local};
-    use tokio::time::{Instant, sleep};
+    use tokio::time::{Instant, sleep, timeout};
 
     use super::{Lifecycle, Phase};
 
@@ -146,8 +152,8 @@ mod tests {
     /// A view of phases that pass one in every second.
     fn passing(phases: &'static [Phase]) -> Lifecycle {
         let (sender, told) = watch::channel(Phase::Serving);
-        let view = Lifecycle::new();
-        spawn_local(view.clone().follow(told));
+        let view = Lifecycle::new(told);
+        spawn_local(view.clone().follow());
         spawn_local(async move {
             for phase in phases {
                 sleep(SECOND).await;
@@ -210,24 +216,30 @@ mod tests {
         let local = LocalSet::new();
         let reached = local.run_until(async {
             let (sender, told) = watch::channel(Phase::Serving);
-            let mut view = Lifecycle::new();
-            spawn_local(view.clone().follow(told));
+            let mut view = Lifecycle::new(told);
+            spawn_local(view.clone().follow());
             drop(sender);
-            view.reached(Phase::Cancelled).await;
-            view.phase()
+            timeout(SECOND, view.reached(Phase::Cancelled)).await
         });
-        assert_eq!(reached.await, Phase::Cancelled);
+        assert!(reached.await.is_ok());
+    }
+
+    #[test]
+    fn a_phase_holds_from_the_moment_it_is_told() {
+        let (sender, told) = watch::channel(Phase::Serving);
+        let view = Lifecycle::new(told);
+        for phase in [Phase::Retiring, Phase::Serving] {
+            sender.send_replace(phase);
+            assert_eq!(view.phase(), phase);
+        }
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_view_that_is_gone_leaves_nothing_behind() {
-        let view = Lifecycle::new();
+        let (_sender, told) = watch::channel(Phase::Serving);
+        let view = Lifecycle::new(told);
         let mut other = view.clone();
-        assert!(
-            tokio::time::timeout(SECOND, other.reached(Phase::Draining))
-                .await
-                .is_err()
-        );
+        assert!(timeout(SECOND, other.reached(Phase::Draining)).await.is_err());
         assert_eq!(view.shared.waiting.borrow().len(), 1);
         drop(other);
         assert!(view.shared.waiting.borrow().is_empty());
