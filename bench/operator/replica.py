@@ -18,7 +18,7 @@ class Replica:
     """A running operator. `plane` is the control plane that it serves, `server` the module that runs it."""
 
     def __init__(self, server: ModuleType, plane: Any, name: str) -> None:
-        self._port = server.free_port()
+        [self._port] = server.free_ports(1)
         self.log = plane.folder / f"{name}.log"
         environment = {
             "KUBECONFIG": str(plane.kubeconfig),

@@ -16,16 +16,10 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from proofgate_operator.build.haproxy_config import Balancer, Bounds, Server, render
+from tests.ports import free_ports
 
 #: Seconds: long enough that two pieces are two reads on loopback.
 _BETWEEN_PIECES = 0.003
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def http_get(port: int, path: str) -> tuple[int, str]:
@@ -371,7 +365,7 @@ def bench(
     With `names` and a `name_server` the server lines are those names, all on the first worker's ports.
     `changes` are fields of the configuration. Its files are in a folder of its own below `folder`.
     """
-    port, metrics_port = free_port(), free_port()
+    port, metrics_port = free_ports(2)
     folder = folder / f"haproxy-{port}"
     folder.mkdir()
     write_map(folder / "tenants.map", keys)

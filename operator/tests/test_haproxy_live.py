@@ -23,12 +23,12 @@ from tests.haproxy_bench import (
     Worker,
     bench,
     eventually,
-    free_port,
     http_get,
     write_map,
     write_owners,
     write_weights,
 )
+from tests.ports import free_port
 
 pytestmark = pytest.mark.haproxy
 

@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.controlplane.server import ControlPlane, Process, binary, control_plane, free_port, wait_for
+from tests.controlplane.server import ControlPlane, Process, binary, control_plane, wait_for
 from tests.gateways import ACME_KEY, GLOBEX_KEY, SPEC
+from tests.ports import free_port
 
 CHART = Path(__file__).parents[3] / "charts" / "proofgate-operator"
 RELEASE = "proofgate"

@@ -9,7 +9,6 @@ import http.client
 import json
 import os
 import shutil
-import socket
 import ssl
 import subprocess
 import time
@@ -22,6 +21,8 @@ from typing import IO, Any, TypeVar
 import yaml
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
+
+from tests.ports import free_ports
 
 T = TypeVar("T")
 
@@ -43,14 +44,6 @@ def binary(name: str) -> str:
             " PROOFGATE_TOOLS_PATH to their bin folders, joined by ':'"
         )
     return found
-
-
-def free_port() -> int:
-    """Return a port nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def wait_for(condition: Callable[[], T], seconds: float, what: str) -> T:
@@ -192,7 +185,7 @@ def _answers(url: str, path: str) -> bool:
 @contextmanager
 def control_plane(folder: Path) -> Iterator[ControlPlane]:
     """Run a control plane in `folder`, on free loopback ports, for the length of the block."""
-    etcd_port, peer_port, api_port, manager_port = (free_port() for _ in range(4))
+    etcd_port, peer_port, api_port, manager_port = free_ports(4)
     plane = ControlPlane(folder, f"https://127.0.0.1:{api_port}")
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     (folder / "sa.key").write_bytes(
