@@ -6,8 +6,8 @@
 use crate::checkpoint_file;
 use crate::frame::{SEGMENT_HEADER, SegmentHeader, SegmentKey};
 use crate::preparer::{Preparation, Preparer};
-use crate::reader::{SegmentReader, Slot};
 use crate::segment::{Segment, prepared_name, segment_name};
+use crate::segment_reader::{SegmentReader, Slot};
 use crate::storage::{StoredFile, read_full};
 use crate::tree_file::{TreeFile, TreeWriter};
 use crate::{WalError, Watermark};

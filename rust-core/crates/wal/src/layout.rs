@@ -7,13 +7,17 @@ use std::io;
 use std::path::{Path, PathBuf};
 use ulid::Ulid;
 
+/// Kept by the file system at the root of a volume (ext4 makes it with the volume); only root may read it.
+const LOST_AND_FOUND: &str = "lost+found";
+
 /// The incarnations of one shard, oldest first.
 pub(crate) struct Shard {
     pub(crate) dir: PathBuf,
     pub(crate) incarnations: Vec<Ulid>,
 }
 
-/// The shards at a path, which may be a gateway's directory, a shard's, or one incarnation's.
+/// The shards at a path, which may be a gateway's directory, a shard's, or one incarnation's. The file system's own
+/// directory is passed over; any other that cannot be listed is an error, as it may be a shard.
 pub(crate) fn shards(storage: &dyn Storage, path: &Path) -> Result<Vec<Shard>, WalError> {
     let names = storage.list(path).map_err(WalError::io("list", path))?;
     let own = path
@@ -32,7 +36,7 @@ pub(crate) fn shards(storage: &dyn Storage, path: &Path) -> Result<Vec<Shard>, W
         return Ok(vec![shard]);
     }
     let mut shards = Vec::new();
-    for name in names {
+    for name in names.into_iter().filter(|name| name != LOST_AND_FOUND) {
         let dir = path.join(name);
         match storage.list(&dir) {
             Ok(names) => shards.extend(shard(&dir, &names)),

@@ -26,12 +26,13 @@ mod frame;
 mod fsck;
 mod incarnation;
 mod layout;
+mod log_reader;
 mod preparer;
 pub mod prove;
-mod reader;
 pub mod recovery;
 mod salts;
 mod segment;
+mod segment_reader;
 #[cfg(feature = "testing")]
 pub mod simulated;
 mod storage;

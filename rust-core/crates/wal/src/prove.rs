@@ -2,7 +2,7 @@
 
 use crate::checkpoint_file::{self, CHECKPOINT};
 use crate::layout::shards;
-use crate::reader::{Found, LogReader};
+use crate::log_reader::{Found, LogReader};
 use crate::recovery::parse_incarnation;
 use crate::tree_file::TreeFile;
 use crate::{Storage, WalError};

@@ -8,7 +8,7 @@
 //! recovery refuses. ("Any later record proves corruption" would refuse a legal crash that reorders one unsynced batch.)
 
 use crate::checkpoint_file::{self, CHECKPOINT};
-use crate::reader::{Flaw, Found, LogReader};
+use crate::log_reader::{Flaw, Found, LogReader};
 use crate::{Storage, WalError};
 use proofgate_ledger::record::{self, Record};
 use proofgate_ledger::{Checkpoint, Hash, Mmr, SigningKey, VerifyingKey, leaf_hash};

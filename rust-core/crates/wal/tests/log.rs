@@ -1,4 +1,4 @@
-//! The writer, the follower, proofs and exports on an undisturbed log, and the ways in which it says no.
+//! The writer and the follower on an undisturbed log: segments, batches, salts, seals, exports, and what is refused.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -7,49 +7,16 @@
 
 mod support;
 
-use proofgate_ledger::{Checkpoint, inclusion_proof, leaf_hash, verify_inclusion};
-use proofgate_wal::recovery::{cover_predecessor, inspect};
-use proofgate_wal::simulated::{Fault, SimulatedDisk};
+use proofgate_ledger::{Checkpoint, leaf_hash};
+use proofgate_wal::recovery::inspect;
+use proofgate_wal::simulated::SimulatedDisk;
 use proofgate_wal::{
-    FileStorage, Incarnation, Options, Preparation, Ulid, Verdict, WalError, export_leaves, frame_bytes,
-    fsck, prove, stored_salt,
+    FileStorage, Incarnation, Options, Ulid, Verdict, WalError, export_leaves, fsck, prove, stored_salt,
 };
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use support::{Promised, SHARD, Worker, key, root_of, small, start, start_with, vkey};
-
-fn raw(bytes: usize) -> impl FnOnce(u64, &mut Vec<u8>) -> Result<(), proofgate_ledger::LedgerError> {
-    move |_, out| {
-        out.resize(out.len() + bytes, b'x');
-        Ok(())
-    }
-}
-
-fn fresh() -> (SimulatedDisk, Worker) {
-    let disk = SimulatedDisk::new();
-    let worker = start(&disk, &mut Promised::default()).unwrap();
-    (disk, worker)
-}
-
-fn filled() -> (SimulatedDisk, Worker) {
-    let (disk, mut worker) = fresh();
-    for number in 0..40 {
-        let id = format!("req-{number}");
-        let admission = worker.admit(&id, 100 * (number % 100)).unwrap();
-        worker.complete(&id, admission).unwrap();
-        if number % 3 == 0 {
-            worker.flush().unwrap();
-            worker.step().unwrap();
-        }
-    }
-    worker.flush().unwrap();
-    worker.step().unwrap();
-    worker.sync().unwrap();
-    worker.checkpoint().unwrap();
-    (disk, worker)
-}
+use support::{Promised, SHARD, Worker, filled, fresh, key, raw, root_of, small, start_with, vkey};
 
 #[test]
 fn records_cross_segments_and_read_back_in_order() {
@@ -160,109 +127,6 @@ fn a_flush_is_one_call_and_an_append_none() {
 }
 
 #[test]
-fn a_reservation_holds_when_the_disk_is_full_and_the_rest_is_refused() {
-    let (disk, mut worker) = fresh();
-    disk.set_free(Some(0));
-    let mut reservations = Vec::new();
-    let refused = loop {
-        match worker.writer.reserve(frame_bytes(700) + frame_bytes(300)) {
-            Ok(reservation) => reservations.push(reservation),
-            Err(error) => break error,
-        }
-    };
-    assert!(matches!(refused, WalError::Full { .. }), "{refused}");
-    assert!(reservations.len() > 60, "{}", reservations.len());
-    assert!(matches!(
-        worker.writer.append(raw(16_000)),
-        Err(WalError::Full { .. })
-    ));
-
-    // Used in any order, every one of them finds its room, across the change of segment.
-    while !reservations.is_empty() {
-        let at = (reservations.len() * 7) / 11;
-        let mut reservation = reservations.swap_remove(at);
-        worker.writer.append_reserved(&mut reservation, raw(300)).unwrap();
-        worker.writer.append_reserved(&mut reservation, raw(700)).unwrap();
-        assert_eq!(reservation.remaining(), 0);
-        worker.writer.flush().unwrap();
-        assert!(matches!(
-            worker.follower.prepare(),
-            Preparation::Enough | Preparation::Starved(_)
-        ));
-    }
-    worker.writer.seal(raw(1000)).unwrap();
-    worker.writer.flush().unwrap();
-    assert!(worker.writer.watermark().segment() > 0);
-}
-
-#[test]
-fn a_dropped_reservation_gives_its_room_back() {
-    let (_, mut worker) = fresh();
-    let kept = worker.writer.reserved();
-    let mut reservation = worker.writer.reserve(4096).unwrap();
-    assert_eq!(worker.writer.reserved(), kept + 4096);
-    worker.writer.append_reserved(&mut reservation, raw(100)).unwrap();
-    assert_eq!(worker.writer.reserved(), kept + 4096 - frame_bytes(100));
-    reservation.shrink_to(1000);
-    assert_eq!(worker.writer.reserved(), kept + 1000);
-    drop(reservation);
-    assert_eq!(worker.writer.reserved(), kept);
-}
-
-#[test]
-fn a_record_larger_than_its_reservation_takes_free_room_or_is_refused() {
-    let (disk, mut worker) = fresh();
-    let mut small = worker.writer.reserve(frame_bytes(8)).unwrap();
-    worker.writer.append_reserved(&mut small, raw(2_000)).unwrap();
-    disk.set_free(Some(0));
-    let mut small = worker.writer.reserve(frame_bytes(8)).unwrap();
-    let mut all = Vec::new();
-    while let Ok(reservation) = worker.writer.reserve(512) {
-        all.push(reservation);
-    }
-    let refused = worker.writer.append_reserved(&mut small, raw(2_000));
-    assert!(matches!(refused, Err(WalError::Full { .. })));
-    worker.writer.append_reserved(&mut small, raw(8)).unwrap();
-}
-
-#[test]
-fn a_full_disk_stops_admission_and_space_resumes_it() {
-    let (disk, mut worker) = fresh();
-    disk.set_free(Some(1000));
-    let mut admitted = 0;
-    let refused = loop {
-        match worker.writer.append(raw(4000)) {
-            Ok(_) => admitted += 1,
-            Err(error) => break error,
-        }
-        worker.writer.flush().unwrap();
-        if let Preparation::Starved(error) = worker.follower.prepare() {
-            assert!(error.to_string().contains("allocate"), "{error}");
-        }
-    };
-    assert!(matches!(refused, WalError::Full { .. }), "{refused}");
-    assert!(admitted > 15);
-    assert!(!worker.writer.watermark().is_poisoned());
-    disk.set_free(None);
-    assert!(matches!(worker.follower.prepare(), Preparation::Prepared));
-    worker.writer.append(raw(4000)).unwrap();
-    worker.writer.flush().unwrap();
-    worker.step().unwrap();
-    worker.sync().unwrap();
-}
-
-#[test]
-fn salts_without_space_refuse_the_exchange_and_not_the_log() {
-    let (disk, mut worker) = fresh();
-    disk.set_free(Some(0));
-    assert!(matches!(worker.writer.salt(1), Err(WalError::Full { .. })));
-    worker.writer.append(raw(10)).unwrap();
-    disk.set_free(None);
-    worker.writer.salt(2).unwrap();
-    worker.writer.flush().unwrap();
-}
-
-#[test]
 fn a_salt_is_stored_before_it_is_used_and_one_write_serves_1024() {
     let (disk, mut worker) = fresh();
     let first = worker.writer.salt(1).unwrap();
@@ -278,109 +142,6 @@ fn a_salt_is_stored_before_it_is_used_and_one_write_serves_1024() {
         Err(WalError::SaltNotAtHand { seq: 1 })
     ));
     assert_eq!(stored_salt(&disk, &worker.promised.dir, 5000).unwrap(), None);
-}
-
-#[test]
-fn a_failed_or_short_write_stops_the_log_for_good() {
-    for fault in [
-        Fault::Error(io::ErrorKind::Other),
-        Fault::Error(io::ErrorKind::StorageFull),
-        Fault::ShortWrite,
-    ] {
-        let (disk, mut worker) = fresh();
-        let woken = Arc::new(AtomicBool::new(false));
-        let wake = Arc::clone(&woken);
-        worker
-            .writer
-            .watermark()
-            .on_progress(move || wake.store(true, Ordering::Relaxed));
-        worker.writer.append(raw(100)).unwrap();
-        disk.fault_now(fault);
-        assert!(matches!(
-            worker.writer.flush(),
-            Err(WalError::Io { call: "write", .. })
-        ));
-        assert_eq!(worker.writer.watermark().written(), 1, "only the open record");
-        assert!(worker.writer.watermark().stopped().unwrap().contains("write"));
-        assert!(woken.load(Ordering::Relaxed));
-        for _ in 0..3 {
-            assert!(matches!(worker.writer.flush(), Err(WalError::Poisoned { .. })));
-            assert!(matches!(
-                worker.writer.append(raw(1)),
-                Err(WalError::Poisoned { .. })
-            ));
-            assert!(matches!(worker.writer.reserve(1), Err(WalError::Poisoned { .. })));
-            assert!(matches!(worker.writer.salt(2), Err(WalError::Poisoned { .. })));
-        }
-        // What was written before can still be made durable and signed.
-        worker.step().unwrap();
-        worker.sync().unwrap();
-        worker.checkpoint().unwrap();
-        assert_eq!(worker.promised.durable, 1);
-        disk.crash(1);
-        assert_eq!(
-            inspect(&disk, Path::new(SHARD), &vkey()).unwrap().unwrap().size,
-            1
-        );
-    }
-}
-
-#[test]
-fn a_failed_sync_stops_the_log_for_good_and_is_never_tried_again() {
-    let (disk, mut worker) = filled();
-    let durable = worker.promised.durable;
-    worker.admit("late", 10).unwrap();
-    worker.flush().unwrap();
-    worker.step().unwrap();
-    disk.fault_now(Fault::Error(io::ErrorKind::Other));
-    assert!(matches!(
-        worker.follower.sync(),
-        Err(WalError::Io { call: "sync", .. })
-    ));
-    let calls = disk.calls();
-    for _ in 0..3 {
-        assert!(matches!(worker.follower.sync(), Err(WalError::Poisoned { .. })));
-        assert!(matches!(worker.follower.step(), Err(WalError::Poisoned { .. })));
-        assert!(matches!(
-            worker.follower.checkpoint(&key()),
-            Err(WalError::Poisoned { .. })
-        ));
-        assert!(matches!(
-            worker.writer.append(raw(1)),
-            Err(WalError::Poisoned { .. })
-        ));
-        assert!(matches!(worker.writer.flush(), Err(WalError::Poisoned { .. })));
-    }
-    assert_eq!(disk.calls(), calls);
-    assert_eq!(worker.writer.watermark().durable(), durable);
-    // The cache still shows the lost record; recovery looks at the disk.
-    disk.restart();
-    assert_eq!(
-        inspect(&disk, Path::new(SHARD), &vkey()).unwrap().unwrap().size,
-        durable
-    );
-}
-
-#[test]
-fn a_checkpoint_without_space_keeps_the_former_one_and_is_tried_again() {
-    let (disk, mut worker) = filled();
-    worker.admit("late", 10).unwrap();
-    worker.flush().unwrap();
-    worker.step().unwrap();
-    worker.sync().unwrap();
-    disk.set_free(Some(0));
-    assert!(worker.follower.checkpoint(&key()).is_err());
-    assert!(!worker.writer.watermark().is_poisoned());
-    assert_eq!(worker.writer.watermark().checkpointed(), 81);
-    disk.set_free(None);
-    worker.checkpoint().unwrap();
-    assert_eq!(worker.writer.watermark().checkpointed(), 82);
-    assert_eq!(
-        Checkpoint::verify(worker.promised.notes.last().unwrap(), &vkey())
-            .unwrap()
-            .size,
-        82
-    );
 }
 
 #[test]
@@ -448,73 +209,6 @@ fn options_that_cannot_work_are_refused() {
         let made = Incarnation::create(storage, Path::new(SHARD), Ulid::nil(), ledger, 3, options);
         assert!(matches!(made, Err(WalError::Options(_))));
     }
-}
-
-#[test]
-fn the_running_tree_proves_every_record() {
-    let (_, worker) = filled();
-    let tree = worker.follower.tree();
-    let root = root_of(&worker.promised.appended);
-    for (index, record) in worker.promised.appended.iter().enumerate() {
-        let proof = inclusion_proof(&tree, index as u64, 81).unwrap();
-        verify_inclusion(&leaf_hash(record), index as u64, 81, &proof, &root).unwrap();
-    }
-}
-
-#[test]
-fn both_records_of_a_request_are_found_and_proved_also_without_a_tree_file() {
-    let (disk, worker) = filled();
-    let dir = worker.promised.dir.clone();
-    for damage in [false, true] {
-        if damage {
-            disk.rot(&dir.join("tree"), |bytes| bytes.truncate(100));
-        }
-        let found = prove::find(&disk, Path::new("/"), "req-17").unwrap();
-        assert_eq!(found.len(), 2);
-        for record in found {
-            assert_eq!(record.record, worker.promised.appended[record.seq as usize]);
-            let proof = prove::proof(&disk, &record.dir, record.seq, Some(&vkey())).unwrap();
-            proof.verify(&record.record, &vkey()).unwrap();
-        }
-    }
-    assert!(prove::find(&disk, Path::new("/"), "req").unwrap().is_empty());
-    assert!(matches!(
-        prove::proof(&disk, &dir, 81, None),
-        Err(WalError::NoSuchRecord { .. })
-    ));
-}
-
-#[test]
-fn a_record_under_no_checkpoint_is_not_proved() {
-    let (disk, mut worker) = filled();
-    worker.admit("late", 1).unwrap();
-    worker.flush().unwrap();
-    let refused = prove::proof(&disk, &worker.promised.dir, 81, None);
-    assert!(matches!(
-        refused,
-        Err(WalError::NotCovered {
-            seq: 81,
-            size: 81,
-            ..
-        })
-    ));
-}
-
-#[test]
-fn a_successor_covers_what_its_predecessor_left_under_no_checkpoint() {
-    let (disk, mut worker) = filled();
-    worker.admit("late", 1).unwrap();
-    worker.flush().unwrap();
-    let (dir, record) = (worker.promised.dir.clone(), worker.promised.appended[81].clone());
-    drop(worker);
-    let left = inspect(&disk, Path::new(SHARD), &vkey()).unwrap().unwrap();
-    let successor = start(&disk, &mut Promised::default()).unwrap();
-    let origin = format!("{}/0/{}", key().name(), left.incarnation);
-    cover_predecessor(&disk, &successor.promised.dir, &origin, &left, &key()).unwrap();
-    let proof = prove::proof(&disk, &dir, 81, Some(&vkey())).unwrap();
-    assert_eq!(proof.verify(&record, &vkey()).unwrap().origin, origin);
-    let report = fsck(&disk, Path::new(SHARD), Some(&vkey())).unwrap();
-    assert!(report.exit_code <= Verdict::Incomplete.exit_code(), "{report:?}");
 }
 
 #[test]

@@ -2,8 +2,9 @@
 
 use super::{CheckpointState, Finding, IncarnationReport, TreeState, Verdict};
 use crate::checkpoint_file::{self, CHECKPOINT};
-use crate::reader::{Flaw, Found, LogReader, Stored};
+use crate::log_reader::{Flaw, Found, LogReader};
 use crate::recovery::parse_incarnation;
+use crate::segment_reader::Stored;
 use crate::storage::{StoredFile, read_full};
 use crate::tree_file::{NODE, TREE};
 use crate::{Storage, WalError};

@@ -134,6 +134,40 @@ pub fn start_with(
     started.map(|()| worker)
 }
 
+/// A disk with a worker that has just started.
+pub fn fresh() -> (SimulatedDisk, Worker) {
+    let disk = SimulatedDisk::new();
+    let worker = start(&disk, &mut Promised::default()).unwrap();
+    (disk, worker)
+}
+
+/// A disk with a worker that has served 40 requests, all 81 records of which are under a checkpoint.
+pub fn filled() -> (SimulatedDisk, Worker) {
+    let (disk, mut worker) = fresh();
+    for number in 0..40 {
+        let id = format!("req-{number}");
+        let admission = worker.admit(&id, 100 * (number % 100)).unwrap();
+        worker.complete(&id, admission).unwrap();
+        if number % 3 == 0 {
+            worker.flush().unwrap();
+            worker.step().unwrap();
+        }
+    }
+    worker.flush().unwrap();
+    worker.step().unwrap();
+    worker.sync().unwrap();
+    worker.checkpoint().unwrap();
+    (disk, worker)
+}
+
+/// A record of this many bytes `x`, to append.
+pub fn raw(bytes: usize) -> impl FnOnce(u64, &mut Vec<u8>) -> Result<(), proofgate_ledger::LedgerError> {
+    move |_, out| {
+        out.resize(out.len() + bytes, b'x');
+        Ok(())
+    }
+}
+
 impl Worker {
     pub fn adopt(writer: Writer, follower: Follower, promised: Promised) -> Self {
         Self {

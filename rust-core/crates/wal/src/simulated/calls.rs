@@ -1,0 +1,215 @@
+//! The calls that a program makes to the simulated disk: each is counted, may meet its fault, and keeps apart what a
+//! reader sees and what a crash leaves.
+
+use super::{Change, Contents, Entry, Fault, SimulatedDisk, put};
+use crate::storage::{Directory, Storage, StoredFile};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+impl Storage for SimulatedDisk {
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        let mut state = self.state();
+        state.plain()?;
+        state.check_parent(path)?;
+        if state.exists(path) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        state.directories.push(path.to_owned());
+        state.entries.push(Entry::Directory(path.to_owned()));
+        Ok(())
+    }
+
+    fn open_dir(&self, path: &Path) -> io::Result<Arc<dyn Directory>> {
+        let mut state = self.state();
+        state.plain()?;
+        if !state.directories.iter().any(|directory| directory == path) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        Ok(Arc::new(SimulatedDirectory {
+            disk: self.clone(),
+            path: path.to_owned(),
+        }))
+    }
+
+    fn create(&self, path: &Path) -> io::Result<Arc<dyn StoredFile>> {
+        let mut state = self.state();
+        state.plain()?;
+        state.check_parent(path)?;
+        if state.exists(path) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        let file = state.files.len();
+        state.files.push(Contents::default());
+        state.names.insert(path.to_owned(), file);
+        state.entries.push(Entry::Link(path.to_owned(), file));
+        Ok(Arc::new(SimulatedFile {
+            disk: self.clone(),
+            file,
+        }))
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn StoredFile>> {
+        let mut state = self.state();
+        state.plain()?;
+        let file = *state.names.get(path).ok_or(io::ErrorKind::NotFound)?;
+        Ok(Arc::new(SimulatedFile {
+            disk: self.clone(),
+            file,
+        }))
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<String>> {
+        let mut state = self.state();
+        state.plain()?;
+        if state.names.contains_key(path) {
+            return Err(io::ErrorKind::NotADirectory.into());
+        }
+        if !state.exists(path) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        let all = state.names.keys().chain(&state.directories);
+        let mut names: Vec<String> = all
+            .filter(|entry| entry.parent() == Some(path))
+            .filter_map(|entry| Some(entry.file_name()?.to_str()?.to_owned()))
+            .collect();
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut state = self.state();
+        state.plain()?;
+        let file = state.names.remove(from).ok_or(io::ErrorKind::NotFound)?;
+        state.names.insert(to.to_owned(), file);
+        state
+            .entries
+            .push(Entry::Rename(from.to_owned(), to.to_owned(), file));
+        Ok(())
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        let mut state = self.state();
+        state.plain()?;
+        let file = state.names.remove(path).ok_or(io::ErrorKind::NotFound)?;
+        let freed = state.files[file].allocated;
+        if let Some(free) = &mut state.free {
+            *free += freed;
+        }
+        state.entries.push(Entry::Unlink(path.to_owned()));
+        Ok(())
+    }
+}
+
+struct SimulatedDirectory {
+    disk: SimulatedDisk,
+    path: PathBuf,
+}
+
+impl Directory for SimulatedDirectory {
+    fn sync(&self) -> io::Result<()> {
+        let mut state = self.disk.state();
+        state.plain()?;
+        let entries = std::mem::take(&mut state.entries);
+        for entry in entries {
+            let path = match &entry {
+                Entry::Link(path, _) | Entry::Rename(_, path, _) => path,
+                Entry::Directory(path) | Entry::Unlink(path) => path,
+            };
+            if path.parent() == Some(&self.path) {
+                state.make_durable(entry);
+            } else {
+                state.entries.push(entry);
+            }
+        }
+        Ok(())
+    }
+}
+
+struct SimulatedFile {
+    disk: SimulatedDisk,
+    file: usize,
+}
+
+impl StoredFile for SimulatedFile {
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        let mut state = self.disk.state();
+        let bytes = match state.call()? {
+            Some(Fault::Error(kind)) => return Err(kind.into()),
+            Some(_) => &bytes[..bytes.len() / 2],
+            None => bytes,
+        };
+        let end = offset + bytes.len() as u64;
+        let more = end.saturating_sub(state.files[self.file].allocated);
+        state.spend(more)?;
+        let file = &mut state.files[self.file];
+        file.allocated = file.allocated.max(end);
+        put(&mut file.cache, offset as usize, bytes);
+        file.unsynced.push(Change::Write(offset as usize, bytes.to_vec()));
+        Ok(bytes.len())
+    }
+
+    fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
+        let mut state = self.disk.state();
+        state.plain()?;
+        let cache = &state.files[self.file].cache;
+        let rest = cache.get(offset as usize..).unwrap_or(&[]);
+        let read = rest.len().min(into.len());
+        into[..read].copy_from_slice(&rest[..read]);
+        Ok(read)
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        let mut state = self.disk.state();
+        state.plain()?;
+        Ok(state.files[self.file].cache.len() as u64)
+    }
+
+    fn allocate(&self, bytes: u64) -> io::Result<()> {
+        let mut state = self.disk.state();
+        state.plain()?;
+        let more = bytes.saturating_sub(state.files[self.file].allocated);
+        state.spend(more)?;
+        let file = &mut state.files[self.file];
+        file.allocated = file.allocated.max(bytes);
+        file.cache.resize(bytes as usize, 0);
+        file.unsynced.push(Change::Length(bytes as usize));
+        Ok(())
+    }
+
+    fn set_len(&self, bytes: u64) -> io::Result<()> {
+        let mut state = self.disk.state();
+        state.plain()?;
+        let file = &mut state.files[self.file];
+        file.cache.resize(bytes as usize, 0);
+        file.unsynced.push(Change::Length(bytes as usize));
+        Ok(())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        let mut state = self.disk.state();
+        let fault = state.call()?;
+        let file = &mut state.files[self.file];
+        if let Some(Fault::Error(kind)) = fault {
+            file.unsynced.clear();
+            return Err(kind.into());
+        }
+        // What an earlier failed sync lost stays lost, although the cache shows it.
+        for change in std::mem::take(&mut file.unsynced) {
+            change.apply(&mut file.disk);
+        }
+        Ok(())
+    }
+
+    fn drop_cache(&self) -> io::Result<()> {
+        let mut state = self.disk.state();
+        state.plain()?;
+        let file = &mut state.files[self.file];
+        let mut seen = file.disk.clone();
+        for change in &file.unsynced {
+            change.apply(&mut seen);
+        }
+        file.cache = seen;
+        Ok(())
+    }
+}

@@ -1,0 +1,98 @@
+//! A write or a sync fails: the log stops for good, and what was promised before still holds.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test may stop at the first failure"
+)]
+
+mod support;
+
+use proofgate_wal::WalError;
+use proofgate_wal::recovery::inspect;
+use proofgate_wal::simulated::Fault;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use support::{SHARD, filled, fresh, key, raw, vkey};
+
+#[test]
+fn a_failed_or_short_write_stops_the_log_for_good() {
+    for fault in [
+        Fault::Error(io::ErrorKind::Other),
+        Fault::Error(io::ErrorKind::StorageFull),
+        Fault::ShortWrite,
+    ] {
+        let (disk, mut worker) = fresh();
+        let woken = Arc::new(AtomicBool::new(false));
+        let wake = Arc::clone(&woken);
+        worker
+            .writer
+            .watermark()
+            .on_progress(move || wake.store(true, Ordering::Relaxed));
+        worker.writer.append(raw(100)).unwrap();
+        disk.fault_now(fault);
+        assert!(matches!(
+            worker.writer.flush(),
+            Err(WalError::Io { call: "write", .. })
+        ));
+        assert_eq!(worker.writer.watermark().written(), 1, "only the open record");
+        assert!(worker.writer.watermark().stopped().unwrap().contains("write"));
+        assert!(woken.load(Ordering::Relaxed));
+        for _ in 0..3 {
+            assert!(matches!(worker.writer.flush(), Err(WalError::Poisoned { .. })));
+            assert!(matches!(
+                worker.writer.append(raw(1)),
+                Err(WalError::Poisoned { .. })
+            ));
+            assert!(matches!(worker.writer.reserve(1), Err(WalError::Poisoned { .. })));
+            assert!(matches!(worker.writer.salt(2), Err(WalError::Poisoned { .. })));
+        }
+        // What was written before can still be made durable and signed.
+        worker.step().unwrap();
+        worker.sync().unwrap();
+        worker.checkpoint().unwrap();
+        assert_eq!(worker.promised.durable, 1);
+        disk.crash(1);
+        assert_eq!(
+            inspect(&disk, Path::new(SHARD), &vkey()).unwrap().unwrap().size,
+            1
+        );
+    }
+}
+
+#[test]
+fn a_failed_sync_stops_the_log_for_good_and_is_never_tried_again() {
+    let (disk, mut worker) = filled();
+    let durable = worker.promised.durable;
+    worker.admit("late", 10).unwrap();
+    worker.flush().unwrap();
+    worker.step().unwrap();
+    disk.fault_now(Fault::Error(io::ErrorKind::Other));
+    assert!(matches!(
+        worker.follower.sync(),
+        Err(WalError::Io { call: "sync", .. })
+    ));
+    let calls = disk.calls();
+    for _ in 0..3 {
+        assert!(matches!(worker.follower.sync(), Err(WalError::Poisoned { .. })));
+        assert!(matches!(worker.follower.step(), Err(WalError::Poisoned { .. })));
+        assert!(matches!(
+            worker.follower.checkpoint(&key()),
+            Err(WalError::Poisoned { .. })
+        ));
+        assert!(matches!(
+            worker.writer.append(raw(1)),
+            Err(WalError::Poisoned { .. })
+        ));
+        assert!(matches!(worker.writer.flush(), Err(WalError::Poisoned { .. })));
+    }
+    assert_eq!(disk.calls(), calls);
+    assert_eq!(worker.writer.watermark().durable(), durable);
+    // The cache still shows the lost record; recovery looks at the disk.
+    disk.restart();
+    assert_eq!(
+        inspect(&disk, Path::new(SHARD), &vkey()).unwrap().unwrap().size,
+        durable
+    );
+}
