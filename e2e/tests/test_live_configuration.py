@@ -11,15 +11,17 @@ from typing import Any
 import pytest
 
 from e2e.kubernetes import Namespace, wait_until
+from e2e.load import steady_load
 from e2e.tests import fleet
 from e2e.tests.fleet import TENANTS, key_of
-from e2e.tests.traffic import ask, load, records
+from e2e.tests.traffic import ask, records
 
 #: The kubelet alone renews a pod's files about once a minute; the operator has it do so at once.
 SECONDS = 20
 RULE = {"id": "codename", "reason": "It names a project.", "literals": ["bluebird"], "action": "block"}
 #: A tenant that the load does not use.
 SUBJECT = TENANTS[20]
+KEYS = [key_of(tenant) for tenant in TENANTS[:12]]
 
 
 def lives(namespace: Namespace, gateway: str) -> dict[str, Any]:
@@ -59,17 +61,14 @@ def test_a_policy_is_taken_on_under_load_without_a_failed_request(
     namespace: Namespace, untouched: str, tmp_path: Path
 ) -> None:
     assert ask(namespace, untouched, key_of(SUBJECT), "tell me of bluebird") == 200
-    with load(namespace, untouched, tmp_path, seconds=90) as running:
-        served = len(records(namespace, untouched))
-        wait_until(lambda: len(records(namespace, untouched)) > served + 100, 60, "the load is under way")
+    with steady_load(namespace, untouched, tmp_path, KEYS) as load:
         namespace.apply(fleet.gateway(untouched, replicas=2, policy={"rules": [RULE]}))
         wait_until(
             lambda: ask(namespace, untouched, key_of(SUBJECT), "tell me of bluebird") == 403,
             SECONDS,
             "the rule holds",
         )
-        report = running.stop()
-    assert report["completed"] and not report["refused"] and not report["broken"], report
+    assert not load.report.failed and not load.report.broken, (load.report.failed + load.report.broken)[:3]
     changed = [record for record in records(namespace, untouched) if record["kind"] == "config"]
     assert changed, "the ledger tells that the configuration changed"
 
@@ -97,15 +96,13 @@ def test_a_tenants_key_is_rotated_under_load_without_a_failed_request(
     namespace: Namespace, untouched: str, tmp_path: Path
 ) -> None:
     new = "sk-e2e-rotated-0123456789abcdef"
-    with load(namespace, untouched, tmp_path, seconds=240) as running:
+    with steady_load(namespace, untouched, tmp_path, KEYS) as load:
         patch_secret(namespace, SUBJECT, third=new)
-        # HAProxy, which reads its map of keys at its start, is replaced meanwhile.
         wait_until(lambda: settled(namespace, untouched) and ask(namespace, untouched, new) == 200, 120, "it is let in")
         assert ask(namespace, untouched, key_of(SUBJECT)) == 200
         patch_secret(namespace, SUBJECT, third=None)
         wait_until(lambda: ask(namespace, untouched, new) == 401, SECONDS, "the key is refused")
-        report = running.stop()
-    assert report["completed"] and not report["refused"] and not report["broken"], report
+    assert not load.report.failed and not load.report.broken, (load.report.failed + load.report.broken)[:3]
 
 
 @pytest.mark.parametrize("durability", ["synced", "written"])

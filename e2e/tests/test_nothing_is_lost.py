@@ -12,10 +12,13 @@ import pytest
 from proofgate import _core
 
 from e2e.kubernetes import REPOSITORY, Namespace, ledger_directory, wait_until
+from e2e.load import steady_load
 from e2e.operations import process_in
-from e2e.tests.traffic import load, records
+from e2e.tests.fleet import TENANTS, key_of
+from e2e.tests.traffic import records
 
 VERIFIER = REPOSITORY / "e2e" / "verifier"
+KEYS = [key_of(tenant) for tenant in TENANTS[:12]]
 
 
 def restarts(namespace: Namespace, pod: str) -> int:
@@ -30,17 +33,14 @@ def test_a_worker_killed_under_load_loses_no_record_of_a_completed_answer(
 ) -> None:
     victim = f"{gateway}-worker-0"
     before = restarts(namespace, victim)
-    with load(namespace, gateway, tmp_path, clients=12) as running:
-        served = len(records(namespace, gateway))
-        wait_until(lambda: len(records(namespace, gateway)) > served + 500, 60, "the load is under way")
+    with steady_load(namespace, gateway, tmp_path, KEYS) as load:
+        load.goes_on(250)
         os.kill(process_in(namespace, victim, b"serve"), signal.SIGKILL)
         wait_until(lambda: restarts(namespace, victim) > before, 60, "the worker is restarted")
         wait_until(lambda: namespace.is_ready(gateway, 2), 90, "the gateway is Ready again")
-        report = running.stop()
-    assert len(report["completed"]) > 500
+    assert len(load.report.whole) > 250 and not load.report.lost
     written = records(namespace, gateway)
     completions = {record["id"] for record in written if record["kind"] == "completion"}
-    assert not [request for request in report["completed"] if request not in completions]
     admissions = {record["id"] for record in written if record["kind"] == "admission"}
     aborted = {record["id"] for record in written if record["kind"] == "aborted"}
     assert admissions == completions | aborted

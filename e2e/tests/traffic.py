@@ -5,9 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from e2e import evidence
@@ -54,43 +51,6 @@ def owners(namespace: Namespace, gateway: str, keys: dict[str, str]) -> dict[str
 def first_keys() -> dict[str, str]:
     """Each tenant's first key, under the tenant's name."""
     return {tenant: key_of(tenant) for tenant in TENANTS}
-
-
-class Load:
-    """A running load; its report is there when it has ended."""
-
-    def __init__(self, process: subprocess.Popen[str], until: Path) -> None:
-        self._process = process
-        self._until = until
-        self.report: dict[str, list[str]] = {}
-
-    def stop(self) -> dict[str, list[str]]:
-        """Ends the load and returns what came back: ids completed, ids or statuses refused, connections broken."""
-        self._until.touch()
-        output, errors = self._process.communicate(timeout=60)
-        assert self._process.returncode == 0, errors
-        self.report = json.loads(output)
-        return self.report
-
-
-@contextmanager
-def load(namespace: Namespace, gateway: str, folder: Path, seconds: float = 60, clients: int = 8) -> Iterator[Load]:
-    """A load of unary and streamed requests of many tenants for at most `seconds`."""
-    keys, until = folder / "keys", folder / "until"
-    keys.write_text("\n".join(key_of(tenant) for tenant in TENANTS[:clients]))
-    arguments = ["--url", url(namespace, gateway), "--seconds", str(seconds), "--clients", str(clients)]
-    command = _inside("e2e.tests.load", *arguments, "--keys", str(keys), "--until", str(until))
-    process = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env=environment(), cwd=REPOSITORY,
-    )  # fmt: skip
-    running = Load(process, until)
-    try:
-        yield running
-    finally:
-        until.touch()
-        if process.poll() is None:
-            process.communicate(timeout=60)
 
 
 def records(namespace: Namespace, gateway: str) -> list[dict[str, Any]]:
