@@ -113,21 +113,21 @@ class Namespace:
         items: list[Object] = json.loads(output)["items"]
         return items
 
-    def condition(self, gateway: str, kind: str) -> Object:
-        """A condition of a gateway; empty before it is there."""
+    def conditions(self, gateway: str) -> dict[str, Object]:
+        """A gateway's conditions by their types, all read at once; none before they are of its current generation."""
         found = self.get("ggw", gateway) or {}
         conditions = found.get("status", {}).get("conditions", [])
-        return next((condition for condition in conditions if condition["type"] == kind), {})
+        generation = found.get("metadata", {}).get("generation")
+        return {item["type"]: item for item in conditions if item.get("observedGeneration") == generation}
+
+    def condition(self, gateway: str, kind: str) -> Object:
+        """A condition of a gateway; empty before it is there for the current generation."""
+        return self.conditions(gateway).get(kind, {})
 
     def is_ready(self, gateway: str, replicas: int | None = None) -> bool:
         """Whether a gateway is Ready for its current generation, with `replicas` ready workers if given."""
-        found = self.get("ggw", gateway)
-        if not found:
-            return False
-        condition = self.condition(gateway, "Ready")
-        current = condition.get("observedGeneration") == found["metadata"]["generation"]
-        ready = found.get("status", {}).get("readyReplicas")
-        return condition.get("status") == "True" and current and replicas in (None, ready)
+        ready = (self.get("ggw", gateway) or {}).get("status", {}).get("readyReplicas")
+        return replicas in (None, ready) and self.condition(gateway, "Ready").get("status") == "True"
 
     def service_address(self, name: str) -> str:
         """The address of a Service inside the cluster."""

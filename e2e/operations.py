@@ -36,8 +36,9 @@ class Gateway:
 
     def settled(self, replicas: int | None = None) -> bool:
         """Whether it is Ready, all has been done for its spec, and no pod is on its way."""
-        progressing = self.namespace.condition(self.name, "Progressing")
-        return self.namespace.is_ready(self.name, replicas) and progressing.get("reason") == "Settled"
+        told = self.namespace.conditions(self.name)
+        done = told.get("Progressing", {}).get("reason") == "Settled" and told["Ready"]["status"] == "True"
+        return done and self.namespace.is_ready(self.name, replicas)
 
     def wait_settled(self, replicas: int | None = None) -> None:
         """Waits until it is."""

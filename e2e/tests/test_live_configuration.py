@@ -12,6 +12,7 @@ import pytest
 
 from e2e.kubernetes import Namespace, wait_until
 from e2e.load import steady_load
+from e2e.operations import Gateway
 from e2e.tests import fleet
 from e2e.tests.fleet import TENANTS, key_of
 from e2e.tests.traffic import ask, records
@@ -42,12 +43,7 @@ def untouched(namespace: Namespace, two_workers: str) -> Iterator[str]:
         assert lives(namespace, two_workers) == before
     finally:
         namespace.apply(fleet.gateway(two_workers, replicas=2))
-        wait_until(lambda: settled(namespace, two_workers), 180, "the gateway is as before")
-
-
-def settled(namespace: Namespace, gateway: str) -> bool:
-    progressing = namespace.condition(gateway, "Progressing")
-    return namespace.is_ready(gateway, 2) and progressing.get("reason") == "Settled"
+        wait_until(lambda: Gateway(namespace, two_workers).settled(2), 180, "the gateway is as before")
 
 
 def patch_secret(namespace: Namespace, tenant: str, **entries: str | None) -> None:
@@ -86,7 +82,7 @@ def test_a_tenant_is_added_without_a_restart(namespace: Namespace, untouched: st
     namespace.apply(fleet.secret("newcomer"))
     namespace.apply(fleet.gateway(untouched, replicas=2, tenants=(*TENANTS, "newcomer")))
     wait_until(
-        lambda: settled(namespace, untouched) and ask(namespace, untouched, key_of("newcomer")) == 200,
+        lambda: Gateway(namespace, untouched).settled(2) and ask(namespace, untouched, key_of("newcomer")) == 200,
         120,
         "the new tenant is served",
     )
@@ -98,7 +94,11 @@ def test_a_tenants_key_is_rotated_under_load_without_a_failed_request(
     new = "sk-e2e-rotated-0123456789abcdef"
     with steady_load(namespace, untouched, tmp_path, KEYS) as load:
         patch_secret(namespace, SUBJECT, third=new)
-        wait_until(lambda: settled(namespace, untouched) and ask(namespace, untouched, new) == 200, 120, "it is let in")
+        wait_until(
+            lambda: Gateway(namespace, untouched).settled(2) and ask(namespace, untouched, new) == 200,
+            120,
+            "it is let in",
+        )
         assert ask(namespace, untouched, key_of(SUBJECT)) == 200
         patch_secret(namespace, SUBJECT, third=None)
         wait_until(lambda: ask(namespace, untouched, new) == 401, SECONDS, "the key is refused")
@@ -113,7 +113,7 @@ def test_what_is_fixed_for_a_workers_life_rolls_the_workers(
     ledger = {"durability": durability, "volume": {"storageClassName": "lab-shared", "size": "1Gi"}}
     namespace.apply(fleet.gateway(two_workers, replicas=2, ledger=ledger))
     wait_until(
-        lambda: settled(namespace, two_workers) and not lives(namespace, two_workers).keys() & before,
+        lambda: Gateway(namespace, two_workers).settled(2) and not lives(namespace, two_workers).keys() & before,
         180,
         "every worker is replaced",
     )
