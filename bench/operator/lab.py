@@ -116,7 +116,7 @@ def ready(lab: Lab, name: str, *, keep: bool) -> None:
 def scale_up(lab: Lab, gateway: Gateway, folder: Path) -> None:
     """Seconds from `kubectl scale` to the admission, in the new worker's ledger, of the first request it served."""
     gateway.wait_settled(2)
-    with steady_load(gateway.namespace, gateway.name, folder, _ALL_KEYS, fresh=True) as load:
+    with steady_load(gateway.namespace, gateway.name, folder, _ALL_KEYS, clients=len(_ALL_KEYS), fresh=True) as load:
         begun = time.time()
         gateway.namespace.kubectl("scale", f"ggw/{gateway.name}", "--replicas=3")
         gateway.wait_settled(3)
