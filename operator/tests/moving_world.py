@@ -292,3 +292,34 @@ def with_connections(world: MovingWorld, count: int) -> MovingWorld:
     for pod in world.pods.values():
         pod.connections = count
     return world
+
+
+def happen(world: MovingWorld, what: str, value: int | str | None) -> None:
+    """Let something happen to a world: `value` is what it needs, the number of a pod for what befalls one."""
+    pod = world.pods.get(value) if isinstance(value, int) else None
+    match what, value:
+        case "scale", int():
+            world.scale(value)
+        case "image", str():
+            world.use_image(value)
+        case "killed after", int():
+            world.look(value)
+        case "wait", int():
+            world.tick(value)
+        case "go on", int():
+            world.run(value)
+        case "look", _:
+            world.look()
+        case "mend", _:
+            for found in world.pods.values():
+                found.broken = found.unreachable = False
+    if pod is None or pod.ending:
+        return
+    if what == "break":
+        pod.broken, pod.ready_since, pod.retiring, pod.connections = True, None, False, 0
+    elif what == "evict":
+        pod.ending = True
+    elif what == "lose sight":
+        pod.unreachable = True
+    elif what == "connect":
+        pod.connections += 5

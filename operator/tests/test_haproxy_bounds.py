@@ -21,14 +21,6 @@ KEYS = keys_of(30)
 UNKNOWN = "sk-nobody-knows-0123456789"
 
 
-@pytest.fixture
-def workers() -> Iterator[list[Worker]]:
-    made = [Worker(ordinal) for ordinal in range(3)]
-    yield made
-    for worker in made:
-        worker.close()
-
-
 def table(haproxy: Bench) -> dict[str, int]:
     return {tenant: haproxy.worker_of(keys[0]) for tenant, keys in KEYS.items()}
 

@@ -8,7 +8,7 @@ from proofgate_operator.api.conditions import ConditionStatus, ConditionType
 from proofgate_operator.events import transitions
 from proofgate_operator.plan.reports import WorkerReport
 from proofgate_operator.plan.shards import Phase, Shard, time_of
-from tests.moving_world import BEGIN, DRAIN_SECONDS, MovingWorld
+from tests.moving_world import BEGIN, DRAIN_SECONDS, MovingWorld, happen
 
 
 def phases(world: MovingWorld) -> list[str]:
@@ -229,36 +229,6 @@ HAPPENINGS = st.one_of(
     st.tuples(st.just("wait"), st.integers(1, 12)),
     st.tuples(st.just("go on"), st.integers(1, 12)),
 )
-
-
-def happen(world: MovingWorld, what: str, value: int | str | None) -> None:
-    pod = world.pods.get(value) if isinstance(value, int) else None
-    match what, value:
-        case "scale", int():
-            world.scale(value)
-        case "image", str():
-            world.use_image(value)
-        case "killed after", int():
-            world.look(value)
-        case "wait", int():
-            world.tick(value)
-        case "go on", int():
-            world.run(value)
-        case "look", _:
-            world.look()
-        case "mend", _:
-            for found in world.pods.values():
-                found.broken = found.unreachable = False
-    if pod is None or pod.ending:
-        return
-    if what == "break":
-        pod.broken, pod.ready_since, pod.retiring, pod.connections = True, None, False, 0
-    elif what == "evict":
-        pod.ending = True
-    elif what == "lose sight":
-        pod.unreachable = True
-    elif what == "connect":
-        pod.connections += 5
 
 
 @settings(max_examples=80, deadline=None)

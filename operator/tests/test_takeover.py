@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proofgate_operator.api.conditions import ConditionType
-from tests.moving_world import MovingWorld
+from tests.moving_world import MovingWorld, happen
 from tests.required_world import RequiredWorld
 
 
@@ -266,19 +266,7 @@ def test_whatever_is_wanted_in_whatever_order_no_tenant_is_turned_away_or_has_tw
 ) -> None:
     world = RequiredWorld(replicas, bad_images={"worker:bad"})
     for what, value in happenings:
-        match what, value:
-            case "scale", int():
-                world.scale(value)
-            case "image", str():
-                world.use_image(value)
-            case "killed after", int():
-                world.look(value)
-            case "wait", int():
-                world.tick(value)
-            case "go on", int():
-                world.run(value)
-            case "connect", int() if value in world.pods:
-                world.pods[value].connections += 5
+        happen(world, what, value)
     world.use_image("worker:one")
     world.settle()
     assert world.turned_away == []

@@ -4,34 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
-from proofgate.front_door.runtime_api import RuntimeApi
+from proofgate.front_door.entries_file import EntriesFile, parse
 from proofgate.front_door.target import RefusedError
 
 # A command with its payload has to fit into one buffer of HAProxy, 16 KiB where nothing else is configured.
 _BATCH_BYTES = 12_000
 _SHOWN_CHANGES = 5
 _DIGEST_LENGTH = 64
-_LINE = re.compile(r"([A-Za-z0-9._-]{1,253})[ \t]+([A-Za-z0-9._-]{1,253})")
 _SHOWN_LINE = re.compile(r"0x[0-9a-f]+ (\S+) (\S+)")
 _NEW_VERSION = re.compile(r"New version created: (\d+)")
 
 
-class MapFile:
+class MapFile(EntriesFile):
     """One map; HAProxy knows it by the path of its file, which has to be the same for both."""
-
-    def __init__(self, path: Path, api: RuntimeApi) -> None:
-        self._path = path
-        self._api = api
-        self._entries = 0
-
-    @property
-    def name(self) -> str:
-        return self._path.name
-
-    def read(self) -> str | None:
-        return read_ascii(self._path)
 
     async def bring_in_step(self, content: str) -> str | None:
         wanted = parse(content)
@@ -40,9 +26,6 @@ class MapFile:
             await self._replace(wanted)
         self._entries = len(wanted)
         return None if held == wanted else _difference(held, wanted)
-
-    def gauges(self) -> dict[str, float]:
-        return {"entries": self._entries}
 
     async def _replace(self, wanted: Mapping[str, str]) -> None:
         """A version of the map that nobody looks into is filled, and then takes the other's place at once."""
@@ -64,33 +47,6 @@ class MapFile:
             reason = answer.splitlines()[0][:200]
             raise RefusedError(f"HAProxy refuses {command.split()[0]} map: {_shortened(reason)}")
         return answer
-
-
-def read_ascii(path: Path) -> str:
-    """The text of a file. Raises RefusedError when it cannot be read."""
-    try:
-        return path.read_text(encoding="ascii")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not ASCII"
-        raise RefusedError(f"{path} cannot be read: {reason}") from None
-
-
-def parse(content: str) -> dict[str, str]:
-    """The entries of a map file: lines of a key and a value, empty lines and comments (`#`) between them.
-
-    Raises RefusedError with the number of a line that is something else.
-    """
-    entries: dict[str, str] = {}
-    for number, line in enumerate(content.split("\n"), start=1):
-        text = line.strip(" \t\r")
-        if not text or text.startswith("#"):
-            continue
-        found = _LINE.fullmatch(text)
-        if not found:
-            raise RefusedError(f"line {number} is not a key and a value")
-        if entries.setdefault(found[1], found[2]) != found[2]:
-            raise RefusedError(f"the key in line {number} already has another value")
-    return entries
 
 
 def _shown(answer: str) -> dict[str, str]:

@@ -3,34 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
-from proofgate.front_door.runtime_api import RuntimeApi
+from proofgate.front_door.entries_file import EntriesFile, parse
 from proofgate.front_door.target import RefusedError
-from proofgate.front_door.tenant_map import parse, read_ascii
 
 _BACKEND = "workers"
 _LARGEST = 256
 
 
-class Weights:
+class Weights(EntriesFile):
     """A file of servers and their weights; a server that it does not name has the configured one.
 
     HAProxy keeps no version of weights: those that differ are set one after the other, within one command
     line. A server that this HAProxy does not have is passed over: it has the lines that its start gave it.
     """
-
-    def __init__(self, path: Path, api: RuntimeApi) -> None:
-        self._path = path
-        self._api = api
-        self._entries = 0
-
-    @property
-    def name(self) -> str:
-        return self._path.name
-
-    def read(self) -> str | None:
-        return read_ascii(self._path)
 
     async def bring_in_step(self, content: str) -> str | None:
         named = _weights(content)
@@ -45,9 +31,6 @@ class Weights:
         self._entries = len(named)
         told = " ".join(f"{name}={weight}" for name, weight in changes.items())
         return told or None
-
-    def gauges(self) -> dict[str, float]:
-        return {"entries": self._entries}
 
     async def _servers(self) -> dict[str, tuple[int, int]]:
         """The weight of every server, and the one that its configuration gives it."""

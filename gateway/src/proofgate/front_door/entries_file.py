@@ -1,0 +1,52 @@
+"""A file of keys and values, which HAProxy holds in a form of its own."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from proofgate.front_door.runtime_api import RuntimeApi
+from proofgate.front_door.target import RefusedError
+
+_LINE = re.compile(r"([A-Za-z0-9._-]{1,253})[ \t]+([A-Za-z0-9._-]{1,253})")
+
+
+class EntriesFile:
+    """What every target that is such a file has: its text, and how many entries HAProxy took on from it."""
+
+    def __init__(self, path: Path, api: RuntimeApi) -> None:
+        self._path = path
+        self._api = api
+        self._entries = 0
+
+    @property
+    def name(self) -> str:
+        return self._path.name
+
+    def read(self) -> str | None:
+        try:
+            return self._path.read_text(encoding="ascii")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is not ASCII"
+            raise RefusedError(f"{self._path} cannot be read: {reason}") from None
+
+    def gauges(self) -> dict[str, float]:
+        return {"entries": self._entries}
+
+
+def parse(content: str) -> dict[str, str]:
+    """The entries of a file: lines of a key and a value, empty lines and comments (`#`) between them.
+
+    Raises RefusedError with the number of a line that is something else.
+    """
+    entries: dict[str, str] = {}
+    for number, line in enumerate(content.split("\n"), start=1):
+        text = line.strip(" \t\r")
+        if not text or text.startswith("#"):
+            continue
+        found = _LINE.fullmatch(text)
+        if not found:
+            raise RefusedError(f"line {number} is not a key and a value")
+        if entries.setdefault(found[1], found[2]) != found[2]:
+            raise RefusedError(f"the key in line {number} already has another value")
+    return entries
