@@ -14,7 +14,7 @@ import pytest
 from conftest import serving
 from runtime_double import RuntimeDouble
 
-from proofgate.front_door import tenant_map
+from proofgate.front_door import entries_file
 from proofgate.front_door.agent import create_app
 from proofgate.front_door.certificate import Certificate
 from proofgate.front_door.follower import CHECK_SECONDS, Follower
@@ -348,4 +348,4 @@ def test_a_certificate_without_a_key_cannot_be_read(tmp_path: Path) -> None:
 
 
 def test_a_map_is_read_as_haproxy_reads_it() -> None:
-    assert tenant_map.parse("# a comment\n\na b\n\tc \t d \r\n") == {"a": "b", "c": "d"}
+    assert entries_file.parse("# a comment\n\na b\n\tc \t d \r\n") == {"a": "b", "c": "d"}
