@@ -189,16 +189,23 @@ class Worker:
         self.release = threading.Event()
         traffic, health = _TrafficServer((host, ports[0]), _Traffic), _HealthServer((host, ports[1]), _Health)
         traffic.worker = health.worker = self
-        self._servers = (traffic, health)
+        self._traffic, self._health = traffic, health
         self.ports: tuple[int, int] = (traffic.server_address[1], health.server_address[1])
-        for server in self._servers:
+        for server in (traffic, health):
             threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+
+    def refuse_connections(self) -> None:
+        """Ends the traffic port, as a process that died would; health checks are still answered."""
+        self._end(self._traffic)
 
     def close(self) -> None:
         self.release.set()
-        for server in self._servers:
-            server.shutdown()
-            server.server_close()
+        for server in (self._traffic, self._health):
+            self._end(server)
+
+    def _end(self, server: _QuietServer) -> None:
+        server.shutdown()
+        server.server_close()
 
 
 @dataclass(frozen=True)

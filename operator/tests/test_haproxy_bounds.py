@@ -68,6 +68,36 @@ def test_while_its_worker_is_away_a_placed_tenant_is_served_by_another(
         assert haproxy.worker_of(KEYS["tenant-0"][0]) == 2
 
 
+def test_a_connection_that_waits_for_a_worker_that_dies_is_served_by_another(
+    haproxy_binary: str, tmp_path: Path, workers: list[Worker]
+) -> None:
+    with bench(haproxy_binary, tmp_path, workers, KEYS) as haproxy:
+        haproxy.set_ready(3)
+        [key, *_] = KEYS["tenant-0"]
+        owner = haproxy.worker_of(key)
+        workers[owner].refuse_connections()
+        with closing(haproxy.connect()) as connection:
+            # Up to here HAProxy holds the owner for well, and nothing but this connection tells it otherwise.
+            connection.request("GET", "/", headers={"Authorization": f"Bearer {key}"})
+            workers[owner].ready = False
+            response = connection.getresponse()
+            assert json.load(response)["worker"] != owner
+
+
+def test_a_worker_that_is_up_keeps_its_tenants_even_if_it_cannot_be_reached(
+    haproxy_binary: str, tmp_path: Path, workers: list[Worker]
+) -> None:
+    with bench(haproxy_binary, tmp_path, workers, KEYS) as haproxy:
+        haproxy.set_ready(3)
+        [key, *_] = KEYS["tenant-0"]
+        workers[haproxy.worker_of(key)].refuse_connections()
+        with closing(haproxy.connect()) as connection:
+            connection.request("GET", "/", headers={"Authorization": f"Bearer {key}"})
+            with pytest.raises((http.client.RemoteDisconnected, ConnectionResetError)):
+                connection.getresponse()
+        assert sum(worker.seen for worker in workers) == 1
+
+
 def test_where_affinity_is_required_tenants_of_an_absent_worker_are_told_to_come_back(
     haproxy_binary: str, tmp_path: Path, workers: list[Worker]
 ) -> None:
@@ -241,7 +271,7 @@ def test_by_default_only_what_went_wrong_is_logged(
             pass
         key = KEYS["tenant-1"][0]
         owner = haproxy.worker_of(key)
-        workers[owner].close()
+        workers[owner].refuse_connections()
         with pytest.raises((http.client.RemoteDisconnected, ConnectionResetError)):
             haproxy.ask(key)
         eventually(lambda: haproxy.log(), "the connection that found no worker is logged")

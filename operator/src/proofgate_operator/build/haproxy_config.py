@@ -143,7 +143,7 @@ def _defaults(balancer: Balancer) -> list[str]:
         "timeout client-fin 30s",
         f"timeout server {balancer.silence_seconds}s",
         "timeout check 1s",
-        # Only connecting is tried again, and only to the same worker: another one does not own the tenant.
+        # Only connecting is tried again: what was sent once is never sent twice.
         "retries 3",
         "no option redispatch",
     ]
@@ -239,6 +239,7 @@ def _workers(balancer: Balancer) -> list[str]:
         # A connection without a known key goes round robin: refusing it is any worker's work.
         "balance hash var(txn.tenant)",
         "hash-type consistent sdbm avalanche",
+        *_waiting(balancer),
         "stick-table type string len 64 size 1k expire 1h",
         "stick store-request var(txn.tenant)",
         "option httpchk",
@@ -247,8 +248,9 @@ def _workers(balancer: Balancer) -> list[str]:
         # 16 points per unit of weight on the ring: at 100 the shares of three workers differ by a few
         # percent.
         f"default-server weight 100 maxconn {balancer.bounds.server}"
-        # A change that was seen once is looked at again at once.
         f" check inter 1s fastinter 200ms fall 2 rise 2{resolution}"
+        # A change that was seen once, also by a connection that failed, is looked at again at once.
+        " observe layer4 error-limit 1 on-error fastinter"
         " send-proxy-v2 proxy-v2-options unique-id",
         *(
             f"server {server_name(server.ordinal)} {server.address}:{server.port}"
@@ -256,6 +258,15 @@ def _workers(balancer: Balancer) -> list[str]:
             for server in balancer.servers
         ),
     ]
+
+
+def _waiting(balancer: Balancer) -> list[str]:
+    """Return what becomes of a connection that still tries to reach a worker which is down by now."""
+    if balancer.strict:
+        return []
+    # It goes on to another one, as it would if it came now. The number is one of attempts, of which there are
+    # no more than three: a worker that is up keeps its tenants.
+    return ["option redispatch 9"]
 
 
 def _metrics(balancer: Balancer) -> list[str]:
