@@ -15,6 +15,8 @@ WHEELS := $(PROOFGATE_CACHE)/wheels
 CARGO := cargo --locked
 RUST_MANIFEST := rust-core/Cargo.toml
 export PATH := $(VENV)/bin:$(PATH)
+# Checkouts share the environment: each works with its own packages.
+export PYTHONPATH := $(CURDIR)/gateway/src:$(CURDIR)/operator/src
 # What a release build is compiled with: the profile of a worker under load.
 RELEASE := RUSTFLAGS="$$(./setup/release-flags)"
 
@@ -128,7 +130,7 @@ test-e2e: develop images ## The end-to-end tests on a real cluster; leaves nothi
 	@trap 'python3 -m e2e.cluster down' EXIT; python3 -m e2e.cluster up && pytest -q -x e2e/tests
 
 .PHONY: bench
-bench: develop ## The data plane beside other gateways (20 minutes; QUICK=1: 4); writes bench/results/data-plane.json
+bench: develop ## The data plane beside other gateways (25 minutes; QUICK=1: 5); writes bench/results/data-plane.json
 	@$(PY) -m bench.data_plane $(if $(QUICK),--quick)
 
 .PHONY: profile

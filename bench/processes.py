@@ -42,6 +42,19 @@ class Pinned:
         """User and system time of the living processes of the tree so far, their ended threads included."""
         return sum(_cpu_seconds(pid) for pid in tree(self.pid))
 
+    def pause(self) -> None:
+        """Stops the tree where it is: it takes no more of its core."""
+        os.killpg(self.pid, signal.SIGSTOP)
+
+    @contextmanager
+    def awake(self) -> Iterator[None]:
+        """Lets a tree that was paused run until the block ends."""
+        os.killpg(self.pid, signal.SIGCONT)
+        try:
+            yield
+        finally:
+            self.pause()
+
     def resident_megabytes(self) -> float:
         """Resident memory of the tree."""
         return sum(_resident_megabytes(pid) for pid in tree(self.pid))
@@ -143,6 +156,8 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     for number, patience in ((signal.SIGTERM, 15), (signal.SIGKILL, 5)):
         try:
             os.killpg(process.pid, number)
+            # One that is paused would not hear it.
+            os.killpg(process.pid, signal.SIGCONT)
         except ProcessLookupError:
             break
         try:

@@ -25,14 +25,15 @@ class Length:
     """Seconds of each measurement, by scenario."""
 
     closed_loop: int
-    prompts: int
+    #: In which a slow system answers what was asked at once more than a few times.
+    slow_closed_loop: int
     open_loop: int
     attacks: int
     streams: int
 
 
-FULL = Length(closed_loop=3, prompts=2, open_loop=4, attacks=2, streams=3)
-QUICK = Length(closed_loop=1, prompts=1, open_loop=2, attacks=1, streams=2)
+FULL = Length(closed_loop=1, slow_closed_loop=3, open_loop=2, attacks=1, streams=3)
+QUICK = Length(closed_loop=1, slow_closed_loop=2, open_loop=2, attacks=1, streams=2)
 
 
 @dataclass(frozen=True)
@@ -113,13 +114,14 @@ def _streams(tools: Tools, count: int, seconds: int) -> Callable[[System, Path],
 
 def at_once(candidate: Candidate, tools: Tools, length: Length) -> Iterator[Scenario]:
     """In front of an upstream that answers at once."""
+    seconds = length.slow_closed_loop if candidate.slow else length.closed_loop
     for connections in CONNECTIONS:
-        measure = closed(connections, PROMPT_BYTES, length.closed_loop)
+        measure = closed(connections, PROMPT_BYTES, seconds)
         yield Scenario("closed_loop", f"c{connections}", measure)
     if candidate.name == SPINNING:
         return
     for kilobytes in LARGER_PROMPTS_KB:
-        measure = closed(16, kilobytes << 10, length.prompts)
+        measure = closed(16, kilobytes << 10, seconds)
         yield Scenario("prompts", f"{kilobytes}KB", measure)
     if not candidate.slow:
         yield Scenario("open_loop", "at_once", _open(tools, length.open_loop))

@@ -19,7 +19,7 @@ from bench.processes import LOAD_CORE
 from bench.scenarios import Length, Scenario, Tools
 from bench.system import Candidate
 
-LENGTH = Length(closed_loop=3, prompts=2, open_loop=2, attacks=1, streams=3)
+LENGTH = Length(closed_loop=3, slow_closed_loop=3, open_loop=2, attacks=1, streams=3)
 
 
 def main() -> int:

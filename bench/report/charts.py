@@ -28,7 +28,7 @@ def all_charts(result: dict[str, Any]) -> dict[str, str]:
     drawn = {
         "closed": _chart(
             "Requests per second on one core",
-            "closed loop, 16 and 64 connections, prompts of 1 KB; lines: slowest and fastest round; more is better",
+            "closed loop, 16 and 64 connections, prompts of 1 KB; lines: slowest and fastest turn; more is better",
             {"16 connections": (closed.get("c16", {}), rate), "64 connections": (closed.get("c64", {}), rate)},
             logarithmic=False,
         ),

@@ -1,4 +1,4 @@
-"""Bar charts as SVG: horizontal bars with the spread of the rounds, readable on a light and on a dark page."""
+"""Bar charts as SVG: horizontal bars with the spread of the measurements, readable on a light and on a dark page."""
 
 from __future__ import annotations
 

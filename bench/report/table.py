@@ -28,7 +28,8 @@ def machine(result: Result) -> str:
     return "\n\n".join(
         [
             f"{where['processor']}, {where['cores']} cores, {where['memory_gb']} GB, kernel {where['kernel']}, "
-            f"Python {where['python']}; load average {where['load_before']} before the run. {how['rounds']} rounds. "
+            f"Python {where['python']}; load average {where['load_before']} before the run. {how['turns']} turns, "
+            f"{how['rounds']} rounds. "
             f"Proofgate with: {', '.join(how['proofgate'])}.",
             _table(["", "version"], rows),
         ]
@@ -166,8 +167,7 @@ def missing(result: Result) -> str:
     """Systems that could not be had, and measurements that are void, with reasons."""
     rows = [[_code(name), "everything", reason] for name, reason in sorted(result["absent"].items())]
     rows += [
-        [_code(void["system"]), f"{void['scenario']}, round {void['round']}", void["reason"]]
-        for void in result["voided"]
+        [_code(void["system"]), f"{void['scenario']}, {void['round']}", void["reason"]] for void in result["voided"]
     ]
     return _table(["system", "without figures", "reason"], rows) or "Every system ran and no measurement is void."
 

@@ -74,3 +74,20 @@ def test_the_share_of_a_busy_core_lies_between_nothing_and_all() -> None:
         while time.monotonic() < deadline:
             pass
     assert 0 <= meter.busy_share <= 1
+
+
+def test_a_paused_process_takes_no_time_wakes_for_a_block_and_ends_all_the_same(tmp_path: Path) -> None:
+    with pinned(LOAD_CORE, [sys.executable, "-c", SPINNER], tmp_path / "log", ready="ready") as process:
+        process.pause()
+        state = Path(f"/proc/{process.pid}/stat")
+        deadline = time.monotonic() + 30
+        while ") T" not in state.read_text() and time.monotonic() < deadline:
+            pass
+        before = process.cpu_seconds()
+        with process.awake():
+            while process.cpu_seconds() == before and time.monotonic() < deadline:
+                pass
+        assert process.cpu_seconds() > before
+        while ") T" not in state.read_text():
+            assert time.monotonic() < deadline, "it is paused again"
+    assert not lives(process.pid)

@@ -1,0 +1,68 @@
+"""Systems side by side: all of them run, and one at a time is awake and asked, for a second.
+
+The speed of a shared machine changes by the second, by as much as the double. What is compared is therefore measured
+within seconds of each other, many times, and what is quoted is the median of the pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+from bench import scenarios, visits
+from bench.scenarios import Scenario
+from bench.summary import Record
+from bench.system import Candidate, System
+
+#: Seconds for compilers at run time to find out what is asked of them.
+_WARM_UP = 3
+
+
+def take_turns(
+    turns: int,
+    candidates: list[Candidate],
+    upstream: str,
+    folder: Path,
+    plan: Callable[[Candidate], Iterator[Scenario]],
+    record: Record,
+) -> None:
+    """Starts all systems and makes every measurement of the plan with each of them, `turns` times."""
+    with ExitStack() as stack:
+        running: dict[str, tuple[System, Path]] = {}
+        plans = {candidate.name: list(plan(candidate)) for candidate in candidates}
+        memory: dict[str, float] = {}
+        for candidate in candidates:
+            own = folder / candidate.name
+            own.mkdir()
+            print(f"starting {candidate.name}", flush=True)
+            try:
+                system = stack.enter_context(visits.started(candidate, own, upstream, paced=False))
+                memory[candidate.name] = system.process.resident_megabytes()
+                visits.greet(system)
+                scenarios.closed(16, scenarios.PROMPT_BYTES, _WARM_UP)(system, own)
+            except visits.FAILURES as error:
+                record.void(0, candidate.name, "at once/start", str(error)[:500])
+                print(f"  did not start: {error}", flush=True)
+                continue
+            system.process.pause()
+            running[candidate.name] = system, own
+        for turn in range(turns):
+            for group, point in _points(plans):
+                print(f"turn {turn + 1} of {turns}: {group}/{point}", flush=True)
+                names = list(running)
+                # Nobody always follows the same neighbour.
+                first = turn % max(len(names), 1)
+                for name in names[first:] + names[:first]:
+                    for scenario in plans[name]:
+                        if (scenario.group, scenario.point) == (group, point):
+                            system, own = running[name]
+                            with system.process.awake():
+                                visits.measure(record, turn + 1, name, scenario, system, own)
+        for name, (system, _) in running.items():
+            visits.note_memory(record, 1, name, "requests", memory[name], system)
+
+
+def _points(plans: dict[str, list[Scenario]]) -> list[tuple[str, str]]:
+    """What is measured, each once."""
+    return list(dict.fromkeys((one.group, one.point) for plan in plans.values() for one in plan))
