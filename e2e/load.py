@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 from e2e import evidence
@@ -52,22 +53,15 @@ class Report:
         """Requests that the upstream saw more than once."""
         return [identity for identity, count in self.seen.items() if count > 1]
 
-    def longest_outage(self, keys: Sequence[str]) -> float:
-        """Seconds between a failed plain request and the next whole answer to the same client, at most.
+    def longest_wait(self, keys: Sequence[str]) -> float:
+        """Seconds between two whole answers to one client, at most, its pause between two requests included.
 
-        0 without failures. Streams are left out: when one ends says nothing of when it was served.
+        Of plain requests alone: when a stream ends says nothing of when it was served.
         """
         longest = 0.0
         for key in keys:
-            plain = (one for one in self.attempts if one.key == key and not one.stream)
-            own = sorted(plain, key=lambda one: one.ended)
-            failed_at: float | None = None
-            for one in own:
-                if one.error is not None:
-                    failed_at = one.ended if failed_at is None else failed_at
-                elif failed_at is not None:
-                    longest = max(longest, one.ended - failed_at)
-                    failed_at = None
+            ends = sorted(one.ended for one in self.whole if one.key == key and not one.stream)
+            longest = max([longest, *(after - before for before, after in pairwise(ends))])
         return longest
 
 

@@ -55,7 +55,7 @@ class Lab:
                     "requests": len(report.attempts),
                     "failed": len(report.failed),
                     "broken_streams": len(report.broken),
-                    "longest_outage_s": round(report.longest_outage(_KEYS), 2),
+                    "longest_wait_s": round(report.longest_wait(_KEYS), 2),
                 }
                 for name, report in self.reports.items()
             },
@@ -93,7 +93,7 @@ def run(say: Callable[[str], None]) -> dict[str, Any]:
                 say(f"under load: worker killed, round {number + 1} of {_ROUNDS}")
                 report = _under_load(gateway, Path(folder), lambda load: _kill_worker(gateway, load))
                 lab.reports[f"{number + 1}: worker killed"] = report
-                lab.note("takeover_s", report.longest_outage(_KEYS))
+                lab.note("takeover_s", report.longest_wait(_KEYS))
     finally:
         say("removing what the run made")
         clear(_NAMESPACE)
