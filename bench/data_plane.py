@@ -37,7 +37,7 @@ _DESCRIPTORS = 16_384
 
 
 def main() -> None:
-    """Runs all rounds, prints a table and writes the result."""
+    """Runs all turns and rounds, prints a table and writes the result."""
     options = _options()
     # An end from outside unwinds like an error, so that nothing that was started stays behind.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended from outside"))
@@ -52,10 +52,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="proofgate-bench-") as scratch:
         _side_by_side(options.turns, Path(scratch), ready, built, record, length)
         for number in range(options.rounds):
-            # Nobody always follows the same neighbour.
-            order = ready[number % len(ready) :] + ready[: number % len(ready)]
             title = f"round {number + 1} of {options.rounds}, paced upstream"
-            _round(title, number + 1, Path(scratch), order, built, record, length)
+            _round(title, number + 1, Path(scratch), visits.rotated(ready, number), built, record, length)
     about |= {"versions": versions, "method": _method(options, length)}
     result = summarise(record, about)
     options.output.parent.mkdir(parents=True, exist_ok=True)
@@ -86,10 +84,9 @@ def _options() -> argparse.Namespace:
 
 
 def _count(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise ValueError("at least 1")
-    return number
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 on")
+    return int(text)
 
 
 def _allow_descriptors() -> None:

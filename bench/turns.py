@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from itertools import product
 from pathlib import Path
 
 from bench import scenarios, visits
 from bench.scenarios import Scenario
 from bench.summary import Record
 from bench.system import Candidate, System
+
+Plan = Callable[[Candidate], Iterator[Scenario]]
 
 #: Seconds for compilers at run time to find out what is asked of them.
 _WARM_UP = 3
@@ -24,13 +27,12 @@ def take_turns(
     candidates: list[Candidate],
     upstream: str,
     folder: Path,
-    plan: Callable[[Candidate], Iterator[Scenario]],
+    plan: Plan,
     record: Record,
 ) -> None:
     """Starts all systems and makes every measurement of the plan with each of them, `turns` times."""
     with ExitStack() as stack:
         running: dict[str, tuple[System, Path]] = {}
-        plans = {candidate.name: list(plan(candidate)) for candidate in candidates}
         memory: dict[str, float] = {}
         for candidate in candidates:
             own = folder / candidate.name
@@ -47,22 +49,21 @@ def take_turns(
                 continue
             system.process.pause()
             running[candidate.name] = system, own
-        for turn in range(turns):
-            for group, point in _points(plans):
-                print(f"turn {turn + 1} of {turns}: {group}/{point}", flush=True)
-                names = list(running)
-                # Nobody always follows the same neighbour.
-                first = turn % max(len(names), 1)
-                for name in names[first:] + names[:first]:
-                    for scenario in plans[name]:
-                        if (scenario.group, scenario.point) == (group, point):
-                            system, own = running[name]
-                            with system.process.awake():
-                                visits.measure(record, turn + 1, name, scenario, system, own)
+        points = _points(plan, [candidate for candidate in candidates if candidate.name in running])
+        for turn, (point, asked) in product(range(turns), points.items()):
+            print(f"turn {turn + 1} of {turns}: {'/'.join(point)}", flush=True)
+            for name, scenario in visits.rotated(asked, turn):
+                system, own = running[name]
+                with system.process.awake():
+                    visits.measure(record, turn + 1, name, scenario, system, own)
         for name, (system, _) in running.items():
             visits.note_memory(record, 1, name, "requests", memory[name], system)
 
 
-def _points(plans: dict[str, list[Scenario]]) -> list[tuple[str, str]]:
-    """What is measured, each once."""
-    return list(dict.fromkeys((one.group, one.point) for plan in plans.values() for one in plan))
+def _points(plan: Plan, candidates: list[Candidate]) -> dict[tuple[str, str], list[tuple[str, Scenario]]]:
+    """What is measured, and of each the systems that are asked it, by name, with how."""
+    points: dict[tuple[str, str], list[tuple[str, Scenario]]] = {}
+    for candidate in candidates:
+        for scenario in plan(candidate):
+            points.setdefault((scenario.group, scenario.point), []).append((candidate.name, scenario))
+    return points

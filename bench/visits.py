@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from subprocess import SubprocessError
+from typing import TypeVar
 
 from bench import machine, request
 from bench.cell import Cell, CellError
@@ -18,8 +19,16 @@ from bench.summary import Record, Sample
 from bench.system import Candidate, System
 from bench.systems import NULL
 
+T = TypeVar("T")
+
 #: What may go wrong with one system without ending the run.
 FAILURES = (StartError, CellError, SubprocessError, OSError)
+
+
+def rotated(systems: list[T], number: int) -> list[T]:
+    """The order of a round or turn: another one begins each time."""
+    first = number % max(len(systems), 1)
+    return systems[first:] + systems[:first]
 
 
 @contextmanager

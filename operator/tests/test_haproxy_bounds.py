@@ -68,20 +68,25 @@ def test_while_its_worker_is_away_a_placed_tenant_is_served_by_another(
         assert haproxy.worker_of(KEYS["tenant-0"][0]) == 2
 
 
+@contextmanager
+def waiting(haproxy: Bench) -> Iterator[tuple[Worker, http.client.HTTPConnection]]:
+    """A connection that waits for its owner: HAProxy holds that for well, and it refuses every connection."""
+    [key, *_] = KEYS["tenant-0"]
+    owner = haproxy.workers[haproxy.worker_of(key)]
+    owner.refuse_connections()
+    with closing(haproxy.connect()) as connection:
+        connection.request("GET", "/", headers={"Authorization": f"Bearer {key}"})
+        yield owner, connection
+
+
 def test_a_connection_that_waits_for_a_worker_that_dies_is_served_by_another(
     haproxy_binary: str, tmp_path: Path, workers: list[Worker]
 ) -> None:
     with bench(haproxy_binary, tmp_path, workers, KEYS) as haproxy:
         haproxy.set_ready(3)
-        [key, *_] = KEYS["tenant-0"]
-        owner = haproxy.worker_of(key)
-        workers[owner].refuse_connections()
-        with closing(haproxy.connect()) as connection:
-            # Up to here HAProxy holds the owner for well, and nothing but this connection tells it otherwise.
-            connection.request("GET", "/", headers={"Authorization": f"Bearer {key}"})
-            workers[owner].ready = False
-            response = connection.getresponse()
-            assert json.load(response)["worker"] != owner
+        with waiting(haproxy) as (owner, connection):
+            owner.ready = False
+            assert json.load(connection.getresponse())["worker"] != owner.ordinal
 
 
 def test_a_worker_that_is_up_keeps_its_tenants_even_if_it_cannot_be_reached(
@@ -89,12 +94,9 @@ def test_a_worker_that_is_up_keeps_its_tenants_even_if_it_cannot_be_reached(
 ) -> None:
     with bench(haproxy_binary, tmp_path, workers, KEYS) as haproxy:
         haproxy.set_ready(3)
-        [key, *_] = KEYS["tenant-0"]
-        workers[haproxy.worker_of(key)].refuse_connections()
-        with closing(haproxy.connect()) as connection:
-            connection.request("GET", "/", headers={"Authorization": f"Bearer {key}"})
-            with pytest.raises((http.client.RemoteDisconnected, ConnectionResetError)):
-                connection.getresponse()
+        closed = pytest.raises((http.client.RemoteDisconnected, ConnectionResetError))
+        with waiting(haproxy) as (_, connection), closed:
+            connection.getresponse()
         assert sum(worker.seen for worker in workers) == 1
 
 

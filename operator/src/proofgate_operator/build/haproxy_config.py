@@ -239,7 +239,7 @@ def _workers(balancer: Balancer) -> list[str]:
         # A connection without a known key goes round robin: refusing it is any worker's work.
         "balance hash var(txn.tenant)",
         "hash-type consistent sdbm avalanche",
-        *_waiting(balancer),
+        *_redispatch(balancer),
         "stick-table type string len 64 size 1k expire 1h",
         "stick store-request var(txn.tenant)",
         "option httpchk",
@@ -260,7 +260,7 @@ def _workers(balancer: Balancer) -> list[str]:
     ]
 
 
-def _waiting(balancer: Balancer) -> list[str]:
+def _redispatch(balancer: Balancer) -> list[str]:
     """Return what becomes of a connection that still tries to reach a worker which is down by now."""
     if balancer.strict:
         return []
