@@ -72,17 +72,17 @@ pub(crate) fn tokens<E>(
 /// The first stretch of `text` at or behind `from` that can belong to an encoding: eight bytes with a `%` or `\`, or
 /// sixteen of graphic ASCII, which every run of 24 contains at a multiple of eight bytes.
 fn suspicious_block(text: &[u8], from: usize) -> Option<(usize, usize)> {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const HIGH: u64 = 0x8080_8080_8080_8080;
-    let zero = |word: u64| word.wrapping_sub(ONES) & !word & HIGH;
+    let mut from = from;
+    while text[from..].first_chunk().is_some_and(is_calm) {
+        from += CALM;
+    }
     let (blocks, rest) = text[from..].as_chunks::<8>();
-    let mut previous = 1;
+    let mut previous = HIGH;
     for (index, block) in blocks.iter().enumerate() {
         let word = u64::from_le_bytes(*block);
-        let breaks = (word.wrapping_sub(ONES * 0x21) | word) & HIGH;
-        let escapes = zero(word ^ (ONES * 0x25)) | zero(word ^ (ONES * 0x5c));
+        let breaks = breaks(word);
         let begin = from + index * 8;
-        if escapes != 0 {
+        if block.iter().any(|byte| matches!(byte, b'%' | b'\\')) {
             return Some((begin, begin + 8));
         }
         if (breaks | previous) == 0 {
@@ -92,6 +92,28 @@ fn suspicious_block(text: &[u8], from: usize) -> Option<(usize, usize)> {
     }
     let interesting = rest.iter().any(|byte| matches!(byte, b'%' | b'\\'));
     interesting.then_some((text.len() - rest.len(), text.len()))
+}
+
+/// Bytes that are looked at together for [`suspicious_block`].
+const CALM: usize = 64;
+const HIGH: u64 = 0x8080_8080_8080_8080;
+
+/// A high bit for bytes of `word` that are no graphic ASCII.
+fn breaks(word: u64) -> u64 {
+    (word.wrapping_sub(0x2121_2121_2121_2121) | word) & HIGH
+}
+
+/// Whether no suspicious block begins in the first [`CALM`] bytes. Without a branch, so that the loops are vectorised.
+fn is_calm(chunk: &[u8; CALM + 8]) -> bool {
+    let escapes = chunk[..CALM].iter().fold(0, |found, byte| {
+        found | u8::from(*byte == b'%') | u8::from(*byte == b'\\')
+    });
+    let word = |index: usize| u64::from_le_bytes(std::array::from_fn(|byte| chunk[index * 8 + byte]));
+    let runs = (0..CALM / 8).fold(0, |found, index| {
+        // Of two words without a break nothing is left, and only then a borrow reaches the highest bit.
+        found | ((breaks(word(index)) | breaks(word(index + 1))) >> 7).wrapping_sub(1)
+    });
+    escapes == 0 && runs & (1 << 63) == 0
 }
 
 /// Calls `keep` with each decoding of `token` and the span of the token that it stands for. `buffer` holds the decoding
@@ -255,4 +277,48 @@ fn decode_escapes(token: &[u8], decoded: &mut Vec<u8>) -> bool {
         at += length;
     }
     escapes >= LEAST_ESCAPES
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use super::*;
+
+    /// The tokens of `text` behind `from`.
+    fn visited(text: &str, from: usize) -> Vec<(usize, usize)> {
+        let mut spans = Vec::new();
+        let Ok(()) = tokens(text.as_bytes(), from, |start, end| {
+            spans.push((start, end));
+            Ok::<(), Infallible>(())
+        });
+        spans
+    }
+
+    #[test]
+    fn a_token_is_visited_wherever_it_stands() {
+        for token in [
+            &"A".repeat(LEAST_BASE64)[..],
+            "%41%42%43",
+            r"\x41\x42\x43",
+            &"9z".repeat(80),
+        ] {
+            for at in 0..3 * CALM {
+                for behind in [0, 1, 7, 8, 9, CALM, 2 * CALM] {
+                    let text = format!("{}{token}{}", " ".repeat(at), " ".repeat(behind));
+                    assert_eq!(visited(&text, 0), [(at, at + token.len())], "{token} at {at}");
+                    assert_eq!(visited(&text, at), [(at, at + token.len())], "{token} from {at}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn words_and_punctuation_are_not_visited() {
+        let prose =
+            "Fifteen letters, each a word; nothing encoded (or so), in \u{fc}ber-long lines. ".repeat(40);
+        for from in 0..2 * CALM {
+            assert_eq!(visited(&prose[..prose.len() - from % 7], from), []);
+        }
+    }
 }

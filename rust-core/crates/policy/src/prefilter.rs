@@ -1,20 +1,20 @@
 //! Finds all occurrences of some hundred literals in one pass: the filter before every rule.
 //!
 //! Every second place of the text is looked up in a table by a hash of the three bytes there; the entry says which
-//! classes of bytes may follow as the fourth, and where that fits, another one says which may stand before. Of each literal, the two adjacent windows are in the table that are rarest
-//! in English, so that one of them stands at an even place. A hit is compared with the literals that share the window.
-//! Those of three bytes have a searcher of their own; shorter ones are searched one by one.
+//! classes of bytes may follow as the fourth, and where that fits, another one says which may stand before. Of each
+//! literal, the two adjacent windows are in the table that are rarest in English, so that one of them stands at an even
+//! place. A hit is compared with the literals that share the window. Those of three bytes have a searcher of their own;
+//! shorter ones are searched one by one.
 //!
-//! Measured with `cargo run --release -p proofgate-policy --example prefilters` (205 literals, 1 KB of lower-case English
-//! prose, one core of a shared 2-core VM, ns per KB):
+//! Measured with `cargo run --release -p proofgate-policy --example prefilters` (1 KB of lower-case English prose, one
+//! core of a shared 2-core VM, ns per KB, with 200 and with 766 literals):
 //!
-//! | variant | ns |
-//! |---|---|
-//! | this table | 850 |
-//! | the same with one window per literal, at every place | 1,400 |
-//! | aho-corasick DFA, overlapping | 2,660 |
-//! | Teddy (`aho_corasick::packed`), 13 groups of 16 | 3,200 |
-//! | Teddy, 4 groups of 64 | 3,900 |
+//! | variant | 200 | 766 |
+//! |---|---|---|
+//! | this table | 530 | 860 |
+//! | aho-corasick DFA, overlapping | 1,900 | 3,800 |
+//! | Teddy (`aho_corasick::packed`), groups of 16 | 2,100 | 9,200 |
+//! | Teddy, groups of 64 | 2,500 | 7,800 |
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ use memchr::memmem::Finder;
 
 use crate::english::window_frequency;
 
-const TABLE_BITS: u32 = 14;
+const TABLE_BITS: u32 = 12;
 const TABLE: usize = 1 << TABLE_BITS;
 /// Bytes of text that are looked at together, and how far the last window and the byte behind it reach beyond them.
 const PASS: usize = 128;
@@ -38,10 +38,9 @@ pub const LONGEST: usize = 64;
 /// A searcher for a set of literals. Literals are numbered in the order in which they were given.
 pub struct Prefilter {
     /// By hash of a window: the classes of the bytes that may stand behind it,
-    behind: Box<[u8; TABLE]>,
+    behind: Box<[u32; TABLE]>,
     /// and before it.
-    before: Box<[u8; TABLE]>,
-    classes: [u8; 256],
+    before: Box<[u32; TABLE]>,
     /// Open-addressed by window: which `entries` share it.
     slots: Vec<Slot>,
     entries: Vec<Entry>,
@@ -97,8 +96,19 @@ impl Entry {
     }
 }
 
+type Candidates = [u8; 256];
+
+/// Which of 32 classes `byte` belongs to, as a bit. Letters have classes of their own, but for their case.
+fn class(byte: u8) -> u32 {
+    1_u32.wrapping_shl(u32::from(byte))
+}
+
 fn table_index(window: u32) -> usize {
     ((window << 8).wrapping_mul(0x9e37_79b1) >> (32 - TABLE_BITS)) as usize & (TABLE - 1)
+}
+
+fn before_index(window: u32) -> usize {
+    ((window << 8).wrapping_mul(0x85eb_ca6b) >> (32 - TABLE_BITS)) as usize & (TABLE - 1)
 }
 
 fn slot_index(window: u32, slots: usize) -> usize {
@@ -114,13 +124,9 @@ impl Prefilter {
     /// Prepares a search for `literals`, none of which is empty or longer than [`LONGEST`].
     #[must_use]
     pub fn new(literals: &[Vec<u8>]) -> Self {
-        let mut classes = [0_u8; 256];
-        for (byte, class) in (0_u32..256).zip(&mut classes) {
-            *class = 1 << (byte.wrapping_mul(0x9e37_79b1) >> 29);
-        }
-        let mut behind = Box::new([0_u8; TABLE]);
-        let mut before = Box::new([0_u8; TABLE]);
-        let class = |byte: Option<&u8>| byte.map_or(0xff, |byte| classes[usize::from(*byte)]);
+        let mut behind = Box::new([0_u32; TABLE]);
+        let mut before = Box::new([0_u32; TABLE]);
+        let classes = |byte: Option<&u8>| byte.map_or(u32::MAX, |byte| class(*byte));
         let mut windows = BTreeMap::<u32, Vec<Entry>>::new();
         let triples = triples(literals);
         let mut short = Vec::new();
@@ -134,8 +140,8 @@ impl Prefilter {
             let first = rarest(literal);
             for offset in [first, first + 1] {
                 let window = window(literal, offset);
-                behind[table_index(window)] |= class(literal.get(offset + 3));
-                before[table_index(window)] |= class(offset.checked_sub(1).map(|last| &literal[last]));
+                behind[table_index(window)] |= classes(literal.get(offset + 3));
+                before[before_index(window)] |= classes(offset.checked_sub(1).map(|last| &literal[last]));
                 let entry = Entry::new(number, literal, offset);
                 windows.entry(window).or_default().push(entry);
             }
@@ -162,7 +168,6 @@ impl Prefilter {
         Self {
             behind,
             before,
-            classes,
             slots,
             entries,
             literals,
@@ -175,7 +180,7 @@ impl Prefilter {
     #[inline]
     pub fn search(&self, text: &[u8], mut found: impl FnMut(usize, usize)) {
         let mut at = 0;
-        let mut candidates = [0; PASS / 2];
+        let mut candidates = [0; 256];
         for pass in text.windows(PASS + REACH).step_by(PASS) {
             if let Ok(pass) = pass.try_into() {
                 self.pass(pass, PASS, text, at, &mut candidates, &mut found);
@@ -206,7 +211,7 @@ impl Prefilter {
 
     /// Looks at every second of the first `length` places of `pass`, which stands at `at` in `text`.
     ///
-    /// One place in eight of English has a window and a byte behind it that fit, too many for a branch to be predicted:
+    /// One place in ten of English has a window and a byte behind it that fit, too many for a branch to be predicted:
     /// they are collected without one.
     #[inline(always)]
     fn pass(
@@ -215,22 +220,35 @@ impl Prefilter {
         length: usize,
         text: &[u8],
         at: usize,
-        candidates: &mut [u8; PASS / 2],
+        candidates: &mut Candidates,
         found: &mut impl FnMut(usize, usize),
     ) {
-        let mut count = 0;
-        for place in (0..length.min(PASS)).step_by(2) {
-            let four = u32::from_le_bytes([pass[place], pass[place + 1], pass[place + 2], pass[place + 3]]);
-            let behind = self.behind[table_index(four)] & self.classes[usize::from(pass[place + 3])];
-            candidates[count & (PASS / 2 - 1)] = place as u8;
-            count += usize::from(behind != 0);
+        let mut count = 0_u8;
+        for place in (0..length.min(PASS)).step_by(8) {
+            let [Some(even), Some(odd)] = [place, place + 2].map(|place| pass[place..].first_chunk::<8>())
+            else {
+                break;
+            };
+            let (even, odd) = (u64::from_le_bytes(*even), u64::from_le_bytes(*odd));
+            for (place, four) in (place as u8..).step_by(2).zip([
+                even as u32,
+                odd as u32,
+                (even >> 32) as u32,
+                (odd >> 32) as u32,
+            ]) {
+                candidates[usize::from(count)] = place;
+                count =
+                    count.wrapping_add((self.behind[table_index(four)].wrapping_shr(four >> 24) & 1) as u8);
+            }
         }
-        for place in &candidates[..count] {
+        for place in &candidates[..usize::from(count)] {
             let place = usize::from(*place);
+            if place >= length {
+                break;
+            }
             let window = window(pass, place);
             let last = (at + place).checked_sub(1).map(|last| text[last]);
-            let classes = last.map_or(0xff, |byte| self.classes[usize::from(byte)]);
-            if self.before[table_index(window)] & classes != 0 {
+            if last.is_none_or(|last| self.before[before_index(window)] & class(last) != 0) {
                 self.compare(window, text, at + place, found);
             }
         }
