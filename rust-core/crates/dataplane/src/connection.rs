@@ -259,14 +259,12 @@ impl Connection {
         known: &mut Known,
     ) -> Result<Head, Unserved> {
         let terms = &self.catalog.terms;
-        // By reference: a head is 2 KiB, too much to be moved.
-        let parsed = parse_request(&self.client.input[..length], &terms.limits);
-        let head = parsed.as_ref().map_err(|refusal| *refusal)?;
+        let head = parse_request(&self.client.input[..length], &terms.limits)?;
         known.head_only = head.method == Method::Head;
         let cors = terms.cors.as_ref();
         endpoint::write_cors(cors, &head.headers, &mut self.extra);
         span.lap_now(Stage::Parse);
-        if endpoint::is_preflight(head, cors) {
+        if endpoint::is_preflight(&head, cors) {
             // A body is not read, so nothing behind it may be taken for a request.
             let keep_alive = head.keep_alive && head.framing == RequestFraming::Empty;
             return Ok(Head::Preflight { keep_alive });
@@ -280,7 +278,7 @@ impl Connection {
         if !self.owns(&identity) {
             return Err(Rejection::MISDIRECTED.into());
         }
-        let route = Route::of(head);
+        let route = Route::of(&head);
         let allowed = |endpoint| terms.tenant(identity.tenant).may_use_endpoint(endpoint);
         if !route.endpoint().is_none_or(allowed) {
             let denial = proofgate_auth::Denial::EndpointNotAllowed;

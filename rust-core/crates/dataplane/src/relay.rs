@@ -194,21 +194,23 @@ impl Relay<'_, '_> {
                 .scan(&self.back.buffers.upstream, &limits)
                 .map_err(unreachable)?
             {
-                let head = parse_response(&self.back.buffers.upstream[..length], Method::Post, &limits);
-                let head = head.as_ref().map_err(|refusal| unreachable(*refusal))?;
-                if head.status >= 200 {
+                let buffers = &mut *self.back.buffers;
+                let head = parse_response(&buffers.upstream[..length], Method::Post, &limits);
+                let head = head.map_err(unreachable)?;
+                let answering = (head.status >= 200).then(|| {
                     let manner = Manner {
                         close: self.back.close,
                         head_only: false,
                         extra: self.back.extra,
                     };
-                    let out = &mut self.back.buffers.head;
                     let scrutiny = Scrutiny::of(&open.catalog.terms.profiles[open.tenant]);
-                    let answering = write_head(head, open.id.as_str(), manner, scrutiny, out);
-                    self.back.buffers.upstream.drain(..length);
+                    write_head(&head, open.id.as_str(), manner, scrutiny, &mut buffers.head)
+                });
+                drop(head);
+                buffers.upstream.drain(..length);
+                if let Some(answering) = answering {
                     return answering.map_err(unreachable);
                 }
-                self.back.buffers.upstream.drain(..length);
                 scanner.reset();
             } else {
                 if !self.read(upstream).await? {

@@ -70,7 +70,7 @@ pub fn write_status_line(out: &mut Vec<u8>, status: u16) -> Result<(), Refusal> 
         return Err(Refusal::InvalidStatus);
     }
     out.extend_from_slice(b"HTTP/1.1 ");
-    write_decimal(out, u64::from(status));
+    write_decimal(out, status);
     out.push(b' ');
     out.extend_from_slice(reason(status).as_bytes());
     out.extend_from_slice(CRLF);
@@ -89,6 +89,7 @@ pub fn write_header(out: &mut Vec<u8>, name: &str, value: &[u8]) -> Result<(), R
     if has_control(value) {
         return Err(Refusal::InvalidHeaderValue);
     }
+    out.reserve(name.len() + value.len() + 4);
     out.extend_from_slice(name.as_bytes());
     out.extend_from_slice(b": ");
     out.extend_from_slice(value);
@@ -148,18 +149,8 @@ fn write_fields<'h>(
     Ok(())
 }
 
-fn write_decimal(out: &mut Vec<u8>, mut number: u64) {
-    let mut digits = [0_u8; 20];
-    let mut start = digits.len();
-    loop {
-        start -= 1;
-        digits[start] = b"0123456789"[(number % 10) as usize];
-        number /= 10;
-        if number == 0 {
-            break;
-        }
-    }
-    out.extend_from_slice(&digits[start..]);
+fn write_decimal(out: &mut Vec<u8>, number: impl itoa::Integer) {
+    out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
 /// Reason phrases (RFC 9110 section 15); empty for a status that this gateway does not itself send.

@@ -81,7 +81,10 @@ impl<'b> Fields<'b> {
             }
             _ => {}
         }
-        if name.bytes().any(|byte| plain_name_byte(byte) != byte) && imitates_protected(name) {
+        let differs = name
+            .bytes()
+            .fold(false, |differs, byte| differs | (plain_name_byte(byte) != byte));
+        if differs && imitates_protected(name) {
             return Err(Refusal::ImitatedHeader);
         }
         Ok(())

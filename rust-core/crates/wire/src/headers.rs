@@ -2,35 +2,45 @@
 
 use crate::limits::{Limits, MAX_HEADERS};
 use crate::syntax::trim_ows;
-use httparse::{EMPTY_HEADER, Header};
+use httparse::Header;
+use smallvec::SmallVec;
 use std::fmt;
+use std::mem::MaybeUninit;
 
 /// The header fields of a head, in order (RFC 9110 section 5). Names keep their case; values are without
 /// surrounding whitespace and hold no control byte but HTAB, but may hold bytes above 0x7f.
 #[derive(Clone)]
 pub struct Headers<'b> {
-    pub(crate) fields: [Header<'b>; MAX_HEADERS],
-    pub(crate) count: usize,
+    fields: SmallVec<[Header<'b>; USUAL]>,
+}
+
+/// Fields of an ordinary head: for as many nothing is allocated.
+const USUAL: usize = 16;
+
+/// Where the parser puts fields.
+pub(crate) struct Places<'b>([MaybeUninit<Header<'b>>; MAX_HEADERS]);
+
+impl<'b> Places<'b> {
+    pub(crate) fn new() -> Self {
+        Self([const { MaybeUninit::uninit() }; MAX_HEADERS])
+    }
+
+    /// Those that a head with these limits may fill.
+    pub(crate) fn within(&mut self, limits: &Limits) -> &mut [MaybeUninit<Header<'b>>] {
+        &mut self.0[..limits.headers.min(MAX_HEADERS)]
+    }
 }
 
 impl<'b> Headers<'b> {
-    pub(crate) fn empty() -> Self {
+    pub(crate) fn new(parsed: &[Header<'b>]) -> Self {
         Self {
-            fields: [EMPTY_HEADER; MAX_HEADERS],
-            count: 0,
+            fields: SmallVec::from_slice(parsed),
         }
-    }
-
-    /// The places that a head with these limits may fill.
-    pub(crate) fn places(&mut self, limits: &Limits) -> &mut [Header<'b>] {
-        &mut self.fields[..limits.headers.min(MAX_HEADERS)]
     }
 
     /// The fields as name and value.
     pub fn iter(&self) -> impl Iterator<Item = (&'b str, &'b [u8])> + '_ {
-        self.fields[..self.count]
-            .iter()
-            .map(|field| (field.name, field.value))
+        self.fields.iter().map(|field| (field.name, field.value))
     }
 
     /// The value of the first field of this name, in any case.
@@ -44,13 +54,13 @@ impl<'b> Headers<'b> {
     /// How many fields there are.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.count
+        self.fields.len()
     }
 
     /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.count == 0
+        self.fields.is_empty()
     }
 
     /// Whether a field of this name ends at this connection: by definition, or because Connection names it

@@ -2,7 +2,7 @@
 
 use crate::authority::Authority;
 use crate::fields::{Expectation, Fields};
-use crate::headers::Headers;
+use crate::headers::{Headers, Places};
 use crate::limits::Limits;
 use crate::method::Method;
 use crate::refusal::Refusal;
@@ -52,9 +52,9 @@ pub enum RequestFraming {
 /// last.
 pub fn parse_request<'b>(head: &'b [u8], limits: &Limits) -> Result<RequestHead<'b>, Refusal> {
     check_lines(head, limits)?;
-    let mut headers = Headers::empty();
-    let mut parsed = httparse::Request::new(headers.places(limits));
-    let length = match parsed.parse(head) {
+    let mut places = Places::new();
+    let mut parsed = httparse::Request::new(&mut []);
+    let length = match parsed.parse_with_uninit_headers(head, places.within(limits)) {
         Ok(httparse::Status::Complete(length)) => length,
         Ok(httparse::Status::Partial) => return Err(Refusal::IncompleteHead),
         Err(error) => return Err(explain(head, error, request_line)),
@@ -62,7 +62,7 @@ pub fn parse_request<'b>(head: &'b [u8], limits: &Limits) -> Result<RequestHead<
     let (Some(method_text), Some(target), Some(1)) = (parsed.method, parsed.path, parsed.version) else {
         return Err(Refusal::UnsupportedVersion);
     };
-    headers.count = parsed.headers.len();
+    let headers = Headers::new(parsed.headers);
     if length != head.len() {
         return Err(Refusal::IncompleteHead);
     }

@@ -1,7 +1,7 @@
 //! Response heads (RFC 9112 section 4) and where their bodies end (section 6.3).
 
 use crate::fields::Fields;
-use crate::headers::Headers;
+use crate::headers::{Headers, Places};
 use crate::limits::Limits;
 use crate::method::Method;
 use crate::refusal::Refusal;
@@ -48,9 +48,10 @@ pub fn parse_response<'b>(
     limits: &Limits,
 ) -> Result<ResponseHead<'b>, Refusal> {
     check_lines(head, limits)?;
-    let mut headers = Headers::empty();
-    let mut parsed = httparse::Response::new(headers.places(limits));
-    let length = match parsed.parse(head) {
+    let mut places = Places::new();
+    let mut parsed = httparse::Response::new(&mut []);
+    let config = httparse::ParserConfig::default();
+    let length = match config.parse_response_with_uninit_headers(&mut parsed, head, places.within(limits)) {
         Ok(httparse::Status::Complete(length)) => length,
         Ok(httparse::Status::Partial) => return Err(Refusal::IncompleteHead),
         Err(error) => return Err(explain(head, error, status_line)),
@@ -58,7 +59,7 @@ pub fn parse_response<'b>(
     let (Some(status), Some(1)) = (parsed.code, parsed.version) else {
         return Err(Refusal::UnsupportedVersion);
     };
-    headers.count = parsed.headers.len();
+    let headers = Headers::new(parsed.headers);
     if length != head.len() {
         return Err(Refusal::IncompleteHead);
     }

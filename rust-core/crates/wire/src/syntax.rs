@@ -2,12 +2,27 @@
 
 /// A `tchar` (RFC 9110 section 5.6.2).
 pub(crate) fn is_tchar(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+    TCHAR[usize::from(byte)]
 }
+
+const TCHAR: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] = (byte as u8).is_ascii_alphanumeric();
+        byte += 1;
+    }
+    let mut others: &[u8] = b"!#$%&'*+-.^_`|~";
+    while let [byte, rest @ ..] = others {
+        table[*byte as usize] = true;
+        others = rest;
+    }
+    table
+};
 
 /// A non-empty run of `tchar`.
 pub(crate) fn is_token(text: &[u8]) -> bool {
-    !text.is_empty() && text.iter().all(|&byte| is_tchar(byte))
+    !text.is_empty() && text.iter().fold(true, |all, &byte| all & is_tchar(byte))
 }
 
 /// A byte that no head may hold outside a line end: every control byte but HTAB.

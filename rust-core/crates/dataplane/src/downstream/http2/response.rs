@@ -51,17 +51,16 @@ pub(super) async fn relay(
     let (head, framing) = loop {
         if let Some(length) = scanner.scan(&input, &LIMITS).map_err(|_| Cut::Answer)? {
             let head = parse_response(&input[..length], method, &LIMITS).map_err(|_| Cut::Answer)?;
-            let framing = head.framing;
-            match head.status {
-                100 => ask_for_body(respond),
-                ..200 => {}
-                _ => {
-                    let head = translate(&head)?;
-                    input.advance(length);
-                    break (head, framing);
-                }
-            }
+            let (status, framing) = (head.status, head.framing);
+            let answer = (status >= 200).then(|| translate(&head)).transpose()?;
+            drop(head);
             input.advance(length);
+            if let Some(answer) = answer {
+                break (answer, framing);
+            }
+            if status == 100 {
+                ask_for_body(respond);
+            }
             scanner.reset();
         } else {
             let read = read(source, &mut input, |context| respond.poll_reset(context)).await;
