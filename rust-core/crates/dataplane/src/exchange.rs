@@ -10,7 +10,6 @@ use proofgate_ledger::record::{Outcome, Usage};
 use proofgate_limits::{Grant, KeyId};
 use proofgate_providers::{BodyText, ChatRequest};
 use proofgate_stages::{Span, Stage};
-use proofgate_wire::encode;
 use tokio::io::AsyncWriteExt;
 
 use crate::answer::{Answer, Manner};
@@ -202,12 +201,7 @@ fn admit<'c>(
     let limited = !catalog.terms.is_unlimited(index);
     if limited {
         let mut limiter = gateway.limiter.borrow_mut();
-        limiter
-            .standing(counter, key, now)
-            .for_each_header(|name, value| {
-                // Names and digits of our own are always well-formed.
-                let _ = encode::write_header(back.extra, name, value);
-            });
+        limiter.standing(counter, key, now).write(back.extra);
     }
     call.span.lap_now(Stage::Limit);
     let grant = grant.map_err(|exceeded| {

@@ -2,7 +2,7 @@
 
 use crate::config::{Ceilings, Limits};
 use crate::exceeded::{Limit, Scope};
-use crate::text::Text;
+use crate::text::push_integer;
 
 /// Name of a limit's quota policy, quoted.
 pub(crate) fn name(scope: Scope, limit: Limit) -> &'static str {
@@ -44,17 +44,17 @@ pub(crate) fn set(ceilings: &Ceilings) -> impl Iterator<Item = (Limit, u64)> + u
 
 /// Value of `RateLimit-Policy` for a tenant; empty without limits.
 pub(crate) fn describe(limits: &Limits, key_limits: &Limits) -> Box<[u8]> {
-    let mut text = Text::<512>::new();
+    let mut text = Vec::new();
     for (scope, limits) in [(Scope::Tenant, limits), (Scope::Key, key_limits)] {
         for (limit, value) in set(&Ceilings::from(limits)) {
-            if !text.as_bytes().is_empty() {
-                text.push(", ");
+            if !text.is_empty() {
+                text.extend_from_slice(b", ");
             }
-            text.push(name(scope, limit));
-            text.push(";q=");
-            text.push_integer(value);
-            text.push(parameters(limit));
+            text.extend_from_slice(name(scope, limit).as_bytes());
+            text.extend_from_slice(b";q=");
+            push_integer(&mut text, value);
+            text.extend_from_slice(parameters(limit).as_bytes());
         }
     }
-    text.as_bytes().into()
+    text.into_boxed_slice()
 }

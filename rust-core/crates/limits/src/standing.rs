@@ -5,7 +5,7 @@ use crate::config::Ceilings;
 use crate::exceeded::{Limit, Scope};
 use crate::policies;
 use crate::subject::Totals;
-use crate::text::Text;
+use crate::text::{push_integer, push_number, push_seconds};
 use crate::window::HELD_SECONDS;
 
 /// What is left of one limit.
@@ -81,36 +81,37 @@ impl<'a> Standing<'a> {
         self.left[0].is_none()
     }
 
-    /// Calls `f` with the name, in lower case, and the value of each field; nothing is allocated.
+    /// Appends the header fields as whole lines, names in lower case; nothing without limits.
     ///
     /// `ratelimit-policy` and `ratelimit` tell every limit (draft-ietf-httpapi-ratelimit-headers-11); the
     /// `x-ratelimit-*` fields that OpenAI's clients know tell, of requests and of tokens, the limit of which least is
     /// left. Seconds are rounded up.
-    pub fn for_each_header(&self, mut f: impl FnMut(&str, &[u8])) {
+    pub fn write(&self, out: &mut Vec<u8>) {
         if self.is_empty() {
             return;
         }
-        f("ratelimit-policy", self.policies);
-        let mut text = Text::<512>::new();
-        for left in self.left.iter().flatten() {
-            if !text.as_bytes().is_empty() {
-                text.push(", ");
+        out.extend_from_slice(b"ratelimit-policy: ");
+        out.extend_from_slice(self.policies);
+        out.extend_from_slice(b"\r\nratelimit: ");
+        for (number, left) in self.left.iter().flatten().enumerate() {
+            if number > 0 {
+                out.extend_from_slice(b", ");
             }
-            text.push(policies::name(left.scope, left.limit));
-            text.push(";r=");
-            text.push_integer(left.remaining);
+            out.extend_from_slice(policies::name(left.scope, left.limit).as_bytes());
+            out.extend_from_slice(b";r=");
+            push_integer(out, left.remaining);
             if let Some(seconds) = left.more_in {
-                text.push(";t=");
-                text.push_integer(seconds);
+                out.extend_from_slice(b";t=");
+                push_integer(out, seconds);
             }
         }
-        f("ratelimit", text.as_bytes());
+        out.extend_from_slice(b"\r\n");
         if let Some(left) = self.least(|limit| limit == Limit::RequestsPerMinute) {
-            told(left, REQUESTS, &mut f);
+            left.write("requests", out);
         }
         if let Some(left) = self.least(|limit| matches!(limit, Limit::TokensPerMinute | Limit::TokensPerDay))
         {
-            told(left, TOKENS, &mut f);
+            left.write("tokens", out);
         }
     }
 
@@ -120,24 +121,25 @@ impl<'a> Standing<'a> {
     }
 }
 
-const REQUESTS: [&str; 3] = [
-    "x-ratelimit-limit-requests",
-    "x-ratelimit-remaining-requests",
-    "x-ratelimit-reset-requests",
-];
-const TOKENS: [&str; 3] = [
-    "x-ratelimit-limit-tokens",
-    "x-ratelimit-remaining-tokens",
-    "x-ratelimit-reset-tokens",
-];
-
-fn told(left: &Left, [limit, remaining, reset]: [&str; 3], f: &mut impl FnMut(&str, &[u8])) {
-    for (name, number) in [(limit, left.value), (remaining, left.remaining)] {
-        let mut text = Text::<20>::new();
-        text.push_number(number);
-        f(name, text.as_bytes());
+impl Left {
+    /// In the dialect of OpenAI's clients.
+    fn write(&self, unit: &str, out: &mut Vec<u8>) {
+        for (name, number) in [
+            (&b"x-ratelimit-limit-"[..], self.value),
+            (b"x-ratelimit-remaining-", self.remaining),
+        ] {
+            begin(name, unit, out);
+            push_number(out, number);
+            out.extend_from_slice(b"\r\n");
+        }
+        begin(b"x-ratelimit-reset-", unit, out);
+        push_seconds(out, self.reset_in);
+        out.extend_from_slice(b"\r\n");
     }
-    let mut text = Text::<24>::new();
-    text.push_seconds(left.reset_in);
-    f(reset, text.as_bytes());
+}
+
+fn begin(name: &[u8], unit: &str, out: &mut Vec<u8>) {
+    out.extend_from_slice(name);
+    out.extend_from_slice(unit.as_bytes());
+    out.extend_from_slice(b": ");
 }

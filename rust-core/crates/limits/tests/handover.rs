@@ -362,13 +362,10 @@ proptest! {
         limiter.absorb(&taken.into_iter().collect::<Vec<_>>(), START);
         let of_tenant = sums.iter().find(|(name, _)| &*name.tenant == "acme" && name.key.is_none());
         let requests = of_tenant.map_or(0, |(_, usage)| usage.seconds.iter().map(|held| u64::from(held.requests)).sum());
-        let mut remaining = String::new();
-        limiter.standing(acme, KEY, START).for_each_header(|name, value| {
-            if name == "x-ratelimit-remaining-requests" {
-                remaining = String::from_utf8(value.to_vec()).unwrap();
-            }
-        });
-        prop_assert_eq!(remaining, ((1u64 << 40) - requests).to_string());
+        let mut lines = Vec::new();
+        limiter.standing(acme, KEY, START).write(&mut lines);
+        let remaining = format!("x-ratelimit-remaining-requests: {}\r\n", (1u64 << 40) - requests);
+        prop_assert!(String::from_utf8(lines).unwrap().contains(&remaining));
     }
 }
 

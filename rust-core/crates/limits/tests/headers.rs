@@ -7,11 +7,16 @@ use proofgate_limits::{Limiter, TenantId};
 use support::{KEY, MIDNIGHT, SECOND, START, consume, limiter};
 
 fn fields(limiter: &mut Limiter, tenant: TenantId, now: u64) -> Vec<(String, String)> {
-    let mut fields = Vec::new();
-    limiter.standing(tenant, KEY, now).for_each_header(|name, value| {
-        fields.push((name.to_owned(), String::from_utf8(value.to_vec()).unwrap()));
-    });
+    let mut lines = Vec::new();
+    limiter.standing(tenant, KEY, now).write(&mut lines);
+    let lines = String::from_utf8(lines).unwrap();
+    assert!(lines.is_empty() || lines.ends_with("\r\n"));
+    let fields = lines
+        .split_terminator("\r\n")
+        .map(|line| line.split_once(": ").unwrap());
     fields
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect()
 }
 
 fn expect(fields: &[(String, String)], expected: &[(&str, &str)]) {

@@ -20,6 +20,17 @@ impl<'o> Fields<'o> {
     }
 }
 
+/// The bytes that a JSON string holds only escaped (RFC 8259 section 7).
+const ESCAPED: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] = byte < 0x20 || byte as u8 == b'"' || byte as u8 == b'\\';
+        byte += 1;
+    }
+    table
+};
+
 /// Appends one value.
 struct Value<'o>(&'o mut Vec<u8>);
 
@@ -46,6 +57,7 @@ impl SerializeStruct for Parts<'_> {
     type Ok = ();
     type Error = Error;
 
+    #[inline(always)]
     fn serialize_field<T: Serialize + ?Sized>(&mut self, key: &'static str, value: &T) -> Result<(), Error> {
         self.separate();
         // Keys are names of fields in Rust: there is nothing to escape in them.
@@ -192,12 +204,13 @@ impl<'o> Serializer for Value<'o> {
         Ok(())
     }
 
+    #[inline(always)]
     fn serialize_str(self, value: &str) -> Result<(), Error> {
-        let escaped = |byte: &u8| *byte < b' ' || matches!(byte, b'"' | b'\\');
-        // Counted, and not searched, so that the loop has no branch.
-        if value.as_bytes().iter().filter(|byte| escaped(byte)).count() > 0 {
+        let escaped = |byte: u8| ESCAPED[usize::from(byte)];
+        if value.bytes().any(escaped) {
             return serde_json::to_writer(self.0, value);
         }
+        self.0.reserve(value.len() + 2);
         self.0.push(b'"');
         self.0.extend_from_slice(value.as_bytes());
         self.0.push(b'"');

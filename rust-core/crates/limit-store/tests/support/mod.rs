@@ -124,14 +124,12 @@ impl Worker {
 
     /// Tokens left to the tenant in this minute.
     pub fn left(&mut self, now: u64) -> u64 {
-        let mut left = 0;
-        self.limiter
-            .standing(self.acme, KEY, now)
-            .for_each_header(|name, value| {
-                if name == "x-ratelimit-remaining-tokens" {
-                    left = std::str::from_utf8(value).unwrap().parse().unwrap();
-                }
-            });
-        left
+        let mut lines = Vec::new();
+        self.limiter.standing(self.acme, KEY, now).write(&mut lines);
+        let lines = String::from_utf8(lines).unwrap();
+        let left = lines
+            .lines()
+            .find_map(|line| line.strip_prefix("x-ratelimit-remaining-tokens: "));
+        left.map_or(0, |left| left.parse().unwrap())
     }
 }
