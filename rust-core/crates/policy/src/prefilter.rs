@@ -211,7 +211,7 @@ impl Prefilter {
 
     /// Looks at every second of the first `length` places of `pass`, which stands at `at` in `text`.
     ///
-    /// One place in ten of English has a window and a byte behind it that fit, too many for a branch to be predicted:
+    /// One place in seven of English has a window and a byte behind it that fit, too many for a branch to be predicted:
     /// they are collected without one.
     #[inline(always)]
     fn pass(
