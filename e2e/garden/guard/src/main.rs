@@ -67,22 +67,19 @@ fn judge(message: &[u8]) -> Result<Value, Refusal> {
 
 /// The request as a proxy would pass it on with [`encode`]: end-to-end fields, and the framing written anew.
 fn forwarded(head: &RequestHead<'_>, body: &[u8]) -> Result<Vec<u8>, Refusal> {
+    let length = body.len().to_string();
+    let framing = match head.framing {
+        RequestFraming::Empty => None,
+        RequestFraming::Length(_) => Some(("content-length", length.as_bytes())),
+        RequestFraming::Chunked => Some(("transfer-encoding", &b"chunked"[..])),
+    };
     let end_to_end = head.headers.iter().filter(|(name, _)| {
         !head.headers.is_hop_by_hop(name)
             && !name.eq_ignore_ascii_case("content-length")
             && !name.eq_ignore_ascii_case("expect")
     });
     let mut out = Vec::new();
-    encode::write_request_line(&mut out, head.method_text, head.target)?;
-    for (name, value) in end_to_end {
-        encode::write_header(&mut out, name, value)?;
-    }
-    match head.framing {
-        RequestFraming::Empty => {}
-        RequestFraming::Length(_) => encode::write_content_length(&mut out, body.len() as u64),
-        RequestFraming::Chunked => encode::write_chunked(&mut out),
-    }
-    out.extend_from_slice(encode::CRLF);
+    encode::write_request_head(&mut out, head.method_text, head.target, end_to_end.chain(framing))?;
     if head.framing == RequestFraming::Chunked {
         let (first, second) = body.split_at(body.len() / 2);
         encode::write_chunk(&mut out, first);

@@ -2,20 +2,22 @@
 
 use crate::limits::{Limits, MAX_HEADERS};
 use crate::syntax::trim_ows;
-use httparse::Header;
-use smallvec::SmallVec;
+use httparse::{EMPTY_HEADER, Header};
 use std::fmt;
 use std::mem::MaybeUninit;
+
+/// Fields of an ordinary head: for as many nothing is allocated.
+const USUAL: usize = 16;
 
 /// The header fields of a head, in order (RFC 9110 section 5). Names keep their case; values are without
 /// surrounding whitespace and hold no control byte but HTAB, but may hold bytes above 0x7f.
 #[derive(Clone)]
 pub struct Headers<'b> {
-    fields: SmallVec<[Header<'b>; USUAL]>,
+    few: [Header<'b>; USUAL],
+    few_len: usize,
+    /// All of them, when `few` has no room for them.
+    many: Vec<Header<'b>>,
 }
-
-/// Fields of an ordinary head: for as many nothing is allocated.
-const USUAL: usize = 16;
 
 /// Where the parser puts fields.
 pub(crate) struct Places<'b>([MaybeUninit<Header<'b>>; MAX_HEADERS]);
@@ -33,14 +35,32 @@ impl<'b> Places<'b> {
 
 impl<'b> Headers<'b> {
     pub(crate) fn new(parsed: &[Header<'b>]) -> Self {
-        Self {
-            fields: SmallVec::from_slice(parsed),
+        let mut headers = Self {
+            few: [EMPTY_HEADER; USUAL],
+            few_len: 0,
+            many: Vec::new(),
+        };
+        match headers.few.get_mut(..parsed.len()) {
+            Some(few) => {
+                few.copy_from_slice(parsed);
+                headers.few_len = parsed.len();
+            }
+            None => headers.many = parsed.to_vec(),
+        }
+        headers
+    }
+
+    fn fields(&self) -> &[Header<'b>] {
+        if self.many.is_empty() {
+            &self.few[..self.few_len]
+        } else {
+            &self.many
         }
     }
 
     /// The fields as name and value.
     pub fn iter(&self) -> impl Iterator<Item = (&'b str, &'b [u8])> + '_ {
-        self.fields.iter().map(|field| (field.name, field.value))
+        self.fields().iter().map(|field| (field.name, field.value))
     }
 
     /// The value of the first field of this name, in any case.
@@ -54,13 +74,13 @@ impl<'b> Headers<'b> {
     /// How many fields there are.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.fields.len()
+        self.fields().len()
     }
 
     /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.fields.is_empty()
+        self.fields().is_empty()
     }
 
     /// Whether a field of this name ends at this connection: by definition, or because Connection names it
