@@ -16,7 +16,7 @@ from proofgate_operator.handlers.reconcile import Outcome, reconcile
 from proofgate_operator.kube.client import ApiError
 from proofgate_operator.kube.workers import Workers
 from tests.fake_cluster import FakeCluster, Key, Killed
-from tests.gateways import DEFAULTS, NAMESPACE, manifest, secret, user_secrets
+from tests.gateways import DEFAULTS, NAMESPACE, UID, manifest, secret, user_secrets
 
 LOG = logging.getLogger("test")
 #: From one look to the next passes whatever time is waited for.
@@ -25,7 +25,7 @@ CLOCK = itertools.count(1_900_000_000, 12)
 
 def look(cluster: FakeCluster) -> Outcome:
     workers = Workers(time_now=lambda: float(next(CLOCK)))
-    return asyncio.run(reconcile(cluster, NAMESPACE, "demo", DEFAULTS, LOG, workers))
+    return asyncio.run(reconcile(cluster, NAMESPACE, "demo", UID, DEFAULTS, LOG, workers))
 
 
 def settle(cluster: FakeCluster) -> None:

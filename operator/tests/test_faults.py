@@ -240,7 +240,7 @@ async def run_through(disturbances: list[Any]) -> FakeCluster:
         watches = Watches(client, (), found.readers, found.wakes)
         watches.start()
         await asyncio.wait_for(watches.synced(), 30)
-        running = asyncio.create_task(loop(found).run())
+        running = asyncio.create_task(loop(found).run(lambda: False))
         try:
             for what in disturbances:
                 await asyncio.sleep(0)

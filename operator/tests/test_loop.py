@@ -1,12 +1,15 @@
 """The loop of a gateway: a settled one costs nothing, a change costs a look, a fault costs a pause."""
 
+import asyncio
+import contextlib
+
 import pytest
 
 from proofgate_operator.handlers.loop import Loop
 from proofgate_operator.kube.client import ApiError
 from tests.fake_cluster import FakeCluster
-from tests.gateways import NAMESPACE, manifest, secret
-from tests.operators import loop, operator
+from tests.gateways import NAMESPACE, UID, manifest, secret
+from tests.operators import LOG, loop, operator
 from tests.test_convergence import new_cluster
 
 
@@ -180,3 +183,29 @@ async def test_a_paused_gateway_that_goes_on_is_repaired() -> None:
     cluster.find("GovernanceGateway", "demo")["metadata"]["generation"] = 2
     await found.look()
     assert cluster.find("Service", "demo")
+
+
+async def test_a_loop_leaves_a_gateway_alone_that_was_made_anew_under_its_name() -> None:
+    cluster = new_cluster()
+    found = loop(operator(cluster), uid="of-the-deleted-one")
+    for _ in range(3):
+        await found.look()
+    assert cluster.requests == []
+
+
+async def test_a_loop_ends_although_a_look_swallowed_its_cancellation() -> None:
+    class Swallowing(Loop):
+        async def look(self) -> float:
+            with contextlib.suppress(asyncio.CancelledError):
+                looking.set()
+                await asyncio.Event().wait()
+            return 600
+
+    looking = asyncio.Event()
+    stopped = False
+    found = operator(new_cluster())
+    running = asyncio.create_task(Swallowing(found, NAMESPACE, "demo", UID, LOG).run(lambda: stopped))
+    await looking.wait()
+    stopped = True
+    running.cancel()
+    await asyncio.wait_for(running, 10)

@@ -61,6 +61,21 @@ async def test_an_event_of_a_gateway_without_a_loop_leaves_nothing_behind() -> N
     assert wakes._flags == {}
 
 
+@pytest.mark.parametrize("turns", range(5))
+async def test_a_cancellation_that_comes_with_an_event_is_not_lost(turns: int) -> None:
+    wakes = Wakes()
+    wakes.begin("team", "demo")
+    sleeping = asyncio.create_task(wakes.sleep("team", "demo", 60))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    wakes.wake("team", "demo")
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    asked = sleeping.cancel()
+    await asyncio.wait([sleeping])
+    assert sleeping.cancelled() == asked
+
+
 async def test_sleep_ends_by_itself() -> None:
     wakes = Wakes()
     wakes.begin("team", "demo")
@@ -130,11 +145,12 @@ def test_an_event_points_at_its_gateway() -> None:
 
 
 def test_that_a_loop_began_is_no_news() -> None:
-    def record(text: str) -> logging.LogRecord:
-        return logging.LogRecord("kopf.objects", logging.INFO, "", 0, text, None, None)
+    def record(text: str, level: int = logging.INFO) -> logging.LogRecord:
+        return logging.LogRecord("kopf.objects", level, "", 0, text, None, None)
 
     assert not _is_news(record("Daemon 'keep_reconciling' is starting"))
     assert _is_news(record("applied Service demo"))
+    assert _is_news(record("Daemon 'keep_reconciling' did not exit in time.", logging.WARNING))
 
 
 def test_a_secret_is_read_by_the_gateways_of_its_namespace_that_name_it() -> None:

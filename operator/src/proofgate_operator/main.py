@@ -53,7 +53,7 @@ async def _login(memo: Any, **kwargs: Any) -> Any:
 
 def _is_news(record: logging.LogRecord) -> bool:
     """Return whether a log record tells anything: that a loop began or ended does not."""
-    return not record.getMessage().startswith("Daemon 'keep_reconciling'")
+    return record.levelno > logging.INFO or not record.getMessage().startswith("Daemon 'keep_reconciling'")
 
 
 async def _wait_for_crd(client: Client) -> None:

@@ -15,13 +15,20 @@ from proofgate_operator.handlers.operator import Operator
 
 @kopf.daemon(GROUP, VERSION, PLURAL, cancellation_backoff=0.1, cancellation_timeout=5)
 async def keep_reconciling(
-    *, namespace: str | None, name: str | None, uid: str | None, logger: kopf.Logger, memo: Any, **_: Any
+    *,
+    namespace: str | None,
+    name: str | None,
+    uid: str | None,
+    stopped: kopf.DaemonStopped,
+    logger: kopf.Logger,
+    memo: Any,
+    **_: Any,
 ) -> None:
     """Look at one gateway until kopf cancels it."""
     operator: Operator = memo.operator
     assert namespace and name and uid
     loop = Loop(operator, namespace, name, uid, logger)
     try:
-        await loop.run()
+        await loop.run(lambda: bool(stopped))
     finally:
         loop.forget()

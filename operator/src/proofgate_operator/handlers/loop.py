@@ -7,6 +7,7 @@ changed its version, a look asks the API server for nothing.
 import asyncio
 import random
 import time
+from collections.abc import Callable
 
 from proofgate_operator import metrics
 from proofgate_operator.handlers.operator import Operator
@@ -36,15 +37,19 @@ class Loop:
         self._rest: Mark | None = None
         self._rested_at = 0.0
 
-    async def run(self) -> None:
-        """Look again and again, for ever."""
+    async def run(self, stopped: Callable[[], bool]) -> None:
+        """Look again and again, until cancelled.
+
+        `stopped` is asked as well, because what a look calls may swallow the cancellation.
+        """
         wakes = self._operator.wakes
-        while True:
+        while not stopped():
             await asyncio.sleep(_GATHER_SECONDS)
             wakes.begin(self._namespace, self._name)
             pause = await self.look()
             self._operator.pulse.beat(self._uid, pause)
-            await wakes.sleep(self._namespace, self._name, pause)
+            if not stopped():
+                await wakes.sleep(self._namespace, self._name, pause)
 
     def forget(self) -> None:
         """Leave nothing behind of a gateway that is gone."""
@@ -100,6 +105,7 @@ class Loop:
             operator.client,
             self._namespace,
             self._name,
+            self._uid,
             operator.settings.defaults,
             self._logger,
             operator.workers,

@@ -199,6 +199,7 @@ async def reconcile(
     client: Client,
     namespace: str,
     name: str,
+    uid: str,
     defaults: Defaults,
     logger: Logger,
     workers: Workers,
@@ -211,6 +212,9 @@ async def reconcile(
     started = time.monotonic()
     live = client.store.get(KIND, namespace, name) if client.store.watches(KIND) else None
     if live is None or live["metadata"].get("deletionTimestamp"):
+        return Outcome(exists=False)
+    if live["metadata"]["uid"] != uid:
+        # Made anew under the same name: it has a loop of its own.
         return Outcome(exists=False)
     try:
         gateway = Gateway.read(live)

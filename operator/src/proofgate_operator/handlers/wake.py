@@ -25,8 +25,10 @@ class Wakes:
 
     async def sleep(self, namespace: str, name: str, seconds: float) -> None:
         """Sleep until woken, `seconds` at most."""
+        # Not asyncio.wait_for: before Python 3.12, it forgets a cancellation that comes with the call.
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._flag(namespace, name).wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await self._flag(namespace, name).wait()
 
     def forget(self, namespace: str, name: str) -> None:
         """Drop the flag of a gateway that is gone."""
