@@ -17,6 +17,7 @@ from e2e.kubernetes import (
     wait_until,
 )
 from e2e.tests import fleet
+from e2e.tests.traffic import wait_reachable
 
 GATEWAYS = Namespace("proofgate-e2e")
 
@@ -45,6 +46,7 @@ def gateway(namespace: Namespace) -> Iterator[str]:
     """The name of a Ready gateway with two workers and forty tenants."""
     namespace.apply(*fleet.secrets(), fleet.gateway("fleet", replicas=2))
     wait_until(lambda: namespace.is_ready("fleet", 2), 120, "the gateway is Ready")
+    wait_reachable(namespace, "fleet")
     yield "fleet"
 
 

@@ -15,7 +15,7 @@ from e2e.kubernetes import CommandError, Namespace, inside, run, wait_until
 from e2e.operations import Gateway
 from e2e.tests import fleet
 from e2e.tests.fleet import MODEL, TENANTS, key_of
-from e2e.tests.traffic import ask, url
+from e2e.tests.traffic import ask, url, wait_reachable
 
 KEY = key_of(TENANTS[0])
 #: Room for one segment of 32 MiB and not for a second one.
@@ -76,6 +76,7 @@ def test_a_full_volume_stops_admission_until_there_is_space(
     small = Gateway(namespace, "small")
     try:
         small.wait_settled(1)
+        wait_reachable(namespace, "small")
         assert ask(namespace, "small", KEY) == 200
 
         def refused() -> bool:

@@ -21,6 +21,14 @@ def url(namespace: Namespace, gateway: str) -> str:
     return f"http://{namespace.service_address(gateway)}/v1"
 
 
+def wait_reachable(namespace: Namespace, gateway: str) -> None:
+    """Waits until the Service of a gateway that became Ready takes connections.
+
+    The operator and kube-proxy hear of the first endpoint at the same time, and kube-proxy has more to do.
+    """
+    inside("curl", "--silent", "--connect-only", "--retry", "5", "--retry-connrefused", url(namespace, gateway))
+
+
 def ask(namespace: Namespace, gateway: str, key: str, text: str = "hi") -> int:
     """The status of one request through the Service, on a connection of its own."""
     body = json.dumps({"model": MODEL, "messages": [{"role": "user", "content": text}]})

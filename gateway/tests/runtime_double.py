@@ -8,16 +8,21 @@ from pathlib import Path
 
 _STATE_FIELDS = (
     "# be_id be_name srv_id srv_name srv_addr srv_op_state srv_admin_state srv_uweight srv_iweight srv_time"
+    " srv_check_result"
 )
 
 
 class RuntimeDouble:
-    """Answers on a Unix socket inside its context; `refusal` is said to what begins with its key."""
+    """Answers on a Unix socket inside its context; `refusal` is said to what begins with its key.
+
+    `up` has the result of the last check of each server in `weights` that is up.
+    """
 
     def __init__(self, path: Path, held: dict[str, str] | None = None) -> None:
         self.path = path
         self.held = dict(held or {})
         self.weights: dict[str, int] = {}
+        self.up: dict[str, int] = {}
         self.refusal: dict[str, str] = {}
         self.questions: list[str] = []
         self._prepared: dict[str, str] = {}
@@ -54,8 +59,10 @@ class RuntimeDouble:
                     _, _, server, _, weight = command.split()
                     self.weights[server.removeprefix("workers/")] = int(weight)
             case "show" if question == "show servers state workers":
-                held = self.weights.items()
-                rows = [f"4 workers 1 {name} 127.0.0.1 2 0 {weight} 100 5" for name, weight in held]
+                rows = []
+                for name, held in self.weights.items():
+                    state, checked = (2, self.up[name]) if name in self.up else (0, 2)
+                    rows.append(f"4 workers 1 {name} 127.0.0.1 {state} 0 {held} 100 5 {checked}")
                 return "\n".join(["1", _STATE_FIELDS, *rows, ""])
             case "show":
                 return "".join(f"0x7f00 {key} {value}\n" for key, value in self.held.items())

@@ -14,7 +14,7 @@ import pytest
 from conftest import serving
 from runtime_double import RuntimeDouble
 
-from proofgate.front_door import entries_file
+from proofgate.front_door import entries_file, servers
 from proofgate.front_door.agent import create_app
 from proofgate.front_door.certificate import Certificate
 from proofgate.front_door.follower import CHECK_SECONDS, Follower
@@ -34,7 +34,8 @@ class Scene:
         self.file.write_text(f"{DIGEST} acme\n")
         self.haproxy = RuntimeDouble(folder / "admin.sock", {DIGEST: "acme"})
         self.now = 0.0
-        target = MapFile(self.file, RuntimeApi(self.haproxy.path))
+        self.api = RuntimeApi(self.haproxy.path)
+        target = MapFile(self.file, self.api)
         self.follower = Follower([target], lambda: self.now)
 
     @property
@@ -203,16 +204,40 @@ def test_probes_and_metrics_tell_how_it_stands(scene: Scene) -> None:
         async with scene.haproxy:
             await scene.follower.look()
 
-    with serving(create_app(scene.follower)) as url:
+    with serving(create_app(scene.follower, scene.api)) as url:
         assert get(f"{url}/healthz") == (200, "ok\n")
         assert get(f"{url}/readyz") == (503, "behind: tenants.map\n")
         in_loop(one_look)
-        assert get(f"{url}/readyz") == (200, "ok\n")
+        status, told = get(f"{url}/readyz")
+        assert status == 503
+        assert told.startswith("HAProxy cannot be reached")
         text = get(f"{url}/metrics")[1]
         assert 'proofgate_front_door_entries{target="tenants.map"} 1\n' in text
         assert 'proofgate_front_door_in_step{target="tenants.map"} 1\n' in text
         assert 'proofgate_front_door_updates_total{target="tenants.map"} 0\n' in text
         assert get(f"{url}/else")[0] == 404
+
+
+@pytest.mark.parametrize(
+    ("up", "told"),
+    [
+        ({}, "no worker is up"),
+        ({"worker-0": 0}, "not checked: worker-0"),
+        ({"worker-0": 3, "worker-1": 2}, "not checked: worker-1"),
+        ({"worker-0": 3}, None),
+        ({"worker-0": 3, "worker-1": 4}, None),
+    ],
+)
+def test_haproxy_is_ready_when_every_worker_that_it_holds_for_up_has_passed_a_check(
+    scene: Scene, up: dict[str, int], told: str | None
+) -> None:
+    async def body() -> None:
+        scene.haproxy.weights = {"worker-0": 100, "worker-1": 100}
+        scene.haproxy.up = up
+        async with scene.haproxy:
+            assert await servers.missing(scene.api) == told
+
+    in_loop(body)
 
 
 def test_a_socket_that_is_not_there_is_named(tmp_path: Path) -> None:

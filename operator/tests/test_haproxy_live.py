@@ -156,6 +156,24 @@ def test_the_agent_is_not_ready_while_haproxy_does_not_answer(haproxy_binary: st
         assert tenant_of(haproxy, NEW_KEY) == "tenant-0"
 
 
+def test_the_agent_is_not_ready_before_a_worker_has_passed_a_check(
+    haproxy_binary: str, haproxy: Bench
+) -> None:
+    for worker in haproxy.workers:
+        worker.ready = False
+    haproxy.restart(haproxy_binary)
+
+    def found_down() -> bool:
+        status, told = beside.get("/readyz")
+        assert status != 200, "HAProxy held workers for up that it had not checked"
+        return told == "no worker is up\n"
+
+    with agent(haproxy, waits=False) as beside:
+        eventually(found_down, "HAProxy has found every worker down")
+        haproxy.set_ready(len(haproxy.workers))
+        eventually(beside.ready, "the agent is ready")
+
+
 def test_a_placement_is_taken_on_by_every_replica(
     haproxy_binary: str, tmp_path: Path, haproxy: Bench
 ) -> None:

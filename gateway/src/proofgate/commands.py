@@ -77,7 +77,7 @@ def front_door(options: argparse.Namespace) -> int:
     except ListenError as error:
         return fail(f"{error} [{error.code}]", EXIT_FAILED)
     with listener:
-        agent.run(Follower(found, life=api.life), listener)
+        agent.run(Follower(found, life=api.life), api, listener)
     return EXIT_OK
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import uvloop
 
-from proofgate.front_door import metrics
+from proofgate.front_door import metrics, servers
 from proofgate.front_door.certificate import Certificate
 from proofgate.front_door.follower import Follower
 from proofgate.front_door.runtime_api import RuntimeApi
@@ -40,24 +40,25 @@ def targets(
     return found
 
 
-def create_app(follower: Follower) -> Callable[..., Awaitable[None]]:
+def create_app(follower: Follower, api: RuntimeApi) -> Callable[..., Awaitable[None]]:
     """The ASGI application: `/healthz`, `/readyz`, `/metrics`."""
 
-    def answer(path: str) -> tuple[HTTPStatus, str, str]:
+    async def answer(path: str) -> tuple[HTTPStatus, str, str]:
         match path:
             case "/healthz":
                 return HTTPStatus.OK, _TEXT, "ok\n"
             case "/readyz":
                 behind = follower.behind()
-                if behind:
-                    return HTTPStatus.SERVICE_UNAVAILABLE, _TEXT, f"behind: {', '.join(behind)}\n"
+                missing = f"behind: {', '.join(behind)}" if behind else await servers.missing(api)
+                if missing:
+                    return HTTPStatus.SERVICE_UNAVAILABLE, _TEXT, f"{missing}\n"
                 return HTTPStatus.OK, _TEXT, "ok\n"
             case "/metrics":
                 return HTTPStatus.OK, metrics.CONTENT_TYPE, metrics.render(follower)
         return HTTPStatus.NOT_FOUND, _TEXT, "not found\n"
 
     async def app(scope: dict[str, Any], _: object, send: _Send) -> None:
-        status, kind, text = answer(scope["path"])
+        status, kind, text = await answer(scope["path"])
         body = text.encode()
         headers = [(b"content-type", kind.encode()), (b"content-length", str(len(body)).encode())]
         await send({"type": "http.response.start", "status": int(status), "headers": headers})
@@ -66,8 +67,8 @@ def create_app(follower: Follower) -> Callable[..., Awaitable[None]]:
     return app
 
 
-async def _serve(follower: Follower, listener: socket.socket) -> None:
-    server = Server(create_app(follower), f"proofgate front-door: http://{address_of(listener)}")
+async def _serve(follower: Follower, api: RuntimeApi, listener: socket.socket) -> None:
+    server = Server(create_app(follower, api), f"proofgate front-door: http://{address_of(listener)}")
 
     def stop() -> None:
         server.should_exit = True
@@ -78,7 +79,7 @@ async def _serve(follower: Follower, listener: socket.socket) -> None:
     following.cancel()
 
 
-def run(follower: Follower, listener: socket.socket) -> None:
+def run(follower: Follower, api: RuntimeApi, listener: socket.socket) -> None:
     """Follows and answers until SIGTERM or SIGINT."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(follower, listener))
+        runner.run(_serve(follower, api, listener))

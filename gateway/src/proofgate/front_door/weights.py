@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from proofgate.front_door import servers
 from proofgate.front_door.entries_file import EntriesFile, parse
 from proofgate.front_door.target import RefusedError
 
-_BACKEND = "workers"
 _LARGEST = 256
 
 
@@ -22,7 +22,9 @@ class Weights(EntriesFile):
         named = _weights(content)
         changes = _changes(await self._servers(), named)
         if changes:
-            commands = (f"set server {_BACKEND}/{name} weight {weight}" for name, weight in changes.items())
+            commands = (
+                f"set server {servers.BACKEND}/{name} weight {weight}" for name, weight in changes.items()
+            )
             answer = await self._api.ask("; ".join(commands))
             if answer:
                 raise RefusedError(f"HAProxy refuses a weight: {answer.splitlines()[0][:200]}")
@@ -34,15 +36,8 @@ class Weights(EntriesFile):
 
     async def _servers(self) -> dict[str, tuple[int, int]]:
         """The weight of every server, and the one that its configuration gives it."""
-        answer = await self._api.ask(f"show servers state {_BACKEND}")
-        try:
-            _, head, *lines = answer.splitlines()
-            fields = head.removeprefix("# ").split()
-            columns = [fields.index(field) for field in ("srv_name", "srv_uweight", "srv_iweight")]
-            rows = [[line.split()[column] for column in columns] for line in lines if line.strip()]
-            return {name: (int(weight), int(configured)) for name, weight, configured in rows}
-        except (ValueError, IndexError):
-            raise RefusedError("HAProxy does not tell the state of its servers") from None
+        found = await servers.states(self._api, "srv_uweight", "srv_iweight")
+        return {name: (weight, configured) for name, (weight, configured) in found.items()}
 
 
 def _weights(content: str) -> dict[str, int]:

@@ -174,7 +174,7 @@ def _agent(gateway: Gateway, defaults: Defaults) -> Manifest:
             "/healthz", "agent", periodSeconds=10, failureThreshold=3, timeoutSeconds=3
         ),
         "readinessProbe": http_probe(
-            "/readyz", "agent", periodSeconds=2, failureThreshold=5, timeoutSeconds=2
+            "/readyz", "agent", periodSeconds=1, failureThreshold=10, timeoutSeconds=2
         ),
         "volumeMounts": _shared_mounts(gateway),
     }

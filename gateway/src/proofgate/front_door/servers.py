@@ -1,0 +1,43 @@
+"""What HAProxy knows of the workers behind it.
+
+Source: HAProxy's management guide, section 9.3, `show servers state`.
+"""
+
+from __future__ import annotations
+
+from proofgate.front_door.runtime_api import RuntimeApi, UnreachableError
+from proofgate.front_door.target import RefusedError
+
+BACKEND = "workers"
+_RUNNING = 2
+_PASSED = 3
+
+
+async def states(api: RuntimeApi, *fields: str) -> dict[str, tuple[int, ...]]:
+    """The values of `fields`, numbers, by server. Raises RefusedError, UnreachableError."""
+    answer = await api.ask(f"show servers state {BACKEND}")
+    try:
+        _, head, *lines = answer.splitlines()
+        names = head.removeprefix("# ").split()
+        name, *columns = [names.index(field) for field in ("srv_name", *fields)]
+        rows = [line.split() for line in lines if line.strip()]
+        return {row[name]: tuple(int(row[column]) for column in columns) for row in rows}
+    except (ValueError, IndexError):
+        raise RefusedError("HAProxy does not tell the state of its servers") from None
+
+
+async def missing(api: RuntimeApi) -> str | None:
+    """Why HAProxy cannot be given connections; None when it can.
+
+    A server counts as up from the moment that its address is known; whether it answers, HAProxy learns
+    from its first check.
+    """
+    try:
+        found = await states(api, "srv_op_state", "srv_check_result")
+    except (RefusedError, UnreachableError) as error:
+        return str(error)
+    up = {name: result for name, (state, result) in found.items() if state == _RUNNING}
+    unproved = sorted(name for name, result in up.items() if result < _PASSED)
+    if unproved:
+        return f"not checked: {', '.join(unproved)}"
+    return None if up else "no worker is up"
