@@ -124,7 +124,8 @@ class Reloader:
 
     async def _asked_within(self, seconds: float) -> bool:
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._asked.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await self._asked.wait()
         asked = self._asked.is_set()
         self._asked.clear()
         return asked

@@ -178,7 +178,8 @@ class WorkerProcess:
         """True after a signal; False when the worker or the admin server ended by themselves."""
         while not self._signalled.is_set():
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._signalled.wait(), _WATCH_SECONDS)
+                async with asyncio.timeout(_WATCH_SECONDS):
+                    await self._signalled.wait()
             if serving.done():
                 log.error("the admin server ended by itself")
                 return False
