@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 from e2e import evidence
-from e2e.kubernetes import REPOSITORY, Namespace, environment, inside, ledger_directory
+from e2e.kubernetes import REPOSITORY, CommandError, Namespace, environment, inside, ledger_directory, wait_until
 from e2e.tests.fleet import MODEL, TENANTS, key_of
 
 
@@ -26,7 +26,16 @@ def wait_reachable(namespace: Namespace, gateway: str) -> None:
 
     The operator and kube-proxy hear of the first endpoint at the same time, and kube-proxy has more to do.
     """
-    inside("curl", "--silent", "--connect-only", "--retry", "5", "--retry-connrefused", url(namespace, gateway))
+    connect = "import socket, sys; socket.create_connection((sys.argv[1], 80), 5)"
+
+    def connected() -> bool:
+        try:
+            inside(sys.executable, "-c", connect, namespace.service_address(gateway))
+        except CommandError:
+            return False
+        return True
+
+    wait_until(connected, 10, f"the Service {gateway} takes connections")
 
 
 def ask(namespace: Namespace, gateway: str, key: str, text: str = "hi") -> int:
