@@ -8,14 +8,14 @@ from pathlib import Path
 
 _STATE_FIELDS = (
     "# be_id be_name srv_id srv_name srv_addr srv_op_state srv_admin_state srv_uweight srv_iweight srv_time"
-    " srv_check_result"
+    " srv_check_health"
 )
 
 
 class RuntimeDouble:
     """Answers on a Unix socket inside its context; `refusal` is said to what begins with its key.
 
-    `up` has the result of the last check of each server in `weights` that is up.
+    `up` has the health (2: not checked, 3: whole) of each server in `weights` that is up.
     """
 
     def __init__(self, path: Path, held: dict[str, str] | None = None) -> None:
@@ -61,7 +61,7 @@ class RuntimeDouble:
             case "show" if question == "show servers state workers":
                 rows = []
                 for name, held in self.weights.items():
-                    state, checked = (2, self.up[name]) if name in self.up else (0, 2)
+                    state, checked = (2, self.up[name]) if name in self.up else (0, 0)
                     rows.append(f"4 workers 1 {name} 127.0.0.1 {state} 0 {held} 100 5 {checked}")
                 return "\n".join(["1", _STATE_FIELDS, *rows, ""])
             case "show":

@@ -222,10 +222,10 @@ def test_probes_and_metrics_tell_how_it_stands(scene: Scene) -> None:
     ("up", "told"),
     [
         ({}, "no worker is up"),
-        ({"worker-0": 0}, "not checked: worker-0"),
+        ({"worker-0": 2}, "not checked: worker-0"),
         ({"worker-0": 3, "worker-1": 2}, "not checked: worker-1"),
         ({"worker-0": 3}, None),
-        ({"worker-0": 3, "worker-1": 4}, None),
+        ({"worker-0": 3, "worker-1": 3}, None),
     ],
 )
 def test_haproxy_is_ready_when_every_worker_that_it_holds_for_up_has_passed_a_check(

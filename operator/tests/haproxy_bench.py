@@ -97,6 +97,8 @@ class _Health(BaseHTTPRequestHandler):
         pass
 
     def do_GET(self) -> None:
+        self.server.worker.check_asked.set()
+        self.server.worker.check_release.wait(20)
         self.send_response(200 if self.server.worker.ready and self.path == "/readyz" else 503)
         self.send_header("Content-Length", "0")
         self.end_headers()
@@ -187,6 +189,8 @@ class Worker:
         self.verbatim = False
         self.seen = 0
         self.release = threading.Event()
+        self.check_asked, self.check_release = threading.Event(), threading.Event()
+        self.check_release.set()
         traffic, health = _TrafficServer((host, ports[0]), _Traffic), _HealthServer((host, ports[1]), _Health)
         traffic.worker = health.worker = self
         self._traffic, self._health = traffic, health
@@ -200,6 +204,7 @@ class Worker:
 
     def close(self) -> None:
         self.release.set()
+        self.check_release.set()
         for server in (self._traffic, self._health):
             self._end(server)
 

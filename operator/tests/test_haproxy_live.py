@@ -174,6 +174,17 @@ def test_the_agent_is_not_ready_before_a_worker_has_passed_a_check(
         eventually(beside.ready, "the agent is ready")
 
 
+def test_the_agent_stays_ready_while_a_check_is_on_its_way(haproxy: Bench) -> None:
+    worker = haproxy.workers[0]
+    with agent(haproxy) as beside:
+        worker.check_release.clear()
+        worker.check_asked.clear()
+        assert worker.check_asked.wait(10)
+        ready = beside.get("/readyz")
+        worker.check_release.set()
+        assert ready == (200, "ok\n")
+
+
 def test_a_placement_is_taken_on_by_every_replica(
     haproxy_binary: str, tmp_path: Path, haproxy: Bench
 ) -> None:

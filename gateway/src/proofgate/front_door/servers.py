@@ -10,7 +10,9 @@ from proofgate.front_door.target import RefusedError
 
 BACKEND = "workers"
 _RUNNING = 2
-_PASSED = 3
+# As the operator configures it. A server that was not checked yet is up with this health, and a passed check
+# raises it. The result of the last check tells less: there is none while the next check is on its way.
+_RISE = 2
 
 
 async def states(api: RuntimeApi, *fields: str) -> dict[str, tuple[int, ...]]:
@@ -33,11 +35,11 @@ async def missing(api: RuntimeApi) -> str | None:
     from its first check.
     """
     try:
-        found = await states(api, "srv_op_state", "srv_check_result")
+        found = await states(api, "srv_op_state", "srv_check_health")
     except (RefusedError, UnreachableError) as error:
         return str(error)
-    up = {name: result for name, (state, result) in found.items() if state == _RUNNING}
-    unproved = sorted(name for name, result in up.items() if result < _PASSED)
+    up = {name: health for name, (state, health) in found.items() if state == _RUNNING}
+    unproved = sorted(name for name, health in up.items() if health <= _RISE)
     if unproved:
         return f"not checked: {', '.join(unproved)}"
     return None if up else "no worker is up"
