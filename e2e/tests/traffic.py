@@ -39,11 +39,16 @@ def wait_reachable(namespace: Namespace, gateway: str) -> None:
 
 
 def ask(namespace: Namespace, gateway: str, key: str, text: str = "hi") -> int:
-    """The status of one request through the Service, on a connection of its own."""
+    """The status of one request through the Service, on a connection of its own; prints a body that is no answer."""
     body = json.dumps({"model": MODEL, "messages": [{"role": "user", "content": text}]})
-    arguments = ["--silent", "--max-time", "20", "--output", "/dev/null", "--write-out", "%{http_code}"]
+    arguments = ["--silent", "--max-time", "20", "--write-out", "\\n%{http_code}"]
     headers = ["--header", f"Authorization: Bearer {key}", "--data", body]
-    return int(inside("curl", *arguments, *headers, f"{url(namespace, gateway)}/chat/completions"))
+    answer, _, status = inside("curl", *arguments, *headers, f"{url(namespace, gateway)}/chat/completions").rpartition(
+        "\n"
+    )
+    if status != "200":
+        print(status, answer)
+    return int(status)
 
 
 def owners(namespace: Namespace, gateway: str, keys: dict[str, str]) -> dict[str, str]:

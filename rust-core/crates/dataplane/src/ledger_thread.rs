@@ -15,6 +15,9 @@ use crate::priority;
 /// How long the thread sleeps between two looks at what was written.
 const POLL: Duration = Duration::from_millis(50);
 
+/// How long it waits after it found no space for a segment.
+const STARVED: Duration = Duration::from_secs(1);
+
 /// The thread that turns written records into evidence: reads them back, grows the tree, syncs, signs checkpoints.
 pub(crate) struct LedgerThread {
     pub(crate) follower: Follower,
@@ -43,6 +46,7 @@ impl LedgerThread {
 
     fn follow(&mut self) -> Result<(), WalError> {
         let mut checkpoint_due = Instant::now();
+        let mut segment_due = checkpoint_due;
         loop {
             // Read before the last look: whatever was appended before it was set is then seen.
             if self.finish.load(Ordering::Acquire) {
@@ -51,7 +55,13 @@ impl LedgerThread {
             }
             self.delay.seen();
             let (timer, followed) = (self.delay.profiler.timer(), self.follower.followed());
-            while let Preparation::Prepared = self.follower.prepare() {}
+            while Instant::now() >= segment_due {
+                match self.follower.prepare() {
+                    Preparation::Prepared => {}
+                    Preparation::Enough => break,
+                    Preparation::Starved(_) => segment_due = Instant::now() + STARVED,
+                }
+            }
             while self.follower.step()?.behind {}
             if self.durability == Durability::Synced {
                 self.follower.sync()?;

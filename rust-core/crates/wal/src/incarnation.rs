@@ -81,7 +81,7 @@ impl std::fmt::Debug for Incarnation {
 impl Incarnation {
     /// Claims `<shard_dir>/<ulid>/` and prepares its files. Making the directory is the claim: whoever finds it there
     /// has lost. The shard's directory is made if need be; its parent must exist. When this returns, the empty log and
-    /// the names of its files are durable.
+    /// the names of its files are durable, and the first exchange has its salt.
     ///
     /// `ledger` is the name of the ledger key, the first part of the origin.
     ///
@@ -131,6 +131,8 @@ impl Incarnation {
         directory.sync().map_err(WalError::io("sync", &dir))?;
 
         let (watermark, hand_over) = (Arc::new(Watermark::default()), Arc::new(HandOver::default()));
+        let mut first_salts = Salts::new(Arc::clone(&salts), salts_path.clone())?;
+        first_salts.salt(0, &watermark)?;
         let preparer = Preparer {
             storage,
             directory,
@@ -147,16 +149,15 @@ impl Incarnation {
             Arc::clone(&first),
             preparer,
             TreeWriter::new(tree, tree_path),
-            (Arc::clone(&salts), salts_path.clone()),
+            (salts, salts_path),
         );
         // Without space for a second segment the log starts with the room of the first.
         while let crate::Preparation::Prepared = follower.prepare() {}
-        let salts = Salts::new(salts, salts_path)?;
         let writer = Writer::new(
             dir.clone(),
             &header,
             first,
-            salts,
+            first_salts,
             hand_over,
             watermark,
             options.max_record(),

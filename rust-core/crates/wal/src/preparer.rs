@@ -36,6 +36,12 @@ impl Preparer {
         if self.watermark.is_poisoned() || self.next_ordinal > self.watermark.segment() + self.ahead {
             return (Preparation::Enough, None);
         }
+        // An attempt that fails has taken, for a while, what other files of the volume need. Where the file system cannot
+        // tell, there is no other way to know.
+        let bytes = self.segment_bytes.saturating_add(self.segment_bytes / BESIDE);
+        if self.directory.free().is_ok_and(|free| free < bytes) {
+            return (Preparation::Starved(WalError::Full { bytes }), None);
+        }
         let path = self.dir.join(prepared_name(self.next_ordinal));
         match self.make(&path) {
             Ok(file) => {
@@ -75,6 +81,9 @@ impl Preparer {
         })
     }
 }
+
+/// What the records of a segment take beside it, as a fraction of it: 96 bytes of salts and tree for one of 400.
+const BESIDE: u64 = 4;
 
 /// Zeros are written in pieces of this size.
 const ZEROS: usize = 256 << 10;

@@ -57,6 +57,12 @@ pub trait Storage: Send + Sync {
 
 /// An open directory.
 pub trait Directory: Send + Sync {
+    /// Bytes that new files may still take on its file system. Others may take them first.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn free(&self) -> io::Result<u64>;
+
     /// Makes creations, renames and removals in it durable.
     ///
     /// # Errors
@@ -96,7 +102,7 @@ pub trait StoredFile: Send + Sync {
     /// is set and the promise is its own.
     ///
     /// # Errors
-    /// What the system says; without space, nothing may be left allocated.
+    /// What the system says; without space, a part may be left allocated.
     fn allocate(&self, bytes: u64) -> io::Result<()>;
 
     /// Cuts or extends the file.
@@ -168,6 +174,11 @@ impl Storage for FileStorage {
 struct OpenDirectory(File);
 
 impl Directory for OpenDirectory {
+    fn free(&self) -> io::Result<u64> {
+        let found = rustix::fs::fstatvfs(&self.0)?;
+        Ok(found.f_bavail.saturating_mul(found.f_frsize))
+    }
+
     fn sync(&self) -> io::Result<()> {
         self.0.sync_all()
     }

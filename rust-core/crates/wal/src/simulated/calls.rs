@@ -107,6 +107,12 @@ struct SimulatedDirectory {
 }
 
 impl Directory for SimulatedDirectory {
+    fn free(&self) -> io::Result<u64> {
+        let mut state = self.disk.state();
+        state.plain()?;
+        Ok(state.free.unwrap_or(u64::MAX))
+    }
+
     fn sync(&self) -> io::Result<()> {
         let mut state = self.disk.state();
         state.plain()?;
