@@ -43,9 +43,8 @@ def ask(namespace: Namespace, gateway: str, key: str, text: str = "hi") -> int:
     body = json.dumps({"model": MODEL, "messages": [{"role": "user", "content": text}]})
     arguments = ["--silent", "--max-time", "20", "--write-out", "\\n%{http_code}"]
     headers = ["--header", f"Authorization: Bearer {key}", "--data", body]
-    answer, _, status = inside("curl", *arguments, *headers, f"{url(namespace, gateway)}/chat/completions").rpartition(
-        "\n"
-    )
+    printed = inside("curl", *arguments, *headers, f"{url(namespace, gateway)}/chat/completions")
+    answer, _, status = printed.rpartition("\n")
     if status != "200":
         print(status, answer)
     return int(status)

@@ -86,8 +86,9 @@ impl Incarnation {
     /// `ledger` is the name of the ledger key, the first part of the origin.
     ///
     /// # Errors
-    /// [`WalError::Options`] for options or names that cannot be used, [`WalError::Io`] when a file cannot be made; a
-    /// directory that is then left behind holds no record and recovery passes over it.
+    /// [`WalError::Options`] for options or names that cannot be used, [`WalError::Io`] when a file cannot be made,
+    /// [`WalError::Full`] without space for the first salts; a directory that is then left behind holds no record and
+    /// recovery passes over it.
     pub fn create(
         storage: Arc<dyn Storage>,
         shard_dir: &Path,

@@ -11,7 +11,8 @@
 //!                            fdatasync <seq>.seg, fdatasync salts  records are durable
 //!                            fdatasync tree                        proofs are durable
 //!                            open, pwrite, fdatasync checkpoint.tmp, rename, fsync directory
-//! rotation      ledger       open <ordinal>.next, fallocate, pwrite zeros, fdatasync, fsync directory   ahead of need
+//! rotation      ledger       fstatvfs, and where there is room, ahead of need:
+//!                            open <ordinal>.next, fallocate, pwrite zeros, fdatasync, fsync directory
 //!               data plane   pwrite (header and first records)
 //!               ledger       rename to <first seq>.seg
 //! ```

@@ -38,7 +38,9 @@ impl Preparer {
         }
         // An attempt that fails has taken, for a while, what other files of the volume need. Where the file system cannot
         // tell, there is no other way to know.
-        let bytes = self.segment_bytes.saturating_add(self.segment_bytes / BESIDE);
+        let bytes = self
+            .segment_bytes
+            .saturating_add(self.segment_bytes / SEGMENT_TO_SALTS_AND_TREE);
         if self.directory.free().is_ok_and(|free| free < bytes) {
             return (Preparation::Starved(WalError::Full { bytes }), None);
         }
@@ -82,8 +84,8 @@ impl Preparer {
     }
 }
 
-/// What the records of a segment take beside it, as a fraction of it: 96 bytes of salts and tree for one of 400.
-const BESIDE: u64 = 4;
+/// Salts and tree take a quarter of a segment for the records in it: 96 bytes for one of about 400.
+const SEGMENT_TO_SALTS_AND_TREE: u64 = 4;
 
 /// Zeros are written in pieces of this size.
 const ZEROS: usize = 256 << 10;

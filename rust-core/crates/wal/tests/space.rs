@@ -90,7 +90,9 @@ fn a_full_disk_stops_admission_and_space_resumes_it() {
             Err(error) => break error,
         }
         worker.writer.flush().unwrap();
-        let _ = worker.follower.prepare();
+        if let Preparation::Starved(error) = worker.follower.prepare() {
+            assert!(matches!(error, WalError::Full { .. }), "{error}");
+        }
     };
     assert!(matches!(refused, WalError::Full { .. }), "{refused}");
     assert!(admitted > 15);
