@@ -86,7 +86,7 @@ check-python: develop
 	@echo "== Python: format, lint, types, tests"
 	@ruff format --check --quiet gateway operator e2e bench && ruff check --quiet gateway operator e2e bench
 	@cd gateway && mypy && pytest
-	@cd operator && mypy && lint-imports --no-cache && PROOFGATE_REQUIRE_HAPROXY=1 pytest -q
+	@cd operator && mypy && lint-imports --no-cache && pytest -q
 	@mypy --strict e2e bench
 	@pytest -q e2e/cluster/tests
 	@pytest -q e2e/garden/tests bench/tests bench/scoring/tests
