@@ -1,5 +1,6 @@
 //! One client's connection: requests one after the other, each read whole, attributed and answered.
 
+use std::pin::pin;
 use std::rc::Rc;
 
 use proofgate_auth::{Identity, KeyId};
@@ -200,7 +201,8 @@ impl Connection {
                     deadline: &mut self.deadline,
                     close,
                 };
-                let after = exchange::run(call, back).await;
+                // Pinned where it is made: awaited as a value it would be copied twice.
+                let after = pin!(exchange::run(call, back)).await;
                 self.client.restore(input, body.consumed);
                 return after;
             }
@@ -259,12 +261,14 @@ impl Connection {
         known: &mut Known,
     ) -> Result<Head, Unserved> {
         let terms = &self.catalog.terms;
-        let head = parse_request(&self.client.input[..length], &terms.limits)?;
+        let parsed = parse_request(&self.client.input[..length], &terms.limits);
+        // Looked at where it stands: it is large.
+        let head = parsed.as_ref().map_err(|refusal| *refusal)?;
         known.head_only = head.method == Method::Head;
         let cors = terms.cors.as_ref();
         endpoint::write_cors(cors, &head.headers, &mut self.extra);
         span.lap_now(Stage::Parse);
-        if endpoint::is_preflight(&head, cors) {
+        if endpoint::is_preflight(head, cors) {
             // A body is not read, so nothing behind it may be taken for a request.
             let keep_alive = head.keep_alive && head.framing == RequestFraming::Empty;
             return Ok(Head::Preflight { keep_alive });
@@ -278,7 +282,7 @@ impl Connection {
         if !self.owns(&identity) {
             return Err(Rejection::MISDIRECTED.into());
         }
-        let route = Route::of(&head);
+        let route = Route::of(head);
         let allowed = |endpoint| terms.tenant(identity.tenant).may_use_endpoint(endpoint);
         if !route.endpoint().is_none_or(allowed) {
             let denial = proofgate_auth::Denial::EndpointNotAllowed;

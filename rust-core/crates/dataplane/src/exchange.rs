@@ -1,6 +1,7 @@
 //! One exchange: from the body of a request to the last byte of its answer.
 
 use std::ops::Range;
+use std::pin::pin;
 use std::rc::Rc;
 use std::time::Instant;
 
@@ -88,29 +89,32 @@ pub(crate) async fn run(mut call: ChatCall<'_>, mut back: WayBack<'_>) -> After 
         None => (call.body, chat.model_value()),
     };
     let timeouts = call.catalog.terms.timeouts;
-    let forwarding = forward(route, &mut open, body, model, &mut back.buffers.head);
-    let forwarded = tokio::select! {
-        biased;
-        forwarded = back.deadline.within(timeouts.upstream_response, forwarding) => {
-            forwarded.unwrap_or(Err(Failure::TimedOut))
+    let forwarded = {
+        let forwarding = pin!(forward(call.gateway, route, &mut open, body, model));
+        tokio::select! {
+            biased;
+            forwarded = back.deadline.within(timeouts.upstream_response, forwarding) => {
+                Some(forwarded.unwrap_or(Err(Failure::TimedOut)))
+            }
+            () = back.client.gone() => None,
+            () = back.lifecycle.reached(Phase::Cancelled) => Some(Err(Failure::Drained)),
         }
-        () = back.client.gone() => {
-            open.end(Outcome::ClientDisconnect, CLIENT_CLOSED_REQUEST, None);
-            return After::Close;
-        }
-        () = back.lifecycle.reached(Phase::Cancelled) => Err(Failure::Drained),
     };
     back.buffers.rewritten = rewritten_body;
     match forwarded {
-        Ok(upstream) => {
+        None => {
+            open.end(Outcome::ClientDisconnect, CLIENT_CLOSED_REQUEST, None);
+            After::Close
+        }
+        Some(Ok(upstream)) => {
             let relay = Relay {
                 gateway: call.gateway,
                 back,
                 silence: timeouts.upstream_response,
             };
-            relay.run(open, upstream, &route.upstream.pool).await
+            pin!(relay.run(open, upstream, &route.upstream.pool)).await
         }
-        Err(failure) => {
+        Some(Err(failure)) => {
             let (outcome, answer) = (failure.outcome(), failure.answer());
             Box::pin(finish_with_answer(back, open, outcome, answer, None)).await
         }
@@ -254,11 +258,11 @@ fn tokens(chat: &ChatRequest<'_>, route: &ModelRoute) -> u64 {
 
 /// Sends a request upstream, with the model's name replaced where the manifest says so.
 async fn forward(
+    gateway: &Gateway,
     route: &ModelRoute,
     open: &mut OpenExchange,
     body: &[u8],
     model: Range<usize>,
-    head: &mut Vec<u8>,
 ) -> Result<UpstreamStream, Failure> {
     let upstream = route.upstream.pool.connection(&route.upstream.name).await;
     open.span.lap_now(Stage::Connect);
@@ -270,9 +274,10 @@ async fn forward(
         Some(name) => (&body[..model.start], &name[..], &body[model.end..]),
         None => (body, &b""[..], &b""[..]),
     };
+    let mut head = gateway.outgoing.take();
     head.clear();
     let length = before.len() + name.len() + after.len();
-    route.upstream.template.write(open.id.as_str(), length, head);
+    route.upstream.template.write(open.id.as_str(), length, &mut head);
     open.span.lap_now(Stage::Adapt);
     open.forwarded = true;
     let sent = async {
@@ -280,7 +285,7 @@ async fn forward(
             for part in [before, name, after] {
                 head.extend_from_slice(part);
             }
-            upstream.write_all(head).await?;
+            upstream.write_all(&head).await?;
         } else {
             let message = Buf::chain(Buf::chain(&head[..], before), name);
             upstream.write_all_buf(&mut Buf::chain(message, after)).await?;
@@ -288,6 +293,7 @@ async fn forward(
         upstream.flush().await
     };
     sent.await.map_err(|_: std::io::Error| Failure::Unreachable)?;
+    gateway.outgoing.set(head);
     open.span.lap_now(Stage::UpstreamWrite);
     Ok(upstream)
 }

@@ -14,6 +14,7 @@ use rand::rngs::StdRng;
 
 use crate::catalog::Catalog;
 use crate::clock::Clock;
+use crate::draft::Drafts;
 use crate::metrics::Metrics;
 use crate::recorder::Recorder;
 use crate::rejection::Rejection;
@@ -32,6 +33,11 @@ pub(crate) struct Gateway {
     pub(crate) scratch: RefCell<Scratch>,
     /// Whether connections begin with a PROXY header.
     pub(crate) proxy_protocol: bool,
+    pub(crate) drafts: Drafts,
+    /// Where a request for an upstream is put together.
+    pub(crate) outgoing: Cell<Vec<u8>>,
+    /// Where what an upstream sends is read to.
+    pub(crate) incoming: Cell<Vec<u8>>,
     /// Whether limits have changed since somebody looked.
     limits_changed: Cell<bool>,
     /// Bytes of request bodies in memory.
@@ -79,6 +85,9 @@ impl Gateway {
             reading: RefCell::default(),
             scratch: RefCell::default(),
             proxy_protocol,
+            drafts: Drafts::default(),
+            outgoing: Cell::default(),
+            incoming: Cell::default(),
             limits_changed: Cell::new(false),
             buffered: Cell::new(0),
             random: RefCell::new(StdRng::from_os_rng()),

@@ -14,6 +14,7 @@ mod connection;
 mod data_plane;
 mod deadline;
 mod downstream;
+mod draft;
 mod endpoint;
 mod error;
 pub mod evidence;

@@ -1,19 +1,22 @@
 //! Carries an upstream's answer to the client as it arrives, and holds back its end until it is recorded.
 
+use std::future::poll_fn;
 use std::io;
 use std::ops::Range;
+use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
-use proofgate_inspect::{AnswerKind, ResponseInspector};
-use proofgate_ledger::record::{Outcome, Usage};
-use proofgate_providers::{DoneScanner, UsageTail};
+use proofgate_inspect::AnswerKind;
+use proofgate_ledger::record::Outcome;
+use proofgate_providers::DoneScanner;
 use proofgate_stages::Stage;
 use proofgate_wire::{BodyDecoder, HeadScanner, Limits, Method, ResponseFraming, encode, parse_response};
 use tokio::io::AsyncReadExt;
 
 use crate::answer::{Answer, Manner};
 use crate::connection::After;
+use crate::draft::Draft;
 use crate::exchange::{WayBack, finish_with_answer};
 use crate::failure::{CLIENT_CLOSED_REQUEST, Failure};
 use crate::gateway::Gateway;
@@ -34,21 +37,12 @@ const MAX_KEPT: usize = 64 * 1024;
 /// Buffers of a connection, kept from exchange to exchange.
 #[derive(Default)]
 pub(crate) struct Buffers {
-    /// A head under construction: of the request upstream, then of the answer.
+    /// The head of an answer under construction.
     pub(crate) head: Vec<u8>,
-    /// What was read from upstream and is not decoded yet.
+    /// What was read from upstream and is not decoded yet. While it is empty its memory serves other connections.
     upstream: Vec<u8>,
-    /// Decoded bytes on their way to the client.
-    piece: Vec<u8>,
-    /// The end of the answer, held back until its completion is written.
-    held: Vec<u8>,
-    usage: UsageTail,
     /// A request's body after redaction.
     pub(crate) rewritten: Vec<u8>,
-    /// What looks at answers, once there were rules for them.
-    inspector: Option<ResponseInspector>,
-    /// What it has let pass.
-    passed: Vec<u8>,
 }
 
 /// Everything that one answer's way needs.
@@ -64,8 +58,6 @@ pub(crate) struct Relay<'r, 'c> {
 struct End {
     marker: DoneScanner,
     reached: bool,
-    /// Whether the inspector has been prepared for this answer.
-    begun: bool,
     /// Whether the rules, which only observe, have failed.
     blind: bool,
 }
@@ -90,23 +82,25 @@ impl End {
     }
 }
 
-/// The connection's inspector, ready for this answer.
-fn inspector_for<'i>(
-    kept: &'i mut Option<ResponseInspector>,
-    answering: &Answering,
-    limit: u64,
-    begun: &mut bool,
-) -> &'i mut ResponseInspector {
-    let kind = match answering.events {
-        true => AnswerKind::Events,
-        false => AnswerKind::Unary,
+/// Notes for the record what the rules saw.
+fn note_judgement(open: &mut OpenExchange, draft: &mut Draft) {
+    let Some((inspector, _)) = draft.inspector() else {
+        return;
     };
-    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    let inspector = kept.get_or_insert_with(|| ResponseInspector::new(kind, limit));
-    if !std::mem::replace(begun, true) {
-        inspector.reset(kind);
+    let judgement = inspector.judgement();
+    if judgement.decision().is_some() {
+        let engine = &open.catalog.terms.engine;
+        open.policy = Some(owned(note(engine, judgement, inspector.is_redacted())));
     }
-    inspector
+}
+
+/// Moves all of `end` behind `begin`; copies nothing where there is nothing before it.
+fn append(begin: &mut Vec<u8>, end: &mut Vec<u8>) {
+    if begin.is_empty() {
+        std::mem::swap(begin, end);
+    } else {
+        begin.append(end);
+    }
 }
 
 /// Why an answer did not come to its end.
@@ -126,11 +120,8 @@ impl Relay<'_, '_> {
         home: &Rc<Pool>,
     ) -> After {
         self.back.buffers.upstream.clear();
-        self.back.buffers.piece.clear();
-        self.back.buffers.held.clear();
-        self.back.buffers.usage.clear();
-        let answering = match self.response_head(&mut open, &mut upstream).await {
-            Ok(answering) => answering,
+        let (answering, begin) = match self.response_head(&mut open, &mut upstream).await {
+            Ok(head) => head,
             Err(Cut::Client) => {
                 open.end(Outcome::ClientDisconnect, CLIENT_CLOSED_REQUEST, None);
                 return After::Close;
@@ -147,41 +138,43 @@ impl Relay<'_, '_> {
         };
         open.upstream_status = Some(answering.status);
         open.span.lap_now(Stage::ResponseHead);
-        let relayed = self.body(&answering, &mut open, &mut upstream).await;
+        let mut draft = self.gateway.drafts.take();
+        let relayed = pin!(self.body(&answering, begin, &mut open, &mut upstream, &mut draft)).await;
         if let Ok(true) = relayed {
             home.put_back(upstream);
         }
         let ended = match relayed {
-            Ok(_) => self.last_of_inspection(&answering, &mut open),
+            Ok(_) => self.last_of_inspection(&answering, &mut open, &mut draft),
             Err(cut) => Err(cut),
         };
-        self.note(&answering, &mut open);
+        note_judgement(&mut open, &mut draft);
         let cut = match ended {
-            Ok(()) => return self.finish(&answering, open).await,
+            Ok(()) => return pin!(self.finish(&answering, open, draft)).await,
             Err(cut) => cut,
         };
         let (outcome, answer) = match &cut {
             Cut::Client => {
-                open.end(Outcome::ClientDisconnect, answering.status, self.usage());
+                open.end(Outcome::ClientDisconnect, answering.status, draft.usage());
                 return After::Close;
             }
             Cut::Upstream(failure) => (failure.outcome(), failure.answer()),
             Cut::Policy(rejection) => (Outcome::PolicyBlocked, rejection.answer()),
         };
         if self.back.buffers.head.is_empty() {
-            return Box::pin(self.break_off(&answering, open, outcome, &answer)).await;
+            return Box::pin(self.break_off(&answering, open, outcome, &answer, draft)).await;
         }
         // Nothing of it has left: the client gets a whole answer that says why.
-        let usage = self.usage();
+        let usage = draft.usage();
         Box::pin(finish_with_answer(self.back, open, outcome, answer, usage)).await
     }
 
-    /// Reads the upstream's head and writes ours into the head buffer; it is not sent yet.
+    /// Reads the upstream's head and writes ours into the head buffer; it is not sent yet. Says also where the body
+    /// begins in the upstream buffer.
     async fn response_head(
         &mut self,
         open: &mut OpenExchange,
         upstream: &mut UpstreamStream,
-    ) -> Result<Answering, Cut> {
+    ) -> Result<(Answering, usize), Cut> {
         let limits = Limits {
             head_bytes: 64 * 1024,
             ..open.catalog.terms.limits
@@ -195,8 +188,8 @@ impl Relay<'_, '_> {
                 .map_err(unreachable)?
             {
                 let buffers = &mut *self.back.buffers;
-                let head = parse_response(&buffers.upstream[..length], Method::Post, &limits);
-                let head = head.map_err(unreachable)?;
+                let parsed = parse_response(&buffers.upstream[..length], Method::Post, &limits);
+                let head = parsed.as_ref().map_err(|refusal| unreachable(*refusal))?;
                 let answering = (head.status >= 200).then(|| {
                     let manner = Manner {
                         close: self.back.close,
@@ -204,13 +197,13 @@ impl Relay<'_, '_> {
                         extra: self.back.extra,
                     };
                     let scrutiny = Scrutiny::of(&open.catalog.terms.profiles[open.tenant]);
-                    write_head(&head, open.id.as_str(), manner, scrutiny, &mut buffers.head)
+                    write_head(head, open.id.as_str(), manner, scrutiny, &mut buffers.head)
                 });
-                drop(head);
-                buffers.upstream.drain(..length);
+                drop(parsed);
                 if let Some(answering) = answering {
-                    return answering.map_err(unreachable);
+                    return Ok((answering.map_err(unreachable)?, length));
                 }
+                buffers.upstream.drain(..length);
                 scanner.reset();
             } else {
                 if !self.read(upstream).await? {
@@ -227,20 +220,22 @@ impl Relay<'_, '_> {
     async fn body(
         &mut self,
         answering: &Answering,
+        begin: usize,
         open: &mut OpenExchange,
         upstream: &mut UpstreamStream,
+        draft: &mut Draft,
     ) -> Result<bool, Cut> {
         let mut decoder = BodyDecoder::for_response(answering.framing);
         let mut end = End::default();
+        let mut used = begin;
         loop {
-            let mut used = 0;
             let done = loop {
                 let step = decoder
                     .decode(&self.back.buffers.upstream[used..])
                     .map_err(|_| Cut::Upstream(Failure::Unreachable))?;
                 let data = used + step.data.start..used + step.data.end;
                 if !data.is_empty() {
-                    self.take(answering, data, open, &mut end)?;
+                    self.take(answering, data, open, &mut end, draft)?;
                 }
                 used += step.consumed;
                 if step.done || step.consumed == 0 {
@@ -248,19 +243,20 @@ impl Relay<'_, '_> {
                 }
             };
             self.back.buffers.upstream.drain(..used);
+            used = 0;
             if done {
                 open.span.lap_now(Stage::Relay);
-                return Ok(answering.keep_alive && self.back.buffers.upstream.is_empty());
+                let whole = self.back.buffers.upstream.is_empty();
+                self.lend();
+                return Ok(answering.keep_alive && whole);
             }
-            if self.back.buffers.held.len() > MAX_HELD {
+            if draft.held.len() > MAX_HELD {
                 return Err(Cut::Upstream(Failure::Unreachable));
             }
-            if !self.back.buffers.piece.is_empty()
-                || (answering.chunked && !self.back.buffers.head.is_empty())
-            {
+            if !draft.piece.is_empty() || (answering.chunked && !self.back.buffers.head.is_empty()) {
                 open.span.lap_now(Stage::Relay);
-                open.respond(&self.back.buffers.piece);
-                self.send_piece(answering).await?;
+                open.respond(&draft.piece);
+                self.send_piece(answering, draft).await?;
                 open.span.lap_now(Stage::ClientWrite);
             }
             if !self.read(upstream).await? {
@@ -279,27 +275,26 @@ impl Relay<'_, '_> {
         data: Range<usize>,
         open: &mut OpenExchange,
         end: &mut End,
+        draft: &mut Draft,
     ) -> Result<(), Cut> {
-        let Buffers {
-            upstream,
-            usage,
-            inspector,
-            passed,
-            piece,
-            held,
-            ..
-        } = &mut *self.back.buffers;
-        let data = &upstream[data];
-        usage.push(data);
+        let data = &self.back.buffers.upstream[data];
+        draft.tail.push(data);
         if answering.scrutiny != Scrutiny::Enforce {
-            end.release(answering, data, piece, held);
+            end.release(answering, data, &mut draft.piece, &mut draft.held);
         }
         if answering.scrutiny == Scrutiny::None || end.blind {
             return Ok(());
         }
         let terms = &open.catalog.terms;
         let (engine, profile) = (&terms.engine, &terms.profiles[open.tenant]);
-        let inspector = inspector_for(inspector, answering, terms.limits.body_bytes, &mut end.begun);
+        let kind = match answering.events {
+            true => AnswerKind::Events,
+            false => AnswerKind::Unary,
+        };
+        draft.inspect(kind, terms.limits.body_bytes);
+        let Some((inspector, passed)) = draft.inspector() else {
+            return Ok(());
+        };
         passed.clear();
         open.span.lap_now(Stage::Relay);
         let pushed = inspector.push(
@@ -315,25 +310,25 @@ impl Relay<'_, '_> {
             end.blind = stopped.is_err();
             return Ok(());
         }
+        let Draft {
+            passed, piece, held, ..
+        } = draft;
         end.release(answering, passed, piece, held);
         stopped.map_err(Cut::Policy)
     }
 
     /// Lets the rules see the end of the answer and releases what they held of it.
-    fn last_of_inspection(&mut self, answering: &Answering, open: &mut OpenExchange) -> Result<(), Cut> {
+    fn last_of_inspection(
+        &mut self,
+        answering: &Answering,
+        open: &mut OpenExchange,
+        draft: &mut Draft,
+    ) -> Result<(), Cut> {
         if answering.scrutiny == Scrutiny::None {
             return Ok(());
         }
-        let Buffers {
-            head,
-            inspector,
-            passed,
-            piece,
-            held,
-            ..
-        } = &mut *self.back.buffers;
-        passed.clear();
-        if let Some(inspector) = inspector {
+        if let Some((inspector, passed)) = draft.inspector() {
+            passed.clear();
             let terms = &open.catalog.terms;
             let (engine, profile) = (&terms.engine, &terms.profiles[open.tenant]);
             let finished = inspector.finish(engine, profile, &mut self.gateway.scratch.borrow_mut(), passed);
@@ -343,34 +338,43 @@ impl Relay<'_, '_> {
                 return Ok(());
             }
             stopped.map_err(Cut::Policy)?;
+            append(&mut draft.held, &mut draft.passed);
         }
-        held.extend_from_slice(passed);
         if answering.open_head {
+            let (head, Draft { piece, held, .. }) = (&mut self.back.buffers.head, draft);
             encode::write_content_length(head, (piece.len() + held.len()) as u64);
             head.extend_from_slice(encode::CRLF);
         }
         Ok(())
     }
 
-    /// Notes for the record what the rules saw.
-    fn note(&self, answering: &Answering, open: &mut OpenExchange) {
-        let inspector = self.back.buffers.inspector.as_ref();
-        let Some(inspector) = inspector.filter(|_| answering.scrutiny != Scrutiny::None) else {
-            return;
-        };
-        let judgement = inspector.judgement();
-        if judgement.decision().is_some() {
-            let engine = &open.catalog.terms.engine;
-            open.policy = Some(owned(note(engine, judgement, inspector.is_redacted())));
+    /// Gives the upstream buffer, of which everything has been used, to whoever reads next.
+    fn lend(&mut self) {
+        let buffer = std::mem::take(&mut self.back.buffers.upstream);
+        if buffer.capacity() <= MAX_KEPT {
+            self.gateway.incoming.set(buffer);
         }
     }
 
     /// Waits for bytes from upstream; `false` at the end of its stream.
     async fn read(&mut self, upstream: &mut UpstreamStream) -> Result<bool, Cut> {
-        self.back.buffers.upstream.reserve(READ);
+        let (incoming, buffer) = (&self.gateway.incoming, &mut self.back.buffers.upstream);
+        // What waits has no memory: of the connections that wait, one reads at a time.
+        let read = poll_fn(|context| {
+            if buffer.is_empty() {
+                *buffer = incoming.take();
+                buffer.clear();
+            }
+            buffer.reserve(READ);
+            let polled = pin!(upstream.read_buf(buffer)).poll(context);
+            if polled.is_pending() && buffer.is_empty() {
+                incoming.set(std::mem::take(buffer));
+            }
+            polled
+        });
         tokio::select! {
             biased;
-            read = self.back.deadline.within(self.silence, upstream.read_buf(&mut self.back.buffers.upstream)) => match read {
+            read = self.back.deadline.within(self.silence, read) => match read {
                 Ok(Ok(length)) => Ok(length != 0),
                 Ok(Err(_)) => Err(Cut::Upstream(Failure::Unreachable)),
                 Err(_) => Err(Cut::Upstream(Failure::TimedOut)),
@@ -381,21 +385,29 @@ impl Relay<'_, '_> {
     }
 
     /// Sends what is decoded, with the head before it if that has not left yet.
-    async fn send_piece(&mut self, answering: &Answering) -> Result<(), Cut> {
-        let end = if answering.chunked && !self.back.buffers.piece.is_empty() {
-            encode::write_chunk_header(&mut self.back.buffers.head, self.back.buffers.piece.len());
-            encode::CRLF
-        } else {
-            b""
-        };
-        self.send(end).await.map_err(|_| Cut::Client)
+    async fn send_piece(&mut self, answering: &Answering, draft: &mut Draft) -> Result<(), Cut> {
+        self.write_piece(answering, draft, false);
+        self.send().await.map_err(|_| Cut::Client)
     }
 
-    /// Sends head, piece and `end` in one: a short copy costs less than a vectored write.
-    async fn send(&mut self, end: &[u8]) -> io::Result<()> {
-        let Buffers { head, piece, .. } = &mut *self.back.buffers;
-        head.append(piece);
-        head.extend_from_slice(end);
+    /// Puts what is decoded behind the head, or where that would stand: a short copy costs less than a vectored write.
+    fn write_piece(&mut self, answering: &Answering, draft: &mut Draft, last: bool) {
+        let (head, piece) = (&mut self.back.buffers.head, &mut draft.piece);
+        if answering.chunked && !piece.is_empty() {
+            encode::write_chunk_header(head, piece.len());
+            head.append(piece);
+            head.extend_from_slice(encode::CRLF);
+        } else {
+            head.append(piece);
+        }
+        if answering.chunked && last {
+            head.extend_from_slice(encode::LAST_CHUNK);
+        }
+    }
+
+    /// Sends what was written.
+    async fn send(&mut self) -> io::Result<()> {
+        let head = &mut self.back.buffers.head;
         let sent = self.back.client.send(head).await;
         head.clear();
         head.shrink_to(MAX_KEPT);
@@ -403,26 +415,22 @@ impl Relay<'_, '_> {
     }
 
     /// Records the completion, then lets the end of the answer go.
-    async fn finish(mut self, answering: &Answering, mut open: Box<OpenExchange>) -> After {
-        let usage = self.usage();
-        let Buffers {
-            head, piece, held, ..
-        } = &mut *self.back.buffers;
-        piece.append(held);
+    async fn finish(
+        mut self,
+        answering: &Answering,
+        mut open: Box<OpenExchange>,
+        mut draft: Box<Draft>,
+    ) -> After {
+        let Draft { piece, held, .. } = &mut *draft;
+        append(piece, held);
         open.respond(piece);
-        let completion = open.end(Outcome::Complete, answering.status, usage);
+        let completion = open.end(Outcome::Complete, answering.status, draft.usage());
+        self.write_piece(answering, &mut draft, true);
+        self.gateway.drafts.put_back(draft, open.bytes);
         if !open.written(completion, Stage::CompletionRecord).await {
             return After::Close;
         }
-        let end: &[u8] = match (answering.chunked, piece.is_empty()) {
-            (false, _) => b"",
-            (true, true) => encode::LAST_CHUNK,
-            (true, false) => {
-                encode::write_chunk_header(head, piece.len());
-                b"\r\n0\r\n\r\n"
-            }
-        };
-        let sent = self.send(end).await;
+        let sent = self.send().await;
         open.sent();
         match sent {
             Ok(()) if self.back.close => After::Linger,
@@ -438,27 +446,19 @@ impl Relay<'_, '_> {
         mut open: Box<OpenExchange>,
         outcome: Outcome,
         answer: &Answer<'_>,
+        mut draft: Box<Draft>,
     ) -> After {
         if answering.events {
-            let piece = &mut self.back.buffers.piece;
             for part in [b"data: ", &answer.json()[..], b"\n\n"] {
-                piece.extend_from_slice(part);
+                draft.piece.extend_from_slice(part);
             }
-            open.respond(piece);
+            open.respond(&draft.piece);
         }
-        let completion = open.end(outcome, answering.status, self.usage());
+        let completion = open.end(outcome, answering.status, draft.usage());
         if answering.events && open.written(completion, Stage::CompletionRecord).await {
-            let _ = self.send_piece(answering).await;
+            let _ = self.send_piece(answering, &mut draft).await;
             open.sent();
         }
         After::Close
-    }
-
-    fn usage(&self) -> Option<Usage> {
-        let usage = self.back.buffers.usage.usage()?;
-        Some(Usage {
-            prompt_tokens: usage.prompt_tokens,
-            completion_tokens: usage.completion_tokens,
-        })
     }
 }

@@ -57,6 +57,8 @@ impl Route {
 pub(crate) struct Pool {
     route: Route,
     idle: RefCell<Vec<Idle>>,
+    /// When [`Pool::close_expired`] was called last: near enough to tell how long a connection has idled.
+    second: Cell<Instant>,
     reported: Cell<Option<Instant>>,
 }
 
@@ -116,6 +118,7 @@ impl Pool {
         Pool {
             route,
             idle: RefCell::default(),
+            second: Cell::new(Instant::now()),
             reported: Cell::default(),
         }
     }
@@ -137,7 +140,7 @@ impl Pool {
             let Some(mut idle) = self.idle.borrow_mut().pop() else {
                 break;
             };
-            if idle.since.elapsed() < IDLE_LIMIT && idle.stream.is_quiet() {
+            if self.second.get() - idle.since < IDLE_LIMIT && idle.stream.is_quiet() {
                 return Ok(idle.stream);
             }
         }
@@ -187,16 +190,18 @@ impl Pool {
         if idle.len() < MAX_IDLE {
             idle.push(Idle {
                 stream,
-                since: Instant::now(),
+                since: self.second.get(),
             });
         }
     }
 
-    /// Closes connections that have idled too long.
+    /// Closes connections that have idled too long; to be called once a second.
     pub(crate) fn close_expired(&self) {
+        let now = Instant::now();
+        self.second.set(now);
         self.idle
             .borrow_mut()
-            .retain(|idle| idle.since.elapsed() < IDLE_LIMIT);
+            .retain(|idle| now - idle.since < IDLE_LIMIT);
     }
 }
 

@@ -238,9 +238,8 @@ impl Limiter {
     pub fn standing(&mut self, tenant: TenantId, key: KeyId, now: u64) -> Standing<'_> {
         let moment = self.tell(now);
         let at = tenant.0 as usize;
-        let mut standing = Standing::new(&[], moment.second);
         if !self.tenants[at].counted {
-            return standing;
+            return Standing::new(&[], moment.second);
         }
         let key = if self.tenants[at].keys_counted {
             self.key_subject(at, key)
@@ -248,7 +247,7 @@ impl Limiter {
             NONE
         };
         let limits = &self.tenants[at];
-        standing = Standing::new(&limits.policies, moment.second);
+        let mut standing = Standing::new(&limits.policies, moment.second);
         let subject = &mut self.subjects[limits.subject as usize];
         standing.add(
             Scope::Tenant,

@@ -3,7 +3,8 @@
 //! Profiling is off unless a switch is on or a scope is open ([`Profiler`]). Off, an exchange costs one relaxed load, no
 //! clock is read, and no series exist. On, a [`Span`] goes with the exchange: each [`Span::lap`] gives the time since
 //! the one before to a [`Stage`], and [`Span::finish`] records every stage that occurred once, with the sum of its laps.
-//! Nothing is allocated, locked or looked up in either case. An exchange that began while profiling was off is not
+//! Nothing is locked or looked up in either case, and nothing allocated: a span that is measured uses memory of one that
+//! has ended, as soon as its thread has had as many at a time. An exchange that began while profiling was off is not
 //! measured, and one that began while it was on is measured whole.
 //!
 //! # Stages

@@ -1,14 +1,23 @@
+use std::cell::RefCell;
 use std::time::Instant;
 
 use crate::profiler::{Profiler, nanoseconds};
 use crate::stage::Stage;
 
+/// So many sets of laps are kept by each thread for exchanges to come.
+const MOST_SPARE: usize = 1024;
+
+thread_local! {
+    static SPARE: RefCell<Vec<Box<Laps>>> = const { RefCell::new(Vec::new()) };
+}
+
 /// The time of one exchange, in laps. Whether it is measured is decided once, at its start.
 ///
-/// Off, a span is one word that is written and tested. A span that is dropped without [`Span::finish`] leaves no trace.
+/// Off, a span is one word that is written and tested; on, it is one word that leads to laps which are used again and
+/// again. A span that is dropped without [`Span::finish`] leaves no trace.
 #[derive(Debug, Default)]
 #[must_use = "an exchange is recorded by finish()"]
-pub struct Span(Option<Laps>);
+pub struct Span(Option<Box<Laps>>);
 
 #[derive(Debug)]
 struct Laps {
@@ -72,29 +81,56 @@ impl Span {
 
     /// Ends the exchange and records it: every stage that occurred, what is unaccounted, and the total.
     #[inline]
-    pub fn finish(self, profiler: &Profiler, now: Instant) {
-        if let Some(laps) = self.0 {
+    pub fn finish(mut self, profiler: &Profiler, now: Instant) {
+        if let Some(laps) = &mut self.0 {
             laps.record(profiler, now);
         }
     }
 
     /// The same with the clock, which is read only if the exchange is measured.
     #[inline]
-    pub fn finish_now(self, profiler: &Profiler) {
-        if let Some(laps) = self.0 {
+    pub fn finish_now(mut self, profiler: &Profiler) {
+        if let Some(laps) = &mut self.0 {
             laps.record(profiler, Instant::now());
         }
     }
 }
 
+impl Drop for Span {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(laps) = self.0.take() {
+            laps.put_back();
+        }
+    }
+}
+
 impl Laps {
-    fn new(now: Instant) -> Self {
-        Laps {
+    fn new(now: Instant) -> Box<Self> {
+        let begun = Laps {
             start: now,
             mark: now,
             spent: [0; Stage::COUNT],
             occurred: 0,
+        };
+        match SPARE.try_with(|spare| spare.borrow_mut().pop()) {
+            Ok(Some(mut laps)) => {
+                *laps = begun;
+                laps
+            }
+            _ => Box::new(begun),
         }
+    }
+
+    #[cold]
+    fn put_back(self: Box<Self>) {
+        // A thread that ends keeps nothing.
+        let _ = SPARE.try_with(|spare| {
+            let mut spare = spare.borrow_mut();
+            if spare.len() < MOST_SPARE {
+                spare.push(self);
+            }
+        });
     }
 
     fn has(&self, stage: Stage) -> bool {
@@ -115,7 +151,7 @@ impl Laps {
         self.occurred |= 1 << stage as u16;
     }
 
-    fn record(mut self, profiler: &Profiler, now: Instant) {
+    fn record(&mut self, profiler: &Profiler, now: Instant) {
         self.advance(now);
         let total = nanoseconds(self.mark - self.start);
         let accounted = self

@@ -1,8 +1,9 @@
 //! What the header fields say about framing and the connection, gathered in one pass.
 
-use crate::headers::{Headers, is_protected, plain_name_byte};
+use crate::headers::{is_protected, plain_name_byte};
 use crate::refusal::Refusal;
 use crate::syntax::{is_token, trim_ows};
+use httparse::Header;
 
 /// The framing and connection fields of a head, each checked on its own. What the combination means depends
 /// on the kind of message and is decided by its parser.
@@ -33,10 +34,10 @@ pub(crate) enum Expectation {
 
 impl<'b> Fields<'b> {
     /// Reads all of `headers`; the first offending field decides.
-    pub(crate) fn gather(headers: &Headers<'b>) -> Result<Self, Refusal> {
+    pub(crate) fn gather(headers: &[Header<'b>]) -> Result<Self, Refusal> {
         let mut fields = Self::default();
-        for (name, value) in headers.iter() {
-            fields.add(name, value)?;
+        for header in headers {
+            fields.add(header.name, header.value)?;
         }
         if fields.chunked && fields.content_length.is_some() {
             return Err(Refusal::LengthAndCoding);

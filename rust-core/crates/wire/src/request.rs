@@ -62,7 +62,6 @@ pub fn parse_request<'b>(head: &'b [u8], limits: &Limits) -> Result<RequestHead<
     let (Some(method_text), Some(target), Some(1)) = (parsed.method, parsed.path, parsed.version) else {
         return Err(Refusal::UnsupportedVersion);
     };
-    let headers = Headers::new(parsed.headers);
     if length != head.len() {
         return Err(Refusal::IncompleteHead);
     }
@@ -70,7 +69,7 @@ pub fn parse_request<'b>(head: &'b [u8], limits: &Limits) -> Result<RequestHead<
         return Err(Refusal::ConnectMethod);
     }
     let method = Method::from_text(method_text);
-    let fields = Fields::gather(&headers)?;
+    let fields = Fields::gather(parsed.headers)?;
     if fields.upgrade {
         return Err(Refusal::UpgradeRequested);
     }
@@ -99,7 +98,7 @@ pub fn parse_request<'b>(head: &'b [u8], limits: &Limits) -> Result<RequestHead<
         method_text,
         target,
         host: std::str::from_utf8(host).map_err(|_| Refusal::InvalidHost)?,
-        headers,
+        headers: Headers::new(parsed.headers),
         framing,
         keep_alive: !fields.close,
         expect_continue: fields.expects == Expectation::Continue && framing != RequestFraming::Empty,

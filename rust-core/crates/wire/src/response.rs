@@ -59,7 +59,6 @@ pub fn parse_response<'b>(
     let (Some(status), Some(1)) = (parsed.code, parsed.version) else {
         return Err(Refusal::UnsupportedVersion);
     };
-    let headers = Headers::new(parsed.headers);
     if length != head.len() {
         return Err(Refusal::IncompleteHead);
     }
@@ -68,7 +67,7 @@ pub fn parse_response<'b>(
         100..=599 => {}
         _ => return Err(Refusal::InvalidStatus),
     }
-    let fields = Fields::gather(&headers)?;
+    let fields = Fields::gather(parsed.headers)?;
     let never_has_body = status < 200 || status == 204;
     if never_has_body && (fields.chunked || fields.content_length.is_some_and(|length| length > 0)) {
         return Err(Refusal::UnexpectedBody);
@@ -83,7 +82,7 @@ pub fn parse_response<'b>(
     let keep_alive = !fields.close && framing != ResponseFraming::UntilClose;
     Ok(ResponseHead {
         status,
-        headers,
+        headers: Headers::new(parsed.headers),
         framing,
         keep_alive,
     })

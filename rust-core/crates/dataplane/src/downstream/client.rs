@@ -1,7 +1,10 @@
+use std::future::poll_fn;
 use std::io;
+use std::mem::MaybeUninit;
+use std::pin::Pin;
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::time::timeout;
 
 use super::ClientStream;
@@ -68,10 +71,14 @@ impl Client {
             if self.input.len() >= MAX_PIPELINED {
                 return std::future::pending().await;
             }
-            match self.stream.read_buf(&mut self.input).await {
-                Ok(0) | Err(_) => return,
-                Ok(_) => {}
+            // Asked in every turn of an exchange and nearly always in vain: nothing is allocated for that.
+            let mut space = [MaybeUninit::uninit(); 1024];
+            let mut piece = ReadBuf::uninit(&mut space);
+            let read = poll_fn(|context| Pin::new(&mut self.stream).poll_read(context, &mut piece)).await;
+            if read.is_err() || piece.filled().is_empty() {
+                return;
             }
+            self.input.extend_from_slice(piece.filled());
         }
     }
 
