@@ -1,4 +1,4 @@
-"""One measurement: a system in a scenario in a round."""
+"""One measurement: a system in a scenario in a turn."""
 
 from __future__ import annotations
 

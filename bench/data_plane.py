@@ -4,8 +4,8 @@
     python -m bench.data_plane --quick      once and short, about 5 minutes; writes elsewhere
     python -m bench.data_plane --only haproxy,envoy,proofgate --turns 15
 
-The gateway under test has core 0; load generator and upstream share core 1. In front of an upstream that answers at
-once the systems take turns of a second; in front of one with a pace, of a round. Traffic stays on loopback.
+The gateway under test has core 0; load generator and upstream share core 1. The systems take turns of seconds, first in
+front of an upstream that answers at once, then in front of one with a pace. Traffic stays on loopback.
 docs/benchmarks.md tells what the figures mean.
 """
 
@@ -22,11 +22,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bench import haproxy, machine, proofgate_worker, scenarios, visits
-from bench.load import streams, tools
+from bench import machine, proofgate_worker, scenarios
+from bench.load import tools, upstream
 from bench.processes import GATEWAY_CORE, LOAD_CORE
 from bench.report import table
-from bench.scenarios import Length, Scenario, Tools
+from bench.scenarios import Tools
 from bench.summary import Record, summarise
 from bench.system import Candidate, UnavailableError
 from bench.systems import CANDIDATES
@@ -37,7 +37,7 @@ _DESCRIPTORS = 16_384
 
 
 def main() -> None:
-    """Runs all turns and rounds, prints a table and writes the result."""
+    """Takes all turns, prints a table and writes the result."""
     options = _options()
     # An end from outside unwinds like an error, so that nothing that was started stays behind.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended from outside"))
@@ -50,10 +50,15 @@ def main() -> None:
     ready = [candidate for candidate in chosen if _prepare(candidate, versions, record)]
     length = scenarios.QUICK if options.quick else scenarios.FULL
     with tempfile.TemporaryDirectory(prefix="proofgate-bench-") as scratch:
-        _side_by_side(options.turns, Path(scratch), ready, built, record, length)
-        for number in range(options.rounds):
-            title = f"round {number + 1} of {options.rounds}, paced upstream"
-            _round(title, number + 1, Path(scratch), visits.rotated(ready, number), built, record, length)
+        for paced, turns, plan in (
+            (False, options.turns, scenarios.at_once),
+            (True, options.paced_turns, scenarios.paced),
+        ):
+            folder = Path(scratch) / ("paced" if paced else "at-once")
+            folder.mkdir()
+            with upstream.run(built.stream_load, folder, paced=paced) as source:
+                asked = partial(plan, tools=built, length=length)
+                take_turns(turns, ready, source.address, folder, asked, record, paced=paced)
     about |= {"versions": versions, "method": _method(options, length)}
     result = summarise(record, about)
     options.output.parent.mkdir(parents=True, exist_ok=True)
@@ -65,10 +70,12 @@ def main() -> None:
 def _options() -> argparse.Namespace:
     names = [candidate.name for candidate in CANDIDATES]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--turns", type=_count, help="turns (default 7, 1 with --quick; quote no fewer than 5)")
     parser.add_argument(
-        "--turns", type=_count, help="turns of a second (default 7, 1 with --quick; quote no fewer than 5)"
+        "--paced-turns",
+        type=_count,
+        help="turns in front of the paced upstream (default 3, 1 with --quick; quote no fewer than 3)",
     )
-    parser.add_argument("--rounds", type=_count, help="rounds (default 3, 1 with --quick; quote no fewer than 3)")
     parser.add_argument("--quick", action="store_true", help="short measurements, to see that everything works")
     parser.add_argument("--only", help=f"these systems alone, with commas between: {', '.join(names)}")
     parser.add_argument("--output", type=Path, help="where the result goes")
@@ -78,7 +85,7 @@ def _options() -> argparse.Namespace:
     if unknown:
         parser.error(f"no such system: {', '.join(sorted(unknown))}; there are {', '.join(names)}")
     options.turns = options.turns or (1 if options.quick else 7)
-    options.rounds = options.rounds or (1 if options.quick else 3)
+    options.paced_turns = options.paced_turns or (1 if options.quick else 3)
     options.output = options.output or (tools.cache() / "quick.json" if options.quick else RESULT)
     return options
 
@@ -105,51 +112,15 @@ def _prepare(candidate: Candidate, versions: dict[str, str], record: Record) -> 
     return True
 
 
-def _side_by_side(
-    turns: int, scratch: Path, ready: list[Candidate], built: Tools, record: Record, length: Length
-) -> None:
-    plan = partial(scenarios.at_once, tools=built, length=length)
-    with haproxy.null_server(scratch, LOAD_CORE) as upstream:
-        take_turns(turns, ready, upstream.address, scratch, plan, record)
-
-
-def _round(
-    title: str, number: int, scratch: Path, order: list[Candidate], built: Tools, record: Record, length: Length
-) -> None:
-    for candidate in order:
-        todo = list(scenarios.paced(candidate, built, length))
-        if not todo:
-            continue
-        print(f"{title}: {candidate.name}", flush=True)
-        with tempfile.TemporaryDirectory(dir=scratch) as folder:
-            try:
-                with streams.upstream(built.stream_load, Path(folder)) as (address, _):
-                    _visit(number, candidate, address, Path(folder), todo, record)
-            except visits.FAILURES as error:
-                record.void(number, candidate.name, "paced/start", str(error)[:500])
-                print(f"  did not start: {error}", flush=True)
-
-
-def _visit(
-    number: int, candidate: Candidate, upstream: str, folder: Path, todo: list[Scenario], record: Record
-) -> None:
-    with visits.started(candidate, folder, upstream, paced=True) as system:
-        before = system.process.resident_megabytes()
-        visits.greet(system)
-        for scenario in todo:
-            visits.measure(record, number, candidate.name, scenario, system, folder)
-        visits.note_memory(record, number, candidate.name, "streams", before, system)
-
-
-def _method(options: argparse.Namespace, length: Length) -> dict[str, Any]:
+def _method(options: argparse.Namespace, length: scenarios.Length) -> dict[str, Any]:
     return {
         "turns": options.turns,
-        "rounds": options.rounds,
+        "paced_turns": options.paced_turns,
         "seconds": vars(length),
         "prompt_bytes": scenarios.PROMPT_BYTES,
-        "answer_bytes": len(haproxy.ANSWER),
+        "answer_bytes": len(upstream.ANSWER),
         "open_loop_rate": scenarios.OPEN_RATE,
-        "tokens_per_second": 1_000_000 // streams.INTERVAL_US,
+        "tokens_per_second": 1_000_000 // upstream.INTERVAL_US,
         "gateway_core": GATEWAY_CORE,
         "load_core": LOAD_CORE,
         "proofgate": proofgate_worker.features(),

@@ -1,4 +1,4 @@
-"""HAProxy in both of its roles: the server that answers by itself, and the plain proxy."""
+"""HAProxy, the plain proxy."""
 
 from __future__ import annotations
 
@@ -11,18 +11,10 @@ from bench.processes import GATEWAY_CORE, free_port, pinned
 from bench.request import KEY
 from bench.system import System
 
-ANSWER = (
-    '{"id":"chatcmpl-bench","object":"chat.completion","created":1700000000,"model":"gpt-4o-mini","choices":'
-    '[{"index":0,"message":{"role":"assistant","content":"'
-    + "The quick brown fox jumps over the lazy dog. " * 3
-    + '"},"finish_reason":"stop"}],"usage":{"prompt_tokens":57,"completion_tokens":31,"total_tokens":88}}'
-)
-
 _CONFIGURATION = """
 global
     nbthread 1
     maxconn 4096
-    {tuning}
 defaults
     mode http
     # Tokens are passed on when they come, as in every other system; without it they wait for up to 200 ms.
@@ -32,11 +24,10 @@ defaults
     timeout server 60s
 frontend front
     bind 127.0.0.1:{port}
-    {action}
-{backend}
+    default_backend upstream
+backend upstream
+    server upstream {upstream}
 """
-# A whole prompt has to fit: an answer to half a request would end the connection.
-_BUFFER = "tune.bufsize 262144"
 
 
 def version() -> str:
@@ -46,28 +37,11 @@ def version() -> str:
 
 
 @contextmanager
-def null_server(folder: Path, core: int) -> Iterator[System]:
-    """Answers every request with the same completion: the upstream, and the load generator's own limit."""
-    body = folder / "answer.json"
-    body.write_text(ANSWER)
-    answer = f"http-request return status 200 content-type application/json file {body}"
-    with _run(folder, f"null-{core}", core, f"option http-buffer-request\n    {answer}", tuning=_BUFFER) as system:
-        yield system
-
-
-@contextmanager
 def plain_proxy(folder: Path, upstream: str) -> Iterator[System]:
     """A plain HTTP proxy: no checks, no log."""
-    backend = f"backend upstream\n    server upstream {upstream}"
-    with _run(folder, "haproxy", GATEWAY_CORE, "default_backend upstream", backend) as system:
-        yield system
-
-
-@contextmanager
-def _run(folder: Path, name: str, core: int, action: str, backend: str = "", tuning: str = "") -> Iterator[System]:
     port = free_port()
-    configuration = folder / f"{name}.cfg"
-    configuration.write_text(_CONFIGURATION.format(port=port, action=action, backend=backend, tuning=tuning))
+    configuration = folder / "haproxy.cfg"
+    configuration.write_text(_CONFIGURATION.format(port=port, upstream=upstream))
     command = ["haproxy", "-db", "-f", str(configuration)]
-    with pinned(core, command, folder / f"{name}.log", port=port) as process:
+    with pinned(GATEWAY_CORE, command, folder / "haproxy.log", port=port) as process:
         yield System(f"127.0.0.1:{port}", process, headers={"Authorization": f"Bearer {KEY}"})

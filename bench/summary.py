@@ -1,4 +1,4 @@
-"""From the measurements of all rounds to the result that is kept."""
+"""From the measurements of all turns to the result that is kept."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from bench.cell import Cell
 from bench.systems import NULL, PRODUCT, SPINNING
 
-SCHEMA = 2
+SCHEMA = 3
 
 Spread = dict[str, float]
 
@@ -19,7 +19,7 @@ Spread = dict[str, float]
 class Sample:
     """One cell and where it belongs."""
 
-    round: int
+    turn: int
     group: str
     point: str
     system: str
@@ -37,18 +37,18 @@ class Record:
     def add(self, sample: Sample) -> None:
         """Keeps a sample; one with failures only as a reason."""
         if sample.cell.failures:
-            self.void(sample.round, sample.system, f"{sample.group}/{sample.point}", sample.cell.reason)
+            self.void(sample.turn, sample.system, f"{sample.group}/{sample.point}", sample.cell.reason)
         else:
             self.samples.append(sample)
 
     def void(self, number: int, system: str, scenario: str, reason: str) -> None:
         """Notes that a cell has no figures."""
-        self.voided.append({"round": number, "system": system, "scenario": scenario, "reason": reason})
+        self.voided.append({"turn": number, "system": system, "scenario": scenario, "reason": reason})
 
     def series(self, group: str, point: str, system: str, figure: str) -> dict[int, float]:
-        """A figure by round; void rounds are missing."""
+        """A figure by turn; void turns are missing."""
         return {
-            sample.round: sample.cell.figures[figure]
+            sample.turn: sample.cell.figures[figure]
             for sample in self.samples
             if (sample.group, sample.point, sample.system) == (group, point, system) and figure in sample.cell.figures
         }
@@ -62,11 +62,11 @@ def spread(values: Iterable[float], digits: int = 2) -> Spread:
 
 
 def paired(one: dict[int, float], other: dict[int, float], *, ratio: bool) -> Spread | None:
-    """Ratios or differences of two series, each pair from one round: the machine drifts between rounds."""
-    rounds = sorted(one.keys() & other.keys())
+    """Ratios or differences of two series, each pair from one turn: the machine drifts between turns."""
+    turns = sorted(one.keys() & other.keys())
     if ratio:
-        return spread((one[r] / other[r] for r in rounds if other[r]), 3) if rounds else None
-    return spread(one[r] - other[r] for r in rounds) if rounds else None
+        return spread((one[t] / other[t] for t in turns if other[t]), 3) if turns else None
+    return spread(one[t] - other[t] for t in turns) if turns else None
 
 
 def summarise(record: Record, about: dict[str, Any]) -> dict[str, Any]:

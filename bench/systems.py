@@ -7,6 +7,7 @@ from functools import partial
 from proofgate import _core
 
 from bench import haproxy, proofgate_worker
+from bench.load import tools, upstream
 from bench.processes import GATEWAY_CORE
 from bench.rivals import airblackbox, envoy, litellm, portkey, tensorzero, vllm_router
 from bench.system import Candidate
@@ -23,9 +24,9 @@ def _product_version() -> str:
 CANDIDATES = (
     Candidate(
         NULL,
-        "HAProxy that answers by itself: the limit of the load generator",
-        haproxy.version,
-        lambda folder, _upstream: haproxy.null_server(folder, GATEWAY_CORE),
+        "the upstream, asked directly: the limit of the load generator",
+        tools.stream_load_version,
+        lambda folder, _upstream: upstream.run(tools.stream_load(), folder, GATEWAY_CORE, paced=False),
         refuses=frozenset(),
     ),
     Candidate("haproxy", "HAProxy, a plain proxy", haproxy.version, haproxy.plain_proxy),

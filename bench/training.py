@@ -13,9 +13,8 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
-from bench import haproxy, scenarios, systems
-from bench.load import streams, tools
-from bench.processes import LOAD_CORE
+from bench import scenarios, systems
+from bench.load import tools, upstream
 from bench.scenarios import Length, Scenario, Tools
 from bench.system import Candidate
 
@@ -28,14 +27,9 @@ def main() -> int:
     candidate = next(one for one in systems.CANDIDATES if one.name == systems.PRODUCT)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="proofgate-training-")))
-        at_once = stack.enter_context(haproxy.null_server(folder, LOAD_CORE)).address
-        paced, _ = stack.enter_context(streams.upstream(built.stream_load, folder))
-        blocks = (
-            (at_once, scenarios.at_once(candidate, built, LENGTH)),
-            (paced, scenarios.paced(candidate, built, LENGTH)),
-        )
-        for upstream, plan in blocks:
-            _train(candidate, folder, upstream, list(plan))
+        for paced, plan in ((False, scenarios.at_once), (True, scenarios.paced)):
+            source = stack.enter_context(upstream.run(built.stream_load, folder, paced=paced))
+            _train(candidate, folder, source.address, list(plan(candidate, built, LENGTH)))
     return 0
 
 

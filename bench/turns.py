@@ -1,4 +1,4 @@
-"""Systems side by side: all of them run, and one at a time is awake and asked, for a second.
+"""Systems side by side: all of them run, and one at a time is awake and asked, for seconds.
 
 The speed of a shared machine changes by the second, by as much as the double. What is compared is therefore measured
 within seconds of each other, many times, and what is quoted is the median of the pairs.
@@ -6,6 +6,7 @@ within seconds of each other, many times, and what is quoted is the median of th
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from itertools import product
@@ -21,7 +22,14 @@ Plan = Callable[[Candidate], Iterator[Scenario]]
 #: Seconds for compilers at run time to find out what is asked of them.
 _WARM_UP = 3
 #: How often in every turn they are measured where more hangs on the figures than elsewhere.
-_OFTEN = {("closed_loop", "c64"): 3, ("prompts", "16KB"): 3, ("open_loop", "at_once"): 3}
+_OFTEN = {
+    ("closed_loop", "c64"): 3,
+    ("prompts", "16KB"): 3,
+    ("open_loop", "at_once"): 3,
+    ("open_loop", "after_50ms"): 3,
+}
+#: Seconds in which a system ends what its clients and the upstream have left of their streams.
+_SETTLE = 1
 
 
 def take_turns(
@@ -31,8 +39,14 @@ def take_turns(
     folder: Path,
     plan: Plan,
     record: Record,
+    *,
+    paced: bool,
 ) -> None:
-    """Starts all systems and makes every measurement of the plan with each of them, at least `turns` times."""
+    """Starts all systems and makes every measurement of the plan with each of them, at least `turns` times.
+
+    What the upstream's pace is has to be told: a `paced` one leaves streams behind, which are given time to end.
+    """
+    kind = "paced" if paced else "at once"
     with ExitStack() as stack:
         running: dict[str, tuple[System, Path]] = {}
         memory: dict[str, float] = {}
@@ -41,26 +55,27 @@ def take_turns(
             own.mkdir()
             print(f"starting {candidate.name}", flush=True)
             try:
-                system = stack.enter_context(visits.started(candidate, own, upstream, paced=False))
+                system = stack.enter_context(visits.started(candidate, own, upstream, paced=paced))
                 memory[candidate.name] = system.process.resident_megabytes()
                 visits.greet(system)
                 scenarios.closed(16, scenarios.PROMPT_BYTES, _WARM_UP)(system, own)
             except visits.FAILURES as error:
-                record.void(0, candidate.name, "at once/start", str(error)[:500])
+                record.void(0, candidate.name, f"{kind}/start", str(error)[:500])
                 print(f"  did not start: {error}", flush=True)
                 continue
             system.process.pause()
             running[candidate.name] = system, own
         points = _points(plan, [candidate for candidate in candidates if candidate.name in running])
         for turn, (point, asked) in product(range(turns), points.items()):
-            print(f"turn {turn + 1} of {turns}: {'/'.join(point)}", flush=True)
+            print(f"{kind}, turn {turn + 1} of {turns}: {'/'.join(point)}", flush=True)
             for number in range(turn, turns * _OFTEN.get(point, 1), turns):
                 for name, scenario in visits.rotated(asked, number):
                     system, own = running[name]
                     with system.process.awake():
                         visits.measure(record, number + 1, name, scenario, system, own)
+                        time.sleep(_SETTLE if paced else 0)
         for name, (system, _) in running.items():
-            visits.note_memory(record, 1, name, "requests", memory[name], system)
+            visits.note_memory(record, 1, name, "streams" if paced else "requests", memory[name], system)
 
 
 def _points(plan: Plan, candidates: list[Candidate]) -> dict[tuple[str, str], list[tuple[str, Scenario]]]:

@@ -12,7 +12,8 @@ from typing import TypeVar
 
 from bench import machine, request
 from bench.cell import Cell, CellError
-from bench.load import streams, tools
+from bench.load import tools
+from bench.load import upstream as upstreams
 from bench.processes import LOAD_CORE, StartError
 from bench.scenarios import Scenario
 from bench.summary import Record, Sample
@@ -26,7 +27,7 @@ FAILURES = (StartError, CellError, SubprocessError, OSError)
 
 
 def rotated(systems: list[T], number: int) -> list[T]:
-    """The order of a round or turn: another one begins each time."""
+    """The order of a turn: another one begins each time."""
     first = number % max(len(systems), 1)
     return systems[first:] + systems[:first]
 
@@ -36,8 +37,8 @@ def started(candidate: Candidate, folder: Path, upstream: str, *, paced: bool) -
     """Runs a system before an upstream that answers at once, or one that is `paced`. Raises StartError."""
     if candidate.name == NULL and paced:
         # Asked directly, the upstream tells how late its own tokens are. It stands where it stands in every other case.
-        with streams.upstream(tools.stream_load(), folder, LOAD_CORE) as (address, process):
-            yield System(address, process)
+        with upstreams.run(tools.stream_load(), folder, LOAD_CORE, paced=True) as system:
+            yield system
     else:
         with candidate.start(folder, upstream) as system:
             yield system
@@ -60,7 +61,7 @@ def greet(system: System) -> None:
 
 
 def measure(record: Record, number: int, name: str, scenario: Scenario, system: System, folder: Path) -> None:
-    """Makes one measurement, which belongs to a round or turn, and keeps it, or why there is none."""
+    """Makes one measurement, which belongs to a turn, and keeps it, or why there is none."""
     try:
         with machine.CoreMeter(LOAD_CORE) as load_core:
             cell = scenario.measure(system, folder)

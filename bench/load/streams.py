@@ -4,32 +4,14 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from bench.cell import Cell, CellError
-from bench.processes import LOAD_CORE, Pinned, pinned
+from bench.load.upstream import TOKENS
+from bench.processes import LOAD_CORE, Pinned
 
-# 50 tokens per second; a stream of four seconds is long enough that opening it is little of its cost.
-INTERVAL_US = 20_000
-TOKENS = 200
-# Of an answer that is no stream.
-LATENCY_US = 50_000
 _RAMP_MS = 1_000
-
-
-@contextmanager
-def upstream(stream_load: Path, folder: Path, core: int = LOAD_CORE) -> Iterator[tuple[str, Pinned]]:
-    """The upstream that sends tokens at a pace; yields its address."""
-    command = [
-        *(str(stream_load), "upstream", "--listen", "127.0.0.1:0", "--interval-us", str(INTERVAL_US)),
-        *("--tokens", str(TOKENS), "--latency-us", str(LATENCY_US)),
-    ]
-    log = folder / "stream-upstream.log"
-    with pinned(core, command, log, ready="listening ") as process:
-        yield log.read_text().split("listening ", 1)[1].split()[0], process
 
 
 def parse(line: str, gateway_cpu_seconds: float) -> Cell:

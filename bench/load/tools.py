@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tomllib
 from pathlib import Path
 
 OHA_VERSION = "1.16.0"
@@ -25,6 +26,12 @@ def stream_load() -> Path:
     command = ["cargo", "build", "--release", "--quiet", "--locked", "--manifest-path", str(_SOURCE / "Cargo.toml")]
     subprocess.run(command, check=True, env={**os.environ, "CARGO_TARGET_DIR": str(target)})
     return target / "release" / "stream-load"
+
+
+def stream_load_version() -> str:
+    """The version in its manifest."""
+    version: str = tomllib.loads((_SOURCE / "Cargo.toml").read_text())["package"]["version"]
+    return version
 
 
 def oha() -> Path:

@@ -29,7 +29,7 @@ def machine(result: Result) -> str:
         [
             f"{where['processor']}, {where['cores']} cores, {where['memory_gb']} GB, kernel {where['kernel']}, "
             f"Python {where['python']}; load average {where['load_before']} before the run. {how['turns']} turns, "
-            f"{how['rounds']} rounds. "
+            f"{how['paced_turns']} in front of the paced upstream. "
             f"Proofgate with: {', '.join(how['proofgate'])}.",
             _table(["", "version"], rows),
         ]
@@ -46,10 +46,11 @@ def closed(result: Result) -> str:
         told = f"{best['min']:,.0f} to {best['max']:,.0f}" if best else _NOTHING
         latency = [_median(group, "c16", name, f"{figure}_us", "{:,.0f}") for figure in ("p50", "p99")]
         last = "c64" if name in group.get("c64", {}) else "c16"
-        rows.append(
-            [_code(name), *rates, told, _median(group, last, name, "cpu_us_per_request", "{:.1f}"), " / ".join(latency)]
-        )
-    head = ["system", *_POINTS.values(), "spread at its best", "CPU µs/request", "p50 / p99 µs at c=16"]
+        cost = _median(group, last, name, "cpu_us_per_request", "{:.1f}")
+        busy = _median(group, last, name, "load_core_busy_share", "{:.0%}")
+        rows.append([_code(name), *rates, told, cost, busy, " / ".join(latency)])
+    head = ["system", *_POINTS.values(), "spread at its best", "CPU µs/request", "load core busy"]
+    head.append("p50 / p99 µs at c=16")
     return _table(head, rows)
 
 
@@ -167,7 +168,7 @@ def missing(result: Result) -> str:
     """Systems that could not be had, and measurements that are void, with reasons."""
     rows = [[_code(name), "everything", reason] for name, reason in sorted(result["absent"].items())]
     rows += [
-        [_code(void["system"]), f"{void['scenario']}, {void['round']}", void["reason"]] for void in result["voided"]
+        [_code(void["system"]), f"{void['scenario']}, turn {void['turn']}", void["reason"]] for void in result["voided"]
     ]
     return _table(["system", "without figures", "reason"], rows) or "Every system ran and no measurement is void."
 

@@ -27,7 +27,7 @@ ABOUT = {
         "load_before": 0.1,
     },
     "versions": {"haproxy": "2.6.12", "wrk": "4.1.0"},
-    "method": {"turns": 2, "rounds": 1, "proofgate": ["authentication"]},
+    "method": {"turns": 2, "paced_turns": 1, "proofgate": ["authentication"]},
 }
 
 

@@ -14,7 +14,7 @@ def closed(rate: float, p50: float = 100, cpu: float = 10) -> Cell:
 @pytest.fixture
 def record() -> Record:
     record = Record()
-    # The machine is half as fast in the second round.
+    # The machine is half as fast in the second turn.
     for number, pace in ((1, 1.0), (2, 0.5), (3, 1.0)):
         for point in ("c1", "c16", "c64"):
             for system, rate, p50 in (
@@ -36,7 +36,7 @@ def test_a_spread_has_median_and_extremes() -> None:
     assert spread([3, 1, 2]) == {"median": 2, "min": 1, "max": 3}
 
 
-def test_pairs_are_of_one_round_and_void_rounds_have_none() -> None:
+def test_pairs_are_of_one_turn_and_void_turns_have_none() -> None:
     assert paired({1: 10, 2: 5, 3: 9}, {1: 20, 2: 10}, ratio=True) == {"median": 0.5, "min": 0.5, "max": 0.5}
     assert paired({1: 10}, {2: 10}, ratio=False) is None
 
@@ -73,7 +73,7 @@ def test_a_cell_with_failures_has_a_reason_and_no_figures() -> None:
     record.add(Sample(1, "closed_loop", "c16", "haproxy", Cell({"requests_per_second": 1.0}, 12, "12 x 503")))
     result = summarise(record, {})
     assert result["rps_per_core"] == {}
-    assert result["voided"] == [{"round": 1, "system": "haproxy", "scenario": "closed_loop/c16", "reason": "12 x 503"}]
+    assert result["voided"] == [{"turn": 1, "system": "haproxy", "scenario": "closed_loop/c16", "reason": "12 x 503"}]
 
 
 def test_a_system_that_could_not_be_had_is_named(record: Record) -> None:

@@ -44,7 +44,7 @@ def candidate(name: str) -> Candidate:
 
 
 def measured(record: Record, system: str) -> list[tuple[int, str]]:
-    return [(one.round, one.point) for one in record.samples if one.system == system and one.group == "closed_loop"]
+    return [(one.turn, one.point) for one in record.samples if one.system == system and one.group == "closed_loop"]
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Record:
 
     record = Record()
     names = ("a", "broken", "b")
-    take_turns(2, [candidate(name) for name in names], "127.0.0.1:1", tmp_path, plan, record)
+    take_turns(2, [candidate(name) for name in names], "127.0.0.1:1", tmp_path, plan, record, paced=False)
     return record
 
 
@@ -78,4 +78,4 @@ def test_one_is_awake_at_a_time_and_another_one_begins_each_turn(record: Record)
 
 
 def test_a_system_that_does_not_start_is_left_out_with_its_reason(record: Record) -> None:
-    assert record.voided == [{"round": 0, "system": "broken", "scenario": "at once/start", "reason": "no licence"}]
+    assert record.voided == [{"turn": 0, "system": "broken", "scenario": "at once/start", "reason": "no licence"}]

@@ -6,8 +6,9 @@ use stream_load::arguments::Arguments;
 use stream_load::{client, upstream};
 
 const USAGE: &str = "\
-stream-load upstream --listen 127.0.0.1:0 --interval-us N --tokens N --latency-us N
-    prints `listening ADDRESS`, then serves until it is ended
+stream-load upstream --listen 127.0.0.1:0 --interval-us N --tokens N
+                     --latency-us N --answer FILE
+    FILE is the JSON of what is no stream; prints `listening ADDRESS`, then serves until it is ended
 stream-load client --target ADDRESS --path PATH --body FILE [--header 'Name: value']...
                    --streams N --tokens N --ramp-ms N --window-ms N
     prints `window opens`, `window closes`, and one line of JSON";

@@ -1,4 +1,4 @@
-//! The upstream: tokens at a pace, other answers after a fixed time.
+//! The upstream: tokens at a pace, other answers after a fixed time or at once.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -21,17 +21,13 @@ const TIMER: Token = Token(usize::MAX - 1);
 const STREAM_HEAD: &[u8] =
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncache-control: no-cache\r\ntransfer-encoding: chunked\r\n\r\n";
 
-const ANSWER: &str = concat!(
-    r#"{"id":"chatcmpl-bench","object":"chat.completion","created":1700000000,"model":"gpt-4o-mini","choices":"#,
-    r#"[{"index":0,"message":{"role":"assistant","content":"The quick brown fox jumps over the lazy dog. "#,
-    r#"The quick brown fox jumps over the lazy dog. The quick brown fox jumps over the lazy dog."},"#,
-    r#""finish_reason":"stop"}],"usage":{"prompt_tokens":57,"completion_tokens":31,"total_tokens":88}}"#
-);
+/// Room for one read, in bytes.
+const READ: usize = 256 << 10;
 
 /// Serves until the process is ended.
 ///
 /// # Errors
-/// An argument is missing, or the address cannot be bound.
+/// An argument is missing, the answer cannot be read, or the address cannot be bound.
 pub fn run(arguments: &Arguments) -> Result<(), String> {
     let address: SocketAddr = arguments
         .text("listen")?
@@ -42,11 +38,14 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
         tokens: u32::try_from(arguments.number("tokens")?).map_err(|_| "--tokens: too many".to_owned())?,
         latency_us: arguments.number("latency-us")?,
     };
-    Upstream::bind(address, pace)
+    let answer = arguments.text("answer")?;
+    let answer = std::fs::read(answer).map_err(|error| format!("{answer}: {error}"))?;
+    Upstream::bind(address, pace, &answer)
         .and_then(|mut upstream| {
             println!("listening {}", upstream.listener.local_addr()?);
+            let mut events = Events::with_capacity(1024);
             loop {
-                upstream.turn()?;
+                upstream.turn(&mut events)?;
             }
         })
         .map_err(|error: std::io::Error| format!("upstream: {error}"))
@@ -76,6 +75,10 @@ struct Upstream {
     // The timeout of poll has whole milliseconds, a twentieth of the pace.
     timer: OwnedFd,
     pace: Pace,
+    /// The answer to what is no stream, with its head.
+    answer: Vec<u8>,
+    /// Where every read goes first.
+    piece: Box<[u8]>,
     // Numbers are never used twice, so a due token can never reach another connection.
     connections: std::collections::HashMap<usize, Connection>,
     next: usize,
@@ -83,7 +86,7 @@ struct Upstream {
 }
 
 impl Upstream {
-    fn bind(address: SocketAddr, pace: Pace) -> std::io::Result<Self> {
+    fn bind(address: SocketAddr, pace: Pace, json: &[u8]) -> std::io::Result<Self> {
         let poll = Poll::new()?;
         let mut listener = TcpListener::bind(address)?;
         poll.registry()
@@ -91,11 +94,16 @@ impl Upstream {
         let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK)?;
         poll.registry()
             .register(&mut SourceFd(&timer.as_raw_fd()), TIMER, Interest::READABLE)?;
+        let length = json.len();
+        let head =
+            format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n");
         Ok(Self {
             poll,
             listener,
             timer,
             pace,
+            answer: [head.as_bytes(), json].concat(),
+            piece: vec![0; READ].into(),
             connections: Default::default(),
             next: 0,
             due: BinaryHeap::new(),
@@ -103,14 +111,13 @@ impl Upstream {
     }
 
     /// Waits for what comes next, then serves all that came.
-    fn turn(&mut self) -> std::io::Result<()> {
-        let mut events = Events::with_capacity(1024);
+    fn turn(&mut self, events: &mut Events) -> std::io::Result<()> {
         self.set_timer()?;
-        match self.poll.poll(&mut events, None) {
+        match self.poll.poll(events, None) {
             Err(error) if error.kind() == ErrorKind::Interrupted => return Ok(()),
             other => other?,
         }
-        for event in &events {
+        for event in &*events {
             match event.token() {
                 LISTENER => self.accept()?,
                 // What is due is sent after every turn; setting the timer anew clears it.
@@ -172,7 +179,7 @@ impl Upstream {
         let Some(connection) = self.connections.get_mut(&number) else {
             return;
         };
-        let open = (!readable || connection.fill()) && connection.flush();
+        let open = (!readable || connection.fill(&mut self.piece)) && connection.flush();
         if open {
             self.begin(number);
         } else {
@@ -180,36 +187,37 @@ impl Upstream {
         }
     }
 
-    /// Begins to answer the request that has arrived on a connection that is not answering one.
+    /// Begins to answer what has arrived on a connection that is not answering yet.
     fn begin(&mut self, number: usize) {
         let Some(connection) = self.connections.get_mut(&number) else {
             return;
         };
-        if connection.busy {
-            return;
-        }
-        let Some(request) = request::read(&connection.input) else {
-            return;
-        };
-        connection.input.drain(..request.length);
-        connection.busy = true;
-        let wait = if request.stream {
-            connection.left = self.pace.tokens;
-            connection.output.extend_from_slice(STREAM_HEAD);
-            frame(
-                &mut connection.output,
-                r#"{"role":"assistant","content":""}"#,
-                "null",
-            );
-            if !connection.flush() {
-                self.connections.remove(&number);
-                return;
+        while !connection.busy
+            && let Some(request) = request::read(&connection.input)
+        {
+            connection.input.drain(..request.length);
+            let wait = if request.stream {
+                connection.left = self.pace.tokens;
+                connection.output.extend_from_slice(STREAM_HEAD);
+                frame(
+                    &mut connection.output,
+                    r#"{"role":"assistant","content":""}"#,
+                    "null",
+                );
+                self.pace.interval_us
+            } else {
+                self.pace.latency_us
+            };
+            if wait == 0 {
+                connection.output.extend_from_slice(&self.answer);
+            } else {
+                connection.busy = true;
+                self.due.push(Reverse((mark::now_us() + wait, number)));
             }
-            self.pace.interval_us
-        } else {
-            self.pace.latency_us
-        };
-        self.due.push(Reverse((mark::now_us() + wait, number)));
+        }
+        if !connection.flush() {
+            self.connections.remove(&number);
+        }
     }
 
     /// Sends what is due now. The clock is read once: an upstream that is late still has to accept and read.
@@ -226,12 +234,7 @@ impl Upstream {
             if connection.left > 0 {
                 connection.send_token(due);
             } else {
-                let length = ANSWER.len();
-                let head = format!(
-                    "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n"
-                );
-                connection.output.extend_from_slice(head.as_bytes());
-                connection.output.extend_from_slice(ANSWER.as_bytes());
+                connection.output.extend_from_slice(&self.answer);
                 connection.busy = false;
             }
             let again = connection.left > 0;
@@ -247,13 +250,18 @@ impl Upstream {
 }
 
 impl Connection {
-    /// Reads all there is; false when the other side has closed.
-    fn fill(&mut self) -> bool {
-        let mut piece = [0; 16 << 10];
+    /// Reads all there is, by way of `piece`; false when the other side has closed.
+    fn fill(&mut self, piece: &mut [u8]) -> bool {
         loop {
-            match self.socket.read(&mut piece) {
+            match self.socket.read(piece) {
                 Ok(0) => return false,
-                Ok(bytes) => self.input.extend_from_slice(&piece[..bytes]),
+                Ok(bytes) => {
+                    self.input.extend_from_slice(&piece[..bytes]);
+                    // epoll(7): less than was asked for is all there is; an end is told by an event of its own.
+                    if bytes < piece.len() {
+                        return true;
+                    }
+                }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return true,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(_) => return false,

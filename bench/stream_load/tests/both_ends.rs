@@ -2,7 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, TcpStream};
 use std::process::{Child, Command, Output, Stdio};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_stream-load");
@@ -15,10 +16,23 @@ struct Upstream {
 
 impl Upstream {
     fn start(tokens: u32) -> Self {
-        let tokens = tokens.to_string();
+        Self::with_latency(tokens, 1000)
+    }
+
+    fn with_latency(tokens: u32, latency_us: u32) -> Self {
+        let (tokens, latency) = (tokens.to_string(), latency_us.to_string());
+        let answer = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
         let mut process = Command::new(PROGRAM)
-            .args(["upstream", "--listen", "127.0.0.1:0", "--interval-us", "1000"])
-            .args(["--tokens", &tokens, "--latency-us", "1000"])
+            .args([
+                "upstream",
+                "--answer",
+                answer,
+                "--listen",
+                "127.0.0.1:0",
+                "--interval-us",
+                "1000",
+            ])
+            .args(["--tokens", &tokens, "--latency-us", &latency])
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
@@ -101,6 +115,27 @@ fn an_answer_that_is_no_stream_fails() {
     let output = upstream.ask(20, "{}");
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains(r#""failed":5"#), "{text}");
+}
+
+#[test]
+fn requests_behind_each_other_are_answered_in_order_at_once_or_after_a_time() {
+    for latency_us in [0, 1000] {
+        let upstream = Upstream::with_latency(1, latency_us);
+        let mut client = TcpStream::connect(&upstream.address).unwrap();
+        for request in ["POST / HTTP/1.1\r\ncontent-length: 2\r\n\r\n{}"; 3] {
+            client.write_all(request.as_bytes()).unwrap();
+        }
+        let answer = include_str!("../Cargo.toml");
+        let length = answer.len();
+        let one = format!(
+            "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{answer}"
+        );
+        let mut answers = vec![0; one.len() * 3];
+        client.read_exact(&mut answers).unwrap();
+        assert_eq!(String::from_utf8(answers).unwrap(), one.repeat(3));
+        client.shutdown(Shutdown::Write).unwrap();
+        assert_eq!(client.read(&mut [0]).unwrap(), 0);
+    }
 }
 
 #[test]

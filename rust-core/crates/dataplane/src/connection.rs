@@ -167,7 +167,7 @@ impl Connection {
             Err(unserved) => return Box::pin(self.unserved(unserved, known, span)).await,
         };
         span.lap_now(Stage::Body);
-        self.answer(request, body, now, span).await
+        pin!(self.answer(request, body, now, span)).await
     }
 
     async fn answer(

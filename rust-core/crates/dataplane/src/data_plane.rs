@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 use proofgate_ledger::record::ConfigId;
 use proofgate_limits::Limiter;
 use proofgate_wal::Writer;
-use tokio::runtime;
+use tokio::runtime::{self, LocalOptions};
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::{Notify, watch};
-use tokio::task::{JoinSet, LocalSet};
+use tokio::task::JoinSet;
 
 use crate::catalog::{Blueprint, Catalog};
 use crate::clock::unix_micros;
@@ -29,6 +29,10 @@ use crate::{Config, Error, downstream};
 
 /// How long exchanges have to end after they were cancelled.
 const CANCEL_GRACE: Duration = Duration::from_secs(5);
+
+/// Tasks that run before the event loop looks for more to do: each look is a system call, and what was recorded since the
+/// last one is written at once.
+const TASKS_PER_TURN: u32 = 256;
 
 /// Everything that moves into the data-plane thread.
 pub(crate) struct DataPlane {
@@ -65,12 +69,15 @@ impl DataPlane {
     }
 
     fn serve(self) -> Result<(), Error> {
-        let runtime = runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime::Builder::new_current_thread()
+            .enable_all()
+            .event_interval(TASKS_PER_TURN)
+            .build_local(LocalOptions::default());
         let runtime = runtime.map_err(|source| Error::Thread {
             thread: "data-plane",
             source,
         })?;
-        LocalSet::new().block_on(&runtime, self.serve_locally())
+        runtime.block_on(self.serve_locally())
     }
 
     async fn serve_locally(self) -> Result<(), Error> {

@@ -63,6 +63,7 @@ impl Draft {
 
 /// Drafts that nobody uses.
 #[derive(Default)]
+#[expect(clippy::vec_box, reason = "an answer holds its box, and gives back that")]
 pub(crate) struct Drafts(RefCell<Vec<Box<Draft>>>);
 
 impl Drafts {

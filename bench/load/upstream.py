@@ -1,0 +1,38 @@
+"""The upstream of every system: stream-load, which answers at once or at the pace of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from bench.processes import LOAD_CORE, free_port, pinned
+from bench.system import System
+
+ANSWER = (
+    '{"id":"chatcmpl-bench","object":"chat.completion","created":1700000000,"model":"gpt-4o-mini","choices":'
+    '[{"index":0,"message":{"role":"assistant","content":"'
+    + "The quick brown fox jumps over the lazy dog. " * 3
+    + '"},"finish_reason":"stop"}],"usage":{"prompt_tokens":57,"completion_tokens":31,"total_tokens":88}}'
+)
+
+# 50 tokens per second; a stream of four seconds is long enough that opening it is little of its cost.
+INTERVAL_US = 20_000
+TOKENS = 200
+# Of an answer that is no stream, of the upstream that has a pace.
+LATENCY_US = 50_000
+
+
+@contextmanager
+def run(stream_load: Path, folder: Path, core: int = LOAD_CORE, *, paced: bool) -> Iterator[System]:
+    """Runs it; streams have a pace in any case, other answers come after a time when it is `paced`."""
+    name = f"upstream-{core}-{'paced' if paced else 'at-once'}"
+    answer = folder / "answer.json"
+    answer.write_text(ANSWER)
+    port = free_port()
+    command = [
+        *(str(stream_load), "upstream", "--listen", f"127.0.0.1:{port}", "--interval-us", str(INTERVAL_US)),
+        *("--tokens", str(TOKENS), "--latency-us", str(LATENCY_US if paced else 0), "--answer", str(answer)),
+    ]
+    with pinned(core, command, folder / f"{name}.log", ready="listening ") as process:
+        yield System(f"127.0.0.1:{port}", process)
