@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +158,25 @@ def test_an_answer_that_breaks_before_any_of_it_has_left_is_a_502(
     assert (status_of(told), error_of(told)["code"]) == (502, "upstream_unreachable")
     assert (record["status"], record["upstream_status"], record["outcome"]) == (502, 200, "upstream_error")
     assert record["bytes"] == len(body_of(told))
+
+
+def test_what_the_rules_saw_in_one_answer_is_not_noted_of_the_next_one(folder: Path) -> None:
+    with (
+        recording_upstream(answer(completion("alphasign"))) as upstream,
+        local_gateway(folder, settings=settings(upstream.url)) as gateway,
+        closing(HTTPConnection(gateway.address, timeout=10)) as client,
+    ):
+        statuses = []
+        # The second answer ends behind its head, before the rules have seen anything of it.
+        for reply in (upstream.answer, answer(b"")[:-5] + b"9\r\n\r\n"):
+            upstream.answer = reply
+            client.request("POST", "/v1/chat/completions", chat("hi"), {"Authorization": f"Bearer {KEYS['acme']}"})
+            response = client.getresponse()
+            statuses.append((response.status, len(response.read()) > 0))
+        completions = [record for record in gateway.records() if record["kind"] == "completion"]
+    assert statuses == [(200, True), (502, True)]
+    assert completions[0]["policy"]["rules"] == ["weak-a"]
+    assert "policy" not in completions[1]
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["unary", "streamed"])

@@ -91,7 +91,8 @@ impl Drafts {
 
 #[cfg(test)]
 mod tests {
-    use proofgate_inspect::AnswerKind;
+    use proofgate_inspect::{AnswerKind, Stop};
+    use proofgate_policy::{Engine, PolicyConfig, Scratch};
 
     use super::{Drafts, MOST_BYTES};
 
@@ -115,6 +116,20 @@ mod tests {
         assert!(draft.piece.is_empty() && draft.held.is_empty() && draft.passed.is_empty());
         assert!(draft.usage().is_none());
         assert!(draft.inspector().is_none());
+    }
+
+    #[test]
+    fn a_limit_that_has_changed_holds_for_the_next_answer() {
+        let engine = Engine::compile(&PolicyConfig::default()).unwrap();
+        let (profile, mut scratch) = (engine.profile(None).unwrap(), Scratch::new());
+        let mut draft = Drafts::default().take();
+        let ends = [100, 5, 100].map(|limit| {
+            draft.inspected = false;
+            draft.inspect(AnswerKind::Unary, limit);
+            let (inspector, passed) = draft.inspector().unwrap();
+            inspector.push(&engine, &profile, &mut scratch, b"0123456789", passed)
+        });
+        assert_eq!(ends, [Ok(()), Err(Stop::TooLarge), Ok(())]);
     }
 
     #[test]
