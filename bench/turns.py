@@ -44,13 +44,16 @@ def take_turns(
 ) -> None:
     """Starts all systems and makes every measurement of the plan with each of them, at least `turns` times.
 
-    What the upstream's pace is has to be told: a `paced` one leaves streams behind, which are given time to end.
+    Those of which the plan asks nothing are not started. A `paced` upstream leaves streams behind, which are given time
+    to end.
     """
     kind = "paced" if paced else "at once"
     with ExitStack() as stack:
         running: dict[str, tuple[System, Path]] = {}
         memory: dict[str, float] = {}
         for candidate in candidates:
+            if not list(plan(candidate)):
+                continue
             own = folder / candidate.name
             own.mkdir()
             print(f"starting {candidate.name}", flush=True)

@@ -30,8 +30,7 @@ use crate::{Config, Error, downstream};
 /// How long exchanges have to end after they were cancelled.
 const CANCEL_GRACE: Duration = Duration::from_secs(5);
 
-/// Tasks that run before the event loop looks for more to do: each look is a system call, and what was recorded since the
-/// last one is written at once.
+/// Tasks that run, at most, before the event loop looks for more to do, which is a system call.
 const TASKS_PER_TURN: u32 = 256;
 
 /// Everything that moves into the data-plane thread.
