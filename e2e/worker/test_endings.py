@@ -193,6 +193,21 @@ def test_a_full_volume_stops_admission_with_a_clear_answer_and_heals(tmp_path: P
         gateway.stop()
 
 
+def test_a_worker_killed_again_and_again_starts_on_a_volume_with_room_for_one(tmp_path: Path) -> None:
+    request = chat_request(json.dumps({"model": MODEL, "messages": message("hello")}).encode(), KEYS["acme"])
+    settings = {"ledger": {"segmentBytes": 2 << 20}}
+    with small_volume(tmp_path / "ledger"), local_gateway(tmp_path, settings=settings) as gateway:
+        for _ in range(5):
+            assert status_of(send(gateway.address, request)) == 200
+            assert gateway.worker is not None
+            gateway.worker.stop(signal.SIGKILL)
+            gateway.start_worker()
+        assert len(by_id(gateway.records(), "completion")) == 5
+        assert gateway.worker is not None and gateway.worker.stop() == 0
+        assert fsck_is_clean(gateway)
+        gateway.stop()
+
+
 def verifier(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["go", "run", ".", *arguments], cwd=VERIFIER, capture_output=True, text=True, timeout=300)
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use proofgate_ledger::SigningKey;
 use proofgate_ledger::record::{Aborted, ConfigId, Open, Predecessor};
 use proofgate_wal::{
-    FileStorage, Follower, Incarnation, Options, Ulid, WalError, Writer, fresh_ulid, recovery,
+    FileStorage, Follower, Incarnation, Options, Ulid, WalError, Writer, fresh_ulid, give_back, recovery,
 };
 
 use crate::Error;
@@ -22,7 +22,7 @@ pub(crate) struct Log {
     pub(crate) ulid: Ulid,
 }
 
-/// Reads what the predecessor on this shard left, opens a new log that begins by committing to it, and closes the
+/// Reads what the predecessor on this shard left, gives back the space that it did not use, opens a new log that begins by committing to it, and closes the
 /// exchanges that it never completed.
 pub(crate) fn open(ledger: &Ledger, config_digest: &str, key: &SigningKey) -> Result<Log, Error> {
     build(ledger, config_digest, key).map_err(|error| Error::Ledger(error.to_string()))
@@ -32,7 +32,12 @@ fn build(ledger: &Ledger, config_digest: &str, key: &SigningKey) -> Result<Log, 
     let storage = Arc::new(FileStorage);
     let shard_directory = PathBuf::from(&ledger.directory).join(ledger.shard.to_string());
     let predecessor = recovery::inspect(&*storage, &shard_directory, &key.verifying_key())?;
-    let ulid = fresh_ulid(predecessor.as_ref().map(|log| log.incarnation));
+    let newest = predecessor.as_ref().map(|log| log.incarnation);
+    let unused = give_back(&*storage, &shard_directory, newest);
+    if unused > 0 {
+        eprintln!("proofgate: a worker that was killed had prepared {unused} bytes of log: given back");
+    }
+    let ulid = fresh_ulid(newest);
     let incarnation = ulid.to_string();
     let options = Options {
         segment_bytes: ledger.segment_bytes,

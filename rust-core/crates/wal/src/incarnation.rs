@@ -114,6 +114,14 @@ impl Incarnation {
             first_seq: 0,
             origin: Sha256::digest(origin.as_bytes()).into(),
         };
+        let create = |name: &str| {
+            let path = dir.join(name);
+            let file = storage.create(&path).map_err(WalError::io("create", &path))?;
+            Ok::<_, WalError>((file, path))
+        };
+        let (salts, salts_path) = create(SALTS)?;
+        // Before there is anything that a successor could give back. Without locks, it gives nothing back.
+        let _ = salts.try_lock();
         let path = dir.join(segment_name(0));
         let file = create_allocated(&*storage, &path, options.segment_bytes)?;
         file.sync().map_err(WalError::io("sync", &path))?;
@@ -122,12 +130,6 @@ impl Incarnation {
             bytes: options.segment_bytes,
             file,
         });
-        let create = |name: &str| {
-            let path = dir.join(name);
-            let file = storage.create(&path).map_err(WalError::io("create", &path))?;
-            Ok::<_, WalError>((file, path))
-        };
-        let (salts, salts_path) = create(SALTS)?;
         let (tree, tree_path) = create(TREE)?;
         directory.sync().map_err(WalError::io("sync", &dir))?;
 

@@ -6,6 +6,8 @@
 //! need. They share a [`Watermark`] and nothing else that either could wait for.
 //!
 //! ```text
+//! start         gateway      read the predecessor's log; ftruncate of its zeros, while its lock is free
+//!                            mkdir; open and flock salts; open, fallocate, pwrite zeros, fdatasync the first segment
 //! happy path    data plane   pwrite <seq>.seg                      records are written
 //!               ledger       pread, pwrite tree                    records are followed
 //!                            fdatasync <seq>.seg, fdatasync salts  records are durable
@@ -31,6 +33,7 @@ mod log_reader;
 mod preparer;
 pub mod prove;
 pub mod recovery;
+mod release;
 mod salts;
 mod segment;
 mod segment_reader;
@@ -48,6 +51,7 @@ pub use fsck::{CheckpointState, Finding, IncarnationReport, Report, TreeState, V
 pub use incarnation::{Incarnation, Options, fresh_ulid};
 pub use preparer::Preparation;
 pub use prove::export_leaves;
+pub use release::give_back;
 pub use salts::stored_salt;
 pub use storage::{Directory, FileStorage, Storage, StoredFile, is_no_space};
 pub use tree_file::TreeFile;

@@ -100,6 +100,27 @@ impl LogReader {
         self.segments.len()
     }
 
+    /// From where on a segment of this log holds nothing but zeros: 0 for a prepared one that was never written. `None`
+    /// for one that others follow, and where something stands behind the last record.
+    pub(crate) fn unused_from(&self, path: &Path) -> Result<Option<u64>, WalError> {
+        let Some(at) = self.segments.iter().position(|segment| segment.path == path) else {
+            return Ok(Some(0));
+        };
+        let segment = &self.segments[at];
+        if at + 1 < self.segments.len() {
+            return Ok(None);
+        }
+        let failed = WalError::io("read", path);
+        let key = SegmentKey::new(self.incarnation, segment.ordinal);
+        let mut reader = SegmentReader::new(Arc::clone(&segment.file), key, segment.len);
+        let whole = (|| {
+            while let Slot::Record(_) = reader.next()? {}
+            let end = reader.offset;
+            Ok(reader.first_nonzero(end)?.is_none().then_some(end))
+        })();
+        whole.map_err(failed)
+    }
+
     /// Starts with the segment that holds record `seq`, if the segment headers tell. Call it before `next`.
     pub(crate) fn seek(&mut self, seq: u64) {
         let first_seq = |segment: &SegmentFile| segment.header.as_ref().map_or(0, |header| header.first_seq);

@@ -1,6 +1,6 @@
 //! Recovery: what the incarnation before this one left behind, and whether it can be believed.
 //!
-//! Nothing of a predecessor is ever changed. Its files are synced and dropped from the page cache before they are read,
+//! Nothing that a predecessor wrote is ever changed. Its files are synced and dropped from the page cache before they are read,
 //! so that what is found is what the disk holds.
 //!
 //! **Torn tail.** A bad record `s` is where the log ends only if nothing proves that `s` was durable: no checkpoint

@@ -75,6 +75,9 @@ struct State {
     faults: BTreeMap<u64, Fault>,
     dead: bool,
     free: Option<u64>,
+    /// By file, the handle that holds its lock.
+    locks: BTreeMap<usize, u64>,
+    handles: u64,
 }
 
 /// A simulated disk. Clones share it.
@@ -170,6 +173,7 @@ impl SimulatedDisk {
         }
         state.names = state.durable_names.clone();
         state.directories = state.durable_directories.clone();
+        state.locks.clear();
         state.faults.clear();
         state.dead = false;
     }
@@ -177,6 +181,7 @@ impl SimulatedDisk {
     /// The process dies and the machine does not: nothing is lost, pending faults are forgotten.
     pub fn restart(&self) {
         let mut state = self.state();
+        state.locks.clear();
         state.faults.clear();
         state.dead = false;
     }

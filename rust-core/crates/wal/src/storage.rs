@@ -4,7 +4,7 @@
 
 use rustix::fs::{Advice, FallocateFlags};
 use rustix::io::Errno;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -35,6 +35,12 @@ pub trait Storage: Send + Sync {
     /// # Errors
     /// What the system says.
     fn open(&self, path: &Path) -> io::Result<Arc<dyn StoredFile>>;
+
+    /// Opens an existing file for reading and writing.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn open_writable(&self, path: &Path) -> io::Result<Arc<dyn StoredFile>>;
 
     /// Names in a directory, sorted.
     ///
@@ -117,6 +123,13 @@ pub trait StoredFile: Send + Sync {
     /// What the system says. After an error the page cache may claim contents that the disk does not have: never retry.
     fn sync(&self) -> io::Result<()>;
 
+    /// Takes the only lock on the file, without waiting; `false` when another handle holds it. It lasts as long as this
+    /// handle, and no longer than its process (`flock`).
+    ///
+    /// # Errors
+    /// What the system says: not every file system knows locks.
+    fn try_lock(&self) -> io::Result<bool>;
+
     /// Forgets cached clean pages, so that reads show what the disk holds (`posix_fadvise`, `DONTNEED`).
     ///
     /// # Errors
@@ -148,6 +161,11 @@ impl Storage for FileStorage {
 
     fn open(&self, path: &Path) -> io::Result<Arc<dyn StoredFile>> {
         Ok(Arc::new(OpenFile(File::open(path)?)))
+    }
+
+    fn open_writable(&self, path: &Path) -> io::Result<Arc<dyn StoredFile>> {
+        let file = OpenOptions::new().read(true).write(true).open(path)?;
+        Ok(Arc::new(OpenFile(file)))
     }
 
     fn list(&self, path: &Path) -> io::Result<Vec<String>> {
@@ -212,6 +230,14 @@ impl StoredFile for OpenFile {
 
     fn sync(&self) -> io::Result<()> {
         self.0.sync_data()
+    }
+
+    fn try_lock(&self) -> io::Result<bool> {
+        match self.0.try_lock() {
+            Ok(()) => Ok(true),
+            Err(TryLockError::WouldBlock) => Ok(false),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
     }
 
     fn drop_cache(&self) -> io::Result<()> {

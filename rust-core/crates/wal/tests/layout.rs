@@ -47,6 +47,10 @@ impl Storage for Volume {
         self.disk.open(path)
     }
 
+    fn open_writable(&self, path: &Path) -> io::Result<Arc<dyn StoredFile>> {
+        self.disk.open_writable(path)
+    }
+
     fn list(&self, path: &Path) -> io::Result<Vec<String>> {
         if path == self.unreadable {
             return Err(io::ErrorKind::PermissionDenied.into());

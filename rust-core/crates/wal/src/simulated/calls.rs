@@ -1,7 +1,7 @@
 //! The calls that a program makes to the simulated disk: each is counted, may meet its fault, and keeps apart what a
 //! reader sees and what a crash leaves.
 
-use super::{Change, Contents, Entry, Fault, SimulatedDisk, put};
+use super::{Change, Contents, Entry, Fault, SimulatedDisk, State, put};
 use crate::storage::{Directory, Storage, StoredFile};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -43,20 +43,18 @@ impl Storage for SimulatedDisk {
         state.files.push(Contents::default());
         state.names.insert(path.to_owned(), file);
         state.entries.push(Entry::Link(path.to_owned(), file));
-        Ok(Arc::new(SimulatedFile {
-            disk: self.clone(),
-            file,
-        }))
+        Ok(self.handle(&mut state, file))
     }
 
     fn open(&self, path: &Path) -> io::Result<Arc<dyn StoredFile>> {
         let mut state = self.state();
         state.plain()?;
         let file = *state.names.get(path).ok_or(io::ErrorKind::NotFound)?;
-        Ok(Arc::new(SimulatedFile {
-            disk: self.clone(),
-            file,
-        }))
+        Ok(self.handle(&mut state, file))
+    }
+
+    fn open_writable(&self, path: &Path) -> io::Result<Arc<dyn StoredFile>> {
+        self.open(path)
     }
 
     fn list(&self, path: &Path) -> io::Result<Vec<String>> {
@@ -135,6 +133,28 @@ impl Directory for SimulatedDirectory {
 struct SimulatedFile {
     disk: SimulatedDisk,
     file: usize,
+    /// The number of this handle, by which it holds locks.
+    handle: u64,
+}
+
+impl SimulatedDisk {
+    fn handle(&self, state: &mut State, file: usize) -> Arc<dyn StoredFile> {
+        state.handles += 1;
+        Arc::new(SimulatedFile {
+            disk: self.clone(),
+            file,
+            handle: state.handles,
+        })
+    }
+}
+
+impl Drop for SimulatedFile {
+    fn drop(&mut self) {
+        let mut state = self.disk.state();
+        if state.locks.get(&self.file) == Some(&self.handle) {
+            state.locks.remove(&self.file);
+        }
+    }
 }
 
 impl StoredFile for SimulatedFile {
@@ -189,7 +209,18 @@ impl StoredFile for SimulatedFile {
         let file = &mut state.files[self.file];
         file.cache.resize(bytes as usize, 0);
         file.unsynced.push(Change::Length(bytes as usize));
+        let freed = file.allocated.saturating_sub(bytes);
+        file.allocated -= freed;
+        if let Some(free) = &mut state.free {
+            *free += freed;
+        }
         Ok(())
+    }
+
+    fn try_lock(&self) -> io::Result<bool> {
+        let mut state = self.disk.state();
+        state.plain()?;
+        Ok(*state.locks.entry(self.file).or_insert(self.handle) == self.handle)
     }
 
     fn sync(&self) -> io::Result<()> {

@@ -6,7 +6,7 @@ use proofgate_ledger::record::{Aborted, Admission, Completion, ConfigId, Open, O
 use proofgate_ledger::{Checkpoint, Hash, Mmr, SigningKey, VerifyingKey, leaf_hash};
 use proofgate_wal::recovery::{Recovered, inspect};
 use proofgate_wal::simulated::SimulatedDisk;
-use proofgate_wal::{Follower, Incarnation, Options, Ulid, WalError, Writer, fresh_ulid};
+use proofgate_wal::{Follower, Incarnation, Options, Ulid, WalError, Writer, fresh_ulid, give_back};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -114,7 +114,9 @@ pub fn start_with(
     options: Options,
 ) -> Result<Worker, WalError> {
     let found = inspect(disk, Path::new(SHARD), &vkey())?;
-    let ulid = fresh_ulid(found.as_ref().map(|found| found.incarnation));
+    let predecessor = found.as_ref().map(|found| found.incarnation);
+    give_back(disk, Path::new(SHARD), predecessor);
+    let ulid = fresh_ulid(predecessor);
     *promised = Promised::default();
     let storage = Arc::new(disk.clone());
     let Incarnation {
