@@ -52,7 +52,7 @@ impl Draft {
     }
 
     /// The tokens that the upstream says it has used.
-    pub(crate) fn usage(&self) -> Option<Usage> {
+    pub(crate) fn usage(&mut self) -> Option<Usage> {
         let usage = self.tail.usage()?;
         Some(Usage {
             prompt_tokens: usage.prompt_tokens,

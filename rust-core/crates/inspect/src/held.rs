@@ -10,9 +10,6 @@ use proofgate_providers::{Offsets, Place, Rewriter};
 use crate::spans::Redaction;
 use crate::texts::Texts;
 
-/// How many bytes that have left are kept in front of those that have not.
-const SLACK: usize = 64 * 1024;
-
 /// Something in an event that can keep it back, or change in it. Places are counted from the event's begin.
 #[derive(Debug)]
 pub(crate) enum Part {
@@ -105,7 +102,8 @@ impl Held {
         if self.events.is_empty() {
             self.bytes.clear();
             self.released = 0;
-        } else if self.released > SLACK {
+        } else if self.released > self.len() {
+            // No more is moved than has left since the last time; more than that would be memory without a use.
             self.bytes.drain(..self.released);
             self.released = 0;
         }

@@ -1,3 +1,4 @@
+use std::collections::VecDeque;
 use std::sync::LazyLock;
 
 use memchr::memmem::FinderRev;
@@ -19,7 +20,8 @@ const TAIL: usize = 4096;
 /// Keeps the end of an answer, to read its `usage` from when it is over.
 #[derive(Debug, Default)]
 pub struct UsageTail {
-    tail: Vec<u8>,
+    /// A ring: of a long stream, a token moves nothing but itself.
+    tail: VecDeque<u8>,
 }
 
 impl UsageTail {
@@ -31,21 +33,19 @@ impl UsageTail {
     /// Takes the next piece of the answer.
     pub fn push(&mut self, piece: &[u8]) {
         let piece = &piece[piece.len().saturating_sub(TAIL)..];
-        let keep = TAIL - piece.len();
-        if self.tail.len() > keep {
-            let surplus = self.tail.len() - keep;
-            self.tail.drain(..surplus);
-        }
-        self.tail.extend_from_slice(piece);
+        let surplus = (self.tail.len() + piece.len()).saturating_sub(TAIL);
+        self.tail.drain(..surplus);
+        self.tail.extend(piece);
     }
 
     /// The last usage that the answer gave, if it gave one.
     ///
     /// A quoted `usage` inside model output has its quotes escaped and does not match.
-    pub fn usage(&self) -> Option<Usage> {
+    pub fn usage(&mut self) -> Option<Usage> {
         static NAME: LazyLock<FinderRev<'static>> = LazyLock::new(|| FinderRev::new(b"\"usage\""));
-        NAME.rfind_iter(&self.tail).find_map(|at| {
-            let after = self.tail[at + 7..].trim_ascii_start().strip_prefix(b":")?;
+        let tail = &*self.tail.make_contiguous();
+        NAME.rfind_iter(tail).find_map(|at| {
+            let after = tail[at + 7..].trim_ascii_start().strip_prefix(b":")?;
             let mut values = serde_json::Deserializer::from_slice(after).into_iter::<Usage>();
             values.next()?.ok()
         })
