@@ -91,7 +91,7 @@ impl Drafts {
 
 #[cfg(test)]
 mod tests {
-    use proofgate_inspect::{AnswerKind, Stop};
+    use proofgate_inspect::{AnswerKind, Reading, Stop};
     use proofgate_policy::{Engine, PolicyConfig, Scratch};
 
     use super::{Drafts, MOST_BYTES};
@@ -127,7 +127,14 @@ mod tests {
             draft.inspected = false;
             draft.inspect(AnswerKind::Unary, limit);
             let (inspector, passed) = draft.inspector().unwrap();
-            inspector.push(&engine, &profile, &mut scratch, b"0123456789", passed)
+            inspector.push(
+                &engine,
+                &profile,
+                &mut scratch,
+                &mut Reading::default(),
+                b"0123456789",
+                passed,
+            )
         });
         assert_eq!(ends, [Ok(()), Err(Stop::TooLarge), Ok(())]);
     }

@@ -19,6 +19,7 @@ use crate::metrics::Metrics;
 use crate::recorder::Recorder;
 use crate::rejection::Rejection;
 use crate::request_id::RequestId;
+use crate::spare::Spare;
 
 /// What every connection of the data-plane thread shares.
 pub(crate) struct Gateway {
@@ -31,9 +32,13 @@ pub(crate) struct Gateway {
     pub(crate) reading: RefCell<Reading>,
     /// What a scan needs and every scan can use again.
     pub(crate) scratch: RefCell<Scratch>,
+    /// What reading answers needs and every one can use again.
+    pub(crate) answer_reading: RefCell<proofgate_inspect::Reading>,
     /// Whether connections begin with a PROXY header.
     pub(crate) proxy_protocol: bool,
     pub(crate) drafts: Drafts,
+    /// For pieces of answers on their way.
+    pub(crate) spare: Spare,
     /// Where a request for an upstream is put together.
     pub(crate) outgoing: Cell<Vec<u8>>,
     /// Where what an upstream sends is read to.
@@ -84,8 +89,10 @@ impl Gateway {
             limiter: RefCell::new(limiter),
             reading: RefCell::default(),
             scratch: RefCell::default(),
+            answer_reading: RefCell::default(),
             proxy_protocol,
             drafts: Drafts::default(),
+            spare: Spare::default(),
             outgoing: Cell::default(),
             incoming: Cell::default(),
             limits_changed: Cell::new(false),

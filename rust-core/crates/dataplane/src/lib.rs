@@ -36,6 +36,7 @@ mod reload;
 mod request_id;
 mod request_policy;
 mod response_head;
+mod spare;
 mod upstream;
 mod worker;
 

@@ -31,13 +31,13 @@ use crate::upstream::{Pool, UpstreamStream};
 const MAX_HELD: usize = 64 * 1024;
 /// Room for one read from an upstream, in bytes.
 const READ: usize = 16 * 1024;
-/// Room for what leaves in one piece that is kept from answer to answer, in bytes.
+/// Room for what is read that is kept for others, in bytes.
 const MAX_KEPT: usize = 64 * 1024;
 
 /// Buffers of a connection, kept from exchange to exchange.
 #[derive(Default)]
 pub(crate) struct Buffers {
-    /// The head of an answer under construction.
+    /// The head of an answer under construction, and what leaves behind it.
     pub(crate) head: Vec<u8>,
     /// What was read from upstream and is not decoded yet. While it is empty its memory serves other connections.
     upstream: Vec<u8>,
@@ -197,6 +197,7 @@ impl Relay<'_, '_> {
                         extra: self.back.extra,
                     };
                     let scrutiny = Scrutiny::of(&open.catalog.terms.profiles[open.tenant]);
+                    self.gateway.spare.lend(&mut buffers.head);
                     write_head(head, open.id.as_str(), manner, scrutiny, &mut buffers.head)
                 });
                 drop(parsed);
@@ -259,6 +260,9 @@ impl Relay<'_, '_> {
                 self.send_piece(answering, draft).await?;
                 open.span.lap_now(Stage::ClientWrite);
             }
+            for buffer in [&mut draft.piece, &mut draft.passed] {
+                self.gateway.spare.take_back(buffer);
+            }
             if !self.read(upstream).await? {
                 return match answering.framing {
                     ResponseFraming::UntilClose => Ok(false),
@@ -278,6 +282,7 @@ impl Relay<'_, '_> {
         draft: &mut Draft,
     ) -> Result<(), Cut> {
         let data = &self.back.buffers.upstream[data];
+        self.gateway.spare.lend(&mut draft.piece);
         draft.tail.push(data);
         if answering.scrutiny != Scrutiny::Enforce {
             end.release(answering, data, &mut draft.piece, &mut draft.held);
@@ -296,11 +301,13 @@ impl Relay<'_, '_> {
             return Ok(());
         };
         passed.clear();
+        self.gateway.spare.lend(passed);
         open.span.lap_now(Stage::Relay);
         let pushed = inspector.push(
             engine,
             profile,
             &mut self.gateway.scratch.borrow_mut(),
+            &mut self.gateway.answer_reading.borrow_mut(),
             data,
             passed,
         );
@@ -331,7 +338,13 @@ impl Relay<'_, '_> {
             passed.clear();
             let terms = &open.catalog.terms;
             let (engine, profile) = (&terms.engine, &terms.profiles[open.tenant]);
-            let finished = inspector.finish(engine, profile, &mut self.gateway.scratch.borrow_mut(), passed);
+            let finished = inspector.finish(
+                engine,
+                profile,
+                &mut self.gateway.scratch.borrow_mut(),
+                &mut self.gateway.answer_reading.borrow_mut(),
+                passed,
+            );
             open.span.lap_now(Stage::ResponsePolicy);
             let stopped = finished.map_err(|stop| self.gateway.response_stopped(engine, stop));
             if answering.scrutiny == Scrutiny::Observe {
@@ -393,6 +406,7 @@ impl Relay<'_, '_> {
     /// Puts what is decoded behind the head, or where that would stand: a short copy costs less than a vectored write.
     fn write_piece(&mut self, answering: &Answering, draft: &mut Draft, last: bool) {
         let (head, piece) = (&mut self.back.buffers.head, &mut draft.piece);
+        self.gateway.spare.lend(head);
         if answering.chunked && !piece.is_empty() {
             encode::write_chunk_header(head, piece.len());
             head.append(piece);
@@ -410,7 +424,7 @@ impl Relay<'_, '_> {
         let head = &mut self.back.buffers.head;
         let sent = self.back.client.send(head).await;
         head.clear();
-        head.shrink_to(MAX_KEPT);
+        self.gateway.spare.take_back(head);
         sent
     }
 

@@ -6,7 +6,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use proofgate_inspect::{AnswerKind, ResponseInspector, inspect_request};
+use proofgate_inspect::{AnswerKind, Reading, ResponseInspector, inspect_request};
 use proofgate_json::Workspace;
 use proofgate_policy::{Engine, PolicyConfig, Scratch, pack_names};
 use proofgate_providers::{BodyText, ChatRequest, EventReader, GeneratedText};
@@ -43,7 +43,7 @@ fn main() {
     };
     let engine = Engine::compile(&config).unwrap();
     let profile = engine.profile(None).unwrap();
-    let mut scratch = Scratch::new();
+    let (mut scratch, mut reading) = (Scratch::new(), Reading::default());
     println!("{} rules", engine.rules().count());
 
     let text = prose(20_000);
@@ -61,12 +61,19 @@ fn main() {
         for event in &events {
             out.clear();
             inspector
-                .push(&engine, &profile, &mut scratch, event.as_bytes(), &mut out)
+                .push(
+                    &engine,
+                    &profile,
+                    &mut scratch,
+                    &mut reading,
+                    event.as_bytes(),
+                    &mut out,
+                )
                 .unwrap();
             black_box(&out);
         }
         inspector
-            .finish(&engine, &profile, &mut scratch, &mut out)
+            .finish(&engine, &profile, &mut scratch, &mut reading, &mut out)
             .unwrap();
     });
     let (mut reader, mut generated, mut workspace) =
@@ -107,10 +114,17 @@ fn main() {
             inspector.reset(AnswerKind::Unary);
             out.clear();
             inspector
-                .push(&engine, &profile, &mut scratch, answer.as_bytes(), &mut out)
+                .push(
+                    &engine,
+                    &profile,
+                    &mut scratch,
+                    &mut reading,
+                    answer.as_bytes(),
+                    &mut out,
+                )
                 .unwrap();
             inspector
-                .finish(&engine, &profile, &mut scratch, &mut out)
+                .finish(&engine, &profile, &mut scratch, &mut reading, &mut out)
                 .unwrap();
             black_box(&out);
         });

@@ -16,6 +16,6 @@ mod stop;
 mod texts;
 
 pub use request::{Outcome, RequestVerdict, inspect_request};
-pub use response::{AnswerKind, ResponseInspector, needs_response};
+pub use response::{AnswerKind, Reading, ResponseInspector, needs_response};
 pub use spans::Redaction;
 pub use stop::Stop;

@@ -23,6 +23,15 @@ pub enum AnswerKind {
     Events,
 }
 
+/// What reading a document of an answer needs, and the next one can use again, whichever answer it is of.
+#[derive(Debug, Default)]
+pub struct Reading {
+    workspace: Workspace,
+    generated: GeneratedText,
+    other: BodyText,
+    key: String,
+}
+
 /// Inspects one answer as it passes.
 ///
 /// A whole body is held until its end. Of a stream, every event is held until no rule can touch its text any more, or until
@@ -72,6 +81,7 @@ impl ResponseInspector {
         engine: &Engine,
         profile: &Profile,
         scratch: &mut Scratch,
+        reading: &mut Reading,
         bytes: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<(), Stop> {
@@ -92,7 +102,7 @@ impl ResponseInspector {
                 };
                 inspector.events.push(bytes);
                 while let Some(event) = inspector.events.next_event().map_err(|_| Stop::TooLarge)? {
-                    inspector.inspection.event(&event, &mut rules)?;
+                    inspector.inspection.event(&event, reading, &mut rules)?;
                     inspector.inspection.release(engine, out)?;
                     if inspector.inspection.held.len() > inspector.limit {
                         return Err(Stop::TooLarge);
@@ -112,6 +122,7 @@ impl ResponseInspector {
         engine: &Engine,
         profile: &Profile,
         scratch: &mut Scratch,
+        reading: &mut Reading,
         out: &mut Vec<u8>,
     ) -> Result<(), Stop> {
         self.guard(|inspector| {
@@ -125,12 +136,12 @@ impl ResponseInspector {
             match inspector.kind {
                 AnswerKind::Unary => {
                     inspection.held.push(&inspector.body);
-                    inspection.document(&inspector.body, |offset| offset, b"\n", &mut rules)?;
+                    inspection.document(&inspector.body, |offset| offset, b"\n", reading, &mut rules)?;
                     inspector.body.clear();
                 }
                 AnswerKind::Events => {
                     if let Some(event) = inspector.events.finish().map_err(|_| Stop::TooLarge)? {
-                        inspection.event(&event, &mut rules)?;
+                        inspection.event(&event, reading, &mut rules)?;
                     }
                 }
             }
@@ -162,10 +173,6 @@ impl ResponseInspector {
 /// What is known of an answer.
 #[derive(Debug, Default)]
 struct Inspection {
-    workspace: Workspace,
-    generated: GeneratedText,
-    other: BodyText,
-    key: String,
     texts: Texts,
     held: Held,
     findings: Findings,
@@ -178,13 +185,18 @@ impl Inspection {
         self.findings = Findings::default();
     }
 
-    fn event(&mut self, event: &StreamEvent<'_>, rules: &mut Rules<'_>) -> Result<(), Stop> {
+    fn event(
+        &mut self,
+        event: &StreamEvent<'_>,
+        reading: &mut Reading,
+        rules: &mut Rules<'_>,
+    ) -> Result<(), Stop> {
         self.held.push(event.raw);
         match event.data {
             Some(b"[DONE]") => Ok(()),
-            Some(data) => self.document(data, |offset| event.locate(offset), b"\ndata: ", rules),
+            Some(data) => self.document(data, |offset| event.locate(offset), b"\ndata: ", reading, rules),
             // No client of event streams reads such lines; another one may.
-            None if event.unknown_fields => self.other(event.raw, |offset| offset, b"\n", rules),
+            None if event.unknown_fields => self.other(event.raw, |offset| offset, b"\n", reading, rules),
             None => Ok(()),
         }
     }
@@ -196,27 +208,31 @@ impl Inspection {
         document: &[u8],
         locate: impl Fn(usize) -> usize,
         line_break: &[u8],
+        reading: &mut Reading,
         rules: &mut Rules<'_>,
     ) -> Result<(), Stop> {
         if !document.trim_ascii_start().starts_with(b"{") {
-            return self.other(document, locate, line_break, rules);
+            return self.other(document, locate, line_break, reading, rules);
         }
-        match self.generated.read(document, &mut self.workspace) {
-            Ok(Shape::Choices) => self.generated(locate, rules),
-            Ok(Shape::Other) => self.other(document, locate, line_break, rules),
+        match reading.generated.read(document, &mut reading.workspace) {
+            Ok(Shape::Choices) => self.generated(locate, reading, rules),
+            Ok(Shape::Other) => self.other(document, locate, line_break, reading, rules),
             Err(_) => Err(Stop::Malformed),
         }
     }
 
-    fn generated(&mut self, locate: impl Fn(usize) -> usize, rules: &mut Rules<'_>) -> Result<(), Stop> {
+    fn generated(
+        &mut self,
+        locate: impl Fn(usize) -> usize,
+        reading: &mut Reading,
+        rules: &mut Rules<'_>,
+    ) -> Result<(), Stop> {
         let Inspection {
-            generated,
-            key,
             texts,
             held,
             findings,
-            ..
         } = self;
+        let Reading { generated, key, .. } = reading;
         let mut logprobs = generated.logprobs().iter().peekable();
         for part in generated.parts() {
             while let Some(range) = logprobs.next_if(|range| range.start < part.place.raw.start) {
@@ -254,14 +270,16 @@ impl Inspection {
         document: &[u8],
         locate: impl Fn(usize) -> usize,
         line_break: &[u8],
+        reading: &mut Reading,
         rules: &mut Rules<'_>,
     ) -> Result<(), Stop> {
         let text = std::str::from_utf8(document).map_err(|_| Stop::Malformed)?;
-        if self.other.collect(document, &mut self.workspace).is_err() {
-            self.other.plain(text);
+        let Reading { other, workspace, .. } = reading;
+        if other.collect(document, workspace).is_err() {
+            other.plain(text);
         }
         let mut spans = Spans::default();
-        self.findings.whole(rules, self.other.text(), &mut spans)?;
+        self.findings.whole(rules, other.text(), &mut spans)?;
         if spans.is_empty() {
             return Ok(());
         }
@@ -276,7 +294,7 @@ impl Inspection {
             .map(|(redaction, name)| (redaction.range.clone(), name.as_str()))
             .collect();
         let mut rewritten = Vec::new();
-        self.other.rewrite(document, &edits, &mut rewritten);
+        other.rewrite(document, &edits, &mut rewritten);
         let lines: Vec<&[u8]> = rewritten.split(|byte| *byte == b'\n').collect();
         self.held.add(Part::Replaced {
             raw: locate(0)..locate(document.len()),

@@ -3,7 +3,7 @@
 
 mod support;
 
-use proofgate_inspect::{AnswerKind, ResponseInspector, Stop};
+use proofgate_inspect::{AnswerKind, Reading, ResponseInspector, Stop};
 use serde_json::{Value, json};
 use support::{LIMIT, Policy, chunk, contents};
 
@@ -34,7 +34,14 @@ fn prose_is_held_back_by_hardly_more_than_its_last_word() {
     let (mut sent, mut out) = (0, Vec::new());
     for word in words.split_inclusive(' ') {
         inspector
-            .push(engine, profile, scratch, chunk(word).as_bytes(), &mut out)
+            .push(
+                engine,
+                profile,
+                scratch,
+                &mut Reading::default(),
+                chunk(word).as_bytes(),
+                &mut out,
+            )
             .unwrap();
         sent += 1;
         assert!(
@@ -79,12 +86,26 @@ fn events_keep_their_order_while_one_is_held() {
     let held = chunk("sk-abcdef");
     for event in [&held, call, ": ping\n\n"] {
         inspector
-            .push(engine, profile, scratch, event.as_bytes(), &mut out)
+            .push(
+                engine,
+                profile,
+                scratch,
+                &mut Reading::default(),
+                event.as_bytes(),
+                &mut out,
+            )
             .unwrap();
         assert!(out.is_empty());
     }
     inspector
-        .push(engine, profile, scratch, chunk(" done. ").as_bytes(), &mut out)
+        .push(
+            engine,
+            profile,
+            scratch,
+            &mut Reading::default(),
+            chunk(" done. ").as_bytes(),
+            &mut out,
+        )
         .unwrap();
     let released = format!("{}{call}: ping\n\n", chunk("[redacted:key]"));
     assert!(String::from_utf8(out).unwrap().starts_with(&released));
@@ -214,17 +235,31 @@ fn an_inspector_serves_one_answer_after_another() {
     let stream = chunk("Please open the pod bay doors, and then the others. ");
     assert!(
         inspector
-            .push(&engine, &profile, &mut scratch, stream.as_bytes(), &mut out)
+            .push(
+                &engine,
+                &profile,
+                &mut scratch,
+                &mut Reading::default(),
+                stream.as_bytes(),
+                &mut out
+            )
             .is_err()
     );
     inspector.reset(AnswerKind::Events);
     assert_eq!(inspector.judgement().score(), 0);
     let stream = chunk("bay doors sk-abcdef123");
     inspector
-        .push(&engine, &profile, &mut scratch, stream.as_bytes(), &mut out)
+        .push(
+            &engine,
+            &profile,
+            &mut scratch,
+            &mut Reading::default(),
+            stream.as_bytes(),
+            &mut out,
+        )
         .unwrap();
     inspector
-        .finish(&engine, &profile, &mut scratch, &mut out)
+        .finish(&engine, &profile, &mut scratch, &mut Reading::default(), &mut out)
         .unwrap();
     assert_eq!(contents(&out), ["bay doors [redacted:key]"]);
 }
@@ -258,7 +293,14 @@ fn arrives_at_once(events: &[String], expected: usize) {
     let mut out = Vec::new();
     for event in events {
         inspector
-            .push(engine, profile, scratch, event.as_bytes(), &mut out)
+            .push(
+                engine,
+                profile,
+                scratch,
+                &mut Reading::default(),
+                event.as_bytes(),
+                &mut out,
+            )
             .unwrap();
     }
     assert_eq!(String::from_utf8(out).unwrap(), events[..expected].concat());

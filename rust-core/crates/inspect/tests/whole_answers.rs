@@ -3,7 +3,7 @@
 
 mod support;
 
-use proofgate_inspect::{AnswerKind, ResponseInspector, Stop, needs_response};
+use proofgate_inspect::{AnswerKind, Reading, ResponseInspector, Stop, needs_response};
 use serde_json::{Value, json};
 use support::{LIMIT, Policy, answer, rules};
 
@@ -25,13 +25,29 @@ fn nothing_leaves_before_the_end_and_a_clean_answer_leaves_as_it_came() {
     let mut inspector = ResponseInspector::new(AnswerKind::Unary, LIMIT);
     let mut out = Vec::new();
     inspector
-        .push(engine, profile, scratch, first.as_bytes(), &mut out)
+        .push(
+            engine,
+            profile,
+            scratch,
+            &mut Reading::default(),
+            first.as_bytes(),
+            &mut out,
+        )
         .unwrap();
     inspector
-        .push(engine, profile, scratch, second.as_bytes(), &mut out)
+        .push(
+            engine,
+            profile,
+            scratch,
+            &mut Reading::default(),
+            second.as_bytes(),
+            &mut out,
+        )
         .unwrap();
     assert!(out.is_empty());
-    inspector.finish(engine, profile, scratch, &mut out).unwrap();
+    inspector
+        .finish(engine, profile, scratch, &mut Reading::default(), &mut out)
+        .unwrap();
     assert_eq!(out, body.as_bytes());
     assert!(!inspector.is_redacted());
 }
@@ -127,18 +143,42 @@ fn an_answer_beyond_the_limit_is_stopped_for_good() {
     let mut inspector = ResponseInspector::new(AnswerKind::Unary, 10);
     let mut out = Vec::new();
     inspector
-        .push(&engine, &profile, &mut scratch, b"0123456789", &mut out)
+        .push(
+            &engine,
+            &profile,
+            &mut scratch,
+            &mut Reading::default(),
+            b"0123456789",
+            &mut out,
+        )
         .unwrap();
-    let stop = inspector.push(&engine, &profile, &mut scratch, b"0", &mut out);
+    let stop = inspector.push(
+        &engine,
+        &profile,
+        &mut scratch,
+        &mut Reading::default(),
+        b"0",
+        &mut out,
+    );
     assert_eq!(stop, Err(Stop::TooLarge));
-    assert_eq!(inspector.finish(&engine, &profile, &mut scratch, &mut out), stop);
+    assert_eq!(
+        inspector.finish(&engine, &profile, &mut scratch, &mut Reading::default(), &mut out),
+        stop
+    );
     assert!(out.is_empty());
     inspector.reset(AnswerKind::Unary);
     inspector
-        .push(&engine, &profile, &mut scratch, b"0", &mut out)
+        .push(
+            &engine,
+            &profile,
+            &mut scratch,
+            &mut Reading::default(),
+            b"0",
+            &mut out,
+        )
         .unwrap();
     inspector
-        .finish(&engine, &profile, &mut scratch, &mut out)
+        .finish(&engine, &profile, &mut scratch, &mut Reading::default(), &mut out)
         .unwrap();
     assert_eq!(out, b"0");
 }

@@ -1,7 +1,7 @@
 //! A small policy, answers, and how they pass through an inspector.
 #![allow(dead_code, reason = "not every test file uses everything")]
 
-use proofgate_inspect::{AnswerKind, ResponseInspector, Stop};
+use proofgate_inspect::{AnswerKind, Reading, ResponseInspector, Stop};
 use proofgate_policy::{Engine, PolicyConfig, Profile, Scratch, TenantPolicy};
 use serde_json::{Value, json};
 
@@ -48,17 +48,21 @@ impl Policy {
         kind: AnswerKind,
         pieces: &[&[u8]],
     ) -> (Vec<u8>, Result<(), Stop>, ResponseInspector) {
+        let Policy {
+            engine,
+            profile,
+            scratch,
+        } = self;
         let mut inspector = ResponseInspector::new(kind, LIMIT);
-        let mut out = Vec::new();
+        let (mut reading, mut out) = (Reading::default(), Vec::new());
         let mut ended = Ok(());
         for piece in pieces {
-            ended = inspector.push(&self.engine, &self.profile, &mut self.scratch, piece, &mut out);
+            ended = inspector.push(engine, profile, scratch, &mut reading, piece, &mut out);
             if ended.is_err() {
                 break;
             }
         }
-        let ended =
-            ended.and_then(|()| inspector.finish(&self.engine, &self.profile, &mut self.scratch, &mut out));
+        let ended = ended.and_then(|()| inspector.finish(engine, profile, scratch, &mut reading, &mut out));
         (out, ended, inspector)
     }
 }
