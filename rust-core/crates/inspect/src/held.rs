@@ -162,3 +162,46 @@ fn replace(
         }
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use proofgate_policy::{Deadline, Engine, PolicyConfig, Scratch};
+    use proofgate_providers::Place;
+
+    use super::{Held, Part};
+    use crate::texts::{Findings, Rules, Texts};
+
+    #[test]
+    fn a_long_stream_of_which_the_last_event_is_held_takes_the_memory_of_a_few_events() {
+        let engine = Engine::compile(&PolicyConfig::default()).unwrap();
+        let (profile, mut scratch) = (engine.profile(None).unwrap(), Scratch::new());
+        let mut rules = Rules {
+            engine: &engine,
+            profile: &profile,
+            deadline: Deadline::never(),
+            scratch: &mut scratch,
+        };
+        let (mut held, mut texts, mut findings) = (Held::default(), Texts::default(), Findings::default());
+        let text = texts.number("0/content", 0).unwrap();
+        let (mut stream, mut out) = (Vec::new(), Vec::new());
+        for number in 0..10_000 {
+            let event = format!("event {number:05}");
+            stream.extend_from_slice(event.as_bytes());
+            held.push(event.as_bytes());
+            // It is cleared when the next one has come.
+            held.add(Part::Text {
+                text,
+                range: number * 5..number * 5 + 6,
+                place: Place {
+                    raw: 0..5,
+                    escaped: false,
+                },
+            });
+            texts.push(text, "word ", &mut rules, &mut findings).unwrap();
+            held.release(&mut texts, &engine, &mut out);
+            assert_eq!(held.len(), event.len());
+        }
+        assert_eq!(out, stream[..stream.len() - held.len()]);
+        assert!(held.bytes.capacity() < 100, "{}", held.bytes.capacity());
+    }
+}
