@@ -3,9 +3,10 @@
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::{Pin, pin};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use tokio::task::coop::has_budget_remaining;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 /// No wait is longer: a year.
@@ -24,10 +25,14 @@ impl From<Elapsed> for io::Error {
 /// The timer of a connection.
 ///
 /// It stays set when a wait ends, and is set anew only when it would ring too late; ringing too early, it goes on for
-/// the rest. So a wait does not enter the runtime's timers and leave them again, and one that is over at once does not
-/// even read the clock.
+/// the rest. So a wait does not enter the runtime's timers and leave them again: where the timer that is set rings in time
+/// and for the same task, it is not even looked at. A wait that is over at once does not read the clock.
 #[derive(Default)]
-pub(crate) struct Deadline(Option<Pin<Box<Sleep>>>);
+pub(crate) struct Deadline {
+    sleep: Option<Pin<Box<Sleep>>>,
+    /// When it rings, and whom it wakes then.
+    set: Option<(Instant, Waker)>,
+}
 
 impl Deadline {
     /// What `future` comes to.
@@ -45,33 +50,58 @@ impl Deadline {
             if let Poll::Ready(output) = future.as_mut().poll(context) {
                 return Poll::Ready(Ok(output));
             }
-            let due = *due.get_or_insert_with(|| Instant::now() + patience.min(LONGEST));
+            if due.is_none() {
+                let now = Instant::now();
+                let wanted = now + patience.min(LONGEST);
+                due = Some(wanted);
+                if self.is_set(now, wanted, context) {
+                    return Poll::Pending;
+                }
+            }
+            let Some(due) = due else { return Poll::Pending };
             self.poll_until(due, context).map(|()| Err(Elapsed))
         })
         .await
     }
 
+    /// Whether the timer will wake this task, and not later than at `due`.
+    fn is_set(&self, now: Instant, due: Instant, context: &Context<'_>) -> bool {
+        let in_time = |(rings, task): &(Instant, Waker)| {
+            now < *rings && *rings <= due && task.will_wake(context.waker())
+        };
+        self.set.as_ref().is_some_and(in_time)
+    }
+
     fn poll_until(&mut self, due: Instant, context: &mut Context<'_>) -> Poll<()> {
-        let sleep = self.0.get_or_insert_with(|| Box::pin(sleep_until(due)));
+        self.set = None;
+        let sleep = self.sleep.get_or_insert_with(|| Box::pin(sleep_until(due)));
         if sleep.deadline() > due {
             sleep.as_mut().reset(due);
         }
-        while sleep.as_mut().poll(context).is_ready() {
+        loop {
+            // Without a budget the timer sets nothing and has the task polled again.
+            let sets = has_budget_remaining();
+            if sleep.as_mut().poll(context).is_pending() {
+                self.set = sets.then(|| (sleep.deadline(), context.waker().clone()));
+                return Poll::Pending;
+            }
             if sleep.deadline() >= due {
                 return Poll::Ready(());
             }
             sleep.as_mut().reset(due);
         }
-        Poll::Pending
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::future::pending;
+    use std::future::{Future, pending, poll_fn};
+    use std::pin::pin;
+    use std::task::Poll;
     use std::time::Duration;
 
-    use tokio::time::{Instant, sleep};
+    use tokio::task::coop::{consume_budget, has_budget_remaining};
+    use tokio::time::{Instant, sleep, timeout};
 
     use super::Deadline;
 
@@ -105,19 +135,50 @@ mod tests {
         for before in [SHORT, LONG] {
             for pause in [SHORT / 2, SHORT * 2] {
                 for patience in [SHORT, LONG, Duration::ZERO] {
-                    let mut deadline = Deadline::default();
-                    assert!(
-                        deadline
-                            .within(before, sleep(Duration::from_secs(1)))
-                            .await
-                            .is_ok()
-                    );
-                    sleep(pause).await;
-                    assert_eq!(elapses_after(&mut deadline, patience).await, patience);
-                    assert_eq!(elapses_after(&mut deadline, patience).await, patience);
+                    // In a task of its own, as connections are.
+                    let waits = tokio::spawn(async move {
+                        let mut deadline = Deadline::default();
+                        let second = sleep(Duration::from_secs(1));
+                        assert!(deadline.within(before, second).await.is_ok());
+                        sleep(pause).await;
+                        let first = elapses_after(&mut deadline, patience).await;
+                        (first, elapses_after(&mut deadline, patience).await)
+                    });
+                    assert_eq!(waits.await.unwrap(), (patience, patience));
                 }
             }
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_timer_that_was_not_set_for_want_of_budget_is_set_by_the_next_wait() {
+        // In a task of its own, as connections are.
+        let elapsed = tokio::spawn(async {
+            let mut deadline = Deadline::default();
+            let mut polled = false;
+            let exhausting = poll_fn(|context| {
+                if std::mem::replace(&mut polled, true) {
+                    return Poll::Ready(());
+                }
+                while has_budget_remaining() {
+                    let _ = pin!(consume_budget()).poll(context);
+                }
+                Poll::Pending
+            });
+            assert!(deadline.within(SHORT, exhausting).await.is_ok());
+            // Nothing that woke the task before may have it look at its timer.
+            sleep(Duration::from_millis(1)).await;
+            timeout(LONG * 10, elapses_after(&mut deadline, LONG)).await
+        });
+        assert_eq!(elapsed.await.unwrap().ok(), Some(LONG));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_wait_in_another_task_wakes_that_one() {
+        let mut deadline = Deadline::default();
+        assert!(deadline.within(LONG, sleep(SHORT)).await.is_ok());
+        let other = tokio::spawn(async move { elapses_after(&mut deadline, LONG).await });
+        assert_eq!(timeout(LONG * 10, other).await.unwrap().unwrap(), LONG);
     }
 
     #[tokio::test(start_paused = true)]

@@ -29,8 +29,8 @@ pub(crate) enum Phase {
 /// looking at the phase takes no lock.
 pub(crate) struct Lifecycle {
     shared: Rc<Shared>,
-    /// Where this view's waker is kept, once it has waited.
-    place: Option<usize>,
+    /// Where this view's waker is kept, once it has waited, and the waker.
+    place: Option<(usize, Waker)>,
 }
 
 struct Shared {
@@ -98,10 +98,17 @@ impl Lifecycle {
     }
 
     fn wake_on_change(&mut self, context: &Context<'_>) {
-        let mut waiting = self.shared.waiting.borrow_mut();
-        match self.place {
-            Some(place) => waiting[place].clone_from(context.waker()),
-            None => self.place = Some(waiting.insert(context.waker().clone())),
+        let waker = context.waker();
+        match &mut self.place {
+            Some((_, known)) if known.will_wake(waker) => {}
+            Some((place, known)) => {
+                known.clone_from(waker);
+                self.shared.waiting.borrow_mut()[*place].clone_from(waker);
+            }
+            None => {
+                let place = self.shared.waiting.borrow_mut().insert(waker.clone());
+                self.place = Some((place, waker.clone()));
+            }
         }
     }
 
@@ -131,8 +138,8 @@ impl Clone for Lifecycle {
 
 impl Drop for Lifecycle {
     fn drop(&mut self) {
-        if let Some(place) = self.place {
-            self.shared.waiting.borrow_mut().remove(place);
+        if let Some((place, _)) = &self.place {
+            self.shared.waiting.borrow_mut().remove(*place);
         }
     }
 }
