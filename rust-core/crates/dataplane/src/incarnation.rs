@@ -22,8 +22,8 @@ pub(crate) struct Log {
     pub(crate) ulid: Ulid,
 }
 
-/// Reads what the predecessor on this shard left, gives back the space that it did not use, opens a new log that begins by committing to it, and closes the
-/// exchanges that it never completed.
+/// Reads what the predecessor on this shard left, gives back the space that it did not use, opens a new log that begins
+/// by committing to it, and closes the exchanges that it never completed.
 pub(crate) fn open(ledger: &Ledger, config_digest: &str, key: &SigningKey) -> Result<Log, Error> {
     build(ledger, config_digest, key).map_err(|error| Error::Ledger(error.to_string()))
 }

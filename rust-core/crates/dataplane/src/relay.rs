@@ -260,6 +260,7 @@ impl Relay<'_, '_> {
                 self.send_piece(answering, draft).await?;
                 open.span.lap_now(Stage::ClientWrite);
             }
+            draft.passed.clear();
             for buffer in [&mut draft.piece, &mut draft.passed] {
                 self.gateway.spare.take_back(buffer);
             }
