@@ -142,6 +142,10 @@ bench-operator: develop images ## The operator: what it costs, and what a load n
 	@trap '$(PY) -m e2e.cluster down' EXIT; $(PY) -m e2e.cluster up && \
 	  PROOFGATE_TOOLS_PATH="$$($(PY) -m e2e.cluster tools kubernetes etcd helm | paste -sd:)" $(PY) -m bench.operator
 
+.PHONY: bench-ledger
+bench-ledger: develop ## The ledger alone: restarts, proofs and checks of up to 10^8 records (an hour, 60 GB); writes bench/results/ledger.json
+	@$(RELEASE) && export RUSTFLAGS && $(PY) -m bench.ledger
+
 .PHONY: bench-scoring
 bench-scoring: develop ## The policy engine alone: speed, agreement with a plain reference, precision and recall
 	@$(PY) -m bench.scoring

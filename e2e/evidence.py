@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -26,3 +27,18 @@ def records(ledger: Path, shards: str = "*") -> list[dict[str, Any]]:
                 found.append({**json.loads(data[4 : 4 + length]), "log": directory.name})
                 data = data[4 + length :]
     return found
+
+
+def exchanges_by_their_ends(records: list[dict[str, Any]]) -> dict[tuple[str, int], int]:
+    """How many ends each admission has, by the log and number of its record.
+
+    An end may stand in a later log: it names the one that admitted the exchange then.
+    """
+    admitted = {(record["log"], record["seq"]) for record in records if record["kind"] == "admission"}
+    ends = Counter(
+        (record.get("incarnation", record["log"]), record["admission"])
+        for record in records
+        if record["kind"] in {"completion", "aborted"}
+    )
+    assert ends.keys() <= admitted, "an end names an admission that is not there"
+    return {admission: ends[admission] for admission in admitted}

@@ -30,7 +30,8 @@ def main() -> None:
 
   metrics     curl http://{gateway.admin}/metrics
   checkpoint  curl http://{gateway.admin}/checkpoint
-  proof       {command} prove REQUEST_ID --admin http://{gateway.admin}   (x-request-id of an answer)
+  proof       {command} prove REQUEST_ID --admin http://{gateway.admin} \\
+                --token-file {folder}/admin-token   (REQUEST_ID: x-request-id of an answer)
   ledger      {command} fsck {gateway.ledger} --key '{gateway.verifying_key}'
   files       {folder}
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import machine
-from bench.scoring import agree, evaluate, page, soak, speed
+from bench.scoring import agree, evaluate, kinds, page, soak, speed
 from bench.scoring.engine import EngineError, build, verdicts
 from bench.scoring.events import events
 from bench.scoring.reference import Reference
@@ -46,6 +46,9 @@ def _all(about: dict[str, object], options: argparse.Namespace) -> int:
     scan = partial(verdicts, build("verdicts"))
     measured = speed.compare(build("scoring"), options.rounds, options.events, options.reference_events)
     speed.show(measured)
+    by_kind = kinds.measure(build("kinds"))
+    print()
+    kinds.show(by_kind)
     rules = load_packs()
     agreement = agree.compare(Reference(rules), scan, events(rules, options.agree, options.seed))
     print()
@@ -61,7 +64,9 @@ def _all(about: dict[str, object], options: argparse.Namespace) -> int:
         "rules_matched": len(agreement.matched_rules),
         "differences": len(agreement.differences),
     }
-    _write(page.RESULT, {"machine": about, "speed": measured, "agreement": agreed, "evaluation": judged})
+    _write(
+        page.RESULT, {"machine": about, "speed": measured, "kinds": by_kind, "agreement": agreed, "evaluation": judged}
+    )
     too_many = judged["own"]["false_positive_rate"] >= evaluate.MOST_FALSE_POSITIVES
     return int(bool(agreement.differences) or too_many)
 

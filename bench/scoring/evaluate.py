@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from bench.scoring import corpora
+from bench.scoring import corpora, thresholds
 from bench.scoring.cases import HALVES, Case, own_cases
 from bench.scoring.engine import Event, example, is_current, verdicts
 from bench.scoring.reference import Match, Reference, Verdict
@@ -99,7 +99,9 @@ def main() -> int:
 def evaluate(scan: Scan) -> dict[str, Any]:
     """Everything that `main` prints, as a document: `own`, and `public` unless that could not be fetched."""
     judge = Judge(load_packs(), scan)
-    return {"own": summary(judge, judge.results(own_cases())), "public": public(judge)}
+    results = judge.results(own_cases())
+    by_threshold = thresholds.table(judge.rules, results)
+    return {"own": summary(judge, results), "thresholds": by_threshold, "public": public(judge)}
 
 
 def summary(judge: Judge, results: Sequence[Result]) -> dict[str, Any]:

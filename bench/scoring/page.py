@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.generated import arguments, settle
+from bench.scoring import kinds as kinds_of_text
 from bench.scoring.rules import REPOSITORY, description, load_pack, pack_names
 
 PAGE = REPOSITORY / "docs" / "policy-packs.md"
@@ -130,6 +131,30 @@ def quality() -> str:
     return "\n".join(lines)
 
 
+def kinds() -> str:
+    """What the rules cost on each kind of text."""
+    result = _read(RESULT)
+    if result is None or "kinds" not in result:
+        return _NOTHING
+    measured = result["kinds"]
+    most = max(figures["all"] for figures in measured.values())
+    verdict = "met" if most <= kinds_of_text.MOST_US_PER_KB else "missed"
+    target = f"The target: {kinds_of_text.MOST_US_PER_KB} µs/KB on every kind. In this run it was {verdict}."
+    return "\n".join([*kinds_of_text.lines(measured), "", target])
+
+
+def thresholds() -> str:
+    """Precision and recall over the threshold."""
+    result = _read(RESULT)
+    if result is None or "thresholds" not in result["evaluation"]:
+        return _NOTHING
+    rows = ["| threshold | attacks stopped | honest texts stopped | recall | precision |", "|---|---|---|---|---|"]
+    for row in result["evaluation"]["thresholds"]:
+        shares = f"{row['recall']:.1%} | {row['precision']:.1%}"
+        rows.append(f"| {row['threshold']} | {row['attacks']} | {row['honest']} | {shares} |")
+    return "\n".join(rows)
+
+
 def soak() -> str:
     """How the engine did over a long time."""
     result = _read(SOAK_RESULT)
@@ -150,6 +175,8 @@ _SECTIONS: dict[str, Callable[[], str]] = {
     "speed": speed,
     "agreement": agreement,
     "quality": quality,
+    "kinds": kinds,
+    "thresholds": thresholds,
     "soak": soak,
 }
 

@@ -18,6 +18,7 @@ from e2e.tests.fleet import MODEL
 def main() -> None:
     """Prints the owners of all keys."""
     asked = json.loads(sys.stdin.read())
+    admin = {"Authorization": f"Bearer {asked['admin_token']}"}
     with httpx.Client(timeout=30) as http:
 
         def owners(key: str) -> list[str]:
@@ -30,7 +31,7 @@ def main() -> None:
             return [
                 name
                 for name, address in asked["workers"].items()
-                if http.get(f"http://{address}:9090/proof/{request_id}").status_code == 200
+                if http.get(f"http://{address}:9090/proof/{request_id}", headers=admin).status_code == 200
             ]
 
         with ThreadPoolExecutor(16) as pool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import subprocess
 import sys
@@ -58,7 +59,10 @@ def owners(namespace: Namespace, gateway: str, keys: dict[str, str]) -> dict[str
         for pod in pods
         if pod["status"].get("podIP") and "deletionTimestamp" not in pod["metadata"]
     }
-    asked = json.dumps({"url": url(namespace, gateway), "keys": keys, "workers": workers})
+    secret = namespace.get("secret", f"{gateway}-admin")
+    assert secret is not None
+    token = base64.b64decode(secret["data"]["token"]).decode().strip()
+    asked = json.dumps({"url": url(namespace, gateway), "keys": keys, "workers": workers, "admin_token": token})
     done = subprocess.run(
         _inside("e2e.tests.owners"), input=asked, capture_output=True, text=True, timeout=300,
         env=environment(), cwd=REPOSITORY,

@@ -46,3 +46,8 @@ def test_a_second_tenant_on_one_connection_is_not_served_by_the_first_ones_worke
 
 def test_a_connection_without_the_header_gets_no_answer(gateway: LocalGateway) -> None:
     assert send(gateway.address, chat_request(BODY, KEYS["acme"])) == b""
+
+
+def test_a_header_longer_than_a_load_balancer_writes_is_not_waited_for(gateway: LocalGateway) -> None:
+    header = SIGNATURE + b"\x21\x11" + (60_000).to_bytes(2, "big")
+    assert send(gateway.address, header) == b""

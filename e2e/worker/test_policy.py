@@ -71,9 +71,10 @@ def body_of(response: bytes) -> bytes:
 
 @contextmanager
 def governed(folder: Path, **more: Any) -> Iterator[tuple[RecordingUpstream, LocalGateway]]:
-    """A gateway with rules, in front of an upstream that always says hello."""
+    """A gateway with rules, in front of an upstream that always says hello, and ends its connection with that."""
+    hello = answer(completion("hello"), head=b"Content-Type: application/json\r\nConnection: close\r\n")
     with (
-        recording_upstream(answer(completion("hello"))) as upstream,
+        recording_upstream(hello) as upstream,
         local_gateway(folder, settings=settings(upstream.url, **more)) as gateway,
     ):
         yield upstream, gateway
@@ -206,7 +207,10 @@ def test_in_dry_run_everything_passes_and_is_noted(folder: Path) -> None:
 
 
 def test_in_dry_run_nothing_is_denied_not_even_by_rules_that_fail(folder: Path) -> None:
-    with governed(folder, mode="dry-run", budgetMilliseconds=0.1) as (_upstream, gateway):
+    with governed(folder, mode="dry-run", budgetMilliseconds=0.1, budgetMicrosecondsPerKibibyte=1) as (
+        _upstream,
+        gateway,
+    ):
         slow = send(gateway.address, chat_request(chat("staff-12345 " * 200_000), KEYS["acme"]))
         admission = next(record for record in gateway.records() if record["kind"] == "admission")
     assert status_of(slow) == 200
@@ -237,7 +241,7 @@ def test_a_hundred_rules_that_match_fit_into_the_record(folder: Path) -> None:
 
 
 def test_rules_that_outlast_their_budget_deny_that_request_alone(folder: Path) -> None:
-    with governed(folder, budgetMilliseconds=0.1) as (upstream, gateway):
+    with governed(folder, budgetMilliseconds=0.1, budgetMicrosecondsPerKibibyte=1) as (upstream, gateway):
         # Many near-misses of one rule in a long text.
         slow = send(gateway.address, chat_request(chat("staff-12345 " * 200_000), KEYS["acme"]))
         quick = send(gateway.address, chat_request(chat("good morning"), KEYS["acme"]))

@@ -188,17 +188,47 @@ def verify_proof(record: bytes, proof: str, verifying_key: str) -> str:
     return json.dumps({"origin": f"{origin}/0/01JDOUBLE", "size": 7, "index": 3, "root": "00" * 32})
 
 
-def prove(path: str, request_id: str) -> str:
+def reveal(record: bytes, proof: str, verifying_key: str, body: bytes) -> str:
+    verify_proof(record, proof, verifying_key)
+    if body != b"the body":
+        raise ProofError("the commitment to the request does not open to this body", "proof")
+    return "request"
+
+
+def consistency(
+    old: tuple[str, str],
+    new: tuple[str, str],
+    verifying_key: str,
+    path: str | None = None,
+    proof: list[bytes] | None = None,
+) -> str:
+    assert old[1]
+    if "forked" in new[1] or (path is None and proof != [b"h" * 32]):
+        raise LedgerError("not consistent: the proof leads to another root", "inconsistent")
+    hashes = ["aGhoaGhoaGhoaGhoaGhoaGhoaGhoaGhoaGhoaGhoaGg="]
+    origin = verifying_key.split("+")[0]
+    return json.dumps({"origin": f"{origin}/0/01JDOUBLE", "old": 3, "new": 7, "hashes": hashes})
+
+
+def prove(path: str, request_id: str, verifying_key: str | None = None, scan: bool = False) -> str:
+    assert verifying_key != ""
+    if request_id == "old-clock" and not scan:
+        raise KeyError(request_id)
     if not os.path.isdir(path):  # noqa: PTH112 - the double has the real signature
         raise LedgerError(f"{path} is not a ledger", "ledger_not_found")
     return _proofs(request_id)
 
 
-def fsck(path: str, verifying_key: str | None) -> tuple[int, str]:
+def fsck(
+    path: str, verifying_key: str | None, against: list[tuple[str, str]] | None = None
+) -> tuple[int, str]:
+    if any("refused" in text for _, text in against or []):
+        raise LedgerError("kept: note 1: the signature does not verify", "bad_note")
     verdict = Path(path) / "verdict"
     exit_class = int(verdict.read_text()) if verdict.exists() else 0
     incarnation = {"origin": "a/0/01JDOUBLE", "records": 7, "findings": []}
-    return exit_class, json.dumps({"signatures": verifying_key is not None, "incarnations": [incarnation]})
+    report = {"signatures": verifying_key is not None, "against": len(against or [])}
+    return exit_class, json.dumps(report | {"incarnations": [incarnation]})
 
 
 def export_leaves(incarnation_dir: str, out_path: str) -> int:
@@ -235,7 +265,7 @@ def _accepted(config_json: str) -> Any:
 
 
 def _proofs(request_id: str) -> str:
-    if not request_id.startswith("exchange-"):
+    if not request_id.startswith(("exchange-", "old-clock")):
         raise KeyError(request_id)
     record_hash = hashlib.sha256(RECORD.encode()).hexdigest()
     proof = f"c2sp.org/tlog-proof@v1\nindex 3\n{record_hash}\n\ncheckpoint\n"

@@ -18,6 +18,9 @@ from proofgate.reload import Outcome
 TOKEN = "0123456789abcdef-admin"
 
 
+AUTHORIZED = {"Authorization": f"Bearer {TOKEN}"}
+
+
 class Admin:
     """A running admin port, its worker, and what was asked of the process around it."""
 
@@ -88,7 +91,7 @@ def test_the_checkpoint_is_passed_on_verbatim(admin: Admin) -> None:
 
 
 def test_a_proof_carries_the_record_verbatim(admin: Admin) -> None:
-    response = admin.client.get("/proof/exchange-1")
+    response = admin.client.get("/proof/exchange-1", headers=AUTHORIZED)
     assert response.status_code == 200
     assert response.json()["records"][0]["record"] == core_double.RECORD
 
@@ -107,14 +110,25 @@ def test_a_proof_carries_the_record_verbatim(admin: Admin) -> None:
 def test_a_proof_that_cannot_be_given_says_why(
     admin: Admin, request_id: str, status: int, expected: str
 ) -> None:
-    response = admin.client.get(f"/proof/{request_id}")
+    response = admin.client.get(f"/proof/{request_id}", headers=AUTHORIZED)
     assert (response.status_code, code(response)) == (status, expected)
 
 
 @pytest.mark.parametrize("timeout", ["0", "31", "nan", "inf", "soon"])
 def test_a_proof_waits_for_a_bounded_time_only(admin: Admin, timeout: str) -> None:
-    response = admin.client.get("/proof/exchange-1", params={"timeout": timeout})
+    response = admin.client.get("/proof/exchange-1", params={"timeout": timeout}, headers=AUTHORIZED)
     assert (response.status_code, code(response)) == (400, "invalid_request")
+
+
+def test_without_the_token_nothing_is_proved(admin: Admin, admin_without_token: Admin) -> None:
+    for headers, status, expected in (
+        ({}, 401, "missing_token"),
+        ({"Authorization": f"Bearer {TOKEN}x"}, 403, "wrong_token"),
+    ):
+        response = admin.client.get("/proof/exchange-1", headers=headers)
+        assert (response.status_code, code(response)) == (status, expected)
+    response = admin_without_token.client.get("/proof/exchange-1", headers=AUTHORIZED)
+    assert (response.status_code, code(response)) == (403, "proof_disabled")
 
 
 def test_the_token_drains_the_worker(admin: Admin) -> None:

@@ -14,14 +14,16 @@ import core_double
 import pytest
 from conftest import ConfigDirectory, Controls, attached, serving
 
+from proofgate import evidence
 from proofgate.admin import create_app
 from proofgate.cli import main
 from proofgate.config import load
 
+TOKEN = "0123456789abcdef-admin"
 VKEY = "proofgate.dev/ns/demo+1a2b3c4d+cHVibGlj"
 COMMANDS = (
     *("serve", "validate", "policy", "mock-upstream"),
-    *("prove", "verify", "fsck", "export-leaves"),
+    *("prove", "verify", "reveal", "consistency", "fsck", "export-leaves"),
     *("keygen", "hash-key"),
 )
 
@@ -47,7 +49,7 @@ def proven(tmp_path: Path, capsys: Capture) -> Path:
 @pytest.fixture
 def admin_url(config_directory: ConfigDirectory) -> Iterator[str]:
     worker = core_double.Worker(load(config_directory.file).to_core_json(0))
-    with attached(worker) as typed, serving(create_app(typed, Controls(worker, None))) as url:
+    with attached(worker) as typed, serving(create_app(typed, Controls(worker, TOKEN))) as url:
         yield url
 
 
@@ -171,17 +173,29 @@ def test_prove_writes_the_stored_bytes_and_how_to_verify_them(tmp_path: Path, ca
     assert f"proofgate verify {proof} --record {record} --key verifying-key" in output
 
 
-def test_prove_asks_a_running_worker(tmp_path: Path, admin_url: str) -> None:
-    assert main(["prove", "exchange-1", "--admin", admin_url, "--out", str(tmp_path)]) == 0
+@pytest.fixture
+def token_file(tmp_path: Path) -> str:
+    (tmp_path / "token").write_text(f"{TOKEN}\n")
+    return str(tmp_path / "token")
+
+
+def test_prove_asks_a_running_worker(tmp_path: Path, admin_url: str, token_file: str) -> None:
+    asked = ["prove", "exchange-1", "--admin", admin_url, "--out", str(tmp_path)]
+    assert main([*asked, "--token-file", token_file]) == 0
     assert (tmp_path / "exchange-1.admission.json").read_bytes() == core_double.RECORD.encode()
 
 
 @pytest.mark.parametrize(("request_id", "code"), [("nobody", "unknown_request"), ("not-covered", "ledger")])
 def test_prove_repeats_why_a_worker_refused(
-    admin_url: str, request_id: str, code: str, capsys: Capture
+    admin_url: str, token_file: str, request_id: str, code: str, capsys: Capture
 ) -> None:
-    assert main(["prove", request_id, "--admin", admin_url]) == 2
+    assert main(["prove", request_id, "--admin", admin_url, "--token-file", token_file]) == 2
     assert f"[{code}]" in capsys.readouterr().err
+
+
+def test_prove_without_the_token_says_what_is_missing(admin_url: str, capsys: Capture) -> None:
+    assert main(["prove", "exchange-1", "--admin", admin_url]) == 2
+    assert "[missing_token]" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("admin", ["file:///etc/passwd", "127.0.0.1:9090", "http://"])
@@ -203,13 +217,12 @@ def test_a_request_id_never_becomes_a_path(tmp_path: Path, request_id: str) -> N
         "[]",
         '{"records": [{"kind": "../evil", "record": "", "proof": ""}]}',
         '{"records": [{"kind": "a", "record": 1, "proof": ""}]}',
-        '{"records": [{"kind": "a", "record": "", "proof": ""}, {"kind": "a", "record": "", "proof": ""}]}',
     ],
 )
 def test_a_strange_answer_writes_nothing(
     tmp_path: Path, answer: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    monkeypatch.setattr(core_double, "prove", lambda path, request_id: answer)  # noqa: ARG005
+    monkeypatch.setattr(core_double, "prove", lambda *_: answer)
     assert main(["prove", "exchange-1", "--ledger", str(tmp_path), "--out", str(tmp_path / "out")]) == 2
     assert not (tmp_path / "out").exists()
     assert "is not a list of proven records" in capsys.readouterr().err
@@ -260,6 +273,68 @@ def test_fsck_exits_with_its_class(tmp_path: Path, exit_class: int, capsys: Capt
 def test_fsck_can_print_json(tmp_path: Path, capsys: Capture) -> None:
     assert main(["fsck", str(tmp_path), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["signatures"] is False
+
+
+def test_fsck_takes_checkpoints_that_were_kept(tmp_path: Path, capsys: Capture) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).write_text("a note\n")
+    kept = ["--against", str(tmp_path / "a"), "--against", str(tmp_path / "b")]
+    assert main(["fsck", str(tmp_path), "--key", VKEY, "--json", *kept]) == 0
+    assert json.loads(capsys.readouterr().out)["against"] == 2
+    assert main(["fsck", str(tmp_path), *kept]) == 2
+    assert "--against needs --key" in capsys.readouterr().err
+    (tmp_path / "b").write_text("refused")
+    assert main(["fsck", str(tmp_path), "--key", VKEY, *kept]) == 2
+    assert "note 1: the signature does not verify [bad_note]" in capsys.readouterr().err
+    assert main(["fsck", str(tmp_path), "--key", VKEY, "--against", str(tmp_path / "nowhere")]) == 2
+
+
+def test_two_checkpoints_are_compared_by_the_ledger_or_by_a_proof(tmp_path: Path, capsys: Capture) -> None:
+    old, new, proof = (tmp_path / name for name in ("old", "new", "proof"))
+    old.write_text("a note\n")
+    new.write_text("a note\n")
+    compare = ["consistency", str(old), str(new), "--key", VKEY]
+    assert main([*compare, "--ledger", str(tmp_path), "--out", str(proof)]) == 0
+    assert "old: 3\nnew: 7\nverified\n" in capsys.readouterr().out
+    assert main([*compare, "--proof", str(proof)]) == 0
+    proof.write_text("bm90IGEgaGFzaA==\n")
+    assert main([*compare, "--proof", str(proof)]) == 2
+    new.write_text("forked\n")
+    assert main([*compare, "--ledger", str(tmp_path)]) == 40
+    assert "not consistent" in capsys.readouterr().err
+
+
+def test_a_body_is_revealed_by_a_proof_or_from_the_ledger(
+    proven: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    body = tmp_path / "body"
+    body.write_bytes(b"the body")
+    record = str(proven / "exchange-1.admission.json")
+    by_proof = ["reveal", str(proven / "exchange-1.admission.tlog-proof"), "--record", record]
+    from_ledger = ["reveal", "exchange-1", "--ledger", str(tmp_path)]
+    for command in (by_proof, from_ledger):
+        assert main([*command, "--body", str(body), "--key", VKEY]) == 0
+        assert capsys.readouterr().out == f"{body} is the request that was recorded\nverified\n"
+    body.write_bytes(b"another body")
+    assert main([*by_proof, "--body", str(body), "--key", VKEY]) == 40
+    assert main([*from_ledger, "--body", str(body), "--key", VKEY]) == 2
+    assert main(["reveal", "exchange-1", "--body", str(body), "--key", VKEY]) == 2
+
+
+def test_an_exchange_that_is_not_near_its_time_is_found_by_a_scan(tmp_path: Path, capsys: Capture) -> None:
+    command = ["prove", "old-clock", "--ledger", str(tmp_path), "--out", str(tmp_path)]
+    assert main(command) == 2
+    assert "--scan reads everything" in capsys.readouterr().err
+    assert main([*command, "--scan"]) == 0
+
+
+def test_two_records_of_one_kind_have_files_of_their_own(tmp_path: Path) -> None:
+    twice = [evidence.ProvenRecord("aborted", str(number), "proof") for number in range(2)]
+    written = evidence.write_proofs(twice, "exchange-1", tmp_path)
+    assert [record.name for _, record in written] == [
+        "exchange-1.aborted.json",
+        "exchange-1.aborted-2.json",
+    ]
 
 
 def test_fsck_of_nothing_is_wrong_usage(tmp_path: Path) -> None:

@@ -42,6 +42,9 @@ def test_the_core_gets_everything_inline_in_snake_case_and_milliseconds(
             "checkpoint_interval_ms": 500,
             "signing_key": "PRIVATE+KEY+proofgate.dev/ns/demo+1a2b3c4d+c2VjcmV0LXNpZ25pbmc=",
             "segment_bytes": 33554432,
+            "log_bytes": 1 << 30,
+            "log_age_ms": 86_400_000,
+            "held_checkpoints": None,
         },
         "listen": "127.0.0.1:0",
         "proxy_protocol": False,
@@ -54,6 +57,7 @@ def test_the_core_gets_everything_inline_in_snake_case_and_milliseconds(
                 "base_url": "https://api.openai.com/v1",
                 "api_key": "sk-very-secret",
                 "ca_pem": None,
+                "stream_usage": "ask",
             }
         ],
         "models": [
@@ -84,6 +88,8 @@ def test_the_core_gets_everything_inline_in_snake_case_and_milliseconds(
             "action": None,
             "threshold": 100,
             "budget_us": 10000,
+            "budget_us_per_kib": 200,
+            "attachments": "scan_text",
             "disabled_rules": [],
             "rules": [],
         },
@@ -93,6 +99,8 @@ def test_the_core_gets_everything_inline_in_snake_case_and_milliseconds(
             "client_idle_ms": 75000,
             "upstream_connect_ms": 5000,
             "upstream_response_ms": 60000,
+            "answer_ms": 3600000,
+            "connection_age_ms": 300000,
             "drain_ms": 20000,
             "lame_duck_ms": 0,
         },
@@ -100,7 +108,7 @@ def test_the_core_gets_everything_inline_in_snake_case_and_milliseconds(
             "head_bytes": 16384,
             "body_bytes": 10485760,
             "connections": 4096,
-            "buffered_bytes": 268435456,
+            "buffered_bytes": 201326592,
         },
         "profile_stages": False,
     }
@@ -135,7 +143,7 @@ def test_the_digest_notices_who_may_use_what(config_directory: ConfigDirectory) 
         ("name: acme", "name: acme\n    policy: {mode: dry-run}"),
         (f"keyHashes: [{ACME_HASH}]", f"keys: [{{hash: {ACME_HASH}, expiresAt: 2026-12-31T00:00:00Z}}]"),
         ("timeouts:", "cors: {allowedOrigins: ['*']}\ntimeouts:"),
-        ("timeouts:", "limits: {bufferedBytes: 20000000}\ntimeouts:"),
+        ("timeouts:", "limits: {bufferedBytes: 41943040}\ntimeouts:"),
         ("timeouts:", "profiling: {stages: true}\ntimeouts:"),
         ("timeouts:", "policy: {threshold: 5}\ntimeouts:"),
         ("timeouts:", "policy: {rules: [{id: x, reason: y, regex: z}]}\ntimeouts:"),
@@ -252,6 +260,16 @@ def test_a_value_out_of_bounds_is_refused(
     ("old", "new", "code"),
     [
         ("directory: ledger", "directory: not-mounted", "config_no_directory"),
+        (
+            "directory: ledger",
+            "directory: ledger\n  heldCheckpoints: {directory: nowhere}",
+            "config_no_directory",
+        ),
+        (
+            "directory: ledger",
+            "directory: ledger\n  heldCheckpoints: {directory: ledger}",
+            "config_held_inside",
+        ),
         ("name: fast", "name: gpt-4o-mini", "config_duplicate_name"),
         ("name: globex", "name: acme", "config_duplicate_name"),
         (f"keyHashes: [{ACME_HASH}]", f"keyHashes: [{ACME_HASH.upper()}]", "config_bad_hash"),
@@ -260,7 +278,7 @@ def test_a_value_out_of_bounds_is_refused(
         ("keyHashesFile: globex-keys", f"keyHashes: [{ACME_HASH}]", "config_shared_key"),
         ("apiKeyFile: openai-key", "apiKeyFile: nowhere", "config_file_unreadable"),
         ("apiKeyFile: openai-key", "caFile: openai-key", "config_bad_ca"),
-        ("timeouts:", "limits: {bodyBytes: 2048, bufferedBytes: 2047}\ntimeouts:", "config_small_buffer"),
+        ("timeouts:", "limits: {bodyBytes: 2048, bufferedBytes: 8191}\ntimeouts:", "config_small_buffer"),
     ],
 )
 def test_a_reference_or_name_that_cannot_hold_is_refused(

@@ -14,6 +14,8 @@ policy:
   action: redact
   threshold: 80
   budgetMilliseconds: 2.5
+  budgetMicrosecondsPerKibibyte: 50
+  attachments: skip
   disabledRules: [pii-phone]
   rules:
     - id: project-aurora
@@ -38,6 +40,8 @@ def test_a_policy_reaches_the_core_in_its_own_units(config_directory: ConfigDire
         "action": "redact",
         "threshold": 80,
         "budget_us": 2500,
+        "budget_us_per_kib": 50,
+        "attachments": "skip",
         "disabled_rules": ["pii-phone"],
         "rules": [
             {
@@ -83,17 +87,17 @@ def test_a_tenants_policy_reaches_the_core(config_directory: ConfigDirectory) ->
     [
         ("packs: [secrets, pii]", "packs: [secret, pii]", 34, "policy.packs[0]: there is no pack secret"),
         ("packs: [secrets, pii]", "packs: [pii, pii]", 34, "policy.packs[1]: the pack pii is listed twice"),
-        ("[pii-phone]", "[pii-fone]", 39, "policy.disabledRules[0]: no rule is named pii-fone: did you mean"),
-        ("regex: TICKET-[0-9]{4}", "regex: TICKET-[0-9]+", 45, "policy.rules[1]: rule ticket: regex: bound"),
-        ("regex: TICKET-[0-9]{4}", "regex: TICKET-[", 45, "policy.rules[1]: rule ticket: regex: "),
-        ("regex: TICKET-[0-9]{4}", "regex: ''", 45, "set literals or regex"),
-        ("id: ticket", "id: project-aurora", 45, "policy.rules[1].id: project-aurora is already defined"),
-        ("id: ticket", "id: pii-email", 45, "the pack pii already has a rule pii-email: rename yours"),
-        ("id: ticket", "id: Ticket", 45, "policy.rules[1].id: an id is kebab-case"),
-        ("score: 5", "score: 1001", 50, "policy.rules[1].score"),
-        ("action: flag", "action: allow", 51, "policy.rules[1].action"),
-        ("[project aurora]", "[Project Aurora]", 43, "in lower case"),
-        ("The text names a ticket.", '"two\\nlines"', 46, "write one line"),
+        ("[pii-phone]", "[pii-fone]", 41, "policy.disabledRules[0]: no rule is named pii-fone: did you mean"),
+        ("regex: TICKET-[0-9]{4}", "regex: TICKET-[0-9]+", 47, "policy.rules[1]: rule ticket: regex: bound"),
+        ("regex: TICKET-[0-9]{4}", "regex: TICKET-[", 47, "policy.rules[1]: rule ticket: regex: "),
+        ("regex: TICKET-[0-9]{4}", "regex: ''", 47, "set literals or regex"),
+        ("id: ticket", "id: project-aurora", 47, "policy.rules[1].id: project-aurora is already defined"),
+        ("id: ticket", "id: pii-email", 47, "the pack pii already has a rule pii-email: rename yours"),
+        ("id: ticket", "id: Ticket", 47, "policy.rules[1].id: an id is kebab-case"),
+        ("score: 5", "score: 1001", 52, "policy.rules[1].score"),
+        ("action: flag", "action: allow", 53, "policy.rules[1].action"),
+        ("[project aurora]", "[Project Aurora]", 45, "in lower case"),
+        ("The text names a ticket.", '"two\\nlines"', 48, "write one line"),
         ("mode: dry-run", "mode: off", 35, "policy.mode"),
         ("threshold: 80", "threshold: 0", 37, "policy.threshold"),
         ("budgetMilliseconds: 2.5", "budgetMilliseconds: 0", 38, "policy.budgetMilliseconds"),

@@ -355,6 +355,28 @@ def test_whoever_asks_does_not_wait_for_the_next_look(
     asyncio.run(scenario())
 
 
+def test_a_change_that_a_busy_worker_withdrew_is_tried_again_and_the_status_names_what_is_in_force(
+    subject: Subject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = subject.reloader.status()["config_digest"]
+    take = subject.worker.reload
+    refused: list[Any] = []
+
+    def busy(config_json: str) -> None:
+        if not refused:
+            refused.append("busy")
+            raise core_double.ProofgateError("the order was withdrawn", "busy")
+        refused.append(subject.reloader.status())
+        take(config_json)
+
+    monkeypatch.setattr(subject.worker, "reload", busy)
+    subject.directory.write("openai-key", "sk-rotated")
+    watched(subject, monkeypatch, lambda: eventually(lambda: subject.worker.reloads == 1))
+    assert refused[1]["last_reload_error"]["code"] == "busy"
+    assert refused[1]["config_digest"] == before
+    assert subject.reloader.status()["last_reload_error"] is None
+
+
 def test_a_defect_ends_neither_the_watch_nor_the_configuration(
     subject: Subject, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,6 +19,9 @@ def worker(config_directory: ConfigDirectory) -> Iterator[Process]:
         yield process
 
 
+AUTHORIZED = {"Authorization": "Bearer 0123456789abcdef-admin"}
+
+
 def test_one_line_announces_a_ready_worker(worker: Process) -> None:
     assert re.fullmatch(
         r"proofgate ready: traffic=127\.0\.0\.1:0 admin=127\.0\.0\.1:\d+ "
@@ -41,7 +44,7 @@ def test_python_yields_to_the_data_plane(worker: Process) -> None:
 
 
 def test_threads_that_wait_for_proofs_yield_as_well(worker: Process) -> None:
-    assert httpx.get(f"{worker.admin}/proof/exchange-1").status_code == 200
+    assert httpx.get(f"{worker.admin}/proof/exchange-1", headers=AUTHORIZED).status_code == 200
     data_plane = httpx.get(f"{worker.admin}/status").json()["thread"]
     threads = {int(entry.name) for entry in Path(f"/proc/{worker.process.pid}/task").iterdir()}
     assert len(threads) >= 3
@@ -59,7 +62,7 @@ def test_the_admin_port_answers_while_exchanges_finish(worker: Process) -> None:
     worker.signal()
     assert eventually(lambda: worker.readiness() == (503, "draining"))
     assert httpx.get(f"{worker.admin}/healthz").status_code == 200
-    assert httpx.get(f"{worker.admin}/proof/exchange-1").status_code == 200
+    assert httpx.get(f"{worker.admin}/proof/exchange-1", headers=AUTHORIZED).status_code == 200
     (worker.ledger / "in-flight").unlink()
     assert worker.exit_code() == 0
 

@@ -97,6 +97,8 @@ def test_a_policy_reaches_the_worker_with_what_a_tenant_changes(tmp_path: Path) 
         "action": "flag",
         "threshold": 50,
         "budgetMilliseconds": 7,
+        "budgetMicrosecondsPerKibibyte": 70,
+        "attachments": "skip",
         "disabledRules": ["pii-email"],
         "rules": [rule, {**rule, "id": "card", "literals": None, "regex": "[0-9]{16}", "check": "luhn"}],
     }
@@ -105,6 +107,7 @@ def test_a_policy_reaches_the_worker_with_what_a_tenant_changes(tmp_path: Path) 
     found = core["policy"]
     assert (found["packs"], found["mode"], found["action"]) == (["secrets", "pii"], "dry_run", "flag")
     assert (found["threshold"], found["budget_us"], found["disabled_rules"]) == (50, 7000, ["pii-email"])
+    assert (found["budget_us_per_kib"], found["attachments"]) == (70, "skip")
     assert [(each["id"], each["regex"], each["check"], each["score"]) for each in found["rules"]] == [
         ("codename", None, None, 100),
         ("card", "[0-9]{16}", "luhn", 100),
@@ -142,6 +145,7 @@ def test_issuers_reach_the_worker_and_a_tenant_may_have_tokens_only(tmp_path: Pa
 CHANGES: list[dict[str, Any]] = [
     {"replicas": 3},
     {"providers": [{**SPEC["providers"][0], "baseURL": "https://other.example.com"}]},
+    {"providers": [{**SPEC["providers"][0], "streamUsage": "leave"}]},
     {"models": [*SPEC["models"], {"name": "third", "provider": "openai"}]},
     {"tenants": tenant(limits={"concurrency": 1})},
     {"tenants": SPEC["tenants"][1:]},
@@ -149,6 +153,7 @@ CHANGES: list[dict[str, Any]] = [
     {"policy": {"packs": ["pii"]}},
     {"cors": {"allowedOrigins": ["*"]}},
     {"timeouts": {"upstreamConnectSeconds": 1, "upstreamResponseSeconds": 2, "drainSeconds": 3}},
+    {"timeouts": {"answerSeconds": 60, "connectionAgeSeconds": 30}},
     {"ledger": {**SPEC["ledger"], "durability": "synced"}},
     {"ledger": {**SPEC["ledger"], "checkpointIntervalSeconds": 9}},
 ]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 FUZZ = Path(__file__).parent
 CASES = FUZZ.parent.parent / "e2e" / "framing" / "cases.json"
+VECTORS = FUZZ.parent / "crates" / "ledger" / "tests" / "vectors"
 LARGEST_SEED = 2048  # bytes
 
 RESPONSES = {
@@ -57,6 +58,7 @@ DOCUMENTS = {
     "numbers": "[0, -0, 1.5e+10, 1E-9, 123456789012345678901234567890]",
     "words": ' { "a" : [ true , false , null ] , "b" : { } , "c" : [ ] } ',
     "repeated_key": '{"a":1,"\\u0061":2}',
+    "other_case": '{"model":"a","Model":"b","M\\u004fDEL":"c","MAX_TO\u212aENS":1,"\\u017ftream_opt\u0131ons":{},"N":2}',
     "lone_surrogate": '"\\ud83d"',
     "leading_zero": "[01]",
     "trailing_comma": "[1,]",
@@ -101,6 +103,12 @@ SHORT_TEXTS = {
     "encoded": "ZmFkZSEgYWJjZCB5ZXM= 6162636420796573",
 }
 
+RECORDS = {
+    "later_kind": '{"v":1,"kind":"hold","seq":6,"ts":7,"until":8}',
+    "seal": '{"v":1,"kind":"seal","seq":6,"ts":7,"reason":"drained","records":6,"config":"abababababababab"}',
+    "repeated_key": '{"v":1,"kind":"seal","seq":6,"seq":7}',
+}
+
 
 def seed(target: str, name: str, data: bytes) -> None:
     """Writes one seed unless it is too large to be mutated usefully."""
@@ -137,6 +145,17 @@ def main() -> None:
     for name, text in STREAMS.items():
         for limit in (0, 4, 255):
             seed("sse", f"{name}_{limit}", bytes([limit, 7]) + text.encode())
+    for name, text in RECORDS.items():
+        seed("record", name, text.encode())
+        seed("frame", name, text.encode())
+    seed("record", "vector", (VECTORS / "record").read_bytes())
+    proof = (VECTORS / "record.tlog-proof").read_bytes()
+    note = proof.partition(b"\n\n")[2]
+    seed("tlog_proof", "vector", proof)
+    seed("tlog_proof", "with_extra", proof.replace(b"index", b"extra c2FsdA==\nindex", 1))
+    seed("checkpoint", "vector", note)
+    seed("notes", "one", note)
+    seed("notes", "two", note + b"\n" + note)
 
 
 if __name__ == "__main__":

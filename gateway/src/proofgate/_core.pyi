@@ -10,6 +10,7 @@ __all__ = [
     "ProofgateError",
     "Worker",
     "__version__",
+    "consistency",
     "export_leaves",
     "fsck",
     "generate_key",
@@ -17,6 +18,7 @@ __all__ = [
     "policy_rules",
     "policy_scan",
     "prove",
+    "reveal",
     "verify_proof",
     "verifying_key",
 ]
@@ -105,7 +107,9 @@ class Worker:
     def reload(self, config_json: str) -> None:
         """Applies a new configuration atomically: every exchange sees the old one or the new one.
 
-        Raises ConfigError, and the old one stays. Ledger, `listen`, `proxy_protocol` and the limit of
+        Returns when it is in force, however long the data plane takes over it. Raises ConfigError, and the
+        old one stays; ProofgateError with the code `busy` when the data plane does not begin with it within
+        10 seconds: it never will, and the old one stays. Ledger, `listen`, `proxy_protocol` and the limit of
         connections are fixed for the life of a worker: changing one is refused so.
         """
 
@@ -113,6 +117,7 @@ class Worker:
         """Replaces the keys of a JWT issuer (RFC 7517); returns how many are usable.
 
         Raises ConfigError, and the old keys stay: the issuer is not configured, or the text is no key set.
+        ProofgateError with the code `busy` as `reload`.
         """
 
     def key_sets_wanted(self) -> list[str]:
@@ -154,11 +159,38 @@ def verify_proof(record: bytes, proof: str, verifying_key: str) -> str:
     Returns JSON `{"origin", "size", "index", "root"}`. Raises ProofError.
     """
 
-def prove(path: str, request_id: str) -> str:
-    """`Worker.prove` from the files of a ledger, without a worker. Raises KeyError or a ProofgateError."""
+def reveal(record: bytes, proof: str, verifying_key: str, body: bytes) -> str:
+    """Checks a record as `verify_proof` does, and that its commitment opens to a body.
 
-def fsck(path: str, verifying_key: str | None) -> tuple[int, str]:
+    The proof carries the salt.
+
+    Returns which body of the exchange it is, `request` or `response`. Raises ProofError.
+    """
+
+def prove(path: str, request_id: str, verifying_key: str | None = None, scan: bool = False) -> str:
+    """`Worker.prove` from the files of a ledger, without a worker. With a key, signatures are checked.
+
+    Looks near the time in the id; with `scan` it reads everything. Raises KeyError or a ProofgateError.
+    """
+
+def consistency(
+    old: tuple[str, str],
+    new: tuple[str, str],
+    verifying_key: str,
+    path: str | None = None,
+    proof: list[bytes] | None = None,
+) -> str:
+    """Checks that two signed notes, each a file's path and text, are one history.
+
+    By the ledger under `path`, or by a proof.
+
+    Returns JSON `{"origin", "old", "new", "hashes"}`, the sizes and the proof in base64. Raises LedgerError.
+    """
+
+def fsck(path: str, verifying_key: str | None, against: list[tuple[str, str]] = ...) -> tuple[int, str]:
     """Reads every incarnation under `path` again and checks it.
+
+    Also against signed notes in files that were kept outside, each a path and a text.
 
     Returns the exit class (0 ok, 10 incomplete, 30 diverged from a known checkpoint, 40 invalid) and a JSON
     report.

@@ -97,9 +97,12 @@ def create_app(worker: _core.Worker, controls: Controls) -> FastAPI:
 
     @app.get("/proof/{request_id}")
     def proof(
+        request: Request,
         request_id: Annotated[str, Path(pattern=REQUEST_ID)],
         timeout: Annotated[float, Query(gt=0, le=PROOF_WAIT_MAXIMUM_SECONDS)] = PROOF_WAIT_SECONDS,
     ) -> Response:
+        # It reads the volume, and a proof carries what opens a commitment.
+        _authorize(request, controls.token, "proof")
         try:
             return Response(worker.prove(request_id, timeout), media_type="application/json")
         except KeyError:

@@ -233,6 +233,18 @@ def _add_evidence_commands(commands: _Commands[argparse.ArgumentParser]) -> None
         help="with --admin: how long a checkpoint may take to cover the exchange (default: 5, at most 30)",
     )
 
+    prove.add_argument(
+        "--key", metavar="VKEY", help="with --ledger: check signatures with this verifying key, or file"
+    )
+    prove.add_argument(
+        "--scan",
+        action="store_true",
+        help="with --ledger: read everything, for an id whose time is not where its records are",
+    )
+    prove.add_argument(
+        "--token-file", type=Path, metavar="FILE", help="with --admin: the file with the admin token"
+    )
+
     verify = _command(
         commands,
         "verify",
@@ -248,6 +260,45 @@ def _add_evidence_commands(commands: _Commands[argparse.ArgumentParser]) -> None
         "--key", required=True, metavar="VKEY", help="the verifying key, or a file that holds it"
     )
 
+    reveal = _command(
+        commands,
+        "reveal",
+        handlers.reveal,
+        "show that a recorded commitment opens to a body",
+        "With a proof and its record, offline:\n"
+        "the proof carries the salt. Or with a request id and --ledger. Exit code 40 when it does not open.",
+    )
+    reveal.add_argument(
+        "evidence", metavar="PROOF|REQUEST_ID", help="the .tlog-proof file; with --ledger a request id"
+    )
+    reveal.add_argument("--record", type=Path, metavar="FILE", help="the record's stored bytes")
+    reveal.add_argument("--ledger", type=Path, metavar="DIR", help="read the files of a ledger")
+    reveal.add_argument(
+        "--body", type=Path, required=True, metavar="FILE", help="the bytes of the request or the answer"
+    )
+    reveal.add_argument(
+        "--key", required=True, metavar="VKEY", help="the verifying key, or a file that holds it"
+    )
+
+    consistency = _command(
+        commands,
+        "consistency",
+        handlers.consistency,
+        "check that two checkpoints of one log are one history",
+        "From the ledger's tree, or offline\nwith a proof. Exit code 40 when they are not.",
+    )
+    consistency.add_argument("old", type=Path, metavar="OLD", help="a file with the older signed note")
+    consistency.add_argument("new", type=Path, metavar="NEW", help="a file with the newer signed note")
+    consistency.add_argument(
+        "--key", required=True, metavar="VKEY", help="the verifying key, or a file that holds it"
+    )
+    shown = consistency.add_mutually_exclusive_group(required=True)
+    shown.add_argument("--ledger", type=Path, metavar="DIR", help="read the files of a ledger")
+    shown.add_argument("--proof", type=Path, metavar="FILE", help="a proof that --out has written")
+    consistency.add_argument(
+        "--out", type=Path, metavar="FILE", help="write the RFC 9162 proof: one base64 hash in each line"
+    )
+
     fsck = _command(
         commands,
         "fsck",
@@ -258,6 +309,15 @@ def _add_evidence_commands(commands: _Commands[argparse.ArgumentParser]) -> None
     fsck.add_argument("directory", type=Path, metavar="DIR", help="a ledger, a shard or one incarnation")
     fsck.add_argument(
         "--key", metavar="VKEY", help="the verifying key, or a file; without it signatures are not checked"
+    )
+    fsck.add_argument(
+        "--against",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="signed notes kept outside, one after the other; may be given again. Every log that they\n"
+        "name must be there, hold as many records and lead to the same root",
     )
     fsck.add_argument("--json", action="store_true", help="print the report as JSON")
 

@@ -9,6 +9,7 @@ import argparse
 import json
 import logging
 import sys
+from pathlib import Path
 
 from proofgate import _core
 
@@ -103,9 +104,13 @@ def prove(options: argparse.Namespace) -> int:
     from proofgate import evidence
 
     if options.ledger is not None:
-        records = evidence.prove_from_ledger(options.ledger, options.request_id)
+        records = evidence.prove_from_ledger(
+            options.ledger, options.request_id, options.key, scan=options.scan
+        )
     else:
-        records = evidence.prove_from_worker(options.admin, options.request_id, options.timeout)
+        records = evidence.prove_from_worker(
+            options.admin, options.request_id, options.timeout, options.token_file
+        )
     written = evidence.write_proofs(records, options.request_id, options.out)
     for proof, record in written:
         print(f"wrote {record}\nwrote {proof}")
@@ -126,10 +131,41 @@ def verify(options: argparse.Namespace) -> int:
     return EXIT_OK
 
 
+def reveal(options: argparse.Namespace) -> int:
+    from proofgate import evidence
+
+    try:
+        if options.ledger is not None:
+            bodies = evidence.reveal_from_ledger(options.ledger, options.evidence, options.body, options.key)
+        elif options.record is not None:
+            bodies = [evidence.reveal(Path(options.evidence), options.record, options.body, options.key)]
+        else:
+            return fail("give --record with a proof, or --ledger with a request id", EXIT_USAGE)
+    except _core.ProofgateError as error:
+        return fail(f"not revealed: {error} [{error.code}]", EXIT_INVALID_EVIDENCE)
+    print(f"{options.body} is the {' and the '.join(bodies)} that was recorded\nverified")
+    return EXIT_OK
+
+
+def consistency(options: argparse.Namespace) -> int:
+    from proofgate import evidence
+
+    try:
+        result = evidence.consistency(options.old, options.new, options.key, options.ledger, options.proof)
+    except _core.ProofgateError as error:
+        code = EXIT_INVALID_EVIDENCE if error.code == "inconsistent" else EXIT_USAGE
+        return fail(f"{error} [{error.code}]", code)
+    if options.out is not None:
+        options.out.write_text("".join(f"{entry}\n" for entry in result["hashes"]))
+        print(f"wrote {options.out}")
+    print(f"origin: {result['origin']}\nold: {result['old']}\nnew: {result['new']}\nverified")
+    return EXIT_OK
+
+
 def fsck(options: argparse.Namespace) -> int:
     from proofgate import evidence
 
-    exit_class, report = evidence.fsck(options.directory, options.key)
+    exit_class, report = evidence.fsck(options.directory, options.key, options.against)
     print(json.dumps(report, indent=2) if options.json else evidence.render_report(exit_class, report))
     return exit_class
 

@@ -5,11 +5,13 @@ Evidence is written and checked as the stored bytes: nothing here parses a recor
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import urllib.error
 import urllib.parse
 import urllib.request
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +30,8 @@ VERDICTS = {
 
 _VERIFYING_KEY = re.compile(r"[^+\s]+\+[0-9a-f]{8}\+[A-Za-z0-9+/]+=*")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
-_KIND = re.compile(r"[a-z]{1,32}")
+_KIND = re.compile(r"[a-z0-9_]{1,32}")
+_HASH_BYTES = 32
 _ADMIN_ANSWER_MAXIMUM = 16 << 20
 
 
@@ -45,19 +48,29 @@ class ProvenRecord:
     proof: str
 
 
-def prove_from_ledger(directory: Path, request_id: str) -> list[ProvenRecord]:
-    """Proofs from the files of a ledger. Raises EvidenceError."""
+def prove_from_ledger(
+    directory: Path, request_id: str, key: str | None = None, *, scan: bool = False
+) -> list[ProvenRecord]:
+    """Proofs from the files of a ledger, near the time in the id or, with `scan`, wherever they are.
+
+    Raises EvidenceError.
+    """
     _require_request_id(request_id)
+    verifying_key = read_verifying_key(key) if key is not None else None
     try:
-        answer = _core.prove(str(directory), request_id)
+        answer = _core.prove(str(directory), request_id, verifying_key, scan)
     except KeyError:
-        raise EvidenceError(f"no incarnation under {directory} has an exchange {request_id}") from None
+        where = f"under {directory}" if scan else f"under {directory} near the time in its id"
+        advice = "" if scan else ": --scan reads everything"
+        raise EvidenceError(f"there is no exchange {request_id} {where}{advice}") from None
     except _core.ProofgateError as error:
         raise EvidenceError(f"{error} [{error.code}]") from None
     return _proven(answer)
 
 
-def prove_from_worker(admin: str, request_id: str, timeout_seconds: float) -> list[ProvenRecord]:
+def prove_from_worker(
+    admin: str, request_id: str, timeout_seconds: float, token_file: Path | None = None
+) -> list[ProvenRecord]:
     """Proofs from a worker's admin port; waits up to the timeout for a covering checkpoint.
 
     Raises EvidenceError.
@@ -69,7 +82,10 @@ def prove_from_worker(admin: str, request_id: str, timeout_seconds: float) -> li
     url = f"{admin.rstrip('/')}/proof/{urllib.parse.quote(request_id, safe='')}?timeout={timeout_seconds}"
     try:
         # The scheme is checked above. The worker may take the whole timeout before it answers.
-        with urllib.request.urlopen(url, timeout=timeout_seconds + 5) as response:  # noqa: S310
+        request = urllib.request.Request(url)  # noqa: S310
+        if token_file is not None:
+            request.add_header("Authorization", f"Bearer {_read(token_file).decode().strip()}")
+        with urllib.request.urlopen(request, timeout=timeout_seconds + 5) as response:  # noqa: S310
             answer = response.read(_ADMIN_ANSWER_MAXIMUM).decode()
     except urllib.error.HTTPError as error:
         with error:
@@ -83,14 +99,19 @@ def prove_from_worker(admin: str, request_id: str, timeout_seconds: float) -> li
 def write_proofs(records: list[ProvenRecord], request_id: str, directory: Path) -> list[tuple[Path, Path]]:
     """Writes `<id>.<kind>.json` and `<id>.<kind>.tlog-proof` for each record. Returns (proof, record) paths.
 
+    A second record of a kind is `<id>.<kind>-2`, and so on.
+
     Raises EvidenceError.
     """
     written = []
     try:
         directory.mkdir(parents=True, exist_ok=True)
+        seen: Counter[str] = Counter()
         for proven in records:
-            record = directory / f"{request_id}.{proven.kind}.json"
-            proof = directory / f"{request_id}.{proven.kind}.tlog-proof"
+            seen[proven.kind] += 1
+            number = f"-{seen[proven.kind]}" if seen[proven.kind] > 1 else ""
+            record = directory / f"{request_id}.{proven.kind}{number}.json"
+            proof = directory / f"{request_id}.{proven.kind}{number}.tlog-proof"
             record.write_bytes(proven.record.encode())
             proof.write_bytes(proven.proof.encode())
             written.append((proof, record))
@@ -104,24 +125,80 @@ def verify(proof: Path, record: Path, key: str) -> dict[str, Any]:
 
     Raises EvidenceError when a file cannot be read, the core's ProofError when the proof does not hold.
     """
-    try:
-        proof_text = _read(proof).decode()
-    except UnicodeDecodeError:
-        raise EvidenceError(f"{proof} is not a tlog-proof: it is not text") from None
     result: dict[str, Any] = json.loads(
-        _core.verify_proof(_read(record), proof_text, read_verifying_key(key))
+        _core.verify_proof(_read(record), _read_text(proof), read_verifying_key(key))
     )
     return result
 
 
-def fsck(directory: Path, key: str | None) -> tuple[int, dict[str, Any]]:
-    """Checks every incarnation under a directory. Returns the exit class and the report.
+def reveal(proof: Path, record: Path, body: Path, key: str) -> str:
+    """Checks a record against its proof, and that its commitment opens to a body. Returns which body it is.
+
+    Raises EvidenceError when a file cannot be read, the core's ProofError when it does not hold.
+    """
+    return _core.reveal(_read(record), _read_text(proof), read_verifying_key(key), _read(body))
+
+
+def reveal_from_ledger(directory: Path, request_id: str, body: Path, key: str) -> list[str]:
+    """Which bodies of an exchange in a ledger's files a body is. Raises EvidenceError."""
+    held, content = read_verifying_key(key), _read(body)
+    revealed, refusals = [], []
+    for proven in prove_from_ledger(directory, request_id, key):
+        try:
+            revealed.append(_core.reveal(proven.record.encode(), proven.proof, held, content))
+        except _core.ProofError as error:
+            refusals.append(f"{proven.kind}: {error}")
+    if not revealed:
+        raise EvidenceError("; ".join(refusals))
+    return revealed
+
+
+def consistency(old: Path, new: Path, key: str, ledger: Path | None, proof: Path | None) -> dict[str, Any]:
+    """Checks that two checkpoints are one history. Returns origin, sizes and the proof.
+
+    Raises EvidenceError when a file cannot be read, the core's LedgerError when they are not.
+    """
+    result: dict[str, Any] = json.loads(
+        _core.consistency(
+            (str(old), _read_text(old)),
+            (str(new), _read_text(new)),
+            read_verifying_key(key),
+            str(ledger) if ledger is not None else None,
+            _read_hashes(proof) if proof is not None else None,
+        )
+    )
+    return result
+
+
+def _read_hashes(path: Path) -> list[bytes]:
+    try:
+        hashes = [base64.b64decode(line, validate=True) for line in _read_text(path).splitlines()]
+    except ValueError:
+        hashes = [b""]
+    if not all(len(entry) == _HASH_BYTES for entry in hashes):
+        raise EvidenceError(f"{path} is no consistency proof: expected one base64 hash in each line")
+    return hashes
+
+
+def fsck(directory: Path, key: str | None, against: list[Path] | None = None) -> tuple[int, dict[str, Any]]:
+    """Checks every incarnation under a directory, also against notes kept outside.
+
+    Returns the exit class and the report.
 
     Raises EvidenceError.
     """
     if not directory.is_dir():
         raise EvidenceError(f"{directory} is not a directory")
-    exit_class, report = _core.fsck(str(directory), read_verifying_key(key) if key is not None else None)
+    if against and key is None:
+        raise EvidenceError("--against needs --key: a note that nobody signed proves nothing")
+    held = [(str(path), _read_text(path)) for path in against or []]
+    verifying_key = read_verifying_key(key) if key is not None else None
+    try:
+        exit_class, report = _core.fsck(str(directory), verifying_key, held)
+    except _core.LedgerError as error:
+        if error.code == "bad_note":
+            raise EvidenceError(f"{error} [{error.code}]") from None
+        raise
     return exit_class, json.loads(report)
 
 
@@ -168,7 +245,6 @@ def _proven(answer: str) -> list[ProvenRecord]:
         kinds = [proven.kind for proven in records]
         well_formed = (
             all(_KIND.fullmatch(kind) for kind in kinds)  # a kind becomes part of a file name
-            and len(set(kinds)) == len(kinds)
             and all(isinstance(text, str) for proven in records for text in (proven.record, proven.proof))
         )
     except (ValueError, KeyError, TypeError):
@@ -184,6 +260,13 @@ def _refusal(error: urllib.error.HTTPError, request_id: str) -> str:
         return f"the worker refused to prove {request_id}: {detail['message']} [{detail['code']}]"
     except (ValueError, KeyError, TypeError):
         return f"the worker refused to prove {request_id}: HTTP {error.code}"
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return _read(path).decode()
+    except UnicodeDecodeError:
+        raise EvidenceError(f"{path} is not what is expected here: it is not text") from None
 
 
 def _read(path: Path) -> bytes:

@@ -27,6 +27,8 @@ POLL_SECONDS = 2.0
 # An editor or a copy writes a file in pieces: it is read once two looks in a row saw the same.
 SETTLE_SECONDS = 0.2
 NEEDS_RESTART = "config_needs_restart"
+# The core's code for a data plane that did not begin with a change in time; nothing has changed then.
+BUSY = "busy"
 
 Applied = Callable[[Config], None]
 
@@ -91,8 +93,12 @@ class Reloader:
                     await profiling.in_thread(self._apply, new)
             except InvalidConfigError as error:
                 return self._refused(error)
-            except Exception:
-                self._last_error = {"code": "internal", "at": _now(), "problems": []}
+            except Exception as error:
+                code = error.code if isinstance(error, _core.ProofgateError) else "internal"
+                self._last_error = {"code": code, "at": _now(), "problems": []}
+                if code == BUSY:
+                    # The worker has withdrawn it, and the files may never change again.
+                    self.ask()
                 raise
             self._files, self._last_error = new.files, None
             if not changed:

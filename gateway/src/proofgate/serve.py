@@ -20,7 +20,7 @@ from typing import Any
 
 import uvloop
 
-from proofgate import _core, profiling, volume
+from proofgate import _core, allocator, profiling, volume
 from proofgate.admin import PASSING, create_app
 from proofgate.cgroups import read_cpus
 from proofgate.config import Config
@@ -51,6 +51,7 @@ def serve(config: Config, shard: int) -> int:
     """
     # Whoever asks for a reload now gets what is being loaded, and not the end of the process.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    allocator.return_large_blocks()
     asked, configured = profiling.asked_for(os.environ), config.settings.profiling.stages
     stages = asked or configured
     # The admin port first: a worker that cannot be probed must not open an incarnation.

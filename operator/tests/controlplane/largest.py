@@ -51,6 +51,8 @@ def everything() -> Manifest:
             "action": "block",
             "threshold": 100,
             "budgetMilliseconds": 10,
+            "budgetMicrosecondsPerKibibyte": 200,
+            "attachments": "scanText",
             "disabledRules": ["pii-phone"],
             "rules": [rule],
         },

@@ -1,9 +1,10 @@
 //! The JSON reader accepts what serde_json accepts, less what two parsers could read differently, and every string
-//! that it hands out stands where it says and survives being written again.
+//! that it hands out stands where it says and survives being written again. A name equals another but for its case when
+//! upper and lower case of their characters are the same.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use proofgate_json::{Event, JsonError, Piece, Reader, Str, Workspace, escape_into};
+use proofgate_json::{Event, JsonError, Piece, Reader, Str, Workspace, equals_but_for_case, escape_into};
 use serde::de::IgnoredAny;
 use std::cell::RefCell;
 
@@ -53,11 +54,37 @@ fn check(bytes: &[u8], text: Str<'_>, buffers: &mut Buffers) {
     }
 }
 
+/// The character that `cases` consists of, if it is one.
+fn single(mut cases: impl Iterator<Item = char>) -> Option<char> {
+    cases.next().filter(|_| cases.next().is_none())
+}
+
+fn fold(text: &str) -> impl Iterator<Item = char> {
+    text.chars().map(|letter| match letter {
+        '\u{130}' | '\u{131}' => 'i',
+        other => {
+            let upper = single(other.to_uppercase()).unwrap_or(other);
+            single(upper.to_lowercase()).unwrap_or(upper)
+        }
+    })
+}
+
+fn compare(name: Str<'_>, decoded: &mut String) {
+    let name = name.decoded(decoded);
+    for wanted in ["model", "stream_options", "max_tokens", "n"] {
+        assert_eq!(equals_but_for_case(name, wanted), fold(name).eq(wanted.chars()));
+    }
+}
+
 fn read(bytes: &[u8], document: &mut Workspace, buffers: &mut Buffers) -> Result<(), JsonError> {
     let mut reader = Reader::new(bytes, document)?;
     while let Some(event) = reader.next()? {
         match event {
-            Event::Key(text) | Event::String(text) => check(bytes, text, buffers),
+            Event::Key(text) => {
+                check(bytes, text, buffers);
+                compare(text, &mut buffers.decoded);
+            }
+            Event::String(text) => check(bytes, text, buffers),
             _ => {}
         }
     }

@@ -1,9 +1,9 @@
 //! A stream of server-sent events is split into the same events however it is cut into reads, and the events
-//! together are the stream. The first two bytes of the input are the size limit and the seed of the reads.
+//! together are the stream; a relay that only looks for their ends sees as many, and reads the same usage. The first two bytes of the input are the size limit and the seed of the reads.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use proofgate_providers::{EventReader, EventTooLarge, StreamEvent};
+use proofgate_providers::{EventEnds, EventReader, EventTooLarge, StreamEvent, Usage, UsageReader};
 use std::cell::RefCell;
 
 /// What a reader says, written down so that two can be compared without allocation.
@@ -57,6 +57,23 @@ fn tell(stream: &[u8], limit: usize, told: &mut Told, mut next_read: impl FnMut(
     told.too_large = run().is_err();
 }
 
+/// How many events end in the stream, and the usage that it tells.
+fn relay(stream: &[u8], mut next_read: impl FnMut() -> usize) -> (usize, Option<Usage>) {
+    let (mut ends, mut usage) = (EventEnds::default(), UsageReader::default());
+    let (mut at, mut count) = (0, 0);
+    while at < stream.len() {
+        let end = (at + next_read()).min(stream.len());
+        let mut piece = &stream[at..end];
+        usage.push(piece);
+        at = end;
+        while let Some(length) = ends.next_end(piece) {
+            piece = &piece[length..];
+            count += 1;
+        }
+    }
+    (count, usage.usage())
+}
+
 thread_local! {
     static TOLD: RefCell<(Told, Told)> = RefCell::default();
 }
@@ -77,5 +94,8 @@ fuzz_target!(|input: &[u8]| {
             1 + (state >> 24) as usize % 24
         });
         assert_eq!(parts, whole, "random reads");
+        let relayed = relay(stream, || stream.len());
+        assert_eq!(relay(stream, || 1), relayed, "byte by byte");
+        assert_eq!(relay(stream, || 1 + usize::from(seed)), relayed, "equal reads");
     });
 });

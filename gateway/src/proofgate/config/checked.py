@@ -28,6 +28,7 @@ class Config:
     source: Path
     settings: Settings
     ledger_directory: Path
+    held_checkpoints: Path | None
     signing_key: SecretStr
     verifying_key: str
     admin_token: SecretStr | None

@@ -55,6 +55,9 @@ def _public(config: Config) -> Json:
             "durability": settings.ledger.durability,
             "checkpoint_interval_ms": _milliseconds(settings.ledger.checkpoint_interval_seconds),
             "segment_bytes": settings.ledger.segment_bytes,
+            "log_bytes": settings.ledger.rotation.bytes,
+            "log_age_ms": _milliseconds(settings.ledger.rotation.seconds),
+            "held_checkpoints": _held_checkpoints(config),
         },
         "listen": settings.listen,
         "proxy_protocol": settings.proxy_protocol,
@@ -71,6 +74,7 @@ def _public(config: Config) -> Json:
                 "type": provider.type,
                 "base_url": provider.base_url,
                 "ca_pem": config.provider_cas.get(provider.name),
+                "stream_usage": provider.stream_usage,
             }
             for provider in settings.providers
         ],
@@ -95,6 +99,13 @@ def _public(config: Config) -> Json:
         },
         "profile_stages": settings.profiling.stages,
     }
+
+
+def _held_checkpoints(config: Config) -> Json | None:
+    held = config.settings.ledger.held_checkpoints
+    if held is None:
+        return None
+    return {"directory": str(config.held_checkpoints), "by": held.kept_by}
 
 
 def _tls(config: Config) -> Json | None:
@@ -144,6 +155,8 @@ def _timeouts(config: Config) -> Json:
         "client_idle_ms": _milliseconds(timeouts.client_idle_seconds),
         "upstream_connect_ms": _milliseconds(timeouts.upstream_connect_seconds),
         "upstream_response_ms": _milliseconds(timeouts.upstream_response_seconds),
+        "answer_ms": _milliseconds(timeouts.answer_seconds),
+        "connection_age_ms": _milliseconds(timeouts.connection_age_seconds),
         "drain_ms": _milliseconds(timeouts.drain_seconds),
         "lame_duck_ms": _milliseconds(timeouts.lame_duck_seconds),
     }
@@ -157,6 +170,8 @@ def policy_document(policy: Policy) -> Json:
         "action": policy.action,
         "threshold": policy.threshold,
         "budget_us": round(policy.budget_milliseconds * 1000),
+        "budget_us_per_kib": policy.budget_microseconds_per_kibibyte,
+        "attachments": "skip" if policy.attachments == "skip" else "scan_text",
         "disabled_rules": list(policy.disabled_rules),
         "rules": [_rule(rule) for rule in policy.rules],
     }

@@ -13,6 +13,7 @@ Mode = Literal["enforce", "dry-run"]
 Action = Literal["block", "redact", "flag"]
 Target = Literal["request", "response", "both"]
 View = Literal["folded", "text"]
+Attachments = Literal["scanText", "skip"]
 
 
 def _rule_id(text: str) -> str:
@@ -83,7 +84,11 @@ class Policy(Section):
     threshold: Threshold = 100
     """An exchange whose score reaches it is denied, 1 to 100000."""
     budget_milliseconds: Annotated[float, Field(ge=0.1, le=1000, allow_inf_nan=False)] = 10.0
-    """How long the rules may look at one text, 0.1 to 1000; beyond it the request is denied."""
+    """Processor time that the rules may take for any text, 0.1 to 1000; beyond it the request is denied."""
+    budget_microseconds_per_kibibyte: Annotated[int, Field(ge=1, le=100_000)] = 200
+    """Processor time that they may take in addition for every KiB of the text, 1 to 100000."""
+    attachments: Attachments = "scanText"
+    """Whether images, recordings and files that decode to text are looked at, or none (`skip`)."""
     disabled_rules: Listed[str] = ()
     """Ids of rules that are off."""
     rules: Listed[Rule] = ()

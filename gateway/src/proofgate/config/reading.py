@@ -31,6 +31,7 @@ def read_config(
         source=source,
         settings=settings,
         ledger_directory=_ledger_directory(source.parent, settings, findings),
+        held_checkpoints=_held_checkpoints(source.parent, settings, findings),
         signing_key=SecretStr(signing_key),
         verifying_key=_verifying_key(signing_key, settings, findings),
         admin_token=_admin_token(settings, files, findings),
@@ -52,6 +53,21 @@ def _ledger_directory(base: Path, settings: Settings, findings: Findings) -> Pat
         # Never made here: on a volume that is not mounted, the evidence would vanish with the container.
         message = f"{directory} is not a directory: create it, or mount the volume that belongs there"
         findings.report("config_no_directory", ("ledger", "directory"), message)
+    return directory
+
+
+def _held_checkpoints(base: Path, settings: Settings, findings: Findings) -> Path | None:
+    held = settings.ledger.held_checkpoints
+    if held is None:
+        return None
+    path: FieldPath = ("ledger", "heldCheckpoints", "directory")
+    directory, ledger = (base / held.directory).absolute(), (base / settings.ledger.directory).absolute()
+    if not directory.is_dir():
+        message = f"{directory} is not a directory: create it, or mount what belongs there"
+        findings.report("config_no_directory", path, message)
+    elif directory.resolve().is_relative_to(ledger.resolve()):
+        message = f"{directory} is in the ledger's directory: whoever sets that back would set it back, too"
+        findings.report("config_held_inside", path, message)
     return directory
 
 

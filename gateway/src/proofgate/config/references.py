@@ -16,8 +16,8 @@ def check_references(settings: Settings, findings: Findings) -> None:
     _check_models(settings, findings)
     _check_ports(settings, findings)
     _check_issuers(settings, findings)
-    if settings.limits.buffered_bytes < settings.limits.body_bytes:
-        message = "bufferedBytes is smaller than bodyBytes: no body of that size could ever be read"
+    if settings.limits.buffered_bytes < 4 * settings.limits.body_bytes:
+        message = "bufferedBytes is less than four times bodyBytes: a body of that size might never find room"
         findings.report("config_small_buffer", ("limits", "bufferedBytes"), message)
 
 

@@ -26,6 +26,27 @@ from proofgate.config.fields import (
 from proofgate.config.policy import Policy
 
 
+class Rotation(Section):
+    """When a log ends while the worker serves, and the next one begins. No request notices."""
+
+    bytes: Annotated[int, Field(ge=1 << 20, le=1 << 40)] = 1 << 30
+    """Of records in a log, 1 MiB to 1 TiB: the most that a restart reads, the grain of what is kept."""
+    seconds: Annotated[float, Field(ge=1, le=31_622_400, allow_inf_nan=False)] = 86_400.0
+    """How long a log lasts at most, 1 second to 366 days."""
+
+
+class HeldCheckpoints(Section):
+    """Checkpoints that are held where no writer of the ledger's volume can change them.
+
+    What a worker finds at its start must contain the one that is held of its shard, or it does not start.
+    """
+
+    directory: FilePath
+    """An existing directory that is not the ledger's: one file for each shard, named by its number."""
+    kept_by: Literal["worker", "operator"] = "worker"
+    """Who writes them: the worker itself, with each checkpoint, or somebody else; then it only reads."""
+
+
 class Ledger(Section):
     """Where and how records are kept. Every field of it is fixed for the life of a worker."""
 
@@ -41,6 +62,10 @@ class Ledger(Section):
     """The signing key, one line, as `proofgate keygen` writes it."""
     segment_bytes: Annotated[int, Field(ge=1 << 20, le=1 << 30)] = 32 << 20
     """Size of one file of the log, 1 MiB to 1 GiB; one is prepared ahead."""
+    rotation: Rotation = Rotation()
+    """When a log ends while the worker serves."""
+    held_checkpoints: HeldCheckpoints | None = None
+    """Where checkpoints are held outside the ledger. Without it nothing shows that a volume was set back."""
 
 
 class Admin(Section):
@@ -91,6 +116,9 @@ class Provider(Section):
     """The key that the gateway sends, one line."""
     ca_file: FilePath | None = None
     """Certificates to trust in place of the system's roots, PEM; https only."""
+    stream_usage: Literal["ask", "leave"] = "ask"
+    """Whether a stream is asked for its usage when the client does not ask. `leave` is for a provider that
+    refuses `stream_options`."""
 
 
 class Model(Section):
@@ -119,6 +147,11 @@ class Timeouts(Section):
     """For TCP and TLS to a provider."""
     upstream_response_seconds: Seconds = 60.0
     """For a provider's next bytes."""
+    answer_seconds: Seconds = 3600.0
+    """From a request's head to the end of its answer, however steadily that comes."""
+    connection_age_seconds: Seconds = 300.0
+    """Age at which a client's connection ends with its next answer, up to a tenth more or less: its client
+    comes back where it is routed by then."""
     drain_seconds: Seconds = 30.0
     """For exchanges in flight, after the lame-duck time."""
     lame_duck_seconds: Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)] = 3.0
@@ -134,8 +167,9 @@ class Limits(Section):
     """Of one request's body, 1 KiB to 1 GiB."""
     connections: Annotated[int, Field(ge=1, le=1 << 20)] = 4096
     """At the same time, 1 to 1048576. Fixed for the life of a worker."""
-    buffered_bytes: Annotated[int, Field(ge=1024, le=1 << 40)] = 256 << 20
-    """Of all request bodies in memory together, `bodyBytes` to 1 TiB."""
+    buffered_bytes: Annotated[int, Field(ge=4096, le=1 << 40)] = 192 << 20
+    """Of all exchanges in memory together, four times `bodyBytes` to 1 TiB: bodies, their texts and
+    redacted copies, answers that rules hold, and 32 KiB for each exchange."""
 
 
 class Profiling(Section):

@@ -60,6 +60,13 @@ class Check(StrEnum):
     MIXED = "mixed"
 
 
+class Attachments(StrEnum):
+    """What rules do with attachments."""
+
+    SCAN_TEXT = "scanText"
+    SKIP = "skip"
+
+
 RuleId = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
 LowerCaseText = Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[^A-Z]+$")]
 Threshold = Annotated[int, Field(ge=1, le=100_000)]
@@ -114,7 +121,11 @@ class Policy(Section):
     threshold: Threshold = 100
     """An exchange is denied when the scores of the rules that matched reach this sum."""
     budget_milliseconds: Annotated[int, Field(ge=1, le=1000)] = 10
-    """How long the rules may look at one text; beyond it the exchange is denied."""
+    """Processor time that the rules may take for any text; beyond it the exchange is denied."""
+    budget_microseconds_per_kibibyte: Annotated[int, Field(ge=1, le=100_000)] = 200
+    """Processor time that they may take in addition for every KiB of the text."""
+    attachments: Attachments = Attachments.SCAN_TEXT
+    """Images, recordings and files in prompts. scanText: those that hold text are scanned. skip: none."""
     disabled_rules: Annotated[tuple[RuleId, ...], Field(max_length=128, json_schema_extra=SET)] = ()
     """Ids of rules that are off, from the packs in use or spec.policy.rules."""
     rules: Annotated[

@@ -93,6 +93,9 @@ class Provider(Section):
     """The upstream's API key: one line of printable ASCII without spaces. Mounted into the workers, never
     copied; another key in the entry is used within seconds, another entry rolls the workers. Absent: the
     upstream wants none."""
+    stream_usage: Literal["ask", "leave"] = "ask"
+    """Whether a stream is asked for its usage when the client does not ask. leave is for an upstream that
+    refuses stream_options."""
 
 
 class ModelRoute(Section):
@@ -188,6 +191,12 @@ class Timeouts(Section):
     """To connect to a provider."""
     upstream_response_seconds: Annotated[int, Field(ge=1, le=3600)] = 60
     """Longest silence of a provider, before the first byte or between two."""
+    answer_seconds: Annotated[int, Field(ge=1, le=86_400)] = 3600
+    """From a request's head to the end of its answer, however steadily that comes."""
+    connection_age_seconds: Annotated[int, Field(ge=1, le=86_400)] = 300
+    """Age at which a client's connection ends with its next answer, up to a tenth more or less: its client
+    comes back where its tenant is served by then, and an HAProxy that is replaced gets rid of its
+    connections."""
     drain_seconds: Annotated[int, Field(ge=1, le=3600)] = 30
     """Time that open exchanges get to finish when a worker stops."""
 

@@ -64,7 +64,12 @@ def worker_config(gateway: Gateway) -> Manifest:
     spec = gateway.spec
     providers = []
     for provider in spec.providers:
-        entry: Manifest = {"name": provider.name, "type": provider.type, "baseURL": provider.base_url}
+        entry: Manifest = {
+            "name": provider.name,
+            "type": provider.type,
+            "baseURL": provider.base_url,
+            "streamUsage": provider.stream_usage,
+        }
         if provider.api_key_secret_ref:
             entry["apiKeyFile"] = f"{CONFIG_FOLDER}/providers/{provider.name}/api-key"
         providers.append(entry)
@@ -93,6 +98,8 @@ def worker_config(gateway: Gateway) -> Manifest:
         "timeouts": {
             "upstreamConnectSeconds": spec.timeouts.upstream_connect_seconds,
             "upstreamResponseSeconds": spec.timeouts.upstream_response_seconds,
+            "answerSeconds": spec.timeouts.answer_seconds,
+            "connectionAgeSeconds": spec.timeouts.connection_age_seconds,
             "drainSeconds": spec.timeouts.drain_seconds,
         },
     }

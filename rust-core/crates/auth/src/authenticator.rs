@@ -1,6 +1,6 @@
 use crate::bearer::bearer_token;
 use crate::jwt::{Issuer, JwtVerifier, KeySet, WantedKeySets, has_three_parts};
-use crate::{Denial, Error, Identity, KeyId, TenantTable, hash_api_key};
+use crate::{Credential, Denial, Error, Identity, TenantTable, hash_api_key};
 
 /// The longest API key that is looked at, in bytes.
 const MAX_KEY_BYTES: usize = 512;
@@ -47,7 +47,7 @@ impl Authenticator {
         match (self.tenants.owner(&digest, now_unix_seconds), &self.jwt) {
             (Ok(tenant), _) => Ok(Identity {
                 tenant,
-                key: KeyId::ApiKey(digest),
+                credential: Credential::ApiKey(digest),
             }),
             (Err(Denial::UnknownKey), Some(jwt)) => match jwt.remembered(&digest, now_unix_seconds) {
                 Some(identity) => Ok(identity),

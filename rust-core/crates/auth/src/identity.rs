@@ -10,12 +10,12 @@ pub struct Identity {
     /// The tenant's index in the table that authenticated it.
     pub tenant: usize,
     /// Which of the tenant's credentials was used.
-    pub key: KeyId,
+    pub credential: Credential,
 }
 
 /// What tells one credential of a tenant from another, in records and in limits for each key. It reveals no secret.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub enum KeyId {
+pub enum Credential {
     /// SHA-256 of an API key.
     ApiKey(KeyHash),
     /// SHA-256 of a token's issuer, a zero byte, and its subject (of its tenant, when it has none): all tokens of one
@@ -23,30 +23,30 @@ pub enum KeyId {
     Subject([u8; 32]),
 }
 
-impl KeyId {
+impl Credential {
     pub(crate) fn of_subject(issuer: &str, subject: &str) -> Self {
         let digest = Sha256::new()
             .chain_update(issuer)
             .chain_update([0])
             .chain_update(subject)
             .finalize();
-        KeyId::Subject(digest.into())
+        Credential::Subject(digest.into())
     }
 
     /// The digest, whatever it is of.
     pub fn digest(&self) -> &[u8; 32] {
         match self {
-            KeyId::ApiKey(digest) | KeyId::Subject(digest) => digest,
+            Credential::ApiKey(digest) | Credential::Subject(digest) => digest,
         }
     }
 }
 
 /// The kind and the first four bytes: enough to compare, too little to look up a weak key.
-impl fmt::Debug for KeyId {
+impl fmt::Debug for Credential {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self {
-            KeyId::ApiKey(_) => "ApiKey",
-            KeyId::Subject(_) => "Subject",
+            Credential::ApiKey(_) => "ApiKey",
+            Credential::Subject(_) => "Subject",
         };
         let [a, b, c, d, ..] = self.digest();
         write!(f, "{kind}({a:02x}{b:02x}{c:02x}{d:02x})")

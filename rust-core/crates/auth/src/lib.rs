@@ -26,6 +26,6 @@ mod tenants;
 pub use authenticator::Authenticator;
 pub use denial::Denial;
 pub use error::Error;
-pub use identity::{Identity, KeyId};
+pub use identity::{Credential, Identity};
 pub use jwt::{Issuer, KeySet, SigningAlgorithm, WantedKeySets};
 pub use tenants::{ApiKey, Endpoint, KeyHash, Tenant, TenantTable, hash_api_key};

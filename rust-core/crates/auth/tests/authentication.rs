@@ -5,7 +5,7 @@
 mod support;
 
 use proofgate_auth::{
-    ApiKey, Authenticator, Denial, Endpoint, Error, KeyId, Tenant, TenantTable, hash_api_key,
+    ApiKey, Authenticator, Credential, Denial, Endpoint, Error, Tenant, TenantTable, hash_api_key,
 };
 use support::{NOW, authenticate, authenticate_at, tenant};
 
@@ -43,8 +43,11 @@ fn every_key_of_a_tenant_names_that_tenant() {
 #[test]
 fn an_api_key_is_identified_by_its_digest() {
     let identity = authenticate(&authenticator(), "globex-key").unwrap();
-    assert_eq!(identity.key, KeyId::ApiKey(hash_api_key(b"globex-key")));
-    assert_eq!(identity.key.digest(), &hash_api_key(b"globex-key"));
+    assert_eq!(
+        identity.credential,
+        Credential::ApiKey(hash_api_key(b"globex-key"))
+    );
+    assert_eq!(identity.credential.digest(), &hash_api_key(b"globex-key"));
 }
 
 #[test]
@@ -190,7 +193,7 @@ fn a_denial_tells_clients_what_kind_of_credential_would_help() {
 #[test]
 fn what_identifies_a_key_is_not_printed_whole() {
     let identity = authenticate(&authenticator(), "globex-key").unwrap();
-    let printed = format!("{:?}", identity.key);
+    let printed = format!("{:?}", identity.credential);
     assert!(printed.starts_with("ApiKey("), "{printed}");
     assert_eq!(printed.len(), "ApiKey(01234567)".len());
 }

@@ -119,7 +119,10 @@ fn an_issuer_cannot_speak_for_another() {
         own(ISSUER, "es256").unwrap(),
         own(OTHER_ISSUER, "es256_other").unwrap(),
     );
-    assert_ne!(one.key, other.key, "one subject of two issuers is two");
+    assert_ne!(
+        one.credential, other.credential,
+        "one subject of two issuers is two"
+    );
     assert_eq!(own(ISSUER, "es256_other"), Err(Denial::UnknownSigningKey));
     assert_eq!(own(OTHER_ISSUER, "es256"), Err(Denial::UnknownSigningKey));
 }

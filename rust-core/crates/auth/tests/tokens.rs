@@ -4,7 +4,7 @@
 
 mod support;
 
-use proofgate_auth::{Denial, KeyId};
+use proofgate_auth::{Credential, Denial};
 use serde_json::{Value, json};
 use support::{
     EXPIRES, ISSUER, LEEWAY, NOW, authenticate, authenticate_at, authenticator, claims, claims_with, header,
@@ -39,12 +39,12 @@ fn all_tokens_of_a_subject_are_one_key() {
     let key = |changes| {
         authenticate(&authenticator, &token(&claims_with(changes)))
             .unwrap()
-            .key
+            .credential
     };
     let alice = key(json!({}));
     assert_eq!(alice, key(json!({"exp": EXPIRES + 1, "jti": "2"})));
     assert_ne!(alice, key(json!({"sub": "bob"})));
-    let of = |text: &[u8]| KeyId::Subject(proofgate_auth::hash_api_key(text));
+    let of = |text: &[u8]| Credential::Subject(proofgate_auth::hash_api_key(text));
     assert_eq!(alice, of(b"https://login.example.com/\0alice"));
     assert_eq!(key(json!({"sub": null})), of(b"https://login.example.com/\0acme"));
     assert_eq!(key(json!({"sub": ""})), of(b"https://login.example.com/\0acme"));
@@ -55,7 +55,7 @@ fn api_keys_are_accepted_beside_tokens_even_with_two_dots() {
     let authenticator = authenticator();
     for key in ["acme-key", "acme.v2.key"] {
         let identity = authenticate(&authenticator, key).unwrap();
-        assert!(matches!(identity.key, KeyId::ApiKey(_)), "{key}");
+        assert!(matches!(identity.credential, Credential::ApiKey(_)), "{key}");
     }
     assert_eq!(authenticate(&authenticator, "unknown"), Err(Denial::UnknownKey));
     assert_eq!(authenticate(&authenticator, "a.b"), Err(Denial::UnknownKey));

@@ -1,65 +1,83 @@
 //! Reading a request's body, as a whole, before anything is done with it.
 
 use std::ops::Range;
-use std::rc::Rc;
 
 use proofgate_wire::{BodyDecoder, Limits, Refusal, RequestFraming, encode};
 use tokio::time::{Instant, timeout_at};
 
 use crate::catalog::Terms;
-use crate::connection::Unserved;
-use crate::downstream::Client;
-use crate::gateway::{Buffered, Gateway};
+use crate::client::{Client, Filled};
+use crate::memory::Exhausted;
 use crate::rejection::Rejection;
 
-/// Where a complete body stands.
-pub(crate) enum Place {
-    /// In the input, behind the head.
-    InPlace(Range<usize>),
-    /// In the connection's body buffer.
-    Decoded,
+/// Why there is no request to serve.
+pub(crate) enum Unserved {
+    /// The client left or has been idle too long.
+    Gone,
+    /// The client is refused.
+    Refused(Rejection),
+}
+
+impl From<Refusal> for Unserved {
+    fn from(refusal: Refusal) -> Self {
+        Unserved::Refused(Rejection::from(refusal))
+    }
+}
+
+impl From<Rejection> for Unserved {
+    fn from(rejection: Rejection) -> Self {
+        Unserved::Refused(rejection)
+    }
+}
+
+impl From<Exhausted> for Unserved {
+    fn from(_: Exhausted) -> Self {
+        Unserved::Refused(Rejection::OVERLOADED)
+    }
+}
+
+/// What a client's bytes, or their absence, mean for the request that they belong to.
+pub(crate) fn arrived(filled: Filled) -> Result<(), Unserved> {
+    match filled {
+        Filled::More => Ok(()),
+        Filled::End => Err(Unserved::Gone),
+        Filled::NoRoom => Err(Exhausted.into()),
+    }
 }
 
 /// A complete body.
 pub(crate) struct Body {
-    pub(crate) place: Place,
+    /// Where it stands in the input.
+    pub(crate) range: Range<usize>,
     /// Bytes of the input that the request took.
     pub(crate) consumed: usize,
-    /// Its share of the memory for bodies.
-    pub(crate) _room: Vec<Buffered>,
 }
 
 /// Reads bodies.
 pub(crate) struct Reader<'c> {
-    pub(crate) gateway: &'c Rc<Gateway>,
     pub(crate) terms: &'c Terms,
     pub(crate) client: &'c mut Client,
     /// Whether the client waits to be asked for the body.
     pub(crate) expect_continue: bool,
 }
 
-/// A chunked body takes its share of memory in steps of so many bytes.
-const STEP: u64 = 64 * 1024;
+/// Room for one read of a chunked body that is large already, in bytes.
+const READ: usize = 16 * 1024;
 
 impl Reader<'_> {
-    /// Waits for the whole body behind a head of `head_length` bytes; what is chunked is decoded into `decoded`.
+    /// Waits for the whole body behind a head of `head_length` bytes; what is chunked is decoded where it stands.
     pub(crate) async fn read(
         mut self,
         framing: RequestFraming,
         head_length: usize,
-        decoded: &mut Vec<u8>,
     ) -> Result<Body, Unserved> {
         match framing {
             RequestFraming::Empty => Ok(Body {
-                place: Place::InPlace(head_length..head_length),
+                range: head_length..head_length,
                 consumed: head_length,
-                _room: Vec::new(),
             }),
             RequestFraming::Length(length) => self.length(length, head_length).await,
-            RequestFraming::Chunked => {
-                self.client.consume(head_length);
-                self.chunked(decoded).await
-            }
+            RequestFraming::Chunked => self.chunked(head_length).await,
         }
     }
 
@@ -69,50 +87,51 @@ impl Reader<'_> {
             .filter(|_| length <= self.limits().body_bytes);
         let end = fits.and_then(|length| head_length.checked_add(length));
         let end = end.ok_or(Refusal::BodyTooLarge)?;
-        let mut room = Vec::new();
         if self.client.input.len() < end {
-            room.push(self.room(length)?);
+            let missing = end - self.client.input.len();
+            self.client.input.reserve_exact(missing)?;
             self.send_continue().await?;
-            self.client.input.reserve(end - self.client.input.len());
             let deadline = self.deadline();
             while self.client.input.len() < end {
                 self.fill(deadline).await?;
             }
         }
         Ok(Body {
-            place: Place::InPlace(head_length..end),
+            range: head_length..end,
             consumed: end,
-            _room: room,
         })
     }
 
-    async fn chunked(&mut self, decoded: &mut Vec<u8>) -> Result<Body, Unserved> {
-        decoded.clear();
+    async fn chunked(&mut self, head_length: usize) -> Result<Body, Unserved> {
         let mut decoder = BodyDecoder::for_request(RequestFraming::Chunked, self.limits());
         let mut asked = false;
-        let mut room = vec![self.room(STEP)?];
         let deadline = self.deadline();
+        let mut end = head_length;
         loop {
-            let mut used = 0;
+            let input = &mut self.client.input;
+            let mut used = end;
             let done = loop {
-                let step = decoder.decode(&self.client.input[used..])?;
+                let step = decoder.decode(&input[used..])?;
                 let data = used + step.data.start..used + step.data.end;
-                decoded.extend_from_slice(&self.client.input[data]);
+                let length = data.len();
+                input.move_back(data, end);
+                end += length;
                 used += step.consumed;
                 if step.done || step.consumed == 0 {
                     break step.done;
                 }
             };
-            self.client.consume(used);
-            while (room.len() as u64).saturating_mul(STEP) < decoded.len() as u64 {
-                room.push(self.room(STEP)?);
-            }
+            let rest = input.len() - used;
+            input.move_back(used..used + rest, end);
+            input.truncate(end + rest);
             if done {
                 return Ok(Body {
-                    place: Place::Decoded,
-                    consumed: 0,
-                    _room: room,
+                    range: head_length..end,
+                    consumed: end,
                 });
+            }
+            if input.is_large() {
+                input.reserve(READ)?;
             }
             if !asked {
                 asked = true;
@@ -130,16 +149,10 @@ impl Reader<'_> {
         Instant::now() + self.terms.timeouts.client_body
     }
 
-    fn room(&self, bytes: u64) -> Result<Buffered, Unserved> {
-        let room = self.gateway.buffer(bytes, self.terms.buffered_bytes);
-        room.ok_or(Unserved::Refused(Rejection::OVERLOADED))
-    }
-
     async fn fill(&mut self, deadline: Instant) -> Result<(), Unserved> {
         match timeout_at(deadline, self.client.fill()).await {
             Err(_) => Err(Unserved::Refused(Rejection::SLOW_REQUEST)),
-            Ok(Ok(true)) => Ok(()),
-            Ok(_) => Err(Unserved::Gone),
+            Ok(filled) => arrived(filled),
         }
     }
 

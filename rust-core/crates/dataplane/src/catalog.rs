@@ -4,6 +4,7 @@
 //! parsed), made on any thread. A [`Catalog`] is a blueprint taken into service by the data-plane thread, with the
 //! upstream connections of its predecessor where they lead to the same place.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -11,14 +12,14 @@ use std::sync::Arc;
 use proofgate_auth::{ApiKey, Authenticator, Tenant, TenantTable};
 use proofgate_ledger::Hash;
 use proofgate_limits::{Limiter, TenantId, TenantLimits};
-use proofgate_policy::{Engine, PolicyConfig, Profile};
+use proofgate_policy::{Engine, PolicyConfig, Profile, Scratch};
 use proofgate_providers::{BaseUrl, RequestTemplate};
 use proofgate_wire::Limits;
 use rustls::ServerConfig;
 
-use crate::config::{Config, Cors, ProviderKind, Timeouts};
+use crate::config::{Config, Cors, ProviderKind, StreamUsage, Timeouts};
 use crate::upstream::{Pool, Route as UpstreamRoute, Upstream};
-use crate::{Error, downstream};
+use crate::{Error, client_tls};
 
 /// A configuration, checked whole and compiled.
 pub(crate) struct Blueprint {
@@ -34,7 +35,8 @@ pub(crate) struct Terms {
     /// By the tenants' indices.
     pub(crate) profiles: Vec<Profile>,
     pub(crate) tenant_limits: Vec<TenantLimits>,
-    pub(crate) engine: Engine,
+    /// The one of the configuration before, if the policy has not changed.
+    pub(crate) engine: Arc<Engine>,
     pub(crate) cors: Option<Cors>,
     pub(crate) tls: Option<Arc<ServerConfig>>,
     pub(crate) limits: Limits,
@@ -47,6 +49,7 @@ pub(crate) struct Terms {
 struct UpstreamPlan {
     name: String,
     template: RequestTemplate,
+    stream_usage: StreamUsage,
     route: UpstreamRoute,
 }
 
@@ -63,6 +66,9 @@ pub(crate) struct Catalog {
     models: HashMap<String, ModelRoute>,
     /// The tenants' counters, by their indices.
     pub(crate) counters: Vec<TenantId>,
+    /// What every scan of the engine needs and the next one can use again. Catalogs of one engine share it; one of another
+    /// engine must not, for the automata in it would be built anew at every turn.
+    pub(crate) scratch: Rc<RefCell<Scratch>>,
     pub(crate) terms: Terms,
 }
 
@@ -77,11 +83,12 @@ pub(crate) struct ModelRoute {
 }
 
 impl Blueprint {
-    /// Checks and compiles a configuration.
+    /// Checks and compiles a configuration. `in_service`: the engine of the one before, which is kept if the policy is the
+    /// same.
     ///
     /// # Errors
     /// [`Error::Config`] with the first thing that is wrong; never with a secret.
-    pub(crate) fn new(config: &Config) -> Result<Self, Error> {
+    pub(crate) fn new(config: &Config, in_service: Option<&Arc<Engine>>) -> Result<Self, Error> {
         let mut places = HashMap::new();
         let mut upstreams = Vec::new();
         for provider in &config.providers {
@@ -101,12 +108,13 @@ impl Blueprint {
             upstreams.push(UpstreamPlan {
                 name: provider.name.clone(),
                 template,
+                stream_usage: provider.stream_usage,
                 route: route.map_err(fail)?,
             });
         }
         Ok(Blueprint {
             models: models(config, &places)?,
-            terms: Terms::new(config)?,
+            terms: Terms::new(config, in_service)?,
             upstreams,
         })
     }
@@ -139,11 +147,14 @@ fn models(config: &Config, upstreams: &HashMap<&str, usize>) -> Result<HashMap<S
 }
 
 impl Terms {
-    fn new(config: &Config) -> Result<Self, Error> {
+    fn new(config: &Config, in_service: Option<&Arc<Engine>>) -> Result<Self, Error> {
         let refuse = |error: &dyn std::fmt::Display| Error::Config(error.to_string());
         let nothing = PolicyConfig::default();
         let policy = config.policy.as_ref().unwrap_or(&nothing);
-        let engine = Engine::compile(policy).map_err(|error| refuse(&error))?;
+        let engine = match in_service.filter(|engine| engine.config() == policy) {
+            Some(engine) => Arc::clone(engine),
+            None => Arc::new(Engine::compile(policy).map_err(|error| refuse(&error))?),
+        };
         let profiles = config.tenants.iter().map(|tenant| {
             engine
                 .profile(tenant.policy.as_ref())
@@ -166,7 +177,7 @@ impl Terms {
             tenant_limits: tenant_limits.collect(),
             engine,
             cors: config.cors.clone(),
-            tls: config.tls.as_ref().map(downstream::tls).transpose()?,
+            tls: config.tls.as_ref().map(client_tls::prepare).transpose()?,
             limits,
             buffered_bytes: config.limits.buffered_bytes,
             timeouts: config.timeouts,
@@ -242,10 +253,14 @@ impl Catalog {
             Rc::new(Upstream {
                 name: plan.name,
                 template: plan.template,
+                stream_usage: plan.stream_usage,
                 pool,
             })
         });
         let upstreams: Vec<_> = upstreams.collect();
+        let scratch = previous
+            .filter(|previous| Arc::ptr_eq(&previous.terms.engine, &terms.engine))
+            .map(|previous| Rc::clone(&previous.scratch));
         let models = models.into_iter().map(|(name, plan)| {
             let route = ModelRoute {
                 upstream: Rc::clone(&upstreams[plan.upstream]),
@@ -258,6 +273,7 @@ impl Catalog {
         Catalog {
             models: models.collect(),
             counters: limiter.set_limits(&terms.tenant_limits),
+            scratch: scratch.unwrap_or_default(),
             upstreams,
             terms,
         }
@@ -295,4 +311,90 @@ pub(crate) fn digest(text: &str) -> Option<[u8; 32]> {
         *byte = u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
     }
     Some(hash)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use std::rc::Rc;
+    use std::sync::Arc;
+
+    use proofgate_limits::Limiter;
+    use proofgate_policy::{Budget, Direction};
+    use serde_json::json;
+
+    use super::{Blueprint, Catalog};
+    use crate::Config;
+
+    /// A configuration with one literal to look for, and an upstream that is known by this key.
+    fn config(literal: &str, api_key: &str) -> Config {
+        let config = json!({
+            "ledger": {"name": "l", "directory": "/nowhere", "shard": 0, "durability": "written",
+                "checkpoint_interval_ms": 1000, "signing_key": "", "segment_bytes": 1, "log_bytes": 1, "log_age_ms": 1},
+            "listen": "127.0.0.1:0",
+            "providers": [{"name": "p", "type": "openai", "base_url": "http://127.0.0.1:1", "api_key": api_key, "ca_pem": null,
+                "stream_usage": "leave"}],
+            "models": [],
+            "tenants": [{"name": "t", "keys": [], "models": null, "endpoints": null, "limits": {}, "key_limits": {}, "policy": null}],
+            "policy": {"rules": [{"id": "word", "reason": "A word.", "literals": [literal]}]},
+            "timeouts": {"client_head_ms": 1, "client_body_ms": 1, "client_idle_ms": 1, "upstream_connect_ms": 1,
+                "upstream_response_ms": 1, "answer_ms": 1, "connection_age_ms": 1, "drain_ms": 1, "lame_duck_ms": 1},
+            "limits": {"head_bytes": 1, "body_bytes": 1, "connections": 1, "buffered_bytes": 1},
+            "config_digest": "00".repeat(32),
+        });
+        serde_json::from_value(config).unwrap()
+    }
+
+    fn next(config: &Config, previous: &Catalog) -> Catalog {
+        let blueprint = Blueprint::new(config, Some(&previous.terms.engine)).unwrap();
+        Catalog::new(blueprint, Some(previous), &mut Limiter::new())
+    }
+
+    fn first(config: &Config) -> Catalog {
+        Catalog::new(Blueprint::new(config, None).unwrap(), None, &mut Limiter::new())
+    }
+
+    fn evaluate(catalog: &Catalog) {
+        let (engine, profile) = (&catalog.terms.engine, &catalog.terms.profiles[0]);
+        let scratch = &mut *catalog.scratch.borrow_mut();
+        let mut budget = Budget::unlimited();
+        let scanned = engine.scan(
+            profile,
+            Direction::Request,
+            "gold",
+            &mut budget,
+            scratch,
+            &mut Vec::new(),
+        );
+        scanned.unwrap();
+    }
+
+    #[test]
+    fn a_reload_that_changes_no_rule_keeps_the_engine_and_what_it_has_learnt() {
+        let old = first(&config("gold", "one"));
+        evaluate(&old);
+        let new = next(&config("gold", "two"), &old);
+        assert!(Arc::ptr_eq(&old.terms.engine, &new.terms.engine));
+        assert!(Rc::ptr_eq(&old.scratch, &new.scratch));
+        for _ in 0..10 {
+            evaluate(&old);
+            evaluate(&new);
+        }
+        assert_eq!(new.scratch.borrow().starts(), 1);
+    }
+
+    #[test]
+    fn streams_of_old_rules_and_requests_under_new_ones_rebuild_nothing() {
+        let old = first(&config("gold", "one"));
+        let new = next(&config("silver", "one"), &old);
+        assert!(!Arc::ptr_eq(&old.terms.engine, &new.terms.engine));
+        for _ in 0..10 {
+            evaluate(&old);
+            evaluate(&new);
+        }
+        assert_eq!(
+            [&old, &new].map(|catalog| catalog.scratch.borrow().starts()),
+            [1, 1]
+        );
+    }
 }

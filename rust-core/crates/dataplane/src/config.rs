@@ -81,6 +81,32 @@ pub(crate) struct Ledger {
     pub checkpoint_interval: Duration,
     pub signing_key: String,
     pub segment_bytes: u64,
+    /// Bytes of records with which a log ends and the next one begins.
+    pub log_bytes: u64,
+    /// How long a log lasts at most.
+    #[serde(rename = "log_age_ms", deserialize_with = "milliseconds")]
+    pub log_age: Duration,
+    /// Where a checkpoint of each shard is held, outside the ledger.
+    pub held_checkpoints: Option<HeldCheckpoints>,
+}
+
+/// Checkpoints kept where no writer of the volume can change them.
+#[derive(PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct HeldCheckpoints {
+    /// One file for each shard, named by its number.
+    pub directory: String,
+    pub by: HeldBy,
+}
+
+/// Who keeps them.
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum HeldBy {
+    /// The worker itself.
+    Worker,
+    /// The operator: the worker only reads.
+    Operator,
 }
 
 /// When a record counts as written.
@@ -102,6 +128,17 @@ pub(crate) struct Provider {
     pub base_url: String,
     pub api_key: Option<String>,
     pub ca_pem: Option<String>,
+    pub stream_usage: StreamUsage,
+}
+
+/// Whether a stream is asked for its usage when the client does not ask.
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum StreamUsage {
+    /// It is, and the client does not get it.
+    Ask,
+    /// The provider gets the request as the client made it.
+    Leave,
 }
 
 #[derive(Clone, Copy, Deserialize)]
@@ -174,6 +211,12 @@ pub(crate) struct Timeouts {
     pub upstream_connect: Duration,
     #[serde(rename = "upstream_response_ms", deserialize_with = "milliseconds")]
     pub upstream_response: Duration,
+    /// From a request's head to the end of its answer.
+    #[serde(rename = "answer_ms", deserialize_with = "milliseconds")]
+    pub answer: Duration,
+    /// Of a client's connection, after which the next answer ends it.
+    #[serde(rename = "connection_age_ms", deserialize_with = "milliseconds")]
+    pub connection_age: Duration,
     #[serde(rename = "drain_ms", deserialize_with = "milliseconds")]
     pub drain: Duration,
     #[serde(rename = "lame_duck_ms", deserialize_with = "milliseconds")]

@@ -3,33 +3,26 @@
 use std::pin::pin;
 use std::rc::Rc;
 
-use proofgate_auth::{Identity, KeyId};
+use proofgate_auth::{Credential, Identity};
 use proofgate_stages::{Span, Stage};
-use proofgate_wire::{HeadScanner, Method, Refusal, RequestFraming, parse_request};
+use proofgate_wire::{HeadScanner, Method, RequestFraming, parse_request};
 use tokio::time::{Instant, timeout_at};
 
+use crate::admission::ChatCall;
 use crate::answer::{Manner, write_response};
-use crate::body::{Body, Place, Reader};
+use crate::body::{Body, Reader, Unserved, arrived};
 use crate::catalog::Catalog;
+use crate::client::{After, Client, ClientStream};
+use crate::cors;
 use crate::deadline::Deadline;
-use crate::downstream::{Client, ClientStream};
-use crate::endpoint::{self, Route};
-use crate::exchange::{self, ChatCall, WayBack};
-use crate::gateway::{Gateway, Refused};
+use crate::endpoint::Route;
+use crate::exchange;
+use crate::gateway::Gateway;
 use crate::lifecycle::{Lifecycle, Phase};
-use crate::rejection::Rejection;
-use crate::relay::Buffers;
-
-/// What becomes of a connection after an exchange.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum After {
-    /// The next request may follow.
-    Continue,
-    /// Close at once: there is nobody to answer, or the answer ends with the connection.
-    Close,
-    /// Close without destroying the answer that was just sent.
-    Linger,
-}
+use crate::memory::Exhausted;
+use crate::models;
+use crate::rejection::{Refused, Rejection};
+use crate::reply::{Buffers, Reply};
 
 /// Serves one client until either side has had enough. `routed` is the tenant that a load balancer found.
 pub(crate) async fn serve(
@@ -39,13 +32,18 @@ pub(crate) async fn serve(
     routed_tenant: Option<Vec<u8>>,
 ) {
     let catalog = gateway.catalog();
+    let oldest = match &stream {
+        // The connection that it is a stream of has its own age.
+        ClientStream::Http2(_) => None,
+        _ => std::time::Instant::now().checked_add(gateway.vary(catalog.terms.timeouts.connection_age)),
+    };
     let mut connection = Connection {
-        client: Client::new(stream, catalog.terms.timeouts.client_idle),
+        client: Client::new(stream, catalog.terms.timeouts.client_idle, &gateway.budget),
         scanner: HeadScanner::new(),
-        body: Vec::new(),
         buffers: Buffers::default(),
         extra: Vec::new(),
         routed_tenant,
+        oldest,
         catalog,
         gateway,
         lifecycle,
@@ -71,31 +69,11 @@ struct Connection {
     scanner: HeadScanner,
     /// The tenant by which the load balancer chose this worker; empty when it knew the key of none.
     routed_tenant: Option<Vec<u8>>,
-    /// The decoded body of a chunked request.
-    body: Vec<u8>,
+    /// From when on the next answer ends the connection, so that its client comes back where it is routed by then.
+    oldest: Option<std::time::Instant>,
     /// Header lines that the answer to this request gets besides its own.
     extra: Vec<u8>,
     buffers: Buffers,
-}
-
-/// Why there is no request to serve.
-pub(crate) enum Unserved {
-    /// The client left or has been idle too long.
-    Gone,
-    /// The client is refused.
-    Refused(Rejection),
-}
-
-impl From<Refusal> for Unserved {
-    fn from(refusal: Refusal) -> Self {
-        Unserved::Refused(Rejection::from(refusal))
-    }
-}
-
-impl From<Rejection> for Unserved {
-    fn from(rejection: Rejection) -> Self {
-        Unserved::Refused(rejection)
-    }
 }
 
 /// A request whose head was understood and whose sender is known.
@@ -131,10 +109,15 @@ impl Connection {
     /// knows no tenant for them and any worker may serve them.
     fn owns(&self, identity: &Identity) -> bool {
         let name = self.catalog.terms.tenant(identity.tenant).name.as_bytes();
-        let by_token = matches!(identity.key, KeyId::Subject(_));
+        let by_token = matches!(identity.credential, Credential::Subject(_));
         self.routed_tenant
             .as_ref()
             .is_none_or(|routed| routed == name || (by_token && matches!(&routed[..], b"" | b"-")))
+    }
+
+    /// Whether the connection has served long enough, or its worker has.
+    fn is_leaving(&self, now: std::time::Instant) -> bool {
+        self.lifecycle.phase() >= Phase::Retiring || self.oldest.is_some_and(|oldest| oldest <= now)
     }
 
     async fn turn(&mut self) -> After {
@@ -153,16 +136,17 @@ impl Connection {
         let mut known = Known::default();
         let request = match self.request(length, now, &mut span, &mut known) {
             Ok(Head::Request(request)) => request,
-            Ok(Head::Preflight { keep_alive }) => return Box::pin(self.preflight(length, keep_alive)).await,
+            Ok(Head::Preflight { keep_alive }) => {
+                return Box::pin(self.preflight(length, keep_alive, now)).await;
+            }
             Err(unserved) => return Box::pin(self.unserved(unserved, known, span)).await,
         };
         let reader = Reader {
-            gateway: &self.gateway,
             terms: &self.catalog.terms,
             client: &mut self.client,
             expect_continue: request.expect_continue,
         };
-        let body = match reader.read(request.framing, length, &mut self.body).await {
+        let body = match reader.read(request.framing, length).await {
             Ok(body) => body,
             Err(unserved) => return Box::pin(self.unserved(unserved, known, span)).await,
         };
@@ -177,7 +161,7 @@ impl Connection {
         now: std::time::Instant,
         mut span: Span,
     ) -> After {
-        let close = !request.keep_alive || self.lifecycle.phase() >= Phase::Retiring;
+        let close = !request.keep_alive || self.is_leaving(now);
         let tenant = self.catalog.terms.tenant(request.identity.tenant);
         let answered = match &request.route {
             Route::ChatCompletions => {
@@ -186,14 +170,11 @@ impl Connection {
                     gateway: &self.gateway,
                     catalog: &self.catalog,
                     identity: request.identity,
-                    body: match body.place {
-                        Place::InPlace(range) => &input[range],
-                        Place::Decoded => &self.body,
-                    },
+                    body: &input[body.range],
                     now,
                     span,
                 };
-                let back = WayBack {
+                let back = Reply {
                     client: &mut self.client,
                     buffers: &mut self.buffers,
                     extra: &mut self.extra,
@@ -203,12 +184,15 @@ impl Connection {
                 };
                 // Pinned where it is made: awaited as a value it would be copied twice.
                 let after = pin!(exchange::run(call, back)).await;
-                self.client.restore(input, body.consumed);
-                return after;
+                self.buffers.give_back(&self.gateway.spare);
+                return match self.client.restore(input, body.consumed) {
+                    Ok(()) => after,
+                    Err(Exhausted) => After::Close,
+                };
             }
-            Route::Models => Ok((200, Some(endpoint::models(&self.catalog, tenant)), None)),
+            Route::Models => Ok((200, Some(models::list(&self.catalog, tenant)), None)),
             Route::Model(name) => {
-                endpoint::model(&self.catalog, tenant, name).map(|model| (200, Some(model), None))
+                models::one(&self.catalog, tenant, name).map(|model| (200, Some(model), None))
             }
             Route::Options(allow) => Ok((204, None, Some(("allow", *allow)))),
             Route::WrongMethod(allow) => Err(Rejection::method_not_allowed(allow)),
@@ -219,6 +203,7 @@ impl Connection {
             head_only: request.head_only,
             extra: &self.extra,
         };
+        self.gateway.spare.lend(&mut self.buffers.head);
         self.buffers.head.clear();
         match answered {
             Ok((status, json, field)) => {
@@ -248,7 +233,7 @@ impl Connection {
                     .write(id.as_str(), manner, &mut self.buffers.head);
             }
         }
-        self.client.consume(body.consumed);
+        self.client.input.consume(body.consumed);
         self.send_measured(close, span).await
     }
 
@@ -266,9 +251,9 @@ impl Connection {
         let head = parsed.as_ref().map_err(|refusal| *refusal)?;
         known.head_only = head.method == Method::Head;
         let cors = terms.cors.as_ref();
-        endpoint::write_cors(cors, &head.headers, &mut self.extra);
+        cors::write_fields(cors, &head.headers, &mut self.extra);
         span.lap_now(Stage::Parse);
-        if endpoint::is_preflight(head, cors) {
+        if cors::is_preflight(head, cors) {
             // A body is not read, so nothing behind it may be taken for a request.
             let keep_alive = head.keep_alive && head.framing == RequestFraming::Empty;
             return Ok(Head::Preflight { keep_alive });
@@ -306,10 +291,7 @@ impl Connection {
         if self.client.input.is_empty() {
             tokio::select! {
                 biased;
-                filled = self.client.fill_within(timeouts.client_idle) => match filled {
-                    Ok(true) => {}
-                    _ => return Err(Unserved::Gone),
-                },
+                filled = self.client.fill_within(timeouts.client_idle) => arrived(filled)?,
                 () = self.lifecycle.idle_may_close(timeouts.lame_duck) => return Err(Unserved::Gone),
             }
         }
@@ -320,8 +302,7 @@ impl Connection {
         loop {
             match timeout_at(deadline, self.client.fill()).await {
                 Err(_) => return Err(Unserved::Refused(Rejection::SLOW_REQUEST)),
-                Ok(Ok(true)) => {}
-                Ok(_) => return Err(Unserved::Gone),
+                Ok(filled) => arrived(filled)?,
             }
             if let Some(length) = self.scanner.scan(&self.client.input, &limits)? {
                 return Ok(length);
@@ -331,27 +312,26 @@ impl Connection {
 
     /// Tells a browser what its page may send. A load balancer could not route it, because it carries no key: the
     /// request that follows needs a connection of its own.
-    async fn preflight(&mut self, length: usize, keep_alive: bool) -> After {
-        let close = !keep_alive || self.routed_tenant.is_some() || self.lifecycle.phase() >= Phase::Retiring;
+    async fn preflight(&mut self, length: usize, keep_alive: bool, now: std::time::Instant) -> After {
+        let close = !keep_alive || self.routed_tenant.is_some() || self.is_leaving(now);
         let max_age = self
             .catalog
             .terms
             .cors
             .as_ref()
             .map_or(0, |cors| cors.max_age_seconds);
-        let id = self
-            .gateway
-            .request_id(self.gateway.clock.unix_micros(std::time::Instant::now()));
+        let id = self.gateway.request_id(self.gateway.clock.unix_micros(now));
         let manner = Manner {
             close,
             head_only: false,
             extra: &self.extra,
         };
         let max_age = max_age.to_string();
+        self.gateway.spare.lend(&mut self.buffers.head);
         self.buffers.head.clear();
-        let fields = endpoint::preflight_fields(&max_age);
+        let fields = cors::preflight_fields(&max_age);
         write_response(204, "", b"", id.as_str(), fields, manner, &mut self.buffers.head);
-        self.client.consume(length);
+        self.client.input.consume(length);
         self.send_head(close).await
     }
 
@@ -367,6 +347,7 @@ impl Connection {
             bytes: self.client.input.len(),
             ..Refused::default()
         };
+        self.client.forget();
         let id = self.gateway.reject(&rejection, refused).await;
         span.lap_now(Stage::CompletionRecord);
         let manner = Manner {
@@ -374,6 +355,7 @@ impl Connection {
             head_only: known.head_only,
             extra: &self.extra,
         };
+        self.gateway.spare.lend(&mut self.buffers.head);
         self.buffers.head.clear();
         rejection
             .answer()
@@ -389,7 +371,9 @@ impl Connection {
     }
 
     async fn send_head(&mut self, close: bool) -> After {
-        match self.client.send(&self.buffers.head).await {
+        let sent = self.client.send(&self.buffers.head).await;
+        self.buffers.give_back(&self.gateway.spare);
+        match sent {
             Ok(()) if close => After::Linger,
             Ok(()) => After::Continue,
             Err(_) => After::Close,

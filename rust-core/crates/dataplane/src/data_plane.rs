@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
-use proofgate_ledger::record::ConfigId;
 use proofgate_limits::Limiter;
 use proofgate_wal::Writer;
 use tokio::runtime::{self, LocalOptions};
@@ -24,8 +23,9 @@ use crate::lifecycle::{Lifecycle, Phase};
 use crate::limit_thread::LimitLink;
 use crate::metrics::Metrics;
 use crate::recorder::Recorder;
-use crate::reload::{self, Order};
-use crate::{Config, Error, downstream};
+use crate::reload::{self, Given};
+use crate::rotation::{CurrentLog, Desk};
+use crate::{Config, Error, front_door};
 
 /// How long exchanges have to end after they were cancelled.
 const CANCEL_GRACE: Duration = Duration::from_secs(5);
@@ -39,9 +39,11 @@ pub(crate) struct DataPlane {
     pub(crate) blueprint: Blueprint,
     pub(crate) limits: LimitLink,
     pub(crate) delay: Arc<LedgerDelay>,
-    pub(crate) orders: Receiver<Order>,
+    pub(crate) orders: Receiver<Given>,
     pub(crate) listener: TcpListener,
     pub(crate) writer: Writer,
+    pub(crate) desk: Arc<Desk>,
+    pub(crate) current: CurrentLog,
     pub(crate) metrics: Metrics,
     pub(crate) phase: watch::Sender<Phase>,
     /// The phases that this thread is told.
@@ -53,14 +55,14 @@ pub(crate) struct DataPlane {
 impl DataPlane {
     /// Serves until drained, then seals the log and lets the ledger thread finish; `false` when it failed instead.
     pub(crate) fn run(self) -> bool {
-        let watermark = self.writer.watermark();
+        let current = self.current.clone();
         let (finish, ledger) = (Arc::clone(&self.finish), self.ledger.clone());
         let served = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.serve()));
         let ended = matches!(served, Ok(Ok(())));
         match served {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => watermark.poison(error.to_string()),
-            Err(_) => watermark.poison("the data-plane thread panicked"),
+            Ok(Err(error)) => current.get().watermark.poison(error.to_string()),
+            Err(_) => current.get().watermark.poison("the data-plane thread panicked"),
         }
         finish.store(true, Ordering::Release);
         ledger.unpark();
@@ -82,16 +84,14 @@ impl DataPlane {
     async fn serve_locally(self) -> Result<(), Error> {
         let config = &self.config;
         let synced = Arc::new(Notify::new());
-        let watermark = self.writer.watermark();
-        let wake = Arc::clone(&synced);
-        watermark.on_progress(move || wake.notify_one());
         let ledger = self.ledger.clone();
         let recorder = Rc::new(Recorder::new(
             self.writer,
             config.ledger.durability,
-            ConfigId::from(&self.blueprint.terms.digest),
+            &self.blueprint.terms.digest,
             synced,
             Arc::clone(&self.delay),
+            self.desk,
             move || ledger.unpark(),
         ));
         // None of these ends by itself: one that does has panicked, and without it nothing may be admitted.
@@ -124,11 +124,11 @@ impl DataPlane {
         })?;
         let mut view = lifecycle.clone();
         let served = async {
-            let mut open = downstream::accept(&gateway, listener, config.limits.connections, lifecycle).await;
+            let mut open = front_door::accept(&gateway, listener, config.limits.connections, lifecycle).await;
             tokio::select! {
-                () = downstream::wait_for_all(&gateway, &mut open) => {}
+                () = front_door::wait_for_all(&gateway, &mut open) => {}
                 () = view.reached(Phase::Cancelled) => {
-                    let _ = tokio::time::timeout(CANCEL_GRACE, downstream::wait_for_all(&gateway, &mut open)).await;
+                    let _ = tokio::time::timeout(CANCEL_GRACE, front_door::wait_for_all(&gateway, &mut open)).await;
                 }
             }
             open.shutdown().await;
@@ -163,6 +163,7 @@ async fn keep_house(gateway: Rc<Gateway>, limits: Rc<RefCell<LimitLink>>) {
             .metrics
             .refusals_counted
             .inc_by(gateway.recorder.turn_second());
+        gateway.recorder.keep();
         gateway.clock.set();
         {
             let mut limits = limits.borrow_mut();

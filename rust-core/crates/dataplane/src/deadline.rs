@@ -44,6 +44,19 @@ impl Deadline {
         patience: Duration,
         future: F,
     ) -> Result<F::Output, Elapsed> {
+        self.within_until(patience, None, future).await
+    }
+
+    /// What `future` comes to.
+    ///
+    /// # Errors
+    /// [`Elapsed`] when it is not ready `patience` after it was first seen to wait, or `until`.
+    pub(crate) async fn within_until<F: Future>(
+        &mut self,
+        patience: Duration,
+        until: Option<Instant>,
+        future: F,
+    ) -> Result<F::Output, Elapsed> {
         let mut future = pin!(future);
         let mut due = None;
         poll_fn(|context| {
@@ -53,6 +66,7 @@ impl Deadline {
             if due.is_none() {
                 let now = Instant::now();
                 let wanted = now + patience.min(LONGEST);
+                let wanted = until.map_or(wanted, |until| wanted.min(until));
                 due = Some(wanted);
                 if self.is_set(now, wanted, context) {
                     return Poll::Pending;
@@ -179,6 +193,28 @@ mod tests {
         assert!(deadline.within(LONG, sleep(SHORT)).await.is_ok());
         let other = tokio::spawn(async move { elapses_after(&mut deadline, LONG).await });
         assert_eq!(timeout(LONG * 10, other).await.unwrap().unwrap(), LONG);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn waits_one_after_the_other_end_when_their_time_together_is_over() {
+        let mut deadline = Deadline::default();
+        let begin = Instant::now();
+        let until = Some(begin + LONG);
+        let mut waits = 0;
+        while deadline
+            .within_until(SHORT, until, sleep(SHORT / 2))
+            .await
+            .is_ok()
+        {
+            waits += 1;
+        }
+        assert_eq!((begin.elapsed().as_secs(), waits), (LONG.as_secs(), 12));
+        assert!(
+            deadline
+                .within_until(SHORT, until, sleep(SHORT / 2))
+                .await
+                .is_err()
+        );
     }
 
     #[tokio::test(start_paused = true)]

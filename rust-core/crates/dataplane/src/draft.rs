@@ -4,23 +4,29 @@
 //! waits for its record, so that few drafts do for many connections, and those stay in the processor's cache.
 
 use std::cell::RefCell;
+use std::rc::Rc;
 
 use proofgate_inspect::{AnswerKind, ResponseInspector};
 use proofgate_ledger::record::Usage;
-use proofgate_providers::UsageTail;
+use proofgate_providers::UsageReader;
+
+use crate::memory::{Budget, Exhausted, Share};
 
 /// Drafts that are kept for answers to come.
 const MOST_SPARE: usize = 64;
-/// Of an answer of more bytes the draft is not kept.
-const MOST_BYTES: u64 = 64 * 1024;
+/// Bytes of memory that an inspector keeps for the next answer.
+const KEPT: usize = 64 * 1024;
+/// A draft that has more memory is not kept, in bytes.
+const MOST_BYTES: usize = 128 * 1024;
 
-#[derive(Default)]
 pub(crate) struct Draft {
     /// Decoded bytes on their way to the client.
     pub(crate) piece: Vec<u8>,
     /// The end of the answer, held back until its completion is written.
     pub(crate) held: Vec<u8>,
-    pub(crate) tail: UsageTail,
+    /// What has come of an answer whose kind is not known yet, or of an event.
+    pub(crate) partial: Vec<u8>,
+    pub(crate) usage: UsageReader,
     /// What looks at answers, once there were rules for them.
     inspector: Option<ResponseInspector>,
     /// What it has let pass.
@@ -29,9 +35,58 @@ pub(crate) struct Draft {
     limit: usize,
     /// Whether the inspector is at work on this answer.
     inspected: bool,
+    /// What is taken of the budget for what is held of the answer.
+    share: Share,
 }
 
 impl Draft {
+    fn new(budget: &Rc<Budget>) -> Self {
+        Draft {
+            piece: Vec::new(),
+            held: Vec::new(),
+            partial: Vec::new(),
+            usage: UsageReader::default(),
+            inspector: None,
+            passed: Vec::new(),
+            limit: 0,
+            inspected: false,
+            share: Share::new(budget),
+        }
+    }
+
+    /// Takes room for what the inspector holds and for `more` bytes.
+    ///
+    /// # Errors
+    /// [`Exhausted`]: it must not be given these bytes.
+    pub(crate) fn make_room(&mut self, more: usize) -> Result<(), Exhausted> {
+        let held = self.inspector.as_ref().map_or(0, ResponseInspector::capacity);
+        self.share.resize(held.saturating_add(more))
+    }
+
+    /// Gives back what the inspector no longer needs: it has seen the end of the answer, or sees no more of it.
+    ///
+    /// # Errors
+    /// [`Exhausted`] when what it made of the answer takes more room than there is.
+    pub(crate) fn end_inspection(&mut self) -> Result<(), Exhausted> {
+        if let Some(inspector) = &mut self.inspector {
+            inspector.give_back(KEPT);
+        }
+        let made = self.piece.capacity() + self.held.capacity() + self.passed.capacity();
+        self.make_room(made)
+    }
+
+    /// The room of what is still to be sent, for the time after the draft has been given back.
+    pub(crate) fn take_share(&mut self) -> Share {
+        self.share.take()
+    }
+
+    /// Bytes of memory that it takes, for the most part.
+    fn capacity(&self) -> usize {
+        let out = self.piece.capacity() + self.held.capacity();
+        let buffers = out + self.passed.capacity() + self.partial.capacity();
+        buffers + self.inspector.as_ref().map_or(0, ResponseInspector::capacity)
+    }
+
     /// Has the inspector look at the answer from here on, if it does not yet.
     pub(crate) fn inspect(&mut self, kind: AnswerKind, limit: u64) {
         if std::mem::replace(&mut self.inspected, true) {
@@ -43,6 +98,10 @@ impl Draft {
             other => *other = Some(ResponseInspector::new(kind, limit)),
         }
         self.limit = limit;
+        // What an answer before this one has left may be more than there is room for.
+        if self.make_room(0).is_err() {
+            self.inspector = Some(ResponseInspector::new(kind, limit));
+        }
     }
 
     /// The inspector, if it has seen anything of this answer, and where it puts what it lets pass.
@@ -52,8 +111,8 @@ impl Draft {
     }
 
     /// The tokens that the upstream says it has used.
-    pub(crate) fn usage(&mut self) -> Option<Usage> {
-        let usage = self.tail.usage()?;
+    pub(crate) fn usage(&self) -> Option<Usage> {
+        let usage = self.usage.usage()?;
         Some(Usage {
             prompt_tokens: usage.prompt_tokens,
             completion_tokens: usage.completion_tokens,
@@ -62,58 +121,84 @@ impl Draft {
 }
 
 /// Drafts that nobody uses.
-#[derive(Default)]
 #[expect(clippy::vec_box, reason = "an answer holds its box, and gives back that")]
-pub(crate) struct Drafts(RefCell<Vec<Box<Draft>>>);
+pub(crate) struct Drafts {
+    spare: RefCell<Vec<Box<Draft>>>,
+    budget: Rc<Budget>,
+}
 
 impl Drafts {
+    pub(crate) fn new(budget: &Rc<Budget>) -> Self {
+        Drafts {
+            spare: RefCell::default(),
+            budget: Rc::clone(budget),
+        }
+    }
+
     /// An empty draft; the one that was used last, if there is any.
     pub(crate) fn take(&self) -> Box<Draft> {
-        let Some(mut draft) = self.0.borrow_mut().pop() else {
-            return Box::default();
+        let Some(mut draft) = self.spare.borrow_mut().pop() else {
+            return Box::new(Draft::new(&self.budget));
         };
         draft.piece.clear();
         draft.held.clear();
-        draft.tail.clear();
+        draft.partial.clear();
+        draft.usage.clear();
         draft.passed.clear();
         draft.inspected = false;
         draft
     }
 
-    /// Takes back the draft of an answer of `bytes` bytes.
-    pub(crate) fn put_back(&self, draft: Box<Draft>, bytes: u64) {
-        let mut drafts = self.0.borrow_mut();
-        if bytes <= MOST_BYTES && drafts.len() < MOST_SPARE {
-            drafts.push(draft);
+    /// Takes back the draft of an answer that is over.
+    pub(crate) fn put_back(&self, mut draft: Box<Draft>) {
+        draft.take_share();
+        let mut spare = self.spare.borrow_mut();
+        if draft.capacity() <= MOST_BYTES && spare.len() < MOST_SPARE {
+            spare.push(draft);
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::rc::Rc;
+
+    use prometheus_client::metrics::gauge::Gauge;
     use proofgate_inspect::{AnswerKind, Reading, Stop};
     use proofgate_policy::{Engine, PolicyConfig, Scratch};
 
     use super::{Drafts, MOST_BYTES};
+    use crate::memory::{Budget, Exhausted, OWN};
+
+    fn drafts(budget: u64) -> (Drafts, Gauge) {
+        let used = Gauge::default();
+        (Drafts::new(&Rc::new(Budget::new(budget, used.clone()))), used)
+    }
 
     #[test]
     fn a_draft_that_is_taken_again_knows_nothing_of_the_answer_before() {
-        let drafts = Drafts::default();
+        let (drafts, _) = drafts(1 << 20);
         let mut draft = drafts.take();
         draft.inspect(AnswerKind::Unary, 100);
         assert!(draft.inspector().is_some());
-        for part in [&mut draft.piece, &mut draft.held, &mut draft.passed] {
+        for part in [
+            &mut draft.piece,
+            &mut draft.held,
+            &mut draft.passed,
+            &mut draft.partial,
+        ] {
             part.extend_from_slice(b"secret");
         }
         draft
-            .tail
+            .usage
             .push(br#"{"usage":{"prompt_tokens":1,"completion_tokens":1}}"#);
         assert!(draft.usage().is_some());
-        drafts.put_back(draft, 6);
+        drafts.put_back(draft);
 
         let mut draft = drafts.take();
-        assert_eq!(drafts.0.borrow().len(), 0);
-        assert!(draft.piece.is_empty() && draft.held.is_empty() && draft.passed.is_empty());
+        assert_eq!(drafts.spare.borrow().len(), 0);
+        assert!(draft.piece.is_empty() && draft.held.is_empty());
+        assert!(draft.passed.is_empty() && draft.partial.is_empty());
         assert!(draft.usage().is_none());
         assert!(draft.inspector().is_none());
     }
@@ -122,7 +207,7 @@ mod tests {
     fn a_limit_that_has_changed_holds_for_the_next_answer() {
         let engine = Engine::compile(&PolicyConfig::default()).unwrap();
         let (profile, mut scratch) = (engine.profile(None).unwrap(), Scratch::new());
-        let mut draft = Drafts::default().take();
+        let mut draft = drafts(1 << 20).0.take();
         let ends = [100, 5, 100].map(|limit| {
             draft.inspected = false;
             draft.inspect(AnswerKind::Unary, limit);
@@ -140,11 +225,51 @@ mod tests {
     }
 
     #[test]
-    fn the_draft_of_a_long_answer_is_not_kept() {
-        let drafts = Drafts::default();
-        drafts.put_back(drafts.take(), MOST_BYTES);
-        assert_eq!(drafts.0.borrow().len(), 1);
-        drafts.put_back(drafts.take(), MOST_BYTES + 1);
-        assert_eq!(drafts.0.borrow().len(), 0);
+    fn a_draft_that_has_grown_large_is_not_kept() {
+        let (drafts, _) = drafts(1 << 20);
+        let mut draft = drafts.take();
+        draft.piece.reserve_exact(MOST_BYTES);
+        drafts.put_back(draft);
+        assert_eq!(drafts.spare.borrow().len(), 1);
+        let mut draft = drafts.take();
+        draft.held.reserve_exact(1);
+        drafts.put_back(draft);
+        assert_eq!(drafts.spare.borrow().len(), 0);
+    }
+
+    #[test]
+    fn what_an_inspector_holds_is_counted_until_the_draft_is_given_back() {
+        let engine = Engine::compile(&PolicyConfig::default()).unwrap();
+        let (profile, mut scratch) = (engine.profile(None).unwrap(), Scratch::new());
+        let (drafts, used) = drafts(1 << 20);
+        let mut draft = drafts.take();
+        draft.inspect(AnswerKind::Unary, 1 << 30);
+        let piece = [b'x'; 16 * 1024];
+        let mut taken = 0;
+        while draft.make_room(piece.len()).is_ok() {
+            taken += piece.len();
+            assert!(used.get() as usize + OWN >= taken, "{used:?} {taken}");
+            let (inspector, passed) = draft.inspector().unwrap();
+            let reading = &mut Reading::default();
+            let pushed = inspector.push(&engine, &profile, &mut scratch, reading, &piece, passed);
+            assert_eq!(pushed, Ok(()));
+        }
+        assert!(taken > 500 << 10, "{taken}");
+        assert_eq!(draft.make_room(1 << 20), Err(Exhausted));
+        drafts.put_back(draft);
+        assert_eq!(used.get(), 0);
+        assert_eq!(drafts.spare.borrow().len(), 0, "its memory is given back, too");
+    }
+
+    #[test]
+    fn the_room_of_what_is_being_sent_outlives_its_draft() {
+        let (drafts, used) = drafts(1 << 20);
+        let mut draft = drafts.take();
+        draft.make_room(100_000).unwrap();
+        let share = draft.take_share();
+        drafts.put_back(draft);
+        assert_eq!(used.get() as usize, 100_000 - OWN);
+        drop(share);
+        assert_eq!(used.get(), 0);
     }
 }

@@ -23,6 +23,9 @@ pub enum Error {
         /// What the system said.
         source: std::io::Error,
     },
+    /// The data-plane thread did not begin with an order in time. The order is withdrawn: nothing has changed.
+    #[error("the data plane is busy: the order was withdrawn, and nothing has changed")]
+    Busy,
     /// The call needs a worker that runs.
     #[error("the worker is not running")]
     NotRunning,
@@ -36,6 +39,7 @@ impl Error {
             Error::Ledger(_) => "ledger",
             Error::Bind { .. } => "bind",
             Error::Thread { .. } => "thread",
+            Error::Busy => "busy",
             Error::NotRunning => "not_running",
         }
     }

@@ -2,9 +2,8 @@
 
 use std::path::Path;
 
+use proofgate_evidence::{EvidenceError, FileStorage, FoundRecord, Search, prove};
 use proofgate_ledger::{VerifyingKey, record};
-use proofgate_wal::prove::{self, FoundRecord};
-use proofgate_wal::{FileStorage, WalError};
 use serde::Serialize;
 
 /// One record and the proof that it is in the log.
@@ -23,28 +22,38 @@ pub struct Evidence {
 /// Finds all records of an exchange below `path`: a gateway's directory, a shard's or an incarnation's.
 ///
 /// # Errors
-/// As [`prove::find`].
-pub fn find(path: &Path, request_id: &str) -> Result<Vec<FoundRecord>, WalError> {
-    prove::find(&FileStorage, path, request_id)
+/// As [`proofgate_evidence::find`].
+pub fn find(path: &Path, request_id: &str, search: Search) -> Result<Vec<FoundRecord>, EvidenceError> {
+    proofgate_evidence::find(&FileStorage, path, request_id, search)
 }
 
-/// Proves each record.
+/// Proves each record that a checkpoint covers.
 ///
 /// # Errors
-/// [`WalError::NotCovered`] while no checkpoint covers one of them; otherwise as [`prove::proof`].
-pub fn prove(found: Vec<FoundRecord>, key: Option<&VerifyingKey>) -> Result<Vec<Evidence>, WalError> {
-    let evidence = found.into_iter().map(|FoundRecord { dir, seq, record }| {
-        let kind = record::parse(&record)
-            .map(|record| record.kind())
-            .unwrap_or("unknown")
-            .to_owned();
-        let proof = prove::proof(&FileStorage, &dir, seq, key)?.encode();
-        Ok(Evidence {
+/// [`EvidenceError::NotCovered`] while no checkpoint covers any of them; otherwise as [`prove::proof`].
+pub fn prove(found: Vec<FoundRecord>, key: Option<&VerifyingKey>) -> Result<Vec<Evidence>, EvidenceError> {
+    let mut proven = Vec::with_capacity(found.len());
+    let mut uncovered = None;
+    for FoundRecord { dir, seq, record } in found {
+        let proof = match prove::proof_of(&FileStorage, &dir, seq, &record, key) {
+            Ok(proof) => proof.encode(),
+            Err(error @ EvidenceError::NotCovered { .. }) => {
+                uncovered.get_or_insert(error);
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        let kind =
+            record::parse(&record).map_or_else(|_| "unknown".to_owned(), |record| record.kind().to_owned());
+        proven.push(Evidence {
             kind,
             index: seq,
             record: String::from_utf8_lossy(&record).into_owned(),
             proof,
-        })
-    });
-    evidence.collect()
+        });
+    }
+    match uncovered {
+        Some(error) if proven.is_empty() => Err(error),
+        _ => Ok(proven),
+    }
 }

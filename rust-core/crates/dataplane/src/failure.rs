@@ -3,9 +3,18 @@
 use proofgate_ledger::record::Outcome;
 
 use crate::answer::{Answer, Fields};
+use crate::rejection::Rejection;
 
 /// What a client that left before its answer began is recorded with; nobody receives it.
 pub(crate) const CLIENT_CLOSED_REQUEST: u16 = 499;
+
+/// Why an answer did not come to its end.
+pub(crate) enum Cut {
+    Upstream(Failure),
+    Client,
+    /// The policy denies it.
+    Policy(Rejection),
+}
 
 /// Why a request did not reach its upstream, or no answer came back.
 #[derive(Debug, Clone, Copy)]
@@ -14,6 +23,8 @@ pub(crate) enum Failure {
     Unreachable,
     /// The upstream did not connect or answer in time.
     TimedOut,
+    /// The upstream does not accept the gateway's key.
+    Unauthorized,
     /// The worker stops and may not wait any longer.
     Drained,
 }
@@ -21,7 +32,7 @@ pub(crate) enum Failure {
 impl Failure {
     pub(crate) fn outcome(self) -> Outcome {
         match self {
-            Failure::Unreachable => Outcome::UpstreamError,
+            Failure::Unreachable | Failure::Unauthorized => Outcome::UpstreamError,
             Failure::TimedOut => Outcome::UpstreamTimeout,
             Failure::Drained => Outcome::Drained,
         }
@@ -39,6 +50,11 @@ impl Failure {
                 "upstream_timeout",
                 "The model provider did not answer in time.",
             ),
+            Failure::Unauthorized => (
+                502,
+                "upstream_auth_failed",
+                "The model provider does not accept the gateway's key for this request. Your own key is not concerned.",
+            ),
             Failure::Drained => (503, "draining", "The gateway is shutting down. Try again."),
         };
         Answer {
@@ -47,6 +63,7 @@ impl Failure {
             message,
             param: None,
             fields: Fields {
+                should_retry: matches!(self, Failure::Unauthorized).then_some(false),
                 retry_after: if status == 503 { Some(1) } else { None },
                 ..Fields::NONE
             },

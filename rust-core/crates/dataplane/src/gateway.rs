@@ -1,23 +1,22 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use proofgate_json::Workspace;
-use proofgate_ledger::record::PolicyNote;
 use proofgate_limits::Limiter;
-use proofgate_policy::Scratch;
 use proofgate_providers::BodyText;
 use proofgate_stages::Profiler;
-use rand::SeedableRng;
 use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
 
 use crate::catalog::Catalog;
 use crate::clock::Clock;
 use crate::draft::Drafts;
+use crate::memory::Budget;
 use crate::metrics::Metrics;
 use crate::recorder::Recorder;
-use crate::rejection::Rejection;
+use crate::rejection::{Refused, Rejection};
 use crate::request_id::RequestId;
 use crate::spare::Spare;
 
@@ -29,13 +28,14 @@ pub(crate) struct Gateway {
     pub(crate) profiler: Arc<Profiler>,
     pub(crate) clock: Clock,
     pub(crate) limiter: RefCell<Limiter>,
-    pub(crate) reading: RefCell<Reading>,
-    /// What a scan needs and every scan can use again.
-    pub(crate) scratch: RefCell<Scratch>,
+    /// Taken for as long as a request is read and judged, and put back.
+    pub(crate) reading: Cell<Reading>,
     /// What reading answers needs and every one can use again.
     pub(crate) answer_reading: RefCell<proofgate_inspect::Reading>,
     /// Whether connections begin with a PROXY header.
     pub(crate) proxy_protocol: bool,
+    /// The memory that bodies and answers may take.
+    pub(crate) budget: Rc<Budget>,
     pub(crate) drafts: Drafts,
     /// For pieces of answers on their way.
     pub(crate) spare: Spare,
@@ -45,10 +45,11 @@ pub(crate) struct Gateway {
     pub(crate) incoming: Cell<Vec<u8>>,
     /// Whether limits have changed since somebody looked.
     limits_changed: Cell<bool>,
-    /// Bytes of request bodies in memory.
-    buffered: Cell<u64>,
     random: RefCell<StdRng>,
 }
+
+/// Bytes that each buffer of the thread keeps from one request or answer to the next.
+pub(crate) const KEPT: usize = 1024 * 1024;
 
 /// Buffers for the request that is being read, kept from one to the next.
 #[derive(Default)]
@@ -59,16 +60,20 @@ pub(crate) struct Reading {
     pub(crate) workspace: Workspace,
 }
 
-/// What is known of a request that is refused.
-#[derive(Default)]
-pub(crate) struct Refused<'r> {
-    pub(crate) tenant: Option<&'r str>,
-    /// The key, when the request had passed the limits and counts there.
-    pub(crate) counted: Option<String>,
-    pub(crate) endpoint: Option<&'r str>,
-    /// Bytes of it that were read.
-    pub(crate) bytes: usize,
-    pub(crate) policy: Option<PolicyNote<'r>>,
+impl Reading {
+    /// Gives back what only reading a large request needs, and judging it does not.
+    pub(crate) fn end_reading(&mut self) {
+        if self.workspace.capacity() > KEPT {
+            self.workspace.give_back(KEPT);
+        }
+    }
+
+    /// Gives back what only a large request needs.
+    pub(crate) fn end(&mut self) {
+        if self.text.capacity() > KEPT {
+            self.text.give_back(KEPT);
+        }
+    }
 }
 
 impl Gateway {
@@ -80,6 +85,10 @@ impl Gateway {
         profiler: Arc<Profiler>,
         proxy_protocol: bool,
     ) -> Self {
+        let budget = Rc::new(Budget::new(
+            catalog.terms.buffered_bytes,
+            metrics.buffered_bytes.clone(),
+        ));
         Gateway {
             catalog: RefCell::new(Rc::new(catalog)),
             recorder,
@@ -87,16 +96,15 @@ impl Gateway {
             profiler,
             clock: Clock::new(),
             limiter: RefCell::new(limiter),
-            reading: RefCell::default(),
-            scratch: RefCell::default(),
+            reading: Cell::default(),
             answer_reading: RefCell::default(),
             proxy_protocol,
-            drafts: Drafts::default(),
+            drafts: Drafts::new(&budget),
+            budget,
             spare: Spare::default(),
             outgoing: Cell::default(),
             incoming: Cell::default(),
             limits_changed: Cell::new(false),
-            buffered: Cell::new(0),
             random: RefCell::new(StdRng::from_os_rng()),
         }
     }
@@ -109,6 +117,7 @@ impl Gateway {
     /// Takes another configuration into service: requests from now on follow it, those under way do not.
     pub(crate) fn replace_catalog(&self, catalog: Catalog) {
         self.recorder.set_config(&catalog.terms.digest);
+        self.budget.set_most(catalog.terms.buffered_bytes);
         *self.catalog.borrow_mut() = Rc::new(catalog);
         self.limits_changed.set(true);
     }
@@ -123,6 +132,13 @@ impl Gateway {
         RequestId::new(now, &mut *self.random.borrow_mut())
     }
 
+    /// A duration up to a tenth shorter or longer, another one with each call: what began together does not end
+    /// together.
+    pub(crate) fn vary(&self, duration: Duration) -> Duration {
+        let factor = self.random.borrow_mut().random_range(0.9..1.1);
+        Duration::try_from_secs_f64(duration.as_secs_f64() * factor).unwrap_or(duration)
+    }
+
     /// Records a refusal and waits until that is written; returns the id that the answer carries.
     ///
     /// An answer that says no is given even when the ledger cannot take its record: the refusal is then counted, and
@@ -135,31 +151,5 @@ impl Gateway {
             let _ = self.recorder.written(seq).await;
         }
         id
-    }
-
-    /// Makes room in memory for `bytes` of a request body; `None` when other bodies take it all.
-    pub(crate) fn buffer(self: &Rc<Self>, bytes: u64, most: u64) -> Option<Buffered> {
-        let total = self.buffered.get().checked_add(bytes)?;
-        if total > most {
-            return None;
-        }
-        self.buffered.set(total);
-        Some(Buffered {
-            gateway: Rc::clone(self),
-            bytes,
-        })
-    }
-}
-
-/// Room in memory for a request body; given back when it is dropped.
-pub(crate) struct Buffered {
-    gateway: Rc<Gateway>,
-    bytes: u64,
-}
-
-impl Drop for Buffered {
-    fn drop(&mut self) {
-        let left = self.gateway.buffered.get().saturating_sub(self.bytes);
-        self.gateway.buffered.set(left);
     }
 }

@@ -1,110 +1,138 @@
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::thread::JoinHandle;
 
-use proofgate_ledger::SigningKey;
-use proofgate_ledger::record::{Aborted, ConfigId, Open, Predecessor};
-use proofgate_wal::{
-    FileStorage, Follower, Incarnation, Options, Ulid, WalError, Writer, fresh_ulid, give_back, recovery,
-};
+use proofgate_ledger::record::{ConfigId, Seal};
+use proofgate_ledger::{Checkpoint, Hash, SigningKey};
+use proofgate_wal::succession::{self, Begun, Terms};
+use proofgate_wal::{FileStorage, Incarnation, Options, Shard, Storage, Ulid, WalError, Writer};
 
 use crate::Error;
 use crate::catalog::digest;
 use crate::clock::unix_micros;
 use crate::config::Ledger;
+use crate::held_checkpoint::HeldCheckpoint;
 
-/// A fresh log with its first records written, ready for both threads.
-pub(crate) struct Log {
-    pub(crate) writer: Writer,
-    pub(crate) follower: Follower,
-    pub(crate) origin: String,
-    pub(crate) directory: PathBuf,
-    pub(crate) incarnation: String,
-    pub(crate) ulid: Ulid,
+/// What every log of this life of the worker begins with.
+#[derive(Clone)]
+pub(crate) struct NextLog {
+    shard_directory: PathBuf,
+    ledger: String,
+    shard: u32,
+    options: Options,
+    key: SigningKey,
+    /// The configuration of the start; a `config` record tells where another one is in force.
+    pub(crate) config: Hash,
 }
 
-/// Reads what the predecessor on this shard left, gives back the space that it did not use, opens a new log that begins
-/// by committing to it, and closes the exchanges that it never completed.
-pub(crate) fn open(ledger: &Ledger, config_digest: &str, key: &SigningKey) -> Result<Log, Error> {
-    build(ledger, config_digest, key).map_err(|error| Error::Ledger(error.to_string()))
-}
-
-fn build(ledger: &Ledger, config_digest: &str, key: &SigningKey) -> Result<Log, WalError> {
-    let storage = Arc::new(FileStorage);
-    let shard_directory = PathBuf::from(&ledger.directory).join(ledger.shard.to_string());
-    let predecessor = recovery::inspect(&*storage, &shard_directory, &key.verifying_key())?;
-    let newest = predecessor.as_ref().map(|log| log.incarnation);
-    let unused = give_back(&*storage, &shard_directory, newest);
-    if unused > 0 {
-        eprintln!("proofgate: a worker that was killed had prepared {unused} bytes of log: given back");
-    }
-    let ulid = fresh_ulid(newest);
-    let incarnation = ulid.to_string();
-    let options = Options {
-        segment_bytes: ledger.segment_bytes,
-        ..Options::default()
-    };
-    let Incarnation {
-        origin,
-        dir: directory,
-        mut writer,
-        follower,
-    } = Incarnation::create(
-        storage,
-        &shard_directory,
-        ulid,
-        &ledger.name,
-        ledger.shard,
-        options,
-    )?;
-
-    if let Some(log) = &predecessor {
-        let left = format!("{}/{}/{}", ledger.name, ledger.shard, log.incarnation);
-        recovery::cover_predecessor(&FileStorage, &directory, &left, log, key)?;
-    }
-
-    let config = digest(config_digest).unwrap_or_default();
-    let now = unix_micros();
-    let found = predecessor.as_ref();
-    writer.append(|seq, out| {
-        let open = Open {
-            seq,
-            ts: now,
-            ledger: ledger.name.as_str().into(),
+impl NextLog {
+    pub(crate) fn new(ledger: &Ledger, config_digest: &str, key: &SigningKey) -> Self {
+        NextLog {
+            shard_directory: PathBuf::from(&ledger.directory).join(ledger.shard.to_string()),
+            ledger: ledger.name.clone(),
             shard: ledger.shard,
-            incarnation: incarnation.as_str().into(),
-            version: env!("CARGO_PKG_VERSION").into(),
-            config,
-            predecessor: found.map(|log| Predecessor {
-                incarnation: log.incarnation.to_string().into(),
-                size: log.size,
-                root: log.root,
-                sealed: log.sealed,
-            }),
-        };
-        open.encode_into(out)
-    })?;
-    for log in predecessor.iter() {
-        for orphan in &log.orphans {
-            writer.append(|seq, out| {
-                let aborted = Aborted {
-                    seq,
-                    ts: now,
-                    id: orphan.id.as_str().into(),
-                    incarnation: orphan.incarnation.to_string().into(),
-                    admission: orphan.admission,
-                    config: ConfigId::from(&config),
-                };
-                aborted.encode_into(out)
-            })?;
+            options: Options {
+                segment_bytes: ledger.segment_bytes,
+                ..Options::default()
+            },
+            key: key.clone(),
+            config: digest(config_digest).unwrap_or_default(),
         }
     }
-    writer.flush()?;
-    Ok(Log {
-        writer,
-        follower,
-        origin,
-        directory,
-        incarnation,
-        ulid,
-    })
+
+    fn terms(&self) -> Terms<'_> {
+        Terms {
+            shard: Shard {
+                dir: &self.shard_directory,
+                ledger: &self.ledger,
+                number: self.shard,
+                key: &self.key,
+            },
+            options: self.options,
+            config: self.config,
+            version: env!("CARGO_PKG_VERSION"),
+            now: unix_micros(),
+        }
+    }
+
+    /// Begins the first log: reads what the predecessor on this shard left, commits to it, and closes the exchanges that
+    /// it never completed. What was found that somebody should know is told on standard error.
+    ///
+    /// # Errors
+    /// [`Error::Ledger`] when what is there cannot be gone on from.
+    pub(crate) fn begin(&self, held: Option<&HeldCheckpoint>) -> Result<Begun, Error> {
+        let held = held
+            .map(|held| held.read(&self.terms().shard))
+            .transpose()?
+            .flatten();
+        let begun = succession::begin(&storage(), &self.terms(), held.as_ref());
+        let begun = begun.map_err(|error| Error::Ledger(error.to_string()))?;
+        tell(&begun);
+        Ok(begun)
+    }
+
+    /// Makes the log that is to follow `running`, on a thread of its own.
+    ///
+    /// # Errors
+    /// When there can be no thread.
+    pub(crate) fn make(
+        &self,
+        running: Ulid,
+        newest: &Checkpoint,
+    ) -> std::io::Result<JoinHandle<Result<Incarnation, WalError>>> {
+        let (next, newest) = (self.clone(), newest.clone());
+        let thread = std::thread::Builder::new().name("proofgate-next-log".to_owned());
+        thread.spawn(move || {
+            crate::priority::yield_to_traffic();
+            succession::beside(&storage(), &next.terms(), running, &newest)
+        })
+    }
+}
+
+fn storage() -> Arc<dyn Storage> {
+    Arc::new(FileStorage)
+}
+
+fn tell(begun: &Begun) {
+    if begun.given_back > 0 {
+        let bytes = begun.given_back;
+        eprintln!("proofgate: a worker that was killed had prepared {bytes} bytes of log: given back");
+    }
+    let Some(found) = &begun.recovered else { return };
+    for left in std::iter::once(&found.newest).chain(&found.untold) {
+        if let Some(torn) = &left.torn {
+            eprintln!(
+                "proofgate: the log of {} ends early, in {} at byte {}: {}",
+                left.incarnation,
+                torn.path.display(),
+                torn.offset,
+                torn.reason
+            );
+        }
+        if left.lost > 0 {
+            eprintln!(
+                "proofgate: {} records that were written behind record {} of {} are gone: the machine lost them",
+                left.lost, left.size, left.incarnation
+            );
+        }
+    }
+}
+
+/// Seals a log that nobody went over to.
+///
+/// # Errors
+/// As [`Writer::seal`] and [`Writer::flush`].
+pub(crate) fn seal_unused(writer: &mut Writer, config: &Hash) -> Result<(), WalError> {
+    writer.seal(|seq, out| {
+        let seal = Seal {
+            seq,
+            ts: unix_micros(),
+            reason: "unused".into(),
+            records: seq,
+            successor: None,
+            config: ConfigId::from(config),
+        };
+        seal.encode_into(out)
+    })?;
+    writer.flush()
 }

@@ -1,16 +1,19 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::park_timeout;
+use std::thread::{JoinHandle, park_timeout};
 use std::time::{Duration, Instant};
 
 use proofgate_ledger::SigningKey;
 use proofgate_stages::Interval;
-use proofgate_wal::{Follower, Preparation, WalError, Watermark};
+use proofgate_wal::{Follower, Incarnation, Preparation, WalError};
 
 use crate::config::Durability;
+use crate::held_checkpoint::HeldCheckpoint;
+use crate::incarnation::NextLog;
 use crate::ledger_delay::LedgerDelay;
 use crate::priority;
+use crate::rotation::{Bounds, CurrentLog, Desk, InService, Next};
 
 /// How long the thread sleeps between two looks at what was written.
 const POLL: Duration = Duration::from_millis(50);
@@ -18,16 +21,54 @@ const POLL: Duration = Duration::from_millis(50);
 /// How long it waits after it found no space for a segment.
 const STARVED: Duration = Duration::from_secs(1);
 
-/// The thread that turns written records into evidence: reads them back, grows the tree, syncs, signs checkpoints.
+/// How long it waits after the next log could not be made.
+const NOT_MADE: Duration = Duration::from_secs(60);
+
+/// The thread that turns written records into evidence: reads them back, grows the tree, syncs, signs checkpoints, and
+/// has the next log made in time.
 pub(crate) struct LedgerThread {
     pub(crate) follower: Follower,
-    pub(crate) watermark: Arc<Watermark>,
     pub(crate) key: SigningKey,
     pub(crate) durability: Durability,
     pub(crate) checkpoint_interval: Duration,
     /// Set when the last record has been appended.
     pub(crate) finish: Arc<AtomicBool>,
     pub(crate) delay: Arc<LedgerDelay>,
+    pub(crate) current: CurrentLog,
+    pub(crate) rotation: Rotation,
+    pub(crate) held: Option<HeldCheckpoint>,
+}
+
+/// What becomes of the log in service.
+pub(crate) struct Rotation {
+    pub(crate) bounds: Bounds,
+    pub(crate) desk: Arc<Desk>,
+    /// How the next log is made.
+    pub(crate) next: NextLog,
+    since: Instant,
+    state: State,
+}
+
+enum State {
+    /// Nothing to do before this moment.
+    Idle(Instant),
+    /// A thread of its own makes the next log, as that takes some syncs.
+    Making(JoinHandle<Result<Incarnation, WalError>>),
+    /// The next log lies on the desk; its follower waits here.
+    Laid(Box<(Follower, InService)>),
+}
+
+impl Rotation {
+    pub(crate) fn new(bounds: Bounds, desk: Arc<Desk>, next: NextLog) -> Self {
+        let since = Instant::now();
+        Rotation {
+            bounds,
+            desk,
+            next,
+            since,
+            state: State::Idle(since),
+        }
+    }
 }
 
 impl LedgerThread {
@@ -35,12 +76,17 @@ impl LedgerThread {
     /// poisons the log, and a poisoned log admits nothing. `false` when it failed.
     pub(crate) fn run(mut self) -> bool {
         priority::yield_to_traffic();
-        let watermark = Arc::clone(&self.watermark);
-        match catch_unwind(AssertUnwindSafe(|| self.follow())) {
+        let failed = match catch_unwind(AssertUnwindSafe(|| self.follow())) {
             Ok(Ok(())) => return true,
-            Ok(Err(error)) => watermark.poison(error.to_string()),
-            Err(_) => watermark.poison("the ledger thread panicked"),
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "the ledger thread panicked".to_owned(),
+        };
+        // The data-plane thread may already have gone over to the next log.
+        if let State::Laid(next) = &self.rotation.state {
+            next.1.watermark.poison(failed.clone());
         }
+        self.follower.watermark().poison(failed.clone());
+        self.current.get().watermark.poison(failed);
         false
     }
 
@@ -49,9 +95,12 @@ impl LedgerThread {
         let mut segment_due = checkpoint_due;
         loop {
             // Read before the last look: whatever was appended before it was set is then seen.
-            if self.finish.load(Ordering::Acquire) {
-                self.follower.finish(&self.key)?;
-                return Ok(());
+            let finish = self.finish.load(Ordering::Acquire);
+            self.go_over()?;
+            if finish {
+                let note = self.follower.finish(&self.key)?;
+                self.keep(&note);
+                return self.put_away();
             }
             self.delay.seen();
             let (timer, followed) = (self.delay.profiler.timer(), self.follower.followed());
@@ -66,11 +115,13 @@ impl LedgerThread {
             if self.durability == Durability::Synced {
                 self.follower.sync()?;
             }
-            if self.watermark.checkpointed() < self.follower.followed() && Instant::now() >= checkpoint_due {
+            let watermark = self.follower.watermark();
+            if watermark.checkpointed() < self.follower.followed() && Instant::now() >= checkpoint_due {
                 self.follower.sync()?;
                 self.sign()?;
                 checkpoint_due = Instant::now() + self.checkpoint_interval;
             }
+            self.have_the_next_log_made();
             if self.follower.followed() > followed {
                 timer.stop(&self.delay.profiler, Interval::LedgerBatch);
             }
@@ -78,16 +129,112 @@ impl LedgerThread {
         }
     }
 
+    /// Has the next log made when it is time, and lays it on the desk.
+    fn have_the_next_log_made(&mut self) {
+        let state = std::mem::replace(&mut self.rotation.state, State::Idle(Instant::now()));
+        self.rotation.state = match state {
+            State::Idle(due) if Instant::now() < due || !self.is_due() => State::Idle(due),
+            State::Idle(due) => match self.follower.signed() {
+                Some(former) => match self.rotation.next.make(self.follower.incarnation(), former) {
+                    Ok(thread) => State::Making(thread),
+                    Err(error) => not_made(&error),
+                },
+                None => State::Idle(due),
+            },
+            State::Making(thread) if !thread.is_finished() => State::Making(thread),
+            State::Making(thread) => match thread.join() {
+                Ok(Ok(log)) => self.lay(log),
+                Ok(Err(error)) => not_made(&error),
+                Err(_) => not_made(&"its thread panicked"),
+            },
+            laid @ State::Laid(_) => laid,
+        };
+    }
+
+    fn is_due(&self) -> bool {
+        let Rotation { bounds, since, .. } = &self.rotation;
+        self.follower.watermark().written_bytes() >= bounds.bytes || since.elapsed() >= bounds.age
+    }
+
+    fn lay(&mut self, log: Incarnation) -> State {
+        let in_service = InService {
+            origin: log.origin,
+            directory: log.dir,
+            incarnation: log.incarnation,
+            watermark: log.writer.watermark(),
+            before: 0,
+        };
+        self.rotation.desk.lay_next(Next {
+            incarnation: log.incarnation,
+            writer: log.writer,
+            config: self.rotation.next.config,
+        });
+        State::Laid(Box::new((log.follower, in_service)))
+    }
+
+    /// Goes over to the next log once the data-plane thread has: the former one is signed to its end first, so that
+    /// nothing in the next can be durable before what came before it.
+    fn go_over(&mut self) -> Result<(), WalError> {
+        if !self.follower.watermark().sealed() || self.rotation.desk.holds_next() {
+            return Ok(());
+        }
+        match std::mem::replace(&mut self.rotation.state, State::Idle(Instant::now())) {
+            State::Laid(next) => {
+                let (follower, mut in_service) = *next;
+                self.follower.finish(&self.key)?;
+                in_service.before = self.current.get().before + self.follower.followed();
+                self.rotation.desk.lay_ended(self.follower.left());
+                self.follower = follower;
+                self.current.replace(in_service);
+                self.rotation.since = Instant::now();
+            }
+            other => self.rotation.state = other,
+        }
+        Ok(())
+    }
+
+    /// Ends a next log that nobody went over to, so that it says itself that it was never used.
+    fn put_away(&mut self) -> Result<(), WalError> {
+        let state = std::mem::replace(&mut self.rotation.state, State::Idle(Instant::now()));
+        let (mut follower, mut writer) = match state {
+            State::Idle(_) => return Ok(()),
+            State::Making(thread) => match thread.join() {
+                Ok(Ok(log)) => (log.follower, log.writer),
+                _ => return Ok(()),
+            },
+            State::Laid(next) => match self.rotation.desk.take_back() {
+                Some(on_desk) => (next.0, on_desk.writer),
+                None => return Ok(()),
+            },
+        };
+        crate::incarnation::seal_unused(&mut writer, &self.rotation.next.config)?;
+        follower.finish(&self.key).map(drop)
+    }
+
     /// Signs a checkpoint. Without space for it the former one stays, and the next interval tries again.
     fn sign(&mut self) -> Result<(), WalError> {
         match self.follower.checkpoint(&self.key) {
-            Err(WalError::Full { .. }) => Ok(()),
-            Err(error) if !self.watermark.is_poisoned() && is_out_of_space(&error) => Ok(()),
-            signed => signed.map(drop),
+            Err(error) if !self.follower.watermark().is_poisoned() && error.is_out_of_space() => Ok(()),
+            Err(error) => Err(error),
+            Ok(note) => {
+                self.keep(&note);
+                Ok(())
+            }
+        }
+    }
+
+    /// Keeps a checkpoint outside the ledger, too. Where that fails, the former one goes on being held, and the next
+    /// interval tries again.
+    fn keep(&self, note: &str) {
+        if let Some(held) = &self.held
+            && let Err(error) = held.keep(note)
+        {
+            eprintln!("proofgate: the checkpoint could not be kept outside the ledger: {error}");
         }
     }
 }
 
-fn is_out_of_space(error: &WalError) -> bool {
-    matches!(error, WalError::Io { source, .. } if proofgate_wal::is_no_space(source))
+fn not_made(error: &dyn std::fmt::Display) -> State {
+    eprintln!("proofgate: the next log could not be made, this one goes on: {error}");
+    State::Idle(Instant::now() + NOT_MADE)
 }

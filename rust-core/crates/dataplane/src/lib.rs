@@ -5,38 +5,51 @@
 //! checkpoints; the limits thread keeps what tenants used on the volume. [`Worker`] starts, drains and joins them.
 #![forbid(unsafe_code)]
 
+mod admission;
 mod answer;
 mod body;
 mod catalog;
+mod client;
+mod client_tls;
 mod clock;
 mod config;
 mod connection;
+mod cors;
 mod data_plane;
 mod deadline;
-mod downstream;
+mod delivery;
 mod draft;
 mod endpoint;
 mod error;
 pub mod evidence;
 mod exchange;
 mod failure;
+mod forward;
+mod front_door;
 mod gateway;
+mod held_checkpoint;
 mod incarnation;
 mod ledger_delay;
 mod ledger_thread;
 mod lifecycle;
 mod limit_thread;
+mod memory;
 mod metrics;
+mod models;
 mod open_exchange;
+mod open_table;
 mod priority;
 mod recorder;
 mod rejection;
 mod relay;
 mod reload;
+mod reply;
 mod request_id;
 mod request_policy;
 mod response_head;
+mod rotation;
 mod spare;
+mod threads;
 mod upstream;
 mod worker;
 

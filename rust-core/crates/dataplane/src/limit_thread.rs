@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
 
+use proofgate_ledger::SigningKey;
 use proofgate_ledger::record::Record;
 use proofgate_limit_store::{LimitStore, Opened};
-use proofgate_limits::{Changes, KeyId, Limiter, Replay, SubjectName, Usage};
-use proofgate_wal::{FileStorage, Ulid, recovery};
+use proofgate_limits::{Changes, CredentialId, Limiter, Replay, Snapshot, SubjectName, Usage};
+use proofgate_wal::{FileStorage, Shard, Ulid, WalError, recovery};
 use tokio::sync::mpsc;
 
 use crate::clock::unix_micros;
@@ -55,7 +56,11 @@ pub(crate) struct LimitThread {
 pub(crate) struct Place<'p> {
     pub(crate) gateway: &'p Path,
     pub(crate) shard: u32,
+    /// The first log of this life of the worker.
     pub(crate) incarnation: Ulid,
+    pub(crate) key: &'p SigningKey,
+    /// Name of the ledger.
+    pub(crate) ledger: &'p str,
     /// Whether what is written must survive a loss of power.
     pub(crate) sync: bool,
 }
@@ -84,17 +89,18 @@ pub(crate) fn open(place: &Place<'_>) -> Result<(LimitThread, LimitLink), Error>
             problem.reason
         );
     }
-    let shard = place.gateway.join(place.shard.to_string());
-    for snapshot in crashed {
-        let incarnation = Ulid(snapshot.origin.incarnation);
-        let mut replay = Replay::new(snapshot);
-        let mut records = 0;
-        let replayed = recovery::replay(&FileStorage, &shard, incarnation, |record| {
-            records = record.seq() + 1;
-            take(&mut replay, record);
-        });
-        replayed.map_err(|error| failed(&error))?;
-        store.inherit(replay.finish(records, now), now);
+    let directory = place.gateway.join(place.shard.to_string());
+    let shard = Shard {
+        dir: &directory,
+        ledger: place.ledger,
+        number: place.shard,
+        key: place.key,
+    };
+    let mut lives: Vec<Ulid> = crashed.iter().map(|life| Ulid(life.origin.incarnation)).collect();
+    lives.push(place.incarnation);
+    for (snapshot, until) in crashed.into_iter().zip(lives.into_iter().skip(1)) {
+        let ended = replay(&shard, snapshot, until, now).map_err(|error| failed(&error))?;
+        store.inherit(ended, now);
     }
     store.write(now).map_err(|error| failed(&error))?;
     let initial = store.foreign_changes(usize::MAX, now);
@@ -115,25 +121,76 @@ pub(crate) fn open(place: &Place<'_>) -> Result<(LimitThread, LimitLink), Error>
     Ok((thread, link))
 }
 
-fn take(replay: &mut Replay, record: &Record<'_>) {
+/// Works out what a life of a worker consumed behind its last snapshot, from its logs. Positions of records count through
+/// all of them.
+fn replay(shard: &Shard<'_>, snapshot: Snapshot, until: Ulid, now: u64) -> Result<Snapshot, WalError> {
+    let logs = recovery::life(&FileStorage, shard, Ulid(snapshot.origin.incarnation), until)?;
+    let position = |incarnation: Ulid, seq: u64| {
+        let base = logs.iter().find(|(log, _)| *log == incarnation);
+        base.map(|(_, base)| base + seq)
+    };
+    let through = snapshot.through_seq;
+    let mut replay = Replay::new(snapshot);
+    let mut from = (0, 0);
+    let resumed = match logs.last() {
+        Some((last, base)) => {
+            recovery::place_to_resume(&FileStorage, shard, *last)?.map(|place| (*base, place))
+        }
+        None => None,
+    };
+    // What the snapshot does not know yet has to be read; what it knows need not be.
+    if let Some((base, (size, open))) = resumed
+        && base + size <= through
+    {
+        for open in open {
+            if let (Some(at), Some(reserved)) = (position(open.incarnation, open.admission), open.reserved) {
+                replay.admission(
+                    at,
+                    open.ts,
+                    &open.tenant,
+                    CredentialId::parse(&open.key),
+                    reserved,
+                );
+            }
+        }
+        from = (logs.len().saturating_sub(1), size);
+    }
+    let mut records = through;
+    for (incarnation, base) in logs.iter().skip(from.0) {
+        recovery::replay(&FileStorage, shard.dir, *incarnation, from.1, |record| {
+            let at = base + record.seq();
+            records = records.max(at + 1);
+            take(&mut replay, record, at, |admission, elsewhere| match elsewhere {
+                None => Some(base + admission),
+                Some(log) => position(Ulid::from_string(log).ok()?, admission),
+            });
+        })?;
+        from.1 = 0;
+    }
+    Ok(replay.finish(records, now))
+}
+
+fn take(
+    replay: &mut Replay,
+    record: &Record<'_>,
+    at: u64,
+    admission_at: impl FnOnce(u64, Option<&str>) -> Option<u64>,
+) {
     match record {
         Record::Admission(admission) => {
             if let Some(reserved) = admission.reserved {
-                let key = KeyId::parse(&admission.key);
-                replay.admission(admission.seq, admission.ts, &admission.tenant, key, reserved);
+                let key = CredentialId::parse(&admission.key);
+                replay.admission(at, admission.ts, &admission.tenant, key, reserved);
             }
         }
         Record::Completion(completion) => {
-            replay.completion(
-                completion.seq,
-                completion.ts,
-                completion.admission,
-                completion.charged,
-            );
+            if let Some(admission) = admission_at(completion.admission, completion.incarnation.as_deref()) {
+                replay.completion(at, completion.ts, admission, completion.charged);
+            }
         }
         Record::Rejection(rejection) => {
             if let (Some(tenant), Some(key)) = (&rejection.tenant, &rejection.counted) {
-                replay.counted_rejection(rejection.seq, rejection.ts, tenant, KeyId::parse(key));
+                replay.counted_rejection(at, rejection.ts, tenant, CredentialId::parse(key));
             }
         }
         _ => {}

@@ -17,6 +17,7 @@ pub(crate) struct Metrics {
     rejections: Vec<(u16, Counter)>,
     pub(crate) in_flight: Gauge,
     pub(crate) connections: Gauge,
+    pub(crate) buffered_bytes: Gauge,
     pub(crate) request_bytes: Counter,
     pub(crate) response_bytes: Counter,
     connections_accepted: Counter,
@@ -67,6 +68,7 @@ impl Metrics {
             rejections: REFUSAL_STATUSES.map(rejection).into(),
             in_flight: Gauge::default(),
             connections: Gauge::default(),
+            buffered_bytes: Gauge::default(),
             request_bytes: Counter::default(),
             response_bytes: Counter::default(),
             connections_accepted: Counter::default(),
@@ -98,6 +100,11 @@ impl Metrics {
             m.in_flight.clone(),
         );
         registry.register("connections", "Open client connections", m.connections.clone());
+        registry.register(
+            "buffered_bytes",
+            "Bytes of memory that bodies and held answers take out of limits.bufferedBytes",
+            m.buffered_bytes.clone(),
+        );
         registry.register(
             "connections_accepted",
             "Client connections accepted",

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use proofgate_ledger::commitment::{Commitment, Salted};
 use proofgate_ledger::record::{Admission, Completion, ConfigId, Outcome, PolicyNote, Usage};
-use proofgate_limits::{Grant, KeyId};
+use proofgate_limits::{CredentialId, Grant};
 use proofgate_providers::ChatRequest;
 use proofgate_stages::{Span, Stage};
 
@@ -13,6 +13,7 @@ use crate::catalog::{Catalog, ModelRoute};
 use crate::clock::micros;
 use crate::endpoint::CHAT_COMPLETIONS;
 use crate::gateway::Gateway;
+use crate::open_table::Entry;
 use crate::recorder::{Room, Unavailable};
 use crate::request_id::RequestId;
 
@@ -27,15 +28,16 @@ pub(crate) struct OpenExchange {
     room: Option<Room>,
     grant: Option<Grant>,
     pub(crate) id: RequestId,
-    /// Number of the admission record.
+    /// Position of the admission record.
     pub(crate) admission: u64,
+    /// Where it stands among the open ones.
+    listed: usize,
     /// Commitment to the response body so far.
     pub(crate) response: Commitment,
     /// Bytes of the response body so far.
     pub(crate) bytes: u64,
     pub(crate) upstream_status: Option<u16>,
-    /// Whether the upstream has been sent the request.
-    pub(crate) forwarded: bool,
+    pub(crate) executed: Executed,
     /// What the policy saw in the response.
     pub(crate) policy: Option<PolicyNote<'static>>,
     pub(crate) span: Span,
@@ -44,12 +46,47 @@ pub(crate) struct OpenExchange {
     config: ConfigId,
 }
 
+/// Whether the upstream can have acted on a request of which it has said nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Executed {
+    /// Not all of it has left: of a body with a length, no upstream may act on a part (RFC 9112 section 8).
+    No,
+    /// All of it has left.
+    Maybe,
+}
+
+/// Holds what was granted until the exchange is open; dropped before that, it counts as a request that used nothing.
+pub(crate) struct Granted<'g> {
+    gateway: &'g Gateway,
+    grant: Option<Grant>,
+    /// Whether the request counts among those of its tenant all the same.
+    pub(crate) counts: bool,
+}
+
+impl<'g> Granted<'g> {
+    pub(crate) fn new(gateway: &'g Gateway, grant: Grant) -> Self {
+        Granted {
+            gateway,
+            grant: Some(grant),
+            counts: true,
+        }
+    }
+}
+
+impl Drop for Granted<'_> {
+    fn drop(&mut self) {
+        if let Some(grant) = self.grant.take() {
+            self.gateway.limiter.borrow_mut().refund(grant, self.counts);
+        }
+    }
+}
+
 /// What is known when an exchange is admitted.
 pub(crate) struct Admitted<'a> {
     pub(crate) gateway: &'a Rc<Gateway>,
     pub(crate) catalog: &'a Rc<Catalog>,
     pub(crate) tenant: usize,
-    pub(crate) key: KeyId,
+    pub(crate) key: CredentialId,
     pub(crate) body: &'a [u8],
     pub(crate) chat: &'a ChatRequest<'a>,
     pub(crate) route: &'a ModelRoute,
@@ -61,21 +98,17 @@ impl OpenExchange {
     /// Records the admission. The record is not written yet: that takes until the end of this turn of the event loop.
     ///
     /// # Errors
-    /// [`Unavailable`] when the ledger cannot take both records of the exchange; the grant comes back then.
+    /// [`Unavailable`] when the ledger cannot take both records of the exchange; what was granted is given back then.
     pub(crate) fn admit(
         admitted: &Admitted<'_>,
-        mut grant: Grant,
+        mut granted: Granted<'_>,
         span: Span,
-    ) -> Result<Box<Self>, (Unavailable, Grant)> {
+    ) -> Result<Box<Self>, Unavailable> {
         let gateway = admitted.gateway;
         let recorder = &gateway.recorder;
-        let reserved = recorder
-            .reserve()
-            .and_then(|room| Ok((room, recorder.next_salt()?)));
-        let (mut room, salt) = match reserved {
-            Ok(reserved) => reserved,
-            Err(unavailable) => return Err((unavailable, grant)),
-        };
+        let grant = granted.grant.as_mut().ok_or(Unavailable::Stopped)?;
+        let mut room = recorder.reserve()?;
+        let salt = recorder.next_salt()?;
         let started_at = grant.at();
         let id = gateway.request_id(started_at);
         let salted = Salted::new(&salt);
@@ -90,7 +123,7 @@ impl OpenExchange {
             ts: started_at,
             id: id.as_str().into(),
             tenant: terms.tenant(admitted.tenant).name.as_str().into(),
-            key: std::str::from_utf8(&key).unwrap_or_default().into(),
+            key: key.as_str().into(),
             model: admitted.chat.model.as_ref().into(),
             provider: admitted.route.upstream.name.as_str().into(),
             upstream_model: admitted.route.upstream_model.as_str().into(),
@@ -103,10 +136,17 @@ impl OpenExchange {
             config,
         };
         let admission = recorder.append(&mut room, |seq, out| admission(seq).encode_into(out));
-        let Ok(admission) = admission else {
-            return Err((Unavailable::Stopped, grant));
-        };
-        gateway.limiter.borrow_mut().recorded(&mut grant);
+        let admission = admission?;
+        let listed = recorder.open().insert(Entry {
+            position: admission,
+            admitted_at: started_at,
+            id,
+            catalog: Rc::clone(admitted.catalog),
+            tenant: admitted.tenant,
+            key: admitted.key,
+            reserved: grant.reserved(),
+        });
+        gateway.limiter.borrow_mut().recorded(grant);
         gateway.metrics.in_flight.inc();
         gateway.metrics.request_bytes.inc_by(admitted.body.len() as u64);
         Ok(Box::new(OpenExchange {
@@ -114,13 +154,14 @@ impl OpenExchange {
             catalog: Rc::clone(admitted.catalog),
             tenant: admitted.tenant,
             room: Some(room),
-            grant: Some(grant),
+            grant: granted.grant.take(),
             id,
             admission,
+            listed,
             response: salted.commitment("response"),
             bytes: 0,
             upstream_status: None,
-            forwarded: false,
+            executed: Executed::No,
             policy: None,
             span,
             started: admitted.started,
@@ -143,11 +184,16 @@ impl OpenExchange {
         let charged = self.settle(usage, ts);
         let response = self.response.clone().finish();
         let policy = self.policy.take();
+        let recorder = &self.gateway.recorder;
+        // The log may have changed since.
+        let (incarnation, admission) = recorder.locate(self.admission);
+        let elsewhere = (!recorder.is_current(self.admission)).then(|| incarnation.to_string());
         let completion = |seq| Completion {
             seq,
             ts,
             id: self.id.as_str().into(),
-            admission: self.admission,
+            admission,
+            incarnation: elsewhere.as_deref().map(Into::into),
             status,
             upstream_status: self.upstream_status,
             outcome,
@@ -159,10 +205,8 @@ impl OpenExchange {
             policy: policy.clone(),
             config: self.config,
         };
-        let appended = self
-            .gateway
-            .recorder
-            .append(&mut room, |seq, out| completion(seq).encode_into(out));
+        let appended = recorder.append(&mut room, |seq, out| completion(seq).encode_into(out));
+        recorder.open().remove(self.listed);
         self.gateway.metrics.in_flight.dec();
         self.gateway.metrics.response_bytes.inc_by(self.bytes);
         self.gateway.metrics.ended(outcome);
@@ -175,7 +219,10 @@ impl OpenExchange {
         let grant = self.grant.take()?;
         let counted = grant.reserved().is_some();
         let mut limiter = self.gateway.limiter.borrow_mut();
-        let unused = !self.forwarded || self.upstream_status.is_some_and(|status| status >= 400);
+        let unused = match self.upstream_status {
+            Some(status) => status >= 400,
+            None => self.executed == Executed::No,
+        };
         let used = match usage {
             Some(usage) => Some(usage.prompt_tokens.saturating_add(usage.completion_tokens)),
             None => unused.then_some(0),

@@ -1,13 +1,15 @@
+//! Requests that are turned away: what the client is told and what the record says.
+
 use std::borrow::Cow;
 
 use proofgate_auth::Denial;
+use proofgate_ledger::record::PolicyNote;
 use proofgate_limits::Exceeded;
 use proofgate_policy::Fault;
 use proofgate_providers::BadRequest;
 use proofgate_wire::Refusal;
 
 use crate::answer::{Answer, Fields};
-use crate::recorder::Unavailable;
 
 /// Why a request is turned away before it is admitted: what the client is told and what the record says.
 #[derive(Debug, Clone)]
@@ -19,6 +21,18 @@ pub(crate) struct Rejection {
     fields: Fields,
 }
 
+/// What is known of a request that is refused.
+#[derive(Default)]
+pub(crate) struct Refused<'r> {
+    pub(crate) tenant: Option<&'r str>,
+    /// The key, when the request had passed the limits and counts there.
+    pub(crate) counted: Option<String>,
+    pub(crate) endpoint: Option<&'r str>,
+    /// Bytes of it that were read.
+    pub(crate) bytes: usize,
+    pub(crate) policy: Option<PolicyNote<'r>>,
+}
+
 impl Rejection {
     pub(crate) const UNKNOWN_ENDPOINT: Rejection = Rejection::new(
         404,
@@ -28,7 +42,13 @@ impl Rejection {
     pub(crate) const OVERLOADED: Rejection = Rejection::new(
         503,
         "overloaded",
-        "The gateway holds as many request bodies as it may. Try again later.",
+        "The gateway holds as many bytes of bodies as it may. Try again later.",
+    );
+    /// Rules look at the answer, and there is no room to hold it for them.
+    pub(crate) const ANSWER_OVERLOADED: Rejection = Rejection::new(
+        503,
+        "overloaded",
+        "The gateway has no room to hold the answer until its rules have seen it. Try again later.",
     );
     pub(crate) const SLOW_REQUEST: Rejection =
         Rejection::new(408, "request_timeout", "The request did not arrive in time.");
@@ -105,15 +125,6 @@ impl Rejection {
             message: &self.message,
             param: self.param,
             fields: self.fields,
-        }
-    }
-}
-
-impl From<Unavailable> for Rejection {
-    fn from(unavailable: Unavailable) -> Self {
-        match unavailable {
-            Unavailable::Full => Rejection::LEDGER_FULL,
-            Unavailable::Stopped => Rejection::LEDGER_STOPPED,
         }
     }
 }

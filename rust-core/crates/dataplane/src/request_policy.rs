@@ -2,24 +2,36 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
-use std::time::Instant;
+use std::time::Duration;
 
-use proofgate_inspect::{Outcome, Stop, inspect_request};
+use proofgate_inspect::{Outcome, RequestInspection, RequestVerdict, Stop};
 use proofgate_ledger::record::PolicyNote;
-use proofgate_policy::{Deadline, Direction, Engine, Judgement, Mode};
-use proofgate_providers::BodyText;
+use proofgate_policy::{Attachments, Direction, Engine, Fault, Judgement, Mode};
+use proofgate_providers::{self as providers, BodyText};
 
 use crate::catalog::Catalog;
 use crate::gateway::Gateway;
+use crate::memory::{Buffer, Exhausted, Share};
 use crate::rejection::Rejection;
+
+/// How much of the processor's time a scan takes before everybody else is served: a text of ten megabytes takes several
+/// hundred slices, and no other stream waits for more than one.
+pub(crate) const SLICE: Duration = Duration::from_micros(500);
 
 /// A request that may go on.
 #[derive(Default)]
 pub(crate) struct Judged<'c> {
     /// What was seen in it; `None` when no rule matched.
     pub(crate) note: Option<PolicyNote<'c>>,
-    /// Where the model's name stands in the rewritten body, when something was redacted.
-    pub(crate) rewritten: Option<Range<usize>>,
+    /// The body to send in the place of the client's, when something was redacted.
+    pub(crate) rewritten: Option<Rewritten>,
+}
+
+/// A body after redaction.
+pub(crate) struct Rewritten {
+    pub(crate) body: Buffer,
+    /// Where the model's name stands in it.
+    pub(crate) model: Range<usize>,
 }
 
 /// A request that may not.
@@ -28,30 +40,46 @@ pub(crate) struct Denied<'c> {
     pub(crate) note: Option<PolicyNote<'c>>,
 }
 
-/// Judges a request by its tenant's rules; what has to be redacted is, in a copy of the body in `out`.
-pub(crate) fn judge<'c>(
+/// What the policy wants to see of attachments.
+pub(crate) fn attachments(catalog: &Catalog) -> providers::Attachments {
+    match catalog.terms.engine.config().attachments {
+        Attachments::ScanText => providers::Attachments::ScanText,
+        Attachments::Skip => providers::Attachments::Skip,
+    }
+}
+
+/// Judges a request by its tenant's rules; what has to be redacted is, in a copy of the body. `room` is what is taken of the
+/// memory for `text`, and grows by what is noted of a long one.
+pub(crate) async fn judge<'c>(
     gateway: &Gateway,
     catalog: &'c Catalog,
     tenant: usize,
     text: &BodyText,
+    room: &mut Share,
     body: &[u8],
-    out: &mut Vec<u8>,
 ) -> Result<Judged<'c>, Box<Denied<'c>>> {
     let (engine, profile) = (&catalog.terms.engine, &catalog.terms.profiles[tenant]);
     if profile.is_idle(Direction::Request) {
         return Ok(Judged::default());
     }
-    let deadline = Deadline::from(Instant::now(), engine.budget());
-    let scanned = inspect_request(
-        engine,
-        profile,
-        text,
-        &deadline,
-        &mut gateway.scratch.borrow_mut(),
-    );
+    let mut inspection = RequestInspection::new(engine.budget(text.text().len()));
+    let first = inspection.step(engine, profile, text, SLICE, &mut catalog.scratch.borrow_mut());
+    let scanned = match first {
+        Ok(Some(verdict)) => Ok(verdict),
+        // Boxed: only long texts need the room.
+        Ok(None) => Box::pin(rest(inspection, catalog, tenant, text, room)).await,
+        Err(fault) => Err(Unjudged::Fault(fault)),
+    };
     let verdict = match scanned {
         Ok(verdict) => verdict,
-        Err(fault) => {
+        Err(Unjudged::Exhausted) => {
+            let rejection = Rejection::OVERLOADED;
+            return Err(Box::new(Denied {
+                rejection,
+                note: None,
+            }));
+        }
+        Err(Unjudged::Fault(fault)) => {
             gateway.metrics.policy_fault();
             if profile.mode() == Mode::DryRun {
                 let note = Some(PolicyNote {
@@ -79,8 +107,75 @@ pub(crate) fn judge<'c>(
         let rejection = Rejection::blocked(&engine.rule(rule).id, &engine.rule(rule).reason);
         return Err(Box::new(Denied { rejection, note }));
     }
-    let rewritten = redacted.then(|| verdict.rewrite(engine, text, body, out));
-    Ok(Judged { note, rewritten })
+    if !redacted {
+        return Ok(Judged {
+            note,
+            rewritten: None,
+        });
+    }
+    match rewrite(gateway, &verdict, engine, text, body) {
+        Ok(rewritten) => Ok(Judged {
+            note,
+            rewritten: Some(rewritten),
+        }),
+        Err(Exhausted) => Err(Box::new(Denied {
+            rejection: Rejection::OVERLOADED,
+            note,
+        })),
+    }
+}
+
+fn rewrite(
+    gateway: &Gateway,
+    verdict: &RequestVerdict,
+    engine: &Engine,
+    text: &BodyText,
+    body: &[u8],
+) -> Result<Rewritten, Exhausted> {
+    let mut rewritten = Buffer::new(&gateway.budget);
+    let most = verdict.longest_rewrite(engine, text, body);
+    let model = rewritten.write(most, |out| verdict.rewrite(engine, text, body, out))?;
+    Ok(Rewritten {
+        body: rewritten,
+        model,
+    })
+}
+
+/// Why there is no verdict.
+enum Unjudged {
+    Fault(Fault),
+    Exhausted,
+}
+
+impl From<Fault> for Unjudged {
+    fn from(fault: Fault) -> Self {
+        Unjudged::Fault(fault)
+    }
+}
+
+impl From<Exhausted> for Unjudged {
+    fn from(_: Exhausted) -> Self {
+        Unjudged::Exhausted
+    }
+}
+
+/// Judges the rest of a long text, slice by slice.
+async fn rest(
+    mut inspection: RequestInspection,
+    catalog: &Catalog,
+    tenant: usize,
+    text: &BodyText,
+    room: &mut Share,
+) -> Result<RequestVerdict, Unjudged> {
+    let (engine, profile) = (&catalog.terms.engine, &catalog.terms.profiles[tenant]);
+    loop {
+        room.resize(text.capacity() + inspection.capacity())?;
+        tokio::task::yield_now().await;
+        let step = inspection.step(engine, profile, text, SLICE, &mut catalog.scratch.borrow_mut());
+        if let Some(verdict) = step? {
+            return Ok(verdict);
+        }
+    }
 }
 
 impl Gateway {

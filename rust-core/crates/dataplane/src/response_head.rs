@@ -2,6 +2,7 @@
 
 use proofgate_inspect::needs_response;
 use proofgate_policy::{Mode, Profile};
+use proofgate_providers::BodyKind;
 use proofgate_wire::{Refusal, ResponseFraming, ResponseHead, encode};
 
 use crate::answer::Manner;
@@ -27,20 +28,54 @@ impl Scrutiny {
     }
 }
 
-/// The answer's head as far as the relay needs it after writing it anew.
+/// The answer as far as the relay needs to know it.
 pub(crate) struct Answering {
     pub(crate) status: u16,
     pub(crate) framing: ResponseFraming,
     /// Whether the body goes to the client in chunks.
     pub(crate) chunked: bool,
+    /// Whether it is a stream of events: what `Content-Type` says, until the first bytes of the body say it.
     pub(crate) events: bool,
     pub(crate) keep_alive: bool,
     pub(crate) scrutiny: Scrutiny,
-    /// Whether the head still lacks its length and its end, because rules may change the body.
+    /// Whether the head still lacks its framing and its end, because the body is not known well enough.
     pub(crate) open_head: bool,
 }
 
-/// Writes our head for an upstream's answer: its end-to-end fields, our framing, our request id.
+impl Answering {
+    /// Takes note of what the first bytes of the body say it is, and closes the head if nothing more is needed for that.
+    pub(crate) fn know(&mut self, kind: BodyKind, head: &mut Vec<u8>) {
+        match kind {
+            BodyKind::Events => self.events = true,
+            BodyKind::Object => self.events = false,
+            BodyKind::Other => {}
+        }
+        if !self.open_head || (self.scrutiny == Scrutiny::Enforce && !self.events) {
+            return;
+        }
+        self.open_head = false;
+        match self.framing {
+            ResponseFraming::Length(length) if !self.events => encode::write_content_length(head, length),
+            _ => {
+                self.chunked = true;
+                encode::write_chunked(head);
+            }
+        }
+        head.extend_from_slice(encode::CRLF);
+    }
+
+    /// Whether rules that have to clear the answer cannot tell what a client will make of it.
+    pub(crate) fn is_unreadable(&self, kind: BodyKind) -> bool {
+        let success = (200..300).contains(&self.status);
+        success && self.scrutiny == Scrutiny::Enforce && kind == BodyKind::Other && !self.events
+    }
+}
+
+/// The media type of a stream of events.
+const EVENT_STREAM: &[u8] = b"text/event-stream";
+
+/// Writes our head for an upstream's answer: its end-to-end fields, our request id, our framing. That of a stream of
+/// events is closed at once, so that it can leave before the first of them.
 pub(crate) fn write_head(
     head: &ResponseHead<'_>,
     id: &str,
@@ -53,7 +88,8 @@ pub(crate) fn write_head(
     let mut events = false;
     for (name, value) in head.headers.iter() {
         if name.eq_ignore_ascii_case("content-type") {
-            events = value.len() >= 17 && value[..17].eq_ignore_ascii_case(b"text/event-stream");
+            let begin = value.get(..EVENT_STREAM.len());
+            events = begin.is_some_and(|begin| begin.eq_ignore_ascii_case(EVENT_STREAM));
         }
         if !is_ours(name) && !head.headers.is_hop_by_hop(name) {
             encode::write_header(out, name, value)?;
@@ -63,20 +99,15 @@ pub(crate) fn write_head(
         ResponseFraming::Empty => Scrutiny::None,
         _ => scrutiny,
     };
-    let open_head = scrutiny == Scrutiny::Enforce && !events;
-    let chunked = match head.framing {
-        _ if open_head => false,
-        ResponseFraming::Empty => false,
-        ResponseFraming::Length(_) => events,
-        ResponseFraming::Chunked | ResponseFraming::UntilClose => true,
-    };
-    match head.framing {
-        ResponseFraming::Empty if !matches!(head.status, 204 | 304) => encode::write_content_length(out, 0),
-        _ if open_head => {}
-        ResponseFraming::Length(length) if !chunked => encode::write_content_length(out, length),
-        _ if chunked => encode::write_chunked(out),
-        _ => {}
+    let empty = head.framing == ResponseFraming::Empty;
+    if empty && !matches!(head.status, 204 | 304) {
+        encode::write_content_length(out, 0);
     }
+    let chunked = events && !empty;
+    if chunked {
+        encode::write_chunked(out);
+    }
+    let open_head = !empty && !chunked;
     encode::write_header(out, "x-request-id", id.as_bytes())?;
     if manner.close {
         encode::write_header(out, "connection", b"close")?;
@@ -96,24 +127,39 @@ pub(crate) fn write_head(
     })
 }
 
-/// Fields that the gateway sets itself, also where it leaves them out: the provider's limits are those of the gateway's
-/// key, and which pages may read an answer is not the provider's to say. And fields that would carry state between the
-/// tenants behind one upstream connection.
+/// Fields that the gateway sets itself, also where it leaves them out.
 fn is_ours(name: &str) -> bool {
-    [
-        "content-length",
-        "transfer-encoding",
-        "x-request-id",
-        "set-cookie",
-        "alt-svc",
-        "ratelimit",
-        "ratelimit-policy",
-    ]
-    .iter()
-    .any(|ours| name.eq_ignore_ascii_case(ours))
+    WITHHELD.iter().any(|ours| name.eq_ignore_ascii_case(ours))
         || starts_with(name, "x-ratelimit-")
         || starts_with(name, "access-control-")
 }
+
+/// The provider's limits and its account are those of the gateway's key. What browsers are to do with the gateway's host
+/// (HSTS, reports, its storage, other pages) and where a client is to go instead are not the provider's to say. And some
+/// fields would carry state between the tenants behind one upstream connection.
+const WITHHELD: [&str; 21] = [
+    "content-length",
+    "transfer-encoding",
+    "x-request-id",
+    "set-cookie",
+    "alt-svc",
+    "ratelimit",
+    "ratelimit-policy",
+    "openai-organization",
+    "openai-project",
+    "anthropic-organization-id",
+    "www-authenticate",
+    "proxy-authenticate",
+    "strict-transport-security",
+    "clear-site-data",
+    "nel",
+    "report-to",
+    "reporting-endpoints",
+    "location",
+    "content-location",
+    "refresh",
+    "expect-ct",
+];
 
 fn starts_with(name: &str, prefix: &str) -> bool {
     name.get(..prefix.len())

@@ -1,19 +1,24 @@
+//! Providers, and the connections that lead there.
+
+mod happy_eyeballs;
+mod names;
+mod stream;
+mod tls;
+
 use std::cell::{Cell, RefCell};
 use std::io;
-use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use proofgate_providers::{BaseUrl, RequestTemplate};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
-use tokio_rustls::client::TlsStream;
+
+use self::names::{Names, Resolver};
+use self::stream::Socket;
+pub(crate) use self::stream::UpstreamStream;
+use self::tls::{Tls, tls};
+
+use crate::config::StreamUsage;
 
 /// Idle connections kept for each provider, and how long they may idle.
 const MAX_IDLE: usize = 1024;
@@ -25,6 +30,7 @@ const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 pub(crate) struct Upstream {
     pub(crate) name: String,
     pub(crate) template: RequestTemplate,
+    pub(crate) stream_usage: StreamUsage,
     pub(crate) pool: Rc<Pool>,
 }
 
@@ -56,6 +62,7 @@ impl Route {
 /// Connections to one place, and those of them that wait for the next request.
 pub(crate) struct Pool {
     route: Route,
+    names: Rc<Names>,
     idle: RefCell<Vec<Idle>>,
     /// When [`Pool::close_expired`] was called last: near enough to tell how long a connection has idled.
     second: Cell<Instant>,
@@ -67,11 +74,6 @@ struct Idle {
     since: Instant,
 }
 
-struct Tls {
-    connector: TlsConnector,
-    server_name: ServerName<'static>,
-}
-
 /// Why no connection was made.
 #[derive(Debug)]
 pub(crate) enum ConnectError {
@@ -79,43 +81,10 @@ pub(crate) enum ConnectError {
     TimedOut,
 }
 
-/// Prepares TLS to `host`, trusting the system's roots or those of `ca_pem` alone.
-fn tls(host: &str, ca_pem: Option<&str>) -> Result<Tls, String> {
-    let mut roots = RootCertStore::empty();
-    match ca_pem {
-        Some(pem) => {
-            for certificate in CertificateDer::pem_slice_iter(pem.as_bytes()) {
-                let certificate = certificate.map_err(|error| format!("caFile: {error}"))?;
-                roots
-                    .add(certificate)
-                    .map_err(|error| format!("caFile: {error}"))?;
-            }
-        }
-        None => {
-            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        }
-    }
-    if roots.is_empty() {
-        return Err("no certificate authority is trusted: install ca-certificates or set caFile".into());
-    }
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let mut config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| error.to_string())?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    let server_name =
-        ServerName::try_from(host.to_owned()).map_err(|_| format!("{host:?} is no host name for TLS"))?;
-    Ok(Tls {
-        connector: TlsConnector::from(Arc::new(config)),
-        server_name,
-    })
-}
-
 impl Pool {
     pub(crate) fn new(route: Route) -> Self {
         Pool {
+            names: Names::new(&route.base.host, route.base.port, Resolver::of_system()),
             route,
             idle: RefCell::default(),
             second: Cell::new(Instant::now()),
@@ -134,18 +103,20 @@ impl Pool {
         *base == route.base && *ca_pem == route.ca_pem && *connect_timeout == route.connect_timeout
     }
 
-    /// An idle connection that is still alive, or a new one.
-    pub(crate) async fn connection(&self, provider: &str) -> Result<UpstreamStream, ConnectError> {
+    /// A connection on which others have been answered, if one of them can serve again.
+    pub(crate) fn idle(&self) -> Option<UpstreamStream> {
         loop {
-            let Some(mut idle) = self.idle.borrow_mut().pop() else {
-                break;
-            };
-            if self.second.get() - idle.since < IDLE_LIMIT && idle.stream.is_quiet() {
-                return Ok(idle.stream);
+            let mut idle = self.idle.borrow_mut().pop()?;
+            if self.second.get() - idle.since < IDLE_LIMIT && idle.stream.can_serve_again() {
+                return Some(idle.stream);
             }
         }
+    }
+
+    /// A new connection.
+    pub(crate) async fn connect(&self, provider: &str) -> Result<UpstreamStream, ConnectError> {
         // In a box: this future is moved with every request, and connecting is rare and large.
-        let connecting = Box::pin(self.connect());
+        let connecting = Box::pin(self.try_to_connect());
         match tokio::time::timeout(self.route.connect_timeout, connecting).await {
             Ok(Ok(stream)) => Ok(stream),
             Ok(Err(error)) => {
@@ -153,6 +124,7 @@ impl Pool {
                 Err(ConnectError::Failed)
             }
             Err(_) => {
+                self.names.distrust();
                 self.report(provider, "no connection in time");
                 Err(ConnectError::TimedOut)
             }
@@ -172,22 +144,25 @@ impl Pool {
         }
     }
 
-    async fn connect(&self) -> io::Result<UpstreamStream> {
-        let tcp = TcpStream::connect((self.route.base.host.as_str(), self.route.base.port)).await?;
+    async fn try_to_connect(&self) -> io::Result<UpstreamStream> {
+        let addresses = self.names.addresses().await?;
+        let tcp = happy_eyeballs::connect(&addresses, TcpStream::connect).await;
+        let tcp = tcp.inspect_err(|_| self.names.distrust())?;
         tcp.set_nodelay(true)?;
+        let socket = Socket::new(tcp);
         match &self.route.tls {
-            None => Ok(UpstreamStream::Plain(tcp)),
+            None => Ok(UpstreamStream::plain(socket)),
             Some(tls) => {
-                let stream = tls.connector.connect(tls.server_name.clone(), tcp).await?;
-                Ok(UpstreamStream::Tls(Box::new(stream)))
+                let stream = tls.connector.connect(tls.server_name.clone(), socket).await?;
+                Ok(UpstreamStream::tls(stream))
             }
         }
     }
 
-    /// Keeps a connection whose last exchange ended cleanly.
+    /// Keeps a connection whose last exchange ended cleanly, unless its request had not left whole.
     pub(crate) fn put_back(&self, stream: UpstreamStream) {
         let mut idle = self.idle.borrow_mut();
-        if idle.len() < MAX_IDLE {
+        if idle.len() < MAX_IDLE && !stream.is_spent() {
             idle.push(Idle {
                 stream,
                 since: self.second.get(),
@@ -202,74 +177,5 @@ impl Pool {
         self.idle
             .borrow_mut()
             .retain(|idle| now - idle.since < IDLE_LIMIT);
-    }
-}
-
-/// A connection to a provider.
-pub(crate) enum UpstreamStream {
-    Plain(TcpStream),
-    Tls(Box<TlsStream<TcpStream>>),
-}
-
-impl UpstreamStream {
-    /// Whether an idle connection has nothing to read: bytes or an end that nobody asked for make it unusable.
-    fn is_quiet(&mut self) -> bool {
-        let tcp = match self {
-            UpstreamStream::Plain(tcp) => tcp,
-            UpstreamStream::Tls(tls) => tls.get_mut().0,
-        };
-        let mut byte = [0];
-        tcp.poll_peek(
-            &mut Context::from_waker(Waker::noop()),
-            &mut ReadBuf::new(&mut byte),
-        )
-        .is_pending()
-    }
-}
-
-macro_rules! delegate {
-    ($self:ident, $stream:ident => $call:expr) => {
-        match $self.get_mut() {
-            UpstreamStream::Plain(inner) => {
-                let $stream = Pin::new(inner);
-                $call
-            }
-            UpstreamStream::Tls(inner) => {
-                let $stream = Pin::new(inner.as_mut());
-                $call
-            }
-        }
-    };
-}
-
-impl AsyncRead for UpstreamStream {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        delegate!(self, stream => stream.poll_read(cx, buf))
-    }
-}
-
-impl AsyncWrite for UpstreamStream {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        delegate!(self, stream => stream.poll_write(cx, buf))
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        delegate!(self, stream => stream.poll_write_vectored(cx, bufs))
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        true
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        delegate!(self, stream => stream.poll_flush(cx))
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        delegate!(self, stream => stream.poll_shutdown(cx))
     }
 }

@@ -1,29 +1,34 @@
+//! What the outside can ask of a worker and tell it.
+
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{SyncSender, sync_channel};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, Thread};
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::evidence::{self, Evidence};
 use proofgate_auth::{KeySet, WantedKeySets};
 use proofgate_ledger::{SigningKey, VerifyingKey};
+use proofgate_policy::Engine;
 use proofgate_stages::Profiler;
-use proofgate_wal::Watermark;
 use serde::Serialize;
 use tokio::sync::{mpsc, watch};
 
 use crate::catalog::Blueprint;
 use crate::config::Durability;
 use crate::data_plane::DataPlane;
+use crate::held_checkpoint::HeldCheckpoint;
+use crate::incarnation::NextLog;
 use crate::ledger_delay::LedgerDelay;
-use crate::ledger_thread::LedgerThread;
+use crate::ledger_thread::{LedgerThread, Rotation};
 use crate::lifecycle::Phase;
 use crate::limit_thread::{self, Place};
 use crate::metrics::Metrics;
-use crate::reload::{MAX_WAITING, Order};
-use crate::{Config, Error, incarnation};
+use crate::reload::{self, Given, MAX_WAITING, Order};
+use crate::rotation::{Bounds, CurrentLog, Desk, InService};
+use crate::threads::Threads;
+use crate::{Config, Error};
 
 /// One gateway process's share of the work: a traffic port, a log, and the three threads behind them.
 pub struct Worker {
@@ -33,6 +38,8 @@ pub struct Worker {
     blueprint: Mutex<Option<Blueprint>>,
     signing_key: SigningKey,
     profiler: Arc<Profiler>,
+    /// The rules in service, which a reload keeps if they have not changed.
+    engine: Mutex<Arc<Engine>>,
     wanted: Mutex<WantedKeySets>,
     running: Mutex<Option<Arc<Running>>>,
 }
@@ -40,23 +47,13 @@ pub struct Worker {
 /// What the outside sees of a running worker.
 struct Running {
     address: SocketAddr,
-    origin: String,
-    directory: PathBuf,
     shard: u32,
-    incarnation: String,
+    current: CurrentLog,
     verifying_key: VerifyingKey,
-    watermark: Arc<Watermark>,
     metrics: Metrics,
     phase: watch::Sender<Phase>,
-    orders: mpsc::Sender<Order>,
+    orders: mpsc::Sender<Given>,
     threads: Arc<Threads>,
-}
-
-/// Counts the threads that still run.
-struct Threads {
-    left: Mutex<usize>,
-    ended: Condvar,
-    failed: AtomicBool,
 }
 
 /// A worker's state, for people and dashboards.
@@ -78,11 +75,11 @@ pub struct Status {
     pub in_flight: i64,
     /// Open client connections.
     pub connections: i64,
-    /// Records written.
+    /// Records of its log that are written.
     pub written: u64,
-    /// Records synced.
+    /// Records of its log that are synced.
     pub durable: u64,
-    /// Records covered by the newest checkpoint.
+    /// Records of its log that the newest checkpoint covers.
     pub checkpointed: u64,
     /// Why the ledger takes no more records, if it does not.
     pub ledger_stopped: Option<String>,
@@ -94,7 +91,7 @@ impl Worker {
     /// # Errors
     /// [`Error::Config`].
     pub fn new(config: Config) -> Result<Self, Error> {
-        let blueprint = Blueprint::new(&config)?;
+        let blueprint = Blueprint::new(&config, None)?;
         let signing_key = SigningKey::from_text(&config.ledger.signing_key)
             .map_err(|error| Error::Config(format!("ledger signing key: {error}")))?;
         if signing_key.name() != config.ledger.name {
@@ -106,6 +103,7 @@ impl Worker {
         }
         Ok(Worker {
             profiler: Arc::new(Profiler::new(config.profile_stages)),
+            engine: Mutex::new(Arc::clone(&blueprint.terms.engine)),
             wanted: Mutex::new(blueprint.terms.authenticator.wanted_key_sets()),
             config: Mutex::new(Arc::new(config)),
             blueprint: Mutex::new(Some(blueprint)),
@@ -122,7 +120,8 @@ impl Worker {
     /// when it is in service.
     ///
     /// # Errors
-    /// [`Error::Config`] when it is wrong, or changes what needs a restart: the old one stays. [`Error::NotRunning`].
+    /// [`Error::Config`] when it is wrong, or changes what needs a restart, and [`Error::Busy`]: the old one stays.
+    /// [`Error::NotRunning`].
     pub fn reload(&self, config: Config) -> Result<(), Error> {
         let running = self.running()?;
         // Held to the end: two configurations must not overtake each other.
@@ -130,10 +129,15 @@ impl Worker {
         if let Some(field) = current.needs_restart(&config) {
             return Err(Error::Config(format!("{field} cannot change without a restart")));
         }
-        let blueprint = Blueprint::new(&config)?;
+        let in_service = Arc::clone(&lock(&self.engine));
+        let blueprint = Blueprint::new(&config, Some(&in_service))?;
         let wanted = blueprint.terms.authenticator.wanted_key_sets();
-        running.order(|done| Order::Configure(Box::new(blueprint), done))?;
+        let engine = Arc::clone(&blueprint.terms.engine);
+        reload::give(&running.orders, |done| {
+            Order::Configure(Box::new(blueprint), done)
+        })?;
         *lock(&self.wanted) = wanted;
+        *lock(&self.engine) = engine;
         *current = Arc::new(config);
         Ok(())
     }
@@ -141,7 +145,8 @@ impl Worker {
     /// Replaces the signing keys of a JWT issuer; returns how many of them are usable.
     ///
     /// # Errors
-    /// [`Error::Config`] when the text is no key set or the issuer is not configured; [`Error::NotRunning`].
+    /// [`Error::Config`] when the text is no key set or the issuer is not configured; [`Error::Busy`], when nothing has
+    /// changed; [`Error::NotRunning`].
     pub fn set_key_set(&self, issuer: &str, jwks: &str) -> Result<usize, Error> {
         let (keys, _) = KeySet::parse(jwks).map_err(|error| Error::Config(error.to_string()))?;
         let usable = keys.len();
@@ -151,9 +156,9 @@ impl Worker {
                 .map(|()| usable)
                 .map_err(|error| Error::Config(error.to_string()));
         }
-        let known = self
-            .running()?
-            .order(|done| Order::UseKeySet(issuer.to_owned(), Box::new(keys), done))?;
+        let known = reload::give(&self.running()?.orders, |done| {
+            Order::UseKeySet(issuer.to_owned(), Box::new(keys), done)
+        })?;
         match known {
             true => Ok(usable),
             false => Err(Error::Config(format!("JWT issuer {issuer:?} is not configured"))),
@@ -186,33 +191,49 @@ impl Worker {
         let address = listener
             .local_addr()
             .map_err(|source| bind_error(&config.listen, source))?;
-        let log = incarnation::open(&config.ledger, &config.config_digest, &self.signing_key)?;
+        let ledger = &config.ledger;
+        let held = ledger.held_checkpoints.as_ref();
+        let held = held.map(|held| HeldCheckpoint::new(Path::new(&held.directory), ledger.shard, held.by));
+        let next = NextLog::new(ledger, &config.config_digest, &self.signing_key);
+        let begun = next.begin(held.as_ref())?;
+        let log = begun.log;
         let (limit_thread, limits) = limit_thread::open(&Place {
             gateway: Path::new(&config.ledger.directory),
             shard: config.ledger.shard,
-            incarnation: log.ulid,
+            incarnation: log.incarnation,
+            key: &self.signing_key,
+            ledger: &ledger.name,
             sync: config.ledger.durability == Durability::Synced,
         })?;
-        let watermark = log.writer.watermark();
+        let current = CurrentLog::new(InService {
+            origin: log.origin,
+            directory: log.dir,
+            incarnation: log.incarnation,
+            watermark: log.writer.watermark(),
+            before: 0,
+        });
+        let desk = Arc::new(Desk::default());
+        let bounds = Bounds {
+            bytes: ledger.log_bytes,
+            age: ledger.log_age,
+        };
         let (phase, told) = watch::channel(Phase::Serving);
         let metrics = Metrics::new(&self.profiler);
         let (orders, waiting) = mpsc::channel(MAX_WAITING);
-        let threads = Arc::new(Threads {
-            left: Mutex::new(3),
-            ended: Condvar::new(),
-            failed: AtomicBool::new(false),
-        });
+        let threads = Threads::new(3);
         let finish = Arc::new(AtomicBool::new(false));
 
         let delay = Arc::new(LedgerDelay::new(Arc::clone(&self.profiler)));
         let ledger_thread = LedgerThread {
             follower: log.follower,
-            watermark: Arc::clone(&watermark),
             key: self.signing_key.clone(),
             durability: config.ledger.durability,
             checkpoint_interval: config.ledger.checkpoint_interval,
             finish: Arc::clone(&finish),
             delay: Arc::clone(&delay),
+            current: current.clone(),
+            rotation: Rotation::new(bounds, Arc::clone(&desk), next),
+            held,
         };
         let ledger = threads.spawn("ledger", move || ledger_thread.run())?;
         let data_plane = DataPlane {
@@ -223,6 +244,8 @@ impl Worker {
             orders: waiting,
             listener,
             writer: log.writer,
+            desk,
+            current: current.clone(),
             metrics: metrics.clone(),
             phase: phase.clone(),
             told,
@@ -233,12 +256,9 @@ impl Worker {
         threads.spawn("data-plane", move || data_plane.run())?;
         *running = Some(Arc::new(Running {
             address,
-            origin: log.origin,
-            directory: log.directory,
             shard: config.ledger.shard,
-            incarnation: log.incarnation,
+            current,
             verifying_key: self.signing_key.verifying_key(),
-            watermark,
             metrics,
             phase,
             orders,
@@ -264,7 +284,7 @@ impl Worker {
     /// # Errors
     /// [`Error::NotRunning`].
     pub fn origin(&self) -> Result<String, Error> {
-        Ok(self.running()?.origin.clone())
+        Ok(self.running()?.current.get().origin)
     }
 
     /// Why the worker wants no traffic; `None` when it does.
@@ -279,19 +299,20 @@ impl Worker {
     /// [`Error::NotRunning`].
     pub fn status(&self) -> Result<Status, Error> {
         let running = self.running()?;
+        let log = running.current.get();
         Ok(Status {
-            origin: running.origin.clone(),
+            origin: log.origin,
             shard: running.shard,
-            incarnation: running.incarnation.clone(),
+            incarnation: log.incarnation.to_string(),
             address: running.address.to_string(),
             not_ready: running.not_ready(),
             retiring: *running.phase.borrow() == Phase::Retiring,
             in_flight: running.metrics.in_flight.get(),
             connections: running.metrics.connections.get(),
-            written: running.watermark.written(),
-            durable: running.watermark.durable(),
-            checkpointed: running.watermark.checkpointed(),
-            ledger_stopped: running.watermark.stopped().map(str::to_owned),
+            written: log.watermark.written(),
+            durable: log.watermark.durable(),
+            checkpointed: log.watermark.checkpointed(),
+            ledger_stopped: log.watermark.stopped().map(str::to_owned),
         })
     }
 
@@ -301,15 +322,16 @@ impl Worker {
     /// [`Error::NotRunning`].
     pub fn metrics(&self) -> Result<String, Error> {
         let running = self.running()?;
+        let log = running.current.get();
         let gauge = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
         running
             .metrics
             .records_written
-            .set(gauge(running.watermark.written()));
+            .set(gauge(log.before + log.watermark.written()));
         running
             .metrics
             .records_durable
-            .set(gauge(running.watermark.durable()));
+            .set(gauge(log.before + log.watermark.durable()));
         running
             .metrics
             .ready
@@ -322,23 +344,27 @@ impl Worker {
     /// # Errors
     /// [`Error::NotRunning`]; [`Error::Ledger`] while there is none yet.
     pub fn checkpoint(&self) -> Result<String, Error> {
-        let directory = self.running()?.directory.clone();
+        let directory = self.running()?.current.get().directory;
         std::fs::read_to_string(directory.join("checkpoint"))
             .map_err(|error| Error::Ledger(format!("no checkpoint yet: {error}")))
     }
 
-    /// The records of one exchange of this incarnation, each with its proof; waits at most `timeout` for a checkpoint
+    /// The records of one exchange on this shard, each with its proof; waits at most `timeout` for a checkpoint
     /// that covers them. Empty when there is no such exchange.
     ///
     /// # Errors
     /// [`Error::NotRunning`]; [`Error::Ledger`] when no checkpoint covers the records in time.
     pub fn prove(&self, request_id: &str, timeout: Duration) -> Result<Vec<Evidence>, Error> {
         let running = self.running()?;
-        let failed = |error: proofgate_wal::WalError| Error::Ledger(error.to_string());
-        let found = evidence::find(&running.directory, request_id).map_err(failed)?;
-        let size = found.last().map_or(0, |record| record.seq + 1);
+        use proofgate_evidence::{EvidenceError, Search};
+        let failed = |error: EvidenceError| Error::Ledger(error.to_string());
+        let log = running.current.get();
+        let shard = log.directory.parent().unwrap_or(&log.directory);
+        let found = evidence::find(shard, request_id, Search::ByTime).map_err(failed)?;
+        let own = found.iter().filter(|record| record.dir == log.directory);
+        let size = own.map(|record| record.seq + 1).max().unwrap_or(0);
         let deadline = Instant::now() + timeout;
-        while running.watermark.checkpointed() < size && Instant::now() < deadline {
+        while log.watermark.checkpointed() < size && Instant::now() < deadline {
             thread::park_timeout(Duration::from_millis(20));
         }
         evidence::prove(found, Some(&running.verifying_key)).map_err(failed)
@@ -381,29 +407,15 @@ impl Worker {
     /// Waits until the threads have ended, at most `timeout`; `true` when they have, with the log sealed.
     pub fn join(&self, timeout: Duration) -> bool {
         let Ok(running) = self.running() else { return true };
-        let threads = &running.threads;
-        let left = threads.left.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = threads.ended.wait_timeout_while(left, timeout, |left| *left != 0);
-        let (left, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        *left == 0 && !threads.failed.load(Ordering::Acquire) && running.watermark.sealed()
+        running.threads.join(timeout) && running.current.get().watermark.sealed()
     }
 }
 
-/// How long the data-plane thread may take to obey.
-const OBEDIENCE: Duration = Duration::from_secs(10);
-
 impl Running {
-    /// Gives the data-plane thread an order and waits for its answer.
-    fn order<A>(&self, order: impl FnOnce(SyncSender<A>) -> Order) -> Result<A, Error> {
-        let (done, answer) = sync_channel(1);
-        self.orders.try_send(order(done)).map_err(|_| Error::NotRunning)?;
-        answer.recv_timeout(OBEDIENCE).map_err(|_| Error::NotRunning)
-    }
-
     fn not_ready(&self) -> Option<&'static str> {
-        if self.threads.failed.load(Ordering::Acquire) {
+        if self.threads.have_failed() {
             Some("failed")
-        } else if self.watermark.is_poisoned() {
+        } else if self.current.get().watermark.is_poisoned() {
             Some("ledger_stopped")
         } else if *self.phase.borrow() >= Phase::LameDuck {
             Some("draining")
@@ -412,29 +424,6 @@ impl Running {
         } else {
             None
         }
-    }
-}
-
-impl Threads {
-    fn spawn(
-        self: &Arc<Self>,
-        name: &'static str,
-        body: impl FnOnce() -> bool + Send + 'static,
-    ) -> Result<Thread, Error> {
-        let threads = Arc::clone(self);
-        let run = move || {
-            let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
-            if !ended.unwrap_or(false) {
-                threads.failed.store(true, Ordering::Release);
-            }
-            *threads.left.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
-            threads.ended.notify_all();
-        };
-        let handle = thread::Builder::new().name(format!("proofgate-{name}"));
-        let handle = handle
-            .spawn(run)
-            .map_err(|source| Error::Thread { thread: name, source })?;
-        Ok(handle.thread().clone())
     }
 }
 

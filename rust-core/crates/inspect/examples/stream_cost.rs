@@ -104,8 +104,8 @@ fn main() {
             black_box(ChatRequest::read(black_box(body.as_bytes()), &mut workspace, &mut text).unwrap());
         });
         measure("inspected", rounds, 1, || {
-            let deadline = engine.deadline();
-            black_box(inspect_request(&engine, &profile, &text, &deadline, &mut scratch).unwrap());
+            let budget = engine.budget(text.text().len());
+            black_box(inspect_request(&engine, &profile, &text, budget, &mut scratch).unwrap());
         });
         let answer =
             json!({"choices": [{"index": 0, "message": {"role": "assistant", "content": prose(size)}}]})

@@ -5,10 +5,13 @@ use std::ops::Range;
 
 use proofgate_json::escape_into;
 use proofgate_policy::Engine;
-use proofgate_providers::{Offsets, Place, Rewriter};
+use proofgate_providers::{Edit, Offsets, Place, Rewriter, within_json};
 
 use crate::spans::Redaction;
-use crate::texts::Texts;
+use crate::texts::{Text, Texts};
+
+/// An answer of more bytes is not copied where it need not be, and its memory grows by as many.
+const STEP: usize = 256 * 1024;
 
 /// Something in an event that can keep it back, or change in it. Places are counted from the event's begin.
 #[derive(Debug)]
@@ -56,6 +59,50 @@ impl Held {
         self.bytes.len() - self.released
     }
 
+    /// Bytes of memory that is taken, for the most part.
+    pub(crate) fn capacity(&self) -> usize {
+        self.bytes.capacity()
+            + self.events.capacity() * size_of::<Event>()
+            + self.parts.capacity() * size_of::<Part>()
+    }
+
+    /// Forgets everything, and gives back the memory of a buffer that has more than `most` bytes.
+    pub(crate) fn give_back(&mut self, most: usize) {
+        self.clear();
+        self.bytes.shrink_to(most);
+        self.events.shrink_to(most / size_of::<Event>());
+        self.parts.shrink_to(most / size_of::<Part>());
+    }
+
+    /// Takes the next bytes of a whole answer.
+    pub(crate) fn append(&mut self, bytes: &[u8]) {
+        if self.bytes.capacity() > STEP {
+            // By steps: an answer is counted by the memory that it takes, not by what it fills of it.
+            let missing = (self.bytes.len() + bytes.len()).saturating_sub(self.bytes.capacity());
+            if missing > 0 {
+                self.bytes.reserve_exact(bytes.len().max(STEP));
+            }
+        }
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// Says that the answer is whole: the parts of it come.
+    pub(crate) fn begin_whole(&mut self) {
+        self.events.push_back(Event {
+            length: self.bytes.len(),
+            parts: 0,
+        });
+    }
+
+    /// Lends a whole answer, and takes the parts of it until [`Held::bring_back_whole`].
+    pub(crate) fn lend_whole(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.bytes)
+    }
+
+    pub(crate) fn bring_back_whole(&mut self, bytes: Vec<u8>) {
+        self.bytes = bytes;
+    }
+
     /// Takes the next event.
     pub(crate) fn push(&mut self, raw: &[u8]) {
         self.bytes.extend_from_slice(raw);
@@ -88,6 +135,9 @@ impl Held {
             let parts = self.parts.iter().take(count);
             if parts.clone().any(|part| is_changed(part, texts)) {
                 write_changed(raw, parts, texts, engine, out);
+            } else if out.is_empty() && self.released == 0 && length == self.bytes.len() && length > STEP {
+                // A large answer is not copied.
+                std::mem::swap(&mut self.bytes, out);
             } else {
                 out.extend_from_slice(raw);
             }
@@ -134,6 +184,13 @@ fn write_changed<'p>(
         match part {
             Part::Text { text, range, place } => {
                 let mut offsets = Offsets::new(raw, place);
+                if let Some(edits) = json_edits(texts.get(*text), range, engine) {
+                    for (edit, by) in edits {
+                        let raw = offsets.find(edit.start)..offsets.find(edit.end);
+                        writer.replace(raw, |out| escape_into(&by, out));
+                    }
+                    continue;
+                }
                 for span in texts.get(*text).spans.within(range) {
                     replace(&mut writer, &mut offsets, span, range, engine);
                 }
@@ -143,6 +200,16 @@ fn write_changed<'p>(
         }
     }
     writer.finish();
+}
+
+/// What is replaced in a text that came as a whole and is JSON, such as the arguments of a tool call, so that it stays JSON.
+fn json_edits(text: &Text, range: &Range<usize>, engine: &Engine) -> Option<Vec<Edit<'static>>> {
+    let whole = text.whole().filter(|whole| *range == (0..whole.len()))?;
+    let spans = text.spans.within(range).iter();
+    let edits: Vec<Edit<'static>> = spans
+        .map(|span| (span.range.clone(), span.replacement(engine).into()))
+        .collect();
+    within_json(whole, &edits)
 }
 
 /// Replaces what of `span` lies in `range`: by the rule's name where the span begins, by nothing where it goes on.
@@ -165,7 +232,7 @@ fn replace(
 
 #[cfg(test)]
 mod tests {
-    use proofgate_policy::{Deadline, Engine, PolicyConfig, Scratch};
+    use proofgate_policy::{Budget, Engine, PolicyConfig, Scratch};
     use proofgate_providers::Place;
 
     use super::{Held, Part};
@@ -178,7 +245,7 @@ mod tests {
         let mut rules = Rules {
             engine: &engine,
             profile: &profile,
-            deadline: Deadline::never(),
+            budget: Budget::unlimited(),
             scratch: &mut scratch,
         };
         let (mut held, mut texts, mut findings) = (Held::default(), Texts::default(), Findings::default());

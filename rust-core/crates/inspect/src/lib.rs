@@ -1,6 +1,6 @@
 //! Applies the rules of a policy to requests and answers.
 //!
-//! A request is inspected at once ([`inspect_request`]). An answer is inspected as it passes ([`ResponseInspector`]): an
+//! A request is inspected at once ([`inspect_request`]), or in slices of time ([`RequestInspection`]). An answer is inspected as it passes ([`ResponseInspector`]): an
 //! event of a stream leaves when no rule can touch its text any more, so that a rule sees text that was cut into many
 //! events, and a client sees ordinary prose without delay. Whether an answer comes whole or as a stream, and however
 //! that is cut, the same generated text has the same matches and is redacted to the same text. One thing that no provider
@@ -15,7 +15,7 @@ mod spans;
 mod stop;
 mod texts;
 
-pub use request::{Outcome, RequestVerdict, inspect_request};
+pub use request::{Outcome, RequestInspection, RequestVerdict, inspect_request};
 pub use response::{AnswerKind, Reading, ResponseInspector, needs_response};
 pub use spans::Redaction;
 pub use stop::Stop;

@@ -1,7 +1,8 @@
 use std::ops::Range;
+use std::time::Duration;
 
 use proofgate_json::Workspace;
-use proofgate_policy::{Direction, Engine, Judgement, Profile, Scratch};
+use proofgate_policy::{Budget, Direction, Engine, Judgement, Profile, Scan, Scratch, Step};
 use proofgate_providers::{BodyText, EventReader, GeneratedText, Place, Shape, StreamEvent};
 
 use crate::held::{Held, Part};
@@ -32,19 +33,40 @@ pub struct Reading {
     key: String,
 }
 
+impl Reading {
+    /// Gives back the memory of a buffer that has more than `most` bytes.
+    pub fn give_back(&mut self, most: usize) {
+        if self.generated.capacity() > most {
+            self.generated.give_back(most);
+        }
+        if self.other.capacity() > most {
+            self.other.give_back(most);
+        }
+        if self.workspace.capacity() > most {
+            self.workspace.give_back(most);
+        }
+        self.key.clear();
+        self.key.shrink_to(most);
+    }
+}
+
 /// Inspects one answer as it passes.
 ///
 /// A whole body is held until its end. Of a stream, every event is held until no rule can touch its text any more, or until
-/// the text seems to be over because its choice has finished or has gone on to another text; events keep their order. What the rules do not redact leaves byte for byte as it came. A redacted event also loses its
-/// `logprobs`, which repeat the text.
+/// the text seems to be over because its choice has finished or has gone on to another text; events keep their order. What
+/// the rules do not redact leaves byte for byte as it came. A redacted event also loses its `logprobs`, which repeat the
+/// text.
+///
+/// What is held is in memory once. At the end of a whole answer, its texts are beside it until it is
+/// [finished](ResponseInspector::finish_step), and what it becomes where something is redacted.
 #[derive(Debug)]
 pub struct ResponseInspector {
     kind: AnswerKind,
     limit: usize,
-    /// The body so far, of an answer that is no stream.
-    body: Vec<u8>,
     events: EventReader,
     inspection: Inspection,
+    /// What is left of the budget of the end, once it has begun.
+    ending: Option<Budget>,
     stopped: Option<Stop>,
 }
 
@@ -54,9 +76,9 @@ impl ResponseInspector {
         let mut inspector = ResponseInspector {
             kind,
             limit,
-            body: Vec::new(),
             events: EventReader::new(limit),
             inspection: Inspection::default(),
+            ending: None,
             stopped: None,
         };
         inspector.reset(kind);
@@ -66,9 +88,9 @@ impl ResponseInspector {
     /// Forgets everything, for the next answer; keeps the buffers.
     pub fn reset(&mut self, kind: AnswerKind) {
         self.kind = kind;
-        self.body.clear();
         self.events.clear();
         self.inspection.reset(kind);
+        self.ending = None;
         self.stopped = None;
     }
 
@@ -87,17 +109,18 @@ impl ResponseInspector {
     ) -> Result<(), Stop> {
         self.guard(|inspector| match inspector.kind {
             AnswerKind::Unary => {
-                if bytes.len() > inspector.limit - inspector.body.len() {
+                let held = &mut inspector.inspection.held;
+                if bytes.len() > inspector.limit.saturating_sub(held.len()) {
                     return Err(Stop::TooLarge);
                 }
-                inspector.body.extend_from_slice(bytes);
+                held.append(bytes);
                 Ok(())
             }
             AnswerKind::Events => {
                 let mut rules = Rules {
                     engine,
                     profile,
-                    deadline: engine.deadline(),
+                    budget: engine.budget(bytes.len()),
                     scratch,
                 };
                 inspector.events.push(bytes);
@@ -125,29 +148,56 @@ impl ResponseInspector {
         reading: &mut Reading,
         out: &mut Vec<u8>,
     ) -> Result<(), Stop> {
+        while self.finish_step(engine, profile, scratch, reading, Duration::MAX, out)? == Step::Pending {}
+        Ok(())
+    }
+
+    /// As [`finish`](ResponseInspector::finish), but for about `slice` of the processor's time only: a whole answer is judged
+    /// at its end, and others must be served meanwhile. Has to be called until it is done.
+    ///
+    /// # Errors
+    /// As for [`push`](ResponseInspector::push).
+    pub fn finish_step(
+        &mut self,
+        engine: &Engine,
+        profile: &Profile,
+        scratch: &mut Scratch,
+        reading: &mut Reading,
+        slice: Duration,
+        out: &mut Vec<u8>,
+    ) -> Result<Step, Stop> {
         self.guard(|inspector| {
+            let has_begun = inspector.ending.is_some();
+            let budget = inspector.ending.take();
             let mut rules = Rules {
                 engine,
                 profile,
-                deadline: engine.deadline(),
+                budget: budget.unwrap_or_else(|| engine.budget(inspector.inspection.held.len())),
                 scratch,
             };
             let inspection = &mut inspector.inspection;
-            match inspector.kind {
-                AnswerKind::Unary => {
-                    inspection.held.push(&inspector.body);
-                    inspection.document(&inspector.body, |offset| offset, b"\n", reading, &mut rules)?;
-                    inspector.body.clear();
-                }
-                AnswerKind::Events => {
-                    if let Some(event) = inspector.events.finish().map_err(|_| Stop::TooLarge)? {
-                        inspection.event(&event, reading, &mut rules)?;
-                    }
-                }
+            if !has_begun {
+                inspection.begin_end(inspector.kind, &mut inspector.events, reading, &mut rules)?;
             }
-            inspection.texts.finish(&mut rules, &mut inspection.findings)?;
-            inspection.release(engine, out)
+            let step = inspection.end_step(reading, &mut rules, slice)?;
+            inspector.ending = Some(rules.budget);
+            if step == Step::Done {
+                inspection.release(engine, out)?;
+            }
+            Ok(step)
         })
+    }
+
+    /// Bytes of memory that it takes, for the most part.
+    pub fn capacity(&self) -> usize {
+        self.events.capacity() + self.inspection.capacity()
+    }
+
+    /// Forgets what is held of the answer, which ends the inspection but not what it came to, and gives back the memory of
+    /// a buffer that has more than `most` bytes.
+    pub fn give_back(&mut self, most: usize) {
+        self.events.give_back(most);
+        self.inspection.give_back(most);
     }
 
     /// The rules that matched so far, their score, and whether an enforced policy would block.
@@ -160,12 +210,12 @@ impl ResponseInspector {
         self.inspection.findings.redacted()
     }
 
-    fn guard(&mut self, work: impl FnOnce(&mut Self) -> Result<(), Stop>) -> Result<(), Stop> {
+    fn guard<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T, Stop>) -> Result<T, Stop> {
         if let Some(stop) = self.stopped {
             return Err(stop);
         }
         let done = work(self);
-        self.stopped = done.err();
+        self.stopped = done.as_ref().err().copied();
         done
     }
 }
@@ -176,6 +226,16 @@ struct Inspection {
     texts: Texts,
     held: Held,
     findings: Findings,
+    /// A whole answer of no known shape, which is scanned at its end.
+    whole: Option<Whole>,
+}
+
+/// The text of a document of no known shape, and how far its scan is.
+#[derive(Debug, Default)]
+struct Whole {
+    text: BodyText,
+    scan: Scan,
+    spans: Spans,
 }
 
 impl Inspection {
@@ -183,6 +243,62 @@ impl Inspection {
         self.texts.reset(kind == AnswerKind::Unary);
         self.held.clear();
         self.findings = Findings::default();
+        self.whole = None;
+    }
+
+    fn capacity(&self) -> usize {
+        let whole = self.whole.as_ref().map_or(0, |whole| whole.text.capacity());
+        self.held.capacity() + self.texts.capacity() + self.findings.capacity() + whole
+    }
+
+    fn give_back(&mut self, most: usize) {
+        self.held.give_back(most);
+        self.texts.give_back(most);
+        self.findings.give_back(most);
+        self.whole = None;
+    }
+
+    /// Takes what there is at the end of an answer: all of it if it is no stream.
+    fn begin_end(
+        &mut self,
+        kind: AnswerKind,
+        events: &mut EventReader,
+        reading: &mut Reading,
+        rules: &mut Rules<'_>,
+    ) -> Result<(), Stop> {
+        match kind {
+            AnswerKind::Unary => {
+                self.held.begin_whole();
+                let document = self.held.lend_whole();
+                self.document(&document, |offset| offset, b"\n", reading, rules)?;
+                self.held.bring_back_whole(document);
+                Ok(())
+            }
+            AnswerKind::Events => match events.finish().map_err(|_| Stop::TooLarge)? {
+                Some(event) => self.event(&event, reading, rules),
+                None => Ok(()),
+            },
+        }
+    }
+
+    /// Judges what is left, for a slice of time.
+    fn end_step(
+        &mut self,
+        reading: &mut Reading,
+        rules: &mut Rules<'_>,
+        slice: Duration,
+    ) -> Result<Step, Stop> {
+        if let Some(Whole { text, scan, spans }) = &mut self.whole {
+            if self.findings.step(scan, rules, slice, text.text(), spans)? == Step::Pending {
+                return Ok(Step::Pending);
+            }
+            let Whole { text, spans, .. } = self.whole.take().unwrap_or_default();
+            let document = self.held.lend_whole();
+            self.replace(&document, &text, spans, |offset| offset, b"\n", rules.engine);
+            self.held.bring_back_whole(document);
+            reading.other = text;
+        }
+        self.texts.finish(rules, slice, &mut self.findings)
     }
 
     fn event(
@@ -215,6 +331,7 @@ impl Inspection {
             return self.other(document, locate, line_break, reading, rules);
         }
         match reading.generated.read(document, &mut reading.workspace) {
+            Ok(_) if reading.generated.overflowed() => Err(Stop::TooLarge),
             Ok(Shape::Choices) => self.generated(locate, reading, rules),
             Ok(Shape::Other) => self.other(document, locate, line_break, reading, rules),
             Err(_) => Err(Stop::Malformed),
@@ -231,6 +348,7 @@ impl Inspection {
             texts,
             held,
             findings,
+            ..
         } = self;
         let Reading { generated, key, .. } = reading;
         let mut logprobs = generated.logprobs().iter().peekable();
@@ -278,15 +396,39 @@ impl Inspection {
         if other.collect(document, workspace).is_err() {
             other.plain(text);
         }
+        if other.overflowed() {
+            return Err(Stop::TooLarge);
+        }
+        if self.texts.are_scanned_at_end() {
+            self.whole = Some(Whole {
+                text: std::mem::take(other),
+                ..Whole::default()
+            });
+            return Ok(());
+        }
         let mut spans = Spans::default();
         self.findings.whole(rules, other.text(), &mut spans)?;
+        self.replace(document, other, spans, locate, line_break, rules.engine);
+        Ok(())
+    }
+
+    /// Replaces the document, of which `text` is the text, by itself with these parts of the text replaced.
+    fn replace(
+        &mut self,
+        document: &[u8],
+        text: &BodyText,
+        spans: Spans,
+        locate: impl Fn(usize) -> usize,
+        line_break: &[u8],
+        engine: &Engine,
+    ) {
         if spans.is_empty() {
-            return Ok(());
+            return;
         }
         let redactions = spans.into_redactions();
         let names: Vec<String> = redactions
             .iter()
-            .map(|redaction| redaction.replacement(rules.engine))
+            .map(|redaction| redaction.replacement(engine))
             .collect();
         let edits: Vec<(Range<usize>, &str)> = redactions
             .iter()
@@ -294,13 +436,12 @@ impl Inspection {
             .map(|(redaction, name)| (redaction.range.clone(), name.as_str()))
             .collect();
         let mut rewritten = Vec::new();
-        other.rewrite(document, &edits, &mut rewritten);
+        text.rewrite(document, &edits, &mut rewritten);
         let lines: Vec<&[u8]> = rewritten.split(|byte| *byte == b'\n').collect();
         self.held.add(Part::Replaced {
             raw: locate(0)..locate(document.len()),
             by: lines.join(line_break),
         });
-        Ok(())
     }
 
     fn release(&mut self, engine: &Engine, out: &mut Vec<u8>) -> Result<(), Stop> {

@@ -12,6 +12,11 @@ pub struct Redaction {
 }
 
 impl Redaction {
+    /// The length of [`Redaction::replacement`] in bytes.
+    pub(crate) fn length(&self, engine: &Engine) -> usize {
+        "[redacted:]".len() + engine.rule(self.rule).id.len()
+    }
+
     /// What takes the place of the text: `[redacted:<rule id>]`.
     pub fn replacement(&self, engine: &Engine) -> String {
         format!("[redacted:{}]", engine.rule(self.rule).id)

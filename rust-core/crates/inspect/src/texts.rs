@@ -5,21 +5,28 @@
 //! other back. Should it go on after all, it is scanned as the one text that it is; a match that has to be replaced and
 //! begins in what has left denies the answer.
 
+use std::time::Duration;
+
 use proofgate_policy::{
-    Deadline, Decision, Direction, Engine, Judgement, Match, Profile, RuleIndex, Scratch, StreamScan,
+    Budget, Decision, Direction, Engine, Fault, Judgement, Match, Profile, RuleIndex, Scan, Scratch, Step,
+    StreamScan,
 };
 
+use crate::request::MOST_MATCHES;
 use crate::spans::Spans;
 use crate::stop::Stop;
 
 /// How many texts an answer may have: its choices, the arguments of their tool calls, and so on.
 const MOST_TEXTS: usize = 256;
 
+/// Texts that together are longer than this, in bytes, are not scanned in one slice.
+const TOGETHER: usize = 16 * 1024;
+
 /// The rules and what they need to run.
 pub(crate) struct Rules<'a> {
     pub(crate) engine: &'a Engine,
     pub(crate) profile: &'a Profile,
-    pub(crate) deadline: Deadline,
+    pub(crate) budget: Budget,
     pub(crate) scratch: &'a mut Scratch,
 }
 
@@ -33,25 +40,53 @@ pub(crate) struct Findings {
 }
 
 impl Findings {
-    /// Scans a text that is there as a whole; adds to `spans` what is to be replaced in it.
-    pub(crate) fn whole(&mut self, rules: &mut Rules<'_>, text: &str, spans: &mut Spans) -> Result<(), Stop> {
-        self.found.clear();
+    /// Goes on with the scan of a text that is there as a whole for a slice of time; when it is done, adds to `spans` what
+    /// is to be replaced in it.
+    pub(crate) fn step(
+        &mut self,
+        scan: &mut Scan,
+        rules: &mut Rules<'_>,
+        slice: Duration,
+        text: &str,
+        spans: &mut Spans,
+    ) -> Result<Step, Stop> {
         let Rules {
             engine,
             profile,
-            deadline,
+            budget,
             scratch,
         } = rules;
-        engine.scan(
-            profile,
-            Direction::Response,
-            text,
-            deadline,
-            scratch,
-            &mut self.found,
-        )?;
-        self.judge(rules, spans, |_| false);
+        let found = &mut self.found;
+        let direction = Direction::Response;
+        let step = scan.step(engine, profile, direction, text, slice, budget, scratch, found)?;
+        if found.len() > MOST_MATCHES {
+            return Err(Fault::Budget.into());
+        }
+        if step == Step::Done {
+            self.judge(rules, spans, |_| false);
+            self.found.clear();
+            *scan = Scan::new();
+        }
+        Ok(step)
+    }
+
+    /// Scans a text that is there as a whole; adds to `spans` what is to be replaced in it.
+    pub(crate) fn whole(&mut self, rules: &mut Rules<'_>, text: &str, spans: &mut Spans) -> Result<(), Stop> {
+        self.found.clear();
+        let mut scan = Scan::new();
+        while self.step(&mut scan, rules, Duration::MAX, text, spans)? == Step::Pending {}
         Ok(())
+    }
+
+    /// Bytes of memory that is taken, for the most part.
+    pub(crate) fn capacity(&self) -> usize {
+        self.found.capacity() * size_of::<Match>()
+    }
+
+    /// Gives back the memory of what has more than `most` bytes.
+    pub(crate) fn give_back(&mut self, most: usize) {
+        self.found.clear();
+        self.found.shrink_to(most / size_of::<Match>());
     }
 
     /// Judges what was found. `is_late`: whether a part of a match has left as it was.
@@ -126,6 +161,11 @@ impl Text {
         self.spans.clear();
     }
 
+    /// All of it, if it is scanned at its end.
+    pub(crate) fn whole(&self) -> Option<&str> {
+        (!self.whole.is_empty()).then_some(&self.whole)
+    }
+
     fn push(&mut self, piece: &str, rules: &mut Rules<'_>, findings: &mut Findings) -> Result<(), Stop> {
         findings.found.clear();
         let cleared = self.scan.push(
@@ -133,7 +173,7 @@ impl Text {
             rules.profile,
             Direction::Response,
             piece,
-            &rules.deadline,
+            &mut rules.budget,
             rules.scratch,
             &mut findings.found,
         )?;
@@ -177,7 +217,7 @@ fn end(scan: &mut StreamScan, rules: &mut Rules<'_>, findings: &mut Findings) ->
         rules.engine,
         rules.profile,
         Direction::Response,
-        &rules.deadline,
+        &mut rules.budget,
         rules.scratch,
         &mut findings.found,
     )?;
@@ -194,6 +234,9 @@ pub(crate) struct Texts {
     at_end: bool,
     /// The number of the event whose pieces come.
     event: usize,
+    /// Texts that are ended, and how far the scan of the next one is, if it is scanned at its end.
+    ended: usize,
+    scan: Scan,
 }
 
 impl Texts {
@@ -201,6 +244,24 @@ impl Texts {
     pub(crate) fn reset(&mut self, at_end: bool) {
         self.used = 0;
         self.at_end = at_end;
+        self.ended = 0;
+        self.scan = Scan::new();
+    }
+
+    /// Bytes of memory that is taken, for the most part.
+    pub(crate) fn capacity(&self) -> usize {
+        let texts = self.texts.iter();
+        texts
+            .map(|text| text.whole.capacity() + text.key.capacity())
+            .sum()
+    }
+
+    /// Gives back the memory of what has more than `most` bytes.
+    pub(crate) fn give_back(&mut self, most: usize) {
+        if self.capacity() > most {
+            self.used = 0;
+            self.texts = Vec::new();
+        }
     }
 
     /// The number of the text with this key, which belongs to a choice.
@@ -264,17 +325,34 @@ impl Texts {
         Ok(())
     }
 
-    /// Ends all texts.
-    pub(crate) fn finish(&mut self, rules: &mut Rules<'_>, findings: &mut Findings) -> Result<(), Stop> {
-        for text in &mut self.texts[..self.used] {
+    pub(crate) fn are_scanned_at_end(&self) -> bool {
+        self.at_end
+    }
+
+    /// Ends the texts that are left, for a slice of time if they are scanned at their end.
+    pub(crate) fn finish(
+        &mut self,
+        rules: &mut Rules<'_>,
+        slice: Duration,
+        findings: &mut Findings,
+    ) -> Result<Step, Stop> {
+        let mut scanned = 0;
+        while let Some(text) = self.texts[..self.used].get_mut(self.ended) {
             if self.at_end {
                 text.cleared = text.length;
-                findings.whole(rules, &text.whole, &mut text.spans)?;
+                let step = findings.step(&mut self.scan, rules, slice, &text.whole, &mut text.spans)?;
+                self.ended += usize::from(step == Step::Done);
+                scanned += text.length;
+                // Many texts are as long as one.
+                if step == Step::Pending || scanned > TOGETHER {
+                    return Ok(Step::Pending);
+                }
             } else {
                 text.finish(rules, findings)?;
+                self.ended += 1;
             }
         }
-        Ok(())
+        Ok(Step::Done)
     }
 
     pub(crate) fn get(&self, number: usize) -> &Text {

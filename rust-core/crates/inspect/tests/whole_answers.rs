@@ -3,7 +3,10 @@
 
 mod support;
 
+use std::time::Duration;
+
 use proofgate_inspect::{AnswerKind, Reading, ResponseInspector, Stop, needs_response};
+use proofgate_policy::{Fault, Step};
 use serde_json::{Value, json};
 use support::{LIMIT, Policy, answer, rules};
 
@@ -214,4 +217,175 @@ fn a_dry_run_changes_nothing_and_remembers_the_denial() {
     assert_eq!((out, ended), (body.into_bytes(), Ok(())));
     assert!(inspector.judgement().would_block());
     assert_eq!(policy.matched(&inspector), ["key", "phrase"]);
+}
+
+/// Ends an answer in the smallest slices; what leaves, how it ends, and in how many steps.
+fn in_slices(body: &str) -> (Vec<u8>, Result<(), Stop>, usize) {
+    let mut policy = Policy::new();
+    let Policy {
+        engine,
+        profile,
+        scratch,
+    } = &mut policy;
+    let mut inspector = ResponseInspector::new(AnswerKind::Unary, 20 * LIMIT);
+    let (mut reading, mut out, mut steps) = (Reading::default(), Vec::new(), 0);
+    let pushed = inspector.push(engine, profile, scratch, &mut reading, body.as_bytes(), &mut out);
+    pushed.unwrap();
+    loop {
+        steps += 1;
+        // The next slice may find what others have left in the memory that all share.
+        let mut reading = Reading::default();
+        match inspector.finish_step(engine, profile, scratch, &mut reading, Duration::ZERO, &mut out) {
+            Ok(Step::Pending) => assert!(out.is_empty()),
+            Ok(Step::Done) => return (out, Ok(()), steps),
+            Err(stop) => return (out, Err(stop), steps),
+        }
+    }
+}
+
+#[test]
+fn a_long_answer_is_judged_in_slices_and_the_outcome_is_that_of_one() {
+    let filler = "An ordinary sentence of the answer. ".repeat(2_000);
+    let choices = json!({"choices": [
+        {"index": 0, "message": {"content": format!("{filler} sk-abcdef123 {filler}")}},
+        {"index": 1, "message": {"content": format!("{filler} sk-abcdef124 {filler}")}},
+    ]});
+    let other = json!({"output": format!("{filler} sk-abcdef123 {filler}"), "more": filler});
+    for body in [choices, other] {
+        let body = body.to_string();
+        let (out, ended, steps) = in_slices(&body);
+        let expected = body
+            .replace("sk-abcdef123", "[redacted:key]")
+            .replace("sk-abcdef124", "[redacted:key]");
+        assert_eq!((String::from_utf8(out).unwrap(), ended), (expected, Ok(())));
+        assert!(steps > 5, "{steps}");
+    }
+}
+
+#[test]
+fn redacted_arguments_of_a_tool_call_are_json_as_before() {
+    let arguments =
+        r#"{"sk-abcdef1": 1, "sk-abcdef2": {"note": "a \"quoted\" sk-abcdef3\n"}, "list": ["sk-abcdef4"]}"#;
+    let body = json!({"choices": [{"index": 0, "message": {"tool_calls": [
+        {"index": 0, "function": {"name": "look", "arguments": arguments}}]}}]})
+    .to_string();
+    let (out, ended) = pass(&body);
+    assert_eq!(ended, Ok(()));
+    let document: Value = serde_json::from_str(&out).unwrap();
+    let redacted = &document["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"];
+    let redacted: Value = serde_json::from_str(redacted.as_str().unwrap()).unwrap();
+    let expected = json!({"[redacted:key]": 1, "[redacted:key]#2": {"note": "a \"quoted\" [redacted:key]\n"}, "list": ["[redacted:key]"]});
+    assert_eq!(redacted, expected);
+}
+
+/// Some 8 MiB of answer, most of it log probabilities.
+fn large(content: &str) -> String {
+    let tokens = r#"{"token":"word","logprob":-0.01,"top_logprobs":[]},"#.repeat(160_000);
+    let message = json!({"role": "assistant", "content": content});
+    format!(r#"{{"choices":[{{"message":{message},"logprobs":{{"content":[{tokens}0]}}}}]}}"#)
+}
+
+#[test]
+fn an_answer_that_is_held_is_in_memory_once_and_leaves_without_a_copy() {
+    let mut policy = Policy::new();
+    let Policy {
+        engine,
+        profile,
+        scratch,
+    } = &mut policy;
+    let body = large("Hello");
+    let mut inspector = ResponseInspector::new(AnswerKind::Unary, 16 << 20);
+    let (mut reading, mut out) = (Reading::default(), Vec::new());
+    for piece in body.as_bytes().chunks(16 * 1024) {
+        let pushed = inspector.push(engine, profile, scratch, &mut reading, piece, &mut out);
+        assert_eq!(pushed, Ok(()));
+    }
+    let held = inspector.capacity();
+    assert!((body.len()..body.len() + (1 << 20)).contains(&held), "{held}");
+    let finished = inspector.finish(engine, profile, scratch, &mut reading, &mut out);
+    assert_eq!((finished, out.len()), (Ok(()), body.len()));
+    assert!(out == body.as_bytes());
+    assert!(inspector.capacity() < 1 << 20, "{}", inspector.capacity());
+}
+
+#[test]
+fn the_texts_of_an_answer_count_from_one_slice_to_the_next() {
+    let text = "An ordinary sentence of the answer. ".repeat(200_000);
+    for answer in [
+        json!({"choices": [{"index": 0, "message": {"content": text}}]}),
+        json!({"output": text}),
+    ] {
+        let mut policy = Policy::new();
+        let Policy {
+            engine,
+            profile,
+            scratch,
+        } = &mut policy;
+        let body = answer.to_string();
+        let mut inspector = ResponseInspector::new(AnswerKind::Unary, 16 << 20);
+        let (mut reading, mut out) = (Reading::default(), Vec::new());
+        let pushed = inspector.push(engine, profile, scratch, &mut reading, body.as_bytes(), &mut out);
+        assert_eq!(pushed, Ok(()));
+        let step = inspector.finish_step(engine, profile, scratch, &mut reading, Duration::ZERO, &mut out);
+        assert_eq!(step, Ok(Step::Pending));
+        assert!(inspector.capacity() >= body.len() + text.len());
+        // What the rules see of it is in the inspector, so another answer may use what was read with.
+        reading.give_back(1000);
+        let finished = inspector.finish(engine, profile, scratch, &mut reading, &mut out);
+        assert_eq!((finished, out.len()), (Ok(()), body.len()));
+        inspector.give_back(1000);
+        assert!(inspector.capacity() < 10_000, "{}", inspector.capacity());
+    }
+}
+
+#[test]
+fn an_answer_with_a_text_that_matches_more_often_than_is_noted_is_denied() {
+    for (count, expected) in [(100_000, Ok(())), (100_001, Err(Stop::Fault(Fault::Budget)))] {
+        let body = json!({"choices": [{"index": 0, "message": {"content": "dragon ".repeat(count)}}]});
+        assert_eq!(in_slices(&body.to_string()).1, expected);
+    }
+}
+
+#[test]
+fn what_an_inspection_needed_is_given_back_and_what_it_found_is_not_forgotten() {
+    let mut policy = Policy::new();
+    let Policy {
+        engine,
+        profile,
+        scratch,
+    } = &mut policy;
+    let body = large(&"ann smith ".repeat(100_000));
+    let mut inspector = ResponseInspector::new(AnswerKind::Unary, 16 << 20);
+    let (mut reading, mut out) = (Reading::default(), Vec::new());
+    let pushed = inspector.push(engine, profile, scratch, &mut reading, body.as_bytes(), &mut out);
+    assert_eq!(pushed, Ok(()));
+    let finished = inspector.finish(engine, profile, scratch, &mut reading, &mut out);
+    assert_eq!(finished, Ok(()));
+    inspector.give_back(1000);
+    assert!(inspector.capacity() < 10_000, "{}", inspector.capacity());
+    assert!(inspector.is_redacted());
+    assert_eq!(policy.matched(&inspector), ["name"]);
+}
+
+#[test]
+fn an_answer_of_more_parts_or_strings_than_are_read_cannot_be_inspected() {
+    let strings = r#"" ","#.repeat(1 << 20);
+    let bodies = [
+        format!(r#"{{"choices":[{{"message":{{"content":[{strings}" "]}}}}]}}"#),
+        format!(r#"{{"error":[{strings}" "]}}"#),
+    ];
+    for body in bodies {
+        let mut policy = Policy::new();
+        let Policy {
+            engine,
+            profile,
+            scratch,
+        } = &mut policy;
+        let mut inspector = ResponseInspector::new(AnswerKind::Unary, 16 << 20);
+        let (mut reading, mut out) = (Reading::default(), Vec::new());
+        let pushed = inspector.push(engine, profile, scratch, &mut reading, body.as_bytes(), &mut out);
+        let finished = inspector.finish(engine, profile, scratch, &mut reading, &mut out);
+        assert_eq!((pushed, finished), (Ok(()), Err(Stop::TooLarge)));
+        assert!(out.is_empty());
+    }
 }

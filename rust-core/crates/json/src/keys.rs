@@ -1,10 +1,14 @@
 //! Finds repeated keys.
 //!
 //! The keys of a small object are compared one by one as they come. Those of a larger one are sorted when it ends, by a
-//! hash first: a flood of keys with one hash makes the sort compare names, and it stays O(n log n).
+//! hash first. The hash has a secret of its own in every workspace, so that nobody can make names of one hash; if some
+//! have it all the same, the sort compares names and stays O(n log n).
 
 use std::cmp::Ordering;
+use std::hash::BuildHasher;
 use std::ops::Range;
+
+use foldhash::quality::RandomState;
 
 use crate::text::Str;
 
@@ -31,6 +35,8 @@ impl Key {
 
     fn compare(&self, other: &Key, document: &str) -> Ordering {
         self.hash.cmp(&other.hash).then_with(|| {
+            #[cfg(test)]
+            tests::NAMES_COMPARED.set(tests::NAMES_COMPARED.get() + 1);
             let (this, other) = (self.text(document), other.text(document));
             if this.is_escaped() || other.is_escaped() {
                 characters(this).cmp(characters(other))
@@ -58,11 +64,25 @@ pub(crate) struct Keys {
     keys: Vec<Key>,
     /// An escaped key, decoded for its hash.
     decoded: String,
+    hashes: RandomState,
 }
 
 impl Keys {
     pub(crate) fn clear(&mut self) {
         self.keys.clear();
+    }
+
+    /// Gives back the memory of a buffer that has more than `most` bytes.
+    pub(crate) fn give_back(&mut self, most: usize) {
+        self.keys.clear();
+        self.keys.shrink_to(most / size_of::<Key>());
+        self.decoded.clear();
+        self.decoded.shrink_to(most);
+    }
+
+    /// Bytes of memory that the buffers take.
+    pub(crate) fn capacity(&self) -> usize {
+        self.keys.capacity() * size_of::<Key>() + self.decoded.capacity()
     }
 
     /// How many keys there are; the number at which the next object begins.
@@ -78,7 +98,7 @@ impl Keys {
             return false;
         };
         let key = Key {
-            hash: hash(name.decoded(&mut self.decoded).as_bytes()),
+            hash: (self.hashes.hash_one(name.decoded(&mut self.decoded)) >> 32) as u32,
             start,
             length: length | if name.is_escaped() { ESCAPED } else { 0 },
         };
@@ -107,26 +127,6 @@ impl Keys {
     }
 }
 
-/// Mixes eight bytes at a time, the last ones overlapping; only its speed matters.
-fn hash(name: &[u8]) -> u32 {
-    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
-    let mix = |state: u64, word: u64| {
-        let product = (state ^ word).wrapping_mul(FACTOR);
-        product ^ (product >> 32)
-    };
-    let mut state = name.len() as u64;
-    let last = match (name.last_chunk(), name.first_chunk(), name.last_chunk()) {
-        (Some(last), _, _) => {
-            let (words, _) = name[..name.len() - 1].as_chunks();
-            state = words
-                .iter()
-                .fold(state, |state, word| mix(state, u64::from_le_bytes(*word)));
-            u64::from_le_bytes(*last)
-        }
-        (None, Some(first), Some(last)) => {
-            u64::from(u32::from_le_bytes(*first)) << 32 | u64::from(u32::from_le_bytes(*last))
-        }
-        _ => name.iter().fold(0, |word, &byte| word << 8 | u64::from(byte)),
-    };
-    (mix(state, last) >> 16) as u32
-}
+#[cfg(test)]
+#[path = "keys_tests.rs"]
+mod tests;

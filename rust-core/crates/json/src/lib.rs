@@ -6,6 +6,7 @@
 //! and leave every other byte as it came.
 #![forbid(unsafe_code)]
 
+mod case;
 mod error;
 mod event;
 mod keys;
@@ -14,6 +15,7 @@ mod reader;
 mod run;
 mod text;
 
+pub use case::equals_but_for_case;
 pub use error::JsonError;
 pub use event::Event;
 pub use reader::{DEFAULT_DEPTH, Reader, Workspace};

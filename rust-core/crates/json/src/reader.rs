@@ -19,6 +19,17 @@ impl Workspace {
     pub fn new() -> Self {
         Workspace::default()
     }
+
+    /// Gives back the memory of a buffer that has more than `most` bytes.
+    pub fn give_back(&mut self, most: usize) {
+        self.open.clear();
+        self.keys.give_back(most);
+    }
+
+    /// Bytes of memory that the buffers take, besides some for each level of nesting.
+    pub fn capacity(&self) -> usize {
+        self.keys.capacity()
+    }
 }
 
 /// An object or array that has not ended.

@@ -35,6 +35,7 @@ fn main() -> Result<(), LedgerError> {
         ts: 1_760_000_000_050_000,
         id: id.into(),
         admission: 1_234_567,
+        incarnation: None,
         status: 200,
         upstream_status: Some(200),
         outcome: Outcome::Complete,

@@ -5,7 +5,8 @@
 //! exchange use the salt of its *admission* record, because a response is hashed while it streams, before its
 //! completion record has a number; the field name keeps them apart.
 
-use crate::Hash;
+use crate::record::Record;
+use crate::{Hash, LedgerError};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
@@ -19,6 +20,23 @@ pub fn commit(salt: &[u8; 32], field: &str, body: &[u8]) -> Hash {
     let mut commitment = Commitment::new(salt, field);
     commitment.update(body);
     commitment.finish()
+}
+
+/// Shows that the commitment in a record opens to `body`; returns which of the two bodies of its exchange that is.
+///
+/// # Errors
+/// [`LedgerError::NoCommitment`] for a record without one, [`LedgerError::CommitmentMismatch`] when body or salt is another.
+pub fn reveal(record: &Record<'_>, salt: &[u8; 32], body: &[u8]) -> Result<&'static str, LedgerError> {
+    let (field, commitment) = match record {
+        Record::Admission(admission) => ("request", admission.request),
+        Record::Completion(completion) => ("response", completion.response),
+        _ => return Err(LedgerError::NoCommitment),
+    };
+    if commit(salt, field, body) == commitment {
+        Ok(field)
+    } else {
+        Err(LedgerError::CommitmentMismatch(field))
+    }
 }
 
 /// A commitment to a body that arrives in pieces.

@@ -69,6 +69,15 @@ pub enum LedgerError {
     /// A proof file is not a C2SP tlog-proof.
     #[error("tlog-proof: {0}")]
     ProofMalformed(&'static str),
+    /// A proof carries no salt, so the commitment in its record cannot be opened with it alone.
+    #[error("the proof carries no salt: it was erased, or left out")]
+    NoSalt,
+    /// A record of a kind that commits to no body.
+    #[error("the record commits to no body")]
+    NoCommitment,
+    /// A body is not the one that a record commits to.
+    #[error("the commitment to the {0} does not open to this body")]
+    CommitmentMismatch(&'static str),
     /// A record's encoding exceeds `record::MAX_RECORD` bytes.
     #[error(
         "a record of {bytes} bytes exceeds the limit of {} bytes",
@@ -81,7 +90,7 @@ pub enum LedgerError {
     /// A record is not one JSON object of the expected shape; the text says where.
     #[error("record: {0}")]
     RecordMalformed(String),
-    /// A record names a kind that this version does not know.
+    /// A record's kind is no name of a kind, or one of an unknown kind was to be encoded.
     #[error("unknown record kind {0:?}")]
     RecordKind(String),
 }

@@ -7,6 +7,7 @@
 use crate::LedgerError;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use ed25519_dalek::{Signature, Signer};
+use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 use std::fmt;
 
@@ -100,6 +101,26 @@ impl SigningKey {
             name: origin.to_owned(),
             key: self.key.clone(),
         })
+    }
+
+    /// A secret of 32 bytes that only a holder of this key can know, for what `purpose` and `context` name: the first
+    /// block of HKDF-Expand with SHA-256 and the seed as its pseudorandom key (RFC 5869 section 2.3).
+    ///
+    /// `purpose` is a constant and holds no NUL. The name of the key does not matter, so that the ledger's key and an
+    /// origin's derive the same.
+    #[must_use]
+    pub fn derive(&self, purpose: &str, context: &[u8]) -> [u8; 32] {
+        debug_assert!(!purpose.contains('\0'));
+        // A key of 32 bytes is shorter than the block, so it is padded and never hashed or refused.
+        let mut block = [0u8; 64];
+        block[..32].copy_from_slice(self.key.as_bytes());
+        let mut mac: Hmac<Sha256> = Hmac::new(&block.into());
+        block.fill(0);
+        mac.update(purpose.as_bytes());
+        mac.update(&[0]);
+        mac.update(context);
+        mac.update(&[1]);
+        mac.finalize().into_bytes().into()
     }
 
     /// Signs a note text, which must end in a newline, and returns the whole signed note.

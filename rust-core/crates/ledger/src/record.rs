@@ -52,7 +52,17 @@ pub struct PolicyNote<'a> {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde calls")]
+fn is_false(flag: &bool) -> bool {
+    !*flag
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde calls")]
 fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde calls")]
+fn is_zero_64(count: &u64) -> bool {
     *count == 0
 }
 
@@ -83,6 +93,9 @@ pub struct Open<'a> {
 }
 
 /// The tail of the preceding log, as recovery found it: the new log's checkpoints thereby cover it.
+///
+/// Of a log that was still being written, size and root are those of its newest checkpoint; a [`Takeover`] follows
+/// when it has ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Predecessor<'a> {
     /// ULID of the preceding incarnation.
@@ -95,6 +108,13 @@ pub struct Predecessor<'a> {
     pub root: Hash,
     /// Whether its last record is a seal.
     pub sealed: bool,
+    /// Whether the same process was still writing it: size and root are then those of its newest checkpoint, and a
+    /// `takeover` record tells the final ones. Absent when it was not.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub running: bool,
+    /// Records behind its end that were written and are gone, as far as its tree remembers them; absent when none are.
+    #[serde(default, skip_serializing_if = "is_zero_64")]
+    pub lost: u64,
 }
 
 /// A request that was let through; written before any byte of it goes upstream.
@@ -110,7 +130,7 @@ pub struct Admission<'a> {
     /// Tenant.
     #[serde(borrow)]
     pub tenant: Cow<'a, str>,
-    /// First 8 hex digits of the API key's hash.
+    /// First 8 hex digits of the API key's hash; of a token, the first 32 of its subject's.
     #[serde(borrow)]
     pub key: Cow<'a, str>,
     /// Model asked for.
@@ -211,8 +231,11 @@ pub struct Completion<'a> {
     /// Request id.
     #[serde(borrow)]
     pub id: Cow<'a, str>,
-    /// Number of the admission record in the same log.
+    /// Number of the admission record, in the same log unless `incarnation` names another.
     pub admission: u64,
+    /// ULID of the incarnation that admitted it; absent when that is this one.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub incarnation: Option<Cow<'a, str>>,
     /// Status sent to the client.
     pub status: u16,
     /// Status received from the upstream, if any came.
@@ -249,7 +272,7 @@ pub struct Rejection<'a> {
     pub id: Cow<'a, str>,
     /// Tenant, when it was known.
     pub tenant: Option<Cow<'a, str>>,
-    /// First 8 hex digits of the API key's hash, when the request had passed the limits and counts there as a request.
+    /// As `key` of an admission, when the request had passed the limits and counts there as a request.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub counted: Option<Cow<'a, str>>,
     /// Status sent.
@@ -324,6 +347,25 @@ pub struct Config<'a> {
     pub previous: ConfigId,
 }
 
+/// The final size and root of the preceding log, when that was still being written as this one was opened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Takeover<'a> {
+    /// Number of the record.
+    pub seq: u64,
+    /// Unix microseconds.
+    pub ts: u64,
+    /// ULID of the preceding incarnation.
+    #[serde(borrow)]
+    pub incarnation: Cow<'a, str>,
+    /// Its number of records, its seal included.
+    pub size: u64,
+    /// Its root at that size, base64.
+    #[serde(with = "base64_hash")]
+    pub root: Hash,
+    /// The configuration in force.
+    pub config: ConfigId,
+}
+
 /// The last record of a log that was ended on purpose.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seal<'a> {
@@ -336,8 +378,23 @@ pub struct Seal<'a> {
     pub reason: Cow<'a, str>,
     /// Records before this one.
     pub records: u64,
+    /// ULID of the incarnation that goes on in its place; absent when none does.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub successor: Option<Cow<'a, str>>,
     /// The configuration in force.
     pub config: ConfigId,
+}
+
+/// A record of a kind that this version does not know: a later one wrote it. It is a leaf like any other.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Unknown<'a> {
+    /// Name of the kind: lower-case letters, digits and `_`, at most 32.
+    #[serde(borrow)]
+    pub kind: Cow<'a, str>,
+    /// Number of the record.
+    pub seq: u64,
+    /// Unix microseconds.
+    pub ts: u64,
 }
 
 /// A record of any kind.
@@ -351,7 +408,9 @@ pub enum Record<'a> {
     Aborted(Aborted<'a>),
     Gap(Gap<'a>),
     Config(Config<'a>),
+    Takeover(Takeover<'a>),
     Seal(Seal<'a>),
+    Unknown(Unknown<'a>),
 }
 
 macro_rules! kinds {
@@ -371,34 +430,39 @@ macro_rules! kinds {
         impl Record<'_> {
             /// Name of the kind, as in the `kind` field.
             #[must_use]
-            pub fn kind(&self) -> &'static str {
-                match self { $(Self::$kind(_) => $name),* }
+            pub fn kind(&self) -> &str {
+                match self { $(Self::$kind(_) => $name,)* Self::Unknown(record) => &record.kind }
             }
 
             /// Number of the record, 0-based.
             #[must_use]
             pub fn seq(&self) -> u64 {
-                match self { $(Self::$kind(record) => record.seq),* }
+                match self { $(Self::$kind(record) => record.seq,)* Self::Unknown(record) => record.seq }
             }
 
             /// When it was made, in unix microseconds.
             #[must_use]
             pub fn ts(&self) -> u64 {
-                match self { $(Self::$kind(record) => record.ts),* }
+                match self { $(Self::$kind(record) => record.ts,)* Self::Unknown(record) => record.ts }
             }
 
             /// Appends the record's JSON to `out`; on error `out` is as it was.
             ///
             /// # Errors
-            /// [`LedgerError::RecordTooLarge`] above [`MAX_RECORD`] bytes.
+            /// [`LedgerError::RecordTooLarge`] above [`MAX_RECORD`] bytes; [`LedgerError::RecordKind`] for one of an unknown
+            /// kind, whose fields are not known either.
             pub fn encode_into(&self, out: &mut Vec<u8>) -> Result<(), LedgerError> {
-                match self { $(Self::$kind(record) => record.encode_into(out)),* }
+                match self {
+                    $(Self::$kind(record) => record.encode_into(out),)*
+                    Self::Unknown(record) => Err(LedgerError::RecordKind(record.kind.as_ref().to_owned())),
+                }
             }
         }
 
         fn parse_kind<'a>(kind: &str, bytes: &'a [u8]) -> Result<Record<'a>, LedgerError> {
             match kind {
                 $($name => serde_json::from_slice(bytes).map(Record::$kind).map_err(malformed),)*
+                _ if is_kind(kind) => serde_json::from_slice(bytes).map(Record::Unknown).map_err(malformed),
                 _ => Err(LedgerError::RecordKind(kind.chars().take(64).collect())),
             }
         }
@@ -413,6 +477,7 @@ kinds!(
     Aborted = "aborted",
     Gap = "gap",
     Config = "config",
+    Takeover = "takeover",
     Seal = "seal",
 );
 
@@ -425,15 +490,23 @@ impl Record<'_> {
             Self::Completion(record) => Some(&record.id),
             Self::Rejection(record) => Some(&record.id),
             Self::Aborted(record) => Some(&record.id),
-            Self::Open(_) | Self::Gap(_) | Self::Config(_) | Self::Seal(_) => None,
+            Self::Open(_) | Self::Gap(_) | Self::Config(_) | Self::Takeover(_) | Self::Seal(_) => None,
+            Self::Unknown(_) => None,
         }
     }
 }
 
-/// Reads one record. Fields that this version does not know are tolerated, kinds are not.
+/// Whether a later version could name a kind so.
+fn is_kind(name: &str) -> bool {
+    let plain = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'_';
+    (1..=32).contains(&name.len()) && name.bytes().all(plain)
+}
+
+/// Reads one record. Fields and kinds that this version does not know are tolerated, so that an older version can read
+/// what a newer one wrote.
 ///
 /// # Errors
-/// [`LedgerError::RecordTooLarge`], [`LedgerError::RecordKind`], or [`LedgerError::RecordMalformed`] on anything that
+/// [`LedgerError::RecordTooLarge`], [`LedgerError::RecordKind`] for a text that names no kind, or [`LedgerError::RecordMalformed`] on anything that
 /// is not exactly one JSON object with the kind's fields, on another version, and on a repeated key anywhere in it.
 pub fn parse(bytes: &[u8]) -> Result<Record<'_>, LedgerError> {
     if bytes.len() > MAX_RECORD {

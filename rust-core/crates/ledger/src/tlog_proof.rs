@@ -10,10 +10,13 @@
 //! ```
 
 use crate::checkpoint::{parse_decimal, parse_hash};
-use crate::{Checkpoint, Hash, LedgerError, MAX_NOTE, VerifyingKey, leaf_hash, verify_inclusion};
+use crate::commitment::reveal;
+use crate::{Checkpoint, Hash, LedgerError, MAX_NOTE, VerifyingKey, leaf_hash, record, verify_inclusion};
 use base64::{Engine, engine::general_purpose::STANDARD};
 
 const FIRST_LINE: &str = "c2sp.org/tlog-proof@v1";
+/// What stands before a salt in `extra`.
+const SALT: &[u8] = b"proofgate/v1/salt\0";
 /// A tree of 2^63 leaves has no longer path.
 const MAX_HASHES: usize = 63;
 /// Largest proof file that is looked at, in bytes.
@@ -92,6 +95,34 @@ impl TlogProof {
             hashes,
             checkpoint: checkpoint.to_owned(),
         })
+    }
+
+    /// Puts the salt of the record's commitment into `extra`. Nothing has to authenticate it: a salt is the right one when
+    /// the commitment, which the proof covers, opens with it.
+    pub fn carry_salt(&mut self, salt: &[u8; 32]) {
+        self.extra = Some([SALT, salt].concat());
+    }
+
+    /// The salt that `extra` carries, if it does.
+    #[must_use]
+    pub fn salt(&self) -> Option<[u8; 32]> {
+        let salt = self.extra.as_deref()?.strip_prefix(SALT)?;
+        salt.try_into().ok()
+    }
+
+    /// Checks the proof, and that the commitment in `record` opens to `body`; returns which body of the exchange it is.
+    ///
+    /// # Errors
+    /// As [`Self::verify`]; [`LedgerError::NoSalt`]; as [`reveal`].
+    pub fn reveal(
+        &self,
+        record: &[u8],
+        key: &VerifyingKey,
+        body: &[u8],
+    ) -> Result<&'static str, LedgerError> {
+        self.verify(record, key)?;
+        let salt = self.salt().ok_or(LedgerError::NoSalt)?;
+        reveal(&record::parse(record)?, &salt, body)
     }
 
     /// Checks that `record`, byte for byte, is the leaf this proof speaks of, in a log of the ledger whose key is `key`.

@@ -4,7 +4,7 @@ use proofgate_ledger::LedgerError;
 use proofgate_ledger::commitment::{Commitment, commit};
 use proofgate_ledger::record::{
     Aborted, Admission, Completion, Config, ConfigId, Gap, MAX_RECORD, Open, Outcome, PolicyNote,
-    Predecessor, Record, Rejection, Seal, Usage, parse,
+    Predecessor, Record, Rejection, Seal, Takeover, Usage, parse,
 };
 
 /// The whole record as `serde_json` writes it.
@@ -72,6 +72,8 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
                     size: 7,
                     root: [0; 32],
                     sealed: false,
+                    running: false,
+                    lost: 0,
                 }),
             }),
             r#"{"v":1,"kind":"open","seq":0,"ts":1,"ledger":"demo","shard":3,"incarnation":"01ARZ3NDEKTSV4RRFFQ69G5FAV","version":"0.1.0","config":"abababababababababababababababababababababababababababababababab","predecessor":{"incarnation":"01ARZ3NDEKTSV4RRFFQ69G5FAV","size":7,"root":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=","sealed":false}}"#,
@@ -108,6 +110,7 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
                 ts: 3,
                 id: "r1".into(),
                 admission: 1,
+                incarnation: None,
                 status: 200,
                 upstream_status: Some(200),
                 outcome: Outcome::ClientDisconnect,
@@ -179,9 +182,72 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
                 ts: 7,
                 reason: "drained".into(),
                 records: 6,
+                successor: None,
                 config: ConfigId([0xab; 8]),
             }),
             r#"{"v":1,"kind":"seal","seq":6,"ts":7,"reason":"drained","records":6,"config":"abababababababab"}"#,
+        ),
+        (
+            Record::Open(Open {
+                seq: 0,
+                ts: 1,
+                ledger: "demo".into(),
+                shard: 3,
+                incarnation: incarnation.into(),
+                version: "0.1.0".into(),
+                config: [0xab; 32],
+                predecessor: Some(Predecessor {
+                    incarnation: incarnation.into(),
+                    size: 7,
+                    root: [0; 32],
+                    sealed: false,
+                    running: true,
+                    lost: 0,
+                }),
+            }),
+            r#"{"v":1,"kind":"open","seq":0,"ts":1,"ledger":"demo","shard":3,"incarnation":"01ARZ3NDEKTSV4RRFFQ69G5FAV","version":"0.1.0","config":"abababababababababababababababababababababababababababababababab","predecessor":{"incarnation":"01ARZ3NDEKTSV4RRFFQ69G5FAV","size":7,"root":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=","sealed":false,"running":true}}"#,
+        ),
+        (
+            Record::Completion(Completion {
+                seq: 2,
+                ts: 3,
+                id: "r1".into(),
+                admission: 1,
+                incarnation: Some(incarnation.into()),
+                status: 200,
+                upstream_status: None,
+                outcome: Outcome::Complete,
+                bytes: 99,
+                response: [0; 32],
+                usage: None,
+                charged: None,
+                duration_us: 6,
+                policy: None,
+                config: ConfigId([0xab; 8]),
+            }),
+            r#"{"v":1,"kind":"completion","seq":2,"ts":3,"id":"r1","admission":1,"incarnation":"01ARZ3NDEKTSV4RRFFQ69G5FAV","status":200,"upstream_status":null,"outcome":"complete","bytes":99,"response":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=","usage":null,"charged":null,"duration_us":6,"config":"abababababababab"}"#,
+        ),
+        (
+            Record::Takeover(Takeover {
+                seq: 7,
+                ts: 8,
+                incarnation: incarnation.into(),
+                size: 90,
+                root: [0; 32],
+                config: ConfigId([0xab; 8]),
+            }),
+            r#"{"v":1,"kind":"takeover","seq":7,"ts":8,"incarnation":"01ARZ3NDEKTSV4RRFFQ69G5FAV","size":90,"root":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=","config":"abababababababab"}"#,
+        ),
+        (
+            Record::Seal(Seal {
+                seq: 6,
+                ts: 7,
+                reason: "rotated".into(),
+                records: 6,
+                successor: Some(incarnation.into()),
+                config: ConfigId([0xab; 8]),
+            }),
+            r#"{"v":1,"kind":"seal","seq":6,"ts":7,"reason":"rotated","records":6,"successor":"01ARZ3NDEKTSV4RRFFQ69G5FAV","config":"abababababababab"}"#,
         ),
     ]
 }
@@ -204,12 +270,23 @@ fn fields_of_a_later_version_are_tolerated() {
 }
 
 #[test]
+fn a_record_of_a_later_kind_is_read_for_its_place_and_time() {
+    let text = r#"{"v":1,"kind":"key_hold_2","seq":6,"ts":7,"new":{"a":[1]}}"#;
+    let record = parse(text.as_bytes()).unwrap();
+    assert_eq!((record.kind(), record.seq(), record.ts()), ("key_hold_2", 6, 7));
+    assert_eq!(record.id(), None);
+    let refused = record.encode_into(&mut Vec::new());
+    assert_eq!(refused, Err(LedgerError::RecordKind("key_hold_2".into())));
+}
+
+#[test]
 fn escapes_and_any_unicode_survive() {
     let seal = Seal {
         seq: 0,
         ts: 0,
         reason: "\"\\\n\u{0}\u{1f980}".into(),
         records: 0,
+        successor: None,
         config: ConfigId::default(),
     };
     let mut out = Vec::new();
@@ -228,7 +305,13 @@ fn what_is_not_exactly_one_known_record_is_refused() {
         r#"{"v":1,"kind":"seal"}"#,
         r#"{"v":2,"kind":"seal","seq":6,"ts":7,"reason":"drained","records":6}"#,
         r#"{"v":1,"kind":"Seal","seq":6,"ts":7,"reason":"drained","records":6}"#,
-        r#"{"v":1,"kind":"analysis","seq":6,"ts":7}"#,
+        r#"{"v":1,"kind":"analysis","seq":6}"#,
+        r#"{"v":1,"kind":"analysis","ts":7}"#,
+        r#"{"v":1,"kind":"analysis","seq":"6","ts":7}"#,
+        r#"{"v":1,"kind":"analysis","seq":6,"ts":7,"x":{"y":1,"y":1}}"#,
+        r#"{"v":1,"kind":"","seq":6,"ts":7}"#,
+        r#"{"v":1,"kind":"an analysis","seq":6,"ts":7}"#,
+        r#"{"v":1,"kind":"a23456789012345678901234567890123","seq":6,"ts":7}"#,
         r#"{"v":1,"kind":"seal","seq":6,"ts":7,"reason":"drained","records":6} {}"#,
         r#"{"v":1,"kind":"seal","seq":6,"ts":7,"reason":"drained","records":6"#,
         r#"{"v":1,"kind":"seal","seq":6,"ts":7,"reason":"drained","records":6,"records":7}"#,
@@ -263,6 +346,7 @@ fn a_record_above_the_limit_is_refused_and_leaves_the_buffer_alone() {
             ts: 0,
             reason: "x".repeat(len).into(),
             records: 0,
+            successor: None,
             config: ConfigId::default(),
         };
         let encoded = seal.encode_into(&mut out);

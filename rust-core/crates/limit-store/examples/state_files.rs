@@ -6,8 +6,8 @@
     reason = "a measuring program may stop at the first failure"
 )]
 
-use proofgate_limit_store::{FILE, LimitStore};
-use proofgate_limits::{Changes, KeyId, Limiter, Limits, TenantLimits};
+use proofgate_limit_store::{LimitStore, file_name};
+use proofgate_limits::{Changes, CredentialId, Limiter, Limits, TenantLimits};
 use proofgate_wal::{FileStorage, Ulid};
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
@@ -54,7 +54,7 @@ fn main() {
         for _ in 0..seconds {
             now += SECOND;
             for key in 0..keys {
-                let key = KeyId::new(key.wrapping_mul(2_654_435_761).to_be_bytes());
+                let key = CredentialId::ApiKey(key.wrapping_mul(2_654_435_761).to_be_bytes());
                 let mut grant = limiter.admit(acme, key, 2000, now).unwrap();
                 limiter.recorded(&mut grant);
                 limiter.settle(grant, 1500, now);
@@ -70,7 +70,7 @@ fn main() {
         let (_, look) = timed(|| reader.poll(now));
         assert_eq!(reader.foreign_changes(usize::MAX, now).len(), keys as usize + 1);
         let ulid = Ulid::from_parts(START / 1000, 0);
-        let bytes = std::fs::metadata(gateway.join("0").join(ulid.to_string()).join(FILE))
+        let bytes = std::fs::metadata(gateway.join("0").join(file_name(ulid)))
             .unwrap()
             .len();
         println!(

@@ -3,7 +3,7 @@
 use crate::error::Problem;
 use crate::format::{self, Damage, HEADER};
 use proofgate_limits::{Origin, Snapshot};
-use proofgate_wal::{Storage, StoredFile, Ulid};
+use proofgate_wal::{ReadFile, Storage, Ulid};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -11,16 +11,24 @@ use std::path::{Path, PathBuf};
 /// that differ. In milliseconds.
 const COUNTS_FOR: u64 = 25 * 3600 * 1000;
 
-/// An incarnation that may have consumed what still counts.
+const SUFFIX: &str = ".limits";
+
+/// Name of the state file of a life of a worker, in its shard's directory.
+#[must_use]
+pub fn file_name(first_incarnation: Ulid) -> String {
+    format!("{first_incarnation}{SUFFIX}")
+}
+
+/// A life of a worker that may have consumed what still counts.
 #[derive(Clone, Debug)]
 pub(crate) struct Incarnation {
     pub(crate) origin: Origin,
-    pub(crate) dir: PathBuf,
+    pub(crate) path: PathBuf,
     /// Whether none on its shard began later.
     pub(crate) newest: bool,
 }
 
-/// The incarnations of all shards that may have consumed what still counts at `now` (unix microseconds). A shard that
+/// The lives of workers on all shards that may have consumed what still counts at `now` (unix microseconds). A shard that
 /// cannot be listed is a problem.
 ///
 /// # Errors
@@ -51,7 +59,7 @@ pub(crate) fn incarnations(
                 continue;
             }
         };
-        let mut ulids: Vec<Ulid> = names.iter().filter_map(|name| parse_incarnation(name)).collect();
+        let mut ulids: Vec<Ulid> = names.iter().filter_map(|name| parse_file_name(name)).collect();
         ulids.sort_unstable();
         for (at, ulid) in ulids.iter().enumerate() {
             let successor = ulids.get(at + 1);
@@ -63,7 +71,7 @@ pub(crate) fn incarnations(
                     shard,
                     incarnation: ulid.0,
                 },
-                dir: dir.join(ulid.to_string()),
+                path: dir.join(file_name(*ulid)),
                 newest: successor.is_none(),
             });
         }
@@ -75,10 +83,9 @@ fn parse_shard(name: &str) -> Option<u32> {
     name.parse().ok().filter(|shard: &u32| shard.to_string() == name)
 }
 
-fn parse_incarnation(name: &str) -> Option<Ulid> {
-    Ulid::from_string(name)
-        .ok()
-        .filter(|ulid| ulid.to_string() == name)
+fn parse_file_name(name: &str) -> Option<Ulid> {
+    let ulid = Ulid::from_string(name.strip_suffix(SUFFIX)?).ok()?;
+    (file_name(ulid) == name).then_some(ulid)
 }
 
 /// What a state file is now.
@@ -148,7 +155,7 @@ pub(crate) fn read(
     Ok(Read::Snapshots(header, snapshots))
 }
 
-fn read_full(file: &dyn StoredFile, into: &mut [u8], offset: u64) -> io::Result<usize> {
+fn read_full(file: &dyn ReadFile, into: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut done = 0;
     while done < into.len() {
         match file.read_at(&mut into[done..], offset + done as u64)? {

@@ -5,13 +5,14 @@
 //! body     snapshots: count, then each; the first is the writer's own
 //! snapshot shard, incarnation (16 bytes), records, ended (1 byte), at (µs), tenants: count, then each
 //! tenant   length and bytes of its name, subjects: count, then each
-//! subject  0, or 1 and the 4 bytes of its key; day, tokens on it, in flight, seconds: count, then each
+//! subject  0, or 1 and the 4 bytes of an API key, or 2 and the 16 bytes of who tokens are about;
+//!          day, tokens on it, in flight, seconds: count, then each
 //! second   the first absolute, each other one as the distance to the one before; requests, tokens
 //! ```
 //!
 //! Fixed-width numbers are little-endian, except for the incarnation; all others are LEB128.
 
-use proofgate_limits::{HELD_SECONDS, KeyId, Origin, Second, Snapshot, SubjectName, Usage};
+use proofgate_limits::{CredentialId, HELD_SECONDS, Origin, Second, Snapshot, SubjectName, Usage};
 use std::sync::Arc;
 
 /// Largest file in bytes: some 200,000 busy keys, or millions that only have a day's count.
@@ -115,12 +116,15 @@ fn put_snapshot(out: &mut Vec<u8>, snapshot: &Snapshot) {
     }
 }
 
-fn put_subject(out: &mut Vec<u8>, key: Option<KeyId>, usage: &Usage) {
+fn put_subject(out: &mut Vec<u8>, key: Option<CredentialId>, usage: &Usage) {
     match key {
         None => out.push(0),
         Some(key) => {
-            out.push(1);
-            out.extend_from_slice(&key.to_bytes());
+            out.push(match key {
+                CredentialId::ApiKey(_) => 1,
+                CredentialId::Subject(_) => 2,
+            });
+            out.extend_from_slice(key.as_bytes());
         }
     }
     put(out, usage.day);
@@ -208,9 +212,11 @@ impl<'b> Reader<'b> {
         let name = std::str::from_utf8(self.bytes(length)?).map_err(|_| "a name is not UTF-8")?;
         let tenant: Arc<str> = Arc::from(name);
         for _ in 0..self.count(5)? {
-            let key = match self.flag()? {
-                false => None,
-                true => Some(KeyId::new(self.array()?)),
+            let key = match self.array()? {
+                [0] => None,
+                [1] => Some(CredentialId::ApiKey(self.array()?)),
+                [2] => Some(CredentialId::Subject(self.array()?)),
+                _ => return Err("a subject is of no known kind"),
             };
             let name = SubjectName {
                 tenant: Arc::clone(&tenant),
@@ -282,11 +288,14 @@ mod tests {
     }
 
     fn snapshot() -> impl Strategy<Value = Snapshot> {
-        let name =
-            ("[a-cé]{0,3}", prop::option::of(any::<[u8; 4]>())).prop_map(|(tenant, key)| SubjectName {
-                tenant: tenant.into(),
-                key: key.map(KeyId::new),
-            });
+        let credential = prop_oneof![
+            any::<[u8; 4]>().prop_map(CredentialId::ApiKey),
+            any::<[u8; 16]>().prop_map(CredentialId::Subject),
+        ];
+        let name = ("[a-cé]{0,3}", prop::option::of(credential)).prop_map(|(tenant, key)| SubjectName {
+            tenant: tenant.into(),
+            key,
+        });
         let subjects = prop::collection::btree_map(name, usage(), 0..8);
         (any::<(u32, u128, u64, bool, u64)>(), subjects).prop_map(
             |((shard, incarnation, through_seq, ended, at), subjects)| Snapshot {

@@ -1,10 +1,11 @@
-//! What workers consumed of their limits, as one file for each incarnation on the shared volume.
+//! What workers consumed of their limits, as one file for each life of a worker on the shared volume.
 //!
-//! `<gateway>/<shard>/<incarnation>/limits` holds the consumption of that incarnation, and of predecessors on its shard
-//! that crashed and whose last consumption it worked out from their logs. It has one writer, which replaces it whole:
+//! `<gateway>/<shard>/<incarnation>.limits`, named by the first incarnation of that life, holds its consumption, and that
+//! of predecessors on its shard that crashed and whose last consumption it worked out from their logs. It has one
+//! writer, which replaces it whole:
 //!
 //! ```text
-//! open, pwrite limits.tmp, [fdatasync], rename limits, [fsync directory]
+//! open, pwrite <incarnation>.limits.tmp, [fdatasync], rename <incarnation>.limits, [fsync directory]
 //! ```
 //!
 //! Everybody else reads it. All I/O goes through [`proofgate_wal::Storage`], so that tests inject faults and crashes.
@@ -19,6 +20,7 @@ mod error;
 mod format;
 mod store;
 
+pub use directory::file_name;
 pub use error::{LimitStoreError, Problem};
 pub use format::MAX_FILE_BYTES;
-pub use store::{FILE, LimitStore, Opened};
+pub use store::{LimitStore, Opened};

@@ -1,6 +1,6 @@
 //! The own file, and everybody else's.
 
-use crate::directory::{self, Incarnation, Read};
+use crate::directory::{self, Incarnation, Read, file_name};
 use crate::error::{LimitStoreError, Problem};
 use crate::format::{self, HEADER, MAX_FILE_BYTES};
 use proofgate_limits::{Changes, Foreign, IN_FLIGHT_FRESH_SECONDS, Origin, Snapshot, SubjectName, Usage};
@@ -9,9 +9,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Name of the state file in an incarnation's directory.
-pub const FILE: &str = "limits";
-const TEMPORARY: &str = "limits.tmp";
 /// While requests are in flight the own file is written at least this often, so that others go on believing it.
 const WRITTEN_EVERY: u64 = IN_FLIGHT_FRESH_SECONDS * 1_000_000 / 3;
 
@@ -65,7 +62,7 @@ struct Seen {
 }
 
 impl LimitStore {
-    /// Reads all files below `gateway` (the ledger's directory) and writes the first one of this incarnation, whose
+    /// Reads all files below `gateway` (the ledger's directory) and writes the first one of this life, whose shard's
     /// directory must be there. With `sync`, what is written survives a loss of power.
     ///
     /// # Errors
@@ -78,7 +75,8 @@ impl LimitStore {
         sync: bool,
         now: u64,
     ) -> Result<Opened, LimitStoreError> {
-        let dir = gateway.join(shard.to_string()).join(incarnation.to_string());
+        let dir = gateway.join(shard.to_string());
+        let path = dir.join(file_name(incarnation));
         let directory = storage
             .open_dir(&dir)
             .map_err(LimitStoreError::io("open", &dir))?;
@@ -90,8 +88,8 @@ impl LimitStore {
             storage,
             gateway: gateway.to_owned(),
             directory,
-            path: dir.join(FILE),
-            temporary: dir.join(TEMPORARY),
+            temporary: path.with_extension("limits.tmp"),
+            path,
             sync,
             own: Snapshot::empty(own),
             inherited: BTreeMap::new(),
@@ -238,7 +236,7 @@ impl LimitStore {
         if seen.past {
             return None;
         }
-        let path = incarnation.dir.join(FILE);
+        let path = incarnation.path.clone();
         let read = directory::read(&*self.storage, &path, origin, seen.header.as_ref());
         let problem = match read {
             Ok(Read::Unchanged) => {

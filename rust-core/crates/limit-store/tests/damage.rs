@@ -6,7 +6,7 @@ mod support;
 use proofgate_limit_store::LimitStoreError;
 use proofgate_wal::simulated::{Fault, SimulatedDisk};
 use std::io::ErrorKind;
-use support::{SECOND, START, dir, file, start};
+use support::{SECOND, START, file, start};
 
 #[test]
 fn any_changed_byte_is_found() {
@@ -165,7 +165,7 @@ fn a_crash_at_any_call_leaves_a_whole_file() {
                 left == 500 || (left == 700 && !written),
                 "call {call}, seed {seed}: {left} left"
             );
-            assert!(disk.read(&dir(0, 0).join("limits")).is_some());
+            assert!(disk.read(&file(0, 0)).is_some());
         }
     }
 }
@@ -177,7 +177,7 @@ fn a_loss_of_power_without_sync_is_noticed() {
     for seed in 0..60 {
         let disk = SimulatedDisk::new();
         let (mut writer, _) = start(&disk, 0, 0, false).unwrap();
-        disk.open_all(&["/", "/0", &dir(0, 0).to_string_lossy()]);
+        disk.open_all(&["/", "/0"]);
         writer.consume(300, START).unwrap();
         writer.publish(START).unwrap();
         disk.crash(seed);

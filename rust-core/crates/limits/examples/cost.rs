@@ -3,7 +3,7 @@
 //!
 //! `cargo run --release -p proofgate-limits --example cost`
 
-use proofgate_limits::{Changes, KeyId, Limiter, Limits, TenantId, TenantLimits};
+use proofgate_limits::{Changes, CredentialId, Limiter, Limits, TenantId, TenantLimits};
 use std::hint::black_box;
 use std::num::NonZeroU64;
 use std::time::Instant;
@@ -35,8 +35,8 @@ fn limiter(tenants: usize, concurrency: u64) -> (Limiter, Vec<TenantId>) {
     (limiter, ids)
 }
 
-fn key(number: u64) -> KeyId {
-    KeyId::new(((number.wrapping_mul(2_654_435_761)) as u32).to_be_bytes())
+fn key(number: u64) -> CredentialId {
+    CredentialId::ApiKey(((number.wrapping_mul(2_654_435_761)) as u32).to_be_bytes())
 }
 
 /// Prints nanoseconds for each of `count` calls.
@@ -54,7 +54,7 @@ fn print(name: &str, count: u64, mut run: impl FnMut(u64)) {
     println!("{name:<52} {:6.1} {:6.1}", runs[0], runs[RUNS / 2]);
 }
 
-fn exchange(limiter: &mut Limiter, tenant: TenantId, key: KeyId, now: u64) {
+fn exchange(limiter: &mut Limiter, tenant: TenantId, key: CredentialId, now: u64) {
     if let Ok(mut grant) = limiter.admit(tenant, key, 1500, now) {
         limiter.recorded(&mut grant);
         limiter.settle(black_box(grant), 900, now);

@@ -33,64 +33,116 @@ pub struct TenantLimits {
     pub name: String,
     /// For all of its requests together.
     pub limits: Limits,
-    /// For each of its API keys by itself.
+    /// For each of its API keys, and each subject of its tokens, by itself.
     pub key_limits: Limits,
 }
 
-/// An API key within its tenant: the first 4 bytes of its SHA-256, as in admission records. Keys of one tenant that
-/// share them share their limits.
+/// One of a tenant's credentials, as limits and records name it. Credentials of one tenant that share it share their
+/// limits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct KeyId([u8; 4]);
+pub enum CredentialId {
+    /// The first 4 bytes of an API key's SHA-256: enough to tell the keys of a tenant from each other, too little to look
+    /// up a weak one. Whoever makes a tenant's keys knows them all.
+    ApiKey([u8; 4]),
+    /// The first 16 bytes of the SHA-256 of who a token is about. People can often choose their name at an issuer, so
+    /// another one of the same id must not be found by trying.
+    Subject([u8; 16]),
+}
 
-impl KeyId {
-    /// From the first 4 bytes of a key's SHA-256.
+impl CredentialId {
+    /// That of an API key, from its SHA-256.
     #[must_use]
-    pub const fn new(prefix: [u8; 4]) -> Self {
-        Self(prefix)
+    pub const fn of_api_key(hash: &[u8; 32]) -> Self {
+        Self::ApiKey([hash[0], hash[1], hash[2], hash[3]])
     }
 
-    /// From the SHA-256 of a key.
+    /// That of the subject of tokens, from its SHA-256.
     #[must_use]
-    pub const fn of_hash(hash: &[u8; 32]) -> Self {
-        Self([hash[0], hash[1], hash[2], hash[3]])
+    pub fn of_subject(hash: &[u8; 32]) -> Self {
+        let mut id = [0; 16];
+        id.copy_from_slice(&hash[..16]);
+        Self::Subject(id)
     }
 
-    /// From the 8 lower-case hex digits of an admission record.
+    /// From the lower-case hex digits of a record: 8 of an API key, 32 of a subject.
     #[must_use]
     pub fn parse(hex: &str) -> Option<Self> {
-        let lower_hex = |c: u8| c.is_ascii_digit() || (b'a'..=b'f').contains(&c);
-        if hex.len() != 8 || !hex.bytes().all(lower_hex) {
-            return None;
+        match hex.len() {
+            8 => bytes(hex).map(Self::ApiKey),
+            32 => bytes(hex).map(Self::Subject),
+            _ => None,
         }
-        u32::from_str_radix(hex, 16)
-            .ok()
-            .map(|bits| Self(bits.to_be_bytes()))
     }
 
-    /// As 8 lower-case hex digits, as in admission records.
+    /// Its bytes.
     #[must_use]
-    pub fn hex(self) -> [u8; 8] {
-        let digit =
-            |place: usize| b"0123456789abcdef"[usize::from(self.0[place / 2] >> (4 - place % 2 * 4) & 0x0f)];
-        std::array::from_fn(digit)
+    pub const fn as_bytes(&self) -> &[u8] {
+        match self {
+            Self::ApiKey(id) => id,
+            Self::Subject(id) => id,
+        }
     }
 
-    /// The 4 bytes.
+    /// As lower-case hex digits, as in records.
     #[must_use]
-    pub const fn to_bytes(self) -> [u8; 4] {
-        self.0
+    pub fn hex(&self) -> CredentialHex {
+        let mut digits = [0; 32];
+        let mut length = 0;
+        for byte in self.as_bytes() {
+            for nibble in [byte >> 4, byte & 0x0f] {
+                digits[length] = b"0123456789abcdef"[usize::from(nibble)];
+                length += 1;
+            }
+        }
+        CredentialHex { digits, length }
     }
 }
 
-impl fmt::Display for KeyId {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(std::str::from_utf8(&self.hex()).unwrap_or_default())
+/// `N` bytes from twice as many lower-case hex digits.
+fn bytes<const N: usize>(hex: &str) -> Option<[u8; N]> {
+    let mut bytes = [0; N];
+    let (pairs, rest) = hex.as_bytes().as_chunks::<2>();
+    if pairs.len() != N || !rest.is_empty() {
+        return None;
+    }
+    for (byte, [high, low]) in bytes.iter_mut().zip(pairs) {
+        *byte = nibble(*high)? << 4 | nibble(*low)?;
+    }
+    Some(bytes)
+}
+
+fn nibble(digit: u8) -> Option<u8> {
+    match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'a'..=b'f' => Some(digit - b'a' + 10),
+        _ => None,
     }
 }
 
-impl fmt::Debug for KeyId {
+/// The digits of a [`CredentialId`].
+#[derive(Clone, Copy)]
+pub struct CredentialHex {
+    digits: [u8; 32],
+    length: usize,
+}
+
+impl CredentialHex {
+    /// 8 or 32 lower-case hex digits.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.digits[..self.length]).unwrap_or_default()
+    }
+}
+
+impl fmt::Display for CredentialId {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "KeyId({self})")
+        out.write_str(self.hex().as_str())
+    }
+}
+
+impl fmt::Debug for CredentialId {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "CredentialId({self})")
     }
 }
 

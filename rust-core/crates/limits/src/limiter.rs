@@ -6,7 +6,7 @@ mod keys;
 
 pub use grant::Grant;
 
-use crate::config::{Ceilings, KeyId, TenantLimits};
+use crate::config::{Ceilings, CredentialId, TenantLimits};
 use crate::exceeded::{Exceeded, Scope};
 use crate::policies;
 use crate::snapshot::SubjectName;
@@ -14,7 +14,7 @@ use crate::standing::Standing;
 use crate::subject::{Consumption, Moment, Subject, waits_longer};
 use crate::window::Window;
 use grant::Booking;
-use keys::{KeyMap, key_index};
+use keys::KeyMap;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -121,7 +121,13 @@ impl Limiter {
     /// # Errors
     /// [`Exceeded`] for the limit that keeps the request out longest.
     #[inline]
-    pub fn admit(&mut self, tenant: TenantId, key: KeyId, tokens: u64, now: u64) -> Result<Grant, Exceeded> {
+    pub fn admit(
+        &mut self,
+        tenant: TenantId,
+        key: CredentialId,
+        tokens: u64,
+        now: u64,
+    ) -> Result<Grant, Exceeded> {
         let moment = self.tell(now);
         let at = tenant.0 as usize;
         if !self.tenants[at].counted {
@@ -235,7 +241,7 @@ impl Limiter {
     }
 
     /// What is left to a tenant and a key now, for the headers of an answer.
-    pub fn standing(&mut self, tenant: TenantId, key: KeyId, now: u64) -> Standing<'_> {
+    pub fn standing(&mut self, tenant: TenantId, key: CredentialId, now: u64) -> Standing<'_> {
         let moment = self.tell(now);
         let at = tenant.0 as usize;
         if !self.tenants[at].counted {
@@ -294,8 +300,8 @@ impl Limiter {
     }
 
     #[inline]
-    fn key_subject(&mut self, tenant: usize, key: KeyId) -> u32 {
-        let at = key_index(tenant as u32, key);
+    fn key_subject(&mut self, tenant: usize, key: CredentialId) -> u32 {
+        let at = (tenant as u32, key);
         if let Some(index) = self.keys.get(&at) {
             return *index;
         }

@@ -1,7 +1,7 @@
 //! What a dead incarnation consumed after its last snapshot, from its ledger.
 
 use crate::snapshot::{Snapshot, SubjectName, Usage};
-use crate::{HELD_SECONDS, KeyId, MAX_TOKENS, MICROS};
+use crate::{CredentialId, HELD_SECONDS, MAX_TOKENS, MICROS};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ pub struct Replay {
 struct Open {
     second: u64,
     tenant: Arc<str>,
-    key: Option<KeyId>,
+    key: Option<CredentialId>,
     reserved: u64,
 }
 
@@ -48,7 +48,7 @@ impl Replay {
 
     /// An admission that reserved tokens; those that reserved none (`null`) are not to be told. `key` is `None` for
     /// tenants whose keys have no limits. `ts` is in unix microseconds.
-    pub fn admission(&mut self, seq: u64, ts: u64, tenant: &str, key: Option<KeyId>, reserved: u64) {
+    pub fn admission(&mut self, seq: u64, ts: u64, tenant: &str, key: Option<CredentialId>, reserved: u64) {
         let second = self.pass(seq, ts);
         let open = Open {
             second,
@@ -86,7 +86,7 @@ impl Replay {
 
     /// A request that was refused after it had passed the limits and that counts as a request all the same: what
     /// [`crate::Limiter::refund`] does with `keep_request`.
-    pub fn counted_rejection(&mut self, seq: u64, ts: u64, tenant: &str, key: Option<KeyId>) {
+    pub fn counted_rejection(&mut self, seq: u64, ts: u64, tenant: &str, key: Option<CredentialId>) {
         let second = self.pass(seq, ts);
         if seq >= self.snapshot.through_seq {
             let refused = Open {

@@ -1,7 +1,7 @@
 //! Consumption as it is handed over: by origin, tenant and key.
 
 use crate::window::HELD_SECONDS;
-use crate::{DAY_SECONDS, IN_FLIGHT_FRESH_SECONDS, KeyId, MICROS};
+use crate::{CredentialId, DAY_SECONDS, IN_FLIGHT_FRESH_SECONDS, MICROS};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub struct SubjectName {
     /// The tenant.
     pub tenant: Arc<str>,
     /// The key; `None` for the tenant as a whole.
-    pub key: Option<KeyId>,
+    pub key: Option<CredentialId>,
 }
 
 /// What was consumed in one second.

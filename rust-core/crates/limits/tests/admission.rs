@@ -3,7 +3,7 @@
 
 mod support;
 
-use proofgate_limits::{Exceeded, KeyId, Limit, Limiter, Limits, Scope};
+use proofgate_limits::{CredentialId, Exceeded, Limit, Limiter, Limits, Scope};
 use std::time::Duration;
 use support::{KEY, MIDNIGHT, OTHER_KEY, SECOND, START, consume, limiter, tenant};
 
@@ -276,7 +276,7 @@ fn new_limits_apply_to_what_was_consumed_before() {
 #[test]
 fn a_hundred_thousand_keys_are_forgotten_when_nothing_of_them_counts() {
     let (mut limiter, acme) = limiter([0; 4], [10, 0, 0, 0]);
-    let key = |number: u32| KeyId::new(number.to_be_bytes());
+    let key = |number: u32| CredentialId::ApiKey(number.to_be_bytes());
     for number in 0..100_000 {
         let grant = limiter.admit(acme, key(number), 0, START).unwrap();
         limiter.settle(grant, u64::from(number % 2), START);
@@ -316,9 +316,30 @@ fn configured_limits_are_at_least_one() {
 fn a_key_is_named_by_the_first_digits_of_its_hash() {
     let mut hash = [0xff; 32];
     hash[..4].copy_from_slice(&[0, 0x1a, 0xb2, 3]);
-    assert_eq!(KeyId::of_hash(&hash).to_string(), "001ab203");
-    assert_eq!(KeyId::parse("001ab203"), Some(KeyId::of_hash(&hash)));
+    let key = CredentialId::of_api_key(&hash);
+    assert_eq!(key.to_string(), "001ab203");
+    assert_eq!(CredentialId::parse("001ab203"), Some(key));
+    let subject = CredentialId::of_subject(&hash);
+    assert_eq!(subject.to_string(), "001ab203ffffffffffffffffffffffff");
+    assert_eq!(CredentialId::parse(&subject.to_string()), Some(subject));
     for bad in ["", "001ab20", "001ab2030", "001AB203", "+01ab203", "001ab20é"] {
-        assert_eq!(KeyId::parse(bad), None);
+        assert_eq!(CredentialId::parse(bad), None);
     }
+}
+
+#[test]
+fn subjects_that_share_the_beginning_of_their_digest_have_limits_of_their_own() {
+    let (mut limiter, acme) = support::limiter([0; 4], [1, 0, 0, 0]);
+    let mut digest = [7; 32];
+    let victim = CredentialId::of_subject(&digest);
+    digest[15] = 8;
+    let other = CredentialId::of_subject(&digest);
+    consume(&mut limiter, acme, other, 0, START);
+    assert!(limiter.admit(acme, other, 0, START).is_err());
+    assert!(
+        limiter
+            .admit(acme, CredentialId::of_api_key(&digest), 0, START)
+            .is_ok()
+    );
+    assert!(limiter.admit(acme, victim, 0, START).is_ok());
 }

@@ -3,7 +3,7 @@
 
 mod support;
 
-use proofgate_limits::{Changes, KeyId};
+use proofgate_limits::{Changes, CredentialId};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use support::{SECOND, START, limiter};
@@ -39,7 +39,7 @@ fn the_steady_state_allocates_nothing() {
         let (mut refused, mut bytes) = (0, 0);
         for step in 0..seconds * 200 {
             let now = START + from * SECOND + step * SECOND / 200;
-            let key = KeyId::new([(step % 20) as u8; 4]);
+            let key = CredentialId::ApiKey([(step % 20) as u8; 4]);
             match limiter.admit(acme, key, 100, now) {
                 Ok(mut grant) => {
                     limiter.recorded(&mut grant);

@@ -4,7 +4,7 @@
 mod support;
 
 use proofgate_limits::{
-    Changes, Foreign, Grant, IN_FLIGHT_FRESH_SECONDS, KeyId, Limit, Limiter, Origin, Replay, Second,
+    Changes, CredentialId, Foreign, Grant, IN_FLIGHT_FRESH_SECONDS, Limit, Limiter, Origin, Replay, Second,
     Snapshot, SubjectName, Usage,
 };
 use proptest::prelude::*;
@@ -50,7 +50,9 @@ fn whoever_inherits_a_tenant_continues_from_its_counters() {
     let refused = after.admit(acme, KEY, 1, now).unwrap_err();
     assert_eq!((refused.limit, refused.remaining), (Limit::TokensPerMinute, 0));
     assert_eq!(refused.retry_after_seconds(), Some(56));
-    let refused = after.admit(acme, KeyId::new([9; 4]), 201, now).unwrap_err();
+    let refused = after
+        .admit(acme, CredentialId::ApiKey([9; 4]), 201, now)
+        .unwrap_err();
     assert_eq!(refused.remaining, 200);
     // Of three places, one is taken by the request that the other worker still serves.
     let places: Vec<_> = (0..2).map(|_| after.admit(acme, KEY, 0, now).unwrap()).collect();
@@ -144,7 +146,7 @@ fn only_subjects_that_changed_are_written_down() {
     let (mut limiter, acme) = limiter([100, 0, 0, 0], [100, 0, 0, 0]);
     let mut changes = Changes::default();
     for key in 0..10 {
-        consume(&mut limiter, acme, KeyId::new([key; 4]), 0, START);
+        consume(&mut limiter, acme, CredentialId::ApiKey([key; 4]), 0, START);
     }
     limiter.take_changes(1, START, &mut changes);
     assert_eq!(changes.len(), 11);
@@ -203,9 +205,9 @@ fn a_log_whose_clock_stepped_back_is_counted_at_its_latest_time() {
 /// One record of a ledger, as far as limits are concerned.
 #[derive(Clone, Debug)]
 enum Fact {
-    Admission(u64, String, KeyId, u64),
+    Admission(u64, String, CredentialId, u64),
     Completion(u64, u64, Option<u64>),
-    Rejection(u64, String, KeyId),
+    Rejection(u64, String, CredentialId),
     Other,
 }
 
@@ -275,7 +277,7 @@ proptest! {
         for (number, step) in steps.iter().enumerate() {
             now += step.passed;
             let client = step.client;
-            let (tenant, key) = (client % 2, KeyId::new([(client % 5) as u8; 4]));
+            let (tenant, key) = (client % 2, CredentialId::ApiKey([(client % 5) as u8; 4]));
             let seq = facts.len() as u64;
             held[client] = match held[client].take() {
                 None => limiter.admit(ids[tenant], key, step.reserve, now).ok().map(Held::Pending),
@@ -380,7 +382,7 @@ fn arbitrary_snapshot() -> impl Strategy<Value = Snapshot> {
         for subject in 0..seed % 5 {
             let name = SubjectName {
                 tenant: ["acme", "beta"][(subject % 2) as usize].into(),
-                key: (subject > 1).then(|| KeyId::new([subject as u8; 4])),
+                key: (subject > 1).then_some(CredentialId::ApiKey([subject as u8; 4])),
             };
             let second = |age: u64| Second {
                 second: START / SECOND - age,

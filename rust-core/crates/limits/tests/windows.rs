@@ -4,7 +4,7 @@
 
 mod support;
 
-use proofgate_limits::{Grant, KeyId, Limit};
+use proofgate_limits::{CredentialId, Grant, Limit};
 use proptest::prelude::*;
 use support::{MIDNIGHT, SECOND, limiter};
 
@@ -86,7 +86,7 @@ proptest! {
             if held[step.client].is_none() || step.end > 1 {
                 now = now.max(told);
             }
-            let key = KeyId::new([step.client as u8; 4]);
+            let key = CredentialId::ApiKey([step.client as u8; 4]);
             let last_minute = |at: u64| at + 60 * SECOND > now;
             match held[step.client].take() {
                 None => match limiter.admit(acme, key, step.reserve, told) {
@@ -157,7 +157,7 @@ proptest! {
         let mut now = MIDNIGHT - 600 * SECOND;
         for step in steps {
             now += step.passed.unsigned_abs();
-            let key = KeyId::new([step.client as u8 % 4; 4]);
+            let key = CredentialId::ApiKey([step.client as u8 % 4; 4]);
             match limiter.admit(acme, key, step.reserve, now) {
                 Ok(grant) => limiter.settle(grant, step.used, now),
                 Err(refused) => {

@@ -3,7 +3,7 @@
 //! `cargo run --release -p proofgate-policy --example scoring -- [--packs a,b] [--rounds N] [--events N]`
 //!
 //! prints for ordinary prose, and for prose of which 1 % holds an example of one of the rules: events per second and the
-//! percentiles of one evaluation (deadline, scan and judgement), as the median of the rounds with their smallest and largest
+//! percentiles of one evaluation (budget, scan and judgement), as the median of the rounds with their smallest and largest
 //! value. `events/s` is by the processor's time, so that the rate is that of a whole core on a machine that has other work
 //! too; `wall/s` and the percentiles are by the clock on the wall. The two readings of the clock around each event are a part
 //! of the figures.
@@ -90,14 +90,14 @@ struct Round {
 impl Bench {
     fn evaluate(&mut self, text: &str) -> Result<bool, Fault> {
         self.found.clear();
-        let deadline = self.engine.deadline();
+        let mut budget = self.engine.budget(text.len());
         let Self {
             engine,
             profile,
             scratch,
             found,
         } = self;
-        engine.scan(profile, Direction::Request, text, &deadline, scratch, found)?;
+        engine.scan(profile, Direction::Request, text, &mut budget, scratch, found)?;
         let mut judgement = Judgement::new();
         for found in found.iter() {
             judgement.add(engine, profile, found.rule);

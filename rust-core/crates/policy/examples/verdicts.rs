@@ -8,7 +8,7 @@
 use std::error::Error;
 use std::io::{BufRead, BufWriter, Write};
 
-use proofgate_policy::{Deadline, Direction, Engine, Pack, PolicyConfig, Scratch, pack_names};
+use proofgate_policy::{Budget, Direction, Engine, Pack, PolicyConfig, Scratch, pack_names};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -32,12 +32,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     for line in std::io::stdin().lock().lines() {
         let event: Event = serde_json::from_str(&line?)?;
         found.clear();
-        let deadline = Deadline::never();
+        let mut budget = Budget::unlimited();
         engine.scan(
             &profile,
             event.direction,
             &event.text,
-            &deadline,
+            &mut budget,
             &mut scratch,
             &mut found,
         )?;

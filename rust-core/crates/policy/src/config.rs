@@ -15,6 +15,17 @@ pub enum Mode {
     DryRun,
 }
 
+/// What rules do with images, recordings and files in a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Attachments {
+    /// They look at those that decode to text.
+    #[default]
+    ScanText,
+    /// They look at none.
+    Skip,
+}
+
 /// The policy of a worker.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -27,8 +38,12 @@ pub struct PolicyConfig {
     pub action: Option<Action>,
     /// The score at which an exchange is denied; at least 1.
     pub threshold: u32,
-    /// How long the evaluation of one text may take, in microseconds; at least 1.
+    /// Processor time that the evaluation of a text may take whatever its length, in microseconds; at least 1,
     pub budget_us: u64,
+    /// and in addition for every KiB of it.
+    pub budget_us_per_kib: u64,
+    /// What the rules do with attachments.
+    pub attachments: Attachments,
     /// Ids of rules that are left out.
     pub disabled_rules: Vec<String>,
     /// The user's own rules.
@@ -43,6 +58,8 @@ impl Default for PolicyConfig {
             action: None,
             threshold: 100,
             budget_us: 10_000,
+            budget_us_per_kib: 200,
+            attachments: Attachments::ScanText,
             disabled_rules: Vec::new(),
             rules: Vec::new(),
         }

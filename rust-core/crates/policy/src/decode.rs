@@ -27,6 +27,7 @@ const CLASSES: [u8; 256] = {
     classes
 };
 
+#[inline]
 fn is(byte: u8, class: u8) -> bool {
     CLASSES[usize::from(byte)] & class != 0
 }

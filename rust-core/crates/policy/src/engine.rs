@@ -17,7 +17,7 @@ use crate::signs::{MOST_SIGNS, Signs};
 use crate::undecided::Undecided;
 use crate::wake::{Needle, Offsets, Wake};
 use crate::{
-    Action, Deadline, Direction, Examples, Mode, Pack, PolicyConfig, PolicyError, Profile, RuleSpec, Target,
+    Action, Budget, Direction, Examples, Mode, Pack, PolicyConfig, PolicyError, Profile, RuleSpec, Target,
     TenantPolicy, View,
 };
 
@@ -40,6 +40,8 @@ pub struct RuleInfo {
     pub pack: Option<String>,
     /// One sentence for the client.
     pub reason: String,
+    /// Whether it looks at messages of the role `system` or `developer`, too.
+    pub instructions: bool,
     /// The directions that it looks at.
     pub target: Target,
     /// The copy of the text that it looks at.
@@ -97,6 +99,8 @@ pub struct Engine {
     mode: Mode,
     threshold: u32,
     budget: Duration,
+    budget_per_kib: Duration,
+    config: PolicyConfig,
 }
 
 impl Engine {
@@ -126,12 +130,12 @@ impl Engine {
         let named = packs.into_iter().flat_map(|pack| {
             pack.rules
                 .into_iter()
-                .map(move |rule| (Some(pack.name.clone()), rule))
+                .map(move |rule| (Some(pack.name.clone()), pack.instructions, rule))
         });
-        let own = config.rules.iter().map(|rule| (None, rule.clone()));
+        let own = config.rules.iter().map(|rule| (None, true, rule.clone()));
         let mut known = HashSet::new();
         let mut rules = Vec::new();
-        for (pack, spec) in named.chain(own) {
+        for (pack, instructions, spec) in named.chain(own) {
             if !known.insert(spec.id.clone()) {
                 return Err(PolicyError::rule(
                     &spec.id,
@@ -139,7 +143,8 @@ impl Engine {
                     "two rules have this id; it must be unique over all packs",
                 ));
             }
-            let rule = Rule::compile(spec, pack, config.action, table)?;
+            let mut rule = Rule::compile(spec, pack, config.action, table)?;
+            rule.info.instructions = instructions;
             if !config.disabled_rules.contains(&rule.info.id) {
                 rules.push(rule);
             }
@@ -187,6 +192,8 @@ impl Engine {
             mode: config.mode,
             threshold,
             budget,
+            budget_per_kib: Duration::from_micros(config.budget_us_per_kib),
+            config: config.clone(),
         };
         engine.sort_by_wake();
         Ok(engine)
@@ -294,16 +301,20 @@ impl Engine {
         self.rules.is_empty()
     }
 
-    /// How long the evaluation of one text may take.
+    /// What the evaluation of `bytes` bytes of text may take of the processor's time.
     #[must_use]
-    pub fn budget(&self) -> Duration {
-        self.budget
+    pub fn budget(&self, bytes: usize) -> Budget {
+        let kib = u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX);
+        Budget::of(
+            self.budget
+                .saturating_add(self.budget_per_kib.saturating_mul(kib)),
+        )
     }
 
-    /// A deadline that is the policy's budget from now. Reads the clock.
+    /// What it was compiled from. An equal one needs no other engine.
     #[must_use]
-    pub fn deadline(&self) -> Deadline {
-        Deadline::after(self.budget)
+    pub fn config(&self) -> &PolicyConfig {
+        &self.config
     }
 }
 
@@ -373,6 +384,7 @@ impl Rule {
             id: spec.id,
             pack,
             reason: spec.reason,
+            instructions: true,
             target: spec.target,
             view,
             score: spec.score,

@@ -5,7 +5,7 @@ use thiserror::Error;
 /// An evaluation that did not come to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Fault {
-    /// The deadline passed, or the text would make the scanner hold more of it than its bound.
+    /// The processor time of the evaluation is used up, or the text would make the scanner hold more of it than its bound.
     #[error("the policy's budget is over")]
     Budget,
     /// A rule panicked. The scratch was reset; the next evaluation is not affected.

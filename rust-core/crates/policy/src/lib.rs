@@ -1,8 +1,8 @@
 //! Rules over the text of requests and responses.
 //!
 //! An [`Engine`] is compiled once from the built-in packs and the user's rules. It finds the [`Match`]es of its rules in a
-//! text, at once ([`Engine::scan`]) or in pieces ([`StreamScan`]); a [`Judgement`] adds them up to a [`Decision`], by the
-//! [`Profile`] of the tenant. No I/O, no clock but for the [`Deadline`], and no allocation once a thread's [`Scratch`] has
+//! text, at once ([`Engine::scan`]), in slices of time ([`Scan`]) or in pieces ([`StreamScan`]); a [`Judgement`] adds them up to a [`Decision`], by the
+//! [`Profile`] of the tenant. No I/O, no clock but for the [`Budget`], and no allocation once the engine's [`Scratch`] has
 //! grown. A rule that panics or hangs costs its evaluation, which ends with a [`Fault`].
 //!
 //! What a rule matches is defined by `SEMANTICS.md` beside this crate's sources. How it is found: a text is folded once
@@ -11,9 +11,9 @@
 #![forbid(unsafe_code)]
 
 mod begins;
+mod budget;
 mod checks;
 mod config;
-mod deadline;
 mod decode;
 mod engine;
 mod english;
@@ -40,15 +40,15 @@ mod wake;
 mod window;
 mod woken;
 
-pub use config::{Mode, PolicyConfig, TenantPolicy};
-pub use deadline::Deadline;
+pub use budget::Budget;
+pub use config::{Attachments, Mode, PolicyConfig, TenantPolicy};
 pub use engine::{Engine, RuleIndex, RuleInfo};
 pub use error::PolicyError;
 pub use fault::Fault;
 pub use judgement::{Decision, Judgement};
 pub use packs::{Pack, pack_names};
 pub use profile::Profile;
-pub use scan::Match;
+pub use scan::{Match, Scan, Step};
 pub use scratch::Scratch;
 pub use spec::{Action, Direction, Examples, RuleSpec, Target, View};
 pub use stream::StreamScan;

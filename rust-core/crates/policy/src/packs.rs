@@ -28,6 +28,10 @@ pub struct Pack {
     pub name: String,
     /// What it is for.
     pub description: String,
+    /// Whether its rules look at the instructions that the operator of an application gives the model: messages of the role
+    /// `system` or `developer`.
+    #[serde(default = "looks")]
+    pub instructions: bool,
     /// Its rules.
     #[serde(rename = "rule", default)]
     pub rules: Vec<RuleSpec>,
@@ -59,6 +63,10 @@ impl Pack {
         };
         Self::read(name, text)
     }
+}
+
+fn looks() -> bool {
+    true
 }
 
 /// The names of the built-in packs.

@@ -79,6 +79,8 @@ impl Pattern {
         };
         let config = Regex::config()
             .utf8_empty(false)
+            // Where a match can be is known already, and a search for digits stops at every number.
+            .auto_prefilter(false)
             .nfa_size_limit(Some(NFA_BYTES))
             .hybrid_cache_capacity(LAZY_DFA_BYTES);
         let regex = Regex::builder()

@@ -1,13 +1,14 @@
 //! Finding matches: one text at once, in windows if it is long.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
 
-use crate::deadline::Clock;
+use crate::budget::Clock;
 use crate::decode;
 use crate::fold::floor_boundary;
 use crate::rule_set::RuleSet;
 use crate::window::{Progress, Reach};
-use crate::{Deadline, Direction, Engine, Fault, Profile, RuleIndex, Scratch};
+use crate::{Budget, Direction, Engine, Fault, Profile, RuleIndex, Scratch};
 
 /// Bytes of a long text that are looked at together.
 pub(crate) const WINDOW: usize = 16 * 1024;
@@ -25,6 +26,15 @@ pub struct Match {
     pub end: usize,
 }
 
+/// How far a step has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// There is more to do: another step is needed.
+    Pending,
+    /// All is done.
+    Done,
+}
+
 impl Engine {
     /// Appends to `found` every match of the profile's rules in `text`, in no order, as `SEMANTICS.md` defines it.
     ///
@@ -35,27 +45,129 @@ impl Engine {
         profile: &Profile,
         direction: Direction,
         text: &str,
-        deadline: &Deadline,
+        budget: &mut Budget,
         scratch: &mut Scratch,
         found: &mut Vec<Match>,
     ) -> Result<(), Fault> {
-        guarded(self, profile, direction, deadline, scratch, found, |pass| {
-            pass.whole(text, Place::At(0))?;
-            pass.tokens(text, 0, 0)
-        })
+        let known = found.len();
+        let mut scan = Scan::new();
+        loop {
+            match scan.step(
+                self,
+                profile,
+                direction,
+                text,
+                Duration::MAX,
+                budget,
+                scratch,
+                found,
+            ) {
+                Ok(Step::Pending) => {}
+                Ok(Step::Done) => return Ok(()),
+                Err(fault) => {
+                    found.truncate(known);
+                    return Err(fault);
+                }
+            }
+        }
+    }
+}
+
+/// The scan of a whole text in slices of time, between which others can be served. However it is sliced, it finds what
+/// [`Engine::scan`] finds.
+#[derive(Debug, Clone, Default)]
+pub struct Scan {
+    progress: Progress,
+    /// Where the last window ended.
+    windowed: usize,
+    /// Up to where encodings have been looked for, once the text itself is scanned.
+    tokens: Option<usize>,
+    fault: Option<Fault>,
+}
+
+impl Scan {
+    /// A scan that has not begun.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Goes on with the scan of `text`, the same for every step, until about `slice` of the processor's time is used: at
+    /// least one window of the text or one token of it is taken. Appends to `found` what it finds. The scratch may serve
+    /// other texts between two steps.
+    ///
+    /// # Errors
+    /// [`Fault`]: there is no result, and the exchange has to be denied; what was found before counts for nothing. So does
+    /// every later step.
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "the engine's context, which every evaluation is given"
+    )]
+    pub fn step(
+        &mut self,
+        engine: &Engine,
+        profile: &Profile,
+        direction: Direction,
+        text: &str,
+        slice: Duration,
+        budget: &mut Budget,
+        scratch: &mut Scratch,
+        found: &mut Vec<Match>,
+    ) -> Result<Step, Fault> {
+        if let Some(fault) = self.fault {
+            return Err(fault);
+        }
+        let outcome = guarded(
+            engine,
+            profile,
+            direction,
+            slice,
+            budget,
+            scratch,
+            found,
+            |pass| self.advance(pass, text),
+        );
+        self.fault = outcome.err();
+        outcome
+    }
+
+    fn advance(&mut self, pass: &mut Pass<'_>, text: &str) -> Result<Step, Fault> {
+        let place = Place::At(0);
+        while self.tokens.is_none() {
+            if pass.next_window(text, place, &mut self.progress, &mut self.windowed)? == Step::Done {
+                pass.window(text, place, &mut self.progress, Reach::End)?;
+                self.tokens = Some(0);
+            }
+            if pass.clock.is_slice_over() {
+                return Ok(Step::Pending);
+            }
+        }
+        let tokens = self.tokens.get_or_insert(0);
+        match pass.tokens(text, *tokens, 0)? {
+            Some(rest) => {
+                *tokens = rest;
+                Ok(Step::Pending)
+            }
+            None => Ok(Step::Done),
+        }
     }
 }
 
 /// Runs `work` behind the panic boundary. After a fault `found` is as it was; after a panic the scratch starts anew.
-pub(crate) fn guarded(
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the engine's context, which every evaluation is given"
+)]
+pub(crate) fn guarded<T>(
     engine: &Engine,
     profile: &Profile,
     direction: Direction,
-    deadline: &Deadline,
+    slice: Duration,
+    budget: &mut Budget,
     scratch: &mut Scratch,
     found: &mut Vec<Match>,
-    work: impl FnOnce(&mut Pass<'_>) -> Result<(), Fault>,
-) -> Result<(), Fault> {
+    work: impl FnOnce(&mut Pass<'_>) -> Result<T, Fault>,
+) -> Result<T, Fault> {
     if profile.engine != engine.id {
         return Err(Fault::Internal("the profile belongs to another engine"));
     }
@@ -67,12 +179,13 @@ pub(crate) fn guarded(
             engine,
             active,
             direction,
-            clock: Clock::new(deadline),
+            clock: Clock::new(budget, slice),
             scratch,
             found,
         };
-        work(&mut pass)?;
-        pass.clock.finish()
+        let outcome = work(&mut pass);
+        // A fault is charged, too.
+        pass.clock.finish().and(outcome)
     }));
     let outcome = outcome.unwrap_or_else(|_| {
         *scratch = Scratch::new();
@@ -94,12 +207,25 @@ pub(crate) enum Place {
     Within { start: usize, end: usize, known: usize },
 }
 
+/// Why the tokens of a text are left.
+enum Halt {
+    /// The slice is over: from here it goes on.
+    Slice(usize),
+    Fault(Fault),
+}
+
+impl From<Fault> for Halt {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
 /// One evaluation under way.
 pub(crate) struct Pass<'a> {
     pub(crate) engine: &'a Engine,
     pub(crate) active: &'a RuleSet,
     pub(crate) direction: Direction,
-    pub(crate) clock: Clock,
+    pub(crate) clock: Clock<'a>,
     pub(crate) scratch: &'a mut Scratch,
     pub(crate) found: &'a mut Vec<Match>,
 }
@@ -114,20 +240,35 @@ impl Pass<'_> {
 
     /// Decides a text up to its last window, which is left.
     pub(crate) fn windows(&mut self, text: &str, place: Place, progress: &mut Progress) -> Result<(), Fault> {
-        let mut end = progress.held() + WINDOW;
-        while end < text.len() {
-            let window = &text[..floor_boundary(text.as_bytes(), end)];
-            self.window(window, place, progress, Reach::Horizon)?;
-            if window.len() - progress.held() > MOST_HELD {
-                return Err(Fault::Budget);
-            }
-            end += WINDOW;
-        }
+        let mut end = progress.held();
+        while self.next_window(text, place, progress, &mut end)? == Step::Pending {}
         Ok(())
     }
 
-    /// Scans what is encoded in the tokens of `text` at or behind `from`. The text begins at the offset `base`.
-    pub(crate) fn tokens(&mut self, text: &str, from: usize, base: usize) -> Result<(), Fault> {
+    /// Decides the window behind `end` and moves `end` on, unless it is the last one.
+    fn next_window(
+        &mut self,
+        text: &str,
+        place: Place,
+        progress: &mut Progress,
+        end: &mut usize,
+    ) -> Result<Step, Fault> {
+        let next = *end + WINDOW;
+        if next >= text.len() {
+            return Ok(Step::Done);
+        }
+        let window = &text[..floor_boundary(text.as_bytes(), next)];
+        self.window(window, place, progress, Reach::Horizon)?;
+        if window.len() - progress.held() > MOST_HELD {
+            return Err(Fault::Budget);
+        }
+        *end = next;
+        Ok(Step::Pending)
+    }
+
+    /// Scans what is encoded in the tokens of `text` at or behind `from`. The text begins at the offset `base`. Says from
+    /// where it has to go on, if the slice was over before.
+    pub(crate) fn tokens(&mut self, text: &str, from: usize, base: usize) -> Result<Option<usize>, Fault> {
         let bytes = text.as_bytes();
         let mut outer = std::mem::take(&mut self.scratch.decoded[0]);
         let outcome = decode::tokens(bytes, from, |start, end| {
@@ -141,10 +282,19 @@ impl Pass<'_> {
                 };
                 self.whole(decoded, place)?;
                 self.inner_tokens(decoded, place)
-            })
+            })?;
+            if self.clock.is_slice_over() {
+                Err(Halt::Slice(end))
+            } else {
+                Ok(())
+            }
         });
         self.scratch.decoded[0] = outer;
-        outcome
+        match outcome {
+            Ok(()) => Ok(None),
+            Err(Halt::Slice(rest)) => Ok(Some(rest)),
+            Err(Halt::Fault(fault)) => Err(fault),
+        }
     }
 
     /// Scans what is encoded in a text that was decoded itself.

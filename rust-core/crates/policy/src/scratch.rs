@@ -6,18 +6,19 @@ use crate::Engine;
 use crate::fold::Folded;
 use crate::woken::Hit;
 
-/// Working memory of one thread. It grows to what the texts need, by at most some hundred kilobytes apart from the lazily
-/// built automata of the regexes, which are bounded too, and is used for one engine at a time: after a change of the
-/// engine it starts anew.
+/// Working memory of the evaluations of one engine, one after the other. It grows to what the texts need, by at most some hundred kilobytes apart from the lazily
+/// built automata of the regexes, which are bounded too, and belongs to one engine: used for another one, it starts
+/// anew, at the price of those automata.
 #[derive(Default)]
 pub struct Scratch {
     engine: u64,
+    starts: u64,
     pub(crate) regexes: Vec<Option<meta::Cache>>,
     pub(crate) undecided: [Option<hybrid::dfa::Cache>; 4],
     pub(crate) folded: Folded,
     pub(crate) plain: Vec<u8>,
     pub(crate) hits: Vec<Hit>,
-    pub(crate) digits: Vec<usize>,
+    pub(crate) digits: Vec<u32>,
     /// For each level of decoding, the decoded bytes.
     pub(crate) decoded: [Vec<u8>; 2],
 }
@@ -29,12 +30,21 @@ impl Scratch {
         Self::default()
     }
 
+    /// How often it began to serve another engine than before; 1 for one that stays with its engine.
+    #[must_use]
+    pub fn starts(&self) -> u64 {
+        self.starts
+    }
+
     pub(crate) fn prepare(&mut self, engine: &Engine) {
         if self.engine == engine.id {
             return;
         }
-        *self = Self::default();
-        self.engine = engine.id;
+        *self = Self {
+            engine: engine.id,
+            starts: self.starts + 1,
+            ..Self::default()
+        };
         self.regexes.resize_with(engine.rules.len(), || None);
     }
 }

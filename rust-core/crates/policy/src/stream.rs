@@ -1,10 +1,12 @@
 //! One text that arrives in pieces: the same matches as at once, and as little of it held back as possible.
 
+use std::time::Duration;
+
 use crate::decode::{self, TOKEN_LIMIT};
 use crate::fold::floor_boundary;
 use crate::scan::{MOST_HELD, Pass, Place, guarded};
 use crate::window::{Progress, Reach};
-use crate::{Deadline, Direction, Engine, Fault, Match, Profile, Scratch};
+use crate::{Budget, Direction, Engine, Fault, Match, Profile, Scratch};
 
 /// The scan of a text that arrives in pieces. Holds the undecided end of it only: usually the last word. A clone of it can
 /// be ended to learn what would match if nothing followed.
@@ -43,15 +45,22 @@ impl StreamScan {
         profile: &Profile,
         direction: Direction,
         text: &str,
-        deadline: &Deadline,
+        budget: &mut Budget,
         scratch: &mut Scratch,
         found: &mut Vec<Match>,
     ) -> Result<usize, Fault> {
         self.tail.push_str(text);
         self.evaluate(|stream| {
-            guarded(engine, profile, direction, deadline, scratch, found, |pass| {
-                stream.advance(pass)
-            })
+            guarded(
+                engine,
+                profile,
+                direction,
+                Duration::MAX,
+                budget,
+                scratch,
+                found,
+                |pass| stream.advance(pass),
+            )
         })?;
         Ok(self.cleared())
     }
@@ -65,14 +74,21 @@ impl StreamScan {
         engine: &Engine,
         profile: &Profile,
         direction: Direction,
-        deadline: &Deadline,
+        budget: &mut Budget,
         scratch: &mut Scratch,
         found: &mut Vec<Match>,
     ) -> Result<(), Fault> {
         self.evaluate(|stream| {
-            guarded(engine, profile, direction, deadline, scratch, found, |pass| {
-                stream.end(pass)
-            })
+            guarded(
+                engine,
+                profile,
+                direction,
+                Duration::MAX,
+                budget,
+                scratch,
+                found,
+                |pass| stream.end(pass),
+            )
         })
     }
 
@@ -94,6 +110,7 @@ impl StreamScan {
         let bytes = self.tail.as_bytes();
         let trailing = self.tokens + decode::trailing_token(&bytes[self.tokens..]);
         let whole = trailing + (bytes.len() - trailing) / TOKEN_LIMIT * TOKEN_LIMIT;
+        // A piece is no slice: its tokens are scanned to their end.
         pass.tokens(&self.tail[..whole], self.tokens, self.base)?;
         self.tokens = whole;
         if bytes.len() - self.held() > MOST_HELD {

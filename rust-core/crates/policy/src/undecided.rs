@@ -6,7 +6,7 @@ use regex_automata::{Anchored, Input, MatchKind};
 use regex_syntax::hir::Hir;
 
 use crate::begins::Begins;
-use crate::deadline::Clock;
+use crate::budget::Clock;
 use crate::{Fault, PolicyError};
 
 const CACHE_BYTES: usize = 4 << 20;
@@ -47,7 +47,7 @@ impl Undecided {
         cache: &mut Option<Cache>,
         text: &[u8],
         from: usize,
-        clock: &mut Clock,
+        clock: &mut Clock<'_>,
     ) -> Result<usize, Fault> {
         let (Some(automaton), Some(cache)) = (&self.automaton, cache) else {
             return Ok(text.len());

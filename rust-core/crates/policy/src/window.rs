@@ -2,7 +2,7 @@
 
 use regex_automata::{Anchored, Input, meta};
 
-use crate::deadline::Clock;
+use crate::budget::Clock;
 use crate::engine::Rule;
 use crate::fold::{fill_plain, floor_boundary, plain_byte};
 use crate::scan::{Pass, Place};
@@ -228,7 +228,7 @@ impl Rule {
         ground: &Ground<'_>,
         hits: &[Hit],
         mut consumed: usize,
-        clock: &mut Clock,
+        clock: &mut Clock<'_>,
         mut found: impl FnMut(usize, usize),
     ) -> Result<usize, Fault> {
         let Ground { bytes, from, to, .. } = *ground;

@@ -35,7 +35,7 @@ pub(crate) fn collect(
     engine: &Engine,
     active: &RuleSet,
     surface: &Surface<'_>,
-    digits: &mut Vec<usize>,
+    digits: &mut Vec<u32>,
     hits: &mut Vec<Hit>,
 ) {
     let bytes = surface.bytes;
@@ -82,11 +82,10 @@ pub(crate) fn collect(
             .for_each(|rule| hit(*rule, 0, usize::MAX));
     }
     if count_digits(bytes) >= engine.least_digits {
-        digits.clear();
-        digits.extend(digit_places(bytes));
+        fill_digit_places(digits, bytes);
         for (rule, least) in &engine.by_digits {
             let longest = engine.rules[rule.position()].pattern.longest;
-            dense(digits, *least, longest).for_each(|(low, high)| hit(*rule, low, high));
+            dense(digits, *least, longest, |low, high| hit(*rule, low, high));
         }
     }
 }
@@ -136,17 +135,32 @@ pub(crate) fn stretches(hits: &[Hit], needles: usize) -> impl Iterator<Item = (u
     })
 }
 
-/// Where a stretch of `longest` bytes can begin that holds at least `least` digits, one range for each first digit.
-fn dense(digits: &[usize], least: usize, longest: usize) -> impl Iterator<Item = (usize, usize)> {
-    digits
-        .windows(least)
-        .enumerate()
-        .filter_map(move |(index, window)| {
-            let (first, last) = (window[0], window[least - 1]);
-            let behind_previous = index.checked_sub(1).map_or(0, |previous| digits[previous] + 1);
-            (last - first < longest).then(|| (behind_previous.max((last + 1).saturating_sub(longest)), first))
-        })
+/// Where a stretch of `longest` bytes can begin that holds at least `least` digits: disjoint ranges, ascending.
+fn dense(digits: &[u32], least: usize, longest: usize, mut found: impl FnMut(usize, usize)) {
+    let mut open: Option<(usize, usize)> = None;
+    let lasts = digits.get(least.saturating_sub(1)..).unwrap_or_default();
+    for (first, last) in digits.iter().zip(lasts) {
+        let (first, last) = (*first as usize, *last as usize);
+        if last - first >= longest {
+            continue;
+        }
+        let low = (last + 1).saturating_sub(longest);
+        match &mut open {
+            Some((_, high)) if low <= *high + 1 => *high = first,
+            _ => {
+                if let Some((low, high)) = open.replace((low, first)) {
+                    found(low, high);
+                }
+            }
+        }
+    }
+    if let Some((low, high)) = open {
+        found(low, high);
+    }
 }
+
+/// Bytes in which digits are looked for together.
+const DIGIT_CHUNK: usize = 64;
 
 fn count_digits(bytes: &[u8]) -> usize {
     let digits = |chunk: &[u8]| {
@@ -157,15 +171,23 @@ fn count_digits(bytes: &[u8]) -> usize {
     bytes.chunks(128).map(|chunk| usize::from(digits(chunk))).sum()
 }
 
-fn digit_places(bytes: &[u8]) -> impl Iterator<Item = usize> {
-    bytes
-        .chunks(16)
-        .enumerate()
-        .filter(|(_, chunk)| count_digits(chunk) > 0)
-        .flat_map(|(index, chunk)| {
-            let places = chunk.iter().enumerate().filter(|(_, byte)| byte.is_ascii_digit());
-            places.map(move |(place, _)| index * 16 + place)
-        })
+/// Replaces the content of `places` by the places of the digits.
+fn fill_digit_places(places: &mut Vec<u32>, bytes: &[u8]) {
+    places.clear();
+    for (number, chunk) in bytes.chunks(DIGIT_CHUNK).enumerate() {
+        if count_digits(chunk) == 0 {
+            continue;
+        }
+        let known = places.len();
+        places.resize(known + chunk.len(), 0);
+        let mut next = known;
+        // Without a branch: whether a byte is a digit is not to be foreseen.
+        for (place, byte) in (number * DIGIT_CHUNK..).zip(chunk) {
+            places[next] = place as u32;
+            next += usize::from(byte.is_ascii_digit());
+        }
+        places.truncate(next);
+    }
 }
 
 /// Whether there may be [`GRAPHIC_RUN`] bytes in a row above the space: three aligned words of four such bytes.

@@ -3,9 +3,9 @@
 
 mod support;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use proofgate_policy::{Deadline, Direction, Fault, Scratch, StreamScan};
+use proofgate_policy::{Budget, Direction, Fault, Scratch, StreamScan};
 use serde_json::json;
 use support::{Policy, with_defaults};
 
@@ -19,8 +19,8 @@ fn trapped(check: &str) -> Policy {
     ]}))
 }
 
-fn expired() -> Deadline {
-    Deadline::after(Duration::ZERO)
+fn used_up() -> Budget {
+    Budget::of(Duration::ZERO)
 }
 
 /// Panics are expected here, and need not be printed.
@@ -35,7 +35,7 @@ fn a_rule_that_panics_denies_that_text_only() {
         let mut policy = trapped("panic-for-tests");
         for _ in 0..3 {
             assert_eq!(
-                policy.scan(REQUEST, "gold in a trap", &Deadline::never()),
+                policy.scan(REQUEST, "gold in a trap", &mut Budget::unlimited()),
                 Err(Fault::Panicked)
             );
             assert_eq!(policy.ids("gold in a mine"), ["gold"]);
@@ -47,7 +47,7 @@ fn a_rule_that_panics_denies_that_text_only() {
 fn after_a_fault_the_results_of_other_texts_are_as_they_were() {
     quietly(|| {
         let mut policy = trapped("panic-for-tests");
-        let mut found = policy.scan(REQUEST, "gold", &Deadline::never()).unwrap();
+        let mut found = policy.scan(REQUEST, "gold", &mut Budget::unlimited()).unwrap();
         let before = found.clone();
         let Policy {
             engine,
@@ -58,7 +58,7 @@ fn after_a_fault_the_results_of_other_texts_are_as_they_were() {
             profile,
             REQUEST,
             "gold trap",
-            &Deadline::never(),
+            &mut Budget::unlimited(),
             scratch,
             &mut found,
         );
@@ -83,7 +83,7 @@ fn a_stream_stays_denied_after_a_panic() {
                 profile,
                 REQUEST,
                 text,
-                &Deadline::never(),
+                &mut Budget::unlimited(),
                 scratch,
                 &mut found,
             )
@@ -97,31 +97,30 @@ fn a_stream_stays_denied_after_a_panic() {
 #[test]
 fn a_rule_that_outlasts_the_budget_denies_that_text_only() {
     let mut policy = trapped("spin-for-tests");
-    let start = Instant::now();
-    let deadline = Deadline::from(start, Duration::from_millis(1));
-    assert_eq!(policy.scan(REQUEST, "a trap", &deadline), Err(Fault::Budget));
-    let later = Deadline::after(Duration::from_secs(60));
-    assert_eq!(policy.scan(REQUEST, "no gold", &later).unwrap().len(), 1);
+    let mut budget = Budget::of(Duration::from_millis(1));
+    assert_eq!(policy.scan(REQUEST, "a trap", &mut budget), Err(Fault::Budget));
+    let mut enough = Budget::of(Duration::from_secs(60));
+    assert_eq!(policy.scan(REQUEST, "no gold", &mut enough).unwrap().len(), 1);
 }
 
 #[test]
-fn a_long_text_is_given_up_at_the_deadline() {
+fn a_long_text_is_given_up_when_the_budget_is_used_up() {
     let mut policy = Policy::built_in();
     let text = "A word, and another one. ".repeat(100_000);
-    assert_eq!(policy.scan(REQUEST, &text, &expired()), Err(Fault::Budget));
+    assert_eq!(policy.scan(REQUEST, &text, &mut used_up()), Err(Fault::Budget));
 }
 
 #[test]
 fn a_short_text_that_wakes_no_rule_needs_no_clock() {
     let mut policy = trapped("spin-for-tests");
-    assert_eq!(policy.scan(REQUEST, "hello", &expired()), Ok(Vec::new()));
+    assert_eq!(policy.scan(REQUEST, "hello", &mut used_up()), Ok(Vec::new()));
 }
 
 #[test]
 fn a_profile_of_another_engine_is_a_fault() {
     let (mut one, other) = (trapped("luhn"), trapped("luhn"));
     one.profile = other.profile;
-    let ended = one.scan(REQUEST, "gold", &Deadline::never());
+    let ended = one.scan(REQUEST, "gold", &mut Budget::unlimited());
     assert!(matches!(ended, Err(Fault::Internal(_))));
 }
 

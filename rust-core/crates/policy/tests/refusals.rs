@@ -253,5 +253,6 @@ fn a_pack_that_cannot_be_read_names_itself() {
 fn no_rules_at_all_are_no_mistake() {
     let engine = Engine::compile(&PolicyConfig::default()).unwrap();
     assert!(engine.is_empty());
-    assert_eq!(engine.budget().as_micros(), 10_000);
+    assert_eq!(engine.config().budget_us, 10_000);
+    assert_eq!(engine.config().budget_us_per_kib, 200);
 }

@@ -1,5 +1,7 @@
 use proofgate_json::JsonError;
 
+use crate::body_text::MOST_STRINGS;
+
 /// A field of the request body whose type is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Field {
@@ -59,6 +61,13 @@ pub enum BadRequest {
     /// A field has a value that it cannot have.
     #[error("\"{}\" must be {}.", .0.name(), .0.expected())]
     InvalidField(Field),
+    /// A name is that of a field that is read, but for upper and lower case: parsers that ignore case (Go's
+    /// `encoding/json`, ASP.NET's web defaults) take it for that field.
+    #[error("A field is spelled almost like \"{0}\": write its name exactly so, in lower case.")]
+    AmbiguousName(&'static str),
+    /// The body has more strings than are read.
+    #[error("The request body has more than {MOST_STRINGS} strings.")]
+    TooManyStrings,
 }
 
 impl BadRequest {
@@ -68,15 +77,18 @@ impl BadRequest {
             BadRequest::InvalidJson(_) | BadRequest::NotAnObject => "invalid_json",
             BadRequest::MissingModel => "missing_model",
             BadRequest::InvalidField(_) => "invalid_value",
+            BadRequest::AmbiguousName(_) => "ambiguous_name",
+            BadRequest::TooManyStrings => "too_many_strings",
         }
     }
 
     /// The field that is wrong, if it is one.
     pub fn param(self) -> Option<&'static str> {
         match self {
-            BadRequest::InvalidJson(_) | BadRequest::NotAnObject => None,
+            BadRequest::InvalidJson(_) | BadRequest::NotAnObject | BadRequest::TooManyStrings => None,
             BadRequest::MissingModel => Some("model"),
             BadRequest::InvalidField(field) => Some(field.name()),
+            BadRequest::AmbiguousName(name) => Some(name),
         }
     }
 }

@@ -1,26 +1,34 @@
+use std::borrow::Cow;
 use std::ops::Range;
 
 use proofgate_json::{Event, JsonError, Reader, Str, Workspace, escape_into};
 
+use crate::attachment::{Attachments, is_left_out};
+use crate::json_edits::{KeyNames, within_json};
+use crate::segment::{Kind, Segment};
 use crate::splice::{Offsets, Place, Rewriter};
 
-/// The strings of a document as one text, unescaped and joined by line feeds, and where each of them stands.
+/// How many strings and long numbers a document may have: what is noted of them takes 20 MiB at most, whatever the document's
+/// size.
+pub const MOST_STRINGS: usize = 1 << 20;
+
+/// Fewest characters of a number that is looked at: of a social security number.
+const LEAST_DIGITS: usize = 9;
+
+/// The strings of a document, and its long numbers, as one text, unescaped and joined by line feeds, and where each of them
+/// stands.
 ///
-/// The buffers are kept from document to document.
+/// The buffers are kept from document to document, until [`BodyText::give_back`].
 #[derive(Debug, Default)]
 pub struct BodyText {
     text: String,
     segments: Vec<Segment>,
     /// The value of `model` in the document, quotes included; empty if it has none.
     model: Range<usize>,
-}
-
-/// One string of the document.
-#[derive(Debug)]
-struct Segment {
-    /// Where it begins in the text.
-    start: usize,
-    place: Place,
+    attachments: Attachments,
+    /// Which parts of the text the model takes for its instructions.
+    instructions: Vec<Range<u32>>,
+    overflowed: bool,
 }
 
 impl BodyText {
@@ -34,7 +42,49 @@ impl BodyText {
         &self.text
     }
 
-    /// Takes every key and every string of a JSON document of any shape.
+    /// Whether a part of the text lies in one message of the role `system` or `developer`.
+    pub fn is_instructions(&self, part: &Range<usize>) -> bool {
+        let index = self
+            .instructions
+            .partition_point(|message| (message.end as usize) < part.end);
+        self.instructions
+            .get(index)
+            .is_some_and(|message| message.start as usize <= part.start)
+    }
+
+    /// Says what is to become of attachments in the documents that follow.
+    pub fn set_attachments(&mut self, attachments: Attachments) {
+        self.attachments = attachments;
+    }
+
+    /// Whether the document has more than [`MOST_STRINGS`] strings and long numbers: what was taken of it is not all.
+    pub fn overflowed(&self) -> bool {
+        self.overflowed
+    }
+
+    /// Forgets the document, and gives back the memory of a buffer that has more than `most` bytes.
+    pub fn give_back(&mut self, most: usize) {
+        self.clear();
+        self.text.shrink_to(most);
+        self.segments.shrink_to(most / size_of::<Segment>());
+        self.instructions.shrink_to(most / size_of::<Range<u32>>());
+    }
+
+    /// Bytes of memory that the document at hand needs.
+    pub fn size(&self) -> usize {
+        self.text.len()
+            + self.segments.len() * size_of::<Segment>()
+            + self.instructions.len() * size_of::<Range<u32>>()
+    }
+
+    /// Bytes of memory that the buffers take.
+    pub fn capacity(&self) -> usize {
+        self.text.capacity()
+            + self.segments.capacity() * size_of::<Segment>()
+            + self.instructions.capacity() * size_of::<Range<u32>>()
+    }
+
+    /// Takes every key, every string and every long number of a JSON document of any shape.
     ///
     /// # Errors
     /// [`JsonError`] when the document is not JSON.
@@ -42,8 +92,13 @@ impl BodyText {
         self.clear();
         let mut reader = Reader::new(document, workspace)?;
         while let Some(event) = reader.next()? {
-            if let Event::Key(string) | Event::String(string) = event {
-                self.push(string);
+            match event {
+                Event::Key(key) => self.push_key(key),
+                Event::String(string) => {
+                    self.push_unless_data(string, false);
+                }
+                Event::Number(number) => self.push_number(number, reader.offset()),
+                _ => {}
             }
         }
         Ok(())
@@ -52,31 +107,109 @@ impl BodyText {
     /// Takes a document that is not JSON, as it is.
     pub fn plain(&mut self, document: &str) {
         self.clear();
-        self.text.push_str(document);
-        self.segments.push(Segment {
-            start: 0,
-            place: Place {
-                raw: 0..document.len(),
-                escaped: false,
-            },
-        });
+        let place = Place {
+            raw: 0..document.len(),
+            escaped: false,
+        };
+        if self.add(&place, Kind::Text) {
+            self.text.push_str(document);
+        }
     }
 
     pub(crate) fn clear(&mut self) {
         self.text.clear();
         self.segments.clear();
+        self.instructions.clear();
         self.model = 0..0;
+        self.overflowed = false;
+    }
+
+    /// Takes a number that the model sees, if it has as many digits as a number that rules look for. `end`: where it ends in
+    /// the document.
+    pub(crate) fn push_number(&mut self, number: &str, end: usize) {
+        if number.len() < LEAST_DIGITS {
+            return;
+        }
+        let place = Place {
+            raw: end - number.len()..end,
+            escaped: false,
+        };
+        self.separate();
+        if self.add(&place, Kind::Number) {
+            self.text.push_str(number);
+        }
+    }
+
+    pub(crate) fn push_key(&mut self, key: Str<'_>) {
+        self.push_string(key, Kind::Key);
     }
 
     pub(crate) fn push(&mut self, string: Str<'_>) {
-        if !self.segments.is_empty() {
+        self.push_string(string, Kind::Text);
+    }
+
+    fn push_string(&mut self, string: Str<'_>, kind: Kind) {
+        self.separate();
+        if self.add(&Place::from(string), kind) {
+            string.unescape_into(&mut self.text);
+        }
+    }
+
+    fn separate(&mut self) {
+        if !self.segments.is_empty() && !self.overflowed {
             self.text.push('\n');
         }
-        self.segments.push(Segment {
-            start: self.text.len(),
-            place: Place::from(string),
-        });
-        string.unescape_into(&mut self.text);
+    }
+
+    /// Notes a string whose value is at the end of the text; `false` when there are too many.
+    fn add(&mut self, place: &Place, kind: Kind) -> bool {
+        let segment = match self.overflowed || self.segments.len() >= MOST_STRINGS {
+            true => None,
+            false => Segment::new(self.text.len(), place, kind),
+        };
+        self.overflowed = segment.is_none();
+        if self.segments.len() == self.segments.capacity() {
+            let left = MOST_STRINGS - self.segments.len();
+            self.segments.reserve_exact(left.min(self.segments.len().max(64)));
+        }
+        self.segments.extend(segment);
+        !self.overflowed
+    }
+
+    /// Takes a string unless it is data that rules do not look at; whether it was taken. `expected`: it stands where the
+    /// API takes an attachment.
+    pub(crate) fn push_unless_data(&mut self, string: Str<'_>, expected: bool) -> bool {
+        if !string.is_escaped() && is_left_out(string.raw(), expected, self.attachments) {
+            return false;
+        }
+        let known = (self.text.len(), self.segments.len());
+        self.push(string);
+        if self.overflowed {
+            return true;
+        }
+        let start = self.segments.last().map_or(0, |segment| segment.start());
+        // Some write each `/` of base64 as `\/`.
+        if string.is_escaped() && is_left_out(&self.text[start..], expected, self.attachments) {
+            self.text.truncate(known.0);
+            self.segments.truncate(known.1);
+            return false;
+        }
+        true
+    }
+
+    /// Where the next string will begin.
+    pub(crate) fn next_start(&self) -> usize {
+        self.text.len() + usize::from(!self.segments.is_empty())
+    }
+
+    /// Says that the text from `start` on is a message with instructions for the model.
+    pub(crate) fn mark_instructions(&mut self, start: usize) {
+        let range = (u32::try_from(start), u32::try_from(self.text.len()));
+        if let (Ok(start), Ok(end)) = range
+            && start < end
+        {
+            self.instructions.push(start..end);
+        }
     }
 
     pub(crate) fn set_model(&mut self, model: Range<usize>) {
@@ -87,40 +220,54 @@ impl BodyText {
     ///
     /// `body` is the document that the text was read from. `edits` are ranges of [`text`](BodyText::text), in order, with
     /// what takes their place: it is escaped as JSON needs it. A range that spans several strings has its first part
-    /// replaced and the rest removed, inside each string. A range that cuts through a character takes the whole of it;
-    /// what an earlier range covers is left out of a later one. `out` is emptied first.
+    /// replaced and the rest removed, inside each string. A string that is a JSON object or array itself stays one: numbers
+    /// in it become 0. Keys that are changed are numbered from the second one on (`#2`), so that no two become the same. A
+    /// range that cuts through a character takes the whole of it; what an earlier range covers is left out of a later one.
+    /// `out` is emptied first.
     ///
     /// Returns where in `out` the value of `model` stands, quotes included.
     pub fn rewrite(&self, body: &[u8], edits: &[(Range<usize>, &str)], out: &mut Vec<u8>) -> Range<usize> {
         out.clear();
         let mut writer = Rewriter::new(body, out);
-        let mut walked: Option<(usize, Offsets<'_>)> = None;
         let (mut removed, mut added) = (0, 0);
-        let mut covered = 0;
-        for (range, replacement) in edits {
-            let start = character_start(&self.text, range.start).max(covered);
-            let end = character_end(&self.text, range.end);
-            covered = covered.max(end);
-            let mut replacement = Some(*replacement);
-            let first = self.segments.partition_point(|segment| segment.start <= start);
-            for index in first.saturating_sub(1)..self.segments.len() {
-                let Some(string) = self.string(index).filter(|string| string.start < end) else {
-                    break;
-                };
-                let (from, to) = (start.max(string.start), end.min(string.end));
-                if from >= to {
+        let mut keys = KeyNames::default();
+        let mut written = 0;
+        for (index, first, behind) in self.touched(edits) {
+            let (Some(segment), Some(string)) = (self.segments.get(index), self.string(index)) else {
+                continue;
+            };
+            let mut local = Vec::new();
+            let mut covered = string.start;
+            for (number, (range, replacement)) in edits.iter().enumerate().take(behind).skip(first) {
+                let start = character_start(&self.text, range.start).max(covered);
+                let end = character_end(&self.text, range.end).min(string.end);
+                if start >= end {
                     continue;
                 }
-                let place = &self.segments[index].place;
-                let (_, offsets) = match walked.take() {
-                    Some(walk) if walk.0 == index => walked.insert(walk),
-                    _ => walked.insert((index, Offsets::new(body, place))),
+                covered = end;
+                let is_begun = number < written;
+                written = written.max(number + 1);
+                let replacement = Cow::Borrowed(*replacement);
+                let replacement = match (is_begun, segment.kind()) {
+                    (_, Kind::Number) => {
+                        // A number stays one.
+                        local = vec![(0..string.len(), Cow::Borrowed("0"))];
+                        break;
+                    }
+                    (_, Kind::Key) => keys.distinct(&replacement),
+                    (true, Kind::Text) => Cow::Borrowed(""),
+                    (false, Kind::Text) => replacement,
                 };
-                let raw = offsets.find(from - string.start)..offsets.find(to - string.start);
+                local.push((start - string.start..end - string.start, replacement));
+            }
+            let inner = within_json(&self.text[string], &local);
+            let mut offsets = Offsets::new(body, &segment.place());
+            for (range, replacement) in inner.unwrap_or(local) {
+                let raw = offsets.find(range.start)..offsets.find(range.end);
                 let (before_model, length) = (raw.end <= self.model.start, raw.len());
                 writer.replace(raw, |out| {
                     let length_before = out.len();
-                    escape_into(replacement.take().unwrap_or_default(), out);
+                    escape_into(&replacement, out);
                     if before_model {
                         removed += length;
                         added += out.len() - length_before;
@@ -132,11 +279,51 @@ impl BodyText {
         self.model.start + added - removed..self.model.end + added - removed
     }
 
+    /// The strings that the edits touch, in order, each with the first edit of it and the one behind its last.
+    fn touched(&self, edits: &[(Range<usize>, &str)]) -> impl Iterator<Item = (usize, usize, usize)> {
+        let mut next = 0;
+        let mut first = 0;
+        std::iter::from_fn(move || {
+            let edit = edits.get(first)?;
+            let at = self
+                .segments
+                .partition_point(|segment| segment.start() <= edit.0.start);
+            let index = at.saturating_sub(1).max(next);
+            let end = self.string(index)?.end;
+            let behind = first + edits[first..].partition_point(|(range, _)| range.start < end);
+            next = index + 1;
+            let reaches_on = |edit: &(Range<usize>, &str)| edit.0.end > end + 1;
+            let touched = (index, first, behind.max(first));
+            first = match behind.checked_sub(1).filter(|last| *last >= first) {
+                Some(last) if reaches_on(&edits[last]) => last,
+                Some(_) => behind,
+                // It begins in the line feed behind the string.
+                None => {
+                    if reaches_on(&edits[first]) {
+                        first
+                    } else {
+                        first + 1
+                    }
+                }
+            };
+            Some(touched)
+        })
+    }
+
+    /// In no more parts than this, of strings and of keys in them, does [`rewrite`](BodyText::rewrite) replace a range of the
+    /// text: one for each string, and one for each quote, which a key in a string that is JSON begins with.
+    pub fn most_parts(&self, range: &Range<usize>) -> usize {
+        let strings_until = |end| self.segments.partition_point(|segment| segment.start() < end);
+        let strings = strings_until(range.end).saturating_sub(strings_until(range.start + 1)) + 1;
+        let covered = self.text.as_bytes().get(range.clone()).unwrap_or_default();
+        strings + covered.iter().filter(|byte| **byte == b'"').count()
+    }
+
     /// Where the string with this number stands in the text.
     fn string(&self, index: usize) -> Option<Range<usize>> {
-        let start = self.segments.get(index)?.start;
+        let start = self.segments.get(index)?.start();
         let end = match self.segments.get(index + 1) {
-            Some(next) => next.start - 1,
+            Some(next) => next.start() - 1,
             None => self.text.len(),
         };
         Some(start..end)

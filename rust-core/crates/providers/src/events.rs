@@ -84,6 +84,20 @@ impl EventReader {
         self.begin_event(0);
     }
 
+    /// Forgets everything, and gives back the memory of a buffer that has more than `most` bytes.
+    pub fn give_back(&mut self, most: usize) {
+        self.clear();
+        self.buffer.shrink_to(most);
+        self.joined.shrink_to(most);
+        self.data.shrink_to(most / size_of::<Range<usize>>());
+    }
+
+    /// Bytes of memory that the buffers take.
+    pub fn capacity(&self) -> usize {
+        let lines = self.data.capacity() * size_of::<Range<usize>>();
+        self.buffer.capacity() + self.joined.capacity() + lines
+    }
+
     /// Takes the next piece of the stream.
     pub fn push(&mut self, piece: &[u8]) {
         self.drop_returned();

@@ -17,7 +17,8 @@ pub enum Shape {
 ///
 /// They are the strings below `choices[*].message`, `choices[*].delta` and `choices[*].text`, except values of `role`,
 /// `type` and `id` of the message itself and of elements of arrays, such as content parts and tool calls. Strings with the
-/// same key belong to one text: what a stream delivers in pieces has the key that it has in a whole answer. The buffers are kept from document to document.
+/// same key belong to one text: what a stream delivers in pieces has the key that it has in a whole answer. The buffers are
+/// kept from document to document, until [`GeneratedText::give_back`].
 #[derive(Debug, Default)]
 pub struct GeneratedText {
     text: String,
@@ -28,7 +29,12 @@ pub struct GeneratedText {
     logprobs: Vec<Range<usize>>,
     /// The nodes of the choices that say why they finished.
     finished: Vec<usize>,
+    overflowed: bool,
 }
+
+/// How many choices, fields and elements below them are read: what is noted of them takes 8 MiB at most, whatever the
+/// document's size.
+const MOST_NODES: usize = 1 << 16;
 
 /// One generated string, or the piece of it that an event brings.
 #[derive(Debug)]
@@ -71,6 +77,7 @@ impl GeneratedText {
         self.names.clear();
         self.logprobs.clear();
         self.finished.clear();
+        self.overflowed = false;
         let mut reader = Reader::new(document, workspace)?;
         let mut shape = Shape::Other;
         let first = reader.read()?;
@@ -90,6 +97,33 @@ impl GeneratedText {
         }
         reader.finish()?;
         Ok(shape)
+    }
+
+    /// Whether the document has more choices, fields and elements than are read: what was taken of it is not all.
+    pub fn overflowed(&self) -> bool {
+        self.overflowed
+    }
+
+    /// Forgets the document, and gives back the memory of a buffer that has more than `most` bytes.
+    pub fn give_back(&mut self, most: usize) {
+        for text in [&mut self.text, &mut self.names, &mut self.name] {
+            text.clear();
+            text.shrink_to(most);
+        }
+        self.parts.clear();
+        self.parts.shrink_to(most / size_of::<Part>());
+        self.nodes.clear();
+        self.nodes.shrink_to(most / size_of::<Node>());
+        self.logprobs.clear();
+        self.logprobs.shrink_to(most / size_of::<Range<usize>>());
+        self.finished.clear();
+        self.finished.shrink_to(most / size_of::<usize>());
+    }
+
+    /// Bytes of memory that the buffers take, for the most part.
+    pub fn capacity(&self) -> usize {
+        let texts = self.text.capacity() + self.names.capacity() + self.name.capacity();
+        texts + self.parts.capacity() * size_of::<Part>() + self.nodes.capacity() * size_of::<Node>()
     }
 
     /// The generated strings, in the document's order.
@@ -218,6 +252,9 @@ impl GeneratedText {
     }
 
     fn part(&mut self, string: Str<'_>, node: usize) {
+        if self.overflowed {
+            return;
+        }
         let start = self.text.len();
         string.unescape_into(&mut self.text);
         self.parts.push(Part {
@@ -228,13 +265,20 @@ impl GeneratedText {
     }
 
     fn field(&mut self, parent: usize, key: Str<'_>) -> usize {
+        if self.overflowed {
+            return parent;
+        }
         let start = self.names.len();
         key.unescape_into(&mut self.names);
         self.node(Some(parent), Step::Field(start..self.names.len()))
     }
 
+    /// Adds a node. Of a document with too many the rest is read to its end, and nothing more is noted.
     fn node(&mut self, parent: Option<usize>, step: Step) -> usize {
-        self.nodes.push(Node { parent, step });
+        self.overflowed |= self.nodes.len() >= MOST_NODES;
+        if !self.overflowed {
+            self.nodes.push(Node { parent, step });
+        }
         self.nodes.len() - 1
     }
 

@@ -1,28 +1,37 @@
 //! How a request is rewritten for an upstream, and what requests and answers say.
 //!
 //! A body is forwarded as it came, but for the value of `model`, when the manifest gives the model another name upstream,
-//! and for what rules redact. What rules look at is read here: [`BodyText`] of a request, [`GeneratedText`] of an
-//! answer, [`EventReader`] of a streamed one. Each text knows where it stands, so that a [`Rewriter`] changes nothing
-//! else.
+//! for the usage that a stream is asked for, and for what rules redact. What rules look at is read here: [`BodyText`] of a
+//! request, [`GeneratedText`] of an answer, [`EventReader`] of a streamed one. Each text knows where it stands, so that a
+//! [`Rewriter`] changes nothing else.
 #![forbid(unsafe_code)]
 
+mod attachment;
 mod bad_request;
+mod body_kind;
 mod body_text;
 mod chat;
-mod done;
 mod events;
 mod field_names;
 mod generated;
+mod json_edits;
+mod segment;
 mod splice;
+mod stream_events;
 mod upstream;
+mod upstream_body;
 mod usage;
 
+pub use attachment::Attachments;
 pub use bad_request::{BadRequest, Field};
-pub use body_text::BodyText;
+pub use body_kind::BodyKind;
+pub use body_text::{BodyText, MOST_STRINGS};
 pub use chat::ChatRequest;
-pub use done::DoneScanner;
 pub use events::{EventReader, EventTooLarge, StreamEvent};
 pub use generated::{GeneratedText, Part, Shape};
+pub use json_edits::{Edit, within_json};
 pub use splice::{Offsets, Place, Rewriter};
+pub use stream_events::{EventEnds, is_end_marker, is_usage_alone};
 pub use upstream::{BaseUrl, BaseUrlError, RequestTemplate};
-pub use usage::{Usage, UsageTail};
+pub use upstream_body::UpstreamBody;
+pub use usage::{Usage, UsageReader};

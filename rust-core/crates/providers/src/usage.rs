@@ -1,7 +1,6 @@
-use std::collections::VecDeque;
 use std::sync::LazyLock;
 
-use memchr::memmem::FinderRev;
+use memchr::memmem::Finder;
 use serde::Deserialize;
 
 /// Tokens that an answer says it cost.
@@ -14,40 +13,101 @@ pub struct Usage {
     pub completion_tokens: u64,
 }
 
-/// How much of an answer's end is kept, in bytes: usage stands last both in an answer and in a stream.
-const TAIL: usize = 4096;
+const NAME: &[u8] = b"\"usage\"";
+/// A usage, from its name on, has at most so many bytes; a longer one is passed over.
+const LONGEST: usize = 4096;
+/// So many bytes are looked at again with every piece, whatever it brings.
+const CHEAP: usize = 64;
 
-/// Keeps the end of an answer, to read its `usage` from when it is over.
+/// Reads the `usage` of an answer as the answer passes, wherever it stands, in an event or in a whole document.
+///
+/// Of the answer no more is kept than what may be the beginning of a usage, at most 4 KiB.
 #[derive(Debug, Default)]
-pub struct UsageTail {
-    /// A ring: of a long stream, a token moves nothing but itself.
-    tail: VecDeque<u8>,
+pub struct UsageReader {
+    last: Option<Usage>,
+    begun: Vec<u8>,
 }
 
-impl UsageTail {
-    /// Forgets everything, for the next answer on the same connection; keeps the buffer.
+/// What stands where the name was found.
+enum Found {
+    Usage(Usage),
+    /// More bytes could make it one.
+    Unfinished,
+    Other,
+}
+
+impl UsageReader {
+    /// Forgets everything, for the next answer; keeps the buffer.
     pub fn clear(&mut self) {
-        self.tail.clear();
+        self.last = None;
+        self.begun.clear();
     }
 
-    /// Takes the next piece of the answer.
-    pub fn push(&mut self, piece: &[u8]) {
-        let piece = &piece[piece.len().saturating_sub(TAIL)..];
-        let surplus = (self.tail.len() + piece.len()).saturating_sub(TAIL);
-        self.tail.drain(..surplus);
-        self.tail.extend(piece);
+    /// Takes the next piece of the answer; says whether a usage ended in it.
+    ///
+    /// A quoted `usage` inside model output has its quotes escaped and does not match.
+    pub fn push(&mut self, piece: &[u8]) -> bool {
+        if self.begun.is_empty() {
+            return self.search(piece);
+        }
+        self.begun.extend_from_slice(piece);
+        // Without a brace no object has ended.
+        if (CHEAP..LONGEST).contains(&self.begun.len()) && memchr::memchr(b'}', piece).is_none() {
+            return false;
+        }
+        let joined = std::mem::take(&mut self.begun);
+        self.search(&joined)
     }
 
     /// The last usage that the answer gave, if it gave one.
-    ///
-    /// A quoted `usage` inside model output has its quotes escaped and does not match.
-    pub fn usage(&mut self) -> Option<Usage> {
-        static NAME: LazyLock<FinderRev<'static>> = LazyLock::new(|| FinderRev::new(b"\"usage\""));
-        let tail = &*self.tail.make_contiguous();
-        NAME.rfind_iter(tail).find_map(|at| {
-            let after = tail[at + 7..].trim_ascii_start().strip_prefix(b":")?;
-            let mut values = serde_json::Deserializer::from_slice(after).into_iter::<Usage>();
-            values.next()?.ok()
-        })
+    pub fn usage(&self) -> Option<Usage> {
+        self.last
+    }
+
+    fn search(&mut self, bytes: &[u8]) -> bool {
+        static FINDER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(NAME));
+        let mut seen = false;
+        let mut at = 0;
+        while let Some(offset) = FINDER.find(&bytes[at..]) {
+            let named = &bytes[at + offset..];
+            at += offset + NAME.len();
+            let whole = named.len() >= LONGEST;
+            match found(&named[NAME.len()..named.len().min(LONGEST)]) {
+                Found::Usage(usage) => {
+                    self.last = Some(usage);
+                    seen = true;
+                }
+                Found::Unfinished if !whole => {
+                    self.begun.extend_from_slice(named);
+                    return seen;
+                }
+                Found::Unfinished | Found::Other => {}
+            }
+        }
+        let rest = &bytes[at.max(bytes.len().saturating_sub(NAME.len() - 1))..];
+        if let Some(cut) = (0..rest.len()).find(|cut| NAME.starts_with(&rest[*cut..])) {
+            self.begun.extend_from_slice(&rest[cut..]);
+        }
+        seen
+    }
+}
+
+/// Reads what follows the name.
+fn found(bytes: &[u8]) -> Found {
+    let value = match bytes.trim_ascii_start() {
+        [] => return Found::Unfinished,
+        [b':', value @ ..] => value.trim_ascii_start(),
+        _ => return Found::Other,
+    };
+    match value.first() {
+        None => return Found::Unfinished,
+        Some(b'{') => {}
+        Some(_) => return Found::Other,
+    }
+    let mut values = serde_json::Deserializer::from_slice(value).into_iter::<Usage>();
+    match values.next() {
+        Some(Ok(usage)) => Found::Usage(usage),
+        Some(Err(error)) if error.is_eof() => Found::Unfinished,
+        _ => Found::Other,
     }
 }

@@ -2,7 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use proofgate_json::{JsonError, Workspace};
-use proofgate_providers::{BadRequest, BodyText, ChatRequest, Field};
+use proofgate_providers::{BadRequest, BodyText, ChatRequest, Field, MOST_STRINGS, UpstreamBody};
+use proptest::prelude::*;
 
 fn read(body: &str) -> Result<(ChatRequest<'_>, String), BadRequest> {
     let mut text = BodyText::new();
@@ -196,4 +197,235 @@ fn a_body_text_is_used_again_for_the_next_body() {
         let _ = ChatRequest::read(body.as_bytes(), &mut workspace, &mut text);
     }
     assert_eq!(text.text(), "");
+}
+
+/// The body as it goes upstream when a stream is asked for its usage.
+fn asking(body: &str) -> String {
+    let request = ChatRequest::parse(body.as_bytes()).unwrap();
+    let edit = request.usage_edit(&request.model_value());
+    let body = UpstreamBody::new(body.as_bytes(), [edit, None]);
+    let parts = body.parts().concat();
+    assert_eq!(parts.len(), body.length());
+    String::from_utf8(parts).unwrap()
+}
+
+#[test]
+fn a_stream_is_asked_for_its_usage_and_every_other_byte_stays() {
+    let cases = [
+        (
+            r#"{ "stream": true, "model" : "m" , "n":1}"#,
+            r#"{ "stream": true, "model" : "m","stream_options":{"include_usage":true} , "n":1}"#,
+        ),
+        (
+            r#"{"model":"m","stream":true,"stream_options": null }"#,
+            r#"{"model":"m","stream":true,"stream_options": {"include_usage":true} }"#,
+        ),
+        (
+            r#"{"model":"m","stream":true,"stream_options":{ }}"#,
+            r#"{"model":"m","stream":true,"stream_options":{"include_usage":true }}"#,
+        ),
+        (
+            r#"{"model":"m","stream":true,"stream_options":{ "x":1}}"#,
+            r#"{"model":"m","stream":true,"stream_options":{"include_usage":true, "x":1}}"#,
+        ),
+        (
+            r#"{"model":"m","stream":true,"stream_options":{"include_usage": false,"x":1}}"#,
+            r#"{"model":"m","stream":true,"stream_options":{"include_usage": true,"x":1}}"#,
+        ),
+        (
+            r#"{"stream_options":{"x":1,"include_usage":null},"model":"m","stream":true}"#,
+            r#"{"stream_options":{"x":1,"include_usage":true},"model":"m","stream":true}"#,
+        ),
+    ];
+    for (body, asked) in cases {
+        assert_eq!(asking(body), asked);
+        assert!(
+            ChatRequest::parse(asked.as_bytes()).unwrap().include_usage,
+            "{asked}"
+        );
+    }
+}
+
+#[test]
+fn what_brings_its_usage_anyway_is_not_asked_for_it() {
+    for body in [
+        r#"{"model":"m"}"#,
+        r#"{"model":"m","stream":false,"stream_options":{}}"#,
+        r#"{"model":"m","stream":true,"stream_options":{"include_usage":true}}"#,
+    ] {
+        assert_eq!(asking(body), body);
+    }
+}
+
+#[test]
+fn a_body_takes_two_edits_in_any_order() {
+    let edits = [Some((5..5, &b"-"[..])), Some((1..3, &b"xyz"[..]))];
+    let mut swapped = edits.clone();
+    swapped.swap(0, 1);
+    for edits in [edits, swapped] {
+        assert_eq!(UpstreamBody::new(b"012345", edits).parts().concat(), b"0xyz34-5");
+    }
+    assert_eq!(UpstreamBody::new(b"01", [None, None]).parts().concat(), b"01");
+}
+
+/// Names that a parser which ignores case takes for `name`: Go's `encoding/json` folds by Unicode's simple case folding,
+/// Java's `equalsIgnoreCase` by upper and lower case of single characters.
+fn other_spellings(name: &str) -> impl Strategy<Value = String> + use<> {
+    let spellings = |letter: char| match letter {
+        'k' => vec!['k', 'K', '\u{212a}'],
+        's' => vec!['s', 'S', '\u{17f}'],
+        'i' => vec!['i', 'I', '\u{130}', '\u{131}'],
+        other => vec![other, other.to_ascii_uppercase()],
+    };
+    let letters: Vec<_> = name
+        .chars()
+        .map(|letter| prop::sample::select(spellings(letter)))
+        .collect();
+    let name = name.to_owned();
+    letters
+        .prop_map(|letters| letters.into_iter().collect::<String>())
+        .prop_filter("another spelling", move |spelling| *spelling != name)
+}
+
+/// A name as JSON writes it, with some characters as escapes.
+fn written(name: &str, escaped: u32) -> String {
+    let character = |(index, letter): (usize, char)| match escaped >> (index % 32) & 1 {
+        1 => format!("\\u{:04x}", u32::from(letter)),
+        _ => letter.to_string(),
+    };
+    name.chars().enumerate().map(character).collect()
+}
+
+const READ: [&str; 7] = [
+    "model",
+    "messages",
+    "stream",
+    "stream_options",
+    "max_tokens",
+    "max_completion_tokens",
+    "n",
+];
+
+fn read_name() -> impl Strategy<Value = (&'static str, String)> {
+    prop::sample::select(READ.to_vec()).prop_flat_map(|name| (Just(name), other_spellings(name)))
+}
+
+#[test]
+fn another_spelling_of_a_name_that_is_read_is_refused() {
+    let cases = [
+        (r#"{"model":"cheap","Model":"expensive"}"#, "model"),
+        (r#"{"Model":"expensive","model":"cheap"}"#, "model"),
+        (r#"{"MODEL":"expensive"}"#, "model"),
+        (r#"{"model":"a","\u004dodel":"b"}"#, "model"),
+        (r#"{"model":"a","max_toKens":9}"#, "max_tokens"),
+        ("{\"model\":\"a\",\"max_to\u{212a}ens\":9}", "max_tokens"),
+        (r#"{"model":"a","\u017ftream":true}"#, "stream"),
+        (r#"{"model":"a","N":9}"#, "n"),
+        (
+            r#"{"model":"a","stream_options":{"Include_Usage":true}}"#,
+            "stream_options.include_usage",
+        ),
+    ];
+    for (body, name) in cases {
+        let bad = read(body).unwrap_err();
+        assert_eq!(
+            (bad.code(), bad.param()),
+            ("ambiguous_name", Some(name)),
+            "{body}"
+        );
+        assert!(bad.to_string().contains(name));
+    }
+}
+
+#[test]
+fn a_name_that_only_resembles_one_that_is_read_is_text() {
+    for name in ["models", "mode", "m\u{f6}del", "model ", "no", "", "\u{dc}"] {
+        assert!(
+            read(&format!(r#"{{"model":"a","{name}":"b"}}"#)).is_ok(),
+            "{name}"
+        );
+    }
+    // Deeper down no member is read, so its spelling decides nothing.
+    let body = r#"{"model":"a","messages":[{"Role":"x","Model":"y"}],"metadata":{"N":1}}"#;
+    assert_eq!(read(body).unwrap().1, "Role\nx\nModel\ny\nN");
+}
+
+proptest! {
+    #[test]
+    fn no_spelling_of_a_name_that_is_read_passes_beside_it(
+        (name, spelling) in read_name(), escaped in any::<u32>(), before in any::<bool>(),
+    ) {
+        let other = format!(r#""{}":null"#, written(&spelling, escaped));
+        let model = r#""model":"cheap""#;
+        let body = if before { format!("{{{other},{model}}}") } else { format!("{{{model},{other}}}") };
+        let bad = read(&body).unwrap_err();
+        prop_assert_eq!((bad.code(), bad.param()), ("ambiguous_name", Some(name)), "{}", body);
+    }
+
+    /// Against the definition itself: characters of which upper and lower case, in either order, are the same.
+    #[test]
+    fn a_member_is_refused_exactly_when_its_name_is_one_that_is_read_but_for_case(
+        name in "[a-zA-Z_\u{17f}\u{212a}\u{130}\u{131}\u{e4}]{0,4}|[mM][oO][dD][eE][lL\u{13d}]|[nN\u{143}]|[sS\u{17f}\u{15b}][tT]ream",
+    ) {
+        let folded = |letter: char| match letter {
+            '\u{130}' | '\u{131}' => 'i',
+            other => other.to_uppercase().next().unwrap().to_lowercase().next().unwrap(),
+        };
+        let fold = |text: &str| text.chars().map(folded).collect::<String>();
+        let expected = !READ.contains(&name.as_str()) && READ.contains(&fold(&name).as_str());
+        let body = format!(r#"{{"model":"a","{name}":null}}"#);
+        let refused = matches!(read(&body), Err(BadRequest::AmbiguousName(_)));
+        prop_assert_eq!(refused, expected, "{}", body);
+    }
+}
+
+fn with_strings(count: usize) -> String {
+    let strings = r#""","#.repeat(count - 1);
+    format!(r#"{{"model":"a","tools":[{strings}""]}}"#)
+}
+
+#[test]
+fn a_body_with_more_strings_than_are_read_is_refused() {
+    assert!(read(&with_strings(MOST_STRINGS)).is_ok());
+    let refused = read(&with_strings(MOST_STRINGS + 1)).unwrap_err();
+    assert_eq!(
+        (refused, refused.code()),
+        (BadRequest::TooManyStrings, "too_many_strings")
+    );
+}
+
+#[test]
+fn long_numbers_and_images_count_among_the_strings_as_far_as_they_are_noted() {
+    let strings = with_strings(MOST_STRINGS);
+    let short = strings.replacen("[", "[123,", 1);
+    assert!(read(&short).is_ok());
+    let long = strings.replacen("[", "[123456789,", 1);
+    assert_eq!(read(&long).unwrap_err(), BadRequest::TooManyStrings);
+    let image = format!("data:image/png;base64,iVBORw0KGgo{}", "A9x/".repeat(1000));
+    let image = strings.replacen("[", &format!("[\"{image}\","), 1);
+    assert!(read(&image).is_ok());
+}
+
+#[test]
+fn what_is_noted_of_strings_has_a_bound_and_is_given_back() {
+    let (mut text, mut workspace) = (BodyText::new(), Workspace::new());
+    let bodies = [with_strings(MOST_STRINGS), with_strings(3 * MOST_STRINGS)];
+    for body in bodies {
+        let _ = ChatRequest::read(body.as_bytes(), &mut workspace, &mut text);
+        // Twelve bytes for each string, and as many line feeds as there are strings.
+        assert!(
+            text.capacity() <= 12 * MOST_STRINGS + 4 * MOST_STRINGS,
+            "{}",
+            text.capacity()
+        );
+        text.give_back(1000);
+        assert!(text.capacity() <= 2000, "{}", text.capacity());
+        assert_eq!(text.text(), "");
+    }
+    let keys: Vec<String> = (0..10_000).map(|number| format!(r#""{number}":0"#)).collect();
+    let body = format!(r#"{{"model":"a",{}}}"#, keys.join(","));
+    ChatRequest::read(body.as_bytes(), &mut workspace, &mut text).unwrap();
+    assert!(workspace.capacity() > 100_000);
+    workspace.give_back(1000);
+    assert!(workspace.capacity() <= 2000, "{}", workspace.capacity());
 }

@@ -187,3 +187,24 @@ proptest! {
         let _ = GeneratedText::new().read(&bytes, &mut Workspace::new());
     }
 }
+
+#[test]
+fn what_is_noted_of_an_answer_of_many_parts_has_a_bound_and_is_given_back() {
+    let (mut generated, mut workspace) = (GeneratedText::new(), Workspace::new());
+    for (count, overflowed) in [(10_000, false), (1 << 20, true)] {
+        let strings = r#""a","#.repeat(count);
+        let document = format!(r#"{{"choices":[{{"message":{{"content":[{strings}"a"]}}}}]}}"#);
+        assert_eq!(
+            generated.read(document.as_bytes(), &mut workspace).unwrap(),
+            Shape::Choices
+        );
+        assert_eq!(generated.overflowed(), overflowed);
+        assert!(generated.capacity() < 10 << 20, "{}", generated.capacity());
+    }
+    generated.give_back(1000);
+    assert!(generated.capacity() <= 5000, "{}", generated.capacity());
+    assert_eq!(
+        read(r#"{"choices":[{"text":"a"}]}"#),
+        (Shape::Choices, keyed(&[("0/text", "a")]))
+    );
+}

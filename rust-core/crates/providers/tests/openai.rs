@@ -1,77 +1,191 @@
 //! How a provider is addressed, and what is read from its answers as they pass.
 
-use proofgate_providers::{BaseUrl, BaseUrlError, DoneScanner, RequestTemplate, Usage, UsageTail};
+use proofgate_providers::{
+    BaseUrl, BaseUrlError, BodyKind, EventEnds, EventReader, RequestTemplate, Usage, UsageReader,
+    is_end_marker, is_usage_alone,
+};
+use proptest::prelude::*;
+
+/// The events of a stream that is cut into these pieces, the last one perhaps without its end.
+fn events(pieces: &[&[u8]]) -> Vec<Vec<u8>> {
+    let mut ends = EventEnds::default();
+    let (mut events, mut event) = (Vec::new(), Vec::new());
+    for piece in pieces {
+        let mut rest = *piece;
+        while let Some(end) = ends.next_end(rest) {
+            event.extend_from_slice(&rest[..end]);
+            events.push(std::mem::take(&mut event));
+            rest = &rest[end..];
+        }
+        event.extend_from_slice(rest);
+    }
+    events.push(event);
+    events
+}
 
 #[test]
-fn the_end_marker_is_found_however_the_stream_is_cut() {
-    let stream = b"data: {\"a\":\"data: [DONE]\"}\n\ndata: [DON]\n\ndata: [DONE]\n\n";
-    let marker = stream.len() - "data: [DONE]\n\n".len();
-    for cut in 0..=stream.len() {
-        let mut scanner = DoneScanner::new();
-        let first = scanner.scan(&stream[..cut]);
-        let found = first
-            .or_else(|| scanner.scan(&stream[cut..]).map(|at| at + cut))
-            .unwrap();
-        let released = &stream[..found];
-        assert!(found >= marker, "cut at {cut}");
-        assert!(!released.ends_with(b"data: [DONE]"), "cut at {cut}");
+fn the_ends_of_events_are_found_however_the_stream_is_cut() {
+    let streams: [(&[u8], usize); 4] = [
+        (b"data: 1\n\n: comment\n\ndata: 2\ndata: 3\n\nrest", 3),
+        (b"data: 1\r\n\r\ndata: 2\r\n\r\n", 2),
+        (b"data: 1\r\rdata: 2\r\rrest", 2),
+        (b"\n\ndata: 1\r\n\ndata: 2\n\r\n", 4),
+    ];
+    for (stream, count) in streams {
+        assert_eq!(events(&[stream]).len(), count + 1, "{}", stream.escape_ascii());
+        for cut in 0..=stream.len() {
+            let cut = events(&[&stream[..cut], &stream[cut..]]);
+            assert_eq!(cut.concat(), stream);
+            assert_eq!(cut.len(), count + 1, "{}", stream.escape_ascii());
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn events_end_where_the_reader_of_events_sees_them_end(
+        stream in "(data: x|:|\r\n|\n|\r|y){0,12}",
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..4),
+    ) {
+        let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(stream.len() + 1)).collect();
+        cuts.extend([0, stream.len()]);
+        cuts.sort_unstable();
+        let pieces: Vec<&[u8]> = cuts.windows(2).map(|cut| &stream.as_bytes()[cut[0]..cut[1]]).collect();
+        let cut = events(&pieces);
+        let mut reader = EventReader::new(1000);
+        reader.push(stream.as_bytes());
+        let mut count = 0;
+        while reader.next_event().unwrap().is_some() {
+            count += 1;
+        }
+        // The reader waits for the LF that could follow a last CR.
+        let waits = usize::from(stream.ends_with('\r'));
+        prop_assert!((count..=count + waits).contains(&(cut.len() - 1)));
+        prop_assert_eq!(cut.concat(), stream.as_bytes());
+    }
+
+    #[test]
+    fn usage_is_the_same_however_an_answer_is_cut(
+        parts in prop::collection::vec(prop::sample::select(&[
+            "\"usage\"", "\"usage\":", " ", "{", "}", "{\"prompt_tokens\":7}", "null", "\"", "\"usage\" : {\"completion_tokens\":1,\"prompt_tokens\":9}", "\\\"usage\\\"", "x",
+        ][..]), 0..12),
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..5),
+    ) {
+        let answer = parts.concat();
+        let mut whole = UsageReader::default();
+        whole.push(answer.as_bytes());
+        let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(answer.len() + 1)).collect();
+        cuts.extend([0, answer.len()]);
+        cuts.sort_unstable();
+        let mut reader = UsageReader::default();
+        for cut in cuts.windows(2) {
+            reader.push(&answer.as_bytes()[cut[0]..cut[1]]);
+        }
+        prop_assert_eq!(reader.usage(), whole.usage());
     }
 }
 
 #[test]
-fn a_stream_without_its_end_marker_has_none() {
-    let mut scanner = DoneScanner::new();
-    assert_eq!(scanner.scan(b"data: {}\n\n data: [DONE]\n\ndata: [D"), None);
-    assert_eq!(scanner.scan(b"\n\n"), None);
+fn the_end_marker_is_a_line_of_its_own() {
+    for event in [
+        "data: [DONE]\n\n",
+        "data:[DONE]\r\n\r\n",
+        "event: end\ndata: [DONE]\n\n",
+        "data: [DONE]",
+    ] {
+        assert!(is_end_marker(event.as_bytes()), "{event:?}");
+    }
+    for event in [
+        "data: {\"a\":\"data: [DONE]\"}\n\n",
+        " data: [DONE]\n\n",
+        "data: [DONE",
+        "data: [DONE] 1\n\n",
+        "",
+    ] {
+        assert!(!is_end_marker(event.as_bytes()), "{event:?}");
+    }
 }
 
 #[test]
-fn usage_is_read_from_the_end_of_an_answer_in_pieces() {
-    let answer = br#"{"choices":[{"message":{"content":"\"usage\":{\"prompt_tokens\":1}"}}],"usage":{"prompt_tokens":12,"completion_tokens":34,"total_tokens":46}}"#;
-    for cut in 0..=answer.len() {
-        let mut tail = UsageTail::default();
-        tail.push(&answer[..cut]);
-        tail.push(&answer[cut..]);
-        assert_eq!(
-            tail.usage(),
-            Some(Usage {
+fn the_event_that_brings_usage_alone_is_told_from_the_others() {
+    let usage = r#""usage":{"prompt_tokens":1,"completion_tokens":2}"#;
+    for (event, alone) in [
+        (format!("data: {{\"choices\":[],{usage}}}\n\n"), true),
+        (format!("data:{{{usage},\"choices\":[ ]}}\r\n\r\n"), true),
+        (format!("data: {{\"choices\":[{{}}],{usage}}}\n\n"), false),
+        (format!("data: {{{usage}}}\n\n"), false),
+        ("data: {\"choices\":[],\"usage\":null}\n\n".into(), false),
+        (format!("data: {{\"choices\":[],{usage}}}\ndata: 1\n\n"), false),
+        ("data: [DONE]\n\n".into(), false),
+    ] {
+        assert_eq!(is_usage_alone(event.as_bytes()), alone, "{event}");
+    }
+}
+
+#[test]
+fn usage_is_read_wherever_it_stands_in_an_answer_and_however_that_is_cut() {
+    let long = "x".repeat(10_000);
+    let usage =
+        r#""usage":{"prompt_tokens":12,"completion_tokens":34,"total_tokens":46,"details":{"cached":{}}}"#;
+    let quoted = r#""choices":[{"message":{"content":"\"usage\":{\"prompt_tokens\":1}"}}]"#;
+    for answer in [
+        format!("{{{quoted},{usage}}}"),
+        format!("{{{usage},{quoted},\"text\":\"{long}\"}}"),
+    ] {
+        for cut in 0..answer.len().min(300) {
+            let mut reader = UsageReader::default();
+            reader.push(&answer.as_bytes()[..cut]);
+            reader.push(&answer.as_bytes()[cut..]);
+            let usage = Usage {
                 prompt_tokens: 12,
-                completion_tokens: 34
-            })
-        );
+                completion_tokens: 34,
+            };
+            assert_eq!(reader.usage(), Some(usage));
+        }
     }
 }
 
 #[test]
-fn the_null_usage_of_a_streams_chunks_is_passed_over() {
-    let mut tail = UsageTail::default();
-    tail.push(
-        b"data: {\"usage\":{\"prompt_tokens\":1,\"completion_tokens\":2}}\n\ndata: {\"usage\":null}\n\n",
-    );
-    assert_eq!(
-        tail.usage(),
-        Some(Usage {
-            prompt_tokens: 1,
-            completion_tokens: 2
-        })
-    );
+fn the_null_usage_of_a_streams_chunks_is_passed_over_and_the_last_usage_counts() {
+    let mut reader = UsageReader::default();
+    assert!(!reader.push(b"data: {\"usage\":null}\n\n"));
+    assert!(reader.push(b"data: {\"usage\":{\"prompt_tokens\":1}}\n\n"));
+    assert!(reader.push(b"data: {\"usage\":{\"prompt_tokens\":1,\"completion_tokens\":2}}\n\n"));
+    assert!(!reader.push(b"data: {\"usage\":null}\n\n"));
+    assert_eq!(reader.usage().map(|usage| usage.completion_tokens), Some(2));
 }
 
 #[test]
-fn an_answer_of_any_length_keeps_a_bounded_tail() {
-    let mut tail = UsageTail::default();
-    for _ in 0..100 {
-        tail.push(&[b'x'; 1000]);
+fn what_never_becomes_a_usage_is_passed_over() {
+    let mut reader = UsageReader::default();
+    reader.push(b"{\"usage\":{\"a\":\"");
+    for _ in 0..1000 {
+        reader.push(&[b'x'; 10]);
     }
-    tail.push(&vec![b'y'; 100_000]);
-    tail.push(b"\"usage\":{\"prompt_tokens\":5}");
-    assert_eq!(
-        tail.usage(),
-        Some(Usage {
-            prompt_tokens: 5,
-            completion_tokens: 0
-        })
-    );
+    reader.push(b"\"},\"usage\":{\"prompt_tokens\":5}}");
+    assert_eq!(reader.usage().map(|usage| usage.prompt_tokens), Some(5));
+}
+
+#[test]
+fn a_body_is_known_by_its_first_bytes() {
+    for (begin, kind) in [
+        ("", None),
+        (" \n", None),
+        ("da", None),
+        ("\u{feff}", None),
+        ("{", Some(BodyKind::Object)),
+        ("\n \t{", Some(BodyKind::Object)),
+        ("data:", Some(BodyKind::Events)),
+        (": OPENROUTER PROCESSING", Some(BodyKind::Events)),
+        ("\r\n\nevent: x", Some(BodyKind::Events)),
+        ("\u{feff}id:1", Some(BodyKind::Events)),
+        (" data: x", Some(BodyKind::Other)),
+        ("[", Some(BodyKind::Other)),
+        ("<html>", Some(BodyKind::Other)),
+        ("dat{", Some(BodyKind::Other)),
+    ] {
+        assert_eq!(BodyKind::of(begin.as_bytes()), kind, "{begin:?}");
+    }
 }
 
 #[test]

@@ -33,7 +33,7 @@ pub(crate) fn worker_error(python: Python<'_>, error: &proofgate_dataplane::Erro
         Error::Config(_) => ConfigError::new_err(message),
         Error::Ledger(_) => LedgerError::new_err(message),
         Error::Bind { .. } => BindError::new_err(message),
-        Error::Thread { .. } | Error::NotRunning => ProofgateError::new_err(message),
+        Error::Thread { .. } | Error::Busy | Error::NotRunning => ProofgateError::new_err(message),
     };
     with_code(python, raised, error.code())
 }
@@ -43,9 +43,9 @@ pub(crate) fn config_error(python: Python<'_>, error: &impl ToString) -> PyErr {
     with_code(python, ConfigError::new_err(error.to_string()), "config")
 }
 
-/// The exception for a ledger on disk that cannot be read.
-pub(crate) fn ledger_error(python: Python<'_>, error: &impl ToString) -> PyErr {
-    with_code(python, LedgerError::new_err(error.to_string()), "ledger")
+/// The exception for a ledger on disk that cannot be read or believed.
+pub(crate) fn evidence_error(python: Python<'_>, error: &proofgate_evidence::EvidenceError) -> PyErr {
+    with_code(python, LedgerError::new_err(error.to_string()), error.code())
 }
 
 /// The exception for evidence that does not verify.

@@ -7,20 +7,22 @@ use std::path::PathBuf;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use proofgate_dataplane::evidence::{self, Evidence};
+use proofgate_evidence::{EvidenceError, FileStorage, Search, check_consistency, read_notes};
 use proofgate_ledger::{SigningKey, TlogProof, VerifyingKey};
-use proofgate_wal::FileStorage;
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use rand::TryRngCore;
 use serde::Serialize;
 
-use crate::errors::{ledger_error, proof_error};
+use crate::errors::{evidence_error, proof_error};
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(verify_proof, module)?)?;
+    module.add_function(wrap_pyfunction!(reveal, module)?)?;
     module.add_function(wrap_pyfunction!(prove, module)?)?;
     module.add_function(wrap_pyfunction!(fsck, module)?)?;
     module.add_function(wrap_pyfunction!(export_leaves, module)?)?;
+    module.add_function(wrap_pyfunction!(consistency, module)?)?;
     module.add_function(wrap_pyfunction!(generate_key, module)?)?;
     module.add_function(wrap_pyfunction!(verifying_key, module)?)?;
     module.add_function(wrap_pyfunction!(hash_api_key, module)?)
@@ -52,24 +54,63 @@ fn verify_proof(python: Python<'_>, record: &[u8], proof: &str, verifying_key: &
 }
 
 #[pyfunction]
-fn prove(python: Python<'_>, path: PathBuf, request_id: &str) -> PyResult<String> {
-    let found = python.detach(|| evidence::prove(evidence::find(&path, request_id)?, None));
-    let records = found.map_err(|error| ledger_error(python, &error))?;
+fn reveal(
+    python: Python<'_>,
+    record: &[u8],
+    proof: &str,
+    verifying_key: &str,
+    body: &[u8],
+) -> PyResult<&'static str> {
+    let revealed = (|| {
+        let key = VerifyingKey::from_text(verifying_key.trim())?;
+        TlogProof::parse(proof)?.reveal(record, &key, body)
+    })();
+    revealed.map_err(|error| proof_error(python, &error))
+}
+
+#[pyfunction]
+#[pyo3(signature = (path, request_id, verifying_key=None, scan=false))]
+fn prove(
+    python: Python<'_>,
+    path: PathBuf,
+    request_id: &str,
+    verifying_key: Option<&str>,
+    scan: bool,
+) -> PyResult<String> {
+    let key = optional_key(verifying_key)?;
+    let search = if scan { Search::Scan } else { Search::ByTime };
+    let found = python.detach(|| evidence::prove(evidence::find(&path, request_id, search)?, key.as_ref()));
+    let records = found.map_err(|error| evidence_error(python, &error))?;
     match records.is_empty() {
         true => Err(PyKeyError::new_err(request_id.to_owned())),
         false => to_json(&records),
     }
 }
 
-#[pyfunction]
-#[pyo3(signature = (path, verifying_key))]
-fn fsck(python: Python<'_>, path: PathBuf, verifying_key: Option<&str>) -> PyResult<(u8, String)> {
+fn optional_key(verifying_key: Option<&str>) -> PyResult<Option<VerifyingKey>> {
     let key = verifying_key
         .map(|text| VerifyingKey::from_text(text.trim()))
         .transpose();
-    let key = key.map_err(|error| PyValueError::new_err(error.to_string()))?;
-    let report = python.detach(|| proofgate_wal::fsck(&FileStorage, &path, key.as_ref()));
-    let report = report.map_err(|error| ledger_error(python, &error))?;
+    key.map_err(|error| PyValueError::new_err(error.to_string()))
+}
+
+#[pyfunction]
+#[pyo3(signature = (path, verifying_key, against=Vec::new()))]
+fn fsck(
+    python: Python<'_>,
+    path: PathBuf,
+    verifying_key: Option<&str>,
+    against: Vec<(PathBuf, String)>,
+) -> PyResult<(u8, String)> {
+    let key = optional_key(verifying_key)?;
+    let report = python.detach(|| {
+        let mut held = Vec::new();
+        for (file, text) in &against {
+            held.extend(proofgate_evidence::read_notes(file, text, key.as_ref())?);
+        }
+        proofgate_evidence::fsck(&FileStorage, &path, key.as_ref(), &held)
+    });
+    let report = report.map_err(|error| evidence_error(python, &error))?;
     let json = serde_json::to_string(&report).map_err(|error| PyValueError::new_err(error.to_string()))?;
     Ok((report.exit_code, json))
 }
@@ -77,10 +118,49 @@ fn fsck(python: Python<'_>, path: PathBuf, verifying_key: Option<&str>) -> PyRes
 #[pyfunction]
 fn export_leaves(python: Python<'_>, incarnation_dir: PathBuf, out_path: PathBuf) -> PyResult<u64> {
     let mut out = BufWriter::new(File::create(out_path)?);
-    let exported = python.detach(|| proofgate_wal::export_leaves(&FileStorage, &incarnation_dir, &mut out));
-    let leaves = exported.map_err(|error| ledger_error(python, &error))?;
+    let exported =
+        python.detach(|| proofgate_evidence::export_leaves(&FileStorage, &incarnation_dir, &mut out));
+    let leaves = exported.map_err(|error| evidence_error(python, &error))?;
     out.flush()?;
     Ok(leaves)
+}
+
+/// Compares the one note of each file, and proves that the log at the older is the beginning of the log at the newer.
+#[pyfunction]
+#[pyo3(signature = (old, new, verifying_key, path=None, proof=None))]
+fn consistency(
+    python: Python<'_>,
+    old: (PathBuf, String),
+    new: (PathBuf, String),
+    verifying_key: &str,
+    path: Option<PathBuf>,
+    proof: Option<Vec<[u8; 32]>>,
+) -> PyResult<String> {
+    let key = optional_key(Some(verifying_key))?;
+    let checked = python.detach(|| {
+        let only = |(file, text): &(PathBuf, String)| match &read_notes(file, text, key.as_ref())?[..] {
+            [one] => Ok(one.checkpoint.clone()),
+            notes => Err(EvidenceError::Note {
+                file: file.clone(),
+                number: 2,
+                reason: format!("the file holds {} notes, and one is compared", notes.len()),
+            }),
+        };
+        let (old, new) = (only(&old)?, only(&new)?);
+        let hashes = match path {
+            Some(path) => proofgate_evidence::consistency(&FileStorage, &path, &old, &new)?,
+            None => {
+                let hashes = proof.unwrap_or_default();
+                check_consistency(&old, &new, &hashes)?;
+                hashes
+            }
+        };
+        Ok((old, new, hashes))
+    });
+    let (old, new, hashes) = checked.map_err(|error| evidence_error(python, &error))?;
+    let hashes: Vec<String> = hashes.iter().map(|hash| STANDARD.encode(hash)).collect();
+    let facts = serde_json::json!({"origin": new.origin, "old": old.size, "new": new.size, "hashes": hashes});
+    Ok(facts.to_string())
 }
 
 #[pyfunction]

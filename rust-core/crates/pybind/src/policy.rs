@@ -1,5 +1,5 @@
 use proofgate_policy::{
-    Action, Deadline, Decision, Direction, Engine, Judgement, Match, PolicyConfig, Scratch, Target,
+    Action, Budget, Decision, Direction, Engine, Judgement, Match, PolicyConfig, Scratch, Target,
     TenantPolicy, View,
 };
 use pyo3::prelude::*;
@@ -117,7 +117,7 @@ fn judge(policy: &str, tenant: Option<&str>, direction: &str, text: &str) -> Res
             &profile,
             direction,
             text,
-            &Deadline::never(),
+            &mut Budget::unlimited(),
             &mut Scratch::default(),
             &mut found,
         )

@@ -8,10 +8,11 @@
     reason = "a measuring program may stop at the first failure"
 )]
 
-use proofgate_ledger::record::{Admission, Completion, ConfigId, Open, Outcome, Usage};
+use proofgate_ledger::record::{Admission, Completion, ConfigId, Outcome, Usage};
 use proofgate_ledger::{Mmr, SigningKey, leaf_hash};
-use proofgate_wal::recovery::inspect;
-use proofgate_wal::{FileStorage, Incarnation, Options, WalError, Writer, fresh_ulid};
+use proofgate_wal::{
+    FileStorage, Incarnation, Options, Shard, Storage, WalError, Writer, recovery, succession,
+};
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -64,20 +65,19 @@ fn median(mut values: Vec<f64>) -> f64 {
 }
 
 fn hot_path(root: &Path, run: usize, beside: bool) -> [f64; 4] {
-    let storage = Arc::new(FileStorage);
     let mut options = Options::default();
     if !beside {
         // Nobody prepares segments later, so prepare all of them now.
         options.segments_ahead = 3;
     }
-    let shard = root.join("0");
-    let made = Incarnation::create(storage, &shard, fresh_ulid(None), "bench", 0, options).unwrap();
+    let directory = root.join("0");
+    let key = SigningKey::generate("bench", [run as u8; 32]).unwrap();
+    let made = begin(&shard(&directory, &key), options);
     let (mut writer, mut follower) = (made.writer, made.follower);
     let stop = Arc::new(AtomicBool::new(false));
     let ledger = beside.then(|| {
         let stop = Arc::clone(&stop);
         std::thread::spawn(move || {
-            let key = SigningKey::generate("bench", [run as u8; 32]).unwrap();
             let watermark = follower.watermark();
             let mut signed = Instant::now();
             while !stop.load(Ordering::Relaxed) {
@@ -127,31 +127,14 @@ fn append(writer: &mut Writer, record: &[u8]) {
 
 fn recovery(root: &Path) -> f64 {
     const EXCHANGES: u32 = 100_000;
-    let shard = root.join("0");
+    let directory = root.join("0");
+    let key = SigningKey::generate("bench", [0; 32]).unwrap();
+    let shard = shard(&directory, &key);
     let options = Options {
         segments_ahead: 4,
         ..Options::default()
     };
-    let ulid = fresh_ulid(None);
-    let made = Incarnation::create(Arc::new(FileStorage), &shard, ulid, "bench", 0, options).unwrap();
-    let mut writer = made.writer;
-    writer
-        .append(|seq, out| {
-            let incarnation = ulid.to_string().into();
-            let (ledger, version) = ("bench".into(), "0".into());
-            Open {
-                seq,
-                ts: 1,
-                ledger,
-                shard: 0,
-                incarnation,
-                version,
-                config: [0; 32],
-                predecessor: None,
-            }
-            .encode_into(out)
-        })
-        .unwrap();
+    let mut writer = begin(&shard, options).writer;
     for number in 0..EXCHANGES {
         let id = format!("req-{number:027}");
         let admission = writer
@@ -183,6 +166,7 @@ fn recovery(root: &Path) -> f64 {
                     ts: 1_700_000_000_000_000,
                     id: id.as_str().into(),
                     admission,
+                    incarnation: None,
                     status: 200,
                     upstream_status: Some(200),
                     outcome: Outcome::Complete,
@@ -205,12 +189,34 @@ fn recovery(root: &Path) -> f64 {
         }
     }
     writer.flush().unwrap();
-    let key = SigningKey::generate("bench", [0; 32]).unwrap().verifying_key();
     let start = Instant::now();
-    let found = inspect(&FileStorage, &shard, &key).unwrap().unwrap();
+    let found = recovery::inspect(&FileStorage, &shard, None, None)
+        .unwrap()
+        .unwrap();
     let seconds = start.elapsed().as_secs_f64();
-    std::fs::remove_dir_all(&shard).unwrap();
-    found.size as f64 / seconds / 1e6
+    std::fs::remove_dir_all(&directory).unwrap();
+    found.read as f64 / seconds / 1e6
+}
+
+fn shard<'a>(dir: &'a Path, key: &'a SigningKey) -> Shard<'a> {
+    Shard {
+        dir,
+        ledger: "bench",
+        number: 0,
+        key,
+    }
+}
+
+fn begin(shard: &Shard<'_>, options: Options) -> Incarnation {
+    let storage: Arc<dyn Storage> = Arc::new(FileStorage);
+    let terms = succession::Terms {
+        shard: *shard,
+        options,
+        config: [0; 32],
+        version: "0",
+        now: 1,
+    };
+    succession::begin(&storage, &terms, None).unwrap().log
 }
 
 fn pushes() -> f64 {

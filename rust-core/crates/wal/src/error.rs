@@ -1,23 +1,18 @@
 //! Everything that can go wrong between a record and the disk.
 
+use crate::is_no_space;
+use proofgate_evidence::EvidenceError;
 use proofgate_ledger::LedgerError;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-/// Why the log could not be written, read or believed.
+/// Why the log could not be written, or what is there could not be read or believed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WalError {
-    /// A storage call failed; the text names the call and the file.
-    #[error("{call} {}: {source}", path.display())]
-    Io {
-        /// What was attempted: `write`, `sync`, `open`, …
-        call: &'static str,
-        /// The file or directory.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
+    /// A storage call failed, or what is stored is refused.
+    #[error(transparent)]
+    Evidence(#[from] EvidenceError),
     /// `reserve`, `append`, `salt`: no space that is already allocated can take it. Refuse the exchange and try later.
     #[error("no allocated space for {bytes} more bytes")]
     Full {
@@ -47,53 +42,45 @@ pub enum WalError {
         /// Record number asked for.
         seq: u64,
     },
+    /// The volume holds less than is known, from a checkpoint held elsewhere, to have been there, or something else in its
+    /// place. Nothing may be signed over it; bring the newer volume back, or decide that the loss is accepted and remove
+    /// the held checkpoint.
+    #[error(
+        "the ledger is behind what was held outside: {size} records of {origin} were signed, and {found}"
+    )]
+    Behind {
+        /// The log.
+        origin: String,
+        /// Its number of records, as signed.
+        size: u64,
+        /// What is there now.
+        found: String,
+    },
     /// `Incarnation::create`: the options or the name cannot be used; the text says why.
     #[error("cannot create an incarnation: {0}")]
     Options(String),
-    /// The stored log contradicts something known to be durable or signed. It must not be opened over or truncated;
-    /// run `fsck`.
-    #[error("CORRUPTION in {} at byte {offset}: {reason}", path.display())]
-    Corruption {
-        /// The file.
-        path: PathBuf,
-        /// Byte offset in it.
-        offset: u64,
-        /// What contradicts what.
-        reason: String,
-    },
-    /// `prove`: the record exists and no checkpoint covers it yet.
-    #[error("record {seq} is not covered by the checkpoint of {size} records in {}", dir.display())]
-    NotCovered {
-        /// The incarnation's directory.
-        dir: PathBuf,
-        /// Record number asked for.
-        seq: u64,
-        /// Records covered by its checkpoint; 0 without one.
-        size: u64,
-    },
-    /// `prove`: the incarnation has no record of this number.
-    #[error("there is no record {seq} in {}", dir.display())]
-    NoSuchRecord {
-        /// The incarnation's directory.
-        dir: PathBuf,
-        /// Record number asked for.
-        seq: u64,
-    },
-    /// A path is neither an incarnation, nor a shard, nor a gateway directory.
-    #[error("{} holds no log", .0.display())]
-    NotALog(PathBuf),
-    /// A record, checkpoint, key or proof was refused.
-    #[error(transparent)]
-    Ledger(#[from] LedgerError),
+}
+
+impl From<LedgerError> for WalError {
+    fn from(error: LedgerError) -> Self {
+        Self::Evidence(error.into())
+    }
 }
 
 impl WalError {
     /// Wraps a failed storage call.
     pub(crate) fn io(call: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
-        move |source| Self::Io {
-            call,
-            path: path.to_owned(),
-            source,
+        let wrap = EvidenceError::io(call, path);
+        move |source| Self::Evidence(wrap(source))
+    }
+
+    /// Whether a file system had no room, which passes.
+    #[must_use]
+    pub fn is_out_of_space(&self) -> bool {
+        match self {
+            Self::Full { .. } => true,
+            Self::Evidence(EvidenceError::Io { source, .. }) => is_no_space(source),
+            _ => false,
         }
     }
 
@@ -101,18 +88,14 @@ impl WalError {
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
-            Self::Io { .. } => "ledger_io",
+            Self::Evidence(error) => error.code(),
             Self::Full { .. } => "ledger_full",
             Self::Poisoned { .. } => "ledger_stopped",
             Self::Sealed => "ledger_sealed",
             Self::RecordTooLarge { .. } => "record_too_large",
             Self::SaltNotAtHand { .. } => "salt_not_at_hand",
+            Self::Behind { .. } => "ledger_behind",
             Self::Options(_) => "ledger_options",
-            Self::Corruption { .. } => "ledger_corrupt",
-            Self::NotCovered { .. } => "record_not_covered",
-            Self::NoSuchRecord { .. } => "no_such_record",
-            Self::NotALog(_) => "not_a_log",
-            Self::Ledger(_) => "ledger_refused",
         }
     }
 }

@@ -2,15 +2,24 @@
 //!
 //! Order of a checkpoint (docs: "Signing order"): `fdatasync` of segments and salts, then of the tree, then sign, then
 //! persist. A failed sync is never repeated, because the kernel may have marked the lost pages clean: the log stops.
+//!
+//! What is hashed is what was read back from the volume, so it is signed only if its tag says that this process wrote it.
 
+use crate::StoredFile;
+use crate::authenticity::FrameTags;
 use crate::checkpoint_file;
-use crate::frame::{SEGMENT_HEADER, SegmentHeader, SegmentKey};
+use crate::hand_over::Segment;
 use crate::preparer::{Preparation, Preparer};
-use crate::segment::{Segment, prepared_name, segment_name};
-use crate::segment_reader::{SegmentReader, Slot};
-use crate::storage::{StoredFile, read_full};
-use crate::tree_file::{TreeFile, TreeWriter};
+use crate::recovery::Left;
+use crate::resume::{self, Resume, ResumeKey};
+use crate::tree_writer::TreeWriter;
+use crate::watermark::Marked;
 use crate::{WalError, Watermark};
+use proofgate_evidence::TreeFile;
+use proofgate_evidence::frame::{SEGMENT_HEADER, SegmentHeader, SegmentKey};
+use proofgate_evidence::segment::{prepared_name, segment_name};
+use proofgate_evidence::segment_reader::{SegmentReader, Slot};
+use proofgate_evidence::{EvidenceError, read_full};
 use proofgate_ledger::{Checkpoint, Hash, Mmr, SigningKey, leaf_hash};
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -20,8 +29,6 @@ use ulid::Ulid;
 /// Most records and payload bytes that one step takes.
 const STEP_RECORDS: u64 = 8192;
 const STEP_BYTES: usize = 4 << 20;
-/// Tree nodes that may wait for space before the follower stops reading, in bytes.
-const MAX_PENDING: usize = 4 << 20;
 
 /// What one step came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +58,16 @@ pub struct Follower {
     directory_changed: bool,
     /// Size and root that are durable: what may be signed.
     durable: (u64, Hash),
-    checkpoint: Option<(u64, String)>,
+    /// The newest checkpoint, and the signed note.
+    checkpoint: Option<(Checkpoint, String)>,
+    tags: FrameTags,
+    resume_key: ResumeKey,
+    /// Number of the first record in the segment being read.
+    segment_first: u64,
+    /// A place that the data-plane thread has marked and that is not reached yet.
+    marked: Option<Marked>,
+    /// What is to be said of a marked place once a checkpoint covers it.
+    resume: Option<Resume>,
     /// A sync of this follower has failed.
     failed: bool,
 }
@@ -74,6 +90,7 @@ impl Follower {
         preparer: Preparer,
         tree: TreeWriter,
         salts: (Arc<dyn StoredFile>, PathBuf),
+        (tags, resume_key): (FrameTags, ResumeKey),
     ) -> Self {
         let mmr = Mmr::new();
         Self {
@@ -91,6 +108,11 @@ impl Follower {
             salt_blocks_synced: 0,
             directory_changed: false,
             checkpoint: None,
+            tags,
+            resume_key,
+            segment_first: 0,
+            marked: None,
+            resume: None,
             failed: false,
             preparer,
         }
@@ -100,6 +122,34 @@ impl Follower {
     #[must_use]
     pub fn watermark(&self) -> Arc<Watermark> {
         Arc::clone(&self.watermark)
+    }
+
+    /// The incarnation whose log this is.
+    #[must_use]
+    pub fn incarnation(&self) -> Ulid {
+        self.incarnation
+    }
+
+    /// The newest signed checkpoint.
+    #[must_use]
+    pub fn signed(&self) -> Option<&Checkpoint> {
+        self.checkpoint.as_ref().map(|(signed, _)| signed)
+    }
+
+    /// How the log ended, once it is finished.
+    #[must_use]
+    pub fn left(&self) -> Left {
+        let (size, root) = self.durable;
+        Left {
+            incarnation: self.incarnation,
+            dir: self.preparer.dir.clone(),
+            size,
+            root,
+            sealed: self.watermark.sealed(),
+            checkpointed: self.signed().map_or(0, |signed| signed.size),
+            torn: None,
+            lost: 0,
+        }
     }
 
     /// Records followed: hashed into the tree.
@@ -124,11 +174,11 @@ impl Follower {
 
     /// Reads the next written records, at most 8192 of them or 4 MiB, hashes them into the tree and writes its nodes.
     ///
-    /// Without space for the tree, which is derived, its nodes wait in memory, up to 4 MiB; then nothing more is
-    /// followed until there is space.
+    /// Without space for the tree, which is derived, its nodes wait in memory, up to 4 MiB; then the log goes on without
+    /// it, and proofs are made from the records.
     ///
     /// # Errors
-    /// [`WalError::Corruption`] when what the watermark says is written does not read back, [`WalError::Io`] when a read
+    /// [`EvidenceError::Corruption`] when what the watermark says is written does not read back, [`EvidenceError::Io`] when a read
     /// or a tree write fails: the log has stopped.
     pub fn step(&mut self) -> Result<Progress, WalError> {
         self.check()?;
@@ -140,7 +190,7 @@ impl Follower {
     /// when nothing was followed since.
     ///
     /// # Errors
-    /// [`WalError::Io`] when a sync fails: the log has stopped, and this is never tried again ([`WalError::Poisoned`]).
+    /// [`EvidenceError::Io`] when a sync fails: the log has stopped, and this is never tried again ([`WalError::Poisoned`]).
     pub fn sync(&mut self) -> Result<(), WalError> {
         self.check()?;
         if self.durable.0 == self.mmr.size() {
@@ -157,24 +207,23 @@ impl Follower {
     /// nothing became durable since.
     ///
     /// # Errors
-    /// [`WalError::Full`], or [`WalError::Io`] from a call other than `sync`, leave the former checkpoint in place and
-    /// can be tried again; a failed `sync` has stopped the log. [`WalError::Ledger`] when the key does not speak for
+    /// [`WalError::Full`], or [`EvidenceError::Io`] from a call other than `sync`, leave the former checkpoint in place and
+    /// can be tried again; a failed `sync` has stopped the log. [`EvidenceError::Ledger`] when the key does not speak for
     /// the origin.
     pub fn checkpoint(&mut self, key: &SigningKey) -> Result<String, WalError> {
         self.check()?;
         let (size, root) = self.durable;
-        if let Some((_, note)) = self.checkpoint.as_ref().filter(|(signed, _)| *signed == size) {
+        if let Some((_, note)) = self.checkpoint.as_ref().filter(|(signed, _)| signed.size == size) {
             return Ok(note.clone());
         }
-        self.tree.flush()?;
-        let synced = self.tree.sync();
-        self.stop_on_error(synced)?;
-        let note = Checkpoint {
+        let flushed = self.tree.flush().and_then(|()| self.tree.sync());
+        self.stop_on_error(flushed)?;
+        let checkpoint = Checkpoint {
             origin: self.origin.clone(),
             size,
             root,
-        }
-        .sign(key)?;
+        };
+        let note = checkpoint.sign(key)?;
         let Preparer {
             storage,
             directory,
@@ -182,12 +231,35 @@ impl Follower {
             ..
         } = &self.preparer;
         match checkpoint_file::replace(&**storage, &**directory, dir, &note) {
-            Err(error @ WalError::Io { call: "sync", .. }) => return self.stop_on_error(Err(error)),
+            Err(error @ WalError::Evidence(EvidenceError::Io { call: "sync", .. })) => {
+                return self.stop_on_error(Err(error));
+            }
             other => other?,
         }
         self.watermark.set_checkpointed(size);
-        self.checkpoint = Some((size, note.clone()));
+        self.checkpoint = Some((checkpoint, note.clone()));
+        self.write_resume(size)?;
         Ok(note)
+    }
+
+    /// Says where a successor may take up the log, once the checkpoint covers that place. Without space for it the former
+    /// place stays.
+    fn write_resume(&mut self, covered: u64) -> Result<(), WalError> {
+        let Some(resume) = self.resume.take_if(|resume| resume.size <= covered) else {
+            return Ok(());
+        };
+        let Preparer {
+            storage,
+            directory,
+            dir,
+            ..
+        } = &self.preparer;
+        match resume::write(&**storage, &**directory, dir, &self.resume_key, &resume) {
+            Err(WalError::Evidence(error @ EvidenceError::Io { call: "sync", .. })) => {
+                self.stop_on_error(Err(error.into()))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Ends the log after the writer's last flush: follows what is left, makes it durable, signs the last checkpoint
@@ -240,20 +312,41 @@ impl Follower {
         let target = self.watermark.written();
         let start = self.mmr.size();
         let mut bytes = 0;
-        if self.tree.pending() < MAX_PENDING {
-            self.reader.refresh();
-            while self.mmr.size() < target && self.mmr.size() - start < STEP_RECORDS && bytes < STEP_BYTES {
-                bytes += self.follow_one()?;
-            }
+        if let Some(marked) = self.watermark.take_mark() {
+            self.marked = Some(marked);
         }
-        match self.tree.flush() {
-            Ok(()) | Err(WalError::Full { .. }) => {}
-            Err(error) => return Err(error),
+        self.reader.refresh();
+        self.reach_mark();
+        while self.mmr.size() < target && self.mmr.size() - start < STEP_RECORDS && bytes < STEP_BYTES {
+            bytes += self.follow_one()?;
+            self.reach_mark();
         }
+        self.tree.flush()?;
         Ok(Progress {
             records: self.mmr.size() - start,
             behind: self.mmr.size() < target,
         })
+    }
+
+    /// Notes what is known at a marked place when it is reached. What was marked too late is dropped.
+    fn reach_mark(&mut self) {
+        let size = self.mmr.size();
+        let Some(Marked { mark, size: at }) = self.marked.take_if(|marked| marked.size <= size) else {
+            return;
+        };
+        if at < size {
+            return;
+        }
+        self.resume = Some(Resume {
+            size,
+            segment: self.segment_first,
+            offset: self.reader.offset,
+            chain: self.prev_crc,
+            peaks: self.mmr.peaks().to_vec(),
+            open: mark.open,
+            continues: mark.continues,
+            settled: mark.settled,
+        });
     }
 
     /// Follows one record or one change of segment; returns the payload bytes.
@@ -262,6 +355,15 @@ impl Follower {
         let offset = self.reader.offset;
         let reason = match self.reader.next() {
             Ok(Slot::Record(stored)) if stored.seq == seq && stored.prev_crc == self.prev_crc => {
+                let (frame, tag) = self.reader.tagged(&stored);
+                if !self.tags.made(seq, frame, tag) {
+                    let reason = format!("record {seq} is not what was written: its tag does not match");
+                    return Err(WalError::Evidence(EvidenceError::Corruption {
+                        path: self.path(),
+                        offset,
+                        reason,
+                    }));
+                }
                 let tree = &mut self.tree;
                 self.mmr
                     .push(leaf_hash(self.reader.payload(&stored)), &mut |node| {
@@ -281,22 +383,23 @@ impl Follower {
             Err(error) => return Err(WalError::io("read", &self.path())(error)),
         };
         let reason = format!("written record {seq} does not read back: {reason}");
-        Err(WalError::Corruption {
+        Err(EvidenceError::Corruption {
             path: self.path(),
             offset,
             reason,
-        })
+        }
+        .into())
     }
 
     fn next_segment(&mut self) -> Result<(), WalError> {
         let seq = self.mmr.size();
-        let missing = |path, reason: &str| WalError::Corruption {
+        let missing = |path, reason: &str| EvidenceError::Corruption {
             path,
             offset: 0,
             reason: format!("written record {seq} is in no segment: {reason}"),
         };
         let Some(next) = self.segments.get(1).cloned() else {
-            return Err(missing(self.path(), "there is no further segment"));
+            return Err(missing(self.path(), "there is no further segment").into());
         };
         let Preparer { storage, dir, .. } = &self.preparer;
         let (from, to) = (dir.join(prepared_name(next.ordinal)), dir.join(segment_name(seq)));
@@ -304,8 +407,8 @@ impl Follower {
         read_full(&*next.file, &mut bytes, 0).map_err(WalError::io("read", &from))?;
         match SegmentHeader::decode(&bytes) {
             Ok(header) if header.first_seq == seq && header.ordinal == next.ordinal => {}
-            Ok(_) => return Err(missing(from, "the next segment starts elsewhere")),
-            Err(reason) => return Err(missing(from, reason)),
+            Ok(_) => return Err(missing(from, "the next segment starts elsewhere").into()),
+            Err(reason) => return Err(missing(from, reason).into()),
         }
         storage
             .rename(&from, &to)
@@ -313,6 +416,7 @@ impl Follower {
         self.directory_changed = true;
         self.reader = segment_reader(&next, self.incarnation);
         self.unsynced.push((next, to));
+        self.segment_first = seq;
         self.segments.pop_front();
         Ok(())
     }
@@ -345,5 +449,5 @@ impl Follower {
 
 fn segment_reader(segment: &Segment, incarnation: Ulid) -> SegmentReader {
     let key = SegmentKey::new(incarnation, segment.ordinal);
-    SegmentReader::new(Arc::clone(&segment.file), key, segment.bytes)
+    SegmentReader::new(Arc::clone(&segment.file) as _, key, segment.bytes)
 }

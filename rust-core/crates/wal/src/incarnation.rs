@@ -1,12 +1,19 @@
 //! An incarnation: the directory of one life of a worker, claimed once and never written by another.
 
+use crate::authenticity::FrameTags;
 use crate::follower::Follower;
-use crate::frame::{SEGMENT_HEADER, SegmentHeader, frame_bytes};
+use crate::hand_over::{HandOver, Segment};
 use crate::preparer::{Preparer, create_allocated};
-use crate::salts::{SALTS, Salts};
-use crate::segment::{HandOver, Segment, segment_name};
-use crate::tree_file::{TREE, TreeWriter};
+use crate::recovery::Shard;
+use crate::resume::ResumeKey;
+use crate::salts::Salts;
+use crate::tree_writer::TreeWriter;
 use crate::{Storage, WalError, Watermark, Writer};
+use proofgate_evidence::TREE;
+use proofgate_evidence::frame::{SEGMENT_HEADER, SegmentHeader, frame_bytes};
+use proofgate_evidence::layout::parse_incarnation;
+use proofgate_evidence::salts::SALTS;
+use proofgate_evidence::segment::segment_name;
 use proofgate_ledger::record::MAX_RECORD;
 use sha2::{Digest, Sha256};
 use std::io;
@@ -61,6 +68,8 @@ impl Options {
 pub struct Incarnation {
     /// `<ledger>/<shard>/<incarnation>`: the origin of its checkpoints.
     pub origin: String,
+    /// The last part of it.
+    pub incarnation: Ulid,
     /// Its directory.
     pub dir: PathBuf,
     /// For the data-plane thread.
@@ -78,38 +87,84 @@ impl std::fmt::Debug for Incarnation {
     }
 }
 
-impl Incarnation {
-    /// Claims `<shard_dir>/<ulid>/` and prepares its files. Making the directory is the claim: whoever finds it there
-    /// has lost. The shard's directory is made if need be; its parent must exist. When this returns, the empty log and
-    /// the names of its files are durable, and the first exchange has its salt.
-    ///
-    /// `ledger` is the name of the ledger key, the first part of the origin.
+/// A directory that is an incarnation's own, before anything is in it.
+#[derive(Debug)]
+pub(crate) struct Claim {
+    pub(crate) incarnation: Ulid,
+    pub(crate) dir: PathBuf,
+}
+
+impl Claim {
+    /// Claims `<shard_dir>/<ulid>/`. Making the directory is the claim: whoever finds it there has lost. The shard's
+    /// directory is made if need be; its parent must exist. The ULID is of `now`, in unix microseconds, and sorts behind all
+    /// others on the shard, also if the clock went back; the shard is listed after the directory was made, because a network file system then lists it
+    /// anew.
     ///
     /// # Errors
-    /// [`WalError::Options`] for options or names that cannot be used, [`WalError::Io`] when a file cannot be made,
-    /// [`WalError::Full`] without space for the first salts; a directory that is then left behind holds no record and
-    /// recovery passes over it.
-    pub fn create(
-        storage: Arc<dyn Storage>,
-        shard_dir: &Path,
-        ulid: Ulid,
-        ledger: &str,
-        shard: u32,
+    /// [`WalError::Io`](crate::EvidenceError::Io).
+    pub(crate) fn make(storage: &dyn Storage, shard_dir: &Path, now: u64) -> Result<Self, WalError> {
+        let fresh = Ulid::from_parts(now / 1000, Ulid::new().random());
+        let mut claim = Self::at(storage, shard_dir, fresh)?;
+        let names = storage.list(shard_dir).map_err(WalError::io("list", shard_dir))?;
+        let newest = names
+            .iter()
+            .filter_map(|name| parse_incarnation(name))
+            .filter(|incarnation| *incarnation != claim.incarnation)
+            .max();
+        if let Some(newest) = newest.filter(|newest| *newest > claim.incarnation) {
+            claim.abandon(storage);
+            claim = Self::at(storage, shard_dir, ulid_after(newest))?;
+        }
+        Ok(claim)
+    }
+
+    fn at(storage: &dyn Storage, shard_dir: &Path, incarnation: Ulid) -> Result<Self, WalError> {
+        let dir = shard_dir.join(incarnation.to_string());
+        make_directory(storage, shard_dir, &dir)?;
+        Ok(Self { incarnation, dir })
+    }
+
+    /// Removes the directory again; one that stays is empty, and every reader passes over it.
+    pub(crate) fn abandon(self, storage: &dyn Storage) {
+        let _ = storage.remove_dir(&self.dir);
+    }
+}
+
+/// A new ULID that sorts after another's.
+fn ulid_after(before: Ulid) -> Ulid {
+    Ulid::from_parts(before.timestamp_ms() + 1, Ulid::new().random())
+}
+
+/// Present in the directory of an incarnation whose life nobody else can see by its lock.
+pub(crate) const UNLOCKED: &str = "unlocked";
+
+impl Incarnation {
+    /// Makes the files of a log in a directory that was claimed. When this returns, the empty log and the names of its
+    /// files are durable, and the first exchange has its salt.
+    ///
+    /// # Errors
+    /// [`WalError::Options`] for options or names that cannot be used, [`EvidenceError::Io`](crate::EvidenceError::Io)
+    /// when a file cannot be made, [`WalError::Full`] without space for the first salts; a directory that is then left
+    /// behind holds no record and recovery passes over it.
+    pub(crate) fn create(
+        storage: &Arc<dyn Storage>,
+        claim: Claim,
+        shard: &Shard<'_>,
         options: Options,
     ) -> Result<Self, WalError> {
         options.check()?;
+        let ledger = shard.ledger;
         if ledger.is_empty() || ledger.contains(|c: char| c.is_whitespace() || c.is_control() || c == '+') {
             return Err(WalError::Options(format!(
                 "the ledger name {ledger:?} cannot be a key name"
             )));
         }
-        let dir = shard_dir.join(ulid.to_string());
-        claim(&*storage, shard_dir, &dir)?;
+        let Claim { incarnation, dir } = claim;
+        let tags = FrameTags::new(shard.key, incarnation)?;
         let directory = storage.open_dir(&dir).map_err(WalError::io("open", &dir))?;
-
-        let origin = format!("{ledger}/{shard}/{ulid}");
+        let origin = shard.origin(incarnation);
         let header = SegmentHeader {
-            incarnation: ulid,
+            incarnation,
             ordinal: 0,
             first_seq: 0,
             origin: Sha256::digest(origin.as_bytes()).into(),
@@ -120,10 +175,12 @@ impl Incarnation {
             Ok::<_, WalError>((file, path))
         };
         let (salts, salts_path) = create(SALTS)?;
-        // Before there is anything that a successor could give back. Without locks, it gives nothing back.
-        let _ = salts.try_lock();
+        // Before there is anything that a successor could give back.
+        if !(directory.locks_reach_everybody() && salts.try_lock().unwrap_or(false)) {
+            create(UNLOCKED)?;
+        }
         let path = dir.join(segment_name(0));
-        let file = create_allocated(&*storage, &path, options.segment_bytes)?;
+        let file = create_allocated(&**storage, &path, options.segment_bytes)?;
         file.sync().map_err(WalError::io("sync", &path))?;
         let first = Arc::new(Segment {
             ordinal: 0,
@@ -137,7 +194,7 @@ impl Incarnation {
         let mut first_salts = Salts::new(Arc::clone(&salts), salts_path.clone())?;
         first_salts.salt(0, &watermark)?;
         let preparer = Preparer {
-            storage,
+            storage: Arc::clone(storage),
             directory,
             dir: dir.clone(),
             segment_bytes: options.segment_bytes,
@@ -153,6 +210,7 @@ impl Incarnation {
             preparer,
             TreeWriter::new(tree, tree_path),
             (salts, salts_path),
+            (tags.clone(), ResumeKey::new(shard.key, incarnation)),
         );
         // Without space for a second segment the log starts with the room of the first.
         while let crate::Preparation::Prepared = follower.prepare() {}
@@ -161,12 +219,13 @@ impl Incarnation {
             &header,
             first,
             first_salts,
-            hand_over,
-            watermark,
+            (hand_over, watermark),
+            tags,
             options.max_record(),
         )?;
         Ok(Self {
             origin,
+            incarnation,
             dir,
             writer,
             follower,
@@ -175,7 +234,7 @@ impl Incarnation {
 }
 
 /// Makes the directory, and both its name and its parent's name durable.
-fn claim(storage: &dyn Storage, shard_dir: &Path, dir: &Path) -> Result<(), WalError> {
+fn make_directory(storage: &dyn Storage, shard_dir: &Path, dir: &Path) -> Result<(), WalError> {
     let parent = shard_dir
         .parent()
         .filter(|path| !path.as_os_str().is_empty())
@@ -191,14 +250,4 @@ fn claim(storage: &dyn Storage, shard_dir: &Path, dir: &Path) -> Result<(), WalE
         .map_err(WalError::io("open", shard_dir))?;
     storage.create_dir(dir).map_err(WalError::io("create", dir))?;
     shard.sync().map_err(WalError::io("sync", shard_dir))
-}
-
-/// A new ULID that sorts after the predecessor's even if the clock went back.
-#[must_use]
-pub fn fresh_ulid(predecessor: Option<Ulid>) -> Ulid {
-    let fresh = Ulid::new();
-    match predecessor {
-        Some(before) if fresh <= before => Ulid::from_parts(before.timestamp_ms() + 1, fresh.random()),
-        _ => fresh,
-    }
 }

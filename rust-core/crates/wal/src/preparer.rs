@@ -1,8 +1,9 @@
 //! Prepares segments ahead of the writer, so that it never creates, allocates or syncs a file.
 
-use crate::segment::{HandOver, Segment, prepared_name};
+use crate::hand_over::{HandOver, Segment};
 use crate::storage::{Directory, Storage, StoredFile, is_no_space, write_full};
 use crate::{WalError, Watermark};
+use proofgate_evidence::segment::prepared_name;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

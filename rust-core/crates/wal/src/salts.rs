@@ -1,19 +1,14 @@
-//! The `salts` file: 32 random bytes for each record number, at `32 × seq`.
-//!
-//! Salts are written in blocks of 1024 before any of them is used, so that a record pays no second write. A block that
+//! Makes salts. They are written in blocks of 1024 before any of them is used, so that a record pays no second write. A block that
 //! could not be written is no failure of the log: the exchange is refused and the same block is written again later.
 
 use crate::storage::{StoredFile, is_no_space, write_full};
 use crate::{WalError, Watermark};
+use proofgate_evidence::salts::SALT;
 use rand::rngs::StdRng;
 use rand::{RngCore, SeedableRng};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Name of the file.
-pub(crate) const SALTS: &str = "salts";
-/// Bytes of a salt.
-pub(crate) const SALT: usize = 32;
 /// Salts written at once.
 pub(crate) const BLOCK: u64 = 1024;
 
@@ -69,24 +64,4 @@ impl Salts {
         watermark.set_salt_blocks(block + 1);
         Ok(())
     }
-}
-
-/// The stored salt of record `seq` of an incarnation, to open its commitments; `None` when it was never written or has
-/// been erased (all zeros).
-///
-/// # Errors
-/// [`WalError::Io`] when the file cannot be read.
-pub fn stored_salt(
-    storage: &dyn crate::Storage,
-    incarnation_dir: &Path,
-    seq: u64,
-) -> Result<Option<[u8; SALT]>, WalError> {
-    let path = incarnation_dir.join(SALTS);
-    let file = storage.open(&path).map_err(WalError::io("open", &path))?;
-    let mut salt = [0; SALT];
-    let Some(offset) = seq.checked_mul(SALT as u64) else {
-        return Ok(None);
-    };
-    let read = crate::storage::read_full(&*file, &mut salt, offset).map_err(WalError::io("read", &path))?;
-    Ok((read == SALT && salt != [0; SALT]).then_some(salt))
 }

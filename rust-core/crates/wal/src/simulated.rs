@@ -77,6 +77,8 @@ struct State {
     free: Option<u64>,
     /// By file, the handle that holds its lock.
     locks: BTreeMap<usize, u64>,
+    /// Whether locks are this node's affair, as on some network file systems.
+    locks_are_local: bool,
     handles: u64,
 }
 
@@ -128,6 +130,11 @@ impl SimulatedDisk {
     /// Leaves this much free space in bytes; `None` is endless.
     pub fn set_free(&self, bytes: Option<u64>) {
         self.state().free = bytes;
+    }
+
+    /// Locks are seen by this node only, from now on.
+    pub fn keep_locks_local(&self) {
+        self.state().locks_are_local = true;
     }
 
     /// The machine dies and comes back: what was not synced is lost in part, as `seed` decides. Handles from before
@@ -204,6 +211,13 @@ impl SimulatedDisk {
         }
     }
 
+    /// Removes a directory with nothing in it, as an operator would.
+    pub fn remove_dir(&self, path: &Path) {
+        let mut state = self.state();
+        state.directories.retain(|directory| directory != path);
+        state.durable_directories.retain(|directory| directory != path);
+    }
+
     /// All files, sorted.
     #[must_use]
     pub fn files(&self) -> Vec<PathBuf> {
@@ -222,6 +236,7 @@ impl SimulatedDisk {
             durable_directories: state.durable_directories.clone(),
             entries: state.entries.clone(),
             free: state.free,
+            locks_are_local: state.locks_are_local,
             ..State::default()
         })))
     }
@@ -276,6 +291,7 @@ impl State {
             }
             Entry::Unlink(path) => {
                 self.durable_names.remove(&path);
+                self.durable_directories.retain(|directory| *directory != path);
             }
             Entry::Rename(from, to, file) => {
                 self.durable_names.remove(&from);

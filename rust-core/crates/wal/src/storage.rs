@@ -1,7 +1,9 @@
-//! The few things the log asks of a file system, as a trait, so that faults and crashes can be injected.
+//! The few things a writer asks of a file system beyond reading, as a trait, so that faults and crashes can be injected.
 //!
 //! All file I/O is positioned: no file has a cursor and none is opened for appending.
 
+use crate::lock_reach;
+use proofgate_evidence::{FileStorage, ReadFile, ReadStorage};
 use rustix::fs::{Advice, FallocateFlags};
 use rustix::io::Errno;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -10,8 +12,8 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A file system.
-pub trait Storage: Send + Sync {
+/// A file system that is written, too.
+pub trait Storage: ReadStorage {
     /// Creates a directory, atomically: `AlreadyExists` when anything has that name.
     ///
     /// # Errors
@@ -30,23 +32,17 @@ pub trait Storage: Send + Sync {
     /// What the system says.
     fn create(&self, path: &Path) -> io::Result<Arc<dyn StoredFile>>;
 
-    /// Opens an existing file for reading.
+    /// Opens an existing file for reading what the disk holds: it is synced and dropped from the page cache first.
     ///
     /// # Errors
     /// What the system says.
-    fn open(&self, path: &Path) -> io::Result<Arc<dyn StoredFile>>;
+    fn open_synced(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>>;
 
     /// Opens an existing file for reading and writing.
     ///
     /// # Errors
     /// What the system says.
     fn open_writable(&self, path: &Path) -> io::Result<Arc<dyn StoredFile>>;
-
-    /// Names in a directory, sorted.
-    ///
-    /// # Errors
-    /// What the system says.
-    fn list(&self, path: &Path) -> io::Result<Vec<String>>;
 
     /// Renames a file over whatever has the new name.
     ///
@@ -59,6 +55,12 @@ pub trait Storage: Send + Sync {
     /// # Errors
     /// What the system says.
     fn remove(&self, path: &Path) -> io::Result<()>;
+
+    /// Removes an empty directory.
+    ///
+    /// # Errors
+    /// What the system says, also when something is in it.
+    fn remove_dir(&self, path: &Path) -> io::Result<()>;
 }
 
 /// An open directory.
@@ -69,6 +71,9 @@ pub trait Directory: Send + Sync {
     /// What the system says.
     fn free(&self) -> io::Result<u64>;
 
+    /// Whether a lock on a file in it is seen by everybody who could write the file.
+    fn locks_reach_everybody(&self) -> bool;
+
     /// Makes creations, renames and removals in it durable.
     ///
     /// # Errors
@@ -76,33 +81,13 @@ pub trait Directory: Send + Sync {
     fn sync(&self) -> io::Result<()>;
 }
 
-/// An open file.
-pub trait StoredFile: Send + Sync {
+/// An open file that can be written.
+pub trait StoredFile: ReadFile {
     /// One positioned write; returns the bytes written, which may be fewer than given.
     ///
     /// # Errors
     /// What the system says.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize>;
-
-    /// One positioned read; 0 at the end of the file.
-    ///
-    /// # Errors
-    /// What the system says.
-    fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize>;
-
-    /// Length in bytes.
-    ///
-    /// # Errors
-    /// What the system says.
-    fn len(&self) -> io::Result<u64>;
-
-    /// Whether the length is 0.
-    ///
-    /// # Errors
-    /// What the system says.
-    fn is_empty(&self) -> io::Result<bool> {
-        Ok(self.len()? == 0)
-    }
 
     /// Allocates and zeroes `[0, bytes)`, so that writes there need no space. Where the file system cannot, the length
     /// is set and the promise is its own.
@@ -129,17 +114,7 @@ pub trait StoredFile: Send + Sync {
     /// # Errors
     /// What the system says: not every file system knows locks.
     fn try_lock(&self) -> io::Result<bool>;
-
-    /// Forgets cached clean pages, so that reads show what the disk holds (`posix_fadvise`, `DONTNEED`).
-    ///
-    /// # Errors
-    /// What the system says.
-    fn drop_cache(&self) -> io::Result<()>;
 }
-
-/// The operating system's file system.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct FileStorage;
 
 impl Storage for FileStorage {
     fn create_dir(&self, path: &Path) -> io::Result<()> {
@@ -156,28 +131,19 @@ impl Storage for FileStorage {
             .write(true)
             .create_new(true)
             .open(path)?;
-        Ok(Arc::new(OpenFile(file)))
+        Ok(Arc::new(file))
     }
 
-    fn open(&self, path: &Path) -> io::Result<Arc<dyn StoredFile>> {
-        Ok(Arc::new(OpenFile(File::open(path)?)))
+    fn open_synced(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
+        let file = File::open(path)?;
+        file.sync_data()?;
+        rustix::fs::fadvise(&file, 0, None, Advice::DontNeed)?;
+        Ok(Arc::new(file))
     }
 
     fn open_writable(&self, path: &Path) -> io::Result<Arc<dyn StoredFile>> {
         let file = OpenOptions::new().read(true).write(true).open(path)?;
-        Ok(Arc::new(OpenFile(file)))
-    }
-
-    fn list(&self, path: &Path) -> io::Result<Vec<String>> {
-        let mut names = Vec::new();
-        for entry in std::fs::read_dir(path)? {
-            // A name that is not UTF-8 is none of ours.
-            if let Ok(name) = entry?.file_name().into_string() {
-                names.push(name);
-            }
-        }
-        names.sort_unstable();
-        Ok(names)
+        Ok(Arc::new(file))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -187,11 +153,19 @@ impl Storage for FileStorage {
     fn remove(&self, path: &Path) -> io::Result<()> {
         std::fs::remove_file(path)
     }
+
+    fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        std::fs::remove_dir(path)
+    }
 }
 
 struct OpenDirectory(File);
 
 impl Directory for OpenDirectory {
+    fn locks_reach_everybody(&self) -> bool {
+        lock_reach::reaches_everybody(&self.0)
+    }
+
     fn free(&self) -> io::Result<u64> {
         let found = rustix::fs::fstatvfs(&self.0)?;
         Ok(found.f_bavail.saturating_mul(found.f_frsize))
@@ -202,54 +176,36 @@ impl Directory for OpenDirectory {
     }
 }
 
-struct OpenFile(File);
-
-impl StoredFile for OpenFile {
+impl StoredFile for File {
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
-        uninterrupted(|| self.0.write_at(bytes, offset))
-    }
-
-    fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
-        uninterrupted(|| self.0.read_at(into, offset))
-    }
-
-    fn len(&self) -> io::Result<u64> {
-        Ok(self.0.metadata()?.len())
+        loop {
+            match FileExt::write_at(self, bytes, offset) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                done => return done,
+            }
+        }
     }
 
     fn allocate(&self, bytes: u64) -> io::Result<()> {
-        match rustix::fs::fallocate(&self.0, FallocateFlags::empty(), 0, bytes) {
-            Err(Errno::OPNOTSUPP | Errno::NOSYS) => self.0.set_len(bytes),
+        match rustix::fs::fallocate(self, FallocateFlags::empty(), 0, bytes) {
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => File::set_len(self, bytes),
             other => Ok(other?),
         }
     }
 
     fn set_len(&self, bytes: u64) -> io::Result<()> {
-        self.0.set_len(bytes)
+        File::set_len(self, bytes)
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.0.sync_data()
+        self.sync_data()
     }
 
     fn try_lock(&self) -> io::Result<bool> {
-        match self.0.try_lock() {
+        match File::try_lock(self) {
             Ok(()) => Ok(true),
             Err(TryLockError::WouldBlock) => Ok(false),
             Err(TryLockError::Error(error)) => Err(error),
-        }
-    }
-
-    fn drop_cache(&self) -> io::Result<()> {
-        Ok(rustix::fs::fadvise(&self.0, 0, None, Advice::DontNeed)?)
-    }
-}
-
-fn uninterrupted(mut call: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
-    loop {
-        match call() {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            done => return done,
         }
     }
 }
@@ -261,18 +217,6 @@ pub fn is_no_space(error: &io::Error) -> bool {
         error.kind(),
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
     )
-}
-
-/// Reads until `into` is full or the file ends; returns the bytes read.
-pub(crate) fn read_full(file: &dyn StoredFile, into: &mut [u8], offset: u64) -> io::Result<usize> {
-    let mut done = 0;
-    while done < into.len() {
-        match file.read_at(&mut into[done..], offset + done as u64)? {
-            0 => break,
-            read => done += read,
-        }
-    }
-    Ok(done)
 }
 
 /// Writes all of `bytes`, in as many calls as the system wants.

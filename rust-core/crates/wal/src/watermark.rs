@@ -2,12 +2,21 @@
 //! durable, and whether it has stopped. Atomics only; neither side ever waits for the other's lock.
 
 use crate::WalError;
+use crate::writer::Mark;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::Thread;
 use std::time::Duration;
 
 type Wake = Box<dyn Fn() + Send + Sync>;
+
+/// What the data-plane thread says of the records up to a place.
+#[derive(Debug)]
+pub(crate) struct Marked {
+    /// How many records lie before it; none behind it is written yet when this is said.
+    pub(crate) size: u64,
+    pub(crate) mark: Mark,
+}
 
 /// Progress of one incarnation's log. All counts are numbers of records: record `seq` is written when
 /// `written() > seq` and durable when `durable() > seq`.
@@ -24,6 +33,7 @@ pub struct Watermark {
     /// The count of written records that the ledger thread sleeps for; 0 when it does not.
     wake_at: AtomicU64,
     sleeper: Mutex<Option<Thread>>,
+    mark: Mutex<Option<Marked>>,
     on_progress: OnceLock<Wake>,
 }
 
@@ -154,6 +164,17 @@ impl Watermark {
 
     pub(crate) fn set_checkpointed(&self, records: u64) {
         self.checkpointed.store(records, Ordering::Release);
+    }
+
+    /// Never waits: the other side holds the lock for a move only, and the next mark comes soon.
+    pub(crate) fn set_mark(&self, mark: Marked) {
+        if let Ok(mut slot) = self.mark.try_lock() {
+            *slot = Some(mark);
+        }
+    }
+
+    pub(crate) fn take_mark(&self) -> Option<Marked> {
+        self.mark.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     pub(crate) fn salt_blocks(&self) -> u64 {

@@ -6,10 +6,16 @@
 //! segment is left only for a frame that is larger than what remains, so each segment that was left took at least its
 //! share.
 
-use crate::frame::{FRAME_HEADER, SEGMENT_HEADER, SegmentHeader, SegmentKey, frame_bytes, seal_frame};
-use crate::salts::{SALT, Salts};
-use crate::segment::{HandOver, Segment};
+use crate::authenticity::FrameTags;
+use crate::hand_over::{HandOver, Segment};
+use crate::recovery::Unended;
+use crate::salts::Salts;
+use crate::watermark::Marked;
 use crate::{WalError, Watermark};
+use proofgate_evidence::frame::{
+    FRAME_HEADER, SEGMENT_HEADER, SegmentHeader, SegmentKey, frame_bytes, seal_frame,
+};
+use proofgate_evidence::salts::SALT;
 use proofgate_ledger::LedgerError;
 use std::collections::VecDeque;
 use std::io;
@@ -54,6 +60,17 @@ impl Drop for Reservation {
     }
 }
 
+/// What cannot be read from the records behind a place.
+#[derive(Debug)]
+pub struct Mark {
+    /// Exchanges that are open there, also such as were admitted in a log before.
+    pub open: Vec<Unended>,
+    /// The log that this one continues.
+    pub continues: Option<Ulid>,
+    /// Whether this one has told how that one ended; true where it continues none.
+    pub settled: bool,
+}
+
 /// A run of the batch that goes to one segment with one write.
 struct Run {
     segment: Arc<Segment>,
@@ -78,6 +95,7 @@ pub struct Writer {
     /// Where the next frame goes in the newest segment.
     end: u64,
     key: SegmentKey,
+    tags: FrameTags,
     ready: VecDeque<Arc<Segment>>,
     max_record: usize,
     max_frame: u64,
@@ -103,8 +121,8 @@ impl Writer {
         header: &SegmentHeader,
         first: Arc<Segment>,
         salts: Salts,
-        hand_over: Arc<HandOver>,
-        watermark: Arc<Watermark>,
+        (hand_over, watermark): (Arc<HandOver>, Arc<Watermark>),
+        tags: FrameTags,
         max_record: usize,
     ) -> Result<Self, WalError> {
         let mut writer = Self {
@@ -119,6 +137,7 @@ impl Writer {
             batch: header.encode().to_vec(),
             end: SEGMENT_HEADER as u64,
             key: SegmentKey::new(header.incarnation, 0),
+            tags,
             runs: vec![Run {
                 segment: first,
                 offset: 0,
@@ -134,6 +153,40 @@ impl Writer {
         writer.hand_over.take(&mut writer.ready);
         writer.for_seal = Some(writer.reserve(SEAL_BYTES)?);
         Ok(writer)
+    }
+
+    /// The incarnation whose log this is.
+    #[must_use]
+    pub fn incarnation(&self) -> Ulid {
+        self.incarnation
+    }
+
+    /// Takes the place of the writer of a log that this one continues: what was reserved there counts against the room
+    /// here from now on. Call it before anything is reserved here.
+    ///
+    /// # Errors
+    /// [`WalError::Full`] when there is no room for so much; nothing has changed then.
+    pub fn inherit(&mut self, former: &Self) -> Result<(), WalError> {
+        let kept = former.for_seal.as_ref().map_or(0, Reservation::remaining);
+        self.check()?;
+        self.check_room(former.reserved().saturating_sub(kept))?;
+        let own = self.reserved();
+        former.reserved.fetch_add(own, Ordering::Relaxed);
+        self.reserved = Arc::clone(&former.reserved);
+        if let Some(for_seal) = &mut self.for_seal {
+            for_seal.reserved = Arc::clone(&self.reserved);
+        }
+        Ok(())
+    }
+
+    /// Says which exchanges are open behind the records appended so far: the ledger thread then notes the place, so that
+    /// a successor need not read what lies before it. What cannot be said now, because that thread is just looking, is
+    /// left to the next time.
+    pub fn mark(&self, mark: Mark) {
+        self.watermark.set_mark(Marked {
+            size: self.next_seq,
+            mark,
+        });
     }
 
     /// Number that the next appended record will have.
@@ -180,7 +233,7 @@ impl Writer {
     ///
     /// # Errors
     /// [`WalError::Full`] when the block cannot be written for lack of space (refuse the exchange; the log goes on),
-    /// [`WalError::Io`] when writing it fails otherwise, [`WalError::SaltNotAtHand`] for a record of an earlier block.
+    /// [`EvidenceError::Io`](crate::EvidenceError::Io) when writing it fails otherwise, [`WalError::SaltNotAtHand`] for a record of an earlier block.
     pub fn salt(&mut self, seq: u64) -> Result<[u8; SALT], WalError> {
         self.check()?;
         self.salts.salt(seq, &self.watermark)
@@ -233,7 +286,7 @@ impl Writer {
     /// written and the watermark says so.
     ///
     /// # Errors
-    /// [`WalError::Io`] when a write fails or is short: the log has stopped for good, and none of the batch counts as
+    /// [`EvidenceError::Io`](crate::EvidenceError::Io) when a write fails or is short: the log has stopped for good, and none of the batch counts as
     /// written. [`WalError::Poisoned`] ever after.
     pub fn flush(&mut self) -> Result<(), WalError> {
         self.watermark.check()?;
@@ -261,11 +314,8 @@ impl Writer {
             });
             if let Err(source) = written {
                 let ordinal = run.segment.ordinal;
-                let error = WalError::Io {
-                    call: "write",
-                    path: self.dir.join(format!("segment {ordinal}")),
-                    source,
-                };
+                let path = self.dir.join(format!("segment {ordinal}"));
+                let error = WalError::io("write", &path)(source);
                 self.watermark.poison(error.to_string());
                 return Err(error);
             }
@@ -312,18 +362,29 @@ impl Writer {
             }
         };
         let start = self.enter_segment(start, frame)?;
-        if let Some(reservation) = reservation {
-            reservation.spend(frame.min(reservation.bytes));
-        }
         let seq = self.next_seq;
-        self.prev_crc = seal_frame(
+        let durable = self.watermark.durable();
+        let tags = &self.tags;
+        let sealed = seal_frame(
             &mut self.batch,
             start,
             self.key,
             seq,
-            self.watermark.durable(),
+            durable,
             self.prev_crc,
+            |frame| tags.tag(seq, frame),
         );
+        let Some(crc) = sealed else {
+            let reason = "a record could not be authenticated";
+            self.watermark.poison(reason);
+            return Err(WalError::Poisoned {
+                reason: reason.to_owned(),
+            });
+        };
+        if let Some(reservation) = reservation {
+            reservation.spend(frame.min(reservation.bytes));
+        }
+        self.prev_crc = crc;
         self.next_seq += 1;
         self.end += frame;
         Ok(seq)

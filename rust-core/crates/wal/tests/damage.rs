@@ -7,12 +7,13 @@
 
 mod support;
 
+use proofgate_evidence::frame::frame_bytes;
+use proofgate_evidence::{CheckpointState, EvidenceError, Report, TreeState, Verdict, fsck};
 use proofgate_ledger::{Checkpoint, SigningKey};
-use proofgate_wal::recovery::{Orphan, inspect};
+use proofgate_wal::WalError;
 use proofgate_wal::simulated::SimulatedDisk;
-use proofgate_wal::{CheckpointState, Report, TreeState, Verdict, WalError, fsck};
 use std::path::{Path, PathBuf};
-use support::{Promised, SHARD, Worker, key, start, vkey};
+use support::{Promised, SHARD, Worker, end_of, inspect, key, start, vkey};
 
 fn sealed() -> (SimulatedDisk, Worker) {
     let (disk, mut worker) = open();
@@ -36,7 +37,7 @@ fn open() -> (SimulatedDisk, Worker) {
 }
 
 fn check(disk: &SimulatedDisk) -> Report {
-    fsck(disk, Path::new("/"), Some(&vkey())).unwrap()
+    fsck(disk, Path::new("/"), Some(&vkey()), &[]).unwrap()
 }
 
 fn segment(worker: &Worker) -> PathBuf {
@@ -52,7 +53,7 @@ fn every_flipped_byte_of_a_segment_is_reported_with_its_place() {
     let mut frames = vec![0, 128];
     while let Some(at) = frames.last().copied().filter(|at| *at < whole.len()) {
         let len = u32::from_le_bytes(whole[at..at + 4].try_into().unwrap()) as usize;
-        frames.push(at + 40 + len.next_multiple_of(8));
+        frames.push(at + frame_bytes(len) as usize);
     }
     assert_eq!(
         frames.last(),
@@ -74,8 +75,8 @@ fn every_flipped_byte_of_a_segment_is_reported_with_its_place() {
         );
         assert!(
             matches!(
-                inspect(&disk, Path::new(SHARD), &vkey()),
-                Err(WalError::Corruption { .. })
+                inspect(&disk),
+                Err(WalError::Evidence(EvidenceError::Corruption { .. }))
             ),
             "byte {at}"
         );
@@ -98,11 +99,7 @@ fn a_flipped_byte_of_unused_space_is_reported_with_its_place() {
             findings.iter().any(|found| found.offset == at as u64),
             "{findings:?}"
         );
-        assert_eq!(
-            inspect(&disk, Path::new(SHARD), &vkey()).unwrap().unwrap().size,
-            13,
-            "nothing is lost"
-        );
+        assert_eq!(inspect(&disk).unwrap().unwrap().size, 13, "nothing is lost");
     }
 }
 
@@ -134,19 +131,13 @@ fn a_flipped_byte_of_the_tree_or_the_checkpoint_is_reported() {
 fn a_torn_tail_that_nothing_proves_durable_is_cut_and_reported() {
     let (disk, worker) = open();
     let path = segment(&worker);
-    let end = 128
-        + worker
-            .promised
-            .appended
-            .iter()
-            .map(|record| 40 + record.len().next_multiple_of(8))
-            .sum::<usize>();
+    let end = end_of(&worker.promised.appended);
     disk.rot(&path, |bytes| bytes[end - 20] ^= 1);
-    let found = inspect(&disk, Path::new(SHARD), &vkey()).unwrap().unwrap();
+    let found = inspect(&disk).unwrap().unwrap();
     assert_eq!(found.size, 12);
     assert!(found.torn.is_some());
     assert_eq!(
-        found.orphans.len(),
+        found.0.unended.len(),
         1,
         "the completion that was cut leaves its admission open"
     );
@@ -162,8 +153,8 @@ fn a_bad_record_under_a_checkpoint_is_corruption() {
     worker.checkpoint().unwrap();
     disk.rot(&segment(&worker), |bytes| bytes[300] ^= 1);
     assert!(matches!(
-        inspect(&disk, Path::new(SHARD), &vkey()),
-        Err(WalError::Corruption { offset: 128, .. })
+        inspect(&disk),
+        Err(WalError::Evidence(EvidenceError::Corruption { offset: 128, .. }))
     ));
     assert_eq!(check(&disk).verdict, Verdict::Invalid);
 }
@@ -176,8 +167,8 @@ fn a_bad_record_that_a_later_one_saw_durable_is_corruption_without_a_checkpoint(
     worker.flush().unwrap();
     disk.rot(&segment(&worker), |bytes| bytes[300] ^= 1);
     assert!(matches!(
-        inspect(&disk, Path::new(SHARD), &vkey()),
-        Err(WalError::Corruption { offset: 128, .. })
+        inspect(&disk),
+        Err(WalError::Evidence(EvidenceError::Corruption { offset: 128, .. }))
     ));
 }
 
@@ -189,8 +180,8 @@ fn a_cut_tail_under_a_checkpoint_is_a_divergence() {
     assert!(report.verdict >= Verdict::Diverged);
     assert_eq!(report.incarnations[0].checkpoint, CheckpointState::Bad);
     assert!(matches!(
-        inspect(&disk, Path::new(SHARD), &vkey()),
-        Err(WalError::Corruption { .. })
+        inspect(&disk),
+        Err(WalError::Evidence(EvidenceError::Corruption { .. }))
     ));
 }
 
@@ -210,8 +201,8 @@ fn a_log_that_was_rewritten_with_right_checksums_diverges() {
     assert_eq!(report.verdict, Verdict::Diverged);
     assert_eq!(report.exit_code, 30);
     assert!(matches!(
-        inspect(&disk, Path::new(SHARD), &vkey()),
-        Err(WalError::Corruption { .. })
+        inspect(&disk),
+        Err(WalError::Evidence(EvidenceError::Corruption { .. }))
     ));
 }
 
@@ -227,7 +218,7 @@ fn a_checkpoint_by_another_key_or_of_another_log_is_refused() {
     };
     for note in [real.sign(&stranger).unwrap(), elsewhere.sign(&key()).unwrap()] {
         disk.rot(&path, |bytes| *bytes = note.into_bytes());
-        assert!(inspect(&disk, Path::new(SHARD), &vkey()).is_err());
+        assert!(inspect(&disk).is_err());
         assert_eq!(check(&disk).verdict, Verdict::Invalid);
     }
 }
@@ -235,7 +226,7 @@ fn a_checkpoint_by_another_key_or_of_another_log_is_refused() {
 #[test]
 fn without_a_key_the_verdict_is_incomplete() {
     let (disk, _) = sealed();
-    let report = fsck(&disk, Path::new("/"), None).unwrap();
+    let report = fsck(&disk, Path::new("/"), None, &[]).unwrap();
     assert_eq!((report.verdict, report.exit_code), (Verdict::Incomplete, 10));
     assert_eq!(report.incarnations[0].checkpoint, CheckpointState::Unverified);
 }
@@ -270,75 +261,42 @@ fn a_successor_covers_the_tail_and_notices_when_it_changes() {
 }
 
 #[test]
-fn orphans_are_told_once_and_survive_a_crash_while_they_are_closed() {
+fn unended_exchanges_are_told_once_and_survive_a_crash_while_they_are_closed() {
     let (disk, mut worker) = open();
     for id in ["x", "y"] {
         worker.admit(id, 1).unwrap();
     }
     worker.flush().unwrap();
-    let incarnation = worker.promised.incarnation.unwrap();
-    let orphans = vec![
-        Orphan {
-            incarnation,
-            id: "x".to_owned(),
-            admission: 13,
-        },
-        Orphan {
-            incarnation,
-            id: "y".to_owned(),
-            admission: 14,
-        },
-    ];
-    assert_eq!(
-        inspect(&disk, Path::new(SHARD), &vkey())
-            .unwrap()
-            .unwrap()
-            .orphans,
-        orphans
-    );
+    let unended = || {
+        let found = inspect(&disk).unwrap().unwrap();
+        let told = found.0.unended.iter();
+        told.map(|open| (open.id.clone(), open.admission))
+            .collect::<Vec<_>>()
+    };
+    let told = vec![("x".to_owned(), 13), ("y".to_owned(), 14)];
+    assert_eq!(unended(), told);
 
-    // The successor writes `open` and one of two `aborted` records, and dies.
+    // The successor dies before it has signed its beginning: it never served.
     let second = start(&disk, &mut Promised::default()).unwrap();
-    let first_two = second.promised.appended[..2].iter();
-    let kept = 128
-        + first_two
-            .map(|record| 40 + record.len().next_multiple_of(8))
-            .sum::<usize>();
-    disk.rot(&segment(&second), |bytes| bytes[kept..].fill(0));
-    let found = inspect(&disk, Path::new(SHARD), &vkey()).unwrap().unwrap();
-    assert_eq!(
-        (found.incarnation, found.size),
-        (second.promised.incarnation.unwrap(), 2)
-    );
-    assert_eq!(found.orphans, orphans[1..]);
+    proofgate_wal::Storage::remove(&disk, &second.promised.dir.join("checkpoint")).unwrap();
+    drop(second);
+    assert_eq!(unended(), told);
 
-    // The third closes the rest, serves, and is all the fourth needs to look at.
-    let mut third = start(&disk, &mut Promised::default()).unwrap();
-    assert_eq!(third.promised.appended.len(), 2);
-    third.admit("z", 1).unwrap();
-    third.flush().unwrap();
-    let found = inspect(&disk, Path::new(SHARD), &vkey()).unwrap().unwrap();
-    assert_eq!(
-        found
-            .orphans
-            .iter()
-            .map(|orphan| orphan.id.as_str())
-            .collect::<Vec<_>>(),
-        ["z"]
-    );
+    start(&disk, &mut Promised::default()).unwrap();
+    assert_eq!(unended(), []);
 }
 
 #[test]
 fn nothing_and_beginnings_of_something_are_no_predecessor() {
     let disk = SimulatedDisk::new();
-    assert_eq!(inspect(&disk, Path::new(SHARD), &vkey()).unwrap(), None);
+    assert_eq!(inspect(&disk).unwrap(), None);
     let (disk, worker) = open();
     let newer = Path::new(SHARD).join("7ZZZZZZZZZZZZZZZZZZZZZZZZZ");
     proofgate_wal::Storage::create_dir(&disk, &newer).unwrap();
-    let found = inspect(&disk, Path::new(SHARD), &vkey()).unwrap().unwrap();
+    let found = inspect(&disk).unwrap().unwrap();
     assert_eq!(Some(found.incarnation), worker.promised.incarnation);
     assert!(matches!(
-        fsck(&SimulatedDisk::new(), Path::new("/"), None),
-        Err(WalError::NotALog(_))
+        fsck(&SimulatedDisk::new(), Path::new("/"), None, &[]),
+        Err(EvidenceError::NotALog(_))
     ));
 }

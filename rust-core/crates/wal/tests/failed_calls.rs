@@ -7,14 +7,12 @@
 
 mod support;
 
-use proofgate_wal::WalError;
-use proofgate_wal::recovery::inspect;
 use proofgate_wal::simulated::Fault;
+use proofgate_wal::{EvidenceError, WalError};
 use std::io;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use support::{SHARD, filled, fresh, key, raw, vkey};
+use support::{filled, fresh, inspect, key, raw};
 
 #[test]
 fn a_failed_or_short_write_stops_the_log_for_good() {
@@ -34,7 +32,7 @@ fn a_failed_or_short_write_stops_the_log_for_good() {
         disk.fault_now(fault);
         assert!(matches!(
             worker.writer.flush(),
-            Err(WalError::Io { call: "write", .. })
+            Err(WalError::Evidence(EvidenceError::Io { call: "write", .. }))
         ));
         assert_eq!(worker.writer.watermark().written(), 1, "only the open record");
         assert!(worker.writer.watermark().stopped().unwrap().contains("write"));
@@ -54,10 +52,7 @@ fn a_failed_or_short_write_stops_the_log_for_good() {
         worker.checkpoint().unwrap();
         assert_eq!(worker.promised.durable, 1);
         disk.crash(1);
-        assert_eq!(
-            inspect(&disk, Path::new(SHARD), &vkey()).unwrap().unwrap().size,
-            1
-        );
+        assert_eq!(inspect(&disk).unwrap().unwrap().size, 1);
     }
 }
 
@@ -71,7 +66,7 @@ fn a_failed_sync_stops_the_log_for_good_and_is_never_tried_again() {
     disk.fault_now(Fault::Error(io::ErrorKind::Other));
     assert!(matches!(
         worker.follower.sync(),
-        Err(WalError::Io { call: "sync", .. })
+        Err(WalError::Evidence(EvidenceError::Io { call: "sync", .. }))
     ));
     let calls = disk.calls();
     for _ in 0..3 {
@@ -91,8 +86,5 @@ fn a_failed_sync_stops_the_log_for_good_and_is_never_tried_again() {
     assert_eq!(worker.writer.watermark().durable(), durable);
     // The cache still shows the lost record; recovery looks at the disk.
     disk.restart();
-    assert_eq!(
-        inspect(&disk, Path::new(SHARD), &vkey()).unwrap().unwrap().size,
-        durable
-    );
+    assert_eq!(inspect(&disk).unwrap().unwrap().size, durable);
 }

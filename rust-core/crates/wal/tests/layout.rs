@@ -7,8 +7,8 @@
 
 mod support;
 
+use proofgate_evidence::{EvidenceError, ReadFile, ReadStorage, Search, Verdict, find, fsck};
 use proofgate_wal::simulated::SimulatedDisk;
-use proofgate_wal::{Directory, Storage, StoredFile, Verdict, WalError, fsck, prove};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,31 +24,15 @@ impl Volume {
     fn with_unreadable(path: &str) -> (Self, Worker) {
         let (disk, mut worker) = filled();
         worker.seal().unwrap();
-        disk.create_dir(Path::new(path)).unwrap();
+        proofgate_wal::Storage::create_dir(&disk, Path::new(path)).unwrap();
         let unreadable = PathBuf::from(path);
         (Self { disk, unreadable }, worker)
     }
 }
 
-impl Storage for Volume {
-    fn create_dir(&self, path: &Path) -> io::Result<()> {
-        self.disk.create_dir(path)
-    }
-
-    fn open_dir(&self, path: &Path) -> io::Result<Arc<dyn Directory>> {
-        self.disk.open_dir(path)
-    }
-
-    fn create(&self, path: &Path) -> io::Result<Arc<dyn StoredFile>> {
-        self.disk.create(path)
-    }
-
-    fn open(&self, path: &Path) -> io::Result<Arc<dyn StoredFile>> {
+impl ReadStorage for Volume {
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
         self.disk.open(path)
-    }
-
-    fn open_writable(&self, path: &Path) -> io::Result<Arc<dyn StoredFile>> {
-        self.disk.open_writable(path)
     }
 
     fn list(&self, path: &Path) -> io::Result<Vec<String>> {
@@ -57,30 +41,27 @@ impl Storage for Volume {
         }
         self.disk.list(path)
     }
-
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.disk.rename(from, to)
-    }
-
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        self.disk.remove(path)
-    }
 }
 
 #[test]
 fn the_lost_and_found_of_a_volume_is_passed_over() {
     let (volume, _worker) = Volume::with_unreadable("/lost+found");
-    let report = fsck(&volume, Path::new("/"), Some(&vkey())).unwrap();
+    let report = fsck(&volume, Path::new("/"), Some(&vkey()), &[]).unwrap();
     assert_eq!(report.verdict, Verdict::Ok, "{report:#?}");
     assert_eq!(report.records, 82);
-    assert_eq!(prove::find(&volume, Path::new("/"), "req-17").unwrap().len(), 2);
+    assert_eq!(
+        find(&volume, Path::new("/"), "req-17", Search::Scan)
+            .unwrap()
+            .len(),
+        2
+    );
 }
 
 #[test]
 fn a_shard_that_may_not_be_read_is_an_error_and_not_passed_over() {
     let (volume, _worker) = Volume::with_unreadable("/4");
-    match fsck(&volume, Path::new("/"), Some(&vkey())) {
-        Err(WalError::Io {
+    match fsck(&volume, Path::new("/"), Some(&vkey()), &[]) {
+        Err(EvidenceError::Io {
             call: "list", path, ..
         }) => assert_eq!(path, Path::new("/4")),
         other => panic!("{other:?}"),

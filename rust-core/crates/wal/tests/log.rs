@@ -7,16 +7,27 @@
 
 mod support;
 
+use proofgate_evidence::{Report, Verdict, export_leaves, fsck, prove, stored_salt};
 use proofgate_ledger::{Checkpoint, leaf_hash};
-use proofgate_wal::recovery::inspect;
 use proofgate_wal::simulated::SimulatedDisk;
 use proofgate_wal::{
-    FileStorage, Incarnation, Options, Ulid, Verdict, WalError, export_leaves, fsck, prove, stored_salt,
+    EvidenceError, FileStorage, Options, ReadStorage, Shard, Storage, Ulid, WalError, recovery, succession,
 };
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use support::{Promised, SHARD, Worker, filled, fresh, key, raw, root_of, small, start_with, vkey};
+use support::{
+    Promised, SHARD, Worker, begin_in, filled, fresh, key, raw, root_of, small, start_with, terms, vkey,
+};
+
+/// Nothing is wrong but that exchanges were open when the log was sealed.
+fn expect_only_open_exchanges(report: &Report) {
+    assert_eq!(report.verdict, Verdict::Incomplete, "{report:#?}");
+    let [finding] = &report.incarnations[0].findings[..] else {
+        panic!("{report:#?}")
+    };
+    assert!(finding.message.contains("have no end"), "{report:#?}");
+}
 
 #[test]
 fn records_cross_segments_and_read_back_in_order() {
@@ -32,7 +43,7 @@ fn records_cross_segments_and_read_back_in_order() {
         .into_iter()
         .filter(|path| path.extension().is_some_and(|kind| kind == "seg"))
         .collect();
-    assert_eq!(names.len(), 9, "{names:?}");
+    assert_eq!(names.len(), 10, "{names:?}");
     assert!(
         !disk
             .files()
@@ -51,10 +62,10 @@ fn records_cross_segments_and_read_back_in_order() {
     }
     assert!(rest.is_empty());
 
-    let report = fsck(&disk, Path::new("/"), Some(&vkey())).unwrap();
-    assert_eq!(report.verdict, Verdict::Ok, "{report:#?}");
+    let report = fsck(&disk, Path::new("/"), Some(&vkey()), &[]).unwrap();
+    expect_only_open_exchanges(&report);
     assert!(report.incarnations[0].sealed);
-    assert_eq!(report.incarnations[0].segments, 9);
+    assert_eq!(report.incarnations[0].segments, 10);
 }
 
 /// Somewhere to write to; when all is written, the log gets one more record and a checkpoint that covers it.
@@ -104,10 +115,7 @@ fn one_batch_may_cross_several_segments() {
     assert_eq!(disk.calls() - before, 5, "one write for each segment");
     worker.step().unwrap();
     worker.seal().unwrap();
-    assert_eq!(
-        fsck(&disk, Path::new("/"), Some(&vkey())).unwrap().verdict,
-        Verdict::Ok
-    );
+    expect_only_open_exchanges(&fsck(&disk, Path::new("/"), Some(&vkey()), &[]).unwrap());
 }
 
 #[test]
@@ -165,31 +173,30 @@ fn a_record_that_cannot_be_encoded_or_is_too_large_leaves_the_batch_as_it_was() 
         out.extend_from_slice(b"half a record");
         Err(proofgate_ledger::LedgerError::RecordTooLarge { bytes: 1 })
     });
-    assert!(matches!(failed, Err(WalError::Ledger(_))));
+    assert!(matches!(
+        failed,
+        Err(WalError::Evidence(EvidenceError::Ledger(_)))
+    ));
     worker.admit("a", 1).unwrap();
     worker.seal().unwrap();
-    assert_eq!(
-        fsck(&disk, Path::new("/"), Some(&vkey())).unwrap().verdict,
-        Verdict::Ok
-    );
+    expect_only_open_exchanges(&fsck(&disk, Path::new("/"), Some(&vkey()), &[]).unwrap());
 }
 
 #[test]
-fn a_directory_is_claimed_once() {
+fn a_log_sorts_behind_all_others_also_when_the_clock_goes_back() {
     let (disk, worker) = fresh();
-    let storage = Arc::new(disk);
-    let again = Incarnation::create(
-        storage,
-        Path::new(SHARD),
-        worker.promised.incarnation.unwrap(),
-        "ledger.example/demo",
+    let ahead = Ulid::from_parts(worker.promised.incarnation.unwrap().timestamp_ms() + 3_600_000, 7);
+    disk.create_dir(&Path::new(SHARD).join(ahead.to_string()))
+        .unwrap();
+    let mut promised = Promised::default();
+    start_with(&disk, &mut promised, small()).unwrap();
+    assert!(promised.incarnation.unwrap() > ahead);
+    let names = disk.list(Path::new(SHARD)).unwrap();
+    assert_eq!(
+        names.len(),
         3,
-        small(),
+        "a claim that came to nothing leaves nothing: {names:?}"
     );
-    match again {
-        Err(WalError::Io { source, .. }) => assert_eq!(source.kind(), io::ErrorKind::AlreadyExists),
-        other => panic!("{other:?}"),
-    }
 }
 
 #[test]
@@ -205,9 +212,12 @@ fn options_that_cannot_work_are_refused() {
             segment_bytes,
             segments_ahead: 1,
         };
-        let storage = Arc::new(SimulatedDisk::new());
-        let made = Incarnation::create(storage, Path::new(SHARD), Ulid::nil(), ledger, 3, options);
-        assert!(matches!(made, Err(WalError::Options(_))));
+        let storage: Arc<dyn Storage> = Arc::new(SimulatedDisk::new());
+        let key = key();
+        let mut terms = terms(&key, options);
+        terms.shard.ledger = ledger;
+        let begun = succession::begin(&storage, &terms, None);
+        assert!(matches!(begun, Err(WalError::Options(_))));
     }
 }
 
@@ -215,16 +225,9 @@ fn options_that_cannot_work_are_refused() {
 fn the_same_log_comes_out_of_a_real_file_system() {
     let root = tempfile::tempdir().unwrap();
     let shard = root.path().join("0");
-    let ulid = proofgate_wal::fresh_ulid(None);
-    let storage = Arc::new(FileStorage);
-    let made = Incarnation::create(storage, &shard, ulid, "ledger.example/demo", 3, small()).unwrap();
-    let promised = Promised {
-        incarnation: Some(ulid),
-        dir: made.dir.clone(),
-        ..Promised::default()
-    };
-    let mut worker = Worker::adopt(made.writer, made.follower, promised);
-    worker.begin(ulid, None).unwrap();
+    let made = begin_in(&shard, small());
+    let mut worker = Worker::take(&FileStorage, made);
+    let dir = worker.promised.dir.clone();
     let admission = worker.admit("a", 10).unwrap();
     for number in 0..30 {
         worker.admit(&format!("req-{number}"), 10_000).unwrap();
@@ -233,19 +236,29 @@ fn the_same_log_comes_out_of_a_real_file_system() {
     }
     worker.sync().unwrap();
     worker.checkpoint().unwrap();
-    let found = inspect(&FileStorage, &shard, &vkey()).unwrap().unwrap();
-    assert_eq!((found.size, found.root), (32, root_of(&worker.promised.appended)));
-    assert_eq!(found.orphans.len(), 31);
+    let key = key();
+    let terms = Shard {
+        dir: &shard,
+        ..support::shard(&key)
+    };
+    let found = recovery::inspect(&FileStorage, &terms, None, None)
+        .unwrap()
+        .unwrap();
+    assert_eq!(
+        (found.newest.size, found.newest.root),
+        (32, root_of(&worker.promised.appended))
+    );
+    assert_eq!(found.unended.len(), 31);
     worker.complete("a", admission).unwrap();
     worker.seal().unwrap();
-    let report = fsck(&FileStorage, root.path(), Some(&vkey())).unwrap();
-    assert_eq!(report.verdict, Verdict::Ok, "{report:#?}");
+    let report = fsck(&FileStorage, root.path(), Some(&vkey()), &[]).unwrap();
+    expect_only_open_exchanges(&report);
     assert!(
         serde_json::to_string(&report)
             .unwrap()
             .contains("\"checkpoint\":\"verified\"")
     );
-    let proof = prove::proof(&FileStorage, &made.dir, 7, Some(&vkey())).unwrap();
+    let proof = prove::proof(&FileStorage, &dir, 7, Some(&vkey())).unwrap();
     proof.verify(&worker.promised.appended[7], &vkey()).unwrap();
 }
 
@@ -253,13 +266,12 @@ fn the_same_log_comes_out_of_a_real_file_system() {
 fn a_writer_and_a_follower_on_two_threads_agree_on_every_record() {
     let root = tempfile::tempdir().unwrap();
     let shard = root.path().join("0");
-    let storage = Arc::new(FileStorage);
     let options = Options {
         segments_ahead: 2,
         ..small()
     };
-    let ulid = proofgate_wal::fresh_ulid(None);
-    let made = Incarnation::create(storage, &shard, ulid, "ledger.example/demo", 3, options).unwrap();
+    let made = begin_in(&shard, options);
+    let beginning = support::records(&FileStorage, &made.dir, made.incarnation);
     let (mut writer, mut follower) = (made.writer, made.follower);
     let ledger = std::thread::spawn(move || {
         let watermark = follower.watermark();
@@ -274,6 +286,9 @@ fn a_writer_and_a_follower_on_two_threads_agree_on_every_record() {
         Checkpoint::verify(&follower.finish(&key()).unwrap(), &vkey()).unwrap()
     });
     let mut mmr = proofgate_ledger::Mmr::new();
+    for record in &beginning {
+        mmr.push(leaf_hash(record), &mut |_| {});
+    }
     let mut record = Vec::new();
     for number in 0..20_000_usize {
         record.clear();
@@ -284,7 +299,7 @@ fn a_writer_and_a_follower_on_two_threads_agree_on_every_record() {
                 Ok(())
             });
             match appended {
-                Ok(seq) => break assert_eq!(seq, number as u64),
+                Ok(seq) => break assert_eq!(seq, (beginning.len() + number) as u64),
                 Err(WalError::Full { .. }) => {
                     writer.flush().unwrap();
                     writer.watermark().wake_follower();
@@ -302,9 +317,9 @@ fn a_writer_and_a_follower_on_two_threads_agree_on_every_record() {
     writer.flush().unwrap();
     mmr.push(leaf_hash(b"xxxxxxxxxx"), &mut |_| {});
     let signed = ledger.join().unwrap();
-    assert_eq!((signed.size, signed.root), (20_001, mmr.root()));
+    assert_eq!((signed.size, signed.root), (20_002, mmr.root()));
     assert_eq!(
         export_leaves(&FileStorage, &made.dir, &mut io::sink()).unwrap(),
-        20_001
+        20_002
     );
 }

@@ -7,11 +7,10 @@
 
 mod support;
 
+use proofgate_evidence::{EvidenceError, Search, Verdict, export_leaves, find, fsck, prove};
 use proofgate_ledger::{inclusion_proof, leaf_hash, verify_inclusion};
-use proofgate_wal::recovery::{cover_predecessor, inspect};
-use proofgate_wal::{Verdict, WalError, fsck, prove};
 use std::path::Path;
-use support::{Promised, SHARD, filled, key, root_of, start, vkey};
+use support::{Promised, SHARD, filled, inspect, key, root_of, start, vkey};
 
 #[test]
 fn the_running_tree_proves_every_record() {
@@ -32,7 +31,7 @@ fn both_records_of_a_request_are_found_and_proved_also_without_a_tree_file() {
         if damage {
             disk.rot(&dir.join("tree"), |bytes| bytes.truncate(100));
         }
-        let found = prove::find(&disk, Path::new("/"), "req-17").unwrap();
+        let found = find(&disk, Path::new("/"), "req-17", Search::Scan).unwrap();
         assert_eq!(found.len(), 2);
         for record in found {
             assert_eq!(record.record, worker.promised.appended[record.seq as usize]);
@@ -40,10 +39,14 @@ fn both_records_of_a_request_are_found_and_proved_also_without_a_tree_file() {
             proof.verify(&record.record, &vkey()).unwrap();
         }
     }
-    assert!(prove::find(&disk, Path::new("/"), "req").unwrap().is_empty());
+    assert!(
+        find(&disk, Path::new("/"), "req", Search::Scan)
+            .unwrap()
+            .is_empty()
+    );
     assert!(matches!(
         prove::proof(&disk, &dir, 81, None),
-        Err(WalError::NoSuchRecord { .. })
+        Err(EvidenceError::NoSuchRecord { .. })
     ));
 }
 
@@ -55,7 +58,7 @@ fn a_record_under_no_checkpoint_is_not_proved() {
     let refused = prove::proof(&disk, &worker.promised.dir, 81, None);
     assert!(matches!(
         refused,
-        Err(WalError::NotCovered {
+        Err(EvidenceError::NotCovered {
             seq: 81,
             size: 81,
             ..
@@ -70,12 +73,21 @@ fn a_successor_covers_what_its_predecessor_left_under_no_checkpoint() {
     worker.flush().unwrap();
     let (dir, record) = (worker.promised.dir.clone(), worker.promised.appended[81].clone());
     drop(worker);
-    let left = inspect(&disk, Path::new(SHARD), &vkey()).unwrap().unwrap();
-    let successor = start(&disk, &mut Promised::default()).unwrap();
-    let origin = format!("{}/0/{}", key().name(), left.incarnation);
-    cover_predecessor(&disk, &successor.promised.dir, &origin, &left, &key()).unwrap();
+    let left = inspect(&disk).unwrap().unwrap();
+    start(&disk, &mut Promised::default()).unwrap();
+    let origin = format!("{}/3/{}", key().name(), left.incarnation);
     let proof = prove::proof(&disk, &dir, 81, Some(&vkey())).unwrap();
     assert_eq!(proof.verify(&record, &vkey()).unwrap().origin, origin);
-    let report = fsck(&disk, Path::new(SHARD), Some(&vkey())).unwrap();
+    let report = fsck(&disk, Path::new(SHARD), Some(&vkey()), &[]).unwrap();
     assert!(report.exit_code <= Verdict::Incomplete.exit_code(), "{report:?}");
+}
+
+#[test]
+fn leaves_behind_a_residue_are_exported() {
+    let (disk, worker) = filled();
+    let dir = &worker.promised.dir;
+    let first = dir.join("00000000000000000000.seg");
+    disk.rot(&first, |bytes| *bytes.last_mut().unwrap() = 1);
+    let mut out = Vec::new();
+    assert_eq!(export_leaves(&disk, dir, &mut out).unwrap(), 81);
 }

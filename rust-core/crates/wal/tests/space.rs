@@ -9,7 +9,7 @@ mod support;
 
 use proofgate_ledger::Checkpoint;
 use proofgate_wal::simulated::{Fault, SimulatedDisk};
-use proofgate_wal::{Preparation, WalError, frame_bytes};
+use proofgate_wal::{EvidenceError, Preparation, WalError, frame_bytes};
 use std::io;
 use support::{Worker, filled, fresh, key, raw, small, vkey};
 
@@ -163,7 +163,7 @@ fn a_file_system_that_promised_too_much_gets_back_what_it_gave() {
     let (files, third_call) = (disk.files(), disk.calls() + 2);
     disk.fault_at(third_call, Fault::Error(io::ErrorKind::QuotaExceeded));
     match worker.follower.prepare() {
-        Preparation::Starved(WalError::Io { call: "allocate", .. }) => {}
+        Preparation::Starved(WalError::Evidence(EvidenceError::Io { call: "allocate", .. })) => {}
         other => panic!("{other:?}"),
     }
     assert_eq!(disk.files(), files);

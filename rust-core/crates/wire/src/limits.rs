@@ -2,7 +2,7 @@
 
 /// The most header fields that a head can have, whatever [`Limits::headers`] says: they are kept on the
 /// stack.
-pub const MAX_HEADERS: usize = 64;
+pub const MAX_HEADERS: usize = 128;
 
 /// How large the parts of a message may be. The check is made as soon as the excess is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +23,7 @@ impl Default for Limits {
         Self {
             head_bytes: 16 * 1024,
             target_bytes: 8 * 1024,
-            headers: MAX_HEADERS,
+            headers: 64,
             body_bytes: 10 * 1024 * 1024,
         }
     }

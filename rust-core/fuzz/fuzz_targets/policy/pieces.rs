@@ -1,6 +1,6 @@
 //! One text under two evaluations, at once and in pieces, that must find the same.
 
-use proofgate_policy::{Deadline, Direction, Engine, Match, PolicyConfig, Profile, Scratch, StreamScan};
+use proofgate_policy::{Budget, Direction, Engine, Match, PolicyConfig, Profile, Scratch, StreamScan};
 
 /// Compiled rules, and room that every input uses again.
 pub struct Evaluation {
@@ -56,7 +56,7 @@ impl Evaluation {
         } = self;
         whole.clear();
         engine
-            .scan(profile, direction, text, &Deadline::never(), scratch, whole)
+            .scan(profile, direction, text, &mut Budget::unlimited(), scratch, whole)
             .expect("no rule fails");
         for found in &*whole {
             assert!(found.start <= found.end && text.get(found.start..found.end).is_some());
@@ -72,7 +72,7 @@ impl Evaluation {
             parts,
             ..
         } = self;
-        let never = Deadline::never();
+        let mut never = Budget::unlimited();
         parts.clear();
         let mut stream = StreamScan::new();
         let mut state = u32::from(seed) | 1 << 8;
@@ -85,7 +85,7 @@ impl Evaluation {
             }
             let known = parts.len();
             let now = stream
-                .push(engine, profile, direction, &text[at..end], &never, scratch, parts)
+                .push(engine, profile, direction, &text[at..end], &mut never, scratch, parts)
                 .expect("no rule fails");
             assert!(cleared <= now && now <= end);
             assert!(parts[known..].iter().all(|found| found.start >= cleared));
@@ -93,7 +93,7 @@ impl Evaluation {
         }
         let known = parts.len();
         stream
-            .finish(engine, profile, direction, &never, scratch, parts)
+            .finish(engine, profile, direction, &mut never, scratch, parts)
             .expect("no rule fails");
         assert!(parts[known..].iter().all(|found| found.start >= cleared));
     }

@@ -5,7 +5,7 @@ use super::claims::{Claims, text_claim};
 use super::key_set::NoKey;
 use super::token::CompactToken;
 use super::{Issuer, KeySet, WantedKeySets};
-use crate::{Denial, Error, Identity, KeyId, TenantTable};
+use crate::{Credential, Denial, Error, Identity, TenantTable};
 
 /// Verifies tokens of the configured issuers and remembers the genuine ones.
 #[derive(Debug)]
@@ -60,7 +60,7 @@ impl JwtVerifier {
         let is_live = |entry: &Verified| is_live(&state.key_sets, entry, now_unix_seconds);
         state.cache.get(digest, is_live).map(|entry| Identity {
             tenant: entry.tenant,
-            key: KeyId::Subject(entry.subject),
+            credential: Credential::Subject(entry.subject),
         })
     }
 
@@ -93,17 +93,17 @@ impl JwtVerifier {
             .sub
             .filter(|subject| !subject.is_empty())
             .unwrap_or(tenant_name);
-        let key = KeyId::of_subject(name, &subject);
+        let credential = Credential::of_subject(name, &subject);
         let verified = Verified {
             token: *digest,
             expires_at,
             issuer: index,
             generation: key_sets[index].generation,
             tenant,
-            subject: *key.digest(),
+            subject: *credential.digest(),
         };
         cache.insert(verified, |entry| is_live(key_sets, entry, now_unix_seconds));
-        Ok(Identity { tenant, key })
+        Ok(Identity { tenant, credential })
     }
 
     fn check_signature(

@@ -303,3 +303,39 @@ async fn an_answer_that_the_upstream_breaks_off_never_looks_finished() {
         .wait_for_metric(r#"proofgate_exchanges_total{outcome="upstream_error"}"#, 1)
         .await;
 }
+
+#[tokio::test]
+async fn an_exchange_takes_its_memory_out_of_the_budget_and_gives_it_back() {
+    let mut gateway = Gateway::start().await;
+    let mut client = Client::connect(&gateway).await;
+    let body = chat(1_000_000, false);
+    let answer = client.send(post(Some(body.len())), &body).await;
+    let exchange = gateway.upstream.exchange().await;
+    assert!(gateway.metric("proofgate_buffered_bytes") >= body.len() as u64);
+    exchange.answer(b"{}").await;
+    assert_eq!(read(answer).await.unwrap().status, 200);
+    gateway.wait_for_metric("proofgate_buffered_bytes", 0).await;
+}
+
+#[tokio::test]
+async fn streams_for_which_there_is_no_memory_are_refused_and_the_next_one_is_served() {
+    // Room for one stream with its exchange, and for no other.
+    let mut gateway = Gateway::with(|config| {
+        config["limits"]["body_bytes"] = 10_000.into();
+        config["limits"]["buffered_bytes"] = 100_000.into();
+    })
+    .await;
+    let mut client = Client::connect(&gateway).await;
+    let body = chat(10, false);
+    let first = client.send(post(Some(body.len())), &body).await;
+    let exchange = gateway.upstream.exchange().await;
+    let second = client.send(post(Some(body.len())), &body).await;
+    let refused = read(second).await.unwrap();
+    assert_eq!((refused.status.as_u16(), &*refused.code()), (503, "overloaded"));
+    exchange.answer(b"{}").await;
+    assert_eq!(read(first).await.unwrap().status, 200);
+    gateway.wait_for_metric("proofgate_buffered_bytes", 0).await;
+    let third = client.send(post(Some(body.len())), &body).await;
+    gateway.upstream.exchange().await.answer(b"{}").await;
+    assert_eq!(read(third).await.unwrap().status, 200);
+}

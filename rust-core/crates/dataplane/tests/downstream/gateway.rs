@@ -62,10 +62,12 @@ impl Gateway {
             "ledger": {
                 "name": name, "directory": folder.path(), "shard": 0, "durability": "written",
                 "checkpoint_interval_ms": 1000, "signing_key": key.to_text(), "segment_bytes": 1 << 20,
+                "log_bytes": 1 << 30, "log_age_ms": 86_400_000, "held_checkpoints": null,
             },
             "listen": "127.0.0.1:0",
             "providers": [{
                 "name": "stand-in", "type": "openai", "base_url": upstream.url(), "api_key": null, "ca_pem": null,
+                "stream_usage": "ask",
             }],
             "models": [{
                 "name": MODEL, "provider": "stand-in", "upstream_model": MODEL, "max_output_tokens": 100,
@@ -74,7 +76,8 @@ impl Gateway {
             "tls": certificate(FIRST),
             "timeouts": {
                 "client_head_ms": 10_000, "client_body_ms": 30_000, "client_idle_ms": 60_000,
-                "upstream_connect_ms": 5_000, "upstream_response_ms": 60_000, "drain_ms": 30_000, "lame_duck_ms": 0,
+                "upstream_connect_ms": 5_000, "upstream_response_ms": 60_000, "answer_ms": 600_000,
+                "connection_age_ms": 600_000, "drain_ms": 30_000, "lame_duck_ms": 0,
             },
             "limits": {
                 "head_bytes": 16_384, "body_bytes": BODY_BYTES, "connections": 100, "buffered_bytes": 1 << 28,

@@ -56,6 +56,26 @@ async fn a_worker_that_retires_serves_what_comes_and_ends_each_connection_after_
 }
 
 #[tokio::test]
+async fn a_connection_that_is_old_ends_with_its_next_answer() {
+    let gateway = Gateway::with(|config| config["timeouts"]["connection_age_ms"] = 1.into()).await;
+    let mut client = KeptAlive::connect(&gateway).await;
+    tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    assert!(client.exchange().await.contains("connection: close"));
+    client.ended().await;
+}
+
+#[tokio::test]
+async fn an_old_connection_says_goodbye_over_http_2_and_lets_its_streams_finish() {
+    let mut gateway = Gateway::with(|config| config["timeouts"]["connection_age_ms"] = 1.into()).await;
+    let mut client = Client::connect(&gateway).await;
+    let answer = client.send_chat(false).await;
+    let exchange = gateway.upstream.exchange().await;
+    exchange.answer(b"{}").await;
+    assert_eq!(read(answer).await.unwrap().status, 200);
+    assert!(client.ended().await.is_ok());
+}
+
+#[tokio::test]
 async fn a_retiring_worker_says_goodbye_over_http_2_and_lets_streams_finish() {
     let mut gateway = Gateway::with(|config| config["timeouts"]["lame_duck_ms"] = 60_000.into()).await;
     let mut client = Client::connect(&gateway).await;

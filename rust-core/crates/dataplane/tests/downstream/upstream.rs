@@ -117,6 +117,17 @@ impl Exchange {
         self.stream.write_all(bytes).await.unwrap();
     }
 
+    /// Sends bytes as they are; `false` when nobody takes them any more.
+    pub async fn try_send(&mut self, bytes: &[u8]) -> bool {
+        self.stream.write_all(bytes).await.is_ok()
+    }
+
+    /// Waits for the next request on the same connection.
+    pub async fn next_request(&mut self) {
+        let read = timeout(PATIENCE, self.stream.read(&mut [0; 4096])).await;
+        assert_ne!(read.expect("no request on the connection").unwrap(), 0);
+    }
+
     /// Waits until the gateway gives the connection up.
     pub async fn given_up(mut self) {
         let end = timeout(PATIENCE, self.stream.read(&mut [0])).await;

@@ -127,3 +127,19 @@ fn a_key_speaks_for_its_name_and_for_origins_below_it_only() {
         assert!(signing.verifying_key().for_origin(origin).is_err(), "{origin}");
     }
 }
+
+// The expected value is Python's: hmac.new(seed, b"proofgate/v1/frames\0context\x01", "sha256").
+#[test]
+fn a_derived_secret_is_the_first_block_of_hkdf_expand_and_tied_to_purpose_and_context() {
+    let key = SigningKey::from_text(SKEY).unwrap();
+    let hex = |bytes: [u8; 32]| -> String { bytes.iter().map(|byte| format!("{byte:02x}")).collect() };
+    let frames = key.derive("proofgate/v1/frames", b"context");
+    assert_eq!(
+        hex(frames),
+        "4357bda1f112e368810fb4143599a62422e981a7bacdf75c19cb635d876d16cb"
+    );
+    assert_ne!(key.derive("proofgate/v1/resume", b"context"), frames);
+    assert_ne!(key.derive("proofgate/v1/frames", b"other"), frames);
+    let below = key.for_origin("PeterNeumann/0/origin").unwrap();
+    assert_eq!(below.derive("proofgate/v1/frames", b"context"), frames);
+}

@@ -1,8 +1,8 @@
 //! Workers in miniature on a simulated disk: a limiter and a store each.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
-use proofgate_limit_store::{FILE, LimitStore, LimitStoreError, Opened};
-use proofgate_limits::{Changes, Exceeded, KeyId, Limiter, Limits, TenantId, TenantLimits};
+use proofgate_limit_store::{LimitStore, LimitStoreError, Opened, file_name};
+use proofgate_limits::{Changes, CredentialId, Exceeded, Limiter, Limits, TenantId, TenantLimits};
 use proofgate_wal::simulated::SimulatedDisk;
 use proofgate_wal::{Storage, Ulid};
 use std::num::NonZeroU64;
@@ -12,21 +12,17 @@ use std::sync::Arc;
 pub const SECOND: u64 = 1_000_000;
 /// 2023-11-14, 22:13:20.5 UTC.
 pub const START: u64 = 1_700_000_000 * SECOND + SECOND / 2;
-pub const KEY: KeyId = KeyId::new([1, 2, 3, 4]);
+pub const KEY: CredentialId = CredentialId::ApiKey([1, 2, 3, 4]);
 
 /// The ULID of an incarnation that began so many seconds after `START`.
 pub fn ulid(shard: u32, after: u64) -> Ulid {
     Ulid::from_parts(START / 1000 + after * 1000, u128::from(shard) + 1)
 }
 
-pub fn dir(shard: u32, after: u64) -> PathBuf {
+pub fn file(shard: u32, after: u64) -> PathBuf {
     Path::new("/")
         .join(shard.to_string())
-        .join(ulid(shard, after).to_string())
-}
-
-pub fn file(shard: u32, after: u64) -> PathBuf {
-    dir(shard, after).join(FILE)
+        .join(file_name(ulid(shard, after)))
 }
 
 pub struct Worker {
@@ -46,7 +42,6 @@ pub fn start(
     sync: bool,
 ) -> Result<(Worker, Found), LimitStoreError> {
     let _ = disk.create_dir(&Path::new("/").join(shard.to_string()));
-    let _ = disk.create_dir(&dir(shard, after));
     let now = START + after * SECOND;
     let storage: Arc<dyn Storage> = Arc::new(disk.clone());
     let opened = LimitStore::open(storage, Path::new("/"), shard, ulid(shard, after), sync, now)?;

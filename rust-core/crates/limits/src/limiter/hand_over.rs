@@ -1,6 +1,5 @@
 //! The limiter's side of the hand-over: what it tells and what it is told. And forgetting.
 
-use super::keys::key_index;
 use super::{Booking, Limiter, TenantId, spare_window};
 use crate::snapshot::{Change, Changes, SubjectName, Usage};
 use crate::subject::Subject;
@@ -93,7 +92,7 @@ impl Limiter {
             let idle = subject.own.is_idle() && subject.foreign.is_none() && !subject.changed;
             if let Some(key) = subject.name.key.filter(|_| idle) {
                 if let Some(tenant) = self.by_name.get(&subject.name.tenant) {
-                    self.keys.remove(&key_index(tenant.0, key));
+                    self.keys.remove(&(tenant.0, key));
                 }
                 subject.vacant = true;
                 self.vacant.push(self.swept as u32);

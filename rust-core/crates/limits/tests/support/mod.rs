@@ -1,7 +1,7 @@
 //! Limits and names that every test uses.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
-use proofgate_limits::{KeyId, Limiter, Limits, Snapshot, TenantId, TenantLimits};
+use proofgate_limits::{CredentialId, Limiter, Limits, Snapshot, TenantId, TenantLimits};
 use std::num::NonZeroU64;
 
 /// Microseconds in a second.
@@ -11,8 +11,8 @@ pub const START: u64 = 1_700_000_000 * SECOND + SECOND / 2;
 /// The next midnight UTC after `START`.
 pub const MIDNIGHT: u64 = 19_676 * 86_400 * SECOND;
 
-pub const KEY: KeyId = KeyId::new([1, 2, 3, 4]);
-pub const OTHER_KEY: KeyId = KeyId::new([5, 6, 7, 8]);
+pub const KEY: CredentialId = CredentialId::ApiKey([1, 2, 3, 4]);
+pub const OTHER_KEY: CredentialId = CredentialId::ApiKey([5, 6, 7, 8]);
 
 /// Requests per minute, tokens per minute, tokens per day, concurrency; 0 is no limit.
 pub fn limits(values: [u64; 4]) -> Limits {
@@ -41,7 +41,7 @@ pub fn limiter(of_tenant: [u64; 4], of_key: [u64; 4]) -> (Limiter, TenantId) {
 }
 
 /// Admits a request that uses what it reserves.
-pub fn consume(limiter: &mut Limiter, tenant: TenantId, key: KeyId, tokens: u64, now: u64) {
+pub fn consume(limiter: &mut Limiter, tenant: TenantId, key: CredentialId, tokens: u64, now: u64) {
     let grant = limiter.admit(tenant, key, tokens, now).unwrap();
     limiter.keep(grant);
 }

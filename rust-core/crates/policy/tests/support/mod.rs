@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use proofgate_policy::{
-    Deadline, Direction, Engine, Fault, Match, PolicyConfig, PolicyError, Profile, RuleIndex, Scratch,
+    Budget, Direction, Engine, Fault, Match, PolicyConfig, PolicyError, Profile, RuleIndex, Scratch,
     StreamScan, TenantPolicy, pack_names,
 };
 use serde_json::{Value, json};
@@ -51,7 +51,7 @@ impl Policy {
         &mut self,
         direction: Direction,
         text: &str,
-        deadline: &Deadline,
+        budget: &mut Budget,
     ) -> Result<Vec<Match>, Fault> {
         let mut found = Vec::new();
         let Policy {
@@ -59,13 +59,13 @@ impl Policy {
             profile,
             scratch,
         } = self;
-        engine.scan(profile, direction, text, deadline, scratch, &mut found)?;
+        engine.scan(profile, direction, text, budget, scratch, &mut found)?;
         Ok(found)
     }
 
     /// The matches in a whole text.
     pub fn found(&mut self, direction: Direction, text: &str) -> Found {
-        let found = self.scan(direction, text, &Deadline::never()).unwrap();
+        let found = self.scan(direction, text, &mut Budget::unlimited()).unwrap();
         self.named(&found)
     }
 
@@ -91,7 +91,7 @@ impl Policy {
         direction: Direction,
         pieces: impl IntoIterator<Item = &'t str>,
     ) -> Result<(Found, Vec<usize>), Fault> {
-        let deadline = Deadline::never();
+        let mut budget = Budget::unlimited();
         let (mut scan, mut found, mut cleared) = (StreamScan::new(), Vec::new(), Vec::new());
         let Policy {
             engine,
@@ -99,15 +99,23 @@ impl Policy {
             scratch,
         } = self;
         for piece in pieces {
-            cleared.push(scan.push(engine, profile, direction, piece, &deadline, scratch, &mut found)?);
+            cleared.push(scan.push(
+                engine,
+                profile,
+                direction,
+                piece,
+                &mut budget,
+                scratch,
+                &mut found,
+            )?);
         }
-        scan.finish(engine, profile, direction, &deadline, scratch, &mut found)?;
+        scan.finish(engine, profile, direction, &mut budget, scratch, &mut found)?;
         Ok((self.named(&found), cleared))
     }
 
     /// What a stream has reported and cleared after these pieces, if it has not ended.
     pub fn so_far(&mut self, direction: Direction, pieces: &[&str]) -> (Found, usize) {
-        let deadline = Deadline::never();
+        let mut budget = Budget::unlimited();
         let (mut scan, mut found, mut cleared) = (StreamScan::new(), Vec::new(), 0);
         let Policy {
             engine,
@@ -115,7 +123,15 @@ impl Policy {
             scratch,
         } = self;
         for piece in pieces {
-            let pushed = scan.push(engine, profile, direction, piece, &deadline, scratch, &mut found);
+            let pushed = scan.push(
+                engine,
+                profile,
+                direction,
+                piece,
+                &mut budget,
+                scratch,
+                &mut found,
+            );
             cleared = pushed.unwrap();
         }
         (self.named(&found), cleared)
@@ -128,7 +144,9 @@ impl Policy {
 
     /// The number of a rule.
     pub fn index(&mut self, id: &str, text: &str) -> RuleIndex {
-        let found = self.scan(Direction::Request, text, &Deadline::never()).unwrap();
+        let found = self
+            .scan(Direction::Request, text, &mut Budget::unlimited())
+            .unwrap();
         let mut rules = found.iter().map(|found| found.rule);
         rules.find(|rule| self.engine.rule(*rule).id == id).unwrap()
     }

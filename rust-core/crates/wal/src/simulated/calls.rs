@@ -3,9 +3,34 @@
 
 use super::{Change, Contents, Entry, Fault, SimulatedDisk, State, put};
 use crate::storage::{Directory, Storage, StoredFile};
+use proofgate_evidence::{ReadFile, ReadStorage};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+impl ReadStorage for SimulatedDisk {
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
+        Ok(self.open_writable(path)?)
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<String>> {
+        let mut state = self.state();
+        state.plain()?;
+        if state.names.contains_key(path) {
+            return Err(io::ErrorKind::NotADirectory.into());
+        }
+        if !state.exists(path) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        let all = state.names.keys().chain(&state.directories);
+        let mut names: Vec<String> = all
+            .filter(|entry| entry.parent() == Some(path))
+            .filter_map(|entry| Some(entry.file_name()?.to_str()?.to_owned()))
+            .collect();
+        names.sort_unstable();
+        Ok(names)
+    }
+}
 
 impl Storage for SimulatedDisk {
     fn create_dir(&self, path: &Path) -> io::Result<()> {
@@ -46,33 +71,18 @@ impl Storage for SimulatedDisk {
         Ok(self.handle(&mut state, file))
     }
 
-    fn open(&self, path: &Path) -> io::Result<Arc<dyn StoredFile>> {
+    fn open_synced(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
+        let file = self.open_writable(path)?;
+        file.sync()?;
+        self.drop_cache(path)?;
+        Ok(file)
+    }
+
+    fn open_writable(&self, path: &Path) -> io::Result<Arc<dyn StoredFile>> {
         let mut state = self.state();
         state.plain()?;
         let file = *state.names.get(path).ok_or(io::ErrorKind::NotFound)?;
         Ok(self.handle(&mut state, file))
-    }
-
-    fn open_writable(&self, path: &Path) -> io::Result<Arc<dyn StoredFile>> {
-        self.open(path)
-    }
-
-    fn list(&self, path: &Path) -> io::Result<Vec<String>> {
-        let mut state = self.state();
-        state.plain()?;
-        if state.names.contains_key(path) {
-            return Err(io::ErrorKind::NotADirectory.into());
-        }
-        if !state.exists(path) {
-            return Err(io::ErrorKind::NotFound.into());
-        }
-        let all = state.names.keys().chain(&state.directories);
-        let mut names: Vec<String> = all
-            .filter(|entry| entry.parent() == Some(path))
-            .filter_map(|entry| Some(entry.file_name()?.to_str()?.to_owned()))
-            .collect();
-        names.sort_unstable();
-        Ok(names)
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -97,6 +107,19 @@ impl Storage for SimulatedDisk {
         state.entries.push(Entry::Unlink(path.to_owned()));
         Ok(())
     }
+
+    fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        let mut state = self.state();
+        state.plain()?;
+        let holds = |inner: &PathBuf| inner.parent() == Some(path);
+        if state.names.keys().any(holds) || state.directories.iter().any(holds) {
+            return Err(io::ErrorKind::DirectoryNotEmpty.into());
+        }
+        let at = state.directories.iter().position(|directory| directory == path);
+        state.directories.remove(at.ok_or(io::ErrorKind::NotFound)?);
+        state.entries.push(Entry::Unlink(path.to_owned()));
+        Ok(())
+    }
 }
 
 struct SimulatedDirectory {
@@ -105,6 +128,10 @@ struct SimulatedDirectory {
 }
 
 impl Directory for SimulatedDirectory {
+    fn locks_reach_everybody(&self) -> bool {
+        !self.disk.state().locks_are_local
+    }
+
     fn free(&self) -> io::Result<u64> {
         let mut state = self.disk.state();
         state.plain()?;
@@ -138,6 +165,20 @@ struct SimulatedFile {
 }
 
 impl SimulatedDisk {
+    /// A reader sees what the disk holds and what was written since.
+    fn drop_cache(&self, path: &Path) -> io::Result<()> {
+        let mut state = self.state();
+        state.plain()?;
+        let file = *state.names.get(path).ok_or(io::ErrorKind::NotFound)?;
+        let file = &mut state.files[file];
+        let mut seen = file.disk.clone();
+        for change in &file.unsynced {
+            change.apply(&mut seen);
+        }
+        file.cache = seen;
+        Ok(())
+    }
+
     fn handle(&self, state: &mut State, file: usize) -> Arc<dyn StoredFile> {
         state.handles += 1;
         Arc::new(SimulatedFile {
@@ -157,6 +198,24 @@ impl Drop for SimulatedFile {
     }
 }
 
+impl ReadFile for SimulatedFile {
+    fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
+        let mut state = self.disk.state();
+        state.plain()?;
+        let cache = &state.files[self.file].cache;
+        let rest = cache.get(offset as usize..).unwrap_or(&[]);
+        let read = rest.len().min(into.len());
+        into[..read].copy_from_slice(&rest[..read]);
+        Ok(read)
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        let mut state = self.disk.state();
+        state.plain()?;
+        Ok(state.files[self.file].cache.len() as u64)
+    }
+}
+
 impl StoredFile for SimulatedFile {
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
         let mut state = self.disk.state();
@@ -173,22 +232,6 @@ impl StoredFile for SimulatedFile {
         put(&mut file.cache, offset as usize, bytes);
         file.unsynced.push(Change::Write(offset as usize, bytes.to_vec()));
         Ok(bytes.len())
-    }
-
-    fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
-        let mut state = self.disk.state();
-        state.plain()?;
-        let cache = &state.files[self.file].cache;
-        let rest = cache.get(offset as usize..).unwrap_or(&[]);
-        let read = rest.len().min(into.len());
-        into[..read].copy_from_slice(&rest[..read]);
-        Ok(read)
-    }
-
-    fn len(&self) -> io::Result<u64> {
-        let mut state = self.disk.state();
-        state.plain()?;
-        Ok(state.files[self.file].cache.len() as u64)
     }
 
     fn allocate(&self, bytes: u64) -> io::Result<()> {
@@ -235,18 +278,6 @@ impl StoredFile for SimulatedFile {
         for change in std::mem::take(&mut file.unsynced) {
             change.apply(&mut file.disk);
         }
-        Ok(())
-    }
-
-    fn drop_cache(&self) -> io::Result<()> {
-        let mut state = self.disk.state();
-        state.plain()?;
-        let file = &mut state.files[self.file];
-        let mut seen = file.disk.clone();
-        for change in &file.unsynced {
-            change.apply(&mut seen);
-        }
-        file.cache = seen;
         Ok(())
     }
 }

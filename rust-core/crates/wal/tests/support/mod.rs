@@ -2,15 +2,77 @@
 //! with a model of what was promised.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
-use proofgate_ledger::record::{Aborted, Admission, Completion, ConfigId, Open, Outcome, Predecessor, Seal};
+use proofgate_evidence::frame::{FRAME_HEADER, SEGMENT_HEADER, frame_bytes};
+use proofgate_evidence::log_reader::{Found, LogReader};
+use proofgate_ledger::record::{Admission, Completion, ConfigId, Outcome, Seal};
 use proofgate_ledger::{Checkpoint, Hash, Mmr, SigningKey, VerifyingKey, leaf_hash};
-use proofgate_wal::recovery::{Recovered, inspect};
 use proofgate_wal::simulated::SimulatedDisk;
-use proofgate_wal::{Follower, Incarnation, Options, Ulid, WalError, Writer, fresh_ulid, give_back};
+use proofgate_wal::{
+    FileStorage, Follower, Incarnation, Left, Options, Recovered, Shard, Storage, Ulid, WalError, Writer,
+    recovery, succession,
+};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub const SHARD: &str = "/3";
+pub const LEDGER: &str = "ledger.example/demo";
+
+/// What a successor finds on the shard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Inspected(pub Recovered);
+
+impl std::ops::Deref for Inspected {
+    type Target = Left;
+
+    fn deref(&self) -> &Left {
+        &self.0.newest
+    }
+}
+
+pub fn inspect(disk: &dyn Storage) -> Result<Option<Inspected>, WalError> {
+    let key = key();
+    let found = recovery::inspect(disk, &shard(&key), None, None)?;
+    Ok(found.map(Inspected))
+}
+
+pub fn shard(key: &SigningKey) -> Shard<'_> {
+    Shard {
+        dir: Path::new(SHARD),
+        ledger: LEDGER,
+        number: 3,
+        key,
+    }
+}
+
+/// Begins a log in a directory of a real file system.
+pub fn begin_in(dir: &Path, options: Options) -> Incarnation {
+    let (storage, key): (Arc<dyn Storage>, _) = (Arc::new(FileStorage), key());
+    let terms = succession::Terms {
+        shard: Shard { dir, ..shard(&key) },
+        ..terms(&key, options)
+    };
+    succession::begin(&storage, &terms, None).unwrap().log
+}
+
+pub fn terms(key: &SigningKey, options: Options) -> succession::Terms<'_> {
+    succession::Terms {
+        shard: shard(key),
+        options,
+        config: [1; 32],
+        version: "0",
+        now: 1,
+    }
+}
+
+/// All records of a log as they are stored.
+pub fn records(disk: &dyn Storage, dir: &Path, incarnation: Ulid) -> Vec<Vec<u8>> {
+    let mut log = LogReader::open(disk, dir, incarnation).unwrap();
+    let mut records = Vec::new();
+    while let Found::Record(stored) = log.next().unwrap() {
+        records.push(log.payload(&stored).to_vec());
+    }
+    records
+}
 
 pub fn key() -> SigningKey {
     SigningKey::generate("ledger.example/demo", [7; 32]).unwrap()
@@ -52,7 +114,7 @@ pub struct Promised {
 
 impl Promised {
     /// Checks a recovery after the power was lost: durable records and checkpointed ones are there, nothing is invented.
-    pub fn check(&self, recovered: Option<&Recovered>) {
+    pub fn check(&self, recovered: Option<&Inspected>) {
         let Some(recovered) = recovered.filter(|found| Some(found.incarnation) == self.incarnation) else {
             assert_eq!(self.durable, 0, "durable records are gone");
             assert!(self.signed() == 0, "a signed log is gone");
@@ -113,27 +175,12 @@ pub fn start_with(
     promised: &mut Promised,
     options: Options,
 ) -> Result<Worker, WalError> {
-    let found = inspect(disk, Path::new(SHARD), &vkey())?;
-    let predecessor = found.as_ref().map(|found| found.incarnation);
-    give_back(disk, Path::new(SHARD), predecessor);
-    let ulid = fresh_ulid(predecessor);
+    let (storage, key): (Arc<dyn Storage>, _) = (Arc::new(disk.clone()), key());
     *promised = Promised::default();
-    let storage = Arc::new(disk.clone());
-    let Incarnation {
-        dir,
-        writer,
-        follower,
-        ..
-    } = Incarnation::create(storage, Path::new(SHARD), ulid, "ledger.example/demo", 3, options)?;
-    *promised = Promised {
-        incarnation: Some(ulid),
-        dir,
-        ..Promised::default()
-    };
-    let mut worker = Worker::adopt(writer, follower, promised.clone());
-    let started = worker.begin(ulid, found.as_ref());
+    let begun = succession::begin(&storage, &terms(&key, options), None)?;
+    let worker = Worker::take(&disk.snapshot(), begun.log);
     *promised = worker.promised.clone();
-    started.map(|()| worker)
+    Ok(worker)
 }
 
 /// A disk with a worker that has just started.
@@ -171,52 +218,23 @@ pub fn raw(bytes: usize) -> impl FnOnce(u64, &mut Vec<u8>) -> Result<(), proofga
 }
 
 impl Worker {
-    pub fn adopt(writer: Writer, follower: Follower, promised: Promised) -> Self {
+    /// Goes on with a log that has just begun, and whose beginning is signed.
+    pub fn take(disk: &dyn Storage, log: Incarnation) -> Self {
+        let beginning = log.follower.followed();
+        let signed = log.follower.signed().unwrap().clone();
         Self {
-            writer,
-            follower,
-            promised,
-            clock: 0,
+            promised: Promised {
+                incarnation: Some(log.incarnation),
+                appended: records(disk, &log.dir, log.incarnation),
+                dir: log.dir,
+                written: beginning,
+                durable: beginning,
+                notes: vec![signed.sign(&key()).unwrap()],
+            },
+            writer: log.writer,
+            follower: log.follower,
+            clock: 1,
         }
-    }
-
-    /// Writes `open` and the `aborted` records.
-    pub fn begin(&mut self, ulid: Ulid, found: Option<&Recovered>) -> Result<(), WalError> {
-        let predecessor = found.map(|found| Predecessor {
-            incarnation: found.incarnation.to_string().into(),
-            size: found.size,
-            root: found.root,
-            sealed: found.sealed,
-        });
-        let ts = self.tick();
-        self.append(|seq, out| {
-            Open {
-                seq,
-                ts,
-                ledger: "ledger.example/demo".into(),
-                shard: 3,
-                incarnation: ulid.to_string().into(),
-                version: "0".into(),
-                config: [1; 32],
-                predecessor,
-            }
-            .encode_into(out)
-        })?;
-        for orphan in found.map_or(&[][..], |found| &found.orphans) {
-            let ts = self.tick();
-            self.append(|seq, out| {
-                Aborted {
-                    seq,
-                    ts,
-                    id: orphan.id.as_str().into(),
-                    incarnation: orphan.incarnation.to_string().into(),
-                    admission: orphan.admission,
-                    config: ConfigId([1; 8]),
-                }
-                .encode_into(out)
-            })?;
-        }
-        self.flush()
     }
 
     fn tick(&mut self) -> u64 {
@@ -267,6 +285,12 @@ impl Worker {
     }
 
     pub fn complete(&mut self, id: &str, admission: u64) -> Result<u64, WalError> {
+        self.complete_in(None, id, admission)
+    }
+
+    /// Ends an exchange that another log admitted.
+    pub fn complete_in(&mut self, log: Option<Ulid>, id: &str, admission: u64) -> Result<u64, WalError> {
+        let log = log.map(|log| log.to_string());
         let ts = self.tick();
         self.append(|seq, out| {
             Completion {
@@ -274,6 +298,7 @@ impl Worker {
                 ts,
                 id: id.into(),
                 admission,
+                incarnation: log.as_deref().map(Into::into),
                 status: 200,
                 upstream_status: Some(200),
                 outcome: Outcome::Complete,
@@ -287,6 +312,16 @@ impl Worker {
             }
             .encode_into(out)
         })
+    }
+
+    /// One exchange, durable and under a checkpoint.
+    pub fn complete_one(&mut self, id: &str) {
+        let admission = self.admit(id, 1).unwrap();
+        self.complete(id, admission).unwrap();
+        self.flush().unwrap();
+        self.step().unwrap();
+        self.sync().unwrap();
+        self.checkpoint().unwrap();
     }
 
     pub fn flush(&mut self) -> Result<(), WalError> {
@@ -315,6 +350,15 @@ impl Worker {
     }
 
     pub fn seal(&mut self) -> Result<(), WalError> {
+        self.seal_for(None)?;
+        let note = self.follower.finish(&key())?;
+        self.promised.durable = self.follower.watermark().durable();
+        self.promised.notes.push(note);
+        Ok(())
+    }
+
+    /// Writes the seal; nothing follows it up.
+    pub fn seal_for(&mut self, successor: Option<&str>) -> Result<(), WalError> {
         let ts = self.tick();
         let mut copy = Vec::new();
         self.writer.seal(|seq, out| {
@@ -324,6 +368,7 @@ impl Worker {
                 ts,
                 reason: "drained".into(),
                 records: seq,
+                successor: successor.map(Into::into),
                 config: ConfigId([1; 8]),
             }
             .encode_into(out)?;
@@ -331,10 +376,36 @@ impl Worker {
             Ok(())
         })?;
         self.promised.appended.push(copy);
-        self.flush()?;
-        let note = self.follower.finish(&key())?;
-        self.promised.durable = self.follower.watermark().durable();
-        self.promised.notes.push(note);
-        Ok(())
+        self.flush()
+    }
+}
+
+/// Where the frames of these records end in a first segment.
+pub fn end_of(records: &[Vec<u8>]) -> usize {
+    let frames = records.iter().map(|record| frame_bytes(record.len()) as usize);
+    SEGMENT_HEADER + frames.sum::<usize>()
+}
+
+/// Changes text of the last record of a first segment and makes its checksums right, as anybody can.
+pub fn reframe(segment: &mut [u8], incarnation: Ulid, old: &[u8], new: &[u8]) {
+    let at = segment
+        .windows(old.len())
+        .rposition(|bytes| bytes == old)
+        .unwrap();
+    segment[at..at + new.len()].copy_from_slice(new);
+    let mut start = SEGMENT_HEADER;
+    loop {
+        let len = u32::from_le_bytes(segment[start..start + 4].try_into().unwrap()) as usize;
+        let end = start + frame_bytes(len) as usize;
+        if end > at {
+            let seq = &segment[start + 8..start + 16];
+            let mut bound = incarnation.to_bytes().to_vec();
+            bound.extend_from_slice(&0u64.to_le_bytes());
+            bound.extend_from_slice(seq);
+            bound.extend_from_slice(&segment[start + FRAME_HEADER..end - 8]);
+            let crc = crc32c::crc32c(&bound).to_le_bytes();
+            return segment[end - 8..end - 4].copy_from_slice(&crc);
+        }
+        start = end;
     }
 }

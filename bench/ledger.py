@@ -1,0 +1,159 @@
+"""The ledger: what a restart, a proof, a check, a record and a change of logs cost, by how much was recorded.
+
+python -m bench.ledger              up to 10^8 records (60 GB, an hour); writes bench/results/ledger.json
+python -m bench.ledger --most 6     up to 10^6 records (a minute); prints, and writes nothing
+
+Every shard is made by the engine's own writer and ledger thread in small, with 64 exchanges in flight and logs of
+1 GiB. A restart is measured with cold caches where the system lets them be dropped. Beside the tree stand two controls
+in Python, hashing alone: one thread, and a pool of threads.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from bench import machine
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "bench" / "results" / "ledger.json"
+MANIFEST = ROOT / "rust-core" / "Cargo.toml"
+FEWEST, MOST = 5, 8
+"""Powers of ten."""
+LOG_RECORDS = 2_200_000
+"""About 1 GiB, the default of `ledger.rotation.bytes`."""
+ROUNDS = 5
+CONTROL_LEAVES = 300_000
+
+Json = dict[str, Any]
+
+
+def main() -> int:
+    """Returns the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--most", type=int, default=MOST, metavar="POWER", help=f"of ten, 5 to {MOST} (default {MOST})")
+    parser.add_argument("--folder", type=Path, help="where the shards are made (default: the temporary folder)")
+    options = parser.parse_args()
+    if not FEWEST <= options.most <= MOST:
+        parser.error(f"--most is {FEWEST} to {MOST}")
+    about = machine.describe()
+    shard, throughput = build("shard"), build("throughput")
+    with tempfile.TemporaryDirectory(prefix="proofgate-ledger-", dir=options.folder) as folder:
+        measured = measure(shard, Path(folder), options.most)
+        hot = hot_path(throughput, Path(folder))
+    results = {"machine": about, **measured, **hot, "mmr_per_s": controls()}
+    print(json.dumps(results, indent=2))
+    if options.most == MOST:
+        RESULTS.write_text(json.dumps(results, indent=2) + "\n")
+    return 0
+
+
+def build(example: str) -> Path:
+    """Compiles an example of the storage engine as releases are compiled; returns its path."""
+    print(f"building {example}", file=sys.stderr, flush=True)
+    command = ["cargo", "--locked", "build", "--release", "--quiet", "--manifest-path", str(MANIFEST)]
+    subprocess.run([*command, "--package", "proofgate-wal", "--example", example], check=True)
+    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "rust-core" / "target"))
+    return target / "release" / "examples" / example
+
+
+def run(program: Path, *arguments: object) -> Json:
+    output = subprocess.run([program, *map(str, arguments)], check=True, capture_output=True, text=True).stdout
+    answer: Json = json.loads(output)
+    return answer
+
+
+def measure(shard: Path, folder: Path, most: int) -> Json:
+    """Restarts, proofs and checks by the number of records, and what a change of logs costs."""
+    restart: Json = {"killed": {}, "sealed": {}}
+    proof, check, append = {}, {}, {}
+    for power in range(FEWEST, most + 1):
+        records = 10**power
+        for ending in restart:
+            print(f"10^{power} records, {ending}", file=sys.stderr, flush=True)
+            place = folder / f"{power}-{ending}"
+            options = ["--sealed"] if ending == "sealed" else []
+            made = run(shard, "make", place, "--records", records, "--log-records", LOG_RECORDS, *options)
+            if ending == "killed":
+                append[f"1e{power}"] = made["append_per_s"]
+                proof[f"1e{power}"] = run(shard, "prove", place, "--records", records)
+                check[f"1e{power}"] = run(shard, "check", place)["records_per_s"]
+            drop_caches()
+            # The first one finds what was left behind; the later ones find a log that has just begun.
+            restart[ending][f"1e{power}"] = run(shard, "restart", place)
+            shutil.rmtree(place)
+    rotations = [run(shard, "rotate", folder / f"rotation-{number}") for number in range(ROUNDS)]
+    return {
+        "restart_s": restart,
+        "proof_ms": proof,
+        "fsck_records_per_s": check,
+        "append_per_s": append,
+        "rotation_stall_us": spread([rotation["rotation_stall_us"] for rotation in rotations]),
+    }
+
+
+def hot_path(throughput: Path, folder: Path) -> Json:
+    """What one record costs the thread that serves, as the engine's own example prints it."""
+    printed = subprocess.run([throughput, folder], check=True, capture_output=True, text=True).stdout
+    found = re.findall(r"^  (.+): p50 ([\d.]+) us, p99 ([\d.]+) us", printed, re.MULTILINE)
+    return {"record_us": {name: {"p50": float(p50), "p99": float(p99)} for name, p50, p99 in found}}
+
+
+def drop_caches() -> None:
+    """Forgets what the page cache holds, where the system allows it."""
+    os.sync()
+    try:
+        Path("/proc/sys/vm/drop_caches").write_text("3")
+    except OSError:
+        print("the page cache cannot be dropped here: restarts are warm", file=sys.stderr)
+
+
+def spread(values: list[float]) -> Json:
+    return {"median": statistics.median(values), "min": min(values), "max": max(values)}
+
+
+def push_all(leaves: list[bytes]) -> int:
+    """Appends leaves to a Merkle Mountain Range (RFC 6962 section 2.1 hashing); returns how many."""
+    peaks: list[tuple[int, bytes]] = []
+    for leaf in leaves:
+        height, node = 0, hashlib.sha256(b"\0" + leaf).digest()
+        while peaks and peaks[-1][0] == height:
+            node = hashlib.sha256(b"\1" + peaks.pop()[1] + node).digest()
+            height += 1
+        peaks.append((height, node))
+    return len(leaves)
+
+
+def controls() -> Json:
+    """Leaves per second of the same tree in Python: one thread, and a pool of two."""
+    leaves = [number.to_bytes(32, "big") for number in range(CONTROL_LEAVES)]
+
+    def rate(work: Any) -> Json:
+        rates = []
+        for _ in range(ROUNDS):
+            start = time.perf_counter()
+            work()
+            rates.append(CONTROL_LEAVES / (time.perf_counter() - start))
+        return spread(rates)
+
+    def pooled() -> None:
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(push_all, (leaves[0::2], leaves[1::2])))
+
+    return {"python": rate(lambda: push_all(leaves)), "python_pool": rate(pooled)}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

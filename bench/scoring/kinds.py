@@ -1,0 +1,36 @@
+"""What the rules cost on ten kinds of text, and which of them cost most."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from bench.scoring.engine import EngineError
+
+MOST_US_PER_KB = 20
+"""Microseconds of the processor for a kilobyte that all packs together may take, on any kind of text."""
+
+
+def measure(binary: Path) -> dict[str, Any]:
+    """For each kind: `all` rules together, `none`, and the `slowest` rules, each alone. Raises EngineError."""
+    run = subprocess.run([str(binary), "--json"], capture_output=True, text=True, check=False)
+    if run.returncode:
+        raise EngineError(f"{binary.name} ended with {run.returncode}: {run.stderr.strip()}")
+    measured: dict[str, Any] = json.loads(run.stdout)
+    return measured
+
+
+def show(measured: dict[str, Any]) -> None:
+    """Prints what `measure` found."""
+    print("\n".join(lines(measured)))
+
+
+def lines(measured: dict[str, Any]) -> list[str]:
+    """A table in Markdown, the slowest rules named."""
+    rows = ["| text | all packs, us/KB | without rules | slowest rules alone, us/KB |", "|---|---|---|---|"]
+    for kind, figures in sorted(measured.items()):
+        slowest = ", ".join(f"`{rule}` {cost:.1f}" for rule, cost in figures["slowest"][:3])
+        rows.append(f"| {kind} | {figures['all']:.1f} | {figures['none']:.1f} | {slowest} |")
+    return rows

@@ -1,0 +1,124 @@
+"""How one log follows another: while a worker runs, over its death, and over a volume that somebody set back."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import threading
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from proofgate import _core
+
+from e2e.evidence import exchanges_by_their_ends
+from e2e.local_gateway import LocalGateway, local_gateway, wait_until
+from e2e.worker.test_endings import load_until_cut
+
+# The least that is allowed: some two thousand records, so that a log ends every few seconds of load.
+OFTEN = {"rotation": {"bytes": 1 << 20}}
+
+
+def logs(gateway: LocalGateway) -> list[str]:
+    return sorted(path.name for path in (gateway.ledger / "0").iterdir() if path.is_dir())
+
+
+def several(gateway: LocalGateway, count: int) -> bool:
+    return len(logs(gateway)) >= count
+
+
+def clients(gateway: LocalGateway, completed: list[str]) -> list[threading.Thread]:
+    started = [
+        threading.Thread(target=load_until_cut, args=(gateway.address, completed, number % 2 == 1))
+        for number in range(8)
+    ]
+    for client in started:
+        client.start()
+    return started
+
+
+def verdict(gateway: LocalGateway) -> tuple[int, str]:
+    code, report = _core.fsck(str(gateway.ledger), gateway.verifying_key)
+    return code, report
+
+
+def kinds(records: list[dict[str, Any]], log: str) -> list[str]:
+    return [record["kind"] for record in records if record["log"] == log]
+
+
+def test_logs_change_under_load_and_every_exchange_keeps_its_one_end(tmp_path: Path) -> None:
+    with local_gateway(tmp_path, settings={"ledger": OFTEN}) as gateway:
+        completed: list[str] = []
+        load = clients(gateway, completed)
+        wait_until(partial(several, gateway, 4), 120, "four logs have begun")
+        assert gateway.worker is not None
+        assert gateway.worker.stop() == 0
+        for client in load:
+            client.join(30)
+        records = gateway.records()
+        assert set(exchanges_by_their_ends(records).values()) == {1}
+        ended = {record["id"] for record in records if record["kind"] == "completion"}
+        assert set(completed) <= ended
+        seals = {record["log"]: record for record in records if record["kind"] == "seal"}
+        told = {record["incarnation"]: record for record in records if record["kind"] == "takeover"}
+        first, *_ = logs(gateway)
+        assert seals[first]["successor"] == logs(gateway)[1]
+        assert told[first]["size"] == seals[first]["records"] + 1
+        code, report = verdict(gateway)
+        assert code == 0, report
+
+
+def test_a_worker_killed_between_two_logs_loses_nothing(tmp_path: Path) -> None:
+    with local_gateway(tmp_path, settings={"ledger": OFTEN}) as gateway:
+        for life in range(1, 4):
+            completed: list[str] = []
+            load = clients(gateway, completed)
+            wait_until(partial(several, gateway, 3 * life), 120, "two more logs have begun")
+            assert gateway.worker is not None
+            gateway.worker.stop(signal.SIGKILL)
+            for client in load:
+                client.join(30)
+            ended = {record["id"] for record in gateway.records() if record["kind"] == "completion"}
+            assert set(completed) <= ended
+            gateway.start_worker()
+        assert gateway.worker is not None
+        assert gateway.worker.stop() == 0
+        assert set(exchanges_by_their_ends(gateway.records()).values()) == {1}
+        code, report = verdict(gateway)
+        assert code == 0, report
+
+
+def test_a_log_is_signed_before_the_worker_is_ready(tmp_path: Path) -> None:
+    with local_gateway(tmp_path, settings={"ledger": {"checkpointIntervalSeconds": 3600}}) as gateway:
+        note = gateway.admin_text("/checkpoint")
+        assert note.splitlines()[:2] == [gateway.origin, "1"]
+
+
+@pytest.mark.parametrize("what", ["set back", "gone"])
+def test_a_worker_does_not_start_behind_what_is_held_outside(tmp_path: Path, what: str) -> None:
+    held = tmp_path / "held"
+    held.mkdir()
+    settings = {"ledger": {"heldCheckpoints": {"directory": str(held)}}}
+    with local_gateway(tmp_path, settings=settings) as gateway:
+        earlier = tmp_path / "earlier"
+        shutil.copytree(gateway.ledger, earlier)
+        completed: list[str] = []
+        load = clients(gateway, completed)
+        wait_until(lambda: len(completed) > 20, 60, "something was recorded")
+        assert gateway.worker is not None
+        assert gateway.worker.stop() == 0
+        for client in load:
+            client.join(30)
+        assert (held / "0").read_text().startswith(gateway.origin)
+        signed = sorted(gateway.ledger.glob("0/*/*checkpoint"))
+        shutil.rmtree(gateway.ledger)
+        if what == "set back":
+            shutil.copytree(earlier, gateway.ledger)
+        else:
+            gateway.ledger.mkdir()
+        before = {path: path.read_bytes() for path in gateway.ledger.rglob("*checkpoint")}
+        with pytest.raises(RuntimeError, match="the ledger is behind what was held outside"):
+            gateway.start_worker()
+        assert {path: path.read_bytes() for path in gateway.ledger.rglob("*checkpoint")} == before
+        assert signed

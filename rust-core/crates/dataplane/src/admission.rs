@@ -1,0 +1,167 @@
+//! From a whole request to an open exchange: read, limit, judge, record.
+
+use std::rc::Rc;
+use std::time::Instant;
+
+use proofgate_auth::{Credential, Identity};
+use proofgate_limits::CredentialId;
+use proofgate_providers::{BodyText, ChatRequest};
+use proofgate_stages::{Span, Stage};
+
+use crate::catalog::{Catalog, ModelRoute};
+use crate::endpoint::CHAT_COMPLETIONS;
+use crate::gateway::{Gateway, Reading};
+use crate::memory::{Exhausted, Share};
+use crate::open_exchange::{Admitted, Granted, OpenExchange};
+use crate::rejection::{Refused, Rejection};
+use crate::reply::Reply;
+use crate::request_policy::{self, Rewritten};
+
+/// A request for a chat completion whose sender is known and whose body is whole.
+pub(crate) struct ChatCall<'c> {
+    pub(crate) gateway: &'c Rc<Gateway>,
+    pub(crate) catalog: &'c Rc<Catalog>,
+    pub(crate) identity: Identity,
+    pub(crate) body: &'c [u8],
+    /// When its head was complete.
+    pub(crate) now: Instant,
+    pub(crate) span: Span,
+}
+
+/// A request that was understood, passed limits and rules, and is in the ledger.
+pub(crate) struct Accepted<'c> {
+    pub(crate) chat: ChatRequest<'c>,
+    pub(crate) route: &'c ModelRoute,
+    pub(crate) open: Box<OpenExchange>,
+    pub(crate) rewritten: Option<Rewritten>,
+}
+
+/// A request that is turned away after it was understood.
+pub(crate) struct TurnedAway<'c> {
+    pub(crate) rejection: Rejection,
+    /// What is recorded of it, where that is more than is known of every request.
+    pub(crate) refused: Option<Refused<'c>>,
+}
+
+impl From<Rejection> for Box<TurnedAway<'_>> {
+    fn from(rejection: Rejection) -> Self {
+        Box::new(TurnedAway {
+            rejection,
+            refused: None,
+        })
+    }
+}
+
+/// Reads a request and admits it. Only a long text waits here, between two slices of its scan; so nearly all connections read
+/// into the same memory, which is still in the cache.
+pub(crate) async fn accept<'c>(
+    call: &mut ChatCall<'c>,
+    reply: &mut Reply<'_>,
+) -> Result<Accepted<'c>, Box<TurnedAway<'c>>> {
+    let gateway = call.gateway;
+    let mut reading = gateway.reading.take();
+    let attachments = request_policy::attachments(call.catalog);
+    reading.text.set_attachments(attachments);
+    let accepted = read_and_admit(call, reply, &mut reading).await;
+    reading.end();
+    gateway.reading.set(reading);
+    accepted
+}
+
+async fn read_and_admit<'c>(
+    call: &mut ChatCall<'c>,
+    reply: &mut Reply<'_>,
+    reading: &mut Reading,
+) -> Result<Accepted<'c>, Box<TurnedAway<'c>>> {
+    let read = ChatRequest::read(call.body, &mut reading.workspace, &mut reading.text);
+    reading.end_reading();
+    call.span.lap_now(Stage::Parse);
+    let chat = read.map_err(Rejection::from)?;
+    let mut room = Share::new(&call.gateway.budget);
+    room.resize(reading.text.size())
+        .map_err(|Exhausted| Rejection::OVERLOADED)?;
+    let tenant = call.catalog.terms.tenant(call.identity.tenant);
+    let route = call.catalog.route(tenant, &chat.model);
+    let route = route.ok_or(Rejection::UNKNOWN_MODEL)?;
+    let (open, rewritten) = admit(call, reply, &chat, route, &reading.text, &mut room).await?;
+    Ok(Accepted {
+        chat,
+        route,
+        open,
+        rewritten,
+    })
+}
+
+/// Takes a request through the limits and the rules into the ledger. `room`: what is taken of the memory for `text`.
+async fn admit<'c>(
+    call: &mut ChatCall<'c>,
+    reply: &mut Reply<'_>,
+    chat: &ChatRequest<'_>,
+    route: &ModelRoute,
+    text: &BodyText,
+    room: &mut Share,
+) -> Result<(Box<OpenExchange>, Option<Rewritten>), Box<TurnedAway<'c>>> {
+    let ChatCall { gateway, catalog, .. } = *call;
+    let index = call.identity.tenant;
+    let key = match &call.identity.credential {
+        Credential::ApiKey(digest) => CredentialId::of_api_key(digest),
+        Credential::Subject(digest) => CredentialId::of_subject(digest),
+    };
+    let turn_away = |rejection, counted: Option<CredentialId>, policy| {
+        Box::new(TurnedAway {
+            rejection,
+            refused: Some(Refused {
+                tenant: Some(&catalog.terms.tenant(index).name),
+                counted: counted.map(|key| key.to_string()),
+                endpoint: Some(CHAT_COMPLETIONS),
+                bytes: call.body.len(),
+                policy,
+            }),
+        })
+    };
+    let counter = catalog.counters[index];
+    let now = gateway.clock.unix_micros(call.now);
+    let grant = gateway
+        .limiter
+        .borrow_mut()
+        .admit(counter, key, tokens(chat, route), now);
+    let limited = !catalog.terms.is_unlimited(index);
+    if limited {
+        let mut limiter = gateway.limiter.borrow_mut();
+        limiter.standing(counter, key, now).write(reply.extra);
+    }
+    call.span.lap_now(Stage::Limit);
+    let grant = grant.map_err(|exceeded| {
+        gateway.metrics.limited();
+        turn_away(Rejection::from(exceeded), None, None)
+    })?;
+    let mut granted = Granted::new(gateway, grant);
+    let judged = request_policy::judge(gateway, catalog, index, text, room, call.body).await;
+    call.span.lap_now(Stage::Policy);
+    let judged = judged.map_err(|denied| turn_away(denied.rejection, limited.then_some(key), denied.note))?;
+    granted.counts = false;
+    let admitted = Admitted {
+        gateway,
+        catalog,
+        tenant: index,
+        key,
+        body: call.body,
+        chat,
+        route,
+        policy: judged.note,
+        started: call.now,
+    };
+    let span = std::mem::take(&mut call.span);
+    let open = OpenExchange::admit(&admitted, granted, span).map_err(|unavailable| {
+        gateway.metrics.ledger_refusals.inc();
+        turn_away(Rejection::from(unavailable), None, None)
+    })?;
+    Ok((open, judged.rewritten))
+}
+
+/// Tokens that a request can use at most: its prompt, about, and as many for each answer as it may have.
+fn tokens(chat: &ChatRequest<'_>, route: &ModelRoute) -> u64 {
+    let answer = chat.max_tokens.unwrap_or(route.max_output_tokens);
+    let answers = answer.saturating_mul(u64::from(chat.n));
+    chat.estimated_prompt_tokens().saturating_add(answers)
+}

@@ -1,0 +1,194 @@
+//! Sends a request upstream, and listens while it does.
+
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Buf;
+use proofgate_stages::{Span, Stage};
+use proofgate_wire::{HeadScanner, Limits, Method, parse_response};
+use tokio::io::AsyncWrite;
+
+use crate::failure::Failure;
+use crate::open_exchange::Executed;
+use crate::upstream::{ConnectError, Upstream, UpstreamStream};
+
+/// How much of an answer is read before the request has left, in bytes.
+const EARLY: usize = 16 * 1024;
+
+/// What came of sending a request.
+#[derive(Debug, PartialEq, Eq)]
+enum Sending {
+    /// All of it has left.
+    Whole,
+    /// The upstream answers, or went away, before it had all: no more is sent, and what it said is read.
+    CutShort,
+    /// The connection took nothing of it: it had been closed when it was chosen.
+    NotBegun,
+}
+
+/// Sends a message, in parts, on a connection to an upstream, and notes whether it may be acted on; returns the connection on which the answer is to be read.
+/// What came of that before the message had left is in `early`; `lent` is the memory of those who wait to read.
+///
+/// Of a connection on which others were answered before, the upstream may be about to take leave. One that takes not a
+/// byte is replaced by a new one, once; nothing else is sent twice.
+pub(crate) async fn deliver<const N: usize>(
+    to: &Upstream,
+    parts: [&[u8]; N],
+    limits: Limits,
+    executed: &mut Executed,
+    span: &mut Span,
+    lent: &Cell<Vec<u8>>,
+    early: &mut Vec<u8>,
+) -> Result<UpstreamStream, Failure> {
+    let message = Message { parts };
+    let limits = &Limits {
+        head_bytes: EARLY,
+        ..limits
+    };
+    let idle = to.pool.idle();
+    let fresh = idle.is_none();
+    let mut connection = match idle {
+        Some(idle) => idle,
+        None => connect(to).await?,
+    };
+    span.lap_now(Stage::Connect);
+    let mut sending = send(&mut connection, message, limits, executed, lent, early).await;
+    if sending == Sending::NotBegun && !fresh {
+        early.clear();
+        connection = connect(to).await?;
+        sending = send(&mut connection, message, limits, executed, lent, early).await;
+    }
+    span.lap_now(Stage::UpstreamWrite);
+    match sending {
+        Sending::Whole => {}
+        Sending::CutShort => connection.spend(),
+        Sending::NotBegun => return Err(Failure::Unreachable),
+    }
+    Ok(connection)
+}
+
+async fn connect(to: &Upstream) -> Result<UpstreamStream, Failure> {
+    to.pool.connect(&to.name).await.map_err(|error| match error {
+        ConnectError::Failed => Failure::Unreachable,
+        ConnectError::TimedOut => Failure::TimedOut,
+    })
+}
+
+/// Sends a message, and reads what comes while it waits for room.
+async fn send<const N: usize>(
+    upstream: &mut UpstreamStream,
+    mut message: Message<'_, N>,
+    limits: &Limits,
+    executed: &mut Executed,
+    lent: &Cell<Vec<u8>>,
+    early: &mut Vec<u8>,
+) -> Sending {
+    let taken_before = upstream.taken();
+    let mut answer = EarlyAnswer::default();
+    let sent = poll_fn(|context| {
+        let sent = message.poll_send(upstream, context)?;
+        // The last byte may have arrived although TLS still waits to say that it has left.
+        if !message.has_remaining() {
+            *executed = Executed::Maybe;
+        }
+        if sent.is_ready() {
+            return Poll::Ready(Ok(Sending::Whole));
+        }
+        while early.len() < EARLY {
+            let read = ready!(upstream.poll_fill(context, lent, early, EARLY))?;
+            if read == 0 && upstream.taken() == taken_before {
+                return Poll::Ready(Ok(Sending::NotBegun));
+            }
+            if read == 0 || answer.is_final(early, limits) {
+                return Poll::Ready(Ok(Sending::CutShort));
+            }
+        }
+        Poll::Pending
+    });
+    let sent: io::Result<Sending> = sent.await;
+    match sent {
+        Ok(sending) => sending,
+        Err(_) if upstream.taken() == taken_before => Sending::NotBegun,
+        // An upstream that closes before it has read everything may have said why.
+        Err(_) => Sending::CutShort,
+    }
+}
+
+/// What is left of a message.
+#[derive(Clone, Copy)]
+struct Message<'m, const N: usize> {
+    parts: [&'m [u8]; N],
+}
+
+impl<const N: usize> Message<'_, N> {
+    fn has_remaining(&self) -> bool {
+        self.parts.iter().any(|part| !part.is_empty())
+    }
+
+    /// Hands it to the connection, and that to the network.
+    fn poll_send(
+        &mut self,
+        upstream: &mut UpstreamStream,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
+        while self.has_remaining() {
+            let stream = Pin::new(&mut *upstream);
+            let mut left = self.parts.iter().filter(|part| !part.is_empty());
+            let written = match (left.next(), left.next()) {
+                (Some(last), None) => stream.poll_write(context, last),
+                _ => stream.poll_write_vectored(context, &self.parts.map(IoSlice::new)),
+            };
+            let mut written = ready!(written)?;
+            if written == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            for part in &mut self.parts {
+                let taken = written.min(part.len());
+                part.advance(taken);
+                written -= taken;
+            }
+        }
+        Pin::new(upstream).poll_flush(context)
+    }
+}
+
+/// Looks for an answer that ends the sending: any but an interim one and one that says that all is well, for which an
+/// upstream may still need the rest (RFC 9112 section 9.5).
+#[derive(Default)]
+struct EarlyAnswer {
+    scanner: HeadScanner,
+    /// Where the head begins that is being read.
+    begin: usize,
+    /// Whether all is well.
+    accepted: bool,
+}
+
+impl EarlyAnswer {
+    fn is_final(&mut self, early: &[u8], limits: &Limits) -> bool {
+        while !self.accepted {
+            let rest = &early[self.begin..];
+            let length = match self.scanner.scan(rest, limits) {
+                Ok(Some(length)) => length,
+                Ok(None) => return false,
+                // Whoever reads it says what is wrong with it.
+                Err(_) => return true,
+            };
+            match parse_response(&rest[..length], Method::Post, limits) {
+                Ok(head) if head.status < 200 => {
+                    self.begin += length;
+                    self.scanner.reset();
+                }
+                Ok(head) if head.status < 300 => self.accepted = true,
+                _ => return true,
+            }
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+#[path = "delivery_tests.rs"]
+mod tests;

@@ -1,0 +1,168 @@
+//! Sends an HTTP/1.1 answer as HTTP/2 frames, as it comes.
+
+use std::future::poll_fn;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::{Buf, Bytes, BytesMut};
+use h2::SendStream;
+use h2::server::SendResponse;
+use http::{HeaderName, HeaderValue, Response, StatusCode};
+use proofgate_wire::{
+    BodyDecoder, HeadScanner, Limits, MAX_HEADERS, Method, ResponseFraming, ResponseHead, parse_response,
+};
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::time::timeout;
+
+/// Room for one read, in bytes: a piece of an answer with its chunk framing.
+const READ: usize = 16 * 1024 + 256;
+/// Our answers' heads are our own, with fields of an upstream in them.
+const LIMITS: Limits = Limits {
+    head_bytes: 128 * 1024,
+    target_bytes: 0,
+    headers: MAX_HEADERS,
+    body_bytes: u64::MAX,
+};
+
+/// Why an answer did not reach its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cut {
+    /// It broke off, or is none.
+    Answer,
+    /// The client reset the stream or went away before it began.
+    Unanswered,
+    /// The client reset the stream or is gone.
+    Client,
+    /// The client did not make room for it in time.
+    Window,
+}
+
+/// Sends the answer that `source` holds to a request that was HEAD if `head_only`. A client that does not make room for
+/// a piece of it, of [`READ`] bytes at most, within `patience` gets no more of it.
+pub(super) async fn relay(
+    source: &mut (impl AsyncRead + Unpin),
+    respond: &mut SendResponse<Bytes>,
+    head_only: bool,
+    patience: Duration,
+) -> Result<(), Cut> {
+    let mut input = BytesMut::new();
+    let mut scanner = HeadScanner::new();
+    let method = if head_only { Method::Head } else { Method::Post };
+    let (head, framing) = loop {
+        if let Some(length) = scanner.scan(&input, &LIMITS).map_err(|_| Cut::Answer)? {
+            let head = parse_response(&input[..length], method, &LIMITS).map_err(|_| Cut::Answer)?;
+            let (status, framing) = (head.status, head.framing);
+            let answer = (status >= 200).then(|| translate(&head)).transpose()?;
+            drop(head);
+            input.advance(length);
+            if let Some(answer) = answer {
+                break (answer, framing);
+            }
+            if status == 100 {
+                ask_for_body(respond);
+            }
+            scanner.reset();
+        } else {
+            let read = read(source, &mut input, |context| respond.poll_reset(context)).await;
+            read.map_err(|cut| match cut {
+                Cut::Client => Cut::Unanswered,
+                cut => cut,
+            })?;
+        }
+    };
+    let ended = framing == ResponseFraming::Empty;
+    let mut body = respond.send_response(head, ended).map_err(|_| Cut::Unanswered)?;
+    if ended {
+        return Ok(());
+    }
+    let mut decoder = BodyDecoder::for_response(framing);
+    loop {
+        // A copy, so that a small piece that waits for the client does not keep a whole read in memory.
+        let mut piece = Vec::with_capacity(input.len());
+        let done = loop {
+            let step = decoder.decode(&input).map_err(|_| Cut::Answer)?;
+            piece.extend_from_slice(&input[step.data]);
+            input.advance(step.consumed);
+            if step.done || step.consumed == 0 {
+                break step.done;
+            }
+        };
+        let sent = timeout(patience, send(&mut body, piece.into(), done, &mut input));
+        sent.await.map_err(|_| Cut::Window)??;
+        if done {
+            return Ok(());
+        }
+        read(source, &mut input, |context| body.poll_reset(context)).await?;
+    }
+}
+
+/// Tells the client to send its body (RFC 9110 section 15.2.1).
+fn ask_for_body(respond: &mut SendResponse<Bytes>) {
+    let mut interim = Response::new(());
+    *interim.status_mut() = StatusCode::CONTINUE;
+    // A client that is gone is noticed by what follows.
+    let _ = respond.send_informational(interim);
+}
+
+/// Reads on, unless the client goes first. The end of the source is no end of an answer.
+async fn read(
+    source: &mut (impl AsyncRead + Unpin),
+    input: &mut BytesMut,
+    mut reset: impl FnMut(&mut Context<'_>) -> Poll<Result<h2::Reason, h2::Error>>,
+) -> Result<(), Cut> {
+    input.reserve(READ);
+    tokio::select! {
+        biased;
+        _ = poll_fn(&mut reset) => Err(Cut::Client),
+        read = source.read_buf(input) => match read {
+            Ok(0) | Err(_) => Err(Cut::Answer),
+            Ok(_) => Ok(()),
+        },
+    }
+}
+
+/// The head of an answer without what belongs to a connection (RFC 9113 section 8.2.2).
+fn translate(head: &ResponseHead<'_>) -> Result<Response<()>, Cut> {
+    let mut response = Response::new(());
+    *response.status_mut() = head.status.try_into().map_err(|_| Cut::Answer)?;
+    for (name, value) in head.headers.iter() {
+        if !head.headers.is_hop_by_hop(name) {
+            let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| Cut::Answer)?;
+            let value = HeaderValue::from_bytes(value).map_err(|_| Cut::Answer)?;
+            response.headers_mut().append(name, value);
+        }
+    }
+    Ok(response)
+}
+
+/// Sends `data` as the client makes room for it, with the end of the stream behind it if it is the `last`. While the
+/// client makes none, `input` has no memory without a use.
+async fn send(
+    body: &mut SendStream<Bytes>,
+    mut data: Bytes,
+    last: bool,
+    input: &mut BytesMut,
+) -> Result<(), Cut> {
+    if data.is_empty() && last {
+        return body.send_data(data, true).map_err(|_| Cut::Client);
+    }
+    while !data.is_empty() {
+        body.reserve_capacity(data.len());
+        let room = match body.capacity() {
+            0 => {
+                if input.is_empty() {
+                    *input = BytesMut::new();
+                }
+                poll_fn(|context| body.poll_capacity(context))
+                    .await
+                    .and_then(Result::ok)
+                    .ok_or(Cut::Client)?
+            }
+            room => room,
+        };
+        let part = data.split_to(room.min(data.len()));
+        body.send_data(part, last && data.is_empty())
+            .map_err(|_| Cut::Client)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,125 @@
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use proofgate_stages::Interval;
+use proofgate_wire::parse_proxy_header;
+use tokio::io::AsyncReadExt;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+
+use super::http2;
+use crate::client::{ClientStream, linger};
+use crate::client_tls::HTTP2;
+use crate::connection;
+use crate::gateway::Gateway;
+use crate::lifecycle::{Lifecycle, Phase};
+
+/// Bytes of a PROXY header before its addresses; the last two are the length of what follows.
+const PROXY_FIXED_BYTES: usize = 16;
+/// Bytes that may follow them: addresses, and the few and short fields that a load balancer adds.
+const PROXY_REST_BYTES: usize = 2048;
+
+/// Accepts connections until the worker drains; returns those that are still open.
+///
+/// Above `limit` connections nothing is accepted: the rest waits in the kernel's queue. HTTP/2 connections together may
+/// have as many streams again, besides one each.
+pub(crate) async fn accept(
+    gateway: &Rc<Gateway>,
+    listener: TcpListener,
+    limit: usize,
+    mut lifecycle: Lifecycle,
+) -> JoinSet<bool> {
+    let mut connections = JoinSet::new();
+    let view = lifecycle.clone();
+    let streams = Arc::new(Semaphore::new(limit.min(Semaphore::MAX_PERMITS)));
+    loop {
+        tokio::select! {
+            accepted = listener.accept(), if connections.len() < limit => match accepted {
+                Ok((stream, _)) => {
+                    let _ = stream.set_nodelay(true);
+                    gateway.metrics.connection_opened();
+                    let streams = Arc::clone(&streams);
+                    connections.spawn_local(begin(Rc::clone(gateway), stream, view.clone(), streams));
+                }
+                // Out of file descriptors: those in use must come back first.
+                Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+            },
+            Some(ended) = connections.join_next(), if !connections.is_empty() => count_end(gateway, ended),
+            () = lifecycle.reached(Phase::Draining) => return connections,
+        }
+    }
+}
+
+/// Reads what comes before the first request of a connection, then serves it; says whether a part of it panicked.
+async fn begin(
+    gateway: Rc<Gateway>,
+    mut tcp: TcpStream,
+    lifecycle: Lifecycle,
+    streams: Arc<Semaphore>,
+) -> bool {
+    let ready = gateway.profiler.timer();
+    let catalog = gateway.catalog();
+    let within = catalog.terms.timeouts.client_head;
+    let mut routed_tenant = None;
+    if gateway.proxy_protocol {
+        let Ok(Some(tenant)) = timeout(within, proxy_header(&mut tcp)).await else {
+            return false;
+        };
+        routed_tenant = Some(tenant);
+    }
+    let config = catalog.terms.tls.clone();
+    drop(catalog);
+    let stream = match config {
+        None => ClientStream::Plain(tcp),
+        Some(config) => match timeout(within, TlsAcceptor::from(config).accept(tcp).into_fallible()).await {
+            Ok(Ok(tls)) if tls.get_ref().1.alpn_protocol() == Some(HTTP2) => {
+                ready.stop(&gateway.profiler, Interval::Accept);
+                return http2::serve(gateway, tls, lifecycle, routed_tenant, streams).await;
+            }
+            Ok(Ok(tls)) => ClientStream::Tls(Box::new(tls)),
+            Ok(Err((_, tcp))) => {
+                // The alert that says why must arrive.
+                linger(tcp).await;
+                return false;
+            }
+            Err(_) => return false,
+        },
+    };
+    ready.stop(&gateway.profiler, Interval::Accept);
+    connection::serve(gateway, stream, lifecycle, routed_tenant).await;
+    false
+}
+
+/// The tenant that the load balancer routed a connection for; `None` when what it says is not a PROXY header.
+async fn proxy_header(stream: &mut TcpStream) -> Option<Vec<u8>> {
+    let mut header = vec![0; PROXY_FIXED_BYTES];
+    stream.read_exact(&mut header).await.ok()?;
+    if let Some(parsed) = parse_proxy_header(&header).ok()? {
+        return Some(parsed.unique_id.to_vec());
+    }
+    let rest = usize::from(u16::from_be_bytes([header[14], header[15]]));
+    if rest > PROXY_REST_BYTES {
+        return None;
+    }
+    header.resize(PROXY_FIXED_BYTES + rest, 0);
+    stream.read_exact(&mut header[PROXY_FIXED_BYTES..]).await.ok()?;
+    let parsed = parse_proxy_header(&header).ok()??;
+    Some(parsed.unique_id.to_vec())
+}
+
+/// Waits until all of `connections` have ended.
+pub(crate) async fn wait_for_all(gateway: &Rc<Gateway>, connections: &mut JoinSet<bool>) {
+    while let Some(ended) = connections.join_next().await {
+        count_end(gateway, ended);
+    }
+}
+
+/// The task of a connection, or of a stream of it, is its panic boundary: a panic costs that alone and is counted.
+fn count_end(gateway: &Gateway, ended: Result<bool, JoinError>) {
+    let panicked = ended.unwrap_or_else(|error| error.is_panic());
+    gateway.metrics.connection_closed(panicked);
+}

@@ -1,0 +1,55 @@
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use proofgate_limits::CredentialId;
+use proofgate_wal::{Ulid, Unended};
+use slab::Slab;
+
+use crate::catalog::Catalog;
+use crate::request_id::RequestId;
+
+/// The exchanges that are admitted and not ended, for whoever has to take up the log from here.
+#[derive(Default)]
+pub(crate) struct OpenTable(RefCell<Slab<Entry>>);
+
+/// What is kept of an open exchange.
+pub(crate) struct Entry {
+    /// Where its admission stands among all records of this life of the worker.
+    pub(crate) position: u64,
+    pub(crate) admitted_at: u64,
+    pub(crate) id: RequestId,
+    pub(crate) catalog: Rc<Catalog>,
+    pub(crate) tenant: usize,
+    pub(crate) key: CredentialId,
+    pub(crate) reserved: Option<u64>,
+}
+
+impl OpenTable {
+    /// Notes an exchange whose admission has just been appended; returns its place.
+    pub(crate) fn insert(&self, entry: Entry) -> usize {
+        self.0.borrow_mut().insert(entry)
+    }
+
+    /// Forgets an exchange whose end has just been appended.
+    pub(crate) fn remove(&self, place: usize) {
+        self.0.borrow_mut().try_remove(place);
+    }
+
+    /// All that are open; `locate` tells the log and the number there of a record at a position.
+    pub(crate) fn list(&self, locate: impl Fn(u64) -> (Ulid, u64)) -> Vec<Unended> {
+        let entries = self.0.borrow();
+        let listed = entries.iter().map(|(_, entry)| {
+            let (incarnation, admission) = locate(entry.position);
+            Unended {
+                incarnation,
+                admission,
+                ts: entry.admitted_at,
+                id: entry.id.as_str().to_owned(),
+                tenant: entry.catalog.terms.tenant(entry.tenant).name.clone(),
+                key: entry.key.hex().as_str().to_owned(),
+                reserved: entry.reserved,
+            }
+        });
+        listed.collect()
+    }
+}

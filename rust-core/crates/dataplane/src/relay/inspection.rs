@@ -1,0 +1,134 @@
+//! What the rules see of an answer, and what they say of it.
+
+use proofgate_inspect::AnswerKind;
+use proofgate_policy::Step;
+use proofgate_stages::Stage;
+use proofgate_wire::encode;
+
+use crate::draft::Draft;
+use crate::failure::Cut;
+use crate::gateway::{Gateway, KEPT};
+use crate::memory::Exhausted;
+use crate::open_exchange::OpenExchange;
+use crate::rejection::Rejection;
+use crate::request_policy::{SLICE, note, owned};
+use crate::response_head::{Answering, Scrutiny};
+
+/// Lets the rules see the next bytes of an answer; what they clear stands in the draft's `passed` then.
+///
+/// # Errors
+/// What the client is told when it may not go on; what was cleared before may still leave.
+pub(super) fn inspect(
+    gateway: &Gateway,
+    answering: &Answering,
+    open: &mut OpenExchange,
+    draft: &mut Draft,
+    bytes: &[u8],
+) -> Result<(), Rejection> {
+    let terms = &open.catalog.terms;
+    let (engine, profile) = (&terms.engine, &terms.profiles[open.tenant]);
+    let kind = match answering.events {
+        true => AnswerKind::Events,
+        false => AnswerKind::Unary,
+    };
+    draft.inspect(kind, terms.limits.body_bytes);
+    if draft.make_room(bytes.len()).is_err() {
+        draft.passed.clear();
+        return Err(Rejection::ANSWER_OVERLOADED);
+    }
+    let Some((inspector, passed)) = draft.inspector() else {
+        return Ok(());
+    };
+    passed.clear();
+    gateway.spare.lend(passed);
+    open.span.lap_now(Stage::Relay);
+    let pushed = inspector.push(
+        engine,
+        profile,
+        &mut open.catalog.scratch.borrow_mut(),
+        &mut gateway.answer_reading.borrow_mut(),
+        bytes,
+        passed,
+    );
+    open.span.lap_now(Stage::ResponsePolicy);
+    pushed.map_err(|stop| gateway.response_stopped(engine, stop))
+}
+
+/// Lets the rules see the end of the answer and releases what they held of it. Of a long answer that takes slices of time,
+/// between which everybody else is served.
+pub(super) async fn last_of_inspection(
+    gateway: &Gateway,
+    head: &mut Vec<u8>,
+    answering: &Answering,
+    open: &mut OpenExchange,
+    draft: &mut Draft,
+) -> Result<(), Cut> {
+    if answering.scrutiny == Scrutiny::None {
+        return Ok(());
+    }
+    if draft.inspector().is_some() {
+        draft.passed.clear();
+        let finished = loop {
+            match next_slice(gateway, open, draft) {
+                Ok(Step::Done) => break Ok(()),
+                Ok(Step::Pending) => {}
+                Err(rejection) => break Err(rejection),
+            }
+            tokio::task::yield_now().await;
+        };
+        open.span.lap_now(Stage::ResponsePolicy);
+        let room = draft.end_inspection();
+        if answering.scrutiny == Scrutiny::Observe {
+            return Ok(());
+        }
+        finished.map_err(Cut::Policy)?;
+        room.map_err(|Exhausted| Cut::Policy(Rejection::ANSWER_OVERLOADED))?;
+        append(&mut draft.held, &mut draft.passed);
+    }
+    if answering.open_head {
+        let Draft { piece, held, .. } = draft;
+        encode::write_content_length(head, (piece.len() + held.len()) as u64);
+        head.extend_from_slice(encode::CRLF);
+    }
+    Ok(())
+}
+
+/// Judges what is left of an answer for a slice of time, and takes room for what is kept of it until the next one.
+fn next_slice(gateway: &Gateway, open: &OpenExchange, draft: &mut Draft) -> Result<Step, Rejection> {
+    let Some((inspector, passed)) = draft.inspector() else {
+        return Ok(Step::Done);
+    };
+    let terms = &open.catalog.terms;
+    let (engine, profile) = (&terms.engine, &terms.profiles[open.tenant]);
+    let reading = &mut *gateway.answer_reading.borrow_mut();
+    let scratch = &mut open.catalog.scratch.borrow_mut();
+    let step = inspector.finish_step(engine, profile, scratch, reading, SLICE, passed);
+    reading.give_back(KEPT);
+    let step = step.map_err(|stop| gateway.response_stopped(engine, stop))?;
+    if step == Step::Pending {
+        let room = draft.make_room(0);
+        room.map_err(|Exhausted| Rejection::ANSWER_OVERLOADED)?;
+    }
+    Ok(step)
+}
+
+/// Notes for the record what the rules saw.
+pub(super) fn note_judgement(open: &mut OpenExchange, draft: &mut Draft) {
+    let Some((inspector, _)) = draft.inspector() else {
+        return;
+    };
+    let judgement = inspector.judgement();
+    if judgement.decision().is_some() {
+        let engine = &open.catalog.terms.engine;
+        open.policy = Some(owned(note(engine, judgement, inspector.is_redacted())));
+    }
+}
+
+/// Moves all of `end` behind `begin`; copies nothing where there is nothing before it.
+pub(super) fn append(begin: &mut Vec<u8>, end: &mut Vec<u8>) {
+    if begin.is_empty() {
+        std::mem::swap(begin, end);
+    } else {
+        begin.append(end);
+    }
+}

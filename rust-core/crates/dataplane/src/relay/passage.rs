@@ -1,0 +1,248 @@
+//! What of an answer may leave: whole events, of what the rules have cleared, less the answer's end.
+
+use proofgate_inspect::Stop;
+use proofgate_providers::{BodyKind, EventEnds, is_end_marker, is_usage_alone};
+
+use super::inspection::inspect;
+use crate::draft::Draft;
+use crate::failure::{Cut, Failure};
+use crate::gateway::Gateway;
+use crate::open_exchange::OpenExchange;
+use crate::response_head::{Answering, Scrutiny};
+
+/// How much an upstream may send from its end marker on, in bytes.
+const MAX_HELD: usize = 64 * 1024;
+/// Of a longer event the parts leave as they come, in bytes.
+const MOST_OF_AN_EVENT: usize = 64 * 1024;
+/// In so many bytes a body must say what it is.
+const MOST_UNKNOWN: usize = 4096;
+
+/// How far an answer has come.
+#[derive(Default)]
+pub(super) struct Progress {
+    /// Whether its first bytes have said what it is.
+    known: bool,
+    ends: EventEnds,
+    /// Whether its end marker has come: all from there on is held back until the completion is written.
+    pub(super) ended: bool,
+    /// Bytes from the end marker on.
+    behind: usize,
+    /// Whether a part of the event at hand has been let go; the rules, which clear whole events, may hold it still.
+    in_event: bool,
+    /// Whether the event that brings usage alone is kept from the client, who did not ask for it.
+    keeps_usage: bool,
+    /// Whether the rules, which only observe, have failed.
+    blind: bool,
+}
+
+impl Progress {
+    pub(super) fn new(keeps_usage: bool) -> Self {
+        Progress {
+            keeps_usage,
+            ..Progress::default()
+        }
+    }
+
+    /// Whether a part of an event has left, behind which nothing can be said.
+    pub(super) fn has_left_an_event_open(&self, answering: &Answering) -> bool {
+        self.in_event && answering.scrutiny != Scrutiny::Enforce
+    }
+}
+
+/// What becomes of a whole event.
+enum Event {
+    Leaves,
+    Stays,
+    /// From it on everything is the answer's end.
+    Ends,
+}
+
+/// An answer on its way.
+pub(super) struct Passage<'p> {
+    pub(super) gateway: &'p Gateway,
+    pub(super) answering: &'p mut Answering,
+    pub(super) open: &'p mut OpenExchange,
+    pub(super) progress: &'p mut Progress,
+    pub(super) draft: &'p mut Draft,
+    /// The head of the answer, while it has not left.
+    pub(super) head: &'p mut Vec<u8>,
+}
+
+impl Passage<'_> {
+    /// Takes decoded bytes of the answer on their way to the client.
+    pub(super) fn take(&mut self, data: &[u8]) -> Result<(), Cut> {
+        self.gateway.spare.lend(&mut self.draft.piece);
+        if self.progress.known {
+            return self.pass(data);
+        }
+        if self.draft.partial.is_empty()
+            && let Some(kind) = BodyKind::of(data)
+        {
+            self.know(kind)?;
+            return self.pass(data);
+        }
+        self.draft.partial.extend_from_slice(data);
+        let begin = &self.draft.partial;
+        let unknown = (begin.len() > MOST_UNKNOWN).then_some(BodyKind::Other);
+        let Some(kind) = BodyKind::of(begin).or(unknown) else {
+            return Ok(());
+        };
+        self.know(kind)?;
+        let begin = std::mem::take(&mut self.draft.partial);
+        self.pass(&begin)
+    }
+
+    /// Takes the end of the answer: what is left is no whole event, or has not said what it is.
+    pub(super) fn finish(&mut self) -> Result<(), Cut> {
+        if !self.progress.known {
+            let begin = std::mem::take(&mut self.draft.partial);
+            if begin.is_empty() {
+                self.answering.know(BodyKind::Other, self.head);
+            } else {
+                self.know(BodyKind::Other)?;
+                self.pass(&begin)?;
+            }
+        }
+        let rest = std::mem::take(&mut self.draft.partial);
+        self.draft.usage.push(&rest);
+        self.release(&rest)
+    }
+
+    /// Takes note of what the answer is.
+    fn know(&mut self, kind: BodyKind) -> Result<(), Cut> {
+        self.progress.known = true;
+        self.answering.know(kind, self.head);
+        if self.answering.is_unreadable(kind) {
+            let engine = &self.open.catalog.terms.engine;
+            return Err(Cut::Policy(
+                self.gateway.response_stopped(engine, Stop::Malformed),
+            ));
+        }
+        Ok(())
+    }
+
+    fn pass(&mut self, bytes: &[u8]) -> Result<(), Cut> {
+        if self.answering.events {
+            return self.events(bytes);
+        }
+        self.draft.usage.push(bytes);
+        self.release(bytes)
+    }
+
+    /// Passes the events that end in `bytes`, and keeps the rest for theirs.
+    fn events(&mut self, mut bytes: &[u8]) -> Result<(), Cut> {
+        if !self.draft.partial.is_empty() || self.progress.in_event {
+            let Some(end) = self.progress.ends.next_end(bytes) else {
+                return self.keep(bytes);
+            };
+            let mut event = std::mem::take(&mut self.draft.partial);
+            event.extend_from_slice(&bytes[..end]);
+            bytes = &bytes[end..];
+            match self.event(&event) {
+                Event::Stays => {}
+                Event::Leaves => self.release(&event)?,
+                Event::Ends => {
+                    self.progress.ended = true;
+                    self.release(&event)?;
+                }
+            }
+            self.progress.in_event = false;
+            event.clear();
+            self.draft.partial = event;
+        }
+        // What stands from `from` to `at` leaves in one go.
+        let (mut from, mut at) = (0, 0);
+        while let Some(length) = self.progress.ends.next_end(&bytes[at..]) {
+            let begin = at;
+            at += length;
+            match self.event(&bytes[begin..at]) {
+                Event::Leaves => {}
+                Event::Stays => {
+                    self.release(&bytes[from..begin])?;
+                    from = at;
+                }
+                Event::Ends => {
+                    self.release(&bytes[from..begin])?;
+                    self.progress.ended = true;
+                    from = begin;
+                }
+            }
+        }
+        self.release(&bytes[from..at])?;
+        self.keep(&bytes[at..])
+    }
+
+    fn event(&mut self, event: &[u8]) -> Event {
+        let brings_usage = self.draft.usage.push(event);
+        if self.progress.ended || self.progress.in_event {
+            Event::Leaves
+        } else if is_end_marker(event) {
+            Event::Ends
+        } else if brings_usage && self.progress.keeps_usage && is_usage_alone(event) {
+            Event::Stays
+        } else {
+            Event::Leaves
+        }
+    }
+
+    /// Keeps what has come of an event until the rest of it does.
+    fn keep(&mut self, part: &[u8]) -> Result<(), Cut> {
+        if part.is_empty() {
+            return Ok(());
+        }
+        if self.progress.in_event {
+            self.draft.usage.push(part);
+            return self.release(part);
+        }
+        self.gateway.spare.lend(&mut self.draft.partial);
+        self.draft.partial.extend_from_slice(part);
+        if self.draft.partial.len() > MOST_OF_AN_EVENT {
+            self.progress.in_event = true;
+            let part = std::mem::take(&mut self.draft.partial);
+            self.draft.usage.push(&part);
+            return self.release(&part);
+        }
+        // Its sender may think that nothing more is needed.
+        self.progress.ended |= is_end_marker(&self.draft.partial);
+        Ok(())
+    }
+
+    /// Lets bytes go, as far as the rules clear them.
+    fn release(&mut self, bytes: &[u8]) -> Result<(), Cut> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        if self.progress.ended {
+            self.progress.behind += bytes.len();
+            if self.progress.behind > MAX_HELD {
+                return Err(Cut::Upstream(Failure::Unreachable));
+            }
+        }
+        let Draft { piece, held, .. } = &mut *self.draft;
+        let out = if self.progress.ended { held } else { piece };
+        match self.answering.scrutiny {
+            Scrutiny::None => out.extend_from_slice(bytes),
+            Scrutiny::Observe => {
+                out.extend_from_slice(bytes);
+                if !self.progress.blind {
+                    let seen = inspect(self.gateway, self.answering, self.open, self.draft, bytes);
+                    if seen.is_err() {
+                        self.progress.blind = true;
+                        // What they have held is of no use any more.
+                        let _ = self.draft.end_inspection();
+                    }
+                }
+            }
+            Scrutiny::Enforce => {
+                let cleared = inspect(self.gateway, self.answering, self.open, self.draft, bytes);
+                let Draft {
+                    piece, held, passed, ..
+                } = &mut *self.draft;
+                let out = if self.progress.ended { held } else { piece };
+                out.extend_from_slice(passed);
+                return cleared.map_err(Cut::Policy);
+            }
+        }
+        Ok(())
+    }
+}

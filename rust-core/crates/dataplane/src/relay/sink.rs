@@ -1,0 +1,113 @@
+//! Writing an answer to the client, and ending it.
+
+use std::io;
+
+use proofgate_ledger::record::Outcome;
+use proofgate_stages::Stage;
+use proofgate_wire::encode;
+
+use super::inspection::append;
+use crate::answer::Answer;
+use crate::client::After;
+use crate::draft::Draft;
+use crate::failure::Cut;
+use crate::gateway::Gateway;
+use crate::open_exchange::OpenExchange;
+use crate::reply::Reply;
+use crate::response_head::Answering;
+
+/// Sends what is decoded, with the head before it if that has not left yet.
+pub(super) async fn send_piece(
+    gateway: &Gateway,
+    reply: &mut Reply<'_>,
+    answering: &Answering,
+    draft: &mut Draft,
+) -> Result<(), Cut> {
+    write_piece(gateway, reply, answering, draft, false);
+    // A client that does not read must not keep what others can use meanwhile.
+    gateway.spare.take_back(&mut draft.piece);
+    send(gateway, reply).await.map_err(|_| Cut::Client)
+}
+
+/// Puts what is decoded behind the head, or where that would stand: a short copy costs less than a vectored write.
+fn write_piece(
+    gateway: &Gateway,
+    reply: &mut Reply<'_>,
+    answering: &Answering,
+    draft: &mut Draft,
+    last: bool,
+) {
+    let (head, piece) = (&mut reply.buffers.head, &mut draft.piece);
+    gateway.spare.lend(head);
+    if answering.chunked && !piece.is_empty() {
+        encode::write_chunk_header(head, piece.len());
+        head.append(piece);
+        head.extend_from_slice(encode::CRLF);
+    } else {
+        head.append(piece);
+    }
+    if answering.chunked && last {
+        head.extend_from_slice(encode::LAST_CHUNK);
+    }
+}
+
+/// Sends what was written.
+async fn send(gateway: &Gateway, reply: &mut Reply<'_>) -> io::Result<()> {
+    let head = &mut reply.buffers.head;
+    let sent = reply.client.send(head).await;
+    head.clear();
+    gateway.spare.take_back(head);
+    sent
+}
+
+/// Records the completion, then lets the end of the answer go.
+pub(super) async fn finish(
+    gateway: &Gateway,
+    reply: &mut Reply<'_>,
+    answering: &Answering,
+    mut open: Box<OpenExchange>,
+    mut draft: Box<Draft>,
+) -> After {
+    let Draft { piece, held, .. } = &mut *draft;
+    append(piece, held);
+    open.respond(piece);
+    let completion = open.end(Outcome::Complete, answering.status, draft.usage());
+    write_piece(gateway, reply, answering, &mut draft, true);
+    let room = draft.take_share();
+    gateway.drafts.put_back(draft);
+    if !open.written(completion, Stage::CompletionRecord).await {
+        return After::Close;
+    }
+    let sent = send(gateway, reply).await;
+    drop(room);
+    open.sent();
+    match sent {
+        Ok(()) if reply.close => After::Linger,
+        Ok(()) => After::Continue,
+        Err(_) => After::Close,
+    }
+}
+
+/// Ends an answer that its upstream left unfinished, so that no client can take it for a whole one.
+pub(super) async fn break_off(
+    gateway: &Gateway,
+    reply: &mut Reply<'_>,
+    answering: &Answering,
+    mut open: Box<OpenExchange>,
+    outcome: Outcome,
+    answer: &Answer<'_>,
+    mut draft: Box<Draft>,
+) -> After {
+    if answering.events {
+        for part in [b"data: ", &answer.json()[..], b"\n\n"] {
+            draft.piece.extend_from_slice(part);
+        }
+        open.respond(&draft.piece);
+    }
+    let completion = open.end(outcome, answering.status, draft.usage());
+    if answering.events && open.written(completion, Stage::CompletionRecord).await {
+        let _ = send_piece(gateway, reply, answering, &mut draft).await;
+        open.sent();
+    }
+    After::Close
+}

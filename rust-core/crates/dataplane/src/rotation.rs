@@ -1,0 +1,103 @@
+//! What the ledger thread and the data-plane thread hand each other when a log ends and the next one begins while the
+//! worker serves. Neither ever waits for the other: what cannot be laid down or taken up now is at the next turn.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::Duration;
+
+use proofgate_ledger::Hash;
+use proofgate_wal::{Left, Ulid, Watermark, Writer};
+
+/// When a log ends while the worker serves.
+#[derive(Clone, Copy)]
+pub(crate) struct Bounds {
+    /// Bytes of records.
+    pub(crate) bytes: u64,
+    pub(crate) age: Duration,
+}
+
+/// A log that is ready to be gone over to.
+pub(crate) struct Next {
+    pub(crate) incarnation: Ulid,
+    pub(crate) writer: Writer,
+    /// The configuration that its `open` record names.
+    pub(crate) config: Hash,
+}
+
+/// Where the two threads lay what the other is to take up.
+#[derive(Default)]
+pub(crate) struct Desk {
+    next: Mutex<Option<Next>>,
+    ended: Mutex<Option<Left>>,
+}
+
+impl Desk {
+    pub(crate) fn lay_next(&self, next: Next) {
+        *lock(&self.next) = Some(next);
+    }
+
+    /// For the data-plane thread: never waits.
+    pub(crate) fn take_next(&self) -> Option<Next> {
+        try_lock(&self.next)?.take()
+    }
+
+    /// Whether a log lies here that nobody has gone over to.
+    pub(crate) fn holds_next(&self) -> bool {
+        lock(&self.next).is_some()
+    }
+
+    /// For the ledger thread, once the data-plane thread has ended.
+    pub(crate) fn take_back(&self) -> Option<Next> {
+        lock(&self.next).take()
+    }
+
+    /// Says how the log that was gone over from ended.
+    pub(crate) fn lay_ended(&self, left: Left) {
+        *lock(&self.ended) = Some(left);
+    }
+
+    /// For the data-plane thread: never waits.
+    pub(crate) fn take_ended(&self) -> Option<Left> {
+        try_lock(&self.ended)?.take()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    match mutex.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
+}
+
+/// The log in service, for everybody outside the two threads.
+#[derive(Clone)]
+pub(crate) struct InService {
+    pub(crate) origin: String,
+    pub(crate) directory: std::path::PathBuf,
+    pub(crate) incarnation: Ulid,
+    pub(crate) watermark: Arc<Watermark>,
+    /// Records of this life of the worker in the logs before.
+    pub(crate) before: u64,
+}
+
+/// Which log is in service now.
+#[derive(Clone)]
+pub(crate) struct CurrentLog(Arc<Mutex<InService>>);
+
+impl CurrentLog {
+    pub(crate) fn new(log: InService) -> Self {
+        Self(Arc::new(Mutex::new(log)))
+    }
+
+    pub(crate) fn get(&self) -> InService {
+        lock(&self.0).clone()
+    }
+
+    pub(crate) fn replace(&self, log: InService) {
+        *lock(&self.0) = log;
+    }
+}

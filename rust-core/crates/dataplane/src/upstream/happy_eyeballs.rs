@@ -1,0 +1,143 @@
+//! Connecting to whichever address of a host answers first (RFC 8305).
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+/// How long an attempt is given before the next address is tried beside it (RFC 8305 section 8).
+const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
+/// Addresses that are tried at most; a host with more is a cluster's, and they are alike.
+const MAX_ATTEMPTS: usize = 16;
+
+/// Connects to one of `addresses`: the next one is tried when those before have failed, or have not answered for a while.
+/// Whoever calls bounds the whole.
+///
+/// # Errors
+/// That of the attempt that failed last, when all have.
+pub(super) async fn connect<C, F, T>(addresses: &[SocketAddr], connect: C) -> io::Result<T>
+where
+    C: Fn(SocketAddr) -> F,
+    F: Future<Output = io::Result<T>> + 'static,
+    T: 'static,
+{
+    let mut attempts = JoinSet::new();
+    let mut left = interleaved(addresses).into_iter().take(MAX_ATTEMPTS);
+    let mut failure = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
+    loop {
+        match left.next() {
+            Some(address) => drop(attempts.spawn_local(connect(address))),
+            None if attempts.is_empty() => return Err(failure),
+            None => {}
+        }
+        tokio::select! {
+            Some(ended) = attempts.join_next() => match ended {
+                Ok(Ok(connection)) => return Ok(connection),
+                Ok(Err(error)) => failure = error,
+                Err(error) => failure = error.into(),
+            },
+            () = sleep(ATTEMPT_DELAY), if left.len() > 0 => {}
+        }
+    }
+}
+
+/// The addresses in the order in which they are tried: the resolver's, but families take turns, so that one that leads
+/// nowhere costs one delay (RFC 8305 section 4).
+fn interleaved(addresses: &[SocketAddr]) -> Vec<SocketAddr> {
+    let first_is_ipv6 = addresses.first().is_some_and(SocketAddr::is_ipv6);
+    let (mut first, mut second): (Vec<SocketAddr>, Vec<SocketAddr>) = addresses
+        .iter()
+        .copied()
+        .partition(|address| address.is_ipv6() == first_is_ipv6);
+    first.reverse();
+    second.reverse();
+    let mut order = Vec::with_capacity(addresses.len());
+    while !first.is_empty() || !second.is_empty() {
+        order.extend(first.pop());
+        order.extend(second.pop());
+    }
+    order
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::future::{pending, ready};
+    use std::rc::Rc;
+
+    use tokio::task::LocalSet;
+    use tokio::time::Instant;
+
+    use super::*;
+
+    fn addresses(text: &str) -> Vec<SocketAddr> {
+        text.split(' ').map(|address| address.parse().unwrap()).collect()
+    }
+
+    const MIXED: &str = "[::1]:1 [::2]:1 [::3]:1 1.1.1.1:1 1.1.1.2:1";
+
+    #[test]
+    fn families_take_turns_beginning_with_the_resolvers_first() {
+        let expected = addresses("[::1]:1 1.1.1.1:1 [::2]:1 1.1.1.2:1 [::3]:1");
+        assert_eq!(interleaved(&addresses(MIXED)), expected);
+        let expected = addresses("1.1.1.1:1 [::1]:1 1.1.1.2:1");
+        assert_eq!(interleaved(&addresses("1.1.1.1:1 1.1.1.2:1 [::1]:1")), expected);
+        assert!(interleaved(&[]).is_empty());
+    }
+
+    /// Connects to addresses of which some are silent, some refuse and others answer; says to which it came, after how
+    /// many milliseconds, and how many were tried.
+    async fn race(
+        addresses: &[SocketAddr],
+        silent: &[usize],
+        refuses: &[usize],
+    ) -> (Option<usize>, u128, usize) {
+        let begin = Instant::now();
+        let tried = Rc::new(RefCell::new(0));
+        let order = interleaved(addresses);
+        let attempt = |address: SocketAddr| {
+            *tried.borrow_mut() += 1;
+            let place = order.iter().position(|known| *known == address).unwrap();
+            let (silent, refuses) = (silent.contains(&place), refuses.contains(&place));
+            async move {
+                if silent {
+                    pending::<()>().await;
+                }
+                match refuses {
+                    true => ready(Err(io::ErrorKind::ConnectionRefused.into())).await,
+                    false => Ok(place),
+                }
+            }
+        };
+        let connected = LocalSet::new().run_until(connect(addresses, attempt)).await;
+        let count = *tried.borrow();
+        (connected.ok(), begin.elapsed().as_millis(), count)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_address_that_is_silent_costs_a_quarter_of_a_second_and_no_more() {
+        let all = addresses(MIXED);
+        assert_eq!(race(&all, &[], &[]).await, (Some(0), 0, 1));
+        assert_eq!(race(&all, &[0], &[]).await, (Some(1), 250, 2));
+        assert_eq!(race(&all, &[0, 1, 2, 3], &[]).await, (Some(4), 1000, 5));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_address_that_refuses_costs_nothing() {
+        let all = addresses(MIXED);
+        assert_eq!(race(&all, &[], &[0, 1, 2]).await, (Some(3), 0, 4));
+        assert_eq!(race(&all, &[0], &[1]).await, (Some(2), 250, 3));
+        assert_eq!(race(&all, &[], &[0, 1, 2, 3, 4]).await, (None, 0, 5));
+        assert_eq!(race(&[], &[], &[]).await, (None, 0, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn of_a_crowd_only_so_many_are_tried() {
+        let crowd: Vec<SocketAddr> = (0..200).map(|n| ([1, 1, 1, n], 1).into()).collect();
+        let refuses: Vec<usize> = (0..200).collect();
+        assert_eq!(race(&crowd, &[], &refuses).await, (None, 0, MAX_ATTEMPTS));
+    }
+}

@@ -1,0 +1,455 @@
+//! What becomes of an upstream's answer on its way, and of what it did not say or should not have said.
+
+use h2::client::ResponseFuture;
+use serde_json::{Value, json};
+
+use crate::client::{Answer, Client, next, post, read};
+use crate::gateway::{Gateway, MODEL, PATIENCE, chat};
+use crate::upstream::Exchange;
+
+const COMPLETE: &str = r#"proofgate_exchanges_total{outcome="complete"}"#;
+const TIMEOUTS: &str = r#"proofgate_exchanges_total{outcome="upstream_timeout"}"#;
+const EVENT: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"}}]}\n\n";
+const DONE: &str = "data: [DONE]\n\n";
+const USAGE: &str = r#""usage":{"prompt_tokens":7,"completion_tokens":9,"total_tokens":16}"#;
+
+/// A rule that redacts a word in answers.
+fn enforce(config: &mut Value) {
+    config["policy"] = json!({"mode": "enforce", "rules": [{
+        "id": "word", "reason": "a word", "target": "response", "literals": ["johndoe"],
+        "score": 1, "action": "redact",
+    }]});
+}
+
+async fn begin(gateway: &mut Gateway, body: &[u8]) -> (Client, ResponseFuture, Exchange) {
+    let mut client = Client::connect(gateway).await;
+    let answer = client.send(post(Some(body.len())), body).await;
+    let exchange = gateway.upstream.exchange().await;
+    (client, answer, exchange)
+}
+
+/// Reads what arrives of an answer's body; says whether it ended as it should.
+async fn body(answer: ResponseFuture) -> (String, bool) {
+    let mut stream = answer.await.unwrap().into_body();
+    let mut body = Vec::new();
+    let whole = loop {
+        match next(&mut stream).await {
+            Ok(Some(piece)) => body.extend_from_slice(&piece),
+            Ok(None) => break true,
+            Err(_) => break false,
+        }
+    };
+    (String::from_utf8(body).unwrap(), whole)
+}
+
+/// The completion record of an exchange.
+async fn completion(gateway: &Gateway, id: &str) -> Value {
+    let (worker, id) = (std::sync::Arc::clone(&gateway.worker), id.to_owned());
+    let evidence = tokio::task::spawn_blocking(move || worker.prove(&id, PATIENCE));
+    let evidence = evidence.await.unwrap().unwrap();
+    let record = evidence.iter().find(|record| record.kind == "completion");
+    serde_json::from_str(&record.unwrap().record).unwrap()
+}
+
+fn id(answer: &Answer) -> &str {
+    answer.headers["x-request-id"].to_str().unwrap()
+}
+
+#[tokio::test]
+async fn an_error_event_never_stands_behind_half_an_event() {
+    let mut gateway = Gateway::start().await;
+    let (_client, answer, mut exchange) = begin(&mut gateway, &chat(10, true)).await;
+    exchange.begin_events().await;
+    exchange.send_chunk(EVENT).await;
+    exchange
+        .send_chunk("data: {\"choices\":[{\"delta\":{\"content\":\"Hel")
+        .await;
+    drop(exchange);
+    let (body, whole) = body(answer).await;
+    let rest = body.strip_prefix(EVENT).unwrap();
+    let error: Value = serde_json::from_str(rest.strip_prefix("data: ").unwrap().trim_end()).unwrap();
+    assert_eq!(error["error"]["code"], "upstream_unreachable");
+    assert!(!whole);
+}
+
+#[tokio::test]
+async fn behind_a_part_of_a_huge_event_nothing_is_said() {
+    let mut gateway = Gateway::start().await;
+    let (_client, answer, mut exchange) = begin(&mut gateway, &chat(10, true)).await;
+    exchange.begin_events().await;
+    let part = format!("data: {}", "x".repeat(100_000));
+    exchange.send_chunk(&part).await;
+    let mut stream = answer.await.unwrap().into_body();
+    let mut body = Vec::new();
+    while body.len() < part.len() {
+        body.extend_from_slice(&next(&mut stream).await.unwrap().unwrap());
+    }
+    drop(exchange);
+    assert!(next(&mut stream).await.is_err());
+    assert_eq!(body, part.as_bytes());
+}
+
+#[tokio::test]
+async fn what_the_rules_cannot_hold_of_a_huge_event_is_said_behind_the_event_before() {
+    let mut gateway = Gateway::with(|config| {
+        enforce(config);
+        config["limits"]["body_bytes"] = 100_000.into();
+    })
+    .await;
+    let (_client, answer, mut exchange) = begin(&mut gateway, &chat(10, true)).await;
+    exchange.begin_events().await;
+    exchange.send_chunk(EVENT).await;
+    // The text may go on as a word that a rule looks for, until its choice has finished.
+    exchange
+        .send_chunk("data: {\"choices\":[{\"index\":0,\"finish_reason\":\"stop\"}]}\n\n")
+        .await;
+    exchange
+        .send_chunk(&format!("data: {}", "x".repeat(110_000)))
+        .await;
+    let (body, whole) = body(answer).await;
+    assert!(
+        body.starts_with(EVENT) && body.contains("\n\ndata: {\"error\":"),
+        "{body}"
+    );
+    assert!(body.contains("response_too_large") && !whole);
+}
+
+#[tokio::test]
+async fn events_that_come_in_parts_arrive_as_they_were() {
+    for rules in [false, true] {
+        let mut gateway = Gateway::with(|config| {
+            if rules {
+                enforce(config)
+            }
+        })
+        .await;
+        let (_client, answer, mut exchange) = begin(&mut gateway, &chat(10, true)).await;
+        exchange.begin_events().await;
+        let stream = format!(": hello\r\n\r\n{EVENT}{EVENT}{DONE}");
+        for part in stream.as_bytes().chunks(7) {
+            exchange.send_chunk(std::str::from_utf8(part).unwrap()).await;
+        }
+        exchange.send(b"0\r\n\r\n").await;
+        assert_eq!(body(answer).await, (stream, true));
+    }
+}
+
+#[tokio::test]
+async fn a_stream_is_whole_with_its_end_marker_whatever_its_provider_does_then() {
+    for (end, closes) in [
+        (DONE, true),
+        (DONE, false),
+        ("data: [DONE]\n", true),
+        ("data: [DONE]", false),
+    ] {
+        let mut gateway = Gateway::start().await;
+        let (_client, answer, mut exchange) = begin(&mut gateway, &chat(10, true)).await;
+        exchange.begin_events().await;
+        exchange.send_chunk(&format!("{EVENT}{end}")).await;
+        let kept = (!closes).then_some(exchange);
+        assert_eq!(body(answer).await, (format!("{EVENT}{end}"), true));
+        gateway.wait_for_metric(COMPLETE, 1).await;
+        drop(kept);
+    }
+}
+
+#[tokio::test]
+async fn a_connection_serves_again_when_its_stream_has_ended_as_it_should() {
+    let mut gateway = Gateway::start().await;
+    let (mut client, answer, mut exchange) = begin(&mut gateway, &chat(10, true)).await;
+    exchange.begin_events().await;
+    exchange.send_chunk(DONE).await;
+    exchange.send(b"0\r\n\r\n").await;
+    assert_eq!(body(answer).await, (DONE.to_owned(), true));
+    let answer = client.send_chat(false).await;
+    exchange.next_request().await;
+    exchange.answer(b"{}").await;
+    assert_eq!(read(answer).await.unwrap().status, 200);
+}
+
+#[tokio::test]
+async fn a_streams_usage_is_asked_for_recorded_and_kept_from_a_client_that_did_not_ask() {
+    for rules in [false, true] {
+        let mut gateway = Gateway::with(|config| {
+            config["tenants"][0]["limits"] = json!({"tokens_per_minute": 1000});
+            if rules {
+                enforce(config);
+            }
+        })
+        .await;
+        let sent = chat(10, true);
+        let (_client, answer, mut exchange) = begin(&mut gateway, &sent).await;
+        let received: Value = serde_json::from_slice(&exchange.body).unwrap();
+        assert_eq!(received["stream_options"], json!({"include_usage": true}));
+        exchange.begin_events().await;
+        let usage = format!("data: {{\"choices\":[],{USAGE}}}\n\n");
+        exchange.send_chunk(&format!("{EVENT}{usage}{EVENT}{DONE}")).await;
+        exchange.send(b"0\r\n\r\n").await;
+        let answer = read(answer).await.unwrap();
+        assert_eq!(answer.body, format!("{EVENT}{EVENT}{DONE}").as_bytes());
+        let completion = completion(&gateway, id(&answer)).await;
+        assert_eq!(
+            completion["usage"],
+            json!({"prompt_tokens": 7, "completion_tokens": 9})
+        );
+        assert_eq!(completion["charged"], 16);
+        assert_eq!(completion["bytes"], answer.body.len());
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_asks_for_usage_gets_it() {
+    let mut gateway = Gateway::start().await;
+    let sent =
+        json!({"model": MODEL, "messages": [], "stream": true, "stream_options": {"include_usage": true}});
+    let sent = serde_json::to_vec(&sent).unwrap();
+    let (_client, answer, mut exchange) = begin(&mut gateway, &sent).await;
+    assert_eq!(exchange.body, sent);
+    exchange.begin_events().await;
+    let stream = format!("{EVENT}data: {{\"choices\":[],{USAGE}}}\n\n{DONE}");
+    exchange.send_chunk(&stream).await;
+    exchange.send(b"0\r\n\r\n").await;
+    assert_eq!(body(answer).await, (stream, true));
+}
+
+#[tokio::test]
+async fn a_provider_that_knows_no_stream_options_is_not_asked_for_usage() {
+    let mut gateway = Gateway::with(|config| config["providers"][0]["stream_usage"] = "leave".into()).await;
+    let sent = chat(10, true);
+    let (_client, answer, mut exchange) = begin(&mut gateway, &sent).await;
+    assert_eq!(exchange.body, sent);
+    exchange.begin_events().await;
+    let stream = format!("data: {{\"choices\":[],{USAGE}}}\n\n{DONE}");
+    exchange.send_chunk(&stream).await;
+    exchange.send(b"0\r\n\r\n").await;
+    assert_eq!(body(answer).await, (stream, true));
+}
+
+#[tokio::test]
+async fn a_redacted_request_asks_for_usage_too() {
+    for options in [json!(null), json!({"include_usage": false, "x": 1})] {
+        let mut gateway = Gateway::with(|config| {
+            enforce(config);
+            config["policy"]["rules"][0]["target"] = "request".into();
+        })
+        .await;
+        let message = json!({"role": "user", "content": "I am johndoe"});
+        let mut sent =
+            json!({"messages": [message], "model": MODEL, "stream": true, "stream_options": options});
+        if options.is_null() {
+            sent.as_object_mut().unwrap().remove("stream_options");
+        }
+        let (_client, _answer, exchange) = begin(&mut gateway, &serde_json::to_vec(&sent).unwrap()).await;
+        let received: Value = serde_json::from_slice(&exchange.body).unwrap();
+        assert_eq!(received["stream_options"]["include_usage"], true);
+        assert!(!received.to_string().contains("johndoe"));
+    }
+}
+
+#[tokio::test]
+async fn usage_is_read_wherever_it_stands_in_an_answer() {
+    let mut gateway = Gateway::start().await;
+    let (_client, answer, exchange) = begin(&mut gateway, &chat(10, false)).await;
+    let text = "x".repeat(50_000);
+    let document = format!("{{{USAGE},\"choices\":[{{\"message\":{{\"content\":\"{text}\"}}}}]}}");
+    exchange.answer(document.as_bytes()).await;
+    let answer = read(answer).await.unwrap();
+    let completion = completion(&gateway, id(&answer)).await;
+    assert_eq!(
+        completion["usage"],
+        json!({"prompt_tokens": 7, "completion_tokens": 9})
+    );
+}
+
+/// Sends an answer with this `Content-Type` line, or none, as one body.
+async fn send(exchange: &mut Exchange, kind: &str, body: &str) {
+    let head = format!(
+        "HTTP/1.1 200 OK\r\n{kind}Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    exchange.send(head.as_bytes()).await;
+}
+
+#[tokio::test]
+async fn a_stream_of_events_is_judged_as_one_whatever_its_content_type_and_whether_it_was_asked_for() {
+    let part = |text: &str| {
+        format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\n")
+    };
+    let stream = format!("{}{}{DONE}", part("john"), part("doe"));
+    for kind in [
+        "Content-Type: text/plain\r\n",
+        "Content-Type: application/octet-stream\r\n",
+        "Content-Type: application/json\r\n",
+        "",
+    ] {
+        for asked in [true, false] {
+            let mut gateway = Gateway::with(enforce).await;
+            let (_client, answer, mut exchange) = begin(&mut gateway, &chat(10, asked)).await;
+            send(&mut exchange, kind, &stream).await;
+            let (body, whole) = body(answer).await;
+            assert!(whole && body.ends_with(DONE), "{kind:?} {body}");
+            assert!(!body.contains("john") && !body.contains("doe"), "{kind:?} {body}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_neither_a_stream_nor_an_object_is_no_answer_to_rules_that_must_clear_it() {
+    for (kind, text) in [
+        ("Content-Type: text/plain\r\n", "johndoe"),
+        ("Content-Type: application/json\r\n", "[\"johndoe\"]"),
+        ("", " data: {}\n\n"),
+        ("", "\n\n"),
+    ] {
+        for asked in [true, false] {
+            let mut gateway = Gateway::with(enforce).await;
+            let (_client, answer, mut exchange) = begin(&mut gateway, &chat(10, asked)).await;
+            send(&mut exchange, kind, text).await;
+            let answer = read(answer).await.unwrap();
+            assert_eq!(
+                (answer.status.as_u16(), answer.code().as_str()),
+                (502, "response_malformed")
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_object_that_calls_itself_a_stream_is_judged_as_the_object_that_it_is() {
+    let mut gateway = Gateway::with(enforce).await;
+    let (_client, answer, mut exchange) = begin(&mut gateway, &chat(10, true)).await;
+    let document = "{\n\"choices\":[{\"message\":{\"content\":\"jo\\u0068ndoe\"}}]}";
+    send(&mut exchange, "Content-Type: text/event-stream\r\n", document).await;
+    let (body, whole) = body(answer).await;
+    let document: Value = serde_json::from_str(&body).unwrap();
+    assert!(whole);
+    assert_ne!(document["choices"][0]["message"]["content"], "johndoe");
+}
+
+#[tokio::test]
+async fn an_error_page_of_a_provider_still_arrives_under_rules() {
+    let mut gateway = Gateway::with(enforce).await;
+    let (_client, answer, mut exchange) = begin(&mut gateway, &chat(10, true)).await;
+    exchange
+        .send(b"HTTP/1.1 500 No\r\nContent-Type: text/html\r\nContent-Length: 9\r\n\r\n<p>No</p>")
+        .await;
+    let answer = read(answer).await.unwrap();
+    assert_eq!(
+        (answer.status.as_u16(), &answer.body[..]),
+        (500, &b"<p>No</p>"[..])
+    );
+}
+
+#[tokio::test]
+async fn without_rules_an_answer_of_any_kind_arrives_as_it_came() {
+    for text in ["johndoe", "data: {}\n\n", " ", "{"] {
+        let mut gateway = Gateway::start().await;
+        let (_client, answer, mut exchange) = begin(&mut gateway, &chat(10, false)).await;
+        send(&mut exchange, "Content-Type: text/plain\r\n", text).await;
+        let answer = read(answer).await.unwrap();
+        assert_eq!(answer.body, text.as_bytes());
+        assert_eq!(answer.headers["content-type"], "text/plain");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_goes_on_for_ever_ends_when_its_time_is_over() {
+    let mut gateway = Gateway::with(|config| config["timeouts"]["answer_ms"] = 500.into()).await;
+    let (_client, answer, mut exchange) = begin(&mut gateway, &chat(10, true)).await;
+    exchange.begin_events().await;
+    let dripping = tokio::spawn(async move {
+        let mut pause = tokio::time::interval(std::time::Duration::from_millis(20));
+        while exchange.try_send(b"4\r\n: x\n\r\n").await {
+            pause.tick().await;
+        }
+    });
+    let (body, whole) = body(answer).await;
+    assert!(body.contains("upstream_timeout") && !whole, "{body}");
+    gateway.wait_for_metric(TIMEOUTS, 1).await;
+    dripping.await.unwrap();
+}
+
+#[tokio::test]
+async fn endless_interim_answers_end_when_the_time_of_the_answer_is_over() {
+    let mut gateway = Gateway::with(|config| config["timeouts"]["answer_ms"] = 500.into()).await;
+    let (_client, answer, mut exchange) = begin(&mut gateway, &chat(10, true)).await;
+    let dripping = tokio::spawn(async move {
+        let mut pause = tokio::time::interval(std::time::Duration::from_millis(20));
+        while exchange.try_send(b"HTTP/1.1 102 Processing\r\n\r\n").await {
+            pause.tick().await;
+        }
+    });
+    let answer = read(answer).await.unwrap();
+    assert_eq!(
+        (answer.status.as_u16(), answer.code().as_str()),
+        (504, "upstream_timeout")
+    );
+    gateway.wait_for_metric(TIMEOUTS, 1).await;
+    dripping.await.unwrap();
+}
+
+#[tokio::test]
+async fn what_a_provider_says_of_the_gateways_key_is_not_the_clients_to_read() {
+    for status in [401, 403] {
+        let mut gateway = Gateway::start().await;
+        let (_client, answer, mut exchange) = begin(&mut gateway, &chat(10, false)).await;
+        let body = r#"{"error":{"message":"Incorrect API key provided: sk-abc***xyz"}}"#;
+        let head = format!(
+            "HTTP/1.1 {status} No\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        exchange.send(head.as_bytes()).await;
+        let answer = read(answer).await.unwrap();
+        assert_eq!(
+            (answer.status.as_u16(), answer.code().as_str()),
+            (502, "upstream_auth_failed")
+        );
+        assert_eq!(answer.headers["x-should-retry"], "false");
+        assert!(!String::from_utf8_lossy(&answer.body).contains("sk-"));
+        let completion = completion(&gateway, id(&answer)).await;
+        assert_eq!(completion["upstream_status"], status);
+        assert_eq!(completion["outcome"], "upstream_error");
+    }
+}
+
+#[tokio::test]
+async fn fields_that_speak_of_the_gateways_host_or_account_are_withheld() {
+    let mut gateway = Gateway::start().await;
+    let (_client, answer, mut exchange) = begin(&mut gateway, &chat(10, false)).await;
+    let withheld = [
+        "strict-transport-security",
+        "clear-site-data",
+        "nel",
+        "report-to",
+        "location",
+        "openai-organization",
+        "openai-project",
+        "www-authenticate",
+        "refresh",
+        "set-cookie",
+    ];
+    let fields = withheld.map(|name| format!("{name}: x\r\n")).concat();
+    exchange
+        .send(
+            format!("HTTP/1.1 200 OK\r\n{fields}openai-version: 1\r\nContent-Length: 2\r\n\r\n{{}}")
+                .as_bytes(),
+        )
+        .await;
+    let answer = read(answer).await.unwrap();
+    for name in withheld {
+        assert!(!answer.headers.contains_key(name), "{name}");
+    }
+    assert_eq!(answer.headers["openai-version"], "1");
+}
+
+#[tokio::test]
+async fn an_answer_with_as_many_fields_as_a_provider_may_send_arrives_over_http_2() {
+    let mut gateway = Gateway::start().await;
+    let (_client, answer, mut exchange) = begin(&mut gateway, &chat(10, false)).await;
+    let fields: String = (0..63).map(|number| format!("x-field-{number}: x\r\n")).collect();
+    exchange
+        .send(format!("HTTP/1.1 200 OK\r\n{fields}Content-Length: 2\r\n\r\n{{}}").as_bytes())
+        .await;
+    let answer = read(answer).await.unwrap();
+    assert_eq!(answer.headers["x-field-62"], "x");
+}

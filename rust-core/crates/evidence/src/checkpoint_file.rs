@@ -1,0 +1,55 @@
+//! The `checkpoint` file, the newest signed note of a log, and the one that a successor keeps of its predecessor.
+
+use crate::{EvidenceError, ReadStorage, read_full};
+use proofgate_ledger::MAX_NOTE;
+use std::io;
+use std::path::{Path, PathBuf};
+use ulid::Ulid;
+
+/// Name of the file.
+pub const CHECKPOINT: &str = "checkpoint";
+
+/// Name of the note that covers all that an incarnation left, signed by a successor and kept in the successor's directory.
+#[must_use]
+pub fn cover_name(incarnation: Ulid) -> String {
+    format!("{incarnation}.checkpoint")
+}
+
+/// The stored note of an incarnation; `None` when there is no checkpoint yet.
+///
+/// # Errors
+/// [`EvidenceError::Io`]; [`EvidenceError::Corruption`] when it is not text.
+pub fn read(storage: &dyn ReadStorage, dir: &Path) -> Result<Option<String>, EvidenceError> {
+    read_note(storage, dir.join(CHECKPOINT))
+}
+
+/// The last checkpoint of an incarnation that a successor, whose directory is `dir`, signed; `None` when that one's own
+/// covers everything.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_cover(
+    storage: &dyn ReadStorage,
+    dir: &Path,
+    incarnation: Ulid,
+) -> Result<Option<String>, EvidenceError> {
+    read_note(storage, dir.join(cover_name(incarnation)))
+}
+
+fn read_note(storage: &dyn ReadStorage, path: PathBuf) -> Result<Option<String>, EvidenceError> {
+    let file = match storage.open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(EvidenceError::io("open", &path)(error)),
+    };
+    let mut bytes = vec![0; MAX_NOTE + 1];
+    let read = read_full(&*file, &mut bytes, 0).map_err(EvidenceError::io("read", &path))?;
+    bytes.truncate(read);
+    String::from_utf8(bytes)
+        .map(Some)
+        .map_err(|error| EvidenceError::Corruption {
+            path,
+            offset: error.utf8_error().valid_up_to() as u64,
+            reason: "the checkpoint is not UTF-8".to_owned(),
+        })
+}

@@ -1,0 +1,159 @@
+//! Two checkpoints of one log are one history: the older is a prefix of the newer.
+
+use crate::layout::{parse_incarnation, shards};
+use crate::prove::rebuild;
+use crate::{EvidenceError, HeldCheckpoint, ReadStorage, TreeFile};
+use proofgate_ledger::{Checkpoint, Hash, VerifyingKey, consistency_proof, verify_consistency};
+use std::path::{Path, PathBuf};
+
+/// Reads a file of signed notes, one after the other, as `curl … >> checkpoints` makes it. With a key, every signature is
+/// checked.
+///
+/// # Errors
+/// [`EvidenceError::Note`] for the first note that is refused, and when there is none.
+pub fn read_notes(
+    file: &Path,
+    text: &str,
+    key: Option<&VerifyingKey>,
+) -> Result<Vec<HeldCheckpoint>, EvidenceError> {
+    let refused = |number: usize, reason: String| EvidenceError::Note {
+        file: file.to_owned(),
+        number,
+        reason,
+    };
+    let notes = split_notes(text);
+    if notes.is_empty() {
+        return Err(refused(1, "the file holds no note".to_owned()));
+    }
+    let read = notes.into_iter().enumerate().map(|(at, note)| {
+        let signed = match key {
+            Some(key) => Checkpoint::verify(note, key),
+            None => Checkpoint::parse_unverified(note),
+        };
+        let checkpoint = signed.map_err(|error| refused(at + 1, error.to_string()))?;
+        Ok(HeldCheckpoint {
+            file: file.to_owned(),
+            checkpoint,
+        })
+    });
+    read.collect()
+}
+
+/// A note is a text, an empty line, and lines that begin with an em dash; the next one begins behind them.
+fn split_notes(text: &str) -> Vec<&str> {
+    let mut notes = Vec::new();
+    let (mut start, mut at, mut signed) = (0, 0, false);
+    for line in text.split_inclusive('\n') {
+        if signed && !line.starts_with("\u{2014} ") {
+            notes.push(&text[start..at]);
+            (start, signed) = (at, false);
+        }
+        signed |= line.starts_with("\u{2014} ");
+        if start == at && line == "\n" {
+            start += 1;
+        }
+        at += line.len();
+    }
+    notes.extend(Some(&text[start..]).filter(|rest| !rest.is_empty()));
+    notes
+}
+
+/// The RFC 9162 proof that the log at the size of `old` is a prefix of the log at the size of `new`, from the ledger
+/// under `path`. It has been verified. Empty when the sizes are equal.
+///
+/// # Errors
+/// [`EvidenceError::Inconsistent`] when the two are not one history, or the ledger does not lead to both;
+/// [`EvidenceError::NotALog`] when it does not hold the log; [`EvidenceError::Ledger`] for an empty `old` or sizes in the
+/// wrong order; [`EvidenceError::Io`].
+pub fn consistency(
+    storage: &dyn ReadStorage,
+    path: &Path,
+    old: &Checkpoint,
+    new: &Checkpoint,
+) -> Result<Vec<Hash>, EvidenceError> {
+    if old.origin != new.origin {
+        let told = format!("they are of two logs, {} and {}", old.origin, new.origin);
+        return Err(EvidenceError::Inconsistent(told));
+    }
+    if old.size == new.size && old.root != new.root {
+        let told = format!("{} has two roots at {} records: a fork", old.origin, old.size);
+        return Err(EvidenceError::Inconsistent(told));
+    }
+    let dir = directory_of(storage, path, &old.origin)?;
+    let stored = TreeFile::open(storage, &dir).and_then(|tree| consistency_proof(&tree, old.size, new.size));
+    if let Ok(hashes) = stored
+        && check(old, new, &hashes).is_ok()
+    {
+        return Ok(hashes);
+    }
+    let nodes = rebuild(storage, &dir, new.size, |nodes| {
+        consistency_proof(nodes, old.size, new.size).map(|_| ())
+    });
+    let nodes = match nodes {
+        Err(EvidenceError::NoSuchRecord { seq, .. }) => {
+            let told = format!(
+                "the ledger holds {seq} records of {}, not {}",
+                old.origin, new.size
+            );
+            return Err(EvidenceError::Inconsistent(told));
+        }
+        other => other?,
+    };
+    let hashes = consistency_proof(&nodes, old.size, new.size)?;
+    check(old, new, &hashes)?;
+    Ok(hashes)
+}
+
+/// Checks a consistency proof between two checkpoints of one log, without the log.
+///
+/// # Errors
+/// [`EvidenceError::Inconsistent`].
+pub fn check(old: &Checkpoint, new: &Checkpoint, hashes: &[Hash]) -> Result<(), EvidenceError> {
+    if old.origin != new.origin {
+        let told = format!("they are of two logs, {} and {}", old.origin, new.origin);
+        return Err(EvidenceError::Inconsistent(told));
+    }
+    verify_consistency(old.size, &old.root, new.size, &new.root, hashes).map_err(|error| {
+        let told = format!(
+            "{} at {} records is not the beginning of itself at {}: {error}",
+            old.origin, old.size, new.size
+        );
+        EvidenceError::Inconsistent(told)
+    })
+}
+
+/// The directory of the log of an origin.
+fn directory_of(storage: &dyn ReadStorage, path: &Path, origin: &str) -> Result<PathBuf, EvidenceError> {
+    let missing = || EvidenceError::NotALog(path.join(origin));
+    let incarnation = origin
+        .rsplit('/')
+        .next()
+        .and_then(parse_incarnation)
+        .ok_or_else(missing)?;
+    for shard in shards(storage, path)? {
+        if shard.incarnations.contains(&incarnation) {
+            return Ok(shard.dir.join(incarnation.to_string()));
+        }
+    }
+    Err(missing())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::split_notes;
+
+    #[test]
+    fn notes_in_a_file_are_told_apart() {
+        let (one, two) = (
+            "a/0/X\n1\nroot=\n\n\u{2014} a AA==\n",
+            "a/0/X\n2\nroot=\n\n\u{2014} a AA==\n\u{2014} b AA==\n",
+        );
+        for between in ["", "\n", "\n\n"] {
+            let text = format!("{between}{one}{between}{two}");
+            assert_eq!(split_notes(&text), [one, two], "{text:?}");
+        }
+        assert_eq!(split_notes(""), [""; 0]);
+        assert_eq!(split_notes("\n\n"), [""; 0]);
+        assert_eq!(split_notes("half a note"), ["half a note"]);
+    }
+}

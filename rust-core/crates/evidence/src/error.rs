@@ -1,0 +1,95 @@
+//! Everything that can go wrong when stored evidence is read.
+
+use proofgate_ledger::LedgerError;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why stored evidence could not be read or believed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EvidenceError {
+    /// A storage call failed; the text names the call and the file.
+    #[error("{call} {}: {source}", path.display())]
+    Io {
+        /// What was attempted: `read`, `open`, `list`, …
+        call: &'static str,
+        /// The file or directory.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The stored log contradicts something known to be durable or signed. It must not be opened over or truncated;
+    /// run `fsck`.
+    #[error("CORRUPTION in {} at byte {offset}: {reason}", path.display())]
+    Corruption {
+        /// The file.
+        path: PathBuf,
+        /// Byte offset in it.
+        offset: u64,
+        /// What contradicts what.
+        reason: String,
+    },
+    /// `prove`: the record exists and no checkpoint covers it yet.
+    #[error("record {seq} is not covered by the checkpoint of {size} records in {}", dir.display())]
+    NotCovered {
+        /// The incarnation's directory.
+        dir: PathBuf,
+        /// Record number asked for.
+        seq: u64,
+        /// Records covered by its checkpoint; 0 without one.
+        size: u64,
+    },
+    /// `prove`: the incarnation has no record of this number.
+    #[error("there is no record {seq} in {}", dir.display())]
+    NoSuchRecord {
+        /// The incarnation's directory.
+        dir: PathBuf,
+        /// Record number asked for.
+        seq: u64,
+    },
+    /// A file of notes that somebody keeps: one of them is refused.
+    #[error("{}: note {number}: {reason}", file.display())]
+    Note {
+        /// The file.
+        file: PathBuf,
+        /// Which of its notes, from 1.
+        number: usize,
+        /// Why.
+        reason: String,
+    },
+    /// `consistency`: two checkpoints are not one history; the text says why.
+    #[error("not consistent: {0}")]
+    Inconsistent(String),
+    /// A path is neither an incarnation, nor a shard, nor a gateway directory.
+    #[error("{} holds no log", .0.display())]
+    NotALog(PathBuf),
+    /// A record, checkpoint, key or proof was refused.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+}
+
+impl EvidenceError {
+    /// Wraps a failed storage call.
+    pub fn io(call: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Io {
+            call,
+            path: path.to_owned(),
+            source,
+        }
+    }
+
+    /// Stable machine code of the error.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Io { .. } => "ledger_io",
+            Self::Corruption { .. } => "ledger_corrupt",
+            Self::NotCovered { .. } => "record_not_covered",
+            Self::NoSuchRecord { .. } => "no_such_record",
+            Self::Note { .. } => "bad_note",
+            Self::Inconsistent(_) => "inconsistent",
+            Self::NotALog(_) => "not_a_log",
+            Self::Ledger(_) => "ledger_refused",
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Hands out the leaves of a log, for tools that are not ours.
+
+use crate::checkpoint_file::{self, CHECKPOINT};
+use crate::layout::incarnation_of;
+use crate::log_reader::{Found, LogReader};
+use crate::{EvidenceError, ReadStorage};
+use proofgate_ledger::Checkpoint;
+use std::io;
+use std::path::Path;
+
+/// Writes the leaves of an incarnation in order, each as a big-endian 32-bit length and its bytes; returns their number.
+/// It ends where the log ends, torn tail excluded.
+///
+/// # Errors
+/// [`EvidenceError::Corruption`] when the log ends before its checkpoint does; [`EvidenceError::Io`], also for `out`;
+/// [`EvidenceError::NotALog`].
+pub fn export_leaves(
+    storage: &dyn ReadStorage,
+    incarnation_dir: &Path,
+    out: &mut impl io::Write,
+) -> Result<u64, EvidenceError> {
+    // Before the records: those of a log that is being written only grow.
+    let covered = match checkpoint_file::read(storage, incarnation_dir)? {
+        Some(note) => Checkpoint::parse_unverified(&note)?.size,
+        None => 0,
+    };
+    let mut log = LogReader::open(storage, incarnation_dir, incarnation_of(incarnation_dir)?)?;
+    let failed = |error| EvidenceError::io("export", incarnation_dir)(error);
+    let mut leaves = 0;
+    let mut flaw = None;
+    loop {
+        match log.next()? {
+            Found::Record(stored) if stored.seq == leaves => {
+                let payload = log.payload(&stored);
+                let len = u32::try_from(payload.len()).unwrap_or(u32::MAX);
+                out.write_all(&len.to_be_bytes())
+                    .and_then(|()| out.write_all(payload))
+                    .map_err(failed)?;
+                leaves += 1;
+            }
+            // Nothing is missing if the log goes on behind it.
+            Found::Flaw(found) if found.residue => flaw = Some(found),
+            Found::Flaw(found) => {
+                flaw = Some(found);
+                break;
+            }
+            Found::Record(_) | Found::End => break,
+        }
+    }
+    out.flush().map_err(failed)?;
+    if leaves < covered {
+        let (path, offset, reason) = match flaw {
+            Some(flaw) => (flaw.path, flaw.offset, flaw.reason),
+            None => (
+                incarnation_dir.join(CHECKPOINT),
+                0,
+                "records are missing at the end".to_owned(),
+            ),
+        };
+        return Err(EvidenceError::Corruption { path, offset, reason });
+    }
+    Ok(leaves)
+}

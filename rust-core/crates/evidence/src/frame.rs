@@ -1,0 +1,247 @@
+//! How a record and a segment's header look on disk. All numbers are little-endian.
+//!
+//! ```text
+//! frame, 8-aligned:  len u32 | type u8 | flags u8 | version u16 | seq u64 | durable u64 | prev_crc u32 | hdr_crc u32
+//!                    | payload | zeros to 8 | tag [16] | payload_crc u32 | len u32
+//! segment header:    magic [8] | version u32 | reserved u32 | incarnation [16] | ordinal u64 | first seq u64
+//!                    | origin SHA-256 [32] | reserved [44] | crc u32                                 128 bytes
+//! ```
+//!
+//! Both CRC32Cs of a frame also cover the incarnation, the segment's ordinal and the record number, so that recycled,
+//! misplaced or embedded bytes do not verify. `durable` is the number of records known to be synced when the frame was
+//! made: a frame that shows up after a hole tells whether the hole could have been lost legally. `prev_crc` is the
+//! payload CRC of the record before, in whichever segment it is; of record 0, the CRC of the segment header.
+//!
+//! `tag` authenticates all bytes of the frame before it towards whoever holds the signing key; to every other reader it is
+//! opaque. The payload CRC covers it.
+
+use ulid::Ulid;
+
+/// Bytes of a segment's header.
+pub const SEGMENT_HEADER: usize = 128;
+/// Bytes of a frame before its payload.
+pub const FRAME_HEADER: usize = 32;
+/// Bytes of a frame's tag.
+pub const FRAME_TAG: usize = 16;
+/// Bytes of a frame after its padded payload.
+pub const FRAME_FOOTER: usize = FRAME_TAG + 8;
+
+/// What tells a holder of the signing key that a frame was made by one.
+pub type Tag = [u8; FRAME_TAG];
+
+const MAGIC: [u8; 8] = *b"PROOFGT\x01";
+const VERSION: u16 = 2;
+const TYPE_RECORD: u8 = 1;
+
+/// Bytes a record of `record_len` bytes takes in a segment.
+#[must_use]
+pub const fn frame_bytes(record_len: usize) -> u64 {
+    (FRAME_HEADER + record_len.next_multiple_of(8) + FRAME_FOOTER) as u64
+}
+
+/// What binds a segment's bytes to their place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SegmentKey {
+    /// The running CRC over incarnation and ordinal.
+    seed: u32,
+}
+
+impl SegmentKey {
+    /// The key of segment `ordinal` of an incarnation.
+    #[must_use]
+    pub fn new(incarnation: Ulid, ordinal: u64) -> Self {
+        let seed = crc32c::crc32c(&incarnation.to_bytes());
+        Self {
+            seed: crc32c::crc32c_append(seed, &ordinal.to_le_bytes()),
+        }
+    }
+
+    fn crc(self, seq: u64, bytes: &[u8]) -> u32 {
+        crc32c::crc32c_append(crc32c::crc32c_append(self.seed, &seq.to_le_bytes()), bytes)
+    }
+}
+
+/// The header at the start of every segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SegmentHeader {
+    /// Whose segment it is.
+    pub incarnation: Ulid,
+    /// 0-based number of the segment in its incarnation.
+    pub ordinal: u64,
+    /// Number of its first record.
+    pub first_seq: u64,
+    /// SHA-256 of the origin.
+    pub origin: [u8; 32],
+}
+
+impl SegmentHeader {
+    /// The header's bytes.
+    #[must_use]
+    pub fn encode(&self) -> [u8; SEGMENT_HEADER] {
+        let mut bytes = [0; SEGMENT_HEADER];
+        bytes[..8].copy_from_slice(&MAGIC);
+        bytes[8..12].copy_from_slice(&u32::from(VERSION).to_le_bytes());
+        bytes[16..32].copy_from_slice(&self.incarnation.to_bytes());
+        bytes[32..40].copy_from_slice(&self.ordinal.to_le_bytes());
+        bytes[40..48].copy_from_slice(&self.first_seq.to_le_bytes());
+        bytes[48..80].copy_from_slice(&self.origin);
+        let crc = crc32c::crc32c(&bytes[..124]);
+        bytes[124..].copy_from_slice(&crc.to_le_bytes());
+        bytes
+    }
+
+    /// Reads a header from the first bytes of a segment.
+    ///
+    /// # Errors
+    /// What is wrong with it, in words.
+    pub fn decode(bytes: &[u8]) -> Result<Self, &'static str> {
+        if bytes.len() < SEGMENT_HEADER {
+            return Err("the file is shorter than a segment header");
+        }
+        if bytes[..8] != MAGIC {
+            return Err("the segment header has no magic");
+        }
+        if crc32c::crc32c(&bytes[..124]) != u32_at(bytes, 124) {
+            return Err("the segment header's checksum does not match");
+        }
+        if u32_at(bytes, 8) != u32::from(VERSION) {
+            return Err("the segment has another format version");
+        }
+        let mut incarnation = [0; 16];
+        incarnation.copy_from_slice(&bytes[16..32]);
+        let mut origin = [0; 32];
+        origin.copy_from_slice(&bytes[48..80]);
+        Ok(Self {
+            incarnation: Ulid::from_bytes(incarnation),
+            ordinal: u64_at(bytes, 32),
+            first_seq: u64_at(bytes, 40),
+            origin,
+        })
+    }
+
+    /// The CRC that record 0 chains to.
+    #[must_use]
+    pub fn crc(&self) -> u32 {
+        u32_at(&self.encode(), 124)
+    }
+}
+
+/// Turns `batch[start..]`, which holds [`FRAME_HEADER`] bytes of room and a payload, into a frame; returns its payload
+/// CRC, or `None`, with the batch cut off at `start`, when `tag` makes none. `tag` is given all bytes of the frame before
+/// the tag. The payload must not exceed the record limit.
+pub fn seal_frame(
+    batch: &mut Vec<u8>,
+    start: usize,
+    key: SegmentKey,
+    seq: u64,
+    durable: u64,
+    prev_crc: u32,
+    tag: impl FnOnce(&[u8]) -> Option<Tag>,
+) -> Option<u32> {
+    let payload = batch.len() - start - FRAME_HEADER;
+    let len = u32::try_from(payload).unwrap_or(u32::MAX).to_le_bytes();
+    batch.resize(start + FRAME_HEADER + payload.next_multiple_of(8), 0);
+    let header = &mut batch[start..start + FRAME_HEADER];
+    header[..4].copy_from_slice(&len);
+    header[4] = TYPE_RECORD;
+    header[5] = 0;
+    header[6..8].copy_from_slice(&VERSION.to_le_bytes());
+    header[8..16].copy_from_slice(&seq.to_le_bytes());
+    header[16..24].copy_from_slice(&durable.to_le_bytes());
+    header[24..28].copy_from_slice(&prev_crc.to_le_bytes());
+    let header_crc = key.crc(seq, &header[..28]);
+    header[28..].copy_from_slice(&header_crc.to_le_bytes());
+    let Some(tag) = tag(&batch[start..]) else {
+        batch.truncate(start);
+        return None;
+    };
+    batch.extend_from_slice(&tag);
+    let payload_crc = key.crc(seq, &batch[start + FRAME_HEADER..]);
+    batch.extend_from_slice(&payload_crc.to_le_bytes());
+    batch.extend_from_slice(&len);
+    Some(payload_crc)
+}
+
+/// A whole frame's bytes up to its tag, and the tag.
+#[must_use]
+pub fn split_tag(frame: &[u8]) -> (&[u8], &[u8]) {
+    let (tagged, footer) = frame.split_at(frame.len().saturating_sub(FRAME_FOOTER));
+    (tagged, &footer[..FRAME_TAG.min(footer.len())])
+}
+
+/// A frame's header after its own checks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrameHeader {
+    /// Bytes of the payload.
+    pub len: usize,
+    /// Number of the record.
+    pub seq: u64,
+    /// Number of records known to be synced when this one was framed.
+    pub durable: u64,
+    /// Payload CRC of the record before.
+    pub prev_crc: u32,
+}
+
+impl FrameHeader {
+    /// Reads the header of a frame. `bytes` must hold [`FRAME_HEADER`] bytes.
+    ///
+    /// # Errors
+    /// What is wrong with it, in words.
+    pub fn decode(bytes: &[u8], key: SegmentKey) -> Result<Self, &'static str> {
+        let len = u32_at(bytes, 0) as usize;
+        let seq = u64_at(bytes, 8);
+        if len > proofgate_ledger::record::MAX_RECORD
+            || bytes[4] != TYPE_RECORD
+            || bytes[5] != 0
+            || bytes[6..8] != VERSION.to_le_bytes()
+        {
+            return Err("no frame header is here");
+        }
+        if key.crc(seq, &bytes[..28]) != u32_at(bytes, 28) {
+            return Err("the frame header's checksum does not match");
+        }
+        Ok(Self {
+            len,
+            seq,
+            durable: u64_at(bytes, 16),
+            prev_crc: u32_at(bytes, 24),
+        })
+    }
+
+    /// Bytes of the whole frame.
+    #[must_use]
+    pub fn frame_bytes(&self) -> usize {
+        FRAME_HEADER + self.len.next_multiple_of(8) + FRAME_FOOTER
+    }
+
+    /// Checks payload, padding and footer of a whole frame, which must be [`Self::frame_bytes`] long; returns the payload
+    /// CRC.
+    ///
+    /// # Errors
+    /// What is wrong with it, in words.
+    pub fn check(&self, frame: &[u8], key: SegmentKey) -> Result<u32, &'static str> {
+        let footer = frame.len() - 8;
+        let crc = key.crc(self.seq, &frame[FRAME_HEADER..footer]);
+        if crc != u32_at(frame, footer) {
+            return Err("the record's checksum does not match");
+        }
+        if u32_at(frame, footer + 4) as usize != self.len {
+            return Err("the record's two lengths differ");
+        }
+        Ok(crc)
+    }
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    bytes[at..at + 4]
+        .iter()
+        .rev()
+        .fold(0, |value, byte| value << 8 | u32::from(*byte))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    bytes[at..at + 8]
+        .iter()
+        .rev()
+        .fold(0, |value, byte| value << 8 | u64::from(*byte))
+}

@@ -1,0 +1,183 @@
+//! `fsck`: reads everything under a path and says what is wrong, where, and how bad it is. It changes nothing.
+//!
+//! CRCs find accidents, the tree finds tampering: records are checked against their checksums and chain, the tree file
+//! and the signed checkpoint against the records, and every incarnation against what its successor recorded of it.
+//! A log that is being written can be checked too.
+
+mod chain;
+mod exchanges;
+mod held;
+mod salt_check;
+mod scan;
+mod tree_check;
+
+use crate::layout::shards;
+use crate::{EvidenceError, ReadStorage};
+use proofgate_ledger::VerifyingKey;
+use serde::Serialize;
+use std::path::Path;
+
+pub use held::HeldCheckpoint;
+
+/// How bad it is; the worst finding decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Everything is there and was checked.
+    Ok,
+    /// What is there is right, and something could not be checked or ended early.
+    Incomplete,
+    /// The log is well formed and contradicts a head that was signed or recorded.
+    Diverged,
+    /// Stored bytes are damaged, or a signature or record is refused.
+    Invalid,
+}
+
+impl Verdict {
+    /// The process exit code: 0, 10, 30 or 40.
+    #[must_use]
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Self::Ok => 0,
+            Self::Incomplete => 10,
+            Self::Diverged => 30,
+            Self::Invalid => 40,
+        }
+    }
+}
+
+/// One thing that was found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// The file or directory.
+    pub file: String,
+    /// Byte offset of the frame, node or byte concerned.
+    pub offset: u64,
+    /// How bad it is.
+    pub verdict: Verdict,
+    /// What is wrong, in a sentence.
+    pub message: String,
+}
+
+/// What is known of a checkpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CheckpointState {
+    /// There is none yet.
+    Missing,
+    /// It matches the records; without a key its signature was not checked.
+    Unverified,
+    /// It matches the records and is signed.
+    Verified,
+    /// It is refused, or contradicts the records.
+    Bad,
+}
+
+/// What is known of a tree file. Only a wrong or missing one matters: it can be rebuilt from the records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TreeState {
+    /// It is not there.
+    Missing,
+    /// All its nodes are right and some are not there yet.
+    Short,
+    /// It holds every node.
+    Complete,
+    /// It holds every node, and more behind them.
+    Long,
+    /// A node is wrong.
+    Bad,
+}
+
+/// What was found of one incarnation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct IncarnationReport {
+    /// Its directory.
+    pub dir: String,
+    /// Its ULID.
+    pub incarnation: String,
+    /// Its origin, as its `open` record states it.
+    pub origin: Option<String>,
+    /// Segments.
+    pub segments: u64,
+    /// Records that are part of the log.
+    pub records: u64,
+    /// Bytes of those records.
+    pub bytes: u64,
+    /// Root over them, base64; null when records before the end are lost.
+    pub root: Option<String>,
+    /// Whether the last record is a seal.
+    pub sealed: bool,
+    /// The checkpoint.
+    pub checkpoint: CheckpointState,
+    /// Records it covers.
+    pub checkpoint_size: u64,
+    /// The tree file.
+    pub tree: TreeState,
+    /// Whether the log was cut at a torn tail.
+    pub torn: bool,
+    /// Records of kinds that this version does not know.
+    pub unknown_kinds: u64,
+    /// Admissions whose salt is all zeros: erased on purpose, or lost with the power. Nothing tells a changed salt.
+    pub erased_salts: u64,
+    /// Everything that was found, in the order of the log.
+    pub findings: Vec<Finding>,
+}
+
+/// What was found under a path.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Report {
+    /// The worst of all findings.
+    pub verdict: Verdict,
+    /// Exit code of the verdict.
+    pub exit_code: u8,
+    /// Records in all.
+    pub records: u64,
+    /// Checkpoints held outside that the logs were compared with.
+    pub against: u64,
+    /// Each incarnation, by shard and age.
+    pub incarnations: Vec<IncarnationReport>,
+    /// What concerns none of them: logs that a checkpoint held outside speaks of and that are not there.
+    pub findings: Vec<Finding>,
+}
+
+/// Checks a gateway's directory, a shard's or one incarnation's. Without `key`, signatures are not checked, which makes
+/// the verdict incomplete at best. Every checkpoint in `held`, kept outside of the volume, must be of a log that is there,
+/// holds as many records, and leads to the same root.
+///
+/// # Errors
+/// [`EvidenceError::NotALog`] or [`EvidenceError::Io`]: what could be read is reported, what could not is an error.
+pub fn fsck(
+    storage: &dyn ReadStorage,
+    path: &Path,
+    key: Option<&VerifyingKey>,
+    held: &[HeldCheckpoint],
+) -> Result<Report, EvidenceError> {
+    let mut incarnations = Vec::new();
+    let mut held = held::Held::new(held);
+    // All files gone is what a checkpoint held outside tells best.
+    let found = match shards(storage, path) {
+        Err(EvidenceError::NotALog(_)) if !held.is_empty() => Vec::new(),
+        other => other?,
+    };
+    for shard in found {
+        chain::check(storage, &shard, key, &mut held, &mut incarnations)?;
+    }
+    let findings = held.unmet(path);
+    let verdict = incarnations
+        .iter()
+        .flat_map(|report| &report.findings)
+        .chain(&findings)
+        .map(|finding| finding.verdict)
+        .max();
+    let verdict = verdict.unwrap_or(Verdict::Ok);
+    let records = incarnations.iter().map(|report| report.records).sum();
+    Ok(Report {
+        verdict,
+        exit_code: verdict.exit_code(),
+        records,
+        against: held.len(),
+        incarnations,
+        findings,
+    })
+}

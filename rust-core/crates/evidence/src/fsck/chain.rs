@@ -1,0 +1,335 @@
+//! The logs of one shard against each other: every log but the first names the one before it.
+
+use super::held::Held;
+use super::scan::{Head, Scanned, believe, scan};
+use super::{CheckpointState, IncarnationReport, Verdict, exchanges};
+use crate::checkpoint_file::{self, cover_name};
+use crate::layout::{Shard, parse_incarnation};
+use crate::rules::Predecessor;
+use crate::{EvidenceError, ReadStorage};
+use proofgate_ledger::VerifyingKey;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use ulid::Ulid;
+
+/// What a later log says of one before it.
+struct Claim {
+    /// Index of the log that says so.
+    by: usize,
+    /// Its `open`.
+    named: Predecessor,
+    /// The end that is stated: in its `open`, or in a `takeover` of it or of a later log.
+    ended: Option<Ended>,
+}
+
+/// How a log ended, as another says.
+#[derive(Clone, Copy)]
+struct Ended {
+    /// Index of the log that says so, and the number of the record there.
+    by: usize,
+    seq: u64,
+    said: Predecessor,
+}
+
+pub(super) fn check(
+    storage: &dyn ReadStorage,
+    shard: &Shard,
+    key: Option<&VerifyingKey>,
+    held: &mut Held<'_>,
+    reports: &mut Vec<IncarnationReport>,
+) -> Result<(), EvidenceError> {
+    // Newest first: what a log says of the one before it is known when that one is read.
+    let mut logs: Vec<Scanned> = Vec::with_capacity(shard.incarnations.len());
+    let mut heads: BTreeMap<Ulid, Vec<Head>> = BTreeMap::new();
+    for incarnation in shard.incarnations.iter().rev() {
+        let dir = shard.dir.join(incarnation.to_string());
+        let mut stated = heads.remove(incarnation).unwrap_or_default();
+        let kept = held.meet(*incarnation);
+        stated.extend(kept.iter().map(|one| one.head()));
+        let mut log = scan(storage, &dir, *incarnation, key, stated)?;
+        for one in kept {
+            let origin = &one.checkpoint.origin;
+            if log.report.origin.as_ref().is_some_and(|own| own != origin) {
+                let message =
+                    format!("it is of {origin}, and the log of that incarnation has another origin");
+                log.find_in(&one.file, Verdict::Diverged, message);
+            }
+        }
+        state_heads(storage, &mut log, key, &mut heads)?;
+        logs.push(log);
+    }
+    logs.reverse();
+    let claims = claims(&logs);
+    let (next, forked) = follow(&mut logs, &claims);
+    let zombies = compare_ends(&mut logs, &claims);
+    compare_links(storage, shard, &mut logs)?;
+    exchanges::check(&mut logs, &next, &zombies, &forked);
+    judge_cover(&mut logs, &claims);
+    reports.extend(logs.into_iter().map(|log| log.report));
+    Ok(())
+}
+
+/// Notes the heads that a log, and the notes that it keeps, state of logs before it.
+fn state_heads(
+    storage: &dyn ReadStorage,
+    log: &mut Scanned,
+    key: Option<&VerifyingKey>,
+    heads: &mut BTreeMap<Ulid, Vec<Head>>,
+) -> Result<(), EvidenceError> {
+    let Some(opened) = log.rules.opened().cloned() else {
+        return Ok(());
+    };
+    let named = opened.predecessor.into_iter();
+    let stated: Vec<Predecessor> = named
+        .chain(log.rules.takeovers().iter().map(|(_, ended)| *ended))
+        .collect();
+    let below = opened.origin.strip_suffix(&log.incarnation.to_string());
+    let mut covered = BTreeSet::new();
+    for said in stated {
+        heads.entry(said.incarnation).or_default().push(Head {
+            size: said.size,
+            root: said.root,
+            file: log.dir.clone(),
+            who: log.incarnation.to_string(),
+            own: false,
+        });
+        if !covered.insert(said.incarnation) {
+            continue;
+        }
+        let path = log.dir.join(cover_name(said.incarnation));
+        let note = match checkpoint_file::read_cover(storage, &log.dir, said.incarnation) {
+            Ok(None) => continue,
+            Ok(Some(note)) => believe(&note, key),
+            Err(EvidenceError::Corruption { reason, .. }) => Err(reason),
+            Err(error) => return Err(error),
+        };
+        let signed = match note {
+            Ok(signed) => signed,
+            Err(message) => {
+                log.find_in(&path, Verdict::Invalid, message);
+                continue;
+            }
+        };
+        if below.is_none_or(|below| signed.origin != format!("{below}{}", said.incarnation)) {
+            let message = format!(
+                "it is a checkpoint of {}, not of {}",
+                signed.origin, said.incarnation
+            );
+            log.find_in(&path, Verdict::Invalid, message);
+            continue;
+        }
+        log.keeps.insert(said.incarnation, signed.size);
+        heads.entry(said.incarnation).or_default().push(Head {
+            size: signed.size,
+            root: signed.root,
+            file: path,
+            who: "it".to_owned(),
+            own: false,
+        });
+    }
+    Ok(())
+}
+
+/// What later logs say of each.
+fn claims(logs: &[Scanned]) -> Vec<Vec<Claim>> {
+    let index: BTreeMap<Ulid, usize> = logs
+        .iter()
+        .enumerate()
+        .map(|(at, log)| (log.incarnation, at))
+        .collect();
+    let mut claims: Vec<Vec<Claim>> = logs.iter().map(|_| Vec::new()).collect();
+    for (by, log) in logs.iter().enumerate() {
+        let Some(named) = log.rules.opened().and_then(|opened| opened.predecessor) else {
+            continue;
+        };
+        if let Some(of) = index.get(&named.incarnation) {
+            let said = named;
+            let ended = (!named.running).then_some(Ended { by, seq: 0, said });
+            claims[*of].push(Claim { by, named, ended });
+        }
+    }
+    // What a start that was cut short tells is told again by the next one, and only that is signed for.
+    let (cut, begun): (Vec<_>, Vec<_>) = logs.iter().enumerate().partition(|(_, log)| log.never_served());
+    for (by, log) in begun.into_iter().chain(cut) {
+        for (seq, said) in log.rules.takeovers() {
+            let of = index.get(&said.incarnation).and_then(|of| claims.get_mut(*of));
+            for claim in of.into_iter().flatten().filter(|claim| claim.ended.is_none()) {
+                let (seq, said) = (*seq, *said);
+                claim.ended = Some(Ended { by, seq, said });
+            }
+        }
+    }
+    claims
+}
+
+/// Finds the log that goes on behind each; two of them are a fork. What a start that was cut short says does not count
+/// beside another.
+fn follow(logs: &mut [Scanned], claims: &[Vec<Claim>]) -> (Vec<Option<usize>>, BTreeSet<Ulid>) {
+    // Incarnations without a record left nothing to follow.
+    let newest = logs.iter().rposition(|log| log.report.records > 0);
+    let mut next = Vec::with_capacity(logs.len());
+    let mut forked = BTreeSet::new();
+    for (at, claims) in claims.iter().enumerate() {
+        let served: Vec<usize> = claims
+            .iter()
+            .map(|claim| claim.by)
+            .filter(|by| !logs[*by].never_served())
+            .collect();
+        if served.len() > 1 {
+            forked.insert(logs[at].incarnation);
+            let names: Vec<String> = served
+                .iter()
+                .map(|by| logs[*by].incarnation.to_string())
+                .collect();
+            let message = format!(
+                "{} name it as their predecessor: the chain forks",
+                names.join(" and ")
+            );
+            logs[at].find(Verdict::Diverged, message);
+        }
+        let goes_on = served.last().copied().or(claims.last().map(|claim| claim.by));
+        if goes_on.is_none()
+            && logs[at].report.records > 0
+            && !logs[at].never_served()
+            && newest.is_some_and(|newest| at < newest)
+        {
+            let message = "no later incarnation names it as its predecessor".to_owned();
+            logs[at].find(Verdict::Incomplete, message);
+        }
+        next.push(goes_on);
+    }
+    (next, forked)
+}
+
+/// Compares the end of each log with what its successors say; returns the logs that went on behind it.
+fn compare_ends(logs: &mut [Scanned], claims: &[Vec<Claim>]) -> BTreeMap<Ulid, u64> {
+    let mut zombies = BTreeMap::new();
+    for (at, claims) in claims.iter().enumerate() {
+        let size = logs[at].report.records;
+        for Ended { by, said: ended, .. } in claims.iter().filter_map(|claim| claim.ended) {
+            if size > ended.size {
+                zombies.insert(logs[at].incarnation, ended.size);
+                let message = format!(
+                    "records {} to {} came after its successor recorded its end",
+                    ended.size,
+                    size - 1
+                );
+                logs[at].find(Verdict::Incomplete, message);
+            } else if size == ended.size
+                && ended.sealed != logs[at].report.sealed
+                && claims.iter().any(|claim| claim.by == by)
+            {
+                let message = format!("its successor recorded sealed: {}, which it is not", ended.sealed);
+                logs[at].find(Verdict::Diverged, message);
+            }
+        }
+    }
+    zombies
+}
+
+/// Looks for the logs that others name and that are not there.
+fn compare_links(
+    storage: &dyn ReadStorage,
+    shard: &Shard,
+    logs: &mut [Scanned],
+) -> Result<(), EvidenceError> {
+    if shard.alone {
+        // A check of one incarnation alone cannot tell.
+        return Ok(());
+    }
+    let there: BTreeSet<Ulid> = shard.incarnations.iter().copied().collect();
+    let named: BTreeMap<Ulid, Option<Ulid>> = logs
+        .iter()
+        .filter_map(|log| Some((log.incarnation, log.rules.opened()?)))
+        .map(|(own, opened)| (own, opened.predecessor.map(|before| before.incarnation)))
+        .collect();
+    let told: BTreeSet<Ulid> = logs
+        .iter()
+        .flat_map(|log| log.rules.takeovers())
+        .map(|(_, ended)| ended.incarnation)
+        .collect();
+    let newest = logs
+        .iter()
+        .filter(|log| log.report.records > 0 && !log.never_served())
+        .map(|log| log.incarnation)
+        .max();
+    for log in logs.iter_mut() {
+        if let Some(successor) = log.rules.successor()
+            && named
+                .get(&successor)
+                .is_some_and(|before| *before != Some(log.incarnation))
+        {
+            let message = format!("its seal names {successor}, which names another predecessor");
+            log.find(Verdict::Diverged, message);
+        }
+        let ran = log.rules.opened().and_then(|opened| opened.predecessor);
+        let untold = ran.filter(|before| before.running && !told.contains(&before.incarnation));
+        if untold.is_some() && newest.is_some_and(|newest| log.incarnation < newest) {
+            let message = "nobody stated how the log that it took over from ended".to_owned();
+            log.find(Verdict::Incomplete, message);
+        }
+        let named = log.rules.opened().and_then(|opened| opened.predecessor);
+        if let Some(named) = named.filter(|named| !there.contains(&named.incarnation)) {
+            let message = format!("its predecessor {} is not there", named.incarnation);
+            log.find(Verdict::Incomplete, message);
+        }
+        let Some(successor) = log.rules.successor().filter(|named| !there.contains(named)) else {
+            continue;
+        };
+        // It may have been made since the shard was listed.
+        let dir = &shard.dir;
+        let now = storage.list(dir).map_err(EvidenceError::io("list", dir))?;
+        if !now.iter().any(|name| parse_incarnation(name) == Some(successor)) {
+            let message = format!("{successor}, which went on in its place, is not there");
+            log.find(Verdict::Incomplete, message);
+        }
+    }
+    Ok(())
+}
+
+/// Tells of records that no checkpoint covers: neither the log's own nor, through what its `open` states, a later one's;
+/// and of those that are covered, and cannot be proved because the note over them is gone.
+fn judge_cover(logs: &mut [Scanned], claims: &[Vec<Claim>]) {
+    for (at, claims) in claims.iter().enumerate() {
+        if logs[at].never_served() || logs[at].report.records == 0 {
+            continue;
+        }
+        let own = match logs[at].report.checkpoint {
+            CheckpointState::Bad => 0,
+            _ => logs[at].report.checkpoint_size,
+        };
+        let mut covered = own;
+        for claim in claims {
+            let signed = |by: usize, seq: u64| {
+                let report = &logs[by].report;
+                report.checkpoint == CheckpointState::Verified && report.checkpoint_size > seq
+            };
+            if signed(claim.by, 0) {
+                covered = covered.max(claim.named.size);
+            }
+            if let Some(ended) = claim.ended.filter(|ended| signed(ended.by, ended.seq)) {
+                covered = covered.max(ended.said.size);
+            }
+        }
+        let records = logs[at].report.records;
+        if covered < records {
+            let message = format!("records {covered} to {} are under no checkpoint", records - 1);
+            logs[at].find(Verdict::Incomplete, message);
+        }
+        let kept = |ended: &Ended| logs[ended.by].keeps.get(&logs[at].incarnation).copied();
+        let unproved = claims
+            .iter()
+            .filter_map(|claim| claim.ended)
+            .filter(|ended| ended.said.size > own)
+            .find(|ended| kept(ended).is_none_or(|kept| kept < ended.said.size));
+        if let Some(Ended { by, said, .. }) = unproved {
+            let path = logs[by].dir.join(cover_name(logs[at].incarnation));
+            let message = format!(
+                "no note covers records {own} to {} of {}: they cannot be proved",
+                said.size - 1,
+                logs[at].incarnation
+            );
+            logs[by].find_in(Path::new(&path), Verdict::Incomplete, message);
+        }
+    }
+}

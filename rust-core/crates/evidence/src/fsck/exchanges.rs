@@ -1,0 +1,93 @@
+//! Each admission has exactly one end, in its own log or in a later one.
+
+use super::Verdict;
+use super::scan::Scanned;
+use std::collections::{BTreeMap, BTreeSet};
+use ulid::Ulid;
+
+/// Joins the ends that the logs of a shard state of each other's admissions. `logs` are by age; `next` tells which log
+/// goes on behind each, by index; `zombies` were still writing when a successor recorded this many records of theirs,
+/// `forked` have several successors.
+pub(super) fn check(
+    logs: &mut [Scanned],
+    next: &[Option<usize>],
+    zombies: &BTreeMap<Ulid, u64>,
+    forked: &BTreeSet<Ulid>,
+) {
+    let mut open: Vec<BTreeSet<u64>> = logs
+        .iter()
+        .map(|log| log.rules.open_exchanges().keys().copied().collect())
+        .collect();
+    let index: BTreeMap<Ulid, usize> = logs
+        .iter()
+        .enumerate()
+        .map(|(at, log)| (log.incarnation, at))
+        .collect();
+    // What a start that was cut short ended may be ended again by the next one.
+    let (cut, begun): (Vec<usize>, Vec<usize>) = (0..logs.len()).partition(|at| logs[*at].never_served());
+    for (by, twice_allowed) in begun
+        .into_iter()
+        .map(|at| (at, false))
+        .chain(cut.into_iter().map(|at| (at, true)))
+    {
+        for end in logs[by].rules.foreign_ends().to_vec() {
+            let Some(of) = index.get(&end.incarnation).copied() else {
+                continue;
+            };
+            let admitted = end.admission < logs[of].report.records && logs[of].whole;
+            if open[of].remove(&end.admission) || twice_allowed || !admitted || !logs[of].rules.complete() {
+                continue;
+            }
+            // A worker that was taken for dead may have gone on for a while, and two successors close the same exchanges:
+            // either is told as such.
+            let verdict = match zombies.contains_key(&end.incarnation) || forked.contains(&end.incarnation) {
+                true => Verdict::Incomplete,
+                false => Verdict::Invalid,
+            };
+            let message = format!(
+                "record {} ends the exchange that record {} of {} admitted, which has an end already or admitted nothing",
+                end.seq, end.admission, end.incarnation
+            );
+            logs[by].find(verdict, message);
+        }
+    }
+    for at in 0..logs.len() {
+        // What was admitted after a successor had recorded the end is nobody's to close.
+        if let Some(end) = zombies.get(&logs[at].incarnation) {
+            open[at].retain(|admission| admission < end);
+        }
+        let (Some(first), count) = (open[at].first().copied(), open[at].len()) else {
+            continue;
+        };
+        if !logs[at].whole || !logs[at].rules.complete() {
+            continue;
+        }
+        if let Some((verdict, why)) = over(logs, next, at) {
+            let message = format!("{count} exchanges, that of record {first} first, have no end: {why}");
+            logs[at].find(verdict, message);
+        }
+    }
+}
+
+/// Whether the exchanges of a log must have ended, and how bad it is that one has not.
+fn over(logs: &[Scanned], next: &[Option<usize>], start: usize) -> Option<(Verdict, &'static str)> {
+    let mut at = start;
+    while let Some(then) = next[at] {
+        let opened = logs[then].rules.opened();
+        let restarted = opened
+            .and_then(|opened| opened.predecessor)
+            .is_some_and(|predecessor| !predecessor.running);
+        if restarted {
+            return match logs[then].rules.served() {
+                Some(_) => Some((Verdict::Invalid, "a later start did not close them")),
+                None => Some((Verdict::Incomplete, "a later start did not come to close them")),
+            };
+        }
+        at = then;
+    }
+    let ended = logs[at].rules.sealed() && logs[at].rules.successor().is_none();
+    ended.then_some((
+        Verdict::Incomplete,
+        "the log is sealed, and no later one has closed them",
+    ))
+}

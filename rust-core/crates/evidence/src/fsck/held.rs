@@ -1,0 +1,82 @@
+//! Checkpoints that somebody kept outside of the volume.
+
+use super::scan::Head;
+use super::{Finding, Verdict};
+use proofgate_ledger::Checkpoint;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use ulid::Ulid;
+
+/// A checkpoint that was kept where whoever writes the volume cannot reach it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeldCheckpoint {
+    /// Where it is kept, for messages.
+    pub file: PathBuf,
+    /// What it states. Its signature has been verified by whoever read it.
+    pub checkpoint: Checkpoint,
+}
+
+impl HeldCheckpoint {
+    /// What it demands of its log.
+    pub(super) fn head(&self) -> Head {
+        Head {
+            size: self.checkpoint.size,
+            root: self.checkpoint.root,
+            file: self.file.clone(),
+            who: format!("the checkpoint of {} held outside", self.checkpoint.origin),
+            own: false,
+        }
+    }
+}
+
+/// Held checkpoints by the incarnation that they are of, and which of them have met their log.
+pub(super) struct Held<'h> {
+    of: BTreeMap<String, Vec<&'h HeldCheckpoint>>,
+    count: u64,
+}
+
+impl<'h> Held<'h> {
+    pub(super) fn new(held: &'h [HeldCheckpoint]) -> Self {
+        let mut of: BTreeMap<String, Vec<&HeldCheckpoint>> = BTreeMap::new();
+        for one in held {
+            let origin = &one.checkpoint.origin;
+            let incarnation = origin.rsplit('/').next().unwrap_or(origin);
+            of.entry(incarnation.to_owned()).or_default().push(one);
+        }
+        Self {
+            of,
+            count: held.len() as u64,
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    pub(super) fn len(&self) -> u64 {
+        self.count
+    }
+
+    /// Those that are of an incarnation, which is there.
+    pub(super) fn meet(&mut self, incarnation: Ulid) -> Vec<&'h HeldCheckpoint> {
+        self.of.remove(&incarnation.to_string()).unwrap_or_default()
+    }
+
+    /// What is to be said of those that met no log under `path`.
+    pub(super) fn unmet(&self, path: &Path) -> Vec<Finding> {
+        let unmet = self.of.values().flatten();
+        unmet
+            .map(|one| Finding {
+                file: one.file.display().to_string(),
+                offset: 0,
+                verdict: Verdict::Diverged,
+                message: format!(
+                    "it covers {} records of {}, which is not under {}",
+                    one.checkpoint.size,
+                    one.checkpoint.origin,
+                    path.display()
+                ),
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,400 @@
+//! One incarnation under the eye of `fsck`.
+
+use super::salt_check::SaltCheck;
+use super::tree_check::TreeCheck;
+use super::{CheckpointState, Finding, IncarnationReport, TreeState, Verdict};
+use crate::checkpoint_file::{self, CHECKPOINT};
+use crate::log_reader::{Flaw, Found, LogReader};
+use crate::rules::Rules;
+use crate::salts::SALTS;
+use crate::segment_reader::Stored;
+use crate::tree_file::{NODE, TREE};
+use crate::{EvidenceError, ReadStorage};
+use base64::{Engine, engine::general_purpose::STANDARD};
+use proofgate_ledger::record::{self, Record};
+use proofgate_ledger::{Checkpoint, Hash, Mmr, VerifyingKey, leaf_hash, node_count};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use ulid::Ulid;
+
+/// A size and root that somebody stated of a log.
+#[derive(Clone, Debug)]
+pub(super) struct Head {
+    pub(super) size: u64,
+    pub(super) root: Hash,
+    /// Where it is stated.
+    pub(super) file: PathBuf,
+    /// Who states it, as in "… says".
+    pub(super) who: String,
+    /// The log's own checkpoint.
+    pub(super) own: bool,
+}
+
+/// What was found of one incarnation, and what others need to know of it.
+pub(super) struct Scanned {
+    pub(super) report: IncarnationReport,
+    pub(super) dir: PathBuf,
+    pub(super) incarnation: Ulid,
+    pub(super) rules: Rules,
+    /// Whether every record up to its end is there.
+    pub(super) whole: bool,
+    /// Records of logs before it that the notes which it keeps cover.
+    pub(super) keeps: BTreeMap<Ulid, u64>,
+}
+
+impl Scanned {
+    pub(super) fn find(&mut self, verdict: Verdict, message: String) {
+        let dir = self.dir.clone();
+        self.find_in(&dir, verdict, message);
+    }
+
+    pub(super) fn find_in(&mut self, file: &Path, verdict: Verdict, message: String) {
+        self.report.findings.push(Finding {
+            file: file.display().to_string(),
+            offset: 0,
+            verdict,
+            message,
+        });
+    }
+
+    /// Whether it holds nothing but what a start writes, and nothing was signed: it never served, and nothing rests on it.
+    pub(super) fn never_served(&self) -> bool {
+        self.rules.served().is_none() && self.report.checkpoint == CheckpointState::Missing
+    }
+}
+
+/// Checks one incarnation against itself, its checkpoint and the heads that others stated of it.
+pub(super) fn scan(
+    storage: &dyn ReadStorage,
+    dir: &Path,
+    incarnation: Ulid,
+    key: Option<&VerifyingKey>,
+    mut heads: Vec<Head>,
+) -> Result<Scanned, EvidenceError> {
+    let mut scan = Scan::new(storage, dir, incarnation)?;
+    // Before the records: those of a log that is being written only grow.
+    let signed = scan.read_checkpoint(storage, dir, key)?;
+    if let Some(signed) = &signed {
+        heads.push(Head {
+            size: signed.size,
+            root: signed.root,
+            file: dir.join(CHECKPOINT),
+            who: "it".to_owned(),
+            own: true,
+        });
+    }
+    heads.sort_by_key(|head| head.size);
+    let covered = signed.as_ref().map_or(0, |signed| signed.size);
+    let mut log = LogReader::open(storage, dir, incarnation)?;
+    log.expect(covered);
+    let mut compared = 0;
+    loop {
+        match log.next()? {
+            Found::End => break,
+            Found::Flaw(flaw) => scan.flaws.push((flaw, 0)),
+            Found::Record(stored) => {
+                scan.take(&log, &stored, covered)?;
+                while let Some(head) = heads.get(compared).filter(|head| head.size <= scan.mmr.size()) {
+                    scan.compare(head);
+                    compared += 1;
+                }
+            }
+        }
+    }
+    scan.report.segments = log.segments();
+    if scan.rules.served().is_some() && scan.report.checkpoint == CheckpointState::Missing {
+        scan.look_for_first_checkpoint(storage, key)?;
+    }
+    scan.finish(signed.as_ref(), &heads, compared, log.origin())
+}
+
+struct Scan {
+    report: IncarnationReport,
+    dir: PathBuf,
+    incarnation: Ulid,
+    rules: Rules,
+    mmr: Mmr,
+    tree: TreeCheck,
+    salts: SaltCheck,
+    /// Flaws, each with the largest durable count that a later record states.
+    flaws: Vec<(Flaw, u64)>,
+}
+
+impl Scan {
+    fn new(storage: &dyn ReadStorage, dir: &Path, incarnation: Ulid) -> Result<Self, EvidenceError> {
+        Ok(Self {
+            report: IncarnationReport {
+                dir: dir.display().to_string(),
+                incarnation: incarnation.to_string(),
+                origin: None,
+                segments: 0,
+                records: 0,
+                bytes: 0,
+                root: None,
+                sealed: false,
+                checkpoint: CheckpointState::Missing,
+                checkpoint_size: 0,
+                tree: TreeState::Missing,
+                torn: false,
+                unknown_kinds: 0,
+                erased_salts: 0,
+                findings: Vec::new(),
+            },
+            dir: dir.to_owned(),
+            incarnation,
+            rules: Rules::new(incarnation),
+            mmr: Mmr::new(),
+            tree: TreeCheck::open(storage, dir)?,
+            salts: SaltCheck::open(storage, dir)?,
+            flaws: Vec::new(),
+        })
+    }
+
+    fn find(&mut self, file: &Path, offset: u64, verdict: Verdict, message: String) {
+        self.report.findings.push(Finding {
+            file: file.display().to_string(),
+            offset,
+            verdict,
+            message,
+        });
+    }
+
+    fn read_checkpoint(
+        &mut self,
+        storage: &dyn ReadStorage,
+        dir: &Path,
+        key: Option<&VerifyingKey>,
+    ) -> Result<Option<Checkpoint>, EvidenceError> {
+        let path = dir.join(CHECKPOINT);
+        let read = match checkpoint_file::read(storage, dir) {
+            Ok(None) => return Ok(None),
+            Ok(Some(note)) => believe(&note, key),
+            Err(EvidenceError::Corruption { reason, .. }) => Err(reason),
+            Err(error) => return Err(error),
+        };
+        match read {
+            Ok(checkpoint) => {
+                self.report.checkpoint = match key {
+                    Some(_) => CheckpointState::Verified,
+                    None => CheckpointState::Unverified,
+                };
+                self.report.checkpoint_size = checkpoint.size;
+                if key.is_none() {
+                    let message = "no key was given: the signature is not checked".to_owned();
+                    self.find(&path, 0, Verdict::Incomplete, message);
+                }
+                Ok(Some(checkpoint))
+            }
+            Err(message) => {
+                self.report.checkpoint = CheckpointState::Bad;
+                self.find(&path, 0, Verdict::Invalid, message);
+                Ok(None)
+            }
+        }
+    }
+
+    /// A worker signs what it writes as it starts before it serves; a log that was begun since the checkpoint was looked for
+    /// has one by now.
+    fn look_for_first_checkpoint(
+        &mut self,
+        storage: &dyn ReadStorage,
+        key: Option<&VerifyingKey>,
+    ) -> Result<(), EvidenceError> {
+        let dir = self.dir.clone();
+        let found = self.read_checkpoint(storage, &dir, key)?;
+        // It may cover more than was read.
+        self.report.checkpoint_size = self.report.checkpoint_size.min(self.mmr.size());
+        if found.is_none() && self.report.checkpoint == CheckpointState::Missing {
+            let message = "it served without a checkpoint, or its checkpoint was removed".to_owned();
+            self.find(&dir.join(CHECKPOINT), 0, Verdict::Invalid, message);
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, log: &LogReader<'_>, stored: &Stored, covered: u64) -> Result<(), EvidenceError> {
+        for (flaw, durable) in &mut self.flaws {
+            // A record that takes the expected place shows that nothing was lost before it.
+            if !(flaw.residue && stored.seq == flaw.seq) {
+                *durable = (*durable).max(stored.durable);
+            }
+        }
+        let payload = log.payload(stored);
+        let refused = if stored.seq == self.mmr.size() {
+            self.push(stored, payload, covered)?;
+            let taken = self.rules.take(stored.seq, payload);
+            if let Ok(Record::Admission(_)) = &taken {
+                self.salts.admission(stored.seq)?;
+            }
+            self.report.unknown_kinds += u64::from(matches!(taken, Ok(Record::Unknown(_))));
+            taken.err()
+        } else {
+            self.rules.lose();
+            let parsed = record::parse(payload);
+            parsed
+                .err()
+                .map(|error| format!("record {}: {error}", stored.seq))
+        };
+        if let Some(message) = refused {
+            self.find(log.path(), stored.offset, Verdict::Invalid, message);
+        }
+        Ok(())
+    }
+
+    /// Adds a record to the range and compares the nodes that it makes with the tree file.
+    fn push(&mut self, stored: &Stored, payload: &[u8], covered: u64) -> Result<(), EvidenceError> {
+        let wrong_before = self.tree.wrong;
+        if let Some(position) = self.tree.push(&mut self.mmr, leaf_hash(payload))? {
+            let path = self.dir.join(TREE);
+            let offset = position * NODE as u64;
+            let what = format!("node {position} is not that of the records");
+            // Nodes are synced before a checkpoint over them is signed; later ones can be lost legally.
+            if stored.seq < covered {
+                self.find(&path, offset, Verdict::Invalid, what);
+            } else if !wrong_before {
+                let message = format!("{what}; no checkpoint covers it, it can be rebuilt");
+                self.find(&path, offset, Verdict::Incomplete, message);
+            }
+        }
+        self.report.records += 1;
+        self.report.bytes += stored.len as u64;
+        Ok(())
+    }
+
+    /// Compares the root with a head stated at this size.
+    fn compare(&mut self, head: &Head) {
+        if head.size != self.mmr.size() || head.root == self.mmr.root() {
+            return;
+        }
+        if head.own {
+            self.report.checkpoint = CheckpointState::Bad;
+        }
+        let message = format!(
+            "the first {} records do not lead to the root that {} states",
+            head.size, head.who
+        );
+        self.find(&head.file, 0, Verdict::Diverged, message);
+    }
+
+    fn finish(
+        mut self,
+        signed: Option<&Checkpoint>,
+        heads: &[Head],
+        compared: usize,
+        origin: Option<[u8; 32]>,
+    ) -> Result<Scanned, EvidenceError> {
+        let size = self.mmr.size();
+        self.report.sealed = self.rules.sealed();
+        self.report.origin = self.rules.opened().map(|opened| opened.origin.clone());
+        let whole = self.judge_flaws(heads.last().map_or(0, |head| head.size));
+        for head in &heads[compared..] {
+            if head.own {
+                self.report.checkpoint = CheckpointState::Bad;
+            }
+            let message = format!(
+                "{} states {} records and only {size} are there",
+                head.who, head.size
+            );
+            self.find(&head.file, 0, Verdict::Diverged, message);
+        }
+        self.compare_origins(signed, origin);
+        if size > 0 && whole {
+            self.report.root = Some(STANDARD.encode(self.mmr.root()));
+        }
+        self.judge_tree();
+        self.judge_salts(signed.map_or(0, |signed| signed.size));
+        Ok(Scanned {
+            report: self.report,
+            dir: self.dir,
+            incarnation: self.incarnation,
+            rules: self.rules,
+            whole,
+            keeps: BTreeMap::new(),
+        })
+    }
+
+    /// Says of each flaw whether it is a torn tail or damage; whether all records up to the end are there. `known` is the
+    /// largest size that anybody stated.
+    fn judge_flaws(&mut self, known: u64) -> bool {
+        let size = self.mmr.size();
+        let mut whole = true;
+        for (flaw, durable) in std::mem::take(&mut self.flaws) {
+            let continued = flaw.residue && size > flaw.seq;
+            let proven = flaw.seq < known.max(durable);
+            let torn = !proven && !continued && !self.report.sealed;
+            whole &= !proven || continued;
+            self.report.torn |= torn;
+            let (verdict, what) = match torn {
+                true => (Verdict::Incomplete, "torn tail, cut here"),
+                false => (Verdict::Invalid, "damage"),
+            };
+            let message = format!("{what} at record {}: {}", flaw.seq, flaw.reason);
+            self.find(&flaw.path, flaw.offset, verdict, message);
+        }
+        whole
+    }
+
+    fn judge_tree(&mut self) {
+        let size = self.mmr.size();
+        let path = self.dir.join(TREE);
+        self.report.tree = self.tree.state(node_count(size));
+        if size > 0 && self.report.tree == TreeState::Missing {
+            let message = "the tree file is not there; it can be rebuilt from the records".to_owned();
+            self.find(&path, 0, Verdict::Incomplete, message);
+        }
+        if self.report.tree == TreeState::Long {
+            // Without a seal, a loss of power may have taken records that were hashed and not yet synced.
+            let verdict = match self.report.sealed {
+                true => Verdict::Diverged,
+                false => Verdict::Incomplete,
+            };
+            let message =
+                format!("it holds nodes of more than the {size} records that are there: the log was longer");
+            self.find(&path, node_count(size) * NODE as u64, verdict, message);
+        }
+    }
+
+    fn judge_salts(&mut self, covered: u64) {
+        self.report.erased_salts = self.salts.erased;
+        if let Some(first) = self.salts.first_missing {
+            // Salts are synced with the records that they are for.
+            let verdict = match first < covered {
+                true => Verdict::Invalid,
+                false => Verdict::Incomplete,
+            };
+            let message = format!(
+                "the salts of {} admissions are not there, of record {first} first: their commitments cannot be opened",
+                self.salts.missing
+            );
+            self.find(&self.dir.join(SALTS), 0, verdict, message);
+        }
+    }
+
+    /// The segments, the open record and the checkpoint must speak of one origin.
+    fn compare_origins(&mut self, signed: Option<&Checkpoint>, origin: Option<[u8; 32]>) {
+        let dir = self.dir.clone();
+        let digest = |text: &str| -> [u8; 32] { Sha256::digest(text.as_bytes()).into() };
+        if let (Some(text), Some(origin)) = (self.report.origin.clone(), origin)
+            && digest(&text) != origin
+        {
+            let message = format!("the segments belong to another origin than {text}");
+            self.find(&dir, 0, Verdict::Invalid, message);
+        }
+        if let (Some(signed), Some(origin)) = (signed, origin)
+            && digest(&signed.origin) != origin
+        {
+            self.report.checkpoint = CheckpointState::Bad;
+            let message = format!("it is a checkpoint of another log, {}", signed.origin);
+            self.find(&dir.join(CHECKPOINT), 0, Verdict::Invalid, message);
+        }
+    }
+}
+
+/// Reads a note, and checks its signature if there is a key to do it with.
+pub(super) fn believe(note: &str, key: Option<&VerifyingKey>) -> Result<Checkpoint, String> {
+    match key {
+        Some(key) => Checkpoint::verify(note, key),
+        None => Checkpoint::parse_unverified(note),
+    }
+    .map_err(|error| error.to_string())
+}

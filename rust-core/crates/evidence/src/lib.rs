@@ -1,0 +1,47 @@
+//! The stored evidence as its readers see it. Nothing here writes.
+//!
+//! A log is one directory per incarnation, `<gateway>/<shard>/<incarnation>/`:
+//!
+//! | file | what it holds | read by |
+//! |---|---|---|
+//! | `<first seq>.seg`, `<ordinal>.next` | records in checksummed frames | [`frame`], [`segment`], [`segment_reader`], [`log_reader`] |
+//! | `tree` | node hashes of the range over them, derived | [`TreeFile`] |
+//! | `checkpoint`, `<incarnation>.checkpoint` | the newest signed notes | [`checkpoint_file`] |
+//! | `salts` | what the commitments in records were salted with | [`salts`] |
+//!
+//! The formats have their one home here, encoding included, so that the writer (the `wal` crate) and every reader agree.
+//! [`layout`] tells which logs there are, [`LogReader`](log_reader::LogReader) strings the records of one together,
+//! and [`fsck`], [`prove`] and [`export_leaves`] stand on it. All I/O goes through [`ReadStorage`].
+#![forbid(unsafe_code)]
+
+pub mod checkpoint_file;
+mod consistency;
+mod error;
+mod export;
+pub mod frame;
+mod fsck;
+pub mod layout;
+pub mod log_reader;
+mod lookup;
+pub mod prove;
+pub mod rules;
+pub mod salts;
+pub mod segment;
+pub mod segment_reader;
+mod segments;
+mod storage;
+mod time_search;
+mod tree_file;
+
+pub use consistency::{check as check_consistency, consistency, read_notes};
+pub use error::EvidenceError;
+pub use export::export_leaves;
+pub use fsck::{
+    CheckpointState, Finding, HeldCheckpoint, IncarnationReport, Report, TreeState, Verdict, fsck,
+};
+pub use lookup::{FoundRecord, Search, find, read_record};
+pub use salts::stored_salt;
+pub use segments::unused;
+pub use storage::{FileStorage, ReadFile, ReadStorage, read_full};
+pub use tree_file::{NODE, TREE, TreeFile};
+pub use ulid::Ulid;

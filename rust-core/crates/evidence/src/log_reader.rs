@@ -1,0 +1,470 @@
+//! Reads an incarnation's log back: strings the segments of its directory together, tells what is wrong with them, and
+//! goes on behind damage. Recovery, `fsck`, proofs and exports read through it.
+//!
+//! One segment is open at a time, and for a moment the next. The log may be written meanwhile. The writer fills a segment
+//! before it begins the next, and what was synced before a record was framed was written before it; so whatever looks
+//! wrong is read again after that which makes it look wrong, and only what is wrong then is told.
+
+use crate::segment::SegmentName;
+use crate::segment_reader::{SegmentReader, Slot, Stored};
+use crate::segments::{self, LISTINGS, OpenSegment};
+use crate::time_search::Place;
+use crate::{EvidenceError, ReadStorage};
+use std::cmp::Ordering;
+use std::collections::{BTreeSet, VecDeque};
+use std::path::{Path, PathBuf};
+use ulid::Ulid;
+
+/// A stretch of a log that is not what it should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Flaw {
+    /// The segment.
+    pub path: PathBuf,
+    /// First byte concerned.
+    pub offset: u64,
+    /// Number of the record that was expected there.
+    pub seq: u64,
+    /// What is wrong, in words.
+    pub reason: String,
+    /// Bytes behind the last record of a segment: no record is missing if the log goes on with `seq`.
+    pub residue: bool,
+}
+
+/// What a [`LogReader`] finds next.
+pub enum Found {
+    /// A record. Its number is the one expected, or follows a [`Found::Flaw`].
+    Record(Stored),
+    /// Something is wrong here; reading goes on behind it.
+    Flaw(Flaw),
+    /// The end of the log.
+    End,
+}
+
+/// A place between two records of a log, with what follows from the records before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ResumePlace {
+    /// Number of the first record of the segment that it is in: the segment's name.
+    pub segment: u64,
+    /// Where the next frame starts in it.
+    pub offset: u64,
+    /// Number of the next record.
+    pub seq: u64,
+    /// Payload CRC of the record before.
+    pub chain: u32,
+}
+
+/// Reads all records of an incarnation's directory in order.
+pub struct LogReader<'s> {
+    storage: &'s dyn ReadStorage,
+    dir: PathBuf,
+    incarnation: Ulid,
+    /// Segments not yet entered, in order.
+    waiting: VecDeque<SegmentName>,
+    /// The first of them, if it is open already.
+    ahead: Option<OpenSegment>,
+    /// Names that the segments entered have or had.
+    entered: BTreeSet<SegmentName>,
+    /// Position of the next segment.
+    position: u64,
+    reader: Option<SegmentReader>,
+    path: PathBuf,
+    origin: Option<[u8; 32]>,
+    expected: u64,
+    /// Records that are known to be there.
+    at_least: u64,
+    /// What the next record must chain to; unknown behind a flaw.
+    chain: Option<u32>,
+    /// Listings since the last segment was entered.
+    listings: u32,
+    ended: bool,
+}
+
+impl<'s> LogReader<'s> {
+    /// Finds the segments of an incarnation's directory, whose name must be its ULID.
+    ///
+    /// # Errors
+    /// [`EvidenceError::Io`].
+    pub fn open(storage: &'s dyn ReadStorage, dir: &Path, incarnation: Ulid) -> Result<Self, EvidenceError> {
+        let mut log = Self {
+            storage,
+            dir: dir.to_owned(),
+            incarnation,
+            waiting: segments::list(storage, dir)?,
+            ahead: None,
+            entered: BTreeSet::new(),
+            position: 0,
+            reader: None,
+            path: PathBuf::new(),
+            origin: None,
+            expected: 0,
+            at_least: 0,
+            chain: None,
+            listings: 0,
+            ended: false,
+        };
+        log.look_ahead()?;
+        Ok(log)
+    }
+
+    /// Says how many records are known to be there, from a checkpoint read **before** the log was opened: a listing made
+    /// while segments are renamed may miss one, and is then made again.
+    pub fn expect(&mut self, records: u64) {
+        self.at_least = records;
+    }
+
+    /// The origin digest of the first segment whose header could be read so far.
+    #[must_use]
+    pub fn origin(&self) -> Option<[u8; 32]> {
+        self.origin
+    }
+
+    /// Number of segments entered.
+    #[must_use]
+    pub fn segments(&self) -> u64 {
+        self.position
+    }
+
+    /// Starts with the segment that holds record `seq`, as far as file names tell. Call it before `next`.
+    pub fn seek(&mut self, seq: u64) {
+        let holds = |name: &SegmentName| matches!(name, SegmentName::First(first) if *first <= seq);
+        let Some(at) = self.waiting.iter().rposition(holds).filter(|at| *at > 0) else {
+            return;
+        };
+        self.ahead = None;
+        self.entered.extend(self.waiting.drain(..at));
+        self.position = at as u64;
+        if let Some(SegmentName::First(first)) = self.waiting.front() {
+            self.expected = *first;
+        }
+    }
+
+    /// Starts at a place inside the log that is known from an earlier reading; a flaw of its segment's header is told.
+    /// Call it before `next`.
+    ///
+    /// # Errors
+    /// [`EvidenceError::Io`].
+    pub fn start_at(&mut self, place: &ResumePlace) -> Result<Option<Flaw>, EvidenceError> {
+        self.seek(place.segment);
+        let found = self.waiting.front() == Some(&SegmentName::First(place.segment));
+        let mut flaw = self.enter()?;
+        self.expected = place.seq;
+        self.chain = Some(place.chain);
+        if !found {
+            flaw = Some(self.flaw(0, format!("the segment of record {} is gone", place.seq)));
+        }
+        if let Some(reader) = &mut self.reader {
+            reader.offset = place.offset;
+        }
+        Ok(flaw)
+    }
+
+    /// What the tag of the record that `next` has just returned covers, and the tag.
+    #[must_use]
+    pub fn tagged(&self, stored: &Stored) -> (&[u8], &[u8]) {
+        self.reader
+            .as_ref()
+            .map_or((&[], &[]), |reader| reader.tagged(stored))
+    }
+
+    /// Starts at a place in one of its segments. Call it before `next`.
+    pub(crate) fn seek_to(&mut self, place: Place) -> Result<(), EvidenceError> {
+        let Some(at) = self.waiting.iter().position(|name| *name == place.segment) else {
+            // It was renamed since: the beginning is as right, and slower.
+            return Ok(());
+        };
+        if at > 0 {
+            self.ahead = None;
+        }
+        self.entered.extend(self.waiting.drain(..at));
+        self.position = at as u64;
+        if !self.look_ahead()? {
+            return Ok(());
+        }
+        if let Some(Ok(header)) = self.ahead.as_ref().map(|segment| &segment.header) {
+            self.expected = header.first_seq;
+        }
+        self.enter()?;
+        if let Some(reader) = &mut self.reader {
+            reader.offset = place.offset;
+            self.expected = place.seq;
+            self.chain = None;
+        }
+        Ok(())
+    }
+
+    /// The path of the segment that the last record was in.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The payload of the record that `next` has just returned.
+    #[must_use]
+    pub fn payload(&self, stored: &Stored) -> &[u8] {
+        self.reader.as_ref().map_or(&[], |reader| reader.payload(stored))
+    }
+
+    /// The next record or flaw.
+    ///
+    /// # Errors
+    /// [`EvidenceError::Io`].
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "a step can fail, and lends the payload"
+    )]
+    pub fn next(&mut self) -> Result<Found, EvidenceError> {
+        loop {
+            if self.ended {
+                return Ok(Found::End);
+            }
+            let Some(reader) = &mut self.reader else {
+                match self.enter()? {
+                    Some(flaw) => return Ok(Found::Flaw(flaw)),
+                    None => continue,
+                }
+            };
+            let from = reader.offset;
+            let found = match reader.next().map_err(EvidenceError::io("read", &self.path))? {
+                Slot::Record(stored) => return Ok(self.place(stored)),
+                Slot::Empty => self.look_behind(from, None)?,
+                Slot::Bad(reason) => self.look_behind(from, Some(reason))?,
+            };
+            if let Some(flaw) = found {
+                return Ok(Found::Flaw(flaw));
+            }
+        }
+    }
+
+    /// Checks that a record is the next one.
+    fn place(&mut self, stored: Stored) -> Found {
+        let seq = stored.seq;
+        let misplaced = match seq.cmp(&self.expected) {
+            Ordering::Less => Some("a record is repeated"),
+            Ordering::Greater => Some("records are missing before this one"),
+            Ordering::Equal if self.chain.is_some_and(|chain| chain != stored.prev_crc) => {
+                Some("the record does not chain to the one before")
+            }
+            Ordering::Equal => None,
+        };
+        let Some(reason) = misplaced else {
+            self.expected = seq.saturating_add(1);
+            self.chain = Some(stored.crc);
+            return Found::Record(stored);
+        };
+        let reason = format!("{reason}: found record {seq}, expected {}", self.expected);
+        let flaw = self.flaw(stored.offset, reason);
+        if let Some(reader) = self.reader.as_mut().filter(|_| seq >= self.expected) {
+            reader.offset = stored.offset;
+            self.expected = seq;
+            self.chain = None;
+        }
+        Found::Flaw(flaw)
+    }
+
+    fn flaw(&self, offset: u64, reason: String) -> Flaw {
+        Flaw {
+            path: self.path.clone(),
+            offset,
+            seq: self.expected,
+            reason,
+            residue: false,
+        }
+    }
+
+    /// Decides what it means that no record stands at `from`, where the one expected belongs: a flaw, or nothing when the
+    /// record has come meanwhile, when the segment ends here, or when the log does. `reason` tells of bytes that are no
+    /// record; without one there are zeros, or the file ends.
+    fn look_behind(
+        &mut self,
+        from: u64,
+        reason: Option<&'static str>,
+    ) -> Result<Option<Flaw>, EvidenceError> {
+        let Some(reader) = &mut self.reader else {
+            return Ok(None);
+        };
+        let expected = self.expected;
+        let behind = (|| {
+            let nonzero = match reason {
+                Some(_) => Some(from),
+                None => reader.first_nonzero(from)?,
+            };
+            let found = match nonzero {
+                Some(_) => reader.resync(from + u64::from(reason.is_some()) * 8, expected)?,
+                None => None,
+            };
+            Ok((nonzero, found))
+        })();
+        let (nonzero, found) = behind.map_err(EvidenceError::io("read", &self.path))?;
+        let goes_on = match found {
+            Some(_) => true,
+            None => self.look_ahead()?,
+        };
+        // What makes the place look wrong has been seen: was it really empty before that was written?
+        let Some(reader) = &mut self.reader else {
+            return Ok(None);
+        };
+        reader.offset = from;
+        reader.refresh();
+        let again = reader.next().map_err(EvidenceError::io("read", &self.path))?;
+        reader.offset = from;
+        let reason = match again {
+            Slot::Record(_) => return Ok(None),
+            Slot::Bad(reason) => Some(reason),
+            Slot::Empty => None,
+        };
+        let Some(nonzero) = nonzero else {
+            if goes_on {
+                self.reader = None;
+            } else {
+                self.ended = !self.list_again(self.expected < self.at_least)?;
+            }
+            return Ok(None);
+        };
+        let flaw = match (found, reason) {
+            (Some((at, seq)), reason) => {
+                let reason = reason.unwrap_or("zeros stand where records belong");
+                let lost = match seq.checked_sub(1).filter(|_| seq > expected) {
+                    Some(last) => format!("; records {expected} to {last} are lost, byte {at} goes on"),
+                    None => format!("; byte {at} goes on"),
+                };
+                let flaw = self.flaw(from, format!("{reason}{lost}"));
+                if let Some(reader) = &mut self.reader {
+                    reader.offset = at;
+                }
+                self.expected = seq;
+                self.chain = None;
+                return Ok(Some(flaw));
+            }
+            (None, Some(reason)) => {
+                self.chain = None;
+                self.flaw(from, reason.to_owned())
+            }
+            (None, None) => Flaw {
+                residue: true,
+                ..self.flaw(nonzero, "bytes behind the last record are not zero".to_owned())
+            },
+        };
+        self.reader = None;
+        self.ended = !goes_on && !self.list_again(self.expected < self.at_least)?;
+        Ok(Some(flaw))
+    }
+
+    /// Opens the next segment that is in use; whether there is one.
+    fn look_ahead(&mut self) -> Result<bool, EvidenceError> {
+        while self.ahead.is_none() {
+            let Some(name) = self.waiting.front().copied() else {
+                return Ok(false);
+            };
+            match OpenSegment::open(self.storage, &self.dir, name) {
+                Ok(mut segment) => {
+                    if segment.in_use()? {
+                        if let Ok(header) = &segment.header {
+                            self.origin.get_or_insert(header.origin);
+                        }
+                        self.ahead = Some(segment);
+                    } else {
+                        self.waiting.pop_front();
+                    }
+                }
+                Err(error) if segments::is_gone(&error) => {
+                    if !self.list_again(true)? {
+                        return Err(error);
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Lists the directory anew if that is `wanted` and was not done too often; whether it was done.
+    fn list_again(&mut self, wanted: bool) -> Result<bool, EvidenceError> {
+        if !wanted || self.listings == LISTINGS {
+            return Ok(false);
+        }
+        self.listings += 1;
+        self.ahead = None;
+        self.waiting = segments::list(self.storage, &self.dir)?;
+        self.waiting.retain(|name| !self.entered.contains(name));
+        Ok(true)
+    }
+
+    /// Starts on the next segment; a flaw of its header is told once, and its frames are read all the same.
+    fn enter(&mut self) -> Result<Option<Flaw>, EvidenceError> {
+        if !self.look_ahead()? {
+            self.ended = !self.list_again(self.expected < self.at_least)?;
+            return Ok(None);
+        }
+        // Either is the case after `look_ahead`.
+        let (Some(segment), Some(name)) = (self.ahead.take(), self.waiting.front().copied()) else {
+            self.ended = true;
+            return Ok(None);
+        };
+        let first_seq = segment.header.as_ref().map(|header| header.first_seq);
+        if first_seq.is_ok_and(|first| first > self.expected) && self.list_again(self.listings == 0)? {
+            return Ok(None);
+        }
+        self.waiting.pop_front();
+        self.listings = 0;
+        self.entered.insert(name);
+        if let Ok(header) = &segment.header {
+            self.entered.insert(SegmentName::First(header.first_seq));
+            self.entered.insert(SegmentName::Prepared(header.ordinal));
+        }
+        // Names sort by number, so a segment whose header is gone still finds its place.
+        let ordinal = match (&segment.header, name) {
+            (Ok(header), _) => header.ordinal,
+            (Err(_), SegmentName::Prepared(ordinal)) => ordinal,
+            (Err(_), SegmentName::First(_)) => self.position,
+        };
+        self.reader = Some(segment.reader(self.incarnation, ordinal));
+        let reason = self.refuse_header(&segment);
+        self.position += 1;
+        self.path = segment.path;
+        match reason {
+            Some(reason) => {
+                self.chain = None;
+                Ok(Some(self.flaw(0, reason)))
+            }
+            None => {
+                if let Ok(header) = segment.header
+                    && header.first_seq == 0
+                {
+                    self.chain = Some(header.crc());
+                }
+                Ok(None)
+            }
+        }
+    }
+
+    /// Why a segment's header is not that of the next segment of this log.
+    fn refuse_header(&self, segment: &OpenSegment) -> Option<String> {
+        let header = match &segment.header {
+            Ok(header) => header,
+            Err(reason) => return Some((*reason).to_owned()),
+        };
+        let (first, ordinal, position) = (header.first_seq, header.ordinal, self.position);
+        if header.incarnation != self.incarnation {
+            Some(format!(
+                "the segment belongs to incarnation {}",
+                header.incarnation
+            ))
+        } else if ordinal != position {
+            Some(format!(
+                "segment {ordinal} stands where segment {position} belongs"
+            ))
+        } else if segment.name != SegmentName::Prepared(ordinal) && segment.name != SegmentName::First(first)
+        {
+            Some("the segment has another's name".to_owned())
+        } else if self.origin.is_some_and(|origin| origin != header.origin) {
+            Some("the segment belongs to another origin".to_owned())
+        } else if first != self.expected {
+            Some(format!(
+                "the segment starts with record {first}, expected {}",
+                self.expected
+            ))
+        } else {
+            None
+        }
+    }
+}

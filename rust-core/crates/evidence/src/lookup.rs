@@ -1,0 +1,280 @@
+//! Finds stored records by request id and by number.
+//!
+//! A request id tells its time, and so does the name of an incarnation: an exchange's records are looked for near that
+//! time, which takes as long in a large ledger as in a small one. Clocks that were set, and ids of another making, need a
+//! scan of everything, which is made only when it is asked for.
+
+use crate::layout::{Shard, incarnation_of, shards};
+use crate::log_reader::{Found, LogReader};
+use crate::time_search::{place, place_of_record, since, time_of};
+use crate::{EvidenceError, ReadStorage};
+use memchr::memmem;
+use proofgate_ledger::record::{self, Record};
+use std::path::{Path, PathBuf};
+use ulid::Ulid;
+
+/// A record that was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundRecord {
+    /// Directory of its incarnation.
+    pub dir: PathBuf,
+    /// Its number there.
+    pub seq: u64,
+    /// Its stored bytes: the leaf.
+    pub record: Vec<u8>,
+}
+
+/// How to look for an exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Search {
+    /// Where the time in its id says.
+    ByTime,
+    /// Everywhere.
+    Scan,
+}
+
+/// How far from the id's time its first record may stand, in milliseconds, tried in this order: the second allows for a
+/// request that was long judged, the third for a clock that was set.
+const MARGINS: [u64; 3] = [100, 5_000, 600_000];
+/// How long all but a few exchanges take, in seconds.
+const MOST_EXCHANGES: u64 = 60;
+/// How long an exchange may take, in seconds.
+const LONGEST_EXCHANGE: u64 = 3600;
+/// Every so many records the time is looked at.
+const LOOK_AT_TIME: u64 = 32;
+
+/// The records of one request id, under a gateway's, a shard's or an incarnation's directory, in the order of the logs.
+/// Damaged stretches are passed over: `fsck` tells of them. By time nothing is found for an id that is no UUID of version 7.
+///
+/// # Errors
+/// [`EvidenceError::NotALog`] or [`EvidenceError::Io`].
+pub fn find(
+    storage: &dyn ReadStorage,
+    path: &Path,
+    request_id: &str,
+    search: Search,
+) -> Result<Vec<FoundRecord>, EvidenceError> {
+    let shards = shards(storage, path)?;
+    let wanted = Wanted::new(request_id);
+    if search == Search::Scan {
+        let mut found = Vec::new();
+        for shard in &shards {
+            for incarnation in &shard.incarnations {
+                let dir = shard.dir.join(incarnation.to_string());
+                let mut log = LogReader::open(storage, &dir, *incarnation)?;
+                wanted.read(&mut log, &dir, u64::MAX, &mut found, |_| false)?;
+            }
+        }
+        return Ok(found);
+    }
+    let Some(time) = time_of(request_id) else {
+        return Ok(Vec::new());
+    };
+    for margin in MARGINS {
+        for shard in &shards {
+            let found = by_time(storage, shard, &wanted, time, margin)?;
+            if !found.is_empty() {
+                return Ok(found);
+            }
+        }
+    }
+    Ok(Vec::new())
+}
+
+/// Looks in one shard for an exchange that began within `margin` milliseconds of `time`, until it has its end.
+fn by_time(
+    storage: &dyn ReadStorage,
+    shard: &Shard,
+    wanted: &Wanted<'_>,
+    time: u64,
+    margin: u64,
+) -> Result<Vec<FoundRecord>, EvidenceError> {
+    let mut found = Vec::new();
+    let from = time.saturating_sub(margin);
+    let logs = since(&shard.incarnations, from);
+    let begun = |until: u64| logs.iter().filter(move |log| log.timestamp_ms() <= until);
+    for incarnation in begun(time.saturating_add(margin)) {
+        let dir = shard.dir.join(incarnation.to_string());
+        let mut log = log_from(storage, &dir, *incarnation, from)?;
+        let until = time.saturating_add(margin);
+        wanted.read(&mut log, &dir, until.saturating_mul(1000), &mut found, |found| {
+            !found.is_empty()
+        })?;
+        if found.is_empty() {
+            continue;
+        }
+        if !has_end(&found) {
+            let until = time.saturating_add(MOST_EXCHANGES * 1000);
+            wanted.read(&mut log, &dir, until.saturating_mul(1000), &mut found, has_end)?;
+        }
+        // A worker that was killed leaves the end to a later one, which writes it as it starts.
+        let later = logs.iter().filter(|later| *later > incarnation);
+        if !has_end(&found) {
+            for later in later.clone() {
+                wanted.read_start(storage, &shard.dir.join(later.to_string()), *later, &mut found)?;
+                if has_end(&found) {
+                    return Ok(found);
+                }
+            }
+        }
+        let until = time.saturating_add(LONGEST_EXCHANGE * 1000);
+        if !has_end(&found) {
+            wanted.read(&mut log, &dir, until.saturating_mul(1000), &mut found, has_end)?;
+        }
+        // Or the log was rotated, and the one that goes on holds the end.
+        for later in later.filter(|later| later.timestamp_ms() <= until) {
+            if has_end(&found) {
+                break;
+            }
+            let dir = shard.dir.join(later.to_string());
+            let mut log = LogReader::open(storage, &dir, *later)?;
+            wanted.read(&mut log, &dir, until.saturating_mul(1000), &mut found, has_end)?;
+        }
+        return Ok(found);
+    }
+    Ok(found)
+}
+
+/// A log from the place of a time on, in unix milliseconds.
+fn log_from<'s>(
+    storage: &'s dyn ReadStorage,
+    dir: &Path,
+    incarnation: Ulid,
+    from: u64,
+) -> Result<LogReader<'s>, EvidenceError> {
+    let place = place(storage, dir, incarnation, from.saturating_mul(1000))?;
+    let mut log = LogReader::open(storage, dir, incarnation)?;
+    if let Some(place) = place {
+        log.seek_to(place)?;
+    }
+    Ok(log)
+}
+
+/// Whether an exchange has all its records.
+fn has_end(found: &[FoundRecord]) -> bool {
+    found.iter().any(|found| {
+        matches!(
+            record::parse(&found.record),
+            Ok(Record::Completion(_) | Record::Aborted(_) | Record::Rejection(_))
+        )
+    })
+}
+
+struct Wanted<'i> {
+    id: &'i str,
+    finder: memmem::Finder<'i>,
+}
+
+impl<'i> Wanted<'i> {
+    fn new(id: &'i str) -> Self {
+        Self {
+            id,
+            finder: memmem::Finder::new(id.as_bytes()),
+        }
+    }
+
+    fn is_in(&self, payload: &[u8]) -> bool {
+        // An id with an escape in its JSON form does not contain itself; such a record is parsed whatever it holds.
+        (self.finder.find(payload).is_some() || memchr::memchr(b'\\', payload).is_some())
+            && record::parse(payload).is_ok_and(|record| record.id() == Some(self.id))
+    }
+
+    /// Adds the records of the exchange that `log` still holds, up to the time `until` in microseconds, and until `enough`.
+    fn read(
+        &self,
+        log: &mut LogReader<'_>,
+        dir: &Path,
+        until: u64,
+        found: &mut Vec<FoundRecord>,
+        enough: impl Fn(&[FoundRecord]) -> bool,
+    ) -> Result<(), EvidenceError> {
+        loop {
+            let stored = match log.next()? {
+                Found::End => return Ok(()),
+                Found::Flaw(_) => continue,
+                Found::Record(stored) => stored,
+            };
+            let payload = log.payload(&stored);
+            if self.is_in(payload) {
+                found.push(FoundRecord {
+                    dir: dir.to_owned(),
+                    seq: stored.seq,
+                    record: payload.to_vec(),
+                });
+                if enough(found) {
+                    return Ok(());
+                }
+            } else if until < u64::MAX
+                && stored.seq.is_multiple_of(LOOK_AT_TIME)
+                && record::parse(payload).is_ok_and(|record| record.ts() > until)
+            {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Adds what a log says of the exchange as it starts: in the `aborted` records behind its `open`.
+    fn read_start(
+        &self,
+        storage: &dyn ReadStorage,
+        dir: &Path,
+        incarnation: Ulid,
+        found: &mut Vec<FoundRecord>,
+    ) -> Result<(), EvidenceError> {
+        let mut log = LogReader::open(storage, dir, incarnation)?;
+        while let Found::Record(stored) = log.next()? {
+            let payload = log.payload(&stored);
+            match record::parse(payload) {
+                Ok(Record::Open(_)) => {}
+                Ok(Record::Aborted(aborted)) if aborted.id == self.id => {
+                    found.push(FoundRecord {
+                        dir: dir.to_owned(),
+                        seq: stored.seq,
+                        record: payload.to_vec(),
+                    });
+                }
+                Ok(Record::Aborted(_)) => {}
+                _ => break,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The stored bytes of record `seq` of an incarnation.
+///
+/// # Errors
+/// [`EvidenceError::NoSuchRecord`], also when it is damaged; [`EvidenceError::NotALog`] or [`EvidenceError::Io`].
+pub fn read_record(
+    storage: &dyn ReadStorage,
+    incarnation_dir: &Path,
+    seq: u64,
+) -> Result<Vec<u8>, EvidenceError> {
+    let incarnation = incarnation_of(incarnation_dir)?;
+    let mut log = LogReader::open(storage, incarnation_dir, incarnation)?;
+    if let Some(place) = place_of_record(storage, incarnation_dir, incarnation, seq)? {
+        log.seek_to(place)?;
+    }
+    if let Some(record) = read_on(&mut log, seq)? {
+        return Ok(record);
+    }
+    // In a log that is damaged, halves may mislead.
+    let mut log = LogReader::open(storage, incarnation_dir, incarnation)?;
+    log.seek(seq);
+    read_on(&mut log, seq)?.ok_or_else(|| EvidenceError::NoSuchRecord {
+        dir: incarnation_dir.to_owned(),
+        seq,
+    })
+}
+
+/// Reads on up to record `seq`; `None` when it does not come.
+fn read_on(log: &mut LogReader<'_>, seq: u64) -> Result<Option<Vec<u8>>, EvidenceError> {
+    loop {
+        match log.next()? {
+            Found::Record(stored) if stored.seq == seq => return Ok(Some(log.payload(&stored).to_vec())),
+            Found::Record(stored) if stored.seq < seq => {}
+            Found::Flaw(_) => {}
+            Found::Record(_) | Found::End => return Ok(None),
+        }
+    }
+}

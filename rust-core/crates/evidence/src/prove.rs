@@ -1,0 +1,236 @@
+//! Proves records to strangers, from the files alone: the worker that wrote them need not run.
+
+use crate::checkpoint_file::{self, CHECKPOINT};
+use crate::layout::{incarnation_of, parse_incarnation};
+use crate::log_reader::{Found, LogReader};
+use crate::lookup::read_record;
+use crate::salts::{SALT, stored_salt};
+use crate::{EvidenceError, ReadStorage, TreeFile};
+use proofgate_ledger::{
+    Checkpoint, Hash, LedgerError, Mmr, NodeReader, TlogProof, VerifyingKey, inclusion_proof, leaf_hash,
+    record::{self, Record},
+    verify_inclusion,
+};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+
+/// The proof that record `seq` is in the log, under its persisted checkpoint. Nodes come from the tree file, or from the
+/// records where that is missing, short or wrong. The proof has been verified before it is returned, and so has the
+/// checkpoint's signature if `key` is given. It carries the salt of the commitment in the record, if that is there.
+///
+/// # Errors
+/// [`EvidenceError::NotCovered`] when no checkpoint covers the record yet (a crashed incarnation's last records are covered by
+/// a note that its successor signs), [`EvidenceError::NoSuchRecord`], [`EvidenceError::Corruption`] when the
+/// records do not lead to the signed root, [`EvidenceError::Ledger`] when the checkpoint is refused, [`EvidenceError::Io`].
+pub fn proof(
+    storage: &dyn ReadStorage,
+    incarnation_dir: &Path,
+    seq: u64,
+    key: Option<&VerifyingKey>,
+) -> Result<TlogProof, EvidenceError> {
+    let record = read_record(storage, incarnation_dir, seq)?;
+    proof_of(storage, incarnation_dir, seq, &record, key)
+}
+
+/// As [`proof`], of a record whose stored bytes are at hand.
+///
+/// # Errors
+/// As [`proof`].
+pub fn proof_of(
+    storage: &dyn ReadStorage,
+    incarnation_dir: &Path,
+    seq: u64,
+    record: &[u8],
+    key: Option<&VerifyingKey>,
+) -> Result<TlogProof, EvidenceError> {
+    let leaf = leaf_hash(record);
+    let not_covered = |size| EvidenceError::NotCovered {
+        dir: incarnation_dir.to_owned(),
+        seq,
+        size,
+    };
+    let covering = |note: String| -> Result<(String, Checkpoint), EvidenceError> {
+        let signed = match key {
+            Some(key) => Checkpoint::verify(&note, key)?,
+            None => Checkpoint::parse_unverified(&note)?,
+        };
+        Ok((note, signed))
+    };
+    let own = checkpoint_file::read(storage, incarnation_dir)?
+        .map(covering)
+        .transpose()?;
+    let own_size = own.as_ref().map_or(0, |(_, signed)| signed.size);
+    let (note, signed) = match own {
+        Some(own) if seq < own_size => own,
+        _ => {
+            let note = successors_note(storage, incarnation_dir)?.ok_or_else(|| not_covered(own_size))?;
+            let (note, signed) = covering(note)?;
+            if seq >= signed.size {
+                return Err(not_covered(signed.size));
+            }
+            (note, signed)
+        }
+    };
+    let leads_to_root =
+        |hashes: &Vec<Hash>| verify_inclusion(&leaf, seq, signed.size, hashes, &signed.root).is_ok();
+    let stored = TreeFile::open(storage, incarnation_dir)
+        .and_then(|tree| inclusion_proof(&tree, seq, signed.size))
+        .ok()
+        .filter(leads_to_root);
+    let hashes = match stored {
+        Some(hashes) => hashes,
+        None => {
+            let nodes = rebuild(storage, incarnation_dir, signed.size, |nodes| {
+                inclusion_proof(nodes, seq, signed.size).map(|_| ())
+            })?;
+            let hashes = inclusion_proof(&nodes, seq, signed.size)?;
+            if !leads_to_root(&hashes) {
+                return Err(EvidenceError::Corruption {
+                    path: incarnation_dir.join(CHECKPOINT),
+                    offset: 0,
+                    reason: format!("the records do not lead to the root it signs at {}", signed.size),
+                });
+            }
+            hashes
+        }
+    };
+    let mut proof = TlogProof {
+        extra: None,
+        index: seq,
+        hashes,
+        checkpoint: note,
+    };
+    if let Some(salt) = salt_of(storage, incarnation_dir, record)? {
+        proof.carry_salt(&salt);
+    }
+    Ok(proof)
+}
+
+/// The salt of the commitment in a record; `None` for one without, and when it is gone.
+fn salt_of(
+    storage: &dyn ReadStorage,
+    incarnation_dir: &Path,
+    record: &[u8],
+) -> Result<Option<[u8; SALT]>, EvidenceError> {
+    // Both commitments of an exchange are salted with the salt of its admission.
+    let (dir, admission) = match record::parse(record) {
+        Ok(Record::Admission(admission)) => (incarnation_dir.to_owned(), admission.seq),
+        Ok(Record::Completion(completion)) => match &completion.incarnation {
+            None => (incarnation_dir.to_owned(), completion.admission),
+            Some(named) => {
+                let named = parse_incarnation(named).map(|named| named.to_string());
+                match named.zip(incarnation_dir.parent()) {
+                    Some((named, shard)) => (shard.join(named), completion.admission),
+                    None => return Ok(None),
+                }
+            }
+        },
+        _ => return Ok(None),
+    };
+    match stored_salt(storage, &dir, admission) {
+        Err(EvidenceError::Io {
+            call: "open", source, ..
+        }) if source.kind() == io::ErrorKind::NotFound => Ok(None),
+        other => other,
+    }
+}
+
+/// The checkpoint that a later incarnation signed for what this one left: the largest, if several did.
+fn successors_note(
+    storage: &dyn ReadStorage,
+    incarnation_dir: &Path,
+) -> Result<Option<String>, EvidenceError> {
+    let own = incarnation_of(incarnation_dir)?;
+    let Some(shard) = incarnation_dir.parent() else {
+        return Ok(None);
+    };
+    let names = storage.list(shard).map_err(EvidenceError::io("list", shard))?;
+    let later = names
+        .iter()
+        .filter_map(|name| parse_incarnation(name))
+        .filter(|incarnation| *incarnation > own);
+    let mut largest: Option<(u64, String)> = None;
+    for successor in later {
+        let note = checkpoint_file::read_cover(storage, &shard.join(successor.to_string()), own)?;
+        let Some(note) = note else { continue };
+        // A note that cannot be read is for `fsck` to tell; another may cover the record.
+        let Ok(signed) = Checkpoint::parse_unverified(&note) else {
+            continue;
+        };
+        let speaks_for_own = signed.origin.ends_with(&format!("/{own}"));
+        if speaks_for_own && largest.as_ref().is_none_or(|(size, _)| *size < signed.size) {
+            largest = Some((signed.size, note));
+        }
+    }
+    Ok(largest.map(|(_, note)| note))
+}
+
+/// Notes which nodes a proof asks for.
+struct Wanted(RefCell<BTreeMap<u64, Hash>>);
+
+impl NodeReader for Wanted {
+    type Error = EvidenceError;
+
+    fn node(&self, position: u64) -> Result<Hash, EvidenceError> {
+        self.0.borrow_mut().insert(position, [0; 32]);
+        Ok([0; 32])
+    }
+}
+
+/// Nodes that were kept.
+pub(crate) struct Kept(BTreeMap<u64, Hash>);
+
+impl NodeReader for Kept {
+    type Error = EvidenceError;
+
+    fn node(&self, position: u64) -> Result<Hash, EvidenceError> {
+        self.0
+            .get(&position)
+            .copied()
+            .ok_or(LedgerError::MissingNode { position }.into())
+    }
+}
+
+/// Hashes the first `size` records and keeps the nodes that `ask` reads.
+pub(crate) fn rebuild(
+    storage: &dyn ReadStorage,
+    dir: &Path,
+    size: u64,
+    ask: impl FnOnce(&dyn NodeReader<Error = EvidenceError>) -> Result<(), EvidenceError>,
+) -> Result<Kept, EvidenceError> {
+    let wanted = Wanted(RefCell::default());
+    ask(&wanted)?;
+    let mut kept = wanted.0.into_inner();
+    let mut log = LogReader::open(storage, dir, incarnation_of(dir)?)?;
+    let mut mmr = Mmr::new();
+    let mut position = 0;
+    while mmr.size() < size {
+        match log.next()? {
+            Found::Record(stored) if stored.seq == mmr.size() => {
+                mmr.push(leaf_hash(log.payload(&stored)), &mut |node| {
+                    if let Some(slot) = kept.get_mut(&position) {
+                        *slot = node;
+                    }
+                    position += 1;
+                });
+            }
+            Found::Flaw(flaw) if flaw.residue => {}
+            Found::Flaw(flaw) => {
+                return Err(EvidenceError::Corruption {
+                    path: flaw.path,
+                    offset: flaw.offset,
+                    reason: flaw.reason,
+                });
+            }
+            Found::Record(_) | Found::End => {
+                return Err(EvidenceError::NoSuchRecord {
+                    dir: dir.to_owned(),
+                    seq: mmr.size(),
+                });
+            }
+        }
+    }
+    Ok(Kept(kept))
+}

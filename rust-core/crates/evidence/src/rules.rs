@@ -1,0 +1,279 @@
+//! What a valid log is, record by record: the one definition that recovery and `fsck` share.
+//!
+//! A log begins with its `open` and nothing follows a `seal`. Every record states its own number. Each admission has
+//! exactly one end: a `completion` in the same log, or an `aborted` or `completion` in a later one, which names the log of
+//! the admission. How a log ended that was still written when its successor was opened is stated once, in a `takeover`: by
+//! that successor, or by a later log when it did not live to.
+
+use crate::layout::parse_incarnation;
+use proofgate_ledger::Hash;
+use proofgate_ledger::record::{self, Record};
+use std::collections::BTreeMap;
+use ulid::Ulid;
+
+/// What a log's `open` says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Opened {
+    /// `<ledger>/<shard>/<incarnation>`.
+    pub origin: String,
+    /// The log before it on the shard.
+    pub predecessor: Option<Predecessor>,
+}
+
+/// What a log says of the one before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Predecessor {
+    /// Which one.
+    pub incarnation: Ulid,
+    /// Its number of records; of a running one, those of its newest checkpoint.
+    pub size: u64,
+    /// Its root at that size.
+    pub root: Hash,
+    /// Whether its last record was a seal.
+    pub sealed: bool,
+    /// Whether it was still being written.
+    pub running: bool,
+}
+
+/// An admission of another log that ends in this one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ForeignEnd {
+    /// The log of the admission.
+    pub incarnation: Ulid,
+    /// Number of the admission there.
+    pub admission: u64,
+    /// Number of the record here that ends it.
+    pub seq: u64,
+}
+
+/// What is kept of a log's records while they pass. Memory grows with the number of open exchanges, not with the log.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    incarnation: Ulid,
+    opened: Option<Opened>,
+    open: BTreeMap<u64, String>,
+    foreign_ends: Vec<ForeignEnd>,
+    takeovers: Vec<(u64, Predecessor)>,
+    sealed: bool,
+    successor: Option<Ulid>,
+    served: Option<u64>,
+    complete: bool,
+}
+
+impl Rules {
+    /// The rules for the log of an incarnation, before its first record.
+    #[must_use]
+    pub fn new(incarnation: Ulid) -> Self {
+        Self {
+            incarnation,
+            opened: None,
+            open: BTreeMap::new(),
+            foreign_ends: Vec::new(),
+            takeovers: Vec::new(),
+            sealed: false,
+            successor: None,
+            served: None,
+            complete: true,
+        }
+    }
+
+    /// What `open` says, once it has passed.
+    #[must_use]
+    pub fn opened(&self) -> Option<&Opened> {
+        self.opened.as_ref()
+    }
+
+    /// Admissions that have no end in this log so far, by number, with their request ids.
+    #[must_use]
+    pub fn open_exchanges(&self) -> &BTreeMap<u64, String> {
+        &self.open
+    }
+
+    /// Ends of admissions of other logs, in order.
+    #[must_use]
+    pub fn foreign_ends(&self) -> &[ForeignEnd] {
+        &self.foreign_ends
+    }
+
+    /// What `takeover` records say of the ends of logs before, with the numbers of those records.
+    #[must_use]
+    pub fn takeovers(&self) -> &[(u64, Predecessor)] {
+        &self.takeovers
+    }
+
+    /// Whether the last record is a seal.
+    #[must_use]
+    pub fn sealed(&self) -> bool {
+        self.sealed
+    }
+
+    /// The incarnation that goes on, as the seal says.
+    #[must_use]
+    pub fn successor(&self) -> Option<Ulid> {
+        self.successor
+    }
+
+    /// The first record that is neither `open`, `takeover` nor `aborted`: from it on the log has served. A log without one holds what
+    /// a start that was cut short left behind.
+    #[must_use]
+    pub fn served(&self) -> Option<u64> {
+        self.served
+    }
+
+    /// Whether no record was lost, so that what has no end is known.
+    #[must_use]
+    pub fn complete(&self) -> bool {
+        self.complete
+    }
+
+    /// Says that records are missing before the next one: from here on it is not known what ends what.
+    pub fn lose(&mut self) {
+        self.complete = false;
+        self.open.clear();
+    }
+
+    /// Takes the record that stands at `seq`.
+    ///
+    /// # Errors
+    /// What is wrong with it, in words. It counts as read all the same.
+    pub fn take<'a>(&mut self, seq: u64, payload: &'a [u8]) -> Result<Record<'a>, String> {
+        let followed_seal = std::mem::take(&mut self.sealed);
+        let record = record::parse(payload).map_err(|error| format!("record {seq}: {error}"))?;
+        self.sealed = matches!(record, Record::Seal(_));
+        if record.seq() != seq {
+            return Err(format!("record {seq} says that it is record {}", record.seq()));
+        }
+        if followed_seal {
+            return Err(format!("record {seq} follows a seal"));
+        }
+        match &record {
+            Record::Open(open) if seq == 0 => self.begin(open)?,
+            Record::Open(_) => return Err(format!("record {seq} is a second open record")),
+            _ if seq == 0 => return Err("the first record is no open record".to_owned()),
+            Record::Aborted(aborted) => self.end_elsewhere(seq, &aborted.incarnation, aborted.admission)?,
+            Record::Takeover(takeover) => self.take_over(seq, takeover)?,
+            other => {
+                self.served.get_or_insert(seq);
+                self.go_on(seq, other)?;
+            }
+        }
+        Ok(record)
+    }
+
+    fn begin(&mut self, open: &record::Open<'_>) -> Result<(), String> {
+        let origin = format!("{}/{}/{}", open.ledger, open.shard, open.incarnation);
+        let predecessor = match &open.predecessor {
+            None => None,
+            Some(named) => Some(Predecessor {
+                incarnation: parse_incarnation(&named.incarnation)
+                    .ok_or_else(|| format!("{:?} is no predecessor", named.incarnation))?,
+                size: named.size,
+                root: named.root,
+                sealed: named.sealed,
+                running: named.running,
+            }),
+        };
+        self.opened = Some(Opened { origin, predecessor });
+        if open.incarnation != self.incarnation.to_string() {
+            return Err(format!("the log was opened by incarnation {}", open.incarnation));
+        }
+        Ok(())
+    }
+
+    fn go_on(&mut self, seq: u64, record: &Record<'_>) -> Result<(), String> {
+        match record {
+            Record::Admission(admission) => {
+                self.open.insert(seq, admission.id.as_ref().to_owned());
+                Ok(())
+            }
+            Record::Completion(completion) => match &completion.incarnation {
+                Some(incarnation) => self.end_elsewhere(seq, incarnation, completion.admission),
+                None => self.end_here(seq, completion.admission, &completion.id),
+            },
+            Record::Seal(seal) => self.seal(seq, seal),
+            _ => Ok(()),
+        }
+    }
+
+    fn end_here(&mut self, seq: u64, admission: u64, id: &str) -> Result<(), String> {
+        match self.open.remove(&admission) {
+            Some(admitted) if admitted == id => Ok(()),
+            Some(_) => Err(format!(
+                "record {seq} completes record {admission}, which admitted another exchange"
+            )),
+            None if self.complete => Err(format!(
+                "record {seq} completes record {admission}, which is no open admission"
+            )),
+            None => Ok(()),
+        }
+    }
+
+    fn end_elsewhere(&mut self, seq: u64, incarnation: &str, admission: u64) -> Result<(), String> {
+        let incarnation = parse_incarnation(incarnation)
+            .filter(|named| *named != self.incarnation)
+            .ok_or_else(|| {
+                format!("record {seq} ends an exchange of {incarnation:?}, which is no earlier log")
+            })?;
+        self.foreign_ends.push(ForeignEnd {
+            incarnation,
+            admission,
+            seq,
+        });
+        Ok(())
+    }
+
+    fn take_over(&mut self, seq: u64, takeover: &record::Takeover<'_>) -> Result<(), String> {
+        let named = parse_incarnation(&takeover.incarnation).filter(|named| *named != self.incarnation);
+        let Some(incarnation) = named else {
+            return Err(format!(
+                "record {seq} takes over {:?}, which is no earlier log",
+                takeover.incarnation
+            ));
+        };
+        let before = self.opened.as_ref().and_then(|opened| opened.predecessor);
+        let before = before.filter(|named| named.incarnation == incarnation);
+        if self
+            .takeovers
+            .iter()
+            .any(|(_, told)| told.incarnation == incarnation)
+        {
+            return Err(format!("record {seq} is a second takeover of {incarnation}"));
+        }
+        if before.is_some_and(|before| !before.running) {
+            return Err(format!(
+                "record {seq} takes over {incarnation}, which was no running predecessor"
+            ));
+        }
+        if let Some(before) = before.filter(|before| takeover.size < before.size) {
+            return Err(format!(
+                "record {seq} says that the predecessor ended with {} records, after {} of them were signed",
+                takeover.size, before.size
+            ));
+        }
+        let ended = Predecessor {
+            incarnation,
+            size: takeover.size,
+            root: takeover.root,
+            sealed: before.is_some(),
+            running: false,
+        };
+        self.takeovers.push((seq, ended));
+        Ok(())
+    }
+
+    fn seal(&mut self, seq: u64, seal: &record::Seal<'_>) -> Result<(), String> {
+        self.successor = match &seal.successor {
+            Some(named) => Some(
+                parse_incarnation(named)
+                    .filter(|named| *named != self.incarnation)
+                    .ok_or_else(|| format!("record {seq} names {named:?}, which is no successor"))?,
+            ),
+            None => None,
+        };
+        if seal.records == seq {
+            Ok(())
+        } else {
+            Err(format!("record {seq} seals {} records, not {seq}", seal.records))
+        }
+    }
+}

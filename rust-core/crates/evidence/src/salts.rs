@@ -1,0 +1,29 @@
+//! The `salts` file: 32 random bytes for each record number, at `32 × seq`.
+
+use crate::{EvidenceError, ReadStorage, read_full};
+use std::path::Path;
+
+/// Name of the file.
+pub const SALTS: &str = "salts";
+/// Bytes of a salt.
+pub const SALT: usize = 32;
+
+/// The stored salt of record `seq` of an incarnation, to open its commitments; `None` when it was never written or has
+/// been erased (all zeros).
+///
+/// # Errors
+/// [`EvidenceError::Io`] when the file cannot be read.
+pub fn stored_salt(
+    storage: &dyn ReadStorage,
+    incarnation_dir: &Path,
+    seq: u64,
+) -> Result<Option<[u8; SALT]>, EvidenceError> {
+    let path = incarnation_dir.join(SALTS);
+    let file = storage.open(&path).map_err(EvidenceError::io("open", &path))?;
+    let mut salt = [0; SALT];
+    let Some(offset) = seq.checked_mul(SALT as u64) else {
+        return Ok(None);
+    };
+    let read = read_full(&*file, &mut salt, offset).map_err(EvidenceError::io("read", &path))?;
+    Ok((read == SALT && salt != [0; SALT]).then_some(salt))
+}

@@ -1,0 +1,205 @@
+//! Reads the records of one segment, checksum by checksum. Everything that reads a log reads through it: the ledger
+//! thread behind the writer, and [`LogReader`](crate::log_reader::LogReader) for recovery, `fsck` and proofs.
+
+use crate::frame::{FRAME_HEADER, FrameHeader, SEGMENT_HEADER, SegmentKey, frame_bytes, split_tag};
+use crate::{ReadFile, read_full};
+use std::io;
+use std::sync::Arc;
+
+/// Bytes read at once: little at first, as the ledger thread mostly finds a few new records.
+const FIRST_READ: usize = 16 << 10;
+const NEXT_READ: usize = 256 << 10;
+
+/// What stands at a place in a segment.
+pub enum Slot {
+    /// A record whose checksums match.
+    Record(Stored),
+    /// Zeros, or the end of the file.
+    Empty,
+    /// Bytes that are no record.
+    Bad(&'static str),
+}
+
+/// A record as it is stored; its payload is asked for while it is the last one read.
+#[derive(Clone, Copy, Debug)]
+pub struct Stored {
+    /// Its number.
+    pub seq: u64,
+    /// Number of records known to be synced when this one was framed.
+    pub durable: u64,
+    /// What it says the payload CRC of the record before is.
+    pub prev_crc: u32,
+    /// Its payload CRC.
+    pub crc: u32,
+    /// Where its frame starts.
+    pub offset: u64,
+    /// Bytes of the payload.
+    pub len: usize,
+}
+
+/// Reads the frames of one segment in order.
+pub struct SegmentReader {
+    file: Arc<dyn ReadFile>,
+    key: SegmentKey,
+    /// Where the next frame starts.
+    pub offset: u64,
+    len: u64,
+    window: Vec<u8>,
+    window_at: u64,
+}
+
+impl SegmentReader {
+    /// Reads `file`, of `len` bytes, from behind its header.
+    #[must_use]
+    pub fn new(file: Arc<dyn ReadFile>, key: SegmentKey, len: u64) -> Self {
+        Self {
+            file,
+            key,
+            offset: SEGMENT_HEADER as u64,
+            len,
+            window: Vec::new(),
+            window_at: 0,
+        }
+    }
+
+    /// Bytes of the segment.
+    pub(crate) fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Forgets what was read: the writer may have written there since.
+    pub fn refresh(&mut self) {
+        self.window.clear();
+    }
+
+    /// The frame at `self.offset`; a record moves `self.offset` behind it.
+    ///
+    /// # Errors
+    /// What the system says.
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "a step can fail, and lends the payload"
+    )]
+    pub fn next(&mut self) -> io::Result<Slot> {
+        let (offset, key) = (self.offset, self.key);
+        let Some(bytes) = self.bytes(offset, FRAME_HEADER)? else {
+            return Ok(Slot::Empty);
+        };
+        if bytes.iter().all(|byte| *byte == 0) {
+            return Ok(Slot::Empty);
+        }
+        let header = match FrameHeader::decode(bytes, key) {
+            Ok(header) => header,
+            Err(reason) => return Ok(Slot::Bad(reason)),
+        };
+        let Some(frame) = self.bytes(offset, header.frame_bytes())? else {
+            return Ok(Slot::Bad("the record reaches beyond the end of its segment"));
+        };
+        let crc = match header.check(frame, key) {
+            Ok(crc) => crc,
+            Err(reason) => return Ok(Slot::Bad(reason)),
+        };
+        self.offset += header.frame_bytes() as u64;
+        let FrameHeader {
+            len,
+            seq,
+            durable,
+            prev_crc,
+        } = header;
+        Ok(Slot::Record(Stored {
+            seq,
+            durable,
+            prev_crc,
+            crc,
+            offset,
+            len,
+        }))
+    }
+
+    /// The payload of the record that `next` has just returned.
+    #[must_use]
+    pub fn payload(&self, stored: &Stored) -> &[u8] {
+        let start = (stored.offset - self.window_at) as usize + FRAME_HEADER;
+        &self.window[start..start + stored.len]
+    }
+
+    /// What the tag of the record that `next` has just returned covers, and the tag.
+    #[must_use]
+    pub fn tagged(&self, stored: &Stored) -> (&[u8], &[u8]) {
+        let start = (stored.offset - self.window_at) as usize;
+        let len = usize::try_from(frame_bytes(stored.len)).unwrap_or(usize::MAX);
+        split_tag(&self.window[start..start.saturating_add(len)])
+    }
+
+    /// `len` bytes at `at`, or `None` when the file ends before.
+    fn bytes(&mut self, at: u64, len: usize) -> io::Result<Option<&[u8]>> {
+        let end = at.saturating_add(len as u64);
+        if end > self.len {
+            return Ok(None);
+        }
+        let held = self.window_at..self.window_at + self.window.len() as u64;
+        if at < held.start || end > held.end {
+            let follows = !held.is_empty() && at >= held.start && at <= held.end;
+            let wish = if follows { NEXT_READ } else { FIRST_READ }.max(len);
+            let wish = usize::try_from(self.len - at).unwrap_or(wish).min(wish);
+            self.window.resize(wish, 0);
+            self.window_at = at;
+            let read = read_full(&*self.file, &mut self.window, at)?;
+            self.window.truncate(read);
+            if read < len {
+                return Ok(None);
+            }
+        }
+        let start = (at - self.window_at) as usize;
+        Ok(Some(&self.window[start..start + len]))
+    }
+
+    /// The first byte from `from` on that is not zero.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn first_nonzero(&mut self, from: u64) -> io::Result<Option<u64>> {
+        let mut at = from;
+        while at < self.len {
+            let len = usize::try_from(self.len - at).unwrap_or(NEXT_READ).min(NEXT_READ);
+            let Some(bytes) = self.bytes(at, len)? else { break };
+            if let Some(found) = bytes.iter().position(|byte| *byte != 0) {
+                return Ok(Some(at + found as u64));
+            }
+            at += len as u64;
+        }
+        Ok(None)
+    }
+
+    /// The first whole record from `from` on, in steps of 8 bytes, whose number is at least `seq`.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn resync(&mut self, from: u64, seq: u64) -> io::Result<Option<(u64, u64)>> {
+        self.resync_within(from, seq, u64::MAX)
+    }
+
+    /// As [`Self::resync`], and gives up when no record begins in the first `bytes` bytes.
+    pub(crate) fn resync_within(
+        &mut self,
+        from: u64,
+        seq: u64,
+        bytes: u64,
+    ) -> io::Result<Option<(u64, u64)>> {
+        let key = self.key;
+        let mut at = from.next_multiple_of(8);
+        let end = at.saturating_add(bytes);
+        while at < end
+            && let Some(bytes) = self.bytes(at, FRAME_HEADER)?
+        {
+            if let Ok(header) = FrameHeader::decode(bytes, key) {
+                let whole = self.bytes(at, header.frame_bytes())?;
+                if header.seq >= seq && whole.is_some_and(|frame| header.check(frame, key).is_ok()) {
+                    return Ok(Some((at, header.seq)));
+                }
+            }
+            at += 8;
+        }
+        Ok(None)
+    }
+}

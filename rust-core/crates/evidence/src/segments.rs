@@ -1,0 +1,148 @@
+//! The segments of an incarnation's directory: in which order they come, and opening one.
+
+use crate::frame::{SEGMENT_HEADER, SegmentHeader, SegmentKey};
+use crate::segment::{SegmentName, prepared_name, segment_name};
+use crate::segment_reader::{SegmentReader, Slot};
+use crate::{EvidenceError, ReadFile, ReadStorage, read_full};
+use std::collections::VecDeque;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use ulid::Ulid;
+
+/// How often a directory is listed anew because a file of the listing was gone when it was opened.
+pub(crate) const LISTINGS: u32 = 16;
+
+/// The path of a segment.
+pub(crate) fn path_of(dir: &Path, name: SegmentName) -> PathBuf {
+    dir.join(match name {
+        SegmentName::First(first) => segment_name(first),
+        SegmentName::Prepared(ordinal) => prepared_name(ordinal),
+    })
+}
+
+/// Whether an error says that a file is not there (any more): the ledger thread of a live log renames a prepared segment
+/// when it enters it.
+pub(crate) fn is_gone(error: &EvidenceError) -> bool {
+    matches!(error, EvidenceError::Io { call: "open", source, .. } if source.kind() == io::ErrorKind::NotFound)
+}
+
+/// The segments of a directory in the order of their records. File names tell where most of them belong; of a prepared
+/// one, only its header does, and one that is not in use yet comes last.
+pub(crate) fn list(storage: &dyn ReadStorage, dir: &Path) -> Result<VecDeque<SegmentName>, EvidenceError> {
+    let names = storage.list(dir).map_err(EvidenceError::io("list", dir))?;
+    let mut placed = Vec::new();
+    for name in names.iter().filter_map(|name| SegmentName::parse(name)) {
+        let place = match name {
+            SegmentName::First(first) => (first, 0),
+            SegmentName::Prepared(ordinal) => match OpenSegment::open(storage, dir, name) {
+                Ok(OpenSegment {
+                    header: Ok(header), ..
+                }) => (header.first_seq, ordinal),
+                Ok(_) => (u64::MAX, ordinal),
+                Err(error) if is_gone(&error) => (u64::MAX, ordinal),
+                Err(error) => return Err(error),
+            },
+        };
+        placed.push((place, name));
+    }
+    placed.sort_unstable_by_key(|(place, _)| *place);
+    Ok(placed.into_iter().map(|(_, name)| name).collect())
+}
+
+/// A segment that is open, with what its header says.
+pub(crate) struct OpenSegment {
+    pub(crate) name: SegmentName,
+    pub(crate) path: PathBuf,
+    pub(crate) file: Arc<dyn ReadFile>,
+    pub(crate) len: u64,
+    pub(crate) header: Result<SegmentHeader, &'static str>,
+    blank: bool,
+}
+
+impl OpenSegment {
+    pub(crate) fn open(
+        storage: &dyn ReadStorage,
+        dir: &Path,
+        name: SegmentName,
+    ) -> Result<Self, EvidenceError> {
+        let path = path_of(dir, name);
+        let file = storage.open(&path).map_err(EvidenceError::io("open", &path))?;
+        let len = file.len().map_err(EvidenceError::io("stat", &path))?;
+        let mut segment = Self {
+            name,
+            path,
+            file,
+            len,
+            header: Err(""),
+            blank: false,
+        };
+        segment.read_header()?;
+        Ok(segment)
+    }
+
+    fn read_header(&mut self) -> Result<(), EvidenceError> {
+        let mut bytes = [0; SEGMENT_HEADER];
+        let read = read_full(&*self.file, &mut bytes, 0).map_err(EvidenceError::io("read", &self.path))?;
+        self.header = SegmentHeader::decode(&bytes[..read]);
+        self.blank = bytes.iter().all(|byte| *byte == 0);
+        Ok(())
+    }
+
+    /// Whether anything was written to it. The writer may have begun it since the header was read, which is then read
+    /// again.
+    pub(crate) fn in_use(&mut self) -> Result<bool, EvidenceError> {
+        if !self.blank {
+            return Ok(true);
+        }
+        let mut rest = self.reader(Ulid::nil(), 0);
+        let written = rest
+            .first_nonzero(0)
+            .map_err(EvidenceError::io("read", &self.path))?;
+        if written.is_some() {
+            self.read_header()?;
+        }
+        Ok(written.is_some())
+    }
+
+    /// Reads its frames as those of segment `ordinal` of an incarnation.
+    pub(crate) fn reader(&self, incarnation: Ulid, ordinal: u64) -> SegmentReader {
+        let key = SegmentKey::new(incarnation, ordinal);
+        SegmentReader::new(Arc::clone(&self.file), key, self.len)
+    }
+}
+
+/// What the writer of a log that has ended allocated and did not use: for each such segment, from where on it holds
+/// nothing but zeros, 0 for one that was never begun. A segment with anything behind its last record is left out.
+///
+/// # Errors
+/// [`EvidenceError::Io`].
+pub fn unused(
+    storage: &dyn ReadStorage,
+    dir: &Path,
+    incarnation: Ulid,
+) -> Result<Vec<(PathBuf, u64)>, EvidenceError> {
+    let mut unused = Vec::new();
+    let segments = list(storage, dir)?;
+    for (position, name) in segments.into_iter().enumerate().rev() {
+        let mut segment = OpenSegment::open(storage, dir, name)?;
+        if !segment.in_use()? {
+            unused.push((segment.path, 0));
+            continue;
+        }
+        let ordinal = segment
+            .header
+            .as_ref()
+            .map_or(position as u64, |header| header.ordinal);
+        let mut reader = segment.reader(incarnation, ordinal);
+        let end = (|| {
+            while let Slot::Record(_) = reader.next()? {}
+            let end = reader.offset;
+            Ok(reader.first_nonzero(end)?.is_none().then_some(end))
+        })();
+        let end = end.map_err(EvidenceError::io("read", &segment.path))?;
+        unused.extend(end.map(|end| (segment.path, end)));
+        break;
+    }
+    Ok(unused)
+}

@@ -1,0 +1,195 @@
+//! Finds the place of a time, or of a number, in a log without reading it: by halves, over the first records of segments,
+//! and then within one.
+//!
+//! Records stand about in the order of their times. Where a clock was set back they do not, and the place found is one of
+//! several; whoever must be certain reads everything.
+
+use crate::segment::SegmentName;
+use crate::segment_reader::{SegmentReader, Slot};
+use crate::segments::{self, OpenSegment};
+use crate::{EvidenceError, ReadStorage};
+use proofgate_ledger::record;
+use std::io;
+use std::path::Path;
+use ulid::Ulid;
+
+/// Halving stops at this many bytes: reading them costs less than another seek.
+const NEAR: u64 = 64 << 10;
+/// In use, no stretch of this many bytes is without the beginning of a frame.
+const STRETCH: u64 = 2 * (record::MAX_RECORD as u64 + 64);
+
+/// Where to begin to read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub(crate) segment: SegmentName,
+    pub(crate) offset: u64,
+    pub(crate) seq: u64,
+}
+
+/// A place before which all records are older than `micros`; `None` for the beginning of the log.
+pub(crate) fn place(
+    storage: &dyn ReadStorage,
+    dir: &Path,
+    incarnation: Ulid,
+    micros: u64,
+) -> Result<Option<Place>, EvidenceError> {
+    let segments: Vec<SegmentName> = segments::list(storage, dir)?.into();
+    let (mut from, mut to) = (0, segments.len());
+    let mut found = None;
+    while from < to {
+        let middle = from + (to - from) / 2;
+        let first = match OpenSegment::open(storage, dir, segments[middle]) {
+            Ok(segment) => first_of(&segment, incarnation)?,
+            Err(error) if segments::is_gone(&error) => None,
+            Err(error) => return Err(error),
+        };
+        match first {
+            Some((ts, mut reader, seq)) if ts < micros => {
+                let older = |ts: u64, _| ts < micros;
+                let offset = within(&mut reader, older).map_err(EvidenceError::io("read", dir))?;
+                found = Some(Place {
+                    segment: segments[middle],
+                    offset: offset.map_or(crate::frame::SEGMENT_HEADER as u64, |(at, _)| at),
+                    seq: offset.map_or(seq, |(_, seq)| seq),
+                });
+                from = middle + 1;
+            }
+            // One that is not in use yet, or cannot be read, is as if it came later.
+            _ => to = middle,
+        }
+    }
+    Ok(found)
+}
+
+type First = (u64, SegmentReader, u64);
+
+/// Time and number of a segment's first record.
+fn first_of(segment: &OpenSegment, incarnation: Ulid) -> Result<Option<First>, EvidenceError> {
+    let Ok(header) = &segment.header else {
+        return Ok(None);
+    };
+    let mut reader = segment.reader(incarnation, header.ordinal);
+    let first = (|| {
+        Ok(match reader.next()? {
+            Slot::Record(stored) => record::parse(reader.payload(&stored))
+                .ok()
+                .map(|record| (record.ts(), stored.seq)),
+            _ => None,
+        })
+    })();
+    let first = first.map_err(EvidenceError::io("read", &segment.path))?;
+    Ok(first.map(|(ts, seq)| (ts, reader, seq)))
+}
+
+/// A place no further than record `seq`, near it, in the segment that holds it; `None` when file names do not tell which
+/// one that is.
+pub(crate) fn place_of_record(
+    storage: &dyn ReadStorage,
+    dir: &Path,
+    incarnation: Ulid,
+    seq: u64,
+) -> Result<Option<Place>, EvidenceError> {
+    let holds = |name: &SegmentName| matches!(name, SegmentName::First(first) if *first <= seq);
+    let segments = segments::list(storage, dir)?;
+    let Some(name) = segments.into_iter().rfind(holds) else {
+        return Ok(None);
+    };
+    let segment = match OpenSegment::open(storage, dir, name) {
+        Err(error) if segments::is_gone(&error) => return Ok(None),
+        opened => opened?,
+    };
+    let Some((_, mut reader, first)) = first_of(&segment, incarnation)? else {
+        return Ok(None);
+    };
+    let before = within(&mut reader, |_, at| at <= seq).map_err(EvidenceError::io("read", dir))?;
+    let (offset, seq) = before.unwrap_or((crate::frame::SEGMENT_HEADER as u64, first));
+    Ok(Some(Place {
+        segment: name,
+        offset,
+        seq,
+    }))
+}
+
+/// The offset and number of a record of one segment that is `before` (by time in microseconds and number) what is looked
+/// for, near the first that is not.
+fn within(reader: &mut SegmentReader, before: impl Fn(u64, u64) -> bool) -> io::Result<Option<(u64, u64)>> {
+    let (mut from, mut to) = (crate::frame::SEGMENT_HEADER as u64, reader.len());
+    let mut found = None;
+    while to.saturating_sub(from) > NEAR {
+        let middle = from + (to - from) / 2;
+        let at = match reader.resync_within(middle, 0, STRETCH)? {
+            Some((at, seq)) if at < to => Some((at, seq)),
+            _ => None,
+        };
+        let Some((at, seq)) = at else {
+            to = middle;
+            continue;
+        };
+        reader.offset = at;
+        let ts = match reader.next()? {
+            Slot::Record(stored) => record::parse(reader.payload(&stored))
+                .ok()
+                .map(|record| record.ts()),
+            _ => None,
+        };
+        match ts {
+            Some(ts) if before(ts, seq) => {
+                found = Some((at, seq));
+                from = at;
+            }
+            _ => to = middle,
+        }
+    }
+    Ok(found)
+}
+
+/// The time in a request id, unix milliseconds: those of Proofgate are UUIDs of version 7 behind `req_` (RFC 9562 section
+/// 5.7). `None` for any other.
+pub(crate) fn time_of(request_id: &str) -> Option<u64> {
+    let hex = request_id.strip_prefix("req_").unwrap_or(request_id);
+    let digits: String = hex.chars().filter(|c| *c != '-').collect();
+    let version7 = digits.len() == 32 && digits.as_bytes().get(12) == Some(&b'7');
+    version7.then(|| u64::from_str_radix(digits.get(..12)?, 16).ok())?
+}
+
+/// The incarnations of a shard that may hold records from `from` milliseconds on, oldest first: the newest that began
+/// before, and all later ones.
+pub(crate) fn since(incarnations: &[Ulid], from: u64) -> &[Ulid] {
+    let later = incarnations.partition_point(|incarnation| incarnation.timestamp_ms() <= from);
+    &incarnations[later.saturating_sub(1)..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_is_read_from_version_7_ids_only() {
+        assert_eq!(
+            time_of("req_0199a1b2c3d47abc8def0123456789ab"),
+            Some(0x0199_a1b2_c3d4)
+        );
+        assert_eq!(
+            time_of("0199a1b2-c3d4-7abc-8def-0123456789ab"),
+            Some(0x0199_a1b2_c3d4)
+        );
+        for other in [
+            "",
+            "req-1",
+            "req_0199a1b2c3d44abc8def0123456789ab",
+            "req_zz99a1b2c3d47abc8def0123456789ab",
+        ] {
+            assert_eq!(time_of(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn the_log_that_was_being_written_is_the_first_that_is_looked_into() {
+        let logs: Vec<Ulid> = [10, 20, 30].map(|ms| Ulid::from_parts(ms, 1)).to_vec();
+        assert_eq!(since(&logs, 5), &logs[..]);
+        assert_eq!(since(&logs, 10), &logs[..]);
+        assert_eq!(since(&logs, 25), &logs[1..]);
+        assert_eq!(since(&logs, 99), &logs[2..]);
+        assert_eq!(since(&[], 5), &[]);
+    }
+}

@@ -1,0 +1,69 @@
+//! The `tree` file: node hashes of the range in flat post-order, 32 bytes each. Leaf n stands at `2n - popcount(n)`.
+//!
+//! It is derived from the records: a missing or short tree file costs time and loses nothing.
+
+use crate::{EvidenceError, ReadFile, ReadStorage, read_full};
+use proofgate_ledger::{Hash, LedgerError, NodeReader};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Name of the file.
+pub const TREE: &str = "tree";
+/// Bytes of a node.
+pub const NODE: usize = 32;
+
+/// Reads nodes of a stored tree, also while the ledger thread appends to it.
+#[derive(Clone)]
+pub struct TreeFile {
+    file: Arc<dyn ReadFile>,
+    path: PathBuf,
+}
+
+impl std::fmt::Debug for TreeFile {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_tuple("TreeFile").field(&self.path).finish()
+    }
+}
+
+impl TreeFile {
+    /// Opens the tree file of an incarnation's directory.
+    ///
+    /// # Errors
+    /// [`EvidenceError::Io`].
+    pub fn open(storage: &dyn ReadStorage, incarnation_dir: &Path) -> Result<Self, EvidenceError> {
+        let path = incarnation_dir.join(TREE);
+        let file = storage.open(&path).map_err(EvidenceError::io("open", &path))?;
+        Ok(Self { file, path })
+    }
+
+    /// The tree in `file`, which is open already; `path` is for messages.
+    #[must_use]
+    pub fn new(file: Arc<dyn ReadFile>, path: PathBuf) -> Self {
+        Self { file, path }
+    }
+
+    /// Number of whole nodes stored.
+    ///
+    /// # Errors
+    /// [`EvidenceError::Io`].
+    pub fn nodes(&self) -> Result<u64, EvidenceError> {
+        Ok(self.file.len().map_err(EvidenceError::io("stat", &self.path))? / NODE as u64)
+    }
+}
+
+impl NodeReader for TreeFile {
+    type Error = EvidenceError;
+
+    fn node(&self, position: u64) -> Result<Hash, EvidenceError> {
+        let missing = LedgerError::MissingNode { position };
+        let offset = position.checked_mul(NODE as u64).ok_or(missing.clone())?;
+        let mut hash = [0; NODE];
+        let read =
+            read_full(&*self.file, &mut hash, offset).map_err(EvidenceError::io("read", &self.path))?;
+        if read == NODE {
+            Ok(hash)
+        } else {
+            Err(missing.into())
+        }
+    }
+}

@@ -1,0 +1,50 @@
+/// Whether `text` is `name`, a name in lower-case ASCII, for a parser that ignores case.
+///
+/// Go's `encoding/json` compares names by Unicode's simple case folding, in which U+017F is an `s` and U+212A a `k`;
+/// Java's `equalsIgnoreCase` also takes U+0130 and U+0131 for an `i`. No other character beyond ASCII is a letter of
+/// ASCII to either.
+#[must_use]
+pub fn equals_but_for_case(text: &str, name: &str) -> bool {
+    let mut letters = text.chars().map(|letter| match letter {
+        '\u{17f}' => 's',
+        '\u{212a}' => 'k',
+        '\u{130}' | '\u{131}' => 'i',
+        other => other.to_ascii_lowercase(),
+    });
+    name.chars().all(|wanted| letters.next() == Some(wanted)) && letters.next().is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The character that `cases` consists of, if it is one.
+    fn single(mut cases: impl Iterator<Item = char>) -> Option<char> {
+        cases.next().filter(|_| cases.next().is_none())
+    }
+
+    #[test]
+    fn of_all_characters_those_are_a_letter_whose_upper_and_lower_case_say_so() {
+        // Beyond these two planes no character has a case.
+        for character in '\0'..='\u{1ffff}' {
+            let upper = single(character.to_uppercase()).unwrap_or(character);
+            let folded = match character {
+                '\u{130}' => 'i',
+                _ => single(upper.to_lowercase()).unwrap_or(upper),
+            };
+            let text = character.to_string();
+            for letter in 'a'..='z' {
+                let same = equals_but_for_case(&text, letter.encode_utf8(&mut [0; 4]));
+                assert_eq!(same, folded == letter, "{character:?} and {letter}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_longer_or_shorter_name_is_another_one() {
+        assert!(equals_but_for_case("MODEL", "model"));
+        for other in ["", "mode", "models", "model ", "\u{130}model"] {
+            assert!(!equals_but_for_case(other, "model"), "{other}");
+        }
+    }
+}

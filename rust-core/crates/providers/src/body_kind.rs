@@ -1,0 +1,38 @@
+/// What the body of an answer is, by its first bytes: a client that wants a stream reads one whatever `Content-Type` says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BodyKind {
+    /// Server-sent events: it begins with a field of theirs, or with a comment.
+    Events,
+    /// It begins as a JSON object does.
+    Object,
+    /// Neither.
+    Other,
+}
+
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+const FIELDS: [&[u8]; 5] = [b":", b"data:", b"event:", b"id:", b"retry:"];
+
+impl BodyKind {
+    /// Looks at the beginning of a body; `None` while there is too little of it.
+    pub fn of(begin: &[u8]) -> Option<BodyKind> {
+        let begin = match begin.strip_prefix(BYTE_ORDER_MARK) {
+            Some(rest) => rest,
+            None if BYTE_ORDER_MARK.starts_with(begin) => return None,
+            None => begin,
+        };
+        let text = begin.trim_ascii_start();
+        if text.is_empty() {
+            return None;
+        }
+        if text.starts_with(b"{") {
+            return Some(BodyKind::Object);
+        }
+        let line_begins =
+            begin.len() == text.len() || matches!(begin[begin.len() - text.len() - 1], b'\n' | b'\r');
+        if line_begins && FIELDS.iter().any(|field| text.starts_with(field)) {
+            return Some(BodyKind::Events);
+        }
+        let undecided = line_begins && FIELDS.iter().any(|field| field.starts_with(text));
+        (!undecided).then_some(BodyKind::Other)
+    }
+}

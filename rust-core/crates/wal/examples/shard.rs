@@ -1,0 +1,411 @@
+//! Makes a shard of any number of records as a worker leaves it, and measures what is asked of one: a restart, a proof, a
+//! check, a change of logs. Prints one line of JSON.
+//!
+//! ```text
+//! shard make DIR --records N [--log-records M] [--sealed]   write it; logs change every M records
+//! shard restart DIR                                        begin behind it, in seconds
+//! shard prove DIR --records N [--count C]                  find and prove C exchanges at random, in milliseconds
+//! shard check DIR                                          fsck, in records per second
+//! shard rotate DIR                                         what a record waits while logs change, in microseconds
+//! ```
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a measuring program may stop at the first failure"
+)]
+
+use proofgate_evidence::{FoundRecord, Search, find, fsck, prove};
+use proofgate_ledger::SigningKey;
+use proofgate_ledger::record::{Admission, Completion, ConfigId, Outcome, Seal, Takeover, Usage};
+use proofgate_wal::{FileStorage, Incarnation, Mark, Options, Shard, Storage, Unended, succession};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const LEDGER: &str = "bench.test/ledger";
+/// 2025-01-01, in unix microseconds.
+const START: u64 = 1_735_689_600_000_000;
+/// Between two exchanges, in microseconds.
+const APART: u64 = 100;
+/// How often a place to take up the log is marked.
+const MARKED: u64 = 1 << 16;
+/// Exchanges in flight at any time.
+const IN_FLIGHT: u64 = 64;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let (Some(what), Some(directory)) = (arguments.first(), arguments.get(1).map(PathBuf::from)) else {
+        panic!("usage: shard make|restart|prove|check|rotate DIR [options]: see the top of this program");
+    };
+    let number = |name: &str| {
+        let at = arguments.iter().position(|argument| argument == name)?;
+        arguments.get(at + 1)?.parse::<u64>().ok()
+    };
+    let shard_directory = directory.join("0");
+    let key = SigningKey::generate(LEDGER, [7; 32]).unwrap();
+    let shard = Shard {
+        dir: &shard_directory,
+        ledger: LEDGER,
+        number: 0,
+        key: &key,
+    };
+    match what.as_str() {
+        "make" => {
+            let records = number("--records").unwrap();
+            let sealed = arguments.iter().any(|argument| argument == "--sealed");
+            make(
+                &shard,
+                records,
+                number("--log-records").unwrap_or(u64::MAX),
+                sealed,
+            );
+        }
+        "restart" => restart(&shard),
+        "prove" => proofs(
+            &shard,
+            number("--records").unwrap(),
+            number("--count").unwrap_or(200),
+        ),
+        "check" => check(&directory, &key),
+        "rotate" => rotate(&shard),
+        other => panic!("there is no {other}"),
+    }
+}
+
+fn terms<'a>(shard: &Shard<'a>, now: u64) -> succession::Terms<'a> {
+    succession::Terms {
+        shard: *shard,
+        options: Options {
+            segments_ahead: 2,
+            ..Options::default()
+        },
+        config: [0; 32],
+        version: "0",
+        now,
+    }
+}
+
+fn storage() -> Arc<dyn Storage> {
+    Arc::new(FileStorage)
+}
+
+fn id(exchange: u64) -> String {
+    let milliseconds = (START + exchange * APART) / 1000;
+    format!("req_{milliseconds:012x}7{:03x}8{exchange:015x}", exchange & 0xfff)
+}
+
+/// A log that is being written, and where its exchanges stand.
+struct Log {
+    made: Incarnation,
+    /// The log of the admissions before this one's first, and how many records were before it.
+    before: Option<(proofgate_wal::Ulid, u64)>,
+    /// Position of its first record among all.
+    base: u64,
+}
+
+impl Log {
+    fn admit(&mut self, exchange: u64) -> u64 {
+        let seq = self.made.writer.next_seq();
+        self.made.writer.salt(seq).unwrap();
+        let seq = self.made.writer.append(|seq, out| {
+            let id = id(exchange);
+            Admission {
+                seq,
+                ts: START + exchange * APART,
+                id: id.as_str().into(),
+                tenant: "acme".into(),
+                key: "0123abcd".into(),
+                model: "gpt-4o-mini".into(),
+                provider: "openai".into(),
+                upstream_model: "gpt-4o-mini".into(),
+                endpoint: "/v1/chat/completions".into(),
+                stream: false,
+                bytes: 1024,
+                request: [1; 32],
+                reserved: Some(4352),
+                policy: None,
+                config: ConfigId([2; 8]),
+            }
+            .encode_into(out)
+        });
+        self.base + seq.unwrap()
+    }
+
+    fn complete(&mut self, exchange: u64, admission: u64) {
+        let (incarnation, admission) = match admission.checked_sub(self.base) {
+            Some(seq) => (None, seq),
+            None => {
+                let (log, base) = self.before.unwrap();
+                (Some(log.to_string()), admission - base)
+            }
+        };
+        let appended = self.made.writer.append(|seq, out| {
+            let id = id(exchange);
+            Completion {
+                seq,
+                ts: START + exchange * APART + 50,
+                id: id.as_str().into(),
+                admission,
+                incarnation: incarnation.as_deref().map(Into::into),
+                status: 200,
+                upstream_status: Some(200),
+                outcome: Outcome::Complete,
+                bytes: 512,
+                response: [3; 32],
+                usage: Some(Usage {
+                    prompt_tokens: 250,
+                    completion_tokens: 50,
+                }),
+                charged: Some(300),
+                duration_us: 50,
+                policy: None,
+                config: ConfigId([2; 8]),
+            }
+            .encode_into(out)
+        });
+        appended.unwrap();
+    }
+
+    fn follow(&mut self) {
+        self.made.writer.flush().unwrap();
+        let follower = &mut self.made.follower;
+        while let proofgate_wal::Preparation::Prepared = follower.prepare() {}
+        while follower.step().unwrap().behind {}
+    }
+
+    fn sign(&mut self, key: &SigningKey) {
+        self.made.follower.sync().unwrap();
+        self.made.follower.checkpoint(key).unwrap();
+    }
+
+    fn mark(&self, open: &[(u64, u64)]) {
+        let locate = |position: u64| match position.checked_sub(self.base) {
+            Some(seq) => (self.made.incarnation, seq),
+            None => {
+                let (log, base) = self.before.unwrap();
+                (log, position - base)
+            }
+        };
+        let listed = open.iter().map(|(exchange, position)| {
+            let (incarnation, admission) = locate(*position);
+            Unended {
+                incarnation,
+                admission,
+                ts: START + exchange * APART,
+                id: id(*exchange),
+                tenant: "acme".to_owned(),
+                key: "0123abcd".to_owned(),
+                reserved: Some(4352),
+            }
+        });
+        self.made.writer.mark(Mark {
+            open: listed.collect(),
+            continues: self.before.map(|(log, _)| log),
+            settled: true,
+        });
+    }
+
+    fn seal(&mut self, successor: Option<String>) {
+        self.made
+            .writer
+            .seal(|seq, out| {
+                Seal {
+                    seq,
+                    ts: START,
+                    reason: "bench".into(),
+                    records: seq,
+                    successor: successor.map(Into::into),
+                    config: ConfigId([2; 8]),
+                }
+                .encode_into(out)
+            })
+            .unwrap();
+        self.made.writer.flush().unwrap();
+    }
+}
+
+/// Goes over to another log and tells how the former one ended.
+fn go_over(mut log: Log, shard: &Shard<'_>, now: u64) -> Log {
+    let former = log.made.follower.signed().unwrap().clone();
+    let made = succession::beside(&storage(), &terms(shard, now), log.made.incarnation, &former).unwrap();
+    log.seal(Some(made.incarnation.to_string()));
+    log.made.follower.finish(shard.key).unwrap();
+    let left = log.made.follower.left();
+    let mut next = Log {
+        before: Some((left.incarnation, log.base)),
+        base: log.base + left.size,
+        made,
+    };
+    let told = next.made.writer.append(|seq, out| {
+        Takeover {
+            seq,
+            ts: now,
+            incarnation: left.incarnation.to_string().into(),
+            size: left.size,
+            root: left.root,
+            config: ConfigId([2; 8]),
+        }
+        .encode_into(out)
+    });
+    told.unwrap();
+    next
+}
+
+fn make(shard: &Shard<'_>, records: u64, log_records: u64, sealed: bool) {
+    std::fs::create_dir_all(shard.dir.parent().unwrap()).unwrap();
+    let begin = Instant::now();
+    let mut log = Log {
+        made: succession::begin(&storage(), &terms(shard, START), None)
+            .unwrap()
+            .log,
+        before: None,
+        base: 0,
+    };
+    let mut open: Vec<(u64, u64)> = Vec::new();
+    let (mut exchange, mut appending) = (0, Duration::ZERO);
+    while log.base + log.made.writer.next_seq() < records {
+        let start = Instant::now();
+        for _ in 0..1024 {
+            let position = log.admit(exchange);
+            open.push((exchange, position));
+            if open.len() as u64 > IN_FLIGHT {
+                let (ended, admission) = open.remove(0);
+                log.complete(ended, admission);
+            }
+            exchange += 1;
+        }
+        log.follow();
+        appending += start.elapsed();
+        if exchange % (MARKED / 2) == 0 {
+            log.mark(&open);
+            log.follow();
+            log.sign(shard.key);
+        }
+        if log.made.writer.next_seq() >= log_records {
+            log.sign(shard.key);
+            log = go_over(log, shard, START + exchange * APART);
+        }
+    }
+    log.follow();
+    log.sign(shard.key);
+    let total = log.base + log.made.writer.next_seq();
+    if sealed {
+        log.seal(None);
+        log.made.follower.finish(shard.key).unwrap();
+    }
+    println!(
+        "{{\"records\": {total}, \"exchanges\": {exchange}, \"append_per_s\": {:.0}, \"seconds\": {:.1}}}",
+        total as f64 / appending.as_secs_f64(),
+        begin.elapsed().as_secs_f64()
+    );
+}
+
+fn restart(shard: &Shard<'_>) {
+    let start = Instant::now();
+    let begun = succession::begin(&storage(), &terms(shard, START + (1 << 45)), None).unwrap();
+    let seconds = start.elapsed().as_secs_f64();
+    let found = begun.recovered.unwrap();
+    println!(
+        "{{\"seconds\": {seconds:.4}, \"records_read\": {}, \"unended\": {}}}",
+        found.read,
+        found.unended.len()
+    );
+}
+
+fn proofs(shard: &Shard<'_>, records: u64, count: u64) {
+    let mut random = StdRng::seed_from_u64(1);
+    let verifying = shard.key.verifying_key();
+    let mut times: Vec<f64> = (0..count)
+        .map(|_| {
+            let exchange = random.random_range(0..records / 2 - IN_FLIGHT);
+            let start = Instant::now();
+            let found = find(&FileStorage, shard.dir, &id(exchange), Search::ByTime).unwrap();
+            assert_eq!(found.len(), 2, "exchange {exchange}");
+            for record in &found {
+                let FoundRecord { dir, seq, record } = record;
+                prove::proof_of(&FileStorage, dir, *seq, record, Some(&verifying)).unwrap();
+            }
+            start.elapsed().as_secs_f64() * 1000.0
+        })
+        .collect();
+    times.sort_by(f64::total_cmp);
+    println!(
+        "{{\"p50_ms\": {:.3}, \"p99_ms\": {:.3}, \"max_ms\": {:.3}}}",
+        times[times.len() / 2],
+        times[times.len() * 99 / 100],
+        times[times.len() - 1]
+    );
+}
+
+fn check(directory: &Path, key: &SigningKey) {
+    let start = Instant::now();
+    let report = fsck(&FileStorage, directory, Some(&key.verifying_key()), &[]).unwrap();
+    println!(
+        "{{\"verdict\": \"{:?}\", \"records\": {}, \"records_per_s\": {:.0}}}",
+        report.verdict,
+        report.records,
+        report.records as f64 / start.elapsed().as_secs_f64()
+    );
+}
+
+/// A record every 50 microseconds; in the middle of it the next log is made beside, and gone over to.
+fn rotate(shard: &Shard<'_>) {
+    const RECORDS: u64 = 40_000;
+    std::fs::create_dir_all(shard.dir.parent().unwrap()).unwrap();
+    let mut log = Log {
+        made: succession::begin(&storage(), &terms(shard, START), None)
+            .unwrap()
+            .log,
+        before: None,
+        base: 0,
+    };
+    log.sign(shard.key);
+    let former = log.made.follower.signed().unwrap().clone();
+    let running = log.made.incarnation;
+    let (directory, key) = (shard.dir.to_owned(), shard.key.clone());
+    let mut making = None;
+    let mut switch = 0.0;
+    let mut waits: Vec<f64> = Vec::with_capacity(RECORDS as usize);
+    for number in 0..RECORDS {
+        let due = Instant::now() + Duration::from_micros(50);
+        if number == RECORDS / 4 {
+            let (directory, key, former) = (directory.clone(), key.clone(), former.clone());
+            making = Some(std::thread::spawn(move || {
+                let shard = Shard {
+                    dir: &directory,
+                    ledger: LEDGER,
+                    number: 0,
+                    key: &key,
+                };
+                succession::beside(&storage(), &terms(&shard, START + 1_000_000), running, &former).unwrap()
+            }));
+        }
+        let start = Instant::now();
+        if let Some(made) = making.take_if(|thread| thread.is_finished()) {
+            let mut made = made.join().unwrap();
+            made.writer.inherit(&log.made.writer).unwrap();
+            log.seal(Some(made.incarnation.to_string()));
+            log = Log {
+                before: None,
+                base: 0,
+                made,
+            };
+            switch = start.elapsed().as_secs_f64() * 1e6;
+        }
+        log.admit(number);
+        log.made.writer.flush().unwrap();
+        waits.push(start.elapsed().as_secs_f64() * 1e6);
+        while Instant::now() < due {
+            std::hint::spin_loop();
+        }
+    }
+    assert!(switch > 0.0, "the next log was not ready in time");
+    waits.sort_by(f64::total_cmp);
+    println!(
+        "{{\"rotation_stall_us\": {switch:.1}, \"record_p50_us\": {:.2}, \"record_max_us\": {:.1}}}",
+        waits[waits.len() / 2],
+        waits[waits.len() - 1]
+    );
+}

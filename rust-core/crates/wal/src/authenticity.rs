@@ -1,0 +1,49 @@
+//! Who wrote a frame: a tag that only a holder of the signing key can make.
+//!
+//! A checksum tells accident from intent to nobody: whoever can write the volume can compute it. So each frame also
+//! carries an AES-256-GMAC (NIST SP 800-38D) under a key that is derived from the signing key for one incarnation, with
+//! the record number as nonce. A record number is framed once in the life of an incarnation, so no nonce is used twice.
+//! What the gateway is to sign, it first checks to be its own; readers without the key pass the tag over.
+
+use crate::WalError;
+use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use aws_lc_rs::constant_time::verify_slices_are_equal;
+use proofgate_evidence::frame::Tag;
+use proofgate_ledger::SigningKey;
+use std::sync::Arc;
+use ulid::Ulid;
+
+const FRAMES: &str = "proofgate/v1/frames";
+
+/// Makes and checks the tags of one incarnation's frames. Clones share the key.
+#[derive(Clone)]
+pub(crate) struct FrameTags(Arc<LessSafeKey>);
+
+impl FrameTags {
+    /// # Errors
+    /// [`WalError::Options`] when the cryptographic library refuses the key.
+    pub(crate) fn new(key: &SigningKey, incarnation: Ulid) -> Result<Self, WalError> {
+        let mut secret = key.derive(FRAMES, &incarnation.to_bytes());
+        let unbound = UnboundKey::new(&AES_256_GCM, &secret);
+        secret.fill(0);
+        let unbound = unbound.map_err(|_| WalError::Options("no key for the tags of frames".to_owned()))?;
+        Ok(Self(Arc::new(LessSafeKey::new(unbound))))
+    }
+
+    /// The tag of frame `seq`, whose bytes up to the tag are `frame`; `None` when the library cannot make one.
+    pub(crate) fn tag(&self, seq: u64, frame: &[u8]) -> Option<Tag> {
+        let mut nonce = [0; NONCE_LEN];
+        nonce[..8].copy_from_slice(&seq.to_le_bytes());
+        let nonce = Nonce::assume_unique_for_key(nonce);
+        let tag = self
+            .0
+            .seal_in_place_separate_tag(nonce, Aad::from(frame), &mut []);
+        tag.ok()?.as_ref().try_into().ok()
+    }
+
+    /// Whether a holder of the signing key framed these bytes as record `seq` of this incarnation.
+    pub(crate) fn made(&self, seq: u64, frame: &[u8], tag: &[u8]) -> bool {
+        self.tag(seq, frame)
+            .is_some_and(|own| verify_slices_are_equal(&own, tag).is_ok())
+    }
+}

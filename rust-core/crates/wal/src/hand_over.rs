@@ -1,0 +1,45 @@
+//! The hand-over of prepared segments from the ledger thread to the data-plane thread.
+
+use crate::storage::StoredFile;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+
+/// A segment that is open for writing and reading.
+pub(crate) struct Segment {
+    /// 0-based number of the segment in its incarnation.
+    pub(crate) ordinal: u64,
+    /// Allocated bytes, header included.
+    pub(crate) bytes: u64,
+    pub(crate) file: Arc<dyn StoredFile>,
+}
+
+/// Prepared segments on their way to the writer.
+#[derive(Default)]
+pub(crate) struct HandOver {
+    waiting: AtomicUsize,
+    segments: Mutex<VecDeque<Arc<Segment>>>,
+}
+
+impl HandOver {
+    pub(crate) fn give(&self, segment: Arc<Segment>) {
+        let mut segments = self.segments.lock().unwrap_or_else(PoisonError::into_inner);
+        segments.push_back(segment);
+        self.waiting.store(segments.len(), Ordering::Release);
+    }
+
+    /// Moves what is there to `ready`, without ever waiting: the giver holds the lock for a push only, and a missed
+    /// turn is made up for at the next.
+    pub(crate) fn take(&self, ready: &mut VecDeque<Arc<Segment>>) {
+        if self.waiting.load(Ordering::Acquire) == 0 {
+            return;
+        }
+        let mut segments = match self.segments.try_lock() {
+            Ok(segments) => segments,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return,
+        };
+        ready.append(&mut segments);
+        self.waiting.store(0, Ordering::Release);
+    }
+}

@@ -1,0 +1,85 @@
+//! Whether a lock on a file is seen by everybody who could write the file.
+//!
+//! On a local file system there is nobody else than this kernel. On a network file system another node may hold the
+//! volume, and `flock` may be kept by each node for itself (`nolock`, `local_lock`), or wait without end for a lock
+//! manager that cannot be reached (NFSv3). What is not known here counts as not seen.
+
+use rustix::fs::{fstat, fstatfs, major, minor};
+use std::fs::File;
+
+/// Magic numbers of `statfs(2)`: ext4, xfs, btrfs, tmpfs, ramfs, overlayfs, f2fs, ZFS, bcachefs, and CephFS, whose locks
+/// are the cluster's.
+const SEEN_BY_ALL: [u32; 10] = [
+    0xEF53,
+    0x5846_5342,
+    0x9123_683E,
+    0x0102_1994,
+    0x8584_58F6,
+    0x794C_7630,
+    0xF2F5_2010,
+    0x2FC1_2FC1,
+    0xCA45_1A4E,
+    0x00C3_6400,
+];
+const NFS: u32 = 0x6969;
+
+/// Whether locks on the file system of an open directory reach everybody.
+pub(crate) fn reaches_everybody(directory: &File) -> bool {
+    let Ok(found) = fstatfs(directory) else {
+        return false;
+    };
+    // The type's width differs between architectures; the numbers have 32 bits.
+    #[expect(clippy::cast_possible_truncation, reason = "the numbers have 32 bits")]
+    let magic = found.f_type as u32;
+    if SEEN_BY_ALL.contains(&magic) {
+        return true;
+    }
+    magic == NFS && nfs_options(directory).is_some_and(|options| nfs_locks_are_the_servers(&options))
+}
+
+/// The options of the NFS mount that holds a directory (proc_pid_mountinfo(5), the last field).
+fn nfs_options(directory: &File) -> Option<String> {
+    let device = fstat(directory).ok()?.st_dev;
+    let device = format!("{}:{}", major(device), minor(device));
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
+    let of_device = mounts
+        .lines()
+        .find(|line| line.split(' ').nth(2) == Some(device.as_str()))?;
+    Some(of_device.rsplit(' ').next()?.to_owned())
+}
+
+fn nfs_locks_are_the_servers(options: &str) -> bool {
+    let mut options = options.split(',');
+    let version_4 = options.clone().any(|option| option.starts_with("vers=4"));
+    version_4
+        && options.all(|option| {
+            option != "nolock"
+                && !matches!(option.strip_prefix("local_lock="), Some(local) if local != "none")
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{nfs_locks_are_the_servers, reaches_everybody};
+
+    #[test]
+    fn locks_on_a_file_system_of_this_kernel_are_seen_by_everybody() {
+        let directory = std::fs::File::open("/dev/shm").unwrap();
+        assert!(reaches_everybody(&directory));
+        let proc = std::fs::File::open("/proc").unwrap();
+        assert!(!reaches_everybody(&proc), "what is not known is not believed");
+    }
+
+    #[test]
+    fn nfs_counts_only_where_the_server_keeps_the_locks_itself() {
+        assert!(nfs_locks_are_the_servers(
+            "rw,vers=4.2,rsize=1048576,local_lock=none,addr=192.0.2.1"
+        ));
+        assert!(nfs_locks_are_the_servers("rw,vers=4.1,hard"));
+        assert!(!nfs_locks_are_the_servers("rw,vers=4.2,local_lock=flock"));
+        assert!(!nfs_locks_are_the_servers("rw,vers=4.0,local_lock=all"));
+        assert!(!nfs_locks_are_the_servers("rw,vers=3,nolock,local_lock=all"));
+        assert!(!nfs_locks_are_the_servers("rw,vers=3,local_lock=none"));
+        assert!(!nfs_locks_are_the_servers("rw"));
+    }
+}

@@ -1,0 +1,82 @@
+//! Writes the `tree` file.
+//!
+//! It is derived from the records: a missing or short tree file costs time and loses nothing. So where there is no space
+//! for it, the log goes on without it.
+
+use crate::WalError;
+use crate::storage::{StoredFile, is_no_space, write_full};
+use proofgate_evidence::TreeFile;
+use proofgate_ledger::Hash;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Nodes that may wait for space, in bytes; with more, the tree ends where it is.
+const MAX_PENDING: usize = 4 << 20;
+
+/// Appends nodes to a tree file.
+pub(crate) struct TreeWriter {
+    file: Arc<dyn StoredFile>,
+    path: PathBuf,
+    pending: Vec<u8>,
+    written: u64,
+    dirty: bool,
+    /// Whether nodes are missing behind what is written.
+    short: bool,
+}
+
+impl TreeWriter {
+    pub(crate) fn new(file: Arc<dyn StoredFile>, path: PathBuf) -> Self {
+        Self {
+            file,
+            path,
+            pending: Vec::new(),
+            written: 0,
+            dirty: false,
+            short: false,
+        }
+    }
+
+    pub(crate) fn push(&mut self, node: Hash) {
+        if !self.short {
+            self.pending.extend_from_slice(&node);
+        }
+    }
+
+    /// Writes what is pending. Without space it stays pending, or is given up when it is too much.
+    ///
+    /// # Errors
+    /// [`WalError::Io`](crate::EvidenceError::Io) for any other reason.
+    pub(crate) fn flush(&mut self) -> Result<(), WalError> {
+        if self.pending.is_empty() {
+            return Ok(());
+        }
+        self.dirty = true;
+        match write_full(&*self.file, &self.pending, self.written) {
+            Ok(()) => {
+                self.written += self.pending.len() as u64;
+                self.pending.clear();
+            }
+            Err(error) if is_no_space(&error) => {
+                if self.pending.len() > MAX_PENDING {
+                    self.short = true;
+                    self.pending = Vec::new();
+                }
+            }
+            Err(error) => return Err(WalError::io("write", &self.path)(error)),
+        }
+        Ok(())
+    }
+
+    /// Makes what is written durable.
+    pub(crate) fn sync(&mut self) -> Result<(), WalError> {
+        if self.dirty {
+            self.file.sync().map_err(WalError::io("sync", &self.path))?;
+            self.dirty = false;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn reader(&self) -> TreeFile {
+        TreeFile::new(Arc::clone(&self.file) as _, self.path.clone())
+    }
+}

@@ -1,0 +1,176 @@
+//! What a killed worker allocated and did not use goes back to the volume, and nothing else does.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test may stop at the first failure"
+)]
+
+mod support;
+
+use proofgate_evidence::{Verdict, fsck};
+use proofgate_wal::simulated::{Fault, SimulatedDisk};
+use proofgate_wal::{FileStorage, Ulid, WalError, frame_bytes, give_back};
+use std::path::Path;
+use support::{Promised, SHARD, Worker, begin_in, filled, fresh, inspect, raw, small, start, vkey};
+
+fn shard() -> &'static Path {
+    Path::new(SHARD)
+}
+
+/// The process of a worker dies.
+fn kill(disk: &SimulatedDisk, worker: Worker) {
+    drop(worker);
+    disk.restart();
+}
+
+fn lengths(disk: &SimulatedDisk) -> Vec<(String, usize)> {
+    let segments = disk.files().into_iter().filter(|path| {
+        let kind = path.extension().and_then(|kind| kind.to_str());
+        matches!(kind, Some("seg" | "next"))
+    });
+    segments
+        .map(|path| (path.display().to_string(), disk.read(&path).unwrap().len()))
+        .collect()
+}
+
+#[test]
+fn a_worker_that_is_killed_again_and_again_starts_in_the_room_of_one() {
+    let disk = SimulatedDisk::new();
+    // Two segments, the salts, and a little for records and checkpoints.
+    disk.set_free(Some(2 * (64 << 10) + (48 << 10) + 20 * (40 << 10)));
+    for life in 0..20 {
+        let mut worker =
+            start(&disk, &mut Promised::default()).unwrap_or_else(|error| panic!("{life}: {error}"));
+        let admission = worker.admit("a", 10).unwrap();
+        worker.complete("a", admission).unwrap();
+        worker.admit("b", 10).unwrap();
+        worker.flush().unwrap();
+        kill(&disk, worker);
+    }
+    let report = fsck(&disk, shard(), Some(&vkey()), &[]).unwrap();
+    assert_eq!(report.incarnations.len(), 20);
+    assert!(report.verdict <= Verdict::Incomplete);
+    for incarnation in &report.incarnations[1..] {
+        assert_eq!(
+            incarnation.records, 5,
+            "open, one exchange aborted, two and a half more"
+        );
+    }
+}
+
+#[test]
+fn what_was_written_stays_to_the_last_byte() {
+    let (disk, mut worker) = filled();
+    while worker.writer.watermark().segment() == 0 {
+        worker.admit("late", 4_000).unwrap();
+        worker.flush().unwrap();
+        worker.step().unwrap();
+    }
+    worker.step().unwrap();
+    kill(&disk, worker);
+    let found = inspect(&disk).unwrap().unwrap();
+    let before = disk.snapshot();
+
+    let given_back = give_back(&disk, shard(), Some(found.incarnation), None);
+    assert!(given_back > 64 << 10, "{given_back}");
+    for path in before.files() {
+        let (old, new) = (before.read(&path).unwrap(), disk.read(&path).unwrap());
+        assert_eq!(old[..new.len()], new[..], "{}", path.display());
+        assert!(
+            old[new.len()..].iter().all(|byte| *byte == 0),
+            "{}",
+            path.display()
+        );
+    }
+    assert_eq!(inspect(&disk).unwrap().unwrap(), found);
+    assert_eq!(
+        give_back(&disk, shard(), Some(found.incarnation), None),
+        0,
+        "once is enough"
+    );
+}
+
+#[test]
+fn an_incarnation_that_still_lives_keeps_its_space() {
+    let (disk, mut worker) = filled();
+    let before = lengths(&disk);
+    assert_eq!(give_back(&disk, shard(), None, None), 0);
+    assert_eq!(lengths(&disk), before);
+    worker.admit("after", 10_000).unwrap();
+    worker.flush().unwrap();
+}
+
+#[test]
+fn nothing_is_cut_where_something_stands_behind_the_last_record() {
+    let (disk, worker) = filled();
+    let segment = worker.promised.dir.join("00000000000000000000.seg");
+    kill(&disk, worker);
+    disk.rot(&segment, |bytes| {
+        let last = bytes.len() - 1;
+        bytes[last] = 1;
+    });
+    give_back(&disk, shard(), None, None);
+    assert_eq!(disk.read(&segment).unwrap().len(), 64 << 10);
+}
+
+#[test]
+fn starts_that_came_to_nothing_leave_no_space_taken() {
+    let disk = SimulatedDisk::new();
+    // Room for a segment, and none for the salts that are written next.
+    disk.set_free(Some(80 << 10));
+    for _ in 0..5 {
+        let refused = start(&disk, &mut Promised::default()).err().unwrap();
+        assert!(matches!(refused, WalError::Full { .. }), "{refused}");
+        disk.restart();
+    }
+    give_back(&disk, shard(), None, None);
+    assert!(lengths(&disk).iter().all(|(_, bytes)| *bytes == 0));
+}
+
+#[test]
+fn only_the_newest_incarnations_are_looked_at() {
+    let (disk, worker) = fresh();
+    let first = worker.promised.incarnation.unwrap();
+    kill(&disk, worker);
+    let later = Ulid::from_parts(first.timestamp_ms() + 1, 0);
+    assert_eq!(give_back(&disk, shard(), Some(later), None), 0);
+    assert!(give_back(&disk, shard(), Some(first), None) > 0);
+}
+
+#[test]
+fn a_disk_that_fails_gives_less_back_and_loses_nothing() {
+    let (disk, worker) = filled();
+    let size = worker.promised.appended.len() as u64;
+    kill(&disk, worker);
+    let calls = {
+        let probe = disk.snapshot();
+        give_back(&probe, shard(), None, None);
+        probe.calls()
+    };
+    for call in 0..calls {
+        for fault in [Fault::Crash, Fault::Error(std::io::ErrorKind::Other)] {
+            let disk = disk.snapshot();
+            disk.fault_at(call, fault);
+            give_back(&disk, shard(), None, None);
+            disk.crash(call);
+            let found = inspect(&disk).unwrap().unwrap();
+            assert_eq!(found.size, size, "{fault:?} at call {call}");
+            give_back(&disk, shard(), None, None);
+            assert_eq!(inspect(&disk).unwrap().unwrap(), found);
+        }
+    }
+}
+
+#[test]
+fn on_a_real_file_system_the_lock_lasts_as_long_as_the_incarnation() {
+    let volume = tempfile::tempdir().unwrap();
+    let shard = volume.path().join("3");
+    let mut living = begin_in(&shard, small());
+    let beginning = support::records(&FileStorage, &living.dir, living.incarnation);
+    living.writer.append(raw(100)).unwrap();
+    living.writer.flush().unwrap();
+    assert_eq!(give_back(&FileStorage, &shard, None, None), 0);
+    drop(living);
+    let used = support::end_of(&beginning) as u64 + frame_bytes(100);
+    assert_eq!(give_back(&FileStorage, &shard, None, None), 2 * (64 << 10) - used);
+}

@@ -1,0 +1,110 @@
+//! Checkpoints that somebody kept, and bodies that somebody kept, against what a log says.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test may stop at the first failure"
+)]
+
+mod support;
+
+use proofgate_evidence::{EvidenceError, consistency, prove, read_notes};
+use proofgate_ledger::{Checkpoint, LedgerError, TlogProof};
+use proofgate_wal::Storage;
+use std::path::Path;
+use support::{filled, vkey};
+
+fn checkpoints(notes: &[String]) -> Vec<Checkpoint> {
+    let kept = read_notes(Path::new("kept"), &notes.concat(), Some(&vkey())).unwrap();
+    kept.into_iter().map(|one| one.checkpoint).collect()
+}
+
+#[test]
+fn checkpoints_that_were_kept_are_one_history_also_without_the_tree_file() {
+    let (disk, mut worker) = filled();
+    worker.complete_one("late");
+    let kept = checkpoints(&worker.promised.notes);
+    let [first, .., last] = &kept[..] else { panic!() };
+    let hashes = consistency(&disk, Path::new("/"), first, last).unwrap();
+    assert!(!hashes.is_empty());
+    disk.remove(&worker.promised.dir.join("tree")).unwrap();
+    assert_eq!(consistency(&disk, Path::new("/"), first, last).unwrap(), hashes);
+    assert!(consistency(&disk, Path::new("/"), last, last).unwrap().is_empty());
+}
+
+#[test]
+fn checkpoints_that_are_not_one_history_are_told_apart() {
+    let (disk, worker) = filled();
+    let kept = checkpoints(&worker.promised.notes);
+    let [first, .., last] = &kept[..] else { panic!() };
+    let told = |old: &Checkpoint, new: &Checkpoint| {
+        let told = consistency(&disk, Path::new("/"), old, new).unwrap_err();
+        (told.code(), told.to_string())
+    };
+    let forked = Checkpoint {
+        root: [7; 32],
+        ..first.clone()
+    };
+    let (code, message) = told(&forked, last);
+    assert_eq!(code, "inconsistent");
+    assert!(message.contains("is not the beginning of itself"), "{message}");
+    assert!(told(&forked, first).1.contains("two roots"));
+    let ahead = Checkpoint {
+        size: last.size + 5,
+        ..last.clone()
+    };
+    assert!(told(first, &ahead).1.contains("the ledger holds 81 records"));
+    let other = Checkpoint {
+        origin: "ledger.example/demo/4/01ARZ3NDEKTSV4RRFFQ69G5FAV".to_owned(),
+        ..last.clone()
+    };
+    assert!(told(&other, last).1.contains("two logs"));
+    assert_eq!(told(&other, &other).0, "not_a_log");
+    assert_eq!(told(last, first).0, "ledger_refused");
+}
+
+#[test]
+fn a_note_that_is_refused_is_told_by_its_number() {
+    let (_disk, worker) = filled();
+    let note = worker.promised.notes.last().unwrap();
+    for (text, number) in [
+        (String::new(), 1),
+        (format!("{note}not a note\n"), 2),
+        (format!("{note}\n{}", note.replacen('8', "9", 1)), 2),
+        (format!("{}{note}", note.replace("demo", "emo")), 1),
+    ] {
+        match read_notes(Path::new("kept"), &text, Some(&vkey())) {
+            Err(EvidenceError::Note { number: told, .. }) => assert_eq!(told, number, "{text}"),
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn the_body_of_a_request_is_revealed_with_a_proof_and_no_volume() {
+    let (disk, worker) = filled();
+    let dir = &worker.promised.dir;
+    let record = &worker.promised.appended[1];
+    let text = prove::proof(&disk, dir, 1, Some(&vkey())).unwrap().encode();
+    let proof = TlogProof::parse(&text).unwrap();
+    assert_eq!(proof.reveal(record, &vkey(), b"hello").unwrap(), "request");
+    assert_eq!(
+        proof.reveal(record, &vkey(), b"hellO"),
+        Err(LedgerError::CommitmentMismatch("request"))
+    );
+    let without = TlogProof {
+        extra: None,
+        ..proof.clone()
+    };
+    assert_eq!(
+        without.reveal(record, &vkey(), b"hello"),
+        Err(LedgerError::NoSalt)
+    );
+
+    let open = prove::proof(&disk, dir, 0, Some(&vkey())).unwrap();
+    assert_eq!(open.salt(), None);
+    // An erased salt is in no proof, and the proof holds all the same.
+    disk.rot(&dir.join("salts"), |bytes| bytes[32..64].fill(0));
+    let erased = prove::proof(&disk, dir, 1, Some(&vkey())).unwrap();
+    assert_eq!(erased.salt(), None);
+    erased.verify(record, &vkey()).unwrap();
+}

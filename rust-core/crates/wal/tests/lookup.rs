@@ -1,0 +1,216 @@
+//! An exchange is found by the time in its id, and little is read for it.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test may stop at the first failure"
+)]
+
+mod support;
+
+use proofgate_evidence::{FoundRecord, ReadFile, ReadStorage, Search, find};
+use proofgate_ledger::record::{Aborted, Admission, Completion, ConfigId, Outcome};
+use proofgate_wal::simulated::SimulatedDisk;
+use proofgate_wal::{Follower, Storage, Ulid, Writer, succession};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use support::{key, small, terms};
+
+/// 2025-01-01, in milliseconds.
+const START: u64 = 1_735_689_600_000;
+
+fn id(ms: u64, number: u64) -> String {
+    format!("req_{ms:012x}7abc8def{number:012x}")
+}
+
+struct Log {
+    writer: Writer,
+    follower: Follower,
+    ulid: Ulid,
+}
+
+impl Log {
+    /// The first log of the shard, or one that continues another.
+    fn begin(disk: &SimulatedDisk, ms: u64, running: Option<&mut Self>) -> Self {
+        let (storage, key): (Arc<dyn Storage>, _) = (Arc::new(disk.clone()), key());
+        let terms = succession::Terms {
+            now: ms * 1000,
+            ..terms(&key, small())
+        };
+        let made = match running {
+            None => succession::begin(&storage, &terms, None).unwrap().log,
+            Some(log) => {
+                let former = log.follower.signed().unwrap();
+                succession::beside(&storage, &terms, log.ulid, former).unwrap()
+            }
+        };
+        Self {
+            writer: made.writer,
+            follower: made.follower,
+            ulid: made.incarnation,
+        }
+    }
+
+    fn append(
+        &mut self,
+        encode: impl FnOnce(u64, &mut Vec<u8>) -> Result<(), proofgate_ledger::LedgerError>,
+    ) -> u64 {
+        let seq = self.writer.append(encode).unwrap();
+        self.writer.flush().unwrap();
+        self.follower.prepare();
+        while self.follower.step().unwrap().behind {}
+        seq
+    }
+
+    fn admit(&mut self, ms: u64, number: u64) -> u64 {
+        self.append(|seq, out| {
+            Admission {
+                seq,
+                ts: ms * 1000,
+                id: id(ms, number).into(),
+                tenant: "acme".into(),
+                key: "01234567".into(),
+                model: "m".repeat(300).into(),
+                provider: "openai".into(),
+                upstream_model: "m".into(),
+                endpoint: "/v1/chat/completions".into(),
+                stream: false,
+                bytes: 5,
+                request: [1; 32],
+                reserved: None,
+                policy: None,
+                config: ConfigId([1; 8]),
+            }
+            .encode_into(out)
+        })
+    }
+
+    fn complete(&mut self, admitted: u64, number: u64, admission: u64, later: u64, of: Option<Ulid>) {
+        self.append(|seq, out| {
+            Completion {
+                seq,
+                ts: (admitted + later) * 1000,
+                id: id(admitted, number).into(),
+                admission,
+                incarnation: of.map(|of| of.to_string().into()),
+                status: 200,
+                upstream_status: Some(200),
+                outcome: Outcome::Complete,
+                bytes: 7,
+                response: [2; 32],
+                usage: None,
+                charged: None,
+                duration_us: later * 1000,
+                policy: None,
+                config: ConfigId([1; 8]),
+            }
+            .encode_into(out)
+        });
+    }
+}
+
+/// A disk that counts the bytes read.
+struct Counting(SimulatedDisk, Arc<AtomicU64>);
+
+struct CountedFile(Arc<dyn ReadFile>, Arc<AtomicU64>);
+
+impl ReadStorage for Counting {
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
+        Ok(Arc::new(CountedFile(self.0.open(path)?, Arc::clone(&self.1))))
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<String>> {
+        self.0.list(path)
+    }
+}
+
+impl ReadFile for CountedFile {
+    fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
+        let read = self.0.read_at(into, offset)?;
+        self.1.fetch_add(read as u64, Ordering::Relaxed);
+        Ok(read)
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        self.0.len()
+    }
+}
+
+fn by_time(disk: &SimulatedDisk, id: &str) -> (Vec<FoundRecord>, u64) {
+    let counting = Counting(disk.clone(), Arc::default());
+    let found = find(&counting, Path::new("/"), id, Search::ByTime).unwrap();
+    (found, counting.1.load(Ordering::Relaxed))
+}
+
+#[test]
+fn what_is_read_for_an_exchange_does_not_grow_with_the_log() {
+    let disk = SimulatedDisk::new();
+    let mut ms = START;
+    for _ in 0..3 {
+        let mut log = Log::begin(&disk, ms, None);
+        for _ in 0..1500 {
+            ms += 1000;
+            let admission = log.admit(ms, 1);
+            log.complete(ms, 1, admission, 900, None);
+        }
+        ms += 1000;
+    }
+    for number in [1, 2, 700, 1500, 1503, 2999, 4400, 4502] {
+        let wanted = id(START + number * 1000, 1);
+        let everything = find(&disk, Path::new("/"), &wanted, Search::Scan).unwrap();
+        let (found, read) = by_time(&disk, &wanted);
+        assert_eq!(found, everything, "{number}");
+        assert!(found.len() == 2 || found.is_empty());
+        if found.len() == 2 {
+            assert!(read < 1 << 20, "{read} bytes of 3 MiB");
+        }
+    }
+    assert!(by_time(&disk, &id(START + 5_000_000, 9)).0.is_empty());
+    assert!(by_time(&disk, "req-of-another-making").0.is_empty());
+}
+
+#[test]
+fn the_end_of_an_exchange_is_found_in_a_later_log() {
+    let disk = SimulatedDisk::new();
+    let mut first = Log::begin(&disk, START, None);
+    let lost = first.admit(START + 10, 1);
+    let carried = first.admit(START + 20, 2);
+    let mut second = Log::begin(&disk, START + 500_000, Some(&mut first));
+    let of = first.ulid.to_string();
+    second.append(|seq, out| {
+        Aborted {
+            seq,
+            ts: (START + 500_000) * 1000,
+            id: id(START + 10, 1).into(),
+            incarnation: of.into(),
+            admission: lost,
+            config: ConfigId([1; 8]),
+        }
+        .encode_into(out)
+    });
+    second.complete(START + 20, 2, carried, 500_100, Some(first.ulid));
+    for number in [1, 2] {
+        let (found, _) = by_time(&disk, &id(START + 10 * number, number));
+        assert_eq!(found.len(), 2, "{number}");
+        assert!(found[0].dir.ends_with(first.ulid.to_string()));
+        assert!(found[1].dir.ends_with(second.ulid.to_string()));
+    }
+}
+
+#[test]
+fn an_exchange_whose_clock_was_set_is_found_by_a_scan() {
+    let disk = SimulatedDisk::new();
+    let mut log = Log::begin(&disk, START, None);
+    for number in 0..400 {
+        log.admit(START + number * 1000, 1);
+    }
+    // The clock is set back by an hour.
+    let late = log.admit(START - 3_600_000, 7);
+    log.complete(START - 3_600_000, 7, late, 5, None);
+    let wanted = id(START - 3_600_000, 7);
+    assert_eq!(
+        find(&disk, Path::new("/"), &wanted, Search::Scan).unwrap().len(),
+        2
+    );
+}

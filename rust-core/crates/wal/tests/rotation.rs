@@ -1,0 +1,211 @@
+//! A log that goes on in another while the worker runs, as `fsck` sees it.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test may stop at the first failure"
+)]
+
+mod support;
+
+use proofgate_evidence::{ReadStorage, Report, Verdict, fsck};
+use proofgate_ledger::Checkpoint;
+use proofgate_ledger::record::{Completion, ConfigId, Outcome, Seal, Takeover};
+use proofgate_wal::simulated::SimulatedDisk;
+use proofgate_wal::{Storage, Ulid, succession};
+use std::path::Path;
+use std::sync::Arc;
+use support::{Promised, Worker, filled, key, root_of, small, start, terms, vkey};
+
+/// A log with an exchange in flight, and the one that goes on behind it.
+struct Rotated {
+    disk: SimulatedDisk,
+    old: Worker,
+    new: Worker,
+    admission: u64,
+}
+
+fn settle(worker: &mut Worker) {
+    worker.flush().unwrap();
+    worker.step().unwrap();
+    worker.sync().unwrap();
+    worker.checkpoint().unwrap();
+}
+
+fn rotated() -> Rotated {
+    let (disk, mut old) = filled();
+    let signed = Checkpoint::verify(old.promised.notes.last().unwrap(), &vkey()).unwrap();
+    let admission = old.admit("in flight", 1).unwrap();
+    let before = old.promised.incarnation.unwrap();
+    let (storage, key): (Arc<dyn Storage>, _) = (Arc::new(disk.clone()), key());
+    let made = succession::beside(&storage, &terms(&key, small()), before, &signed).unwrap();
+    let ulid = made.incarnation;
+    let new = Worker::take(&disk, made);
+    seal(&mut old, ulid);
+    Rotated {
+        disk,
+        old,
+        new,
+        admission,
+    }
+}
+
+fn seal(old: &mut Worker, successor: Ulid) {
+    old.append(|seq, out| {
+        Seal {
+            seq,
+            ts: 1,
+            reason: "rotated".into(),
+            records: seq,
+            successor: Some(successor.to_string().into()),
+            config: ConfigId([1; 8]),
+        }
+        .encode_into(out)
+    })
+    .unwrap();
+    settle(old);
+}
+
+impl Rotated {
+    fn take_over(&mut self, root: [u8; 32]) {
+        let (size, of) = (
+            self.old.promised.appended.len() as u64,
+            self.old.promised.incarnation.unwrap(),
+        );
+        self.new
+            .append(|seq, out| {
+                Takeover {
+                    seq,
+                    ts: 1,
+                    incarnation: of.to_string().into(),
+                    size,
+                    root,
+                    config: ConfigId([1; 8]),
+                }
+                .encode_into(out)
+            })
+            .unwrap();
+        settle(&mut self.new);
+    }
+
+    fn complete(&mut self) {
+        let (admission, of) = (self.admission, self.old.promised.incarnation.unwrap());
+        self.new
+            .append(|seq, out| {
+                Completion {
+                    seq,
+                    ts: 1,
+                    id: "in flight".into(),
+                    admission,
+                    incarnation: Some(of.to_string().into()),
+                    status: 200,
+                    upstream_status: Some(200),
+                    outcome: Outcome::Complete,
+                    bytes: 7,
+                    response: [2; 32],
+                    usage: None,
+                    charged: None,
+                    duration_us: 1,
+                    policy: None,
+                    config: ConfigId([1; 8]),
+                }
+                .encode_into(out)
+            })
+            .unwrap();
+        settle(&mut self.new);
+    }
+
+    fn check(&self) -> Report {
+        fsck(&self.disk, Path::new("/"), Some(&vkey()), &[]).unwrap()
+    }
+
+    fn expect(&self, verdict: Verdict, message: &str) {
+        let report = self.check();
+        let mut findings = report.incarnations.iter().flat_map(|log| &log.findings);
+        assert!(
+            findings.any(|found| found.verdict == verdict && found.message.contains(message)),
+            "{message}: {report:#?}"
+        );
+        assert_eq!(report.verdict, verdict, "{report:#?}");
+    }
+}
+
+#[test]
+fn a_log_that_goes_on_in_another_verifies_at_every_step() {
+    let mut rotated = rotated();
+    let root = root_of(&rotated.old.promised.appended);
+    assert_eq!(rotated.check().verdict, Verdict::Ok, "{:#?}", rotated.check());
+    rotated.take_over(root);
+    assert_eq!(rotated.check().verdict, Verdict::Ok, "{:#?}", rotated.check());
+    rotated.complete();
+    assert_eq!(rotated.check().verdict, Verdict::Ok, "{:#?}", rotated.check());
+    rotated.new.seal().unwrap();
+    assert_eq!(rotated.check().verdict, Verdict::Ok, "{:#?}", rotated.check());
+}
+
+#[test]
+fn a_log_that_ends_before_it_told_leaves_that_to_the_next_start() {
+    let mut rotated = rotated();
+    rotated.complete();
+    rotated.new.seal().unwrap();
+    assert_eq!(rotated.check().verdict, Verdict::Ok, "{:#?}", rotated.check());
+    let Rotated { disk, old, new, .. } = rotated;
+    drop((old, new));
+    disk.restart();
+    start(&disk, &mut Promised::default()).unwrap();
+    let report = fsck(&disk, Path::new("/"), Some(&vkey()), &[]).unwrap();
+    assert_eq!(report.verdict, Verdict::Ok, "{report:#?}");
+}
+
+#[test]
+fn a_seal_that_names_another_log_than_the_one_that_goes_on_is_told() {
+    let (disk, mut old) = filled();
+    let (there, stranger) = filled();
+    seal(&mut old, stranger.promised.incarnation.unwrap());
+    for path in there.files() {
+        if path.starts_with(&stranger.promised.dir) {
+            if disk.list(&stranger.promised.dir).is_err() {
+                disk.create_dir(&stranger.promised.dir).unwrap();
+            }
+            disk.create(&path).unwrap();
+            let bytes = there.read(&path).unwrap();
+            disk.rot(&path, |file| file.clone_from(&bytes));
+        }
+    }
+    let report = fsck(&disk, Path::new("/"), Some(&vkey()), &[]).unwrap();
+    assert_eq!(report.verdict, Verdict::Diverged, "{report:#?}");
+}
+
+#[test]
+fn a_takeover_with_another_root_is_a_divergence() {
+    let mut rotated = rotated();
+    rotated.take_over([7; 32]);
+    rotated.expect(Verdict::Diverged, "do not lead to the root");
+}
+
+#[test]
+fn a_second_takeover_is_told() {
+    let mut rotated = rotated();
+    let root = root_of(&rotated.old.promised.appended);
+    rotated.take_over(root);
+    rotated.take_over(root);
+    rotated.expect(Verdict::Invalid, "is a second takeover");
+}
+
+#[test]
+fn an_exchange_that_ends_in_both_logs_is_told() {
+    let mut rotated = rotated();
+    rotated.complete();
+    rotated.complete();
+    rotated.expect(Verdict::Invalid, "which has an end already");
+}
+
+#[test]
+fn a_successor_that_a_seal_names_and_that_is_gone_is_told() {
+    let rotated = rotated();
+    let dir = rotated.new.promised.dir.clone();
+    for name in rotated.disk.list(&dir).unwrap() {
+        rotated.disk.remove(&dir.join(name)).unwrap();
+    }
+    rotated.disk.remove_dir(&dir);
+    rotated.expect(Verdict::Incomplete, "which went on in its place, is not there");
+}

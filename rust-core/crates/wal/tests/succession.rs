@@ -1,0 +1,561 @@
+//! How a log begins where another ended: what is read, what is refused, what is signed and what is told. Whoever can write
+//! the volume and has no key gets nothing signed.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test may stop at the first failure"
+)]
+
+mod support;
+
+use proofgate_evidence::checkpoint_file::{CHECKPOINT, cover_name};
+use proofgate_evidence::{ReadStorage, TREE, Verdict, fsck};
+use proofgate_ledger::record::{ConfigId, Record, Takeover};
+use proofgate_ledger::{Checkpoint, SigningKey, record};
+use proofgate_wal::simulated::SimulatedDisk;
+use proofgate_wal::succession::{self, Begun, Terms};
+use proofgate_wal::{Incarnation, Mark, Storage, Unended, WalError, Writer};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use support::{Promised, SHARD, Worker, fresh, inspect, key, records, root_of, small, start, terms, vkey};
+
+/// A disk with a worker that has served six requests, all under a checkpoint and in one segment.
+fn served() -> (SimulatedDisk, Worker) {
+    let (disk, mut worker) = fresh();
+    for number in 0..6 {
+        let id = format!("req-{number}");
+        let admission = worker.admit(&id, 10).unwrap();
+        worker.complete(&id, admission).unwrap();
+    }
+    worker.flush().unwrap();
+    worker.step().unwrap();
+    worker.sync().unwrap();
+    worker.checkpoint().unwrap();
+    (disk, worker)
+}
+
+fn begin(disk: &SimulatedDisk) -> Result<Begun, WalError> {
+    begin_behind(disk, None)
+}
+
+fn begin_behind(disk: &SimulatedDisk, held: Option<&Checkpoint>) -> Result<Begun, WalError> {
+    let storage: Arc<dyn Storage> = Arc::new(disk.clone());
+    succession::begin(&storage, &terms(&key(), small()), held)
+}
+
+fn kill(disk: &SimulatedDisk, worker: Worker) -> Promised {
+    let promised = worker.promised.clone();
+    drop(worker);
+    disk.restart();
+    promised
+}
+
+/// All that was ever signed and is on the volume.
+fn notes(disk: &SimulatedDisk) -> Vec<(PathBuf, Vec<u8>)> {
+    let is_note = |path: &PathBuf| path.to_string_lossy().ends_with(CHECKPOINT);
+    let paths = disk.files().into_iter().filter(is_note);
+    paths
+        .map(|path| (path.clone(), disk.read(&path).unwrap()))
+        .collect()
+}
+
+/// The start fails, says this, and nothing was signed.
+fn refused(disk: &SimulatedDisk, held: Option<&Checkpoint>, says: &str) {
+    let before = notes(disk);
+    let error = begin_behind(disk, held).err().unwrap();
+    assert!(error.to_string().contains(says), "{error}");
+    assert_eq!(notes(disk), before, "something was signed");
+}
+
+fn signed(promised: &Promised) -> Checkpoint {
+    Checkpoint::verify(promised.notes.last().unwrap(), &vkey()).unwrap()
+}
+
+#[test]
+fn a_log_serves_only_once_its_beginning_is_signed() {
+    let (disk, worker) = fresh();
+    let checkpoint = worker.follower.signed().unwrap();
+    assert_eq!(checkpoint.size, worker.writer.next_seq());
+    let stored = disk.read(&worker.promised.dir.join(CHECKPOINT)).unwrap();
+    let stored = Checkpoint::verify(&String::from_utf8(stored).unwrap(), &vkey()).unwrap();
+    assert_eq!(&stored, checkpoint);
+}
+
+#[test]
+fn a_log_that_served_and_has_no_checkpoint_is_refused() {
+    let (disk, worker) = served();
+    let dir = kill(&disk, worker).dir;
+    disk.remove(&dir.join(CHECKPOINT)).unwrap();
+    refused(&disk, None, "the first checkpoint comes before the first request");
+}
+
+#[test]
+fn a_sealed_log_that_was_shortened_and_whose_checkpoint_was_deleted_is_refused() {
+    let (disk, mut worker) = served();
+    worker.seal().unwrap();
+    let promised = kill(&disk, worker);
+    let segment = promised.dir.join("00000000000000000000.seg");
+    disk.rot(&segment, |bytes| {
+        let keep = bytes.len() * 2 / 3;
+        bytes[keep..].fill(0);
+    });
+    disk.remove(&promised.dir.join(CHECKPOINT)).unwrap();
+    disk.remove(&promised.dir.join(TREE)).unwrap();
+    refused(&disk, None, "the first checkpoint comes before the first request");
+}
+
+#[test]
+fn a_start_that_was_cut_before_it_was_signed_is_passed_over() {
+    let (disk, worker) = served();
+    let first = kill(&disk, worker).incarnation;
+    let begun = begin(&disk).unwrap();
+    disk.remove(&begun.log.dir.join(CHECKPOINT)).unwrap();
+    disk.restart();
+    let next = begin(&disk).unwrap();
+    assert_eq!(Some(next.recovered.unwrap().newest.incarnation), first);
+}
+
+/// Writes a log as somebody would who has the volume, the sources and another key.
+fn planted(disk: &SimulatedDisk, forger: &SigningKey) -> Incarnation {
+    let elsewhere = SimulatedDisk::new();
+    let storage: Arc<dyn Storage> = Arc::new(elsewhere.clone());
+    let later = Terms {
+        now: 1_000_000,
+        ..terms(forger, small())
+    };
+    let begun = succession::begin(&storage, &later, None).unwrap();
+    let mut worker = Worker::take(&elsewhere, begun.log);
+    worker.admit("planted", 10).unwrap();
+    worker.flush().unwrap();
+    disk.create_dir(&worker.promised.dir).unwrap();
+    for path in elsewhere.files() {
+        let file = disk.create(&path).unwrap();
+        let bytes = elsewhere.read(&path).unwrap();
+        if !path.ends_with(CHECKPOINT) {
+            file.write_at(&bytes, 0).unwrap();
+        }
+        if path.ends_with(CHECKPOINT) {
+            disk.remove(&path).unwrap();
+        }
+    }
+    Incarnation {
+        origin: String::new(),
+        incarnation: worker.promised.incarnation.unwrap(),
+        dir: worker.promised.dir,
+        writer: worker.writer,
+        follower: worker.follower,
+    }
+}
+
+#[test]
+fn a_log_that_was_planted_is_refused() {
+    let (disk, worker) = served();
+    kill(&disk, worker);
+    let forger = SigningKey::generate("ledger.example/demo", [8; 32]).unwrap();
+    planted(&disk, &forger);
+    refused(&disk, None, "was framed by nobody who holds the signing key");
+}
+
+#[test]
+fn records_that_were_rewritten_behind_the_checkpoint_are_refused() {
+    let (disk, mut worker) = served();
+    worker.admit("late", 10).unwrap();
+    worker.flush().unwrap();
+    let promised = kill(&disk, worker);
+    // The same record with another model, and checksums that match: what a text editor and the sources can do.
+    let segment = promised.dir.join("00000000000000000000.seg");
+    disk.rot(&segment, |bytes| {
+        support::reframe(bytes, promised.incarnation.unwrap(), b"\"late\"", b"\"LATE\"")
+    });
+    refused(&disk, None, "was framed by nobody who holds the signing key");
+}
+
+#[test]
+fn what_is_changed_before_it_is_read_back_is_not_signed() {
+    let (disk, mut worker) = served();
+    worker.admit("late", 10).unwrap();
+    worker.flush().unwrap();
+    let segment = worker.promised.dir.join("00000000000000000000.seg");
+    let incarnation = worker.promised.incarnation.unwrap();
+    disk.rot(&segment, |bytes| {
+        support::reframe(bytes, incarnation, b"\"late\"", b"\"LATE\"")
+    });
+    let error = worker.step().err().unwrap();
+    assert!(error.to_string().contains("its tag does not match"), "{error}");
+    assert!(worker.checkpoint().is_err(), "the log has stopped");
+}
+
+#[test]
+fn an_older_checkpoint_put_back_over_a_shortened_log_is_refused_once_a_newer_one_is_held() {
+    let (disk, mut worker) = served();
+    let path = worker.promised.dir.join(CHECKPOINT);
+    let old = disk.read(&path).unwrap();
+    let old_end = worker.promised.appended.len();
+    for number in 0..20 {
+        let admission = worker.admit(&format!("more-{number}"), 10).unwrap();
+        worker.complete(&format!("more-{number}"), admission).unwrap();
+    }
+    worker.flush().unwrap();
+    worker.step().unwrap();
+    worker.sync().unwrap();
+    worker.checkpoint().unwrap();
+    let promised = kill(&disk, worker);
+    let held = signed(&promised);
+    disk.rot(&path, |bytes| *bytes = old);
+    let segment = promised.dir.join("00000000000000000000.seg");
+    let end = support::end_of(&promised.appended[..old_end]);
+    disk.rot(&segment, |bytes| bytes[end..].fill(0));
+    disk.remove(&promised.dir.join(TREE)).unwrap();
+    refused(&disk, Some(&held), "the ledger is behind what was held outside");
+}
+
+#[test]
+fn a_volume_without_the_log_that_is_held_is_refused() {
+    let (disk, worker) = served();
+    kill(&disk, worker);
+    let older = disk.snapshot();
+    let mut later = Worker::take(&disk, begin(&disk).unwrap().log);
+    later.checkpoint().unwrap();
+    let held = signed(&kill(&disk, later));
+    refused(&older, Some(&held), "the volume has no such log");
+    refused(&SimulatedDisk::new(), Some(&held), "the volume has no such log");
+    assert!(begin_behind(&disk, Some(&held)).is_ok());
+}
+
+#[test]
+fn a_held_checkpoint_of_a_log_with_other_records_is_refused() {
+    let (disk, worker) = served();
+    let promised = kill(&disk, worker);
+    let held = Checkpoint {
+        root: [9; 32],
+        ..signed(&promised)
+    };
+    refused(&disk, Some(&held), "other records in their place");
+    let held = signed(&promised);
+    assert!(begin_behind(&disk, Some(&held)).is_ok());
+}
+
+#[test]
+fn a_held_checkpoint_is_found_in_the_records_when_the_tree_is_gone() {
+    let (disk, mut worker) = served();
+    let held = signed(&worker.promised);
+    worker.admit("more", 10).unwrap();
+    worker.flush().unwrap();
+    let promised = kill(&disk, worker);
+    disk.remove(&promised.dir.join(TREE)).unwrap();
+    assert!(begin_behind(&disk, Some(&held)).is_ok());
+}
+
+#[test]
+fn the_log_of_another_shard_is_refused() {
+    let (disk, worker) = served();
+    let promised = kill(&disk, worker);
+    let before = notes(&disk);
+    let (storage, key): (Arc<dyn Storage>, _) = (Arc::new(disk.clone()), key());
+    let mut terms: Terms<'_> = terms(&key, small());
+    terms.shard.number = 4;
+    let error = succession::begin(&storage, &terms, None).err().unwrap();
+    let says = format!(
+        "it is a checkpoint of \"ledger.example/demo/3/{}\"",
+        promised.incarnation.unwrap()
+    );
+    assert!(error.to_string().contains(&says), "{error}");
+    assert_eq!(notes(&disk), before);
+}
+
+/// A log of many records with a place to resume near its end, and what lies behind it.
+fn marked(disk: &SimulatedDisk, worker: &mut Worker) -> u64 {
+    let open = worker.admit("open", 10).unwrap();
+    worker.flush().unwrap();
+    worker.writer.mark(Mark {
+        open: vec![unended(worker, open, "open")],
+        continues: None,
+        settled: true,
+    });
+    worker.step().unwrap();
+    worker.sync().unwrap();
+    worker.checkpoint().unwrap();
+    assert!(disk.read(&worker.promised.dir.join("resume")).is_some());
+    worker.promised.appended.len() as u64
+}
+
+fn unended(worker: &Worker, admission: u64, id: &str) -> Unended {
+    Unended {
+        incarnation: worker.promised.incarnation.unwrap(),
+        admission,
+        ts: 1,
+        id: id.to_owned(),
+        tenant: "acme".to_owned(),
+        key: "01234567".to_owned(),
+        reserved: None,
+    }
+}
+
+#[test]
+fn a_restart_reads_only_what_lies_behind_the_place_to_resume() {
+    let (disk, mut worker) = served();
+    let place = marked(&disk, &mut worker);
+    let late = worker.admit("late", 10).unwrap();
+    worker.admit("later", 10).unwrap();
+    worker.complete("late", late).unwrap();
+    worker.flush().unwrap();
+    let promised = kill(&disk, worker);
+    let found = inspect(&disk).unwrap().unwrap();
+    assert_eq!(found.0.read, 3);
+    assert_eq!((found.size, found.root), (place + 3, root_of(&promised.appended)));
+    let ids: Vec<_> = found.0.unended.iter().map(|open| open.id.as_str()).collect();
+    assert_eq!(ids, ["open", "later"]);
+
+    disk.remove(&promised.dir.join("resume")).unwrap();
+    let whole = inspect(&disk).unwrap().unwrap();
+    assert_eq!(whole.0.read, place + 3);
+    assert_eq!((&whole.0.newest, whole.0.unended.len()), (&found.0.newest, 2));
+}
+
+#[test]
+fn a_place_to_resume_survives_a_change_of_segment() {
+    let (disk, mut worker) = served();
+    for number in 0..30 {
+        worker.admit(&format!("large-{number}"), 9_000).unwrap();
+        worker.flush().unwrap();
+        worker.step().unwrap();
+    }
+    marked(&disk, &mut worker);
+    for number in 0..30 {
+        worker.admit(&format!("huge-{number}"), 9_000).unwrap();
+        worker.flush().unwrap();
+        worker.step().unwrap();
+    }
+    let promised = kill(&disk, worker);
+    let found = inspect(&disk).unwrap().unwrap();
+    assert_eq!((found.0.read, found.root), (30, root_of(&promised.appended)));
+}
+
+#[test]
+fn a_resume_file_that_was_changed_is_not_believed() {
+    let (disk, mut worker) = served();
+    let place = marked(&disk, &mut worker);
+    let promised = kill(&disk, worker);
+    let path = promised.dir.join("resume");
+    for at in 0..disk.read(&path).unwrap().len() {
+        let disk = disk.snapshot();
+        disk.rot(&path, |bytes| bytes[at] ^= 1);
+        assert_eq!(inspect(&disk).unwrap().unwrap().0.read, place, "byte {at}");
+    }
+}
+
+#[test]
+fn a_checkpoint_older_than_the_place_to_resume_is_refused() {
+    let (disk, mut worker) = served();
+    let path = worker.promised.dir.join(CHECKPOINT);
+    let old = disk.read(&path).unwrap();
+    marked(&disk, &mut worker);
+    kill(&disk, worker);
+    disk.rot(&path, |bytes| *bytes = old);
+    refused(&disk, None, "an older checkpoint was put in its place");
+    disk.remove(&path).unwrap();
+    refused(&disk, None, "an older checkpoint was put in its place, or none");
+}
+
+#[test]
+fn records_that_the_tree_remembers_and_the_log_does_not_are_told() {
+    let (disk, mut worker) = served();
+    let end = support::end_of(&worker.promised.appended);
+    for number in 0..5 {
+        worker.admit(&format!("lost-{number}"), 10).unwrap();
+    }
+    worker.flush().unwrap();
+    worker.step().unwrap();
+    let promised = kill(&disk, worker);
+    disk.rot(&promised.dir.join("00000000000000000000.seg"), |bytes| {
+        bytes[end..].fill(0)
+    });
+    let begun = begin(&disk).unwrap();
+    assert_eq!(begun.recovered.unwrap().newest.lost, 5);
+    let first = &records(&disk, &begun.log.dir, begun.log.incarnation)[0];
+    let Record::Open(open) = record::parse(first).unwrap() else {
+        panic!("no open record");
+    };
+    assert_eq!(open.predecessor.unwrap().lost, 5);
+}
+
+#[test]
+fn locks_that_only_one_node_sees_give_nothing_back() {
+    let disk = SimulatedDisk::new();
+    disk.keep_locks_local();
+    let worker = start(&disk, &mut Promised::default()).unwrap();
+    let promised = kill(&disk, worker);
+    assert!(disk.read(&promised.dir.join("unlocked")).is_some());
+    assert_eq!(begin(&disk).unwrap().given_back, 0);
+}
+
+/// The whole shard is one chain, with nothing left to say.
+fn sound(disk: &SimulatedDisk) {
+    let report = fsck(disk, Path::new("/"), Some(&vkey()), &[]).unwrap();
+    assert_eq!(report.verdict, Verdict::Ok, "{report:#?}");
+}
+
+/// Makes the next log beside a running one.
+fn beside(disk: &SimulatedDisk, worker: &Worker) -> Incarnation {
+    let (storage, key): (Arc<dyn Storage>, _) = (Arc::new(disk.clone()), key());
+    let former = worker.follower.signed().unwrap();
+    succession::beside(
+        &storage,
+        &terms(&key, small()),
+        worker.follower.incarnation(),
+        former,
+    )
+    .unwrap()
+}
+
+/// Goes over from one log to the next, as the data-plane thread does; the former one is not followed further.
+fn go_over(worker: &mut Worker, next: Incarnation, disk: &SimulatedDisk) -> Worker {
+    let successor = next.incarnation.to_string();
+    let mut next = Worker::take(disk, next);
+    next.writer.inherit(&worker.writer).unwrap();
+    worker.seal_for(Some(&successor)).unwrap();
+    next
+}
+
+fn tell(next: &mut Worker, former: &Worker) {
+    let left = former.follower.left();
+    next.append(|seq, out| {
+        Takeover {
+            seq,
+            ts: 9,
+            incarnation: left.incarnation.to_string().into(),
+            size: left.size,
+            root: left.root,
+            config: ConfigId([1; 8]),
+        }
+        .encode_into(out)
+    })
+    .unwrap();
+    next.flush().unwrap();
+}
+
+#[test]
+fn a_log_continued_while_it_runs_is_one_chain_and_exchanges_end_in_the_next() {
+    let (disk, mut worker) = served();
+    let open = worker.admit("across", 10).unwrap();
+    let abandoned = worker.admit("abandoned", 10).unwrap();
+    worker.flush().unwrap();
+    let next = beside(&disk, &worker);
+    let mut next = go_over(&mut worker, next, &disk);
+    let before = worker.promised.incarnation.unwrap();
+    next.complete_in(Some(before), "across", open).unwrap();
+    next.admit("new", 10).unwrap();
+    next.flush().unwrap();
+    worker.follower.finish(&key()).unwrap();
+    tell(&mut next, &worker);
+    kill(&disk, next);
+
+    let found = inspect(&disk).unwrap().unwrap();
+    assert!(found.0.untold.is_empty());
+    let ids: Vec<_> = found
+        .0
+        .unended
+        .iter()
+        .map(|open| (open.id.as_str(), open.admission))
+        .collect();
+    assert_eq!(ids.len(), 2, "{ids:?}");
+    assert!(ids.contains(&("abandoned", abandoned)));
+    drop(begin(&disk).unwrap());
+    sound(&disk);
+}
+
+#[test]
+fn a_worker_killed_before_it_told_how_the_former_log_ended_leaves_that_to_its_successor() {
+    let (disk, mut worker) = served();
+    let open = worker.admit("across", 10).unwrap();
+    worker.flush().unwrap();
+    let next = beside(&disk, &worker);
+    let mut next = go_over(&mut worker, next, &disk);
+    let former = worker.promised.clone();
+    next.admit("new", 10).unwrap();
+    next.flush().unwrap();
+    drop(worker);
+    let newest = kill(&disk, next).incarnation.unwrap();
+
+    let begun = begin(&disk).unwrap();
+    let found = begun.recovered.unwrap();
+    assert_eq!(found.newest.incarnation, newest);
+    let untold: Vec<_> = found
+        .untold
+        .iter()
+        .map(|left| (Some(left.incarnation), left.size))
+        .collect();
+    assert_eq!(untold, [(former.incarnation, former.appended.len() as u64)]);
+    assert!(found.unended.iter().any(|left| left.admission == open));
+    let note = begun.log.dir.join(cover_name(former.incarnation.unwrap()));
+    let note = String::from_utf8(disk.read(&note).unwrap()).unwrap();
+    assert_eq!(
+        Checkpoint::verify(&note, &vkey()).unwrap().root,
+        root_of(&former.appended)
+    );
+    let told = records(&disk, &begun.log.dir, begun.log.incarnation);
+    let told = told
+        .iter()
+        .filter_map(|record| match record::parse(record).unwrap() {
+            Record::Takeover(takeover) => Some((takeover.size, takeover.root)),
+            _ => None,
+        });
+    assert_eq!(
+        told.collect::<Vec<_>>(),
+        [(former.appended.len() as u64, root_of(&former.appended))]
+    );
+    sound(&disk);
+
+    // A start that was cut behind that, and before it was signed, never served.
+    disk.remove(&begun.log.dir.join(CHECKPOINT)).unwrap();
+    drop(begun.log);
+    disk.restart();
+    let again = begin(&disk).unwrap().recovered.unwrap();
+    assert_eq!((again.newest.incarnation, again.untold.len()), (newest, 1));
+    sound(&disk);
+}
+
+#[test]
+fn a_next_log_that_nobody_went_over_to_costs_nothing() {
+    let (disk, worker) = served();
+    drop(beside(&disk, &worker));
+    let former = kill(&disk, worker);
+    let found = begin(&disk).unwrap().recovered.unwrap();
+    assert_eq!(found.untold.len(), 1);
+    assert_eq!(Some(found.untold[0].incarnation), former.incarnation);
+    assert_eq!(found.untold[0].root, root_of(&former.appended));
+    sound(&disk);
+}
+
+#[test]
+fn a_log_whose_continued_one_is_gone_is_refused() {
+    let (disk, mut worker) = served();
+    worker.admit("across", 10).unwrap();
+    worker.flush().unwrap();
+    let next = beside(&disk, &worker);
+    let next = go_over(&mut worker, next, &disk);
+    let former = worker.promised.dir.clone();
+    drop(worker);
+    kill(&disk, next);
+    for path in disk.files().into_iter().filter(|path| path.starts_with(&former)) {
+        disk.remove(&path).unwrap();
+    }
+    Storage::remove_dir(&disk, &former).unwrap();
+    refused(&disk, None, "which is gone");
+}
+
+#[test]
+fn what_was_reserved_counts_in_the_log_that_continues() {
+    let (disk, mut worker) = served();
+    let mut room = worker.writer.reserve(4096).unwrap();
+    let next = beside(&disk, &worker);
+    let mut next = go_over(&mut worker, next, &disk);
+    let reserved = |writer: &Writer| writer.reserved();
+    assert!(reserved(&next.writer) >= 4096);
+    let before = reserved(&next.writer);
+    next.writer.append_reserved(&mut room, support::raw(100)).unwrap();
+    assert!(reserved(&next.writer) < before);
+    drop(room);
+    assert!(reserved(&next.writer) < 4096, "only the seal's is left");
+    assert_eq!(disk.list(Path::new(SHARD)).unwrap().len(), 2);
+}

@@ -1,0 +1,319 @@
+//! What `fsck` says of a log that was changed by somebody who can write the volume and does not hold the key.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test may stop at the first failure"
+)]
+
+mod support;
+
+use proofgate_evidence::checkpoint_file::cover_name;
+use proofgate_evidence::{HeldCheckpoint, ReadStorage, Report, Verdict, fsck};
+use proofgate_ledger::Checkpoint;
+use proofgate_ledger::record::{Aborted, ConfigId, Seal};
+use proofgate_wal::Storage;
+use proofgate_wal::simulated::SimulatedDisk;
+use std::path::{Path, PathBuf};
+use support::{Promised, SHARD, Worker, filled, raw, start, vkey};
+
+fn check(disk: &SimulatedDisk) -> Report {
+    fsck(disk, Path::new("/"), Some(&vkey()), &[]).unwrap()
+}
+
+fn expect(report: &Report, verdict: Verdict, message: &str) {
+    let findings = report.incarnations.iter().flat_map(|log| &log.findings);
+    let told = findings
+        .chain(&report.findings)
+        .any(|found| found.verdict == verdict && found.message.contains(message));
+    assert!(told, "{message}: {report:#?}");
+    assert_eq!(report.verdict, verdict, "{report:#?}");
+}
+
+fn remove_incarnation(disk: &SimulatedDisk, dir: &Path) {
+    for name in disk.list(dir).unwrap() {
+        disk.remove(&dir.join(name)).unwrap();
+    }
+}
+
+/// Two lives: the first was killed with an exchange open and its last records under no checkpoint of its own.
+fn two_lives() -> (SimulatedDisk, Worker, Worker) {
+    let (disk, mut first) = filled();
+    first.admit("orphan", 1).unwrap();
+    first.flush().unwrap();
+    disk.restart();
+    let mut second = start(&disk, &mut Promised::default()).unwrap();
+    let admission = second.admit("after", 1).unwrap();
+    second.complete("after", admission).unwrap();
+    second.flush().unwrap();
+    second.step().unwrap();
+    second.sync().unwrap();
+    second.checkpoint().unwrap();
+    (disk, first, second)
+}
+
+#[test]
+fn two_lives_as_they_are_verify() {
+    let (disk, _first, mut second) = two_lives();
+    assert_eq!(check(&disk).verdict, Verdict::Ok, "{:#?}", check(&disk));
+    second.seal().unwrap();
+    assert_eq!(check(&disk).verdict, Verdict::Ok);
+}
+
+#[test]
+fn a_predecessor_that_is_gone_is_told_also_when_one_incarnation_is_left() {
+    let (disk, first, _second) = two_lives();
+    remove_incarnation(&disk, &first.promised.dir);
+    disk.remove_dir(&first.promised.dir);
+    let report = check(&disk);
+    assert_eq!(report.incarnations.len(), 1);
+    expect(&report, Verdict::Incomplete, "is not there");
+}
+
+#[test]
+fn salts_that_are_gone_or_short_are_told_and_zeroed_ones_are_counted() {
+    let (disk, worker) = filled();
+    let salts = worker.promised.dir.join("salts");
+    disk.rot(&salts, |bytes| bytes[32..64].fill(0));
+    let report = check(&disk);
+    assert_eq!(
+        (report.verdict, report.incarnations[0].erased_salts),
+        (Verdict::Ok, 1)
+    );
+    disk.rot(&salts, |bytes| bytes.truncate(320));
+    expect(&check(&disk), Verdict::Invalid, "are not there");
+    disk.rot(&salts, Vec::clear);
+    expect(&check(&disk), Verdict::Invalid, "the salts of 40 admissions");
+    disk.remove(&salts).unwrap();
+    expect(&check(&disk), Verdict::Invalid, "the salts of 40 admissions");
+}
+
+#[test]
+fn every_flipped_byte_of_the_note_over_the_predecessor_is_reported() {
+    let (disk, first, second) = two_lives();
+    let path = second
+        .promised
+        .dir
+        .join(cover_name(first.promised.incarnation.unwrap()));
+    let note = disk.read(&path).unwrap();
+    for at in 0..note.len() {
+        disk.rot(&path, |bytes| bytes[at] ^= 1);
+        assert!(check(&disk).verdict >= Verdict::Diverged, "byte {at}");
+        disk.rot(&path, |bytes| bytes.clone_from(&note));
+    }
+    disk.remove(&path).unwrap();
+    expect(&check(&disk), Verdict::Incomplete, "cannot be proved");
+}
+
+#[test]
+fn a_checkpoint_that_is_gone_is_told() {
+    let (disk, worker) = filled();
+    disk.remove(&worker.promised.dir.join("checkpoint")).unwrap();
+    expect(&check(&disk), Verdict::Invalid, "served without a checkpoint");
+}
+
+#[test]
+fn a_start_that_was_cut_short_needs_no_checkpoint() {
+    let (disk, worker) = support::fresh();
+    disk.remove(&worker.promised.dir.join("checkpoint")).unwrap();
+    assert_eq!(check(&disk).verdict, Verdict::Ok);
+}
+
+#[test]
+fn a_tail_that_was_cut_off_is_told_by_the_longer_tree() {
+    let (disk, mut worker) = support::fresh();
+    worker.complete_one("early");
+    let admission = worker.admit("late", 1).unwrap();
+    worker.complete("late", admission).unwrap();
+    worker.flush().unwrap();
+    worker.step().unwrap();
+    let covered = support::end_of(&worker.promised.appended[..3]);
+    let segment = worker.promised.dir.join("00000000000000000000.seg");
+    disk.rot(&segment, |bytes| bytes[covered..].fill(0));
+    let report = check(&disk);
+    assert_eq!(report.records, 3);
+    expect(&report, Verdict::Incomplete, "the log was longer");
+}
+
+fn append_aborted(worker: &mut Worker, of: &Worker, admission: u64) {
+    let incarnation = of.promised.incarnation.unwrap().to_string();
+    worker
+        .append(|seq, out| {
+            Aborted {
+                seq,
+                ts: 1,
+                id: "twice".into(),
+                incarnation: incarnation.into(),
+                admission,
+                config: ConfigId([1; 8]),
+            }
+            .encode_into(out)
+        })
+        .unwrap();
+    worker.flush().unwrap();
+    worker.step().unwrap();
+    worker.sync().unwrap();
+    worker.checkpoint().unwrap();
+}
+
+#[test]
+fn an_exchange_with_two_ends_is_told() {
+    for admission in [81, 1] {
+        // The orphan was aborted when the second life began; record 1 was completed in the first.
+        let (disk, first, mut second) = two_lives();
+        append_aborted(&mut second, &first, admission);
+        expect(&check(&disk), Verdict::Invalid, "which has an end already");
+    }
+    let (disk, mut worker) = filled();
+    worker.complete("req-0", 1).unwrap();
+    worker.flush().unwrap();
+    worker.step().unwrap();
+    worker.sync().unwrap();
+    worker.checkpoint().unwrap();
+    expect(&check(&disk), Verdict::Invalid, "which is no open admission");
+}
+
+#[test]
+fn an_admission_without_an_end_in_a_log_that_has_ended_is_told() {
+    let (disk, mut worker) = filled();
+    worker.admit("open", 1).unwrap();
+    worker.seal().unwrap();
+    expect(&check(&disk), Verdict::Incomplete, "have no end");
+    let mut next = start(&disk, &mut Promised::default()).unwrap();
+    let admission = next.admit("after", 1).unwrap();
+    next.complete("after", admission).unwrap();
+    next.seal().unwrap();
+    assert_eq!(check(&disk).verdict, Verdict::Ok, "the successor closed it");
+}
+
+#[test]
+fn a_seal_that_states_another_number_of_records_is_told() {
+    let (disk, mut worker) = filled();
+    worker
+        .append(|seq, out| {
+            Seal {
+                seq,
+                ts: 1,
+                reason: "drained".into(),
+                records: seq - 1,
+                successor: None,
+                config: ConfigId([1; 8]),
+            }
+            .encode_into(out)
+        })
+        .unwrap();
+    worker.flush().unwrap();
+    worker.step().unwrap();
+    worker.sync().unwrap();
+    worker.checkpoint().unwrap();
+    expect(&check(&disk), Verdict::Invalid, "seals 80 records, not 81");
+}
+
+#[test]
+fn two_successors_of_one_log_are_a_fork() {
+    let (disk, _first, second) = two_lives();
+    let there = disk.snapshot();
+    let aside = PathBuf::from("/aside");
+    disk.create_dir(&aside).unwrap();
+    move_incarnation(&disk, &second.promised.dir, &aside);
+    let mut rival = start(&disk, &mut Promised::default()).unwrap();
+    let admission = rival.admit("rival", 1).unwrap();
+    rival.complete("rival", admission).unwrap();
+    rival.flush().unwrap();
+    rival.step().unwrap();
+    rival.sync().unwrap();
+    rival.checkpoint().unwrap();
+    for path in there.files() {
+        if path.starts_with(&second.promised.dir) {
+            copy(&there, &disk, &path);
+        }
+    }
+    expect(&check(&disk), Verdict::Diverged, "the chain forks");
+}
+
+fn move_incarnation(disk: &SimulatedDisk, dir: &Path, to: &Path) {
+    for name in disk.list(dir).unwrap() {
+        disk.rename(&dir.join(&name), &to.join(&name)).unwrap();
+    }
+}
+
+fn copy(from: &SimulatedDisk, to: &SimulatedDisk, path: &Path) {
+    to.create(path).unwrap();
+    let bytes = from.read(path).unwrap();
+    to.rot(path, |there| there.clone_from(&bytes));
+}
+
+#[test]
+fn a_record_of_a_later_kind_is_a_leaf_like_any_other() {
+    let (disk, mut worker) = filled();
+    worker
+        .append(|seq, out| {
+            out.extend_from_slice(
+                format!(r#"{{"v":1,"kind":"hold","seq":{seq},"ts":1,"until":7}}"#).as_bytes(),
+            );
+            Ok(())
+        })
+        .unwrap();
+    worker.seal().unwrap();
+    let report = check(&disk);
+    assert_eq!(report.verdict, Verdict::Ok, "{report:#?}");
+    assert_eq!(report.incarnations[0].unknown_kinds, 1);
+    // An older worker starts on it.
+    start(&disk, &mut Promised::default()).unwrap();
+    assert_eq!(check(&disk).verdict, Verdict::Ok);
+}
+
+fn held(worker: &Worker, note: usize) -> HeldCheckpoint {
+    HeldCheckpoint {
+        file: PathBuf::from("kept"),
+        checkpoint: Checkpoint::verify(&worker.promised.notes[note], &vkey()).unwrap(),
+    }
+}
+
+#[test]
+fn a_checkpoint_held_outside_tells_a_rollback() {
+    let (disk, mut worker) = filled();
+    let before = disk.snapshot();
+    worker.complete_one("late");
+    let kept = [held(&worker, 0), held(&worker, worker.promised.notes.len() - 1)];
+    let against = |disk: &SimulatedDisk| fsck(disk, Path::new("/"), Some(&vkey()), &kept).unwrap();
+    let report = against(&disk);
+    assert_eq!((report.verdict, report.against), (Verdict::Ok, 2), "{report:#?}");
+    // The whole volume as it was earlier, checkpoint and all, contradicts nothing in itself.
+    assert_eq!(check(&before).verdict, Verdict::Ok);
+    expect(
+        &against(&before),
+        Verdict::Diverged,
+        "states 83 records and only 81 are there",
+    );
+}
+
+#[test]
+fn a_checkpoint_held_outside_tells_that_a_log_was_removed() {
+    let (disk, _first, second) = two_lives();
+    let kept = [held(&second, 0)];
+    remove_incarnation(&disk, &second.promised.dir);
+    disk.remove_dir(&second.promised.dir);
+    assert!(check(&disk).verdict < Verdict::Diverged);
+    let report = fsck(&disk, Path::new(SHARD), Some(&vkey()), &kept).unwrap();
+    expect(&report, Verdict::Diverged, "which is not under");
+}
+
+#[test]
+fn a_checkpoint_held_outside_tells_another_history_of_the_same_length() {
+    let (disk, worker) = filled();
+    let mut kept = held(&worker, worker.promised.notes.len() - 1);
+    kept.checkpoint.root = [7; 32];
+    let report = fsck(&disk, Path::new("/"), Some(&vkey()), &[kept]).unwrap();
+    expect(&report, Verdict::Diverged, "do not lead to the root");
+}
+
+#[test]
+fn records_that_are_none_are_told() {
+    let (disk, mut worker) = filled();
+    worker.append(raw(20)).unwrap();
+    worker.flush().unwrap();
+    worker.step().unwrap();
+    worker.sync().unwrap();
+    worker.checkpoint().unwrap();
+    expect(&check(&disk), Verdict::Invalid, "record 81");
+}
