@@ -15,8 +15,12 @@ use crate::ledger_delay::LedgerDelay;
 use crate::priority;
 use crate::rotation::{Bounds, CurrentLog, Desk, InService, Next};
 
-/// How long the thread sleeps between two looks at what was written.
-const POLL: Duration = Duration::from_millis(50);
+/// How long the thread sleeps between two looks at what was written, while nothing is.
+const IDLE_POLL: Duration = Duration::from_millis(50);
+
+/// How long it sleeps while records come. What has gathered until then is a small piece of work: traffic that wakes up
+/// meanwhile waits for its end, and on many kernels for that of a time slice of some milliseconds if it takes so long.
+const BUSY_POLL: Duration = Duration::from_millis(1);
 
 /// How long it waits after it found no space for a segment.
 const STARVED: Duration = Duration::from_secs(1);
@@ -122,10 +126,13 @@ impl LedgerThread {
                 checkpoint_due = Instant::now() + self.checkpoint_interval;
             }
             self.have_the_next_log_made();
-            if self.follower.followed() > followed {
+            let poll = if self.follower.followed() > followed {
                 timer.stop(&self.delay.profiler, Interval::LedgerBatch);
-            }
-            park_timeout(POLL.min(self.checkpoint_interval));
+                BUSY_POLL
+            } else {
+                IDLE_POLL
+            };
+            park_timeout(poll.min(self.checkpoint_interval));
         }
     }
 

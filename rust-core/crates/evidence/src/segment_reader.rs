@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 /// Bytes read at once: little at first, as the ledger thread mostly finds a few new records.
 const FIRST_READ: usize = 16 << 10;
-const NEXT_READ: usize = 256 << 10;
+const MOST_READ: usize = 256 << 10;
 
 /// What stands at a place in a segment.
 pub enum Slot {
@@ -140,7 +140,12 @@ impl SegmentReader {
         let held = self.window_at..self.window_at + self.window.len() as u64;
         if at < held.start || end > held.end {
             let follows = !held.is_empty() && at >= held.start && at <= held.end;
-            let wish = if follows { NEXT_READ } else { FIRST_READ }.max(len);
+            let wish = if follows {
+                2 * self.window.len()
+            } else {
+                FIRST_READ
+            };
+            let wish = wish.min(MOST_READ).max(len);
             let wish = usize::try_from(self.len - at).unwrap_or(wish).min(wish);
             self.window.resize(wish, 0);
             self.window_at = at;
@@ -161,7 +166,7 @@ impl SegmentReader {
     pub fn first_nonzero(&mut self, from: u64) -> io::Result<Option<u64>> {
         let mut at = from;
         while at < self.len {
-            let len = usize::try_from(self.len - at).unwrap_or(NEXT_READ).min(NEXT_READ);
+            let len = usize::try_from(self.len - at).unwrap_or(MOST_READ).min(MOST_READ);
             let Some(bytes) = self.bytes(at, len)? else { break };
             if let Some(found) = bytes.iter().position(|byte| *byte != 0) {
                 return Ok(Some(at + found as u64));

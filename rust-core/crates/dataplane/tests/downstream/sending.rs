@@ -65,6 +65,8 @@ impl Provider {
     async fn accept(&self) -> Box<dyn Stream> {
         let accepted = timeout(PATIENCE, self.listener.accept()).await;
         let (tcp, _) = accepted.expect("nobody connects").unwrap();
+        // Else a short answer waits until what the handshake sent is acknowledged, and a close throws it away.
+        tcp.set_nodelay(true).unwrap();
         match &self.tls {
             None => Box::new(tcp),
             Some(tls) => Box::new(tls.accept(tcp).await.unwrap()),
