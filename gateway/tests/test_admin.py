@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import core_double
@@ -11,7 +13,7 @@ import httpx
 import pytest
 from conftest import ConfigDirectory, Controls, attached, serving
 
-from proofgate.admin import create_app
+from proofgate.admin import PROOFS_AT_A_TIME, create_app
 from proofgate.config import InvalidConfigError, Problem, load
 from proofgate.reload import Outcome
 
@@ -118,6 +120,29 @@ def test_a_proof_that_cannot_be_given_says_why(
 def test_a_proof_waits_for_a_bounded_time_only(admin: Admin, timeout: str) -> None:
     response = admin.client.get("/proof/exchange-1", params={"timeout": timeout}, headers=AUTHORIZED)
     assert (response.status_code, code(response)) == (400, "invalid_request")
+
+
+def test_only_so_many_proofs_are_made_at_a_time(admin: Admin, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, end = threading.Semaphore(0), threading.Event()
+
+    def prove(_: str, __: float) -> bytes:
+        begun.release()
+        assert end.wait(30)
+        return b"{}"
+
+    def ask() -> int:
+        return admin.client.get("/proof/exchange-1", headers=AUTHORIZED).status_code
+
+    monkeypatch.setattr(admin.worker, "prove", prove)
+    with ThreadPoolExecutor(PROOFS_AT_A_TIME) as pool:
+        asked = [pool.submit(ask) for _ in range(PROOFS_AT_A_TIME)]
+        assert all(begun.acquire(timeout=30) for _ in asked)
+        response = admin.client.get("/proof/exchange-1", headers=AUTHORIZED)
+        assert (response.status_code, code(response)) == (503, "busy")
+        assert admin.client.get("/readyz").status_code == 200
+        end.set()
+        assert [answer.result() for answer in asked] == [200] * PROOFS_AT_A_TIME
+    assert ask() == 200
 
 
 def test_without_the_token_nothing_is_proved(admin: Admin, admin_without_token: Admin) -> None:

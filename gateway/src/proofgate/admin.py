@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hmac
 import json
+import threading
 from http import HTTPStatus
 from typing import Annotated, Any, Protocol
 
@@ -26,6 +27,8 @@ METRICS_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 PASSING = frozenset({None, "retiring", "draining"})
 PROOF_WAIT_SECONDS = 5.0
 PROOF_WAIT_MAXIMUM_SECONDS = 30.0
+# Each reads the volume on the worker's own core and may wait; the pool's other threads stay for others.
+PROOFS_AT_A_TIME = 8
 
 
 class _Refusal(HTTPException):
@@ -95,6 +98,8 @@ def create_app(worker: _core.Worker, controls: Controls) -> FastAPI:
     async def checkpoint() -> PlainTextResponse:
         return PlainTextResponse(worker.checkpoint())
 
+    proofs = threading.BoundedSemaphore(PROOFS_AT_A_TIME)
+
     @app.get("/proof/{request_id}")
     def proof(
         request: Request,
@@ -103,11 +108,16 @@ def create_app(worker: _core.Worker, controls: Controls) -> FastAPI:
     ) -> Response:
         # It reads the volume, and a proof carries what opens a commitment.
         _authorize(request, controls.token, "proof")
+        if not proofs.acquire(blocking=False):
+            message = f"this worker makes {PROOFS_AT_A_TIME} proofs already; ask again in a moment"
+            raise _Refusal(HTTPStatus.SERVICE_UNAVAILABLE, "busy", message, {"Retry-After": "1"})
         try:
             return Response(worker.prove(request_id, timeout), media_type="application/json")
         except KeyError:
             message = "this worker's log has no exchange with that id"
             raise _Refusal(HTTPStatus.NOT_FOUND, "unknown_request", message) from None
+        finally:
+            proofs.release()
 
     @app.put("/retirement")
     async def begin_retirement(request: Request) -> dict[str, bool]:

@@ -29,6 +29,8 @@ pub(crate) struct Metrics {
     limit_refusals: Counter,
     pub(crate) records_written: Gauge,
     pub(crate) records_durable: Gauge,
+    pub(crate) records_checkpointed: Gauge,
+    pub(crate) records_lost: Gauge,
     pub(crate) ready: Gauge,
 }
 
@@ -80,6 +82,8 @@ impl Metrics {
             limit_refusals: Counter::default(),
             records_written: Gauge::default(),
             records_durable: Gauge::default(),
+            records_checkpointed: Gauge::default(),
+            records_lost: Gauge::default(),
             ready: Gauge::default(),
             registry: Arc::default(),
         };
@@ -159,6 +163,16 @@ impl Metrics {
             "ledger_records_durable",
             "Records synced in this incarnation",
             m.records_durable.clone(),
+        );
+        registry.register(
+            "ledger_records_checkpointed",
+            "Records of this incarnation that a signed checkpoint covers",
+            m.records_checkpointed.clone(),
+        );
+        registry.register(
+            "ledger_records_lost",
+            "Records of the predecessor that this worker found gone when it started",
+            m.records_lost.clone(),
         );
         registry.register("ready", "Whether the worker wants traffic", m.ready.clone());
         registry.register_collector(Box::new(Arc::clone(profiler)));

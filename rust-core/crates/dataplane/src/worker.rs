@@ -12,6 +12,7 @@ use proofgate_auth::{KeySet, WantedKeySets};
 use proofgate_ledger::{SigningKey, VerifyingKey};
 use proofgate_policy::Engine;
 use proofgate_stages::Profiler;
+use proofgate_wal::Recovered;
 use serde::Serialize;
 use tokio::sync::{mpsc, watch};
 
@@ -196,6 +197,7 @@ impl Worker {
         let held = held.map(|held| HeldCheckpoint::new(Path::new(&held.directory), ledger.shard, held.by));
         let next = NextLog::new(ledger, &config.config_digest, &self.signing_key);
         let begun = next.begin(held.as_ref())?;
+        let lost = begun.recovered.as_ref().map_or(0, Recovered::lost);
         let log = begun.log;
         let (limit_thread, limits) = limit_thread::open(&Place {
             gateway: Path::new(&config.ledger.directory),
@@ -219,6 +221,7 @@ impl Worker {
         };
         let (phase, told) = watch::channel(Phase::Serving);
         let metrics = Metrics::new(&self.profiler);
+        metrics.records_lost.set(as_gauge(lost));
         let (orders, waiting) = mpsc::channel(MAX_WAITING);
         let threads = Threads::new(3);
         let finish = Arc::new(AtomicBool::new(false));
@@ -323,15 +326,18 @@ impl Worker {
     pub fn metrics(&self) -> Result<String, Error> {
         let running = self.running()?;
         let log = running.current.get();
-        let gauge = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
         running
             .metrics
             .records_written
-            .set(gauge(log.before + log.watermark.written()));
+            .set(as_gauge(log.before + log.watermark.written()));
         running
             .metrics
             .records_durable
-            .set(gauge(log.before + log.watermark.durable()));
+            .set(as_gauge(log.before + log.watermark.durable()));
+        running
+            .metrics
+            .records_checkpointed
+            .set(as_gauge(log.before + log.watermark.checkpointed()));
         running
             .metrics
             .ready
@@ -409,6 +415,11 @@ impl Worker {
         let Ok(running) = self.running() else { return true };
         running.threads.join(timeout) && running.current.get().watermark.sealed()
     }
+}
+
+/// A count as Prometheus' gauges hold it.
+fn as_gauge(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
 }
 
 impl Running {

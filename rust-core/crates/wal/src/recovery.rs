@@ -118,6 +118,15 @@ pub struct Recovered {
     pub read: u64,
 }
 
+impl Recovered {
+    /// Records that were written and are gone with the power: the tree knows of them, the logs do not hold them.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        let lost = self.untold.iter().map(|left| left.lost);
+        lost.fold(self.newest.lost, u64::saturating_add)
+    }
+}
+
 /// Inspects a shard before the incarnation `own` starts on it. `None` when nothing ever served there. Time and memory
 /// grow with the number of open exchanges and with what lies behind the newest `resume` file, not with the log.
 ///
