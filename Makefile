@@ -146,6 +146,10 @@ bench-operator: develop images ## The operator: what it costs, and what a load n
 bench-ledger: develop ## The ledger alone: restarts, proofs and checks of up to 10^8 records (an hour, 60 GB); writes bench/results/ledger.json
 	@$(RELEASE) && export RUSTFLAGS && $(PY) -m bench.ledger
 
+.PHONY: bench-neighbour
+bench-neighbour: develop ## What a tenant notices of another one's prompts of 10 MiB (6 minutes); writes bench/results/neighbour.json
+	@$(PY) -m bench.neighbour
+
 .PHONY: bench-scoring
 bench-scoring: develop ## The policy engine alone: speed, agreement with a plain reference, precision and recall
 	@$(PY) -m bench.scoring
