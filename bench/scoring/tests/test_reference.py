@@ -13,7 +13,7 @@ from bench.scoring.folding import folded, plain
 from bench.scoring.reference import Match, Reference
 from bench.scoring.rules import Rule
 
-ANY = Rule("test", "any", "Test.", "both", "folded", (), None, None, 10, "flag", (), ())
+ANY = Rule("test", True, "any", "Test.", "both", "folded", (), None, None, 10, "flag", (), ())
 
 
 def rule(**fields: Any) -> Rule:
