@@ -69,6 +69,21 @@ def test_logs_change_under_load_and_every_exchange_keeps_its_one_end(tmp_path: P
         assert code == 0, report
 
 
+def test_a_worker_that_ends_right_after_a_change_of_logs_says_how_the_former_one_ended(tmp_path: Path) -> None:
+    with local_gateway(tmp_path, settings={"ledger": OFTEN}) as gateway:
+        first = gateway.status()["incarnation"]
+        load = clients(gateway, [])
+        wait_until(lambda: gateway.status()["incarnation"] != first, 120, "the next log is in service")
+        assert gateway.worker is not None
+        assert gateway.worker.stop() == 0
+        for client in load:
+            client.join(30)
+        told = [record["incarnation"] for record in gateway.records() if record["kind"] == "takeover"]
+        assert told == [log for log in logs(gateway) if log in told] and first in told
+        code, report = verdict(gateway)
+        assert code == 0, report
+
+
 def test_a_worker_killed_between_two_logs_loses_nothing(tmp_path: Path) -> None:
     with local_gateway(tmp_path, settings={"ledger": OFTEN}) as gateway:
         for life in range(1, 4):

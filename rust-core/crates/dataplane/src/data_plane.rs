@@ -30,6 +30,9 @@ use crate::{Config, Error, front_door};
 /// How long exchanges have to end after they were cancelled.
 const CANCEL_GRACE: Duration = Duration::from_secs(5);
 
+/// How long the ledger thread has to sign a former log to its end before the last one is sealed without that.
+const FORMER_LOG_ENDS: Duration = Duration::from_secs(5);
+
 /// Tasks that run, at most, before the event loop looks for more to do, which is a system call.
 const TASKS_PER_TURN: u32 = 256;
 
@@ -139,6 +142,7 @@ impl DataPlane {
                 return Err(Error::Ledger("a task that the data plane cannot do without has panicked".into()));
             }
         }
+        gateway.recorder.settle(FORMER_LOG_ENDS).await;
         gateway
             .recorder
             .seal("drained")

@@ -29,6 +29,8 @@ const REFUSALS_PER_SECOND: u64 = 1000;
 /// How many records, or how long, lie between two marks where a successor may take up the log.
 const MARK_RECORDS: u64 = 1 << 16;
 const MARK_EVERY: Duration = Duration::from_secs(10);
+/// How often it is looked whether the end of the former log is known, while only that is waited for.
+const SETTLE_EVERY: Duration = Duration::from_millis(5);
 
 /// Room for the records of one exchange.
 pub(crate) type Room = Reservation;
@@ -384,19 +386,41 @@ impl Recorder {
         }
     }
 
-    /// What is done about the log once a second: goes over to the next one if it is there, tells how the one before
-    /// ended, and marks now and then where a successor may take it up.
+    /// What is done about the log once a second: tells how the one before ended, goes over to the next one if it is
+    /// there, and marks now and then where a successor may take it up.
     pub(crate) fn keep(&self) {
         if self.stopped.get() {
             return;
         }
-        if let Some(next) = self.desk.take_next() {
+        self.tell_if_known();
+        if self.has_told()
+            && let Some(next) = self.desk.take_next()
+        {
             self.go_over(next);
         }
+        self.mark();
+    }
+
+    /// Waits until the log says how the one before it ended, which the ledger thread finds out, at most `patience`.
+    pub(crate) async fn settle(&self, patience: Duration) {
+        let told = async {
+            while !self.has_told() && !self.has_stopped() {
+                self.tell_if_known();
+                tokio::time::sleep(SETTLE_EVERY).await;
+            }
+        };
+        // What is not told now is found out by the successor.
+        let _ = tokio::time::timeout(patience, told).await;
+    }
+
+    fn has_told(&self) -> bool {
+        self.former.borrow().last().is_none_or(|former| former.told)
+    }
+
+    fn tell_if_known(&self) {
         if let Some(left) = self.desk.take_ended() {
             self.tell(left);
         }
-        self.mark();
     }
 
     /// The last record of the log in service is a seal that names the next log; whatever follows is in that one. Room
@@ -483,7 +507,7 @@ impl Recorder {
         self.writer.borrow().mark(Mark {
             open: self.open.list(|position| self.locate(position)),
             continues: former.last().map(|former| former.incarnation),
-            settled: former.last().is_none_or(|former| former.told),
+            settled: self.has_told(),
         });
     }
 
