@@ -101,6 +101,7 @@ check-repo: develop
 	@"$(PY)" -m bench.scoring.page --check
 	@"$(PY)" -m bench.report --check
 	@"$(PY)" -m bench.operator.page --check
+	@"$(PY)" -m bench.ledger_page --check
 	@cd e2e/verifier && go vet ./... && go test ./...
 
 # --- The long suites ------------------------------------------------------------------------------------------------

@@ -53,7 +53,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="proofgate-ledger-", dir=options.folder) as folder:
         measured = measure(shard, Path(folder), options.most)
         hot = hot_path(throughput, Path(folder))
-    results = {"machine": about, **measured, **hot, "mmr_per_s": controls()}
+    trees = {"engine": hot.pop("engine_mmr_per_s"), **controls()}
+    results = {"machine": about, **measured, **hot, "mmr_per_s": trees}
     print(json.dumps(results, indent=2))
     if options.most == MOST:
         RESULTS.write_text(json.dumps(results, indent=2) + "\n")
@@ -78,6 +79,7 @@ def run(program: Path, *arguments: object) -> Json:
 def measure(shard: Path, folder: Path, most: int) -> Json:
     """Restarts, proofs and checks by the number of records, and what a change of logs costs."""
     restart: Json = {"killed": {}, "sealed": {}}
+    read: Json = {"killed": {}, "sealed": {}}
     proof, check, append = {}, {}, {}
     for power in range(FEWEST, most + 1):
         records = 10**power
@@ -87,16 +89,18 @@ def measure(shard: Path, folder: Path, most: int) -> Json:
             options = ["--sealed"] if ending == "sealed" else []
             made = run(shard, "make", place, "--records", records, "--log-records", LOG_RECORDS, *options)
             if ending == "killed":
-                append[f"1e{power}"] = made["append_per_s"]
-                proof[f"1e{power}"] = run(shard, "prove", place, "--records", records)
-                check[f"1e{power}"] = run(shard, "check", place)["records_per_s"]
+                append[records] = made["append_per_s"]
+                proof[records] = run(shard, "prove", place, "--records", records)
+                check[records] = run(shard, "check", place)["records_per_s"]
             drop_caches()
             # The first one finds what was left behind; the later ones find a log that has just begun.
-            restart[ending][f"1e{power}"] = run(shard, "restart", place)
+            begun = run(shard, "restart", place)
+            restart[ending][records], read[ending][records] = begun["seconds"], begun["records_read"]
             shutil.rmtree(place)
     rotations = [run(shard, "rotate", folder / f"rotation-{number}") for number in range(ROUNDS)]
     return {
         "restart_s": restart,
+        "restart_records_read": read,
         "proof_ms": proof,
         "fsck_records_per_s": check,
         "append_per_s": append,
@@ -105,10 +109,14 @@ def measure(shard: Path, folder: Path, most: int) -> Json:
 
 
 def hot_path(throughput: Path, folder: Path) -> Json:
-    """What one record costs the thread that serves, as the engine's own example prints it."""
+    """What one record costs the thread that serves, and how fast the tree grows, as the engine's own example prints."""
     printed = subprocess.run([throughput, folder], check=True, capture_output=True, text=True).stdout
     found = re.findall(r"^  (.+): p50 ([\d.]+) us, p99 ([\d.]+) us", printed, re.MULTILINE)
-    return {"record_us": {name: {"p50": float(p50), "p99": float(p99)} for name, p50, p99 in found}}
+    tree = re.search(r"^MMR pushes with node output: ([\d.]+) M/s", printed, re.MULTILINE)
+    return {
+        "record_us": {name: {"p50": float(p50), "p99": float(p99)} for name, p50, p99 in found},
+        "engine_mmr_per_s": float(tree[1]) * 1e6 if tree else 0.0,
+    }
 
 
 def drop_caches() -> None:

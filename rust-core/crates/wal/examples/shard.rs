@@ -332,7 +332,7 @@ fn proofs(shard: &Shard<'_>, records: u64, count: u64) {
         .collect();
     times.sort_by(f64::total_cmp);
     println!(
-        "{{\"p50_ms\": {:.3}, \"p99_ms\": {:.3}, \"max_ms\": {:.3}}}",
+        "{{\"p50\": {:.3}, \"p99\": {:.3}, \"max\": {:.3}}}",
         times[times.len() / 2],
         times[times.len() * 99 / 100],
         times[times.len() - 1]

@@ -1,0 +1,120 @@
+"""Fills docs/benchmarks-ledger.md with the last results of `make bench-ledger` and `make bench-neighbour`.
+
+`python -m bench.ledger_page --write` writes it; `--check` exits with 1 when it is stale.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from bench import ledger, neighbour
+from bench.generated import arguments, settle
+
+PAGE = ledger.ROOT / "docs" / "benchmarks-ledger.md"
+_NOTHING = "No figures yet."
+
+Json = dict[str, Any]
+
+
+def main() -> int:
+    """Returns the exit code."""
+    options = arguments(__doc__).parse_args()
+    return settle(
+        {PAGE: fill(PAGE.read_text(), _read(ledger.RESULTS), _read(neighbour.RESULT))}, options, __spec__.name
+    )
+
+
+def fill(page: str, about_ledger: Json | None, about_neighbour: Json | None) -> str:
+    """The page with every generated section made anew. Raises ValueError when it has no place for one."""
+    sections: list[tuple[str, Callable[[Json], str], Json | None]] = [
+        ("ledger", by_records, about_ledger),
+        ("hot", hot_path, about_ledger),
+        ("neighbour", beside, about_neighbour),
+    ]
+    for name, section, result in sections:
+        marked = re.compile(f"(<!-- generated: {name} -->\n).*?(<!-- end -->)", re.DOTALL)
+        text = _NOTHING if result is None else section(result)
+        page, count = marked.subn(lambda marks, text=text: f"{marks[1]}\n{text}\n\n{marks[2]}", page)  # type: ignore[misc]
+        if count != 1:
+            raise ValueError(f"{PAGE.name} has {count} places for {name}")
+    return page
+
+
+def by_records(result: Json) -> str:
+    """Restarts, proofs, checks and appends by the number of records."""
+    restart = result["restart_s"]
+    rows = [
+        "| records | restart after a kill, s | after a seal, s | records read, killed | find and prove, ms: p50, p99"
+        " | fsck, records/s | append and follow, records/s |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for size, proof in result["proof_ms"].items():
+        read = result["restart_records_read"]["killed"][size]
+        columns = (
+            f"{int(size):,}",
+            f"{restart['killed'][size]:.2f}",
+            f"{restart['sealed'][size]:.2f}",
+            f"{read:,}",
+            f"{proof['p50']:.1f}, {proof['p99']:.1f}",
+            f"{result['fsck_records_per_s'][size]:,.0f}",
+            f"{result['append_per_s'][size]:,.0f}",
+        )
+        rows.append(f"| {' | '.join(columns)} |")
+    return "\n".join([_machine(result["machine"]), "", *rows])
+
+
+def hot_path(result: Json) -> str:
+    """What one record and a change of logs cost the thread that serves; the tree beside its controls."""
+    rows = ["| | p50, µs | p99, µs |", "|---|---|---|"]
+    rows += [f"| {name} | {cost['p50']:.2f} | {cost['p99']:.2f} |" for name, cost in result["record_us"].items()]
+    stall, tree = result["rotation_stall_us"], result["mmr_per_s"]
+    return "\n".join(
+        [
+            *rows,
+            "",
+            f"While logs change, the next record waits {_spread(stall, 0)} µs.",
+            "",
+            f"The tree alone, in millions of leaves a second: {tree['engine'] / 1e6:.2f}; in Python on one thread"
+            f" {tree['python']['median'] / 1e6:.2f}, on a pool of two {tree['python_pool']['median'] / 1e6:.2f}.",
+        ]
+    )
+
+
+def beside(result: Json) -> str:
+    """By how much the p99 of a tenant grows beside another one's prompts."""
+    rows = [
+        "| | asked | alone, p99 µs | beside, p99 µs | grows by, µs | prompts/s |",
+        "|---|---|---|---|---|---|",
+    ]
+    rows += [
+        f"| {group} | `{name}` | {_spread(of['alone_p99_us'], 0)} | {_spread(of['beside_p99_us'], 0)}"
+        f" | {_spread(of['grows_us'], 0)} | {_spread(of['prompts_per_second'], 1)} |"
+        for group in neighbour.FIGURES
+        for name, of in result[group].items()
+    ]
+    return "\n".join([_machine(result["machine"]), "", *rows])
+
+
+def _machine(about: Json) -> str:
+    return f"{about['processor']}, {about['cores']} cores, load {about['load_before']} before the run."
+
+
+def _spread(spread: dict[str, float], digits: int) -> str:
+    median, least, most = (f"{spread[key]:,.{digits}f}" for key in ("median", "min", "max"))
+    return f"{median} ({least} to {most})"
+
+
+def _read(path: Path) -> Json | None:
+    if not path.exists():
+        return None
+    result: Json = json.loads(path.read_text())
+    return result
+
+
+if __name__ == "__main__":
+    sys.exit(main())
