@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from proofgate import _core
 
 from e2e import evidence
-from e2e.kubernetes import Namespace, Object, volume_directory, wait_until
+from e2e.kubernetes import CommandError, Namespace, Object, volume_directory, wait_until
 from e2e.operations import Gateway
 from e2e.tests import fleet
 from e2e.tests.fleet import TENANTS, key_of
@@ -123,3 +126,44 @@ def test_deleting_the_gateway_keeps_the_volumes_of_all_its_workers(namespace: Na
     for worker in range(2):
         assert TENANTS[worker] in admitted(namespace, worker)
         assert records(namespace, worker)[-1]["kind"] == "seal", "its last word was cut short"
+
+
+def held(namespace: Namespace) -> dict[str, str]:
+    """The checkpoints that the operator holds, by shard."""
+    found = namespace.get("configmap", f"{NAME}-checkpoints") or {}
+    return dict(found.get("data") or {})
+
+
+def said(namespace: Namespace, pod: str) -> str:
+    """What the container of a pod says, and what the one before it said."""
+    text = ""
+    for options in ((), ("--previous",)):
+        try:
+            text += namespace.kubectl("logs", pod, *options)
+        except CommandError:
+            continue
+    return text
+
+
+def test_a_worker_does_not_serve_from_a_volume_that_was_set_back(namespace: Namespace, own: Gateway) -> None:
+    serve_both(own)
+    wait_until(lambda: set(held(namespace)) == {"0", "1"}, 60, "a checkpoint of each worker is held")
+    own.scale(1)
+    public = (namespace.get("ggw", NAME) or {})["status"]["ledger"]["verifyingKey"]
+    for worker in range(2):
+        against = [("held", held(namespace)[str(worker)])]
+        code, report = _core.fsck(str(volume_directory(namespace, claim(worker))), public, against)
+        assert code == 0 and json.loads(report)["against"] == 1, report
+    wait_until(lambda: int(held(namespace)["1"].split("\n")[1]) > 1, 60, "what a worker signed before it left is held")
+    volume = volume_directory(namespace, claim(1))
+    (volume / "1").rename(volume / "elsewhere")
+    namespace.kubectl("scale", f"ggw/{NAME}", "--replicas=2")
+    pod = f"{NAME}-worker-1"
+    wait_until(
+        lambda: "behind what was held outside" in said(namespace, pod), 120, "the worker says why it does not start"
+    )
+    assert own.restarts(pod) > 0 and not namespace.is_ready(NAME, 2)
+    shutil.rmtree(volume / "1", ignore_errors=True)
+    (volume / "elsewhere").rename(volume / "1")
+    own.wait_settled(2)
+    serve_both(own)

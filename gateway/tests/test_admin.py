@@ -83,7 +83,18 @@ def test_metrics_are_prometheus_text(admin: Admin) -> None:
 def test_the_status_is_that_of_the_worker_and_of_its_configuration(admin: Admin) -> None:
     status = admin.client.get("/status")
     assert status.headers["content-type"] == "application/json"
-    assert status.json() == json.loads(admin.worker.status()) | admin.controls.status()
+    checkpoint = {"checkpoint": admin.worker.checkpoint()}
+    assert status.json() == json.loads(admin.worker.status()) | admin.controls.status() | checkpoint
+
+
+def test_the_status_is_told_before_there_is_a_checkpoint(
+    admin: Admin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none_yet() -> str:
+        raise core_double.LedgerError("no checkpoint yet", "ledger")
+
+    monkeypatch.setattr(admin.worker, "checkpoint", none_yet)
+    assert admin.client.get("/status").json()["checkpoint"] is None
 
 
 def test_the_checkpoint_is_passed_on_verbatim(admin: Admin) -> None:

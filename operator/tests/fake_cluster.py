@@ -271,6 +271,9 @@ class FakeCluster(Client):
 
     def _apply(self, key: Key, body: Manifest, subresource: str) -> None:
         live = self.objects.get(key)
+        asked = body["metadata"].get("resourceVersion")
+        if asked is not None and (live is None or live["metadata"]["resourceVersion"] != asked):
+            raise ApiError(409, "Conflict", f"{key[2]} is not of version {asked}")
         if subresource == "status":
             if live is None:
                 raise ApiError(404, "NotFound", key[2])

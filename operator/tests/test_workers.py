@@ -90,6 +90,14 @@ async def test_a_worker_tells_what_is_open_and_which_cpus_it_has(admin: Any) -> 
     assert report == WorkerReport(in_flight=2, connections=3, config_digest="ab" * 32, cpus=1)
 
 
+@pytest.mark.parametrize(("told_as", "checkpoint"), [("a note", "a note"), (None, ""), (7, "")])
+async def test_a_worker_tells_its_newest_checkpoint(admin: Any, told_as: Any, checkpoint: str) -> None:
+    port, workers, _ = admin
+    port.answer = json.dumps({**STATUS, "checkpoint": told_as})
+    report = await told(workers)
+    assert report and report.checkpoint == checkpoint
+
+
 async def test_a_steady_worker_is_asked_once_and_one_that_retires_at_every_look(admin: Any) -> None:
     port, workers, _ = admin
     for _ in range(5):

@@ -43,8 +43,9 @@ def load_worker_config(folder: Path, **changes: Any) -> Config:
     made |= {("Secret", name): secret for name, secret in user_secrets().items() if secret}
     made[("Secret", "demo-admin")] = config.admin_secret(gateway, "admin-token-of-the-tests")
     made[("Secret", "demo-ledger")] = config.ledger_secret(gateway, SIGNING_KEY.signing_text, "verifying")
-    mounted, ledger = folder / "config", folder / "ledger"
+    mounted, ledger, held = folder / "config", folder / "ledger", folder / "held"
     ledger.mkdir(parents=True)
+    held.mkdir()
     pod = made[("StatefulSet", "demo-worker")]["spec"]["template"]["spec"]
     (volume,) = [volume for volume in pod["volumes"] if "projected" in volume]
     for source in volume["projected"]["sources"]:
@@ -54,7 +55,8 @@ def load_worker_config(folder: Path, **changes: Any) -> Config:
             (mounted / path).write_bytes(content)
     file = mounted / config.CONFIG_FILE
     text = file.read_text().replace(config.CONFIG_FOLDER, str(mounted))
-    file.write_text(text.replace(config.LEDGER_FOLDER, str(ledger)))
+    text = text.replace(config.LEDGER_FOLDER, str(ledger)).replace(config.HELD_FOLDER, str(held))
+    file.write_text(text)
     return load(file)
 
 

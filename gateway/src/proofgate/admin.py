@@ -92,7 +92,9 @@ def create_app(worker: _core.Worker, controls: Controls) -> FastAPI:
 
     @app.get("/status")
     async def status() -> JSONResponse:
-        return JSONResponse(json.loads(worker.status()) | controls.status())
+        return JSONResponse(
+            json.loads(worker.status()) | controls.status() | {"checkpoint": _checkpoint(worker)}
+        )
 
     @app.get("/checkpoint")
     async def checkpoint() -> PlainTextResponse:
@@ -156,6 +158,13 @@ def create_app(worker: _core.Worker, controls: Controls) -> FastAPI:
         return {"stages": profiling.is_enabled()}
 
     return app
+
+
+def _checkpoint(worker: _core.Worker) -> str | None:
+    try:
+        return worker.checkpoint()
+    except _core.LedgerError:
+        return None
 
 
 def _stages(body: bytes) -> bool:

@@ -51,6 +51,10 @@ class Durability(StrEnum):
     SYNCED = "synced"
 
 
+#: Bytes that a worker takes besides the bodies and answers that it holds: docs/operations.md, "Memory".
+MEMORY_OTHERWISE = 320 << 20
+
+
 class Worker(Section):
     """Size of one worker: one gateway process on one core."""
 
@@ -70,8 +74,20 @@ class Worker(Section):
     """Cores of a worker; request and limit are equal. One core is what a worker can use; two are for nodes
     whose CPU manager hands out whole physical cores (full-pcpus-only). A fraction such as 500m works, without
     a core of its own: CPUPinned says so."""
-    memory: Quantity = "512Mi"
-    """Memory of a worker; request and limit are equal."""
+    memory: Annotated[
+        Quantity,
+        Field(
+            json_schema_extra=rules(
+                {
+                    "rule": "quantity(self).compareTo(quantity('384Mi')) >= 0",
+                    "message": "spec.worker.memory must be at least 384Mi: a worker takes 320Mi besides the"
+                    " bodies and answers that it holds, and needs 64Mi for those",
+                }
+            )
+        ),
+    ] = "512Mi"
+    """Memory of a worker, at least 384Mi; request and limit are equal. What it has beyond 320Mi is for the
+    bodies and answers that it holds."""
     image: Image | None = None
     """Image of the worker. Absent: the one the operator was installed with."""
     termination_grace_period_seconds: Annotated[int, Field(ge=5, le=3600)] = 60
@@ -111,6 +127,26 @@ class ModelRoute(Section):
     """What a request that sets no maximum reserves of a tenant's token limits for its answer."""
 
 
+class Rotation(Section):
+    """When a worker's log ends and its next one begins, while it serves. No request notices."""
+
+    size: Annotated[
+        Quantity,
+        Field(
+            json_schema_extra=rules(
+                {
+                    "rule": "quantity(self).compareTo(quantity('1Mi')) >= 0"
+                    " && quantity(self).compareTo(quantity('1Ti')) <= 0",
+                    "message": "spec.ledger.rotation.size must be from 1Mi to 1Ti",
+                }
+            )
+        ),
+    ] = "1Gi"
+    """Of the records in a log, at most: the grain in which evidence can be moved away."""
+    age_seconds: Annotated[int, Field(ge=60, le=31_622_400)] = 86_400
+    """How long a log lasts at most, in seconds: a minute to 366 days."""
+
+
 class Ledger(Section):
     """The record of every exchange."""
 
@@ -119,6 +155,8 @@ class Ledger(Section):
     loss."""
     checkpoint_interval_seconds: Annotated[int, Field(ge=1, le=3600)] = 1
     """Seconds between signed checkpoints while records arrive."""
+    rotation: Rotation = Rotation()
+    """When a worker's log ends and its next one begins. A change rolls the workers."""
     volume: LedgerVolume = Volume()
     """Where the ledger is kept."""
     signing_key_secret_ref: SecretRef | None = None

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import yaml
 
 from proofgate_operator.api.access import Tenant
-from proofgate_operator.api.types import Gateway
+from proofgate_operator.api.quantity import whole
+from proofgate_operator.api.types import MEMORY_OTHERWISE, Gateway
 from proofgate_operator.build import haproxy_config
 from proofgate_operator.build.haproxy_config import server_name
 from proofgate_operator.build.naming import Manifest, child, names
@@ -21,6 +22,8 @@ from proofgate_operator.build.owners import Owner, Shares, owners, weights
 CONFIG_FILE = "gateway.yaml"
 CONFIG_FOLDER = "/etc/proofgate"
 LEDGER_FOLDER = "/var/lib/proofgate"
+#: Where a worker finds the checkpoints that the operator holds: what comes there rolls nobody.
+HELD_FOLDER = "/etc/held-checkpoints"
 SIGNING_KEY = "signing-key"
 VERIFYING_KEY = "verifying-key"
 ADMIN_TOKEN = "token"
@@ -80,6 +83,11 @@ def worker_config(gateway: Gateway) -> Manifest:
             "durability": spec.ledger.durability.value,
             "checkpointIntervalSeconds": spec.ledger.checkpoint_interval_seconds,
             "signingKeyFile": f"{CONFIG_FOLDER}/ledger/{SIGNING_KEY}",
+            "rotation": {
+                "bytes": whole(spec.ledger.rotation.size),
+                "seconds": spec.ledger.rotation.age_seconds,
+            },
+            "heldCheckpoints": {"directory": HELD_FOLDER, "keptBy": "operator"},
         },
         "listen": f"0.0.0.0:{TRAFFIC_PORT}",
         "proxyProtocol": True,
@@ -95,6 +103,7 @@ def worker_config(gateway: Gateway) -> Manifest:
             for model in spec.models
         ],
         "tenants": [_tenant(tenant) for tenant in spec.tenants],
+        "limits": {"bufferedBytes": whole(spec.worker.memory) - MEMORY_OTHERWISE},
         "timeouts": {
             "upstreamConnectSeconds": spec.timeouts.upstream_connect_seconds,
             "upstreamResponseSeconds": spec.timeouts.upstream_response_seconds,

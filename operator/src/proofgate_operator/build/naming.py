@@ -76,6 +76,11 @@ class Names:
         return f"{self.gateway}-config"
 
     @property
+    def checkpoints(self) -> str:
+        """ConfigMap of the checkpoints that are held of the workers' logs."""
+        return f"{self.gateway}-checkpoints"
+
+    @property
     def tenants(self) -> str:
         """Secret of key hashes."""
         return f"{self.gateway}-tenants"

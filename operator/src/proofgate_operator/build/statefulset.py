@@ -8,6 +8,7 @@ from proofgate_operator.build.config import (
     ADMIN_TOKEN,
     CONFIG_FILE,
     CONFIG_FOLDER,
+    HELD_FOLDER,
     LEDGER_FOLDER,
     SIGNING_KEY,
     TRAFFIC_PORT,
@@ -58,6 +59,15 @@ def _configuration(gateway: Gateway) -> Manifest:
     return {"name": "configuration", "projected": {"defaultMode": _PRIVATE_MODE, "sources": sources}}
 
 
+def _checkpoints(gateway: Gateway) -> Manifest:
+    # Before anything is held there is none, and the first worker starts all the same.
+    name = names(gateway).checkpoints
+    return {
+        "name": "checkpoints",
+        "configMap": {"name": name, "optional": True, "defaultMode": _PRIVATE_MODE},
+    }
+
+
 def _container(gateway: Gateway, defaults: Defaults) -> Manifest:
     worker = gateway.spec.worker
     # Equal requests and limits, whole cores: that is what makes a pod Guaranteed, and its core exclusive
@@ -92,6 +102,7 @@ def _container(gateway: Gateway, defaults: Defaults) -> Manifest:
         ),
         "volumeMounts": [
             {"name": "configuration", "mountPath": CONFIG_FOLDER, "readOnly": True},
+            {"name": "checkpoints", "mountPath": HELD_FOLDER, "readOnly": True},
             {"name": LEDGER_VOLUME, "mountPath": LEDGER_FOLDER},
             {"name": "tmp", "mountPath": "/tmp"},
         ],
@@ -136,6 +147,7 @@ def statefulset(
             "containers": [_container(gateway, defaults)],
             "volumes": [
                 _configuration(gateway),
+                _checkpoints(gateway),
                 *([] if claim_templates else [_shared_volume(gateway)]),
                 {"name": "tmp", "emptyDir": {"sizeLimit": "64Mi"}},
             ],

@@ -97,6 +97,7 @@ async def _execute(
             continue
         metrics.WRITES.labels(ref.kind, "apply").inc()
         logger.info("applied %s", ref)
+    refused += await _hold(client, gateway, plan, logger)
     for ref in plan.delete:
         live = seen.children[ref]
         assert live is not None
@@ -116,6 +117,25 @@ async def _execute(
         metrics.WRITES.labels("Pod", "annotate").inc()
         logger.info("marked Pod %s with the configuration", pod)
     return refused
+
+
+async def _hold(client: Client, gateway: Gateway, plan: Plan, logger: Logger) -> list[str]:
+    """Write the checkpoints that are newer than those that are held. Returns what was refused."""
+    if plan.hold is None:
+        return []
+    ref = ref_of(plan.hold)
+    try:
+        await apply(client, plan.hold)
+    except ApiError as error:
+        if error.status == 409:
+            # Another one wrote since it was seen: what is newest is found out at the next look.
+            return []
+        if error.transient:
+            raise
+        return [_refusal(ref, error)]
+    metrics.WRITES.labels(ref.kind, "apply").inc()
+    logger.debug("held the workers' newest checkpoints in %s", ref)
+    return []
 
 
 def _with_refusals(status: Status, refused: list[str]) -> tuple[Condition, ...]:

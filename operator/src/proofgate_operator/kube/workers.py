@@ -72,6 +72,7 @@ def read_report(status: Any) -> WorkerReport:
         raise ValueError("not an object")
     error = status.get("last_reload_error")
     cpus = status.get("effective_cpus")
+    checkpoint = status.get("checkpoint")
     periods, throttled = status.get("cpu_periods"), status.get("cpu_periods_throttled")
     return WorkerReport(
         retiring=status.get("not_ready") in ("retiring", "draining"),
@@ -84,6 +85,7 @@ def read_report(status: Any) -> WorkerReport:
         throttled=isinstance(periods, int)
         and isinstance(throttled, int)
         and throttled * _THROTTLED_SHARE > periods,
+        checkpoint=checkpoint if isinstance(checkpoint, str) else "",
     )
 
 

@@ -22,6 +22,7 @@ from proofgate_operator.build.naming import CONFIG_ANNOTATION, Defaults, Manifes
 from proofgate_operator.plan.configuration import Configuration, read_configuration
 from proofgate_operator.plan.drift import holds, sealed
 from proofgate_operator.plan.front_door import FrontDoor, front_door, live_pods, mark, may_retire
+from proofgate_operator.plan.held_checkpoints import Held, held_checkpoints
 from proofgate_operator.plan.observed import Observed, Ref, ref_of
 from proofgate_operator.plan.ownership import Ownership, classify, of_a_predecessor
 from proofgate_operator.plan.scaling import Movement, Purpose, everybody_stays, next_movement
@@ -39,7 +40,8 @@ class Plan:
     makes new ones.
 
     After them the status, which describes what was seen before them. `moving` says that time alone brings
-    the next step.
+    the next step. `hold` is the ConfigMap of checkpoints that are newer than those that are held: it goes on
+    while the gateway is settled, and is none of the writes that say otherwise.
     """
 
     generate: tuple[str, ...]
@@ -52,6 +54,7 @@ class Plan:
     retire: tuple[Manifest, ...] = ()
     replace: tuple[Manifest, ...] = ()
     moving: bool = False
+    hold: Manifest | None = None
 
     @property
     def writes(self) -> bool:
@@ -189,6 +192,7 @@ def decide(gateway: Gateway, seen: Observed, defaults: Defaults) -> Plan:
         if movement.replace and Ref("StatefulSet", names(gateway).worker) in map(ref_of, apply):
             # Its successor would be made from the template that is about to be replaced.
             movement = replace(movement, replace=None)
+    held = held_checkpoints(gateway, seen, configuration.verifying_key) if not conflicts else Held()
     situation = Situation(
         gateway=gateway,
         seen=seen,
@@ -199,6 +203,7 @@ def decide(gateway: Gateway, seen: Observed, defaults: Defaults) -> Plan:
         shards=shards,
         movement=movement,
         taking_over=taking,
+        forks=held.forks,
     )
     return Plan(
         generate,
@@ -211,6 +216,7 @@ def decide(gateway: Gateway, seen: Observed, defaults: Defaults) -> Plan:
         retire=_to_retire(movement),
         replace=(movement.replace.pod,) if movement.replace else (),
         moving=moving or bool(taking),
+        hold=None if gateway.spec.paused else held.manifest,
     )
 
 

@@ -8,24 +8,13 @@ are compared by what they are worth.
 
 import hashlib
 import json
-import re
-from decimal import Decimal
 from typing import Any
 
+from proofgate_operator.api.quantity import quantity
 from proofgate_operator.build.naming import APPLIED_ANNOTATION, Manifest
 
 #: Fields whose values are quantities, wherever they stand.
 _QUANTITIES = {"cpu", "memory", "storage", "ephemeral-storage", "sizeLimit"}
-_QUANTITY = re.compile(r"(?P<number>[0-9]+(\.[0-9]+)?)(?P<suffix>Ki|Mi|Gi|Ti|Pi|m|k|M|G|T|P)?")
-_WORTH: dict[str | None, Decimal] = {None: Decimal(1), "m": Decimal(1) / 1000}
-_WORTH |= {suffix: Decimal(1000) ** power for power, suffix in enumerate("kMGTP", start=1)}
-_WORTH |= {f"{suffix}i": Decimal(1024) ** power for power, suffix in enumerate("KMGTP", start=1)}
-
-
-def quantity(text: object) -> Decimal | None:
-    """Return what a quantity is worth, in its unit (cores, bytes); None if it is none."""
-    match = _QUANTITY.fullmatch(str(text))
-    return Decimal(match["number"]) * _WORTH[match["suffix"]] if match else None
 
 
 def _field_holds(live: dict[str, Any], key: str, value: Any) -> bool:

@@ -94,6 +94,7 @@ def child_refs(gateway: Gateway, monitors: bool = False) -> tuple[Ref, ...]:
         Ref("Secret", own.tenants),
         Ref("ConfigMap", own.config),
         Ref("ConfigMap", own.haproxy),
+        Ref("ConfigMap", own.checkpoints),
         Ref("Service", own.workers),
         Ref("Service", own.service),
         Ref("StatefulSet", own.worker),

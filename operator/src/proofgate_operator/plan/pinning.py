@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from proofgate_operator.api.conditions import Condition, ConditionStatus, ConditionType
-from proofgate_operator.plan.drift import quantity
+from proofgate_operator.api.quantity import quantity
 from proofgate_operator.plan.shards import Shard
 
 #: Why a kubelet refuses a pod that asks for exclusive cores, and what helps.

@@ -24,6 +24,8 @@ class WorkerReport:
     cpus: int = 0
     #: Whether the kernel held it back in one of twenty periods or more.
     throttled: bool = False
+    #: The newest signed checkpoint of its log, as it was told; empty when it told none.
+    checkpoint: str = ""
 
     @property
     def idle(self) -> bool:

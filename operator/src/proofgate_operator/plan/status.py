@@ -42,6 +42,8 @@ class Situation:
     movement: Movement = field(default_factory=lambda: Movement(0))
     #: Workers whose tenants move to them, or back.
     taking_over: tuple[int, ...] = ()
+    #: Checkpoints that contradict each other.
+    forks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -119,6 +121,15 @@ def unreadable(faults: Iterable[str]) -> tuple[Condition, ...]:
         _condition(kind, False, "SpecInvalid", message)
         for kind in (ConditionType.READY, ConditionType.CONFIG_VALID)
     )
+
+
+def _storage_bound(situation: Situation) -> Condition:
+    if situation.forks:
+        message = (
+            f"{_sentences(situation.forks)}: a copy of the volume runs elsewhere, or somebody has the key"
+        )
+        return _condition(ConditionType.STORAGE_BOUND, False, "LedgerForked", message)
+    return storage_bound(situation.gateway, situation.seen)
 
 
 def _workers_available(situation: Situation, live: Manifest | None) -> Condition:
@@ -236,7 +247,7 @@ def report(situation: Situation, defaults: Defaults) -> Status:
     balancer = seen.child("Deployment", own.haproxy)
     conditions = [
         _config_valid(situation),
-        storage_bound(gateway, seen),
+        _storage_bound(situation),
         _workers_available(situation, workers),
         _balancer_available(situation, balancer),
         _progressing(situation, workers, balancer),

@@ -1,0 +1,127 @@
+"""The newest checkpoint of each shard, held where no writer of the ledger's volume can change it.
+
+A worker does not start on a volume that does not contain what is held of its shard: whoever sets the volume
+back, or cuts off its end, is found out. What is held is only ever replaced by something newer, and dropped
+when its claim is another one. Nothing of it is remembered here: whoever deletes an entry has deleted it.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from proofgate_operator.api.types import Gateway
+from proofgate_operator.api.volume import RetainPolicy, VolumeMode
+from proofgate_operator.build import checkpoint
+from proofgate_operator.build.checkpoint import Checkpoint, InvalidCheckpoint
+from proofgate_operator.build.naming import RENEWED_ANNOTATION, Manifest, child, names
+from proofgate_operator.plan.drift import holds, sealed
+from proofgate_operator.plan.observed import Observed
+from proofgate_operator.plan.ownership import Ownership, classify
+from proofgate_operator.plan.shards import seconds_of, time_of
+
+#: At most one write in so many seconds: a worker under load signs every second, and is asked as often while
+#: it is about to leave.
+HOLD_EVERY_SECONDS = 60
+#: By shard, the UID of the claim that its entry speaks of.
+CLAIMS_ANNOTATION = "proofgate.dev/claims"
+
+
+@dataclass(frozen=True)
+class Held:
+    """What is to be held now.
+
+    `manifest` is the ConfigMap to apply, None when nothing is to be written; it applies only to the version
+    that was seen. `forks` says of which shards two checkpoints contradict each other.
+    """
+
+    manifest: Manifest | None = None
+    forks: tuple[str, ...] = ()
+
+
+def held_checkpoints(gateway: Gateway, seen: Observed, verifying_key: str | None) -> Held:
+    """Return what is to be held of the workers' checkpoints, beside what is held already."""
+    live = seen.child("ConfigMap", names(gateway).checkpoints)
+    if verifying_key is None or classify(gateway, live) in (Ownership.LEAVING, Ownership.FOREIGN):
+        return Held()
+    before = dict((live or {}).get("data") or {})
+    claimed = _claims(live)
+    entries, claims, forks = dict[str, str](), dict[str, str](), list[str]()
+    told = {str(number): report.checkpoint for number, report in seen.reports.items() if report.checkpoint}
+    for shard in sorted({*before, *told}):
+        claim = _claim(gateway, seen, shard)
+        note = before.get(shard)
+        if claim and claimed.get(shard, claim) != claim:
+            note = None
+        kept, new = _read(note, shard, verifying_key), _read(told.get(shard), shard, verifying_key)
+        if kept and new and kept.age == new.age and kept.root != new.root:
+            forks.append(
+                f"worker {shard} signed {new.size} records of {new.incarnation} with another root than before"
+            )
+        if new and (kept is None or new.age > kept.age):
+            note = told[shard]
+        if note is not None:
+            entries[shard] = note
+            claims[shard] = claim or claimed.get(shard, "")
+    # One that is dropped, or the first of its shard, does not wait; nor the last of a worker that leaves.
+    leaving = (str(number) for number, report in seen.reports.items() if report.idle)
+    urgent = before.keys() != entries.keys() or any(before.get(n) != entries.get(n) for n in leaving)
+    return Held(_written(gateway, live, entries, claims, urgent, seen.now), tuple(forks))
+
+
+def _written(
+    gateway: Gateway,
+    live: Manifest | None,
+    entries: Mapping[str, str],
+    claims: Mapping[str, str],
+    urgent: bool,
+    now: float,
+) -> Manifest | None:
+    if not entries and live is None:
+        return None
+    retained = gateway.spec.ledger.volume.retain_policy is RetainPolicy.RETAIN
+    # It goes with the volume of which it speaks.
+    head = child(gateway, "v1", "ConfigMap", names(gateway).checkpoints, "worker", owned=not retained)
+    head["metadata"]["annotations"] = {CLAIMS_ANNOTATION: json.dumps(claims, sort_keys=True)}
+    wanted: Manifest = {**head, "data": dict(entries)}
+    if live is not None:
+        annotations = live["metadata"].get("annotations") or {}
+        renewed = seconds_of(annotations.get(RENEWED_ANNOTATION))
+        waits = renewed is not None and renewed <= now < renewed + HOLD_EVERY_SECONDS
+        if not urgent and (waits or holds(live, wanted)):
+            return None
+    wanted["metadata"]["annotations"][RENEWED_ANNOTATION] = time_of(now)
+    manifest = sealed(wanted)
+    if live is not None:
+        # Whoever wrote since has something newer, perhaps: look again first.
+        manifest["metadata"]["resourceVersion"] = live["metadata"]["resourceVersion"]
+    return manifest
+
+
+def _read(note: str | None, shard: str, verifying_key: str) -> Checkpoint | None:
+    """Read a checkpoint of a shard; what is none counts as nothing."""
+    if not note:
+        return None
+    try:
+        found = checkpoint.read(note, verifying_key)
+    except InvalidCheckpoint:
+        return None
+    return found if str(found.shard) == shard else None
+
+
+def _claims(live: Manifest | None) -> dict[str, str]:
+    annotations = ((live or {}).get("metadata") or {}).get("annotations") or {}
+    try:
+        found = json.loads(annotations.get(CLAIMS_ANNOTATION) or "{}")
+    except ValueError:
+        return {}
+    return {str(shard): str(uid) for shard, uid in found.items() if uid} if isinstance(found, dict) else {}
+
+
+def _claim(gateway: Gateway, seen: Observed, shard: str) -> str:
+    """Return the UID of the claim that a shard's log is on; empty when it is not seen."""
+    volume, own = gateway.spec.ledger.volume, names(gateway)
+    name = volume.existing_claim or own.claim
+    if volume.mode is VolumeMode.PER_WORKER and shard.isdecimal():
+        name = own.worker_claim(int(shard))
+    claim = seen.child("PersistentVolumeClaim", name)
+    return str(claim["metadata"].get("uid", "")) if claim else ""

@@ -1,0 +1,284 @@
+"""What is held of the workers' checkpoints: the newest, by the ledger's key, of the volume that is there."""
+
+import asyncio
+import base64
+import itertools
+import json
+import logging
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from proofgate_operator.api.conditions import ConditionType
+from proofgate_operator.build import checkpoint, ledger_key
+from proofgate_operator.build.checkpoint import InvalidCheckpoint
+from proofgate_operator.build.ledger_key import SigningKey
+from proofgate_operator.handlers.reconcile import Outcome, reconcile
+from proofgate_operator.kube.workers import Workers
+from proofgate_operator.plan.decide import Plan, decide
+from proofgate_operator.plan.held_checkpoints import CLAIMS_ANNOTATION, HOLD_EVERY_SECONDS
+from proofgate_operator.plan.observed import Observed, Ref
+from proofgate_operator.plan.reports import WorkerReport
+from tests.fake_cluster import FakeCluster
+from tests.gateways import DEFAULTS, NAMESPACE, UID
+from tests.test_convergence import new_cluster, settle
+from tests.world import World
+
+Manifest = dict[str, Any]
+
+LOG = logging.getLogger("test")
+LEDGER = "proofgate.dev/team/demo"
+KEY = SigningKey(LEDGER, bytes(32))
+EARLIER, LATER = "01ARZ3NDEKTSV4RRFFQ69G5FAV", "01BX5ZZKBKACTAV9WEVGEMMVRZ"
+HELD = Ref("ConfigMap", "demo-checkpoints")
+SHARED, OTHER = "uid-of-the-claim", "uid-of-another-claim"
+
+
+def note(
+    shard: int = 0, size: int = 7, log: str = EARLIER, root: bytes = bytes(32), key: SigningKey = KEY
+) -> str:
+    text = f"{key.name}/{shard}/{log}\n{size}\n{base64.b64encode(root).decode()}\n"
+    signature = Ed25519PrivateKey.from_private_bytes(key.seed).sign(text.encode())
+    key_hash = bytes.fromhex(key.verifying_text.split("+")[1])
+    return f"{text}\n— {key.name} {base64.b64encode(key_hash + signature).decode()}\n"
+
+
+class Ledger:
+    """A settled gateway whose workers tell checkpoints."""
+
+    def __init__(self, claim: str = SHARED, **changes: Any) -> None:
+        self.world = World(**changes).settle()
+        self.claim = claim
+        self.now = 1_800_000_000.0
+        self.version = 1
+
+    def plan(self, *told: tuple[int, str | WorkerReport]) -> Plan:
+        children = dict(self.world.children)
+        for ref, live in children.items():
+            if ref.kind == "PersistentVolumeClaim" and live:
+                uid = f"{self.claim}-{ref.name}" if "worker" in ref.name else self.claim
+                children[ref] = {**live, "metadata": {**live["metadata"], "uid": uid}}
+        reports = {
+            number: WorkerReport(checkpoint=report) if isinstance(report, str) else report
+            for number, report in told
+        }
+        seen = Observed(children, self.world.secrets, reports=reports, now=self.now)
+        return decide(self.world.gateway, seen, DEFAULTS)
+
+    def hear(self, *told: tuple[int, str | WorkerReport]) -> dict[str, str]:
+        """One look, and what is held after it."""
+        plan = self.plan(*told)
+        if plan.hold is not None:
+            # The API server refuses what was made of another version.
+            live = self.world.children.get(HELD)
+            assert plan.hold["metadata"].get("resourceVersion") == (live and str(self.version))
+            self.version += 1
+            metadata = {**plan.hold["metadata"], "resourceVersion": str(self.version)}
+            self.world.children[HELD] = {**plan.hold, "metadata": metadata}
+        self.now += HOLD_EVERY_SECONDS + 1
+        return self.held
+
+    @property
+    def held(self) -> dict[str, str]:
+        live = self.world.children.get(HELD)
+        return dict(live["data"]) if live else {}
+
+
+def test_nothing_is_held_before_a_worker_has_signed() -> None:
+    assert Ledger().plan((0, "")).hold is None
+
+
+def test_the_newest_of_each_shard_is_held() -> None:
+    ledger = Ledger()
+    assert ledger.hear((0, note(0)), (1, note(1))) == {"0": note(0), "1": note(1)}
+    assert ledger.hear((0, note(0, 8)), (1, note(1))) == {"0": note(0, 8), "1": note(1)}
+    assert ledger.hear((0, note(0, 2, LATER))) == {"0": note(0, 2, LATER), "1": note(1)}
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        note(0, 6),
+        note(0, 99, "01ARZ3NDEKTSV4RRFFQ69G5FAA"),
+        note(1, 9),
+        note(0, 9, key=SigningKey(LEDGER, b"\x01" * 32)),
+        note(0, 9, key=SigningKey("proofgate.dev/team/other", bytes(32))),
+        note(0, 9).replace("\n9\n", "\n10\n"),
+        note(0, 9) + "\n" * 5000,
+        "no checkpoint",
+        "",
+    ],
+    ids=[
+        "fewer records",
+        "an earlier log",
+        "another shard",
+        "another key",
+        "another ledger",
+        "changed",
+        "padded",
+        "none",
+        "silence",
+    ],
+)
+def test_nothing_else_takes_its_place(told: str) -> None:
+    ledger = Ledger()
+    before = ledger.hear((0, note(0, 7)))
+    assert ledger.plan((0, told)).hold is None and ledger.hear((0, told)) == before
+
+
+def test_it_is_written_once_a_minute_and_a_shard_that_is_new_at_once() -> None:
+    ledger = Ledger()
+    ledger.hear((0, note(0, 7)))
+    ledger.now -= 31
+    assert ledger.plan((0, note(0, 8))).hold is None
+    found = ledger.plan((0, note(0, 8)), (1, note(1))).hold
+    assert found and found["data"] == {"0": note(0, 8), "1": note(1)}
+    ledger.now += 31
+    assert ledger.plan((0, note(0, 8))).hold
+
+
+def test_the_last_of_a_worker_that_leaves_is_written_at_once_and_only_once() -> None:
+    ledger = Ledger()
+    ledger.hear((0, note(0, 7)))
+    ledger.now -= 31
+    serving, idle = (WorkerReport(checkpoint=note(0, 8), retiring=True, in_flight=n) for n in (1, 0))
+    assert ledger.plan((0, serving)).hold is None
+    assert ledger.plan((0, idle)).hold
+    assert ledger.hear((0, idle)) == {"0": note(0, 8)}
+    ledger.now -= HOLD_EVERY_SECONDS
+    assert ledger.plan((0, idle)).hold is None
+
+
+def test_a_settled_gateway_stays_settled_while_it_is_written() -> None:
+    ledger = Ledger()
+    plan = ledger.plan((0, note()))
+    assert plan.hold and not plan.writes and not plan.apply
+    assert plan.status.condition(ConditionType.PROGRESSING).reason != "Applying"
+
+
+def test_a_shard_that_was_scaled_away_keeps_its_entry() -> None:
+    ledger = Ledger()
+    ledger.hear((0, note(0)), (1, note(1)))
+    ledger.world.manifest["spec"]["replicas"] = 1
+    assert ledger.hear((0, note(0, 8))) == {"0": note(0, 8), "1": note(1)}
+
+
+def test_what_is_held_of_another_claim_is_dropped() -> None:
+    ledger = Ledger()
+    ledger.hear((0, note(0)), (1, note(1)))
+    ledger.claim = OTHER
+    assert ledger.hear() == {}
+    assert ledger.hear((0, note(0, 3))) == {"0": note(0, 3)}
+    live = ledger.world.children[HELD]
+    assert live and json.loads(live["metadata"]["annotations"][CLAIMS_ANNOTATION]) == {"0": OTHER}
+
+
+def test_a_worker_with_a_claim_of_its_own_is_known_by_that() -> None:
+    ledger = Ledger(ledger={"volume": {"mode": "PerWorker", "size": "1Gi"}})
+    ledger.hear((0, note(0)), (1, note(1)))
+    live = ledger.world.children[HELD]
+    assert live
+    claims = json.loads(live["metadata"]["annotations"][CLAIMS_ANNOTATION])
+    assert claims == {str(n): f"{SHARED}-ledger-demo-worker-{n}" for n in (0, 1)}
+
+
+def test_a_claim_that_is_not_seen_drops_nothing() -> None:
+    ledger = Ledger()
+    ledger.hear((0, note(0)))
+    ledger.world.children[Ref("PersistentVolumeClaim", "demo-wal")] = None
+    assert ledger.hear() == {"0": note(0)}
+
+
+def test_an_entry_that_a_person_deletes_comes_back_only_from_a_worker_that_runs() -> None:
+    ledger = Ledger()
+    ledger.hear((0, note(0, 9)))
+    ledger.world.children[HELD] = None
+    assert ledger.hear() == {}
+    assert ledger.hear((0, note(0, 4))) == {"0": note(0, 4)}
+
+
+def test_it_goes_with_the_volume_of_which_it_speaks() -> None:
+    for policy, owned in (("Retain", False), ("Delete", True)):
+        plan = Ledger(ledger={"volume": {"size": "1Gi", "retainPolicy": policy}}).plan((0, note()))
+        assert plan.hold and ("ownerReferences" in plan.hold["metadata"]) is owned
+
+
+def test_two_checkpoints_that_contradict_each_other_are_told_and_the_first_stays() -> None:
+    ledger = Ledger()
+    ledger.hear((0, note(0, 7)))
+    forked = (0, note(0, 7, root=b"\x01" * 32))
+    told = ledger.plan(forked).status.condition(ConditionType.STORAGE_BOUND)
+    assert (told.status.value, told.reason) == ("False", "LedgerForked") and "worker 0" in told.message
+    assert ledger.hear(forked) == {"0": note(0, 7)}
+
+
+def test_nothing_is_written_while_the_gateway_is_paused_or_the_name_is_taken() -> None:
+    ledger = Ledger()
+    ledger.world.manifest["spec"]["paused"] = True
+    assert ledger.plan((0, note())).hold is None
+    ledger = Ledger()
+    ledger.world.children[HELD] = {"kind": "ConfigMap", "metadata": {"name": "demo-checkpoints"}, "data": {}}
+    assert ledger.plan((0, note())).hold is None
+
+
+def test_what_comes_there_rolls_no_worker() -> None:
+    ledger = Ledger()
+    before = ledger.world.child("StatefulSet", "demo-worker")["spec"]["template"]
+    ledger.hear((0, note()))
+    ledger.world.settle()
+    assert ledger.world.child("StatefulSet", "demo-worker")["spec"]["template"] == before
+
+
+def test_a_checkpoint_is_read_as_the_worker_signs_it() -> None:
+    found = checkpoint.read(note(3, 12, LATER), KEY.verifying_text)
+    assert (found.shard, found.incarnation, found.size) == (3, LATER, 12)
+    assert replace(found, size=13).age > found.age
+
+
+@pytest.mark.parametrize("origin", [f"{LEDGER}/00/{LATER}", f"{LEDGER}/0/x", f"{LEDGER}/0/{LATER}/1", LEDGER])
+def test_an_origin_that_is_no_log_of_the_ledger_is_refused(origin: str) -> None:
+    text = f"{origin}\n1\n{base64.b64encode(bytes(32)).decode()}\n"
+    signature = Ed25519PrivateKey.from_private_bytes(KEY.seed).sign(text.encode())
+    key_hash = bytes.fromhex(KEY.verifying_text.split("+")[1])
+    signed = f"{text}\n— {LEDGER} {base64.b64encode(key_hash + signature).decode()}\n"
+    with pytest.raises(InvalidCheckpoint, match="origin"):
+        checkpoint.read(signed, KEY.verifying_text)
+
+
+class Telling(Workers):
+    """Workers that tell one checkpoint of the first shard."""
+
+    def __init__(self, text: str, now: float) -> None:
+        super().__init__(time_now=lambda: now)
+        self.text = text
+
+    async def reports(self, *_: Any) -> dict[int, WorkerReport]:
+        return {0: WorkerReport(checkpoint=self.text)}
+
+
+def held_by(cluster: FakeCluster) -> list[str]:
+    """The numbers of records that are held, as they stand in the notes."""
+    return [text.split("\n")[1] for text in cluster.find("ConfigMap", "demo-checkpoints")["data"].values()]
+
+
+def test_what_another_operator_held_meanwhile_is_not_set_back_and_the_look_does_not_fail() -> None:
+    cluster = new_cluster()
+    settle(cluster)
+    generated = cluster.find("Secret", "demo-ledger")["data"]["signing-key"]
+    clock = itertools.count(2_000_000_000.0, HOLD_EVERY_SECONDS + 1)
+    key = ledger_key.read(base64.b64decode(generated).decode())
+
+    def hear(size: int) -> Outcome:
+        workers = Telling(note(0, size, key=key), next(clock))
+        return asyncio.run(reconcile(cluster, NAMESPACE, "demo", UID, DEFAULTS, LOG, workers))
+
+    assert not hear(7).failed and held_by(cluster) == ["7"]
+    cluster.stale = True
+    # The other one is ahead, and this one's watch has not told it yet.
+    cluster.find("ConfigMap", "demo-checkpoints")["data"]["0"] = note(0, 9, key=key)
+    assert not hear(8).failed and held_by(cluster) == ["9"]
+    cluster.stale = False
+    assert not hear(8).failed and held_by(cluster) == ["9"]
+    assert not hear(10).failed and held_by(cluster) == ["10"]
