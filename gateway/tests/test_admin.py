@@ -145,15 +145,15 @@ def test_only_so_many_proofs_are_made_at_a_time(admin: Admin, monkeypatch: pytes
         return admin.client.get("/proof/exchange-1", headers=AUTHORIZED).status_code
 
     monkeypatch.setattr(admin.worker, "prove", prove)
-    with ThreadPoolExecutor(PROOFS_AT_A_TIME) as pool:
+    with ThreadPoolExecutor(PROOFS_AT_A_TIME + 1) as pool:
         asked = [pool.submit(ask) for _ in range(PROOFS_AT_A_TIME)]
         assert all(begun.acquire(timeout=30) for _ in asked)
-        response = admin.client.get("/proof/exchange-1", headers=AUTHORIZED)
+        waiting = pool.submit(ask)
+        response = admin.client.get("/proof/exchange-1", headers=AUTHORIZED, params={"timeout": "0.01"})
         assert (response.status_code, code(response)) == (503, "busy")
         assert admin.client.get("/readyz").status_code == 200
         end.set()
-        assert [answer.result() for answer in asked] == [200] * PROOFS_AT_A_TIME
-    assert ask() == 200
+        assert [answer.result() for answer in [*asked, waiting]] == [200] * (PROOFS_AT_A_TIME + 1)
 
 
 def test_without_the_token_nothing_is_proved(admin: Admin, admin_without_token: Admin) -> None:

@@ -110,8 +110,8 @@ def create_app(worker: _core.Worker, controls: Controls) -> FastAPI:
     ) -> Response:
         # It reads the volume, and a proof carries what opens a commitment.
         _authorize(request, controls.token, "proof")
-        if not proofs.acquire(blocking=False):
-            message = f"this worker makes {PROOFS_AT_A_TIME} proofs already; ask again in a moment"
+        if not proofs.acquire(timeout=timeout):
+            message = f"this worker makes {PROOFS_AT_A_TIME} proofs at a time; ask again in a moment"
             raise _Refusal(HTTPStatus.SERVICE_UNAVAILABLE, "busy", message, {"Retry-After": "1"})
         try:
             return Response(worker.prove(request_id, timeout), media_type="application/json")

@@ -88,6 +88,12 @@ NEW_YEAR = "2030-01-01T00:00:00Z"
             {"tenants": [{**TENANT, "policy": {"mode": "off"}}]},
             "spec.tenants[0].policy.mode: Unsupported value",
         ),
+        ({"worker": {"memory": "383Mi"}}, "spec.worker.memory must be at least 384Mi"),
+        (
+            {"ledger": {"rotation": {"size": "512Ki"}}},
+            "spec.ledger.rotation.size must be from 1Mi to 1Ti",
+        ),
+        ({"ledger": {"rotation": {"ageSeconds": 59}}}, "spec.ledger.rotation.ageSeconds: Invalid value: 59"),
         ({"policy": {"packs": ["everything"]}}, "spec.policy.packs[0]: Unsupported value"),
         ({"policy": {"packs": ["pii", "pii"]}}, 'spec.policy.packs[1]: Duplicate value: "pii"'),
         ({"policy": {"threshold": 0}}, "spec.policy.threshold: Invalid value: 0"),

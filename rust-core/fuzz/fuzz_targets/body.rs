@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use proofgate_wire::{BodyDecoder, Limits, Refusal, RequestFraming, ResponseFraming};
+use proofgate_wire::{BodyDecoder, Limits, ProtocolError, RequestFraming, ResponseFraming};
 
 fuzz_target!(|input: &[u8]| {
     let Some((&[length, limit, read, response], stream)) = input.split_first_chunk() else {
@@ -22,8 +22,8 @@ fuzz_target!(|input: &[u8]| {
     };
     let until_close = response % 3 == 2;
     if response % 3 == 0 && length > limits.body_bytes {
-        assert_eq!(decoder.decode(stream), Err(Refusal::BodyTooLarge));
-        assert_eq!(decoder.end_of_input(), Err(Refusal::BodyTooLarge));
+        assert_eq!(decoder.decode(stream), Err(ProtocolError::BodyTooLarge));
+        assert_eq!(decoder.end_of_input(), Err(ProtocolError::BodyTooLarge));
         return;
     }
     let expected = if until_close {
@@ -54,7 +54,7 @@ fuzz_target!(|input: &[u8]| {
         if complete || until_close {
             Ok(())
         } else {
-            Err(Refusal::TruncatedBody)
+            Err(ProtocolError::TruncatedBody)
         }
     );
 });

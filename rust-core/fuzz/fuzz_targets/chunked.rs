@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use proofgate_wire::{BodyDecoder, Limits, Refusal, RequestFraming, encode};
+use proofgate_wire::{BodyDecoder, Limits, ProtocolError, RequestFraming, encode};
 use std::cell::RefCell;
 
 const LIMITS: Limits = Limits {
@@ -25,7 +25,7 @@ thread_local! {
 }
 
 /// Whether the body is complete, and the bytes it took.
-fn decode(input: &[u8], body: &mut Vec<u8>) -> Result<(bool, usize), Refusal> {
+fn decode(input: &[u8], body: &mut Vec<u8>) -> Result<(bool, usize), ProtocolError> {
     let mut decoder = BodyDecoder::for_request(RequestFraming::Chunked, &LIMITS);
     let mut at = 0;
     body.clear();
@@ -104,7 +104,7 @@ fuzz_target!(|bytes: &[u8]| {
         match decoded {
             Ok((true, taken)) => assert_eq!(whole_body(bytes), Some(taken)),
             Ok((false, _)) => assert_eq!(whole_body(bytes), None),
-            Err(Refusal::BodyTooLarge | Refusal::TrailersTooLarge | Refusal::ForbiddenTrailer) => {}
+            Err(ProtocolError::BodyTooLarge | ProtocolError::TrailersTooLarge | ProtocolError::ForbiddenTrailer) => {}
             Err(refusal) => assert_eq!(whole_body(bytes), None, "{refusal:?}"),
         }
         if matches!(decoded, Ok((true, _))) {

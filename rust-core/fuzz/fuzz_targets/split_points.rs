@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use proofgate_wire::{BodyDecoder, HeadScanner, Limits, Refusal, parse_request};
+use proofgate_wire::{BodyDecoder, HeadScanner, Limits, ProtocolError, parse_request};
 use std::cell::RefCell;
 
 const LIMITS: Limits = Limits {
@@ -18,7 +18,7 @@ thread_local! {
 }
 
 /// How many bytes of the connection the request used; `None` when it is not complete.
-type Verdict = Result<Option<usize>, Refusal>;
+type Verdict = Result<Option<usize>, ProtocolError>;
 
 fn receive(bytes: &[u8], body: &mut Vec<u8>, mut next_read: impl FnMut(usize) -> usize) -> Verdict {
     body.clear();

@@ -9,7 +9,7 @@ mod support;
 use std::hint::black_box;
 use std::time::Instant;
 
-use proofgate_auth::{ApiKey, Authenticator, Denial, TenantTable, hash_api_key};
+use proofgate_auth::{ApiKey, AuthError, Authenticator, TenantTable, hash_api_key};
 use serde_json::json;
 use support::{ALL, ISSUER, NOW, claims, claims_with, header, issuer, key_set, sign, tenant};
 
@@ -77,7 +77,7 @@ fn main() {
             &claims_with(json!({"exp": 1})).to_string(),
         ));
         measure("  expired, refused before the signature", 20_000, || {
-            assert_eq!(authenticate(&expired, NOW), Err(Denial::ExpiredToken));
+            assert_eq!(authenticate(&expired, NOW), Err(AuthError::ExpiredToken));
         });
     }
     let garbage = bearer(&format!(

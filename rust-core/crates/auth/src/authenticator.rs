@@ -1,6 +1,6 @@
 use crate::bearer::bearer_token;
 use crate::jwt::{Issuer, JwtVerifier, KeySet, WantedKeySets, has_three_parts};
-use crate::{Credential, Denial, Error, Identity, TenantTable, hash_api_key};
+use crate::{AuthError, Credential, Error, Identity, TenantTable, hash_api_key};
 
 /// The longest API key that is looked at, in bytes.
 const MAX_KEY_BYTES: usize = 512;
@@ -33,15 +33,15 @@ impl Authenticator {
     /// A value that is some tenant's API key is just that. Any other with two dots is a token when there are issuers.
     ///
     /// # Errors
-    /// A [`Denial`] that says what is wrong with the header, never what it held.
+    /// A [`AuthError`] that says what is wrong with the header, never what it held.
     pub fn authenticate(
         &self,
         authorization: Option<&[u8]>,
         now_unix_seconds: u64,
-    ) -> Result<Identity, Denial> {
-        let token = bearer_token(authorization.ok_or(Denial::MissingKey)?)?;
+    ) -> Result<Identity, AuthError> {
+        let token = bearer_token(authorization.ok_or(AuthError::MissingKey)?)?;
         if token.len() > MAX_KEY_BYTES && self.jwt.is_none() {
-            return Err(Denial::MalformedKey);
+            return Err(AuthError::MalformedKey);
         }
         let digest = hash_api_key(token);
         match (self.tenants.owner(&digest, now_unix_seconds), &self.jwt) {
@@ -49,11 +49,11 @@ impl Authenticator {
                 tenant,
                 credential: Credential::ApiKey(digest),
             }),
-            (Err(Denial::UnknownKey), Some(jwt)) => match jwt.remembered(&digest, now_unix_seconds) {
+            (Err(AuthError::UnknownKey), Some(jwt)) => match jwt.remembered(&digest, now_unix_seconds) {
                 Some(identity) => Ok(identity),
                 None if has_three_parts(token) => jwt.verify(token, &digest, now_unix_seconds, &self.tenants),
-                None if token.len() > MAX_KEY_BYTES => Err(Denial::MalformedKey),
-                None => Err(Denial::UnknownKey),
+                None if token.len() > MAX_KEY_BYTES => Err(AuthError::MalformedKey),
+                None => Err(AuthError::UnknownKey),
             },
             (Err(denial), _) => Err(denial),
         }

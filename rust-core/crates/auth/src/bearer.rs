@@ -1,4 +1,4 @@
-use crate::Denial;
+use crate::AuthError;
 
 /// The longest token that is looked at, in bytes. A JWT is seldom longer than two kilobytes.
 const MAX_TOKEN_BYTES: usize = 8 * 1024;
@@ -7,9 +7,9 @@ const MAX_TOKEN_BYTES: usize = 8 * 1024;
 /// ASCII.
 ///
 /// # Errors
-/// [`Denial::MalformedKey`] for anything else, also for an empty or over-long token.
-pub(crate) fn bearer_token(value: &[u8]) -> Result<&[u8], Denial> {
-    let (scheme, token) = value.split_at_checked(7).ok_or(Denial::MalformedKey)?;
+/// [`AuthError::MalformedKey`] for anything else, also for an empty or over-long token.
+pub(crate) fn bearer_token(value: &[u8]) -> Result<&[u8], AuthError> {
+    let (scheme, token) = value.split_at_checked(7).ok_or(AuthError::MalformedKey)?;
     let well_formed = scheme.eq_ignore_ascii_case(b"bearer ")
         && !token.is_empty()
         && token.len() <= MAX_TOKEN_BYTES
@@ -17,7 +17,7 @@ pub(crate) fn bearer_token(value: &[u8]) -> Result<&[u8], Denial> {
     if well_formed {
         Ok(token)
     } else {
-        Err(Denial::MalformedKey)
+        Err(AuthError::MalformedKey)
     }
 }
 

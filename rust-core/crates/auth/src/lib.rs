@@ -1,7 +1,7 @@
 //! Who sends a request, and what they may use: tenants, API keys, JSON Web Tokens, allow-lists.
 //!
 //! [`Authenticator::authenticate`] is the one entry: the value of an `Authorization` header and the time go in, an
-//! [`Identity`] or a [`Denial`] comes out. Nothing here does I/O or reads a clock, and no denial quotes what was sent.
+//! [`Identity`] or a [`AuthError`] comes out. Nothing here does I/O or reads a clock, and no denial quotes what was sent.
 //!
 //! **API keys** are known only by their SHA-256. A key is high-entropy by contract (the operator refuses short ones),
 //! so a plain digest is enough at rest and the look-up can go by digest prefix; the whole digest is then compared in
@@ -14,17 +14,17 @@
 //! remembered by its SHA-256, so the next request with it costs a digest.
 #![forbid(unsafe_code)]
 
+mod auth_error;
 mod authenticator;
 mod bearer;
-mod denial;
 mod digest;
 mod error;
 mod identity;
 mod jwt;
 mod tenants;
 
+pub use auth_error::AuthError;
 pub use authenticator::Authenticator;
-pub use denial::Denial;
 pub use error::Error;
 pub use identity::{Credential, Identity};
 pub use jwt::{Issuer, KeySet, SigningAlgorithm, WantedKeySets};

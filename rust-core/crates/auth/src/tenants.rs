@@ -4,7 +4,7 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
 use crate::digest::same_digest;
-use crate::{Denial, Error};
+use crate::{AuthError, Error};
 
 /// SHA-256 of an API key.
 pub type KeyHash = [u8; 32];
@@ -76,7 +76,7 @@ impl Tenant {
             .is_none_or(|allowed| allowed.iter().any(|name| name == model))
     }
 
-    /// Whether this tenant may call `endpoint`; if not, the answer is [`Denial::EndpointNotAllowed`].
+    /// Whether this tenant may call `endpoint`; if not, the answer is [`AuthError::EndpointNotAllowed`].
     pub fn may_use_endpoint(&self, endpoint: Endpoint) -> bool {
         self.endpoints
             .as_ref()
@@ -140,8 +140,8 @@ impl TenantTable {
     /// learn nothing about a key; the rest is compared in constant time.
     ///
     /// # Errors
-    /// [`Denial::UnknownKey`], or [`Denial::ExpiredKey`] from the key's end on.
-    pub fn owner(&self, hash: &KeyHash, now_unix_seconds: u64) -> Result<usize, Denial> {
+    /// [`AuthError::UnknownKey`], or [`AuthError::ExpiredKey`] from the key's end on.
+    pub fn owner(&self, hash: &KeyHash, now_unix_seconds: u64) -> Result<usize, AuthError> {
         let wanted = prefix(hash);
         let first = self.prefixes.partition_point(|prefix| *prefix < wanted);
         let same_prefix = self.prefixes[first..]
@@ -151,9 +151,9 @@ impl TenantTable {
         let found = self.keys[first..first + same_prefix]
             .iter()
             .find(|owned| same_digest(&owned.key.hash, hash))
-            .ok_or(Denial::UnknownKey)?;
+            .ok_or(AuthError::UnknownKey)?;
         match found.key.expires_at {
-            Some(end) if now_unix_seconds >= end => Err(Denial::ExpiredKey),
+            Some(end) if now_unix_seconds >= end => Err(AuthError::ExpiredKey),
             _ => Ok(found.tenant),
         }
     }

@@ -5,7 +5,7 @@
 mod support;
 
 use proofgate_auth::{
-    ApiKey, Authenticator, Credential, Denial, Endpoint, Error, Tenant, TenantTable, hash_api_key,
+    ApiKey, AuthError, Authenticator, Credential, Endpoint, Error, Tenant, TenantTable, hash_api_key,
 };
 use support::{NOW, authenticate, authenticate_at, tenant};
 
@@ -26,7 +26,7 @@ fn authenticator() -> Authenticator {
     Authenticator::new(tenants.unwrap(), vec![]).unwrap()
 }
 
-fn tenant_of(authorization: &str) -> Result<String, Denial> {
+fn tenant_of(authorization: &str) -> Result<String, AuthError> {
     let authenticator = authenticator();
     let identity = authenticator.authenticate(Some(authorization.as_bytes()), NOW)?;
     Ok(authenticator.tenants().tenant(identity.tenant).name.clone())
@@ -54,7 +54,7 @@ fn an_api_key_is_identified_by_its_digest() {
 fn a_missing_header_is_denied() {
     assert_eq!(
         authenticator().authenticate(None, NOW).unwrap_err(),
-        Denial::MissingKey
+        AuthError::MissingKey
     );
 }
 
@@ -63,7 +63,7 @@ fn an_unknown_key_is_denied() {
     for key in ["acme-key-on", "acme-key-onee", "a.b.c"] {
         assert_eq!(
             tenant_of(&format!("Bearer {key}")).unwrap_err(),
-            Denial::UnknownKey,
+            AuthError::UnknownKey,
             "{key}"
         );
     }
@@ -75,7 +75,7 @@ fn a_key_is_denied_from_its_end_on_and_the_others_are_not() {
     assert!(authenticate_at(&authenticator, "acme-key-ending", NOW + 9).is_ok());
     for now in [NOW + 10, NOW + 11, u64::MAX] {
         let denial = authenticate_at(&authenticator, "acme-key-ending", now).unwrap_err();
-        assert_eq!(denial, Denial::ExpiredKey);
+        assert_eq!(denial, AuthError::ExpiredKey);
         assert_eq!((denial.status(), denial.code()), (401, "expired_api_key"));
         assert!(authenticate_at(&authenticator, "acme-key-one", now).is_ok());
     }
@@ -95,11 +95,15 @@ fn anything_but_one_bearer_token_is_denied() {
         "Bearer caf\u{e9}",
         "acme-key-one",
     ] {
-        assert_eq!(tenant_of(value).unwrap_err(), Denial::MalformedKey, "{value:?}");
+        assert_eq!(
+            tenant_of(value).unwrap_err(),
+            AuthError::MalformedKey,
+            "{value:?}"
+        );
     }
     let long = |length| tenant_of(&format!("Bearer {}", "k".repeat(length))).unwrap_err();
-    assert_eq!(long(512), Denial::UnknownKey);
-    assert_eq!(long(513), Denial::MalformedKey);
+    assert_eq!(long(512), AuthError::UnknownKey);
+    assert_eq!(long(513), AuthError::MalformedKey);
 }
 
 #[test]
@@ -151,7 +155,7 @@ fn keys_whose_digests_begin_alike_are_told_apart() {
     let table = TenantTable::new([(tenant("a"), owned(1)), (tenant("b"), owned(2))]).unwrap();
     assert_eq!(table.owner(&alike(1), NOW), Ok(0));
     assert_eq!(table.owner(&alike(2), NOW), Ok(1));
-    assert_eq!(table.owner(&alike(3), NOW), Err(Denial::UnknownKey));
+    assert_eq!(table.owner(&alike(3), NOW), Err(AuthError::UnknownKey));
 }
 
 #[test]
@@ -180,14 +184,14 @@ fn an_allow_list_is_exhaustive_and_its_absence_allows_all() {
 
 #[test]
 fn a_denial_tells_clients_what_kind_of_credential_would_help() {
-    let field = |denial: Denial| denial.www_authenticate();
-    assert_eq!(field(Denial::MissingKey), r#"Bearer realm="proofgate""#);
-    assert!(field(Denial::MalformedKey).ends_with(r#"error="invalid_request""#));
-    assert!(field(Denial::ExpiredKey).ends_with(r#"error="invalid_token""#));
-    assert!(field(Denial::InvalidSignature).ends_with(r#"error="invalid_token""#));
-    assert!(field(Denial::EndpointNotAllowed).ends_with(r#"error="insufficient_scope""#));
-    assert_eq!(Denial::EndpointNotAllowed.status(), 403);
-    assert_eq!(Denial::EndpointNotAllowed.code(), "endpoint_not_allowed");
+    let field = |denial: AuthError| denial.www_authenticate();
+    assert_eq!(field(AuthError::MissingKey), r#"Bearer realm="proofgate""#);
+    assert!(field(AuthError::MalformedKey).ends_with(r#"error="invalid_request""#));
+    assert!(field(AuthError::ExpiredKey).ends_with(r#"error="invalid_token""#));
+    assert!(field(AuthError::InvalidSignature).ends_with(r#"error="invalid_token""#));
+    assert!(field(AuthError::EndpointNotAllowed).ends_with(r#"error="insufficient_scope""#));
+    assert_eq!(AuthError::EndpointNotAllowed.status(), 403);
+    assert_eq!(AuthError::EndpointNotAllowed.code(), "endpoint_not_allowed");
 }
 
 #[test]

@@ -7,14 +7,14 @@ mod support;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jsonwebtoken::{Algorithm, EncodingKey};
-use proofgate_auth::{Authenticator, Denial, SigningAlgorithm};
+use proofgate_auth::{AuthError, Authenticator, SigningAlgorithm};
 use serde_json::json;
 use support::{
     ISSUER, OTHER_ISSUER, authenticate, authenticator, claims, claims_with, header, issuer, key_set,
     public_key, sign, sign_as, tenants, token,
 };
 
-fn denial(token: &str) -> Denial {
+fn denial(token: &str) -> AuthError {
     authenticate(&authenticator(), token).unwrap_err()
 }
 
@@ -23,13 +23,13 @@ fn an_unsigned_token_is_refused() {
     for algorithm in ["none", "None", "NONE", ""] {
         let header = json!({"alg": algorithm, "kid": "es256"}).to_string();
         let signed = sign("es256", &header, &claims().to_string());
-        assert_eq!(denial(&signed), Denial::UnsupportedAlgorithm, "{algorithm}");
+        assert_eq!(denial(&signed), AuthError::UnsupportedAlgorithm, "{algorithm}");
         let unsigned = &signed[..=signed.rfind('.').unwrap()];
-        assert_eq!(denial(unsigned), Denial::UnsupportedAlgorithm, "{algorithm}");
+        assert_eq!(denial(unsigned), AuthError::UnsupportedAlgorithm, "{algorithm}");
     }
     let genuine = token(&claims());
     let stripped = &genuine[..=genuine.rfind('.').unwrap()];
-    assert_eq!(denial(stripped), Denial::InvalidSignature);
+    assert_eq!(denial(stripped), AuthError::InvalidSignature);
 }
 
 #[test]
@@ -51,8 +51,8 @@ fn a_public_key_is_not_taken_for_a_shared_secret() {
                 &claims().to_string(),
             );
             let expected = match name {
-                "HS256" => Denial::UnsupportedAlgorithm,
-                _ => Denial::InvalidSignature,
+                "HS256" => AuthError::UnsupportedAlgorithm,
+                _ => AuthError::InvalidSignature,
             };
             assert_eq!(denial(&forged), expected, "{name}");
         }
@@ -67,14 +67,14 @@ fn a_key_is_used_with_its_own_algorithm_only() {
         let token = sign(signer, &header.to_string(), &claims().to_string());
         assert_eq!(
             denial(&token),
-            Denial::UnsupportedAlgorithm,
+            AuthError::UnsupportedAlgorithm,
             "{signer} as {named}"
         );
     }
     for algorithm in ["RS384", "PS256", "ES384", "ES256K", "HS512", "rs256", "Ed448"] {
         let header = json!({"alg": algorithm, "kid": "rs256"}).to_string();
         let token = sign("rs256", &header, &claims().to_string());
-        assert_eq!(denial(&token), Denial::UnsupportedAlgorithm, "{algorithm}");
+        assert_eq!(denial(&token), AuthError::UnsupportedAlgorithm, "{algorithm}");
     }
 }
 
@@ -86,7 +86,7 @@ fn an_algorithm_that_the_issuer_is_not_configured_for_is_refused() {
     authenticator.set_key_set(ISSUER, keys).unwrap();
     assert_eq!(
         authenticate(&authenticator, &token(&claims())),
-        Err(Denial::UnsupportedAlgorithm)
+        Err(AuthError::UnsupportedAlgorithm)
     );
 }
 
@@ -99,7 +99,7 @@ fn a_key_inside_the_token_is_not_looked_at() {
         json!({"alg": "ES256", "jwk": attacker}),
     ] {
         let forged = sign("es256_other", &header.to_string(), &claims().to_string());
-        assert_eq!(denial(&forged), Denial::InvalidSignature, "{header}");
+        assert_eq!(denial(&forged), AuthError::InvalidSignature, "{header}");
     }
 }
 
@@ -123,8 +123,8 @@ fn an_issuer_cannot_speak_for_another() {
         one.credential, other.credential,
         "one subject of two issuers is two"
     );
-    assert_eq!(own(ISSUER, "es256_other"), Err(Denial::UnknownSigningKey));
-    assert_eq!(own(OTHER_ISSUER, "es256"), Err(Denial::UnknownSigningKey));
+    assert_eq!(own(ISSUER, "es256_other"), Err(AuthError::UnknownSigningKey));
+    assert_eq!(own(OTHER_ISSUER, "es256"), Err(AuthError::UnknownSigningKey));
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn a_critical_extension_is_refused_because_none_is_understood() {
     ] {
         let header = json!({"alg": "ES256", "kid": "es256", "crit": critical, "b64": false}).to_string();
         let token = sign("es256", &header, &claims().to_string());
-        assert_eq!(denial(&token), Denial::MalformedToken, "{critical}");
+        assert_eq!(denial(&token), AuthError::MalformedToken, "{critical}");
     }
 }
 
@@ -155,7 +155,7 @@ fn a_header_that_can_be_read_in_two_ways_is_refused() {
         "",
     ] {
         let token = sign("es256", header, &claims().to_string());
-        assert_eq!(denial(&token), Denial::MalformedToken, "{header}");
+        assert_eq!(denial(&token), AuthError::MalformedToken, "{header}");
     }
 }
 
@@ -170,7 +170,7 @@ fn a_token_has_one_spelling() {
     let other = char::from(last as u8 + 1);
     let unused_bits = format!("{input}.{}{other}", &signature[..signature.len() - 1]);
     for spelling in [format!("{genuine}=="), standard_alphabet, unused_bits] {
-        assert_eq!(denial(&spelling), Denial::InvalidSignature, "{spelling}");
+        assert_eq!(denial(&spelling), AuthError::InvalidSignature, "{spelling}");
     }
 }
 
@@ -181,13 +181,13 @@ fn a_token_is_bounded_in_length() {
     assert!(long.len() > 6000 && long.len() < 8192);
     assert!(authenticate(&authenticator(), &long).is_ok());
     let too_long = token(&claims_with(json!({ "filler": format!("{filler}{filler}") })));
-    assert_eq!(denial(&too_long), Denial::MalformedKey);
+    assert_eq!(denial(&too_long), AuthError::MalformedKey);
 }
 
 #[test]
 fn an_encrypted_token_is_no_signed_one() {
     let token = format!("{}.x", token(&claims()));
-    assert_eq!(denial(&token), Denial::UnknownKey);
+    assert_eq!(denial(&token), AuthError::UnknownKey);
     let encrypted = format!("{}.x.y", "e30");
-    assert_eq!(denial(&encrypted), Denial::MalformedToken);
+    assert_eq!(denial(&encrypted), AuthError::MalformedToken);
 }

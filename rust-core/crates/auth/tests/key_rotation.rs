@@ -4,7 +4,7 @@
 
 mod support;
 
-use proofgate_auth::{Authenticator, Denial, Error, KeySet, SigningAlgorithm};
+use proofgate_auth::{AuthError, Authenticator, Error, KeySet, SigningAlgorithm};
 use serde_json::json;
 use support::{
     ALL, ISSUER, NOW, OTHER_ISSUER, authenticate, claims, claims_with, header, issuer, key_set, sign,
@@ -31,7 +31,7 @@ fn before_its_keys_arrive_an_issuer_is_wanted_once() {
     for _ in 0..2 {
         assert_eq!(
             authenticate(&authenticator, &token(&claims())),
-            Err(Denial::UnknownSigningKey)
+            Err(AuthError::UnknownSigningKey)
         );
     }
     assert_eq!(wanted.take(), [ISSUER]);
@@ -47,7 +47,7 @@ fn a_new_key_is_wanted_then_known_while_the_old_one_still_counts() {
     authenticator.set_key_set(ISSUER, key_set(&["es256"])).unwrap();
     assert_eq!(
         authenticate(&authenticator, &of_new_key()),
-        Err(Denial::UnknownSigningKey)
+        Err(AuthError::UnknownSigningKey)
     );
     assert_eq!(authenticator.wanted_key_sets().take(), [ISSUER]);
     authenticator
@@ -68,7 +68,7 @@ fn a_withdrawn_key_ends_its_tokens_at_once_though_they_are_remembered() {
         .unwrap();
     assert_eq!(
         authenticate(&authenticator, &token),
-        Err(Denial::UnknownSigningKey)
+        Err(AuthError::UnknownSigningKey)
     );
     let (empty, _) = KeySet::parse(r#"{"keys": []}"#).unwrap();
     authenticator.set_key_set(ISSUER, key_set(&["es256"])).unwrap();
@@ -76,7 +76,7 @@ fn a_withdrawn_key_ends_its_tokens_at_once_though_they_are_remembered() {
     authenticator.set_key_set(ISSUER, empty).unwrap();
     assert_eq!(
         authenticate(&authenticator, &token),
-        Err(Denial::UnknownSigningKey)
+        Err(AuthError::UnknownSigningKey)
     );
 }
 
@@ -92,7 +92,7 @@ fn a_reused_key_name_does_not_keep_old_tokens() {
     authenticator.set_key_set(ISSUER, keys).unwrap();
     assert_eq!(
         authenticate(&authenticator, &token),
-        Err(Denial::InvalidSignature)
+        Err(AuthError::InvalidSignature)
     );
 }
 
@@ -107,15 +107,21 @@ fn nobody_makes_an_issuer_wanted_with_a_token_that_could_not_be_valid() {
             &sign("es256", &header, &claims_with(changes).to_string()),
         )
     };
-    assert_eq!(with_unknown_key(json!({"exp": 1})), Err(Denial::ExpiredToken));
+    assert_eq!(with_unknown_key(json!({"exp": 1})), Err(AuthError::ExpiredToken));
     assert_eq!(
         with_unknown_key(json!({"nbf": NOW + 1000})),
-        Err(Denial::TokenNotYetValid)
+        Err(AuthError::TokenNotYetValid)
     );
-    assert_eq!(with_unknown_key(json!({"aud": "x"})), Err(Denial::WrongAudience));
-    assert_eq!(with_unknown_key(json!({"iss": "x"})), Err(Denial::UnknownIssuer));
+    assert_eq!(
+        with_unknown_key(json!({"aud": "x"})),
+        Err(AuthError::WrongAudience)
+    );
+    assert_eq!(
+        with_unknown_key(json!({"iss": "x"})),
+        Err(AuthError::UnknownIssuer)
+    );
     assert!(authenticator.wanted_key_sets().take().is_empty());
-    assert_eq!(with_unknown_key(json!({})), Err(Denial::UnknownSigningKey));
+    assert_eq!(with_unknown_key(json!({})), Err(AuthError::UnknownSigningKey));
     assert_eq!(authenticator.wanted_key_sets().take(), [ISSUER]);
 }
 
@@ -134,7 +140,10 @@ fn a_new_configuration_keeps_the_keys_of_the_issuers_that_stay() {
     assert!(authenticate(&new, &token(&claims())).is_ok());
     let without = Authenticator::new(tenants(), vec![]).unwrap();
     without.keep_key_sets_of(&old);
-    assert_eq!(authenticate(&without, &token(&claims())), Err(Denial::UnknownKey));
+    assert_eq!(
+        authenticate(&without, &token(&claims())),
+        Err(AuthError::UnknownKey)
+    );
 }
 
 #[test]

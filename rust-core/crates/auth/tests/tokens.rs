@@ -4,14 +4,14 @@
 
 mod support;
 
-use proofgate_auth::{Credential, Denial};
+use proofgate_auth::{AuthError, Credential};
 use serde_json::{Value, json};
 use support::{
     EXPIRES, ISSUER, LEEWAY, NOW, authenticate, authenticate_at, authenticator, claims, claims_with, header,
     sign, token,
 };
 
-fn denial(changes: Value) -> Denial {
+fn denial(changes: Value) -> AuthError {
     authenticate(&authenticator(), &token(&claims_with(changes))).unwrap_err()
 }
 
@@ -57,9 +57,15 @@ fn api_keys_are_accepted_beside_tokens_even_with_two_dots() {
         let identity = authenticate(&authenticator, key).unwrap();
         assert!(matches!(identity.credential, Credential::ApiKey(_)), "{key}");
     }
-    assert_eq!(authenticate(&authenticator, "unknown"), Err(Denial::UnknownKey));
-    assert_eq!(authenticate(&authenticator, "a.b"), Err(Denial::UnknownKey));
-    assert_eq!(authenticate(&authenticator, "a.b.c"), Err(Denial::MalformedToken));
+    assert_eq!(
+        authenticate(&authenticator, "unknown"),
+        Err(AuthError::UnknownKey)
+    );
+    assert_eq!(authenticate(&authenticator, "a.b"), Err(AuthError::UnknownKey));
+    assert_eq!(
+        authenticate(&authenticator, "a.b.c"),
+        Err(AuthError::MalformedToken)
+    );
 }
 
 #[test]
@@ -73,14 +79,14 @@ fn a_token_is_only_good_for_who_it_is_meant_for() {
     ] {
         assert_eq!(
             denial(json!({ "aud": audience })),
-            Denial::WrongAudience,
+            AuthError::WrongAudience,
             "{audience}"
         );
     }
     for audience in [json!(7), json!({}), json!(["proofgate", 7]), json!(null)] {
         assert_eq!(
             denial(json!({ "aud": audience })),
-            Denial::InvalidClaims,
+            AuthError::InvalidClaims,
             "{audience}"
         );
     }
@@ -100,12 +106,12 @@ fn an_issuer_is_its_exact_name() {
     ] {
         assert_eq!(
             denial(json!({ "iss": issuer })),
-            Denial::UnknownIssuer,
+            AuthError::UnknownIssuer,
             "{issuer}"
         );
     }
-    assert_eq!(denial(json!({"iss": null})), Denial::InvalidClaims);
-    assert_eq!(denial(json!({"iss": [ISSUER]})), Denial::InvalidClaims);
+    assert_eq!(denial(json!({"iss": null})), AuthError::InvalidClaims);
+    assert_eq!(denial(json!({"iss": [ISSUER]})), AuthError::InvalidClaims);
 }
 
 #[test]
@@ -115,17 +121,17 @@ fn a_token_ends_at_its_expiry_plus_the_leeway() {
     // Both when it is verified for the first time and when it is remembered.
     assert_eq!(
         authenticate_at(&authenticator, &token, end),
-        Err(Denial::ExpiredToken)
+        Err(AuthError::ExpiredToken)
     );
     assert!(authenticate_at(&authenticator, &token, end - 1).is_ok());
     assert!(authenticate_at(&authenticator, &token, end - 1).is_ok());
     assert_eq!(
         authenticate_at(&authenticator, &token, end),
-        Err(Denial::ExpiredToken)
+        Err(AuthError::ExpiredToken)
     );
     assert_eq!(
         authenticate_at(&authenticator, &token, u64::MAX),
-        Err(Denial::ExpiredToken)
+        Err(AuthError::ExpiredToken)
     );
 }
 
@@ -139,7 +145,7 @@ fn a_token_must_say_when_it_ends() {
     ] {
         assert_eq!(
             denial(json!({ "exp": expiry })),
-            Denial::InvalidClaims,
+            AuthError::InvalidClaims,
             "{expiry}"
         );
     }
@@ -150,7 +156,11 @@ fn a_token_must_say_when_it_ends() {
         json!(NOW - LEEWAY),
         json!((NOW - LEEWAY) as f64 + 0.9),
     ] {
-        assert_eq!(denial(json!({ "exp": expiry })), Denial::ExpiredToken, "{expiry}");
+        assert_eq!(
+            denial(json!({ "exp": expiry })),
+            AuthError::ExpiredToken,
+            "{expiry}"
+        );
     }
     for expiry in [json!(EXPIRES as f64 + 0.5), json!(1e300), json!(u64::MAX)] {
         assert!(
@@ -162,8 +172,11 @@ fn a_token_must_say_when_it_ends() {
 
 #[test]
 fn a_token_is_not_used_before_its_time() {
-    assert_eq!(denial(json!({"nbf": NOW + LEEWAY + 1})), Denial::TokenNotYetValid);
-    assert_eq!(denial(json!({"nbf": "now"})), Denial::InvalidClaims);
+    assert_eq!(
+        denial(json!({"nbf": NOW + LEEWAY + 1})),
+        AuthError::TokenNotYetValid
+    );
+    assert_eq!(denial(json!({"nbf": "now"})), AuthError::InvalidClaims);
     for start in [json!(NOW + LEEWAY), json!(NOW), json!(-5), json!(1.5)] {
         assert!(
             authenticate(&authenticator(), &token(&claims_with(json!({ "nbf": start })))).is_ok(),
@@ -183,7 +196,7 @@ fn a_genuine_token_of_no_tenant_is_denied() {
         json!(null),
     ] {
         let denial = denial(json!({ "tenant": tenant }));
-        assert_eq!(denial, Denial::UnknownTenant, "{tenant}");
+        assert_eq!(denial, AuthError::UnknownTenant, "{tenant}");
         assert_eq!(denial.status(), 403);
     }
 }
@@ -195,7 +208,7 @@ fn a_forged_token_does_not_tell_which_tenants_exist() {
         let forged = sign("es256_other", &header("es256").to_string(), &payload);
         assert_eq!(
             authenticate(&authenticator(), &forged),
-            Err(Denial::InvalidSignature),
+            Err(AuthError::InvalidSignature),
             "{tenant}"
         );
     }
@@ -206,11 +219,11 @@ fn repeated_claims_are_refused() {
     let usual = claims().to_string();
     let with = |text: &str| usual.replacen('{', &format!("{{{text},"), 1);
     for (claim, expected) in [
-        (r#""exp":1"#, Denial::InvalidClaims),
-        (r#""aud":"x""#, Denial::InvalidClaims),
-        (r#""iss":"x""#, Denial::InvalidClaims),
-        (r#""sub":"x""#, Denial::InvalidClaims),
-        (r#""tenant":"globex""#, Denial::UnknownTenant),
+        (r#""exp":1"#, AuthError::InvalidClaims),
+        (r#""aud":"x""#, AuthError::InvalidClaims),
+        (r#""iss":"x""#, AuthError::InvalidClaims),
+        (r#""sub":"x""#, AuthError::InvalidClaims),
+        (r#""tenant":"globex""#, AuthError::UnknownTenant),
     ] {
         let token = sign("es256", &header("es256").to_string(), &with(claim));
         assert_eq!(authenticate(&authenticator(), &token), Err(expected), "{claim}");
@@ -231,7 +244,7 @@ fn claims_that_are_no_object_are_refused() {
         let token = sign("es256", &header("es256").to_string(), payload);
         assert_eq!(
             authenticate(&authenticator(), &token),
-            Err(Denial::InvalidClaims),
+            Err(AuthError::InvalidClaims),
             "{payload:?}"
         );
     }

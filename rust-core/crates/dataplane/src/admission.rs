@@ -13,7 +13,7 @@ use crate::endpoint::CHAT_COMPLETIONS;
 use crate::gateway::{Gateway, Reading};
 use crate::memory::{Exhausted, Share};
 use crate::open_exchange::{Admitted, Granted, OpenExchange};
-use crate::rejection::{Refused, Rejection};
+use crate::rejection::{RejectedRequest, Rejection};
 use crate::reply::Reply;
 use crate::request_policy::{self, Rewritten};
 
@@ -37,15 +37,15 @@ pub(crate) struct Accepted<'c> {
 }
 
 /// A request that is turned away after it was understood.
-pub(crate) struct TurnedAway<'c> {
+pub(crate) struct RejectedChat<'c> {
     pub(crate) rejection: Rejection,
     /// What is recorded of it, where that is more than is known of every request.
-    pub(crate) refused: Option<Refused<'c>>,
+    pub(crate) refused: Option<RejectedRequest<'c>>,
 }
 
-impl From<Rejection> for Box<TurnedAway<'_>> {
+impl From<Rejection> for Box<RejectedChat<'_>> {
     fn from(rejection: Rejection) -> Self {
-        Box::new(TurnedAway {
+        Box::new(RejectedChat {
             rejection,
             refused: None,
         })
@@ -57,7 +57,7 @@ impl From<Rejection> for Box<TurnedAway<'_>> {
 pub(crate) async fn accept<'c>(
     call: &mut ChatCall<'c>,
     reply: &mut Reply<'_>,
-) -> Result<Accepted<'c>, Box<TurnedAway<'c>>> {
+) -> Result<Accepted<'c>, Box<RejectedChat<'c>>> {
     let gateway = call.gateway;
     let mut reading = gateway.reading.take();
     let attachments = request_policy::attachments(call.catalog);
@@ -72,7 +72,7 @@ async fn read_and_admit<'c>(
     call: &mut ChatCall<'c>,
     reply: &mut Reply<'_>,
     reading: &mut Reading,
-) -> Result<Accepted<'c>, Box<TurnedAway<'c>>> {
+) -> Result<Accepted<'c>, Box<RejectedChat<'c>>> {
     let read = ChatRequest::read(call.body, &mut reading.workspace, &mut reading.text);
     reading.end_reading();
     call.span.lap_now(Stage::Parse);
@@ -100,7 +100,7 @@ async fn admit<'c>(
     route: &ModelRoute,
     text: &BodyText,
     room: &mut Share,
-) -> Result<(Box<OpenExchange>, Option<Rewritten>), Box<TurnedAway<'c>>> {
+) -> Result<(Box<OpenExchange>, Option<Rewritten>), Box<RejectedChat<'c>>> {
     let ChatCall { gateway, catalog, .. } = *call;
     let index = call.identity.tenant;
     let key = match &call.identity.credential {
@@ -108,9 +108,9 @@ async fn admit<'c>(
         Credential::Subject(digest) => CredentialId::of_subject(digest),
     };
     let turn_away = |rejection, counted: Option<CredentialId>, policy| {
-        Box::new(TurnedAway {
+        Box::new(RejectedChat {
             rejection,
-            refused: Some(Refused {
+            refused: Some(RejectedRequest {
                 tenant: Some(&catalog.terms.tenant(index).name),
                 counted: counted.map(|key| key.to_string()),
                 endpoint: Some(CHAT_COMPLETIONS),

@@ -39,7 +39,7 @@ impl Fields {
 
 /// How an answer is written.
 #[derive(Clone, Copy)]
-pub(crate) struct Manner<'m> {
+pub(crate) struct AnswerOptions<'m> {
     /// Whether the connection ends with it.
     pub close: bool,
     /// Whether the client asked for the head alone.
@@ -83,7 +83,7 @@ impl Answer<'_> {
     }
 
     /// Writes the whole response.
-    pub(crate) fn write(&self, request_id: &str, manner: Manner<'_>, out: &mut Vec<u8>) {
+    pub(crate) fn write(&self, request_id: &str, manner: AnswerOptions<'_>, out: &mut Vec<u8>) {
         let retry_after = self.fields.retry_after.map(|seconds| seconds.to_string());
         let should_retry = self
             .fields
@@ -115,7 +115,7 @@ pub(crate) fn write_response<'f>(
     body: &[u8],
     request_id: &str,
     fields: impl IntoIterator<Item = (&'f str, &'f str)>,
-    manner: Manner<'_>,
+    manner: AnswerOptions<'_>,
     out: &mut Vec<u8>,
 ) {
     let start = out.len();
@@ -136,7 +136,7 @@ pub(crate) fn write_response<'f>(
         }
         out.extend_from_slice(manner.extra);
         out.extend_from_slice(encode::CRLF);
-        Ok::<(), proofgate_wire::Refusal>(())
+        Ok::<(), proofgate_wire::ProtocolError>(())
     };
     match head() {
         Ok(()) if !manner.head_only => out.extend_from_slice(body),

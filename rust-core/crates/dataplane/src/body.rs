@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use proofgate_wire::{BodyDecoder, Limits, Refusal, RequestFraming, encode};
+use proofgate_wire::{BodyDecoder, Limits, ProtocolError, RequestFraming, encode};
 use tokio::time::{Instant, timeout_at};
 
 use crate::catalog::Terms;
@@ -11,36 +11,36 @@ use crate::memory::Exhausted;
 use crate::rejection::Rejection;
 
 /// Why there is no request to serve.
-pub(crate) enum Unserved {
+pub(crate) enum NoRequest {
     /// The client left or has been idle too long.
     Gone,
     /// The client is refused.
-    Refused(Rejection),
+    Rejected(Rejection),
 }
 
-impl From<Refusal> for Unserved {
-    fn from(refusal: Refusal) -> Self {
-        Unserved::Refused(Rejection::from(refusal))
+impl From<ProtocolError> for NoRequest {
+    fn from(refusal: ProtocolError) -> Self {
+        NoRequest::Rejected(Rejection::from(refusal))
     }
 }
 
-impl From<Rejection> for Unserved {
+impl From<Rejection> for NoRequest {
     fn from(rejection: Rejection) -> Self {
-        Unserved::Refused(rejection)
+        NoRequest::Rejected(rejection)
     }
 }
 
-impl From<Exhausted> for Unserved {
+impl From<Exhausted> for NoRequest {
     fn from(_: Exhausted) -> Self {
-        Unserved::Refused(Rejection::OVERLOADED)
+        NoRequest::Rejected(Rejection::OVERLOADED)
     }
 }
 
 /// What a client's bytes, or their absence, mean for the request that they belong to.
-pub(crate) fn arrived(filled: Filled) -> Result<(), Unserved> {
+pub(crate) fn arrived(filled: Filled) -> Result<(), NoRequest> {
     match filled {
         Filled::More => Ok(()),
-        Filled::End => Err(Unserved::Gone),
+        Filled::End => Err(NoRequest::Gone),
         Filled::NoRoom => Err(Exhausted.into()),
     }
 }
@@ -70,7 +70,7 @@ impl Reader<'_> {
         mut self,
         framing: RequestFraming,
         head_length: usize,
-    ) -> Result<Body, Unserved> {
+    ) -> Result<Body, NoRequest> {
         match framing {
             RequestFraming::Empty => Ok(Body {
                 range: head_length..head_length,
@@ -81,12 +81,12 @@ impl Reader<'_> {
         }
     }
 
-    async fn length(&mut self, length: u64, head_length: usize) -> Result<Body, Unserved> {
+    async fn length(&mut self, length: u64, head_length: usize) -> Result<Body, NoRequest> {
         let fits = usize::try_from(length)
             .ok()
             .filter(|_| length <= self.limits().body_bytes);
         let end = fits.and_then(|length| head_length.checked_add(length));
-        let end = end.ok_or(Refusal::BodyTooLarge)?;
+        let end = end.ok_or(ProtocolError::BodyTooLarge)?;
         if self.client.input.len() < end {
             let missing = end - self.client.input.len();
             self.client.input.reserve_exact(missing)?;
@@ -102,7 +102,7 @@ impl Reader<'_> {
         })
     }
 
-    async fn chunked(&mut self, head_length: usize) -> Result<Body, Unserved> {
+    async fn chunked(&mut self, head_length: usize) -> Result<Body, NoRequest> {
         let mut decoder = BodyDecoder::for_request(RequestFraming::Chunked, self.limits());
         let mut asked = false;
         let deadline = self.deadline();
@@ -149,17 +149,17 @@ impl Reader<'_> {
         Instant::now() + self.terms.timeouts.client_body
     }
 
-    async fn fill(&mut self, deadline: Instant) -> Result<(), Unserved> {
+    async fn fill(&mut self, deadline: Instant) -> Result<(), NoRequest> {
         match timeout_at(deadline, self.client.fill()).await {
-            Err(_) => Err(Unserved::Refused(Rejection::SLOW_REQUEST)),
+            Err(_) => Err(NoRequest::Rejected(Rejection::SLOW_REQUEST)),
             Ok(filled) => arrived(filled),
         }
     }
 
-    async fn send_continue(&mut self) -> Result<(), Unserved> {
+    async fn send_continue(&mut self) -> Result<(), NoRequest> {
         if self.expect_continue {
             let sent = self.client.send(encode::CONTINUE).await;
-            sent.map_err(|_| Unserved::Gone)?;
+            sent.map_err(|_| NoRequest::Gone)?;
         }
         Ok(())
     }

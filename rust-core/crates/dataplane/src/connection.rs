@@ -9,8 +9,8 @@ use proofgate_wire::{HeadScanner, Method, RequestFraming, parse_request};
 use tokio::time::{Instant, timeout_at};
 
 use crate::admission::ChatCall;
-use crate::answer::{Manner, write_response};
-use crate::body::{Body, Reader, Unserved, arrived};
+use crate::answer::{AnswerOptions, write_response};
+use crate::body::{Body, NoRequest, Reader, arrived};
 use crate::catalog::Catalog;
 use crate::client::{After, Client, ClientStream};
 use crate::cors;
@@ -21,7 +21,7 @@ use crate::gateway::Gateway;
 use crate::lifecycle::{Lifecycle, Phase};
 use crate::memory::Exhausted;
 use crate::models;
-use crate::rejection::{Refused, Rejection};
+use crate::rejection::{RejectedRequest, Rejection};
 use crate::reply::{Buffers, Reply};
 
 /// Serves one client until either side has had enough. `routed` is the tenant that a load balancer found.
@@ -88,7 +88,7 @@ struct Request {
 
 /// What is known of a request so far, for the answer if it is refused.
 #[derive(Default)]
-struct Known {
+struct RequestSoFar {
     tenant: Option<usize>,
     /// The client wants no body with the answer.
     head_only: bool,
@@ -126,14 +126,14 @@ impl Connection {
         let length = match self.head().await {
             Ok(length) => length,
             Err(unserved) => {
-                let unserved = self.unserved(unserved, Known::default(), Span::default());
+                let unserved = self.unserved(unserved, RequestSoFar::default(), Span::default());
                 return Box::pin(unserved).await;
             }
         };
         let now = std::time::Instant::now();
         let mut span = Span::start(&self.gateway.profiler, now);
         self.catalog = self.gateway.catalog();
-        let mut known = Known::default();
+        let mut known = RequestSoFar::default();
         let request = match self.request(length, now, &mut span, &mut known) {
             Ok(Head::Request(request)) => request,
             Ok(Head::Preflight { keep_alive }) => {
@@ -198,7 +198,7 @@ impl Connection {
             Route::WrongMethod(allow) => Err(Rejection::method_not_allowed(allow)),
             Route::Unknown => Err(Rejection::UNKNOWN_ENDPOINT),
         };
-        let manner = Manner {
+        let manner = AnswerOptions {
             close,
             head_only: request.head_only,
             extra: &self.extra,
@@ -221,10 +221,10 @@ impl Connection {
                 );
             }
             Err(rejection) => {
-                let refused = Refused {
+                let refused = RejectedRequest {
                     tenant: Some(&tenant.name),
                     endpoint: request.route.path(),
-                    ..Refused::default()
+                    ..RejectedRequest::default()
                 };
                 let id = self.gateway.reject(&rejection, refused).await;
                 span.lap_now(Stage::CompletionRecord);
@@ -243,8 +243,8 @@ impl Connection {
         length: usize,
         now: std::time::Instant,
         span: &mut Span,
-        known: &mut Known,
-    ) -> Result<Head, Unserved> {
+        known: &mut RequestSoFar,
+    ) -> Result<Head, NoRequest> {
         let terms = &self.catalog.terms;
         let parsed = parse_request(&self.client.input[..length], &terms.limits);
         // Looked at where it stands: it is large.
@@ -270,7 +270,7 @@ impl Connection {
         let route = Route::of(head);
         let allowed = |endpoint| terms.tenant(identity.tenant).may_use_endpoint(endpoint);
         if !route.endpoint().is_none_or(allowed) {
-            let denial = proofgate_auth::Denial::EndpointNotAllowed;
+            let denial = proofgate_auth::AuthError::EndpointNotAllowed;
             return Err(Rejection::from(denial).into());
         }
         span.lap_now(Stage::Auth);
@@ -285,14 +285,14 @@ impl Connection {
     }
 
     /// Waits for a whole head and returns its length in bytes.
-    async fn head(&mut self) -> Result<usize, Unserved> {
+    async fn head(&mut self) -> Result<usize, NoRequest> {
         let timeouts = self.catalog.terms.timeouts;
         let limits = self.catalog.terms.limits;
         if self.client.input.is_empty() {
             tokio::select! {
                 biased;
                 filled = self.client.fill_within(timeouts.client_idle) => arrived(filled)?,
-                () = self.lifecycle.idle_may_close(timeouts.lame_duck) => return Err(Unserved::Gone),
+                () = self.lifecycle.idle_may_close(timeouts.lame_duck) => return Err(NoRequest::Gone),
             }
         }
         if let Some(length) = self.scanner.scan(&self.client.input, &limits)? {
@@ -301,7 +301,7 @@ impl Connection {
         let deadline = Instant::now() + timeouts.client_head;
         loop {
             match timeout_at(deadline, self.client.fill()).await {
-                Err(_) => return Err(Unserved::Refused(Rejection::SLOW_REQUEST)),
+                Err(_) => return Err(NoRequest::Rejected(Rejection::SLOW_REQUEST)),
                 Ok(filled) => arrived(filled)?,
             }
             if let Some(length) = self.scanner.scan(&self.client.input, &limits)? {
@@ -321,7 +321,7 @@ impl Connection {
             .as_ref()
             .map_or(0, |cors| cors.max_age_seconds);
         let id = self.gateway.request_id(self.gateway.clock.unix_micros(now));
-        let manner = Manner {
+        let manner = AnswerOptions {
             close,
             head_only: false,
             extra: &self.extra,
@@ -336,21 +336,21 @@ impl Connection {
     }
 
     /// Answers a request that is not understood or not wanted; the connection cannot go on after it.
-    async fn unserved(&mut self, unserved: Unserved, known: Known, mut span: Span) -> After {
-        let Unserved::Refused(rejection) = unserved else {
+    async fn unserved(&mut self, unserved: NoRequest, known: RequestSoFar, mut span: Span) -> After {
+        let NoRequest::Rejected(rejection) = unserved else {
             return After::Close;
         };
-        let refused = Refused {
+        let refused = RejectedRequest {
             tenant: known
                 .tenant
                 .map(|index| self.catalog.terms.tenant(index).name.as_str()),
             bytes: self.client.input.len(),
-            ..Refused::default()
+            ..RejectedRequest::default()
         };
         self.client.forget();
         let id = self.gateway.reject(&rejection, refused).await;
         span.lap_now(Stage::CompletionRecord);
-        let manner = Manner {
+        let manner = AnswerOptions {
             close: true,
             head_only: known.head_only,
             extra: &self.extra,

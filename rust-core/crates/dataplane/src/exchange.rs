@@ -6,13 +6,13 @@ use proofgate_ledger::record::Outcome;
 use proofgate_stages::Stage;
 use tokio::time::Instant;
 
-use crate::admission::{Accepted, ChatCall, TurnedAway, accept};
+use crate::admission::{Accepted, ChatCall, RejectedChat, accept};
 use crate::client::After;
 use crate::endpoint::CHAT_COMPLETIONS;
 use crate::failure::{CLIENT_CLOSED_REQUEST, Failure};
 use crate::forward::{forward, upstream_body};
 use crate::lifecycle::Phase;
-use crate::rejection::{Refused, Rejection};
+use crate::rejection::{RejectedRequest, Rejection};
 use crate::relay::Relay;
 use crate::reply::{Reply, finish_with_answer, send_answer};
 
@@ -29,7 +29,7 @@ pub(crate) async fn run(mut call: ChatCall<'_>, mut reply: Reply<'_>) -> After {
     let accepted = match accept(&mut call, reply).await {
         Ok(accepted) => accepted,
         Err(turned_away) => {
-            let TurnedAway { rejection, refused } = *turned_away;
+            let RejectedChat { rejection, refused } = *turned_away;
             return Box::pin(refuse(call, reply, rejection, refused)).await;
         }
     };
@@ -96,13 +96,13 @@ async fn refuse(
     mut call: ChatCall<'_>,
     reply: &mut Reply<'_>,
     rejection: Rejection,
-    refused: Option<Refused<'_>>,
+    refused: Option<RejectedRequest<'_>>,
 ) -> After {
-    let refused = refused.unwrap_or_else(|| Refused {
+    let refused = refused.unwrap_or_else(|| RejectedRequest {
         tenant: Some(&call.catalog.terms.tenant(call.identity.tenant).name),
         endpoint: Some(CHAT_COMPLETIONS),
         bytes: call.body.len(),
-        ..Refused::default()
+        ..RejectedRequest::default()
     });
     let id = call.gateway.reject(&rejection, refused).await;
     call.span.lap_now(Stage::CompletionRecord);

@@ -10,13 +10,13 @@ use proofgate_stages::Profiler;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
+use crate::answer_buffers::Drafts;
 use crate::catalog::Catalog;
 use crate::clock::Clock;
-use crate::draft::Drafts;
 use crate::memory::Budget;
 use crate::metrics::Metrics;
 use crate::recorder::Recorder;
-use crate::rejection::{Refused, Rejection};
+use crate::rejection::{RejectedRequest, Rejection};
 use crate::request_id::RequestId;
 use crate::spare::Spare;
 
@@ -143,7 +143,7 @@ impl Gateway {
     ///
     /// An answer that says no is given even when the ledger cannot take its record: the refusal is then counted, and
     /// the count is recorded as soon as there is room.
-    pub(crate) async fn reject(&self, rejection: &Rejection, refused: Refused<'_>) -> RequestId {
+    pub(crate) async fn reject(&self, rejection: &Rejection, refused: RejectedRequest<'_>) -> RequestId {
         let now = self.clock.unix_micros(Instant::now());
         let id = self.request_id(now);
         self.metrics.rejected(rejection.status);

@@ -7,6 +7,7 @@
 
 mod admission;
 mod answer;
+mod answer_buffers;
 mod body;
 mod catalog;
 mod client;
@@ -18,7 +19,6 @@ mod cors;
 mod data_plane;
 mod deadline;
 mod delivery;
-mod draft;
 mod endpoint;
 mod error;
 pub mod evidence;

@@ -53,7 +53,7 @@ pub(crate) struct LimitThread {
 }
 
 /// Which incarnation of which gateway.
-pub(crate) struct Place<'p> {
+pub(crate) struct WorkerLife<'p> {
     pub(crate) gateway: &'p Path,
     pub(crate) shard: u32,
     /// The first log of this life of the worker.
@@ -66,7 +66,7 @@ pub(crate) struct Place<'p> {
 }
 
 /// Reads what others consumed, and works out from their logs what predecessors consumed that crashed.
-pub(crate) fn open(place: &Place<'_>) -> Result<(LimitThread, LimitLink), Error> {
+pub(crate) fn open(place: &WorkerLife<'_>) -> Result<(LimitThread, LimitLink), Error> {
     let failed = |error: &dyn std::fmt::Display| Error::Ledger(format!("limits: {error}"));
     let now = unix_micros();
     let opened = LimitStore::open(

@@ -16,7 +16,7 @@ use crate::clock::unix_micros;
 use crate::config::Durability;
 use crate::ledger_delay::LedgerDelay;
 use crate::open_table::OpenTable;
-use crate::rejection::{Refused, Rejection};
+use crate::rejection::{RejectedRequest, Rejection};
 use crate::rotation::{Desk, Next};
 
 /// Room in the ledger that is set aside when an exchange is admitted: its two records, framed, at their largest.
@@ -255,7 +255,7 @@ impl Recorder {
         now: u64,
         id: &str,
         rejection: &Rejection,
-        refused: Refused<'_>,
+        refused: RejectedRequest<'_>,
     ) -> Option<u64> {
         let mut refusals = self.refusals.borrow_mut();
         refusals.recorded += 1;

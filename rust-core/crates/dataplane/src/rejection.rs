@@ -2,12 +2,12 @@
 
 use std::borrow::Cow;
 
-use proofgate_auth::Denial;
+use proofgate_auth::AuthError;
 use proofgate_ledger::record::PolicyNote;
 use proofgate_limits::Exceeded;
 use proofgate_policy::Fault;
 use proofgate_providers::BadRequest;
-use proofgate_wire::Refusal;
+use proofgate_wire::ProtocolError;
 
 use crate::answer::{Answer, Fields};
 
@@ -23,7 +23,7 @@ pub(crate) struct Rejection {
 
 /// What is known of a request that is refused.
 #[derive(Default)]
-pub(crate) struct Refused<'r> {
+pub(crate) struct RejectedRequest<'r> {
     pub(crate) tenant: Option<&'r str>,
     /// The key, when the request had passed the limits and counts there.
     pub(crate) counted: Option<String>,
@@ -129,8 +129,8 @@ impl Rejection {
     }
 }
 
-impl From<Refusal> for Rejection {
-    fn from(refusal: Refusal) -> Self {
+impl From<ProtocolError> for Rejection {
+    fn from(refusal: ProtocolError) -> Self {
         Rejection {
             message: Cow::Owned(refusal.to_string()),
             ..Rejection::new(refusal.status(), refusal.code(), "")
@@ -138,8 +138,8 @@ impl From<Refusal> for Rejection {
     }
 }
 
-impl From<Denial> for Rejection {
-    fn from(denial: Denial) -> Self {
+impl From<AuthError> for Rejection {
+    fn from(denial: AuthError) -> Self {
         Rejection {
             message: Cow::Owned(denial.to_string()),
             fields: Fields {

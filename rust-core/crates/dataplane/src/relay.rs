@@ -18,13 +18,13 @@ use self::inspection::{last_of_inspection, note_judgement};
 use self::passage::{Passage, Progress};
 use self::sink::{break_off, finish, send_piece};
 use self::source::Source;
+use crate::answer_buffers::AnswerBuffers;
 use crate::client::After;
-use crate::draft::Draft;
 use crate::failure::{CLIENT_CLOSED_REQUEST, Cut, Failure};
 use crate::gateway::Gateway;
 use crate::open_exchange::OpenExchange;
 use crate::reply::{Buffers, Reply, finish_with_answer};
-use crate::response_head::Answering;
+use crate::response_head::AnswerHead;
 use crate::upstream::{Pool, UpstreamStream};
 
 /// Everything that one answer's way needs.
@@ -147,11 +147,11 @@ impl Relay<'_, '_> {
 async fn body(
     source: &mut Source<'_>,
     reply: &mut Reply<'_>,
-    answering: &mut Answering,
+    answering: &mut AnswerHead,
     begin: usize,
     open: &mut OpenExchange,
     progress: &mut Progress,
-    draft: &mut Draft,
+    draft: &mut AnswerBuffers,
 ) -> Result<bool, Cut> {
     let gateway = source.gateway;
     let mut decoder = BodyDecoder::for_response(answering.framing);

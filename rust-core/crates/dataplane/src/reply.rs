@@ -3,7 +3,7 @@
 use proofgate_ledger::record::{Outcome, Usage};
 use proofgate_stages::Stage;
 
-use crate::answer::{Answer, Manner};
+use crate::answer::{Answer, AnswerOptions};
 use crate::client::{After, Client};
 use crate::deadline::Deadline;
 use crate::lifecycle::Lifecycle;
@@ -63,7 +63,7 @@ pub(crate) async fn finish_with_answer(
 /// Sends an answer of our own.
 pub(crate) async fn send_answer(reply: &mut Reply<'_>, answer: &Answer<'_>, id: &str) -> After {
     reply.buffers.head.clear();
-    let manner = Manner {
+    let manner = AnswerOptions {
         close: reply.close,
         head_only: false,
         extra: reply.extra,

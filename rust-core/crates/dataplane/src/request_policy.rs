@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::time::Duration;
 
-use proofgate_inspect::{Outcome, RequestInspection, RequestVerdict, Stop};
+use proofgate_inspect::{Denial, Outcome, RequestInspection, RequestVerdict};
 use proofgate_ledger::record::PolicyNote;
 use proofgate_policy::{Attachments, Direction, Engine, Fault, Judgement, Mode};
 use proofgate_providers::{self as providers, BodyText};
@@ -35,7 +35,7 @@ pub(crate) struct Rewritten {
 }
 
 /// A request that may not.
-pub(crate) struct Denied<'c> {
+pub(crate) struct DeniedRequest<'c> {
     pub(crate) rejection: Rejection,
     pub(crate) note: Option<PolicyNote<'c>>,
 }
@@ -57,7 +57,7 @@ pub(crate) async fn judge<'c>(
     text: &BodyText,
     room: &mut Share,
     body: &[u8],
-) -> Result<Judged<'c>, Box<Denied<'c>>> {
+) -> Result<Judged<'c>, Box<DeniedRequest<'c>>> {
     let (engine, profile) = (&catalog.terms.engine, &catalog.terms.profiles[tenant]);
     if profile.is_idle(Direction::Request) {
         return Ok(Judged::default());
@@ -74,7 +74,7 @@ pub(crate) async fn judge<'c>(
         Ok(verdict) => verdict,
         Err(Unjudged::Exhausted) => {
             let rejection = Rejection::OVERLOADED;
-            return Err(Box::new(Denied {
+            return Err(Box::new(DeniedRequest {
                 rejection,
                 note: None,
             }));
@@ -91,7 +91,7 @@ pub(crate) async fn judge<'c>(
                     rewritten: None,
                 });
             }
-            return Err(Box::new(Denied {
+            return Err(Box::new(DeniedRequest {
                 rejection: Rejection::from(fault),
                 note: None,
             }));
@@ -105,7 +105,7 @@ pub(crate) async fn judge<'c>(
     if let Outcome::Block { rule, .. } = verdict.outcome {
         gateway.metrics.policy_blocked();
         let rejection = Rejection::blocked(&engine.rule(rule).id, &engine.rule(rule).reason);
-        return Err(Box::new(Denied { rejection, note }));
+        return Err(Box::new(DeniedRequest { rejection, note }));
     }
     if !redacted {
         return Ok(Judged {
@@ -118,7 +118,7 @@ pub(crate) async fn judge<'c>(
             note,
             rewritten: Some(rewritten),
         }),
-        Err(Exhausted) => Err(Box::new(Denied {
+        Err(Exhausted) => Err(Box::new(DeniedRequest {
             rejection: Rejection::OVERLOADED,
             note,
         })),
@@ -180,17 +180,17 @@ async fn rest(
 
 impl Gateway {
     /// What the client is told of an answer that may not go on.
-    pub(crate) fn response_stopped(&self, engine: &Engine, stop: Stop) -> Rejection {
+    pub(crate) fn response_stopped(&self, engine: &Engine, stop: Denial) -> Rejection {
         match stop {
-            Stop::Blocked { rule, .. } => {
+            Denial::Blocked { rule, .. } => {
                 self.metrics.policy_blocked();
                 Rejection::blocked(&engine.rule(rule).id, &engine.rule(rule).reason)
             }
-            Stop::Fault(fault) => {
+            Denial::Fault(fault) => {
                 self.metrics.policy_fault();
                 Rejection::from(fault)
             }
-            Stop::TooLarge | Stop::Malformed => {
+            Denial::TooLarge | Denial::Malformed => {
                 self.metrics.policy_fault();
                 Rejection::unreadable_answer(stop.code(), stop.to_string())
             }

@@ -3,9 +3,9 @@
 use proofgate_inspect::needs_response;
 use proofgate_policy::{Mode, Profile};
 use proofgate_providers::BodyKind;
-use proofgate_wire::{Refusal, ResponseFraming, ResponseHead, encode};
+use proofgate_wire::{ProtocolError, ResponseFraming, ResponseHead, encode};
 
-use crate::answer::Manner;
+use crate::answer::AnswerOptions;
 
 /// What rules do with an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +29,7 @@ impl Scrutiny {
 }
 
 /// The answer as far as the relay needs to know it.
-pub(crate) struct Answering {
+pub(crate) struct AnswerHead {
     pub(crate) status: u16,
     pub(crate) framing: ResponseFraming,
     /// Whether the body goes to the client in chunks.
@@ -42,7 +42,7 @@ pub(crate) struct Answering {
     pub(crate) open_head: bool,
 }
 
-impl Answering {
+impl AnswerHead {
     /// Takes note of what the first bytes of the body say it is, and closes the head if nothing more is needed for that.
     pub(crate) fn know(&mut self, kind: BodyKind, head: &mut Vec<u8>) {
         match kind {
@@ -79,10 +79,10 @@ const EVENT_STREAM: &[u8] = b"text/event-stream";
 pub(crate) fn write_head(
     head: &ResponseHead<'_>,
     id: &str,
-    manner: Manner<'_>,
+    manner: AnswerOptions<'_>,
     scrutiny: Scrutiny,
     out: &mut Vec<u8>,
-) -> Result<Answering, Refusal> {
+) -> Result<AnswerHead, ProtocolError> {
     out.clear();
     encode::write_status_line(out, head.status)?;
     let mut events = false;
@@ -116,7 +116,7 @@ pub(crate) fn write_head(
     if !open_head {
         out.extend_from_slice(encode::CRLF);
     }
-    Ok(Answering {
+    Ok(AnswerHead {
         status: head.status,
         framing: head.framing,
         chunked,

@@ -24,7 +24,7 @@ use crate::incarnation::NextLog;
 use crate::ledger_delay::LedgerDelay;
 use crate::ledger_thread::{LedgerThread, Rotation};
 use crate::lifecycle::Phase;
-use crate::limit_thread::{self, Place};
+use crate::limit_thread::{self, WorkerLife};
 use crate::metrics::Metrics;
 use crate::reload::{self, Given, MAX_WAITING, Order};
 use crate::rotation::{Bounds, CurrentLog, Desk, InService};
@@ -199,7 +199,7 @@ impl Worker {
         let begun = next.begin(held.as_ref())?;
         let lost = begun.recovered.as_ref().map_or(0, Recovered::lost);
         let log = begun.log;
-        let (limit_thread, limits) = limit_thread::open(&Place {
+        let (limit_thread, limits) = limit_thread::open(&WorkerLife {
             gateway: Path::new(&config.ledger.directory),
             shard: config.ledger.shard,
             incarnation: log.incarnation,

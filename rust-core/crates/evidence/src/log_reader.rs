@@ -8,7 +8,7 @@
 use crate::segment::SegmentName;
 use crate::segment_reader::{SegmentReader, Slot, Stored};
 use crate::segments::{self, LISTINGS, OpenSegment};
-use crate::time_search::Place;
+use crate::time_search::StartingPoint;
 use crate::{EvidenceError, ReadStorage};
 use std::cmp::Ordering;
 use std::collections::{BTreeSet, VecDeque};
@@ -167,7 +167,7 @@ impl<'s> LogReader<'s> {
     }
 
     /// Starts at a place in one of its segments. Call it before `next`.
-    pub(crate) fn seek_to(&mut self, place: Place) -> Result<(), EvidenceError> {
+    pub(crate) fn seek_to(&mut self, place: StartingPoint) -> Result<(), EvidenceError> {
         let Some(at) = self.waiting.iter().position(|name| *name == place.segment) else {
             // It was renamed since: the beginning is as right, and slower.
             return Ok(());

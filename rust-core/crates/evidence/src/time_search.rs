@@ -20,7 +20,7 @@ const STRETCH: u64 = 2 * (record::MAX_RECORD as u64 + 64);
 
 /// Where to begin to read.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct StartingPoint {
     pub(crate) segment: SegmentName,
     pub(crate) offset: u64,
     pub(crate) seq: u64,
@@ -32,7 +32,7 @@ pub(crate) fn place(
     dir: &Path,
     incarnation: Ulid,
     micros: u64,
-) -> Result<Option<Place>, EvidenceError> {
+) -> Result<Option<StartingPoint>, EvidenceError> {
     let segments: Vec<SegmentName> = segments::list(storage, dir)?.into();
     let (mut from, mut to) = (0, segments.len());
     let mut found = None;
@@ -47,7 +47,7 @@ pub(crate) fn place(
             Some((ts, mut reader, seq)) if ts < micros => {
                 let older = |ts: u64, _| ts < micros;
                 let offset = within(&mut reader, older).map_err(EvidenceError::io("read", dir))?;
-                found = Some(Place {
+                found = Some(StartingPoint {
                     segment: segments[middle],
                     offset: offset.map_or(crate::frame::SEGMENT_HEADER as u64, |(at, _)| at),
                     seq: offset.map_or(seq, |(_, seq)| seq),
@@ -88,7 +88,7 @@ pub(crate) fn place_of_record(
     dir: &Path,
     incarnation: Ulid,
     seq: u64,
-) -> Result<Option<Place>, EvidenceError> {
+) -> Result<Option<StartingPoint>, EvidenceError> {
     let holds = |name: &SegmentName| matches!(name, SegmentName::First(first) if *first <= seq);
     let segments = segments::list(storage, dir)?;
     let Some(name) = segments.into_iter().rfind(holds) else {
@@ -103,7 +103,7 @@ pub(crate) fn place_of_record(
     };
     let before = within(&mut reader, |_, at| at <= seq).map_err(EvidenceError::io("read", dir))?;
     let (offset, seq) = before.unwrap_or((crate::frame::SEGMENT_HEADER as u64, first));
-    Ok(Some(Place {
+    Ok(Some(StartingPoint {
         segment: name,
         offset,
         seq,

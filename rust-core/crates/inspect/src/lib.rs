@@ -8,14 +8,14 @@
 //! the word may be judged before it is complete, and a redaction that comes too late denies the answer.
 #![forbid(unsafe_code)]
 
+mod denial;
 mod held;
 mod request;
 mod response;
 mod spans;
-mod stop;
 mod texts;
 
+pub use denial::Denial;
 pub use request::{Outcome, RequestInspection, RequestVerdict, inspect_request};
 pub use response::{AnswerKind, Reading, ResponseInspector, needs_response};
 pub use spans::Redaction;
-pub use stop::Stop;

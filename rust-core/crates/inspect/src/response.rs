@@ -5,9 +5,9 @@ use proofgate_json::Workspace;
 use proofgate_policy::{Budget, Direction, Engine, Judgement, Profile, Scan, Scratch, Step};
 use proofgate_providers::{BodyText, EventReader, GeneratedText, Place, Shape, StreamEvent};
 
+use crate::denial::Denial;
 use crate::held::{Held, Part};
 use crate::spans::Spans;
-use crate::stop::Stop;
 use crate::texts::{Findings, Rules, Texts};
 
 /// Whether any rule looks at answers; if not, they need not be inspected.
@@ -67,7 +67,7 @@ pub struct ResponseInspector {
     inspection: Inspection,
     /// What is left of the budget of the end, once it has begun.
     ending: Option<Budget>,
-    stopped: Option<Stop>,
+    stopped: Option<Denial>,
 }
 
 impl ResponseInspector {
@@ -97,7 +97,7 @@ impl ResponseInspector {
     /// Takes the next bytes of the answer and appends to `out` what may go to the client.
     ///
     /// # Errors
-    /// [`Stop`]: the answer may not go on. What was appended to `out` may still leave. So does every later call.
+    /// [`Denial`]: the answer may not go on. What was appended to `out` may still leave. So does every later call.
     pub fn push(
         &mut self,
         engine: &Engine,
@@ -106,12 +106,12 @@ impl ResponseInspector {
         reading: &mut Reading,
         bytes: &[u8],
         out: &mut Vec<u8>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), Denial> {
         self.guard(|inspector| match inspector.kind {
             AnswerKind::Unary => {
                 let held = &mut inspector.inspection.held;
                 if bytes.len() > inspector.limit.saturating_sub(held.len()) {
-                    return Err(Stop::TooLarge);
+                    return Err(Denial::TooLarge);
                 }
                 held.append(bytes);
                 Ok(())
@@ -124,11 +124,11 @@ impl ResponseInspector {
                     scratch,
                 };
                 inspector.events.push(bytes);
-                while let Some(event) = inspector.events.next_event().map_err(|_| Stop::TooLarge)? {
+                while let Some(event) = inspector.events.next_event().map_err(|_| Denial::TooLarge)? {
                     inspector.inspection.event(&event, reading, &mut rules)?;
                     inspector.inspection.release(engine, out)?;
                     if inspector.inspection.held.len() > inspector.limit {
-                        return Err(Stop::TooLarge);
+                        return Err(Denial::TooLarge);
                     }
                 }
                 Ok(())
@@ -147,7 +147,7 @@ impl ResponseInspector {
         scratch: &mut Scratch,
         reading: &mut Reading,
         out: &mut Vec<u8>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), Denial> {
         while self.finish_step(engine, profile, scratch, reading, Duration::MAX, out)? == Step::Pending {}
         Ok(())
     }
@@ -165,7 +165,7 @@ impl ResponseInspector {
         reading: &mut Reading,
         slice: Duration,
         out: &mut Vec<u8>,
-    ) -> Result<Step, Stop> {
+    ) -> Result<Step, Denial> {
         self.guard(|inspector| {
             let has_begun = inspector.ending.is_some();
             let budget = inspector.ending.take();
@@ -210,7 +210,7 @@ impl ResponseInspector {
         self.inspection.findings.redacted()
     }
 
-    fn guard<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T, Stop>) -> Result<T, Stop> {
+    fn guard<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T, Denial>) -> Result<T, Denial> {
         if let Some(stop) = self.stopped {
             return Err(stop);
         }
@@ -265,7 +265,7 @@ impl Inspection {
         events: &mut EventReader,
         reading: &mut Reading,
         rules: &mut Rules<'_>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), Denial> {
         match kind {
             AnswerKind::Unary => {
                 self.held.begin_whole();
@@ -274,7 +274,7 @@ impl Inspection {
                 self.held.bring_back_whole(document);
                 Ok(())
             }
-            AnswerKind::Events => match events.finish().map_err(|_| Stop::TooLarge)? {
+            AnswerKind::Events => match events.finish().map_err(|_| Denial::TooLarge)? {
                 Some(event) => self.event(&event, reading, rules),
                 None => Ok(()),
             },
@@ -287,7 +287,7 @@ impl Inspection {
         reading: &mut Reading,
         rules: &mut Rules<'_>,
         slice: Duration,
-    ) -> Result<Step, Stop> {
+    ) -> Result<Step, Denial> {
         if let Some(Whole { text, scan, spans }) = &mut self.whole {
             if self.findings.step(scan, rules, slice, text.text(), spans)? == Step::Pending {
                 return Ok(Step::Pending);
@@ -306,7 +306,7 @@ impl Inspection {
         event: &StreamEvent<'_>,
         reading: &mut Reading,
         rules: &mut Rules<'_>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), Denial> {
         self.held.push(event.raw);
         match event.data {
             Some(b"[DONE]") => Ok(()),
@@ -326,15 +326,15 @@ impl Inspection {
         line_break: &[u8],
         reading: &mut Reading,
         rules: &mut Rules<'_>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), Denial> {
         if !document.trim_ascii_start().starts_with(b"{") {
             return self.other(document, locate, line_break, reading, rules);
         }
         match reading.generated.read(document, &mut reading.workspace) {
-            Ok(_) if reading.generated.overflowed() => Err(Stop::TooLarge),
+            Ok(_) if reading.generated.overflowed() => Err(Denial::TooLarge),
             Ok(Shape::Choices) => self.generated(locate, reading, rules),
             Ok(Shape::Other) => self.other(document, locate, line_break, reading, rules),
-            Err(_) => Err(Stop::Malformed),
+            Err(_) => Err(Denial::Malformed),
         }
     }
 
@@ -343,7 +343,7 @@ impl Inspection {
         locate: impl Fn(usize) -> usize,
         reading: &mut Reading,
         rules: &mut Rules<'_>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), Denial> {
         let Inspection {
             texts,
             held,
@@ -390,14 +390,14 @@ impl Inspection {
         line_break: &[u8],
         reading: &mut Reading,
         rules: &mut Rules<'_>,
-    ) -> Result<(), Stop> {
-        let text = std::str::from_utf8(document).map_err(|_| Stop::Malformed)?;
+    ) -> Result<(), Denial> {
+        let text = std::str::from_utf8(document).map_err(|_| Denial::Malformed)?;
         let Reading { other, workspace, .. } = reading;
         if other.collect(document, workspace).is_err() {
             other.plain(text);
         }
         if other.overflowed() {
-            return Err(Stop::TooLarge);
+            return Err(Denial::TooLarge);
         }
         if self.texts.are_scanned_at_end() {
             self.whole = Some(Whole {
@@ -444,7 +444,7 @@ impl Inspection {
         });
     }
 
-    fn release(&mut self, engine: &Engine, out: &mut Vec<u8>) -> Result<(), Stop> {
+    fn release(&mut self, engine: &Engine, out: &mut Vec<u8>) -> Result<(), Denial> {
         self.findings.check()?;
         self.held.release(&mut self.texts, engine, out);
         Ok(())

@@ -12,9 +12,9 @@ use proofgate_policy::{
     StreamScan,
 };
 
+use crate::denial::Denial;
 use crate::request::MOST_MATCHES;
 use crate::spans::Spans;
-use crate::stop::Stop;
 
 /// How many texts an answer may have: its choices, the arguments of their tool calls, and so on.
 const MOST_TEXTS: usize = 256;
@@ -49,7 +49,7 @@ impl Findings {
         slice: Duration,
         text: &str,
         spans: &mut Spans,
-    ) -> Result<Step, Stop> {
+    ) -> Result<Step, Denial> {
         let Rules {
             engine,
             profile,
@@ -71,7 +71,12 @@ impl Findings {
     }
 
     /// Scans a text that is there as a whole; adds to `spans` what is to be replaced in it.
-    pub(crate) fn whole(&mut self, rules: &mut Rules<'_>, text: &str, spans: &mut Spans) -> Result<(), Stop> {
+    pub(crate) fn whole(
+        &mut self,
+        rules: &mut Rules<'_>,
+        text: &str,
+        spans: &mut Spans,
+    ) -> Result<(), Denial> {
         self.found.clear();
         let mut scan = Scan::new();
         while self.step(&mut scan, rules, Duration::MAX, text, spans)? == Step::Pending {}
@@ -115,9 +120,9 @@ impl Findings {
         self.redacted
     }
 
-    pub(crate) fn check(&self) -> Result<(), Stop> {
+    pub(crate) fn check(&self) -> Result<(), Denial> {
         match self.blocked {
-            Some((rule, by_score)) => Err(Stop::Blocked { rule, by_score }),
+            Some((rule, by_score)) => Err(Denial::Blocked { rule, by_score }),
             None => Ok(()),
         }
     }
@@ -166,7 +171,7 @@ impl Text {
         (!self.whole.is_empty()).then_some(&self.whole)
     }
 
-    fn push(&mut self, piece: &str, rules: &mut Rules<'_>, findings: &mut Findings) -> Result<(), Stop> {
+    fn push(&mut self, piece: &str, rules: &mut Rules<'_>, findings: &mut Findings) -> Result<(), Denial> {
         findings.found.clear();
         let cleared = self.scan.push(
             rules.engine,
@@ -183,7 +188,7 @@ impl Text {
         Ok(())
     }
 
-    fn finish(&mut self, rules: &mut Rules<'_>, findings: &mut Findings) -> Result<(), Stop> {
+    fn finish(&mut self, rules: &mut Rules<'_>, findings: &mut Findings) -> Result<(), Denial> {
         findings.found.clear();
         end(&mut self.scan, rules, findings)?;
         self.cleared = self.length;
@@ -192,7 +197,7 @@ impl Text {
     }
 
     /// Decides what is undecided as if nothing followed.
-    fn pause(&mut self, rules: &mut Rules<'_>, findings: &mut Findings) -> Result<(), Stop> {
+    fn pause(&mut self, rules: &mut Rules<'_>, findings: &mut Findings) -> Result<(), Denial> {
         self.over = true;
         if self.cleared == self.length {
             return Ok(());
@@ -212,7 +217,7 @@ impl Text {
     }
 }
 
-fn end(scan: &mut StreamScan, rules: &mut Rules<'_>, findings: &mut Findings) -> Result<(), Stop> {
+fn end(scan: &mut StreamScan, rules: &mut Rules<'_>, findings: &mut Findings) -> Result<(), Denial> {
     scan.finish(
         rules.engine,
         rules.profile,
@@ -265,13 +270,13 @@ impl Texts {
     }
 
     /// The number of the text with this key, which belongs to a choice.
-    pub(crate) fn number(&mut self, key: &str, choice: u64) -> Result<usize, Stop> {
+    pub(crate) fn number(&mut self, key: &str, choice: u64) -> Result<usize, Denial> {
         let known = self.texts[..self.used].iter().position(|text| text.key == key);
         if let Some(number) = known {
             return Ok(number);
         }
         if self.used == MOST_TEXTS {
-            return Err(Stop::TooLarge);
+            return Err(Denial::TooLarge);
         }
         if self.used == self.texts.len() {
             self.texts.push(Text::default());
@@ -289,7 +294,7 @@ impl Texts {
         piece: &str,
         rules: &mut Rules<'_>,
         findings: &mut Findings,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), Denial> {
         let text = &mut self.texts[number];
         text.event = self.event;
         text.length += piece.len();
@@ -306,7 +311,7 @@ impl Texts {
         finished: impl Iterator<Item = u64> + Clone,
         rules: &mut Rules<'_>,
         findings: &mut Findings,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), Denial> {
         if self.at_end {
             return Ok(());
         }
@@ -335,7 +340,7 @@ impl Texts {
         rules: &mut Rules<'_>,
         slice: Duration,
         findings: &mut Findings,
-    ) -> Result<Step, Stop> {
+    ) -> Result<Step, Denial> {
         let mut scanned = 0;
         while let Some(text) = self.texts[..self.used].get_mut(self.ended) {
             if self.at_end {

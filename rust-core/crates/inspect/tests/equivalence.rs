@@ -5,7 +5,7 @@ mod support;
 
 use std::collections::BTreeMap;
 
-use proofgate_inspect::{AnswerKind, Stop};
+use proofgate_inspect::{AnswerKind, Denial};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use serde_json::{Value, json};
@@ -197,8 +197,8 @@ proptest! {
                     prop_assert_eq!(&streamed, stream.as_bytes());
                 }
             }
-            Err(Stop::Blocked { .. }) => {
-                prop_assert!(matches!(stream_ended, Err(Stop::Blocked { .. })), "{:?}", stream_ended);
+            Err(Denial::Blocked { .. }) => {
+                prop_assert!(matches!(stream_ended, Err(Denial::Blocked { .. })), "{:?}", stream_ended);
                 prop_assert!(answer.is_empty());
                 // Cuts between reads change nothing, not even how far a denied stream came.
                 let (again, again_ended, _) = policy.pass(AnswerKind::Events, &[stream.as_bytes()]);

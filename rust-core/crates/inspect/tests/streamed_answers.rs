@@ -3,11 +3,11 @@
 
 mod support;
 
-use proofgate_inspect::{AnswerKind, Reading, ResponseInspector, Stop};
+use proofgate_inspect::{AnswerKind, Denial, Reading, ResponseInspector};
 use serde_json::{Value, json};
 use support::{LIMIT, Policy, chunk, contents};
 
-fn pass(stream: &str) -> (String, Result<(), Stop>) {
+fn pass(stream: &str) -> (String, Result<(), Denial>) {
     let (out, ended, _) = Policy::new().pass(AnswerKind::Events, &[stream.as_bytes()]);
     (String::from_utf8(out).unwrap(), ended)
 }
@@ -117,7 +117,7 @@ fn the_text_before_a_denied_one_has_left_and_nothing_of_it_follows() {
         .map(chunk)
         .concat();
     let (out, ended) = pass(&stream);
-    assert!(matches!(ended, Err(Stop::Blocked { by_score: false, .. })));
+    assert!(matches!(ended, Err(Denial::Blocked { by_score: false, .. })));
     assert_eq!(contents(out.as_bytes()), ["A story. "]);
 }
 
@@ -138,7 +138,7 @@ fn an_event_without_its_empty_line_is_inspected_too() {
         (contents(out.as_bytes()), ended),
         (vec!["[redacted:key]".to_owned()], Ok(()))
     );
-    assert_eq!(pass("data: {\"choices\":[{").1, Err(Stop::Malformed));
+    assert_eq!(pass("data: {\"choices\":[{").1, Err(Denial::Malformed));
 }
 
 #[test]
@@ -179,7 +179,7 @@ fn an_event_of_another_shape_is_one_text() {
     assert_eq!(pass(folded), ("data: [redacted:name]\n\n".to_owned(), Ok(())));
     assert!(matches!(
         pass("data: open the pod bay doors\n\n").1,
-        Err(Stop::Blocked { .. })
+        Err(Denial::Blocked { .. })
     ));
 }
 
@@ -203,7 +203,10 @@ fn an_event_that_cannot_be_read_ends_the_stream() {
     ] {
         let stream = [before.as_bytes(), bad, before.as_bytes()].concat();
         let (out, ended, _) = Policy::new().pass(AnswerKind::Events, &[&stream]);
-        assert_eq!((out, ended), (before.clone().into_bytes(), Err(Stop::Malformed)));
+        assert_eq!(
+            (out, ended),
+            (before.clone().into_bytes(), Err(Denial::Malformed))
+        );
     }
 }
 
@@ -213,13 +216,13 @@ fn what_must_be_held_is_bounded() {
     let event = format!("data: {}\n\n", "x".repeat(LIMIT));
     assert_eq!(
         policy.pass(AnswerKind::Events, &[event.as_bytes()]).1,
-        Err(Stop::TooLarge)
+        Err(Denial::TooLarge)
     );
     // An undecided text holds back whatever follows it.
     let stream = chunk("sk-abcdef") + &": ping\n\n".repeat(LIMIT / 8);
     assert_eq!(
         policy.pass(AnswerKind::Events, &[stream.as_bytes()]).1,
-        Err(Stop::TooLarge)
+        Err(Denial::TooLarge)
     );
 }
 
@@ -381,7 +384,7 @@ fn a_redaction_that_comes_too_late_denies_the_answer() {
     let mut policy = Policy::new();
     let (out, ended, inspector) = policy.pass(AnswerKind::Events, &[stream.as_bytes()]);
     assert!(
-        matches!(ended, Err(Stop::Blocked { by_score: false, .. })),
+        matches!(ended, Err(Denial::Blocked { by_score: false, .. })),
         "{ended:?}"
     );
     assert_eq!(policy.matched(&inspector), ["name"]);

@@ -5,12 +5,12 @@ mod support;
 
 use std::time::Duration;
 
-use proofgate_inspect::{AnswerKind, Reading, ResponseInspector, Stop, needs_response};
+use proofgate_inspect::{AnswerKind, Denial, Reading, ResponseInspector, needs_response};
 use proofgate_policy::{Fault, Step};
 use serde_json::{Value, json};
 use support::{LIMIT, Policy, answer, rules};
 
-fn pass(body: &str) -> (String, Result<(), Stop>) {
+fn pass(body: &str) -> (String, Result<(), Denial>) {
     let (out, ended, _) = Policy::new().pass(AnswerKind::Unary, &[body.as_bytes()]);
     (String::from_utf8(out).unwrap(), ended)
 }
@@ -97,7 +97,7 @@ fn arguments_of_tool_calls_are_generated_text() {
 fn a_denied_answer_does_not_leave() {
     let (out, ended) = pass(&answer("I will open the pod bay doors, dragon."));
     assert_eq!(out, "");
-    assert!(matches!(ended, Err(Stop::Blocked { by_score: false, .. })));
+    assert!(matches!(ended, Err(Denial::Blocked { by_score: false, .. })));
     assert_eq!(ended.unwrap_err().code(), "response_blocked");
 }
 
@@ -132,7 +132,7 @@ fn what_cannot_be_read_does_not_leave() {
     ];
     for body in bodies {
         let (out, ended, _) = policy.pass(AnswerKind::Unary, &[body]);
-        assert_eq!((out.len(), ended), (0, Err(Stop::Malformed)));
+        assert_eq!((out.len(), ended), (0, Err(Denial::Malformed)));
     }
 }
 
@@ -163,7 +163,7 @@ fn an_answer_beyond_the_limit_is_stopped_for_good() {
         b"0",
         &mut out,
     );
-    assert_eq!(stop, Err(Stop::TooLarge));
+    assert_eq!(stop, Err(Denial::TooLarge));
     assert_eq!(
         inspector.finish(&engine, &profile, &mut scratch, &mut Reading::default(), &mut out),
         stop
@@ -195,7 +195,7 @@ fn an_answer_with_too_many_texts_is_stopped() {
         json!({"choices": choices}).to_string()
     };
     assert_eq!(pass(&choices(256)).1, Ok(()));
-    assert_eq!(pass(&choices(257)).1, Err(Stop::TooLarge));
+    assert_eq!(pass(&choices(257)).1, Err(Denial::TooLarge));
 }
 
 #[test]
@@ -220,7 +220,7 @@ fn a_dry_run_changes_nothing_and_remembers_the_denial() {
 }
 
 /// Ends an answer in the smallest slices; what leaves, how it ends, and in how many steps.
-fn in_slices(body: &str) -> (Vec<u8>, Result<(), Stop>, usize) {
+fn in_slices(body: &str) -> (Vec<u8>, Result<(), Denial>, usize) {
     let mut policy = Policy::new();
     let Policy {
         engine,
@@ -340,7 +340,7 @@ fn the_texts_of_an_answer_count_from_one_slice_to_the_next() {
 
 #[test]
 fn an_answer_with_a_text_that_matches_more_often_than_is_noted_is_denied() {
-    for (count, expected) in [(100_000, Ok(())), (100_001, Err(Stop::Fault(Fault::Budget)))] {
+    for (count, expected) in [(100_000, Ok(())), (100_001, Err(Denial::Fault(Fault::Budget)))] {
         let body = json!({"choices": [{"index": 0, "message": {"content": "dragon ".repeat(count)}}]});
         assert_eq!(in_slices(&body.to_string()).1, expected);
     }
@@ -385,7 +385,7 @@ fn an_answer_of_more_parts_or_strings_than_are_read_cannot_be_inspected() {
         let (mut reading, mut out) = (Reading::default(), Vec::new());
         let pushed = inspector.push(engine, profile, scratch, &mut reading, body.as_bytes(), &mut out);
         let finished = inspector.finish(engine, profile, scratch, &mut reading, &mut out);
-        assert_eq!((pushed, finished), (Ok(()), Err(Stop::TooLarge)));
+        assert_eq!((pushed, finished), (Ok(()), Err(Denial::TooLarge)));
         assert!(out.is_empty());
     }
 }

@@ -4,7 +4,7 @@
 mod support;
 
 use proofgate_limit_store::LimitStoreError;
-use proofgate_wal::simulated::{Fault, SimulatedDisk};
+use proofgate_wal::simulated::{InjectedFault, SimulatedDisk};
 use std::io::ErrorKind;
 use support::{SECOND, START, file, start};
 
@@ -132,7 +132,7 @@ fn a_look_that_fails_is_told_and_made_up_for_by_the_next() {
         writer.consume(300, START).unwrap();
         writer.publish(START).unwrap();
         let last = disk.calls() + call;
-        disk.fault_at(last, Fault::Error(ErrorKind::Other));
+        disk.fault_at(last, InjectedFault::Error(ErrorKind::Other));
         let told = reader.look(START);
         if disk.calls() <= last {
             assert!(call > 5, "a look is of several calls");
@@ -155,7 +155,7 @@ fn a_crash_at_any_call_leaves_a_whole_file() {
             writer.consume(300, START).unwrap();
             writer.publish(START).unwrap();
             writer.consume(200, START).unwrap();
-            disk.fault_at(disk.calls() + call, Fault::Crash);
+            disk.fault_at(disk.calls() + call, InjectedFault::Crash);
             let written = writer.publish(START).is_ok();
             disk.crash(seed);
             let (mut reader, found) = start(&disk, 1, 0, true).unwrap();

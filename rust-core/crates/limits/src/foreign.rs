@@ -14,14 +14,14 @@ pub const IN_FLIGHT_FRESH_SECONDS: u64 = 60;
 #[derive(Debug)]
 pub struct Foreign {
     own: Origin,
-    origins: BTreeMap<Origin, Held>,
+    origins: BTreeMap<Origin, LastSnapshot>,
     changed: BTreeSet<SubjectName>,
     /// UTC day of the last look.
     day: u64,
 }
 
 #[derive(Debug)]
-struct Held {
+struct LastSnapshot {
     snapshot: Snapshot,
     /// Whether its requests in flight count.
     fresh: bool,
@@ -46,7 +46,7 @@ impl Foreign {
         if origin == self.own || held.is_some_and(|held| !snapshot.is_newer_than(&held.snapshot)) {
             return false;
         }
-        let new = Held {
+        let new = LastSnapshot {
             fresh: snapshot.is_fresh(now),
             snapshot,
         };

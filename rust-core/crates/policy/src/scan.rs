@@ -132,7 +132,7 @@ impl Scan {
     }
 
     fn advance(&mut self, pass: &mut Pass<'_>, text: &str) -> Result<Step, Fault> {
-        let place = Place::At(0);
+        let place = Reporting::At(0);
         while self.tokens.is_none() {
             if pass.next_window(text, place, &mut self.progress, &mut self.windowed)? == Step::Done {
                 pass.window(text, place, &mut self.progress, Reach::End)?;
@@ -199,7 +199,7 @@ pub(crate) fn guarded<T>(
 
 /// Where matches are reported.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Place {
+pub(crate) enum Reporting {
     /// Where they are; the text begins at this offset.
     At(usize),
     /// All at one span: what they were found in was decoded from it. Matches from the numbered one on are known to be
@@ -232,14 +232,19 @@ pub(crate) struct Pass<'a> {
 
 impl Pass<'_> {
     /// Scans a text that is there as a whole, without what is encoded in it.
-    fn whole(&mut self, text: &str, place: Place) -> Result<(), Fault> {
+    fn whole(&mut self, text: &str, place: Reporting) -> Result<(), Fault> {
         let mut progress = Progress::default();
         self.windows(text, place, &mut progress)?;
         self.window(text, place, &mut progress, Reach::End)
     }
 
     /// Decides a text up to its last window, which is left.
-    pub(crate) fn windows(&mut self, text: &str, place: Place, progress: &mut Progress) -> Result<(), Fault> {
+    pub(crate) fn windows(
+        &mut self,
+        text: &str,
+        place: Reporting,
+        progress: &mut Progress,
+    ) -> Result<(), Fault> {
         let mut end = progress.held();
         while self.next_window(text, place, progress, &mut end)? == Step::Pending {}
         Ok(())
@@ -249,7 +254,7 @@ impl Pass<'_> {
     fn next_window(
         &mut self,
         text: &str,
-        place: Place,
+        place: Reporting,
         progress: &mut Progress,
         end: &mut usize,
     ) -> Result<Step, Fault> {
@@ -275,7 +280,7 @@ impl Pass<'_> {
             self.clock.passed(end - start)?;
             let known = self.found.len();
             decode::decodings(&bytes[start..end], &mut outer, |decoded, first, last| {
-                let place = Place::Within {
+                let place = Reporting::Within {
                     start: base + start + first,
                     end: base + start + last,
                     known,
@@ -298,7 +303,7 @@ impl Pass<'_> {
     }
 
     /// Scans what is encoded in a text that was decoded itself.
-    fn inner_tokens(&mut self, text: &str, place: Place) -> Result<(), Fault> {
+    fn inner_tokens(&mut self, text: &str, place: Reporting) -> Result<(), Fault> {
         let bytes = text.as_bytes();
         let mut inner = std::mem::take(&mut self.scratch.decoded[1]);
         let outcome = decode::tokens(bytes, 0, |start, end| {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::decode::{self, TOKEN_LIMIT};
 use crate::fold::floor_boundary;
-use crate::scan::{MOST_HELD, Pass, Place, guarded};
+use crate::scan::{MOST_HELD, Pass, Reporting, guarded};
 use crate::window::{Progress, Reach};
 use crate::{Budget, Direction, Engine, Fault, Match, Profile, Scratch};
 
@@ -102,7 +102,7 @@ impl StreamScan {
     }
 
     fn advance(&mut self, pass: &mut Pass<'_>) -> Result<(), Fault> {
-        let place = Place::At(self.base);
+        let place = Reporting::At(self.base);
         pass.windows(&self.tail, place, &mut self.progress)?;
         pass.window(&self.tail, place, &mut self.progress, Reach::Undecided)?;
 
@@ -121,8 +121,13 @@ impl StreamScan {
     }
 
     fn end(&mut self, pass: &mut Pass<'_>) -> Result<(), Fault> {
-        pass.windows(&self.tail, Place::At(self.base), &mut self.progress)?;
-        pass.window(&self.tail, Place::At(self.base), &mut self.progress, Reach::End)?;
+        pass.windows(&self.tail, Reporting::At(self.base), &mut self.progress)?;
+        pass.window(
+            &self.tail,
+            Reporting::At(self.base),
+            &mut self.progress,
+            Reach::End,
+        )?;
         pass.tokens(&self.tail, self.tokens, self.base)?;
         self.tokens = self.tail.len();
         self.forget();

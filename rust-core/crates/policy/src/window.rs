@@ -5,7 +5,7 @@ use regex_automata::{Anchored, Input, meta};
 use crate::budget::Clock;
 use crate::engine::Rule;
 use crate::fold::{fill_plain, floor_boundary, plain_byte};
-use crate::scan::{Pass, Place};
+use crate::scan::{Pass, Reporting};
 use crate::wake::Wake;
 use crate::woken::{self, Hit, Surface};
 use crate::{Direction, Fault, Match, RuleIndex, Scratch, View};
@@ -83,7 +83,7 @@ impl Pass<'_> {
     pub(crate) fn window(
         &mut self,
         text: &str,
-        place: Place,
+        place: Reporting,
         progress: &mut Progress,
         reach: Reach,
     ) -> Result<(), Fault> {
@@ -99,7 +99,7 @@ impl Pass<'_> {
         } = &mut *self.scratch;
         let clock = &mut self.clock;
         clock.passed(text.len() - progress.held())?;
-        let base = if let Place::At(base) = place { base } else { 0 };
+        let base = if let Reporting::At(base) = place { base } else { 0 };
 
         folded.fill(engine.table, &text[progress.folded..], progress.before);
         let mut ground = |view: View, bytes, from: usize, origin| {
@@ -288,14 +288,14 @@ fn contains(text: &[u8], literal: &[u8]) -> bool {
     })
 }
 
-fn report(found: &mut Vec<Match>, rule: RuleIndex, start: usize, end: usize, place: Place) {
+fn report(found: &mut Vec<Match>, rule: RuleIndex, start: usize, end: usize, place: Reporting) {
     match place {
-        Place::At(base) => found.push(Match {
+        Reporting::At(base) => found.push(Match {
             rule,
             start: base + start,
             end: base + end,
         }),
-        Place::Within { start, end, known } => {
+        Reporting::Within { start, end, known } => {
             let found_again = Match { rule, start, end };
             if !found[known..].contains(&found_again) {
                 found.push(found_again);

@@ -17,7 +17,7 @@ const SECTOR: usize = 512;
 
 /// What goes wrong at a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum InjectedFault {
     /// The machine dies before the call does anything; every later call fails until [`SimulatedDisk::crash`].
     Crash,
     /// The call does nothing and returns this error. A failed sync also loses what it should have made durable, while
@@ -72,7 +72,7 @@ struct State {
     /// Changes of directories since they were last synced, in order.
     entries: Vec<Entry>,
     calls: u64,
-    faults: BTreeMap<u64, Fault>,
+    faults: BTreeMap<u64, InjectedFault>,
     dead: bool,
     free: Option<u64>,
     /// By file, the handle that holds its lock.
@@ -116,12 +116,12 @@ impl SimulatedDisk {
     }
 
     /// Injects a fault at call number `call` (0-based, over the life of the disk).
-    pub fn fault_at(&self, call: u64, fault: Fault) {
+    pub fn fault_at(&self, call: u64, fault: InjectedFault) {
         self.state().faults.insert(call, fault);
     }
 
     /// Injects a fault at the next call.
-    pub fn fault_now(&self, fault: Fault) {
+    pub fn fault_now(&self, fault: InjectedFault) {
         let mut state = self.state();
         let call = state.calls;
         state.faults.insert(call, fault);
@@ -251,14 +251,14 @@ fn put(bytes: &mut Vec<u8>, offset: usize, new: &[u8]) {
 
 impl State {
     /// Counts a call and lets its fault happen; returns the fault that the call has to carry out itself.
-    fn call(&mut self) -> io::Result<Option<Fault>> {
+    fn call(&mut self) -> io::Result<Option<InjectedFault>> {
         if self.dead {
             return Err(io::Error::other("the machine is dead"));
         }
         let fault = self.faults.remove(&self.calls);
         self.calls += 1;
         match fault {
-            Some(Fault::Crash) => {
+            Some(InjectedFault::Crash) => {
                 self.dead = true;
                 Err(io::Error::other("the machine dies"))
             }
@@ -268,7 +268,7 @@ impl State {
 
     fn plain(&mut self) -> io::Result<()> {
         match self.call()? {
-            Some(Fault::Error(kind)) => Err(kind.into()),
+            Some(InjectedFault::Error(kind)) => Err(kind.into()),
             _ => Ok(()),
         }
     }

@@ -11,7 +11,7 @@ mod support;
 
 use proofgate_evidence::{ReadStorage, Verdict, fsck};
 use proofgate_wal::WalError;
-use proofgate_wal::simulated::{Fault, SimulatedDisk};
+use proofgate_wal::simulated::{InjectedFault, SimulatedDisk};
 use std::io;
 use std::path::Path;
 use support::{Promised, SHARD, inspect, start, vkey};
@@ -88,7 +88,7 @@ fn power_lost_at_any_call_loses_nothing_that_was_promised() {
     for call in 0..length_of_a_life() {
         for seed in 0..6 {
             let disk = SimulatedDisk::new();
-            disk.fault_at(call, Fault::Crash);
+            disk.fault_at(call, InjectedFault::Crash);
             let mut promised = Promised::default();
             // The last calls give back unused space, and failing at that is no failure.
             let _ = live(&disk, &mut promised);
@@ -102,7 +102,7 @@ fn power_lost_at_any_call_loses_nothing_that_was_promised() {
 fn a_process_killed_at_any_call_loses_nothing_that_was_written() {
     for call in 0..length_of_a_life() {
         let disk = SimulatedDisk::new();
-        disk.fault_at(call, Fault::Crash);
+        disk.fault_at(call, InjectedFault::Crash);
         let mut promised = Promised::default();
         let _ = live(&disk, &mut promised);
         disk.restart();
@@ -120,7 +120,7 @@ fn a_process_killed_at_any_call_loses_nothing_that_was_written() {
 #[test]
 fn a_crash_of_the_recovery_changes_nothing() {
     let disk = SimulatedDisk::new();
-    disk.fault_at(length_of_a_life() - 40, Fault::Crash);
+    disk.fault_at(length_of_a_life() - 40, InjectedFault::Crash);
     let mut promised = Promised::default();
     assert!(live(&disk, &mut promised).is_err());
     disk.crash(1);
@@ -129,7 +129,7 @@ fn a_crash_of_the_recovery_changes_nothing() {
     inspect(&probe).unwrap();
     for call in 0..probe.calls() {
         let disk = disk.snapshot();
-        disk.fault_at(call, Fault::Crash);
+        disk.fault_at(call, InjectedFault::Crash);
         assert!(inspect(&disk).is_err());
         disk.crash(call);
         assert_eq!(inspect(&disk).unwrap(), found, "call {call}");
@@ -141,7 +141,7 @@ fn an_error_of_any_call_loses_nothing_that_was_promised() {
     for kind in [io::ErrorKind::Other, io::ErrorKind::StorageFull] {
         for call in 0..length_of_a_life() {
             let disk = SimulatedDisk::new();
-            disk.fault_at(call, Fault::Error(kind));
+            disk.fault_at(call, InjectedFault::Error(kind));
             let mut promised = Promised::default();
             // Some errors are got over: a segment that could not be prepared, for one.
             let _ = live(&disk, &mut promised);
@@ -158,7 +158,7 @@ fn an_error_of_any_call_loses_nothing_that_was_promised() {
 fn a_short_write_at_any_call_loses_nothing_that_was_promised() {
     for call in 0..length_of_a_life() {
         let disk = SimulatedDisk::new();
-        disk.fault_at(call, Fault::ShortWrite);
+        disk.fault_at(call, InjectedFault::ShortWrite);
         let mut promised = Promised::default();
         let _ = live(&disk, &mut promised);
         disk.crash(call);
@@ -172,7 +172,7 @@ fn a_shard_of_many_lives_is_one_chain() {
     for life in 0..12 {
         let call = disk.calls() + 50 + 5 * life;
         if life % 3 != 2 {
-            disk.fault_at(call, Fault::Crash);
+            disk.fault_at(call, InjectedFault::Crash);
         }
         let mut promised = Promised::default();
         let ended = live(&disk, &mut promised);

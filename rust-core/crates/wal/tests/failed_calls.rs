@@ -7,7 +7,7 @@
 
 mod support;
 
-use proofgate_wal::simulated::Fault;
+use proofgate_wal::simulated::InjectedFault;
 use proofgate_wal::{EvidenceError, WalError};
 use std::io;
 use std::sync::Arc;
@@ -17,9 +17,9 @@ use support::{filled, fresh, inspect, key, raw};
 #[test]
 fn a_failed_or_short_write_stops_the_log_for_good() {
     for fault in [
-        Fault::Error(io::ErrorKind::Other),
-        Fault::Error(io::ErrorKind::StorageFull),
-        Fault::ShortWrite,
+        InjectedFault::Error(io::ErrorKind::Other),
+        InjectedFault::Error(io::ErrorKind::StorageFull),
+        InjectedFault::ShortWrite,
     ] {
         let (disk, mut worker) = fresh();
         let woken = Arc::new(AtomicBool::new(false));
@@ -63,7 +63,7 @@ fn a_failed_sync_stops_the_log_for_good_and_is_never_tried_again() {
     worker.admit("late", 10).unwrap();
     worker.flush().unwrap();
     worker.step().unwrap();
-    disk.fault_now(Fault::Error(io::ErrorKind::Other));
+    disk.fault_now(InjectedFault::Error(io::ErrorKind::Other));
     assert!(matches!(
         worker.follower.sync(),
         Err(WalError::Evidence(EvidenceError::Io { call: "sync", .. }))

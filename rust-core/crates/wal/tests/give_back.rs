@@ -8,7 +8,7 @@
 mod support;
 
 use proofgate_evidence::{Verdict, fsck};
-use proofgate_wal::simulated::{Fault, SimulatedDisk};
+use proofgate_wal::simulated::{InjectedFault, SimulatedDisk};
 use proofgate_wal::{FileStorage, Ulid, WalError, frame_bytes, give_back};
 use std::path::Path;
 use support::{Promised, SHARD, Worker, begin_in, filled, fresh, inspect, raw, small, start, vkey};
@@ -148,7 +148,10 @@ fn a_disk_that_fails_gives_less_back_and_loses_nothing() {
         probe.calls()
     };
     for call in 0..calls {
-        for fault in [Fault::Crash, Fault::Error(std::io::ErrorKind::Other)] {
+        for fault in [
+            InjectedFault::Crash,
+            InjectedFault::Error(std::io::ErrorKind::Other),
+        ] {
             let disk = disk.snapshot();
             disk.fault_at(call, fault);
             give_back(&disk, shard(), None, None);

@@ -8,7 +8,7 @@
 mod support;
 
 use proofgate_ledger::Checkpoint;
-use proofgate_wal::simulated::{Fault, SimulatedDisk};
+use proofgate_wal::simulated::{InjectedFault, SimulatedDisk};
 use proofgate_wal::{EvidenceError, Preparation, WalError, frame_bytes};
 use std::io;
 use support::{Worker, filled, fresh, key, raw, small, vkey};
@@ -153,7 +153,7 @@ fn a_segment_that_would_not_fit_takes_no_space_from_the_files_beside_it_even_for
 #[test]
 fn a_file_system_that_does_not_know_its_free_space_is_asked_for_the_segment() {
     let (disk, mut worker) = in_its_second_segment();
-    disk.fault_now(Fault::Error(io::ErrorKind::Unsupported));
+    disk.fault_now(InjectedFault::Error(io::ErrorKind::Unsupported));
     assert!(matches!(worker.follower.prepare(), Preparation::Prepared));
 }
 
@@ -161,7 +161,7 @@ fn a_file_system_that_does_not_know_its_free_space_is_asked_for_the_segment() {
 fn a_file_system_that_promised_too_much_gets_back_what_it_gave() {
     let (disk, mut worker) = in_its_second_segment();
     let (files, third_call) = (disk.files(), disk.calls() + 2);
-    disk.fault_at(third_call, Fault::Error(io::ErrorKind::QuotaExceeded));
+    disk.fault_at(third_call, InjectedFault::Error(io::ErrorKind::QuotaExceeded));
     match worker.follower.prepare() {
         Preparation::Starved(WalError::Evidence(EvidenceError::Io { call: "allocate", .. })) => {}
         other => panic!("{other:?}"),

@@ -1,7 +1,7 @@
 //! Where the bytes of a body are in a stream of reads (RFC 9112 sections 6 and 7).
 
 use crate::limits::Limits;
-use crate::refusal::Refusal;
+use crate::protocol_error::ProtocolError;
 use crate::request::RequestFraming;
 use crate::response::ResponseFraming;
 use crate::trailers::Trailers;
@@ -30,7 +30,7 @@ enum State {
     ChunkDataLf,
     Trailers,
     Done,
-    Refused(Refusal),
+    Refused(ProtocolError),
 }
 
 /// What one call of [`BodyDecoder::decode`] found.
@@ -50,7 +50,7 @@ impl BodyDecoder {
     pub fn for_request(framing: RequestFraming, limits: &Limits) -> Self {
         let state = match framing {
             RequestFraming::Length(length) if length > limits.body_bytes => {
-                State::Refused(Refusal::BodyTooLarge)
+                State::Refused(ProtocolError::BodyTooLarge)
             }
             RequestFraming::Empty | RequestFraming::Length(0) => State::Done,
             RequestFraming::Length(left) => State::Length { left },
@@ -92,9 +92,9 @@ impl BodyDecoder {
     /// non-empty input consumes something or is done.
     ///
     /// # Errors
-    /// The [`Refusal`] of the rule that the framing breaks; [`Refusal::BodyTooLarge`] as soon as a chunk size
+    /// The [`ProtocolError`] of the rule that the framing breaks; [`ProtocolError::BodyTooLarge`] as soon as a chunk size
     /// announces more than is allowed. The same refusal again on every later call.
-    pub fn decode(&mut self, input: &[u8]) -> Result<Step, Refusal> {
+    pub fn decode(&mut self, input: &[u8]) -> Result<Step, ProtocolError> {
         let mut at = 0;
         loop {
             match self.state {
@@ -158,8 +158,8 @@ impl BodyDecoder {
     /// Says that the connection ended: a body that ends with it is then complete.
     ///
     /// # Errors
-    /// [`Refusal::TruncatedBody`] when the framing says that there is more.
-    pub fn end_of_input(&mut self) -> Result<(), Refusal> {
+    /// [`ProtocolError::TruncatedBody`] when the framing says that there is more.
+    pub fn end_of_input(&mut self) -> Result<(), ProtocolError> {
         match self.state {
             State::Done | State::UntilClose => {
                 self.state = State::Done;
@@ -167,18 +167,18 @@ impl BodyDecoder {
             }
             State::Refused(refusal) => Err(refusal),
             _ => {
-                self.state = State::Refused(Refusal::TruncatedBody);
-                Err(Refusal::TruncatedBody)
+                self.state = State::Refused(ProtocolError::TruncatedBody);
+                Err(ProtocolError::TruncatedBody)
             }
         }
     }
 
     /// The state after a byte that is not body.
-    fn framing_byte(&mut self, byte: u8) -> Result<State, Refusal> {
+    fn framing_byte(&mut self, byte: u8) -> Result<State, ProtocolError> {
         match (self.state, byte) {
             (State::ChunkSize { size, digits }, _) if byte.is_ascii_hexdigit() => {
                 if digits == CHUNK_SIZE_DIGITS {
-                    return Err(Refusal::InvalidChunkSize);
+                    return Err(ProtocolError::InvalidChunkSize);
                 }
                 Ok(State::ChunkSize {
                     size: size << 4 | hex_value(byte),
@@ -186,18 +186,21 @@ impl BodyDecoder {
                 })
             }
             (State::ChunkSize { size, digits: 1.. }, b'\r') => Ok(State::ChunkSizeEnd { size }),
-            (State::ChunkSize { digits: 1.., .. }, b';') => Err(Refusal::ChunkExtension),
-            (State::ChunkSize { .. }, b'\n') => Err(Refusal::BareLineFeed),
-            (State::ChunkSize { .. }, _) => Err(Refusal::InvalidChunkSize),
+            (State::ChunkSize { digits: 1.., .. }, b';') => Err(ProtocolError::ChunkExtension),
+            (State::ChunkSize { .. }, b'\n') => Err(ProtocolError::BareLineFeed),
+            (State::ChunkSize { .. }, _) => Err(ProtocolError::InvalidChunkSize),
             (State::ChunkSizeEnd { size: 0 }, b'\n') => Ok(State::Trailers),
             (State::ChunkSizeEnd { size }, b'\n') => {
-                self.allowance = self.allowance.checked_sub(size).ok_or(Refusal::BodyTooLarge)?;
+                self.allowance = self
+                    .allowance
+                    .checked_sub(size)
+                    .ok_or(ProtocolError::BodyTooLarge)?;
                 Ok(State::ChunkData { left: size })
             }
-            (State::ChunkSizeEnd { .. }, _) => Err(Refusal::BareCarriageReturn),
+            (State::ChunkSizeEnd { .. }, _) => Err(ProtocolError::BareCarriageReturn),
             (State::ChunkDataCr, b'\r') => Ok(State::ChunkDataLf),
             (State::ChunkDataLf, b'\n') => Ok(State::ChunkSize { size: 0, digits: 0 }),
-            (State::ChunkDataCr | State::ChunkDataLf, _) => Err(Refusal::InvalidChunkEnd),
+            (State::ChunkDataCr | State::ChunkDataLf, _) => Err(ProtocolError::InvalidChunkEnd),
             (State::Trailers, _) => Ok(if self.trailers.push(byte)? {
                 State::Done
             } else {

@@ -1,9 +1,9 @@
 //! Writes heads and chunk framing into a caller's buffer.
 //!
 //! What is written obeys the rules that are demanded of what is read: a part that would break a line is
-//! refused with the [`Refusal`] of the rule it breaks, and nothing of it is written.
+//! refused with the [`ProtocolError`] of the rule it breaks, and nothing of it is written.
 
-use crate::refusal::Refusal;
+use crate::protocol_error::ProtocolError;
 use crate::syntax::{has_control, is_token};
 use crate::target::is_valid;
 
@@ -46,14 +46,14 @@ pub fn write_chunk(out: &mut Vec<u8>, data: &[u8]) {
 /// Appends a request line (RFC 9112 section 3).
 ///
 /// # Errors
-/// [`Refusal::InvalidMethod`] when the method is not a token, [`Refusal::InvalidTarget`] when the target is
+/// [`ProtocolError::InvalidMethod`] when the method is not a token, [`ProtocolError::InvalidTarget`] when the target is
 /// empty or holds what [`crate::parse_request`] refuses in one.
-pub fn write_request_line(out: &mut Vec<u8>, method: &str, target: &str) -> Result<(), Refusal> {
+pub fn write_request_line(out: &mut Vec<u8>, method: &str, target: &str) -> Result<(), ProtocolError> {
     if !is_token(method.as_bytes()) {
-        return Err(Refusal::InvalidMethod);
+        return Err(ProtocolError::InvalidMethod);
     }
     if target.is_empty() || !is_valid(target.as_bytes()) {
-        return Err(Refusal::InvalidTarget);
+        return Err(ProtocolError::InvalidTarget);
     }
     for part in [method, " ", target, " HTTP/1.1\r\n"] {
         out.extend_from_slice(part.as_bytes());
@@ -64,10 +64,10 @@ pub fn write_request_line(out: &mut Vec<u8>, method: &str, target: &str) -> Resu
 /// Appends a status line (RFC 9112 section 4) with the registered reason phrase, if the status has one here.
 ///
 /// # Errors
-/// [`Refusal::InvalidStatus`] outside 100 to 599.
-pub fn write_status_line(out: &mut Vec<u8>, status: u16) -> Result<(), Refusal> {
+/// [`ProtocolError::InvalidStatus`] outside 100 to 599.
+pub fn write_status_line(out: &mut Vec<u8>, status: u16) -> Result<(), ProtocolError> {
     if !(100..=599).contains(&status) {
-        return Err(Refusal::InvalidStatus);
+        return Err(ProtocolError::InvalidStatus);
     }
     out.extend_from_slice(b"HTTP/1.1 ");
     write_decimal(out, status);
@@ -80,14 +80,14 @@ pub fn write_status_line(out: &mut Vec<u8>, status: u16) -> Result<(), Refusal> 
 /// Appends a header line.
 ///
 /// # Errors
-/// [`Refusal::InvalidHeaderName`] when the name is not a token; [`Refusal::InvalidHeaderValue`] when the
+/// [`ProtocolError::InvalidHeaderName`] when the name is not a token; [`ProtocolError::InvalidHeaderValue`] when the
 /// value holds CR, LF, NUL or another control byte but HTAB.
-pub fn write_header(out: &mut Vec<u8>, name: &str, value: &[u8]) -> Result<(), Refusal> {
+pub fn write_header(out: &mut Vec<u8>, name: &str, value: &[u8]) -> Result<(), ProtocolError> {
     if !is_token(name.as_bytes()) {
-        return Err(Refusal::InvalidHeaderName);
+        return Err(ProtocolError::InvalidHeaderName);
     }
     if has_control(value) {
-        return Err(Refusal::InvalidHeaderValue);
+        return Err(ProtocolError::InvalidHeaderValue);
     }
     out.reserve(name.len() + value.len() + 4);
     out.extend_from_slice(name.as_bytes());
@@ -118,7 +118,7 @@ pub fn write_request_head<'h>(
     method: &str,
     target: &str,
     headers: impl IntoIterator<Item = (&'h str, &'h [u8])>,
-) -> Result<(), Refusal> {
+) -> Result<(), ProtocolError> {
     let start = out.len();
     let written = write_request_line(out, method, target).and_then(|()| write_fields(out, headers));
     written.inspect_err(|_| out.truncate(start))
@@ -132,7 +132,7 @@ pub fn write_response_head<'h>(
     out: &mut Vec<u8>,
     status: u16,
     headers: impl IntoIterator<Item = (&'h str, &'h [u8])>,
-) -> Result<(), Refusal> {
+) -> Result<(), ProtocolError> {
     let start = out.len();
     let written = write_status_line(out, status).and_then(|()| write_fields(out, headers));
     written.inspect_err(|_| out.truncate(start))
@@ -141,7 +141,7 @@ pub fn write_response_head<'h>(
 fn write_fields<'h>(
     out: &mut Vec<u8>,
     headers: impl IntoIterator<Item = (&'h str, &'h [u8])>,
-) -> Result<(), Refusal> {
+) -> Result<(), ProtocolError> {
     for (name, value) in headers {
         write_header(out, name, value)?;
     }

@@ -1,7 +1,7 @@
 //! What the header fields say about framing and the connection, gathered in one pass.
 
 use crate::headers::{is_protected, plain_name_byte};
-use crate::refusal::Refusal;
+use crate::protocol_error::ProtocolError;
 use crate::syntax::{is_token, trim_ows};
 use httparse::Header;
 
@@ -34,22 +34,22 @@ pub(crate) enum Expectation {
 
 impl<'b> Fields<'b> {
     /// Reads all of `headers`; the first offending field decides.
-    pub(crate) fn gather(headers: &[Header<'b>]) -> Result<Self, Refusal> {
+    pub(crate) fn gather(headers: &[Header<'b>]) -> Result<Self, ProtocolError> {
         let mut fields = Self::default();
         for header in headers {
             fields.add(header.name, header.value)?;
         }
         if fields.chunked && fields.content_length.is_some() {
-            return Err(Refusal::LengthAndCoding);
+            return Err(ProtocolError::LengthAndCoding);
         }
         Ok(fields)
     }
 
-    fn add(&mut self, name: &str, value: &'b [u8]) -> Result<(), Refusal> {
+    fn add(&mut self, name: &str, value: &'b [u8]) -> Result<(), ProtocolError> {
         match name.len() {
             4 if name.eq_ignore_ascii_case("host") => {
                 if self.host.is_some() {
-                    return Err(Refusal::DuplicateHost);
+                    return Err(ProtocolError::DuplicateHost);
                 }
                 self.host = Some(value);
             }
@@ -69,14 +69,14 @@ impl<'b> Fields<'b> {
             13 if name.eq_ignore_ascii_case("authorization") => once(&mut self.authorization)?,
             14 if name.eq_ignore_ascii_case("content-length") => {
                 if self.content_length.is_some() {
-                    return Err(Refusal::DuplicateContentLength);
+                    return Err(ProtocolError::DuplicateContentLength);
                 }
-                self.content_length = Some(content_length(value).ok_or(Refusal::InvalidContentLength)?);
+                self.content_length = Some(content_length(value).ok_or(ProtocolError::InvalidContentLength)?);
             }
             14 if name.eq_ignore_ascii_case("x-goog-api-key") => once(&mut self.x_goog_api_key)?,
             17 if name.eq_ignore_ascii_case("transfer-encoding") => {
                 if self.chunked || !value.eq_ignore_ascii_case(b"chunked") {
-                    return Err(Refusal::InvalidTransferEncoding);
+                    return Err(ProtocolError::InvalidTransferEncoding);
                 }
                 self.chunked = true;
             }
@@ -86,23 +86,23 @@ impl<'b> Fields<'b> {
             .bytes()
             .fold(false, |differs, byte| differs | (plain_name_byte(byte) != byte));
         if differs && imitates_protected(name) {
-            return Err(Refusal::ImitatedHeader);
+            return Err(ProtocolError::ImitatedHeader);
         }
         Ok(())
     }
 
     /// The options of one Connection field (RFC 9110 section 7.6.1). Empty list elements are allowed.
-    fn add_connection(&mut self, value: &[u8]) -> Result<(), Refusal> {
+    fn add_connection(&mut self, value: &[u8]) -> Result<(), ProtocolError> {
         for option in value
             .split(|&byte| byte == b',')
             .map(trim_ows)
             .filter(|option| !option.is_empty())
         {
             if !is_token(option) {
-                return Err(Refusal::InvalidConnection);
+                return Err(ProtocolError::InvalidConnection);
             }
             if is_protected(option) {
-                return Err(Refusal::ProtectedConnectionOption);
+                return Err(ProtocolError::ProtectedConnectionOption);
             }
             self.close |= option.eq_ignore_ascii_case(b"close");
             self.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
@@ -111,9 +111,9 @@ impl<'b> Fields<'b> {
     }
 }
 
-fn once(seen: &mut bool) -> Result<(), Refusal> {
+fn once(seen: &mut bool) -> Result<(), ProtocolError> {
     if std::mem::replace(seen, true) {
-        Err(Refusal::DuplicateHeader)
+        Err(ProtocolError::DuplicateHeader)
     } else {
         Ok(())
     }

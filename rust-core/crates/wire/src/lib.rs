@@ -7,7 +7,7 @@
 //!
 //! Three rules hold everywhere:
 //! 1. The verdict does not depend on how the bytes were split into reads.
-//! 2. A [`Refusal`] is final: answer its status, close the connection, read no further byte of it.
+//! 2. A [`ProtocolError`] is final: answer its status, close the connection, read no further byte of it.
 //! 3. Nothing here does I/O or allocates, except into a buffer that the caller lends to [`encode`].
 //!
 //! The order of use for a connection: [`HeadScanner::scan`] until it finds the end of the head,
@@ -25,8 +25,8 @@ mod fields;
 mod headers;
 mod limits;
 mod method;
+mod protocol_error;
 mod proxy;
-mod refusal;
 mod request;
 mod response;
 mod scan;
@@ -38,8 +38,8 @@ pub use body::{BodyDecoder, Step};
 pub use headers::{Headers, is_hop_by_hop};
 pub use limits::{Limits, MAX_HEADERS};
 pub use method::Method;
+pub use protocol_error::ProtocolError;
 pub use proxy::{ProxyHeader, parse_proxy_header};
-pub use refusal::Refusal;
 pub use request::{RequestFraming, RequestHead, parse_request};
 pub use response::{ResponseFraming, ResponseHead, parse_response};
 pub use scan::HeadScanner;

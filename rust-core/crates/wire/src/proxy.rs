@@ -4,7 +4,7 @@
 //! Source: the PROXY protocol specification of HAProxy, sections 2.2 and 2.2.1 to 2.2.5. Only a peer that is
 //! known to be the load balancer may be believed.
 
-use crate::refusal::Refusal;
+use crate::protocol_error::ProtocolError;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
@@ -38,21 +38,21 @@ pub struct ProxyHeader<'b> {
 /// needed.
 ///
 /// # Errors
-/// [`Refusal::InvalidProxyHeader`] when the bytes are not, or can no longer become, such a header: another
+/// [`ProtocolError::InvalidProxyHeader`] when the bytes are not, or can no longer become, such a header: another
 /// signature, version or command, a family other than TCP, a UNIX stream or none, more than 2 KiB, or a TLV that
 /// does not fit or gives the unique id twice. Of a LOCAL header only the length is read, as the specification
 /// demands.
-pub fn parse_proxy_header(buf: &[u8]) -> Result<Option<ProxyHeader<'_>>, Refusal> {
+pub fn parse_proxy_header(buf: &[u8]) -> Result<Option<ProxyHeader<'_>>, ProtocolError> {
     let seen = buf.len().min(SIGNATURE.len());
     if buf[..seen] != SIGNATURE[..seen] {
-        return Err(Refusal::InvalidProxyHeader);
+        return Err(ProtocolError::InvalidProxyHeader);
     }
     let Some(&[command, family, high, low]) = buf.get(SIGNATURE.len()..FIXED_BYTES) else {
         return Ok(None);
     };
     let length = FIXED_BYTES + usize::from(u16::from_be_bytes([high, low]));
     if !matches!(command, LOCAL | PROXY) || length > LARGEST_BYTES {
-        return Err(Refusal::InvalidProxyHeader);
+        return Err(ProtocolError::InvalidProxyHeader);
     }
     let Some(rest) = buf.get(FIXED_BYTES..length) else {
         return Ok(None);
@@ -69,11 +69,11 @@ pub fn parse_proxy_header(buf: &[u8]) -> Result<Option<ProxyHeader<'_>>, Refusal
         TCP_OVER_IPV4 => 12,
         TCP_OVER_IPV6 => 36,
         UNIX_STREAM => 216,
-        _ => return Err(Refusal::InvalidProxyHeader),
+        _ => return Err(ProtocolError::InvalidProxyHeader),
     };
     let (addresses, tlvs) = rest
         .split_at_checked(address_bytes)
-        .ok_or(Refusal::InvalidProxyHeader)?;
+        .ok_or(ProtocolError::InvalidProxyHeader)?;
     Ok(Some(ProxyHeader {
         length,
         client: source(addresses),
@@ -97,19 +97,21 @@ fn source(addresses: &[u8]) -> Option<SocketAddr> {
     Some(SocketAddr::new(ip, u16::from_be_bytes(port.try_into().ok()?)))
 }
 
-fn unique_id(mut tlvs: &[u8]) -> Result<&[u8], Refusal> {
+fn unique_id(mut tlvs: &[u8]) -> Result<&[u8], ProtocolError> {
     let mut found = None;
     while let [kind, high, low, rest @ ..] = tlvs {
         let length = usize::from(u16::from_be_bytes([*high, *low]));
-        let (value, after) = rest.split_at_checked(length).ok_or(Refusal::InvalidProxyHeader)?;
+        let (value, after) = rest
+            .split_at_checked(length)
+            .ok_or(ProtocolError::InvalidProxyHeader)?;
         if *kind == TLV_UNIQUE_ID && found.replace(value).is_some() {
-            return Err(Refusal::InvalidProxyHeader);
+            return Err(ProtocolError::InvalidProxyHeader);
         }
         tlvs = after;
     }
     if tlvs.is_empty() {
         Ok(found.unwrap_or_default())
     } else {
-        Err(Refusal::InvalidProxyHeader)
+        Err(ProtocolError::InvalidProxyHeader)
     }
 }

@@ -5,7 +5,7 @@ use crate::fields::{Expectation, Fields};
 use crate::headers::{Headers, Places};
 use crate::limits::Limits;
 use crate::method::Method;
-use crate::refusal::Refusal;
+use crate::protocol_error::ProtocolError;
 use crate::target::origin_form;
 use memchr::{memchr, memchr_iter};
 
@@ -47,34 +47,34 @@ pub enum RequestFraming {
 /// `head` is exactly the bytes that [`crate::HeadScanner::scan`] delimited. The result borrows from it.
 ///
 /// # Errors
-/// The [`Refusal`] of a rule that the head breaks. When it breaks several, syntax comes before framing,
+/// The [`ProtocolError`] of a rule that the head breaks. When it breaks several, syntax comes before framing,
 /// framing before the target, and the answers other than 400 that depend on a valid head (417, 413) come
 /// last.
-pub fn parse_request<'b>(head: &'b [u8], limits: &Limits) -> Result<RequestHead<'b>, Refusal> {
+pub fn parse_request<'b>(head: &'b [u8], limits: &Limits) -> Result<RequestHead<'b>, ProtocolError> {
     check_lines(head, limits)?;
     let mut places = Places::new();
     let mut parsed = httparse::Request::new(&mut []);
     let length = match parsed.parse_with_uninit_headers(head, places.within(limits)) {
         Ok(httparse::Status::Complete(length)) => length,
-        Ok(httparse::Status::Partial) => return Err(Refusal::IncompleteHead),
+        Ok(httparse::Status::Partial) => return Err(ProtocolError::IncompleteHead),
         Err(error) => return Err(explain(head, error, request_line)),
     };
     let (Some(method_text), Some(target), Some(1)) = (parsed.method, parsed.path, parsed.version) else {
-        return Err(Refusal::UnsupportedVersion);
+        return Err(ProtocolError::UnsupportedVersion);
     };
     if length != head.len() {
-        return Err(Refusal::IncompleteHead);
+        return Err(ProtocolError::IncompleteHead);
     }
     if method_text == "CONNECT" {
-        return Err(Refusal::ConnectMethod);
+        return Err(ProtocolError::ConnectMethod);
     }
     let method = Method::from_text(method_text);
     let fields = Fields::gather(parsed.headers)?;
     if fields.upgrade {
-        return Err(Refusal::UpgradeRequested);
+        return Err(ProtocolError::UpgradeRequested);
     }
     if fields.close && fields.keep_alive {
-        return Err(Refusal::InvalidConnection);
+        return Err(ProtocolError::InvalidConnection);
     }
     let framing = match fields.content_length {
         _ if fields.chunked => RequestFraming::Chunked,
@@ -82,22 +82,22 @@ pub fn parse_request<'b>(head: &'b [u8], limits: &Limits) -> Result<RequestHead<
         Some(length) => RequestFraming::Length(length),
     };
     if method.refuses_body() && framing != RequestFraming::Empty {
-        return Err(Refusal::UnexpectedBody);
+        return Err(ProtocolError::UnexpectedBody);
     }
-    let host = fields.host.ok_or(Refusal::MissingHost)?;
-    let authority = Authority::parse(host).ok_or(Refusal::InvalidHost)?;
+    let host = fields.host.ok_or(ProtocolError::MissingHost)?;
+    let authority = Authority::parse(host).ok_or(ProtocolError::InvalidHost)?;
     let target = origin_form(target, method, &authority, limits)?;
     if fields.expects == Expectation::Unknown {
-        return Err(Refusal::UnknownExpectation);
+        return Err(ProtocolError::UnknownExpectation);
     }
     if matches!(framing, RequestFraming::Length(length) if length > limits.body_bytes) {
-        return Err(Refusal::BodyTooLarge);
+        return Err(ProtocolError::BodyTooLarge);
     }
     Ok(RequestHead {
         method,
         method_text,
         target,
-        host: std::str::from_utf8(host).map_err(|_| Refusal::InvalidHost)?,
+        host: std::str::from_utf8(host).map_err(|_| ProtocolError::InvalidHost)?,
         headers: Headers::new(parsed.headers),
         framing,
         keep_alive: !fields.close,
@@ -107,18 +107,18 @@ pub fn parse_request<'b>(head: &'b [u8], limits: &Limits) -> Result<RequestHead<
 
 /// What `httparse` would forgive and others would not: bare LF, empty lines before the start line, and tabs in
 /// framing fields.
-pub(crate) fn check_lines(head: &[u8], limits: &Limits) -> Result<(), Refusal> {
+pub(crate) fn check_lines(head: &[u8], limits: &Limits) -> Result<(), ProtocolError> {
     if head.len() > limits.head_bytes {
-        return Err(Refusal::HeadTooLarge);
+        return Err(ProtocolError::HeadTooLarge);
     }
     if matches!(head, [b'\r' | b'\n', ..]) {
-        return Err(Refusal::LeadingEmptyLine);
+        return Err(ProtocolError::LeadingEmptyLine);
     }
     if memchr_iter(b'\n', head).any(|at| at == 0 || head[at - 1] != b'\r') {
-        return Err(Refusal::BareLineFeed);
+        return Err(ProtocolError::BareLineFeed);
     }
     if memchr(b'\t', head).is_some() && head.split(|&byte| byte == b'\n').any(is_framing_field_with_tab) {
-        return Err(Refusal::InvalidHeaderValue);
+        return Err(ProtocolError::InvalidHeaderValue);
     }
     Ok(())
 }
@@ -139,46 +139,52 @@ fn is_framing_field_with_tab(line: &[u8]) -> bool {
 }
 
 /// The rule behind an error of `httparse`, which says neither where nor quite what. Only for refused heads.
-pub(crate) fn explain(head: &[u8], error: httparse::Error, start_line: fn(&[u8]) -> Refusal) -> Refusal {
+pub(crate) fn explain(
+    head: &[u8],
+    error: httparse::Error,
+    start_line: fn(&[u8]) -> ProtocolError,
+) -> ProtocolError {
     let mut lines = head
         .split(|&byte| byte == b'\n')
         .map(|line| line.strip_suffix(b"\r").unwrap_or(line));
     let first = lines.next().unwrap_or_default();
     match error {
-        httparse::Error::TooManyHeaders => Refusal::TooManyHeaders,
-        httparse::Error::HeaderValue => Refusal::InvalidHeaderValue,
-        httparse::Error::HeaderName => lines.find_map(bad_name).unwrap_or(Refusal::InvalidHeaderName),
+        httparse::Error::TooManyHeaders => ProtocolError::TooManyHeaders,
+        httparse::Error::HeaderValue => ProtocolError::InvalidHeaderValue,
+        httparse::Error::HeaderName => lines
+            .find_map(bad_name)
+            .unwrap_or(ProtocolError::InvalidHeaderName),
         _ => start_line(first),
     }
 }
 
-fn bad_name(line: &[u8]) -> Option<Refusal> {
+fn bad_name(line: &[u8]) -> Option<ProtocolError> {
     if line.is_empty() {
         return None;
     }
     if line.starts_with(b" ") || line.starts_with(b"\t") {
-        return Some(Refusal::FoldedHeader);
+        return Some(ProtocolError::FoldedHeader);
     }
     let Some(colon) = memchr(b':', line) else {
-        return Some(Refusal::InvalidHeaderName);
+        return Some(ProtocolError::InvalidHeaderName);
     };
     match &line[..colon] {
         name if crate::syntax::is_token(name) => None,
-        [name @ .., b' ' | b'\t'] if !name.is_empty() => Some(Refusal::SpaceBeforeColon),
-        _ => Some(Refusal::InvalidHeaderName),
+        [name @ .., b' ' | b'\t'] if !name.is_empty() => Some(ProtocolError::SpaceBeforeColon),
+        _ => Some(ProtocolError::InvalidHeaderName),
     }
 }
 
-fn request_line(line: &[u8]) -> Refusal {
+fn request_line(line: &[u8]) -> ProtocolError {
     let mut parts = line.split(|&byte| byte == b' ');
     match (parts.next(), parts.next(), parts.next(), parts.next()) {
-        (Some(method), ..) if !crate::syntax::is_token(method) => Refusal::InvalidMethod,
+        (Some(method), ..) if !crate::syntax::is_token(method) => ProtocolError::InvalidMethod,
         (_, Some(target), _, _) if target.iter().any(|byte| !(0x21..=0x7e).contains(byte)) => {
-            Refusal::InvalidTarget
+            ProtocolError::InvalidTarget
         }
         (_, Some(target), Some(version), None) if !target.is_empty() && version != b"HTTP/1.1" => {
-            Refusal::UnsupportedVersion
+            ProtocolError::UnsupportedVersion
         }
-        _ => Refusal::InvalidStartLine,
+        _ => ProtocolError::InvalidStartLine,
     }
 }

@@ -4,7 +4,7 @@ use crate::fields::Fields;
 use crate::headers::{Headers, Places};
 use crate::limits::Limits;
 use crate::method::Method;
-use crate::refusal::Refusal;
+use crate::protocol_error::ProtocolError;
 use crate::request::{check_lines, explain};
 
 /// A response head that every strict parser reads the same way.
@@ -41,36 +41,36 @@ pub enum ResponseFraming {
 /// `limits.target_bytes` play no part.
 ///
 /// # Errors
-/// The [`Refusal`] of a rule that the head breaks; the client is then answered 502. HTTP/1.0 is refused too.
+/// The [`ProtocolError`] of a rule that the head breaks; the client is then answered 502. HTTP/1.0 is refused too.
 pub fn parse_response<'b>(
     head: &'b [u8],
     request_method: Method,
     limits: &Limits,
-) -> Result<ResponseHead<'b>, Refusal> {
+) -> Result<ResponseHead<'b>, ProtocolError> {
     check_lines(head, limits)?;
     let mut places = Places::new();
     let mut parsed = httparse::Response::new(&mut []);
     let config = httparse::ParserConfig::default();
     let length = match config.parse_response_with_uninit_headers(&mut parsed, head, places.within(limits)) {
         Ok(httparse::Status::Complete(length)) => length,
-        Ok(httparse::Status::Partial) => return Err(Refusal::IncompleteHead),
+        Ok(httparse::Status::Partial) => return Err(ProtocolError::IncompleteHead),
         Err(error) => return Err(explain(head, error, status_line)),
     };
     let (Some(status), Some(1)) = (parsed.code, parsed.version) else {
-        return Err(Refusal::UnsupportedVersion);
+        return Err(ProtocolError::UnsupportedVersion);
     };
     if length != head.len() {
-        return Err(Refusal::IncompleteHead);
+        return Err(ProtocolError::IncompleteHead);
     }
     match status {
-        101 => return Err(Refusal::UnexpectedUpgrade),
+        101 => return Err(ProtocolError::UnexpectedUpgrade),
         100..=599 => {}
-        _ => return Err(Refusal::InvalidStatus),
+        _ => return Err(ProtocolError::InvalidStatus),
     }
     let fields = Fields::gather(parsed.headers)?;
     let never_has_body = status < 200 || status == 204;
     if never_has_body && (fields.chunked || fields.content_length.is_some_and(|length| length > 0)) {
-        return Err(Refusal::UnexpectedBody);
+        return Err(ProtocolError::UnexpectedBody);
     }
     let framing = match fields.content_length {
         _ if never_has_body || status == 304 || request_method == Method::Head => ResponseFraming::Empty,
@@ -88,9 +88,9 @@ pub fn parse_response<'b>(
     })
 }
 
-fn status_line(line: &[u8]) -> Refusal {
+fn status_line(line: &[u8]) -> ProtocolError {
     match line.split(|&byte| byte == b' ').next() {
-        Some(version) if version != b"HTTP/1.1" => Refusal::UnsupportedVersion,
-        _ => Refusal::InvalidStartLine,
+        Some(version) if version != b"HTTP/1.1" => ProtocolError::UnsupportedVersion,
+        _ => ProtocolError::InvalidStartLine,
     }
 }

@@ -1,7 +1,7 @@
 //! Finds the end of a head in a buffer that is still being filled.
 
 use crate::limits::Limits;
-use crate::refusal::Refusal;
+use crate::protocol_error::ProtocolError;
 use crate::syntax::{has_control, is_control};
 use memchr::memchr;
 
@@ -11,11 +11,11 @@ use memchr::memchr;
 #[derive(Debug, Clone, Default)]
 pub struct HeadScanner {
     position: usize,
-    place: Place,
+    place: State,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Place {
+enum State {
     #[default]
     HeadStart,
     StartLine,
@@ -45,67 +45,67 @@ impl HeadScanner {
     /// are needed.
     ///
     /// # Errors
-    /// The first offending byte in the order of the stream decides. [`Refusal::TargetTooLong`] when not even
-    /// the start line ends within [`Limits::head_bytes`], [`Refusal::HeadTooLarge`] when the head does not.
-    pub fn scan(&mut self, buf: &[u8], limits: &Limits) -> Result<Option<usize>, Refusal> {
+    /// The first offending byte in the order of the stream decides. [`ProtocolError::TargetTooLong`] when not even
+    /// the start line ends within [`Limits::head_bytes`], [`ProtocolError::HeadTooLarge`] when the head does not.
+    pub fn scan(&mut self, buf: &[u8], limits: &Limits) -> Result<Option<usize>, ProtocolError> {
         let window = &buf[..buf.len().min(limits.head_bytes)];
         while let Some(rest @ [first, ..]) = window.get(self.position..) {
             match self.place {
-                Place::HeadStart => match first {
-                    b'\r' | b'\n' => return Err(Refusal::LeadingEmptyLine),
-                    _ => self.place = Place::StartLine,
+                State::HeadStart => match first {
+                    b'\r' | b'\n' => return Err(ProtocolError::LeadingEmptyLine),
+                    _ => self.place = State::StartLine,
                 },
-                Place::LineStart if *first == b'\r' => {
+                State::LineStart if *first == b'\r' => {
                     self.position += 1;
-                    self.place = Place::EmptyLineCr;
+                    self.place = State::EmptyLineCr;
                 }
-                Place::StartLine | Place::LineStart | Place::Line => {
+                State::StartLine | State::LineStart | State::Line => {
                     let end = memchr(b'\r', rest);
                     let text = &rest[..end.unwrap_or(rest.len())];
                     check_text(text)?;
-                    let in_start_line = self.place == Place::StartLine;
+                    let in_start_line = self.place == State::StartLine;
                     self.position += text.len();
                     self.place = if in_start_line {
-                        Place::StartLine
+                        State::StartLine
                     } else {
-                        Place::Line
+                        State::Line
                     };
                     if end.is_some() {
                         self.position += 1;
                         self.place = if in_start_line {
-                            Place::StartLineCr
+                            State::StartLineCr
                         } else {
-                            Place::LineCr
+                            State::LineCr
                         };
                     }
                 }
-                Place::StartLineCr | Place::LineCr | Place::EmptyLineCr => {
+                State::StartLineCr | State::LineCr | State::EmptyLineCr => {
                     if *first != b'\n' {
-                        return Err(Refusal::BareCarriageReturn);
+                        return Err(ProtocolError::BareCarriageReturn);
                     }
-                    if self.place == Place::EmptyLineCr {
+                    if self.place == State::EmptyLineCr {
                         return Ok(Some(self.position + 1));
                     }
                     self.position += 1;
-                    self.place = Place::LineStart;
+                    self.place = State::LineStart;
                 }
             }
         }
         match self.place {
             _ if buf.len() < limits.head_bytes => Ok(None),
-            Place::HeadStart | Place::StartLine | Place::StartLineCr => Err(Refusal::TargetTooLong),
-            _ => Err(Refusal::HeadTooLarge),
+            State::HeadStart | State::StartLine | State::StartLineCr => Err(ProtocolError::TargetTooLong),
+            _ => Err(ProtocolError::HeadTooLarge),
         }
     }
 }
 
 /// Refuses the first control byte of a piece of a line.
-fn check_text(text: &[u8]) -> Result<(), Refusal> {
+fn check_text(text: &[u8]) -> Result<(), ProtocolError> {
     if !has_control(text) {
         return Ok(());
     }
     match text.iter().find(|&&byte| is_control(byte)) {
-        Some(b'\n') => Err(Refusal::BareLineFeed),
-        _ => Err(Refusal::ControlByte),
+        Some(b'\n') => Err(ProtocolError::BareLineFeed),
+        _ => Err(ProtocolError::ControlByte),
     }
 }

@@ -3,7 +3,7 @@
 use crate::authority::Authority;
 use crate::limits::Limits;
 use crate::method::Method;
-use crate::refusal::Refusal;
+use crate::protocol_error::ProtocolError;
 use memchr::{memchr, memchr_iter};
 
 /// The origin form of `target`, a slice of it: path and query.
@@ -18,31 +18,33 @@ pub(crate) fn origin_form<'b>(
     method: Method,
     host: &Authority<'_>,
     limits: &Limits,
-) -> Result<&'b str, Refusal> {
+) -> Result<&'b str, ProtocolError> {
     if target.len() > limits.target_bytes {
-        return Err(Refusal::TargetTooLong);
+        return Err(ProtocolError::TargetTooLong);
     }
     if !is_valid(target.as_bytes()) {
-        return Err(Refusal::InvalidTarget);
+        return Err(ProtocolError::InvalidTarget);
     }
     if target.starts_with('/') {
         return Ok(target);
     }
-    let (scheme, after) = target.split_once("://").ok_or(Refusal::UnsupportedTargetForm)?;
+    let (scheme, after) = target
+        .split_once("://")
+        .ok_or(ProtocolError::UnsupportedTargetForm)?;
     let default_port = match scheme {
         _ if scheme.eq_ignore_ascii_case("http") => "80",
         _ if scheme.eq_ignore_ascii_case("https") => "443",
-        _ => return Err(Refusal::UnsupportedTargetForm),
+        _ => return Err(ProtocolError::UnsupportedTargetForm),
     };
     let (authority, path) = after.split_at(after.find(['/', '?']).unwrap_or(after.len()));
-    let authority = Authority::parse(authority.as_bytes()).ok_or(Refusal::InvalidTarget)?;
+    let authority = Authority::parse(authority.as_bytes()).ok_or(ProtocolError::InvalidTarget)?;
     if !authority.same_as(host, default_port) {
-        return Err(Refusal::TargetContradictsHost);
+        return Err(ProtocolError::TargetContradictsHost);
     }
     match path {
         "" if method != Method::Options => Ok("/"),
         _ if path.starts_with('/') => Ok(path),
-        _ => Err(Refusal::InvalidTarget),
+        _ => Err(ProtocolError::InvalidTarget),
     }
 }
 

@@ -2,13 +2,13 @@
 
 use crate::headers::{KNOWN_NAME_BYTES, is_hop_by_hop, is_protected, plain_name_byte};
 use crate::limits::{Limits, MAX_HEADERS};
-use crate::refusal::Refusal;
+use crate::protocol_error::ProtocolError;
 use crate::syntax::{is_control, is_tchar};
 
 /// Reads a trailer section byte by byte.
 #[derive(Debug, Clone)]
 pub(crate) struct Trailers {
-    place: Place,
+    place: State,
     bytes_left: usize,
     fields_left: usize,
     name: [u8; KNOWN_NAME_BYTES],
@@ -16,7 +16,7 @@ pub(crate) struct Trailers {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum State {
     LineStart,
     Name,
     Value,
@@ -27,7 +27,7 @@ enum Place {
 impl Trailers {
     pub(crate) fn new(limits: &Limits) -> Self {
         Self {
-            place: Place::LineStart,
+            place: State::LineStart,
             bytes_left: limits.head_bytes,
             fields_left: limits.headers.min(MAX_HEADERS),
             name: [0; KNOWN_NAME_BYTES],
@@ -36,29 +36,35 @@ impl Trailers {
     }
 
     /// Takes one byte; `true` when it ends the section.
-    pub(crate) fn push(&mut self, byte: u8) -> Result<bool, Refusal> {
-        self.bytes_left = self.bytes_left.checked_sub(1).ok_or(Refusal::TrailersTooLarge)?;
+    pub(crate) fn push(&mut self, byte: u8) -> Result<bool, ProtocolError> {
+        self.bytes_left = self
+            .bytes_left
+            .checked_sub(1)
+            .ok_or(ProtocolError::TrailersTooLarge)?;
         self.place = match (self.place, byte) {
-            (Place::LineStart, b'\r') => Place::SectionEnd,
-            (Place::LineStart, _) if is_tchar(byte) => {
-                self.fields_left = self.fields_left.checked_sub(1).ok_or(Refusal::TrailersTooLarge)?;
+            (State::LineStart, b'\r') => State::SectionEnd,
+            (State::LineStart, _) if is_tchar(byte) => {
+                self.fields_left = self
+                    .fields_left
+                    .checked_sub(1)
+                    .ok_or(ProtocolError::TrailersTooLarge)?;
                 self.name_length = 0;
                 self.keep(byte);
-                Place::Name
+                State::Name
             }
-            (Place::Name, b':') if self.is_forbidden() => return Err(Refusal::ForbiddenTrailer),
-            (Place::Name, b':') => Place::Value,
-            (Place::Name, _) if is_tchar(byte) => {
+            (State::Name, b':') if self.is_forbidden() => return Err(ProtocolError::ForbiddenTrailer),
+            (State::Name, b':') => State::Value,
+            (State::Name, _) if is_tchar(byte) => {
                 self.keep(byte);
-                Place::Name
+                State::Name
             }
-            (Place::Value, b'\r') => Place::LineEnd,
-            (Place::Value, _) if !is_control(byte) => Place::Value,
-            (Place::LineEnd, b'\n') => Place::LineStart,
-            (Place::SectionEnd, b'\n') => return Ok(true),
-            (Place::LineEnd | Place::SectionEnd, _) => return Err(Refusal::BareCarriageReturn),
-            (_, b'\n') => return Err(Refusal::BareLineFeed),
-            _ => return Err(Refusal::InvalidTrailer),
+            (State::Value, b'\r') => State::LineEnd,
+            (State::Value, _) if !is_control(byte) => State::Value,
+            (State::LineEnd, b'\n') => State::LineStart,
+            (State::SectionEnd, b'\n') => return Ok(true),
+            (State::LineEnd | State::SectionEnd, _) => return Err(ProtocolError::BareCarriageReturn),
+            (_, b'\n') => return Err(ProtocolError::BareLineFeed),
+            _ => return Err(ProtocolError::InvalidTrailer),
         };
         Ok(false)
     }

@@ -1,8 +1,8 @@
 //! Bodies: lengths, chunks, trailers, limits.
 
-use proofgate_wire::{BodyDecoder, Limits, Refusal, RequestFraming, ResponseFraming, Step};
+use proofgate_wire::{BodyDecoder, Limits, ProtocolError, RequestFraming, ResponseFraming, Step};
 
-fn decode(decoder: &mut BodyDecoder, input: &[u8]) -> Result<(Vec<u8>, usize, bool), Refusal> {
+fn decode(decoder: &mut BodyDecoder, input: &[u8]) -> Result<(Vec<u8>, usize, bool), ProtocolError> {
     let (mut body, mut at) = (Vec::new(), 0);
     loop {
         let step = decoder.decode(&input[at..])?;
@@ -14,7 +14,7 @@ fn decode(decoder: &mut BodyDecoder, input: &[u8]) -> Result<(Vec<u8>, usize, bo
     }
 }
 
-fn chunked(input: &[u8]) -> Result<(Vec<u8>, usize, bool), Refusal> {
+fn chunked(input: &[u8]) -> Result<(Vec<u8>, usize, bool), ProtocolError> {
     decode(
         &mut BodyDecoder::for_request(RequestFraming::Chunked, &Limits::default()),
         input,
@@ -82,32 +82,38 @@ fn trailers_are_dropped() {
 #[test]
 fn a_malformed_chunk_is_refused_by_its_rule() {
     for (input, expected) in [
-        (&b"\r\n"[..], Refusal::InvalidChunkSize),
-        (b"g", Refusal::InvalidChunkSize),
-        (b"0x5\r\n", Refusal::InvalidChunkSize),
-        (b"5 \r\n", Refusal::InvalidChunkSize),
-        (b"-5\r\n", Refusal::InvalidChunkSize),
-        (b"00000000000000001", Refusal::InvalidChunkSize),
-        (b"ffffffffffffffff\r\n", Refusal::BodyTooLarge),
-        (b"5;a=b\r\n", Refusal::ChunkExtension),
-        (b"5\n", Refusal::BareLineFeed),
-        (b"5\rX", Refusal::BareCarriageReturn),
-        (b"1\r\naX", Refusal::InvalidChunkEnd),
-        (b"1\r\na\rX", Refusal::InvalidChunkEnd),
-        (b"0\r\n\n", Refusal::BareLineFeed),
-        (b"0\r\n\rX", Refusal::BareCarriageReturn),
-        (b"0\r\n X: 1\r\n", Refusal::InvalidTrailer),
-        (b"0\r\nX : 1\r\n", Refusal::InvalidTrailer),
-        (b"0\r\nX\r\n", Refusal::InvalidTrailer),
-        (b"0\r\nX: 1\n", Refusal::BareLineFeed),
-        (b"0\r\nX: \0", Refusal::InvalidTrailer),
-        (b"0\r\nContent-Length: 1\r\n", Refusal::ForbiddenTrailer),
-        (b"0\r\nTRANSFER_ENCODING: chunked\r\n", Refusal::ForbiddenTrailer),
-        (b"0\r\nX-Proofgate-Tenant: acme\r\n", Refusal::ForbiddenTrailer),
-        (b"0\r\nconnection: close\r\n", Refusal::ForbiddenTrailer),
+        (&b"\r\n"[..], ProtocolError::InvalidChunkSize),
+        (b"g", ProtocolError::InvalidChunkSize),
+        (b"0x5\r\n", ProtocolError::InvalidChunkSize),
+        (b"5 \r\n", ProtocolError::InvalidChunkSize),
+        (b"-5\r\n", ProtocolError::InvalidChunkSize),
+        (b"00000000000000001", ProtocolError::InvalidChunkSize),
+        (b"ffffffffffffffff\r\n", ProtocolError::BodyTooLarge),
+        (b"5;a=b\r\n", ProtocolError::ChunkExtension),
+        (b"5\n", ProtocolError::BareLineFeed),
+        (b"5\rX", ProtocolError::BareCarriageReturn),
+        (b"1\r\naX", ProtocolError::InvalidChunkEnd),
+        (b"1\r\na\rX", ProtocolError::InvalidChunkEnd),
+        (b"0\r\n\n", ProtocolError::BareLineFeed),
+        (b"0\r\n\rX", ProtocolError::BareCarriageReturn),
+        (b"0\r\n X: 1\r\n", ProtocolError::InvalidTrailer),
+        (b"0\r\nX : 1\r\n", ProtocolError::InvalidTrailer),
+        (b"0\r\nX\r\n", ProtocolError::InvalidTrailer),
+        (b"0\r\nX: 1\n", ProtocolError::BareLineFeed),
+        (b"0\r\nX: \0", ProtocolError::InvalidTrailer),
+        (b"0\r\nContent-Length: 1\r\n", ProtocolError::ForbiddenTrailer),
+        (
+            b"0\r\nTRANSFER_ENCODING: chunked\r\n",
+            ProtocolError::ForbiddenTrailer,
+        ),
+        (
+            b"0\r\nX-Proofgate-Tenant: acme\r\n",
+            ProtocolError::ForbiddenTrailer,
+        ),
+        (b"0\r\nconnection: close\r\n", ProtocolError::ForbiddenTrailer),
         (
             b"0\r\nProxy.Authentication_Info: a\r\n",
-            Refusal::ForbiddenTrailer,
+            ProtocolError::ForbiddenTrailer,
         ),
     ] {
         assert_eq!(
@@ -122,9 +128,9 @@ fn a_malformed_chunk_is_refused_by_its_rule() {
 #[test]
 fn a_refusal_is_final() {
     let mut decoder = BodyDecoder::for_request(RequestFraming::Chunked, &Limits::default());
-    assert_eq!(decoder.decode(b"x"), Err(Refusal::InvalidChunkSize));
-    assert_eq!(decoder.decode(b"0\r\n\r\n"), Err(Refusal::InvalidChunkSize));
-    assert_eq!(decoder.end_of_input(), Err(Refusal::InvalidChunkSize));
+    assert_eq!(decoder.decode(b"x"), Err(ProtocolError::InvalidChunkSize));
+    assert_eq!(decoder.decode(b"0\r\n\r\n"), Err(ProtocolError::InvalidChunkSize));
+    assert_eq!(decoder.end_of_input(), Err(ProtocolError::InvalidChunkSize));
 }
 
 #[test]
@@ -134,13 +140,13 @@ fn a_body_over_the_limit_is_refused_when_it_is_announced() {
         ..Limits::default()
     };
     let mut decoder = BodyDecoder::for_request(RequestFraming::Length(7), &limits);
-    assert_eq!(decoder.decode(b""), Err(Refusal::BodyTooLarge));
+    assert_eq!(decoder.decode(b""), Err(ProtocolError::BodyTooLarge));
     let mut decoder = BodyDecoder::for_request(RequestFraming::Chunked, &limits);
     assert_eq!(
         decode(&mut decoder, b"3\r\nabc\r\n3\r\ndef\r\n"),
         Ok((b"abcdef".to_vec(), 16, false))
     );
-    assert_eq!(decoder.decode(b"1\r\n"), Err(Refusal::BodyTooLarge));
+    assert_eq!(decoder.decode(b"1\r\n"), Err(ProtocolError::BodyTooLarge));
 }
 
 #[test]
@@ -159,11 +165,11 @@ fn a_trailer_section_over_the_limits_is_refused() {
     assert!(decode(b"0\r\na: 1\r\nb: 1\r\n\r\n").is_ok());
     assert_eq!(
         decode(b"0\r\na:\r\nb:\r\nc:\r\n\r\n"),
-        Err(Refusal::TrailersTooLarge)
+        Err(ProtocolError::TrailersTooLarge)
     );
     assert_eq!(
         decode(b"0\r\na: 12345678901234567890\r\n\r\n"),
-        Err(Refusal::TrailersTooLarge)
+        Err(ProtocolError::TrailersTooLarge)
     );
 }
 
@@ -187,6 +193,6 @@ fn a_body_cut_short_is_refused() {
     for framing in [ResponseFraming::Length(6), ResponseFraming::Chunked] {
         let mut decoder = BodyDecoder::for_response(framing);
         assert!(!decoder.decode(b"5\r\n").unwrap().done);
-        assert_eq!(decoder.end_of_input(), Err(Refusal::TruncatedBody));
+        assert_eq!(decoder.end_of_input(), Err(ProtocolError::TruncatedBody));
     }
 }

@@ -1,6 +1,6 @@
 //! What is written can be read by the same rules.
 
-use proofgate_wire::{Limits, Refusal, ResponseFraming, encode, is_hop_by_hop, parse_response};
+use proofgate_wire::{Limits, ProtocolError, ResponseFraming, encode, is_hop_by_hop, parse_response};
 
 #[test]
 fn a_written_response_head_reads_the_same() {
@@ -35,32 +35,32 @@ fn a_part_that_would_break_a_line_is_refused_and_nothing_is_written() {
         let headers = [("x-good", &b"1"[..]), ("x-a", value)];
         assert_eq!(
             encode::write_header(&mut out, "x-a", value),
-            Err(Refusal::InvalidHeaderValue)
+            Err(ProtocolError::InvalidHeaderValue)
         );
         let written = encode::write_request_head(&mut out, "GET", "/", headers);
-        assert_eq!(written, Err(Refusal::InvalidHeaderValue));
+        assert_eq!(written, Err(ProtocolError::InvalidHeaderValue));
         let written = encode::write_response_head(&mut out, 200, headers);
-        assert_eq!(written, Err(Refusal::InvalidHeaderValue));
+        assert_eq!(written, Err(ProtocolError::InvalidHeaderValue));
     }
     assert_eq!(
         encode::write_header(&mut out, "x a", b"1"),
-        Err(Refusal::InvalidHeaderName)
+        Err(ProtocolError::InvalidHeaderName)
     );
     assert_eq!(
         encode::write_header(&mut out, "", b"1"),
-        Err(Refusal::InvalidHeaderName)
+        Err(ProtocolError::InvalidHeaderName)
     );
     assert_eq!(
         encode::write_request_line(&mut out, "GET", "/a b"),
-        Err(Refusal::InvalidTarget)
+        Err(ProtocolError::InvalidTarget)
     );
     assert_eq!(
         encode::write_request_line(&mut out, "GET ", "/"),
-        Err(Refusal::InvalidMethod)
+        Err(ProtocolError::InvalidMethod)
     );
     assert_eq!(
         encode::write_status_line(&mut out, 600),
-        Err(Refusal::InvalidStatus)
+        Err(ProtocolError::InvalidStatus)
     );
     assert_eq!(out, b"before");
 }

@@ -1,6 +1,6 @@
 //! The incremental search for the end of a head.
 
-use proofgate_wire::{HeadScanner, Limits, Refusal};
+use proofgate_wire::{HeadScanner, Limits, ProtocolError};
 
 const HEAD: &[u8] = b"GET / HTTP/1.1\r\nHost: gw\r\n\r\n";
 
@@ -33,19 +33,22 @@ fn a_reset_scanner_starts_the_next_head() {
     let mut scanner = HeadScanner::new();
     assert_eq!(scanner.scan(HEAD, &limits), Ok(Some(HEAD.len())));
     scanner.reset();
-    assert_eq!(scanner.scan(b"\r\n", &limits), Err(Refusal::LeadingEmptyLine));
+    assert_eq!(
+        scanner.scan(b"\r\n", &limits),
+        Err(ProtocolError::LeadingEmptyLine)
+    );
 }
 
 #[test]
 fn a_forbidden_byte_is_refused_before_the_head_is_complete() {
     for (start, expected) in [
-        (&b"\r"[..], Refusal::LeadingEmptyLine),
-        (b"\n", Refusal::LeadingEmptyLine),
-        (b"GET / HTTP/1.1\n", Refusal::BareLineFeed),
-        (b"GET / HTTP/1.1\rH", Refusal::BareCarriageReturn),
-        (b"GET / HTTP/1.1\r\nX: \0", Refusal::ControlByte),
-        (b"GET / HTTP/1.1\r\n\rX", Refusal::BareCarriageReturn),
-        (b"\x16\x03\x01", Refusal::ControlByte),
+        (&b"\r"[..], ProtocolError::LeadingEmptyLine),
+        (b"\n", ProtocolError::LeadingEmptyLine),
+        (b"GET / HTTP/1.1\n", ProtocolError::BareLineFeed),
+        (b"GET / HTTP/1.1\rH", ProtocolError::BareCarriageReturn),
+        (b"GET / HTTP/1.1\r\nX: \0", ProtocolError::ControlByte),
+        (b"GET / HTTP/1.1\r\n\rX", ProtocolError::BareCarriageReturn),
+        (b"\x16\x03\x01", ProtocolError::ControlByte),
     ] {
         assert_eq!(
             HeadScanner::new().scan(start, &Limits::default()),
@@ -61,7 +64,7 @@ fn a_refusal_is_repeated() {
     for _ in 0..2 {
         assert_eq!(
             scanner.scan(b"GET /\nHost", &Limits::default()),
-            Err(Refusal::BareLineFeed)
+            Err(ProtocolError::BareLineFeed)
         );
     }
 }
@@ -76,10 +79,10 @@ fn a_head_that_never_ends_is_refused_at_the_limit() {
     assert_eq!(HeadScanner::new().scan(&endless[..99], &limits), Ok(None));
     assert_eq!(
         HeadScanner::new().scan(&endless[..100], &limits),
-        Err(Refusal::HeadTooLarge)
+        Err(ProtocolError::HeadTooLarge)
     );
     assert_eq!(
         HeadScanner::new().scan(&endless, &limits),
-        Err(Refusal::HeadTooLarge)
+        Err(ProtocolError::HeadTooLarge)
     );
 }

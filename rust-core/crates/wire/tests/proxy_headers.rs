@@ -1,6 +1,6 @@
 //! The PROXY v2 header that the load balancer sends before the client's bytes.
 
-use proofgate_wire::{ProxyHeader, Refusal, parse_proxy_header};
+use proofgate_wire::{ProtocolError, ProxyHeader, parse_proxy_header};
 
 /// The form that HAProxy sends: a TCP connection from 192.0.2.7:40000 with the unique id `acme`; a request
 /// follows.
@@ -93,7 +93,7 @@ fn anything_else_is_refused() {
     ] {
         assert_eq!(
             parse_proxy_header(&header),
-            Err(Refusal::InvalidProxyHeader),
+            Err(ProtocolError::InvalidProxyHeader),
             "{header:?}"
         );
     }

@@ -1,9 +1,9 @@
 //! Which rule refuses a request head, and what an accepted one says.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-use proofgate_wire::{HeadScanner, Limits, Method, Refusal, RequestFraming, parse_request};
+use proofgate_wire::{HeadScanner, Limits, Method, ProtocolError, RequestFraming, parse_request};
 
-fn refusal(head: &str) -> Refusal {
+fn refusal(head: &str) -> ProtocolError {
     let bytes: Vec<u8> = head
         .chars()
         .map(|character| u8::try_from(character).unwrap())
@@ -12,15 +12,15 @@ fn refusal(head: &str) -> Refusal {
     match HeadScanner::new().scan(&bytes, &limits) {
         Err(refusal) => refusal,
         Ok(Some(length)) => parse_request(&bytes[..length], &limits).map(|_| ()).unwrap_err(),
-        Ok(None) => Refusal::IncompleteHead,
+        Ok(None) => ProtocolError::IncompleteHead,
     }
 }
 
-fn refusal_of_fields(fields: &str) -> Refusal {
+fn refusal_of_fields(fields: &str) -> ProtocolError {
     refusal(&format!("POST / HTTP/1.1\r\nHost: gw\r\n{fields}\r\n"))
 }
 
-fn refusal_of_line(line: &str) -> Refusal {
+fn refusal_of_line(line: &str) -> ProtocolError {
     refusal(&format!("{line}\r\nHost: gw\r\n\r\n"))
 }
 
@@ -78,15 +78,15 @@ fn an_absolute_target_equal_to_the_host_becomes_its_path() {
 #[test]
 fn an_absolute_target_that_is_not_the_host_is_refused() {
     for (target, expected) in [
-        ("http://evil/", Refusal::TargetContradictsHost),
-        ("https://gw:80/", Refusal::TargetContradictsHost),
-        ("http://gw:8080/", Refusal::TargetContradictsHost),
-        ("http://u@gw/", Refusal::InvalidTarget),
-        ("http:///", Refusal::InvalidTarget),
-        ("http://gw?a", Refusal::InvalidTarget),
-        ("ftp://gw/", Refusal::UnsupportedTargetForm),
-        ("gw:80", Refusal::UnsupportedTargetForm),
-        ("*", Refusal::UnsupportedTargetForm),
+        ("http://evil/", ProtocolError::TargetContradictsHost),
+        ("https://gw:80/", ProtocolError::TargetContradictsHost),
+        ("http://gw:8080/", ProtocolError::TargetContradictsHost),
+        ("http://u@gw/", ProtocolError::InvalidTarget),
+        ("http:///", ProtocolError::InvalidTarget),
+        ("http://gw?a", ProtocolError::InvalidTarget),
+        ("ftp://gw/", ProtocolError::UnsupportedTargetForm),
+        ("gw:80", ProtocolError::UnsupportedTargetForm),
+        ("*", ProtocolError::UnsupportedTargetForm),
     ] {
         assert_eq!(
             refusal_of_line(&format!("GET {target} HTTP/1.1")),
@@ -99,20 +99,20 @@ fn an_absolute_target_that_is_not_the_host_is_refused() {
 #[test]
 fn a_malformed_start_line_is_refused_by_its_rule() {
     for (line, expected) in [
-        ("CONNECT gw:80 HTTP/1.1", Refusal::ConnectMethod),
-        ("GET / HTTP/1.0", Refusal::UnsupportedVersion),
-        ("GET / HTTP/1.2", Refusal::UnsupportedVersion),
-        ("GET / http/1.1", Refusal::UnsupportedVersion),
-        ("GET / HTTP/1.10", Refusal::UnsupportedVersion),
-        ("GET /", Refusal::InvalidStartLine),
-        ("GET", Refusal::InvalidStartLine),
-        ("G(T / HTTP/1.1", Refusal::InvalidMethod),
-        ("GET  / HTTP/1.1", Refusal::InvalidStartLine),
-        ("GET /  HTTP/1.1", Refusal::InvalidStartLine),
-        ("GET / HTTP/1.1 ", Refusal::InvalidStartLine),
-        ("GET /a b HTTP/1.1", Refusal::InvalidStartLine),
-        ("GET /a#b HTTP/1.1", Refusal::InvalidTarget),
-        ("GET /\u{e9} HTTP/1.1", Refusal::InvalidTarget),
+        ("CONNECT gw:80 HTTP/1.1", ProtocolError::ConnectMethod),
+        ("GET / HTTP/1.0", ProtocolError::UnsupportedVersion),
+        ("GET / HTTP/1.2", ProtocolError::UnsupportedVersion),
+        ("GET / http/1.1", ProtocolError::UnsupportedVersion),
+        ("GET / HTTP/1.10", ProtocolError::UnsupportedVersion),
+        ("GET /", ProtocolError::InvalidStartLine),
+        ("GET", ProtocolError::InvalidStartLine),
+        ("G(T / HTTP/1.1", ProtocolError::InvalidMethod),
+        ("GET  / HTTP/1.1", ProtocolError::InvalidStartLine),
+        ("GET /  HTTP/1.1", ProtocolError::InvalidStartLine),
+        ("GET / HTTP/1.1 ", ProtocolError::InvalidStartLine),
+        ("GET /a b HTTP/1.1", ProtocolError::InvalidStartLine),
+        ("GET /a#b HTTP/1.1", ProtocolError::InvalidTarget),
+        ("GET /\u{e9} HTTP/1.1", ProtocolError::InvalidTarget),
     ] {
         assert_eq!(refusal_of_line(line), expected, "{line}");
     }
@@ -123,48 +123,51 @@ fn a_framing_field_is_refused_by_its_rule() {
     for (fields, expected) in [
         (
             "Content-Length: 5\r\nContent-Length: 5\r\n",
-            Refusal::DuplicateContentLength,
+            ProtocolError::DuplicateContentLength,
         ),
         (
             "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
-            Refusal::LengthAndCoding,
+            ProtocolError::LengthAndCoding,
         ),
         (
             "Transfer-Encoding: chunked\r\nContent-Length: 0\r\n",
-            Refusal::LengthAndCoding,
+            ProtocolError::LengthAndCoding,
         ),
-        ("Content-Length: 05\r\n", Refusal::InvalidContentLength),
+        ("Content-Length: 05\r\n", ProtocolError::InvalidContentLength),
         (
             "Content-Length: 18446744073709551616\r\n",
-            Refusal::InvalidContentLength,
+            ProtocolError::InvalidContentLength,
         ),
-        ("Content-Length: 18446744073709551615\r\n", Refusal::BodyTooLarge),
-        ("Content-Length: 10485761\r\n", Refusal::BodyTooLarge),
+        (
+            "Content-Length: 18446744073709551615\r\n",
+            ProtocolError::BodyTooLarge,
+        ),
+        ("Content-Length: 10485761\r\n", ProtocolError::BodyTooLarge),
         (
             "Transfer-Encoding: gzip, chunked\r\n",
-            Refusal::InvalidTransferEncoding,
+            ProtocolError::InvalidTransferEncoding,
         ),
         (
             "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
-            Refusal::InvalidTransferEncoding,
+            ProtocolError::InvalidTransferEncoding,
         ),
-        ("Transfer_Encoding: chunked\r\n", Refusal::ImitatedHeader),
-        ("X_Proofgate_Tenant: acme\r\n", Refusal::ImitatedHeader),
-        ("Host: gw\r\n", Refusal::DuplicateHost),
+        ("Transfer_Encoding: chunked\r\n", ProtocolError::ImitatedHeader),
+        ("X_Proofgate_Tenant: acme\r\n", ProtocolError::ImitatedHeader),
+        ("Host: gw\r\n", ProtocolError::DuplicateHost),
         (
             "Authorization: a\r\nauthorization: a\r\n",
-            Refusal::DuplicateHeader,
+            ProtocolError::DuplicateHeader,
         ),
-        ("Expect: 100-continue, x\r\n", Refusal::UnknownExpectation),
+        ("Expect: 100-continue, x\r\n", ProtocolError::UnknownExpectation),
         (
             "Connection: close, X-Proofgate-Tenant\r\n",
-            Refusal::ProtectedConnectionOption,
+            ProtocolError::ProtectedConnectionOption,
         ),
         (
             "Connection: keep-alive,  Host\r\n",
-            Refusal::ProtectedConnectionOption,
+            ProtocolError::ProtectedConnectionOption,
         ),
-        ("Connection: a b\r\n", Refusal::InvalidConnection),
+        ("Connection: a b\r\n", ProtocolError::InvalidConnection),
     ] {
         assert_eq!(refusal_of_fields(fields), expected, "{fields:?}");
     }
@@ -173,16 +176,16 @@ fn a_framing_field_is_refused_by_its_rule() {
 #[test]
 fn a_malformed_line_is_refused_by_its_rule() {
     for (fields, expected) in [
-        ("X-A : 1\r\n", Refusal::SpaceBeforeColon),
-        ("X-A: 1\r\n b\r\n", Refusal::FoldedHeader),
-        ("X-A:\r\n\tb\r\n", Refusal::FoldedHeader),
-        ("X(A): 1\r\n", Refusal::InvalidHeaderName),
-        (": 1\r\n", Refusal::InvalidHeaderName),
-        ("X-A\r\n", Refusal::InvalidHeaderName),
-        ("X-A: a\rb\r\n", Refusal::BareCarriageReturn),
-        ("X-A: a\nb\r\n", Refusal::BareLineFeed),
-        ("X-A: a\0b\r\n", Refusal::ControlByte),
-        ("X-A: a\x7fb\r\n", Refusal::ControlByte),
+        ("X-A : 1\r\n", ProtocolError::SpaceBeforeColon),
+        ("X-A: 1\r\n b\r\n", ProtocolError::FoldedHeader),
+        ("X-A:\r\n\tb\r\n", ProtocolError::FoldedHeader),
+        ("X(A): 1\r\n", ProtocolError::InvalidHeaderName),
+        (": 1\r\n", ProtocolError::InvalidHeaderName),
+        ("X-A\r\n", ProtocolError::InvalidHeaderName),
+        ("X-A: a\rb\r\n", ProtocolError::BareCarriageReturn),
+        ("X-A: a\nb\r\n", ProtocolError::BareLineFeed),
+        ("X-A: a\0b\r\n", ProtocolError::ControlByte),
+        ("X-A: a\x7fb\r\n", ProtocolError::ControlByte),
     ] {
         assert_eq!(refusal_of_fields(fields), expected, "{fields:?}");
     }
@@ -211,10 +214,10 @@ fn the_parser_alone_forgives_no_line_end_that_the_scanner_refuses() {
 fn a_body_on_get_head_or_trace_is_refused() {
     for method in ["GET", "HEAD", "TRACE"] {
         let head = |fields| format!("{method} / HTTP/1.1\r\nHost: gw\r\n{fields}\r\n\r\n");
-        assert_eq!(refusal(&head("Content-Length: 5")), Refusal::UnexpectedBody);
+        assert_eq!(refusal(&head("Content-Length: 5")), ProtocolError::UnexpectedBody);
         assert_eq!(
             refusal(&head("Transfer-Encoding: chunked")),
-            Refusal::UnexpectedBody
+            ProtocolError::UnexpectedBody
         );
         assert!(parse_request(head("Content-Length: 0").as_bytes(), &Limits::default()).is_ok());
     }
@@ -232,7 +235,7 @@ fn a_tab_beside_a_framing_value_is_refused_and_beside_another_is_not() {
     ] {
         assert_eq!(
             refusal_of_fields(&format!("{field}\r\n")),
-            Refusal::InvalidHeaderValue,
+            ProtocolError::InvalidHeaderValue,
             "{field:?}"
         );
     }
@@ -249,7 +252,7 @@ fn a_connection_that_both_closes_and_stays_is_refused() {
     ] {
         assert_eq!(
             refusal_of_fields(fields),
-            Refusal::InvalidConnection,
+            ProtocolError::InvalidConnection,
             "{fields:?}"
         );
     }
@@ -262,7 +265,11 @@ fn an_upgrade_is_refused_whatever_connection_says() {
         "Upgrade: websocket\r\nConnection: upgrade\r\n",
         "upgrade:\r\n",
     ] {
-        assert_eq!(refusal_of_fields(fields), Refusal::UpgradeRequested, "{fields:?}");
+        assert_eq!(
+            refusal_of_fields(fields),
+            ProtocolError::UpgradeRequested,
+            "{fields:?}"
+        );
     }
     let head = b"POST / HTTP/1.1\r\nHost: gw\r\nConnection: upgrade\r\n\r\n";
     assert!(parse_request(head, &Limits::default()).is_ok());
@@ -279,7 +286,7 @@ fn a_name_that_imitates_a_protected_one_is_refused() {
     ] {
         assert_eq!(
             refusal_of_fields(&format!("{name}: 1\r\n")),
-            Refusal::ImitatedHeader,
+            ProtocolError::ImitatedHeader,
             "{name}"
         );
     }
@@ -298,7 +305,7 @@ fn a_field_that_says_who_asks_is_given_once() {
     ] {
         assert_eq!(
             refusal_of_fields(&format!("{name}: a\r\n{name}: a\r\n")),
-            Refusal::DuplicateHeader,
+            ProtocolError::DuplicateHeader,
             "{name}"
         );
     }
@@ -312,7 +319,7 @@ fn a_target_holds_only_what_a_url_holds() {
     ] {
         assert_eq!(
             refusal_of_line(&format!("GET {target} HTTP/1.1")),
-            Refusal::InvalidTarget,
+            ProtocolError::InvalidTarget,
             "{target}"
         );
     }
@@ -349,7 +356,7 @@ fn a_host_that_other_servers_refuse_is_refused() {
         "[v1.a]",
     ] {
         let text = format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n");
-        assert_eq!(refusal(&text), Refusal::InvalidHost, "{host}");
+        assert_eq!(refusal(&text), ProtocolError::InvalidHost, "{host}");
     }
     for host in ["gw.", "gw_1", "1.2.3.4", "[::]:0", "xn--bcher-kva.example"] {
         let text = format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n");
@@ -415,7 +422,7 @@ fn an_expectation_is_100_continue_and_given_once() {
         let refused = refusal_of_fields(fields);
         assert_eq!(
             (refused, refused.status()),
-            (Refusal::UnknownExpectation, 417),
+            (ProtocolError::UnknownExpectation, 417),
             "{fields:?}"
         );
     }
@@ -433,7 +440,7 @@ fn limits_hold_at_their_edge() {
     assert_eq!(parse("POST /1234567 HTTP/1.1\r\nHost: g\r\n\r\n"), Ok(()));
     assert_eq!(
         parse("POST /12345678 HTTP/1.1\r\nHost: g\r\n\r\n"),
-        Err(Refusal::TargetTooLong)
+        Err(ProtocolError::TargetTooLong)
     );
     assert_eq!(
         parse("POST / HTTP/1.1\r\nHost: g\r\nContent-Length: 9\r\n\r\n"),
@@ -441,24 +448,24 @@ fn limits_hold_at_their_edge() {
     );
     assert_eq!(
         parse("POST / HTTP/1.1\r\nHost: g\r\nContent-Length: 10\r\n\r\n"),
-        Err(Refusal::BodyTooLarge)
+        Err(ProtocolError::BodyTooLarge)
     );
     assert_eq!(
         parse("POST / HTTP/1.1\r\nHost: g\r\nA: 1\r\nB: 1\r\n\r\n"),
-        Err(Refusal::TooManyHeaders)
+        Err(ProtocolError::TooManyHeaders)
     );
     let largest = format!("GET / HTTP/1.1\r\nHost: g\r\nA: {}\r\n\r\n", "a".repeat(64 - 32));
     assert_eq!((largest.len(), parse(&largest)), (64, Ok(())));
     assert_eq!(HeadScanner::new().scan(largest.as_bytes(), &limits), Ok(Some(64)));
     let larger = largest.replace("A: a", "A: aa");
-    assert_eq!(parse(&larger), Err(Refusal::HeadTooLarge));
+    assert_eq!(parse(&larger), Err(ProtocolError::HeadTooLarge));
     assert_eq!(
         HeadScanner::new().scan(larger.as_bytes(), &limits),
-        Err(Refusal::HeadTooLarge)
+        Err(ProtocolError::HeadTooLarge)
     );
     assert_eq!(
         HeadScanner::new().scan(&[b'a'; 64], &limits),
-        Err(Refusal::TargetTooLong)
+        Err(ProtocolError::TargetTooLong)
     );
 }
 

@@ -1,8 +1,8 @@
 //! What a response head says about its body, and which ones are refused.
 
-use proofgate_wire::{Limits, Method, Refusal, ResponseFraming, ResponseHead, parse_response};
+use proofgate_wire::{Limits, Method, ProtocolError, ResponseFraming, ResponseHead, parse_response};
 
-fn parse(text: &str, method: Method) -> Result<ResponseHead<'_>, Refusal> {
+fn parse(text: &str, method: Method) -> Result<ResponseHead<'_>, ProtocolError> {
     parse_response(text.as_bytes(), method, &Limits::default())
 }
 
@@ -65,44 +65,47 @@ fn an_ambiguous_response_is_refused_by_its_rule() {
     for (text, expected) in [
         (
             "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 5\r\n",
-            Refusal::DuplicateContentLength,
+            ProtocolError::DuplicateContentLength,
         ),
         (
             "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n",
-            Refusal::LengthAndCoding,
+            ProtocolError::LengthAndCoding,
         ),
         (
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n",
-            Refusal::InvalidTransferEncoding,
+            ProtocolError::InvalidTransferEncoding,
         ),
         (
             "HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n",
-            Refusal::UnexpectedBody,
+            ProtocolError::UnexpectedBody,
         ),
         (
             "HTTP/1.1 100 Continue\r\nTransfer-Encoding: chunked\r\n",
-            Refusal::UnexpectedBody,
+            ProtocolError::UnexpectedBody,
         ),
         (
             "HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\n",
-            Refusal::UnexpectedUpgrade,
+            ProtocolError::UnexpectedUpgrade,
         ),
-        ("HTTP/1.1 600 Odd\r\n", Refusal::InvalidStatus),
-        ("HTTP/1.1 099 Odd\r\n", Refusal::InvalidStatus),
-        ("HTTP/1.1 20 Odd\r\n", Refusal::InvalidStartLine),
+        ("HTTP/1.1 600 Odd\r\n", ProtocolError::InvalidStatus),
+        ("HTTP/1.1 099 Odd\r\n", ProtocolError::InvalidStatus),
+        ("HTTP/1.1 20 Odd\r\n", ProtocolError::InvalidStartLine),
         (
             "HTTP/1.0 200 OK\r\nContent-Length: 5\r\n",
-            Refusal::UnsupportedVersion,
+            ProtocolError::UnsupportedVersion,
         ),
-        ("HTTP/2 200\r\n", Refusal::UnsupportedVersion),
-        ("HTTP/1.1 200 OK\r\nX-A : 1\r\n", Refusal::SpaceBeforeColon),
-        ("HTTP/1.1 200 OK\r\nX-A: 1\r\n b\r\n", Refusal::FoldedHeader),
-        ("HTTP/1.1 200 OK\r\nX-A: 1\n", Refusal::BareLineFeed),
+        ("HTTP/2 200\r\n", ProtocolError::UnsupportedVersion),
+        ("HTTP/1.1 200 OK\r\nX-A : 1\r\n", ProtocolError::SpaceBeforeColon),
+        ("HTTP/1.1 200 OK\r\nX-A: 1\r\n b\r\n", ProtocolError::FoldedHeader),
+        ("HTTP/1.1 200 OK\r\nX-A: 1\n", ProtocolError::BareLineFeed),
         (
             "HTTP/1.1 200 OK\r\nContent-Length: 5\t\r\n",
-            Refusal::InvalidHeaderValue,
+            ProtocolError::InvalidHeaderValue,
         ),
-        ("HTTP/1.1 200 OK\r\nX-A: \x01\r\n", Refusal::InvalidHeaderValue),
+        (
+            "HTTP/1.1 200 OK\r\nX-A: \x01\r\n",
+            ProtocolError::InvalidHeaderValue,
+        ),
     ] {
         assert_eq!(
             parse(&format!("{text}\r\n"), Method::Post).map(|_| ()),

@@ -5,7 +5,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::Issuer;
 use super::token::object;
-use crate::Denial;
+use crate::AuthError;
 
 /// The registered claims that are looked at (RFC 7519 section 4.1). Repeated ones are refused by serde.
 #[derive(Deserialize)]
@@ -26,18 +26,18 @@ enum Audience {
 
 impl Claims {
     /// # Errors
-    /// [`Denial::InvalidClaims`] when the payload is not a JSON object or a claim has the wrong type.
-    pub(super) fn parse(payload: &[u8]) -> Result<Self, Denial> {
-        object(payload).ok_or(Denial::InvalidClaims)
+    /// [`AuthError::InvalidClaims`] when the payload is not a JSON object or a claim has the wrong type.
+    pub(super) fn parse(payload: &[u8]) -> Result<Self, AuthError> {
+        object(payload).ok_or(AuthError::InvalidClaims)
     }
 
     /// Checks for whom and for when the token is, and returns the first second at which it is no longer valid.
     ///
     /// # Errors
-    /// [`Denial::WrongAudience`], [`Denial::ExpiredToken`], [`Denial::TokenNotYetValid`]; [`Denial::InvalidClaims`]
+    /// [`AuthError::WrongAudience`], [`AuthError::ExpiredToken`], [`AuthError::TokenNotYetValid`]; [`AuthError::InvalidClaims`]
     /// without `aud` or `exp`.
-    pub(super) fn check(&self, issuer: &Issuer, now_unix_seconds: u64) -> Result<u64, Denial> {
-        let audiences = match self.aud.as_ref().ok_or(Denial::InvalidClaims)? {
+    pub(super) fn check(&self, issuer: &Issuer, now_unix_seconds: u64) -> Result<u64, AuthError> {
+        let audiences = match self.aud.as_ref().ok_or(AuthError::InvalidClaims)? {
             Audience::One(audience) => std::slice::from_ref(audience),
             Audience::Several(audiences) => audiences,
         };
@@ -45,16 +45,16 @@ impl Claims {
             .iter()
             .any(|audience| issuer.audiences.contains(audience))
         {
-            return Err(Denial::WrongAudience);
+            return Err(AuthError::WrongAudience);
         }
-        let NumericDate(expires) = self.exp.ok_or(Denial::InvalidClaims)?;
+        let NumericDate(expires) = self.exp.ok_or(AuthError::InvalidClaims)?;
         let end = expires.saturating_add(issuer.leeway_seconds);
         if now_unix_seconds >= end {
-            return Err(Denial::ExpiredToken);
+            return Err(AuthError::ExpiredToken);
         }
         match self.nbf {
             Some(NumericDate(start)) if now_unix_seconds.saturating_add(issuer.leeway_seconds) < start => {
-                Err(Denial::TokenNotYetValid)
+                Err(AuthError::TokenNotYetValid)
             }
             _ => Ok(end),
         }

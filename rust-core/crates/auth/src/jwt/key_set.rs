@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::SigningAlgorithm;
 use super::token::CompactToken;
-use crate::{Denial, Error};
+use crate::{AuthError, Error};
 
 const MAX_TEXT_BYTES: usize = 256 * 1024;
 const MAX_KEYS: usize = 64;
@@ -112,8 +112,8 @@ impl KeySet {
     /// keys of this set; the algorithm is the key's own.
     ///
     /// # Errors
-    /// `Err(NoKey)` when there is none; `Ok(Err(_))` with [`Denial::InvalidSignature`] when it does not fit.
-    pub(super) fn verify(&self, token: &CompactToken<'_>) -> Result<Result<(), Denial>, NoKey> {
+    /// `Err(NoKey)` when there is none; `Ok(Err(_))` with [`AuthError::InvalidSignature`] when it does not fit.
+    pub(super) fn verify(&self, token: &CompactToken<'_>) -> Result<Result<(), AuthError>, NoKey> {
         let algorithm = token.header.algorithm;
         let key = match token.header.key_id.as_deref() {
             Some(id) => self.named(id, algorithm)?,
@@ -196,7 +196,7 @@ impl PublicKey {
         })
     }
 
-    fn verify(&self, token: &CompactToken<'_>) -> Result<(), Denial> {
+    fn verify(&self, token: &CompactToken<'_>) -> Result<(), AuthError> {
         let encoded_length = (self.signature_bytes * 8).div_ceil(6);
         let genuine = token.signature.len() == encoded_length
             && jsonwebtoken::crypto::verify(
@@ -209,7 +209,7 @@ impl PublicKey {
         if genuine {
             Ok(())
         } else {
-            Err(Denial::InvalidSignature)
+            Err(AuthError::InvalidSignature)
         }
     }
 }

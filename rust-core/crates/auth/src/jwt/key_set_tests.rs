@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use super::{KeySet, NoKey};
 use crate::jwt::token::CompactToken;
-use crate::{Denial, Error};
+use crate::{AuthError, Error};
 
 fn vectors() -> (Value, Value) {
     (
@@ -22,7 +22,7 @@ fn parse(keys: &[Value]) -> (KeySet, usize) {
     KeySet::parse(&json!({ "keys": keys }).to_string()).unwrap()
 }
 
-fn verdict(keys: &[Value], token: &str) -> Result<Result<(), Denial>, NoKey> {
+fn verdict(keys: &[Value], token: &str) -> Result<Result<(), AuthError>, NoKey> {
     parse(keys)
         .0
         .verify(&CompactToken::parse(token.as_bytes()).unwrap())
@@ -45,9 +45,9 @@ fn a_signature_over_something_else_is_not_genuine() {
         let keys = [public(vector["key"].as_str().unwrap(), json!({}))];
         let (header, rest) = vector["token"].as_str().unwrap().split_once('.').unwrap();
         let forged = format!("{header}.e30{}", &rest[rest.find('.').unwrap()..]);
-        assert_eq!(verdict(&keys, &forged), Ok(Err(Denial::InvalidSignature)));
+        assert_eq!(verdict(&keys, &forged), Ok(Err(AuthError::InvalidSignature)));
         let short = forged[..forged.len() - 4].to_owned();
-        assert_eq!(verdict(&keys, &short), Ok(Err(Denial::InvalidSignature)));
+        assert_eq!(verdict(&keys, &short), Ok(Err(AuthError::InvalidSignature)));
     }
 }
 

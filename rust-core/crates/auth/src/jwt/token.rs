@@ -4,7 +4,7 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 
 use super::SigningAlgorithm;
-use crate::Denial;
+use crate::AuthError;
 
 /// Whether a bearer token has the form of a JWS in compact serialisation (RFC 7515 section 7.1).
 pub(crate) fn has_three_parts(token: &[u8]) -> bool {
@@ -26,12 +26,12 @@ impl<'t> CompactToken<'t> {
     /// Takes a token apart and reads its header.
     ///
     /// # Errors
-    /// [`Denial::MalformedToken`]; [`Denial::UnsupportedAlgorithm`] for `none`, `HS256` and any other that is never
+    /// [`AuthError::MalformedToken`]; [`AuthError::UnsupportedAlgorithm`] for `none`, `HS256` and any other that is never
     /// accepted.
-    pub(super) fn parse(token: &'t [u8]) -> Result<Self, Denial> {
-        let text = std::str::from_utf8(token).map_err(|_| Denial::MalformedToken)?;
-        let (signing_input, signature) = text.rsplit_once('.').ok_or(Denial::MalformedToken)?;
-        let (header, payload) = signing_input.split_once('.').ok_or(Denial::MalformedToken)?;
+    pub(super) fn parse(token: &'t [u8]) -> Result<Self, AuthError> {
+        let text = std::str::from_utf8(token).map_err(|_| AuthError::MalformedToken)?;
+        let (signing_input, signature) = text.rsplit_once('.').ok_or(AuthError::MalformedToken)?;
+        let (header, payload) = signing_input.split_once('.').ok_or(AuthError::MalformedToken)?;
         let header = Header::parse(&decode(header)?)?;
         Ok(CompactToken {
             signing_input: signing_input.as_bytes(),
@@ -43,8 +43,10 @@ impl<'t> CompactToken<'t> {
 }
 
 /// Base64url without padding, with zeros in the unused bits, so that every value has one spelling.
-fn decode(part: &str) -> Result<Vec<u8>, Denial> {
-    URL_SAFE_NO_PAD.decode(part).map_err(|_| Denial::MalformedToken)
+fn decode(part: &str) -> Result<Vec<u8>, AuthError> {
+    URL_SAFE_NO_PAD
+        .decode(part)
+        .map_err(|_| AuthError::MalformedToken)
 }
 
 /// What the header says of the signature. Keys inside a token (`jwk`, `jku`, `x5c`) are never looked at.
@@ -67,14 +69,14 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error>
 }
 
 impl Header {
-    fn parse(json: &[u8]) -> Result<Self, Denial> {
-        let parameters: Parameters = object(json).ok_or(Denial::MalformedToken)?;
+    fn parse(json: &[u8]) -> Result<Self, AuthError> {
+        let parameters: Parameters = object(json).ok_or(AuthError::MalformedToken)?;
         // No extension is understood here, and one that is critical must be (RFC 7515 section 4.1.11).
         if parameters.crit {
-            return Err(Denial::MalformedToken);
+            return Err(AuthError::MalformedToken);
         }
         Ok(Header {
-            algorithm: SigningAlgorithm::parse(&parameters.alg).ok_or(Denial::UnsupportedAlgorithm)?,
+            algorithm: SigningAlgorithm::parse(&parameters.alg).ok_or(AuthError::UnsupportedAlgorithm)?,
             key_id: parameters.kid,
         })
     }

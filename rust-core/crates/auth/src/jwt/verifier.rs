@@ -5,7 +5,7 @@ use super::claims::{Claims, text_claim};
 use super::key_set::NoKey;
 use super::token::CompactToken;
 use super::{Issuer, KeySet, WantedKeySets};
-use crate::{Credential, Denial, Error, Identity, TenantTable};
+use crate::{AuthError, Credential, Error, Identity, TenantTable};
 
 /// Verifies tokens of the configured issuers and remembers the genuine ones.
 #[derive(Debug)]
@@ -74,21 +74,21 @@ impl JwtVerifier {
         digest: &[u8; 32],
         now_unix_seconds: u64,
         tenants: &TenantTable,
-    ) -> Result<Identity, Denial> {
+    ) -> Result<Identity, AuthError> {
         let mut state = self.state.borrow_mut();
         let State { key_sets, cache } = &mut *state;
         let token = CompactToken::parse(token)?;
         let claims = Claims::parse(&token.payload)?;
-        let name = claims.iss.as_deref().ok_or(Denial::InvalidClaims)?;
-        let index = self.index_of(name).ok_or(Denial::UnknownIssuer)?;
+        let name = claims.iss.as_deref().ok_or(AuthError::InvalidClaims)?;
+        let index = self.index_of(name).ok_or(AuthError::UnknownIssuer)?;
         let issuer = &self.issuers[index];
         if !issuer.algorithms.contains(&token.header.algorithm) {
-            return Err(Denial::UnsupportedAlgorithm);
+            return Err(AuthError::UnsupportedAlgorithm);
         }
         let expires_at = claims.check(issuer, now_unix_seconds)?;
         self.check_signature(&token, index, key_sets[index].keys.as_ref())?;
-        let tenant_name = text_claim(&token.payload, &issuer.tenant_claim).ok_or(Denial::UnknownTenant)?;
-        let tenant = tenants.index_of(&tenant_name).ok_or(Denial::UnknownTenant)?;
+        let tenant_name = text_claim(&token.payload, &issuer.tenant_claim).ok_or(AuthError::UnknownTenant)?;
+        let tenant = tenants.index_of(&tenant_name).ok_or(AuthError::UnknownTenant)?;
         let subject = claims
             .sub
             .filter(|subject| !subject.is_empty())
@@ -111,14 +111,14 @@ impl JwtVerifier {
         token: &CompactToken<'_>,
         issuer: usize,
         keys: Option<&KeySet>,
-    ) -> Result<(), Denial> {
+    ) -> Result<(), AuthError> {
         match keys.map_or(Err(NoKey::Missing), |keys| keys.verify(token)) {
             Ok(verdict) => verdict,
-            Err(NoKey::OtherAlgorithm) => Err(Denial::UnsupportedAlgorithm),
-            Err(NoKey::Ambiguous) => Err(Denial::UnknownSigningKey),
+            Err(NoKey::OtherAlgorithm) => Err(AuthError::UnsupportedAlgorithm),
+            Err(NoKey::Ambiguous) => Err(AuthError::UnknownSigningKey),
             Err(NoKey::Missing) => {
                 self.wanted.mark(issuer);
-                Err(Denial::UnknownSigningKey)
+                Err(AuthError::UnknownSigningKey)
             }
         }
     }

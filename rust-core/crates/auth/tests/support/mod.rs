@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use jsonwebtoken::{Algorithm, EncodingKey};
 use proofgate_auth::{
-    Authenticator, Denial, Endpoint, Identity, Issuer, KeySet, SigningAlgorithm, Tenant, TenantTable,
+    AuthError, Authenticator, Endpoint, Identity, Issuer, KeySet, SigningAlgorithm, Tenant, TenantTable,
     hash_api_key,
 };
 use serde_json::{Value, json};
@@ -134,10 +134,10 @@ pub fn token(claims: &Value) -> String {
     sign("es256", &header("es256").to_string(), &claims.to_string())
 }
 
-pub fn authenticate_at(authenticator: &Authenticator, token: &str, now: u64) -> Result<Identity, Denial> {
+pub fn authenticate_at(authenticator: &Authenticator, token: &str, now: u64) -> Result<Identity, AuthError> {
     authenticator.authenticate(Some(format!("Bearer {token}").as_bytes()), now)
 }
 
-pub fn authenticate(authenticator: &Authenticator, token: &str) -> Result<Identity, Denial> {
+pub fn authenticate(authenticator: &Authenticator, token: &str) -> Result<Identity, AuthError> {
     authenticate_at(authenticator, token, NOW)
 }

@@ -23,7 +23,7 @@ use self::session::{Ending, MAX_STREAMS, Session};
 use crate::client::linger;
 use crate::gateway::Gateway;
 use crate::lifecycle::Lifecycle;
-use crate::rejection::{Refused, Rejection};
+use crate::rejection::{RejectedRequest, Rejection};
 
 /// Bytes of request bodies that a client may send ahead, on one stream and on all of a connection.
 const STREAM_WINDOW: u32 = 256 * 1024;
@@ -63,7 +63,7 @@ pub(super) async fn serve(
     };
     let panicked = session.end().await;
     if ending == Ending::Broken {
-        gateway.reject(&MALFORMED, Refused::default()).await;
+        gateway.reject(&MALFORMED, RejectedRequest::default()).await;
     }
     if ending != Ending::Silent {
         linger(socket).await;

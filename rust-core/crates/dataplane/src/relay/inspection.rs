@@ -5,14 +5,14 @@ use proofgate_policy::Step;
 use proofgate_stages::Stage;
 use proofgate_wire::encode;
 
-use crate::draft::Draft;
+use crate::answer_buffers::AnswerBuffers;
 use crate::failure::Cut;
 use crate::gateway::{Gateway, KEPT};
 use crate::memory::Exhausted;
 use crate::open_exchange::OpenExchange;
 use crate::rejection::Rejection;
 use crate::request_policy::{SLICE, note, owned};
-use crate::response_head::{Answering, Scrutiny};
+use crate::response_head::{AnswerHead, Scrutiny};
 
 /// Lets the rules see the next bytes of an answer; what they clear stands in the draft's `passed` then.
 ///
@@ -20,9 +20,9 @@ use crate::response_head::{Answering, Scrutiny};
 /// What the client is told when it may not go on; what was cleared before may still leave.
 pub(super) fn inspect(
     gateway: &Gateway,
-    answering: &Answering,
+    answering: &AnswerHead,
     open: &mut OpenExchange,
-    draft: &mut Draft,
+    draft: &mut AnswerBuffers,
     bytes: &[u8],
 ) -> Result<(), Rejection> {
     let terms = &open.catalog.terms;
@@ -59,9 +59,9 @@ pub(super) fn inspect(
 pub(super) async fn last_of_inspection(
     gateway: &Gateway,
     head: &mut Vec<u8>,
-    answering: &Answering,
+    answering: &AnswerHead,
     open: &mut OpenExchange,
-    draft: &mut Draft,
+    draft: &mut AnswerBuffers,
 ) -> Result<(), Cut> {
     if answering.scrutiny == Scrutiny::None {
         return Ok(());
@@ -86,7 +86,7 @@ pub(super) async fn last_of_inspection(
         append(&mut draft.held, &mut draft.passed);
     }
     if answering.open_head {
-        let Draft { piece, held, .. } = draft;
+        let AnswerBuffers { piece, held, .. } = draft;
         encode::write_content_length(head, (piece.len() + held.len()) as u64);
         head.extend_from_slice(encode::CRLF);
     }
@@ -94,7 +94,7 @@ pub(super) async fn last_of_inspection(
 }
 
 /// Judges what is left of an answer for a slice of time, and takes room for what is kept of it until the next one.
-fn next_slice(gateway: &Gateway, open: &OpenExchange, draft: &mut Draft) -> Result<Step, Rejection> {
+fn next_slice(gateway: &Gateway, open: &OpenExchange, draft: &mut AnswerBuffers) -> Result<Step, Rejection> {
     let Some((inspector, passed)) = draft.inspector() else {
         return Ok(Step::Done);
     };
@@ -113,7 +113,7 @@ fn next_slice(gateway: &Gateway, open: &OpenExchange, draft: &mut Draft) -> Resu
 }
 
 /// Notes for the record what the rules saw.
-pub(super) fn note_judgement(open: &mut OpenExchange, draft: &mut Draft) {
+pub(super) fn note_judgement(open: &mut OpenExchange, draft: &mut AnswerBuffers) {
     let Some((inspector, _)) = draft.inspector() else {
         return;
     };

@@ -1,14 +1,14 @@
 //! What of an answer may leave: whole events, of what the rules have cleared, less the answer's end.
 
-use proofgate_inspect::Stop;
+use proofgate_inspect::Denial;
 use proofgate_providers::{BodyKind, EventEnds, is_end_marker, is_usage_alone};
 
 use super::inspection::inspect;
-use crate::draft::Draft;
+use crate::answer_buffers::AnswerBuffers;
 use crate::failure::{Cut, Failure};
 use crate::gateway::Gateway;
 use crate::open_exchange::OpenExchange;
-use crate::response_head::{Answering, Scrutiny};
+use crate::response_head::{AnswerHead, Scrutiny};
 
 /// How much an upstream may send from its end marker on, in bytes.
 const MAX_HELD: usize = 64 * 1024;
@@ -44,7 +44,7 @@ impl Progress {
     }
 
     /// Whether a part of an event has left, behind which nothing can be said.
-    pub(super) fn has_left_an_event_open(&self, answering: &Answering) -> bool {
+    pub(super) fn has_left_an_event_open(&self, answering: &AnswerHead) -> bool {
         self.in_event && answering.scrutiny != Scrutiny::Enforce
     }
 }
@@ -60,10 +60,10 @@ enum Event {
 /// An answer on its way.
 pub(super) struct Passage<'p> {
     pub(super) gateway: &'p Gateway,
-    pub(super) answering: &'p mut Answering,
+    pub(super) answering: &'p mut AnswerHead,
     pub(super) open: &'p mut OpenExchange,
     pub(super) progress: &'p mut Progress,
-    pub(super) draft: &'p mut Draft,
+    pub(super) draft: &'p mut AnswerBuffers,
     /// The head of the answer, while it has not left.
     pub(super) head: &'p mut Vec<u8>,
 }
@@ -115,7 +115,7 @@ impl Passage<'_> {
         if self.answering.is_unreadable(kind) {
             let engine = &self.open.catalog.terms.engine;
             return Err(Cut::Policy(
-                self.gateway.response_stopped(engine, Stop::Malformed),
+                self.gateway.response_stopped(engine, Denial::Malformed),
             ));
         }
         Ok(())
@@ -218,7 +218,7 @@ impl Passage<'_> {
                 return Err(Cut::Upstream(Failure::Unreachable));
             }
         }
-        let Draft { piece, held, .. } = &mut *self.draft;
+        let AnswerBuffers { piece, held, .. } = &mut *self.draft;
         let out = if self.progress.ended { held } else { piece };
         match self.answering.scrutiny {
             Scrutiny::None => out.extend_from_slice(bytes),
@@ -235,7 +235,7 @@ impl Passage<'_> {
             }
             Scrutiny::Enforce => {
                 let cleared = inspect(self.gateway, self.answering, self.open, self.draft, bytes);
-                let Draft {
+                let AnswerBuffers {
                     piece, held, passed, ..
                 } = &mut *self.draft;
                 let out = if self.progress.ended { held } else { piece };

@@ -8,20 +8,20 @@ use proofgate_wire::encode;
 
 use super::inspection::append;
 use crate::answer::Answer;
+use crate::answer_buffers::AnswerBuffers;
 use crate::client::After;
-use crate::draft::Draft;
 use crate::failure::Cut;
 use crate::gateway::Gateway;
 use crate::open_exchange::OpenExchange;
 use crate::reply::Reply;
-use crate::response_head::Answering;
+use crate::response_head::AnswerHead;
 
 /// Sends what is decoded, with the head before it if that has not left yet.
 pub(super) async fn send_piece(
     gateway: &Gateway,
     reply: &mut Reply<'_>,
-    answering: &Answering,
-    draft: &mut Draft,
+    answering: &AnswerHead,
+    draft: &mut AnswerBuffers,
 ) -> Result<(), Cut> {
     write_piece(gateway, reply, answering, draft, false);
     // A client that does not read must not keep what others can use meanwhile.
@@ -33,8 +33,8 @@ pub(super) async fn send_piece(
 fn write_piece(
     gateway: &Gateway,
     reply: &mut Reply<'_>,
-    answering: &Answering,
-    draft: &mut Draft,
+    answering: &AnswerHead,
+    draft: &mut AnswerBuffers,
     last: bool,
 ) {
     let (head, piece) = (&mut reply.buffers.head, &mut draft.piece);
@@ -64,11 +64,11 @@ async fn send(gateway: &Gateway, reply: &mut Reply<'_>) -> io::Result<()> {
 pub(super) async fn finish(
     gateway: &Gateway,
     reply: &mut Reply<'_>,
-    answering: &Answering,
+    answering: &AnswerHead,
     mut open: Box<OpenExchange>,
-    mut draft: Box<Draft>,
+    mut draft: Box<AnswerBuffers>,
 ) -> After {
-    let Draft { piece, held, .. } = &mut *draft;
+    let AnswerBuffers { piece, held, .. } = &mut *draft;
     append(piece, held);
     open.respond(piece);
     let completion = open.end(Outcome::Complete, answering.status, draft.usage());
@@ -92,11 +92,11 @@ pub(super) async fn finish(
 pub(super) async fn break_off(
     gateway: &Gateway,
     reply: &mut Reply<'_>,
-    answering: &Answering,
+    answering: &AnswerHead,
     mut open: Box<OpenExchange>,
     outcome: Outcome,
     answer: &Answer<'_>,
-    mut draft: Box<Draft>,
+    mut draft: Box<AnswerBuffers>,
 ) -> After {
     if answering.events {
         for part in [b"data: ", &answer.json()[..], b"\n\n"] {

@@ -9,13 +9,13 @@ use proofgate_wire::{HeadScanner, Limits, Method, parse_response};
 use tokio::io::AsyncReadExt;
 use tokio::time::Instant;
 
-use crate::answer::Manner;
+use crate::answer::AnswerOptions;
 use crate::failure::{Cut, Failure};
 use crate::gateway::Gateway;
 use crate::lifecycle::Phase;
 use crate::open_exchange::OpenExchange;
 use crate::reply::Reply;
-use crate::response_head::{Answering, Scrutiny, write_head};
+use crate::response_head::{AnswerHead, Scrutiny, write_head};
 use crate::upstream::UpstreamStream;
 
 /// Room for one read from an upstream, in bytes.
@@ -43,7 +43,7 @@ impl Source<'_> {
         &mut self,
         reply: &mut Reply<'_>,
         open: &mut OpenExchange,
-    ) -> Result<(Answering, usize), Cut> {
+    ) -> Result<(AnswerHead, usize), Cut> {
         let limits = Limits {
             head_bytes: 64 * 1024,
             ..open.catalog.terms.limits
@@ -65,7 +65,7 @@ impl Source<'_> {
                     return Err(Cut::Upstream(Failure::Unauthorized));
                 }
                 let answering = (head.status >= 200).then(|| {
-                    let manner = Manner {
+                    let manner = AnswerOptions {
                         close: reply.close,
                         head_only: false,
                         extra: reply.extra,

@@ -83,13 +83,13 @@ pub(super) struct Names {
     host: String,
     port: u16,
     resolver: Resolver,
-    known: RefCell<Known>,
+    known: RefCell<Lookup>,
     /// Whether a look-up is under way.
     asking: Cell<bool>,
     answered: Notify,
 }
 
-enum Known {
+enum Lookup {
     Nothing,
     /// Since when.
     Addresses(Rc<[SocketAddr]>, Instant),
@@ -102,8 +102,8 @@ enum Known {
 impl Names {
     pub(super) fn new(host: &str, port: u16, resolver: Resolver) -> Rc<Self> {
         let known = match host.parse::<IpAddr>() {
-            Ok(address) => Known::Always(Rc::new([SocketAddr::new(address, port)])),
-            Err(_) => Known::Nothing,
+            Ok(address) => Lookup::Always(Rc::new([SocketAddr::new(address, port)])),
+            Err(_) => Lookup::Nothing,
         };
         Rc::new(Names {
             host: host.to_owned(),
@@ -123,14 +123,14 @@ impl Names {
         loop {
             let answered = self.answered.notified();
             match &*self.known.borrow() {
-                Known::Always(addresses) => return Ok(Rc::clone(addresses)),
-                Known::Addresses(addresses, since) if since.elapsed() < USABLE => {
+                Lookup::Always(addresses) => return Ok(Rc::clone(addresses)),
+                Lookup::Addresses(addresses, since) if since.elapsed() < USABLE => {
                     if since.elapsed() >= FRESH {
                         self.ask();
                     }
                     return Ok(Rc::clone(addresses));
                 }
-                Known::Failure(kind, reason, since) if since.elapsed() < FAILED => {
+                Lookup::Failure(kind, reason, since) if since.elapsed() < FAILED => {
                     return Err(io::Error::new(*kind, reason.clone()));
                 }
                 _ => self.ask(),
@@ -142,8 +142,8 @@ impl Names {
     /// No connection could be made to any of the addresses: they are not used again unless they are new.
     pub(super) fn distrust(&self) {
         let mut known = self.known.borrow_mut();
-        if matches!(&*known, Known::Addresses(_, since) if since.elapsed() >= FAILED) {
-            *known = Known::Nothing;
+        if matches!(&*known, Lookup::Addresses(_, since) if since.elapsed() >= FAILED) {
+            *known = Lookup::Nothing;
         }
     }
 
@@ -175,11 +175,11 @@ impl Names {
         let now = Instant::now();
         let mut known = self.known.borrow_mut();
         match found {
-            Ok(addresses) if !addresses.is_empty() => *known = Known::Addresses(addresses.into(), now),
+            Ok(addresses) if !addresses.is_empty() => *known = Lookup::Addresses(addresses.into(), now),
             // What is known may be used until it is too old: a name server that fails does not end what works.
-            _ if matches!(&*known, Known::Addresses(_, since) if since.elapsed() < USABLE) => {}
-            Ok(_) => *known = Known::Failure(io::ErrorKind::NotFound, "it has no address".into(), now),
-            Err(error) => *known = Known::Failure(error.kind(), error.to_string(), now),
+            _ if matches!(&*known, Lookup::Addresses(_, since) if since.elapsed() < USABLE) => {}
+            Ok(_) => *known = Lookup::Failure(io::ErrorKind::NotFound, "it has no address".into(), now),
+            Err(error) => *known = Lookup::Failure(error.kind(), error.to_string(), now),
         }
         drop(known);
         self.answered.notify_waiters();

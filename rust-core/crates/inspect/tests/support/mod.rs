@@ -1,7 +1,7 @@
 //! A small policy, answers, and how they pass through an inspector.
 #![allow(dead_code, reason = "not every test file uses everything")]
 
-use proofgate_inspect::{AnswerKind, Reading, ResponseInspector, Stop};
+use proofgate_inspect::{AnswerKind, Denial, Reading, ResponseInspector};
 use proofgate_policy::{Engine, PolicyConfig, Profile, Scratch, TenantPolicy};
 use serde_json::{Value, json};
 
@@ -47,7 +47,7 @@ impl Policy {
         &mut self,
         kind: AnswerKind,
         pieces: &[&[u8]],
-    ) -> (Vec<u8>, Result<(), Stop>, ResponseInspector) {
+    ) -> (Vec<u8>, Result<(), Denial>, ResponseInspector) {
         let Policy {
             engine,
             profile,

@@ -1,7 +1,7 @@
 //! The calls that a program makes to the simulated disk: each is counted, may meet its fault, and keeps apart what a
 //! reader sees and what a crash leaves.
 
-use super::{Change, Contents, Entry, Fault, SimulatedDisk, State, put};
+use super::{Change, Contents, Entry, InjectedFault, SimulatedDisk, State, put};
 use crate::storage::{Directory, Storage, StoredFile};
 use proofgate_evidence::{ReadFile, ReadStorage};
 use std::io;
@@ -220,7 +220,7 @@ impl StoredFile for SimulatedFile {
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
         let mut state = self.disk.state();
         let bytes = match state.call()? {
-            Some(Fault::Error(kind)) => return Err(kind.into()),
+            Some(InjectedFault::Error(kind)) => return Err(kind.into()),
             Some(_) => &bytes[..bytes.len() / 2],
             None => bytes,
         };
@@ -270,7 +270,7 @@ impl StoredFile for SimulatedFile {
         let mut state = self.disk.state();
         let fault = state.call()?;
         let file = &mut state.files[self.file];
-        if let Some(Fault::Error(kind)) = fault {
+        if let Some(InjectedFault::Error(kind)) = fault {
             file.unsynced.clear();
             return Err(kind.into());
         }

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 #![allow(dead_code, reason = "every test binary uses its own part")]
 
-use proofgate_wire::{BodyDecoder, HeadScanner, Limits, Refusal, parse_request};
+use proofgate_wire::{BodyDecoder, HeadScanner, Limits, ProtocolError, parse_request};
 
 /// What became of one request on a connection that received `bytes` in the given pieces and was then closed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub enum Verdict {
         keep_alive: bool,
         rest: usize,
     },
-    Refused(Refusal),
+    Refused(ProtocolError),
     CutShort,
 }
 
@@ -29,7 +29,7 @@ pub fn receive(bytes: &[u8], splits: &[usize], limits: &Limits) -> Verdict {
     }
 }
 
-fn receive_pieces(bytes: &[u8], ends: &[usize], limits: &Limits) -> Result<Verdict, Refusal> {
+fn receive_pieces(bytes: &[u8], ends: &[usize], limits: &Limits) -> Result<Verdict, ProtocolError> {
     let mut scanner = HeadScanner::new();
     let mut pieces = ends.iter();
     let (head_length, mut received) = loop {
@@ -67,7 +67,7 @@ fn receive_pieces(bytes: &[u8], ends: &[usize], limits: &Limits) -> Result<Verdi
             match pieces.next() {
                 Some(&end) => received = end,
                 None => {
-                    assert_eq!(decoder.end_of_input(), Err(Refusal::TruncatedBody));
+                    assert_eq!(decoder.end_of_input(), Err(ProtocolError::TruncatedBody));
                     return Ok(Verdict::CutShort);
                 }
             }

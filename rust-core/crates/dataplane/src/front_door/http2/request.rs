@@ -12,7 +12,7 @@ use bytes::Bytes;
 use h2::RecvStream;
 use http::request::Parts;
 use http::{HeaderMap, Method, header, uri};
-use proofgate_wire::{BodyDecoder, Limits, Refusal, RequestFraming, encode};
+use proofgate_wire::{BodyDecoder, Limits, ProtocolError, RequestFraming, encode};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
 use crate::rejection::Rejection;
@@ -34,17 +34,17 @@ const WRONG_SCHEME: Rejection = Rejection::new(
 /// What the client is told; `out` then holds a part of the head.
 pub(super) fn write_head(request: Parts, ended: bool, out: &mut Vec<u8>) -> Result<bool, Rejection> {
     if request.method == Method::CONNECT {
-        return Err(Refusal::ConnectMethod.into());
+        return Err(ProtocolError::ConnectMethod.into());
     }
     let uri = request.uri.into_parts();
     // `h2` shows the scheme only where there is an authority; without one nothing is made of it.
     if uri.scheme.is_some_and(|scheme| scheme != uri::Scheme::HTTPS) {
         return Err(WRONG_SCHEME);
     }
-    let path = uri.path_and_query.ok_or(Refusal::InvalidTarget)?;
+    let path = uri.path_and_query.ok_or(ProtocolError::InvalidTarget)?;
     let path = path.as_str();
     if !path.starts_with('/') {
-        return Err(Refusal::UnsupportedTargetForm.into());
+        return Err(ProtocolError::UnsupportedTargetForm.into());
     }
     let method = request.method.as_str();
     let fields = &request.headers;
@@ -69,18 +69,18 @@ pub(super) fn write_head(request: Parts, ended: bool, out: &mut Vec<u8>) -> Resu
 }
 
 /// Appends the fields.
-fn write_fields(fields: &HeaderMap, out: &mut Vec<u8>) -> Result<(), Refusal> {
+fn write_fields(fields: &HeaderMap, out: &mut Vec<u8>) -> Result<(), ProtocolError> {
     for (name, value) in fields {
         let value = value.as_bytes();
         // RFC 9113 section 8.2.1; HTTP/1.1 would trim it.
         if matches!(value, [b' ' | b'\t', ..] | [.., b' ' | b'\t']) {
-            return Err(Refusal::InvalidHeaderValue);
+            return Err(ProtocolError::InvalidHeaderValue);
         }
         match name.as_str() {
-            "transfer-encoding" => return Err(Refusal::InvalidTransferEncoding),
-            "upgrade" | "http2-settings" => return Err(Refusal::UpgradeRequested),
-            "connection" | "keep-alive" | "proxy-connection" => return Err(Refusal::InvalidConnection),
-            "te" if value != b"trailers" => return Err(Refusal::InvalidConnection),
+            "transfer-encoding" => return Err(ProtocolError::InvalidTransferEncoding),
+            "upgrade" | "http2-settings" => return Err(ProtocolError::UpgradeRequested),
+            "connection" | "keep-alive" | "proxy-connection" => return Err(ProtocolError::InvalidConnection),
+            "te" if value != b"trailers" => return Err(ProtocolError::InvalidConnection),
             "te" | "cookie" => {}
             name => encode::write_header(out, name, value)?,
         }
@@ -89,7 +89,7 @@ fn write_fields(fields: &HeaderMap, out: &mut Vec<u8>) -> Result<(), Refusal> {
 }
 
 /// Joins the crumbs of Cookie, which HTTP/1.1 has once (RFC 9113 section 8.2.3).
-fn write_cookies(fields: &HeaderMap, out: &mut Vec<u8>) -> Result<(), Refusal> {
+fn write_cookies(fields: &HeaderMap, out: &mut Vec<u8>) -> Result<(), ProtocolError> {
     let crumbs: Vec<&[u8]> = fields
         .get_all(header::COOKIE)
         .iter()
@@ -109,7 +109,7 @@ pub(super) enum Stopped {
     /// The stream broke the protocol and is reset: its body was not as long as it said, for example.
     Malformed,
     /// What follows the body is refused.
-    Refused(Refusal),
+    Rejected(ProtocolError),
 }
 
 /// Writes a head and the body behind it, as it comes. Trailers are checked as behind an HTTP/1.1 body, and dropped.
@@ -143,7 +143,7 @@ pub(super) async fn send(
         }
     }
     if let Some(trailers) = body.trailers().await? {
-        check_trailers(&trailers, limits).map_err(Stopped::Refused)?;
+        check_trailers(&trailers, limits).map_err(Stopped::Rejected)?;
     }
     if send_piece(&held, chunked, sink).await.is_ok() && chunked {
         let _ = sink.write_all(encode::LAST_CHUNK).await;
@@ -161,7 +161,7 @@ impl From<h2::Error> for Stopped {
 }
 
 /// Has the HTTP/1.1 guard look at trailers.
-fn check_trailers(trailers: &HeaderMap, limits: &Limits) -> Result<(), Refusal> {
+fn check_trailers(trailers: &HeaderMap, limits: &Limits) -> Result<(), ProtocolError> {
     let mut section = b"0\r\n".to_vec();
     for (name, value) in trailers {
         encode::write_header(&mut section, name.as_str(), value.as_bytes())?;

@@ -13,13 +13,13 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::MALFORMED;
 use super::request::{self, Stopped, write_head};
 use super::response::{Cut, relay};
-use crate::answer::Manner;
+use crate::answer::AnswerOptions;
 use crate::client::ClientStream;
 use crate::connection;
 use crate::gateway::Gateway;
 use crate::lifecycle::Lifecycle;
 use crate::memory::Exhausted;
-use crate::rejection::{Refused, Rejection};
+use crate::rejection::{RejectedRequest, Rejection};
 
 /// Bytes that the pipe holds each way: a piece of an answer with its chunk framing, and some.
 const PIPE: usize = 16 * 1024 + 256;
@@ -105,17 +105,17 @@ impl Stream {
             Ok(end) => end,
             Err(Stopped::Client) => End::Abandoned,
             Err(Stopped::Malformed) => {
-                self.gateway.reject(&MALFORMED, Refused::default()).await;
+                self.gateway.reject(&MALFORMED, RejectedRequest::default()).await;
                 End::Abandoned
             }
-            Err(Stopped::Refused(refusal)) => self.refuse(&refusal.into(), head_only).await,
+            Err(Stopped::Rejected(refusal)) => self.refuse(&refusal.into(), head_only).await,
         }
     }
 
     /// Refuses a request that cannot be served through a pipe.
     async fn refuse(mut self, rejection: &Rejection, head_only: bool) -> End {
-        let id = self.gateway.reject(rejection, Refused::default()).await;
-        let manner = Manner {
+        let id = self.gateway.reject(rejection, RejectedRequest::default()).await;
+        let manner = AnswerOptions {
             close: false,
             head_only,
             extra: b"",

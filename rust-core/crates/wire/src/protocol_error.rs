@@ -2,14 +2,14 @@
 
 use thiserror::Error;
 
-/// A rule that a message broke. Final: answer [`Refusal::status`], close, and read no further byte of the
+/// A rule that a message broke. Final: answer [`ProtocolError::status`], close, and read no further byte of the
 /// connection.
 ///
-/// The `Display` text is for people and quotes nothing of the message; [`Refusal::code`] is stable, for
+/// The `Display` text is for people and quotes nothing of the message; [`ProtocolError::code`] is stable, for
 /// machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Error)]
 #[non_exhaustive]
-pub enum Refusal {
+pub enum ProtocolError {
     /// The head exceeds [`crate::Limits::head_bytes`].
     #[error("the message head is larger than this gateway accepts")]
     HeadTooLarge,
@@ -151,7 +151,7 @@ pub enum Refusal {
     InvalidProxyHeader,
 }
 
-impl Refusal {
+impl ProtocolError {
     /// The status to answer a refused request with. A refused *response* is answered 502, whatever this says.
     #[must_use]
     pub fn status(&self) -> u16 {

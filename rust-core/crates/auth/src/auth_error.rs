@@ -1,6 +1,6 @@
 /// Why a well-formed request is not served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
-pub enum Denial {
+pub enum AuthError {
     /// There is no `Authorization` header.
     #[error("You didn't provide an API key. Send it as \"Authorization: Bearer YOUR_KEY\".")]
     MissingKey,
@@ -50,11 +50,11 @@ pub enum Denial {
     EndpointNotAllowed,
 }
 
-impl Denial {
+impl AuthError {
     /// The HTTP status that answers it: 403 when it is known who asks, 401 otherwise.
     pub fn status(self) -> u16 {
         match self {
-            Denial::UnknownTenant | Denial::EndpointNotAllowed => 403,
+            AuthError::UnknownTenant | AuthError::EndpointNotAllowed => 403,
             _ => 401,
         }
     }
@@ -62,21 +62,21 @@ impl Denial {
     /// A stable machine code, where OpenAI has one the same.
     pub fn code(self) -> &'static str {
         match self {
-            Denial::MissingKey => "missing_api_key",
-            Denial::MalformedKey => "malformed_api_key",
-            Denial::UnknownKey => "invalid_api_key",
-            Denial::ExpiredKey => "expired_api_key",
-            Denial::MalformedToken => "malformed_token",
-            Denial::UnsupportedAlgorithm => "unsupported_token_algorithm",
-            Denial::UnknownIssuer => "unknown_token_issuer",
-            Denial::UnknownSigningKey => "unknown_signing_key",
-            Denial::InvalidSignature => "invalid_token_signature",
-            Denial::InvalidClaims => "invalid_token_claims",
-            Denial::WrongAudience => "wrong_token_audience",
-            Denial::ExpiredToken => "expired_token",
-            Denial::TokenNotYetValid => "token_not_yet_valid",
-            Denial::UnknownTenant => "unknown_tenant",
-            Denial::EndpointNotAllowed => "endpoint_not_allowed",
+            AuthError::MissingKey => "missing_api_key",
+            AuthError::MalformedKey => "malformed_api_key",
+            AuthError::UnknownKey => "invalid_api_key",
+            AuthError::ExpiredKey => "expired_api_key",
+            AuthError::MalformedToken => "malformed_token",
+            AuthError::UnsupportedAlgorithm => "unsupported_token_algorithm",
+            AuthError::UnknownIssuer => "unknown_token_issuer",
+            AuthError::UnknownSigningKey => "unknown_signing_key",
+            AuthError::InvalidSignature => "invalid_token_signature",
+            AuthError::InvalidClaims => "invalid_token_claims",
+            AuthError::WrongAudience => "wrong_token_audience",
+            AuthError::ExpiredToken => "expired_token",
+            AuthError::TokenNotYetValid => "token_not_yet_valid",
+            AuthError::UnknownTenant => "unknown_tenant",
+            AuthError::EndpointNotAllowed => "endpoint_not_allowed",
         }
     }
 
@@ -84,9 +84,9 @@ impl Denial {
     /// error code, as section 3.1 asks.
     pub fn www_authenticate(self) -> &'static str {
         match self {
-            Denial::MissingKey => r#"Bearer realm="proofgate""#,
-            Denial::MalformedKey => r#"Bearer realm="proofgate", error="invalid_request""#,
-            Denial::UnknownTenant | Denial::EndpointNotAllowed => {
+            AuthError::MissingKey => r#"Bearer realm="proofgate""#,
+            AuthError::MalformedKey => r#"Bearer realm="proofgate", error="invalid_request""#,
+            AuthError::UnknownTenant | AuthError::EndpointNotAllowed => {
                 r#"Bearer realm="proofgate", error="insufficient_scope""#
             }
             _ => r#"Bearer realm="proofgate", error="invalid_token""#,

@@ -19,7 +19,7 @@ const KEPT: usize = 64 * 1024;
 /// A draft that has more memory is not kept, in bytes.
 const MOST_BYTES: usize = 128 * 1024;
 
-pub(crate) struct Draft {
+pub(crate) struct AnswerBuffers {
     /// Decoded bytes on their way to the client.
     pub(crate) piece: Vec<u8>,
     /// The end of the answer, held back until its completion is written.
@@ -39,9 +39,9 @@ pub(crate) struct Draft {
     share: Share,
 }
 
-impl Draft {
+impl AnswerBuffers {
     fn new(budget: &Rc<Budget>) -> Self {
-        Draft {
+        AnswerBuffers {
             piece: Vec::new(),
             held: Vec::new(),
             partial: Vec::new(),
@@ -123,7 +123,7 @@ impl Draft {
 /// Drafts that nobody uses.
 #[expect(clippy::vec_box, reason = "an answer holds its box, and gives back that")]
 pub(crate) struct Drafts {
-    spare: RefCell<Vec<Box<Draft>>>,
+    spare: RefCell<Vec<Box<AnswerBuffers>>>,
     budget: Rc<Budget>,
 }
 
@@ -136,9 +136,9 @@ impl Drafts {
     }
 
     /// An empty draft; the one that was used last, if there is any.
-    pub(crate) fn take(&self) -> Box<Draft> {
+    pub(crate) fn take(&self) -> Box<AnswerBuffers> {
         let Some(mut draft) = self.spare.borrow_mut().pop() else {
-            return Box::new(Draft::new(&self.budget));
+            return Box::new(AnswerBuffers::new(&self.budget));
         };
         draft.piece.clear();
         draft.held.clear();
@@ -150,7 +150,7 @@ impl Drafts {
     }
 
     /// Takes back the draft of an answer that is over.
-    pub(crate) fn put_back(&self, mut draft: Box<Draft>) {
+    pub(crate) fn put_back(&self, mut draft: Box<AnswerBuffers>) {
         draft.take_share();
         let mut spare = self.spare.borrow_mut();
         if draft.capacity() <= MOST_BYTES && spare.len() < MOST_SPARE {
@@ -164,7 +164,7 @@ mod tests {
     use std::rc::Rc;
 
     use prometheus_client::metrics::gauge::Gauge;
-    use proofgate_inspect::{AnswerKind, Reading, Stop};
+    use proofgate_inspect::{AnswerKind, Denial, Reading};
     use proofgate_policy::{Engine, PolicyConfig, Scratch};
 
     use super::{Drafts, MOST_BYTES};
@@ -221,7 +221,7 @@ mod tests {
                 passed,
             )
         });
-        assert_eq!(ends, [Ok(()), Err(Stop::TooLarge), Ok(())]);
+        assert_eq!(ends, [Ok(()), Err(Denial::TooLarge), Ok(())]);
     }
 
     #[test]

@@ -2,7 +2,7 @@ use proofgate_policy::{Fault, RuleIndex};
 
 /// Why an answer may not go on. None of its bytes that are still held may leave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Stop {
+pub enum Denial {
     /// A rule denies the answer.
     #[error("a policy rule denies the answer")]
     Blocked {
@@ -22,14 +22,14 @@ pub enum Stop {
     Malformed,
 }
 
-impl Stop {
+impl Denial {
     /// A stable machine code.
     pub fn code(self) -> &'static str {
         match self {
-            Stop::Blocked { .. } => "response_blocked",
-            Stop::Fault(fault) => fault.code(),
-            Stop::TooLarge => "response_too_large",
-            Stop::Malformed => "response_malformed",
+            Denial::Blocked { .. } => "response_blocked",
+            Denial::Fault(fault) => fault.code(),
+            Denial::TooLarge => "response_too_large",
+            Denial::Malformed => "response_malformed",
         }
     }
 }
