@@ -16,7 +16,7 @@ import yaml
 REPOSITORY = Path(__file__).resolve().parents[1]
 PAGE = REPOSITORY / "docs" / "api-reference.md"
 CRD = REPOSITORY / "crds" / "proofgate.dev_governancegateways.yaml"
-REFUSALS = REPOSITORY / "rust-core" / "crates" / "wire" / "src" / "refusal.rs"
+REFUSALS = REPOSITORY / "rust-core" / "crates" / "wire" / "src" / "protocol_error.rs"
 
 Schema = dict[str, Any]
 
@@ -142,7 +142,7 @@ def cell(text: str) -> str:
 def refusals() -> str:
     """Every rule of the parser with its code and status."""
     source = REFUSALS.read_text()
-    enum, methods = source.split("impl Refusal", 1)
+    enum, methods = source.split("impl ProtocolError", 1)
     codes = dict(re.findall(r'Self::(\w+) => "(\w+)"', methods))
     statuses: dict[str, str] = {}
     for variants, number in re.findall(r"((?:Self::\w+(?: \| )?)+) => (\d{3})", methods):

@@ -5,7 +5,7 @@
 #![forbid(unsafe_code)]
 
 use proofgate_wire::{
-    BodyDecoder, HeadScanner, Limits, Refusal, RequestFraming, RequestHead, encode, parse_request,
+    BodyDecoder, HeadScanner, Limits, ProtocolError, RequestFraming, RequestHead, encode, parse_request,
 };
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -17,7 +17,7 @@ fn incomplete(missing: &str, bytes: u64) -> Value {
     json!({"verdict": "incomplete", "missing": missing, "bytes": bytes})
 }
 
-fn judge(message: &[u8]) -> Result<Value, Refusal> {
+fn judge(message: &[u8]) -> Result<Value, ProtocolError> {
     let limits = Limits::default();
     let Some(head_length) = HeadScanner::new().scan(message, &limits)? else {
         return Ok(incomplete("head", 0));
@@ -66,7 +66,7 @@ fn judge(message: &[u8]) -> Result<Value, Refusal> {
 }
 
 /// The request as a proxy would pass it on with [`encode`]: end-to-end fields, and the framing written anew.
-fn forwarded(head: &RequestHead<'_>, body: &[u8]) -> Result<Vec<u8>, Refusal> {
+fn forwarded(head: &RequestHead<'_>, body: &[u8]) -> Result<Vec<u8>, ProtocolError> {
     let length = body.len().to_string();
     let framing = match head.framing {
         RequestFraming::Empty => None,

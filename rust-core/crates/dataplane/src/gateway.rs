@@ -10,7 +10,6 @@ use proofgate_stages::Profiler;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use crate::answer_buffers::Drafts;
 use crate::catalog::Catalog;
 use crate::clock::Clock;
 use crate::memory::Budget;
@@ -19,6 +18,7 @@ use crate::recorder::Recorder;
 use crate::rejection::{RejectedRequest, Rejection};
 use crate::request_id::RequestId;
 use crate::spare::Spare;
+use crate::workspace::Workspaces;
 
 /// What every connection of the data-plane thread shares.
 pub(crate) struct Gateway {
@@ -36,7 +36,7 @@ pub(crate) struct Gateway {
     pub(crate) proxy_protocol: bool,
     /// The memory that bodies and answers may take.
     pub(crate) budget: Rc<Budget>,
-    pub(crate) drafts: Drafts,
+    pub(crate) workspaces: Workspaces,
     /// For pieces of answers on their way.
     pub(crate) spare: Spare,
     /// Where a request for an upstream is put together.
@@ -99,7 +99,7 @@ impl Gateway {
             reading: Cell::default(),
             answer_reading: RefCell::default(),
             proxy_protocol,
-            drafts: Drafts::new(&budget),
+            workspaces: Workspaces::new(&budget),
             budget,
             spare: Spare::default(),
             outgoing: Cell::default(),

@@ -7,7 +7,6 @@
 
 mod admission;
 mod answer;
-mod answer_buffers;
 mod body;
 mod catalog;
 mod client;
@@ -52,6 +51,7 @@ mod spare;
 mod threads;
 mod upstream;
 mod worker;
+mod workspace;
 
 pub use config::Config;
 pub use error::Error;

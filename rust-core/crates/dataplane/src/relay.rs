@@ -18,7 +18,6 @@ use self::inspection::{last_of_inspection, note_judgement};
 use self::passage::{Passage, Progress};
 use self::sink::{break_off, finish, send_piece};
 use self::source::Source;
-use crate::answer_buffers::AnswerBuffers;
 use crate::client::After;
 use crate::failure::{CLIENT_CLOSED_REQUEST, Cut, Failure};
 use crate::gateway::Gateway;
@@ -26,6 +25,7 @@ use crate::open_exchange::OpenExchange;
 use crate::reply::{Buffers, Reply, finish_with_answer};
 use crate::response_head::AnswerHead;
 use crate::upstream::{Pool, UpstreamStream};
+use crate::workspace::Workspace;
 
 /// Everything that one answer's way needs.
 pub(crate) struct Relay<'r, 'c> {
@@ -60,7 +60,7 @@ impl Relay<'_, '_> {
             silence,
             until,
         };
-        let (mut answering, begin) = match source.head(reply, &mut open).await {
+        let (mut answer_head, begin) = match source.head(reply, &mut open).await {
             Ok(head) => head,
             Err(Cut::Client) => {
                 open.end(Outcome::ClientDisconnect, CLIENT_CLOSED_REQUEST, None);
@@ -76,18 +76,18 @@ impl Relay<'_, '_> {
                 return Box::pin(blocked).await;
             }
         };
-        open.upstream_status = Some(answering.status);
+        open.upstream_status = Some(answer_head.status);
         open.span.lap_now(Stage::ResponseHead);
-        let mut draft = gateway.drafts.take();
+        let mut workspace = gateway.workspaces.take();
         let mut progress = Progress::new(keeps_usage);
         let relayed = body(
             &mut source,
             reply,
-            &mut answering,
+            &mut answer_head,
             begin,
             &mut open,
             &mut progress,
-            &mut draft,
+            &mut workspace,
         );
         let relayed = pin!(relayed).await;
         if let Ok(true) = relayed {
@@ -96,10 +96,10 @@ impl Relay<'_, '_> {
         let ended = relayed.and_then(|_| {
             let mut passage = Passage {
                 gateway,
-                answering: &mut answering,
+                answer_head: &mut answer_head,
                 open: &mut open,
                 progress: &mut progress,
-                draft: &mut draft,
+                workspace: &mut workspace,
                 head: &mut reply.buffers.head,
             };
             passage.finish()
@@ -107,36 +107,42 @@ impl Relay<'_, '_> {
         let ended = match ended {
             Ok(()) => {
                 let head = &mut reply.buffers.head;
-                last_of_inspection(gateway, head, &answering, &mut open, &mut draft).await
+                last_of_inspection(gateway, head, &answer_head, &mut open, &mut workspace).await
             }
             Err(cut) => Err(cut),
         };
-        note_judgement(&mut open, &mut draft);
+        note_judgement(&mut open, &mut workspace);
         let cut = match ended {
-            Ok(()) => return pin!(finish(gateway, reply, &answering, open, draft)).await,
+            Ok(()) => return pin!(finish(gateway, reply, &answer_head, open, workspace)).await,
             Err(cut) => cut,
         };
         let (outcome, answer) = match &cut {
             Cut::Client => {
-                open.end(Outcome::ClientDisconnect, answering.status, draft.usage());
+                open.end(Outcome::ClientDisconnect, answer_head.status, workspace.usage());
                 return After::Close;
             }
             Cut::Upstream(failure) => (failure.outcome(), failure.answer()),
             Cut::Policy(rejection) => (Outcome::PolicyBlocked, rejection.answer()),
         };
         if reply.buffers.head.is_empty() {
-            if progress.has_left_an_event_open(&answering) {
-                open.end(outcome, answering.status, draft.usage());
+            if progress.has_left_an_event_open(&answer_head) {
+                open.end(outcome, answer_head.status, workspace.usage());
                 return After::Close;
             }
             return Box::pin(break_off(
-                gateway, reply, &answering, open, outcome, &answer, draft,
+                gateway,
+                reply,
+                &answer_head,
+                open,
+                outcome,
+                &answer,
+                workspace,
             ))
             .await;
         }
         // Nothing of it has left: the client gets a whole answer that says why.
-        let usage = draft.usage();
-        gateway.drafts.put_back(draft);
+        let usage = workspace.usage();
+        gateway.workspaces.put_back(workspace);
         Box::pin(finish_with_answer(reply, open, outcome, answer, usage)).await
     }
 }
@@ -147,14 +153,14 @@ impl Relay<'_, '_> {
 async fn body(
     source: &mut Source<'_>,
     reply: &mut Reply<'_>,
-    answering: &mut AnswerHead,
+    answer_head: &mut AnswerHead,
     begin: usize,
     open: &mut OpenExchange,
     progress: &mut Progress,
-    draft: &mut AnswerBuffers,
+    workspace: &mut Workspace,
 ) -> Result<bool, Cut> {
     let gateway = source.gateway;
-    let mut decoder = BodyDecoder::for_response(answering.framing);
+    let mut decoder = BodyDecoder::for_response(answer_head.framing);
     let mut used = begin;
     loop {
         let done = loop {
@@ -168,10 +174,10 @@ async fn body(
             if !data.is_empty() {
                 let mut passage = Passage {
                     gateway,
-                    answering: &mut *answering,
+                    answer_head: &mut *answer_head,
                     open: &mut *open,
                     progress: &mut *progress,
-                    draft: &mut *draft,
+                    workspace: &mut *workspace,
                     head,
                 };
                 passage.take(&upstream[data])?;
@@ -187,19 +193,23 @@ async fn body(
             open.span.lap_now(Stage::Relay);
             let whole = reply.buffers.upstream.is_empty();
             source.lend(reply);
-            return Ok(answering.keep_alive && whole);
+            return Ok(answer_head.keep_alive && whole);
         }
-        if !draft.piece.is_empty() || (answering.chunked && !reply.buffers.head.is_empty()) {
+        if !workspace.piece.is_empty() || (answer_head.chunked && !reply.buffers.head.is_empty()) {
             open.span.lap_now(Stage::Relay);
-            open.respond(&draft.piece);
+            open.respond(&workspace.piece);
             if reply.buffers.upstream.is_empty() {
                 source.lend(reply);
             }
-            send_piece(gateway, reply, answering, draft).await?;
+            send_piece(gateway, reply, answer_head, workspace).await?;
             open.span.lap_now(Stage::ClientWrite);
         }
-        draft.passed.clear();
-        for buffer in [&mut draft.piece, &mut draft.passed, &mut draft.partial] {
+        workspace.passed.clear();
+        for buffer in [
+            &mut workspace.piece,
+            &mut workspace.passed,
+            &mut workspace.partial,
+        ] {
             gateway.spare.take_back(buffer);
         }
         let read = match progress.ended {
@@ -208,7 +218,7 @@ async fn body(
         };
         match read {
             Ok(true) => {}
-            Ok(false) if progress.ended || answering.framing == ResponseFraming::UntilClose => {
+            Ok(false) if progress.ended || answer_head.framing == ResponseFraming::UntilClose => {
                 return Ok(false);
             }
             Ok(false) => return Err(Cut::Upstream(Failure::Unreachable)),

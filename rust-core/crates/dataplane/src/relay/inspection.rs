@@ -5,7 +5,6 @@ use proofgate_policy::Step;
 use proofgate_stages::Stage;
 use proofgate_wire::encode;
 
-use crate::answer_buffers::AnswerBuffers;
 use crate::failure::Cut;
 use crate::gateway::{Gateway, KEPT};
 use crate::memory::Exhausted;
@@ -13,30 +12,31 @@ use crate::open_exchange::OpenExchange;
 use crate::rejection::Rejection;
 use crate::request_policy::{SLICE, note, owned};
 use crate::response_head::{AnswerHead, Scrutiny};
+use crate::workspace::Workspace;
 
-/// Lets the rules see the next bytes of an answer; what they clear stands in the draft's `passed` then.
+/// Lets the rules see the next bytes of an answer; what they clear stands in the workspace's `passed` then.
 ///
 /// # Errors
 /// What the client is told when it may not go on; what was cleared before may still leave.
 pub(super) fn inspect(
     gateway: &Gateway,
-    answering: &AnswerHead,
+    answer_head: &AnswerHead,
     open: &mut OpenExchange,
-    draft: &mut AnswerBuffers,
+    workspace: &mut Workspace,
     bytes: &[u8],
 ) -> Result<(), Rejection> {
     let terms = &open.catalog.terms;
     let (engine, profile) = (&terms.engine, &terms.profiles[open.tenant]);
-    let kind = match answering.events {
+    let kind = match answer_head.events {
         true => AnswerKind::Events,
         false => AnswerKind::Unary,
     };
-    draft.inspect(kind, terms.limits.body_bytes);
-    if draft.make_room(bytes.len()).is_err() {
-        draft.passed.clear();
+    workspace.inspect(kind, terms.limits.body_bytes);
+    if workspace.make_room(bytes.len()).is_err() {
+        workspace.passed.clear();
         return Err(Rejection::ANSWER_OVERLOADED);
     }
-    let Some((inspector, passed)) = draft.inspector() else {
+    let Some((inspector, passed)) = workspace.inspector() else {
         return Ok(());
     };
     passed.clear();
@@ -59,17 +59,17 @@ pub(super) fn inspect(
 pub(super) async fn last_of_inspection(
     gateway: &Gateway,
     head: &mut Vec<u8>,
-    answering: &AnswerHead,
+    answer_head: &AnswerHead,
     open: &mut OpenExchange,
-    draft: &mut AnswerBuffers,
+    workspace: &mut Workspace,
 ) -> Result<(), Cut> {
-    if answering.scrutiny == Scrutiny::None {
+    if answer_head.scrutiny == Scrutiny::None {
         return Ok(());
     }
-    if draft.inspector().is_some() {
-        draft.passed.clear();
+    if workspace.inspector().is_some() {
+        workspace.passed.clear();
         let finished = loop {
-            match next_slice(gateway, open, draft) {
+            match next_slice(gateway, open, workspace) {
                 Ok(Step::Done) => break Ok(()),
                 Ok(Step::Pending) => {}
                 Err(rejection) => break Err(rejection),
@@ -77,16 +77,16 @@ pub(super) async fn last_of_inspection(
             tokio::task::yield_now().await;
         };
         open.span.lap_now(Stage::ResponsePolicy);
-        let room = draft.end_inspection();
-        if answering.scrutiny == Scrutiny::Observe {
+        let room = workspace.end_inspection();
+        if answer_head.scrutiny == Scrutiny::Observe {
             return Ok(());
         }
         finished.map_err(Cut::Policy)?;
         room.map_err(|Exhausted| Cut::Policy(Rejection::ANSWER_OVERLOADED))?;
-        append(&mut draft.held, &mut draft.passed);
+        append(&mut workspace.held, &mut workspace.passed);
     }
-    if answering.open_head {
-        let AnswerBuffers { piece, held, .. } = draft;
+    if answer_head.open_head {
+        let Workspace { piece, held, .. } = workspace;
         encode::write_content_length(head, (piece.len() + held.len()) as u64);
         head.extend_from_slice(encode::CRLF);
     }
@@ -94,8 +94,8 @@ pub(super) async fn last_of_inspection(
 }
 
 /// Judges what is left of an answer for a slice of time, and takes room for what is kept of it until the next one.
-fn next_slice(gateway: &Gateway, open: &OpenExchange, draft: &mut AnswerBuffers) -> Result<Step, Rejection> {
-    let Some((inspector, passed)) = draft.inspector() else {
+fn next_slice(gateway: &Gateway, open: &OpenExchange, workspace: &mut Workspace) -> Result<Step, Rejection> {
+    let Some((inspector, passed)) = workspace.inspector() else {
         return Ok(Step::Done);
     };
     let terms = &open.catalog.terms;
@@ -106,15 +106,15 @@ fn next_slice(gateway: &Gateway, open: &OpenExchange, draft: &mut AnswerBuffers)
     reading.give_back(KEPT);
     let step = step.map_err(|stop| gateway.response_stopped(engine, stop))?;
     if step == Step::Pending {
-        let room = draft.make_room(0);
+        let room = workspace.make_room(0);
         room.map_err(|Exhausted| Rejection::ANSWER_OVERLOADED)?;
     }
     Ok(step)
 }
 
 /// Notes for the record what the rules saw.
-pub(super) fn note_judgement(open: &mut OpenExchange, draft: &mut AnswerBuffers) {
-    let Some((inspector, _)) = draft.inspector() else {
+pub(super) fn note_judgement(open: &mut OpenExchange, workspace: &mut Workspace) {
+    let Some((inspector, _)) = workspace.inspector() else {
         return;
     };
     let judgement = inspector.judgement();

@@ -4,11 +4,11 @@ use proofgate_inspect::Denial;
 use proofgate_providers::{BodyKind, EventEnds, is_end_marker, is_usage_alone};
 
 use super::inspection::inspect;
-use crate::answer_buffers::AnswerBuffers;
 use crate::failure::{Cut, Failure};
 use crate::gateway::Gateway;
 use crate::open_exchange::OpenExchange;
 use crate::response_head::{AnswerHead, Scrutiny};
+use crate::workspace::Workspace;
 
 /// How much an upstream may send from its end marker on, in bytes.
 const MAX_HELD: usize = 64 * 1024;
@@ -44,8 +44,8 @@ impl Progress {
     }
 
     /// Whether a part of an event has left, behind which nothing can be said.
-    pub(super) fn has_left_an_event_open(&self, answering: &AnswerHead) -> bool {
-        self.in_event && answering.scrutiny != Scrutiny::Enforce
+    pub(super) fn has_left_an_event_open(&self, answer_head: &AnswerHead) -> bool {
+        self.in_event && answer_head.scrutiny != Scrutiny::Enforce
     }
 }
 
@@ -60,10 +60,10 @@ enum Event {
 /// An answer on its way.
 pub(super) struct Passage<'p> {
     pub(super) gateway: &'p Gateway,
-    pub(super) answering: &'p mut AnswerHead,
+    pub(super) answer_head: &'p mut AnswerHead,
     pub(super) open: &'p mut OpenExchange,
     pub(super) progress: &'p mut Progress,
-    pub(super) draft: &'p mut AnswerBuffers,
+    pub(super) workspace: &'p mut Workspace,
     /// The head of the answer, while it has not left.
     pub(super) head: &'p mut Vec<u8>,
 }
@@ -71,48 +71,48 @@ pub(super) struct Passage<'p> {
 impl Passage<'_> {
     /// Takes decoded bytes of the answer on their way to the client.
     pub(super) fn take(&mut self, data: &[u8]) -> Result<(), Cut> {
-        self.gateway.spare.lend(&mut self.draft.piece);
+        self.gateway.spare.lend(&mut self.workspace.piece);
         if self.progress.known {
             return self.pass(data);
         }
-        if self.draft.partial.is_empty()
+        if self.workspace.partial.is_empty()
             && let Some(kind) = BodyKind::of(data)
         {
             self.know(kind)?;
             return self.pass(data);
         }
-        self.draft.partial.extend_from_slice(data);
-        let begin = &self.draft.partial;
+        self.workspace.partial.extend_from_slice(data);
+        let begin = &self.workspace.partial;
         let unknown = (begin.len() > MOST_UNKNOWN).then_some(BodyKind::Other);
         let Some(kind) = BodyKind::of(begin).or(unknown) else {
             return Ok(());
         };
         self.know(kind)?;
-        let begin = std::mem::take(&mut self.draft.partial);
+        let begin = std::mem::take(&mut self.workspace.partial);
         self.pass(&begin)
     }
 
     /// Takes the end of the answer: what is left is no whole event, or has not said what it is.
     pub(super) fn finish(&mut self) -> Result<(), Cut> {
         if !self.progress.known {
-            let begin = std::mem::take(&mut self.draft.partial);
+            let begin = std::mem::take(&mut self.workspace.partial);
             if begin.is_empty() {
-                self.answering.know(BodyKind::Other, self.head);
+                self.answer_head.know(BodyKind::Other, self.head);
             } else {
                 self.know(BodyKind::Other)?;
                 self.pass(&begin)?;
             }
         }
-        let rest = std::mem::take(&mut self.draft.partial);
-        self.draft.usage.push(&rest);
+        let rest = std::mem::take(&mut self.workspace.partial);
+        self.workspace.usage.push(&rest);
         self.release(&rest)
     }
 
     /// Takes note of what the answer is.
     fn know(&mut self, kind: BodyKind) -> Result<(), Cut> {
         self.progress.known = true;
-        self.answering.know(kind, self.head);
-        if self.answering.is_unreadable(kind) {
+        self.answer_head.know(kind, self.head);
+        if self.answer_head.is_unreadable(kind) {
             let engine = &self.open.catalog.terms.engine;
             return Err(Cut::Policy(
                 self.gateway.response_stopped(engine, Denial::Malformed),
@@ -122,20 +122,20 @@ impl Passage<'_> {
     }
 
     fn pass(&mut self, bytes: &[u8]) -> Result<(), Cut> {
-        if self.answering.events {
+        if self.answer_head.events {
             return self.events(bytes);
         }
-        self.draft.usage.push(bytes);
+        self.workspace.usage.push(bytes);
         self.release(bytes)
     }
 
     /// Passes the events that end in `bytes`, and keeps the rest for theirs.
     fn events(&mut self, mut bytes: &[u8]) -> Result<(), Cut> {
-        if !self.draft.partial.is_empty() || self.progress.in_event {
+        if !self.workspace.partial.is_empty() || self.progress.in_event {
             let Some(end) = self.progress.ends.next_end(bytes) else {
                 return self.keep(bytes);
             };
-            let mut event = std::mem::take(&mut self.draft.partial);
+            let mut event = std::mem::take(&mut self.workspace.partial);
             event.extend_from_slice(&bytes[..end]);
             bytes = &bytes[end..];
             match self.event(&event) {
@@ -148,7 +148,7 @@ impl Passage<'_> {
             }
             self.progress.in_event = false;
             event.clear();
-            self.draft.partial = event;
+            self.workspace.partial = event;
         }
         // What stands from `from` to `at` leaves in one go.
         let (mut from, mut at) = (0, 0);
@@ -173,7 +173,7 @@ impl Passage<'_> {
     }
 
     fn event(&mut self, event: &[u8]) -> Event {
-        let brings_usage = self.draft.usage.push(event);
+        let brings_usage = self.workspace.usage.push(event);
         if self.progress.ended || self.progress.in_event {
             Event::Leaves
         } else if is_end_marker(event) {
@@ -191,19 +191,19 @@ impl Passage<'_> {
             return Ok(());
         }
         if self.progress.in_event {
-            self.draft.usage.push(part);
+            self.workspace.usage.push(part);
             return self.release(part);
         }
-        self.gateway.spare.lend(&mut self.draft.partial);
-        self.draft.partial.extend_from_slice(part);
-        if self.draft.partial.len() > MOST_OF_AN_EVENT {
+        self.gateway.spare.lend(&mut self.workspace.partial);
+        self.workspace.partial.extend_from_slice(part);
+        if self.workspace.partial.len() > MOST_OF_AN_EVENT {
             self.progress.in_event = true;
-            let part = std::mem::take(&mut self.draft.partial);
-            self.draft.usage.push(&part);
+            let part = std::mem::take(&mut self.workspace.partial);
+            self.workspace.usage.push(&part);
             return self.release(&part);
         }
         // Its sender may think that nothing more is needed.
-        self.progress.ended |= is_end_marker(&self.draft.partial);
+        self.progress.ended |= is_end_marker(&self.workspace.partial);
         Ok(())
     }
 
@@ -218,26 +218,26 @@ impl Passage<'_> {
                 return Err(Cut::Upstream(Failure::Unreachable));
             }
         }
-        let AnswerBuffers { piece, held, .. } = &mut *self.draft;
+        let Workspace { piece, held, .. } = &mut *self.workspace;
         let out = if self.progress.ended { held } else { piece };
-        match self.answering.scrutiny {
+        match self.answer_head.scrutiny {
             Scrutiny::None => out.extend_from_slice(bytes),
             Scrutiny::Observe => {
                 out.extend_from_slice(bytes);
                 if !self.progress.blind {
-                    let seen = inspect(self.gateway, self.answering, self.open, self.draft, bytes);
+                    let seen = inspect(self.gateway, self.answer_head, self.open, self.workspace, bytes);
                     if seen.is_err() {
                         self.progress.blind = true;
                         // What they have held is of no use any more.
-                        let _ = self.draft.end_inspection();
+                        let _ = self.workspace.end_inspection();
                     }
                 }
             }
             Scrutiny::Enforce => {
-                let cleared = inspect(self.gateway, self.answering, self.open, self.draft, bytes);
-                let AnswerBuffers {
+                let cleared = inspect(self.gateway, self.answer_head, self.open, self.workspace, bytes);
+                let Workspace {
                     piece, held, passed, ..
-                } = &mut *self.draft;
+                } = &mut *self.workspace;
                 let out = if self.progress.ended { held } else { piece };
                 out.extend_from_slice(passed);
                 return cleared.map_err(Cut::Policy);

@@ -8,24 +8,24 @@ use proofgate_wire::encode;
 
 use super::inspection::append;
 use crate::answer::Answer;
-use crate::answer_buffers::AnswerBuffers;
 use crate::client::After;
 use crate::failure::Cut;
 use crate::gateway::Gateway;
 use crate::open_exchange::OpenExchange;
 use crate::reply::Reply;
 use crate::response_head::AnswerHead;
+use crate::workspace::Workspace;
 
 /// Sends what is decoded, with the head before it if that has not left yet.
 pub(super) async fn send_piece(
     gateway: &Gateway,
     reply: &mut Reply<'_>,
-    answering: &AnswerHead,
-    draft: &mut AnswerBuffers,
+    answer_head: &AnswerHead,
+    workspace: &mut Workspace,
 ) -> Result<(), Cut> {
-    write_piece(gateway, reply, answering, draft, false);
+    write_piece(gateway, reply, answer_head, workspace, false);
     // A client that does not read must not keep what others can use meanwhile.
-    gateway.spare.take_back(&mut draft.piece);
+    gateway.spare.take_back(&mut workspace.piece);
     send(gateway, reply).await.map_err(|_| Cut::Client)
 }
 
@@ -33,20 +33,20 @@ pub(super) async fn send_piece(
 fn write_piece(
     gateway: &Gateway,
     reply: &mut Reply<'_>,
-    answering: &AnswerHead,
-    draft: &mut AnswerBuffers,
+    answer_head: &AnswerHead,
+    workspace: &mut Workspace,
     last: bool,
 ) {
-    let (head, piece) = (&mut reply.buffers.head, &mut draft.piece);
+    let (head, piece) = (&mut reply.buffers.head, &mut workspace.piece);
     gateway.spare.lend(head);
-    if answering.chunked && !piece.is_empty() {
+    if answer_head.chunked && !piece.is_empty() {
         encode::write_chunk_header(head, piece.len());
         head.append(piece);
         head.extend_from_slice(encode::CRLF);
     } else {
         head.append(piece);
     }
-    if answering.chunked && last {
+    if answer_head.chunked && last {
         head.extend_from_slice(encode::LAST_CHUNK);
     }
 }
@@ -64,17 +64,17 @@ async fn send(gateway: &Gateway, reply: &mut Reply<'_>) -> io::Result<()> {
 pub(super) async fn finish(
     gateway: &Gateway,
     reply: &mut Reply<'_>,
-    answering: &AnswerHead,
+    answer_head: &AnswerHead,
     mut open: Box<OpenExchange>,
-    mut draft: Box<AnswerBuffers>,
+    mut workspace: Box<Workspace>,
 ) -> After {
-    let AnswerBuffers { piece, held, .. } = &mut *draft;
+    let Workspace { piece, held, .. } = &mut *workspace;
     append(piece, held);
     open.respond(piece);
-    let completion = open.end(Outcome::Complete, answering.status, draft.usage());
-    write_piece(gateway, reply, answering, &mut draft, true);
-    let room = draft.take_share();
-    gateway.drafts.put_back(draft);
+    let completion = open.end(Outcome::Complete, answer_head.status, workspace.usage());
+    write_piece(gateway, reply, answer_head, &mut workspace, true);
+    let room = workspace.take_share();
+    gateway.workspaces.put_back(workspace);
     if !open.written(completion, Stage::CompletionRecord).await {
         return After::Close;
     }
@@ -92,21 +92,21 @@ pub(super) async fn finish(
 pub(super) async fn break_off(
     gateway: &Gateway,
     reply: &mut Reply<'_>,
-    answering: &AnswerHead,
+    answer_head: &AnswerHead,
     mut open: Box<OpenExchange>,
     outcome: Outcome,
     answer: &Answer<'_>,
-    mut draft: Box<AnswerBuffers>,
+    mut workspace: Box<Workspace>,
 ) -> After {
-    if answering.events {
+    if answer_head.events {
         for part in [b"data: ", &answer.json()[..], b"\n\n"] {
-            draft.piece.extend_from_slice(part);
+            workspace.piece.extend_from_slice(part);
         }
-        open.respond(&draft.piece);
+        open.respond(&workspace.piece);
     }
-    let completion = open.end(outcome, answering.status, draft.usage());
-    if answering.events && open.written(completion, Stage::CompletionRecord).await {
-        let _ = send_piece(gateway, reply, answering, &mut draft).await;
+    let completion = open.end(outcome, answer_head.status, workspace.usage());
+    if answer_head.events && open.written(completion, Stage::CompletionRecord).await {
+        let _ = send_piece(gateway, reply, answer_head, &mut workspace).await;
         open.sent();
     }
     After::Close

@@ -64,7 +64,7 @@ impl Source<'_> {
                     open.upstream_status = Some(head.status);
                     return Err(Cut::Upstream(Failure::Unauthorized));
                 }
-                let answering = (head.status >= 200).then(|| {
+                let answer_head = (head.status >= 200).then(|| {
                     let manner = AnswerOptions {
                         close: reply.close,
                         head_only: false,
@@ -75,8 +75,8 @@ impl Source<'_> {
                     write_head(head, open.id.as_str(), manner, scrutiny, &mut buffers.head)
                 });
                 drop(parsed);
-                if let Some(answering) = answering {
-                    return Ok((answering.map_err(unreachable)?, length));
+                if let Some(answer_head) = answer_head {
+                    return Ok((answer_head.map_err(unreachable)?, length));
                 }
                 buffers.upstream.drain(..length);
                 scanner.reset();

@@ -1,7 +1,7 @@
 //! What an answer is made of while it passes: memory that serves one answer after another, whoever's they are.
 //!
-//! Of many exchanges at a time most wait. An answer takes a draft when its head has come and gives it back before it
-//! waits for its record, so that few drafts do for many connections, and those stay in the processor's cache.
+//! Of many exchanges at a time most wait. An answer takes a workspace when its head has come and gives it back before it
+//! waits for its record, so that few workspaces do for many connections, and those stay in the processor's cache.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -12,14 +12,14 @@ use proofgate_providers::UsageReader;
 
 use crate::memory::{Budget, Exhausted, Share};
 
-/// Drafts that are kept for answers to come.
+/// Workspaces that are kept for answers to come.
 const MOST_SPARE: usize = 64;
 /// Bytes of memory that an inspector keeps for the next answer.
 const KEPT: usize = 64 * 1024;
-/// A draft that has more memory is not kept, in bytes.
+/// A workspace that has more memory is not kept, in bytes.
 const MOST_BYTES: usize = 128 * 1024;
 
-pub(crate) struct AnswerBuffers {
+pub(crate) struct Workspace {
     /// Decoded bytes on their way to the client.
     pub(crate) piece: Vec<u8>,
     /// The end of the answer, held back until its completion is written.
@@ -39,9 +39,9 @@ pub(crate) struct AnswerBuffers {
     share: Share,
 }
 
-impl AnswerBuffers {
+impl Workspace {
     fn new(budget: &Rc<Budget>) -> Self {
-        AnswerBuffers {
+        Workspace {
             piece: Vec::new(),
             held: Vec::new(),
             partial: Vec::new(),
@@ -75,7 +75,7 @@ impl AnswerBuffers {
         self.make_room(made)
     }
 
-    /// The room of what is still to be sent, for the time after the draft has been given back.
+    /// The room of what is still to be sent, for the time after the workspace has been given back.
     pub(crate) fn take_share(&mut self) -> Share {
         self.share.take()
     }
@@ -120,41 +120,41 @@ impl AnswerBuffers {
     }
 }
 
-/// Drafts that nobody uses.
+/// Workspaces that nobody uses.
 #[expect(clippy::vec_box, reason = "an answer holds its box, and gives back that")]
-pub(crate) struct Drafts {
-    spare: RefCell<Vec<Box<AnswerBuffers>>>,
+pub(crate) struct Workspaces {
+    spare: RefCell<Vec<Box<Workspace>>>,
     budget: Rc<Budget>,
 }
 
-impl Drafts {
+impl Workspaces {
     pub(crate) fn new(budget: &Rc<Budget>) -> Self {
-        Drafts {
+        Workspaces {
             spare: RefCell::default(),
             budget: Rc::clone(budget),
         }
     }
 
-    /// An empty draft; the one that was used last, if there is any.
-    pub(crate) fn take(&self) -> Box<AnswerBuffers> {
-        let Some(mut draft) = self.spare.borrow_mut().pop() else {
-            return Box::new(AnswerBuffers::new(&self.budget));
+    /// An empty workspace; the one that was used last, if there is any.
+    pub(crate) fn take(&self) -> Box<Workspace> {
+        let Some(mut workspace) = self.spare.borrow_mut().pop() else {
+            return Box::new(Workspace::new(&self.budget));
         };
-        draft.piece.clear();
-        draft.held.clear();
-        draft.partial.clear();
-        draft.usage.clear();
-        draft.passed.clear();
-        draft.inspected = false;
-        draft
+        workspace.piece.clear();
+        workspace.held.clear();
+        workspace.partial.clear();
+        workspace.usage.clear();
+        workspace.passed.clear();
+        workspace.inspected = false;
+        workspace
     }
 
-    /// Takes back the draft of an answer that is over.
-    pub(crate) fn put_back(&self, mut draft: Box<AnswerBuffers>) {
-        draft.take_share();
+    /// Takes back the workspace of an answer that is over.
+    pub(crate) fn put_back(&self, mut workspace: Box<Workspace>) {
+        workspace.take_share();
         let mut spare = self.spare.borrow_mut();
-        if draft.capacity() <= MOST_BYTES && spare.len() < MOST_SPARE {
-            spare.push(draft);
+        if workspace.capacity() <= MOST_BYTES && spare.len() < MOST_SPARE {
+            spare.push(workspace);
         }
     }
 }
@@ -167,51 +167,51 @@ mod tests {
     use proofgate_inspect::{AnswerKind, Denial, Reading};
     use proofgate_policy::{Engine, PolicyConfig, Scratch};
 
-    use super::{Drafts, MOST_BYTES};
+    use super::{MOST_BYTES, Workspaces};
     use crate::memory::{Budget, Exhausted, OWN};
 
-    fn drafts(budget: u64) -> (Drafts, Gauge) {
+    fn workspaces(budget: u64) -> (Workspaces, Gauge) {
         let used = Gauge::default();
-        (Drafts::new(&Rc::new(Budget::new(budget, used.clone()))), used)
+        (Workspaces::new(&Rc::new(Budget::new(budget, used.clone()))), used)
     }
 
     #[test]
     fn a_draft_that_is_taken_again_knows_nothing_of_the_answer_before() {
-        let (drafts, _) = drafts(1 << 20);
-        let mut draft = drafts.take();
-        draft.inspect(AnswerKind::Unary, 100);
-        assert!(draft.inspector().is_some());
+        let (workspaces, _) = workspaces(1 << 20);
+        let mut workspace = workspaces.take();
+        workspace.inspect(AnswerKind::Unary, 100);
+        assert!(workspace.inspector().is_some());
         for part in [
-            &mut draft.piece,
-            &mut draft.held,
-            &mut draft.passed,
-            &mut draft.partial,
+            &mut workspace.piece,
+            &mut workspace.held,
+            &mut workspace.passed,
+            &mut workspace.partial,
         ] {
             part.extend_from_slice(b"secret");
         }
-        draft
+        workspace
             .usage
             .push(br#"{"usage":{"prompt_tokens":1,"completion_tokens":1}}"#);
-        assert!(draft.usage().is_some());
-        drafts.put_back(draft);
+        assert!(workspace.usage().is_some());
+        workspaces.put_back(workspace);
 
-        let mut draft = drafts.take();
-        assert_eq!(drafts.spare.borrow().len(), 0);
-        assert!(draft.piece.is_empty() && draft.held.is_empty());
-        assert!(draft.passed.is_empty() && draft.partial.is_empty());
-        assert!(draft.usage().is_none());
-        assert!(draft.inspector().is_none());
+        let mut workspace = workspaces.take();
+        assert_eq!(workspaces.spare.borrow().len(), 0);
+        assert!(workspace.piece.is_empty() && workspace.held.is_empty());
+        assert!(workspace.passed.is_empty() && workspace.partial.is_empty());
+        assert!(workspace.usage().is_none());
+        assert!(workspace.inspector().is_none());
     }
 
     #[test]
     fn a_limit_that_has_changed_holds_for_the_next_answer() {
         let engine = Engine::compile(&PolicyConfig::default()).unwrap();
         let (profile, mut scratch) = (engine.profile(None).unwrap(), Scratch::new());
-        let mut draft = drafts(1 << 20).0.take();
+        let mut workspace = workspaces(1 << 20).0.take();
         let ends = [100, 5, 100].map(|limit| {
-            draft.inspected = false;
-            draft.inspect(AnswerKind::Unary, limit);
-            let (inspector, passed) = draft.inspector().unwrap();
+            workspace.inspected = false;
+            workspace.inspect(AnswerKind::Unary, limit);
+            let (inspector, passed) = workspace.inspector().unwrap();
             inspector.push(
                 &engine,
                 &profile,
@@ -226,48 +226,52 @@ mod tests {
 
     #[test]
     fn a_draft_that_has_grown_large_is_not_kept() {
-        let (drafts, _) = drafts(1 << 20);
-        let mut draft = drafts.take();
-        draft.piece.reserve_exact(MOST_BYTES);
-        drafts.put_back(draft);
-        assert_eq!(drafts.spare.borrow().len(), 1);
-        let mut draft = drafts.take();
-        draft.held.reserve_exact(1);
-        drafts.put_back(draft);
-        assert_eq!(drafts.spare.borrow().len(), 0);
+        let (workspaces, _) = workspaces(1 << 20);
+        let mut workspace = workspaces.take();
+        workspace.piece.reserve_exact(MOST_BYTES);
+        workspaces.put_back(workspace);
+        assert_eq!(workspaces.spare.borrow().len(), 1);
+        let mut workspace = workspaces.take();
+        workspace.held.reserve_exact(1);
+        workspaces.put_back(workspace);
+        assert_eq!(workspaces.spare.borrow().len(), 0);
     }
 
     #[test]
     fn what_an_inspector_holds_is_counted_until_the_draft_is_given_back() {
         let engine = Engine::compile(&PolicyConfig::default()).unwrap();
         let (profile, mut scratch) = (engine.profile(None).unwrap(), Scratch::new());
-        let (drafts, used) = drafts(1 << 20);
-        let mut draft = drafts.take();
-        draft.inspect(AnswerKind::Unary, 1 << 30);
+        let (workspaces, used) = workspaces(1 << 20);
+        let mut workspace = workspaces.take();
+        workspace.inspect(AnswerKind::Unary, 1 << 30);
         let piece = [b'x'; 16 * 1024];
         let mut taken = 0;
-        while draft.make_room(piece.len()).is_ok() {
+        while workspace.make_room(piece.len()).is_ok() {
             taken += piece.len();
             assert!(used.get() as usize + OWN >= taken, "{used:?} {taken}");
-            let (inspector, passed) = draft.inspector().unwrap();
+            let (inspector, passed) = workspace.inspector().unwrap();
             let reading = &mut Reading::default();
             let pushed = inspector.push(&engine, &profile, &mut scratch, reading, &piece, passed);
             assert_eq!(pushed, Ok(()));
         }
         assert!(taken > 500 << 10, "{taken}");
-        assert_eq!(draft.make_room(1 << 20), Err(Exhausted));
-        drafts.put_back(draft);
+        assert_eq!(workspace.make_room(1 << 20), Err(Exhausted));
+        workspaces.put_back(workspace);
         assert_eq!(used.get(), 0);
-        assert_eq!(drafts.spare.borrow().len(), 0, "its memory is given back, too");
+        assert_eq!(
+            workspaces.spare.borrow().len(),
+            0,
+            "its memory is given back, too"
+        );
     }
 
     #[test]
     fn the_room_of_what_is_being_sent_outlives_its_draft() {
-        let (drafts, used) = drafts(1 << 20);
-        let mut draft = drafts.take();
-        draft.make_room(100_000).unwrap();
-        let share = draft.take_share();
-        drafts.put_back(draft);
+        let (workspaces, used) = workspaces(1 << 20);
+        let mut workspace = workspaces.take();
+        workspace.make_room(100_000).unwrap();
+        let share = workspace.take_share();
+        workspaces.put_back(workspace);
         assert_eq!(used.get() as usize, 100_000 - OWN);
         drop(share);
         assert_eq!(used.get(), 0);
