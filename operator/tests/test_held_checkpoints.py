@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import hashlib
 import itertools
 import json
 import logging
@@ -40,9 +41,15 @@ def note(
     shard: int = 0, size: int = 7, log: str = EARLIER, root: bytes = bytes(32), key: SigningKey = KEY
 ) -> str:
     text = f"{key.name}/{shard}/{log}\n{size}\n{base64.b64encode(root).decode()}\n"
-    signature = Ed25519PrivateKey.from_private_bytes(key.seed).sign(text.encode())
-    key_hash = bytes.fromhex(key.verifying_text.split("+")[1])
-    return f"{text}\n— {key.name} {base64.b64encode(key_hash + signature).decode()}\n"
+    return signed(text, key)
+
+
+def signed(text: str, key: SigningKey = KEY) -> str:
+    private = Ed25519PrivateKey.from_private_bytes(key.seed)
+    name = text.split("\n")[0]
+    public = b"\x01" + private.public_key().public_bytes_raw()
+    key_hash = hashlib.sha256(name.encode() + b"\n" + public).digest()[:4]
+    return f"{text}\n— {name} {base64.b64encode(key_hash + private.sign(text.encode())).decode()}\n"
 
 
 class Ledger:
@@ -231,7 +238,18 @@ def test_what_comes_there_rolls_no_worker() -> None:
     assert ledger.world.child("StatefulSet", "demo-worker")["spec"]["template"] == before
 
 
-def test_a_checkpoint_is_read_as_the_worker_signs_it() -> None:
+def test_a_checkpoint_that_a_worker_signed_verifies() -> None:
+    origin = "proofgate.dev/proofgate-e2e/fleet/0/01M842SXNBHXGGAQ9955EVBJBZ"
+    signature = "MmhpEcoJ+EiYq5Mkb5wmXTFLI1kQoOhmSDjrM1DSgLpA6EFG4QWwQE473Q8dF/yb26vnjBMcnTfCxWqZ1PxAlgWs0wM="
+    text = f"{origin}\n1\nvKR+qnl1Jjsh+91vKkV/psfS3NMovCXOU6b5a6VyxCw=\n\n— {origin} {signature}\n"
+    key = "proofgate.dev/proofgate-e2e/fleet+37d7ad6e+AflQgk5ykQkWCc8oTZfJMAIbOWVtWFJpgje86HHHfqQP"
+    found = checkpoint.read(text, key)
+    assert (found.shard, found.size) == (0, 1)
+    with pytest.raises(InvalidCheckpoint, match="not signed"):
+        checkpoint.read(text.replace("\n1\n", "\n2\n"), key)
+
+
+def test_a_checkpoint_says_which_log_it_is_of() -> None:
     found = checkpoint.read(note(3, 12, LATER), KEY.verifying_text)
     assert (found.shard, found.incarnation, found.size) == (3, LATER, 12)
     assert replace(found, size=13).age > found.age
@@ -240,11 +258,8 @@ def test_a_checkpoint_is_read_as_the_worker_signs_it() -> None:
 @pytest.mark.parametrize("origin", [f"{LEDGER}/00/{LATER}", f"{LEDGER}/0/x", f"{LEDGER}/0/{LATER}/1", LEDGER])
 def test_an_origin_that_is_no_log_of_the_ledger_is_refused(origin: str) -> None:
     text = f"{origin}\n1\n{base64.b64encode(bytes(32)).decode()}\n"
-    signature = Ed25519PrivateKey.from_private_bytes(KEY.seed).sign(text.encode())
-    key_hash = bytes.fromhex(KEY.verifying_text.split("+")[1])
-    signed = f"{text}\n— {LEDGER} {base64.b64encode(key_hash + signature).decode()}\n"
     with pytest.raises(InvalidCheckpoint, match="origin"):
-        checkpoint.read(signed, KEY.verifying_text)
+        checkpoint.read(signed(text), KEY.verifying_text)
 
 
 class Telling(Workers):

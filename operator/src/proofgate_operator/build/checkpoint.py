@@ -1,14 +1,17 @@
 """Checkpoints of workers' logs, as signed notes hold them (c2sp.org/tlog-checkpoint, c2sp.org/signed-note).
 
-<ledger>/<shard>/<incarnation>
-<size>
-<base64 of the root>
+    <ledger>/<shard>/<incarnation>
+    <size>
+    <base64 of the root>
 
-— <ledger> <base64 of four bytes of the key's hash, and the signature>
+    — <ledger>/<shard>/<incarnation> <base64 of four bytes of the key's hash, and the signature>
+
+Every log signs under its own name, with the one key of the ledger: the hash is of that name and the key.
 """
 
 import base64
 import binascii
+import hashlib
 import re
 from dataclasses import dataclass
 
@@ -48,8 +51,8 @@ def read(note: str, verifying_key: str) -> Checkpoint:
     lines = text.split("\n")
     if not separator or len(lines) != 3:
         raise InvalidCheckpoint("it does not have three lines and a signature")
-    ledger, key_hash, public = _key(verifying_key)
-    _verify(f"{text}\n".encode(), signatures.splitlines(), ledger, key_hash, public)
+    ledger, public = _key(verifying_key)
+    _verify(f"{text}\n".encode(), signatures.splitlines(), lines[0], public)
     name, _, rest = lines[0].removeprefix(f"{ledger}/").partition("/")
     origin = f"{ledger}/{name}/{rest}"
     if lines[0] != origin or not name.isdecimal() or name != str(int(name)) or not _ULID.fullmatch(rest):
@@ -59,25 +62,25 @@ def read(note: str, verifying_key: str) -> Checkpoint:
     return Checkpoint(int(name), rest, int(lines[1]), lines[2])
 
 
-def _key(verifying_key: str) -> tuple[str, bytes, Ed25519PublicKey]:
-    """Read `<name>+<hash>+<base64(0x01 || public key)>`."""
+def _key(verifying_key: str) -> tuple[str, bytes]:
+    """Read the ledger's name and its public key from `<name>+<hash>+<base64(0x01 || public key)>`."""
     try:
-        name, key_hash, encoded = verifying_key.split("+", 2)
-        data = base64.b64decode(encoded, validate=True)
-        return name, bytes.fromhex(key_hash), Ed25519PublicKey.from_public_bytes(data[1:])
+        name, _, encoded = verifying_key.split("+", 2)
+        return name, base64.b64decode(encoded, validate=True)[1:]
     except (ValueError, binascii.Error):
         raise InvalidCheckpoint("the ledger's verifying key is none") from None
 
 
-def _verify(text: bytes, signatures: list[str], name: str, key_hash: bytes, public: Ed25519PublicKey) -> None:
+def _verify(text: bytes, signatures: list[str], name: str, public: bytes) -> None:
+    key_hash = hashlib.sha256(f"{name}\n\x01".encode() + public).digest()[:4]
     for line in signatures:
         if not line.startswith(f"— {name} "):
             continue
         try:
             signed = base64.b64decode(line.rsplit(" ", 1)[1], validate=True)
             if signed[:4] == key_hash:
-                public.verify(signed[4:], text)
+                Ed25519PublicKey.from_public_bytes(public).verify(signed[4:], text)
                 return
-        except (binascii.Error, InvalidSignature):
+        except (ValueError, InvalidSignature):
             continue
     raise InvalidCheckpoint("it is not signed by the ledger's key")
