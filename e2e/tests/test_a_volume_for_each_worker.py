@@ -162,7 +162,8 @@ def test_a_worker_does_not_serve_from_a_volume_that_was_set_back(namespace: Name
     wait_until(
         lambda: "behind what was held outside" in said(namespace, pod), 120, "the worker says why it does not start"
     )
-    assert own.restarts(pod) > 0 and not namespace.is_ready(NAME, 2)
+    wait_until(lambda: own.restarts(pod) > 0, 60, "it is started again, in vain")
+    assert not namespace.is_ready(NAME, 2)
     shutil.rmtree(volume / "1", ignore_errors=True)
     (volume / "elsewhere").rename(volume / "1")
     own.wait_settled(2)
