@@ -115,6 +115,7 @@ def test_the_newest_of_each_shard_is_held() -> None:
         note(0, 9).replace("\n9\n", "\n10\n"),
         note(0, 9) + "\n" * 5000,
         "no checkpoint",
+        "\ud800",
         "",
     ],
     ids=[
@@ -126,6 +127,7 @@ def test_the_newest_of_each_shard_is_held() -> None:
         "changed",
         "padded",
         "none",
+        "no text",
         "silence",
     ],
 )

@@ -45,7 +45,12 @@ class Checkpoint:
 
 def read(note: str, verifying_key: str) -> Checkpoint:
     """Read a note, whose signature is by the key of that text form; raises `InvalidCheckpoint`."""
-    if len(note.encode()) > _MAX_BYTES:
+    try:
+        length = len(note.encode())
+    except UnicodeEncodeError:
+        # JSON can hold half of a surrogate pair.
+        raise InvalidCheckpoint("it is no text") from None
+    if length > _MAX_BYTES:
         raise InvalidCheckpoint("it is too long")
     text, separator, signatures = note.partition("\n\n")
     lines = text.split("\n")
