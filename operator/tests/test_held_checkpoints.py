@@ -208,10 +208,30 @@ def test_an_entry_that_a_person_deletes_comes_back_only_from_a_worker_that_runs(
     assert ledger.hear((0, note(0, 4))) == {"0": note(0, 4)}
 
 
-def test_it_goes_with_the_volume_of_which_it_speaks() -> None:
-    for policy, owned in (("Retain", False), ("Delete", True)):
-        plan = Ledger(ledger={"volume": {"size": "1Gi", "retainPolicy": policy}}).plan((0, note()))
-        assert plan.hold and ("ownerReferences" in plan.hold["metadata"]) is owned
+@pytest.mark.parametrize(
+    ("volume", "owned"),
+    [
+        ({"retainPolicy": "Retain"}, False),
+        ({"retainPolicy": "Delete"}, True),
+        ({"retainPolicy": "Delete", "existingClaim": "brought"}, False),
+    ],
+    ids=["a claim that stays", "a claim that goes", "a claim that somebody brought"],
+)
+def test_it_goes_with_the_volume_of_which_it_speaks(volume: Manifest, owned: bool) -> None:
+    plan = Ledger(ledger={"volume": volume}).plan((0, note()))
+    assert plan.hold and ("ownerReferences" in plan.hold["metadata"]) is owned
+
+
+@pytest.mark.parametrize(("before", "after"), [("Delete", "Retain"), ("Retain", "Delete")])
+def test_it_follows_another_retain_policy_at_once_though_nothing_is_signed(before: str, after: str) -> None:
+    ledger = Ledger(ledger={"volume": {"retainPolicy": before}})
+    ledger.hear((0, note()))
+    ledger.now -= HOLD_EVERY_SECONDS
+    ledger.world.manifest["spec"]["ledger"]["volume"]["retainPolicy"] = after
+    found = ledger.plan().hold
+    assert found and ("ownerReferences" in found["metadata"]) is (after == "Delete")
+    ledger.hear()
+    assert ledger.held == {"0": note()} and ledger.plan().hold is None
 
 
 def test_two_checkpoints_that_contradict_each_other_are_told_and_the_first_stays() -> None:

@@ -78,16 +78,19 @@ def _written(
 ) -> Manifest | None:
     if not entries and live is None:
         return None
-    retained = gateway.spec.ledger.volume.retain_policy is RetainPolicy.RETAIN
-    # It goes with the volume of which it speaks.
-    head = child(gateway, "v1", "ConfigMap", names(gateway).checkpoints, "worker", owned=not retained)
+    volume = gateway.spec.ledger.volume
+    # It goes with the volume of which it speaks; a claim that somebody brought stays, whatever the policy.
+    owned = volume.retain_policy is RetainPolicy.DELETE and volume.existing_claim is None
+    head = child(gateway, "v1", "ConfigMap", names(gateway).checkpoints, "worker", owned=owned)
     head["metadata"]["annotations"] = {CLAIMS_ANNOTATION: json.dumps(claims, sort_keys=True)}
     wanted: Manifest = {**head, "data": dict(entries)}
     if live is not None:
         annotations = live["metadata"].get("annotations") or {}
         renewed = seconds_of(annotations.get(RENEWED_ANNOTATION))
         waits = renewed is not None and renewed <= now < renewed + HOLD_EVERY_SECONDS
-        if not urgent and (waits or holds(live, wanted)):
+        owners = live["metadata"].get("ownerReferences") or []
+        as_owned = any(owner["uid"] == gateway.uid for owner in owners) is owned
+        if as_owned and not urgent and (waits or holds(live, wanted)):
             return None
     wanted["metadata"]["annotations"][RENEWED_ANNOTATION] = time_of(now)
     manifest = sealed(wanted)
