@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from proofgate_operator.api.conditions import ConditionType
+from proofgate_operator.api.conditions import ConditionType, merge
 from proofgate_operator.build import checkpoint, ledger_key
 from proofgate_operator.build.checkpoint import InvalidCheckpoint
 from proofgate_operator.build.ledger_key import SigningKey
+from proofgate_operator.events import transitions
 from proofgate_operator.handlers.reconcile import Outcome, reconcile
 from proofgate_operator.kube.workers import Workers
 from proofgate_operator.plan.decide import Plan, decide
@@ -234,6 +235,22 @@ def test_it_follows_another_retain_policy_at_once_though_nothing_is_signed(befor
     assert ledger.held == {"0": note()} and ledger.plan().hold is None
 
 
+@pytest.mark.parametrize(
+    ("size", "log"),
+    [(6, EARLIER), (99, "01ARZ3NDEKTSV4RRFFQ69G5FAA")],
+    ids=["fewer records", "an earlier log"],
+)
+def test_a_worker_that_falls_behind_what_is_held_is_told_and_what_is_held_stays(size: int, log: str) -> None:
+    ledger = Ledger()
+    ledger.hear((0, note(0, 7)), (1, note(1)))
+    behind = (0, note(0, size, log))
+    told = ledger.plan(behind, (1, note(1))).status.condition(ConditionType.STORAGE_BOUND)
+    assert (told.status.value, told.reason) == ("False", "LedgerSetBack")
+    assert f"worker 0 tells {size} records of {log}, and 7 of {EARLIER} are held" in told.message
+    assert "worker 1" not in told.message
+    assert ledger.hear(behind) == {"0": note(0, 7), "1": note(1)}
+
+
 def test_two_checkpoints_that_contradict_each_other_are_told_and_the_first_stays() -> None:
     ledger = Ledger()
     ledger.hear((0, note(0, 7)))
@@ -282,6 +299,19 @@ def test_an_origin_that_is_no_log_of_the_ledger_is_refused(origin: str) -> None:
     text = f"{origin}\n1\n{base64.b64encode(bytes(32)).decode()}\n"
     with pytest.raises(InvalidCheckpoint, match="origin"):
         checkpoint.read(signed(text), KEY.verifying_text)
+
+
+@pytest.mark.parametrize("ready", [True, False], ids=["a gateway that was ready", "one that was not"])
+@pytest.mark.parametrize("told", [note(0, 6), note(0, 7, root=b"\x01" * 32)], ids=["set back", "forked"])
+def test_what_contradicts_what_is_held_is_an_event_of_its_own_and_only_once(told: str, ready: bool) -> None:
+    ledger = Ledger()
+    ledger.hear((0, note(0, 7)))
+    conditions = ledger.plan((0, told)).status.conditions
+    before = [{"type": "Ready", "status": str(ready), "reason": "Any"}]
+    events = [found for found in transitions(before, conditions) if found.type is ConditionType.STORAGE_BOUND]
+    assert [found.status.value for found in events] == ["False"]
+    again = merge(before, conditions, 1, "2026-11-23T12:00:00Z")
+    assert transitions(again, conditions) == []
 
 
 class Telling(Workers):

@@ -12,7 +12,7 @@ from proofgate_operator.build.naming import OPERATOR, Manifest
 #: The others follow from these or change too often to be news.
 _TOLD = (ConditionType.READY, ConditionType.CONFIG_VALID, ConditionType.SCALING_SAFE)
 #: Reasons that are news whatever was the case before.
-_NEWS = ("ScaleDownForced", "RolloutStalled")
+_NEWS = ("ScaleDownForced", "RolloutStalled", "LedgerForked", "LedgerSetBack")
 
 
 def transitions(previous: Iterable[Mapping[str, Any]], current: Iterable[Condition]) -> list[Condition]:
@@ -21,7 +21,8 @@ def transitions(previous: Iterable[Mapping[str, Any]], current: Iterable[Conditi
 
     def is_news(condition: Condition) -> bool:
         old = before.get(condition.type)
-        if condition.reason in _NEWS:
+        # Ready only repeats a need's reason, and is told when it changes.
+        if condition.reason in _NEWS and condition.type is not ConditionType.READY:
             return old is None or old.get("reason") != condition.reason
         unseen = ConditionStatus.TRUE if condition.holds else None
         return condition.type in _TOLD and (old["status"] if old else unseen) != condition.status

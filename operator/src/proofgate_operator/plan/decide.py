@@ -203,7 +203,7 @@ def decide(gateway: Gateway, seen: Observed, defaults: Defaults) -> Plan:
         shards=shards,
         movement=movement,
         taking_over=taking,
-        forks=held.forks,
+        held=held,
     )
     return Plan(
         generate,

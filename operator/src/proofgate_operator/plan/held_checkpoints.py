@@ -31,11 +31,13 @@ class Held:
     """What is to be held now.
 
     `manifest` is the ConfigMap to apply, None when nothing is to be written; it applies only to the version
-    that was seen. `forks` says of which shards two checkpoints contradict each other.
+    that was seen. `forks` says of which shards two checkpoints contradict each other, `setbacks` which
+    workers tell less than is held of them.
     """
 
     manifest: Manifest | None = None
     forks: tuple[str, ...] = ()
+    setbacks: tuple[str, ...] = ()
 
 
 def held_checkpoints(gateway: Gateway, seen: Observed, verifying_key: str | None) -> Held:
@@ -45,7 +47,8 @@ def held_checkpoints(gateway: Gateway, seen: Observed, verifying_key: str | None
         return Held()
     before = dict((live or {}).get("data") or {})
     claimed = _claims(live)
-    entries, claims, forks = dict[str, str](), dict[str, str](), list[str]()
+    entries, claims = dict[str, str](), dict[str, str]()
+    forks, setbacks = list[str](), list[str]()
     told = {str(number): report.checkpoint for number, report in seen.reports.items() if report.checkpoint}
     for shard in sorted({*before, *told}):
         claim = _claim(gateway, seen, shard)
@@ -57,6 +60,11 @@ def held_checkpoints(gateway: Gateway, seen: Observed, verifying_key: str | None
             forks.append(
                 f"worker {shard} signed {new.size} records of {new.incarnation} with another root than before"
             )
+        if kept and new and kept.age > new.age:
+            setbacks.append(
+                f"worker {shard} tells {new.size} records of {new.incarnation},"
+                f" and {kept.size} of {kept.incarnation} are held"
+            )
         if new and (kept is None or new.age > kept.age):
             note = told[shard]
         if note is not None:
@@ -65,7 +73,8 @@ def held_checkpoints(gateway: Gateway, seen: Observed, verifying_key: str | None
     # One that is dropped, or the first of its shard, does not wait; nor the last of a worker that leaves.
     leaving = (str(number) for number, report in seen.reports.items() if report.idle)
     urgent = before.keys() != entries.keys() or any(before.get(n) != entries.get(n) for n in leaving)
-    return Held(_written(gateway, live, entries, claims, urgent, seen.now), tuple(forks))
+    manifest = _written(gateway, live, entries, claims, urgent, seen.now)
+    return Held(manifest, tuple(forks), tuple(setbacks))
 
 
 def _written(

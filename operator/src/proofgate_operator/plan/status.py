@@ -9,6 +9,7 @@ from proofgate_operator.build import statefulset
 from proofgate_operator.build.naming import Defaults, Manifest, names, selector_labels
 from proofgate_operator.build.services import endpoint
 from proofgate_operator.plan.configuration import Configuration
+from proofgate_operator.plan.held_checkpoints import Held
 from proofgate_operator.plan.observed import Observed, Ref
 from proofgate_operator.plan.pinning import cpu_pinned
 from proofgate_operator.plan.scaling import Movement, Purpose
@@ -27,6 +28,10 @@ _READY_NEEDS = (
 #: Reason of Progressing while a roll goes no further.
 STALLED = "RolloutStalled"
 
+#: Reasons of StorageBound while what a worker tells of its log contradicts, or falls behind, what is held.
+FORKED = "LedgerForked"
+SET_BACK = "LedgerSetBack"
+
 
 @dataclass(frozen=True)
 class Situation:
@@ -42,8 +47,8 @@ class Situation:
     movement: Movement = field(default_factory=lambda: Movement(0))
     #: Workers whose tenants move to them, or back.
     taking_over: tuple[int, ...] = ()
-    #: Checkpoints that contradict each other.
-    forks: tuple[str, ...] = ()
+    #: What is held of the workers' checkpoints, and what they tell against it.
+    held: Held = field(default_factory=Held)
 
 
 @dataclass(frozen=True)
@@ -124,11 +129,13 @@ def unreadable(faults: Iterable[str]) -> tuple[Condition, ...]:
 
 
 def _storage_bound(situation: Situation) -> Condition:
-    if situation.forks:
-        message = (
-            f"{_sentences(situation.forks)}: a copy of the volume runs elsewhere, or somebody has the key"
-        )
-        return _condition(ConditionType.STORAGE_BOUND, False, "LedgerForked", message)
+    held = situation.held
+    if held.forks:
+        message = f"{_sentences(held.forks)}: a copy of the volume runs elsewhere, or somebody has the key"
+        return _condition(ConditionType.STORAGE_BOUND, False, FORKED, message)
+    if held.setbacks:
+        message = f"{_sentences(held.setbacks)}: the volume was set back, or is another one"
+        return _condition(ConditionType.STORAGE_BOUND, False, SET_BACK, message)
     return storage_bound(situation.gateway, situation.seen)
 
 
