@@ -53,6 +53,12 @@ class Durability(StrEnum):
 
 #: Bytes that a worker takes besides the bodies and answers that it holds: docs/operations.md, "Memory".
 MEMORY_OTHERWISE = 320 << 20
+#: Bytes of memory without which a worker could not hold its largest bodies.
+MEMORY_LEAST = 384 << 20
+MEMORY_FAULT = (
+    "spec.worker.memory must be at least 384Mi: a worker takes 320Mi besides the bodies and answers that it"
+    " holds, and needs 64Mi for those"
+)
 
 
 class Worker(Section):
@@ -80,8 +86,7 @@ class Worker(Section):
             json_schema_extra=rules(
                 {
                     "rule": "quantity(self).compareTo(quantity('384Mi')) >= 0",
-                    "message": "spec.worker.memory must be at least 384Mi: a worker takes 320Mi besides the"
-                    " bodies and answers that it holds, and needs 64Mi for those",
+                    "message": MEMORY_FAULT,
                 }
             )
         ),

@@ -13,7 +13,7 @@ import yaml
 
 from proofgate_operator.api.access import Tenant
 from proofgate_operator.api.quantity import whole
-from proofgate_operator.api.types import MEMORY_OTHERWISE, Gateway
+from proofgate_operator.api.types import MEMORY_LEAST, MEMORY_OTHERWISE, Gateway
 from proofgate_operator.build import haproxy_config
 from proofgate_operator.build.haproxy_config import server_name
 from proofgate_operator.build.naming import Manifest, child, names
@@ -32,6 +32,9 @@ OWNER_MAP = "owners.map"
 WEIGHTS = "weights.map"
 #: Sections of the workers' file that are fixed while a worker runs; it takes on all others as they change.
 FIXED_SECTIONS = ("ledger", "listen", "proxyProtocol", "admin")
+
+#: The most that a worker's file may say.
+_MOST_BUFFERED_BYTES = 1 << 40
 
 TRAFFIC_PORT = 8080
 ADMIN_PORT = 9090
@@ -62,8 +65,14 @@ def keys_entry(tenant: str) -> str:
     return f"{tenant}.keys"
 
 
-def worker_config(gateway: Gateway) -> Manifest:
-    """Return the content of the workers' configuration file."""
+def _buffered_bytes(memory: int) -> int:
+    """Return what a worker may hold of bodies and answers, in bytes; `memory` is all that it has."""
+    # A worker from before there was a least is smaller, and its file has to be one that it accepts.
+    return min(max(memory, MEMORY_LEAST) - MEMORY_OTHERWISE, _MOST_BUFFERED_BYTES)
+
+
+def worker_config(gateway: Gateway, memory: int) -> Manifest:
+    """Return the content of the workers' configuration file; `memory` is the smallest worker's, in bytes."""
     spec = gateway.spec
     providers = []
     for provider in spec.providers:
@@ -103,7 +112,7 @@ def worker_config(gateway: Gateway) -> Manifest:
             for model in spec.models
         ],
         "tenants": [_tenant(tenant) for tenant in spec.tenants],
-        "limits": {"bufferedBytes": whole(spec.worker.memory) - MEMORY_OTHERWISE},
+        "limits": {"bufferedBytes": _buffered_bytes(memory)},
         "timeouts": {
             "upstreamConnectSeconds": spec.timeouts.upstream_connect_seconds,
             "upstreamResponseSeconds": spec.timeouts.upstream_response_seconds,
@@ -137,21 +146,21 @@ def _text(content: Manifest) -> str:
     return text
 
 
-def worker_config_text(gateway: Gateway) -> str:
-    """Return the workers' configuration file."""
-    return _text(worker_config(gateway))
+def worker_config_text(gateway: Gateway, memory: int) -> str:
+    """Return the workers' configuration file; `memory` is the smallest worker's, in bytes."""
+    return _text(worker_config(gateway, memory))
 
 
 def fixed_config_text(gateway: Gateway) -> str:
     """Return the part of the file that only a new worker takes on."""
-    content = worker_config(gateway)
+    content = worker_config(gateway, whole(gateway.spec.worker.memory))
     return _text({name: content[name] for name in FIXED_SECTIONS})
 
 
-def config_map(gateway: Gateway) -> Manifest:
-    """Return the ConfigMap that holds the workers' configuration file."""
+def config_map(gateway: Gateway, memory: int) -> Manifest:
+    """Return the ConfigMap of the workers' file; `memory` is the smallest worker's, in bytes."""
     head = child(gateway, "v1", "ConfigMap", names(gateway).config, "worker")
-    return {**head, "data": {CONFIG_FILE: worker_config_text(gateway)}}
+    return {**head, "data": {CONFIG_FILE: worker_config_text(gateway, memory)}}
 
 
 def encoded(entries: Mapping[str, str]) -> dict[str, str]:

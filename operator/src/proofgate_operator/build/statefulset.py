@@ -27,6 +27,8 @@ from proofgate_operator.build.pod_overrides import override
 from proofgate_operator.build.pods import container_security, http_probe, pod_security, spread
 
 COMPONENT = "worker"
+#: The container of the worker itself, among what a podTemplate adds.
+CONTAINER = "worker"
 #: HAProxy takes a worker for up after two checks, a second apart.
 MIN_READY_SECONDS = 3
 #: 0440: the worker's group reads it, nobody else.
@@ -74,7 +76,7 @@ def _container(gateway: Gateway, defaults: Defaults) -> Manifest:
     # where the kubelet's CPU manager is static.
     size = {"cpu": worker.cpu, "memory": worker.memory}
     return {
-        "name": "worker",
+        "name": CONTAINER,
         "image": worker.image or defaults.worker_image,
         "imagePullPolicy": "IfNotPresent",
         "command": ["/opt/proofgate/bin/proofgate", "serve", "--config", f"{CONFIG_FOLDER}/{CONFIG_FILE}"],

@@ -24,6 +24,7 @@ from proofgate_operator.plan.pod_templates import pod_template_problems
 from proofgate_operator.plan.policies import policy_problems
 from proofgate_operator.plan.problems import Problem
 from proofgate_operator.plan.tenants import entry, read_tenant_keys
+from proofgate_operator.plan.worker_memory import least_memory, memory_problems
 
 
 @dataclass(frozen=True)
@@ -179,6 +180,7 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
         *_address_problems(gateway),
         *policy_problems(gateway),
         *pod_template_problems(gateway, defaults),
+        *memory_problems(gateway),
         *tenants.problems,
         *provider_problems,
         *ledger_problems,
@@ -200,9 +202,10 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
     if token and signing_key:
         lines = [part for name, keys in tenants.keys.items() for part in (name, *(key.line for key in keys))]
         secret = token.encode()
+        memory = least_memory(gateway, seen.worker_pods)
         digests = Digests(
             start=digest(secret, [fixed_config_text(gateway), signing_key.signing_text]),
-            config=digest(secret, [worker_config_text(gateway), *lines, *provider_keys]),
+            config=digest(secret, [worker_config_text(gateway, memory), *lines, *provider_keys]),
             haproxy=digest(secret, [rendered_config(gateway, defaults)]),
             certificate=digest(secret, [certificate]),
         )

@@ -30,6 +30,7 @@ from proofgate_operator.plan.shards import Shard, read_shards
 from proofgate_operator.plan.status import STALLED, Situation, Status, report
 from proofgate_operator.plan.takeover import next_shares, taking_over
 from proofgate_operator.plan.volumes import claim_templates, claims, obstacle
+from proofgate_operator.plan.worker_memory import least_memory
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ def wanted(
         digests = configuration.digests
         templates = claim_templates(gateway, seen.child("StatefulSet", names(gateway).worker))
         manifests += [
-            config.config_map(gateway),
+            config.config_map(gateway, least_memory(gateway, seen.worker_pods)),
             config.tenants_secret(gateway, configuration.keys, door.maps, door.shares),
             haproxy.config_map(gateway, defaults),
             statefulset.statefulset(gateway, defaults, replicas, digests.start, templates),

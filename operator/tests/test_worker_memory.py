@@ -1,0 +1,83 @@
+"""What workers hold of bodies and answers fits into their memory, also while that changes."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from proofgate_operator.api.conditions import ConditionType
+from proofgate_operator.plan.decide import Plan
+from tests.worker_files import load_worker_config
+from tests.world import World
+
+Manifest = dict[str, Any]
+MIB = 1 << 20
+
+
+def worker(ordinal: int, memory: str) -> Manifest:
+    name = f"demo-worker-{ordinal}"
+    sidecar = {"name": "shipper", "resources": {"limits": {"memory": "32Mi"}}}
+    own = {"name": "worker", "resources": {"limits": {"memory": memory}}}
+    return {
+        "metadata": {"name": name, "uid": f"uid-{ordinal}-{memory}"},
+        "spec": {"containers": [sidecar, own]},
+        "status": {"podIP": f"10.0.0.{ordinal}"},
+    }
+
+
+def running(memory: str) -> World:
+    world = World(worker={"memory": memory})
+    world.pods = [worker(0, memory), worker(1, memory)]
+    return world.settle()
+
+
+def held(world: World) -> int:
+    """The bytes that the workers' file lets them hold."""
+    text = world.settle().child("ConfigMap", "demo-config")["data"]["gateway.yaml"]
+    return int(yaml.safe_load(text)["limits"]["bufferedBytes"])
+
+
+def config_valid(plan: Plan) -> tuple[str, str, str]:
+    found = plan.status.condition(ConditionType.CONFIG_VALID)
+    return found.status.value, found.reason, found.message
+
+
+def test_more_memory_is_used_when_the_last_worker_that_has_less_is_gone() -> None:
+    world = running("512Mi")
+    assert held(world) == 192 * MIB
+    world.manifest["spec"]["worker"]["memory"] = "2Gi"
+    assert held(world) == 192 * MIB
+    world.pods[1] = worker(1, "2Gi")
+    assert held(world) == 192 * MIB
+    world.pods[0] = worker(0, "2Gi")
+    assert held(world) == 1728 * MIB
+
+
+def test_less_memory_holds_at_once_for_those_that_still_have_more() -> None:
+    world = running("2Gi")
+    world.manifest["spec"]["worker"]["memory"] = "512Mi"
+    assert held(world) == 192 * MIB
+
+
+def test_a_worker_from_before_there_was_a_least_keeps_what_a_worker_needs() -> None:
+    world = World(worker={"memory": "512Mi"})
+    world.pods = [worker(0, "256Mi")]
+    assert held(world) == 64 * MIB
+
+
+def test_too_little_memory_is_a_condition_and_leaves_the_workers_as_they_are() -> None:
+    # The CRD refuses it; a gateway may have been stored before it did.
+    world = running("512Mi")
+    world.manifest["spec"]["worker"]["memory"] = "256Mi"
+    plan = world.plan()
+    status, reason, message = config_valid(plan)
+    assert (status, reason) == ("False", "SpecInvalid")
+    assert "spec.worker.memory must be at least 384Mi" in message
+    assert {found["kind"] for found in plan.apply}.isdisjoint({"ConfigMap", "StatefulSet"})
+
+
+@pytest.mark.parametrize("memory", ["384Mi", "1.5Gi", "500M", "4Ti"])
+def test_the_workers_accept_what_any_memory_makes(tmp_path: Path, memory: str) -> None:
+    config = load_worker_config(tmp_path, worker={"memory": memory})
+    assert config.settings.limits.buffered_bytes >= 4 * config.settings.limits.body_bytes
