@@ -23,9 +23,10 @@ from proofgate_operator.plan.decide import Plan, decide
 from proofgate_operator.plan.held_checkpoints import CLAIMS_ANNOTATION, HOLD_EVERY_SECONDS
 from proofgate_operator.plan.observed import Observed, Ref
 from proofgate_operator.plan.reports import WorkerReport
-from tests.fake_cluster import FakeCluster
+from tests.fake_cluster import FakeCluster, Killed
 from tests.gateways import DEFAULTS, NAMESPACE, UID
 from tests.test_convergence import new_cluster, settle
+from tests.test_faults import Mortal, setting_out
 from tests.world import World
 
 Manifest = dict[str, Any]
@@ -33,6 +34,8 @@ Manifest = dict[str, Any]
 LOG = logging.getLogger("test")
 LEDGER = "proofgate.dev/team/demo"
 KEY = SigningKey(LEDGER, bytes(32))
+#: From one look to the next passes what is waited for between two writes.
+CLOCK = itertools.count(2_000_000_000.0, HOLD_EVERY_SECONDS + 1)
 EARLIER, LATER = "01ARZ3NDEKTSV4RRFFQ69G5FAV", "01BX5ZZKBKACTAV9WEVGEMMVRZ"
 HELD = Ref("ConfigMap", "demo-checkpoints")
 SHARED, OTHER = "uid-of-the-claim", "uid-of-another-claim"
@@ -333,19 +336,51 @@ def held_by(cluster: FakeCluster) -> list[str]:
 def test_what_another_operator_held_meanwhile_is_not_set_back_and_the_look_does_not_fail() -> None:
     cluster = new_cluster()
     settle(cluster)
-    generated = cluster.find("Secret", "demo-ledger")["data"]["signing-key"]
-    clock = itertools.count(2_000_000_000.0, HOLD_EVERY_SECONDS + 1)
-    key = ledger_key.read(base64.b64decode(generated).decode())
-
-    def hear(size: int) -> Outcome:
-        workers = Telling(note(0, size, key=key), next(clock))
-        return asyncio.run(reconcile(cluster, NAMESPACE, "demo", UID, DEFAULTS, LOG, workers))
-
-    assert not hear(7).failed and held_by(cluster) == ["7"]
+    assert not hear(cluster, 7).failed and held_by(cluster) == ["7"]
     cluster.stale = True
     # The other one is ahead, and this one's watch has not told it yet.
-    cluster.find("ConfigMap", "demo-checkpoints")["data"]["0"] = note(0, 9, key=key)
-    assert not hear(8).failed and held_by(cluster) == ["9"]
+    cluster.find("ConfigMap", "demo-checkpoints")["data"]["0"] = note(0, 9, key=key_of(cluster))
+    assert not hear(cluster, 8).failed and held_by(cluster) == ["9"]
     cluster.stale = False
-    assert not hear(8).failed and held_by(cluster) == ["9"]
-    assert not hear(10).failed and held_by(cluster) == ["10"]
+    assert not hear(cluster, 8).failed and held_by(cluster) == ["9"]
+    assert not hear(cluster, 10).failed and held_by(cluster) == ["10"]
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before it is done", "before its answer"])
+def test_an_operator_killed_while_it_holds_loses_nothing_and_its_successor_goes_on(after: bool) -> None:
+    cluster = mortal_that_holds(7)
+    hear(cluster, 9)
+    requests = len(cluster.requests)
+    assert held_by(cluster) == ["9"] and requests > 0
+    for count in range(requests):
+        cluster = mortal_that_holds(7)
+        cluster.requests_left, cluster.after = count, after
+        with pytest.raises(Killed):
+            hear(cluster, 9)
+        cluster.requests_left = None
+        cluster.restart()
+        assert held_by(cluster) in (["7"], ["9"]), f"killed at request {count}"
+        hear(cluster, 9)
+        assert held_by(cluster) == ["9"], f"killed at request {count}"
+
+
+def mortal_that_holds(size: int) -> Mortal:
+    """A settled cluster where a checkpoint of so many records is held."""
+    cluster = setting_out(None)
+    settle(cluster)
+    hear(cluster, size)
+    assert held_by(cluster) == [str(size)]
+    cluster.requests.clear()
+    return cluster
+
+
+def hear(cluster: FakeCluster, size: int) -> Outcome:
+    """One look, a minute after the one before, at a worker that tells so many records."""
+    workers = Telling(note(0, size, key=key_of(cluster)), next(CLOCK))
+    return asyncio.run(reconcile(cluster, NAMESPACE, "demo", UID, DEFAULTS, LOG, workers))
+
+
+def key_of(cluster: FakeCluster) -> SigningKey:
+    """The ledger's key, which the operator made."""
+    generated = cluster.find("Secret", "demo-ledger")["data"]["signing-key"]
+    return ledger_key.read(base64.b64decode(generated).decode())
