@@ -22,8 +22,44 @@ print return import select where order { } ( ) == != => -> // /* */ # <div> </p>
 http://acme.example/a?b=c&d=e ignore instructions system prompt password token secret key send decode
 """
 _WORDS = _PROSE.split()
-_SPACES = (" ", " ", " ", " ", "\n", "\t", "\r\n", "  ", "\u00a0", "\u2003", "\u3000", "\u2028", "\x0b", "\x0c", "\x85")
-_INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff\u00ad\u202e\u202c\u2066\u034f\ufe0f\U000e0101\U000e007f"
+_SPACES = (
+    " ",
+    " ",
+    " ",
+    " ",
+    "\n",
+    "\t",
+    "\r\n",
+    "  ",
+    " \n\n\t",
+    "&nbsp;",
+    "\u00a0",
+    "\u2003",
+    "\u3000",
+    "\u2028",
+    "\x0b",
+    "\x0c",
+    "\x85",
+)
+_INVISIBLE = (
+    "\u200b\u200c\u200d\u2060\ufeff\u00ad\u202e\u202c\u2066\u034f\ufe0f\U000e0101\U000e007f\0\x1b\x7f\x9b\ufff0"
+)
+_MARKUP = (
+    "*",
+    "**",
+    "****",
+    "`",
+    "~~",
+    "<b>",
+    "</i>",
+    "<span class='\u00e9'>",
+    "<!-- x -->",
+    "<wbr/>",
+    "<br>",
+    "<b",
+    "~",
+    "_",
+)
 _LOOKALIKES: dict[str, str] = tomllib.loads((CRATE / "src" / "homoglyphs.toml").read_text())["homoglyphs"]
 _ASSIGNED = [
     chr(code)
@@ -94,6 +130,11 @@ def _styled(dice: random.Random, character: str) -> str:
     return chr(dice.choice((0x1D41A, 0x24D0, 0x1F170, 0x1F1E6)) + ord(character) - ord("a"))
 
 
+def _reference(dice: random.Random, character: str) -> str:
+    code = ord(character)
+    return dice.choice((f"&#{code};", f"&#x{code:x};", f"&#X{code:06X};", f"&#{code}"))
+
+
 def _tags(dice: random.Random, text: str) -> str:
     return "".join(chr(ord(c) + 0xE0000) if " " <= c <= "~" else c for c in text)
 
@@ -142,6 +183,9 @@ _MUTATIONS: tuple[Mutation, ...] = (
     _each(0.7, _styled),
     _each(0.2, lambda dice, c: c + dice.choice(_INVISIBLE)),
     _each(0.1, lambda dice, c: c + dice.choice(("\u0301", "\u0308", "\u0327", "\u0483", "\u20dd"))),
+    _each(0.2, lambda dice, c: c + dice.choice(_MARKUP)),
+    _each(0.2, lambda dice, c: c + dice.choice(_MARKUP) + dice.choice(_MARKUP) if c.isalpha() else c),
+    _each(0.3, _reference),
     _each(0.05, lambda dice, c: ""),
     _each(0.05, lambda dice, c: c + c),
     _each(0.05, lambda dice, c: dice.choice(string.printable)),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache
+from typing import NamedTuple
 
 from bench.scoring.rules import CRATE
 
@@ -18,19 +20,66 @@ def plain(text: str) -> str:
     return text.translate(_PLAIN)
 
 
+class Copy(NamedTuple):
+    """The normalised copy of a text that rules with the view `folded` run over.
+
+    `starts` and `ends` are, for each character of the copy, where in the text that begins and ends which it was made
+    from, in characters.
+    """
+
+    text: str
+    starts: list[int]
+    ends: list[int]
+
+
 def folded(text: str) -> str:
-    """The normalised copy of a text that rules with the view `folded` run over."""
-    return "".join(map(fold, text))
+    """The normalised copy of a text, without its way back to the text."""
+    return folded_copy(text).text
+
+
+def folded_copy(text: str) -> Copy:
+    """The normalised copy of a text."""
+    copy: list[tuple[str, int, int]] = []
+    for character, start, end in _characters(text):
+        for letter in fold(character):
+            if letter != " " or not copy or copy[-1][0] != " ":
+                copy.append((letter, start, end))
+    hidden = {
+        place
+        for markup in _MARKUP_IN_WORD.finditer("".join(letter for letter, _, _ in copy))
+        for place in range(markup.start(), markup.end())
+    }
+    kept = [entry for place, entry in enumerate(copy) if place not in hidden]
+    return Copy("".join(letter for letter, _, _ in kept), [start for _, start, _ in kept], [end for _, _, end in kept])
+
+
+def _characters(text: str) -> Iterator[tuple[str, int, int]]:
+    """The characters of a text, and those that its character references stand for, each with its place."""
+    place = 0
+    while place < len(text):
+        reference = _REFERENCE.match(text, place) if text[place] == "&" else None
+        character = _referred(reference) if reference else None
+        end = reference.end() if reference and character else place + 1
+        yield character or text[place], place, end
+        place = end
+
+
+def _referred(reference: re.Match[str]) -> str | None:
+    decimal, hexadecimal, name = reference.groups()
+    if name is not None:
+        return _ENTITIES.get(name)
+    code = int(decimal, 10) if decimal is not None else int(hexadecimal, 16)
+    return chr(code) if code < 0xD800 or 0xE000 <= code < 0x110000 else None
 
 
 @cache
 def fold(character: str) -> str:
-    """What one character becomes in the folded copy: nothing, one character, or several."""
+    """What one character becomes in the folded copy by itself: nothing, one character, or several."""
     code = ord(character)
-    if code < 128:
-        return _PLAIN[code]
     if code in _DROPPED:
         return ""
+    if code < 128:
+        return _PLAIN[code]
     if code in _WHITESPACE:
         return " "
     if code in _TAGS:
@@ -45,10 +94,10 @@ def fold(character: str) -> str:
 def _part(character: str) -> str:
     """One character of what a character decomposes into."""
     code = ord(character)
-    if code < 128:
-        return _PLAIN[code]
     if code in _DROPPED:
         return ""
+    if code < 128:
+        return _PLAIN[code]
     if code in _WHITESPACE:
         return " "
     return _LETTERS.get(character, character.lower())
@@ -74,3 +123,9 @@ _LETTERS: dict[str, str] = {
     for first in sorted(_codes(_TABLE["alphabets"]))
     for distance in range(26)
 } | {glyph: letter for letter, glyphs in _TABLE["homoglyphs"].items() for glyph in glyphs}
+_ENTITIES = {name: chr(code) for name, written in _TABLE["entities"].items() for code in _codes([written])}
+_REFERENCE = re.compile(r"&(?:#([0-9]{1,8})|#[xX]([0-9A-Fa-f]{1,8})|([A-Za-z]+));")
+_INLINE = "a|abbr|b|big|code|del|em|font|i|ins|mark|s|small|span|strike|strong|sub|sup|tt|u|wbr"
+_MARKUP = rf"\*{{1,3}}|`{{1,3}}|~~|</?(?:{_INLINE})(?:[ /][^<>]{{0,62}})?>|<!--[^<>]{{0,62}}-->"
+_LETTER = "[a-z\u0080-\U0010ffff]"
+_MARKUP_IN_WORD = re.compile(f"(?<={_LETTER})(?:{_MARKUP}){{1,4}}(?={_LETTER})")

@@ -7,7 +7,6 @@ by reading it. `bench.scoring.agree` compares the engine with it, `bench.scoring
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate
@@ -15,7 +14,7 @@ from typing import NamedTuple
 
 from bench.scoring.checks import CHECKS
 from bench.scoring.derived import derived
-from bench.scoring.folding import fold, folded, plain
+from bench.scoring.folding import fold, folded, folded_copy, plain
 from bench.scoring.rules import Direction, Rule
 
 THRESHOLD = 100
@@ -101,9 +100,7 @@ class Reference:
                 yield rule, Span(inner.start, inner.end)
 
     def _one_text(self, text: str, direction: Direction) -> Iterator[tuple[str, Span]]:
-        pieces = [fold(character) for character in text]
-        hay = "".join(pieces)
-        ends = list(accumulate(map(len, pieces)))
+        copy = folded_copy(text)
         for compiled_rule in self._rules:
             rule = compiled_rule.rule
             if not rule.applies_to(direction):
@@ -111,9 +108,8 @@ class Reference:
             if rule.view == "text" and rule.regex is not None:
                 yield from ((rule.id, span) for span in compiled_rule.matches(text))
                 continue
-            for span in compiled_rule.matches(hay):
-                # The character that a position of the copy was made from is the first one that ends behind it.
-                yield rule.id, Span(bisect_right(ends, span.start), bisect_left(ends, span.end) + 1)
+            for span in compiled_rule.matches(copy.text):
+                yield rule.id, Span(copy.starts[span.start], copy.ends[span.end - 1])
 
     def judge(self, matches: Iterable[Match], threshold: int = THRESHOLD) -> Verdict:
         """The verdict over matches: each rule counts its score once, whatever its action.

@@ -28,7 +28,15 @@ def spans(text: str, *rules: Rule, direction: str = "request") -> set[tuple[int,
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("Ignore\tALL\r\n", "ignore all  "),
+        ("Ignore\tALL\r\n", "ignore all "),
+        ("ig\0nore\x7f a\x9bll", "ignore all"),
+        ("ignore \n\u2028\u200b\u00a0 all", "ignore all"),
+        ("ig**no**re `ig`nore", "ignore `ignore"),
+        ("ig<B>no</b>re<wbr/>d", "ignored"),
+        ("ig<!-- x -->nore", "ignore"),
+        ("ig&#110;ore&nbsp;&#x61;ll", "ignore all"),
+        ("ig<br>nore ig_nore a ** b", "ig<br>nore ig_nore a ** b"),
+        ("&#110 &#xd800; &amp;#110;", "&#110 &#xd800; &#110;"),
         ("pr\u00e9c\u00e9dent", "precedent"),
         ("pre\u0301ce\u0301dent", "precedent"),
         ("ign\u043ere", "ignore"),
@@ -47,10 +55,19 @@ def test_folding_undoes_a_disguise(text: str, expected: str) -> None:
     assert folded(text) == expected
 
 
-def test_the_folded_copy_of_ascii_is_the_plain_one() -> None:
-    ascii_text = "".join(map(chr, range(128)))
+def test_the_folded_copy_of_printable_ascii_is_the_plain_one() -> None:
+    ascii_text = "".join(map(chr, range(32, 127)))
     assert folded(ascii_text) == plain(ascii_text)
+
+
+def test_the_plain_copy_is_as_long_as_the_text() -> None:
+    ascii_text = "".join(map(chr, range(128)))
     assert len(plain(ascii_text)) == len(ascii_text)
+
+
+def test_what_is_folded_away_is_covered_inside_a_match_and_not_beside_it() -> None:
+    assert spans("  ig**no**re \n all  ", rule(literals=("ignore all",))) == {(2, 18)}
+    assert spans("*key&#121;&nbsp;", rule(literals=("keyy",))) == {(1, 10)}
 
 
 def test_positions_are_bytes_of_the_text_and_not_of_the_folded_copy() -> None:

@@ -8,14 +8,14 @@ use serde::Serialize;
 
 use crate::checks::{self, Check};
 use crate::config::{check_budget, check_threshold};
-use crate::fold::plain_byte;
+use crate::fold::{self, plain_byte};
 use crate::fold_table::{self, FoldTable};
 use crate::pattern::Pattern;
 use crate::prefilter::Prefilter;
 use crate::rule_set::{MOST_RULES, RuleSet};
 use crate::signs::{MOST_SIGNS, Signs};
 use crate::undecided::Undecided;
-use crate::wake::{Needle, Offsets, Wake};
+use crate::wake::{Offsets, Wake};
 use crate::{
     Action, Budget, Direction, Examples, Mode, Pack, PolicyConfig, PolicyError, Profile, RuleSpec, Target,
     TenantPolicy, View,
@@ -72,15 +72,56 @@ pub(crate) struct Owner {
     pub(crate) offsets: Offsets,
 }
 
+/// The needles of some rules, looked for in one pass.
+pub(crate) struct Search {
+    pub(crate) prefilter: Prefilter,
+    /// For every literal of the prefilter, whom it wakes.
+    pub(crate) owners: Vec<Vec<Owner>>,
+}
+
+impl Search {
+    /// Looks for the needles of the rules with this view, or of all.
+    fn of(rules: &[Rule], view: Option<View>) -> Self {
+        let mut literals = Vec::<Vec<u8>>::new();
+        let mut numbers = HashMap::<&[u8], usize>::new();
+        let mut owners = Vec::<Vec<Owner>>::new();
+        for (number, rule) in (0_u16..).zip(rules) {
+            let Wake::Needles(needles) = &rule.wake else {
+                continue;
+            };
+            if view.is_some_and(|view| view != rule.view) {
+                continue;
+            }
+            for (number_of_needle, needle) in (0_u8..).zip(needles) {
+                for literal in &needle.literals {
+                    let number_of_literal = *numbers.entry(literal).or_insert_with(|| {
+                        literals.push(literal.clone());
+                        owners.push(Vec::new());
+                        literals.len() - 1
+                    });
+                    owners[number_of_literal].push(Owner {
+                        rule: RuleIndex(number),
+                        needle: number_of_needle,
+                        offsets: needle.offsets,
+                    });
+                }
+            }
+        }
+        Self {
+            prefilter: Prefilter::new(&literals),
+            owners,
+        }
+    }
+}
+
 /// Compiled rules. Immutable; shared by threads. Texts are given to [`Engine::scan`](crate::Engine::scan) or, in pieces, to
 /// a [`StreamScan`](crate::StreamScan).
 pub struct Engine {
     pub(crate) id: u64,
     pub(crate) table: &'static FoldTable,
     pub(crate) rules: Vec<Rule>,
-    pub(crate) prefilter: Prefilter,
-    /// For every literal of the prefilter, whom it wakes.
-    pub(crate) owners: Vec<Vec<Owner>>,
+    /// The needles of all rules, of those with the view `Text` and of those with the view `Folded`.
+    pub(crate) searches: [Search; 3],
     /// Rules with two needles, both of which have to be found.
     pub(crate) pairs: RuleSet,
     /// Rules that digits wake: (rule, fewest digits), and the smallest of those numbers.
@@ -176,8 +217,7 @@ impl Engine {
         let mut engine = Self {
             id: NEXT.fetch_add(1, Ordering::Relaxed),
             table,
-            prefilter: Prefilter::new(&[]),
-            owners: Vec::new(),
+            searches: [None, Some(View::Text), Some(View::Folded)].map(|view| Search::of(&rules, view)),
             pairs: RuleSet::default(),
             by_digits: Vec::new(),
             least_digits: usize::MAX,
@@ -199,9 +239,17 @@ impl Engine {
         Ok(engine)
     }
 
+    /// What looks for the needles of the rules with this view, or of all.
+    pub(crate) fn search(&self, view: Option<View>) -> &Search {
+        let [all, text, folded] = &self.searches;
+        match view {
+            None => all,
+            Some(View::Text) => text,
+            Some(View::Folded) => folded,
+        }
+    }
+
     fn sort_by_wake(&mut self) {
-        let mut literals = Vec::<Vec<u8>>::new();
-        let mut numbers = HashMap::<&[u8], usize>::new();
         let mut signs = Vec::new();
         for (number, rule) in (0_u16..).zip(&self.rules) {
             let index = RuleIndex(number);
@@ -209,27 +257,6 @@ impl Engine {
                 Wake::Needles(needles) => {
                     if needles.len() > 1 {
                         self.pairs.insert(index);
-                    }
-                    for (
-                        needle,
-                        Needle {
-                            literals: any,
-                            offsets,
-                        },
-                    ) in (0_u8..).zip(needles)
-                    {
-                        for literal in any {
-                            let number = *numbers.entry(literal).or_insert_with(|| {
-                                literals.push(literal.clone());
-                                self.owners.push(Vec::new());
-                                literals.len() - 1
-                            });
-                            self.owners[number].push(Owner {
-                                rule: index,
-                                needle,
-                                offsets: *offsets,
-                            });
-                        }
                     }
                 }
                 Wake::Digits(least) => {
@@ -243,7 +270,6 @@ impl Engine {
                 Wake::Characters(..) | Wake::Always => self.always.push(index),
             }
         }
-        self.prefilter = Prefilter::new(&literals);
         self.signs = Signs::new(&signs);
     }
 
@@ -356,7 +382,7 @@ impl Rule {
             _ => spec
                 .literals
                 .iter()
-                .map(|literal| table.fold_text(literal))
+                .map(|literal| fold::folded(table, literal))
                 .collect(),
         };
         if literals.iter().any(String::is_empty) {

@@ -1,11 +1,16 @@
 //! The folded copy of a text: what a reader sees, in lower case.
 //!
-//! Letters are lower-cased, look-alikes and compatibility forms become ASCII, accents and invisible characters are left
-//! out, every whitespace character becomes one space. Each character is folded by itself (SEMANTICS.md), so a text can be
-//! folded in pieces. An ASCII text keeps its length and needs no map back to the text.
+//! Letters are lower-cased, look-alikes and compatibility forms become ASCII, accents, invisible characters and markup
+//! inside words are left out, character references are read, and white space of any kind and length is one space. What
+//! precedes a place matters by one byte of the copy only, and what follows by the bounded length of a reference or of
+//! markup (SEMANTICS.md), so a text can be folded in pieces. An ASCII text that keeps its length needs no map back.
 
-use crate::begins::is_word;
+use std::iter;
+use std::ops::Range;
+
+use crate::entities::{Reading, entity};
 use crate::fold_table::{Fold, FoldTable};
+use crate::markup;
 
 /// Lower-cases a letter, makes a space of whitespace, keeps every other byte. Without a branch, so that loops over it
 /// are vectorised.
@@ -37,71 +42,111 @@ pub(crate) struct Folded {
     bytes: Vec<u8>,
     stretches: Vec<Stretch>,
     lead: usize,
-    ascii: bool,
+    /// How much of the text the copy stands for.
+    text: usize,
+    plain: bool,
 }
 
 impl Folded {
     /// Replaces the content by the folded copy of `text`. `before` is the byte that stands before it in the folded copy
-    /// of a longer text; only whether it belongs to a word matters.
-    pub(crate) fn fill(&mut self, table: &FoldTable, text: &str, before: Option<u8>) {
+    /// of a longer text. If the text is not `ended`, what the rest of it decides is left: [`Self::text_length`].
+    pub(crate) fn fill(&mut self, table: &FoldTable, text: &str, before: Option<u8>, ended: bool) {
         self.bytes.clear();
         self.stretches.clear();
-        self.bytes
-            .extend(before.map(|byte| if is_word(byte) { b'a' } else { b' ' }));
+        self.bytes.extend(before);
         self.lead = self.bytes.len();
-        self.ascii = text.is_ascii();
-        if self.ascii {
-            self.bytes
-                .extend(text.as_bytes().iter().map(|byte| plain_byte(*byte)));
-        } else {
-            self.fill_mapped(table, text);
+        self.text = text.len();
+        self.plain = true;
+        self.fold(table, text, ended);
+        if memchr::memchr3(b'*', b'<', b'`', &self.bytes).is_some()
+            || memchr::memchr(b'~', &self.bytes).is_some()
+        {
+            self.remove_markup(ended);
         }
+        self.plain &= self.text == text.len();
     }
 
-    fn fill_mapped(&mut self, table: &FoldTable, text: &str) {
+    fn fold(&mut self, table: &FoldTable, text: &str, ended: bool) {
         let bytes = text.as_bytes();
         let mut at = 0;
+        // Whether the copy of the last character is a part of the last stretch, a run.
         let mut in_run = false;
         while at < bytes.len() {
-            let ascii = ascii_length(&bytes[at..]);
-            if ascii > 0 {
+            let calm = calm_length(self.bytes.last().copied(), &bytes[at..]);
+            if calm > 0 {
                 self.open_run(&mut in_run, at);
                 self.bytes
-                    .extend(bytes[at..at + ascii].iter().map(|byte| plain_byte(*byte)));
-                at += ascii;
+                    .extend(bytes[at..at + calm].iter().map(|byte| plain_byte(*byte)));
+                at += calm;
+            }
+            if self.bytes.last() == Some(&b' ') {
+                let blanks = bytes[at..]
+                    .iter()
+                    .take_while(|byte| plain_byte(**byte) == b' ')
+                    .count();
+                self.plain &= blanks == 0;
+                in_run &= blanks == 0;
+                at += blanks;
             }
             let Some(character) = text.get(at..).and_then(|rest| rest.chars().next()) else {
                 break;
             };
-            let width = character.len_utf8();
+            let (character, width) = match character {
+                '&' => match entity(table, &bytes[at..]) {
+                    Reading::Whole(read) => read,
+                    Reading::Unfinished if !ended => {
+                        self.text = at;
+                        return;
+                    }
+                    _ => ('&', 1),
+                },
+                other => (other, other.len_utf8()),
+            };
             match table.fold(character) {
-                Fold::Character(folded) if folded.len_utf8() == width => {
-                    self.open_run(&mut in_run, at);
-                    self.bytes
-                        .extend_from_slice(folded.encode_utf8(&mut [0; 4]).as_bytes());
-                }
                 Fold::Character(folded) => {
-                    self.stretches.push(Stretch {
-                        folded: self.bytes.len(),
-                        text: at,
-                        width,
-                    });
-                    self.bytes
-                        .extend_from_slice(folded.encode_utf8(&mut [0; 4]).as_bytes());
-                    in_run = false;
+                    let copy = &mut [0; 4];
+                    let copy = folded.encode_utf8(copy).as_bytes();
+                    if copy.len() == width && !self.is_second_blank(copy[0]) {
+                        self.plain &= copy.is_ascii();
+                        self.open_run(&mut in_run, at);
+                        self.bytes.extend_from_slice(copy);
+                    } else {
+                        self.put(copy, at, width);
+                        in_run = false;
+                    }
                 }
                 Fold::Characters(folded) => {
-                    self.stretches.push(Stretch {
-                        folded: self.bytes.len(),
-                        text: at,
-                        width,
-                    });
-                    self.bytes.extend_from_slice(folded.as_bytes());
+                    self.put(folded.as_bytes(), at, width);
                     in_run = false;
                 }
-                Fold::Dropped => in_run = false,
+                Fold::Dropped => {
+                    self.plain = false;
+                    in_run = false;
+                }
             }
             at += width;
+        }
+    }
+
+    fn is_second_blank(&self, byte: u8) -> bool {
+        byte == b' ' && self.bytes.last() == Some(&b' ')
+    }
+
+    /// Adds what one character of `width` bytes at `at` becomes: a blank after a blank is left out.
+    fn put(&mut self, copy: &[u8], at: usize, width: usize) {
+        self.plain = false;
+        let known = self.bytes.len();
+        for byte in copy {
+            if !self.is_second_blank(*byte) {
+                self.bytes.push(*byte);
+            }
+        }
+        if self.bytes.len() > known {
+            self.stretches.push(Stretch {
+                folded: known,
+                text: at,
+                width,
+            });
         }
     }
 
@@ -116,6 +161,70 @@ impl Folded {
         }
     }
 
+    /// Leaves the markup inside words out. If the text is not `ended`, the copy ends before markup that the rest decides.
+    fn remove_markup(&mut self, ended: bool) {
+        let mut removed = Vec::new();
+        let mut at = 1;
+        while let Some(ahead) = self
+            .bytes
+            .get(at..)
+            .and_then(|rest| rest.iter().position(|byte| markup::can_begin(*byte)))
+        {
+            at += ahead;
+            if markup::is_letter(self.bytes[at - 1]) {
+                match markup::inside_word(&self.bytes[at..]) {
+                    Reading::Whole(length) => {
+                        removed.push(at..at + length);
+                        at += length;
+                    }
+                    Reading::Unfinished if !ended => {
+                        let cut = self.character_start(at);
+                        self.text = self.text_start(cut);
+                        self.bytes.truncate(cut);
+                        self.stretches.retain(|stretch| stretch.folded < cut);
+                        break;
+                    }
+                    _ => {}
+                }
+            }
+            at += 1;
+        }
+        if !removed.is_empty() {
+            self.plain = false;
+            self.remove(&removed);
+        }
+    }
+
+    /// Takes `ranges` of the copy away, which are disjoint, ascend and hold whole characters' copies.
+    fn remove(&mut self, ranges: &[Range<usize>]) {
+        let mut bytes = self.bytes[..self.lead].to_vec();
+        let mut stretches = Vec::new();
+        let mut from = self.lead;
+        let end = self.bytes.len();
+        for range in ranges.iter().cloned().chain(iter::once(end..end)) {
+            let moved = from - bytes.len();
+            let first = self.stretches.partition_point(|stretch| stretch.folded < from);
+            let inner = self.stretches[first..]
+                .iter()
+                .take_while(|stretch| stretch.folded < range.start);
+            if from < range.start && self.stretches.get(first).is_none_or(|next| next.folded > from) {
+                // A run goes on behind what was taken from it.
+                stretches.push(Stretch {
+                    folded: bytes.len(),
+                    text: self.text_start(from),
+                    width: 0,
+                });
+            }
+            stretches.extend(inner.map(|stretch| Stretch {
+                folded: stretch.folded - moved,
+                ..*stretch
+            }));
+            bytes.extend_from_slice(&self.bytes[from..range.start]);
+            from = range.end;
+        }
+        (self.bytes, self.stretches) = (bytes, stretches);
+    }
+
     /// The copy, with the byte before it if there is one.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
@@ -126,9 +235,14 @@ impl Folded {
         self.lead
     }
 
-    /// Whether the text was ASCII; then the copy is the plain copy.
-    pub(crate) fn is_ascii(&self) -> bool {
-        self.ascii
+    /// How many bytes of the text the copy stands for: all of them, unless what follows decides about the last ones.
+    pub(crate) fn text_length(&self) -> usize {
+        self.text
+    }
+
+    /// Whether the copy is the plain copy of the whole text.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.plain
     }
 
     fn stretch(&self, folded: usize) -> Stretch {
@@ -174,15 +288,41 @@ impl Folded {
     }
 }
 
-fn ascii_length(bytes: &[u8]) -> usize {
-    let mut length = 0;
-    for chunk in bytes.chunks(16) {
-        if !chunk.is_ascii() {
-            return length + chunk.iter().take_while(|byte| byte.is_ascii()).count();
-        }
-        length += chunk.len();
+/// How many bytes of `text` have a plain copy that is as well their folded one, behind a copy that ends in `before`.
+fn calm_length(before: Option<u8>, text: &[u8]) -> usize {
+    const STEP: usize = 32;
+    if text
+        .first()
+        .is_none_or(|first| !is_calm(before.unwrap_or_default(), *first))
+    {
+        return 0;
     }
-    length
+    let mut at = 1;
+    // Without a branch, so that the loop is vectorised.
+    while let Some(chunk) = text[at - 1..].first_chunk::<{ STEP + 1 }>()
+        && (0..STEP).fold(true, |calm, place| calm & is_calm(chunk[place], chunk[place + 1]))
+    {
+        at += STEP;
+    }
+    at + text[at - 1..]
+        .windows(2)
+        .take_while(|pair| is_calm(pair[0], pair[1]))
+        .count()
+}
+
+/// Whether `byte` is folded by itself, behind `before`.
+#[inline]
+fn is_calm(before: u8, byte: u8) -> bool {
+    let is_space = |byte: u8| (byte == b' ') | (byte.wrapping_sub(b'\t') < 5);
+    let is_graphic = byte.wrapping_sub(b'!') < 94;
+    (is_graphic & (byte != b'&')) | (is_space(byte) & !is_space(before))
+}
+
+/// The folded copy of a whole `text`.
+pub(crate) fn folded(table: &FoldTable, text: &str) -> String {
+    let mut copy = Folded::default();
+    copy.fill(table, text, None, true);
+    String::from_utf8_lossy(&copy.bytes).into_owned()
 }
 
 /// The last beginning of a character at or before `at`.

@@ -1,6 +1,6 @@
 //! The table behind the folded copy, built once from `homoglyphs.toml` and Unicode's compatibility decompositions.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::LazyLock;
 
 use serde::Deserialize;
@@ -23,6 +23,7 @@ pub(crate) struct FoldTable {
     blocks: Vec<u16>,
     cells: Vec<[u32; 256]>,
     strings: Vec<String>,
+    entities: Vec<(String, char)>,
 }
 
 const DROPPED: u32 = 0;
@@ -49,9 +50,11 @@ impl FoldTable {
             blocks: vec![UNCHANGED; 0x11_0000 >> 8],
             cells: Vec::new(),
             strings: Vec::new(),
+            entities: source.entities.clone(),
         };
-        // Planes 0 and 1, the compatibility ideographs and the tags: everything beyond is folded to itself.
-        for block in (0..0x200).chain(0x2f8..0x2fb).chain(0xe00..0xe02) {
+        // Planes 0 and 1, the compatibility ideographs, and plane 14 as far as it is invisible: everything beyond is
+        // folded to itself.
+        for block in (0..0x200).chain(0x2f8..0x2fb).chain(0xe00..0xe10) {
             let mut cells = [DROPPED; 256];
             let mut changed = false;
             for (low, cell) in (0_u32..256).zip(&mut cells) {
@@ -82,9 +85,6 @@ impl FoldTable {
     /// What becomes of `character`.
     pub(crate) fn fold(&self, character: char) -> Fold<'_> {
         let code = u32::from(character);
-        if character.is_ascii() {
-            return Fold::Character(char::from(plain_byte(code as u8)));
-        }
         let block = self.blocks[(code >> 8) as usize];
         if block == UNCHANGED {
             return Fold::Character(character);
@@ -96,17 +96,9 @@ impl FoldTable {
         }
     }
 
-    /// The folded copy of `text`.
-    pub(crate) fn fold_text(&self, text: &str) -> String {
-        let mut folded = String::with_capacity(text.len());
-        for character in text.chars() {
-            match self.fold(character) {
-                Fold::Dropped => {}
-                Fold::Character(one) => folded.push(one),
-                Fold::Characters(more) => folded.push_str(more),
-            }
-        }
-        folded
+    /// The named character references that are read: name and character.
+    pub(crate) fn entities(&self) -> &[(String, char)] {
+        &self.entities
     }
 }
 
@@ -118,6 +110,7 @@ struct SourceFile {
     whitespace: Vec<String>,
     alphabets: Vec<String>,
     tags: String,
+    entities: BTreeMap<String, String>,
     homoglyphs: HashMap<String, String>,
 }
 
@@ -125,6 +118,7 @@ struct SourceFile {
 struct Source {
     replaced: HashMap<char, Option<char>>,
     marks: Vec<(char, char)>,
+    entities: Vec<(String, char)>,
 }
 
 impl Source {
@@ -162,15 +156,24 @@ impl Source {
             .iter()
             .map(|marks| range(marks))
             .collect::<Result<_, _>>()?;
-        Ok(Self { replaced, marks })
+        let entities = file
+            .entities
+            .into_iter()
+            .map(|(name, character)| Ok((name, range(&character)?.0)))
+            .collect::<Result<_, String>>()?;
+        Ok(Self {
+            replaced,
+            marks,
+            entities,
+        })
     }
 
     fn fold(&self, character: char) -> String {
-        if character.is_ascii() {
-            return char::from(plain_byte(character as u8)).to_string();
-        }
         if let Some(replacement) = self.replaced.get(&character) {
             return replacement.iter().collect();
+        }
+        if character.is_ascii() {
+            return char::from(plain_byte(character as u8)).to_string();
         }
         let is_mark = |mark: &char| {
             self.marks

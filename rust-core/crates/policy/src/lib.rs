@@ -17,11 +17,13 @@ mod config;
 mod decode;
 mod engine;
 mod english;
+mod entities;
 mod error;
 mod fault;
 mod fold;
 mod fold_table;
 mod judgement;
+mod markup;
 mod packs;
 mod pattern;
 #[cfg(feature = "testing")]

@@ -265,6 +265,10 @@ impl Pass<'_> {
         let window = &text[..floor_boundary(text.as_bytes(), next)];
         self.window(window, place, progress, Reach::Horizon)?;
         if window.len() - progress.held() > MOST_HELD {
+            // Little copy can stand for much text, a run of white space: perhaps nothing in it is undecided.
+            self.window(window, place, progress, Reach::Undecided)?;
+        }
+        if window.len() - progress.held() > MOST_HELD {
             return Err(Fault::Budget);
         }
         *end = next;

@@ -54,7 +54,8 @@ impl Target {
 pub enum View {
     /// The text itself.
     Text,
-    /// The normalised copy: lower case, look-alikes replaced, invisible characters left out.
+    /// The normalised copy: lower case, look-alikes replaced, white space as one blank, invisible characters and markup
+    /// inside words left out.
     #[default]
     Folded,
 }

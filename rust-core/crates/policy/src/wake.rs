@@ -49,7 +49,7 @@ impl Wake {
             offer(Self::Digits(digits), 60.0 / digits as f64);
         }
         if graphic_run(hir) >= GRAPHIC_RUN {
-            offer(Self::Graphic, 40.0);
+            offer(Self::Graphic, 400.0);
         }
         let explicit = Needle {
             literals: required.to_vec(),

@@ -101,7 +101,8 @@ impl Pass<'_> {
         clock.passed(text.len() - progress.held())?;
         let base = if let Reporting::At(base) = place { base } else { 0 };
 
-        folded.fill(engine.table, &text[progress.folded..], progress.before);
+        let ended = matches!(reach, Reach::End);
+        folded.fill(engine.table, &text[progress.folded..], progress.before, ended);
         let mut ground = |view: View, bytes, from: usize, origin| {
             let horizon = || floor_boundary(bytes, bytes.len().saturating_sub(engine.horizon)).max(from);
             let to = match reach {
@@ -134,7 +135,7 @@ impl Pass<'_> {
         )?;
 
         hits.clear();
-        let one_copy = folded.is_ascii() && progress.folded == progress.text && progress.skip == 0;
+        let one_copy = folded.is_plain() && progress.folded == progress.text && progress.skip == 0;
         if one_copy {
             let limit = (in_text.to - in_text.from).max(in_copy.to - in_copy.from);
             let surface = Surface {
@@ -202,10 +203,10 @@ impl Pass<'_> {
         progress.before = folded.bytes()[..character].last().copied();
         progress.folded_length += character - folded.lead();
         progress.skip = to - character;
-        progress.folded = if to == folded.bytes().len() {
-            text.len()
+        progress.folded += if to == folded.bytes().len() {
+            folded.text_length()
         } else {
-            progress.folded + folded.text_start(to)
+            folded.text_start(to)
         };
         Ok(())
     }

@@ -41,12 +41,13 @@ pub(crate) fn collect(
     let bytes = surface.bytes;
     let takes_part =
         |index: RuleIndex| active.contains(index) && surface.serves(&engine.rules[index.position()]);
-    engine.prefilter.search(bytes, |literal, place| {
+    let search = engine.search(surface.view);
+    search.prefilter.search(bytes, |literal, place| {
         for Owner {
             rule,
             needle,
             offsets,
-        } in &engine.owners[literal]
+        } in &search.owners[literal]
         {
             let Some((low, high)) = offsets.beginnings(place) else {
                 continue;
@@ -83,7 +84,8 @@ pub(crate) fn collect(
     }
     if count_digits(bytes) >= engine.least_digits {
         fill_digit_places(digits, bytes);
-        for (rule, least) in &engine.by_digits {
+        let served = engine.by_digits.iter().filter(|(rule, _)| takes_part(*rule));
+        for (rule, least) in served {
             let longest = engine.rules[rule.position()].pattern.longest;
             dense(digits, *least, longest, |low, high| hit(*rule, low, high));
         }

@@ -40,7 +40,7 @@ fn lookalike(character: char) -> char {
 
 /// An example as it is, cut, or in one of many disguises.
 fn example() -> impl Strategy<Value = String> {
-    (select(&EXAMPLES[..]), 0..12_u8, any::<[Index; 2]>()).prop_map(|(text, disguise, places)| {
+    (select(&EXAMPLES[..]), 0..18_u8, any::<[Index; 2]>()).prop_map(|(text, disguise, places)| {
         let every = 2 + places[0].index(9);
         let each = |change: &dyn Fn(char) -> String| {
             let changed = text.chars().enumerate();
@@ -68,6 +68,11 @@ fn example() -> impl Strategy<Value = String> {
             8 => percent(text.as_bytes()),
             9 => escapes(&text),
             10 => base64(base64(text.as_bytes()).as_bytes()),
+            11 => each(&|c| format!("{c}**")),
+            12 => each(&|c| format!("<b>{c}</b>")),
+            13 => each(&|c| format!("&#{};", u32::from(c))),
+            14 => each(&|c| format!("{c}\u{7f}")),
+            15 => text.replace(' ', [" \n", "\t\u{a0} ", "&nbsp; "][places[1].index(3)]),
             _ => text,
         }
     })
@@ -105,6 +110,23 @@ fn piece() -> impl Strategy<Value = String> {
         "\u{df}",
         "\u{301}",
         "|",
+        "*",
+        "**",
+        "`",
+        "~~",
+        "<",
+        "<b",
+        "</span>",
+        "<i x=\u{e9}>",
+        "<!-- ",
+        " -->",
+        "&",
+        "&#1",
+        "10;",
+        "&lt;",
+        "&nbsp;",
+        "\0",
+        "\t ",
     ];
     let word = select(words).prop_map(str::to_owned);
     let character = any::<char>().prop_map(String::from);

@@ -3,7 +3,7 @@
 
 mod support;
 
-use proofgate_policy::Direction;
+use proofgate_policy::{Budget, Direction, Fault};
 use serde_json::json;
 use support::{Policy, base64};
 
@@ -34,6 +34,61 @@ fn a_stream_can_end_or_go_on_after_a_character_that_is_folded() {
     ] {
         same_in_pieces(&mut policy, text);
     }
+}
+
+/// What is folded away can be cut anywhere.
+#[test]
+fn disguised_words_are_found_wherever_the_text_is_cut() {
+    let mut policy = Policy::rule(json!({"regex": r"\bgold[^a-z]{0,3}\bbar\b"}));
+    for text in [
+        "a gold \n\t\u{a0} bar  b",
+        "a  go\u{0}ld\u{9b} \u{7f} bar.",
+        "a g**o**ld*bar b",
+        "x*gold ba**r**",
+        "g<b class=\"x\">ol</b>d&nbsp;b<!-- < -->ar <b",
+        "g<!-- x -->old &#98;a&#x72; &#1",
+        "&amp;gold&#32; &Tab;bar&amp",
+        "\u{433}*\u{433} gol``d b\u{430}r~~~~x gold bar~~",
+        "<b>gold</b> <i>bar</i><",
+    ] {
+        let whole = policy.found(RESPONSE, text);
+        same_in_pieces(&mut policy, text);
+        let cuts = || text.char_indices().map(|(at, _)| at);
+        for (first, second) in cuts().flat_map(|first| cuts().map(move |second| (first, second))) {
+            if first <= second {
+                let pieces = [&text[..first], &text[first..second], &text[second..]];
+                assert_eq!(policy.stream(RESPONSE, pieces).unwrap().0, whole, "{pieces:?}");
+            }
+        }
+    }
+}
+
+/// A run of white space is one blank of the copy, however much text that is.
+#[test]
+fn a_long_run_of_white_space_is_held_only_behind_an_undecided_match() {
+    let mut policy = Policy::rule(json!({"literals": ["open the pod bay doors"]}));
+    let run = " \n".repeat(100_000);
+    let spread = |gap: usize| format!("open{}the pod bay doors", &run[..gap]);
+    let pieces = |text: &'static str| {
+        text.as_bytes()
+            .chunks(4000)
+            .map(|piece| std::str::from_utf8(piece).unwrap())
+    };
+
+    let decided: &'static str = format!("All is well.{run}{}", spread(60_000)).leak();
+    let found = policy.found(RESPONSE, decided);
+    assert_eq!(found.len(), 1);
+    let (streamed, cleared) = policy.stream(RESPONSE, pieces(decided)).unwrap();
+    assert_eq!(streamed, found);
+    assert!(cleared[20] > 80_000 - 100, "{:?}", cleared[20]);
+
+    let undecided: &'static str = spread(200_000).leak();
+    let mut budget = Budget::unlimited();
+    assert_eq!(policy.scan(RESPONSE, undecided, &mut budget), Err(Fault::Budget));
+    assert_eq!(
+        policy.stream(RESPONSE, pieces(undecided)).err(),
+        Some(Fault::Budget)
+    );
 }
 
 #[test]

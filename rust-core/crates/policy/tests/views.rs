@@ -36,10 +36,39 @@ fn a_phrase_is_found_in_every_disguise_that_a_reader_sees_through() {
         "igno\u{308}re all",
         "\u{202e}ignore all",
         "\u{1f158}gnore all",
+        "ignore  all",
+        "ignore \t\r\n\u{2028}\u{3000}\u{200b} all",
+        "ig\u{0}nore\u{1b}\u{7f} all",
+        "ig\u{9b}no\u{e0080}re all",
+        "ig**no**re all",
+        "i*g*n*o*r*e a``l~~l",
+        "ig<b>no</b>re all",
+        "ig<SPAN class='x'>no</span><wbr/>re all",
+        "ign<!-- nothing -->\u{43e}<!---->re all",
+        "ig&#110;ore all",
+        "ig&#x6E;o&#X000072;e&nbsp;all",
+        "ig&shy;no&ZeroWidthSpace;re&#9;&#32;all",
+        "ig&lt;b&gt;nore all",
     ] {
         assert_eq!(phrase().ids(text), ["a-rule"], "{text:?}");
     }
-    for text in ["ignoreall", "ignore  all", "ignore any"] {
+    for text in [
+        "ignoreall",
+        "ignore any",
+        "ig ** nore all",
+        "ignore** all",
+        "ig_no_re all",
+        "ignore<br>all",
+        "ig<table>nore all",
+        "ig<b nore all",
+        "ig<!-- > -->nore all",
+        "ig~nore all",
+        "ig&#110ore all",
+        "ig&#xd800;nore all",
+        "ig&#99999999;nore all",
+        "ig&unknown;nore all",
+        "ig&amp;#110;ore all",
+    ] {
         assert!(phrase().ids(text).is_empty(), "{text:?}");
     }
 }
@@ -52,6 +81,43 @@ fn a_match_covers_whole_characters_of_the_text() {
     );
     let mut ligature = regex("i-x", json!({}));
     assert_eq!(ligature.matched("\u{fb01}-x"), Some("\u{fb01}-x"));
+}
+
+#[test]
+fn a_match_covers_what_was_folded_away_inside_it_and_nothing_beside_it() {
+    for (before, matched, behind) in [
+        ("x  ", "ignore \n\t all", "  "),
+        ("**", "ig**no**re all", "**"),
+        ("<b>", "ig</b>n<i class=x>ore all", "</i>"),
+        ("&lt;", "&#105;gnore al&#108;", "&gt;"),
+        ("\u{0}", "ig\u{0}nore all", "\u{0}\u{0}"),
+        ("\u{430}*", "ign\u{43e}*r\u{435}&nbsp; al**l", "*\u{430}"),
+    ] {
+        let text = format!("{before}{matched}{behind}");
+        assert_eq!(phrase().matched(&text), Some(matched), "{text:?}");
+    }
+    let mut blank = regex("ignore ", json!({}));
+    assert_eq!(blank.matched("ignore \n\n all"), Some("ignore "));
+}
+
+#[test]
+fn markup_in_a_word_is_bounded() {
+    let found = |markup: &str| !phrase().ids(&format!("ig{markup}nore all")).is_empty();
+    assert!(found(&"*".repeat(12)) && !found(&"*".repeat(13)));
+    assert!(found(&"<b>".repeat(4)) && !found(&"<b>".repeat(5)));
+    let element = |inside: usize| format!("<b {}>", "\u{e4}\u{4e00}".repeat(inside / 2));
+    assert!(found(&element(62)) && !found(&element(64)));
+    let comment = |inside: usize| format!("<!--{}-->", "-".repeat(inside));
+    assert!(found(&comment(62)) && !found(&comment(63)));
+    assert!(found("&#00000110;") == found("n") && !found("&#000000110;"));
+}
+
+#[test]
+fn a_rule_over_the_text_sees_white_space_and_markup() {
+    let mut policy = regex(r"a  b|a\*\*b|&#97;", json!({"view": "text"}));
+    for text in ["a  b", "a**b", "&#97;"] {
+        assert_eq!(policy.matched(text), Some(text));
+    }
 }
 
 #[test]

@@ -1,13 +1,34 @@
 //! The views of a text (SEMANTICS.md, "Views of a text"), character by character from `homoglyphs.toml`.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
+use regex::Regex;
 use unicode_normalization::UnicodeNormalization;
 
 /// What the file says of each character that it names; nothing is "left out".
 pub struct Table {
     named: BTreeMap<char, Option<char>>,
     marks: Vec<char>,
+    entities: BTreeMap<String, char>,
+}
+
+static REFERENCE: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new("^&(?:#([0-9]{1,8})|#[xX]([0-9A-Fa-f]{1,8})|([A-Za-z]+));").unwrap());
+
+/// Markup, and the first letter behind it.
+static MARKUP: LazyLock<Regex> = LazyLock::new(|| {
+    let element =
+        "</?(?:a|abbr|b|big|code|del|em|font|i|ins|mark|s|small|span|strike|strong|sub|sup|tt|u|wbr)";
+    let inside = "[^<>]{0,62}";
+    Regex::new(&format!(
+        r"^(?:\*{{1,3}}|`{{1,3}}|~~|{element}(?:[ /]{inside})?>|<!--{inside}-->){{1,4}}[a-z\x{{80}}-\x{{10ffff}}]"
+    ))
+    .unwrap()
+});
+
+fn is_letter(character: char) -> bool {
+    character.is_ascii_lowercase() || !character.is_ascii()
 }
 
 impl Table {
@@ -35,24 +56,27 @@ impl Table {
                 .into_iter()
                 .map(|dropped| (dropped, None)),
         );
+        let entities = file["entities"].as_table().unwrap().iter();
+        let entities = entities.map(|(name, character)| (name.clone(), characters(character)[0]));
         Self {
             named,
             marks: characters(&file["marks"]),
+            entities: entities.collect(),
         }
     }
 
     fn fold(&self, character: char) -> String {
-        if character.is_ascii() {
-            return plain_character(character).to_string();
-        }
         if let Some(replacement) = self.named.get(&character) {
             return replacement.iter().collect();
+        }
+        if character.is_ascii() {
+            return plain_character(character).to_string();
         }
         let decomposed = std::iter::once(character).nfkd();
         let bare = decomposed.filter(|part| !self.marks.contains(part)).nfc();
         let part = |part: char| match self.named.get(&part) {
-            _ if part.is_ascii() => plain_character(part).to_string(),
             Some(replacement) => replacement.iter().collect(),
+            None if part.is_ascii() => plain_character(part).to_string(),
             None => part.to_lowercase().collect(),
         };
         bare.map(part).collect()
@@ -60,12 +84,46 @@ impl Table {
 
     /// The folded copy, and for each of its bytes where the character begins and ends that it was made from.
     pub fn copy(&self, text: &str) -> (String, Vec<(usize, usize)>) {
-        let (mut copy, mut origins) = (String::new(), Vec::new());
-        for (start, character) in text.char_indices() {
-            copy.push_str(&self.fold(character));
-            origins.resize(copy.len(), (start, start + character.len_utf8()));
+        let mut copy: Vec<(char, (usize, usize))> = Vec::new();
+        let mut at = 0;
+        while let Some(first) = text[at..].chars().next() {
+            let (character, length) = self.reference(&text[at..]).unwrap_or((first, first.len_utf8()));
+            for folded in self.fold(character).chars() {
+                if folded != ' ' || copy.last().is_none_or(|(last, _)| *last != ' ') {
+                    copy.push((folded, (at, at + length)));
+                }
+            }
+            at += length;
         }
-        (copy, origins)
+        let written: String = copy.iter().map(|(character, _)| character).collect();
+        let (mut kept, mut origins) = (String::new(), Vec::new());
+        let mut hidden = 0;
+        for ((place, character), (_, origin)) in written.char_indices().zip(copy) {
+            if kept.ends_with(is_letter) && place >= hidden {
+                let markup = MARKUP.find(&written[place..]);
+                hidden = markup.map_or(hidden, |markup| {
+                    let behind = markup.as_str().chars().next_back().map_or(0, char::len_utf8);
+                    place + markup.len() - behind
+                });
+            }
+            if place >= hidden {
+                kept.push(character);
+                origins.resize(kept.len(), origin);
+            }
+        }
+        (kept, origins)
+    }
+
+    /// The character reference that a text begins with, and its length.
+    fn reference(&self, text: &str) -> Option<(char, usize)> {
+        let captures = REFERENCE.captures(text)?;
+        let number = |group: regex::Match<'_>, radix| u32::from_str_radix(group.as_str(), radix).ok();
+        let character = match (captures.get(1), captures.get(2)) {
+            (Some(digits), _) => char::from_u32(number(digits, 10)?)?,
+            (_, Some(digits)) => char::from_u32(number(digits, 16)?)?,
+            _ => *self.entities.get(&captures[3])?,
+        };
+        Some((character, captures[0].len()))
     }
 
     /// Folds the characters of a pattern that are not ASCII.
