@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import base64
 import math
 import re
+import string
+import zlib
 from collections import Counter
 from collections.abc import Callable
 
+_BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
 _DIGIT = re.compile(r"[0-9]")
 
 
@@ -56,6 +60,26 @@ def mixed(match: str) -> bool:
     return re.search(r"[A-Za-z]", match) is not None and _DIGIT.search(match) is not None
 
 
+def github(match: str) -> bool:
+    """A token of GitHub: the last six of 36 characters are the CRC-32 of the others in base62."""
+    token = match.partition("_")[2] or match
+    if len(token) != 36:
+        return entropy(match)
+    number, digits = zlib.crc32(token[:30].encode()), ""
+    for _ in range(6):
+        number, digit = divmod(number, 62)
+        digits = _BASE62[digit] + digits
+    return token[30:] == digits
+
+
+def jwt(match: str) -> bool:
+    """Three parts, the first of which is the base64url of a JSON object with an `alg`."""
+    header, *others = match.split(".")
+    whole = header[: len(header) - (len(header) % 4 == 1)]
+    decoded = base64.urlsafe_b64decode(whole + "=" * (-len(whole) % 4))
+    return len(others) == 2 and re.fullmatch(rb'\{.*"alg"[ \t\n\r]*:.*\}', decoded, re.DOTALL) is not None
+
+
 CHECKS: dict[str, Callable[[str], bool]] = {
     "luhn": luhn,
     "mod97": mod97,
@@ -63,4 +87,6 @@ CHECKS: dict[str, Callable[[str], bool]] = {
     "ipv4": ipv4,
     "entropy": entropy,
     "mixed": mixed,
+    "github": github,
+    "jwt": jwt,
 }

@@ -180,6 +180,15 @@ def test_a_long_token_is_cut() -> None:
         ("ipv4", "203.0.113.0", "203.0.113.07"),
         ("entropy", "q7Zt3LmP9xKv2RbN", "aaaaaaaabbbbbbbb"),
         ("mixed", "a1", "ab"),
+        ("github", "\u0067hp_x7Kq2mZp9RvT4wLb8NcY3sHd6FgJ1u1C3kq0", "\u0067hp_x7Kq2mZp9RvT4wLb8NcY3sHd6FgJ1u1C3kq1"),
+        (
+            "github",
+            "\u0067hr_q7Zt3LmP9xKv2RbN8wYc5Hd4Fg6Jk1Qs0VeTuWiXoAyBzCnDpE",
+            "\u0067hr_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+        ),
+        ("jwt", "eyJhbGciOiJIUzI1NiJ9.e30.c2ln", "eyJ0eXAiOiJKV1QifQ.e30.c2ln"),
+        ("jwt", "eyAiYWxnIiA6ICJub25lIiB9.e30.c2ln", "eyJhbGciOiJIUzI1NiJ9.e30"),
+        ("jwt", "eyJhbGciOiJIUzI1NiJ9.e30.c2ln", "eyJhbGciOiJIUzI1NiJ.e30.c2ln"),
     ],
 )
 def test_a_check_tells_real_values_from_others(name: str, good: str, bad: str) -> None:

@@ -1,5 +1,7 @@
 //! Named conditions on a matched text: what a regex cannot count.
 
+use crate::decode;
+
 /// Says whether a matched text is what its rule looks for.
 pub(crate) type Check = fn(&[u8]) -> bool;
 
@@ -11,6 +13,8 @@ const CHECKS: &[(&str, Check)] = &[
     ("ipv4", ipv4),
     ("entropy", entropy),
     ("mixed", mixed),
+    ("github", github),
+    ("jwt", jwt),
 ];
 
 #[cfg(feature = "testing")]
@@ -147,6 +151,54 @@ fn entropy(text: &[u8]) -> bool {
 /// A letter and a digit.
 fn mixed(text: &[u8]) -> bool {
     text.iter().any(u8::is_ascii_alphabetic) && text.iter().any(u8::is_ascii_digit)
+}
+
+/// A token of GitHub: of the 36 characters behind the prefix, the last six are the CRC-32 of the others in base62
+/// ("Behind GitHub's new authentication token formats", 2021). Nothing is published of other lengths: those are random.
+fn github(text: &[u8]) -> bool {
+    const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+    let token = text
+        .iter()
+        .position(|byte| *byte == b'_')
+        .map_or(text, |prefix| &text[prefix + 1..]);
+    let Some((random, checksum)) = token.split_at_checked(30).filter(|(_, rest)| rest.len() == 6) else {
+        return entropy(text);
+    };
+    let mut rest = crc32(random);
+    checksum.iter().rev().all(|byte| {
+        let digit = DIGITS[(rest % 62) as usize];
+        rest /= 62;
+        *byte == digit
+    })
+}
+
+/// CRC-32 of ISO 3309 (zlib), bit by bit: it is of thirty bytes, and seldom needed.
+fn crc32(bytes: &[u8]) -> u32 {
+    let step = |crc: u32, _| (crc >> 1) ^ (0xedb8_8320 & (crc & 1).wrapping_neg());
+    !bytes
+        .iter()
+        .fold(!0, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), step))
+}
+
+/// Three parts, of which the first is the header of a JSON web token (RFC 7515, section 4): the base64url of a JSON object
+/// that names an algorithm. Where the object begins and ends and that it has this name is looked at, not all of its
+/// syntax.
+fn jwt(text: &[u8]) -> bool {
+    const NAME: &[u8] = b"\"alg\"";
+    let mut parts = text.split(|byte| *byte == b'.');
+    let (Some(header), Some(_), Some(_), None) = (parts.next(), parts.next(), parts.next(), parts.next())
+    else {
+        return false;
+    };
+    let mut object = Vec::with_capacity(header.len());
+    decode::base64(header, &mut object);
+    object.starts_with(b"{")
+        && object.ends_with(b"}")
+        && memchr::memmem::find_iter(&object, NAME).any(|at| {
+            let behind = object[at + NAME.len()..].iter();
+            let mut behind = behind.skip_while(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r'));
+            behind.next() == Some(&b':')
+        })
 }
 
 #[cfg(feature = "testing")]

@@ -178,6 +178,12 @@ fn decode_run(run: &[u8], decoded: &mut Vec<u8>) -> bool {
         );
         return true;
     }
+    base64(run, decoded);
+    true
+}
+
+/// Appends what `run` stands for in either base64 alphabet, without padding.
+pub(crate) fn base64(run: &[u8], decoded: &mut Vec<u8>) {
     let (groups, rest) = run.as_chunks::<4>();
     for group in groups {
         let bits = group.iter().fold(0_u32, |bits, byte| (bits << 6) | sextet(*byte));
@@ -189,7 +195,6 @@ fn decode_run(run: &[u8], decoded: &mut Vec<u8>) -> bool {
         3 => decoded.extend_from_slice(&((bits >> 2) as u16).to_be_bytes()),
         _ => {}
     }
-    true
 }
 
 /// The value of a digit of either base64 alphabet.

@@ -10,6 +10,8 @@ pub fn named(name: &str) -> fn(&str) -> bool {
         "ipv4" => ipv4,
         "entropy" => entropy,
         "mixed" => mixed,
+        "github" => github,
+        "jwt" => jwt,
         other => panic!("no check {other}"),
     }
 }
@@ -83,4 +85,36 @@ fn entropy(text: &str) -> bool {
 
 fn mixed(text: &str) -> bool {
     text.chars().any(|symbol| symbol.is_ascii_alphabetic()) && !digits(text).is_empty()
+}
+
+fn github(text: &str) -> bool {
+    let alphabet: Vec<char> = ('0'..='9').chain('A'..='Z').chain('a'..='z').collect();
+    let token = text.split_once('_').map_or(text, |(_, token)| token);
+    if token.len() != 36 {
+        return entropy(text);
+    }
+    let value = |digit: char| alphabet.iter().position(|known| *known == digit);
+    let number = token[30..]
+        .chars()
+        .try_fold(0, |number, digit| Some(number * 62 + value(digit)? as u64));
+    number == Some(remainder(&token.as_bytes()[..30]))
+}
+
+/// CRC-32 by the book: the remainder of a division of polynomials, bits in the order in which they are sent.
+fn remainder(bytes: &[u8]) -> u64 {
+    let bits = bytes
+        .iter()
+        .flat_map(|byte| (0..8).map(move |bit| byte >> bit & 1));
+    let remainder = bits.fold(0xffff_ffff_u32, |register, bit| {
+        let carry = (register >> 31) as u8 ^ bit;
+        (register << 1) ^ if carry == 1 { 0x04c1_1db7 } else { 0 }
+    });
+    u64::from(!remainder.reverse_bits())
+}
+
+fn jwt(text: &str) -> bool {
+    let parts: Vec<&str> = text.split('.').collect();
+    let header = super::derived::base64(parts[0]);
+    let named = regex::bytes::Regex::new(r#"(?s-u)\A\{.*"alg"[ \t\n\r]*:.*\}\z"#).unwrap();
+    parts.len() == 3 && named.is_match(&header)
 }

@@ -57,7 +57,7 @@ fn decoded_run(run: &str) -> Option<Vec<u8>> {
     (run.len() >= 24).then(|| base64(run))
 }
 
-fn base64(run: &str) -> Vec<u8> {
+pub fn base64(run: &str) -> Vec<u8> {
     let alphabet: Vec<char> = ('A'..='Z')
         .chain('a'..='z')
         .chain('0'..='9')
