@@ -57,8 +57,8 @@ class Rule(Section):
     target: Target = "both"
     """Whether prompts, answers or both are looked at."""
     view: View = "folded"
-    """What the regex sees: `text` as it is; `folded` in NFKC and lower case, look-alikes as ASCII, white space as one
-    blank, words without markup in them."""
+    """What the regex sees: `text` as it is; `folded` in NFKC and lower case, look-alikes as ASCII, white
+    space as one blank, words without markup in them."""
     literals: Listed[Annotated[str, AfterValidator(_literal)]] = ()
     """Texts in lower case, looked for in the folded copy."""
     regex: str = ""

@@ -84,8 +84,8 @@ class Rule(Section):
     target: Target = Target.BOTH
     """request: prompts. response: answers. both."""
     view: View = View.FOLDED
-    """What the regex sees. text: the text as it is. folded: in NFKC and lower case, look-alikes as ASCII, white space as
-    one blank, words without markup in them."""
+    """What the regex sees. text: the text as it is. folded: in NFKC and lower case, look-alikes as ASCII,
+    white space as one blank, words without markup in them."""
     literals: Annotated[tuple[LowerCaseText, ...] | None, Field(min_length=1, max_length=32)] = None
     """Texts in lower case, looked for in the folded copy. Beside a regex: a match has to hold one of them."""
     regex: Annotated[str | None, Field(min_length=1, max_length=1024)] = None
