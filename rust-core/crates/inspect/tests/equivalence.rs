@@ -41,6 +41,13 @@ fn text() -> impl Strategy<Value = String> {
         "\\u0073",
         "\u{200b}",
         "\u{ff41}",
+        "ann  \n smith",
+        "an**n smi*th",
+        "a<b>nn</b>&nbsp;smi&#116;h",
+        "**",
+        "<b",
+        "&#",
+        "\u{1}",
     ]);
     prop::collection::vec(token, 0..12).prop_map(|tokens| tokens.concat())
 }

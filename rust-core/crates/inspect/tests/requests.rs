@@ -58,6 +58,23 @@ fn a_flagged_request_passes_and_names_its_rules() {
 }
 
 #[test]
+fn a_disguised_match_is_redacted_to_its_last_byte_and_no_further() {
+    for (content, expected) in [
+        ("by Ann \n\n\t Smith  \n or", "by [redacted:name]  \n or"),
+        ("**A*n*n Smi**th**, *him*", "**[redacted:name]**, *him*"),
+        (
+            "<b>A<i>n</i>n&nbsp;&#83;mith</b>&amp;",
+            "<b>[redacted:name]</b>&amp;",
+        ),
+        ("\u{1}A\u{1}nn Smi\u{9b}th\u{1}", "\u{1}[redacted:name]\u{1}"),
+    ] {
+        let (verdict, out) = inspect(&mut Policy::new(), &body(content));
+        assert_eq!(verdict.outcome, Outcome::Redact, "{content:?}");
+        assert_eq!(out, body(expected));
+    }
+}
+
+#[test]
 fn what_a_rule_redacts_is_replaced_by_its_name() {
     let (verdict, out) = inspect(
         &mut Policy::new(),

@@ -62,6 +62,40 @@ fn a_match_over_several_events_is_replaced_in_the_first_and_removed_from_the_oth
 }
 
 #[test]
+fn a_disguised_match_over_several_events_is_cut_out_as_it_stands() {
+    let pieces = [
+        ("by A*", "by [redacted:name]"),
+        ("nn ", ""),
+        ("\n\n", ""),
+        ("  Sm<", ""),
+        ("/b>i&#1", ""),
+        ("16;h", ""),
+        (" \n  <b", " \n  <b"),
+        ("> x", "> x"),
+    ];
+    let stream: String = pieces.iter().map(|(piece, _)| chunk(piece)).collect();
+    let (out, ended) = pass(&stream);
+    assert_eq!(ended, Ok(()));
+    assert_eq!(contents(out.as_bytes()), pieces.map(|(_, expected)| expected));
+}
+
+/// A model that writes blank lines to its end is relayed.
+#[test]
+fn endless_white_space_passes_where_nothing_is_undecided() {
+    let stream =
+        chunk("Done.") + &chunk(&" \n".repeat(2_000)).repeat(30) + &chunk("gold") + "data: [DONE]\n\n";
+    assert_eq!(pass(&stream), (stream.clone(), Ok(())));
+}
+
+#[test]
+fn endless_white_space_inside_a_match_ends_the_stream() {
+    let stream = chunk("by ") + &chunk("Ann") + &chunk(&" \n".repeat(2_000)).repeat(30) + &chunk("Smith");
+    let (out, ended) = pass(&stream);
+    assert!(ended.is_err());
+    assert_eq!(out, chunk("by "));
+}
+
+#[test]
 fn escapes_at_the_edges_of_a_redaction_stay_whole() {
     let escaped = r#"data: {"choices":[{"index":0,"delta":{"content":"\u00e9\"sk-\u0061bc"}}]}"#;
     let rest = r#"data: {"choices":[{"index":0,"delta":{"content":"def12\u0033\" \ud83d\ude00"}}]}"#;

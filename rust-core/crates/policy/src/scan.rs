@@ -245,7 +245,7 @@ impl Pass<'_> {
         place: Reporting,
         progress: &mut Progress,
     ) -> Result<(), Fault> {
-        let mut end = progress.held();
+        let mut end = progress.reached();
         while self.next_window(text, place, progress, &mut end)? == Step::Pending {}
         Ok(())
     }

@@ -48,6 +48,11 @@ impl Progress {
         self.text.min(self.folded)
     }
 
+    /// The first byte that is undecided in every view: white space can keep one view far behind the other.
+    pub(crate) fn reached(&self) -> usize {
+        self.text.max(self.folded)
+    }
+
     /// Accounts for `count` bytes that were taken away from the beginning of the text.
     pub(crate) fn forget(&mut self, count: usize) {
         self.text = self.text.saturating_sub(count);

@@ -5,7 +5,7 @@ mod support;
 
 use proofgate_policy::{Budget, Direction, Fault};
 use serde_json::json;
-use support::{Policy, base64};
+use support::{Policy, base64, with_defaults};
 
 const RESPONSE: Direction = Direction::Response;
 
@@ -66,7 +66,11 @@ fn disguised_words_are_found_wherever_the_text_is_cut() {
 /// A run of white space is one blank of the copy, however much text that is.
 #[test]
 fn a_long_run_of_white_space_is_held_only_behind_an_undecided_match() {
-    let mut policy = Policy::rule(json!({"literals": ["open the pod bay doors"]}));
+    let rules = [
+        json!({"id": "phrase", "literals": ["open the pod bay doors"]}),
+        json!({"id": "text", "regex": "HAL", "view": "text"}),
+    ];
+    let mut policy = Policy::of(&json!({"rules": rules.map(with_defaults)}));
     let run = " \n".repeat(100_000);
     let spread = |gap: usize| format!("open{}the pod bay doors", &run[..gap]);
     let pieces = |text: &'static str| {
