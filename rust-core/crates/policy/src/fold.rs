@@ -5,8 +5,8 @@
 //! precedes a place matters by one byte of the copy only, and what follows by the bounded length of a reference or of
 //! markup (SEMANTICS.md), so a text can be folded in pieces. An ASCII text that keeps its length needs no map back.
 
-use std::iter;
 use std::ops::Range;
+use std::{array, iter, mem};
 
 use crate::entities::{Reading, entity};
 use crate::fold_table::{Fold, FoldTable};
@@ -45,6 +45,8 @@ pub(crate) struct Folded {
     /// How much of the text the copy stands for.
     text: usize,
     plain: bool,
+    removed: Vec<Range<usize>>,
+    spare: (Vec<u8>, Vec<Stretch>),
 }
 
 impl Folded {
@@ -58,11 +60,7 @@ impl Folded {
         self.text = text.len();
         self.plain = true;
         self.fold(table, text, ended);
-        if memchr::memchr3(b'*', b'<', b'`', &self.bytes).is_some()
-            || memchr::memchr(b'~', &self.bytes).is_some()
-        {
-            self.remove_markup(ended);
-        }
+        self.remove_markup(ended);
         self.plain &= self.text == text.len();
     }
 
@@ -163,45 +161,40 @@ impl Folded {
 
     /// Leaves the markup inside words out. If the text is not `ended`, the copy ends before markup that the rest decides.
     fn remove_markup(&mut self, ended: bool) {
-        let mut removed = Vec::new();
+        self.removed.clear();
         let mut at = 1;
-        while let Some(ahead) = self
-            .bytes
-            .get(at..)
-            .and_then(|rest| rest.iter().position(|byte| markup::can_begin(*byte)))
-        {
-            at += ahead;
-            if markup::is_letter(self.bytes[at - 1]) {
-                match markup::inside_word(&self.bytes[at..]) {
-                    Reading::Whole(length) => {
-                        removed.push(at..at + length);
-                        at += length;
-                    }
-                    Reading::Unfinished if !ended => {
-                        let cut = self.character_start(at);
-                        self.text = self.text_start(cut);
-                        self.bytes.truncate(cut);
-                        self.stretches.retain(|stretch| stretch.folded < cut);
-                        break;
-                    }
-                    _ => {}
+        while let Some(place) = first_pair(&self.bytes, at, markup::can_stand) {
+            at = place + 1;
+            match markup::inside_word(&self.bytes[place..]) {
+                Reading::Whole(length) => {
+                    at = place + length;
+                    self.removed.push(place..at);
                 }
+                Reading::Unfinished if !ended => {
+                    let cut = self.character_start(place);
+                    self.text = self.text_start(cut);
+                    self.bytes.truncate(cut);
+                    self.stretches.retain(|stretch| stretch.folded < cut);
+                    break;
+                }
+                _ => {}
             }
-            at += 1;
         }
-        if !removed.is_empty() {
+        if !self.removed.is_empty() {
             self.plain = false;
-            self.remove(&removed);
+            self.remove();
         }
     }
 
-    /// Takes `ranges` of the copy away, which are disjoint, ascend and hold whole characters' copies.
-    fn remove(&mut self, ranges: &[Range<usize>]) {
-        let mut bytes = self.bytes[..self.lead].to_vec();
-        let mut stretches = Vec::new();
+    /// Takes the `removed` ranges of the copy away, which are disjoint, ascend and hold whole characters' copies.
+    fn remove(&mut self) {
+        let (mut bytes, mut stretches) = mem::take(&mut self.spare);
+        bytes.clear();
+        stretches.clear();
+        bytes.extend_from_slice(&self.bytes[..self.lead]);
         let mut from = self.lead;
         let end = self.bytes.len();
-        for range in ranges.iter().cloned().chain(iter::once(end..end)) {
+        for range in self.removed.iter().cloned().chain(iter::once(end..end)) {
             let moved = from - bytes.len();
             let first = self.stretches.partition_point(|stretch| stretch.folded < from);
             let inner = self.stretches[first..]
@@ -222,7 +215,9 @@ impl Folded {
             bytes.extend_from_slice(&self.bytes[from..range.start]);
             from = range.end;
         }
-        (self.bytes, self.stretches) = (bytes, stretches);
+        mem::swap(&mut self.bytes, &mut bytes);
+        mem::swap(&mut self.stretches, &mut stretches);
+        self.spare = (bytes, stretches);
     }
 
     /// The copy, with the byte before it if there is one.
@@ -290,24 +285,39 @@ impl Folded {
 
 /// How many bytes of `text` have a plain copy that is as well their folded one, behind a copy that ends in `before`.
 fn calm_length(before: Option<u8>, text: &[u8]) -> usize {
-    const STEP: usize = 32;
-    if text
-        .first()
-        .is_none_or(|first| !is_calm(before.unwrap_or_default(), *first))
-    {
-        return 0;
+    const FEW: usize = 8;
+    let stirs = |before: u8, byte: u8| !is_calm(before, byte);
+    let mut last = before.unwrap_or_default();
+    // Between other characters, calm bytes are few.
+    for (place, byte) in text.iter().take(FEW).enumerate() {
+        if stirs(last, *byte) {
+            return place;
+        }
+        last = *byte;
     }
-    let mut at = 1;
-    // Without a branch, so that the loop is vectorised.
-    while let Some(chunk) = text[at - 1..].first_chunk::<{ STEP + 1 }>()
-        && (0..STEP).fold(true, |calm, place| calm & is_calm(chunk[place], chunk[place + 1]))
+    first_pair(text, FEW, stirs).unwrap_or(text.len())
+}
+
+/// The first place at or behind `from`, which is not 0, where `fits` is true of the byte before it and the byte there.
+#[inline]
+fn first_pair(bytes: &[u8], from: usize, fits: impl Fn(u8, u8) -> bool) -> Option<usize> {
+    const STEP: usize = 32;
+    let mut at = from;
+    // All of a step is looked at, without a branch, so that the loop is vectorised.
+    while let Some(chunk) = bytes
+        .get(at - 1..)
+        .and_then(|rest| rest.first_chunk::<{ STEP + 1 }>())
     {
+        let fitting: [bool; STEP] = array::from_fn(|place| fits(chunk[place], chunk[place + 1]));
+        if fitting.iter().fold(false, |any, fits| any | fits) {
+            return fitting.iter().position(|fits| *fits).map(|place| at + place);
+        }
         at += STEP;
     }
-    at + text[at - 1..]
-        .windows(2)
-        .take_while(|pair| is_calm(pair[0], pair[1]))
-        .count()
+    let rest = bytes.get(at - 1..).unwrap_or_default();
+    rest.windows(2)
+        .position(|pair| fits(pair[0], pair[1]))
+        .map(|place| at + place)
 }
 
 /// Whether `byte` is folded by itself, behind `before`.

@@ -15,13 +15,15 @@ const INLINE: &[&[u8]] = &[
 const COMMENT: &[u8] = b"<!--";
 
 /// Whether `byte` of the folded copy belongs to a letter: of ASCII, or of any other script.
-pub(crate) fn is_letter(byte: u8) -> bool {
-    byte.is_ascii_lowercase() || !byte.is_ascii()
+#[inline]
+fn is_letter(byte: u8) -> bool {
+    byte.is_ascii_lowercase() | !byte.is_ascii()
 }
 
-/// Whether markup can begin with `byte`.
-pub(crate) fn can_begin(byte: u8) -> bool {
-    matches!(byte, b'*' | b'<' | b'`' | b'~')
+/// Whether markup inside a word can begin with `byte`, behind `before`.
+#[inline]
+pub(crate) fn can_stand(before: u8, byte: u8) -> bool {
+    is_letter(before) & ((byte == b'*') | (byte == b'<') | (byte == b'`') | (byte == b'~'))
 }
 
 /// Where the markup ends that stands at the beginning of `copy`, behind a letter, if a letter follows it.

@@ -49,6 +49,7 @@ impl Wake {
             offer(Self::Digits(digits), 60.0 / digits as f64);
         }
         if graphic_run(hir) >= GRAPHIC_RUN {
+            // One long word, and the rule is searched for in the whole window.
             offer(Self::Graphic, 400.0);
         }
         let explicit = Needle {

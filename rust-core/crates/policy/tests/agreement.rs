@@ -10,6 +10,7 @@ use proofgate_policy::{Direction, Pack, pack_names};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use reference::Reference;
+use serde_json::json;
 use support::{Policy, base64, escapes, hex, percent};
 
 /// All examples of all rules.
@@ -21,8 +22,24 @@ static EXAMPLES: LazyLock<Vec<String>> = LazyLock::new(|| {
 });
 static REFERENCE: LazyLock<Reference> = LazyLock::new(Reference::built_in);
 
+/// Few rules, which little text matches.
+static SHORT_RULES: LazyLock<serde_json::Value> = LazyLock::new(|| {
+    let rules = [
+        json!({"id": "word", "literals": ["ignore", "o r"]}),
+        json!({"id": "edges", "regex": r"\bno\b|\bre", "target": "both"}),
+        json!({"id": "signs", "regex": "[a-z][^a-z]{1,3}[a-z]"}),
+        json!({"id": "long", "regex": "g[^x]{2,40}e"}),
+        json!({"id": "text", "regex": "  |[*<&][a-z#]", "view": "text"}),
+    ];
+    rules.map(support::with_defaults).into_iter().collect()
+});
+static SHORT_REFERENCE: LazyLock<Reference> =
+    LazyLock::new(|| Reference::of(&serde_json::from_value::<Vec<_>>(SHORT_RULES.clone()).unwrap()));
+
 thread_local! {
     static POLICY: std::cell::RefCell<Policy> = std::cell::RefCell::new(Policy::built_in());
+    static SHORT_POLICY: std::cell::RefCell<Policy> =
+        std::cell::RefCell::new(Policy::of(&json!({"rules": *SHORT_RULES})));
 }
 
 fn lookalike(character: char) -> char {
@@ -137,6 +154,60 @@ fn text() -> impl Strategy<Value = String> {
     prop::collection::vec(piece(), 0..9).prop_map(|pieces| pieces.concat())
 }
 
+/// Words among all that folding leaves out, whole and broken.
+fn cluttered() -> impl Strategy<Value = String> {
+    let parts = vec![
+        "ig",
+        "no",
+        "re",
+        "o",
+        "\u{456}",
+        "\u{e9}",
+        "\u{4e00}",
+        "\u{fb01}",
+        "I",
+        " ",
+        "  ",
+        "\n",
+        "\u{a0}",
+        "\u{200b}",
+        "\0",
+        "\u{85}",
+        "*",
+        "***",
+        "`",
+        "~",
+        "~~",
+        "<",
+        "<b",
+        "<b>",
+        "</",
+        "</span x>",
+        "<I/>",
+        "<br>",
+        ">",
+        "/",
+        "<!",
+        "<!--",
+        "--",
+        "-->",
+        "&",
+        "&#",
+        "&#110;",
+        "&#x6",
+        "f;",
+        "&nbsp;",
+        "&lt;b&gt;",
+        "&am",
+        "p;",
+        ";",
+        "\u{ff0a}",
+        "\u{ff1c}",
+        "x",
+    ];
+    prop::collection::vec(select(parts), 0..24).prop_map(|parts| parts.concat())
+}
+
 fn direction() -> impl Strategy<Value = Direction> {
     select(vec![Direction::Request, Direction::Response])
 }
@@ -176,6 +247,20 @@ proptest! {
         });
         prop_assert_eq!(&streamed, &whole);
         prop_assert!(cleared.is_sorted(), "{:?}", cleared);
+    }
+
+    #[test]
+    fn clutter_is_folded_as_the_reference_folds_it_wherever_it_is_cut(
+        text in cluttered(),
+        cuts in prop::collection::vec(any::<Index>(), 0..12),
+    ) {
+        let pieces = pieces(&text, &cuts);
+        let (whole, streamed) = SHORT_POLICY.with_borrow_mut(|policy| {
+            let (streamed, _) = policy.stream(Direction::Response, pieces.iter().copied()).unwrap();
+            (policy.found(Direction::Response, &text), streamed)
+        });
+        prop_assert_eq!(&whole, &SHORT_REFERENCE.found(Direction::Response, &text));
+        prop_assert_eq!(streamed, whole, "{:?}", pieces);
     }
 
     #[test]

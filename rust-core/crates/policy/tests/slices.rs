@@ -96,11 +96,16 @@ fn all_steps_share_one_budget() {
 fn texts() -> impl Strategy<Value = String> {
     let rules = pack_names().flat_map(|name| Pack::built_in(name).unwrap().rules);
     let examples: Vec<String> = rules.flat_map(|rule| rule.examples.matching).collect();
-    let piece = (select(examples), 0..4_u8, 0..2_000_usize).prop_map(|(example, disguise, filler)| {
+    let piece = (select(examples), 0..6_u8, 0..2_000_usize).prop_map(|(example, disguise, filler)| {
         let words = "ordinary w\u{f6}rds 12, ".repeat(filler);
         match disguise {
             0 => format!("{words}{}\n", base64(example.as_bytes())),
             1 => format!("{words}{}{example}\n", "z".repeat(filler)),
+            2 => format!(
+                "{words}{}\n",
+                example.replace(' ', &" \t".repeat(filler / 100 + 1))
+            ),
+            3 => format!("{words}{}\n", example.replace('e', "*e**")),
             _ => format!("{words}{example}\n"),
         }
     });

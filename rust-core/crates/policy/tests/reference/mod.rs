@@ -29,9 +29,12 @@ pub struct Reference {
 impl Reference {
     /// The rules of all built-in packs.
     pub fn built_in() -> Self {
-        let table = Table::read();
         let packs = pack_names().map(|name| Pack::built_in(name).unwrap());
-        let specs: Vec<RuleSpec> = packs.flat_map(|pack| pack.rules).collect();
+        Self::of(&packs.flat_map(|pack| pack.rules).collect::<Vec<_>>())
+    }
+
+    pub fn of(specs: &[RuleSpec]) -> Self {
+        let table = Table::read();
         let rules = specs.iter().map(|spec| rule(spec, &table)).collect();
         Self { table, rules }
     }
