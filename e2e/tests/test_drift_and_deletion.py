@@ -47,19 +47,20 @@ def test_a_deleted_child_comes_back_within_two_seconds(
 
 
 @pytest.mark.parametrize("policy", ["Retain", "Delete"])
-def test_deleting_a_gateway_leaves_nothing_but_the_volume_and_not_that_if_told_so(
+def test_deleting_a_gateway_leaves_its_volume_with_what_is_held_of_it_and_nothing_if_told_so(
     namespace: Namespace, gateway: str, policy: str
 ) -> None:
     name = f"short-lived-{policy.lower()}"
     volume = {"storageClassName": "lab-shared", "size": "1Gi", "retainPolicy": policy}
     namespace.apply(fleet.gateway(name, 1, tenants=fleet.TENANTS[:1], ledger={"volume": volume}))
     wait_until(lambda: namespace.is_ready(name, 1), 120, f"{name} is Ready")
+    wait_until(lambda: namespace.get("configmap", f"{name}-checkpoints"), 60, "a checkpoint is held")
     namespace.kubectl("delete", "ggw", name, timeout=120)
 
-    def left() -> list[str]:
-        return namespace.kubectl("get", KINDS, "--selector", OWNED.format(name), "--output", "name").split()
+    def left() -> set[str]:
+        return set(namespace.kubectl("get", KINDS, "--selector", OWNED.format(name), "--output", "name").split())
 
-    kept = [f"persistentvolumeclaim/{name}-wal"] if policy == "Retain" else []
+    kept = {f"persistentvolumeclaim/{name}-wal", f"configmap/{name}-checkpoints"} if policy == "Retain" else set()
     wait_until(lambda: left() == kept, 120, f"only {kept} is left")
     run(
         [
@@ -67,8 +68,8 @@ def test_deleting_a_gateway_leaves_nothing_but_the_volume_and_not_that_if_told_s
             "--namespace",
             namespace.name,
             "delete",
-            "persistentvolumeclaim",
             "--ignore-not-found",
-            f"{name}-wal",
+            f"persistentvolumeclaim/{name}-wal",
+            f"configmap/{name}-checkpoints",
         ]
     )
