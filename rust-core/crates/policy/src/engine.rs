@@ -13,6 +13,7 @@ use crate::fold_table::{self, FoldTable};
 use crate::pattern::Pattern;
 use crate::prefilter::Prefilter;
 use crate::rule_set::{MOST_RULES, RuleSet};
+use crate::sieve::Sieve;
 use crate::signs::{MOST_SIGNS, Signs};
 use crate::undecided::Undecided;
 use crate::wake::{Offsets, Wake};
@@ -124,9 +125,8 @@ pub struct Engine {
     pub(crate) searches: [Search; 3],
     /// Rules with two needles, both of which have to be found.
     pub(crate) pairs: RuleSet,
-    /// Rules that digits wake: (rule, fewest digits), and the smallest of those numbers.
-    pub(crate) by_digits: Vec<(RuleIndex, usize)>,
-    pub(crate) least_digits: usize,
+    /// Rules that digits wake, by their view: `Text`, `Folded`.
+    pub(crate) sieves: [Option<Sieve>; 2],
     /// Rules that characters wake that are not ASCII.
     pub(crate) signs: Signs,
     /// Rules that are tried on every text with a long run of graphic characters.
@@ -219,8 +219,10 @@ impl Engine {
             table,
             searches: [None, Some(View::Text), Some(View::Folded)].map(|view| Search::of(&rules, view)),
             pairs: RuleSet::default(),
-            by_digits: Vec::new(),
-            least_digits: usize::MAX,
+            sieves: [
+                Sieve::build(&rules, View::Text)?,
+                Sieve::build(&rules, View::Folded)?,
+            ],
             signs: Signs::default(),
             by_graphic_run: Vec::new(),
             always: Vec::new(),
@@ -259,10 +261,7 @@ impl Engine {
                         self.pairs.insert(index);
                     }
                 }
-                Wake::Digits(least) => {
-                    self.by_digits.push((index, *least));
-                    self.least_digits = self.least_digits.min(*least);
-                }
+                Wake::Digits(_) => {}
                 Wake::Characters(ranges, offsets) if signs.len() < MOST_SIGNS => {
                     signs.push((index, ranges.as_slice(), *offsets));
                 }

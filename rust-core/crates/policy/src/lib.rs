@@ -10,11 +10,13 @@
 //! another cheap sign wake (`wake`, `woken`) run their regex, and only where a match can be (`window`).
 #![forbid(unsafe_code)]
 
+mod automaton;
 mod begins;
 mod budget;
 mod checks;
 mod config;
 mod decode;
+mod digits;
 mod engine;
 mod english;
 mod entities;
@@ -34,6 +36,7 @@ mod profile;
 mod rule_set;
 mod scan;
 mod scratch;
+mod sieve;
 mod signs;
 mod spec;
 mod stream;

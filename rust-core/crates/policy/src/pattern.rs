@@ -5,9 +5,9 @@ use regex_syntax::ast::{self, Ast};
 use regex_syntax::hir::Hir;
 
 use crate::View;
+use crate::automaton::every_match;
 use crate::begins::Begins;
 use crate::fold_table::{Fold, FoldTable};
-use crate::undecided::every_match;
 
 /// The largest possible match, in bytes.
 pub(crate) const LONGEST_MATCH: usize = 1024;

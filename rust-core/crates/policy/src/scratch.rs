@@ -4,6 +4,7 @@ use regex_automata::{hybrid, meta};
 
 use crate::Engine;
 use crate::fold::Folded;
+use crate::sieve::Residue;
 use crate::woken::Hit;
 
 /// Working memory of the evaluations of one engine, one after the other. It grows to what the texts need, by at most some hundred kilobytes apart from the lazily
@@ -15,10 +16,10 @@ pub struct Scratch {
     starts: u64,
     pub(crate) regexes: Vec<Option<meta::Cache>>,
     pub(crate) undecided: [Option<hybrid::dfa::Cache>; 4],
+    pub(crate) residues: [Residue; 2],
     pub(crate) folded: Folded,
     pub(crate) plain: Vec<u8>,
     pub(crate) hits: Vec<Hit>,
-    pub(crate) digits: Vec<u32>,
     /// For each level of decoding, the decoded bytes.
     pub(crate) decoded: [Vec<u8>; 2],
 }

@@ -75,10 +75,10 @@ impl Progress {
 }
 
 /// What a rule is applied to: beginnings from `from` up to `to`.
-struct Ground<'t> {
-    bytes: &'t [u8],
-    from: usize,
-    to: usize,
+pub(crate) struct Ground<'t> {
+    pub(crate) bytes: &'t [u8],
+    pub(crate) from: usize,
+    pub(crate) to: usize,
     /// Where `bytes` begin in the whole text, or in its whole folded copy.
     origin: usize,
 }
@@ -99,7 +99,7 @@ impl Pass<'_> {
             folded,
             plain,
             hits,
-            digits,
+            residues,
             ..
         } = &mut *self.scratch;
         let clock = &mut self.clock;
@@ -116,11 +116,7 @@ impl Pass<'_> {
                 Reach::Undecided => {
                     let number = undecided_number(self.direction, view);
                     let automaton = &engine.undecided[number];
-                    let cache = &mut undecided[number];
-                    if cache.is_none() {
-                        *cache = automaton.cache();
-                    }
-                    automaton.first(cache, bytes, horizon(), clock)?
+                    automaton.first(&mut undecided[number], bytes, horizon(), clock)?
                 }
             };
             Ok(Ground {
@@ -148,7 +144,7 @@ impl Pass<'_> {
                 limit,
                 view: None,
             };
-            woken::collect(engine, self.active, &surface, digits, hits);
+            woken::collect(engine, self.active, &surface, hits);
         } else {
             let limit = in_copy.to - in_copy.from;
             let surface = Surface {
@@ -156,7 +152,7 @@ impl Pass<'_> {
                 limit,
                 view: Some(View::Folded),
             };
-            woken::collect(engine, self.active, &surface, digits, hits);
+            woken::collect(engine, self.active, &surface, hits);
             if engine.has_text_rules {
                 fill_plain(plain, &in_text.bytes[in_text.from..]);
                 let limit = in_text.to - in_text.from;
@@ -165,10 +161,15 @@ impl Pass<'_> {
                     limit,
                     view: Some(View::Text),
                 };
-                woken::collect(engine, self.active, &surface, digits, hits);
+                woken::collect(engine, self.active, &surface, hits);
             }
         }
 
+        for ((sieve, residue), ground) in engine.sieves.iter().zip(residues).zip([&in_text, &in_copy]) {
+            if let Some(sieve) = sieve {
+                sieve.collect(self.active, ground, residue, hits, clock)?;
+            }
+        }
         woken::join(engine, hits);
         for hits in hits.chunk_by(|one, other| one.rule == other.rule) {
             let index = hits[0].rule;

@@ -15,6 +15,18 @@ pub(crate) struct Hit {
     pub(crate) high: usize,
 }
 
+impl Hit {
+    /// Of a rule without needles.
+    pub(crate) fn new(rule: RuleIndex, low: usize, high: usize) -> Self {
+        Self {
+            rule,
+            needle: 0,
+            low,
+            high,
+        }
+    }
+}
+
 /// A copy of a text from the first undecided place on.
 pub(crate) struct Surface<'t> {
     pub(crate) bytes: &'t [u8],
@@ -31,13 +43,7 @@ impl Surface<'_> {
 }
 
 /// Adds a hit for every stretch of `surface` in which a match of an active rule can begin.
-pub(crate) fn collect(
-    engine: &Engine,
-    active: &RuleSet,
-    surface: &Surface<'_>,
-    digits: &mut Vec<u32>,
-    hits: &mut Vec<Hit>,
-) {
+pub(crate) fn collect(engine: &Engine, active: &RuleSet, surface: &Surface<'_>, hits: &mut Vec<Hit>) {
     let bytes = surface.bytes;
     let takes_part =
         |index: RuleIndex| active.contains(index) && surface.serves(&engine.rules[index.position()]);
@@ -64,12 +70,7 @@ pub(crate) fn collect(
     });
     let mut hit = |rule: RuleIndex, low: usize, high: usize| {
         if low < surface.limit && takes_part(rule) {
-            hits.push(Hit {
-                rule,
-                needle: 0,
-                low,
-                high,
-            });
+            hits.push(Hit::new(rule, low, high));
         }
     };
     engine.always.iter().for_each(|rule| hit(*rule, 0, usize::MAX));
@@ -81,14 +82,6 @@ pub(crate) fn collect(
             .by_graphic_run
             .iter()
             .for_each(|rule| hit(*rule, 0, usize::MAX));
-    }
-    if count_digits(bytes) >= engine.least_digits {
-        fill_digit_places(digits, bytes);
-        let served = engine.by_digits.iter().filter(|(rule, _)| takes_part(*rule));
-        for (rule, least) in served {
-            let longest = engine.rules[rule.position()].pattern.longest;
-            dense(digits, *least, longest, |low, high| hit(*rule, low, high));
-        }
     }
 }
 
@@ -135,61 +128,6 @@ pub(crate) fn stretches(hits: &[Hit], needles: usize) -> impl Iterator<Item = (u
             }
         }
     })
-}
-
-/// Where a stretch of `longest` bytes can begin that holds at least `least` digits: disjoint ranges, ascending.
-fn dense(digits: &[u32], least: usize, longest: usize, mut found: impl FnMut(usize, usize)) {
-    let mut open: Option<(usize, usize)> = None;
-    let lasts = digits.get(least.saturating_sub(1)..).unwrap_or_default();
-    for (first, last) in digits.iter().zip(lasts) {
-        let (first, last) = (*first as usize, *last as usize);
-        if last - first >= longest {
-            continue;
-        }
-        let low = (last + 1).saturating_sub(longest);
-        match &mut open {
-            Some((_, high)) if low <= *high + 1 => *high = first,
-            _ => {
-                if let Some((low, high)) = open.replace((low, first)) {
-                    found(low, high);
-                }
-            }
-        }
-    }
-    if let Some((low, high)) = open {
-        found(low, high);
-    }
-}
-
-/// Bytes in which digits are looked for together.
-const DIGIT_CHUNK: usize = 64;
-
-fn count_digits(bytes: &[u8]) -> usize {
-    let digits = |chunk: &[u8]| {
-        chunk.iter().fold(0_u8, |count, byte| {
-            count.wrapping_add(u8::from(byte.is_ascii_digit()))
-        })
-    };
-    bytes.chunks(128).map(|chunk| usize::from(digits(chunk))).sum()
-}
-
-/// Replaces the content of `places` by the places of the digits.
-fn fill_digit_places(places: &mut Vec<u32>, bytes: &[u8]) {
-    places.clear();
-    for (number, chunk) in bytes.chunks(DIGIT_CHUNK).enumerate() {
-        if count_digits(chunk) == 0 {
-            continue;
-        }
-        let known = places.len();
-        places.resize(known + chunk.len(), 0);
-        let mut next = known;
-        // Without a branch: whether a byte is a digit is not to be foreseen.
-        for (place, byte) in (number * DIGIT_CHUNK..).zip(chunk) {
-            places[next] = place as u32;
-            next += usize::from(byte.is_ascii_digit());
-        }
-        places.truncate(next);
-    }
 }
 
 /// Whether there may be [`GRAPHIC_RUN`] bytes in a row above the space: three aligned words of four such bytes.

@@ -36,7 +36,23 @@ static SHORT_RULES: LazyLock<serde_json::Value> = LazyLock::new(|| {
 static SHORT_REFERENCE: LazyLock<Reference> =
     LazyLock::new(|| Reference::of(&serde_json::from_value::<Vec<_>>(SHORT_RULES.clone()).unwrap()));
 
+/// Rules that digits wake; of the last one a match can begin wherever a digit stands, and be long.
+static DIGIT_RULES: LazyLock<serde_json::Value> = LazyLock::new(|| {
+    let rules = [
+        json!({"id": "groups", "regex": r"\b[0-9]{2}(?:[ -]?[0-9]{2}){2}\b"}),
+        json!({"id": "words", "regex": "[a-z]{0,3}[0-9]{3}[a-z]?"}),
+        json!({"id": "checked", "regex": r"\b[0-9](?:[ -]?[0-9]){4,20}\b", "check": "luhn"}),
+        json!({"id": "text", "regex": "[A-Z][0-9]{4}", "view": "text"}),
+        json!({"id": "run", "regex": "[0-9](?:[0-9a-c ]){3,900}[0-9]x"}),
+    ];
+    rules.map(support::with_defaults).into_iter().collect()
+});
+static DIGIT_REFERENCE: LazyLock<Reference> =
+    LazyLock::new(|| Reference::of(&serde_json::from_value::<Vec<_>>(DIGIT_RULES.clone()).unwrap()));
+
 thread_local! {
+    static DIGIT_POLICY: std::cell::RefCell<Policy> =
+        std::cell::RefCell::new(Policy::of(&json!({"rules": *DIGIT_RULES})));
     static POLICY: std::cell::RefCell<Policy> = std::cell::RefCell::new(Policy::built_in());
     static SHORT_POLICY: std::cell::RefCell<Policy> =
         std::cell::RefCell::new(Policy::of(&json!({"rules": *SHORT_RULES})));
@@ -208,6 +224,20 @@ fn cluttered() -> impl Strategy<Value = String> {
     prop::collection::vec(select(parts), 0..24).prop_map(|parts| parts.concat())
 }
 
+/// Numbers and little else, short or so many that walking from each of them would take for ever.
+fn numbers() -> impl Strategy<Value = String> {
+    let parts = vec![
+        "0", "17", "123", "4111", "99999", " ", " ", "-", "  ", "a", "x", "Q", "b12", "\u{ff11}", "\u{e9}",
+        "\n", "4-4",
+    ];
+    prop_oneof![
+        6 => prop::collection::vec(select(parts.clone()), 0..40).prop_map(|parts| parts.concat()),
+        1 => (select(parts), 800..1500_usize, "[0-9]{1,4}x?").prop_map(|(part, count, end)| {
+            format!("{}{end}", format!("1{part}").repeat(count))
+        }),
+    ]
+}
+
 fn direction() -> impl Strategy<Value = Direction> {
     select(vec![Direction::Request, Direction::Response])
 }
@@ -260,6 +290,20 @@ proptest! {
             (policy.found(Direction::Response, &text), streamed)
         });
         prop_assert_eq!(&whole, &SHORT_REFERENCE.found(Direction::Response, &text));
+        prop_assert_eq!(streamed, whole, "{:?}", pieces);
+    }
+
+    #[test]
+    fn rules_that_digits_wake_find_what_the_reference_finds_wherever_a_text_is_cut(
+        text in numbers(),
+        cuts in prop::collection::vec(any::<Index>(), 0..12),
+    ) {
+        let pieces = pieces(&text, &cuts);
+        let (whole, streamed) = DIGIT_POLICY.with_borrow_mut(|policy| {
+            let (streamed, _) = policy.stream(Direction::Response, pieces.iter().copied()).unwrap();
+            (policy.found(Direction::Response, &text), streamed)
+        });
+        prop_assert_eq!(&whole, &DIGIT_REFERENCE.found(Direction::Response, &text));
         prop_assert_eq!(streamed, whole, "{:?}", pieces);
     }
 

@@ -1,0 +1,110 @@
+//! One automaton for many rules, walked from a place at which a match may begin.
+
+use regex_automata::hybrid::LazyStateID;
+use regex_automata::hybrid::dfa::{Cache, DFA};
+use regex_automata::nfa::thompson::NFA;
+use regex_automata::{Anchored, Input, MatchKind};
+use regex_syntax::hir::Hir;
+
+use crate::begins::Begins;
+use crate::{Fault, PolicyError};
+
+const CACHE_BYTES: usize = 4 << 20;
+
+/// The automaton of all matches of some patterns, and not only of the preferred ones. It is built as texts need it, in a
+/// cache of bounded size.
+pub(crate) struct Automaton {
+    dfa: DFA,
+    begins: Begins,
+}
+
+/// How a walk ended.
+pub(crate) enum Walk {
+    /// No pattern's match can depend on more than these bytes.
+    Dead(usize),
+    /// At the end of the text.
+    Alive(LazyStateID),
+}
+
+impl Automaton {
+    /// Of at least one pattern; they are numbered as they come.
+    pub(crate) fn build(patterns: &[&Hir]) -> Result<Self, PolicyError> {
+        let build = || {
+            let dfa = every_match(patterns, CACHE_BYTES)?;
+            let begins = Begins::of(&dfa, &mut dfa.create_cache())?;
+            Ok(Self { dfa, begins })
+        };
+        build().map_err(PolicyError::Internal)
+    }
+
+    pub(crate) fn cache(&self) -> Cache {
+        self.dfa.create_cache()
+    }
+
+    /// Whether a match can begin at `place` of `text`, by the byte there and the one before it.
+    pub(crate) fn can_begin(&self, text: &[u8], place: usize) -> bool {
+        self.begins.can_begin(text, place)
+    }
+
+    /// Reads `text` from `place` on. Calls `found` with the number of each pattern of which a match from there is complete,
+    /// perhaps more than once; a match that reaches to the end of `text` is not among them.
+    pub(crate) fn walk(
+        &self,
+        cache: &mut Cache,
+        text: &[u8],
+        place: usize,
+        mut found: impl FnMut(usize),
+    ) -> Result<Walk, Fault> {
+        let input = Input::new(text).range(place..).anchored(Anchored::Yes);
+        let mut state = self.dfa.start_state_forward(cache, &input).map_err(|_| FAULT)?;
+        for (index, byte) in text[place..].iter().enumerate() {
+            state = self.dfa.next_state(cache, state, *byte).map_err(|_| FAULT)?;
+            if !state.is_tagged() {
+                continue;
+            }
+            if state.is_dead() {
+                return Ok(Walk::Dead(index + 1));
+            }
+            self.matched(cache, state, &mut found);
+        }
+        Ok(Walk::Alive(state))
+    }
+
+    /// Calls `found` with the number of each pattern of which a match ends at the end of the text, where `state` was reached.
+    pub(crate) fn end(
+        &self,
+        cache: &mut Cache,
+        state: LazyStateID,
+        mut found: impl FnMut(usize),
+    ) -> Result<(), Fault> {
+        let state = self.dfa.next_eoi_state(cache, state).map_err(|_| FAULT)?;
+        self.matched(cache, state, &mut found);
+        Ok(())
+    }
+
+    fn matched(&self, cache: &Cache, state: LazyStateID, found: &mut impl FnMut(usize)) {
+        if state.is_match() {
+            for index in 0..self.dfa.match_len(cache, state) {
+                found(self.dfa.match_pattern(cache, state, index).as_usize());
+            }
+        }
+    }
+}
+
+const FAULT: Fault = Fault::Internal("automaton");
+
+/// The automaton of all matches of `patterns`.
+pub(crate) fn every_match(patterns: &[&Hir], cache_bytes: usize) -> Result<DFA, String> {
+    let nfa = NFA::compiler()
+        .configure(NFA::config().utf8(false))
+        .build_many_from_hir(patterns)
+        .map_err(|error| error.to_string())?;
+    let config = DFA::config()
+        .match_kind(MatchKind::All)
+        .cache_capacity(cache_bytes)
+        .skip_cache_capacity_check(true);
+    DFA::builder()
+        .configure(config)
+        .build_from_nfa(nfa)
+        .map_err(|error| error.to_string())
+}
