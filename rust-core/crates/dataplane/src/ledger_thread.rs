@@ -22,6 +22,15 @@ const IDLE_POLL: Duration = Duration::from_millis(50);
 /// meanwhile waits for its end, and on many kernels for that of a time slice of some milliseconds if it takes so long.
 const BUSY_POLL: Duration = Duration::from_millis(1);
 
+/// Of a segment that is made ready ahead of need, what is written at a time: at least this, and four times what the log
+/// has grown by meanwhile, so that it is ready when a quarter of the former one is filled.
+const PREPARED_TOGETHER: u64 = 256 << 10;
+const PREPARED_FASTER: u64 = 4;
+
+/// Bytes of records that are synced together. More of them would wait for the next checkpoint and then take the processor
+/// for milliseconds.
+const SYNCED_TOGETHER: u64 = 4 << 20;
+
 /// How long it waits after it found no space for a segment.
 const STARVED: Duration = Duration::from_secs(1);
 
@@ -97,6 +106,7 @@ impl LedgerThread {
     fn follow(&mut self) -> Result<(), WalError> {
         let mut checkpoint_due = Instant::now();
         let mut segment_due = checkpoint_due;
+        let (mut written, mut unsynced) = (0, 0);
         loop {
             // Read before the last look: whatever was appended before it was set is then seen.
             let finish = self.finish.load(Ordering::Acquire);
@@ -108,16 +118,23 @@ impl LedgerThread {
             }
             self.delay.seen();
             let (timer, followed) = (self.delay.profiler.timer(), self.follower.followed());
-            while Instant::now() >= segment_due {
-                match self.follower.prepare() {
+            let bytes = self.follower.watermark().written_bytes();
+            let grown = bytes.saturating_sub(std::mem::replace(&mut written, bytes));
+            let mut prepares = false;
+            while Instant::now() >= segment_due && !prepares {
+                let most = PREPARED_TOGETHER.max(grown.saturating_mul(PREPARED_FASTER));
+                match self.follower.prepare_some(most) {
                     Preparation::Prepared => {}
+                    Preparation::Begun => prepares = true,
                     Preparation::Enough => break,
                     Preparation::Starved(_) => segment_due = Instant::now() + STARVED,
                 }
             }
             while self.follower.step()?.behind {}
-            if self.durability == Durability::Synced {
+            unsynced += grown;
+            if self.durability == Durability::Synced || unsynced >= SYNCED_TOGETHER {
                 self.follower.sync()?;
+                unsynced = 0;
             }
             let watermark = self.follower.watermark();
             if watermark.checkpointed() < self.follower.followed() && Instant::now() >= checkpoint_due {
@@ -128,6 +145,8 @@ impl LedgerThread {
             self.have_the_next_log_made();
             let poll = if self.follower.followed() > followed {
                 timer.stop(&self.delay.profiler, Interval::LedgerBatch);
+                BUSY_POLL
+            } else if prepares {
                 BUSY_POLL
             } else {
                 IDLE_POLL

@@ -45,6 +45,8 @@ pub(crate) struct Folded {
     /// How much of the text the copy stands for.
     text: usize,
     plain: bool,
+    /// Whether the copy may hold a byte that markup begins with.
+    marked: bool,
     removed: Vec<Range<usize>>,
     spare: (Vec<u8>, Vec<Stretch>),
 }
@@ -55,12 +57,16 @@ impl Folded {
     pub(crate) fn fill(&mut self, table: &FoldTable, text: &str, before: Option<u8>, ended: bool) {
         self.bytes.clear();
         self.stretches.clear();
+        self.bytes.reserve(text.len() + 1);
         self.bytes.extend(before);
         self.lead = self.bytes.len();
         self.text = text.len();
         self.plain = true;
+        self.marked = false;
         self.fold(table, text, ended);
-        self.remove_markup(ended);
+        if self.marked {
+            self.remove_markup(ended);
+        }
         self.plain &= self.text == text.len();
     }
 
@@ -70,11 +76,10 @@ impl Folded {
         // Whether the copy of the last character is a part of the last stretch, a run.
         let mut in_run = false;
         while at < bytes.len() {
-            let calm = calm_length(self.bytes.last().copied(), &bytes[at..]);
+            let first = self.bytes.len();
+            let calm = self.take_calm(&bytes[at..]);
             if calm > 0 {
-                self.open_run(&mut in_run, at);
-                self.bytes
-                    .extend(bytes[at..at + calm].iter().map(|byte| plain_byte(*byte)));
+                self.open_run(&mut in_run, at, first);
                 at += calm;
             }
             if self.bytes.last() == Some(&b' ') {
@@ -106,7 +111,9 @@ impl Folded {
                     let copy = folded.encode_utf8(copy).as_bytes();
                     if copy.len() == width && !self.is_second_blank(copy[0]) {
                         self.plain &= copy.is_ascii();
-                        self.open_run(&mut in_run, at);
+                        self.marked |= markup::is_mark(copy[0]);
+                        let first = self.bytes.len();
+                        self.open_run(&mut in_run, at, first);
                         self.bytes.extend_from_slice(copy);
                     } else {
                         self.put(copy, at, width);
@@ -135,6 +142,7 @@ impl Folded {
         self.plain = false;
         let known = self.bytes.len();
         for byte in copy {
+            self.marked |= markup::is_mark(*byte);
             if !self.is_second_blank(*byte) {
                 self.bytes.push(*byte);
             }
@@ -148,14 +156,52 @@ impl Folded {
         }
     }
 
-    fn open_run(&mut self, in_run: &mut bool, at: usize) {
+    /// Lets a run begin at `at` in the text and `folded` in the copy, unless one goes on there.
+    fn open_run(&mut self, in_run: &mut bool, at: usize, folded: usize) {
         if !*in_run {
             self.stretches.push(Stretch {
-                folded: self.bytes.len(),
+                folded,
                 text: at,
                 width: 0,
             });
             *in_run = true;
+        }
+    }
+
+    /// Adds the bytes at the beginning of `text` of which the plain copy is as well the folded one. Returns how many.
+    fn take_calm(&mut self, text: &[u8]) -> usize {
+        const STEP: usize = 32;
+        const FEW: usize = 8;
+        let mut before = self.bytes.last().copied().unwrap_or_default();
+        let mut at = 0;
+        // Between other characters, calm bytes are few.
+        let mut singly = FEW.min(text.len());
+        loop {
+            for byte in &text[at..singly] {
+                if !is_calm(before, *byte) {
+                    return at;
+                }
+                self.marked |= markup::is_mark(*byte);
+                self.bytes.push(plain_byte(*byte));
+                before = *byte;
+                at += 1;
+            }
+            if at == text.len() {
+                return at;
+            }
+            // All of a step is looked at, without a branch, so that the loops are vectorised.
+            while let Some(step) = text[at - 1..].first_chunk::<{ STEP + 1 }>() {
+                let stirs: [bool; STEP] = array::from_fn(|place| !is_calm(step[place], step[place + 1]));
+                if stirs.iter().fold(false, |any, stirs| any | stirs) {
+                    break;
+                }
+                let copy: [u8; STEP] = array::from_fn(|place| plain_byte(step[place + 1]));
+                self.marked |= copy.iter().fold(false, |any, byte| any | markup::is_mark(*byte));
+                self.bytes.extend_from_slice(&copy);
+                at += STEP;
+            }
+            before = text[at - 1];
+            singly = text.len().min(at + STEP);
         }
     }
 
@@ -281,21 +327,6 @@ impl Folded {
         let stretch = self.stretch(folded);
         if stretch.width > 0 { stretch.folded } else { folded }
     }
-}
-
-/// How many bytes of `text` have a plain copy that is as well their folded one, behind a copy that ends in `before`.
-fn calm_length(before: Option<u8>, text: &[u8]) -> usize {
-    const FEW: usize = 8;
-    let stirs = |before: u8, byte: u8| !is_calm(before, byte);
-    let mut last = before.unwrap_or_default();
-    // Between other characters, calm bytes are few.
-    for (place, byte) in text.iter().take(FEW).enumerate() {
-        if stirs(last, *byte) {
-            return place;
-        }
-        last = *byte;
-    }
-    first_pair(text, FEW, stirs).unwrap_or(text.len())
 }
 
 /// The first place at or behind `from`, which is not 0, where `fits` is true of the byte before it and the byte there.

@@ -20,10 +20,16 @@ fn is_letter(byte: u8) -> bool {
     byte.is_ascii_lowercase() | !byte.is_ascii()
 }
 
+/// Whether markup can begin with `byte`.
+#[inline]
+pub(crate) fn is_mark(byte: u8) -> bool {
+    (byte == b'*') | (byte == b'<') | (byte == b'`') | (byte == b'~')
+}
+
 /// Whether markup inside a word can begin with `byte`, behind `before`.
 #[inline]
 pub(crate) fn can_stand(before: u8, byte: u8) -> bool {
-    is_letter(before) & ((byte == b'*') | (byte == b'<') | (byte == b'`') | (byte == b'~'))
+    is_letter(before) & is_mark(byte)
 }
 
 /// Where the markup ends that stands at the beginning of `copy`, behind a letter, if a letter follows it.

@@ -167,7 +167,13 @@ impl Follower {
     /// Prepares at most one segment ahead of the writer. Call it before each [`Self::step`]: it costs two atomic loads
     /// when enough is prepared, and otherwise a file creation and two syncs.
     pub fn prepare(&mut self) -> Preparation {
-        let (preparation, segment) = self.preparer.prepare();
+        self.prepare_some(u64::MAX)
+    }
+
+    /// As [`Self::prepare`], and stops after about `most` bytes of the segment ([`Preparation::Begun`]), so that what
+    /// shares the processor does not wait for all of it.
+    pub fn prepare_some(&mut self, most: u64) -> Preparation {
+        let (preparation, segment) = self.preparer.prepare(most);
         self.segments.extend(segment);
         preparation
     }
@@ -278,14 +284,19 @@ impl Follower {
             storage,
             directory,
             dir,
+            begun,
+            next_ordinal,
             ..
-        } = &self.preparer;
+        } = &mut self.preparer;
         let mut segments = self.segments.iter();
         if let Some(last) = segments.next() {
             let _ = last.file.set_len(self.reader.offset);
         }
         for unused in segments {
             let _ = storage.remove(&dir.join(prepared_name(unused.ordinal)));
+        }
+        if begun.take().is_some() {
+            let _ = storage.remove(&dir.join(prepared_name(*next_ordinal)));
         }
         let _ = directory.sync();
         Ok(note)

@@ -202,6 +202,7 @@ impl Incarnation {
             next_ordinal: 1,
             hand_over: Arc::clone(&hand_over),
             watermark: Arc::clone(&watermark),
+            begun: None,
         };
         let mut follower = Follower::new(
             origin.clone(),

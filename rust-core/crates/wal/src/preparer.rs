@@ -15,6 +15,8 @@ pub enum Preparation {
     Enough,
     /// A segment was prepared and handed to the writer.
     Prepared,
+    /// A segment is being prepared: there is more to do.
+    Begun,
     /// There is no space, or the file could not be made: try again later. Until then `Writer::reserve` says `Full`
     /// once the room that is left is spoken for.
     Starved(WalError),
@@ -29,60 +31,88 @@ pub(crate) struct Preparer {
     pub(crate) next_ordinal: u64,
     pub(crate) hand_over: Arc<HandOver>,
     pub(crate) watermark: Arc<Watermark>,
+    /// The segment that has been begun.
+    pub(crate) begun: Option<Allocation>,
 }
 
 impl Preparer {
-    /// Prepares at most one segment. The returned segment has also been handed to the writer.
-    pub(crate) fn prepare(&mut self) -> (Preparation, Option<Arc<Segment>>) {
+    /// Prepares at most one segment, and writes at most about `most` bytes of it. The returned segment has also been handed
+    /// to the writer.
+    pub(crate) fn prepare(&mut self, most: u64) -> (Preparation, Option<Arc<Segment>>) {
         if self.watermark.is_poisoned() || self.next_ordinal > self.watermark.segment() + self.ahead {
             return (Preparation::Enough, None);
         }
+        let path = self.dir.join(prepared_name(self.next_ordinal));
+        let file = match self.advance(&path, most) {
+            Ok(Some(file)) => file,
+            Ok(None) => return (Preparation::Begun, None),
+            Err(error) => {
+                // What is left of the attempt holds nothing; the next attempt needs the name.
+                if self.begun.take().is_some() {
+                    let _ = self.storage.remove(&path);
+                }
+                return (Preparation::Starved(error), None);
+            }
+        };
+        let segment = Arc::new(Segment {
+            ordinal: self.next_ordinal,
+            bytes: self.segment_bytes,
+            file,
+        });
+        self.next_ordinal += 1;
+        self.hand_over.give(Arc::clone(&segment));
+        (Preparation::Prepared, Some(segment))
+    }
+
+    /// Goes on with the segment at `path`; returns its file once it is durable.
+    fn advance(&mut self, path: &Path, most: u64) -> Result<Option<Arc<dyn StoredFile>>, WalError> {
+        let begun = match self.begun.take() {
+            Some(begun) => begun,
+            None => self.begin(path)?,
+        };
+        let begun = self.begun.insert(begun);
+        let mut most = most;
+        while most > 0 && begun.left() > 0 {
+            let step = begun.advance(path, most.min(SYNCED_TOGETHER))?;
+            most = most.saturating_sub(step);
+            if begun.unsynced >= SYNCED_TOGETHER {
+                synced(&self.watermark, begun.file.sync(), path)?;
+                begun.unsynced = 0;
+            }
+        }
+        if begun.left() > 0 {
+            return Ok(None);
+        }
+        synced(&self.watermark, begun.file.sync(), path)?;
+        synced(&self.watermark, self.directory.sync(), &self.dir)?;
+        Ok(self.begun.take().map(|done| done.file))
+    }
+
+    fn begin(&self, path: &Path) -> Result<Allocation, WalError> {
         // An attempt that fails has taken, for a while, what other files of the volume need. Where the file system cannot
         // tell, there is no other way to know.
         let bytes = self
             .segment_bytes
             .saturating_add(self.segment_bytes / SEGMENT_TO_SALTS_AND_TREE);
         if self.directory.free().is_ok_and(|free| free < bytes) {
-            return (Preparation::Starved(WalError::Full { bytes }), None);
+            return Err(WalError::Full { bytes });
         }
-        let path = self.dir.join(prepared_name(self.next_ordinal));
-        match self.make(&path) {
-            Ok(file) => {
-                let segment = Arc::new(Segment {
-                    ordinal: self.next_ordinal,
-                    bytes: self.segment_bytes,
-                    file,
-                });
-                self.next_ordinal += 1;
-                self.hand_over.give(Arc::clone(&segment));
-                (Preparation::Prepared, Some(segment))
-            }
-            Err(error) => {
-                // What is left of the attempt holds nothing; the next attempt needs the name.
-                let _ = self.storage.remove(&path);
-                (Preparation::Starved(error), None)
-            }
-        }
-    }
-
-    fn make(&self, path: &Path) -> Result<Arc<dyn StoredFile>, WalError> {
-        let file = create_allocated(&*self.storage, path, self.segment_bytes)?;
-        self.synced(file.sync(), path)?;
-        self.synced(self.directory.sync(), &self.dir)?;
-        Ok(file)
-    }
-
-    /// A sync may report a lack of space late (network file systems do); any other failure stops the log.
-    fn synced(&self, result: io::Result<()>, path: &Path) -> Result<(), WalError> {
-        result.map_err(|error| {
-            let no_space = is_no_space(&error);
-            let error = WalError::io("sync", path)(error);
-            if !no_space {
-                self.watermark.poison(error.to_string());
-            }
-            error
+        Allocation::begin(&*self.storage, path, self.segment_bytes).inspect_err(|_| {
+            let _ = self.storage.remove(path);
         })
     }
+}
+
+/// A sync may report a lack of space late (network file systems do); any other failure stops the log.
+fn synced(watermark: &Watermark, result: io::Result<()>, path: &Path) -> Result<(), WalError> {
+    result.map_err(|error| {
+        let no_space = is_no_space(&error);
+        let error = WalError::io("sync", path)(error);
+        if !no_space {
+            watermark.poison(error.to_string());
+        }
+        error
+    })
 }
 
 /// Salts and tree take a quarter of a segment for the records in it: 96 bytes for one of about 400.
@@ -91,23 +121,57 @@ const SEGMENT_TO_SALTS_AND_TREE: u64 = 4;
 /// Zeros are written in pieces of this size.
 const ZEROS: usize = 256 << 10;
 
-/// Creates a file of `bytes` allocated zero bytes; not yet synced.
+/// After so many bytes of zeros they are synced: a sync of more takes the processor for milliseconds.
+const SYNCED_TOGETHER: u64 = 4 << 20;
+
+/// A file that is being filled with zeros.
 ///
 /// The zeros are written and not only allocated: a sync that turns unwritten extents into written ones makes the
 /// writer's `pwrite` wait (ext4).
+pub(crate) struct Allocation {
+    file: Arc<dyn StoredFile>,
+    bytes: u64,
+    at: u64,
+    unsynced: u64,
+}
+
+impl Allocation {
+    fn begin(storage: &dyn Storage, path: &Path, bytes: u64) -> Result<Self, WalError> {
+        let file = storage.create(path).map_err(WalError::io("create", path))?;
+        file.allocate(bytes).map_err(WalError::io("allocate", path))?;
+        Ok(Self {
+            file,
+            bytes,
+            at: 0,
+            unsynced: 0,
+        })
+    }
+
+    fn left(&self) -> u64 {
+        self.bytes - self.at
+    }
+
+    /// Writes at least one piece and about `most` bytes, if so many are left. Returns how many it wrote.
+    fn advance(&mut self, path: &Path, most: u64) -> Result<u64, WalError> {
+        static ZERO: [u8; ZEROS] = [0; ZEROS];
+        let first = self.at;
+        while self.left() > 0 && (self.at == first || self.at - first < most) {
+            let piece = usize::try_from(self.left()).unwrap_or(ZEROS).min(ZEROS);
+            write_full(&*self.file, &ZERO[..piece], self.at).map_err(WalError::io("write", path))?;
+            self.at += piece as u64;
+        }
+        self.unsynced += self.at - first;
+        Ok(self.at - first)
+    }
+}
+
+/// Creates a file of `bytes` allocated zero bytes; not yet synced.
 pub(crate) fn create_allocated(
     storage: &dyn Storage,
     path: &Path,
     bytes: u64,
 ) -> Result<Arc<dyn StoredFile>, WalError> {
-    let file = storage.create(path).map_err(WalError::io("create", path))?;
-    file.allocate(bytes).map_err(WalError::io("allocate", path))?;
-    let zeros = vec![0; usize::try_from(bytes).unwrap_or(ZEROS).min(ZEROS)];
-    let mut at = 0;
-    while at < bytes {
-        let piece = usize::try_from(bytes - at).unwrap_or(ZEROS).min(zeros.len());
-        write_full(&*file, &zeros[..piece], at).map_err(WalError::io("write", path))?;
-        at += piece as u64;
-    }
-    Ok(file)
+    let mut allocation = Allocation::begin(storage, path, bytes)?;
+    allocation.advance(path, bytes)?;
+    Ok(allocation.file)
 }

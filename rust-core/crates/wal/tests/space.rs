@@ -9,9 +9,9 @@ mod support;
 
 use proofgate_ledger::Checkpoint;
 use proofgate_wal::simulated::{InjectedFault, SimulatedDisk};
-use proofgate_wal::{EvidenceError, Preparation, WalError, frame_bytes};
+use proofgate_wal::{EvidenceError, Options, Preparation, WalError, frame_bytes};
 use std::io;
-use support::{Worker, filled, fresh, key, raw, small, vkey};
+use support::{Promised, Worker, filled, fresh, key, raw, small, start_with, vkey};
 
 #[test]
 fn a_reservation_holds_when_the_disk_is_full_and_the_rest_is_refused() {
@@ -190,4 +190,65 @@ fn a_checkpoint_without_space_keeps_the_former_one_and_is_tried_again() {
             .size,
         82
     );
+}
+
+/// A worker with segments of several pieces.
+fn with_large_segments() -> (SimulatedDisk, Worker) {
+    let disk = SimulatedDisk::new();
+    let large = Options {
+        segment_bytes: 5 << 20,
+        ..small()
+    };
+    let mut worker = start_with(&disk, &mut Promised::default(), large).unwrap();
+    while worker.writer.watermark().segment() == 0 {
+        worker.admit("one of many", 16_000).unwrap();
+        worker.flush().unwrap();
+    }
+    (disk, worker)
+}
+
+#[test]
+fn a_segment_is_prepared_in_pieces_and_handed_over_whole() {
+    const PIECE: u64 = 256 << 10;
+    let (_disk, mut worker) = with_large_segments();
+    for piece in 1..20 {
+        let preparation = worker.follower.prepare_some(PIECE);
+        assert!(
+            matches!(preparation, Preparation::Begun),
+            "piece {piece}: {preparation:?}"
+        );
+    }
+    assert!(matches!(
+        worker.follower.prepare_some(PIECE),
+        Preparation::Prepared
+    ));
+    assert!(matches!(worker.follower.prepare_some(PIECE), Preparation::Enough));
+}
+
+#[test]
+fn a_disk_that_fills_up_while_a_segment_is_prepared_gets_back_what_was_taken() {
+    let (disk, mut worker) = with_large_segments();
+    let files = disk.files();
+    assert!(matches!(worker.follower.prepare_some(1), Preparation::Begun));
+    disk.fault_now(InjectedFault::Error(io::ErrorKind::StorageFull));
+    let starved = worker.follower.prepare_some(1);
+    assert!(matches!(starved, Preparation::Starved(_)), "{starved:?}");
+    assert_eq!(disk.files(), files);
+    assert!(matches!(worker.follower.prepare(), Preparation::Prepared));
+}
+
+#[test]
+fn a_log_that_ends_while_a_segment_is_prepared_leaves_nothing_of_it() {
+    let (disk, mut worker) = with_large_segments();
+    assert!(matches!(worker.follower.prepare_some(1), Preparation::Begun));
+    let prepared = |disk: &SimulatedDisk| {
+        let files = disk.files();
+        files
+            .into_iter()
+            .filter(|file| file.extension().is_some_and(|end| end == "next"))
+            .count()
+    };
+    assert_eq!(prepared(&disk), 2);
+    worker.seal().unwrap();
+    assert_eq!(prepared(&disk), 0);
 }
