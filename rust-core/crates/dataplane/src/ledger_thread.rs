@@ -22,14 +22,17 @@ const IDLE_POLL: Duration = Duration::from_millis(50);
 /// meanwhile waits for its end, and on many kernels for that of a time slice of some milliseconds if it takes so long.
 const BUSY_POLL: Duration = Duration::from_millis(1);
 
+/// How long it leaves the processor to the traffic between two steps behind which more is written.
+const PAUSE: Duration = Duration::from_micros(200);
+
 /// Of a segment that is made ready ahead of need, what is written at a time: at least this, and four times what the log
 /// has grown by meanwhile, so that it is ready when a quarter of the former one is filled.
-const PREPARED_TOGETHER: u64 = 256 << 10;
+const PREPARED_TOGETHER: u64 = 64 << 10;
 const PREPARED_FASTER: u64 = 4;
 
 /// Bytes of records that are synced together. More of them would wait for the next checkpoint and then take the processor
 /// for milliseconds.
-const SYNCED_TOGETHER: u64 = 4 << 20;
+const SYNCED_TOGETHER: u64 = 1 << 20;
 
 /// How long it waits after it found no space for a segment.
 const STARVED: Duration = Duration::from_secs(1);
@@ -130,7 +133,9 @@ impl LedgerThread {
                     Preparation::Starved(_) => segment_due = Instant::now() + STARVED,
                 }
             }
-            while self.follower.step()?.behind {}
+            while self.follower.step()?.behind {
+                park_timeout(PAUSE);
+            }
             unsynced += grown;
             if self.durability == Durability::Synced || unsynced >= SYNCED_TOGETHER {
                 self.follower.sync()?;
@@ -143,14 +148,11 @@ impl LedgerThread {
                 checkpoint_due = Instant::now() + self.checkpoint_interval;
             }
             self.have_the_next_log_made();
-            let poll = if self.follower.followed() > followed {
+            let follows = self.follower.followed() > followed;
+            if follows {
                 timer.stop(&self.delay.profiler, Interval::LedgerBatch);
-                BUSY_POLL
-            } else if prepares {
-                BUSY_POLL
-            } else {
-                IDLE_POLL
-            };
+            }
+            let poll = if follows || prepares { BUSY_POLL } else { IDLE_POLL };
             park_timeout(poll.min(self.checkpoint_interval));
         }
     }

@@ -186,19 +186,23 @@ impl Folded {
                 before = *byte;
                 at += 1;
             }
-            if at == text.len() {
-                return at;
-            }
-            // All of a step is looked at, without a branch, so that the loops are vectorised.
-            while let Some(step) = text[at - 1..].first_chunk::<{ STEP + 1 }>() {
+            // All of a step is looked at, without a branch, so that the loops are vectorised. The last one begins in what
+            // is known already.
+            while at < text.len()
+                && let Some(first) = text.len().min(at + STEP).checked_sub(STEP + 1)
+                && let Some(step) = text[first..].first_chunk::<{ STEP + 1 }>()
+            {
                 let stirs: [bool; STEP] = array::from_fn(|place| !is_calm(step[place], step[place + 1]));
                 if stirs.iter().fold(false, |any, stirs| any | stirs) {
                     break;
                 }
                 let copy: [u8; STEP] = array::from_fn(|place| plain_byte(step[place + 1]));
                 self.marked |= copy.iter().fold(false, |any, byte| any | markup::is_mark(*byte));
-                self.bytes.extend_from_slice(&copy);
-                at += STEP;
+                self.bytes.extend_from_slice(&copy[at - first - 1..]);
+                at = first + 1 + STEP;
+            }
+            if at == text.len() {
+                return at;
             }
             before = text[at - 1];
             singly = text.len().min(at + STEP);

@@ -15,7 +15,7 @@
 //!                            fdatasync tree                        proofs are durable
 //!                            open, pwrite, fdatasync checkpoint.tmp, rename, fsync directory; now and then resume, too
 //! segments      ledger       fstatvfs, and where there is room, ahead of need:
-//!                            open <ordinal>.next, fallocate, pwrite zeros, fdatasync, fsync directory
+//!                            open <ordinal>.next, fallocate, pwrite zeros and fdatasync in pieces, fsync directory
 //!               data plane   pwrite (header and first records)
 //!               ledger       rename to <first seq>.seg
 //! next log      own thread   as a start, beside the running one

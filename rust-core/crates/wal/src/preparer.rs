@@ -119,10 +119,10 @@ fn synced(watermark: &Watermark, result: io::Result<()>, path: &Path) -> Result<
 const SEGMENT_TO_SALTS_AND_TREE: u64 = 4;
 
 /// Zeros are written in pieces of this size.
-const ZEROS: usize = 256 << 10;
+const ZEROS: usize = 64 << 10;
 
 /// After so many bytes of zeros they are synced: a sync of more takes the processor for milliseconds.
-const SYNCED_TOGETHER: u64 = 4 << 20;
+const SYNCED_TOGETHER: u64 = 1 << 20;
 
 /// A file that is being filled with zeros.
 ///
