@@ -20,19 +20,20 @@ const IDLE_POLL: Duration = Duration::from_millis(50);
 
 /// How long it sleeps while records come. What has gathered until then is a small piece of work: traffic that wakes up
 /// meanwhile waits for its end, and on many kernels for that of a time slice of some milliseconds if it takes so long.
-const BUSY_POLL: Duration = Duration::from_millis(1);
+/// Each look costs the core some ten microseconds, much of it for the timer of a virtual machine.
+const BUSY_POLL: Duration = Duration::from_millis(4);
 
 /// How long it leaves the processor to the traffic between two steps behind which more is written.
 const PAUSE: Duration = Duration::from_micros(200);
 
 /// Of a segment that is made ready ahead of need, what is written at a time: at least this, and four times what the log
 /// has grown by meanwhile, so that it is ready when a quarter of the former one is filled.
-const PREPARED_TOGETHER: u64 = 64 << 10;
+const PREPARED_TOGETHER: u64 = 256 << 10;
 const PREPARED_FASTER: u64 = 4;
 
 /// Bytes of records that are synced together. More of them would wait for the next checkpoint and then take the processor
 /// for milliseconds.
-const SYNCED_TOGETHER: u64 = 1 << 20;
+const SYNCED_TOGETHER: u64 = 4 << 20;
 
 /// How long it waits after it found no space for a segment.
 const STARVED: Duration = Duration::from_secs(1);

@@ -26,10 +26,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use ulid::Ulid;
 
-/// Most records and payload bytes that one step takes: a tenth of a millisecond's work, for what shares the processor
+/// Most records and payload bytes that one step takes: a third of a millisecond's work, for what shares the processor
 /// waits for its end.
-const STEP_RECORDS: u64 = 128;
-const STEP_BYTES: usize = 256 << 10;
+const STEP_RECORDS: u64 = 512;
+const STEP_BYTES: usize = 512 << 10;
 
 /// What one step came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -179,7 +179,7 @@ impl Follower {
         preparation
     }
 
-    /// Reads the next written records, at most 128 of them or 256 KiB, hashes them into the tree and writes its nodes.
+    /// Reads the next written records, at most 512 of them or 512 KiB, hashes them into the tree and writes its nodes.
     ///
     /// Without space for the tree, which is derived, its nodes wait in memory, up to 4 MiB; then the log goes on without
     /// it, and proofs are made from the records.

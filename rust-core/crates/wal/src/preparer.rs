@@ -122,7 +122,7 @@ const SEGMENT_TO_SALTS_AND_TREE: u64 = 4;
 const ZEROS: usize = 64 << 10;
 
 /// After so many bytes of zeros they are synced: a sync of more takes the processor for milliseconds.
-const SYNCED_TOGETHER: u64 = 1 << 20;
+const SYNCED_TOGETHER: u64 = 4 << 20;
 
 /// A file that is being filled with zeros.
 ///
