@@ -26,10 +26,10 @@ const BUSY_POLL: Duration = Duration::from_millis(4);
 /// How long it leaves the processor to the traffic between two steps behind which more is written.
 const PAUSE: Duration = Duration::from_micros(200);
 
-/// Of a segment that is made ready ahead of need, what is written at a time: at least this, and four times what the log
-/// has grown by meanwhile, so that it is ready when a quarter of the former one is filled.
+/// Of a segment that is made ready ahead of need, what is written at a time: at least this, and twice what the log
+/// has grown by meanwhile, so that it is ready when half of the former one is filled.
 const PREPARED_TOGETHER: u64 = 256 << 10;
-const PREPARED_FASTER: u64 = 4;
+const PREPARED_FASTER: u64 = 2;
 
 /// Bytes of records that are synced together. More of them would wait for the next checkpoint and then take the processor
 /// for milliseconds.

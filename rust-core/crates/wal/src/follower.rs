@@ -31,6 +31,9 @@ use ulid::Ulid;
 const STEP_RECORDS: u64 = 512;
 const STEP_BYTES: usize = 512 << 10;
 
+/// Bytes of a segment that leave the page cache together.
+const FORGOTTEN_TOGETHER: u64 = 4 << 20;
+
 /// What one step came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
@@ -56,6 +59,8 @@ pub struct Follower {
     salt_blocks_synced: u64,
     /// Segments read from since the last sync, with their paths for messages.
     unsynced: Vec<(Arc<Segment>, PathBuf)>,
+    /// How much of the segment being read has left the page cache.
+    forgotten: u64,
     directory_changed: bool,
     /// Size and root that are durable: what may be signed.
     durable: (u64, Hash),
@@ -107,6 +112,7 @@ impl Follower {
             tree,
             salts,
             salt_blocks_synced: 0,
+            forgotten: 0,
             directory_changed: false,
             checkpoint: None,
             tags,
@@ -447,9 +453,27 @@ impl Follower {
             directory.sync().map_err(WalError::io("sync", dir))?;
             self.directory_changed = false;
         }
+        self.forget_synced();
         // The last one is still being written.
         self.unsynced.drain(..self.unsynced.len().saturating_sub(1));
         Ok(())
+    }
+
+    /// Lets what was just synced leave the page cache. It is not read again unless somebody asks for a proof, and it would
+    /// push out what is, or fill the memory that the worker's container may have: new records then take the same pages
+    /// over and over.
+    fn forget_synced(&mut self) {
+        let Some(((current, _), ended)) = self.unsynced.split_last() else {
+            return;
+        };
+        for (segment, _) in ended {
+            segment.file.forget(segment.bytes);
+            self.forgotten = 0;
+        }
+        if self.reader.offset - self.forgotten >= FORGOTTEN_TOGETHER {
+            current.file.forget(self.reader.offset);
+            self.forgotten = self.reader.offset;
+        }
     }
 
     fn path(&self) -> PathBuf {

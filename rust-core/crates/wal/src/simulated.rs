@@ -9,6 +9,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -37,6 +38,8 @@ struct Contents {
     unsynced: Vec<Change>,
     /// Bytes that need no further space.
     allocated: u64,
+    /// Bytes from the start that the cache was told it need not keep.
+    forgotten: u64,
 }
 
 #[derive(Clone)]
@@ -198,6 +201,23 @@ impl SimulatedDisk {
     pub fn read(&self, path: &Path) -> Option<Vec<u8>> {
         let state = self.state();
         state.names.get(path).map(|file| state.files[*file].cache.clone())
+    }
+
+    /// Bytes from the start of a file that the page cache need not keep, if it exists.
+    pub fn forgotten(&self, path: &Path) -> Option<u64> {
+        let state = self.state();
+        state.names.get(path).map(|file| state.files[*file].forgotten)
+    }
+
+    /// Where writes to a file began and ended since its last sync, if it exists.
+    pub fn unsynced(&self, path: &Path) -> Option<Vec<Range<usize>>> {
+        let state = self.state();
+        let file = &state.files[*state.names.get(path)?];
+        let writes = file.unsynced.iter().filter_map(|change| match change {
+            Change::Write(at, bytes) => Some(*at..at + bytes.len()),
+            Change::Length(_) => None,
+        });
+        Some(writes.collect())
     }
 
     /// Replaces a file's bytes, on the disk and in the cache: rot, or tampering.

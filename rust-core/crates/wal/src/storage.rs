@@ -8,6 +8,7 @@ use rustix::fs::{Advice, FallocateFlags};
 use rustix::io::Errno;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
+use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -108,6 +109,10 @@ pub trait StoredFile: ReadFile {
     /// What the system says. After an error the page cache may claim contents that the disk does not have: never retry.
     fn sync(&self) -> io::Result<()>;
 
+    /// Says that `[0, bytes)` is not read soon: what of it is on disk may leave the page cache (`posix_fadvise`). Advice,
+    /// so it cannot fail.
+    fn forget(&self, bytes: u64);
+
     /// Takes the only lock on the file, without waiting; `false` when another handle holds it. It lasts as long as this
     /// handle, and no longer than its process (`flock`).
     ///
@@ -199,6 +204,12 @@ impl StoredFile for File {
 
     fn sync(&self) -> io::Result<()> {
         self.sync_data()
+    }
+
+    fn forget(&self, bytes: u64) {
+        if let Some(bytes) = NonZeroU64::new(bytes) {
+            let _ = rustix::fs::fadvise(self, 0, Some(bytes), Advice::DontNeed);
+        }
     }
 
     fn try_lock(&self) -> io::Result<bool> {

@@ -28,6 +28,9 @@ use ulid::Ulid;
 const SEAL_BYTES: u64 = frame_bytes(1024);
 /// A batch buffer larger than this is given back after a flush.
 const KEPT_BUFFER: usize = 1 << 20;
+/// What is written begins and ends at multiples of this: a write of a part of a block that has left the page cache would
+/// wait until the disk has been read (the page size of most systems, and the block size of most file systems).
+const BLOCK: usize = 4096;
 
 /// Room in allocated segments that is promised to somebody. Dropping it gives back what was not used.
 #[derive(Debug)]
@@ -91,6 +94,8 @@ pub struct Writer {
     next_seq: u64,
     prev_crc: u32,
     batch: Vec<u8>,
+    /// Bytes at the start of the batch that are written already: those of the block in which the log ends.
+    rewritten: usize,
     runs: Vec<Run>,
     /// Where the next frame goes in the newest segment.
     end: u64,
@@ -135,6 +140,7 @@ impl Writer {
             next_seq: 0,
             prev_crc: header.crc(),
             batch: header.encode().to_vec(),
+            rewritten: 0,
             end: SEGMENT_HEADER as u64,
             key: SegmentKey::new(header.incarnation, 0),
             tags,
@@ -282,7 +288,7 @@ impl Writer {
         appended
     }
 
-    /// Writes the batch: one positioned write, one more for each segment it enters. When it returns, the records are
+    /// Writes the batch: one positioned write of whole blocks, one more for each segment it enters. When it returns, the records are
     /// written and the watermark says so.
     ///
     /// # Errors
@@ -291,9 +297,12 @@ impl Writer {
     pub fn flush(&mut self) -> Result<(), WalError> {
         self.watermark.check()?;
         self.hand_over.take(&mut self.ready);
-        if self.batch.is_empty() {
+        if self.batch.len() == self.rewritten {
             return Ok(());
         }
+        let batch = self.batch.len();
+        let beyond = self.beyond();
+        self.batch.resize(batch + beyond, 0);
         for (number, run) in self.runs.iter().enumerate() {
             let stop = self
                 .runs
@@ -320,17 +329,26 @@ impl Writer {
                 return Err(error);
             }
         }
-        let bytes = self.batch.len() as u64;
-        self.batch.clear();
+        let bytes = (batch - self.rewritten) as u64;
+        self.rewritten = self.end as usize % BLOCK;
+        self.batch.truncate(batch);
+        self.batch.drain(..batch - self.rewritten);
         self.batch.shrink_to(KEPT_BUFFER);
         self.runs.drain(..self.runs.len() - 1);
         if let Some(run) = self.runs.first_mut() {
-            run.offset = self.end;
+            run.offset = self.end - self.rewritten as u64;
             run.start = 0;
             self.watermark.set_segment(run.segment.ordinal);
         }
         self.watermark.set_written(self.next_seq, bytes, self.sealed);
         Ok(())
+    }
+
+    /// Bytes from the end of the log to that of its last block, which are zero.
+    fn beyond(&self) -> usize {
+        let segment = self.runs.last().map_or(0, |run| run.segment.bytes);
+        let block = self.end.next_multiple_of(BLOCK as u64);
+        (block.min(segment) - self.end) as usize
     }
 
     fn check(&self) -> Result<(), WalError> {

@@ -11,6 +11,7 @@ use proofgate_ledger::Checkpoint;
 use proofgate_wal::simulated::{InjectedFault, SimulatedDisk};
 use proofgate_wal::{EvidenceError, Options, Preparation, WalError, frame_bytes};
 use std::io;
+use std::path::PathBuf;
 use support::{Promised, Worker, filled, fresh, key, raw, small, start_with, vkey};
 
 #[test]
@@ -251,4 +252,61 @@ fn a_log_that_ends_while_a_segment_is_prepared_leaves_nothing_of_it() {
     assert_eq!(prepared(&disk), 2);
     worker.seal().unwrap();
     assert_eq!(prepared(&disk), 0);
+}
+
+/// The newest segment that holds records.
+fn newest(disk: &SimulatedDisk) -> PathBuf {
+    let files = disk.files();
+    let segments = files
+        .into_iter()
+        .filter(|file| file.extension().is_some_and(|end| end == "seg"));
+    segments.max().unwrap()
+}
+
+#[test]
+fn a_batch_is_written_in_whole_blocks_so_that_no_write_waits_for_a_read() {
+    let (disk, mut worker) = fresh();
+    let mut blocks = 0;
+    for records in [1, 3, 8, 1] {
+        worker.follower.sync().unwrap();
+        for _ in 0..records {
+            worker.writer.append(raw(700)).unwrap();
+        }
+        worker.writer.flush().unwrap();
+        for write in disk.unsynced(&newest(&disk)).unwrap() {
+            assert_eq!((write.start % 4096, write.end % 4096), (0, 0), "{write:?}");
+            blocks += write.len() / 4096;
+        }
+        while worker.follower.step().unwrap().behind {}
+    }
+    assert!(blocks > 4, "{blocks}");
+    worker.seal().unwrap();
+}
+
+#[test]
+fn what_is_synced_and_will_not_be_read_again_leaves_the_page_cache() {
+    let (disk, mut worker) = with_large_segments();
+    let first = worker.writer.watermark().segment();
+    while worker.writer.watermark().segment() == first {
+        worker.follower.prepare();
+        worker.admit("one of many", 16_000).unwrap();
+        worker.flush().unwrap();
+    }
+    worker.follower.sync().unwrap();
+    let mut segments: Vec<PathBuf> = disk
+        .files()
+        .into_iter()
+        .filter(|file| file.extension().is_some_and(|end| end == "seg"))
+        .collect();
+    segments.sort();
+    assert!(segments.len() > 2, "{segments:?}");
+    let current = segments.pop().unwrap();
+    for ended in segments {
+        assert!(disk.forgotten(&ended).unwrap() >= 5 << 20, "{ended:?}");
+    }
+    assert_eq!(
+        disk.forgotten(&current),
+        Some(0),
+        "the part that is being written stays"
+    );
 }

@@ -260,6 +260,12 @@ impl StoredFile for SimulatedFile {
         Ok(())
     }
 
+    fn forget(&self, bytes: u64) {
+        let mut state = self.disk.state();
+        let forgotten = &mut state.files[self.file].forgotten;
+        *forgotten = bytes.max(*forgotten);
+    }
+
     fn try_lock(&self) -> io::Result<bool> {
         let mut state = self.disk.state();
         state.plain()?;
