@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::time::Instant;
 
-use proofgate_ledger::commitment::{Commitment, Salted};
+use proofgate_ledger::commitment::{BodyDigest, Salted};
 use proofgate_ledger::record::{Admission, Completion, ConfigId, Outcome, PolicyNote, Usage};
 use proofgate_limits::{CredentialId, Grant};
 use proofgate_providers::ChatRequest;
@@ -32,8 +32,9 @@ pub(crate) struct OpenExchange {
     pub(crate) admission: u64,
     /// Where it stands among the open ones.
     listed: usize,
-    /// Commitment to the response body so far.
-    pub(crate) response: Commitment,
+    salted: Salted,
+    /// Of the response body so far.
+    pub(crate) response: BodyDigest,
     /// Bytes of the response body so far.
     pub(crate) bytes: u64,
     pub(crate) upstream_status: Option<u16>,
@@ -88,6 +89,7 @@ pub(crate) struct Admitted<'a> {
     pub(crate) tenant: usize,
     pub(crate) key: CredentialId,
     pub(crate) body: &'a [u8],
+    pub(crate) digest: BodyDigest,
     pub(crate) chat: &'a ChatRequest<'a>,
     pub(crate) route: &'a ModelRoute,
     pub(crate) policy: Option<PolicyNote<'a>>,
@@ -100,7 +102,7 @@ impl OpenExchange {
     /// # Errors
     /// [`Unavailable`] when the ledger cannot take both records of the exchange; what was granted is given back then.
     pub(crate) fn admit(
-        admitted: &Admitted<'_>,
+        admitted: Admitted<'_>,
         mut granted: Granted<'_>,
         span: Span,
     ) -> Result<Box<Self>, Unavailable> {
@@ -112,9 +114,7 @@ impl OpenExchange {
         let started_at = grant.at();
         let id = gateway.request_id(started_at);
         let salted = Salted::new(&salt);
-        let mut request = salted.commitment("request");
-        request.update(admitted.body);
-        let request = request.finish();
+        let request = salted.commit("request", admitted.digest);
         let key = admitted.key.hex();
         let terms = &admitted.catalog.terms;
         let config = ConfigId::from(&terms.digest);
@@ -158,7 +158,8 @@ impl OpenExchange {
             id,
             admission,
             listed,
-            response: salted.commitment("response"),
+            salted,
+            response: BodyDigest::new(),
             bytes: 0,
             upstream_status: None,
             executed: Executed::No,
@@ -182,7 +183,7 @@ impl OpenExchange {
         let duration_us = micros(self.started.elapsed());
         let ts = self.started_at.saturating_add(duration_us);
         let charged = self.settle(usage, ts);
-        let response = self.response.clone().finish();
+        let response = self.salted.commit("response", std::mem::take(&mut self.response));
         let policy = self.policy.take();
         let recorder = &self.gateway.recorder;
         // The log may have changed since.

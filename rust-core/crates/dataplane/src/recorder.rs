@@ -1,36 +1,30 @@
+mod changeover;
+mod refusals;
+
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
-use std::time::{Duration, Instant};
 
-use proofgate_ledger::record::{
-    Config as ConfigRecord, ConfigId, Gap, Rejection as RejectionRecord, Seal, Takeover,
-};
+use proofgate_ledger::record::{Config as ConfigRecord, ConfigId, Seal};
 use proofgate_ledger::{Hash, LedgerError};
-use proofgate_wal::{Left, Mark, Reservation, Ulid, WalError, Watermark, Writer};
+use proofgate_wal::{Reservation, Ulid, WalError, Watermark, Writer};
 use tokio::sync::Notify;
 
 use crate::clock::unix_micros;
 use crate::config::Durability;
 use crate::ledger_delay::LedgerDelay;
 use crate::open_table::OpenTable;
-use crate::rejection::{RejectedRequest, Rejection};
-use crate::rotation::{Desk, Next};
+use crate::rejection::Rejection;
+use crate::rotation::Desk;
+use changeover::{Former, Marked};
+use refusals::Refusals;
 
 /// Room in the ledger that is set aside when an exchange is admitted: its two records, framed, at their largest.
 const EXCHANGE_BYTES: u64 = 4096;
-/// Room that a refusal needs.
-const REFUSAL_BYTES: u64 = 2048;
-/// Refusals recorded one by one in each second; beyond that a flood would fill the volume at the attacker's will, so
-/// the rest is counted in one `gap` record.
-const REFUSALS_PER_SECOND: u64 = 1000;
-/// How many records, or how long, lie between two marks where a successor may take up the log.
-const MARK_RECORDS: u64 = 1 << 16;
-const MARK_EVERY: Duration = Duration::from_secs(10);
-/// How often it is looked whether the end of the former log is known, while only that is waited for.
-const SETTLE_EVERY: Duration = Duration::from_millis(5);
+/// Room that a record of the worker itself needs, or a refusal.
+const RECORD_BYTES: u64 = 2048;
 
 /// Room for the records of one exchange.
 pub(crate) type Room = Reservation;
@@ -104,36 +98,6 @@ pub(crate) struct Recorder {
     delay: Arc<LedgerDelay>,
 }
 
-/// A log of this life of the worker that is not in service any more.
-struct Former {
-    base: u64,
-    incarnation: Ulid,
-    watermark: Arc<Watermark>,
-    /// Whether its end is told in the log that followed it.
-    told: bool,
-}
-
-/// Where the log was last marked.
-#[derive(Clone, Copy)]
-struct Marked {
-    position: u64,
-    at: Instant,
-}
-
-/// What became of the refusals of the current second.
-struct Refusals {
-    second: Instant,
-    recorded: u64,
-    missed: Option<Missed>,
-}
-
-struct Missed {
-    first: u64,
-    last: u64,
-    count: u64,
-    reason: &'static str,
-}
-
 impl Recorder {
     pub(crate) fn new(
         writer: Writer,
@@ -153,10 +117,7 @@ impl Recorder {
             former: RefCell::default(),
             desk,
             open: OpenTable::default(),
-            marked: Cell::new(Marked {
-                position: 0,
-                at: Instant::now(),
-            }),
+            marked: Cell::new(Marked::none()),
             writer: RefCell::new(writer),
             durability,
             batch: Notify::new(),
@@ -164,11 +125,7 @@ impl Recorder {
             delay,
             wake_ledger: Box::new(wake_ledger),
             waiting: RefCell::default(),
-            refusals: RefCell::new(Refusals {
-                second: Instant::now(),
-                recorded: 0,
-                missed: None,
-            }),
+            refusals: RefCell::new(Refusals::none()),
             stopped: Cell::new(false),
         }
     }
@@ -182,7 +139,7 @@ impl Recorder {
     }
 
     fn append_config(&self, reason: &str, previous: ConfigId) {
-        let Ok(mut room) = self.writer.borrow_mut().reserve(REFUSAL_BYTES) else {
+        let Ok(mut room) = self.writer.borrow_mut().reserve(RECORD_BYTES) else {
             return;
         };
         let config = |seq| ConfigRecord {
@@ -249,86 +206,6 @@ impl Recorder {
         Ok(self.base.get() + seq)
     }
 
-    /// Records a refusal, or counts it when there are too many or no room.
-    pub(crate) fn reject(
-        &self,
-        now: u64,
-        id: &str,
-        rejection: &Rejection,
-        refused: RejectedRequest<'_>,
-    ) -> Option<u64> {
-        let mut refusals = self.refusals.borrow_mut();
-        refusals.recorded += 1;
-        let room = self.writer.borrow_mut().reserve(REFUSAL_BYTES);
-        match room {
-            Ok(mut room) if refusals.recorded <= REFUSALS_PER_SECOND => {
-                let record = |seq| RejectionRecord {
-                    seq,
-                    ts: now,
-                    id: id.into(),
-                    tenant: refused.tenant.map(Into::into),
-                    counted: refused.counted.as_ref().map(|key| key.as_str().into()),
-                    status: rejection.status,
-                    code: rejection.code.into(),
-                    endpoint: refused.endpoint.map(Into::into),
-                    bytes: refused.bytes as u64,
-                    policy: refused.policy.clone(),
-                    config: self.config.get(),
-                };
-                self.append(&mut room, |seq, out| record(seq).encode_into(out))
-                    .ok()
-            }
-            room => {
-                let reason = if room.is_ok() {
-                    "refusal_flood"
-                } else {
-                    "ledger_full"
-                };
-                let new = Missed {
-                    first: now,
-                    last: now,
-                    count: 0,
-                    reason,
-                };
-                let missed = refusals.missed.get_or_insert(new);
-                missed.last = now;
-                missed.count += 1;
-                None
-            }
-        }
-    }
-
-    /// Starts a new second of refusals and records what the last one missed; returns how many.
-    pub(crate) fn turn_second(&self) -> u64 {
-        let mut refusals = self.refusals.borrow_mut();
-        if refusals.second.elapsed() >= Duration::from_secs(1) {
-            refusals.second = Instant::now();
-            refusals.recorded = 0;
-        }
-        let Some(missed) = &refusals.missed else { return 0 };
-        let Ok(mut room) = self.writer.borrow_mut().reserve(REFUSAL_BYTES) else {
-            return 0;
-        };
-        let count = missed.count;
-        let gap = |seq| Gap {
-            seq,
-            ts: unix_micros(),
-            first_ts: missed.first,
-            last_ts: missed.last,
-            count,
-            reason: missed.reason.into(),
-            config: self.config.get(),
-        };
-        if self
-            .append(&mut room, |seq, out| gap(seq).encode_into(out))
-            .is_err()
-        {
-            return 0;
-        }
-        refusals.missed = None;
-        count
-    }
-
     /// Waits until the record at a position is written, in the sense of the configured durability.
     ///
     /// # Errors
@@ -384,131 +261,6 @@ impl Recorder {
             self.synced.notified().await;
             self.wake();
         }
-    }
-
-    /// What is done about the log once a second: tells how the one before ended, goes over to the next one if it is
-    /// there, and marks now and then where a successor may take it up.
-    pub(crate) fn keep(&self) {
-        if self.stopped.get() {
-            return;
-        }
-        self.tell_if_known();
-        if self.has_told()
-            && let Some(next) = self.desk.take_next()
-        {
-            self.go_over(next);
-        }
-        self.mark();
-    }
-
-    /// Waits until the log says how the one before it ended, which the ledger thread finds out, at most `patience`.
-    pub(crate) async fn settle(&self, patience: Duration) {
-        let told = async {
-            while !self.has_told() && !self.has_stopped() {
-                self.tell_if_known();
-                tokio::time::sleep(SETTLE_EVERY).await;
-            }
-        };
-        // What is not told now is found out by the successor.
-        let _ = tokio::time::timeout(patience, told).await;
-    }
-
-    fn has_told(&self) -> bool {
-        self.former.borrow().last().is_none_or(|former| former.told)
-    }
-
-    fn tell_if_known(&self) {
-        if let Some(left) = self.desk.take_ended() {
-            self.tell(left);
-        }
-    }
-
-    /// The last record of the log in service is a seal that names the next log; whatever follows is in that one. Room
-    /// that was set aside counts there from now on.
-    fn go_over(&self, mut next: Next) {
-        if self.turn(&mut next).is_err() {
-            // Too much is set aside for the room that the next log has: at the next second, perhaps.
-            self.desk.lay_next(next);
-            return;
-        }
-        let opened_with = ConfigId::from(&next.config);
-        let incarnation = self.writer.borrow().incarnation();
-        follow_progress(&next.writer, &self.synced);
-        let watermark = next.writer.watermark();
-        let writer = self.writer.replace(next.writer);
-        let watermark = self.watermark.replace(watermark);
-        self.former.borrow_mut().push(Former {
-            base: self.base.get(),
-            incarnation,
-            watermark,
-            told: false,
-        });
-        self.base.set(self.base.get() + writer.next_seq());
-        self.wake();
-        (self.wake_ledger)();
-        if opened_with != self.config.get() {
-            self.append_config("rotated", opened_with);
-        }
-    }
-
-    fn turn(&self, next: &mut Next) -> Result<(), Stopped> {
-        let mut writer = self.writer.borrow_mut();
-        next.writer.inherit(&writer).map_err(|_| Stopped)?;
-        let successor = next.incarnation.to_string();
-        let seal = |seq| Seal {
-            seq,
-            ts: unix_micros(),
-            reason: "rotated".into(),
-            records: seq,
-            successor: Some(successor.as_str().into()),
-            config: self.config.get(),
-        };
-        let sealed = writer.seal(|seq, out| seal(seq).encode_into(out));
-        sealed.map_err(|_| self.stop())?;
-        writer.flush().map_err(|_| self.stop())
-    }
-
-    /// Records how the log before ended.
-    fn tell(&self, left: Left) {
-        let Ok(mut room) = self.writer.borrow_mut().reserve(REFUSAL_BYTES) else {
-            self.desk.lay_ended(left);
-            return;
-        };
-        let takeover = |seq| Takeover {
-            seq,
-            ts: unix_micros(),
-            incarnation: left.incarnation.to_string().into(),
-            size: left.size,
-            root: left.root,
-            config: self.config.get(),
-        };
-        if self
-            .append(&mut room, |seq, out| takeover(seq).encode_into(out))
-            .is_ok()
-            && let Some(former) = self.former.borrow_mut().last_mut()
-        {
-            former.told = true;
-        }
-    }
-
-    /// Notes which exchanges are open behind the records so far, so that a successor need not read those.
-    fn mark(&self) {
-        let (marked, position) = (self.marked.get(), self.appended());
-        let due = position >= marked.position + MARK_RECORDS
-            || position > marked.position && marked.at.elapsed() >= MARK_EVERY;
-        if !due {
-            return;
-        }
-        self.marked.set(Marked {
-            position,
-            at: Instant::now(),
-        });
-        let former = self.former.borrow();
-        self.writer.borrow().mark(Mark {
-            open: self.open.list(|position| self.locate(position)),
-            continues: former.last().map(|former| former.incarnation),
-            settled: self.has_told(),
-        });
     }
 
     /// Ends the log with a `seal` record.

@@ -77,6 +77,16 @@ impl Rules {
         }
     }
 
+    /// The rules for the rest of a log whose first records somebody has checked: `open` are its own admissions that have no
+    /// end among them, by number, with their request ids.
+    #[must_use]
+    pub fn resume(incarnation: Ulid, open: impl IntoIterator<Item = (u64, String)>) -> Self {
+        Self {
+            open: open.into_iter().collect(),
+            ..Self::new(incarnation)
+        }
+    }
+
     /// What `open` says, once it has passed.
     #[must_use]
     pub fn opened(&self) -> Option<&Opened> {

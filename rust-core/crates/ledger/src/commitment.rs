@@ -1,14 +1,15 @@
 //! Salted commitments: what a record says about a body without holding it.
 //!
-//! `HMAC-SHA256(salt, "proofgate/v1/<field>" ‖ 0x00 ‖ body)`. Whoever keeps the 32-byte random salt and the body can
-//! open the commitment; once the salt is erased, the commitment says nothing about the body. Both commitments of an
+//! `HMAC-SHA256(salt, "proofgate/v1/<field>" ‖ 0x00 ‖ SHA-256(body))`. Whoever keeps the 32-byte random salt and the body
+//! can open the commitment; once the salt is erased, the commitment says nothing about the body. Both commitments of an
 //! exchange use the salt of its *admission* record, because a response is hashed while it streams, before its
-//! completion record has a number; the field name keeps them apart.
+//! completion record has a number; the field name keeps them apart. The body is hashed without the salt, because a salt
+//! is known only when the record is made, and a long body must be hashed in pieces before that.
 
 use crate::record::Record;
 use crate::{Hash, LedgerError};
 use hmac::{Hmac, KeyInit, Mac};
-use sha2::Sha256;
+use sha2::{Digest, Sha256};
 
 const DOMAIN: &[u8] = b"proofgate/v1/";
 
@@ -17,9 +18,9 @@ const DOMAIN: &[u8] = b"proofgate/v1/";
 /// `field` is a constant of the record format (`request`, `response`) and holds no NUL.
 #[must_use]
 pub fn commit(salt: &[u8; 32], field: &str, body: &[u8]) -> Hash {
-    let mut commitment = Commitment::new(salt, field);
-    commitment.update(body);
-    commitment.finish()
+    let mut digest = BodyDigest::new();
+    digest.update(body);
+    Salted::new(salt).commit(field, digest)
 }
 
 /// Shows that the commitment in a record opens to `body`; returns which of the two bodies of its exchange that is.
@@ -39,18 +40,38 @@ pub fn reveal(record: &Record<'_>, salt: &[u8; 32], body: &[u8]) -> Result<&'sta
     }
 }
 
-/// A commitment to a body that arrives in pieces.
-#[derive(Clone)]
-pub struct Commitment(Hmac<Sha256>);
+/// The digest of a body that is read in pieces.
+#[derive(Clone, Default)]
+pub struct BodyDigest(Sha256);
 
-impl std::fmt::Debug for Commitment {
+impl std::fmt::Debug for BodyDigest {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.write_str("Commitment([redacted])")
+        out.write_str("BodyDigest([redacted])")
+    }
+}
+
+impl BodyDigest {
+    /// The digest of an empty body.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds the next piece of the body.
+    pub fn update(&mut self, piece: &[u8]) {
+        self.0.update(piece);
     }
 }
 
 /// A salt made ready once for all commitments of an exchange.
+#[derive(Clone)]
 pub struct Salted(Hmac<Sha256>);
+
+impl std::fmt::Debug for Salted {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("Salted([redacted])")
+    }
+}
 
 impl Salted {
     /// Takes the salt.
@@ -62,33 +83,15 @@ impl Salted {
         Self(Hmac::new(&key.into()))
     }
 
-    /// Starts a commitment to the body of `field`.
+    /// The commitment to the body of `field`.
     #[must_use]
-    pub fn commitment(&self, field: &str) -> Commitment {
+    pub fn commit(&self, field: &str, body: BodyDigest) -> Hash {
         debug_assert!(!field.contains('\0'));
         let mut mac = self.0.clone();
         mac.update(DOMAIN);
         mac.update(field.as_bytes());
         mac.update(&[0]);
-        Commitment(mac)
-    }
-}
-
-impl Commitment {
-    /// Starts a commitment to the body of `field`.
-    #[must_use]
-    pub fn new(salt: &[u8; 32], field: &str) -> Self {
-        Salted::new(salt).commitment(field)
-    }
-
-    /// Adds the next piece of the body.
-    pub fn update(&mut self, piece: &[u8]) {
-        self.0.update(piece);
-    }
-
-    /// The commitment to all pieces in order.
-    #[must_use]
-    pub fn finish(self) -> Hash {
-        self.0.finalize().into_bytes().into()
+        mac.update(&body.0.finalize());
+        mac.finalize().into_bytes().into()
     }
 }

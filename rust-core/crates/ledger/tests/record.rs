@@ -1,7 +1,7 @@
 //! The stored form of every kind of record.
 
 use proofgate_ledger::LedgerError;
-use proofgate_ledger::commitment::{Commitment, commit};
+use proofgate_ledger::commitment::{BodyDigest, Salted, commit};
 use proofgate_ledger::record::{
     Aborted, Admission, Completion, Config, ConfigId, Gap, MAX_RECORD, Open, Outcome, PolicyNote,
     Predecessor, Record, Rejection, Seal, Takeover, Usage, parse,
@@ -367,7 +367,8 @@ fn a_record_above_the_limit_is_refused_and_leaves_the_buffer_alone() {
 
 #[test]
 fn a_commitment_is_the_hmac_that_the_format_names() {
-    // printf 'proofgate/v1/request\0hello' | openssl dgst -sha256 -mac HMAC -macopt hexkey:<32 bytes of 07>
+    // (printf 'proofgate/v1/request\0'; printf hello | openssl dgst -sha256 -binary) |
+    //     openssl dgst -sha256 -mac HMAC -macopt hexkey:<32 bytes of 07>
     let expected = include_str!("vectors/commitment.hex").trim();
     let hex: String = commit(&[7; 32], "request", b"hello")
         .iter()
@@ -378,12 +379,12 @@ fn a_commitment_is_the_hmac_that_the_format_names() {
 
 #[test]
 fn a_commitment_does_not_depend_on_the_pieces_and_depends_on_all_else() {
-    let mut pieces = Commitment::new(&[7; 32], "response");
+    let mut pieces = BodyDigest::new();
     for piece in ["", "he", "l", "lo"] {
         pieces.update(piece.as_bytes());
     }
     let whole = commit(&[7; 32], "response", b"hello");
-    assert_eq!(pieces.finish(), whole);
+    assert_eq!(Salted::new(&[7; 32]).commit("response", pieces), whole);
     assert_ne!(commit(&[8; 32], "response", b"hello"), whole);
     assert_ne!(commit(&[7; 32], "request", b"hello"), whole);
     assert_ne!(commit(&[7; 32], "response", b"hellp"), whole);

@@ -287,6 +287,21 @@ fn unended_exchanges_are_told_once_and_survive_a_crash_while_they_are_closed() {
 }
 
 #[test]
+fn a_start_refuses_what_fsck_calls_no_valid_log() {
+    let (disk, mut worker) = open();
+    let admission = worker.admit("x", 1).unwrap();
+    for _ in 0..2 {
+        worker.complete("x", admission).unwrap();
+    }
+    worker.flush().unwrap();
+    let report = check(&disk);
+    let said = "completes record 13, which is no open admission";
+    assert!(format!("{report:?}").contains(said), "{report:?}");
+    let refused = start(&disk, &mut Promised::default()).err().unwrap();
+    assert!(refused.to_string().contains(said), "{refused}");
+}
+
+#[test]
 fn nothing_and_beginnings_of_something_are_no_predecessor() {
     let disk = SimulatedDisk::new();
     assert_eq!(inspect(&disk).unwrap(), None);

@@ -280,17 +280,18 @@ fn a_batch_is_written_in_whole_blocks_so_that_no_write_waits_for_a_read() {
         while worker.follower.step().unwrap().behind {}
     }
     assert!(blocks > 4, "{blocks}");
-    worker.seal().unwrap();
 }
 
 #[test]
 fn what_is_synced_and_will_not_be_read_again_leaves_the_page_cache() {
     let (disk, mut worker) = with_large_segments();
+    worker.step().unwrap();
     let first = worker.writer.watermark().segment();
     while worker.writer.watermark().segment() == first {
         worker.follower.prepare();
         worker.admit("one of many", 16_000).unwrap();
         worker.flush().unwrap();
+        worker.step().unwrap();
     }
     worker.follower.sync().unwrap();
     let mut segments: Vec<PathBuf> = disk

@@ -1,0 +1,321 @@
+//! One log as it was left: read once, from where its `resume` file says or from its beginning.
+
+use super::{Left, Shard, TornTail, Unended};
+use crate::authenticity::FrameTags;
+use crate::resume::{self, Resume, ResumeKey};
+use crate::{Storage, WalError};
+use proofgate_evidence::checkpoint_file::CHECKPOINT;
+use proofgate_evidence::log_reader::{Flaw, Found, LogReader, ResumePlace};
+use proofgate_evidence::rules::Rules;
+use proofgate_evidence::{EvidenceError, ReadFile, ReadStorage, TreeFile, checkpoint_file};
+use proofgate_ledger::record::{Admission, Record};
+use proofgate_ledger::{Checkpoint, Mmr, SigningKey, leaf_hash, node_count};
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use ulid::Ulid;
+
+/// Reads what the disk holds.
+struct FromDisk<'a>(&'a dyn Storage);
+
+impl ReadStorage for FromDisk<'_> {
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
+        self.0.open_synced(path)
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<String>> {
+        self.0.list(path)
+    }
+}
+
+/// A log that was read.
+pub(super) struct Log {
+    pub(super) left: Left,
+    /// Exchanges that are open at its end, by the incarnation and number of their admission.
+    pub(super) open: BTreeMap<(Ulid, u64), Unended>,
+    /// Whether those of the logs before are among them.
+    pub(super) knows_all_open: bool,
+    /// Exchanges of logs before that ended in this one.
+    pub(super) ended_elsewhere: Vec<(Ulid, u64)>,
+    /// The log that this one continues.
+    continues: Option<Ulid>,
+    /// Whether it tells how the log that it continues ended.
+    pub(super) settled: bool,
+    pub(super) read: u64,
+}
+
+impl Log {
+    /// The log before, if its records are needed too.
+    pub(super) fn depends_on(&self) -> Option<Ulid> {
+        self.continues.filter(|_| !self.settled || !self.knows_all_open)
+    }
+}
+
+/// Reads one incarnation's log; `None` when it never served.
+pub(super) fn read(
+    storage: &dyn Storage,
+    shard: &Shard<'_>,
+    incarnation: Ulid,
+) -> Result<Option<Log>, WalError> {
+    let dir = shard.dir.join(incarnation.to_string());
+    let signed_at = dir.join(CHECKPOINT);
+    let tags = FrameTags::new(shard.key, incarnation)?;
+    let from_disk = FromDisk(storage);
+    let checkpoint = match checkpoint_file::read(&from_disk, &dir)? {
+        Some(note) => Some(believe(&note, &signed_at, &shard.origin(incarnation), shard.key)?),
+        None => None,
+    };
+    let covered = checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.size);
+    let resume = resume::read(storage, &dir, &ResumeKey::new(shard.key, incarnation))?;
+    if let Some(resume) = &resume
+        && resume.size > covered
+    {
+        let reason = format!(
+            "{} records were covered once, and now {covered}: an older checkpoint was put in its place, or none",
+            resume.size
+        );
+        return Err(corruption(&signed_at, 0, reason));
+    }
+    let mut log = LogReader::open(&from_disk, &dir, incarnation)?;
+    let mut scan = Scan::new(incarnation);
+    log.expect(covered);
+    if let Some(resume) = resume {
+        let place = ResumePlace {
+            segment: resume.segment,
+            offset: resume.offset,
+            seq: resume.size,
+            chain: resume.chain,
+        };
+        if let Some(flaw) = log.start_at(&place)? {
+            return Err(corruption(&flaw.path, flaw.offset, flaw.reason));
+        }
+        scan = Scan::resume(incarnation, resume)?;
+    }
+    let start = scan.mmr.size();
+    if let Some(checkpoint) = checkpoint
+        .as_ref()
+        .filter(|signed| signed.size == start && start > 0)
+        && checkpoint.root != scan.mmr.root()
+    {
+        return Err(corruption(&signed_at, 0, diverged(start)));
+    }
+    let mut cut: Option<Flaw> = None;
+    loop {
+        match log.next()? {
+            Found::End => break,
+            Found::Flaw(flaw) => {
+                if flaw.seq < covered {
+                    let reason = format!("{}, but the checkpoint covers {covered} records", flaw.reason);
+                    return Err(corruption(&flaw.path, flaw.offset, reason));
+                }
+                cut.get_or_insert(flaw);
+            }
+            Found::Record(stored) => {
+                let refused = |reason| corruption(log.path(), stored.offset, reason);
+                let (frame, tag) = log.tagged(&stored);
+                if !tags.made(stored.seq, frame, tag) {
+                    let reason = format!(
+                        "record {} was framed by nobody who holds the signing key",
+                        stored.seq
+                    );
+                    return Err(refused(reason));
+                }
+                if let Some(flaw) = &cut {
+                    if stored.durable > flaw.seq {
+                        let reason =
+                            format!("{}, but record {} proves it was durable", flaw.reason, stored.seq);
+                        return Err(corruption(&flaw.path, flaw.offset, reason));
+                    }
+                    if !flaw.residue || stored.seq != flaw.seq {
+                        continue;
+                    }
+                    cut = None;
+                }
+                let seq = stored.seq;
+                scan.take(seq, log.payload(&stored)).map_err(refused)?;
+                let signed = checkpoint.as_ref().filter(|signed| signed.size == seq + 1);
+                if signed.is_some_and(|signed| signed.root != scan.mmr.root()) {
+                    return Err(refused(diverged(seq + 1)));
+                }
+            }
+        }
+    }
+    let size = scan.mmr.size();
+    if size < covered {
+        let reason = format!("it covers {covered} records, the log has {size}");
+        return Err(corruption(&signed_at, 0, reason));
+    }
+    if checkpoint.is_none() {
+        if scan.served() {
+            let reason =
+                "it is gone, and the log has served: the first checkpoint comes before the first request";
+            return Err(corruption(&signed_at, 0, reason.to_owned()));
+        }
+        return Ok(None);
+    }
+    let torn = cut.map(|flaw| TornTail {
+        path: flaw.path,
+        offset: flaw.offset,
+        reason: flaw.reason,
+    });
+    let lost = leaves(tree_nodes(storage, &dir)?).saturating_sub(size);
+    let left = Left {
+        incarnation,
+        dir,
+        size,
+        root: scan.mmr.root(),
+        sealed: scan.rules.sealed(),
+        checkpointed: covered,
+        torn,
+        lost,
+    };
+    Ok(Some(scan.finish(left, start)))
+}
+
+/// How many nodes the tree of a log holds; none where there is no tree.
+fn tree_nodes(storage: &dyn Storage, dir: &Path) -> Result<u64, WalError> {
+    match TreeFile::open(storage, dir) {
+        Err(EvidenceError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(0),
+        opened => Ok(opened?.nodes()?),
+    }
+}
+
+/// How many leaves a tree of so many nodes holds whole.
+fn leaves(nodes: u64) -> u64 {
+    let mut leaves = nodes / 2;
+    while node_count(leaves + 1) <= nodes {
+        leaves += 1;
+    }
+    leaves
+}
+
+fn diverged(size: u64) -> String {
+    format!("the first {size} records do not lead to the signed root")
+}
+
+pub(super) fn corruption(path: &Path, offset: u64, reason: String) -> WalError {
+    WalError::Evidence(EvidenceError::Corruption {
+        path: path.to_owned(),
+        offset,
+        reason,
+    })
+}
+
+/// Believes a checkpoint: signed by the key, and about this log.
+pub(super) fn believe(
+    note: &str,
+    path: &Path,
+    origin: &str,
+    key: &SigningKey,
+) -> Result<Checkpoint, WalError> {
+    let checkpoint = Checkpoint::verify(note, &key.verifying_key())?;
+    if checkpoint.origin != origin {
+        let reason = format!("it is a checkpoint of {:?}", checkpoint.origin);
+        return Err(corruption(path, 0, reason));
+    }
+    Ok(checkpoint)
+}
+
+/// What is kept of the records while they pass.
+struct Scan {
+    incarnation: Ulid,
+    rules: Rules,
+    mmr: Mmr,
+    open: BTreeMap<(Ulid, u64), Unended>,
+    knows_all_open: bool,
+    continues: Option<Ulid>,
+    settled: bool,
+    resumed: bool,
+}
+
+impl Scan {
+    fn new(incarnation: Ulid) -> Self {
+        Self {
+            incarnation,
+            rules: Rules::new(incarnation),
+            mmr: Mmr::new(),
+            open: BTreeMap::new(),
+            knows_all_open: true,
+            continues: None,
+            settled: true,
+            resumed: false,
+        }
+    }
+
+    fn resume(incarnation: Ulid, resume: Resume) -> Result<Self, WalError> {
+        let own = resume.open.iter().filter(|open| open.incarnation == incarnation);
+        let rules = Rules::resume(incarnation, own.map(|open| (open.admission, open.id.clone())));
+        let keyed = |open: Unended| ((open.incarnation, open.admission), open);
+        Ok(Self {
+            rules,
+            mmr: Mmr::from_peaks(resume.size, resume.peaks)?,
+            open: resume.open.into_iter().map(keyed).collect(),
+            continues: resume.continues,
+            settled: resume.settled,
+            resumed: true,
+            ..Self::new(incarnation)
+        })
+    }
+
+    /// Whether the log holds more than a start does.
+    fn served(&self) -> bool {
+        self.resumed || self.rules.served().is_some()
+    }
+
+    fn take(&mut self, seq: u64, payload: &[u8]) -> Result<(), String> {
+        let record = self.rules.take(seq, payload)?;
+        self.mmr.push(leaf_hash(payload), &mut |_| {});
+        match record {
+            Record::Open(_) => {
+                let before = self.rules.opened().and_then(|opened| opened.predecessor);
+                if let Some(before) = before.filter(|before| before.running) {
+                    self.continues = Some(before.incarnation);
+                    self.settled = false;
+                    self.knows_all_open = false;
+                }
+            }
+            Record::Takeover(_) => self.settled = true,
+            Record::Admission(admission) => {
+                let key = (self.incarnation, seq);
+                self.open.insert(key, unended(key, admission));
+            }
+            Record::Completion(completion) if completion.incarnation.is_none() => {
+                self.open.remove(&(self.incarnation, completion.admission));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn finish(mut self, left: Left, start: u64) -> Log {
+        let mut ended_elsewhere = Vec::new();
+        for ended in self.rules.foreign_ends() {
+            let key = (ended.incarnation, ended.admission);
+            if self.open.remove(&key).is_none() {
+                ended_elsewhere.push(key);
+            }
+        }
+        Log {
+            read: left.size - start,
+            left,
+            open: self.open,
+            knows_all_open: self.knows_all_open,
+            ended_elsewhere,
+            continues: self.continues,
+            settled: self.settled,
+        }
+    }
+}
+
+fn unended((incarnation, admission): (Ulid, u64), record: Admission<'_>) -> Unended {
+    Unended {
+        incarnation,
+        admission,
+        ts: record.ts,
+        id: record.id.into_owned(),
+        tenant: record.tenant.into_owned(),
+        key: record.key.into_owned(),
+        reserved: record.reserved,
+    }
+}
