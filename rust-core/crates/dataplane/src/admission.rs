@@ -12,7 +12,7 @@ use proofgate_stages::{Span, Stage};
 use crate::catalog::{Catalog, ModelRoute};
 use crate::endpoint::CHAT_COMPLETIONS;
 use crate::gateway::{Gateway, Reading};
-use crate::memory::{Exhausted, Share};
+use crate::memory::{AT_ONCE, Exhausted, Share};
 use crate::open_exchange::{Admitted, Granted, OpenExchange};
 use crate::rejection::{RejectedRequest, Rejection};
 use crate::reply::Reply;
@@ -74,11 +74,21 @@ async fn read_and_admit<'c>(
     reply: &mut Reply<'_>,
     reading: &mut Reading,
 ) -> Result<Accepted<'c>, Box<RejectedChat<'c>>> {
-    let read = ChatRequest::read(call.body, &mut reading.workspace, &mut reading.text);
+    let mut room = Share::new(&call.gateway.budget);
+    if call.body.len() > AT_ONCE {
+        // What the text can take at most.
+        room.resize(call.body.len())
+            .map_err(|Exhausted| Rejection::OVERLOADED)?;
+        make_ready(&mut reading.text, call.body.len()).await;
+    }
+    let body = ChatRequest::text_of(call.body).map_err(Rejection::from)?;
+    if body.len() > AT_ONCE {
+        tokio::task::yield_now().await;
+    }
+    let read = ChatRequest::read_text(body, &mut reading.workspace, &mut reading.text);
     reading.end_reading();
     call.span.lap_now(Stage::Parse);
     let chat = read.map_err(Rejection::from)?;
-    let mut room = Share::new(&call.gateway.budget);
     room.resize(reading.text.size())
         .map_err(|Exhausted| Rejection::OVERLOADED)?;
     let tenant = call.catalog.terms.tenant(call.identity.tenant);
@@ -162,18 +172,26 @@ async fn admit<'c>(
     Ok((open, judged.rewritten))
 }
 
-/// Bytes of a body that are hashed before everybody else is served: a third of a millisecond's work.
-const HASHED_TOGETHER: usize = 256 * 1024;
+/// Boxed as all that only long bodies wait in: the others need no room for it.
+async fn make_ready(text: &mut BodyText, bytes: usize) {
+    let pieces = async {
+        for (number, ()) in text.make_ready(bytes).enumerate() {
+            if number % 4 == 3 {
+                tokio::task::yield_now().await;
+            }
+        }
+    };
+    Box::pin(pieces).await;
+}
 
 async fn digest(body: &[u8]) -> BodyDigest {
     let mut digest = BodyDigest::new();
-    if body.len() <= HASHED_TOGETHER {
+    if body.len() <= AT_ONCE {
         digest.update(body);
         return digest;
     }
-    // Boxed: only long bodies need the room.
     let pieces = async {
-        for piece in body.chunks(HASHED_TOGETHER) {
+        for piece in body.chunks(AT_ONCE) {
             digest.update(piece);
             tokio::task::yield_now().await;
         }

@@ -7,7 +7,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::catalog::Terms;
 use crate::client::{Client, Filled};
-use crate::memory::Exhausted;
+use crate::memory::{AT_ONCE, Exhausted};
 use crate::rejection::Rejection;
 
 /// Why there is no request to serve.
@@ -93,7 +93,11 @@ impl Reader<'_> {
             self.send_continue().await?;
             let deadline = self.deadline();
             while self.client.input.len() < end {
+                let before = self.client.input.len();
                 self.fill(deadline).await?;
+                if self.client.input.len() - before >= AT_ONCE {
+                    tokio::task::yield_now().await;
+                }
             }
         }
         Ok(Body {

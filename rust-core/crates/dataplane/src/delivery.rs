@@ -12,6 +12,7 @@ use proofgate_wire::{HeadScanner, Limits, Method, parse_response};
 use tokio::io::AsyncWrite;
 
 use crate::failure::Failure;
+use crate::memory::AT_ONCE;
 use crate::open_exchange::Executed;
 use crate::upstream::{ConnectError, Upstream, UpstreamStream};
 
@@ -128,20 +129,34 @@ impl<const N: usize> Message<'_, N> {
         self.parts.iter().any(|part| !part.is_empty())
     }
 
+    /// Whether more is left than is sent together.
+    fn is_long(&self) -> bool {
+        self.parts.iter().any(|part| part.len() > AT_ONCE)
+    }
+
     /// Hands it to the connection, and that to the network.
     fn poll_send(
         &mut self,
         upstream: &mut UpstreamStream,
         context: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
+        let mut sent = 0;
         while self.has_remaining() {
+            if sent >= AT_ONCE {
+                // Everybody else first.
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
             let stream = Pin::new(&mut *upstream);
             let mut left = self.parts.iter().filter(|part| !part.is_empty());
             let written = match (left.next(), left.next()) {
-                (Some(last), None) => stream.poll_write(context, last),
+                (Some(part), other) if other.is_none() || self.is_long() => {
+                    stream.poll_write(context, &part[..part.len().min(AT_ONCE)])
+                }
                 _ => stream.poll_write_vectored(context, &self.parts.map(IoSlice::new)),
             };
             let mut written = ready!(written)?;
+            sent += written;
             if written == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }

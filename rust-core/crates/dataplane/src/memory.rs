@@ -15,6 +15,9 @@ use prometheus_client::metrics::gauge::Gauge;
 pub(crate) const OWN: usize = 8 * 1024;
 /// Bytes of memory that a buffer keeps when what it held has been used.
 const KEPT: usize = 4 * 1024;
+/// Bytes of a body that are read, made ready, hashed or sent together before everybody else is served: a fraction of a
+/// millisecond's work.
+pub(crate) const AT_ONCE: usize = 256 * 1024;
 /// Up to so many bytes a buffer that grows doubles; then it grows by as many.
 const STEP: usize = 256 * 1024;
 
@@ -190,9 +193,9 @@ impl Buffer {
         self.bytes.capacity() > OWN
     }
 
-    /// For a reader that fills no more than the [`Buffer::room`].
+    /// For a reader that fills no more than the [`Buffer::room`], and no more than is read together.
     pub(crate) fn spare(&mut self) -> impl bytes::BufMut + '_ {
-        let room = self.room();
+        let room = self.room().min(AT_ONCE);
         bytes::BufMut::limit(&mut self.bytes, room)
     }
 

@@ -39,15 +39,37 @@ pub(crate) fn trailing_token(text: &[u8]) -> usize {
         .map_or(0, |last| last + 1)
 }
 
+/// What a search for tokens comes to.
+pub(crate) enum Found {
+    /// A token, from here to there.
+    Token(usize, usize),
+    /// None for a long stretch up to here, where the search may also be taken up again.
+    Nothing(usize),
+}
+
+/// Bytes without a token after which [`Found::Nothing`] is said: some ten microseconds' search.
+const STRETCH: usize = 64 * 1024;
+
 /// Calls `visit` with the span of every token of `text` at or behind `from` in which something can be encoded, in order.
 /// Stops at the first error.
 pub(crate) fn tokens<E>(
     text: &[u8],
     from: usize,
-    mut visit: impl FnMut(usize, usize) -> Result<(), E>,
+    mut visit: impl FnMut(Found) -> Result<(), E>,
 ) -> Result<(), E> {
     let mut done = from;
-    while let Some((begin, end)) = suspicious_block(text, done) {
+    loop {
+        let limit = text.len().min(done + STRETCH);
+        let Some((begin, end)) = suspicious_block(&text[..limit], done) else {
+            if limit == text.len() {
+                return Ok(());
+            }
+            // A token that reaches beyond is seen whole at the next turn; it cannot be as long as the stretch.
+            let cut = done + trailing_token(&text[done..limit]);
+            done = if cut > done { cut } else { limit };
+            visit(Found::Nothing(done))?;
+            continue;
+        };
         let mut at = begin;
         while at > done && is(text[at - 1], TOKEN) {
             at -= 1;
@@ -62,12 +84,11 @@ pub(crate) fn tokens<E>(
                 .iter()
                 .take_while(|byte| is(**byte, TOKEN))
                 .count();
-            visit(at, at + length)?;
+            visit(Found::Token(at, at + length))?;
             at += length;
         }
         done = at;
     }
-    Ok(())
 }
 
 /// The first stretch of `text` at or behind `from` that can belong to an encoding: eight bytes with a `%` or `\`, or
@@ -294,7 +315,10 @@ mod tests {
     /// The tokens of `text` behind `from`.
     fn visited(text: &str, from: usize) -> Vec<(usize, usize)> {
         let mut spans = Vec::new();
-        let Ok(()) = tokens(text.as_bytes(), from, |start, end| {
+        let Ok(()) = tokens(text.as_bytes(), from, |found| {
+            let Found::Token(start, end) = found else {
+                return Ok(());
+            };
             spans.push((start, end));
             Ok::<(), Infallible>(())
         });

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use crate::budget::Clock;
-use crate::decode;
+use crate::decode::{self, Found};
 use crate::fold::floor_boundary;
 use crate::rule_set::RuleSet;
 use crate::window::{Progress, Reach};
@@ -280,18 +280,26 @@ impl Pass<'_> {
     pub(crate) fn tokens(&mut self, text: &str, from: usize, base: usize) -> Result<Option<usize>, Fault> {
         let bytes = text.as_bytes();
         let mut outer = std::mem::take(&mut self.scratch.decoded[0]);
-        let outcome = decode::tokens(bytes, from, |start, end| {
-            self.clock.passed(end - start)?;
-            let known = self.found.len();
-            decode::decodings(&bytes[start..end], &mut outer, |decoded, first, last| {
-                let place = Reporting::Within {
-                    start: base + start + first,
-                    end: base + start + last,
-                    known,
-                };
-                self.whole(decoded, place)?;
-                self.inner_tokens(decoded, place)
-            })?;
+        let mut searched = from;
+        let outcome = decode::tokens(bytes, from, |found| {
+            let end = match found {
+                Found::Nothing(end) => end,
+                Found::Token(start, end) => {
+                    let known = self.found.len();
+                    decode::decodings(&bytes[start..end], &mut outer, |decoded, first, last| {
+                        let place = Reporting::Within {
+                            start: base + start + first,
+                            end: base + start + last,
+                            known,
+                        };
+                        self.whole(decoded, place)?;
+                        self.inner_tokens(decoded, place)
+                    })?;
+                    end
+                }
+            };
+            self.clock.passed(end - searched)?;
+            searched = end;
             if self.clock.is_slice_over() {
                 Err(Halt::Slice(end))
             } else {
@@ -310,7 +318,10 @@ impl Pass<'_> {
     fn inner_tokens(&mut self, text: &str, place: Reporting) -> Result<(), Fault> {
         let bytes = text.as_bytes();
         let mut inner = std::mem::take(&mut self.scratch.decoded[1]);
-        let outcome = decode::tokens(bytes, 0, |start, end| {
+        let outcome = decode::tokens(bytes, 0, |found| {
+            let Found::Token(start, end) = found else {
+                return Ok(());
+            };
             self.clock.passed(end - start)?;
             decode::decodings(&bytes[start..end], &mut inner, |decoded, _, _| {
                 self.whole(decoded, place)

@@ -84,6 +84,26 @@ impl BodyText {
             + self.instructions.capacity() * size_of::<Range<u32>>()
     }
 
+    /// Has the memory ready for the text of a document of so many bytes, a piece at each step of the iterator: the system
+    /// gives a page when it is first written to, and all those of a long document take it milliseconds. The text is
+    /// empty then.
+    pub fn make_ready(&mut self, bytes: usize) -> impl Iterator<Item = ()> + '_ {
+        const PIECE: usize = 64 << 10;
+        static ZEROS: [u8; PIECE] = [0; PIECE];
+        self.clear();
+        self.text.reserve_exact(bytes);
+        std::iter::from_fn(move || {
+            let left = bytes - self.text.len();
+            let zeros = std::str::from_utf8(&ZEROS[..left.min(PIECE)]).unwrap_or_default();
+            self.text.push_str(zeros);
+            if zeros.is_empty() {
+                self.clear();
+                return None;
+            }
+            Some(())
+        })
+    }
+
     /// Takes every key, every string and every long number of a JSON document of any shape.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use proofgate_json::{Event, Reader, Workspace, equals_but_for_case};
+use proofgate_json::{Event, JsonError, Reader, Workspace, equals_but_for_case};
 
 use crate::bad_request::{BadRequest, Field};
 use crate::body_text::BodyText;
@@ -64,9 +64,32 @@ impl<'b> ChatRequest<'b> {
     /// [`MOST_STRINGS`](crate::MOST_STRINGS) strings, when a field that is read has a wrong type, or when a name is that of
     /// such a field but for its case. A field that is `null` counts as absent, except `model` and `messages`.
     pub fn read(body: &'b [u8], workspace: &mut Workspace, text: &mut BodyText) -> Result<Self, BadRequest> {
+        Self::read_text(Self::text_of(body)?, workspace, text)
+    }
+
+    /// The first part of [`read`](ChatRequest::read): a body as text.
+    ///
+    /// # Errors
+    /// [`BadRequest`] when it is not UTF-8.
+    pub fn text_of(body: &'b [u8]) -> Result<&'b str, BadRequest> {
+        std::str::from_utf8(body).map_err(|error| {
+            let at = error.valid_up_to();
+            BadRequest::InvalidJson(JsonError::InvalidUtf8 { at })
+        })
+    }
+
+    /// The second part of [`read`](ChatRequest::read), of a body that is text.
+    ///
+    /// # Errors
+    /// As for [`read`](ChatRequest::read).
+    pub fn read_text(
+        body: &'b str,
+        workspace: &mut Workspace,
+        text: &mut BodyText,
+    ) -> Result<Self, BadRequest> {
         text.clear();
         let mut walk = Walk {
-            reader: Reader::new(body, workspace)?,
+            reader: Reader::of_text(body, workspace)?,
             text,
             name: String::new(),
             uncounted: 0,
