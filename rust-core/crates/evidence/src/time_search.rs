@@ -44,21 +44,21 @@ pub(crate) fn place(
             Err(error) => return Err(error),
         };
         match first {
-            Some((ts, mut reader, seq)) if ts < micros => {
-                let older = |ts: u64, _| ts < micros;
-                let offset = within(&mut reader, older).map_err(EvidenceError::io("read", dir))?;
-                found = Some(StartingPoint {
-                    segment: segments[middle],
-                    offset: offset.map_or(crate::frame::SEGMENT_HEADER as u64, |(at, _)| at),
-                    seq: offset.map_or(seq, |(_, seq)| seq),
-                });
+            Some((ts, reader, seq)) if ts < micros => {
+                found = Some((segments[middle], reader, seq));
                 from = middle + 1;
             }
             // One that is not in use yet, or cannot be read, is as if it came later.
             _ => to = middle,
         }
     }
-    Ok(found)
+    let Some((segment, mut reader, first)) = found else {
+        return Ok(None);
+    };
+    let older = |ts: u64, _| ts < micros;
+    let before = within(&mut reader, older).map_err(EvidenceError::io("read", dir))?;
+    let (offset, seq) = before.unwrap_or((crate::frame::SEGMENT_HEADER as u64, first));
+    Ok(Some(StartingPoint { segment, offset, seq }))
 }
 
 type First = (u64, SegmentReader, u64);
