@@ -87,6 +87,9 @@ async fn read_and_admit<'c>(
     }
     let read = ChatRequest::read_text(body, &mut reading.workspace, &mut reading.text);
     reading.end_reading();
+    if body.len() > AT_ONCE {
+        reading.text.shrink();
+    }
     call.span.lap_now(Stage::Parse);
     let chat = read.map_err(Rejection::from)?;
     room.resize(reading.text.size())

@@ -104,6 +104,12 @@ impl BodyText {
         })
     }
 
+    /// Gives back the memory that the text at hand does not need: of a document that is one picture, nearly all that was made
+    /// ready.
+    pub fn shrink(&mut self) {
+        self.text.shrink_to_fit();
+    }
+
     /// Takes every key, every string and every long number of a JSON document of any shape.
     ///
     /// # Errors

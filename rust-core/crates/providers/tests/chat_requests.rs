@@ -429,3 +429,23 @@ fn what_is_noted_of_strings_has_a_bound_and_is_given_back() {
     workspace.give_back(1000);
     assert!(workspace.capacity() <= 2000, "{}", workspace.capacity());
 }
+
+#[test]
+fn memory_that_was_made_ready_holds_the_text_and_the_rest_of_it_goes_back() {
+    let mut text = BodyText::new();
+    let picture = format!("data:image/png;base64,iVBORw0KGgo{}", "A".repeat(1 << 20));
+    let body = chat_with_picture(&picture);
+    assert_eq!(text.make_ready(body.len()).count(), body.len().div_ceil(64 << 10));
+    assert!(text.text().is_empty() && text.capacity() >= body.len());
+    ChatRequest::read(body.as_bytes(), &mut Workspace::new(), &mut text).unwrap();
+    text.shrink();
+    assert!(text.capacity() < 16 << 10, "{}", text.capacity());
+    assert!(text.text().contains("what is this"), "{}", text.text());
+}
+
+fn chat_with_picture(url: &str) -> String {
+    let parts = format!(
+        r#"[{{"type":"text","text":"what is this"}},{{"type":"image_url","image_url":{{"url":"{url}"}}}}]"#
+    );
+    format!(r#"{{"model":"m","messages":[{{"role":"user","content":{parts}}}]}}"#)
+}
