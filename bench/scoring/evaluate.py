@@ -125,6 +125,7 @@ def summary(judge: Judge, results: Sequence[Result]) -> dict[str, Any]:
     return {
         "packs": packs,
         "benign_stopped": str(stopped),
+        "benign_refused": str(Share(sum(r.verdict.decision == "block" for r in benign), len(benign))),
         "benign_stopped_by_half": {half: str(_stopped([r for r in benign if r.case.half == half])) for half in HALVES},
         "benign_flagged": sum(bool(result.matched) for result in benign),
         "false_positive_rate": round(stopped.part / max(stopped.whole, 1), 4),
@@ -169,6 +170,7 @@ def show(own: dict[str, Any], sets: dict[str, Any]) -> None:
         dev, check = (figures["recall"][half] for half in HALVES)
         print(f"{pack:18} {dev:>18} {check:>20} {figures['flagged_only']:>13} {figures['precision']:>17}")
     print(f"\nhonest texts stopped: {own['benign_stopped']}, flagged: {own['benign_flagged']}")
+    print(f"  refused: {own['benign_refused']}; the others that are stopped are redacted")
     for half, stopped in own["benign_stopped_by_half"].items():
         print(f"  {half} half: {stopped}")
     print(f"honest texts with personal data: {own['personal_refused']} refused, the others are redacted")

@@ -113,7 +113,8 @@ def quality() -> str:
     halves = ", ".join(f"{half} half {share}" for half, share in own["benign_stopped_by_half"].items())
     lines += [
         "",
-        f"Honest texts that are stopped: {own['benign_stopped']} ({halves}); {own['benign_flagged']} are flagged.",
+        f"Honest texts that are stopped: {own['benign_stopped']} ({halves})."
+        f" Refused are {own['benign_refused']} of all, the others redacted; {own['benign_flagged']} are flagged.",
         "",
         f"Missed attacks: {_names(own['missed'])}.",
         "",
