@@ -70,7 +70,9 @@ fmt: setup ## Format everything
 	@cargo fmt --all --manifest-path $(RUST_MANIFEST)
 	@ruff format gateway operator e2e bench && ruff check --fix-only --quiet gateway operator e2e bench
 
+# A check says the same of the same code whenever it runs; `make properties` looks for what nobody has seen.
 .PHONY: check-rust
+check-rust: export PROPTEST_RNG_SEED ?= 14
 check-rust:
 	@echo "== Rust: format, lint, tests"
 	@cargo fmt --all --check --manifest-path $(RUST_MANIFEST)
@@ -158,6 +160,11 @@ bench-scoring: develop ## The policy engine alone: speed, agreement with a plain
 .PHONY: fuzz
 fuzz: ## Fuzz FUZZ_TARGETS (default: all) for FUZZ_SECONDS (60) each, or until FUZZ_RUNS executions add up
 	@./setup/fuzz
+
+.PHONY: properties
+properties: setup ## Property tests with PROPERTY_CASES (20000) random cases each (15 minutes)
+	@PROPTEST_CASES=$(or $(PROPERTY_CASES),20000) $(CARGO) test --manifest-path $(RUST_MANIFEST) --workspace --exclude proofgate-pybind --all-features --quiet
+	@cd operator && pytest -q --hypothesis-seed=$$RANDOM
 
 .PHONY: garden
 garden: setup ## What the front door accepts, every other parser reads the same (2 minutes)

@@ -61,7 +61,10 @@ impl UsageReader {
 
     /// The last usage that the answer gave, if it gave one.
     pub fn usage(&self) -> Option<Usage> {
-        self.last
+        // What waits for a brace may have turned out to be no object by now, and hold one.
+        let mut waiting = Self::default();
+        waiting.search(&self.begun);
+        waiting.last.or(self.last)
     }
 
     fn search(&mut self, bytes: &[u8]) -> bool {

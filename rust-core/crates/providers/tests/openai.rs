@@ -167,6 +167,18 @@ fn what_never_becomes_a_usage_is_passed_over() {
 }
 
 #[test]
+fn a_usage_within_an_object_that_breaks_off_counts_however_the_break_comes() {
+    let answer = r#"{"usage":{"usage":{"completion_tokens":1,"prompt_tokens":9}"broken" "#;
+    for cut in 0..=answer.len() {
+        let mut reader = UsageReader::default();
+        reader.push(&answer.as_bytes()[..cut]);
+        reader.push(&answer.as_bytes()[cut..]);
+        let prompt = reader.usage().map(|usage| usage.prompt_tokens);
+        assert_eq!(prompt, Some(9), "cut at {cut}");
+    }
+}
+
+#[test]
 fn a_body_is_known_by_its_first_bytes() {
     for (begin, kind) in [
         ("", None),
