@@ -162,8 +162,8 @@ fuzz: ## Fuzz FUZZ_TARGETS (default: all) for FUZZ_SECONDS (60) each, or until F
 	@./setup/fuzz
 
 .PHONY: properties
-properties: setup ## Property tests with PROPERTY_CASES (20000) random cases each (15 minutes)
-	@PROPTEST_CASES=$(or $(PROPERTY_CASES),20000) $(CARGO) test --manifest-path $(RUST_MANIFEST) --workspace --exclude proofgate-pybind --all-features --quiet
+properties: setup ## Property tests with PROPERTY_CASES (2000) random cases each
+	@PROPTEST_CASES=$(or $(PROPERTY_CASES),2000) $(CARGO) test --manifest-path $(RUST_MANIFEST) --workspace --exclude proofgate-pybind --all-features --quiet
 	@cd operator && pytest -q --hypothesis-seed=$$RANDOM
 
 .PHONY: garden

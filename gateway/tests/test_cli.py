@@ -128,6 +128,7 @@ def test_validate_can_report_as_json(config_directory: ConfigDirectory, capsys: 
         "digest": digest,
         "verifying_key": VKEY,
         "problems": [],
+        "warnings": [],
     }
     config_directory.replace("name: fast", "nam: fast")
     assert main(["validate", str(config_directory.file), "--format", "json"]) == 2

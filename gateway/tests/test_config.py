@@ -56,6 +56,7 @@ def test_the_core_gets_everything_inline_in_snake_case_and_milliseconds(
                 "type": "openai",
                 "base_url": "https://api.openai.com/v1",
                 "api_key": "sk-very-secret",
+                "key_missing": False,
                 "ca_pem": None,
                 "stream_usage": "ask",
             }
@@ -276,7 +277,6 @@ def test_a_value_out_of_bounds_is_refused(
         (f"keyHashes: [{ACME_HASH}]", "keyHashes: [sk-very-secret]", "config_bad_hash"),
         (f"keyHashes: [{ACME_HASH}]", "keyHashes: []", "config_no_keys"),
         ("keyHashesFile: globex-keys", f"keyHashes: [{ACME_HASH}]", "config_shared_key"),
-        ("apiKeyFile: openai-key", "apiKeyFile: nowhere", "config_file_unreadable"),
         ("apiKeyFile: openai-key", "caFile: openai-key", "config_bad_ca"),
         ("timeouts:", "limits: {bodyBytes: 2048, bufferedBytes: 8191}\ntimeouts:", "config_small_buffer"),
     ],
@@ -291,9 +291,7 @@ def test_a_reference_or_name_that_cannot_hold_is_refused(
 @pytest.mark.parametrize(
     ("file", "content", "code"),
     [
-        ("openai-key", "\n", "config_empty_secret"),
         ("signing-key", "PRIVATE+KEY+proofgate.dev/other+1a2b3c4d+c2VjcmV0", "config_foreign_key"),
-        ("openai-key", "sk-very-secret\nx-injected: header", "config_bad_secret"),
         ("signing-key", "c2VjcmV0LXNpZ25pbmc=", "config_bad_signing_key"),
         ("admin-token", "short", "config_weak_token"),
         ("globex-keys", "globex-key", "config_bad_hash"),
@@ -304,6 +302,38 @@ def test_a_named_file_with_the_wrong_content_is_refused(
 ) -> None:
     config_directory.write(file, content)
     assert config_directory.codes() == [code]
+
+
+@pytest.mark.parametrize(
+    ("content", "code"),
+    [
+        (None, "config_file_unreadable"),
+        ("\n", "config_empty_secret"),
+        ("sk-very-secret\nx-injected: header", "config_bad_secret"),
+    ],
+)
+def test_a_provider_without_a_usable_key_costs_nobody_else_anything(
+    config_directory: ConfigDirectory, content: str | None, code: str
+) -> None:
+    if content is None:
+        config_directory.replace("apiKeyFile: openai-key", "apiKeyFile: nowhere")
+    else:
+        config_directory.write("openai-key", content)
+    config = load(config_directory.file)
+    (provider,) = json.loads(config.to_core_json(shard=0))["providers"]
+    assert (provider["api_key"], provider["key_missing"]) == (None, True)
+    (warning,) = config.warnings
+    assert warning.code == code
+    assert warning.message.endswith("requests for models of openai are refused")
+    assert "sk-very-secret" not in str(config.warnings)
+
+
+def test_a_tenant_whose_file_of_keys_is_gone_has_none(config_directory: ConfigDirectory) -> None:
+    config_directory.replace("keyHashesFile: globex-keys", "keyHashesFile: nowhere")
+    config = load(config_directory.file)
+    assert config.tenant_keys["globex"] == ()
+    assert config.tenant_keys["acme"]
+    assert [warning.code for warning in config.warnings] == ["config_file_unreadable"]
 
 
 def test_a_file_of_key_hashes_may_be_empty_when_every_key_is_revoked(

@@ -296,11 +296,13 @@ def test_a_mount_that_is_swapped_by_its_symbolic_link_is_noticed(
 
 def test_a_file_that_was_missing_is_looked_for(subject: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
     subject.directory.replace("apiKeyFile: openai-key", "apiKeyFile: comes-later")
-    assert subject.codes() == ["config_file_unreadable"]
+    assert subject.reload().result == "applied"
+    (warning,) = subject.reloader.status()["warnings"]
+    assert (warning["code"], warning["field"]) == ("config_file_unreadable", "providers[0].apiKeyFile")
 
     def change() -> bool:
         subject.directory.write("comes-later", "sk-here-it-is")
-        return eventually(lambda: subject.worker.reloads == 1)
+        return eventually(lambda: subject.worker.reloads == 2)
 
     watched(subject, monkeypatch, change)
 

@@ -57,8 +57,12 @@ def validate(options: argparse.Namespace) -> int:
         return fail(f"the configuration is not usable\n{error}", EXIT_USAGE)
     if options.format == "json":
         facts = {"digest": config.digest(), "verifying_key": config.verifying_key}
-        print(json.dumps({"config": str(path), "valid": True, **facts, "problems": []}, indent=2))
+        warnings = [warning.report(config.source) for warning in config.warnings]
+        report = {"config": str(path), "valid": True, **facts, "problems": [], "warnings": warnings}
+        print(json.dumps(report, indent=2))
     else:
+        for warning in config.warnings:
+            print(f"proofgate: warning: {warning.describe(config.source)}", file=sys.stderr)
         print(f"{path}: valid (digest {config.digest()})\nverifying key: {config.verifying_key}")
     return EXIT_OK
 

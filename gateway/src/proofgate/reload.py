@@ -101,6 +101,7 @@ class Reloader:
                     self.ask()
                 raise
             self._files, self._last_error = new.files, None
+            warn(new)
             if not changed:
                 log.info("configuration unchanged: digest %s", self._digest)
                 return Outcome("unchanged", self._digest)
@@ -126,6 +127,7 @@ class Reloader:
             "config_digest": self._digest,
             "config_loaded_at": self._loaded_at,
             "last_reload_error": self._last_error,
+            "warnings": [warning.place(self._config.source) for warning in self._config.warnings],
         }
 
     async def _asked_within(self, seconds: float) -> bool:
@@ -201,6 +203,12 @@ def needs_restart(old: Config, new: Config) -> list[Problem]:
     }
     message = "it is fixed while a worker runs: restart the worker to change it, or put the old value back"
     return [new.problem(NEEDS_RESTART, path, message) for path, differs in fixed.items() if differs]
+
+
+def warn(config: Config) -> None:
+    """Logs what is wrong with a configuration that is in force all the same."""
+    for warning in config.warnings:
+        log.warning("%s", warning.describe(config.source))
 
 
 def error_code(error: InvalidConfigError) -> str:

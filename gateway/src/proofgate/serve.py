@@ -26,7 +26,7 @@ from proofgate.cgroups import read_cpus
 from proofgate.config import Config
 from proofgate.http_server import Server, address_of, bind, on_signals
 from proofgate.key_sets import KeySets
-from proofgate.reload import Outcome, Reloader
+from proofgate.reload import Outcome, Reloader, warn
 
 log = logging.getLogger("proofgate")
 
@@ -52,6 +52,7 @@ def serve(config: Config, shard: int) -> int:
     # Whoever asks for a reload now gets what is being loaded, and not the end of the process.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     allocator.return_large_blocks()
+    warn(config)
     asked, configured = profiling.asked_for(os.environ), config.settings.profiling.stages
     stages = asked or configured
     # The admin port first: a worker that cannot be probed must not open an incarnation.

@@ -22,7 +22,9 @@ class Config:
     """Everything that a worker is started with. Its representation shows no secret.
 
     Two are equal when they mean the same, whatever their files look like. `key_sets` are those of `jwksFile`,
-    by issuer; `files` the files that were read, with the digests of what they held.
+    by issuer; `provider_keys` those of providers that want one, None where it is missing; `files` the files
+    that were read, with the digests of what they held; `warnings` what is wrong and costs one provider or
+    tenant alone.
     """
 
     source: Path
@@ -33,12 +35,13 @@ class Config:
     verifying_key: str
     admin_token: SecretStr | None
     identity: Identity | None
-    provider_keys: Mapping[str, SecretStr]
+    provider_keys: Mapping[str, SecretStr | None]
     provider_cas: Mapping[str, str]
     tenant_keys: Mapping[str, tuple[KeyDigest, ...]]
     key_sets: Mapping[str, str]
     files: Mapping[Path, str | None] = field(compare=False, repr=False)
     document: Document = field(compare=False, repr=False)
+    warnings: tuple[Problem, ...] = field(default=(), compare=False)
 
     @property
     def issuers(self) -> tuple[Issuer, ...]:

@@ -24,7 +24,9 @@ def worker_json(config: Config, shard: int, profile_stages: bool) -> str:
     document["profile_stages"] = profile_stages
     document["ledger"] |= {"shard": shard, "signing_key": config.signing_key.get_secret_value()}
     for provider in document["providers"]:
-        provider["api_key"] = _reveal(config.provider_keys.get(provider["name"]))
+        key = config.provider_keys.get(provider["name"])
+        provider["api_key"] = _reveal(key)
+        provider["key_missing"] = key is None and provider["name"] in config.provider_keys
     if config.identity is not None:
         document["tls"]["private_key_pem"] = config.identity.private_key_pem.get_secret_value()
     return json.dumps(document, ensure_ascii=False)

@@ -86,10 +86,23 @@ class Findings:
 
     document: Document
     problems: list[Problem] = field(default_factory=list)
+    warnings: list[Problem] = field(default_factory=list)
 
     def report(self, code: str, path: FieldPath, message: str) -> None:
         """Adds one problem."""
         self.problems.append(located(self.document, Problem(code, path, message)))
+
+    def tolerate_since(self, known: int, consequence: str) -> bool:
+        """Makes warnings of all problems but the first `known`, each with what follows from it.
+
+        Returns whether there were any. For what costs one provider or tenant, and nobody else.
+        """
+        tolerated = self.problems[known:]
+        del self.problems[known:]
+        self.warnings += [
+            replace(problem, message=f"{problem.message}: {consequence}") for problem in tolerated
+        ]
+        return bool(tolerated)
 
 
 def located(document: Document, problem: Problem) -> Problem:

@@ -36,12 +36,13 @@ def read_config(
         verifying_key=_verifying_key(signing_key, settings, findings),
         admin_token=_admin_token(settings, files, findings),
         identity=identity(settings, files, findings),
-        provider_keys=_provider_keys(settings, files),
+        provider_keys=_provider_keys(settings, files, findings),
         provider_cas=provider_cas(settings, files, findings),
         tenant_keys=tenant_keys(settings, files, findings),
         key_sets=_key_sets(settings, files, findings),
         files=files.digests,
         document=document,
+        warnings=tuple(findings.warnings),
     )
     check_policy(settings, findings)
     return config
@@ -101,12 +102,19 @@ def _admin_token(settings: Settings, files: NamedFiles, findings: Findings) -> S
     return SecretStr(token)
 
 
-def _provider_keys(settings: Settings, files: NamedFiles) -> dict[str, SecretStr]:
-    keys = {}
+def _provider_keys(settings: Settings, files: NamedFiles, findings: Findings) -> dict[str, SecretStr | None]:
+    """The keys of providers that want one; None where there is none that could be used.
+
+    That is no reason to refuse a configuration: what it brings besides, such as the end of a leaked key, must
+    not wait for a provider.
+    """
+    keys: dict[str, SecretStr | None] = {}
     for position, provider in enumerate(settings.providers):
         if provider.api_key_file is not None:
+            known = len(findings.problems)
             key = files.secret(("providers", position, "apiKeyFile"), provider.api_key_file)
-            keys[provider.name] = SecretStr(key)
+            missing = findings.tolerate_since(known, f"requests for models of {provider.name} are refused")
+            keys[provider.name] = None if missing else SecretStr(key)
     return keys
 
 

@@ -97,6 +97,9 @@ async fn read_and_admit<'c>(
     let tenant = call.catalog.terms.tenant(call.identity.tenant);
     let route = call.catalog.route(tenant, &chat.model);
     let route = route.ok_or(Rejection::UNKNOWN_MODEL)?;
+    if route.upstream.key_missing {
+        return Err(Rejection::NO_PROVIDER_KEY.into());
+    }
     let (open, rewritten) = admit(call, reply, &chat, route, &reading.text, &mut room).await?;
     Ok(Accepted {
         chat,

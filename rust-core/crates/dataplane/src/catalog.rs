@@ -49,6 +49,7 @@ pub(crate) struct Terms {
 struct UpstreamPlan {
     name: String,
     template: RequestTemplate,
+    key_missing: bool,
     stream_usage: StreamUsage,
     route: UpstreamRoute,
 }
@@ -108,6 +109,7 @@ impl Blueprint {
             upstreams.push(UpstreamPlan {
                 name: provider.name.clone(),
                 template,
+                key_missing: provider.key_missing,
                 stream_usage: provider.stream_usage,
                 route: route.map_err(fail)?,
             });
@@ -253,6 +255,7 @@ impl Catalog {
             Rc::new(Upstream {
                 name: plan.name,
                 template: plan.template,
+                key_missing: plan.key_missing,
                 stream_usage: plan.stream_usage,
                 pool,
             })

@@ -127,6 +127,9 @@ pub(crate) struct Provider {
     pub kind: ProviderKind,
     pub base_url: String,
     pub api_key: Option<String>,
+    /// It wants a key and there is none: its models are refused, and everything else goes on.
+    #[serde(default)]
+    pub key_missing: bool,
     pub ca_pem: Option<String>,
     pub stream_usage: StreamUsage,
 }

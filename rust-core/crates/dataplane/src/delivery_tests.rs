@@ -31,6 +31,7 @@ async fn upstream() -> (Upstream, TcpListener) {
     let upstream = Upstream {
         name: "upstream".into(),
         template: RequestTemplate::chat_completions(&base, None),
+        key_missing: false,
         stream_usage: crate::config::StreamUsage::Leave,
         pool: Rc::new(Pool::new(
             Route::new(base, None, Duration::from_secs(20)).unwrap(),

@@ -57,6 +57,11 @@ impl Rejection {
         "misdirected_request",
         "This connection was routed for another tenant. Send the request again on a new connection.",
     );
+    pub(crate) const NO_PROVIDER_KEY: Rejection = Rejection::new(
+        503,
+        "provider_key_missing",
+        "The gateway has no usable API key for this model's provider, so nothing was sent. Ask whoever runs it.",
+    );
     pub(crate) const LEDGER_FULL: Rejection = Rejection::new(
         503,
         "ledger_full",

@@ -30,6 +30,8 @@ const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 pub(crate) struct Upstream {
     pub(crate) name: String,
     pub(crate) template: RequestTemplate,
+    /// Nothing may be sent: the key that it wants is not there.
+    pub(crate) key_missing: bool,
     pub(crate) stream_usage: StreamUsage,
     pub(crate) pool: Rc<Pool>,
 }

@@ -140,6 +140,32 @@ async fn the_gateways_own_answers_look_as_over_http_1() {
 }
 
 #[tokio::test]
+async fn a_provider_without_its_key_costs_its_own_models_and_nothing_else() {
+    let mut gateway = Gateway::start().await;
+    let mut client = Client::connect(&gateway).await;
+    gateway.reload(|config| {
+        let mut keyless = config["providers"][0].clone();
+        keyless["name"] = "keyless".into();
+        keyless["key_missing"] = true.into();
+        config["providers"].as_array_mut().unwrap().insert(0, keyless);
+        let mut model = config["models"][0].clone();
+        model["name"] = "of-keyless".into();
+        model["provider"] = "keyless".into();
+        config["models"].as_array_mut().unwrap().push(model);
+    });
+    let body = br#"{"model":"of-keyless","messages":[]}"#;
+    let refused = client.exchange(post(Some(body.len())), body).await;
+    assert_eq!(
+        (refused.status.as_u16(), &*refused.code()),
+        (503, "provider_key_missing")
+    );
+    assert_eq!(gateway.upstream.requests(), 0);
+    let served = client.send_chat(false).await;
+    gateway.upstream.exchange().await.answer(b"{}").await;
+    assert_eq!(read(served).await.unwrap().status, 200);
+}
+
+#[tokio::test]
 async fn a_body_that_is_too_long_is_refused_by_its_announced_and_by_its_counted_length() {
     let gateway = Gateway::start().await;
     let mut client = Client::connect(&gateway).await;
