@@ -85,16 +85,10 @@ class Namespace:
         return bool(run(["kubectl", "get", "namespace", self.name, "--ignore-not-found", "--output", "name"]))
 
     def delete_gateways(self) -> None:
-        """Deletes all gateways, also when no operator is left to take its finalizer away."""
+        """Deletes all gateways, whether an operator is there or not."""
         if "governancegateways" not in run(["kubectl", "api-resources", "--api-group=proofgate.dev"]):
             return
-        for gateway in self.list("ggw"):
-            name = gateway["metadata"]["name"]
-            self.kubectl("delete", "ggw", name, "--wait=false")
-            try:
-                self.kubectl("wait", f"ggw/{name}", "--for=delete", "--timeout=60s")
-            except CommandError:
-                self.kubectl("patch", "ggw", name, "--type=merge", "--patch", '{"metadata":{"finalizers":null}}')
+        self.kubectl("delete", "ggw", "--all", "--timeout=60s")
 
     def delete(self, seconds: float = 180) -> None:
         run(["kubectl", "delete", "namespace", self.name, "--ignore-not-found"], timeout=seconds)

@@ -71,15 +71,22 @@ def incomplete(namespace: Namespace) -> Iterator[str]:
     namespace.kubectl("delete", "secret", "latecomer-keys", "--ignore-not-found")
 
 
-def test_a_missing_secret_is_a_condition_that_names_it_and_heals_when_it_appears(
+def test_a_missing_secret_costs_its_owner_alone_and_heals_when_it_appears(
     namespace: Namespace, gateway: str, incomplete: str
 ) -> None:
-    def config_valid() -> str:
-        status: str = namespace.condition(incomplete, "ConfigValid").get("status", "")
+    def resolved() -> str:
+        status: str = namespace.condition(incomplete, "ResolvedRefs").get("status", "")
         return status
 
-    wait_until(lambda: config_valid() == "False", 30, "ConfigValid is False")
-    assert "latecomer-keys" in namespace.condition(incomplete, "ConfigValid")["message"]
+    wait_until(lambda: resolved() == "False", 30, "ResolvedRefs is False")
+    assert "latecomer-keys" in namespace.condition(incomplete, "ResolvedRefs")["message"]
+    (fault,) = (namespace.get("ggw", incomplete) or {})["status"]["faults"]
+    assert (fault["field"], fault["reason"]) == ("spec.tenants[latecomer]", "SecretMissing")
+    wait_until(
+        lambda: namespace.condition(incomplete, "Ready").get("message", "").startswith("no tenant has a key"),
+        120,
+        "all is there but for keys",
+    )
     namespace.apply(fleet.secret("latecomer"))
-    wait_until(lambda: config_valid() == "True", 30, "ConfigValid heals")
+    wait_until(lambda: resolved() == "True", 30, "ResolvedRefs heals")
     wait_until(lambda: namespace.is_ready(incomplete, 1), 90, "the gateway is Ready")

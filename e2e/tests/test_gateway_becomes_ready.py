@@ -24,7 +24,7 @@ def test_a_manifest_becomes_ready(namespace: Namespace, gateway: str) -> None:
 
 def test_kubectl_get_answers_the_first_question(namespace: Namespace, gateway: str) -> None:
     head, row = namespace.kubectl("get", "ggw", gateway).splitlines()
-    assert {"DESIRED", "READY", "LB", "STATUS", "REASON", "AGE"} <= set(head.split())
+    assert {"DESIRED", "WORKERS", "AVAILABLE", "READY", "STATUS", "AGE"} <= set(head.split())
     assert row.split()[:3] == [gateway, "2", "2"]
 
 

@@ -105,6 +105,26 @@ def test_a_tenants_key_is_rotated_under_load_without_a_failed_request(
     assert not load.report.failed and not load.report.broken, (load.report.failed + load.report.broken)[:3]
 
 
+def test_a_leaked_key_is_revoked_under_load_while_another_tenants_secret_is_broken(
+    namespace: Namespace, untouched: str, tmp_path: Path
+) -> None:
+    other = TENANTS[21]
+    with steady_load(namespace, untouched, tmp_path, KEYS) as load:
+        patch_secret(namespace, other, third="sk-too-short")
+        wait_until(
+            lambda: namespace.condition(untouched, "ResolvedRefs").get("reason") == "SecretInvalid",
+            SECONDS,
+            "the broken Secret is told",
+        )
+        namespace.kubectl("delete", "secret", f"{SUBJECT}-keys")
+        wait_until(lambda: ask(namespace, untouched, key_of(SUBJECT)) == 401, SECONDS, "the key is refused")
+        assert ask(namespace, untouched, key_of(other)) == 200, "its other keys are good"
+        namespace.apply(fleet.secret(SUBJECT))
+        patch_secret(namespace, other, third=None)
+        wait_until(lambda: ask(namespace, untouched, key_of(SUBJECT)) == 200, SECONDS, "it is let in again")
+    assert not load.report.failed and not load.report.broken, (load.report.failed + load.report.broken)[:3]
+
+
 @pytest.mark.parametrize("durability", ["synced", "written"])
 def test_what_is_fixed_for_a_workers_life_rolls_the_workers(
     namespace: Namespace, two_workers: str, durability: str

@@ -7,6 +7,7 @@ The same server answers HTTP in `tests.api_emulator`.
 import copy
 import itertools
 import re
+from collections.abc import Callable
 from typing import Any
 
 from proofgate_operator.handlers.watches import SELECTORS
@@ -75,6 +76,10 @@ class FakeCluster(Client):
         #: Refusals of the next requests, whatever they are; None lets one pass.
         self.faults: list[ApiError | None] = []
         self.stale = False
+        #: What the API server and its webhooks make of an object that is applied.
+        self.admit: Callable[[Manifest], None] = lambda _: None
+        #: Namespaces in which nothing may be listed or watched, because they are gone.
+        self.barred: set[str] = set()
         #: Everything that happened: type, version and object.
         self.history: list[tuple[str, int, Manifest]] = []
         self._told: dict[Key, Manifest] = {}
@@ -206,6 +211,8 @@ class FakeCluster(Client):
         fault = self.faults.pop(0) if self.faults else None
         if fault:
             raise fault
+        if method == "GET" and not name and namespace in self.barred:
+            raise ApiError(403, "Forbidden", f"cannot list {kind} in {namespace}")
         if method == "GET" and not name:
             selector = (query or {}).get("labelSelector", "")
             items = [
@@ -280,9 +287,12 @@ class FakeCluster(Client):
             live["status"] = copy.deepcopy(body["status"])
             return
         if live is None:
-            self.put(body)
+            made = copy.deepcopy(body)
+            self.admit(made)
+            self.put(made)
         else:
             merged = _merged(live, self._applied.get(key), body)
+            self.admit(merged)
             if "spec" in merged and merged["spec"] != live.get("spec"):
                 merged["metadata"]["generation"] = live["metadata"].get("generation", 1) + 1
             self.objects[key] = merged
@@ -320,6 +330,7 @@ class FakeCluster(Client):
                     "name": f"{name}-{ordinal}",
                     "namespace": namespace,
                     "labels": statefulset["spec"]["template"]["metadata"]["labels"],
+                    "ownerReferences": [{"kind": "StatefulSet", "name": name, "controller": True}],
                 },
                 "status": {"conditions": [{"type": "Ready", "status": "True"}]},
             }

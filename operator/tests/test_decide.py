@@ -1,6 +1,8 @@
 """Decisions, one by one."""
 
+import base64
 import copy
+import hashlib
 from typing import Any
 
 import pytest
@@ -10,7 +12,7 @@ from proofgate_operator.build import config
 from proofgate_operator.build.ledger_key import SigningKey
 from proofgate_operator.plan.drift import holds, sealed
 from proofgate_operator.plan.observed import Ref, ref_of
-from tests.gateways import SPEC, UID, secret, user_secrets
+from tests.gateways import ACME_KEY, ACME_OTHER_KEY, GLOBEX_KEY, SPEC, UID, secret, user_secrets
 from tests.world import PROVIDER, World, kinds, pod
 
 
@@ -40,33 +42,112 @@ def test_a_generated_secret_is_never_written_again() -> None:
     assert kinds(plan.apply) == {"StatefulSet"}, "another signing key rolls the workers, and only them"
 
 
-def test_a_missing_secret_starts_no_worker_and_names_itself() -> None:
+def test_a_missing_secret_is_told_and_costs_its_owner_alone() -> None:
     world = World()
     world.secrets["acme-keys"] = None
     world.settle()
-    assert world.children.get(Ref("StatefulSet", "demo-worker")) is None
-    status, reason, message = world.condition(ConditionType.CONFIG_VALID)
+    assert world.children[Ref("StatefulSet", "demo-worker")]
+    assert world.condition(ConditionType.CONFIG_VALID)[0] == "True"
+    status, reason, message = world.condition(ConditionType.RESOLVED_REFS)
     assert (status, reason) == ("False", "SecretMissing")
     assert "acme-keys" in message
-    assert world.condition(ConditionType.READY)[:2] == ("False", "SecretMissing")
-
-
-def test_the_configuration_heals_when_the_secret_appears() -> None:
-    world = World()
-    world.secrets["acme-keys"] = None
-    world.settle()
+    (row,) = world.plan().status.faults
+    assert (row["field"], row["reason"]) == ("spec.tenants[acme]", "SecretMissing")
+    assert keys_of(world) == {GLOBEX_KEY}
     world.secrets = user_secrets()
     world.settle()
-    assert world.condition(ConditionType.CONFIG_VALID)[0] == "True"
-    assert world.children[Ref("StatefulSet", "demo-worker")]
+    assert world.condition(ConditionType.RESOLVED_REFS)[:2] == ("True", "Resolved")
+    assert keys_of(world) == {ACME_KEY, ACME_OTHER_KEY, GLOBEX_KEY}
 
 
-def test_running_workers_keep_the_last_valid_configuration() -> None:
+@pytest.mark.parametrize(
+    ("broken", "complaint"),
+    [(("acme-keys", "globex-keys"), "no tenant has a key"), (("openai",), "no provider has a key")],
+)
+def test_a_gateway_that_can_serve_nobody_is_not_ready(broken: tuple[str, ...], complaint: str) -> None:
+    world = World()
+    world.secrets |= dict.fromkeys(broken)
+    world.settle()
+    assert complaint in serves_nobody(world)
+    world.secrets = user_secrets()
+    world.settle()
+    assert serves_nobody(world) == ""
+
+
+def serves_nobody(world: World) -> str:
+    """Return what Ready says once everything else holds."""
+    worker = world.child("StatefulSet", "demo-worker")
+    balancer = world.child("Deployment", "demo-haproxy")
+    for found in (worker, balancer):
+        found["status"] = {"readyReplicas": 2, "replicas": 2, "updatedReplicas": 2, "observedGeneration": 1}
+    world.child("PersistentVolumeClaim", "demo-wal")["status"] = {"phase": "Bound"}
+    status, reason, message = world.condition(ConditionType.READY)
+    return "" if (status, reason) == ("True", "Ready") else message
+
+
+def test_a_leaked_key_is_revoked_whatever_else_is_wrong() -> None:
+    """The tenant's only key, or its whole Secret; while another tenant's Secret, the provider's, the
+    certificate, a rule and the signing key are broken, and one name is taken."""
+    for gone in (secret("globex-keys"), None):
+        world = World(loadBalancer={"tls": {"secretName": "demo-tls"}}).settle()
+        assert GLOBEX_KEY in keys_of(world)
+        world.secrets |= {"globex-keys": gone, "acme-keys": secret("acme-keys", short="sk-secret")}
+        world.secrets |= {"openai": None, "demo-tls": None}
+        world.children[Ref("Secret", "demo-ledger")] = secret("demo-ledger", signing_key="nonsense")
+        world.children[Ref("Service", "demo")] = {"metadata": {"name": "demo", "labels": {"app": "other"}}}
+        world.manifest["spec"]["policy"] = {"rules": [UNBOUNDED_RULE]}
+        world.settle()
+        assert keys_of(world) == set()
+        assert world.child("Service", "demo")["metadata"]["labels"] == {"app": "other"}
+        assert world.condition(ConditionType.CONFIG_VALID)[1] == "NameTaken"
+
+
+UNBOUNDED_RULE = {"id": "endless", "reason": "x", "regex": "x+"}
+
+
+def keys_of(world: World) -> set[str]:
+    """Return the keys whose digests the workers and HAProxy have."""
+    entries = world.child("Secret", "demo-tenants")["data"]
+    texts = {name: base64.b64decode(text).decode() for name, text in entries.items()}
+    known = {hashlib.sha256(key.encode()).hexdigest(): key for key in (ACME_KEY, ACME_OTHER_KEY, GLOBEX_KEY)}
+    workers = "".join(text for name, text in texts.items() if name.endswith(".keys"))
+    found = {key for digest, key in known.items() if digest in workers}
+    assert found == {key for digest, key in known.items() if digest in texts["tenants.map"]}
+    return found
+
+
+def test_workers_keep_the_last_valid_file_and_everything_else_goes_on() -> None:
     world = World().settle()
-    world.secrets["acme-keys"] = None
-    plan = world.plan()
-    assert not plan.writes
+    file = world.child("ConfigMap", "demo-config")["data"]
+    world.manifest["spec"] |= {"policy": {"rules": [UNBOUNDED_RULE]}, "replicas": 3}
+    world.children[Ref("Secret", "demo-tenants")] = None
+    world.children[Ref("Deployment", "demo-haproxy")] = None
+    world.settle()
+    assert world.child("ConfigMap", "demo-config")["data"] == file
+    assert world.child("StatefulSet", "demo-worker")["spec"]["replicas"] == 3
+    assert world.child("Deployment", "demo-haproxy") and keys_of(world)
     assert "keep the last valid configuration" in world.condition(ConditionType.CONFIG_VALID)[2]
+    assert world.condition(ConditionType.READY)[1] == "PolicyInvalid"
+
+
+def test_a_set_whose_template_is_held_back_is_scaled_and_nothing_else() -> None:
+    world = World().settle()
+    world.manifest["spec"] |= {"replicas": 3, "ledger": {"signingKeySecretRef": {"name": "lost"}}}
+    world.secrets["lost"] = None
+    plan = world.plan()
+    assert plan.rescale == 3
+    assert "StatefulSet" not in kinds(plan.apply)
+    assert world.condition(ConditionType.CONFIG_VALID)[:2] == ("False", "SecretMissing")
+
+
+def test_without_a_file_or_a_signing_key_no_worker_is_started() -> None:
+    for change in (
+        {"policy": {"rules": [UNBOUNDED_RULE]}},
+        {"ledger": {"signingKeySecretRef": {"name": "x"}}},
+    ):
+        world = World(**change).settle()
+        assert world.children.get(Ref("StatefulSet", "demo-worker")) is None
+        assert world.condition(ConditionType.PROGRESSING)[:2] == ("False", "ConfigInvalid")
 
 
 @pytest.mark.parametrize("broken", ["openai", "acme-keys"])
@@ -79,7 +160,7 @@ def test_no_condition_ever_holds_a_key(broken: str) -> None:
 def test_a_provider_key_that_is_missing_names_secret_and_entry() -> None:
     world = World()
     world.secrets["openai"] = secret("openai", other="x")
-    _, reason, message = world.condition(ConditionType.CONFIG_VALID)
+    _, reason, message = world.condition(ConditionType.RESOLVED_REFS)
     assert reason == "SecretInvalid"
     assert (
         message == "Secret openai, named by spec.providers[openai].apiKeySecretRef, has no text under api-key"
@@ -92,7 +173,7 @@ def test_a_brought_signing_key_is_read_and_none_is_generated() -> None:
     world.secrets["mine"] = secret("mine", signing_key=key.signing_text)
     assert world.plan().generate == ("demo-admin",)
     world.settle()
-    assert world.plan().status.verifying_key == key.verifying_text
+    assert world.plan().status.ledger == {"verifyingKey": key.verifying_text}
 
 
 def test_a_brought_key_of_another_ledger_is_a_condition_that_names_both() -> None:
@@ -125,7 +206,7 @@ def test_a_brought_key_that_is_none_is_a_condition_and_not_quoted() -> None:
 def test_a_provider_key_that_no_header_can_hold_is_a_condition(key: str, complaint: str | None) -> None:
     world = World().settle()
     world.secrets["openai"] = secret("openai", api_key=key)
-    status, reason, message = world.condition(ConditionType.CONFIG_VALID)
+    status, reason, message = world.condition(ConditionType.RESOLVED_REFS)
     if complaint is None:
         assert status == "True"
     else:
@@ -207,18 +288,84 @@ def test_a_retained_volume_is_taken_up_by_a_gateway_of_the_same_name() -> None:
     successor = World()
     successor.manifest["metadata"]["uid"] = "another"
     successor.children[Ref("PersistentVolumeClaim", "demo-wal")] = claim
+    successor.children[Ref("Secret", "demo-ledger")] = world.child("Secret", "demo-ledger")
     assert "PersistentVolumeClaim" not in kinds(successor.plan().apply)
     assert successor.condition(ConditionType.CONFIG_VALID)[0] == "True"
 
 
-def test_a_predecessors_signing_key_is_waited_out() -> None:
-    world = World().settle()
+def test_a_signing_key_that_goes_with_its_gateway_is_waited_out() -> None:
+    world = World(ledger={"volume": {"retainPolicy": "Delete"}}).settle()
+    assert world.child("Secret", "demo-ledger")["metadata"]["ownerReferences"][0]["uid"] == UID
     world.manifest["metadata"]["uid"] = "another"
     plan = world.plan()
     assert plan.generate == () and "StatefulSet" not in kinds(plan.apply)
     assert world.condition(ConditionType.PROGRESSING)[1] == "WaitingForDeletion"
-    world.children[Ref("Secret", "demo-ledger")] = world.children[Ref("Secret", "demo-admin")] = None
+    for ref in (("Secret", "demo-ledger"), ("Secret", "demo-admin"), ("PersistentVolumeClaim", "demo-wal")):
+        world.children[Ref(*ref)] = None
     assert world.plan().generate == ("demo-admin", "demo-ledger")
+
+
+def test_a_signing_key_lives_as_long_as_the_claim() -> None:
+    """`kubectl delete -f` and `apply -f`: the same key goes on with the same logs."""
+    world = World().settle()
+    key = world.child("Secret", "demo-ledger")
+    assert "ownerReferences" not in key["metadata"]
+    successor = World()
+    successor.manifest["metadata"]["uid"] = "another"
+    successor.children = {
+        ref: live
+        for ref, live in world.children.items()
+        if live and not live["metadata"].get("ownerReferences")
+    }
+    successor.settle()
+    assert successor.child("Secret", "demo-ledger")["data"] == key["data"]
+    assert successor.condition(ConditionType.CONFIG_VALID)[0] == "True"
+    assert successor.children[Ref("StatefulSet", "demo-worker")]
+
+
+@pytest.mark.parametrize("evidence", ["claim", "checkpoints", "status"])
+def test_a_lost_signing_key_is_told_and_never_made_anew(evidence: str) -> None:
+    world = World(ledger={"volume": {"retainPolicy": "Delete"}}).settle()
+    world.children[Ref("Secret", "demo-ledger")] = None
+    if evidence != "claim":
+        world.children[Ref("PersistentVolumeClaim", "demo-wal")] = None
+    if evidence == "checkpoints":
+        found = config.ledger_secret_head(world.gateway, owned=True)["metadata"] | {
+            "name": "demo-checkpoints"
+        }
+        world.children[Ref("ConfigMap", "demo-checkpoints")] = {"metadata": found, "data": {"0": "a note"}}
+    if evidence == "status":
+        world.ledger = {"verifyingKey": "team/demo+aabbccdd+AQ=="}
+    before = copy.deepcopy(world.child("StatefulSet", "demo-worker"))
+    plan = world.plan()
+    assert plan.generate == ()
+    status, reason, message = world.condition(ConditionType.CONFIG_VALID)
+    assert (status, reason) == ("False", "SigningKeyLost")
+    assert "Secret demo-ledger is gone" in message and "backup" in message
+    world.manifest["spec"]["replicas"] = 3
+    assert world.plan().rescale == 3, "everything else goes on"
+    assert world.child("StatefulSet", "demo-worker") == before
+    assert plan.status.ledger == world.ledger
+
+
+def test_former_verifying_keys_are_kept() -> None:
+    world = World(ledger={"signingKeySecretRef": {"name": "mine"}})
+    keys = [SigningKey("proofgate.dev/team/demo", bytes([number] * 32)) for number in range(3)]
+    for key in keys:
+        world.secrets["mine"] = secret("mine", signing_key=key.signing_text)
+        world.settle()
+        world.ledger = world.plan().status.ledger
+    assert world.ledger == {
+        "verifyingKey": keys[2].verifying_text,
+        "formerVerifyingKeys": [key.verifying_text for key in keys[:2]],
+    }
+    world.secrets["mine"] = None
+    assert world.plan().status.ledger == world.ledger
+
+
+def test_a_claim_is_made_only_after_the_key() -> None:
+    plan = World().plan()
+    assert "demo-ledger" in plan.generate and "PersistentVolumeClaim" not in kinds(plan.apply)
 
 
 def test_a_paused_gateway_changes_nothing_and_says_so() -> None:
@@ -241,8 +388,9 @@ def test_a_retain_policy_that_becomes_retain_takes_the_owner_off_the_claim() -> 
     world = World(ledger={"volume": {"retainPolicy": "Delete"}}).settle()
     assert world.child("PersistentVolumeClaim", "demo-wal")["metadata"]["ownerReferences"][0]["uid"] == UID
     world.manifest["spec"]["ledger"]["volume"]["retainPolicy"] = "Retain"
-    (written,) = world.plan().apply
-    assert written["kind"] == "PersistentVolumeClaim" and "ownerReferences" not in written["metadata"]
+    written = world.plan().apply
+    assert kinds(written) == {"PersistentVolumeClaim", "Secret"}, "the claim, and the key of what is on it"
+    assert all("ownerReferences" not in found["metadata"] for found in written)
 
 
 def test_every_condition_is_there_from_the_first_look() -> None:

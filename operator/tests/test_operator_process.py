@@ -1,20 +1,16 @@
 """What surrounds the loop: settings, wake-ups, proof of life, events, the words of the log."""
 
 import asyncio
-import logging
 
 import pytest
 
 from proofgate_operator.api.conditions import Condition, ConditionStatus, ConditionType, merge
 from proofgate_operator.events import event, transitions
-from proofgate_operator.handlers.probe import Pulse, watch_over
+from proofgate_operator.handlers.probe import Pulse
 from proofgate_operator.handlers.readers import Readers
 from proofgate_operator.handlers.wake import Wakes
-from proofgate_operator.kube.store import Store
-from proofgate_operator.main import _is_news
 from proofgate_operator.settings import InvalidSettings, read_settings
-from tests.gateways import gateway, manifest
-from tests.operators import until
+from tests.gateways import gateway
 
 IMAGES = {"WORKER_IMAGE": "w", "HAPROXY_IMAGE": "h"}
 
@@ -106,26 +102,6 @@ def test_a_replica_that_stands_by_neglects_nobody() -> None:
     assert pulse.faults() == []
 
 
-async def test_a_gateway_that_waits_for_somebody_elses_finalizer_is_not_neglected() -> None:
-    now = [0.0]
-    pulse = Pulse(silence_seconds=300, clock=lambda: now[0])
-    pulse.leading = True
-    store = Store()
-    going = manifest()
-    going["metadata"] |= {
-        "resourceVersion": "1",
-        "deletionTimestamp": "2026-01-01T00:00:00Z",
-        "finalizers": ["foregroundDeletion"],
-    }
-    store.put("GovernanceGateway", going)
-    pulse.known(set(store.gateways()))
-    now[0] = 1000
-    assert pulse.neglected()
-    watching = asyncio.create_task(watch_over(store, pulse))
-    await until(lambda: not pulse.neglected())
-    watching.cancel()
-
-
 def test_a_condition_that_changed_is_an_event_once() -> None:
     bad = condition(ConditionStatus.FALSE)
     assert transitions([], [bad]) == [bad]
@@ -142,15 +118,6 @@ def test_an_event_points_at_its_gateway() -> None:
     found = event(gateway(), condition(ConditionStatus.FALSE), "2026-01-01T00:00:00Z")
     assert found["type"] == "Warning" and found["reason"] == "Because"
     assert found["involvedObject"]["name"] == "demo" and found["metadata"]["namespace"] == "team"
-
-
-def test_that_a_loop_began_is_no_news() -> None:
-    def record(text: str, level: int = logging.INFO) -> logging.LogRecord:
-        return logging.LogRecord("kopf.objects", level, "", 0, text, None, None)
-
-    assert not _is_news(record("Daemon 'keep_reconciling' is starting"))
-    assert _is_news(record("applied Service demo"))
-    assert _is_news(record("Daemon 'keep_reconciling' did not exit in time.", logging.WARNING))
 
 
 def test_a_secret_is_read_by_the_gateways_of_its_namespace_that_name_it() -> None:

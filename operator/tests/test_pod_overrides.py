@@ -9,7 +9,7 @@ from proofgate_operator.api.types import Gateway
 from proofgate_operator.build import haproxy, statefulset
 from proofgate_operator.build.naming import Defaults, Manifest
 from proofgate_operator.build.pod_overrides import override
-from proofgate_operator.plan.pod_templates import pod_template_problems
+from proofgate_operator.plan.pod_templates import balancer_template_problems, worker_template_problems
 from tests.gateways import manifest
 
 DEFAULTS = Defaults("worker:1", "haproxy:1")
@@ -53,7 +53,11 @@ def balancer_pod(gateway: Gateway) -> Manifest:
 
 
 def faults(gateway: Gateway) -> list[str]:
-    return [problem.message for problem in pod_template_problems(gateway, DEFAULTS)]
+    return [
+        problem.message
+        for problems in (worker_template_problems, balancer_template_problems)
+        for problem in problems(gateway, DEFAULTS)
+    ]
 
 
 @pytest.mark.parametrize(("make", "pod_of"), [(with_worker, worker_pod), (with_balancer, balancer_pod)])
@@ -131,7 +135,7 @@ def test_an_addition_that_would_replace_the_operators_own_is_a_problem_and_has_n
     template: dict[str, Any], told: str
 ) -> None:
     gateway = with_worker(template)
-    (problem,) = pod_template_problems(gateway, DEFAULTS)
+    (problem,) = worker_template_problems(gateway, DEFAULTS)
     assert problem.reason == "PodTemplateInvalid"
     assert problem.message.startswith("spec.worker.podTemplate.") and told in problem.message
     bare = worker_pod(Gateway.read(manifest()))

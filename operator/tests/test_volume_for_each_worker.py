@@ -254,6 +254,7 @@ def test_claims_that_outlived_a_gateway_are_taken_up_by_one_of_its_name() -> Non
     successor.manifest["metadata"]["uid"] = "another"
     for number in range(3):
         successor.children[Ref(CLAIM, name(number))] = before.child(CLAIM, name(number))
+    successor.children[Ref("Secret", "demo-ledger")] = before.child("Secret", "demo-ledger")
     assert CLAIM not in kinds(successor.plan().apply)
     assert successor.condition(ConditionType.CONFIG_VALID)[0] == "True"
 

@@ -14,6 +14,7 @@ from proofgate_operator.kube import informer
 from proofgate_operator.kube.apply import apply
 from proofgate_operator.kube.client import ApiError, Client
 from proofgate_operator.kube.informer import Informer
+from proofgate_operator.kube.store import NotSynced
 from tests.api_emulator import Emulator
 from tests.fake_cluster import FakeCluster
 from tests.gateways import manifest, secret
@@ -58,10 +59,12 @@ class Recorder(Wakes):
 
 
 @contextlib.asynccontextmanager
-async def followed(cluster: FakeCluster, readers: Readers | None = None) -> AsyncIterator[Followed]:
+async def followed(
+    cluster: FakeCluster, readers: Readers | None = None, namespaces: tuple[str, ...] = ()
+) -> AsyncIterator[Followed]:
     emulator, wakes = Emulator(cluster), Recorder()
     async with emulator.serve() as client:
-        watches = Watches(client, (), readers or Readers(), wakes)
+        watches = Watches(client, namespaces, readers or Readers(), wakes)
         watches.start()
         try:
             await asyncio.wait_for(watches.synced(), 30)
@@ -177,6 +180,35 @@ async def test_an_api_server_that_refuses_lists_is_asked_again() -> None:
     ]
     async with followed(cluster) as seen:
         assert seen.has("demo")
+
+
+async def test_a_namespace_that_is_gone_keeps_nobody_from_the_others_and_is_taken_up_again() -> None:
+    cluster = FakeCluster()
+    cluster.put(service())
+    cluster.barred = {"gone"}
+    async with followed(cluster, namespaces=("team", "gone")) as seen:
+        assert seen.has("demo")
+        seen.store.require("team")
+        with pytest.raises(NotSynced, match="may not be listed in gone"):
+            seen.store.require("gone")
+        cluster.barred = set()
+        await until(lambda: not seen.store.barred())
+        seen.store.require("gone")
+
+
+async def test_an_operator_that_may_list_in_no_namespace_at_all_is_not_ready() -> None:
+    cluster = FakeCluster()
+    cluster.barred = {"gone", "lost"}
+    async with Emulator(cluster).serve() as client:
+        watches = Watches(client, ("gone", "lost"), Readers(), Recorder())
+        watches.start()
+        try:
+            await until(lambda: client.store.barred() == {"gone", "lost"})
+            assert not client.store.synced
+            cluster.barred = {"lost"}
+            await asyncio.wait_for(watches.synced(), 30)
+        finally:
+            await watches.stop()
 
 
 def follower(**parts: object) -> Informer:

@@ -254,4 +254,5 @@ def test_an_example_lacks_nothing_but_its_secrets(path: Path) -> None:
     for document in yaml.safe_load_all(path.read_text()):
         if document["kind"] == "GovernanceGateway":
             found = configuration(gateway(spec=document["spec"]), {})
-            assert {problem.reason for problem in found.problems} == {"SecretMissing"}
+            assert not found.file_problems and not found.balancer_problems
+            assert {fault.reason for fault in found.faults} == {"SecretMissing"}

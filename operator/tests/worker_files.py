@@ -35,7 +35,7 @@ def load_worker_config(folder: Path, **changes: Any) -> Config:
     """Return what a worker of the gateway reads; raises the loader's InvalidConfigError."""
     gateway = Gateway.read(manifest(**changes))
     found = configuration(gateway)
-    assert found.complete, found.problems
+    assert not found.problems and not found.faults, found.problems
     door = front_door(gateway, found, 2, Shares(2))
     made = {
         (m["kind"], m["metadata"]["name"]): m for m in wanted(gateway, Observed(), found, door, 2, DEFAULTS)

@@ -16,6 +16,9 @@ Manifest = dict[str, Any]
 PROVIDER: Manifest = SPEC["providers"][0]
 
 
+_LEDGER = Ref("Secret", "demo-ledger")
+
+
 class World:
     """A gateway and what is seen of it; `settle` makes every plan true, as a perfect cluster would."""
 
@@ -25,6 +28,8 @@ class World:
         self.secrets = user_secrets()
         self.pods: list[Manifest] = []
         self.balancers: list[Manifest] = []
+        #: `.status.ledger` of the look before.
+        self.ledger: Manifest = {}
 
     @property
     def gateway(self) -> Gateway:
@@ -33,7 +38,9 @@ class World:
     def plan(self) -> Plan:
         return decide(
             self.gateway,
-            Observed(self.children, self.secrets, tuple(self.pods), tuple(self.balancers)),
+            Observed(
+                self.children, self.secrets, tuple(self.pods), tuple(self.balancers), ledger=self.ledger
+            ),
             DEFAULTS,
         )
 
@@ -47,7 +54,9 @@ class World:
                 )
             )
         for written in plan.apply:
-            self.children[ref_of(written)] = copy.deepcopy(written)
+            # What is applied of a Secret that was generated is its head.
+            kept = {"data": self.child("Secret", "demo-ledger")["data"]} if ref_of(written) == _LEDGER else {}
+            self.children[ref_of(written)] = copy.deepcopy({**kept, **written})
         for ref in plan.delete:
             self.children[ref] = None
         for found in (*self.pods, *self.balancers):

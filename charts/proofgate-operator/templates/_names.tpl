@@ -46,8 +46,7 @@ gateway goes by garbage collection. Pods it deletes to replace them, one by one.
 {{- define "proofgate-operator.rules" -}}
 - apiGroups: [proofgate.dev]
   resources: [governancegateways]
-  # patch: its own finalizer.
-  verbs: [get, list, watch, patch]
+  verbs: [get, list, watch]
 - apiGroups: [proofgate.dev]
   resources: [governancegateways/status]
   verbs: [get, patch]

@@ -10,7 +10,12 @@ from proofgate_operator.api.types import Gateway
 from proofgate_operator.build.naming import OPERATOR, Manifest
 
 #: The others follow from these or change too often to be news.
-_TOLD = (ConditionType.READY, ConditionType.CONFIG_VALID, ConditionType.SCALING_SAFE)
+_TOLD = (
+    ConditionType.READY,
+    ConditionType.CONFIG_VALID,
+    ConditionType.RESOLVED_REFS,
+    ConditionType.SCALING_SAFE,
+)
 #: Reasons that are news whatever was the case before.
 _NEWS = ("ScaleDownForced", "RolloutStalled", "LedgerForked", "LedgerSetBack")
 

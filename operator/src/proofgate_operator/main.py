@@ -15,8 +15,8 @@ import kopf
 from proofgate_operator import __version__, metrics
 from proofgate_operator.api import API_VERSION, GROUP, PLURAL
 
-# `daemon` is imported for its handlers: importing registers them with kopf.
-from proofgate_operator.handlers import daemon, probe  # noqa: F401
+# `gateways` is imported for its handler: importing registers it with kopf.
+from proofgate_operator.handlers import gateways, probe  # noqa: F401
 from proofgate_operator.handlers.operator import Operator
 from proofgate_operator.handlers.watches import Watches
 from proofgate_operator.kube.client import Client
@@ -26,11 +26,12 @@ from proofgate_operator.settings import InvalidSettings, Settings, read_settings
 _log = logging.getLogger("proofgate_operator")
 #: Two operators of different make on one object must not take each other's marks for their own.
 _PREFIX = f"operator.{GROUP}"
+#: How often it is looked whether other namespaces can be listed than before.
+_LOOK_SECONDS = 1.0
 
 
 @kopf.on.startup()
 async def _configure(settings: kopf.OperatorSettings, **_: Any) -> None:
-    settings.persistence.finalizer = probe.FINALIZER
     settings.persistence.progress_storage = kopf.AnnotationsProgressStorage(prefix=_PREFIX)
     settings.persistence.diffbase_storage = kopf.AnnotationsDiffBaseStorage(prefix=_PREFIX)
     # Namespaces and the CRD are known at start, so neither is watched and no cluster-wide grant is needed.
@@ -49,11 +50,6 @@ async def _login(memo: Any, **kwargs: Any) -> Any:
     if operator.settings.kubeconfig:
         return kopf.login_with_kubeconfig(**kwargs)
     return kopf.login_with_service_account(**kwargs) or kopf.login_with_kubeconfig(**kwargs)
-
-
-def _is_news(record: logging.LogRecord) -> bool:
-    """Return whether a log record tells anything: that a loop began or ended does not."""
-    return record.levelno > logging.INFO or not record.getMessage().startswith("Daemon 'keep_reconciling'")
 
 
 async def _wait_for_crd(client: Client) -> None:
@@ -124,18 +120,60 @@ async def _elected(operator: Operator, stop: asyncio.Event) -> AsyncIterator[boo
 
 async def _serve(operator: Operator, stop: asyncio.Event) -> None:
     """Act on gateways until told to stop."""
-    namespaces = operator.settings.watch_namespaces
+    served = operator.settings.watch_namespaces
     operator.pulse.leading = True
-    _log.info("serving %s", ", ".join(namespaces) or "all namespaces")
-    await kopf.operator(
-        standalone=True,
-        # Without peers nobody reads it; left out, kopf looks up the user, whom a container need not know.
-        identity=cast(Any, "proofgate-operator"),
-        clusterwide=not namespaces,
-        namespaces=namespaces,
-        memo=kopf.Memo(operator=operator),
-        stop_flag=stop,
-    )
+    _log.info("serving %s", ", ".join(served) or "all namespaces")
+    try:
+        while not stop.is_set():
+            await _follow_gateways(operator, stop)
+    finally:
+        await operator.loops.stop()
+
+
+async def _follow_gateways(operator: Operator, stop: asyncio.Event) -> None:
+    """Have kopf tell of gateways, until told to stop or until other namespaces can be listed than now.
+
+    kopf gives up as a whole when one of its namespaces is gone, so it gets only those that can be listed. The
+    loops of gateways outlast it.
+    """
+    served, store = operator.settings.watch_namespaces, operator.client.store
+    barred = store.barred()
+    namespaces = [namespace for namespace in served if namespace not in barred]
+    over = asyncio.Event()
+
+    async def until_it_is_over() -> None:
+        while not stop.is_set() and store.barred() == barred:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_LOOK_SECONDS):
+                    await stop.wait()
+        over.set()
+
+    watching = asyncio.create_task(until_it_is_over())
+    try:
+        if served and not namespaces:
+            await over.wait()
+            return
+        await kopf.operator(
+            standalone=True,
+            # Without peers nobody reads it; left out, kopf looks up the user, whom a container need not know.
+            identity=cast(Any, "proofgate-operator"),
+            clusterwide=not namespaces,
+            namespaces=namespaces,
+            memo=kopf.Memo(operator=operator),
+            stop_flag=over,
+        )
+        if not over.is_set():
+            # By a signal, which kopf took for itself.
+            stop.set()
+    except Exception as error:
+        if not namespaces:
+            raise
+        # A namespace that has just gone: the store hears of it as well.
+        _log.warning("gateways are followed anew: %s: %s", type(error).__name__, error)
+        await _unless(stop, asyncio.sleep(_LOOK_SECONDS))
+    finally:
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
 
 
 async def run(settings: Settings) -> None:
@@ -183,7 +221,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         quiet=settings.log_level in ("warning", "error"),
         log_format=kopf.LogFormat.JSON if settings.log_format == "json" else kopf.LogFormat.PLAIN,
     )
-    logging.getLogger("kopf.objects").addFilter(_is_news)
     # aiohttp and asyncio have nothing to say that our own log does not.
     logging.getLogger("aiohttp").setLevel(logging.WARNING)
     _log.info("proofgate-operator %s", __version__)

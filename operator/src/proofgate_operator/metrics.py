@@ -30,6 +30,12 @@ READY = Gauge(
     ["namespace", "gateway"],
     registry=REGISTRY,
 )
+AVAILABLE = Gauge(
+    "proofgate_operator_gateway_available",
+    "1 where a gateway's Available condition is True: requests are served. Else 0.",
+    ["namespace", "gateway"],
+    registry=REGISTRY,
+)
 REQUESTS = Counter(
     "proofgate_operator_requests_total",
     "Requests to the API server but for watches, by verb and result: ok, or the status of the refusal.",
@@ -48,6 +54,11 @@ OBJECTS = Gauge(
     ["kind"],
     registry=REGISTRY,
 )
+BARRED = Gauge(
+    "proofgate_operator_namespaces_barred",
+    "Namespaces to be served that are gone or refuse to be listed. Gateways in them are not looked at.",
+    registry=REGISTRY,
+)
 LEADER = Gauge(
     "proofgate_operator_leader",
     "1 while this replica is the one that acts, else 0.",
@@ -57,5 +68,6 @@ LEADER = Gauge(
 
 def forget(namespace: str, gateway: str) -> None:
     """Drop the series of a gateway that is gone."""
-    with contextlib.suppress(KeyError):
-        READY.remove(namespace, gateway)
+    for gauge in (READY, AVAILABLE):
+        with contextlib.suppress(KeyError):
+            gauge.remove(namespace, gateway)

@@ -13,7 +13,7 @@ from proofgate_operator.api.types import Gateway
 from proofgate_operator.build import haproxy, statefulset
 from proofgate_operator.build.naming import Manifest, selector_labels
 from proofgate_operator.kube.client import Client
-from proofgate_operator.plan.observed import Observed, child_refs, kept_claims, named_secrets
+from proofgate_operator.plan.observed import Observed, child_refs, is_worker, kept_claims, named_secrets
 
 T = TypeVar("T")
 
@@ -53,11 +53,13 @@ async def observe(client: Client, gateway: Gateway, manifest: Manifest) -> Obser
     )
     labelled = client.store.of_gateway("PersistentVolumeClaim", gateway.namespace, gateway.name)
     children = dict(zip(refs, objects[: len(refs)], strict=True))
-    conditions = (manifest.get("status") or {}).get("conditions") or []
+    status = manifest.get("status") or {}
     return Observed(
         children={**children, **kept_claims(gateway, labelled)},
         secrets=dict(zip(secret_names, objects[len(refs) :], strict=True)),
-        worker_pods=workers,
+        worker_pods=tuple(pod for pod in workers if is_worker(gateway, pod)),
+        stray_pods=tuple(pod["metadata"]["name"] for pod in workers if not is_worker(gateway, pod)),
         haproxy_pods=balancers,
-        conditions=tuple(conditions),
+        conditions=tuple(status.get("conditions") or []),
+        ledger=status.get("ledger") or {},
     )

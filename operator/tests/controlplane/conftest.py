@@ -167,11 +167,7 @@ def namespace(plane: ControlPlane) -> Iterator[Namespace]:
     yield found
     if found.operator and found.operator.popen.poll() is None:
         found.operator.stop()
-    plane.kubectl(
-        "patch", "ggw", "--all", "-n", found.name, "--type=merge", "-p", '{"metadata":{"finalizers":null}}',
-        check=False,
-    )  # fmt: skip
-    plane.kubectl("delete", "namespace", found.name, "--wait=false")
+    plane.kubectl("delete", "namespace", found.name, "--wait=false", "--ignore-not-found")
 
 
 def gateway_manifest(**changes: Any) -> Manifest:

@@ -181,4 +181,4 @@ def test_an_example_is_accepted_in_a_restricted_namespace(namespace: Namespace, 
 def test_kubectl_get_shows_the_columns(namespace: Namespace) -> None:
     namespace.apply(gateway_manifest())
     heads = namespace.kubectl("get", "ggw").splitlines()[0].split()
-    assert heads == ["NAME", "DESIRED", "READY", "LB", "STATUS", "REASON", "AGE"]
+    assert heads == ["NAME", "DESIRED", "WORKERS", "AVAILABLE", "READY", "STATUS", "AGE"]

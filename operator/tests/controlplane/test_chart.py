@@ -52,18 +52,13 @@ def test_what_helm_runs_besides_the_operator_is_let_into_a_restricted_namespace(
     command = [binary("helm"), "template", RELEASE, str(CHART), "--namespace", namespace.name]
     rendered = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     manifests = [manifest for manifest in yaml.safe_load_all(rendered) if manifest]
-    (job,) = (manifest for manifest in manifests if manifest["kind"] == "Job")
     (test,) = (manifest for manifest in manifests if manifest["kind"] == "Pod")
-    of_job = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "job"}, **job["spec"]["template"]}
-    of_job["metadata"] = {"name": "job", "labels": job["spec"]["template"]["metadata"]["labels"]}
-    for pod in (of_job, test):
-        pod["metadata"].pop("namespace", None)
-        namespace.apply(pod)
+    test["metadata"].pop("namespace", None)
+    namespace.apply(test)
 
 
 def test_uninstalling_keeps_the_crd(namespace: Namespace) -> None:
-    # No node would run the job before it.
-    helm(namespace.plane, "uninstall", "crds", "--namespace", "chart", "--no-hooks")
+    helm(namespace.plane, "uninstall", "crds", "--namespace", "chart")
     assert namespace.plane.get("crd", "governancegateways.proofgate.dev")
     # Adopts what the first release left, as an administrator who installs again does.
     helm(namespace.plane, "install", "crds", str(CHART), "--namespace", "chart")

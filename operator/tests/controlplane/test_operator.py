@@ -82,17 +82,18 @@ def test_a_settled_gateway_is_not_written_to(namespace: Namespace) -> None:
     assert namespace.versions() == before
 
 
-def test_a_missing_secret_is_a_condition_that_names_it_and_heals(namespace: Namespace) -> None:
+def test_a_missing_secret_costs_its_owner_alone_and_heals(namespace: Namespace) -> None:
     namespace.give_secrets("globex-keys", "openai")
     namespace.start()
     namespace.apply(gateway_manifest())
-    message = namespace.wait_condition("ConfigValid", "False", "SecretMissing")
+    message = namespace.wait_condition("ResolvedRefs", "False", "SecretMissing")
     assert "Secret acme-keys" in message and "spec.tenants[acme].apiKeysSecretRef" in message
-    assert namespace.get("statefulset", "demo-worker") is None
+    assert namespace.condition("ConfigValid")[0] == "True"
+    assert namespace.get("statefulset", "demo-worker")
     events = namespace.kubectl("get", "events", "--field-selector=reason=SecretMissing", "-o", "name")
     assert events.split()
     namespace.give_secrets("acme-keys")
-    namespace.wait_condition("ConfigValid", "True", "Valid", seconds=5)
+    namespace.wait_condition("ResolvedRefs", "True", "Resolved", seconds=5)
     namespace.settle()
 
 
@@ -259,7 +260,7 @@ def test_a_provider_key_that_no_header_can_hold_is_a_condition(namespace: Namesp
     namespace.apply(opaque("openai", **{"api-key": "sk upstream in two words"}))
     namespace.start()
     namespace.apply(gateway_manifest())
-    message = namespace.wait_condition("ConfigValid", "False", "SecretInvalid")
+    message = namespace.wait_condition("ResolvedRefs", "False", "SecretInvalid")
     assert "Secret openai" in message and "two words" not in message
 
 
@@ -328,9 +329,10 @@ def test_a_signing_key_outlives_the_operator(settled: Namespace) -> None:
     assert (settled.get("secret", "demo-ledger") or {})["data"] == before
 
 
-def test_deleting_the_gateway_leaves_nothing_but_the_volume(settled: Namespace) -> None:
+def test_deleting_the_gateway_leaves_nothing_but_the_evidence_and_its_key(settled: Namespace) -> None:
     settled.kubectl("delete", "ggw/demo", "--timeout=20s")
-    wait_for(lambda: settled.objects() == {"persistentvolumeclaim/demo-wal"}, 20, "only the claim is left")
+    kept = {"persistentvolumeclaim/demo-wal", "secret/demo-ledger"}
+    wait_for(lambda: settled.objects() == kept, 20, "only the claim and the key are left")
 
 
 def test_a_volume_that_is_not_retained_goes_too(namespace: Namespace) -> None:
@@ -343,21 +345,66 @@ def test_a_volume_that_is_not_retained_goes_too(namespace: Namespace) -> None:
     wait_for(lambda: namespace.objects() == set(), 20, "nothing is left")
 
 
-def test_a_gateway_deleted_while_the_operator_is_away_goes_when_it_is_back(settled: Namespace) -> None:
+def test_a_gateway_goes_also_while_no_operator_is_there(settled: Namespace) -> None:
     assert settled.operator
     settled.operator.kill()
-    settled.kubectl("delete", "ggw/demo", "--wait=false")
-    settled.start()
-    wait_for(lambda: settled.get("ggw", "demo") is None, 15, "the gateway is gone")
+    settled.kubectl("delete", "ggw/demo", "--timeout=20s")
+    kept = {"persistentvolumeclaim/demo-wal", "secret/demo-ledger"}
+    wait_for(lambda: without_pods(settled.objects()) == kept, 20, "only the evidence and its key are left")
 
 
-def test_a_gateway_made_again_takes_its_volume_up(settled: Namespace) -> None:
-    claim = settled.get("pvc", "demo-wal")
+def test_the_namespace_of_operator_and_gateway_goes_within_a_minute(settled: Namespace) -> None:
+    """The operator's grants go in no order with what it looks after, and it is in nobody's way."""
+    settled.plane.kubectl("delete", "namespace", settled.name, "--timeout=60s")
+    assert settled.plane.get("namespace", settled.name) is None
+
+
+def test_a_namespace_that_is_gone_keeps_the_operator_from_no_other(namespace: Namespace) -> None:
+    namespace.give_secrets()
+    namespace.start(WATCH_NAMESPACES=f"gone-long-ago,{namespace.name}")
+    namespace.apply(gateway_manifest())
+    namespace.settle()
+    namespace.kubectl("delete", "ggw/demo", "--timeout=20s")
+    wait_for(
+        lambda: namespace.get("statefulset", "demo-worker") is None, 20, "the gateway's objects are gone"
+    )
+
+
+def test_a_gateway_made_again_takes_its_volume_and_its_key_up(settled: Namespace) -> None:
+    before = {
+        kind: settled.get(kind, name) for kind, name in (("pvc", "demo-wal"), ("secret", "demo-ledger"))
+    }
     settled.kubectl("delete", "ggw/demo", "--timeout=20s")
     settled.apply(gateway_manifest())
     settled.settle()
-    again = settled.get("pvc", "demo-wal")
-    assert claim and again and again["metadata"]["uid"] == claim["metadata"]["uid"]
+    for kind, found in before.items():
+        assert found
+        again = settled.get(kind, found["metadata"]["name"])
+        assert again and again["metadata"]["uid"] == found["metadata"]["uid"]
+
+
+def test_a_signing_key_that_was_deleted_is_told_and_not_made_anew(settled: Namespace) -> None:
+    settled.kubectl("delete", "secret", "demo-ledger")
+    message = settled.wait_condition("ConfigValid", "False", "SigningKeyLost")
+    assert "Secret demo-ledger is gone" in message
+    assert settled.get("secret", "demo-ledger") is None
+    status = (settled.get("ggw", "demo") or {})["status"]
+    assert status["ledger"]["verifyingKey"].startswith(f"proofgate.dev/{settled.name}/demo+")
+
+
+def test_what_the_api_server_leaves_out_is_no_drift(namespace: Namespace) -> None:
+    """A field with its zero value (`omitempty`) was written again at every look."""
+    mounts = [{"name": "ca", "mountPath": "/ca", "readOnly": False}]
+    template = {"volumes": [{"name": "ca", "emptyDir": {}}], "volumeMounts": mounts}
+    namespace.give_secrets()
+    namespace.start(RESYNC_SECONDS="1")
+    namespace.apply(gateway_manifest(worker={"podTemplate": template}))
+    namespace.settle()
+    time.sleep(1)  # the last status report is on its way
+    before = namespace.versions()
+    time.sleep(4)  # several resyncs: there is no event to wait for when nothing happens
+    assert namespace.versions() == before
+    assert namespace.condition("Progressing")[:2] == ("False", "Settled")
 
 
 def test_somebody_elses_object_is_not_taken(namespace: Namespace) -> None:

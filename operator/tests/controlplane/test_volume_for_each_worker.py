@@ -116,8 +116,8 @@ def test_deleting_the_gateway_leaves_the_claims_of_all_workers_there_ever_were(s
     settled.kubectl("scale", "ggw/demo", "--replicas=1")
     settled.settle()
     settled.kubectl("delete", "ggw/demo", "--timeout=20s")
-    left = {f"persistentvolumeclaim/{name}" for name in CLAIMS}
-    wait_for(lambda: settled.objects() == left, 20, "only the claims are left")
+    left = {"secret/demo-ledger", *(f"persistentvolumeclaim/{name}" for name in CLAIMS)}
+    wait_for(lambda: settled.objects() == left, 20, "only the claims and the key of what is on them are left")
 
 
 def test_claims_that_are_not_retained_go_too(settled: Namespace) -> None:

@@ -14,7 +14,9 @@ class ConditionType(StrEnum):
     """Every condition a gateway carries, from its first visit on."""
 
     READY = "Ready"
+    AVAILABLE = "Available"
     CONFIG_VALID = "ConfigValid"
+    RESOLVED_REFS = "ResolvedRefs"
     STORAGE_BOUND = "StorageBound"
     WORKERS_AVAILABLE = "WorkersAvailable"
     LOAD_BALANCER_AVAILABLE = "LoadBalancerAvailable"

@@ -14,6 +14,10 @@ from proofgate_operator.api.types import MAX_REPLICAS, ROOT_RULES, SPEC_RULES, G
 
 _DROPPED = {"title", "$defs"}
 _INT32_MAXIMUM = 2**31 - 1
+#: Faults that the status lists; the message of ResolvedRefs counts the others.
+MAX_FAULTS = 64
+#: Earlier verifying keys that the status keeps.
+MAX_FORMER_KEYS = 32
 
 
 def structural(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
@@ -96,6 +100,23 @@ def shard_schema() -> dict[str, Any]:
     }
 
 
+def fault_schema() -> dict[str, Any]:
+    """Return the structural schema of one item of `.status.faults`."""
+    return {
+        "type": "object",
+        "required": ["field", "reason", "message"],
+        "properties": {
+            "field": {
+                "type": "string",
+                "maxLength": 256,
+                "description": "Whom it costs, as a field of the spec: spec.tenants[acme].",
+            },
+            "reason": {"type": "string", "maxLength": 64, "description": "What it is, in one word."},
+            "message": {"type": "string", "maxLength": 1024, "description": "What to mend."},
+        },
+    }
+
+
 def status_schema() -> dict[str, Any]:
     """Return the structural schema of `.status`."""
     integer = {"type": "integer", "format": "int32"}
@@ -132,8 +153,23 @@ def status_schema() -> dict[str, Any]:
                         "type": "string",
                         "description": "Public key that verifies every checkpoint of the ledger"
                         " (C2SP signed-note form).",
-                    }
+                    },
+                    "formerVerifyingKeys": {
+                        "type": "array",
+                        "description": "Public keys of earlier evidence, the newest last.",
+                        "maxItems": MAX_FORMER_KEYS,
+                        "items": {"type": "string", "maxLength": 512},
+                        "x-kubernetes-list-type": "set",
+                    },
                 },
+            },
+            "faults": {
+                "type": "array",
+                "description": "What is wrong with objects that the spec names, each at the cost of one owner"
+                " alone. ResolvedRefs sums them up.",
+                "maxItems": MAX_FAULTS,
+                "items": fault_schema(),
+                "x-kubernetes-list-type": "atomic",
             },
             "shards": {
                 "type": "array",
@@ -161,10 +197,10 @@ def printer_columns() -> list[dict[str, Any]]:
 
     return [
         {"name": "Desired", "type": "integer", "jsonPath": ".spec.replicas"},
-        {"name": "Ready", "type": "integer", "jsonPath": ".status.readyReplicas"},
-        {"name": "LB", "type": "string", "jsonPath": f"{condition('LoadBalancerAvailable')}.status"},
-        {"name": "Status", "type": "string", "jsonPath": f"{condition('Ready')}.status"},
-        {"name": "Reason", "type": "string", "jsonPath": f"{condition('Ready')}.reason"},
+        {"name": "Workers", "type": "integer", "jsonPath": ".status.readyReplicas"},
+        {"name": "Available", "type": "string", "jsonPath": f"{condition('Available')}.status"},
+        {"name": "Ready", "type": "string", "jsonPath": f"{condition('Ready')}.status"},
+        {"name": "Status", "type": "string", "jsonPath": f"{condition('Ready')}.reason"},
         {
             "name": "Scaling",
             "type": "string",

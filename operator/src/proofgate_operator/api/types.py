@@ -166,8 +166,9 @@ class Ledger(Section):
     """Where the ledger is kept."""
     signing_key_secret_ref: SecretRef | None = None
     """Secret whose entry `signing-key` holds the Ed25519 key that signs checkpoints. Absent: the operator
-    makes one, once, as `<gateway>-ledger`; it goes with the gateway, so bring your own where the volume must
-    outlive it."""
+    makes one, once, as `<gateway>-ledger`. It stays as long as the evidence does: with
+    `retainPolicy: Retain`, or a claim that you brought, it outlives the gateway. One that is lost is not made
+    anew (SigningKeyLost)."""
 
 
 class LoadBalancerService(Section):

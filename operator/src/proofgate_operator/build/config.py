@@ -220,9 +220,17 @@ def admin_secret(gateway: Gateway, token: str) -> Manifest:
     return {**head, "type": "Opaque", "data": encoded({ADMIN_TOKEN: token})}
 
 
+def ledger_secret_head(gateway: Gateway, *, owned: bool) -> Manifest:
+    """Return the head of the Secret of a generated signing key: `owned`, it goes with the gateway."""
+    return child(gateway, "v1", "Secret", names(gateway).ledger, "worker", owned=owned)
+
+
 def ledger_secret(gateway: Gateway, signing_key: str, verifying_key: str) -> Manifest:
-    """Return the Secret of a generated signing key, in the text forms of `ledger_key`."""
-    head = child(gateway, "v1", "Secret", names(gateway).ledger, "worker")
+    """Return the Secret of a generated signing key, in the text forms of `ledger_key`.
+
+    It has no owner yet: what applies its head gives it one, and can take it away again.
+    """
+    head = ledger_secret_head(gateway, owned=False)
     entries = {SIGNING_KEY: signing_key, VERIFYING_KEY: verifying_key}
     return {**head, "type": "Opaque", "data": encoded(entries)}
 

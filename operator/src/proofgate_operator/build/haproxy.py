@@ -164,7 +164,8 @@ def _agent(gateway: Gateway, defaults: Defaults) -> Manifest:
         command += ["--certificate", _CERTIFICATE]
     return {
         "name": "front-door",
-        "image": gateway.spec.worker.image or defaults.worker_image,
+        # The operator's own release, whatever image workers are pinned to: its options are given here.
+        "image": defaults.worker_image,
         "imagePullPolicy": "IfNotPresent",
         "command": [*command, "--listen", f"0.0.0.0:{AGENT_PORT}"],
         "ports": [{"name": "agent", "containerPort": AGENT_PORT, "protocol": "TCP"}],

@@ -57,7 +57,8 @@ def _configuration(gateway: Gateway) -> Manifest:
         if provider.api_key_secret_ref:
             reference = provider.api_key_secret_ref
             item = {"key": reference.key, "path": f"providers/{provider.name}/api-key"}
-            sources.append({"secret": {"name": reference.name, "items": [item]}})
+            # Without it the worker refuses the provider's models, and serves everybody else.
+            sources.append({"secret": {"name": reference.name, "items": [item], "optional": True}})
     return {"name": "configuration", "projected": {"defaultMode": _PRIVATE_MODE, "sources": sources}}
 
 

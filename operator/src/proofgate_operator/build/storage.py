@@ -17,6 +17,12 @@ def claim_names(gateway: Gateway, workers: int) -> tuple[str, ...]:
     return (volume.existing_claim or own.claim,)
 
 
+def goes_with_the_gateway(gateway: Gateway) -> bool:
+    """Return whether the evidence goes with the gateway; what it is signed and checked with does as well."""
+    volume = gateway.spec.ledger.volume
+    return volume.retain_policy is RetainPolicy.DELETE and volume.existing_claim is None
+
+
 def claim(gateway: Gateway, name: str) -> Manifest:
     """Return a claim. Without an owner it outlives the gateway, which is what `Retain` promises."""
     owned = gateway.spec.ledger.volume.retain_policy is RetainPolicy.DELETE

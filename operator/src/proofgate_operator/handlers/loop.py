@@ -4,16 +4,22 @@ It is level-triggered: what woke it does not matter. While nothing that is known
 changed its version, a look asks the API server for nothing.
 """
 
+from __future__ import annotations
+
 import asyncio
 import random
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from proofgate_operator import metrics
-from proofgate_operator.handlers.operator import Operator
-from proofgate_operator.handlers.reconcile import Logger, Outcome, reconcile
+from proofgate_operator.handlers.execution import Logger
+from proofgate_operator.handlers.reconcile import Outcome, reconcile
 from proofgate_operator.kube.client import ApiError
 from proofgate_operator.kube.store import Mark
+
+if TYPE_CHECKING:
+    from proofgate_operator.handlers.operator import Operator
 
 #: Bursts of events become one look; and what is written now, the kubelet hears of as well.
 _GATHER_SECONDS = 0.1
@@ -56,6 +62,7 @@ class Loop:
         self._operator.wakes.forget(self._namespace, self._name)
         self._operator.readers.forget(self._namespace, self._name)
         self._operator.workers.forget(self._namespace, self._name)
+        self._operator.writes.forget(self._namespace, self._name)
         metrics.forget(self._namespace, self._name)
 
     async def look(self) -> float:
@@ -109,6 +116,7 @@ class Loop:
             operator.settings.defaults,
             self._logger,
             operator.workers,
+            operator.writes,
             self._failures,
         )
         named = operator.readers.named(self._namespace, self._name)

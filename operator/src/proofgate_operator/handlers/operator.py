@@ -3,6 +3,8 @@
 import asyncio
 from dataclasses import dataclass, field
 
+from proofgate_operator.handlers.applied import Writes
+from proofgate_operator.handlers.loops import Loops
 from proofgate_operator.handlers.probe import Pulse
 from proofgate_operator.handlers.readers import Readers
 from proofgate_operator.handlers.wake import Wakes
@@ -24,6 +26,8 @@ class Operator:
     readers: Readers = field(default_factory=Readers)
     pulse: Pulse = field(default_factory=Pulse)
     workers: Workers = field(default_factory=Workers)
+    writes: Writes = field(default_factory=Writes)
+    loops: Loops = field(default_factory=Loops)
     gate: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_LOOKS))
 
     def __copy__(self) -> "Operator":

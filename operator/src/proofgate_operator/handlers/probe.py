@@ -13,13 +13,10 @@ from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from proofgate_operator import metrics
-from proofgate_operator.api import GROUP, KIND
 from proofgate_operator.kube.store import Store
 
 #: A look may be late, and a watch silent, for this long. The API server sends a bookmark about once a minute.
 SILENCE_SECONDS = 300.0
-#: Name of the finalizer that kopf keeps on a gateway as long as its loop runs.
-FINALIZER = f"{GROUP}/operator"
 _LOOK_SECONDS = 30.0
 
 
@@ -72,14 +69,8 @@ class Pulse:
 async def watch_over(store: Store, pulse: Pulse) -> None:
     """Compare the gateways that are known with the loops, for ever."""
     while True:
-        gateways = store.gateways()
         if pulse.leading:
-            pulse.known(set(gateways))
-            for uid in pulse.neglected():
-                metadata = (store.get(KIND, *gateways[uid]) or {"metadata": {}})["metadata"]
-                # One that is going, and that kopf has let go, waits for somebody else.
-                if metadata.get("deletionTimestamp") and FINALIZER not in metadata.get("finalizers", ()):
-                    pulse.beat(uid, SILENCE_SECONDS)
+            pulse.known(set(store.gateways()))
         for kind, count in store.count().items():
             metrics.OBJECTS.labels(kind).set(count)
         await asyncio.sleep(_LOOK_SECONDS)

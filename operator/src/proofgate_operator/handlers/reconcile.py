@@ -5,11 +5,8 @@ Nothing is remembered between two looks, so it does not matter where the one bef
 
 import datetime
 import logging
-import os
-import secrets
 import time
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 from pydantic import ValidationError
 
@@ -17,31 +14,28 @@ from proofgate_operator import metrics
 from proofgate_operator.api import API_VERSION, KIND
 from proofgate_operator.api.conditions import Condition, ConditionStatus, ConditionType, merge
 from proofgate_operator.api.types import Gateway
-from proofgate_operator.build import config
-from proofgate_operator.build.ledger_key import SigningKey
-from proofgate_operator.build.naming import Defaults, Manifest, names
+from proofgate_operator.build.naming import Defaults, Manifest
 from proofgate_operator.events import event, transitions
+from proofgate_operator.handlers.applied import Writes
+from proofgate_operator.handlers.execution import Logger, execute
 from proofgate_operator.handlers.steering import heard, steer
-from proofgate_operator.kube.apply import annotate, apply, create, merge_patch
+from proofgate_operator.kube.apply import apply, create
 from proofgate_operator.kube.client import ApiError, Client
 from proofgate_operator.kube.workers import Workers
 from proofgate_operator.observe import observe
 from proofgate_operator.plan.decide import Plan, decide
-from proofgate_operator.plan.observed import Observed, Ref, named_secrets, ref_of
+from proofgate_operator.plan.observed import Observed, named_secrets
 from proofgate_operator.plan.status import Status, unreadable
 
 #: From so many failed looks in a row on, the status tells of what the API server cannot do.
 _PERSISTENT = 3
 
-#: A standard logger, or kopf's, which adds the object to what is logged.
-Logger = logging.Logger | logging.LoggerAdapter[Any]
-
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a look ended: whether the gateway exists, whether anything was written or refused, whether it is at
-    rest (nothing will change unless something else does) or moving (the next step takes only time), and which
-    Secrets it names."""
+    """How a look ended: whether the gateway exists, whether a write changed anything, whether one was
+    refused, whether it is at rest (nothing will change unless something else does) or moving (the next step
+    takes only time), and which Secrets it names."""
 
     exists: bool
     wrote: bool = False
@@ -53,89 +47,6 @@ class Outcome:
 
 def _now() -> str:
     return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _generated(gateway: Gateway, name: str) -> Manifest:
-    """Make a Secret that exists once: the only randomness there is."""
-    own = names(gateway)
-    if name == own.admin:
-        return config.admin_secret(gateway, secrets.token_urlsafe(32))
-    assert name == own.ledger, name
-    key = SigningKey(gateway.ledger_name, os.urandom(32))
-    return config.ledger_secret(gateway, key.signing_text, key.verifying_text)
-
-
-def _refusal(ref: Ref, error: ApiError) -> str:
-    """Say what was refused. A refusal of a Secret might quote it, so its words stay away."""
-    said = error.reason if ref.kind == "Secret" else f"{error.reason}: {error.message}"
-    return f"{ref}: {said}"
-
-
-async def _execute(
-    client: Client, gateway: Gateway, seen: Observed, plan: Plan, logger: Logger, persistent: bool
-) -> list[str]:
-    """Carry out a plan; one refused write does not keep the others back. Returns what was refused.
-
-    An API server that is overloaded or ill ends the look: the next one finds out what is left to do. When it
-    fails `persistent`ly, that may be about one object alone, and counts as a refusal of it.
-    """
-    refused: list[str] = []
-    for name in plan.generate:
-        if await create(client, _generated(gateway, name)):
-            metrics.WRITES.labels("Secret", "create").inc()
-            logger.info("generated Secret %s", name)
-    for manifest in plan.apply:
-        ref = ref_of(manifest)
-        try:
-            if ref in plan.patch:
-                await merge_patch(client, ref.kind, gateway.namespace, ref.name, plan.patch[ref])
-            await apply(client, manifest)
-        except ApiError as error:
-            if error.transient and not (persistent and error.status >= 500):
-                raise
-            refused.append(_refusal(ref, error))
-            continue
-        metrics.WRITES.labels(ref.kind, "apply").inc()
-        logger.info("applied %s", ref)
-    refused += await _hold(client, gateway, plan, logger)
-    for ref in plan.delete:
-        live = seen.children[ref]
-        assert live is not None
-        # Only as it was seen: what changed since is looked at again first.
-        head = live["metadata"]
-        await client.delete(ref.kind, gateway.namespace, ref.name, head["uid"], head["resourceVersion"])
-        metrics.WRITES.labels(ref.kind, "delete").inc()
-        logger.info("deleted %s", ref)
-    for pod, annotations in plan.renew.items():
-        try:
-            await annotate(client, "Pod", gateway.namespace, pod, annotations)
-        except ApiError as error:
-            if error.transient and not (persistent and error.status >= 500):
-                raise
-            refused.append(_refusal(Ref("Pod", pod), error))
-            continue
-        metrics.WRITES.labels("Pod", "annotate").inc()
-        logger.info("marked Pod %s with the configuration", pod)
-    return refused
-
-
-async def _hold(client: Client, gateway: Gateway, plan: Plan, logger: Logger) -> list[str]:
-    """Write the checkpoints that are newer than those that are held. Returns what was refused."""
-    if plan.hold is None:
-        return []
-    ref = ref_of(plan.hold)
-    try:
-        await apply(client, plan.hold)
-    except ApiError as error:
-        if error.status == 409:
-            # Another one wrote since it was seen: what is newest is found out at the next look.
-            return []
-        if error.transient:
-            raise
-        return [_refusal(ref, error)]
-    metrics.WRITES.labels(ref.kind, "apply").inc()
-    logger.debug("held the workers' newest checkpoints in %s", ref)
-    return []
 
 
 def _with_refusals(status: Status, refused: list[str]) -> tuple[Condition, ...]:
@@ -162,8 +73,10 @@ def _status_manifest(
     }
     if status.shards:
         content["shards"] = list(status.shards)
-    if status.verifying_key:
-        content["ledger"] = {"verifyingKey": status.verifying_key}
+    if status.faults:
+        content["faults"] = list(status.faults)
+    if status.ledger:
+        content["ledger"] = status.ledger
     return {
         "apiVersion": API_VERSION,
         "kind": KIND,
@@ -186,8 +99,11 @@ async def _report(
             except ApiError as error:
                 # An event is a courtesy: a namespace that refuses it is not a reason to stop.
                 logging.getLogger(__name__).debug("event refused: %s", error.reason)
-    ready = plan.status.condition(ConditionType.READY).holds
-    metrics.READY.labels(gateway.namespace, gateway.name).set(1 if ready else 0)
+    for gauge, kind in (
+        (metrics.READY, ConditionType.READY),
+        (metrics.AVAILABLE, ConditionType.AVAILABLE),
+    ):
+        gauge.labels(gateway.namespace, gateway.name).set(1 if plan.status.condition(kind).holds else 0)
 
 
 async def _report_unreadable(client: Client, live: Manifest, error: ValidationError) -> None:
@@ -223,6 +139,7 @@ async def reconcile(
     defaults: Defaults,
     logger: Logger,
     workers: Workers,
+    writes: Writes,
     failures: int = 0,
 ) -> Outcome:
     """Bring one gateway closer to its spec and report; raises `ApiError` if the API server cannot be used.
@@ -236,6 +153,7 @@ async def reconcile(
     if live["metadata"]["uid"] != uid:
         # Made anew under the same name: it has a loop of its own.
         return Outcome(exists=False)
+    client.store.require(namespace)
     try:
         gateway = Gateway.read(live)
     except ValidationError as error:
@@ -243,16 +161,17 @@ async def reconcile(
         return Outcome(exists=True, at_rest=True)
     seen = await observe(client, gateway, live)
     seen = await heard(workers, gateway, live.get("status") or {}, seen)
+    seen = replace(seen, applied=writes.of(namespace, name))
     plan = decide(gateway, seen, defaults)
-    refused = await _execute(client, gateway, seen, plan, logger, failures >= _PERSISTENT)
-    refused += await steer(client, workers, gateway, seen, plan, logger.info)
+    done = await execute(client, writes, gateway, seen, plan, logger, failures >= _PERSISTENT)
+    refused = done.refused + await steer(client, workers, gateway, seen, plan, logger.info)
     await _report(client, gateway, live, seen, plan, refused)
     metrics.RECONCILE_SECONDS.observe(time.monotonic() - started)
     for refusal in refused:
         logger.warning("refused: %s", refusal)
     return Outcome(
         exists=True,
-        wrote=plan.writes,
+        wrote=done.changed or bool(plan.replace),
         failed=bool(refused),
         at_rest=_at_rest(gateway, plan) and not refused and not workers.awaited(namespace, name),
         moving=plan.moving,

@@ -71,7 +71,9 @@ class Informer:
         )
         if not resumable:
             self._version = None
-        if not quiet_end:
+        if isinstance(error, ApiError) and error.status in (403, 404) and self.namespace is not None:
+            self._bar(self.namespace, error)
+        elif not quiet_end:
             # Without its message where it might quote what it is about.
             told = (
                 str(error) if isinstance(error, ApiError) and self.kind != "Secret" else type(error).__name__
@@ -80,6 +82,14 @@ class Informer:
         pause = min(_FIRST_PAUSE_SECONDS * (1 << min(self._failures, 8)), _LONGEST_PAUSE_SECONDS)
         asked = error.retry_after if isinstance(error, ApiError) and error.retry_after else 0.0
         return max(pause, asked) * random.uniform(1, 1.5)
+
+    def _bar(self, namespace: str, error: ApiError) -> None:
+        """Go on without a namespace that refuses, and ask it again now and then."""
+        if namespace not in self._store.barred():
+            _log.warning("namespace %s is barred until it can be listed: %s", namespace, error)
+        for key, owner in self._store.bar(self.kind, namespace):
+            self.on_news(*key, owner)
+        metrics.BARRED.set(len(self._store.barred()))
 
     @property
     def _store(self) -> Store:
@@ -135,4 +145,5 @@ class Informer:
                 self._take({**item, "apiVersion": RESOURCES[self.kind].api_version, "kind": self.kind})
         for key, owner in self._store.replace(self.kind, self.namespace, held, version):
             self.on_news(*key, owner)
+        metrics.BARRED.set(len(self._store.barred()))
         return version

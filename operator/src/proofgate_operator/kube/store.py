@@ -28,7 +28,7 @@ _GRAVE_SECONDS = 60.0
 
 
 class NotSynced(Exception):
-    """The store is asked before the first list of a kind; its silence would be taken for absence."""
+    """The store is asked for what it could not list; its silence would be taken for absence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +62,42 @@ class Store:
         self._of: dict[tuple[str, str], set[Key]] = {}
         self._graves: dict[str, float] = {}
         self._watched: frozenset[str] = frozenset()
+        self._expected: set[tuple[str, str | None]] = set()
         self._behind: set[tuple[str, str | None]] = set()
+        self._barred: set[tuple[str, str]] = set()
 
     def expect(self, kinds: Iterable[str], namespaces: Iterable[str | None]) -> None:
         """Name the kinds that are watched, and the namespaces; None stands for all of them."""
         self._watched = frozenset(kinds)
-        self._behind = {(kind, namespace) for namespace in namespaces for kind in self._watched}
+        self._expected = {(kind, namespace) for namespace in namespaces for kind in self._watched}
+        self._behind = set(self._expected)
 
     @property
     def synced(self) -> bool:
-        """Whether every watched kind has been listed."""
+        """Whether every watched kind has been listed, in every namespace but those that are barred."""
         return bool(self._watched) and not self._behind
+
+    def bar(self, kind: str, namespace: str) -> list[tuple[Key, str]]:
+        """Take in that a namespace does not let us list a kind: it is gone, or our grant in it is.
+
+        The others do not wait for it. Returns what was known of it, and whose label each bore.
+        """
+        gone = self.replace(kind, namespace, frozenset(), str(1 << 127))
+        self._barred.add((kind, namespace))
+        if not {home for _, home in self._expected} - self.barred():
+            # Not one namespace is left: that is no operator to rely on.
+            self._behind.add((kind, namespace))
+        return gone
+
+    def barred(self) -> set[str | None]:
+        """Return the namespaces of which anything cannot be listed."""
+        return {namespace for _, namespace in self._barred}
+
+    def require(self, namespace: str) -> None:
+        """Raise `NotSynced` unless everything in a namespace is known."""
+        kinds = sorted(kind for kind, home in self._barred if home == namespace)
+        if kinds:
+            raise NotSynced(f"may not be listed in {namespace}: {', '.join(kinds)}")
 
     def watches(self, kind: str) -> bool:
         """Return whether objects of a kind are known here; raises `NotSynced` before they are."""
@@ -165,6 +190,8 @@ class Store:
         for key, _ in gone:
             self._drop(key)
         self._behind.discard((kind, namespace))
+        if namespace is not None:
+            self._barred.discard((kind, namespace))
         return gone
 
     def owner(self, key: Key) -> str:

@@ -1,14 +1,15 @@
-"""Whether the spec, together with the Secrets it names, makes a configuration, and which."""
+"""Which configuration the spec makes, together with the Secrets it names, and what is wrong with it."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from proofgate_operator.api.types import Gateway
+from proofgate_operator.api.types import MAX_REPLICAS, Gateway
 from proofgate_operator.build import ledger_key
 from proofgate_operator.build.config import (
     ADMIN_TOKEN,
     SIGNING_KEY,
+    TENANT_MAP,
     KeyDigest,
     digest,
     fixed_config_text,
@@ -17,12 +18,14 @@ from proofgate_operator.build.config import (
 from proofgate_operator.build.haproxy import rendered_config
 from proofgate_operator.build.naming import Defaults, Manifest, names
 from proofgate_operator.build.owners import Shares, read_shares
+from proofgate_operator.build.storage import claim_names
 from proofgate_operator.plan.addresses import address_fault
+from proofgate_operator.plan.certificates import certificate_fault
 from proofgate_operator.plan.observed import Observed
 from proofgate_operator.plan.ownership import Ownership, classify, of_a_predecessor
-from proofgate_operator.plan.pod_templates import pod_template_problems
+from proofgate_operator.plan.pod_templates import balancer_template_problems, worker_template_problems
 from proofgate_operator.plan.policies import policy_problems
-from proofgate_operator.plan.problems import Problem
+from proofgate_operator.plan.problems import Fault, Problem
 from proofgate_operator.plan.tenants import entry, read_tenant_keys
 from proofgate_operator.plan.worker_memory import least_memory, memory_problems
 
@@ -31,11 +34,12 @@ from proofgate_operator.plan.worker_memory import least_memory, memory_problems
 class Digests:
     """What tells one configuration from another: by what, and by whether its readers have to be replaced.
 
-    `start`: what workers read only at their start. `config`: what they take on while they run. `haproxy`:
-    what HAProxy reads only at its start. `certificate`: what HAProxy shows to clients.
+    `start`: what workers read only at their start; None without a signing key. `config`: what they take on
+    while they run. `haproxy`: what HAProxy reads only at its start. `certificate`: what HAProxy shows to
+    clients.
     """
 
-    start: str
+    start: str | None
     config: str
     haproxy: str
     certificate: str
@@ -45,12 +49,17 @@ class Digests:
 class Configuration:
     """What the workers and HAProxy are to run with.
 
-    `problems` are the user's to solve, `notes` may be meant as they are. `missing_secrets` are for the
-    operator to generate; until they are there, there are no digests. `shares` is how much of its tenants each
-    worker has had until now; None before there are any.
+    Problems are the user's to solve, and each holds back what cannot be made with it, and nothing else: the
+    workers' configuration file, their pods' template, or HAProxy's.
+    `faults` cost one tenant, provider or certificate alone; `notes` may be meant as they are.
+    `missing_secrets` are for the operator to generate; until the admin token is there, there are no digests.
+    `shares` is how much of its tenants each worker has had until now; None before there are any.
     """
 
-    problems: tuple[Problem, ...]
+    file_problems: tuple[Problem, ...]
+    worker_problems: tuple[Problem, ...]
+    balancer_problems: tuple[Problem, ...]
+    faults: tuple[Fault, ...]
     keys: Mapping[str, Sequence[KeyDigest]]
     missing_secrets: tuple[str, ...]
     verifying_key: str | None
@@ -59,9 +68,10 @@ class Configuration:
     notes: tuple[str, ...] = ()
 
     @property
-    def complete(self) -> bool:
-        """Whether pods can be started with it."""
-        return not self.problems and self.digests is not None
+    def problems(self) -> tuple[Problem, ...]:
+        """Whatever holds anything back."""
+        found = self.file_problems + self.worker_problems + self.balancer_problems
+        return tuple(dict.fromkeys(found))
 
 
 def _generated(gateway: Gateway, seen: Observed, name: str) -> Manifest | None:
@@ -72,36 +82,29 @@ def _generated(gateway: Gateway, seen: Observed, name: str) -> Manifest | None:
     return secret
 
 
-def _provider_keys(gateway: Gateway, seen: Observed) -> tuple[list[str], list[Problem]]:
+def _provider_keys(gateway: Gateway, seen: Observed) -> tuple[list[str], list[Fault]]:
+    """Return the names of providers with their keys, and which provider has none that could be used."""
     keys: list[str] = []
-    problems: list[Problem] = []
+    faults: list[Fault] = []
     for provider in gateway.spec.providers:
         reference = provider.api_key_secret_ref
         if reference is None:
             continue
-        field = f"spec.providers[{provider.name}].apiKeySecretRef"
+        owner = f"spec.providers[{provider.name}]"
+        named = f"Secret {reference.name}, named by {owner}.apiKeySecretRef"
         secret = seen.secrets.get(reference.name)
         if secret is None:
-            problems.append(
-                Problem("SecretMissing", f"Secret {reference.name}, named by {field}, does not exist")
-            )
+            faults.append(Fault(owner, "SecretMissing", f"{named}, does not exist"))
             continue
         key = entry(secret, reference.key)
         if not key:
-            problems.append(
-                Problem(
-                    "SecretInvalid",
-                    f"Secret {reference.name}, named by {field}, has no text under {reference.key}",
-                )
-            )
-            continue
+            faults.append(Fault(owner, "SecretInvalid", f"{named}, has no text under {reference.key}"))
         # A line end around the key is cut by the workers; within it, the rest would be another header.
-        if not re.fullmatch(r"[!-~]+", key.strip()):
+        elif not re.fullmatch(r"[!-~]+", key.strip()):
             message = f"{reference.key} is not one line of printable ASCII without spaces"
-            problems.append(Problem("SecretInvalid", f"Secret {reference.name}, named by {field}: {message}"))
-            continue
-        keys += [provider.name, key]
-    return keys, problems
+            faults.append(Fault(owner, "SecretInvalid", f"{named}: {message}"))
+        keys += [provider.name, key or ""]
+    return keys, faults
 
 
 def _address_problems(gateway: Gateway) -> Iterator[Problem]:
@@ -146,25 +149,45 @@ def _signing_key(
         ]
 
 
-def _certificate(gateway: Gateway, seen: Observed) -> tuple[str, list[Problem]]:
-    """Return the chain that HAProxy is to show; the key beside it is for HAProxy alone to judge."""
+def _evidence(gateway: Gateway, seen: Observed) -> str | None:
+    """Return what was signed, or may have been, with a key that the operator made; None if nothing was."""
+    if seen.ledger.get("verifyingKey"):
+        return f"all that {seen.ledger['verifyingKey']} verifies"
+    checkpoints = seen.child("ConfigMap", names(gateway).checkpoints)
+    if checkpoints and checkpoints.get("data") and not of_a_predecessor(gateway, checkpoints):
+        return f"the checkpoints in ConfigMap {names(gateway).checkpoints}"
+    if gateway.spec.ledger.volume.existing_claim is not None:
+        return None
+    for name in claim_names(gateway, MAX_REPLICAS):
+        claim = seen.child("PersistentVolumeClaim", name)
+        # A claim is made only after the key. One that goes with a deleted gateway is none of ours.
+        if claim and classify(gateway, claim) is Ownership.OURS and not of_a_predecessor(gateway, claim):
+            return f"the logs on PersistentVolumeClaim {name}"
+    return None
+
+
+def _certificate(gateway: Gateway, seen: Observed) -> tuple[str, list[Fault]]:
+    """Return the chain that HAProxy is to show, and what is wrong with it or its key."""
     tls = gateway.spec.load_balancer.tls
     if tls is None:
         return "", []
-    where = f"Secret {tls.secret_name}, named by spec.loadBalancer.tls.secretName,"
+    owner = "spec.loadBalancer.tls"
+    where = f"Secret {tls.secret_name}, named by {owner}.secretName,"
     secret = seen.secrets.get(tls.secret_name)
     if secret is None:
-        return "", [Problem("SecretMissing", f"{where} does not exist")]
+        return "", [Fault(owner, "SecretMissing", f"{where} does not exist")]
     missing = [name for name in ("tls.crt", "tls.key") if not entry(secret, name)]
     if missing:
-        return "", [Problem("SecretInvalid", f"{where} has no text under {' and '.join(missing)}")]
-    return entry(secret, "tls.crt") or "", []
+        return "", [Fault(owner, "SecretInvalid", f"{where} has no text under {' and '.join(missing)}")]
+    chain, key = entry(secret, "tls.crt") or "", entry(secret, "tls.key") or ""
+    fault = certificate_fault(chain, key)
+    return chain, [Fault(owner, "CertificateInvalid", f"{where} {fault}")] if fault else []
 
 
-def _shares(gateway: Gateway, seen: Observed) -> Shares | None:
-    """Return how much of its tenants each worker has had until now, as the live Secret tells."""
-    live = _generated(gateway, seen, names(gateway).tenants)
-    return read_shares(live["metadata"].get("annotations") or {}) if live else None
+def _holders(live: Manifest | None) -> dict[str, str]:
+    """Return the tenants by the digests of their keys, as the live Secret of digests has them."""
+    lines = (entry(live, TENANT_MAP) or "").splitlines() if live else []
+    return {words[0]: words[1] for line in lines if len(words := line.split()) == 2}
 
 
 def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> Configuration:
@@ -172,49 +195,57 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
     own = names(gateway)
     admin = _generated(gateway, seen, own.admin)
     ledger = _generated(gateway, seen, own.ledger)
-    tenants = read_tenant_keys(gateway, seen.secrets)
-    certificate, certificate_problems = _certificate(gateway, seen)
-    provider_keys, provider_problems = _provider_keys(gateway, seen)
+    live = _generated(gateway, seen, own.tenants)
+    tenants = read_tenant_keys(gateway, seen.secrets, _holders(live))
+    certificate, certificate_faults = _certificate(gateway, seen)
+    provider_keys, provider_faults = _provider_keys(gateway, seen)
     signing_key, ledger_problems = _signing_key(gateway, seen, ledger)
-    problems = (
-        *_address_problems(gateway),
-        *policy_problems(gateway),
-        *pod_template_problems(gateway, defaults),
-        *memory_problems(gateway),
-        *tenants.problems,
-        *provider_problems,
-        *ledger_problems,
-        *certificate_problems,
-    )
+    token = entry(admin, ADMIN_TOKEN) if admin else None
+    admin_problems = []
+    if admin and not token:
+        message = f"Secret {own.admin} has no text under {ADMIN_TOKEN}: delete it"
+        admin_problems.append(Problem("SecretInvalid", message))
 
     missing = []
     if admin is None:
         missing.append(own.admin)
     if ledger is None and gateway.spec.ledger.signing_key_secret_ref is None:
-        missing.append(own.ledger)
+        evidence = _evidence(gateway, seen)
+        if evidence is None:
+            missing.append(own.ledger)
+        else:
+            message = (
+                f"Secret {own.ledger} is gone, and with it the key of {evidence}: put it back from a backup."
+                " No other one is made, for it could not go on with what was signed"
+            )
+            ledger_problems.append(Problem("SigningKeyLost", message))
 
-    token = entry(admin, ADMIN_TOKEN) if admin else None
-    if admin and not token:
-        problems += (
-            Problem("SecretInvalid", f"Secret {own.admin} has no text under {ADMIN_TOKEN}: delete it"),
-        )
     digests = None
-    if token and signing_key:
+    if token:
         lines = [part for name, keys in tenants.keys.items() for part in (name, *(key.line for key in keys))]
         secret = token.encode()
         memory = least_memory(gateway, seen.worker_pods)
+        start = [fixed_config_text(gateway), signing_key.signing_text] if signing_key else None
         digests = Digests(
-            start=digest(secret, [fixed_config_text(gateway), signing_key.signing_text]),
+            start=digest(secret, start) if start else None,
             config=digest(secret, [worker_config_text(gateway, memory), *lines, *provider_keys]),
             haproxy=digest(secret, [rendered_config(gateway, defaults)]),
             certificate=digest(secret, [certificate]),
         )
     return Configuration(
-        problems=problems,
+        file_problems=(*_address_problems(gateway), *policy_problems(gateway), *memory_problems(gateway)),
+        worker_problems=(
+            *worker_template_problems(gateway, defaults),
+            *memory_problems(gateway),
+            *ledger_problems,
+            *admin_problems,
+        ),
+        balancer_problems=tuple(balancer_template_problems(gateway, defaults)),
+        faults=(*tenants.faults, *provider_faults, *certificate_faults),
         keys=tenants.keys,
         missing_secrets=tuple(missing),
         verifying_key=signing_key.verifying_text if signing_key else None,
         digests=digests,
-        shares=_shares(gateway, seen),
+        shares=read_shares(live["metadata"].get("annotations") or {}) if live else None,
         notes=tenants.notes,
     )

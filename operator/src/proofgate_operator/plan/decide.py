@@ -19,8 +19,9 @@ from proofgate_operator.build import (
     statefulset,
 )
 from proofgate_operator.build.naming import CONFIG_ANNOTATION, Defaults, Manifest, names
+from proofgate_operator.build.storage import goes_with_the_gateway
 from proofgate_operator.plan.configuration import Configuration, read_configuration
-from proofgate_operator.plan.drift import holds, sealed
+from proofgate_operator.plan.drift import in_order, is_too_soon, sealed
 from proofgate_operator.plan.front_door import FrontDoor, front_door, live_pods, mark, may_retire
 from proofgate_operator.plan.held_checkpoints import Held, held_checkpoints
 from proofgate_operator.plan.observed import Observed, Ref, ref_of
@@ -35,10 +36,10 @@ from proofgate_operator.plan.worker_memory import least_memory
 
 @dataclass(frozen=True)
 class Plan:
-    """Writes, in order: Secrets to generate (never to overwrite), manifests to apply, objects to delete, pods
-    to mark with annotations, so that the kubelet renews their files; merge patches that some manifests need
-    before they are applied; workers to retire or to tell to stay, pods to delete so that their StatefulSet
-    makes new ones.
+    """Writes, in order: Secrets to generate (never to overwrite), manifests to apply, objects to delete, the
+    number of workers of a set whose template is held back, pods to mark with annotations, so that the kubelet
+    renews their files; merge patches that some manifests need before they are applied; workers to retire or
+    to tell to stay, pods to delete so that their StatefulSet makes new ones.
 
     After them the status, which describes what was seen before them. `moving` says that time alone brings
     the next step. `hold` is the ConfigMap of checkpoints that are newer than those that are held: it goes on
@@ -49,6 +50,7 @@ class Plan:
     apply: tuple[Manifest, ...]
     delete: tuple[Ref, ...]
     status: Status
+    rescale: int | None = None
     renew: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     patch: Mapping[Ref, Manifest] = field(default_factory=dict)
     stay: tuple[Manifest, ...] = ()
@@ -60,7 +62,8 @@ class Plan:
     @property
     def writes(self) -> bool:
         """Whether anything but the status is to be written."""
-        return bool(self.generate or self.apply or self.delete or self.renew or self.replace)
+        resized = self.rescale is not None
+        return bool(self.generate or self.apply or self.delete or self.renew or self.replace or resized)
 
 
 def _conflicts(gateway: Gateway, seen: Observed) -> tuple[Ref, ...]:
@@ -85,10 +88,13 @@ def wanted(
 ) -> list[Manifest]:
     """Return the manifests a gateway shall have now, in the order they are applied.
 
-    Without a complete configuration, what depends on it is left as it is: workers that run keep running with
-    the last valid one, and none is started with half of one.
+    What a problem of the configuration holds back is left as it is: workers that run keep running with the
+    last valid one, and none is started with half of one. The digests of keys are held back by nothing, and
+    come first: a key that was taken away must not wait.
     """
+    own = names(gateway)
     manifests = [
+        config.tenants_secret(gateway, configuration.keys, door.maps, door.shares),
         *serviceaccounts.service_accounts(gateway),
         networkpolicy.worker_policy(gateway, defaults),
         networkpolicy.haproxy_policy(gateway),
@@ -98,18 +104,24 @@ def wanted(
     ]
     if gateway.spec.load_balancer.replicas > 1:
         manifests.append(pdb.haproxy_budget(gateway))
-    # Before the set that mounts them, so that they have the size that holds now.
-    manifests += claims(gateway, seen, replicas)
-    if configuration.complete and configuration.digests:
-        digests = configuration.digests
-        templates = claim_templates(gateway, seen.child("StatefulSet", names(gateway).worker))
-        manifests += [
-            config.config_map(gateway, least_memory(gateway, seen.worker_pods)),
-            config.tenants_secret(gateway, configuration.keys, door.maps, door.shares),
-            haproxy.config_map(gateway, defaults),
-            statefulset.statefulset(gateway, defaults, replicas, digests.start, templates),
-            haproxy.deployment(gateway, defaults, digests.haproxy),
-        ]
+    # Before the set that mounts them, so that they have the size that holds now; after the key, so that a
+    # claim without one tells that it was lost.
+    if own.ledger not in configuration.missing_secrets:
+        manifests += claims(gateway, seen, replicas)
+        if classify(gateway, seen.child("Secret", own.ledger)) is Ownership.OURS:
+            owned = goes_with_the_gateway(gateway)
+            manifests.append(config.ledger_secret_head(gateway, owned=owned))
+    manifests.append(haproxy.config_map(gateway, defaults))
+    if not configuration.file_problems:
+        manifests.append(config.config_map(gateway, least_memory(gateway, seen.worker_pods)))
+    digests = configuration.digests
+    file = seen.child("ConfigMap", own.config)
+    has_file = not configuration.file_problems or classify(gateway, file) is Ownership.OURS
+    if digests and digests.start and has_file and not configuration.worker_problems:
+        templates = claim_templates(gateway, seen.child("StatefulSet", own.worker))
+        manifests.append(statefulset.statefulset(gateway, defaults, replicas, digests.start, templates))
+    if digests and not configuration.balancer_problems:
+        manifests.append(haproxy.deployment(gateway, defaults, digests.haproxy))
     if gateway.spec.monitoring.pod_monitors is PodMonitors.AUTO and seen.knows_monitors:
         manifests += monitoring.pod_monitors(gateway)
     return [sealed(manifest) for manifest in manifests]
@@ -131,10 +143,25 @@ def _superfluous(gateway: Gateway, seen: Observed) -> tuple[Ref, ...]:
     return tuple(ref for ref in found if classify(gateway, seen.children.get(ref)) is Ownership.OURS)
 
 
-def _needs_write(gateway: Gateway, live: Manifest | None, manifest: Manifest) -> bool:
+def _needs_write(gateway: Gateway, seen: Observed, manifest: Manifest) -> bool:
+    ref = ref_of(manifest)
+    live, applied = seen.children.get(ref), seen.applied.get(ref)
     if classify(gateway, live) is Ownership.LEAVING:
         return False
-    return live is None or not holds(live, manifest)
+    return live is None or not (
+        in_order(live, manifest, applied) or is_too_soon(live, manifest, applied, seen.now)
+    )
+
+
+def _contested(seen: Observed, manifests: Iterable[Manifest]) -> tuple[str, ...]:
+    """Return what somebody else sets otherwise again and again."""
+    found: list[str] = []
+    for manifest in manifests:
+        ref = ref_of(manifest)
+        live, applied = seen.children.get(ref), seen.applied.get(ref)
+        if live and applied and applied.contested and not in_order(live, manifest, applied):
+            found.append(applied.contested)
+    return tuple(found)
 
 
 def _to_renew(
@@ -145,7 +172,7 @@ def _to_renew(
     None before what they mount has been written, and seen again: the kubelet learns of it by a watch of its
     own, and a pod that it looks at too soon gets the old files once more.
     """
-    if not configuration.complete or not configuration.digests or _files(gateway) & set(map(ref_of, apply)):
+    if not configuration.digests or _files(gateway) & set(map(ref_of, apply)):
         return {}
     told = [(pod, {CONFIG_ANNOTATION: configuration.digests.config}) for pod in live_pods(seen.worker_pods)]
     told += [(pod, mark(door.digest, seen.now)) for pod in live_pods(seen.haproxy_pods)]
@@ -154,6 +181,12 @@ def _to_renew(
         for pod, annotations in told
         if (pod["metadata"].get("annotations") or {}).get(CONFIG_ANNOTATION) != annotations[CONFIG_ANNOTATION]
     }
+
+
+def _templates(gateway: Gateway) -> set[Ref]:
+    """Return what makes pods, which mount other objects by their names."""
+    own = names(gateway)
+    return {Ref("StatefulSet", own.worker), Ref("Deployment", own.haproxy)}
 
 
 def _files(gateway: Gateway) -> set[Ref]:
@@ -168,24 +201,30 @@ def decide(gateway: Gateway, seen: Observed, defaults: Defaults) -> Plan:
     conflicts = _conflicts(gateway, seen)
     live_set = seen.child("StatefulSet", names(gateway).worker)
     shards = read_shards(seen, live_set)
-    steerable = configuration.complete and not conflicts
-    movement = _movement(gateway, seen, live_set, shards, steerable)
+    movement = _movement(gateway, seen, live_set, shards, configuration, conflicts)
     shares = next_shares(gateway, configuration.shares, shards, movement, seen.now)
     door = front_door(gateway, configuration, movement.replicas, shares)
     moving = movement.in_motion
-    taking = taking_over(shares, shards, movement) if steerable and not gateway.spec.paused else ()
+    taking = () if conflicts or gateway.spec.paused else taking_over(shares, shards, movement)
     generate: tuple[str, ...] = ()
     apply: tuple[Manifest, ...] = ()
     delete: tuple[Ref, ...] = ()
     renew: dict[str, dict[str, str]] = {}
-    if not gateway.spec.paused and not conflicts:
+    rescale: int | None = None
+    contested: tuple[str, ...] = ()
+    # A name that is taken before anything runs keeps everything back; later, only whatever would use it.
+    if not gateway.spec.paused and (not conflicts or live_set):
+        held_back = {*conflicts, *(_templates(gateway) if conflicts else ())}
         generate = _to_generate(gateway, seen, configuration)
+        manifests = wanted(gateway, seen, configuration, door, movement.replicas, defaults)
+        contested = _contested(seen, manifests)
         apply = tuple(
             manifest
-            for manifest in wanted(gateway, seen, configuration, door, movement.replicas, defaults)
-            if _needs_write(gateway, seen.children.get(ref_of(manifest)), manifest)
+            for manifest in manifests
+            if ref_of(manifest) not in held_back and _needs_write(gateway, seen, manifest)
         )
         delete = _superfluous(gateway, seen)
+        rescale = _rescaled(live_set, movement, configuration)
         renew = _to_renew(gateway, seen, configuration, door, apply)
         written = not _files(gateway) & set(map(ref_of, apply))
         if not may_retire(gateway, movement, door, written, seen.haproxy_pods, seen.now):
@@ -200,18 +239,20 @@ def decide(gateway: Gateway, seen: Observed, defaults: Defaults) -> Plan:
         configuration=configuration,
         conflicts=conflicts,
         leaving=_leaving(gateway, seen, configuration),
-        writes=bool(generate or apply or delete or renew),
+        writes=bool(generate or apply or delete or renew or rescale is not None),
         shards=shards,
         movement=movement,
         taking_over=taking,
         held=held,
+        contested=contested,
     )
     return Plan(
         generate,
         apply,
         delete,
         report(situation, defaults),
-        renew,
+        renew=renew,
+        rescale=rescale,
         patch=_strategy(gateway, live_set, apply),
         stay=tuple(shard.pod for shard in movement.stay),
         retire=_to_retire(movement),
@@ -221,14 +262,27 @@ def decide(gateway: Gateway, seen: Observed, defaults: Defaults) -> Plan:
     )
 
 
+def _rescaled(live_set: Manifest | None, movement: Movement, configuration: Configuration) -> int | None:
+    """Return how many workers a set is to have of which only that can be written; None for as many as it
+    has."""
+    if live_set is None or not configuration.worker_problems:
+        return None
+    return movement.replicas if movement.replicas != live_set["spec"]["replicas"] else None
+
+
 def _movement(
-    gateway: Gateway, seen: Observed, live_set: Manifest | None, shards: tuple[Shard, ...], steerable: bool
+    gateway: Gateway,
+    seen: Observed,
+    live_set: Manifest | None,
+    shards: tuple[Shard, ...],
+    configuration: Configuration,
+    conflicts: tuple[Ref, ...],
 ) -> Movement:
-    """Return the workers' next step; without a configuration for new ones, nobody leaves."""
+    """Return the workers' next step."""
     asked = live_set["spec"]["replicas"] if live_set else gateway.spec.replicas
     if gateway.spec.paused:
         return Movement(asked)
-    if not steerable:
+    if conflicts:
         return everybody_stays(asked, shards)
     before = {condition["type"]: condition.get("reason") for condition in seen.conditions}
     return next_movement(
@@ -238,6 +292,8 @@ def _movement(
         begun=before.get(ConditionType.PROGRESSING) in (Purpose.ROLLING.value, STALLED),
         now=seen.now,
         obstacle=obstacle(gateway, seen),
+        # Nobody may start again who is told to end now.
+        unfit=next((problem.message for problem in configuration.worker_problems), None),
     )
 
 

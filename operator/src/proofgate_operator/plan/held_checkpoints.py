@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from proofgate_operator.api.types import Gateway
-from proofgate_operator.api.volume import RetainPolicy, VolumeMode
+from proofgate_operator.api.volume import VolumeMode
 from proofgate_operator.build import checkpoint
 from proofgate_operator.build.checkpoint import Checkpoint, InvalidCheckpoint
 from proofgate_operator.build.naming import RENEWED_ANNOTATION, Manifest, child, names
+from proofgate_operator.build.storage import goes_with_the_gateway
 from proofgate_operator.plan.drift import holds, sealed
 from proofgate_operator.plan.observed import Observed
 from proofgate_operator.plan.ownership import Ownership, classify
@@ -87,9 +88,7 @@ def _written(
 ) -> Manifest | None:
     if not entries and live is None:
         return None
-    volume = gateway.spec.ledger.volume
-    # It goes with the volume of which it speaks; a claim that somebody brought stays, whatever the policy.
-    owned = volume.retain_policy is RetainPolicy.DELETE and volume.existing_claim is None
+    owned = goes_with_the_gateway(gateway)
     head = child(gateway, "v1", "ConfigMap", names(gateway).checkpoints, "worker", owned=owned)
     head["metadata"]["annotations"] = {CLAIMS_ANNOTATION: json.dumps(claims, sort_keys=True)}
     wanted: Manifest = {**head, "data": dict(entries)}

@@ -1,11 +1,13 @@
 """What is seen of a gateway in one look."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from proofgate_operator.api.types import MAX_REPLICAS, Gateway
 from proofgate_operator.build import storage
 from proofgate_operator.build.naming import Manifest, names
+from proofgate_operator.plan.drift import Applied
 from proofgate_operator.plan.reports import WorkerReport
 
 
@@ -37,6 +39,12 @@ class Observed:
     shards: tuple[Manifest, ...] = ()
     reports: Mapping[int, WorkerReport] = field(default_factory=dict)
     now: float = 0.0
+    #: `.status.ledger` as the look before left it.
+    ledger: Manifest = field(default_factory=dict)
+    #: What came of the operator's own writes.
+    applied: Mapping[Ref, Applied] = field(default_factory=dict)
+    #: Names of pods that bear the workers' labels and are none.
+    stray_pods: tuple[str, ...] = ()
 
     @property
     def knows_monitors(self) -> bool:
@@ -46,6 +54,17 @@ class Observed:
     def child(self, kind: str, name: str) -> Manifest | None:
         """Return one of the gateway's objects."""
         return self.children.get(Ref(kind, name))
+
+
+def is_worker(gateway: Gateway, pod: Manifest) -> bool:
+    """Return whether a pod with the workers' labels is one that their StatefulSet made.
+
+    A copy for debugging bears the same labels and has no shard; nothing may be told to it or read from it.
+    """
+    worker = names(gateway).worker
+    owners = pod["metadata"].get("ownerReferences") or []
+    made = any((o.get("controller"), o["kind"], o["name"]) == (True, "StatefulSet", worker) for o in owners)
+    return made and bool(re.fullmatch(rf"{re.escape(worker)}-(0|[1-9][0-9]?)", pod["metadata"]["name"]))
 
 
 def ref_of(manifest: Manifest) -> Ref:

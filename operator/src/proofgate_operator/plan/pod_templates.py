@@ -24,14 +24,20 @@ def _bare(gateway: Gateway) -> Gateway:
     )
 
 
-def pod_template_problems(gateway: Gateway, defaults: Defaults) -> Iterator[Problem]:
-    """Yield an addition that would replace what the operator sets, or cost a worker its core."""
-    spec = gateway.spec
-    if spec.worker.pod_template:
-        workers = statefulset.statefulset(_bare(gateway), defaults, 1, "")["spec"]["template"]
-        for fault in collisions(workers, spec.worker.pod_template, guaranteed=True):
+def worker_template_problems(gateway: Gateway, defaults: Defaults) -> Iterator[Problem]:
+    """Yield an addition to workers' pods that would replace what the operator sets, or cost a worker its
+    core."""
+    additions = gateway.spec.worker.pod_template
+    if additions:
+        template = statefulset.statefulset(_bare(gateway), defaults, 1, "")["spec"]["template"]
+        for fault in collisions(template, additions, guaranteed=True):
             yield Problem("PodTemplateInvalid", f"spec.worker.podTemplate.{fault}")
-    if spec.load_balancer.pod_template:
-        balancers = haproxy.deployment(_bare(gateway), defaults, "")["spec"]["template"]
-        for fault in collisions(balancers, spec.load_balancer.pod_template, guaranteed=False):
+
+
+def balancer_template_problems(gateway: Gateway, defaults: Defaults) -> Iterator[Problem]:
+    """Yield an addition to HAProxy's pods that would replace what the operator sets."""
+    additions = gateway.spec.load_balancer.pod_template
+    if additions:
+        template = haproxy.deployment(_bare(gateway), defaults, "")["spec"]["template"]
+        for fault in collisions(template, additions, guaranteed=False):
             yield Problem("PodTemplateInvalid", f"spec.loadBalancer.podTemplate.{fault}")

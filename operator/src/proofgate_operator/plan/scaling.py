@@ -92,17 +92,19 @@ def next_movement(
     begun: bool,
     now: float,
     obstacle: str | None,
+    unfit: str | None = None,
 ) -> Movement:
     """Return the step to take towards the workers that the spec asks for.
 
     `begun` says that a roll was under way at the last look, `obstacle` why no new worker could start or an
-    old one seal its log (the volume). `now` is in seconds since 1970.
+    old one seal its log (the volume), `unfit` why no new one would be as the spec wants it. `now` is in
+    seconds since 1970.
     """
     desired = gateway.spec.replicas
     if statefulset is None:
         return Movement(desired)
     asked: int = statefulset["spec"]["replicas"]
-    surges = needs_surge(desired, gateway.spec.rollout.surge, shards) or (
+    surges = (unfit is None and needs_surge(desired, gateway.spec.rollout.surge, shards)) or (
         # The surplus worker stays until the one that it stands in for is back.
         begun and desired == 1 and asked == 2 and gateway.spec.rollout.surge
     )
@@ -112,7 +114,7 @@ def next_movement(
         purpose = Purpose.ROLLING if surges else None
         return Movement(target, purpose, stay=_staying(shards, None, asked), waits_for="a second worker")
 
-    roll = next_rollout(shards, target, asked, begun, now, obstacle)
+    roll = next_rollout(shards, target, asked, begun, now, obstacle or unfit)
     if surges and roll is None:
         # The roll is done: what is left is to take the surplus worker away.
         target = desired

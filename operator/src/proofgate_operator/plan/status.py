@@ -1,9 +1,10 @@
 """The status: what was seen, as conditions with reasons that a reader can act on."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from proofgate_operator.api.conditions import Condition, ConditionStatus, ConditionType
+from proofgate_operator.api.crd import MAX_FAULTS, MAX_FORMER_KEYS
 from proofgate_operator.api.types import FORCE_SCALE_DOWN_ANNOTATION, Gateway
 from proofgate_operator.build import statefulset
 from proofgate_operator.build.naming import Defaults, Manifest, names, selector_labels
@@ -25,6 +26,8 @@ _READY_NEEDS = (
 )
 
 
+#: Reason and message of Progressing while nothing moves because of what is wrong with the spec.
+_WAITING = ("ConfigInvalid", "what ConfigValid tells of waits for a valid configuration; all else is done")
 #: Reason of Progressing while a roll goes no further.
 STALLED = "RolloutStalled"
 
@@ -49,6 +52,8 @@ class Situation:
     taking_over: tuple[int, ...] = ()
     #: What is held of the workers' checkpoints, and what they tell against it.
     held: Held = field(default_factory=Held)
+    #: Whose fields somebody else sets otherwise again and again.
+    contested: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -59,10 +64,11 @@ class Status:
     ready_replicas: int
     selector: str
     endpoint: str
-    verifying_key: str | None
+    ledger: Manifest
     conditions: tuple[Condition, ...] = field(default=())
     updated_replicas: int = 0
     shards: tuple[Manifest, ...] = ()
+    faults: tuple[Manifest, ...] = ()
 
     def condition(self, kind: ConditionType) -> Condition:
         """Return one condition."""
@@ -114,9 +120,28 @@ def _config_valid(situation: Situation) -> Condition:
     ]
     if refusals:
         return _condition(kind, False, "RefusedByWorker", _sentences(refusals, limit=2))
-    valid = "the spec and every Secret it names are valid"
+    valid = "the spec is valid"
     notes = (*situation.configuration.notes, *filter(None, [limits_note(situation.gateway)]))
     return _condition(kind, True, "Valid", _sentences((valid, *notes)))
+
+
+def _resolved_refs(situation: Situation) -> Condition:
+    kind = ConditionType.RESOLVED_REFS
+    faults = situation.configuration.faults
+    if not faults:
+        return _condition(kind, True, "Resolved", "every Secret that the spec names can be used")
+    return _condition(kind, False, faults[0].reason, _sentences(fault.message for fault in faults))
+
+
+def _serves_nobody(situation: Situation) -> str | None:
+    """Return why no request could be answered, although nothing is wrong with the gateway itself."""
+    spec, configuration = situation.gateway.spec, situation.configuration
+    if spec.jwt is None and not any(configuration.keys.values()):
+        return "no tenant has a key"
+    broken = {fault.field for fault in configuration.faults}
+    if all(f"spec.providers[{provider.name}]" in broken for provider in spec.providers):
+        return "no provider has a key"
+    return None
 
 
 def unreadable(faults: Iterable[str]) -> tuple[Condition, ...]:
@@ -145,7 +170,7 @@ def _workers_available(situation: Situation, live: Manifest | None) -> Condition
     if live is None:
         return _condition(kind, False, "WorkersNotMade", "the workers' StatefulSet does not exist")
     ready = _count(live, "readyReplicas")
-    summary = f"{min(ready, desired)} of {desired} workers ready"
+    summary = _noted(f"{min(ready, desired)} of {desired} workers ready", _strays(situation.seen.stray_pods))
     if ready >= desired:
         return _condition(kind, True, "AllReady", summary)
     movement = situation.movement
@@ -155,6 +180,10 @@ def _workers_available(situation: Situation, live: Manifest | None) -> Condition
     return _condition(kind, False, "WorkersMissing", f"{summary}: {trouble}" if trouble else summary)
 
 
+def _strays(pods: tuple[str, ...]) -> str | None:
+    return f"{_sentences(pods)}: passed over, for it bears the workers' labels and is none" if pods else None
+
+
 def _balancer_available(situation: Situation, live: Manifest | None) -> Condition:
     kind = ConditionType.LOAD_BALANCER_AVAILABLE
     desired = situation.gateway.spec.load_balancer.replicas
@@ -162,9 +191,20 @@ def _balancer_available(situation: Situation, live: Manifest | None) -> Conditio
         return _condition(kind, False, "LoadBalancerNotMade", "HAProxy's Deployment does not exist")
     ready = _count(live, "readyReplicas")
     summary = f"{min(ready, desired)} of {desired} HAProxy pods ready"
-    if ready == 0:
-        return _condition(kind, False, "LoadBalancerMissing", summary)
-    return _condition(kind, True, "AllReady" if ready >= desired else "SomeReady", summary)
+    if ready >= desired:
+        return _condition(kind, True, "AllReady", summary)
+    trouble = _sentences(
+        [*_refused_pods(live), *filter(None, map(pod_trouble, situation.seen.haproxy_pods))], 3
+    )
+    message = f"{summary}: {trouble}" if trouble else summary
+    return _condition(kind, ready > 0, "SomeReady" if ready else "LoadBalancerMissing", message)
+
+
+def _refused_pods(deployment: Manifest) -> Iterator[str]:
+    """Yield why the API server lets no pod of a Deployment be made: a quota, an admission policy."""
+    for item in (deployment.get("status") or {}).get("conditions") or []:
+        if item.get("type") == "ReplicaFailure" and item.get("status") == "True":
+            yield str(item.get("message", ""))
 
 
 def _rolling(live: Manifest, desired: int) -> bool:
@@ -185,8 +225,6 @@ def _progressing(situation: Situation, workers: Manifest | None, balancer: Manif
         return _condition(kind, False, "Paused", "spec.paused is true: nothing is changed")
     if situation.conflicts:
         return _condition(kind, False, "NameTaken", "nothing is changed while ConfigValid is False")
-    if situation.configuration.problems:
-        return _condition(kind, False, "ConfigInvalid", "workers and HAProxy wait for a valid configuration")
     if situation.leaving:
         left = _sentences(str(ref) for ref in situation.leaving)
         return _condition(kind, True, "WaitingForDeletion", f"{left}: is made anew when it is gone")
@@ -198,8 +236,11 @@ def _progressing(situation: Situation, workers: Manifest | None, balancer: Manif
         message = f"workers are replaced one by one, now {movement.waits_for}"
         return _condition(kind, True, "Rolling", _noted(message, movement.note))
     written = situation.writes and movement.purpose is None and not situation.taking_over
-    if workers is None or balancer is None or written:
+    invalid = bool(situation.configuration.problems)
+    if ((workers is None or balancer is None) and not invalid) or written:
         return _condition(kind, True, "Applying", "the gateway's objects are being written")
+    if workers is None or balancer is None:
+        return _condition(kind, False, *_WAITING)
     if movement.purpose is Purpose.SCALING_DOWN:
         asked = int(workers["spec"]["replicas"])
         return _condition(kind, True, "ScalingDown", f"from {asked} workers to {spec.replicas}")
@@ -214,6 +255,10 @@ def _progressing(situation: Situation, workers: Manifest | None, balancer: Manif
         name = names(situation.gateway).worker
         takers = _sentences(f"{name}-{number}" for number in situation.taking_over)
         return _condition(kind, True, "TenantsMoving", f"tenants move to {takers}")
+    if invalid:
+        return _condition(kind, False, *_WAITING)
+    if situation.contested:
+        return _condition(kind, False, "Contested", _sentences(situation.contested))
     return _condition(kind, False, "Settled", "the gateway is as its spec says")
 
 
@@ -236,13 +281,30 @@ def _noted(message: str, note: str | None) -> str:
     return f"{message}; {note}" if note else message
 
 
-def _ready(conditions: Iterable[Condition]) -> Condition:
+def _available(situation: Situation, workers: Manifest | None, balancer: Manifest | None) -> Condition:
+    """Return whether anybody is served, however much is missing otherwise."""
+    kind = ConditionType.AVAILABLE
+    nobody = _serves_nobody(situation)
+    if not _count(workers, "readyReplicas"):
+        return _condition(kind, False, "WorkersMissing", "no worker is ready")
+    if not _count(balancer, "readyReplicas"):
+        return _condition(kind, False, "LoadBalancerMissing", "no HAProxy pod is ready")
+    if nobody:
+        return _condition(kind, False, situation.configuration.faults[0].reason, nobody)
+    return _condition(kind, True, "Serving", "requests are served")
+
+
+def _ready(conditions: Iterable[Condition], situation: Situation) -> Condition:
     """Return the summary: the first need that is not met is its reason."""
     by_type = {condition.type: condition for condition in conditions}
     for kind in _READY_NEEDS:
         need = by_type[kind]
         if not need.holds:
             return Condition(ConditionType.READY, need.status, need.reason, need.message)
+    nobody = _serves_nobody(situation)
+    if nobody:
+        faults = by_type[ConditionType.RESOLVED_REFS]
+        return _condition(ConditionType.READY, False, faults.reason, f"{nobody}: {faults.message}")
     return _condition(ConditionType.READY, True, "Ready", "the gateway serves")
 
 
@@ -253,7 +315,9 @@ def report(situation: Situation, defaults: Defaults) -> Status:
     workers = seen.child("StatefulSet", own.worker)
     balancer = seen.child("Deployment", own.haproxy)
     conditions = [
+        _available(situation, workers, balancer),
         _config_valid(situation),
+        _resolved_refs(situation),
         _storage_bound(situation),
         _workers_available(situation, workers),
         _balancer_available(situation, balancer),
@@ -267,11 +331,25 @@ def report(situation: Situation, defaults: Defaults) -> Status:
         ready_replicas=_count(workers, "readyReplicas"),
         selector=",".join(f"{key}={value}" for key, value in sorted(labels.items())),
         endpoint=endpoint(gateway, defaults.cluster_domain),
-        verifying_key=situation.configuration.verifying_key,
-        conditions=(_ready(conditions), *conditions),
+        ledger=_ledger(situation),
+        conditions=(_ready(conditions, situation), *conditions),
         updated_replicas=_count(workers, "updatedReplicas"),
         shards=_shards(situation, workers),
+        faults=tuple(
+            {"field": fault.field, "reason": fault.reason, "message": fault.message[:1024]}
+            for fault in situation.configuration.faults[:MAX_FAULTS]
+        ),
     )
+
+
+def _ledger(situation: Situation) -> Manifest:
+    """Return `.status.ledger`. Keys that signed evidence are never forgotten."""
+    before = situation.seen.ledger
+    current = situation.configuration.verifying_key or before.get("verifyingKey")
+    known = [*before.get("formerVerifyingKeys", ()), *filter(None, [before.get("verifyingKey")])]
+    former = [key for key in dict.fromkeys(known) if key != current][-MAX_FORMER_KEYS:]
+    found: Manifest = {"verifyingKey": current} if current else {}
+    return {**found, "formerVerifyingKeys": former} if former else found
 
 
 def _shards(situation: Situation, workers: Manifest | None) -> tuple[Manifest, ...]:

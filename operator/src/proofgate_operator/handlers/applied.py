@@ -1,0 +1,57 @@
+"""What came of the operator's writes, remembered until it ends: without it, each is tried once more."""
+
+from collections.abc import Mapping
+
+from proofgate_operator.kube.apply import FIELD_MANAGER
+from proofgate_operator.kube.client import Client, Manifest
+from proofgate_operator.plan.drift import Applied, after, differences, is_contested
+from proofgate_operator.plan.observed import Ref, ref_of
+
+
+class Writes:
+    """The newest write to each object, by gateway."""
+
+    def __init__(self) -> None:
+        self._of: dict[tuple[str, str], dict[Ref, Applied]] = {}
+
+    def of(self, namespace: str, gateway: str) -> Mapping[Ref, Applied]:
+        """Return what came of the writes to a gateway's objects."""
+        return dict(self._of.get((namespace, gateway), {}))
+
+    async def note(
+        self,
+        client: Client,
+        gateway: str,
+        manifest: Manifest,
+        live: Manifest | None,
+        answer: Manifest,
+        now: float,
+    ) -> Applied:
+        """Note what came of applying a manifest to `live`; find out who undoes it if it comes back again and
+        again."""
+        key, ref = (manifest["metadata"]["namespace"], gateway), ref_of(manifest)
+        kept = self._of.setdefault(key, {})
+        found = after(kept.get(ref), manifest, answer, now)
+        if is_contested(found) and live is not None:
+            whole = await client.get(ref.kind, key[0], ref.name) or answer
+            found = _contested(found, ref, live, whole, manifest)
+        kept[ref] = found
+        return found
+
+    def forget(self, namespace: str, gateway: str) -> None:
+        """Drop what is kept of a gateway that is gone."""
+        self._of.pop((namespace, gateway), None)
+
+
+def _contested(found: Applied, ref: Ref, live: Manifest, whole: Manifest, manifest: Manifest) -> Applied:
+    place = next(differences(live, manifest), ())
+    others = sorted(
+        {
+            entry.get("manager", "unknown")
+            for entry in whole["metadata"].get("managedFields") or []
+            if entry.get("manager") != FIELD_MANAGER and entry.get("subresource") != "status"
+        }
+    )
+    who = " or ".join(others) or "an admission webhook"
+    text = f"{ref}: {'.'.join(place) or 'it'} is set otherwise again and again, by {who}"
+    return Applied(found.uid, found.seal, found.look, found.since, found.times, text)

@@ -1,0 +1,134 @@
+"""Carrying out a plan: its writes, in order, and what the API server made of them."""
+
+import contextlib
+import logging
+import os
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from proofgate_operator import metrics
+from proofgate_operator.api.types import Gateway
+from proofgate_operator.build import config
+from proofgate_operator.build.ledger_key import SigningKey
+from proofgate_operator.build.naming import Manifest, names
+from proofgate_operator.handlers.applied import Writes
+from proofgate_operator.kube.apply import annotate, apply, create, merge_patch
+from proofgate_operator.kube.client import ApiError, Client
+from proofgate_operator.plan.decide import Plan
+from proofgate_operator.plan.observed import Observed, Ref, ref_of
+
+#: A standard logger, or kopf's, which adds the object to what is logged.
+Logger = logging.Logger | logging.LoggerAdapter[Any]
+
+
+@dataclass
+class Done:
+    """What became of a plan: whether anything changed by it, and what the API server refused."""
+
+    changed: bool = False
+    refused: list[str] = field(default_factory=list)
+
+
+def _generated(gateway: Gateway, name: str) -> Manifest:
+    """Make a Secret that exists once: the only randomness there is."""
+    own = names(gateway)
+    if name == own.admin:
+        return config.admin_secret(gateway, secrets.token_urlsafe(32))
+    assert name == own.ledger, name
+    key = SigningKey(gateway.ledger_name, os.urandom(32))
+    return config.ledger_secret(gateway, key.signing_text, key.verifying_text)
+
+
+def _refusal(ref: Ref, error: ApiError) -> str:
+    """Say what was refused. A refusal of a Secret might quote it, so its words stay away."""
+    said = error.reason if ref.kind == "Secret" else f"{error.reason}: {error.message}"
+    return f"{ref}: {said}"
+
+
+async def execute(
+    client: Client,
+    writes: Writes,
+    gateway: Gateway,
+    seen: Observed,
+    plan: Plan,
+    logger: Logger,
+    persistent: bool,
+) -> Done:
+    """Carry out a plan; one refused write does not keep the others back.
+
+    An API server that is overloaded or ill ends the look: the next one finds out what is left to do. When it
+    fails `persistent`ly, that may be about one object alone, and counts as a refusal of it.
+    """
+    done = Done()
+    worker = Ref("StatefulSet", names(gateway).worker)
+
+    @contextlib.contextmanager
+    def one(ref: Ref, verb: str, told: str) -> Iterator[None]:
+        try:
+            yield
+        except ApiError as error:
+            if error.transient and not (persistent and error.status >= 500):
+                raise
+            done.refused.append(_refusal(ref, error))
+            return
+        metrics.WRITES.labels(ref.kind, verb).inc()
+        logger.info("%s %s", told, ref)
+
+    for name in plan.generate:
+        with one(Ref("Secret", name), "create", "generated"):
+            done.changed |= await create(client, _generated(gateway, name))
+    for manifest in plan.apply:
+        ref = ref_of(manifest)
+        with one(ref, "apply", "applied"):
+            if ref in plan.patch:
+                await merge_patch(client, ref.kind, gateway.namespace, ref.name, plan.patch[ref])
+            answer, live = await apply(client, manifest), seen.children.get(ref)
+            # An apply that the API server agrees with already leaves the version as it is.
+            done.changed |= live is None or _version(answer) != _version(live)
+            found = await writes.note(client, gateway.name, manifest, live, answer, seen.now)
+            if found.contested:
+                logger.warning("%s", found.contested)
+    done.refused += await _hold(client, gateway, plan, logger)
+    for ref in plan.delete:
+        superfluous = seen.children[ref]
+        assert superfluous is not None
+        with one(ref, "delete", "deleted"):
+            # Only as it was seen: what changed since is looked at again first.
+            head = superfluous["metadata"]
+            await client.delete(ref.kind, gateway.namespace, ref.name, head["uid"], head["resourceVersion"])
+            done.changed = True
+    if plan.rescale is not None:
+        with one(worker, "scale", f"asked for {plan.rescale} workers of"):
+            scaled = {"spec": {"replicas": plan.rescale}}
+            await merge_patch(client, worker.kind, gateway.namespace, worker.name, scaled)
+            done.changed = True
+    for pod, annotations in plan.renew.items():
+        with one(Ref("Pod", pod), "annotate", "marked with the configuration"):
+            await annotate(client, "Pod", gateway.namespace, pod, annotations)
+            done.changed = True
+    return done
+
+
+def _version(manifest: Manifest) -> str:
+    return str(manifest["metadata"].get("resourceVersion", ""))
+
+
+async def _hold(client: Client, gateway: Gateway, plan: Plan, logger: Logger) -> list[str]:
+    """Write the checkpoints that are newer than those that are held. Returns what was refused."""
+    if plan.hold is None:
+        return []
+    ref = ref_of(plan.hold)
+    try:
+        await apply(client, plan.hold)
+    except ApiError as error:
+        if error.status == 409:
+            # Another one wrote since it was seen: what is newest is found out at the next look.
+            return []
+        if error.transient:
+            raise
+        return [_refusal(ref, error)]
+    metrics.WRITES.labels(ref.kind, "apply").inc()
+    logger.debug("held the workers' newest checkpoints in %s", ref)
+    return []

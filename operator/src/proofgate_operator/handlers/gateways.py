@@ -1,0 +1,32 @@
+"""What kopf is for: it tells which gateways there are, and each has a loop as long as it exists.
+
+An event handler needs no finalizer, as a daemon would. So a gateway goes by garbage collection whether an
+operator is there or not, and its namespace with it, also when the operator lives in it.
+"""
+
+from typing import Any
+
+import kopf
+
+from proofgate_operator.api import GROUP, PLURAL, VERSION
+from proofgate_operator.handlers.operator import Operator
+
+
+@kopf.on.event(GROUP, VERSION, PLURAL)
+async def follow(
+    *,
+    type: str | None,
+    namespace: str | None,
+    name: str | None,
+    uid: str | None,
+    logger: kopf.Logger,
+    memo: Any,
+    **_: Any,
+) -> None:
+    """Begin the loop of a gateway that is there, end that of one that is gone."""
+    operator: Operator = memo.operator
+    assert namespace and name and uid
+    if type == "DELETED":
+        operator.loops.end(uid)
+    else:
+        operator.loops.begin(operator, namespace, name, uid, logger)

@@ -1,0 +1,123 @@
+"""No write without an effect: what the API server and others make of an object is not fought over."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from proofgate_operator.handlers.applied import Writes
+from tests.fake_cluster import FakeCluster
+from tests.operators import loop, operator
+from tests.test_convergence import look, new_cluster, settle, status
+
+Manifest = dict[str, Any]
+MOUNTED = {
+    "podTemplate": {
+        "volumes": [{"name": "ca", "emptyDir": {}}],
+        "volumeMounts": [{"name": "ca", "mountPath": "/ca", "readOnly": False}],
+    }
+}
+
+
+def container(found: Manifest) -> Manifest:
+    first: Manifest = found["spec"]["template"]["spec"]["containers"][0]
+    return first
+
+
+def without_what_is_empty(found: Manifest) -> None:
+    """What `omitempty` does to the fields of a typed API."""
+    for mount in container(found)["volumeMounts"]:
+        if mount.get("readOnly") is False:
+            del mount["readOnly"]
+
+
+def rewritten_resources(found: Manifest) -> None:
+    """What GKE Autopilot's webhook does."""
+    container(found)["resources"] = {"requests": {"cpu": "1", "memory": "1Gi"}}
+
+
+def with_a_sidecar(found: Manifest) -> None:
+    """What a mesh's webhook would do to a template."""
+    containers = found["spec"]["template"]["spec"]["containers"]
+    if containers[-1]["name"] != "sidecar":
+        containers.append({"name": "sidecar", "image": "mesh", "resources": {"limits": {"cpu": 1}}})
+
+
+def of_workloads(change: Callable[[Manifest], None]) -> Callable[[Manifest], None]:
+    return lambda found: change(found) if found["kind"] in ("StatefulSet", "Deployment") else None
+
+
+def patches(cluster: FakeCluster) -> int:
+    return sum(write.startswith("PATCH StatefulSet") for write in cluster.writes)
+
+
+@pytest.mark.parametrize("admit", [without_what_is_empty, rewritten_resources, with_a_sidecar])
+def test_an_object_that_the_api_server_spells_otherwise_is_written_once(
+    admit: Callable[[Manifest], None],
+) -> None:
+    cluster = new_cluster(worker=MOUNTED)
+    cluster.admit = of_workloads(admit)
+    writes = Writes()
+    for _ in range(20):
+        look(cluster, writes)
+        cluster.run_controllers()
+    assert patches(cluster) == 1
+    assert status(cluster)["Progressing"] == ("False", "Settled")
+    # An operator that is new does not remember: it tries once, without effect.
+    version = cluster.find("StatefulSet", "demo-worker")["metadata"]["resourceVersion"]
+    writes = Writes()
+    for _ in range(20):
+        look(cluster, writes)
+    assert patches(cluster) == 2
+    assert cluster.find("StatefulSet", "demo-worker")["metadata"]["resourceVersion"] == version
+
+
+async def test_a_write_without_an_effect_does_not_bring_the_next_look() -> None:
+    cluster = new_cluster(worker=MOUNTED)
+    cluster.admit = of_workloads(without_what_is_empty)
+    found = loop(operator(cluster))
+    for _ in range(20):
+        await found.look()
+        cluster.run_controllers()
+    successor = loop(operator(cluster))
+    before = patches(cluster)
+    assert await successor.look() > 1
+    assert patches(cluster) == before + 1
+
+
+def test_what_somebody_changes_after_the_webhook_is_still_set_right() -> None:
+    cluster = new_cluster()
+    cluster.admit = of_workloads(rewritten_resources)
+    writes = Writes()
+    for _ in range(5):
+        look(cluster, writes)
+        cluster.run_controllers()
+    container(cluster.find("StatefulSet", "demo-worker"))["image"] = "somebody:else"
+    look(cluster, writes)
+    assert container(cluster.find("StatefulSet", "demo-worker"))["image"] == "worker:test"
+
+
+def test_whoever_undoes_a_write_each_time_is_named_and_met_once_a_minute() -> None:
+    cluster = new_cluster()
+    settle(cluster)
+    writes = Writes()
+    before = patches(cluster)
+    found = cluster.find("StatefulSet", "demo-worker")
+    found["metadata"]["managedFields"] = [{"manager": "proofgate-operator"}, {"manager": "night-scaler"}]
+    # Twelve seconds pass from look to look.
+    for _ in range(50):
+        cluster.find("StatefulSet", "demo-worker")["spec"]["revisionHistoryLimit"] = 10
+        look(cluster, writes)
+        cluster.run_controllers()
+    assert patches(cluster) - before <= 3 + 50 * 12 // 60
+    conditions = cluster.find("GovernanceGateway", "demo")["status"]["conditions"]
+    (told,) = [found for found in conditions if found["type"] == "Progressing"]
+    assert (told["status"], told["reason"]) == ("False", "Contested")
+    assert "StatefulSet demo-worker: spec.revisionHistoryLimit" in told["message"]
+    assert "by night-scaler" in told["message"]
+    # Left alone, it is as it should be at the next write, and nothing is contested any more.
+    for _ in range(60):
+        look(cluster, writes)
+        cluster.run_controllers()
+    assert cluster.find("StatefulSet", "demo-worker")["spec"]["revisionHistoryLimit"] == 3
+    assert status(cluster)["Progressing"] == ("False", "Settled")
