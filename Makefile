@@ -98,6 +98,7 @@ check-repo: develop
 	@echo "== repository: licences, generated files"
 	@./setup/licences
 	@"$(PY)" docs/generate_api_reference.py --check
+	@"$(PY)" docs/check_test_names.py
 	@"$(PY)" charts/generate_readme.py --check
 	@"$(PY)" e2e/framing/make_cases.py --check
 	@"$(PY)" -m bench.scoring.page --check

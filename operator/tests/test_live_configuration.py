@@ -2,12 +2,20 @@
 
 import base64
 import copy
+from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    PrivateFormat,
+    load_pem_private_key,
+)
 
 from proofgate_operator.api.conditions import ConditionType
 from proofgate_operator.plan.decide import Plan
+from tests.certificates import write_certificate
 from tests.gateways import SPEC, secret
 from tests.world import PROVIDER, World, kinds, pod
 
@@ -140,6 +148,43 @@ def test_a_certificate_that_is_missing_is_a_condition_and_changes_nothing(
     status, said, message = world.condition(ConditionType.RESOLVED_REFS)
     assert (status, said) == ("False", reason)
     assert "demo-tls" in message
+
+
+@pytest.mark.parametrize(
+    ("chain", "key", "complaint"),
+    [
+        ("own", "own", None),
+        ("own", "other", "has a key under tls.key that is not the one of the first certificate in tls.crt"),
+        ("nonsense", "own", "has no certificate that can be read under tls.crt"),
+        ("own", "nonsense", "has no private key that can be read under tls.key, without a passphrase"),
+        ("own", "locked", "has no private key that can be read under tls.key, without a passphrase"),
+    ],
+)
+def test_a_certificate_that_cannot_be_shown_is_told_with_what_is_wrong(
+    tmp_path: Path, chain: str, key: str, complaint: str | None
+) -> None:
+    texts = {"nonsense": "no PEM at all"}
+    for name in ("own", "other"):
+        write_certificate(tmp_path / name, name=name)
+    private = load_pem_private_key((tmp_path / "own.key").read_bytes(), None)
+    locked = private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"secret"))
+    texts |= {"locked": locked.decode()}
+    found = secret("demo-tls")
+    found["data"] = {
+        "tls.crt": base64.b64encode((texts.get(chain) or (tmp_path / chain).read_text()).encode()).decode(),
+        "tls.key": base64.b64encode(
+            (texts.get(key) or (tmp_path / f"{key}.key").read_text()).encode()
+        ).decode(),
+    }
+    world = running()
+    world.manifest["spec"]["loadBalancer"] = {"tls": {"secretName": "demo-tls"}}
+    world.secrets["demo-tls"] = found
+    status, reason, message = world.condition(ConditionType.RESOLVED_REFS)
+    if complaint is None:
+        assert status == "True"
+    else:
+        assert (status, reason) == ("False", "CertificateInvalid")
+        assert message == f"Secret demo-tls, named by spec.loadBalancer.tls.secretName, {complaint}"
 
 
 def test_a_key_that_will_expire_replaces_nobody() -> None:
