@@ -138,6 +138,12 @@ def test_a_set_whose_template_is_held_back_is_scaled_and_nothing_else() -> None:
     assert plan.rescale == 3
     assert "StatefulSet" not in kinds(plan.apply)
     assert world.condition(ConditionType.CONFIG_VALID)[:2] == ("False", "SecretMissing")
+    # Neither without the file that its pods mount, which nobody can write again now.
+    world = World().settle()
+    world.children[Ref("ConfigMap", "demo-config")] = None
+    world.manifest["spec"] |= {"replicas": 3, "policy": {"rules": [UNBOUNDED_RULE]}}
+    plan = world.plan()
+    assert (plan.rescale, "StatefulSet" in kinds(plan.apply)) == (3, False)
 
 
 def test_without_a_file_or_a_signing_key_no_worker_is_started() -> None:

@@ -109,7 +109,7 @@ def test_whoever_undoes_a_write_each_time_is_named_and_met_once_a_minute() -> No
         cluster.find("StatefulSet", "demo-worker")["spec"]["revisionHistoryLimit"] = 10
         look(cluster, writes)
         cluster.run_controllers()
-    assert patches(cluster) - before <= 3 + 50 * 12 // 60
+    assert patches(cluster) - before <= 5 + 50 * 12 // 60
     conditions = cluster.find("GovernanceGateway", "demo")["status"]["conditions"]
     (told,) = [found for found in conditions if found["type"] == "Progressing"]
     assert (told["status"], told["reason"]) == ("False", "Contested")

@@ -224,7 +224,7 @@ def decide(gateway: Gateway, seen: Observed, defaults: Defaults) -> Plan:
             if ref_of(manifest) not in held_back and _needs_write(gateway, seen, manifest)
         )
         delete = _superfluous(gateway, seen)
-        rescale = _rescaled(live_set, movement, configuration)
+        rescale = _rescaled(live_set, movement, manifests)
         renew = _to_renew(gateway, seen, configuration, door, apply)
         written = not _files(gateway) & set(map(ref_of, apply))
         if not may_retire(gateway, movement, door, written, seen.haproxy_pods, seen.now):
@@ -262,10 +262,10 @@ def decide(gateway: Gateway, seen: Observed, defaults: Defaults) -> Plan:
     )
 
 
-def _rescaled(live_set: Manifest | None, movement: Movement, configuration: Configuration) -> int | None:
-    """Return how many workers a set is to have of which only that can be written; None for as many as it
-    has."""
-    if live_set is None or not configuration.worker_problems:
+def _rescaled(live_set: Manifest | None, movement: Movement, manifests: Iterable[Manifest]) -> int | None:
+    """Return how many workers a set is to have that is not among the manifests, because something keeps its
+    template back; None for as many as it has."""
+    if live_set is None or any(manifest["kind"] == "StatefulSet" for manifest in manifests):
         return None
     return movement.replicas if movement.replicas != live_set["spec"]["replicas"] else None
 

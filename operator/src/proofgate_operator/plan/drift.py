@@ -78,10 +78,10 @@ class Applied:
 
 
 #: An object that somebody else changes each time is written so often at once, and then once a minute.
-_PATIENCE = 3
+_PATIENCE = 5
 _CONTESTED_SECONDS = 60.0
 #: Whoever left it alone for so long does not contest it.
-_PEACE_SECONDS = 600.0
+_PEACE_SECONDS = 150.0
 
 
 def seal(manifest: Manifest) -> str:

@@ -235,6 +235,8 @@ def _progressing(situation: Situation, workers: Manifest | None, balancer: Manif
     if movement.purpose is Purpose.ROLLING:
         message = f"workers are replaced one by one, now {movement.waits_for}"
         return _condition(kind, True, "Rolling", _noted(message, movement.note))
+    if situation.contested:
+        return _condition(kind, False, "Contested", _sentences(situation.contested))
     written = situation.writes and movement.purpose is None and not situation.taking_over
     invalid = bool(situation.configuration.problems)
     if ((workers is None or balancer is None) and not invalid) or written:
@@ -257,8 +259,6 @@ def _progressing(situation: Situation, workers: Manifest | None, balancer: Manif
         return _condition(kind, True, "TenantsMoving", f"tenants move to {takers}")
     if invalid:
         return _condition(kind, False, *_WAITING)
-    if situation.contested:
-        return _condition(kind, False, "Contested", _sentences(situation.contested))
     return _condition(kind, False, "Settled", "the gateway is as its spec says")
 
 
