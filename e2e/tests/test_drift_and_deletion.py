@@ -47,7 +47,7 @@ def test_a_deleted_child_comes_back_within_two_seconds(
 
 
 @pytest.mark.parametrize("policy", ["Retain", "Delete"])
-def test_deleting_a_gateway_leaves_its_volume_with_what_is_held_of_it_and_nothing_if_told_so(
+def test_deleting_a_gateway_leaves_its_volume_with_its_key_and_what_is_held_of_it_and_nothing_if_told_so(
     namespace: Namespace, gateway: str, policy: str
 ) -> None:
     name = f"short-lived-{policy.lower()}"
@@ -60,16 +60,11 @@ def test_deleting_a_gateway_leaves_its_volume_with_what_is_held_of_it_and_nothin
     def left() -> set[str]:
         return set(namespace.kubectl("get", KINDS, "--selector", OWNED.format(name), "--output", "name").split())
 
-    kept = {f"persistentvolumeclaim/{name}-wal", f"configmap/{name}-checkpoints"} if policy == "Retain" else set()
+    volume_and_evidence = {
+        f"persistentvolumeclaim/{name}-wal",
+        f"configmap/{name}-checkpoints",
+        f"secret/{name}-ledger",
+    }
+    kept = volume_and_evidence if policy == "Retain" else set()
     wait_until(lambda: left() == kept, 120, f"only {kept} is left")
-    run(
-        [
-            "kubectl",
-            "--namespace",
-            namespace.name,
-            "delete",
-            "--ignore-not-found",
-            f"persistentvolumeclaim/{name}-wal",
-            f"configmap/{name}-checkpoints",
-        ]
-    )
+    run(["kubectl", "--namespace", namespace.name, "delete", "--ignore-not-found", *volume_and_evidence])
