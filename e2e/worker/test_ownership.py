@@ -10,12 +10,14 @@ import pytest
 from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway
 from e2e.worker.raw_http import chat_request, error_of, send, status_of
 
+ROUTING_KEY = "0123456789abcdef0123456789abcdef"
 SIGNATURE = b"\r\n\r\n\x00\r\nQUIT\n"
 BODY = json.dumps({"model": MODEL, "messages": []}).encode()
 
 
-def proxy_header(tenant: bytes) -> bytes:
+def proxy_header(tenant: bytes, key: bytes = ROUTING_KEY.encode() + b":") -> bytes:
     """A PROXY v2 header over IPv4 that carries the routed tenant as its unique id (TLV 0x05)."""
+    tenant = key + tenant
     addresses = bytes([127, 0, 0, 1, 127, 0, 0, 1, 0, 1, 0, 2])
     payload = addresses + b"\x05" + len(tenant).to_bytes(2, "big") + tenant
     return SIGNATURE + b"\x21\x11" + len(payload).to_bytes(2, "big") + payload
@@ -23,7 +25,10 @@ def proxy_header(tenant: bytes) -> bytes:
 
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalGateway]:
-    with local_gateway(tmp_path_factory.mktemp("routed"), settings={"proxyProtocol": True}) as running:
+    folder = tmp_path_factory.mktemp("routed")
+    (folder / "routing-key").write_text(f"{ROUTING_KEY}\n")
+    proxy = {"routingKeyFile": str(folder / "routing-key")}
+    with local_gateway(folder, settings={"proxyProtocol": proxy}) as running:
         yield running
 
 
@@ -36,6 +41,21 @@ def test_a_request_of_another_tenant_is_a_421_that_may_be_tried_again(gateway: L
     response = send(gateway.address, proxy_header(routed) + chat_request(BODY, KEYS["acme"]))
     assert status_of(response) == 421 and error_of(response)["code"] == "misdirected_request"
     assert b"x-should-retry: true" in response.lower() and b"connection: close" in response.lower()
+
+
+@pytest.mark.parametrize("key", [b"", b":", b"0123456789abcdef0123456789abcdee:", ROUTING_KEY.encode()])
+@pytest.mark.parametrize("routed", [b"acme", b"*"])
+def test_who_does_not_know_the_routing_key_is_not_taken_for_the_load_balancer(
+    gateway: LocalGateway, key: bytes, routed: bytes
+) -> None:
+    response = send(gateway.address, proxy_header(routed, key) + chat_request(BODY, KEYS["acme"]))
+    assert status_of(response) == 421 and error_of(response)["code"] == "misdirected_request"
+
+
+def test_on_a_connection_that_was_routed_for_nobody_any_tenant_is_served(gateway: LocalGateway) -> None:
+    first = chat_request(BODY, KEYS["acme"]).replace(b"Connection: close\r\n", b"")
+    response = send(gateway.address, proxy_header(b"*") + first + chat_request(BODY, KEYS["globex"]))
+    assert response.count(b"HTTP/1.1 200 OK") == 2
 
 
 def test_a_second_tenant_on_one_connection_is_not_served_by_the_first_ones_worker(gateway: LocalGateway) -> None:

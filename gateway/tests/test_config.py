@@ -47,7 +47,7 @@ def test_the_core_gets_everything_inline_in_snake_case_and_milliseconds(
             "held_checkpoints": None,
         },
         "listen": "127.0.0.1:0",
-        "proxy_protocol": False,
+        "proxy_protocol": None,
         "tls": None,
         "cors": None,
         "providers": [

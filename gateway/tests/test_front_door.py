@@ -204,7 +204,7 @@ def test_probes_and_metrics_tell_how_it_stands(scene: Scene) -> None:
         async with scene.haproxy:
             await scene.follower.look()
 
-    with serving(create_app(scene.follower, scene.api)) as url:
+    with serving(create_app(scene.follower, servers.Discovery(scene.api))) as url:
         assert get(f"{url}/healthz") == (200, "ok\n")
         assert get(f"{url}/readyz") == (503, "behind: tenants.map\n")
         in_loop(one_look)
@@ -235,7 +235,25 @@ def test_haproxy_is_ready_when_every_worker_that_it_holds_for_up_has_passed_a_ch
         scene.haproxy.weights = {"worker-0": 100, "worker-1": 100}
         scene.haproxy.up = up
         async with scene.haproxy:
-            assert await servers.missing(scene.api) == told
+            assert await servers.Discovery(scene.api).missing() == told
+
+    in_loop(body)
+
+
+def test_haproxy_that_has_found_its_workers_stays_ready_without_them_until_it_is_started_anew(
+    scene: Scene,
+) -> None:
+    async def body() -> None:
+        scene.haproxy.weights = {"worker-0": 100}
+        scene.haproxy.up = {"worker-0": 3}
+        workers = servers.Discovery(scene.api)
+        async with scene.haproxy:
+            assert await workers.missing() is None
+            scene.haproxy.up = {}
+            assert await workers.missing() is None
+        # Another start makes another socket.
+        async with scene.haproxy:
+            assert await workers.missing() == "no worker is up"
 
     in_loop(body)
 

@@ -138,7 +138,11 @@ def test_an_error_is_over_once_the_configuration_is_good_again(subject: Subject)
         ("directory: ledger", "directory: .", "ledger.directory"),
         ("signingKeyFile: signing-key", "signingKeyFile: other-key", "ledger.signingKeyFile"),
         ("listen: 127.0.0.1:0", "listen: 127.0.0.2:0", "listen"),
-        ("listen: 127.0.0.1:0", "listen: 127.0.0.1:0\nproxyProtocol: true", "proxyProtocol"),
+        (
+            "listen: 127.0.0.1:0",
+            "listen: 127.0.0.1:0\nproxyProtocol: {routingKeyFile: other-key}",
+            "proxyProtocol",
+        ),
         ("admin:\n  listen: 127.0.0.1:0", "admin:\n  listen: 127.0.0.2:0", "admin.listen"),
         ("timeouts:", "limits: {connections: 8}\ntimeouts:", "limits.connections"),
     ],

@@ -18,6 +18,9 @@ from typing import Any, BinaryIO
 from proofgate_operator.build.haproxy_config import Balancer, Bounds, Server, render
 from tests.ports import free_ports
 
+#: What tells HAProxy from everybody else.
+ROUTING_KEY = "0123456789abcdef0123456789abcdef"
+
 #: Seconds: long enough that two pieces are two reads on loopback.
 _BETWEEN_PIECES = 0.003
 
@@ -120,7 +123,9 @@ def _routed_tenant(stream: BinaryIO) -> str:
         fields.append((rest[0], rest[3 : 3 + length]))
         rest = rest[3 + length :]
     [unique_id] = [value for kind, value in fields if kind == 0x05]
-    return unique_id.decode()
+    key, _, tenant = unique_id.decode().partition(":")
+    assert key == ROUTING_KEY, f"not the gateway's HAProxy: {unique_id!r}"
+    return tenant
 
 
 class _Traffic(BaseHTTPRequestHandler):
@@ -383,6 +388,7 @@ def bench(
     write_map(folder / "tenants.map", keys)
     write_owners(folder / "owners.map", owners or {}, stand_ins)
     write_weights(folder / "weights.map", {})
+    (folder / "routing.map").write_text(f"routing-key {ROUTING_KEY}\n")
     numbered = tuple(Server(worker.ordinal, "127.0.0.1", *worker.ports) for worker in workers)
     named = tuple(Server(ordinal, name, *workers[0].ports) for ordinal, name in enumerate(names or []))
     text = render(
@@ -394,6 +400,7 @@ def bench(
                 "runtime_socket": str(folder / "admin.sock"),
                 "tenant_map": str(folder / "tenants.map"),
                 "owner_map": str(folder / "owners.map"),
+                "routing_map": str(folder / "routing.map"),
                 "bounds": Bounds(total=1000, server=500),
                 "silence_seconds": 30,
                 "hard_stop_seconds": 20,

@@ -1,17 +1,19 @@
 """What a real HAProxy makes of the rendered configuration."""
 
+import base64
 import http.client
 import json
 import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from proofgate_operator.build.haproxy import rendered_config
+from proofgate_operator.build.haproxy_config import TokenIssuer
 from tests.certificates import write_certificate
 from tests.gateways import DEFAULTS, gateway
 from tests.haproxy_bench import (
@@ -53,6 +55,7 @@ def test_the_configuration_of_a_gateway_loads(
 ) -> None:
     write_map(tmp_path / "tenants.map", KEYS)
     write_owners(tmp_path / "owners.map", {})
+    (tmp_path / "routing.map").write_text("routing-key 0123456789abcdef\n")
     write_certificate(tmp_path / "tls.pem")
     text = rendered_config(gateway(replicas=replicas, loadBalancer=balancer), DEFAULTS)
     for folder in ("/etc/proofgate-tenants", "/etc/proofgate-tls", "/run/proofgate-haproxy"):
@@ -232,11 +235,92 @@ def test_a_key_in_pieces_is_waited_for(haproxy: Bench) -> None:
     assert haproxy.arrival(sent).tenant == "tenant-0"
 
 
+def token(**claims: Any) -> str:
+    """Return a token that names a tenant; nobody looks at its signature on the way."""
+    parts = ({"alg": "EdDSA", "typ": "JWT"}, claims)
+    encoded = [base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=").decode() for part in parts]
+    return ".".join([*encoded, "c2lnbmF0dXJl"])
+
+
+ISSUERS = (
+    TokenIssuer("https://login.example.com/'it'", "tenant"),
+    TokenIssuer("-m", "https://example.com/claims/tenant"),
+)
+
+
+@pytest.fixture
+def with_tokens(haproxy_binary: str, tmp_path: Path, workers: list[Worker]) -> Iterator[Bench]:
+    with bench(haproxy_binary, tmp_path, workers, KEYS, issuers=ISSUERS) as running:
+        with running.tenant_map.open("a") as entries:
+            entries.writelines(f"{tenant} {tenant}\n" for tenant in KEYS)
+        running.restart(haproxy_binary)
+        running.set_ready(len(workers))
+        yield running
+
+
+def test_a_token_reaches_the_worker_of_the_tenant_that_it_names(with_tokens: Bench) -> None:
+    for tenant, (key, _) in list(KEYS.items())[:20]:
+        where = with_tokens.worker_of(key)
+        for found in (
+            token(iss=ISSUERS[0].issuer, tenant=tenant, sub="x"),
+            token(**{"iss": ISSUERS[1].issuer, "https://example.com/claims/tenant": tenant}),
+        ):
+            status, _, told = with_tokens.ask(found)
+            assert (status, told["worker"], told["tenant"]) == (200, where, tenant)
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        {"iss": "https://login.example.com", "tenant": "tenant-0"},
+        {"tenant": "tenant-0"},
+        {"iss": ISSUERS[0].issuer},
+        {"iss": ISSUERS[0].issuer, "tenant": "nobody"},
+        {"iss": ISSUERS[0].issuer, "tenant": ["tenant-0"]},
+        {"iss": ISSUERS[1].issuer, "tenant": "tenant-0"},
+        {"iss": ISSUERS[1].issuer, "https://example": {"com/claims/tenant": "tenant-0"}},
+    ],
+)
+def test_a_token_that_names_no_tenant_of_its_issuer_is_routed_for_none(
+    with_tokens: Bench, claims: dict[str, Any]
+) -> None:
+    assert with_tokens.ask(token(**claims))[2]["tenant"] == "-"
+
+
+def test_a_tenants_name_in_the_place_of_a_key_is_none(with_tokens: Bench) -> None:
+    assert with_tokens.ask("tenant-0")[2]["tenant"] == "-"
+
+
+def test_without_affinity_connections_go_to_the_worker_with_the_fewest_for_any_tenant(
+    haproxy_binary: str, tmp_path: Path, workers: list[Worker]
+) -> None:
+    with bench(haproxy_binary, tmp_path, workers, KEYS, pinned=False) as running, ExitStack() as open_streams:
+        running.set_ready(len(workers))
+        told = []
+        for _ in workers:
+            connection = open_streams.enter_context(closing(running.connect()))
+            connection.request("GET", "/", headers={"Authorization": f"Bearer {FIRST}"})
+            told.append(json.loads(connection.getresponse().read()))
+        assert {answer["worker"] for answer in told} == {worker.ordinal for worker in workers}
+        assert {answer["tenant"] for answer in told} == {"*"}
+
+
+def test_behind_a_load_balancer_the_access_log_has_the_address_of_the_client(
+    haproxy_binary: str, tmp_path: Path, workers: list[Worker]
+) -> None:
+    with bench(haproxy_binary, tmp_path, workers, KEYS, proxied=True, log_all=True) as running:
+        running.set_ready(len(workers))
+        arrived = running.arrival(b"PROXY TCP4 192.0.2.7 198.51.100.1 4711 443\r\n", head())
+        assert (arrived.tenant, arrived.sent) == ("tenant-0", head())
+        eventually(
+            lambda: any(line["client"].startswith("192.0.2.7") for line in running.log()), "the address"
+        )
+
+
 @pytest.mark.parametrize("key", [FIRST, None], ids=["known", "no key"])
 def test_without_a_worker_the_answer_is_503_and_says_when_to_come_back(
     haproxy: Bench, key: str | None
 ) -> None:
-    assert haproxy.metrics("/readyz")[0] == 200
     haproxy.set_ready(0)
     status, headers, body = haproxy.ask(key)
     assert status == 503
@@ -244,7 +328,6 @@ def test_without_a_worker_the_answer_is_503_and_says_when_to_come_back(
     assert (headers["retry-after"], headers["connection"]) == ("1", "close")
     assert body["error"]["code"] == "no_worker_available"
     assert body["error"].keys() == {"message", "type", "param", "code"}
-    assert haproxy.metrics("/readyz")[0] == 503
     assert haproxy.metrics("/healthz")[0] == 200
 
 

@@ -66,6 +66,7 @@ def agent(haproxy: Bench, certificate: Path | None = None, *, waits: bool = True
     command = [sys.executable, "-m", "proofgate", "front-door", "--listen", f"127.0.0.1:{port}"]
     command += ["--socket", str(haproxy.runtime_socket)]
     command += ["--map", str(haproxy.tenant_map), "--map", str(haproxy.owner_map)]
+    command += ["--map", str(haproxy.folder / "routing.map")]
     command += ["--weights", str(haproxy.weights)]
     if certificate:
         command += ["--certificate", str(certificate)]

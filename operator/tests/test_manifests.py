@@ -6,6 +6,7 @@
 import base64
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ import yaml
 from proofgate.config.settings import Limits as WorkerLimits
 
 from proofgate_operator.build import haproxy, services
+from proofgate_operator.build.config import worker_config
+from proofgate_operator.build.haproxy import deployment, rendered_config
 from proofgate_operator.build.owners import Shares
 from proofgate_operator.plan.configuration import Configuration, Digests
 from proofgate_operator.plan.decide import wanted
@@ -38,6 +41,7 @@ def manifests(replicas: int = 2, **changes: Any) -> list[Manifest]:
         balancer_problems=(),
         faults=(),
         keys=tenants.keys,
+        routing_key="0123456789abcdef" * 2,
         missing_secrets=(),
         verifying_key="verifying-key",
         digests=digests,
@@ -194,8 +198,71 @@ def test_a_worker_gives_up_before_haproxy_does(response_seconds: int) -> None:
 
 def test_workers_expect_the_proxy_header_that_haproxy_sends() -> None:
     worker = yaml.safe_load(one("ConfigMap", "demo-config")["data"]["gateway.yaml"])
-    assert worker["proxyProtocol"] is True
+    assert worker["proxyProtocol"] == {"routingKeyFile": "/etc/proofgate/routing.key"}
     assert "send-proxy-v2" in one("ConfigMap", "demo-haproxy")["data"]["haproxy.cfg"]
+
+
+def test_haproxy_and_the_workers_share_a_key_that_stands_in_no_configmap() -> None:
+    held = one("Secret", "demo-tenants")["data"]
+    key = base64.b64decode(held["routing.key"]).decode()
+    assert re.fullmatch("[0-9a-f]{32}", key)
+    assert base64.b64decode(held["routing.map"]).decode() == f"routing-key {key}\n"
+    assert not any(key in str(found) for found in manifests() if found["kind"] == "ConfigMap")
+
+
+def test_traffic_may_come_from_anyone_until_the_spec_names_who() -> None:
+    def traffic(**balancer: Any) -> Manifest:
+        ingress = one("NetworkPolicy", "demo-haproxy", loadBalancer=balancer)["spec"]["ingress"]
+        found: Manifest = ingress[0]
+        return found
+
+    port = [{"port": 8080, "protocol": "TCP"}]
+    assert traffic() == {"ports": port}
+    peers = [
+        {"namespaceSelector": {"matchLabels": {"llm": "true"}}, "podSelector": {}},
+        {"ipBlock": {"cidr": "10.0.0.0/8", "except": ["10.1.0.0/16"]}},
+    ]
+    assert traffic(allowFrom=peers) == {"ports": port, "from": peers}
+
+
+def test_a_gateway_may_have_no_network_policies_of_ours() -> None:
+    assert not [found for found in manifests(networkPolicies="None") if found["kind"] == "NetworkPolicy"]
+
+
+def test_the_service_says_what_a_cloud_asks() -> None:
+    wanted = {
+        "type": "LoadBalancer",
+        "annotations": {"example.com/scheme": "internal"},
+        "loadBalancerClass": "example.com/nlb",
+        "loadBalancerSourceRanges": ["192.0.2.0/24"],
+        "externalTrafficPolicy": "Local",
+        "ipFamilyPolicy": "PreferDualStack",
+    }
+    found = one("Service", "demo", loadBalancer={"service": wanted})
+    asked = wanted.pop("annotations")
+    assert isinstance(asked, dict) and asked.items() <= found["metadata"]["annotations"].items()
+    assert wanted.items() <= found["spec"].items()
+
+
+def test_a_stopping_haproxy_has_the_time_that_the_spec_gives_it() -> None:
+    balancer = {"terminationGracePeriodSeconds": 90}
+    pod = haproxy_pod(loadBalancer=balancer, timeouts={"connectionAgeSeconds": 30})
+    assert pod["terminationGracePeriodSeconds"] == 90
+    assert "    hard-stop-after 60s\n" in haproxy_config(**balancer)
+
+
+def test_where_pods_have_addresses_of_ipv6_everything_listens_there_too() -> None:
+    both = replace(DEFAULTS, ipv6=True)
+    text = rendered_config(gateway(), both)
+    assert "    bind :::8080 v4v6\n" in text and "    bind :::8404 v4v6\n" in text
+    worker = worker_config(gateway(), 512 << 20, both)
+    assert (worker["listen"], worker["admin"]["listen"]) == ("[::]:8080", "[::]:9090")
+    [agent] = [
+        found
+        for found in deployment(gateway(), both, "digest")["spec"]["template"]["spec"]["containers"]
+        if found["name"] == "front-door"
+    ]
+    assert agent["command"][-1] == "[::]:8405"
 
 
 def test_scaling_within_the_declared_lines_changes_nothing_of_haproxy() -> None:
@@ -258,6 +325,7 @@ def test_haproxy_and_the_agent_know_the_files_by_the_same_paths() -> None:
     assert followed == [
         "/etc/proofgate-tenants/tenants.map",
         "/etc/proofgate-tenants/owners.map",
+        "/etc/proofgate-tenants/routing.map",
         "/etc/proofgate-tenants/weights.map",
         "/etc/proofgate-tls/tls.pem",
     ]
@@ -275,4 +343,4 @@ def test_with_tls_the_service_is_https_on_its_own_port() -> None:
     assert port(tls=tls) == ("https", 443)
     assert port(tls=tls, service={"port": 8443}) == ("https", 8443)
     encrypted = gateway(loadBalancer={"tls": tls})
-    assert services.endpoint(encrypted, "cluster.local") == "https://demo.team.svc.cluster.local"
+    assert services.endpoint(encrypted, "cluster.local") == "https://demo.team.svc.cluster.local/v1"

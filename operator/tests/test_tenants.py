@@ -167,8 +167,8 @@ def test_the_keys_of_as_many_tenants_as_there_may_be_fit_into_a_secret() -> None
         ]
         secrets[f"keys-{number}"] = secret(f"keys-{number}", hashes="\n".join(lines))
     found = read_tenant_keys(subject, secrets, {})
-    maps = haproxy_maps(subject, found.keys, 64, Shares(0))
-    made = tenants_secret(subject, found.keys, maps, Shares(0))
+    maps = haproxy_maps(subject, found.keys, 64, Shares(0), "key")
+    made = tenants_secret(subject, found.keys, maps, Shares(0), "key")
     assert sum(len(base64.b64decode(entry)) for entry in made["data"].values()) < 1 << 20
 
 

@@ -197,7 +197,7 @@ def needs_restart(old: Config, new: Config) -> list[Problem]:
         ("ledger", "directory"): old.ledger_directory != new.ledger_directory,
         ("ledger", "signingKeyFile"): old.signing_key != new.signing_key,
         ("listen",): before.listen != after.listen,
-        ("proxyProtocol",): before.proxy_protocol != after.proxy_protocol,
+        ("proxyProtocol",): (before.proxy_protocol is None) != (after.proxy_protocol is None),
         ("admin", "listen"): before.admin.listen != after.admin.listen,
         ("limits", "connections"): before.limits.connections != after.limits.connections,
     }

@@ -28,6 +28,8 @@ class Settings:
     cluster_domain: str
     #: Namespace of the operator's own pods, which workers' network policies let in; empty: it runs outside.
     operator_namespace: str
+    #: Whether pods have addresses of IPv6.
+    ipv6: bool
     #: Seconds between two looks at a gateway that nothing has happened to.
     resync_seconds: float
     #: Seconds between two looks at a gateway that is not at rest: it waits for something.
@@ -48,7 +50,9 @@ class Settings:
     @property
     def defaults(self) -> Defaults:
         """What the installation decides for all gateways."""
-        return Defaults(self.worker_image, self.haproxy_image, self.cluster_domain, self.operator_namespace)
+        return Defaults(
+            self.worker_image, self.haproxy_image, self.cluster_domain, self.operator_namespace, self.ipv6
+        )
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,9 @@ _OPTIONS = (
     _Option("HAPROXY_IMAGE", None, "image of HAProxy where the gateway names none"),
     _Option("CLUSTER_DOMAIN", "cluster.local", "DNS suffix of the cluster's Services"),
     _Option("OPERATOR_NAMESPACE", "", "namespace of the operator's pods; empty: the service account's"),
+    _Option(
+        "POD_IPS", "", "addresses of the operator's pod, separated by commas: its pods' have the same kinds"
+    ),
     _Option("RESYNC_SECONDS", "600", "longest time between two looks at a gateway"),
     _Option("RECHECK_SECONDS", "2", "shortest time between two looks at a gateway that waits for something"),
     _Option("HEALTH_HOST", "0.0.0.0", "address of the health and metrics port"),
@@ -137,6 +144,7 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str] = os.
         haproxy_image=values["HAPROXY_IMAGE"],
         cluster_domain=values["CLUSTER_DOMAIN"],
         operator_namespace=values["OPERATOR_NAMESPACE"] or _namespace_of_the_service_account(),
+        ipv6=":" in values["POD_IPS"],
         resync_seconds=_number(values, "RESYNC_SECONDS", 1),
         recheck_seconds=_number(values, "RECHECK_SECONDS", 0.1),
         health_host=values["HEALTH_HOST"],

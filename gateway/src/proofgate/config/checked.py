@@ -34,6 +34,7 @@ class Config:
     signing_key: SecretStr
     verifying_key: str
     admin_token: SecretStr | None
+    routing_key: SecretStr | None
     identity: Identity | None
     provider_keys: Mapping[str, SecretStr | None]
     provider_cas: Mapping[str, str]

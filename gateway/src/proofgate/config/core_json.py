@@ -27,6 +27,8 @@ def worker_json(config: Config, shard: int, profile_stages: bool) -> str:
         key = config.provider_keys.get(provider["name"])
         provider["api_key"] = _reveal(key)
         provider["key_missing"] = key is None and provider["name"] in config.provider_keys
+    if config.routing_key is not None:
+        document["proxy_protocol"] = {"routing_key": config.routing_key.get_secret_value()}
     if config.identity is not None:
         document["tls"]["private_key_pem"] = config.identity.private_key_pem.get_secret_value()
     return json.dumps(document, ensure_ascii=False)
@@ -62,7 +64,7 @@ def _public(config: Config) -> Json:
             "held_checkpoints": _held_checkpoints(config),
         },
         "listen": settings.listen,
-        "proxy_protocol": settings.proxy_protocol,
+        "proxy_protocol": None if settings.proxy_protocol is None else {},
         "tls": _tls(config),
         "cors": None
         if settings.cors is None

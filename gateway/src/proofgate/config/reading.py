@@ -35,6 +35,7 @@ def read_config(
         signing_key=SecretStr(signing_key),
         verifying_key=_verifying_key(signing_key, settings, findings),
         admin_token=_admin_token(settings, files, findings),
+        routing_key=_routing_key(settings, files, findings),
         identity=identity(settings, files, findings),
         provider_keys=_provider_keys(settings, files, findings),
         provider_cas=provider_cas(settings, files, findings),
@@ -95,10 +96,21 @@ def _admin_token(settings: Settings, files: NamedFiles, findings: Findings) -> S
     name = settings.admin.token_file
     if name is None:
         return None
-    token = files.secret(("admin", "tokenFile"), name)
+    return _token(("admin", "tokenFile"), name, files, findings)
+
+
+def _routing_key(settings: Settings, files: NamedFiles, findings: Findings) -> SecretStr | None:
+    proxy = settings.proxy_protocol
+    if proxy is None:
+        return None
+    return _token(("proxyProtocol", "routingKeyFile"), proxy.routing_key_file, files, findings)
+
+
+def _token(path: FieldPath, name: str, files: NamedFiles, findings: Findings) -> SecretStr:
+    token = files.secret(path, name)
     if token and len(token) < _TOKEN_MINIMUM:
-        message = f"the token in {name} is shorter than {_TOKEN_MINIMUM} characters: use openssl rand -hex 32"
-        findings.report("config_weak_token", ("admin", "tokenFile"), message)
+        message = f"what is in {name} is shorter than {_TOKEN_MINIMUM} characters: use openssl rand -hex 32"
+        findings.report("config_weak_token", path, message)
     return SecretStr(token)
 
 

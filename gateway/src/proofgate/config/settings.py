@@ -179,15 +179,23 @@ class Profiling(Section):
     """A histogram for every stage of the hot path; also `PROOFGATE_PROFILE_STAGES` and the admin port."""
 
 
+class ProxyProtocol(Section):
+    """Every connection begins with a PROXY v2 header, as from the load balancer. Without this section clients
+    connect themselves. Whether there is one is fixed for the life of a worker."""
+
+    routing_key_file: FilePath
+    """The routing key, one line of at least 16 characters. The header's unique id (TLV 0x05) is
+    `<routing key>:<tenant>`, or `<routing key>:*` for a connection that any tenant may use; of what comes
+    without the key, no request is served."""
+
+
 class Settings(Section):
     """The configuration file as written, before the files it names are read."""
 
     ledger: Ledger
     listen: Address = "0.0.0.0:8080"
     """The traffic port. Fixed for the life of a worker."""
-    proxy_protocol: bool = False
-    """Every connection begins with a PROXY v2 header, as from the load balancer; off for direct clients.
-    Fixed for the life of a worker."""
+    proxy_protocol: ProxyProtocol | None = None
     admin: Admin = Admin()
     tls: Tls | None = None
     cors: Cors | None = None

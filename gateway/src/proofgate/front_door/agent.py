@@ -40,7 +40,7 @@ def targets(
     return found
 
 
-def create_app(follower: Follower, api: RuntimeApi) -> Callable[..., Awaitable[None]]:
+def create_app(follower: Follower, workers: servers.Discovery) -> Callable[..., Awaitable[None]]:
     """The ASGI application: `/healthz`, `/readyz`, `/metrics`."""
 
     async def answer(path: str) -> tuple[HTTPStatus, str, str]:
@@ -49,7 +49,7 @@ def create_app(follower: Follower, api: RuntimeApi) -> Callable[..., Awaitable[N
                 return HTTPStatus.OK, _TEXT, "ok\n"
             case "/readyz":
                 behind = follower.behind()
-                missing = f"behind: {', '.join(behind)}" if behind else await servers.missing(api)
+                missing = f"behind: {', '.join(behind)}" if behind else await workers.missing()
                 if missing:
                     return HTTPStatus.SERVICE_UNAVAILABLE, _TEXT, f"{missing}\n"
                 return HTTPStatus.OK, _TEXT, "ok\n"
@@ -68,7 +68,9 @@ def create_app(follower: Follower, api: RuntimeApi) -> Callable[..., Awaitable[N
 
 
 async def _serve(follower: Follower, api: RuntimeApi, listener: socket.socket) -> None:
-    server = Server(create_app(follower, api), f"proofgate front-door: http://{address_of(listener)}")
+    server = Server(
+        create_app(follower, servers.Discovery(api)), f"proofgate front-door: http://{address_of(listener)}"
+    )
 
     def stop() -> None:
         server.should_exit = True

@@ -28,8 +28,30 @@ async def states(api: RuntimeApi, *fields: str) -> dict[str, tuple[int, ...]]:
         raise RefusedError("HAProxy does not tell the state of its servers") from None
 
 
+class Discovery:
+    """Whether HAProxy has found its workers since it was started.
+
+    Until then it would turn clients away whom another one could serve. Afterwards it is given connections
+    even while no worker is up: it answers them, and says when to come back.
+    """
+
+    def __init__(self, api: RuntimeApi) -> None:
+        self._api = api
+        self._found_in: tuple[object] | None = None
+
+    async def missing(self) -> str | None:
+        """Why HAProxy cannot be given connections; None when it can."""
+        life = (self._api.life(),)
+        if life == self._found_in:
+            return None
+        lack = await missing(self._api)
+        if lack is None:
+            self._found_in = life
+        return lack
+
+
 async def missing(api: RuntimeApi) -> str | None:
-    """Why HAProxy cannot be given connections; None when it can.
+    """Why HAProxy has not found its workers; None when it has.
 
     A server counts as up from the moment that its address is known; whether it answers, HAProxy learns
     from its first check.

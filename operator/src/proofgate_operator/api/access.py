@@ -22,6 +22,7 @@ _ORIGIN = rf"^(\*|https?://([a-z0-9][-a-z0-9._]*|\[[0-9a-f:.]+\]){PORT})$"
 #: The rest of a URL is printable ASCII without a fragment.
 _KEY_SET_URL = rf'^https://{AUTHORITY}(/[!-"$-~]*)?$'
 _CLAIM = r"^[!-~]+$"
+_TENANT_CLAIM = r"^[A-Za-z0-9_.:/@-]+$"
 #: RFC 3339 (section 5.6) with capital T and Z, in this century.
 _TIME = (
     r"^20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
@@ -85,8 +86,8 @@ class Tenant(Section):
     ] = None
     """Endpoints the tenant may call. Absent: all of them."""
     limits: Quota | None = None
-    """How much the tenant may use as a whole. Exact for connections with an API key, all of which reach one
-    worker; see spec.jwt for tokens."""
+    """How much the tenant may use as a whole. Exact while all of its connections reach one worker: see
+    spec.loadBalancer.affinity."""
     key_limits: Quota | None = None
     """How much may be used with each of its API keys by itself."""
     policy: TenantPolicy | None = None
@@ -122,8 +123,9 @@ class Issuer(Section):
         tuple[Algorithm, ...], Field(min_length=1, max_length=len(Algorithm), json_schema_extra=SET)
     ] = tuple(Algorithm)
     """Signatures that are accepted."""
-    tenant_claim: Claim = "tenant"
-    """The claim that names the tenant: a name from spec.tenants."""
+    tenant_claim: Annotated[str, Field(min_length=1, max_length=128, pattern=_TENANT_CLAIM)] = "tenant"
+    """The claim that names the tenant, a name from spec.tenants. It stands at the top of the token; letters,
+    digits and `_ . : / @ -`, so that HAProxy finds it."""
     leeway_seconds: Annotated[int, Field(ge=0, le=600)] = 60
     """How far clocks may differ."""
     refresh_seconds: Annotated[int, Field(ge=10, le=86_400)] = 300

@@ -171,20 +171,39 @@ class Ledger(Section):
     anew (SigningKeyLost)."""
 
 
+LabelValue = Annotated[str, Field(max_length=63, pattern=r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$")]
+#: An address range, of IPv4 or IPv6; the API server parses it for good.
+Cidr = Annotated[str, Field(max_length=49, pattern=r"^[0-9A-Fa-f.:]+/[0-9]{1,3}$")]
+AnnotationValue = Annotated[str, Field(max_length=4096)]
+Labels = Annotated[dict[str, LabelValue], Field(max_length=16)]
+
+
 class LoadBalancerService(Section):
     """How the gateway is reached."""
 
     type: Literal["ClusterIP", "NodePort", "LoadBalancer"] = "ClusterIP"
     """Type of the Service."""
+    annotations: Annotated[dict[str, AnnotationValue] | None, Field(max_length=32)] = None
+    """Annotations of the Service, for the controller that makes its load balancer."""
+    load_balancer_class: Annotated[str | None, Field(min_length=1, max_length=253)] = None
+    """Which controller makes its load balancer. Absent: the cluster's own. It is fixed once it is set."""
+    load_balancer_source_ranges: Annotated[tuple[Cidr, ...] | None, Field(min_length=1, max_length=64)] = None
+    """Address ranges that the load balancer lets in. Absent: any."""
+    external_traffic_policy: Literal["Cluster", "Local"] | None = None
+    """Local: HAProxy sees the clients' addresses rather than nodes', for `connectionsPerSource` and the
+    access log; only nodes with an HAProxy pod take traffic. Absent: Cluster."""
+    ip_family_policy: Literal["SingleStack", "PreferDualStack", "RequireDualStack"] | None = None
+    """Whether the Service has addresses of IPv4 and IPv6. Absent: SingleStack."""
     port: Annotated[int | None, Field(ge=1, le=65535)] = None
     """Port of the Service. Absent: 443 with spec.loadBalancer.tls, 80 without."""
 
 
 class Affinity(StrEnum):
-    """Who serves a tenant while its worker is away."""
+    """Whether a tenant has a worker of its own, and who serves it while that is away."""
 
     PREFERRED = "Preferred"
     REQUIRED = "Required"
+    NONE = "None"
 
 
 class AccessLog(StrEnum):
@@ -194,6 +213,40 @@ class AccessLog(StrEnum):
     ALL = "All"
 
 
+class LabelSelector(Section):
+    """Objects that have all of these labels; without any, all objects."""
+
+    match_labels: Labels | None = None
+    """Labels and their values."""
+
+
+class IpBlock(Section):
+    """A range of addresses."""
+
+    cidr: Cidr
+    """The range, for example 10.0.0.0/8."""
+    except_: Annotated[tuple[Cidr, ...] | None, Field(alias="except", min_length=1, max_length=16)] = None
+    """Ranges within it that do not count."""
+
+
+class Peer(Section):
+    """Who may connect, as in a NetworkPolicy: pods, namespaces, pods in namespaces, or addresses."""
+
+    namespace_selector: LabelSelector | None = None
+    """Namespaces, by their labels. Absent, with `podSelector`: the gateway's own."""
+    pod_selector: LabelSelector | None = None
+    """Pods, by their labels. Absent, with `namespaceSelector`: all of them."""
+    ip_block: IpBlock | None = None
+    """Addresses outside of the cluster; it stands alone."""
+
+
+class NetworkPolicies(StrEnum):
+    """Who restricts what may reach the pods."""
+
+    MANAGED = "Managed"
+    NONE = "None"
+
+
 class LoadBalancerTls(Section):
     """TLS between clients and HAProxy, 1.2 or later."""
 
@@ -201,6 +254,21 @@ class LoadBalancerTls(Section):
     """Secret of type kubernetes.io/tls in the gateway's namespace, for example that of a cert-manager
     Certificate. A renewed certificate is shown to new connections within seconds, and no connection is
     closed. One that does not fit its key is refused, and the one before stays."""
+
+
+AllowedPeer = Annotated[
+    Peer,
+    Field(
+        json_schema_extra=rules(
+            {
+                "rule": "has(self.ipBlock) ? !has(self.podSelector) && !has(self.namespaceSelector)"
+                " : has(self.podSelector) || has(self.namespaceSelector)",
+                "message": "spec.loadBalancer.allowFrom: an item is an ipBlock alone, or selectors of pods or"
+                " namespaces",
+            }
+        )
+    ),
+]
 
 
 class LoadBalancer(Section):
@@ -217,7 +285,18 @@ class LoadBalancer(Section):
     affinity: Affinity = Affinity.PREFERRED
     """Preferred: while a tenant's worker is away, another one serves it, and what was used there counts about
     two seconds late. Required: only while its worker is replaced or leaves on purpose; when it dies, new
-    connections of the tenant get 503 with Retry-After until it is back, so that limits stay exact."""
+    connections of the tenant get 503 with Retry-After until it is back, so that limits stay exact. None: any
+    worker serves any tenant, also several on one connection, as behind an ingress or a mesh that pools
+    connections; what was used on another worker counts about two seconds late, and with
+    `ledger.volume.mode: PerWorker` not at all, so that each worker grants the whole of every limit."""
+    accept_proxy_protocol: bool = False
+    """True: clients come through a load balancer that writes a PROXY header (version 1 or 2), which tells
+    their addresses. Whoever else connects is not served, so say in `allowFrom` who may."""
+    allow_from: Annotated[tuple[AllowedPeer, ...] | None, Field(min_length=1, max_length=32)] = None
+    """Who may send traffic to HAProxy, in a network policy. Absent: anyone."""
+    termination_grace_period_seconds: Annotated[int, Field(ge=60, le=7200)] = 600
+    """Seconds that a stopping HAProxy pod has for the connections that it holds: the longest that the drain
+    of its node takes. 30 seconds before its end, what is left is cut."""
     access_log: AccessLog = AccessLog.ERRORS
     """Connections that HAProxy logs when they end, as one line of JSON each, on its standard output. Errors:
     those that ended otherwise than they should. All: every one."""
@@ -273,9 +352,8 @@ class GatewaySpec(Section):
     ]
     """Who may use the gateway."""
     jwt: Jwt | None = None
-    """JSON Web Tokens in the place of API keys. HAProxy cannot read a token, so a connection with one is
-    routed to any worker: for tenants that use tokens, workers share what was used through files on the
-    ledger's volume, and their limits hold within about two seconds rather than exactly."""
+    """JSON Web Tokens in the place of API keys. HAProxy routes a connection by the tenant that its token
+    names, and the worker verifies the token."""
     policy: Policy | None = None
     """The rules that look at prompts and answers. Absent: there are none."""
     cors: Annotated[
@@ -304,6 +382,9 @@ class GatewaySpec(Section):
     """Time limits."""
     rollout: Rollout = Rollout()
     """How workers are replaced."""
+    network_policies: NetworkPolicies = NetworkPolicies.MANAGED
+    """Managed: the operator lets only HAProxy reach the workers, and only those in `loadBalancer.allowFrom`
+    reach HAProxy, where the cluster's network enforces network policies. None: it makes none."""
     monitoring: Monitoring = Monitoring()
     """What Prometheus is told."""
     paused: bool = False
@@ -330,6 +411,18 @@ SPEC_RULES: list[dict[str, Any]] = [
         "rule": "has(self.jwt) || self.tenants.all(t, has(t.apiKeysSecretRef))",
         "fieldPath": ".tenants",
         "message": "spec.tenants: every tenant needs apiKeysSecretRef unless spec.jwt is set",
+    },
+    {
+        "rule": "self.timeouts.connectionAgeSeconds * 11 <="
+        " (self.loadBalancer.terminationGracePeriodSeconds - 30) * 10",
+        "fieldPath": ".timeouts.connectionAgeSeconds",
+        "message": "spec.timeouts.connectionAgeSeconds, and a tenth, must be at least 30 below"
+        " spec.loadBalancer.terminationGracePeriodSeconds, or a replaced HAProxy cuts connections in use",
+    },
+    {
+        "rule": "self.networkPolicies == 'Managed' || !has(self.loadBalancer.allowFrom)",
+        "fieldPath": ".loadBalancer.allowFrom",
+        "message": "spec.loadBalancer.allowFrom needs spec.networkPolicies: Managed",
     },
     {
         # What a worker takes besides: 3 s until nobody routes to it, 10 s to cut what is left and to seal.

@@ -16,7 +16,7 @@ from proofgate_operator.api.quantity import whole
 from proofgate_operator.api.types import MEMORY_LEAST, MEMORY_OTHERWISE, Gateway
 from proofgate_operator.build import haproxy_config
 from proofgate_operator.build.haproxy_config import server_name
-from proofgate_operator.build.naming import Manifest, child, names
+from proofgate_operator.build.naming import Defaults, Manifest, child, names
 from proofgate_operator.build.owners import Owner, Shares, owners, weights
 
 CONFIG_FILE = "gateway.yaml"
@@ -30,6 +30,9 @@ ADMIN_TOKEN = "token"
 TENANT_MAP = "tenants.map"
 OWNER_MAP = "owners.map"
 WEIGHTS = "weights.map"
+#: The key by which workers know HAProxy, for HAProxy and for them.
+ROUTING_MAP = "routing.map"
+ROUTING_KEY_FILE = "routing.key"
 #: Sections of the workers' file that are fixed while a worker runs; it takes on all others as they change.
 FIXED_SECTIONS = ("ledger", "listen", "proxyProtocol", "admin")
 
@@ -71,7 +74,12 @@ def _buffered_bytes(memory: int) -> int:
     return min(max(memory, MEMORY_LEAST) - MEMORY_OTHERWISE, _MOST_BUFFERED_BYTES)
 
 
-def worker_config(gateway: Gateway, memory: int) -> Manifest:
+def listen(port: int, defaults: Defaults) -> str:
+    """Return every address of a pod; `[::]` takes connections of IPv4 too (RFC 3493, section 3.7)."""
+    return f"[::]:{port}" if defaults.ipv6 else f"0.0.0.0:{port}"
+
+
+def worker_config(gateway: Gateway, memory: int, defaults: Defaults) -> Manifest:
     """Return the content of the workers' configuration file; `memory` is the smallest worker's, in bytes."""
     spec = gateway.spec
     providers = []
@@ -98,9 +106,12 @@ def worker_config(gateway: Gateway, memory: int) -> Manifest:
             },
             "heldCheckpoints": {"directory": HELD_FOLDER, "keptBy": "operator"},
         },
-        "listen": f"0.0.0.0:{TRAFFIC_PORT}",
-        "proxyProtocol": True,
-        "admin": {"listen": f"0.0.0.0:{ADMIN_PORT}", "tokenFile": f"{CONFIG_FOLDER}/admin/{ADMIN_TOKEN}"},
+        "listen": listen(TRAFFIC_PORT, defaults),
+        "proxyProtocol": {"routingKeyFile": f"{CONFIG_FOLDER}/{ROUTING_KEY_FILE}"},
+        "admin": {
+            "listen": listen(ADMIN_PORT, defaults),
+            "tokenFile": f"{CONFIG_FOLDER}/admin/{ADMIN_TOKEN}",
+        },
         "providers": providers,
         "models": [
             {
@@ -146,21 +157,21 @@ def _text(content: Manifest) -> str:
     return text
 
 
-def worker_config_text(gateway: Gateway, memory: int) -> str:
+def worker_config_text(gateway: Gateway, memory: int, defaults: Defaults) -> str:
     """Return the workers' configuration file; `memory` is the smallest worker's, in bytes."""
-    return _text(worker_config(gateway, memory))
+    return _text(worker_config(gateway, memory, defaults))
 
 
-def fixed_config_text(gateway: Gateway) -> str:
+def fixed_config_text(gateway: Gateway, defaults: Defaults) -> str:
     """Return the part of the file that only a new worker takes on."""
-    content = worker_config(gateway, whole(gateway.spec.worker.memory))
+    content = worker_config(gateway, whole(gateway.spec.worker.memory), defaults)
     return _text({name: content[name] for name in FIXED_SECTIONS})
 
 
-def config_map(gateway: Gateway, memory: int) -> Manifest:
+def config_map(gateway: Gateway, memory: int, defaults: Defaults) -> Manifest:
     """Return the ConfigMap of the workers' file; `memory` is the smallest worker's, in bytes."""
     head = child(gateway, "v1", "ConfigMap", names(gateway).config, "worker")
-    return {**head, "data": {CONFIG_FILE: worker_config_text(gateway, memory)}}
+    return {**head, "data": {CONFIG_FILE: worker_config_text(gateway, memory, defaults)}}
 
 
 def encoded(entries: Mapping[str, str]) -> dict[str, str]:
@@ -169,20 +180,28 @@ def encoded(entries: Mapping[str, str]) -> dict[str, str]:
 
 
 def haproxy_maps(
-    gateway: Gateway, keys: Mapping[str, Sequence[KeyDigest]], workers: int, shares: Shares
+    gateway: Gateway,
+    keys: Mapping[str, Sequence[KeyDigest]],
+    workers: int,
+    shares: Shares,
+    routing_key: str,
 ) -> dict[str, str]:
-    """Return what HAProxy follows while it runs: digest of a key to tenant, tenant to worker, and the weights
-    of workers that have not all of their tenants yet.
+    """Return what HAProxy follows while it runs: digest of a key to tenant, tenant to worker, the weights of
+    workers that have not all of their tenants yet, and the key by which workers know HAProxy.
 
+    Where tokens name tenants, a tenant's name stands beside the digests: it is shorter than one.
     `workers` is how many there are to be. HAProxy knows nothing of expiry: an expired key still finds its
     worker, which refuses it and says why.
     """
     tenant_of = {key.digest: tenant for tenant in keys for key in keys[tenant]}
+    if gateway.spec.jwt:
+        tenant_of |= {tenant.name: tenant.name for tenant in gateway.spec.tenants}
     owner_of = owners(gateway, workers, shares)
     weight_of = weights(shares)
     return {
         TENANT_MAP: "".join(f"{key} {tenant_of[key]}\n" for key in sorted(tenant_of)),
         OWNER_MAP: "".join(f"{tenant} {_owner(owner_of[tenant])}\n" for tenant in sorted(owner_of)),
+        ROUTING_MAP: f"{haproxy_config.ROUTING_KEY} {routing_key}\n" if routing_key else "",
         WEIGHTS: "".join(f"{server_name(ordinal)} {weight_of[ordinal]}\n" for ordinal in sorted(weight_of)),
     }
 
@@ -199,9 +218,14 @@ def map_digest(secret: bytes, maps: Mapping[str, str]) -> str:
 
 
 def tenants_secret(
-    gateway: Gateway, keys: Mapping[str, Sequence[KeyDigest]], maps: Mapping[str, str], shares: Shares
+    gateway: Gateway,
+    keys: Mapping[str, Sequence[KeyDigest]],
+    maps: Mapping[str, str],
+    shares: Shares,
+    routing_key: str,
 ) -> Manifest:
-    """Return the Secret of key digests: one entry per tenant for the workers, and HAProxy's `maps`.
+    """Return the Secret of key digests: one entry per tenant for the workers, HAProxy's `maps`, and the key
+    by which workers know HAProxy.
 
     Its annotations say which shares the maps are made from.
     """
@@ -211,7 +235,16 @@ def tenants_secret(
     }
     head = child(gateway, "v1", "Secret", names(gateway).tenants, "worker")
     head["metadata"]["annotations"] = shares.annotations
-    return {**head, "type": "Opaque", "data": encoded({**entries, **maps})}
+    return {**head, "type": "Opaque", "data": encoded({**entries, **maps, ROUTING_KEY_FILE: routing_key})}
+
+
+def routing_key(admin_token: str) -> str:
+    """Return the key by which workers know HAProxy: 128 bits, in hexadecimal.
+
+    It is made from the admin token, so a deleted Secret of maps comes back with the same one, and tells who
+    has it nothing of the token.
+    """
+    return hmac.new(admin_token.encode(), b"proofgate routing key", hashlib.sha256).hexdigest()[:32]
 
 
 def admin_secret(gateway: Gateway, token: str) -> Manifest:

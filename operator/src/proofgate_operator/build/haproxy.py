@@ -31,6 +31,7 @@ _MAPS_FOLDER = "/etc/proofgate-tenants"
 _TLS_FOLDER = "/etc/proofgate-tls"
 #: HAProxy looks for the key of a certificate beside it; only with this ending can it replace both at once.
 _CERTIFICATE = f"{_TLS_FOLDER}/tls.pem"
+_FOLLOWED_MAPS = (config.TENANT_MAP, config.OWNER_MAP, config.ROUTING_MAP)
 _RUNTIME_FOLDER = "/run/proofgate-haproxy"
 _RUNTIME_SOCKET = f"{_RUNTIME_FOLDER}/admin.sock"
 _MIN_SERVER_LINES = 8
@@ -40,8 +41,8 @@ _WORKER_IDLE_SECONDS = 75
 _WORKER_CONNECTIONS = 4096
 #: Of clients, for each server line of one HAProxy.
 _CONNECTIONS_PER_LINE = 512
-#: A stream may last minutes: that long a stopping HAProxy waits for the ones it has.
-_GRACE_SECONDS = 600
+#: Before the kubelet's SIGKILL: for the endpoints to forget the pod, and for the last streams to be cut.
+_GRACE_SPARED_SECONDS = 30
 
 
 def server_lines(replicas: int) -> int:
@@ -71,11 +72,18 @@ def rendered_config(gateway: Gateway, defaults: Defaults) -> str:
     return haproxy_config.render(
         haproxy_config.Balancer(
             servers=servers,
-            traffic_bind=f":{TRAFFIC_PORT}",
-            metrics_bind=f":{METRICS_PORT}",
+            traffic_bind=_bind(defaults, TRAFFIC_PORT),
+            metrics_bind=_bind(defaults, METRICS_PORT),
             runtime_socket=_RUNTIME_SOCKET,
             tenant_map=f"{_MAPS_FOLDER}/{config.TENANT_MAP}",
             owner_map=f"{_MAPS_FOLDER}/{config.OWNER_MAP}",
+            routing_map=f"{_MAPS_FOLDER}/{config.ROUTING_MAP}",
+            issuers=tuple(
+                haproxy_config.TokenIssuer(issuer.issuer, issuer.tenant_claim)
+                for issuer in (gateway.spec.jwt.issuers if gateway.spec.jwt else ())
+            ),
+            pinned=balancer.affinity is not Affinity.NONE,
+            proxied=balancer.accept_proxy_protocol,
             bounds=_bounds(gateway),
             certificate=_CERTIFICATE if balancer.tls else None,
             strict=balancer.affinity is Affinity.REQUIRED,
@@ -86,9 +94,14 @@ def rendered_config(gateway: Gateway, defaults: Defaults) -> str:
                 _WORKER_IDLE_SECONDS,
                 timeouts.upstream_connect_seconds + timeouts.upstream_response_seconds,
             ),
-            hard_stop_seconds=_GRACE_SECONDS - 30,
+            hard_stop_seconds=balancer.termination_grace_period_seconds - _GRACE_SPARED_SECONDS,
         )
     )
+
+
+def _bind(defaults: Defaults, port: int) -> str:
+    """Return every address of the pod: `:port` alone is those of IPv4 (HAProxy's manual, bind)."""
+    return f":::{port} v4v6" if defaults.ipv6 else f":{port}"
 
 
 def _bounds(gateway: Gateway) -> haproxy_config.Bounds:
@@ -128,8 +141,10 @@ def _container(gateway: Gateway, defaults: Defaults) -> Manifest:
         "livenessProbe": http_probe(
             "/healthz", "metrics", periodSeconds=10, failureThreshold=3, timeoutSeconds=3
         ),
+        # Whether the pod takes connections is for the agent to say, which knows whether HAProxy is in step.
+        # Without a worker HAProxy answers, and says when to come back.
         "readinessProbe": http_probe(
-            "/readyz", "metrics", periodSeconds=2, failureThreshold=2, timeoutSeconds=2
+            "/healthz", "metrics", periodSeconds=2, failureThreshold=2, timeoutSeconds=2
         ),
         "lifecycle": {"preStop": {"exec": {"command": ["/bin/sh", "-c", stop]}}},
         "volumeMounts": [
@@ -157,7 +172,7 @@ def _shared_mounts(gateway: Gateway) -> list[Manifest]:
 
 def _agent(gateway: Gateway, defaults: Defaults) -> Manifest:
     command = ["/opt/proofgate/bin/proofgate", "front-door", "--socket", _RUNTIME_SOCKET]
-    for name in (config.TENANT_MAP, config.OWNER_MAP):
+    for name in _FOLLOWED_MAPS:
         command += ["--map", f"{_MAPS_FOLDER}/{name}"]
     command += ["--weights", f"{_MAPS_FOLDER}/{config.WEIGHTS}"]
     if gateway.spec.load_balancer.tls:
@@ -167,7 +182,7 @@ def _agent(gateway: Gateway, defaults: Defaults) -> Manifest:
         # The operator's own release, whatever image workers are pinned to: its options are given here.
         "image": defaults.worker_image,
         "imagePullPolicy": "IfNotPresent",
-        "command": [*command, "--listen", f"0.0.0.0:{AGENT_PORT}"],
+        "command": [*command, "--listen", config.listen(AGENT_PORT, defaults)],
         "ports": [{"name": "agent", "containerPort": AGENT_PORT, "protocol": "TCP"}],
         "resources": {"requests": {"cpu": "10m", "memory": "48Mi"}, "limits": {"memory": "128Mi"}},
         "securityContext": container_security(),
@@ -186,9 +201,7 @@ def _volumes(gateway: Gateway) -> list[Manifest]:
     maps = {
         "secretName": own.tenants,
         "defaultMode": 0o440,
-        "items": [
-            {"key": name, "path": name} for name in (config.TENANT_MAP, config.OWNER_MAP, config.WEIGHTS)
-        ],
+        "items": [{"key": name, "path": name} for name in (*_FOLLOWED_MAPS, config.WEIGHTS)],
     }
     volumes: list[Manifest] = [
         {"name": "configuration", "configMap": {"name": own.haproxy}},
@@ -213,7 +226,7 @@ def deployment(gateway: Gateway, defaults: Defaults, digest: str) -> Manifest:
             "serviceAccountName": own.haproxy,
             "automountServiceAccountToken": False,
             "enableServiceLinks": False,
-            "terminationGracePeriodSeconds": _GRACE_SECONDS,
+            "terminationGracePeriodSeconds": gateway.spec.load_balancer.termination_grace_period_seconds,
             "securityContext": pod_security(),
             "topologySpreadConstraints": spread(match_labels),
             "containers": [_container(gateway, defaults), _agent(gateway, defaults)],

@@ -1,4 +1,5 @@
-"""haproxy.cfg: the tenant of a connection, found from the key in its first head, decides on its worker.
+"""haproxy.cfg: the tenant of a connection, found from the key or token in its first head, decides on its
+worker.
 
 HAProxy does not speak HTTP here, so no two parsers on the way can read a message differently: in `mode http`
 it would repair what a worker refuses (see e2e/framing/README.md). The worker learns in the PROXY header which
@@ -43,11 +44,23 @@ class Bounds:
 
 
 @dataclass(frozen=True)
+class TokenIssuer:
+    """Who signs tokens, and the claim in which they name their tenant."""
+
+    issuer: str
+    tenant_claim: str
+
+
+@dataclass(frozen=True)
 class Balancer:
     """Everything that differs between two configurations.
 
-    `tenant_map` and `owner_map` are paths of map files: digest of a key to tenant, and tenant to worker,
-    which the one that stands in for it may follow after OWNER_SEPARATOR. `certificate` is the path of a
+    `tenant_map` and `owner_map` are paths of map files: digest of a key, or a tenant's own name, to tenant,
+    and tenant to worker, which the one that stands in for it may follow after OWNER_SEPARATOR. `routing_map`
+    is the path of one with the key by which workers know HAProxy, as ROUTING_KEY. `issuers`: whose tokens
+    name tenants. `pinned`: whether each tenant has a worker of its own; otherwise connections go to the
+    worker with the fewest. `proxied`: whether clients come through a load balancer that writes a PROXY
+    header. `certificate` is the path of a
     chain, with its key in `<path>.key`; None for plain text. `strict`: a tenant whose owner is down gets its
     stand-in and no other worker. `silence_seconds`: longest wait for the next byte of a response.
     `hard_stop_seconds`: when a stopping process cuts the streams it still has. `resolve`: whether addresses
@@ -60,9 +73,13 @@ class Balancer:
     runtime_socket: str
     tenant_map: str
     owner_map: str
+    routing_map: str
     bounds: Bounds
     silence_seconds: int
     hard_stop_seconds: int
+    issuers: tuple[TokenIssuer, ...] = ()
+    pinned: bool = True
+    proxied: bool = False
     certificate: str | None = None
     strict: bool = False
     log_all: bool = False
@@ -71,8 +88,14 @@ class Balancer:
 
 #: In the map of owners, between a worker and the one that stands in for it.
 OWNER_SEPARATOR = "."
-#: Twice the largest head of a worker, so that a whole head is always in view.
-_BUFFER_BYTES = 32768
+#: The entry of `routing_map`.
+ROUTING_KEY = "routing-key"
+#: In the place of a tenant: a worker may serve any of them on the connection.
+ANY_TENANT = "*"
+#: The largest head that a worker takes.
+_HEAD_BYTES = 16384
+#: Twice that, so that a whole head is always in view.
+_BUFFER_BYTES = 2 * _HEAD_BYTES
 #: Connections that HAProxy needs beside those of clients: metrics, probes, its own answers.
 _SPARE_CONNECTIONS = 200
 #: The "intermediate" profile of Mozilla's Server Side TLS 5.7; TLS 1.3 has only good ones.
@@ -87,12 +110,13 @@ _KEY = (
     r"""'regsub("(?s)^[^\r\n]+\r\n(?:[^\r\n]+\r\n)*?"""
     r"""authorization:[ \t]*bearer[ \t]+([^\r\n \t]+)[ \t]*\r\n.*$","\1",i)'"""
 )
-#: A head that is complete, or that a worker refuses as it stands: there is nothing to wait for. Text samples
-#: end at a NUL, hence the hexadecimal search for control bytes.
+#: A head that is complete, or that a worker refuses as it stands: a bare LF, a control byte, more than it
+#: takes. There is nothing to wait for. A text sample ends at a NUL, so one that is shorter than the bytes has
+#: one.
 _ENOUGH = (
-    r'{ req.payload(0,0) -m sub "\r\n\r\n" }'
-    r' || { req.payload(0,0) -m reg "(^|[^\r])\n" }'
-    r' || { req.payload(0,0),hex -m reg "^(?:[2-689A-F].|7[0-9A-E]|0[9AD])*+." }'
+    r'{ req.payload(0,0) -m reg "\r\n\r\n|(?<!\r)\n|[\x01-\x08\x0b\x0c\x0e-\x1f\x7f]" }'
+    r" || { req.payload(0,0),length,sub(txn.received) lt 0 }"
+    rf" || {{ req.len gt {_HEAD_BYTES} }}"
 )
 
 
@@ -150,30 +174,62 @@ def _defaults(balancer: Balancer) -> list[str]:
 
 
 def _gateway(balancer: Balancer) -> list[str]:
+    accepting = " accept-proxy" if balancer.proxied else ""
     tls = f" ssl crt {balancer.certificate} alpn http/1.1" if balancer.certificate else ""
+    routing_key = f"%[str({ROUTING_KEY}),map({balancer.routing_map})]"
+    # Goes to the worker in the PROXY header; "-" for a key that is in no tenant's Secret.
+    tenant = "%[var(txn.tenant,-)]" if balancer.pinned else ANY_TENANT
     return [
-        f"bind {balancer.traffic_bind}{tls}",
+        f"bind {balancer.traffic_bind}{accepting}{tls}",
         f"maxconn {balancer.bounds.total}",
         *haproxy_log.lines(everything=balancer.log_all),
         *_source_guard(balancer.bounds),
-        "tcp-request inspect-delay 10s",
+        "tcp-request inspect-delay 5s",
+        *(_found_tenant(balancer) if balancer.pinned else []),
+        "tcp-request content accept if { req.len gt 0 }",
+        # A connection that is only kept open belongs to nobody.
+        "tcp-request content reject if WAIT_END",
+        f"unique-id-format {routing_key}:{tenant}",
+        *_turned_away(balancer),
+        "default_backend workers",
+    ]
+
+
+def _found_tenant(balancer: Balancer) -> list[str]:
+    """Return what finds the tenant of a connection, and its worker, once its head is there."""
+    return [
+        # These two are gone through with every piece of a head, and nothing below them is before it is whole.
+        "tcp-request content set-var(txn.received) req.len",
+        f"tcp-request content set-var(txn.whole) bool(true) if {_ENOUGH} || WAIT_END",
         # The tenant comes from the key and from nothing else that a client can write. `req.payload` is raw:
         # `req.hdr` would parse, and unfold folded lines in the very bytes that are passed on.
+        f"tcp-request content set-var(txn.bearer) req.payload(0,0),{_KEY}",
         "tcp-request content set-var(txn.tenant)"
-        f" req.payload(0,0),{_KEY},sha2(256),hex,lower,map({balancer.tenant_map})",
+        f" var(txn.bearer),sha2(256),hex,lower,map({balancer.tenant_map})",
+        *(_tenant_of_token(balancer, issuer) for issuer in balancer.issuers),
         f"tcp-request content set-var(txn.owner) {_owner(balancer, 1)}",
         *_standing_in(balancer),
         # The worker that the tenant's last connection reached: where this one would have to wait.
         "tcp-request content set-var(txn.last) var(txn.tenant),table_server_id(workers),sub(1)",
-        f"tcp-request content accept if {_ENOUGH}",
-        # Nothing was sent: a connection that is only kept open belongs to nobody.
-        "tcp-request content reject if WAIT_END { req.len eq 0 }",
-        "tcp-request content accept if WAIT_END",
-        # Goes to the worker in the PROXY header; "-" for a key that is in no tenant's Secret.
-        "unique-id-format %[var(txn.tenant,-)]",
-        *_turned_away(balancer),
-        "default_backend workers",
     ]
+
+
+def _tenant_of_token(balancer: Balancer, issuer: TokenIssuer) -> str:
+    """Return the rule that routes by a token. It is not verified here: the worker does that, and turns one
+    away that names another tenant than it was routed for."""
+    # A path's dots part its names (HAProxy's configuration manual, json_query).
+    claim = issuer.tenant_claim.replace(".", r"\\.")
+    return (
+        "tcp-request content set-var(txn.tenant)"
+        f""" 'var(txn.bearer),jwt_payload_query("$.{claim}"),map({balancer.tenant_map})'"""
+        " if !{ var(txn.tenant) -m found }"
+        f""" {{ 'var(txn.bearer),jwt_payload_query("$.iss")' -m str -- {_quoted(issuer.issuer)} }}"""
+    )
+
+
+def _quoted(text: str) -> str:
+    """Return a text as one word of the configuration that means nothing but itself."""
+    return "'" + text.replace("'", "'\\''") + "'"
 
 
 def _owner(balancer: Balancer, place: int) -> str:
@@ -190,8 +246,6 @@ def _standing_in(balancer: Balancer) -> list[str]:
         for name in (server_name(server.ordinal) for server in balancer.servers)
     )
     return [
-        # These rules are gone through once more with every piece of a head.
-        "tcp-request content unset-var(txn.present)",
         *(f"tcp-request content set-var(txn.present) bool(true) if {condition}" for condition in up),
         f"tcp-request content set-var(txn.stand_in) {_owner(balancer, 2)}",
         "tcp-request content set-var(txn.owner) var(txn.stand_in)"
@@ -218,9 +272,11 @@ def _turned_away(balancer: Balancer) -> list[str]:
         for name in (server_name(server.ordinal) for server in balancer.servers):
             down = f"!{{ srv_is_up(workers/{name}) }}"
             lines.append(f"use_backend {unavailable} if {{ var(txn.owner) -m str {name} }} {down}")
+    if balancer.pinned:
+        waiting = f"{{ str(workers/worker-),concat(,txn.last),srv_queue ge {queued} }}"
+        lines.append(f"use_backend {overloaded} if {waiting}")
     return [
         *lines,
-        f"use_backend {overloaded} if {{ str(workers/worker-),concat(,txn.last),srv_queue ge {queued} }}",
         f"use_backend {overloaded} if {{ be_conn_free(workers) le 0 }} {{ queue(workers) ge {queued} }}",
     ]
 
@@ -234,14 +290,8 @@ def _workers(balancer: Balancer) -> list[str]:
     resolution = " init-addr none resolvers dns resolve-prefer ipv4" if balancer.resolve else ""
     return [
         "log global",
-        # An owner that is down is passed over, and the ring decides.
-        "use-server %[var(txn.owner)] if { var(txn.owner) -m found }",
-        # A connection without a known key goes round robin: refusing it is any worker's work.
-        "balance hash var(txn.tenant)",
-        "hash-type consistent sdbm avalanche",
+        *(_pinning() if balancer.pinned else ["balance leastconn"]),
         *_redispatch(balancer),
-        "stick-table type string len 64 size 1k expire 1h",
-        "stick store-request var(txn.tenant)",
         "option httpchk",
         "http-check send meth GET uri /readyz ver HTTP/1.1 hdr Host worker",
         "http-check expect status 200",
@@ -257,6 +307,19 @@ def _workers(balancer: Balancer) -> list[str]:
             f" id {server.ordinal + 1} port {server.health_port}"
             for server in balancer.servers
         ),
+    ]
+
+
+def _pinning() -> list[str]:
+    """Return what keeps each tenant on one worker."""
+    return [
+        # An owner that is down is passed over, and the ring decides.
+        "use-server %[var(txn.owner)] if { var(txn.owner) -m found }",
+        # A connection without a known key goes round robin: refusing it is any worker's work.
+        "balance hash var(txn.tenant)",
+        "hash-type consistent sdbm avalanche",
+        "stick-table type string len 64 size 1k expire 1h",
+        "stick store-request var(txn.tenant)",
     ]
 
 
@@ -276,9 +339,6 @@ def _metrics(balancer: Balancer) -> list[str]:
         "timeout http-request 5s",
         "http-request use-service prometheus-exporter if { path /metrics }",
         "http-request return status 200 content-type text/plain string alive if { path /healthz }",
-        "http-request return status 200 content-type text/plain string ready"
-        " if { path /readyz } { nbsrv(workers) gt 0 }",
-        "http-request return status 503 content-type text/plain string no-worker if { path /readyz }",
         "http-request return status 404",
     ]
 

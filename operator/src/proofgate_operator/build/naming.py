@@ -35,13 +35,15 @@ class Defaults:
     """What the operator's installation decides for all gateways.
 
     `cluster_domain` is the DNS suffix of Services: HAProxy's resolver knows no search list.
-    `operator_namespace` is where the operator's pods are; empty when it runs outside of the cluster.
+    `operator_namespace` is where the operator's pods are; empty when it runs outside of the cluster. `ipv6`
+    says that pods have addresses of IPv6, alone or beside those of IPv4.
     """
 
     worker_image: str
     haproxy_image: str
     cluster_domain: str = "cluster.local"
     operator_namespace: str = ""
+    ipv6: bool = False
 
 
 @dataclass(frozen=True)

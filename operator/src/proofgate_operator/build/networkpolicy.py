@@ -3,7 +3,7 @@ metrics."""
 
 from typing import Any
 
-from proofgate_operator.api.types import Gateway
+from proofgate_operator.api.types import Gateway, NetworkPolicies
 from proofgate_operator.build import haproxy, statefulset
 from proofgate_operator.build.config import ADMIN_PORT, TRAFFIC_PORT
 from proofgate_operator.build.naming import (
@@ -45,6 +45,13 @@ def _policy(gateway: Gateway, name: str, component: str, ingress: list[dict[str,
     }
 
 
+def policies(gateway: Gateway, defaults: Defaults) -> list[Manifest]:
+    """Return the policies that the gateway is to have."""
+    if gateway.spec.network_policies is NetworkPolicies.NONE:
+        return []
+    return [worker_policy(gateway, defaults), haproxy_policy(gateway)]
+
+
 def worker_policy(gateway: Gateway, defaults: Defaults) -> Manifest:
     """Traffic and health checks come from HAProxy only; a tenant cannot walk around the affinity.
 
@@ -65,9 +72,14 @@ def worker_policy(gateway: Gateway, defaults: Defaults) -> Manifest:
 
 
 def haproxy_policy(gateway: Gateway) -> Manifest:
-    """Anyone may send traffic: whoever has no key gets 401. Metrics are for labelled pods."""
+    """Traffic comes from whom the spec names, otherwise from anyone: whoever has no key gets 401. Metrics are
+    for labelled pods."""
+    traffic: dict[str, Any] = {"ports": _ports(haproxy.TRAFFIC_PORT)}
+    allowed = gateway.spec.load_balancer.allow_from
+    if allowed is not None:
+        traffic["from"] = [peer.as_written() for peer in allowed]
     ingress: list[dict[str, Any]] = [
-        {"ports": _ports(haproxy.TRAFFIC_PORT)},
+        traffic,
         {"from": _monitoring(gateway), "ports": _ports(haproxy.METRICS_PORT, haproxy.AGENT_PORT)},
     ]
     return _policy(gateway, names(gateway).haproxy, haproxy.COMPONENT, ingress)

@@ -15,10 +15,17 @@ def _scheme_and_port(gateway: Gateway) -> tuple[str, int]:
 def gateway_service(gateway: Gateway) -> Manifest:
     """Return the Service in front of HAProxy."""
     scheme, port = _scheme_and_port(gateway)
+    wanted = gateway.spec.load_balancer.service
+    head = child(gateway, "v1", "Service", names(gateway).service, haproxy.COMPONENT)
+    if wanted.annotations:
+        head["metadata"]["annotations"] = wanted.annotations
+    written = wanted.as_written()
+    optional = ("loadBalancerClass", "externalTrafficPolicy", "loadBalancerSourceRanges", "ipFamilyPolicy")
     return {
-        **child(gateway, "v1", "Service", names(gateway).service, haproxy.COMPONENT),
+        **head,
         "spec": {
-            "type": gateway.spec.load_balancer.service.type,
+            "type": wanted.type,
+            **{name: written[name] for name in optional if name in written},
             "selector": selector_labels(gateway, haproxy.COMPONENT),
             "ports": [{"name": scheme, "port": port, "targetPort": "http", "protocol": "TCP"}],
         },
@@ -46,7 +53,7 @@ def workers_service(gateway: Gateway) -> Manifest:
 
 
 def endpoint(gateway: Gateway, cluster_domain: str) -> str:
-    """Return the URL of the gateway inside the cluster."""
+    """Return the base URL of the gateway's API inside the cluster, as OpenAI's clients take it."""
     scheme, port = _scheme_and_port(gateway)
     suffix = "" if (scheme, port) in (("http", 80), ("https", 443)) else f":{port}"
-    return f"{scheme}://{names(gateway).service}.{gateway.namespace}.svc.{cluster_domain}{suffix}"
+    return f"{scheme}://{names(gateway).service}.{gateway.namespace}.svc.{cluster_domain}{suffix}/v1"

@@ -8,11 +8,13 @@ from proofgate_operator.api.types import MAX_REPLICAS, Gateway
 from proofgate_operator.build import ledger_key
 from proofgate_operator.build.config import (
     ADMIN_TOKEN,
+    ROUTING_KEY_FILE,
     SIGNING_KEY,
     TENANT_MAP,
     KeyDigest,
     digest,
     fixed_config_text,
+    routing_key,
     worker_config_text,
 )
 from proofgate_operator.build.haproxy import rendered_config
@@ -53,7 +55,8 @@ class Configuration:
     workers' configuration file, their pods' template, or HAProxy's.
     `faults` cost one tenant, provider or certificate alone; `notes` may be meant as they are.
     `missing_secrets` are for the operator to generate; until the admin token is there, there are no digests.
-    `shares` is how much of its tenants each worker has had until now; None before there are any.
+    `routing_key` is the one by which workers know HAProxy; empty until then. `shares` is how much of its
+    tenants each worker has had until now; None before there are any.
     """
 
     file_problems: tuple[Problem, ...]
@@ -65,6 +68,7 @@ class Configuration:
     verifying_key: str | None
     digests: Digests | None
     shares: Shares | None = None
+    routing_key: str = ""
     notes: tuple[str, ...] = ()
 
     @property
@@ -220,15 +224,20 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
             )
             ledger_problems.append(Problem("SigningKeyLost", message))
 
+    # Without the token that it is made from, the one in use stays.
+    own_key = routing_key(token) if token else (entry(live, ROUTING_KEY_FILE) or "" if live else "")
     digests = None
     if token:
         lines = [part for name, keys in tenants.keys.items() for part in (name, *(key.line for key in keys))]
         secret = token.encode()
         memory = least_memory(gateway, seen.worker_pods)
-        start = [fixed_config_text(gateway), signing_key.signing_text] if signing_key else None
+        start = [fixed_config_text(gateway, defaults), signing_key.signing_text] if signing_key else None
         digests = Digests(
             start=digest(secret, start) if start else None,
-            config=digest(secret, [worker_config_text(gateway, memory), *lines, *provider_keys]),
+            config=digest(
+                secret,
+                [worker_config_text(gateway, memory, defaults), own_key, *lines, *provider_keys],
+            ),
             haproxy=digest(secret, [rendered_config(gateway, defaults)]),
             certificate=digest(secret, [certificate]),
         )
@@ -247,5 +256,6 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
         verifying_key=signing_key.verifying_text if signing_key else None,
         digests=digests,
         shares=read_shares(live["metadata"].get("annotations") or {}) if live else None,
+        routing_key=own_key,
         notes=tenants.notes,
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 from proofgate_operator.api.conditions import ConditionType
 from proofgate_operator.api.monitoring import PodMonitors
-from proofgate_operator.api.types import Gateway
+from proofgate_operator.api.types import Gateway, NetworkPolicies
 from proofgate_operator.build import (
     config,
     haproxy,
@@ -94,10 +94,9 @@ def wanted(
     """
     own = names(gateway)
     manifests = [
-        config.tenants_secret(gateway, configuration.keys, door.maps, door.shares),
+        config.tenants_secret(gateway, configuration.keys, door.maps, door.shares, configuration.routing_key),
         *serviceaccounts.service_accounts(gateway),
-        networkpolicy.worker_policy(gateway, defaults),
-        networkpolicy.haproxy_policy(gateway),
+        *networkpolicy.policies(gateway, defaults),
         services.workers_service(gateway),
         services.gateway_service(gateway),
         pdb.worker_budget(gateway),
@@ -113,7 +112,7 @@ def wanted(
             manifests.append(config.ledger_secret_head(gateway, owned=owned))
     manifests.append(haproxy.config_map(gateway, defaults))
     if not configuration.file_problems:
-        manifests.append(config.config_map(gateway, least_memory(gateway, seen.worker_pods)))
+        manifests.append(config.config_map(gateway, least_memory(gateway, seen.worker_pods), defaults))
     digests = configuration.digests
     file = seen.child("ConfigMap", own.config)
     has_file = not configuration.file_problems or classify(gateway, file) is Ownership.OURS
@@ -138,6 +137,8 @@ def _superfluous(gateway: Gateway, seen: Observed) -> tuple[Ref, ...]:
     found: list[Ref] = []
     if gateway.spec.load_balancer.replicas == 1:
         found.append(Ref("PodDisruptionBudget", own.haproxy))
+    if gateway.spec.network_policies is NetworkPolicies.NONE:
+        found += [Ref("NetworkPolicy", own.worker), Ref("NetworkPolicy", own.haproxy)]
     if gateway.spec.monitoring.pod_monitors is PodMonitors.NEVER:
         found += [Ref("PodMonitor", own.worker), Ref("PodMonitor", own.haproxy)]
     return tuple(ref for ref in found if classify(gateway, seen.children.get(ref)) is Ownership.OURS)

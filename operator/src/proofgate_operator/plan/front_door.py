@@ -27,7 +27,7 @@ class FrontDoor:
 
 def front_door(gateway: Gateway, configuration: Configuration, workers: int, shares: Shares) -> FrontDoor:
     """Return what every HAProxy before so many workers is to know."""
-    maps = haproxy_maps(gateway, configuration.keys, workers, shares)
+    maps = haproxy_maps(gateway, configuration.keys, workers, shares, configuration.routing_key)
     if configuration.digests is None:
         return FrontDoor(shares, maps)
     # Keyed, as the digest of the certificate is, with what nobody else knows.

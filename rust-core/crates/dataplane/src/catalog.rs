@@ -18,6 +18,7 @@ use proofgate_wire::Limits;
 use rustls::ServerConfig;
 
 use crate::config::{Config, Cors, ProviderKind, StreamUsage, Timeouts};
+use crate::front_door::RoutingKey;
 use crate::upstream::{Pool, Route as UpstreamRoute, Upstream};
 use crate::{Error, client_tls};
 
@@ -39,6 +40,8 @@ pub(crate) struct Terms {
     pub(crate) engine: Arc<Engine>,
     pub(crate) cors: Option<Cors>,
     pub(crate) tls: Option<Arc<ServerConfig>>,
+    /// What the load balancer is known by; `None` where clients connect themselves.
+    pub(crate) routing_key: Option<RoutingKey>,
     pub(crate) limits: Limits,
     /// Most bytes of request bodies in memory, of all connections together.
     pub(crate) buffered_bytes: u64,
@@ -180,6 +183,10 @@ impl Terms {
             engine,
             cors: config.cors.clone(),
             tls: config.tls.as_ref().map(client_tls::prepare).transpose()?,
+            routing_key: config
+                .proxy_protocol
+                .as_ref()
+                .map(|proxy| RoutingKey::new(&proxy.routing_key)),
             limits,
             buffered_bytes: config.limits.buffered_bytes,
             timeouts: config.timeouts,

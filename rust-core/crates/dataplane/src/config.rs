@@ -14,9 +14,9 @@ use crate::Error;
 pub struct Config {
     pub(crate) ledger: Ledger,
     pub(crate) listen: String,
-    /// Whether every connection begins with a PROXY v2 header, as from the load balancer.
+    /// Every connection begins with a PROXY v2 header, as from the load balancer; `None` means that clients connect.
     #[serde(default)]
-    pub(crate) proxy_protocol: bool,
+    pub(crate) proxy_protocol: Option<ProxyProtocol>,
     pub(crate) providers: Vec<Provider>,
     pub(crate) models: Vec<Model>,
     pub(crate) tenants: Vec<Tenant>,
@@ -60,7 +60,10 @@ impl Config {
         let fields = [
             ("ledger", self.ledger == other.ledger),
             ("listen", self.listen == other.listen),
-            ("proxyProtocol", self.proxy_protocol == other.proxy_protocol),
+            (
+                "proxyProtocol",
+                self.proxy_protocol.is_some() == other.proxy_protocol.is_some(),
+            ),
             (
                 "limits.connections",
                 self.limits.connections == other.limits.connections,
@@ -68,6 +71,13 @@ impl Config {
         ];
         fields.iter().find(|(_, same)| !same).map(|(name, _)| *name)
     }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ProxyProtocol {
+    /// What the load balancer writes before the name of the tenant that it routed for.
+    pub routing_key: String,
 }
 
 #[derive(PartialEq, Deserialize)]

@@ -3,7 +3,7 @@
 use std::pin::pin;
 use std::rc::Rc;
 
-use proofgate_auth::{Credential, Identity};
+use proofgate_auth::Identity;
 use proofgate_stages::{Span, Stage};
 use proofgate_wire::{HeadScanner, Method, RequestFraming, parse_request};
 use tokio::time::{Instant, timeout_at};
@@ -17,6 +17,7 @@ use crate::cors;
 use crate::deadline::Deadline;
 use crate::endpoint::Route;
 use crate::exchange;
+use crate::front_door::Routed;
 use crate::gateway::Gateway;
 use crate::lifecycle::{Lifecycle, Phase};
 use crate::memory::Exhausted;
@@ -24,13 +25,8 @@ use crate::models;
 use crate::rejection::{RejectedRequest, Rejection};
 use crate::reply::{Buffers, Reply};
 
-/// Serves one client until either side has had enough. `routed` is the tenant that a load balancer found.
-pub(crate) async fn serve(
-    gateway: Rc<Gateway>,
-    stream: ClientStream,
-    lifecycle: Lifecycle,
-    routed_tenant: Option<Vec<u8>>,
-) {
+/// Serves one client until either side has had enough. `routed` is what a load balancer says of the connection.
+pub(crate) async fn serve(gateway: Rc<Gateway>, stream: ClientStream, lifecycle: Lifecycle, routed: Routed) {
     let catalog = gateway.catalog();
     let oldest = match &stream {
         // The connection that it is a stream of has its own age.
@@ -42,7 +38,7 @@ pub(crate) async fn serve(
         scanner: HeadScanner::new(),
         buffers: Buffers::default(),
         extra: Vec::new(),
-        routed_tenant,
+        routed,
         oldest,
         catalog,
         gateway,
@@ -67,8 +63,8 @@ struct Connection {
     deadline: Deadline,
     client: Client,
     scanner: HeadScanner,
-    /// The tenant by which the load balancer chose this worker; empty when it knew the key of none.
-    routed_tenant: Option<Vec<u8>>,
+    /// Whose requests belong here.
+    routed: Routed,
     /// From when on the next answer ends the connection, so that its client comes back where it is routed by then.
     oldest: Option<std::time::Instant>,
     /// Header lines that the answer to this request gets besides its own.
@@ -105,14 +101,10 @@ enum Head {
 
 impl Connection {
     /// Whether this worker is where the load balancer sends this sender. It routes connections, so a second request on
-    /// one connection can come from another tenant than the one the choice was made for. Tokens it cannot read, so it
-    /// knows no tenant for them and any worker may serve them.
+    /// one connection can come from another tenant than the one the choice was made for.
     fn owns(&self, identity: &Identity) -> bool {
-        let name = self.catalog.terms.tenant(identity.tenant).name.as_bytes();
-        let by_token = matches!(identity.credential, Credential::Subject(_));
-        self.routed_tenant
-            .as_ref()
-            .is_none_or(|routed| routed == name || (by_token && matches!(&routed[..], b"" | b"-")))
+        self.routed
+            .is_for(&self.catalog.terms.tenant(identity.tenant).name)
     }
 
     /// Whether the connection has served long enough, or its worker has.
@@ -313,7 +305,7 @@ impl Connection {
     /// Tells a browser what its page may send. A load balancer could not route it, because it carries no key: the
     /// request that follows needs a connection of its own.
     async fn preflight(&mut self, length: usize, keep_alive: bool, now: std::time::Instant) -> After {
-        let close = !keep_alive || self.routed_tenant.is_some() || self.is_leaving(now);
+        let close = !keep_alive || self.routed != Routed::Anyone || self.is_leaving(now);
         let max_age = self
             .catalog
             .terms

@@ -111,7 +111,6 @@ impl DataPlane {
             recorder,
             self.metrics,
             Arc::clone(&self.delay.profiler),
-            config.proxy_protocol,
         ));
         vital.spawn_local(reload::obey(Rc::clone(&gateway), self.orders));
         let limits = Rc::new(RefCell::new(limits));

@@ -32,8 +32,6 @@ pub(crate) struct Gateway {
     pub(crate) reading: Cell<Reading>,
     /// What reading answers needs and every one can use again.
     pub(crate) answer_reading: RefCell<proofgate_inspect::Reading>,
-    /// Whether connections begin with a PROXY header.
-    pub(crate) proxy_protocol: bool,
     /// The memory that bodies and answers may take.
     pub(crate) budget: Rc<Budget>,
     pub(crate) workspaces: Workspaces,
@@ -83,7 +81,6 @@ impl Gateway {
         recorder: Rc<Recorder>,
         metrics: Metrics,
         profiler: Arc<Profiler>,
-        proxy_protocol: bool,
     ) -> Self {
         let budget = Rc::new(Budget::new(
             catalog.terms.buffered_bytes,
@@ -98,7 +95,6 @@ impl Gateway {
             limiter: RefCell::new(limiter),
             reading: Cell::default(),
             answer_reading: RefCell::default(),
-            proxy_protocol,
             workspaces: Workspaces::new(&budget),
             budget,
             spare: Spare::default(),

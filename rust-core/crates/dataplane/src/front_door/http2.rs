@@ -21,6 +21,7 @@ use tokio_rustls::server::TlsStream;
 
 use self::session::{Ending, MAX_STREAMS, Session};
 use crate::client::linger;
+use crate::front_door::Routed;
 use crate::gateway::Gateway;
 use crate::lifecycle::Lifecycle;
 use crate::rejection::{RejectedRequest, Rejection};
@@ -48,14 +49,14 @@ pub(super) async fn serve(
     gateway: Rc<Gateway>,
     mut socket: TlsStream<TcpStream>,
     lifecycle: Lifecycle,
-    routed_tenant: Option<Vec<u8>>,
+    routed: Routed,
     room: Arc<Semaphore>,
 ) -> bool {
     let catalog = gateway.catalog();
     let timeouts = catalog.terms.timeouts;
     let handshake = settings(catalog.terms.limits.head_bytes).handshake(&mut socket);
     drop(catalog);
-    let mut session = Session::new(Rc::clone(&gateway), lifecycle, routed_tenant, room, timeouts);
+    let mut session = Session::new(Rc::clone(&gateway), lifecycle, routed, room, timeouts);
     let ending = match timeout(timeouts.client_head, handshake).await {
         Ok(Ok(connection)) => session.run(connection).await,
         Ok(Err(error)) => Ending::of(&error),

@@ -12,6 +12,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
 use super::http2;
+use super::routing::{Routed, RoutingKey};
 use crate::client::{ClientStream, linger};
 use crate::client_tls::HTTP2;
 use crate::connection;
@@ -64,12 +65,12 @@ async fn begin(
     let ready = gateway.profiler.timer();
     let catalog = gateway.catalog();
     let within = catalog.terms.timeouts.client_head;
-    let mut routed_tenant = None;
-    if gateway.proxy_protocol {
-        let Ok(Some(tenant)) = timeout(within, proxy_header(&mut tcp)).await else {
+    let mut routed = Routed::Anyone;
+    if let Some(key) = &catalog.terms.routing_key {
+        let Ok(Some(told)) = timeout(within, proxy_header(&mut tcp, key)).await else {
             return false;
         };
-        routed_tenant = Some(tenant);
+        routed = told;
     }
     let config = catalog.terms.tls.clone();
     drop(catalog);
@@ -78,7 +79,7 @@ async fn begin(
         Some(config) => match timeout(within, TlsAcceptor::from(config).accept(tcp).into_fallible()).await {
             Ok(Ok(tls)) if tls.get_ref().1.alpn_protocol() == Some(HTTP2) => {
                 ready.stop(&gateway.profiler, Interval::Accept);
-                return http2::serve(gateway, tls, lifecycle, routed_tenant, streams).await;
+                return http2::serve(gateway, tls, lifecycle, routed, streams).await;
             }
             Ok(Ok(tls)) => ClientStream::Tls(Box::new(tls)),
             Ok(Err((_, tcp))) => {
@@ -90,16 +91,16 @@ async fn begin(
         },
     };
     ready.stop(&gateway.profiler, Interval::Accept);
-    connection::serve(gateway, stream, lifecycle, routed_tenant).await;
+    connection::serve(gateway, stream, lifecycle, routed).await;
     false
 }
 
-/// The tenant that the load balancer routed a connection for; `None` when what it says is not a PROXY header.
-async fn proxy_header(stream: &mut TcpStream) -> Option<Vec<u8>> {
+/// For whom the load balancer routed a connection; `None` when what it begins with is not a PROXY header.
+async fn proxy_header(stream: &mut TcpStream, key: &RoutingKey) -> Option<Routed> {
     let mut header = vec![0; PROXY_FIXED_BYTES];
     stream.read_exact(&mut header).await.ok()?;
     if let Some(parsed) = parse_proxy_header(&header).ok()? {
-        return Some(parsed.unique_id.to_vec());
+        return Some(key.read(parsed.unique_id));
     }
     let rest = usize::from(u16::from_be_bytes([header[14], header[15]]));
     if rest > PROXY_REST_BYTES {
@@ -108,7 +109,7 @@ async fn proxy_header(stream: &mut TcpStream) -> Option<Vec<u8>> {
     header.resize(PROXY_FIXED_BYTES + rest, 0);
     stream.read_exact(&mut header[PROXY_FIXED_BYTES..]).await.ok()?;
     let parsed = parse_proxy_header(&header).ok()??;
-    Some(parsed.unique_id.to_vec())
+    Some(key.read(parsed.unique_id))
 }
 
 /// Waits until all of `connections` have ended.

@@ -247,11 +247,12 @@ async fn two_tenants_on_one_connection_are_kept_apart() {
 #[tokio::test]
 async fn behind_a_load_balancer_a_stream_of_another_tenant_is_misdirected_and_the_others_go_on() {
     use tokio::io::AsyncWriteExt;
-    let mut gateway = Gateway::with(|config| config["proxy_protocol"] = true.into()).await;
+    let mut gateway =
+        Gateway::with(|config| config["proxy_protocol"] = serde_json::json!({"routing_key": "key"})).await;
     let mut tcp = crate::client::tcp(&gateway).await;
     // PROXY v2 of an unspecified family, with the tenant's name as unique id (section 2.2 of the specification).
-    let mut header = b"\r\n\r\n\0\r\nQUIT\n\x21\x00\x00\x07\x05\x00\x04".to_vec();
-    header.extend_from_slice(b"acme");
+    let mut header = b"\r\n\r\n\0\r\nQUIT\n\x21\x00\x00\x0b\x05\x00\x08".to_vec();
+    header.extend_from_slice(b"key:acme");
     tcp.write_all(&header).await.unwrap();
     let mut client = Client::on(tcp, h2::client::Builder::new()).await;
     let body = chat(10, false);

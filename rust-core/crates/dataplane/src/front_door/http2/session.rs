@@ -16,6 +16,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::stream::{End, Room, Stream};
 use crate::config::Timeouts;
+use crate::front_door::Routed;
 use crate::gateway::Gateway;
 use crate::lifecycle::{Lifecycle, Phase};
 
@@ -56,7 +57,7 @@ impl Ending {
 pub(super) struct Session {
     gateway: Rc<Gateway>,
     lifecycle: Lifecycle,
-    routed_tenant: Option<Vec<u8>>,
+    routed: Routed,
     room: Arc<Semaphore>,
     timeouts: Timeouts,
     streams: JoinSet<End>,
@@ -68,14 +69,14 @@ impl Session {
     pub(super) fn new(
         gateway: Rc<Gateway>,
         lifecycle: Lifecycle,
-        routed_tenant: Option<Vec<u8>>,
+        routed: Routed,
         room: Arc<Semaphore>,
         timeouts: Timeouts,
     ) -> Self {
         Session {
             gateway,
             lifecycle,
-            routed_tenant,
+            routed,
             room,
             timeouts,
             streams: JoinSet::new(),
@@ -148,7 +149,7 @@ impl Session {
         let stream = Stream {
             gateway: Rc::clone(&self.gateway),
             lifecycle: self.lifecycle.clone(),
-            routed_tenant: self.routed_tenant.clone(),
+            routed: self.routed.clone(),
             respond,
             patience: self.timeouts.client_idle,
         };

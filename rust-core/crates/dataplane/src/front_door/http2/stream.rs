@@ -16,6 +16,7 @@ use super::response::{Cut, relay};
 use crate::answer::AnswerOptions;
 use crate::client::ClientStream;
 use crate::connection;
+use crate::front_door::Routed;
 use crate::gateway::Gateway;
 use crate::lifecycle::Lifecycle;
 use crate::memory::Exhausted;
@@ -55,7 +56,7 @@ pub(super) enum End {
 pub(super) struct Stream {
     pub(super) gateway: Rc<Gateway>,
     pub(super) lifecycle: Lifecycle,
-    pub(super) routed_tenant: Option<Vec<u8>>,
+    pub(super) routed: Routed,
     pub(super) respond: SendResponse<Bytes>,
     /// How long a client may leave a piece of an answer untaken.
     pub(super) patience: Duration,
@@ -82,7 +83,7 @@ impl Stream {
             Rc::clone(&self.gateway),
             ClientStream::Http2(far),
             self.lifecycle.clone(),
-            self.routed_tenant.take(),
+            self.routed.clone(),
         );
         let carried = async {
             let (mut answer, mut sink) = split(near);

@@ -1,0 +1,90 @@
+//! For whom the load balancer routed a connection: what it says, and why it is believed.
+
+use subtle::ConstantTimeEq;
+
+/// Between the routing key and what it vouches for.
+const SEPARATOR: u8 = b':';
+/// In the place of a tenant's name: the load balancer keeps no tenant on a worker of its own.
+const ANYONE: &[u8] = b"*";
+
+/// Text that the load balancer writes before the tenant's name. A client cannot know it, so nobody who reaches a
+/// worker's port in another way is taken for the load balancer.
+pub(crate) struct RoutingKey(Box<[u8]>);
+
+impl RoutingKey {
+    pub(crate) fn new(key: &str) -> Self {
+        RoutingKey(key.as_bytes().into())
+    }
+
+    /// Reads a unique id of the PROXY header: `<routing key>:<tenant>`.
+    pub(crate) fn read(&self, unique_id: &[u8]) -> Routed {
+        let Some((key, [SEPARATOR, name @ ..])) = unique_id.split_at_checked(self.0.len()) else {
+            return Routed::Nobody;
+        };
+        match name {
+            _ if !bool::from(key.ct_eq(&self.0)) => Routed::Nobody,
+            ANYONE => Routed::Anyone,
+            name => Routed::Tenant(name.into()),
+        }
+    }
+}
+
+/// Whose requests a connection may carry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Routed {
+    /// Every tenant's: nobody chose a worker for one of them.
+    Anyone,
+    /// Those of the tenant for which this worker was chosen; of no tenant, where none has this name.
+    Tenant(Box<[u8]>),
+    /// No tenant's: whoever opened it is not the load balancer.
+    Nobody,
+}
+
+impl Routed {
+    /// Whether a request of the tenant `name` belongs on the connection.
+    pub(crate) fn is_for(&self, name: &str) -> bool {
+        match self {
+            Routed::Anyone => true,
+            Routed::Tenant(routed) => **routed == *name.as_bytes(),
+            Routed::Nobody => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(unique_id: &[u8]) -> Routed {
+        RoutingKey::new("0123456789abcdef").read(unique_id)
+    }
+
+    #[test]
+    fn the_tenant_is_what_follows_the_key() {
+        assert_eq!(
+            read(b"0123456789abcdef:acme"),
+            Routed::Tenant(b"acme".as_slice().into())
+        );
+        assert!(read(b"0123456789abcdef:acme").is_for("acme"));
+        assert!(!read(b"0123456789abcdef:acme").is_for("acm"));
+        assert!(!read(b"0123456789abcdef:-").is_for("acme"));
+        assert!(read(b"0123456789abcdef:*").is_for("acme"));
+    }
+
+    #[test]
+    fn without_the_key_nothing_is_believed() {
+        for unique_id in [
+            b"".as_slice(),
+            b"acme",
+            b"*",
+            b":acme",
+            b":*",
+            b"0123456789abcdef",
+            b"0123456789abcdeg:*",
+            b"0123456789abcde:*",
+            b"0123456789abcdefacme",
+        ] {
+            assert_eq!(read(unique_id), Routed::Nobody, "{unique_id:?}");
+        }
+    }
+}
