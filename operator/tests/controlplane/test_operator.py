@@ -55,7 +55,7 @@ def test_a_gateway_becomes_ready_in_a_restricted_namespace(settled: Namespace) -
     status = gateway["status"]
     assert (status["replicas"], status["readyReplicas"]) == (2, 2)
     assert status["observedGeneration"] == gateway["metadata"]["generation"]
-    assert status["endpoint"] == f"http://demo.{settled.name}.svc.cluster.local"
+    assert status["endpoint"] == f"http://demo.{settled.name}.svc.cluster.local/v1"
     assert status["ledger"]["verifyingKey"].startswith(f"proofgate.dev/{settled.name}/demo+")
     assert settled.condition("CPUPinned")[0] == "Unknown"
     pods = settled.kubectl("get", "pod", "-l", status["selector"], "-o", "name").split()
