@@ -145,7 +145,10 @@ def status_schema() -> dict[str, Any]:
             "readyReplicas": {**integer, "description": "Worker pods that are ready."},
             "updatedReplicas": {**integer, "description": "Worker pods of the newest template."},
             "selector": {"type": "string", "description": "Label selector of the worker pods."},
-            "endpoint": {"type": "string", "description": "Base URL for an OpenAI client inside the cluster."},
+            "endpoint": {
+                "type": "string",
+                "description": "Base URL for an OpenAI client inside the cluster.",
+            },
             "ledger": {
                 "type": "object",
                 "properties": {
