@@ -8,7 +8,7 @@ MAKEFLAGS += --no-print-directory
 # Everything that is built or fetched stays outside the checkout, so that a second run is quick.
 export PROOFGATE_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/proofgate
 export CARGO_TARGET_DIR ?= $(PROOFGATE_CACHE)/target
-LOCKS := $(wildcard requirements/*.txt)
+LOCKS := $(addprefix requirements/,dev.txt gateway.txt operator.txt)
 VENV := $(PROOFGATE_CACHE)/venv-$(shell cat $(LOCKS) | sha256sum | cut -c1-16)
 PY := $(VENV)/bin/python
 WHEELS := $(PROOFGATE_CACHE)/wheels
@@ -68,7 +68,7 @@ check: setup check-rust check-python check-repo ## Format, lint, types, unit tes
 .PHONY: fmt
 fmt: setup ## Format everything
 	@cargo fmt --all --manifest-path $(RUST_MANIFEST)
-	@ruff format gateway operator e2e bench && ruff check --fix-only --quiet gateway operator e2e bench
+	@ruff format gateway operator e2e bench setup && ruff check --fix-only --quiet gateway operator e2e bench setup
 
 # A check says the same of the same code whenever it runs; `make properties` looks for what nobody has seen.
 .PHONY: check-rust
@@ -86,17 +86,18 @@ check-rust:
 .PHONY: check-python
 check-python: develop
 	@echo "== Python: format, lint, types, tests"
-	@ruff format --check --quiet gateway operator e2e bench && ruff check --quiet gateway operator e2e bench
+	@ruff format --check --quiet gateway operator e2e bench setup && ruff check --quiet gateway operator e2e bench setup
 	@cd gateway && mypy && pytest
 	@cd operator && mypy && lint-imports --no-cache && pytest -q
-	@mypy --strict e2e bench
+	@mypy --strict e2e bench setup
 	@pytest -q e2e/cluster/tests
 	@pytest -q e2e/garden/tests bench/tests bench/scoring/tests
 
 .PHONY: check-repo
 check-repo: develop
-	@echo "== repository: licences, generated files"
+	@echo "== repository: licences, releases, generated files"
 	@./setup/licences
+	@pytest -q setup/tests
 	@"$(PY)" docs/generate_api_reference.py --check
 	@"$(PY)" docs/check_test_names.py
 	@"$(PY)" charts/generate_readme.py --check
@@ -173,13 +174,23 @@ garden: setup ## What the front door accepts, every other parser reads the same 
 
 # --- The cluster ----------------------------------------------------------------------------------------------------
 
+# Elsewhere than on Linux the Dockerfiles compile for themselves.
 .PHONY: wheels
-wheels: setup ## Build the wheels that the images hold
-	@./setup/wheels "$(WHEELS)"
+wheels: setup ## Build the wheels that the cluster's images hold
+	@[[ $$(uname -s) != Linux ]] || ./setup/wheels "$(WHEELS)"
 
 .PHONY: images
 images: wheels lab-up ## Build the product's images and load them into the cluster
 	@./setup/images "$(WHEELS)"
+
+# Images for several platforms cannot be kept by the engine's own store, so they are pushed as they are built.
+.PHONY: release-images
+release-images: export TAG ?= $(shell ./setup/check-version)
+release-images: ## Build both images for amd64 and arm64 and push them: REGISTRY=… [TAG=…] [PLATFORMS=…]
+	@test -n "$(REGISTRY)" || { echo "REGISTRY is not set: make release-images REGISTRY=ghcr.io/you" >&2; exit 2; }
+	@docker buildx inspect proofgate >/dev/null 2>&1 || \
+	  docker buildx create --name proofgate --driver docker-container >/dev/null
+	@docker buildx bake --builder proofgate --push $(if $(METADATA),--metadata-file "$(METADATA)")
 
 .PHONY: lab-up
 lab-up: setup ## Start the cluster (CLUSTER=auto|local|kind|current)

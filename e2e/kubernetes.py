@@ -157,6 +157,12 @@ class Namespace:
 
 
 OPERATOR = Namespace("proofgate-system")
+#: What `make images` brought into the nodes.
+IMAGES = {
+    "operator.image": "localhost/proofgate/operator:dev",
+    "workerImage": "localhost/proofgate/worker:dev",
+    "haproxyImage": "localhost/proofgate/haproxy:bookworm",
+}
 
 
 def clear(*others: Namespace) -> None:
@@ -174,7 +180,7 @@ def install_operator(watched: list[str], **values: str) -> None:
     """Installs the operator from the chart, for some namespaces, and waits until it runs; `values` are the chart's."""
     command = ["helm", "upgrade", "--install", "proofgate", str(CHART), "--namespace", OPERATOR.name]
     command += ["--set-json", f"watchNamespaces={json.dumps(watched)}"]
-    for name, value in values.items():
+    for name, value in {**IMAGES, **values}.items():
         command += ["--set-string", f"{name}={value}"]
     command += ["--wait", "--timeout", "90s"]
     try:

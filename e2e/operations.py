@@ -153,5 +153,6 @@ def second_worker_image() -> str:
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "proofgate"
     wheels = Path(os.environ.get("PROOFGATE_CACHE", cache)) / "wheels" / "worker"
     lab = [sys.executable, "-m", "e2e.cluster", "build-image", "--name", name]
-    run([*lab, "--dockerfile", "gateway/Dockerfile", "--context", str(wheels)], timeout=300)
+    brought = ["--build-context", f"wheels={wheels}"]
+    run([*lab, "--dockerfile", "gateway/Dockerfile", "--context", ".", *brought], timeout=300)
     return name

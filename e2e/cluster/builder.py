@@ -10,7 +10,7 @@ import fcntl
 import hashlib
 import os
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,7 +27,8 @@ BUILD_TIMEOUT = 1200.0
 class Recipe:
     """One image: its full reference, the Dockerfile, the folder it copies from, and its build arguments.
 
-    `salt` stands for inputs that are not files of the context, such as the digest of the base image.
+    `stages` are folders that take the place of stages, by their names. `salt` stands for inputs that are not files,
+    such as the digest of the base image.
     """
 
     name: str
@@ -35,18 +36,26 @@ class Recipe:
     context: Path
     arguments: Mapping[str, str] = field(default_factory=dict)
     salt: str = ""
+    stages: Mapping[str, Path] = field(default_factory=dict)
 
     def digest(self) -> str:
         """Of all that decides the image's content: equal digests make a build, and a load, unnecessary."""
         digest = hashlib.sha256(repr((self.name, sorted(self.arguments.items()), self.salt)).encode())
         text = self.dockerfile.read_bytes()
         digest.update(text)
-        for path in context_files(self.context, copied_sources(text.decode())):
-            executable = os.access(path, os.X_OK)
-            digest.update(f"\0{path.relative_to(self.context)}\0{executable}\0".encode())
-            with path.open("rb") as content:
-                digest.update(hashlib.file_digest(content, "sha256").digest())
+        for name, sources in sorted(copied_sources(text.decode(), self.stages).items()):
+            folder = self.stages.get(name, self.context)
+            for path in context_files(folder, sources):
+                executable = os.access(path, os.X_OK)
+                digest.update(f"\0{name}\0{path.relative_to(folder)}\0{executable}\0".encode())
+                with path.open("rb") as content:
+                    digest.update(hashlib.file_digest(content, "sha256").digest())
         return digest.hexdigest()[:16]
+
+    def flags(self) -> list[str]:
+        """The build's options, which buildah and Docker call by the same names."""
+        arguments = [f"--build-arg={key}={value}" for key, value in self.arguments.items()]
+        return [*arguments, *(f"--build-context={name}={folder}" for name, folder in self.stages.items())]
 
 
 def folder() -> Path:
@@ -63,23 +72,57 @@ def newest_archive(name: str) -> Path | None:
     return found[-1] if found else None
 
 
-def copied_sources(dockerfile: str) -> list[str]:
-    """The context paths that a Dockerfile's COPY and ADD lines name; those of other stages do not count."""
-    sources = []
+@dataclass
+class _Stage:
+    """One FROM of a Dockerfile, and what it takes from where: sources by stage or image, by "" from the context."""
+
+    name: str
+    base: str
+    sources: dict[str, list[str]] = field(default_factory=dict)
+
+
+def copied_sources(dockerfile: str, brought: Container[str] = ()) -> dict[str, list[str]]:
+    """What the COPY and ADD lines take from the context (under "") and from folders that are brought for stages.
+
+    Only stages that the last one needs are built, so only theirs count.
+    """
+    stages = _stages(dockerfile)
+    found: dict[str, list[str]] = {}
+    wanted, seen = [stages[-1].name], set[str]()
+    while wanted:
+        name = wanted.pop()
+        if name in seen or name in brought:
+            continue
+        seen.add(name)
+        for stage in (stage for stage in stages if stage.name == name):
+            wanted += [stage.base, *stage.sources]
+            for origin, sources in stage.sources.items():
+                if not origin or origin in brought:
+                    found.setdefault(origin, []).extend(sources)
+    return found
+
+
+def _stages(dockerfile: str) -> list[_Stage]:
+    stages: list[_Stage] = []
     for line in dockerfile.replace("\\\n", " ").splitlines():
         words = line.strip().split(maxsplit=1)
-        if len(words) < 2 or words[0].upper() not in {"COPY", "ADD"}:
-            continue
-        arguments = words[1]
-        flags = [word for word in shlex.split(arguments) if word.startswith("--")]
-        if any(flag.startswith("--from") for flag in flags):
-            continue
-        if "[" in arguments:
-            listed = arguments[arguments.index("[") :].strip("[] ")
-            sources += [part.strip(' "') for part in listed.split(",")][:-1]
-        else:
-            sources += [word for word in shlex.split(arguments) if not word.startswith("--")][:-1]
-    return sources
+        verb = words[0].upper() if len(words) == 2 else ""
+        if verb == "FROM":
+            image, *rest = (word for word in words[1].split() if not word.startswith("--"))
+            stages.append(_Stage(rest[-1] if rest else str(len(stages)), image))
+        elif verb in {"COPY", "ADD"}:
+            flags = [word for word in shlex.split(words[1]) if word.startswith("--")]
+            origin = next((flag.removeprefix("--from=") for flag in flags if flag.startswith("--from=")), "")
+            stages[-1].sources.setdefault(origin, []).extend(_sources(words[1]))
+    return stages
+
+
+def _sources(arguments: str) -> list[str]:
+    """Of the arguments of COPY or ADD, all but flags and the target."""
+    if "[" in arguments:
+        listed = arguments[arguments.index("[") :].strip("[] ")
+        return [part.strip(' "') for part in listed.split(",")][:-1]
+    return [word for word in shlex.split(arguments) if not word.startswith("--")][:-1]
 
 
 def context_files(context: Path, sources: list[str]) -> list[Path]:
@@ -106,11 +149,10 @@ def exclusive() -> Iterator[None]:
 
 def build_with_buildah(recipe: Recipe, *, keep: bool = False) -> None:
     """Build an image into the store. `keep` it there for others to build on; else `export` it and forget it."""
-    arguments = [f"--build-arg={key}={value}" for key, value in recipe.arguments.items()]
     # Debris of an interrupted build.
     _buildah("rm", "--all", check=False)
     _buildah(
-        "bud", "--isolation=chroot", "--pull-never", *arguments,
+        "bud", "--isolation=chroot", "--pull-never", *recipe.flags(),
         f"--tag={recipe.name}", f"--file={recipe.dockerfile}", str(recipe.context),
         timeout=BUILD_TIMEOUT,
     )  # fmt: skip
@@ -138,9 +180,8 @@ def in_store(name: str) -> bool:
 
 def build_with_docker(recipe: Recipe) -> None:
     archive = archive_path(recipe.name, recipe.digest())
-    arguments = [f"--build-arg={key}={value}" for key, value in recipe.arguments.items()]
     run(
-        ["docker", "build", *arguments, "--tag", recipe.name, "--file", recipe.dockerfile, recipe.context],
+        ["docker", "build", *recipe.flags(), "--tag", recipe.name, "--file", recipe.dockerfile, recipe.context],
         timeout=BUILD_TIMEOUT,
     )
     partial = archive.with_suffix(".partial")

@@ -85,16 +85,19 @@ def ensure_archive(recipe: Recipe) -> Path:
     return archive
 
 
-def product_recipe(name: str, dockerfile: Path, context: Path, arguments: Mapping[str, str]) -> Recipe:
+def product_recipe(
+    name: str, dockerfile: Path, context: Path, arguments: Mapping[str, str], stages: Mapping[str, Path]
+) -> Recipe:
     """The recipe of a product image; without a BASE of the caller's choice it gets the lab's."""
-    for path in (dockerfile, context):
+    for path in (dockerfile, context, *stages.values()):
         if not path.exists():
             raise LabError(f"{path} does not exist")
     chosen = dict(arguments)
     if "ARG BASE" in dockerfile.read_text():
         chosen.setdefault("BASE", BASE)
     salt = base_digest() if BASE in chosen.values() else ""
-    return Recipe(full_reference(name), dockerfile.absolute(), context.absolute(), chosen, salt)
+    brought = {stage: folder.absolute() for stage, folder in stages.items()}
+    return Recipe(full_reference(name), dockerfile.absolute(), context.absolute(), chosen, salt, brought)
 
 
 def find_archive(name: str) -> tuple[str, Path]:

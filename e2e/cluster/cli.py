@@ -50,6 +50,9 @@ def _parser() -> argparse.ArgumentParser:
     build.add_argument("--dockerfile", required=True, type=Path)
     build.add_argument("--context", required=True, type=Path)
     build.add_argument("--build-arg", action="append", default=[], metavar="KEY=VALUE")
+    build.add_argument(
+        "--build-context", action="append", default=[], metavar="STAGE=DIR", help="a folder in place of a stage"
+    )
     stop = commands.add_parser("node-stop", help="lose a node")
     stop.add_argument("number", type=int)
     stop.add_argument("--crash", action="store_true", help="end its containers too, not only its kubelet")
@@ -96,7 +99,8 @@ def _change(route: routes.Route, arguments: argparse.Namespace) -> None:
             route.load_image(arguments.name)
         case "build-image":
             pairs = dict(_key_value(text) for text in arguments.build_arg)
-            route.build_image(arguments.name, arguments.dockerfile, arguments.context, pairs)
+            stages = {stage: Path(folder) for stage, folder in map(_key_value, arguments.build_context)}
+            route.build_image(arguments.name, arguments.dockerfile, arguments.context, pairs, stages)
         case "node-stop":
             route.node_stop(arguments.number, crash=arguments.crash)
         case "node-start":
@@ -138,7 +142,7 @@ def _run_inside(route: str, number: int, words: list[str]) -> None:
 def _key_value(text: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not equals:
-        raise LabError(f"--build-arg {text} is not KEY=VALUE")
+        raise LabError(f"{text} has no =")
     return key, value
 
 

@@ -84,8 +84,12 @@ def load_image(name: str) -> None:
     _load(reference, archive)
 
 
-def build_image(name: str, dockerfile: Path, context: Path, arguments: Mapping[str, str]) -> None:
-    recipe = Recipe(catalogue.full_reference(name), dockerfile.absolute(), context.absolute(), arguments)
+def build_image(
+    name: str, dockerfile: Path, context: Path, arguments: Mapping[str, str], stages: Mapping[str, Path]
+) -> None:
+    brought = {stage: folder.absolute() for stage, folder in stages.items()}
+    reference = catalogue.full_reference(name)
+    recipe = Recipe(reference, dockerfile.absolute(), context.absolute(), arguments, stages=brought)
     _load(recipe.name, _built(recipe))
 
 

@@ -87,10 +87,12 @@ def load_image(name: str) -> None:
     catalogue.load(reference, archive, nodes.import_image, catalogue.in_local_nodes)
 
 
-def build_image(name: str, dockerfile: Path, context: Path, arguments: Mapping[str, str]) -> None:
+def build_image(
+    name: str, dockerfile: Path, context: Path, arguments: Mapping[str, str], stages: Mapping[str, Path]
+) -> None:
     """Build a product image on the lab's base and load it into both nodes, as far as anything has changed."""
     _require_lab()
-    recipe = catalogue.product_recipe(name, dockerfile, context, arguments)
+    recipe = catalogue.product_recipe(name, dockerfile, context, arguments, stages)
     catalogue.load(recipe.name, catalogue.ensure_archive(recipe), nodes.import_image, catalogue.in_local_nodes)
 
 

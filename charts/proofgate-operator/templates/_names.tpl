@@ -22,6 +22,16 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 
+{{- /* An image, by the path of its value: with the release's tag where it has neither tag nor digest. Without an image
+nothing is rendered: an upgrade that forgot it would roll every gateway that names none. */ -}}
+{{- define "proofgate-operator.image" -}}
+{{- $image := ternary .root.Values.operator.image .root.Values.workerImage (eq .value "operator.image") -}}
+{{- if not $image -}}
+{{- fail (printf "%s is not set: give the image that `make release-images` pushed, and keep it at an upgrade with --reset-then-reuse-values." .value) -}}
+{{- end -}}
+{{- if contains ":" (last (splitList "/" $image)) -}}{{- $image -}}{{- else -}}{{- printf "%s:%s" $image .root.Chart.AppVersion -}}{{- end -}}
+{{- end -}}
+
 {{- /* Namespaces that are served, joined by commas; empty: all of them. */ -}}
 {{- define "proofgate-operator.watched" -}}
 {{- if not .Values.clusterWide -}}{{- join "," (default (list .Release.Namespace) .Values.watchNamespaces) -}}{{- end -}}

@@ -20,8 +20,8 @@ def context(tmp_path: Path) -> Path:
     return folder
 
 
-def recipe(context: Path, **changes: str) -> Recipe:
-    return Recipe("localhost/x:dev", context / "Dockerfile", context, {"BASE": "lab"}, **changes)
+def recipe(context: Path, salt: str = "") -> Recipe:
+    return Recipe("localhost/x:dev", context / "Dockerfile", context, {"BASE": "lab"}, salt)
 
 
 def test_a_changed_wheel_changes_the_digest(context: Path) -> None:
@@ -58,7 +58,37 @@ def test_a_source_that_is_not_there_is_named(context: Path) -> None:
     ],
 )
 def test_copied_sources(line: str, sources: list[str]) -> None:
-    assert builder.copied_sources(f"FROM scratch\n{line}\n") == sources
+    assert builder.copied_sources(f"FROM scratch\n{line}\n").get("", []) == sources
+
+
+STAGES = """
+FROM --platform=${BUILDPLATFORM} rust AS build
+COPY sources/ /sources/
+FROM scratch AS wheels
+COPY --from=build /out/ /wheels/
+FROM base AS unused
+COPY notes /notes
+FROM base
+COPY --from=wheels /wheels/ /wheels/
+COPY settings /settings
+"""
+
+
+def test_only_stages_that_the_image_needs_count() -> None:
+    assert builder.copied_sources(STAGES) == {"": ["settings", "sources/"]}
+
+
+def test_a_folder_in_place_of_a_stage_counts_instead_of_what_that_stage_copies() -> None:
+    assert builder.copied_sources(STAGES, {"wheels"}) == {"": ["settings"], "wheels": ["/wheels/"]}
+
+
+def test_what_a_stage_would_have_compiled_is_no_input_of_an_image_that_is_brought_wheels(context: Path) -> None:
+    (context / "Dockerfile").write_text("FROM a AS wheels\nCOPY rust/ /\nFROM b\nCOPY --from=wheels /wheels/ /w/\n")
+    given = Recipe("localhost/x:dev", context / "Dockerfile", context, stages={"wheels": context})
+    before = given.digest()
+    assert given.flags() == [f"--build-context=wheels={context}"]
+    (context / "wheels" / "product.whl").write_text("two")
+    assert given.digest() != before
 
 
 def test_a_pinned_version_decides_where_a_binary_is_cached(tmp_path: Path) -> None:

@@ -20,6 +20,8 @@ from tests.ports import free_port
 
 CHART = Path(__file__).parents[3] / "charts" / "proofgate-operator"
 RELEASE = "proofgate"
+# What an installation has to give.
+IMAGES = ("--set", "operator.image=operator:test", "--set", "workerImage=worker:test")
 _numbers = itertools.count(1)
 
 Manifest = dict[str, Any]
@@ -46,7 +48,7 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """Run the control plane, and install the CRD from the chart."""
     with control_plane(tmp_path_factory.mktemp("plane")) as running:
         running.kubectl("create", "namespace", "chart")
-        helm(running, "install", "crds", str(CHART), "--namespace", "chart")
+        helm(running, "install", "crds", str(CHART), "--namespace", "chart", *IMAGES)
         established = "--for=condition=Established"
         running.kubectl("wait", "crd/governancegateways.proofgate.dev", established, "--timeout=30s")
         yield running
@@ -163,7 +165,8 @@ def namespace(plane: ControlPlane) -> Iterator[Namespace]:
     found = Namespace(plane, f"test-{next(_numbers)}")
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
     plane.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": found.name, "labels": labels}})
-    helm(plane, "install", RELEASE, str(CHART), "--namespace", found.name, "--set", "crds.enabled=false")
+    own = ("--namespace", found.name, "--set", "crds.enabled=false")
+    helm(plane, "install", RELEASE, str(CHART), *own, *IMAGES)
     yield found
     if found.operator and found.operator.popen.poll() is None:
         found.operator.stop()

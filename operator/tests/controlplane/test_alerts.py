@@ -15,6 +15,7 @@ pytestmark = pytest.mark.controlplane
 
 ALERTS = CHART / "files" / "alerts.yaml"
 DASHBOARDS = sorted((CHART / "dashboards").glob("*.json"))
+PUBLISHED = "https://github.com/proofgate/proofgate/blob/main/docs/runbooks"
 RUNBOOKS = CHART.parents[1] / "docs" / "runbooks"
 
 
@@ -37,7 +38,7 @@ def test_every_alert_has_a_runbook_and_every_runbook_an_alert() -> None:
     groups = yaml.safe_load(ALERTS.read_text())["groups"]
     alerts = [alert for group in groups for alert in group["rules"]]
     for alert in alerts:
-        assert alert["annotations"]["runbook_url"] == f"docs/runbooks/{alert['alert']}.md"
+        assert alert["annotations"]["runbook_url"] == f"{PUBLISHED}/{alert['alert']}.md"
     assert {alert["alert"] for alert in alerts} == {path.stem for path in RUNBOOKS.glob("Proofgate*.md")}
     listed = re.findall(r"\[(Proofgate\w+)\]", (RUNBOOKS / "README.md").read_text())
     assert sorted(listed) == sorted(alert["alert"] for alert in alerts)

@@ -5,7 +5,7 @@ import subprocess
 import pytest
 import yaml
 
-from tests.controlplane.conftest import CHART, RELEASE, Namespace, helm
+from tests.controlplane.conftest import CHART, IMAGES, RELEASE, Namespace, helm
 from tests.controlplane.server import binary, wait_for
 
 pytestmark = pytest.mark.controlplane
@@ -49,7 +49,7 @@ def test_the_clusters_own_roles_grant_gateways(namespace: Namespace) -> None:
 
 
 def test_what_helm_runs_besides_the_operator_is_let_into_a_restricted_namespace(namespace: Namespace) -> None:
-    command = [binary("helm"), "template", RELEASE, str(CHART), "--namespace", namespace.name]
+    command = [binary("helm"), "template", RELEASE, str(CHART), "--namespace", namespace.name, *IMAGES]
     rendered = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     manifests = [manifest for manifest in yaml.safe_load_all(rendered) if manifest]
     (test,) = (manifest for manifest in manifests if manifest["kind"] == "Pod")
@@ -61,4 +61,15 @@ def test_uninstalling_keeps_the_crd(namespace: Namespace) -> None:
     helm(namespace.plane, "uninstall", "crds", "--namespace", "chart")
     assert namespace.plane.get("crd", "governancegateways.proofgate.dev")
     # Adopts what the first release left, as an administrator who installs again does.
-    helm(namespace.plane, "install", "crds", str(CHART), "--namespace", "chart")
+    helm(namespace.plane, "install", "crds", str(CHART), "--namespace", "chart", *IMAGES)
+
+
+def test_a_kept_crd_is_taken_over_by_a_release_of_another_name_and_namespace(namespace: Namespace) -> None:
+    plane = namespace.plane
+    helm(plane, "uninstall", "crds", "--namespace", "chart")
+    other = ("crds-again", str(CHART), "--namespace", "default", *IMAGES)
+    with pytest.raises(AssertionError, match="invalid ownership metadata"):
+        helm(plane, "install", *other)
+    helm(plane, "install", *other, "--take-ownership")
+    helm(plane, "uninstall", "crds-again", "--namespace", "default")
+    helm(plane, "install", "crds", str(CHART), "--namespace", "chart", *IMAGES, "--take-ownership")

@@ -1,14 +1,16 @@
 """What the chart renders for which values. Needs helm alone."""
 
 import json
+import os
 import re
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from tests.controlplane.conftest import CHART, RELEASE, Manifest
+from tests.controlplane.conftest import CHART, IMAGES, RELEASE, Manifest
 from tests.controlplane.server import binary
 
 pytestmark = pytest.mark.controlplane
@@ -16,8 +18,8 @@ pytestmark = pytest.mark.controlplane
 NAME = f"{RELEASE}-proofgate-operator"
 
 
-def template(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [binary("helm"), "template", RELEASE, str(CHART), "--namespace", "home", *arguments]
+def template(*arguments: str, chart: Path = CHART) -> subprocess.CompletedProcess[str]:
+    command = [binary("helm"), "template", RELEASE, str(chart), "--namespace", "home", *arguments]
     return subprocess.run(command, capture_output=True, text=True)
 
 
@@ -26,9 +28,16 @@ def render(*settings: str, **values: Any) -> list[Manifest]:
     arguments = [part for setting in settings for part in ("--set", setting)]
     for key, value in values.items():
         arguments += ["--set-json", f"{key}={json.dumps(value)}"]
-    done = template(*arguments)
+    done = template(*IMAGES, *arguments)
     assert done.returncode == 0, done.stderr
     return [manifest for manifest in yaml.safe_load_all(done.stdout) if manifest]
+
+
+def images(manifests: list[Manifest]) -> dict[str, str]:
+    """Return the operator's own image and those that it gives to gateways."""
+    (container,) = pod_of(only(manifests, "Deployment"))["containers"]
+    given = {entry["name"]: entry["value"] for entry in container["env"] if "IMAGE" in entry["name"]}
+    return {"operator": container["image"], **given}
 
 
 def found(manifests: list[Manifest], kind: str) -> list[Manifest]:
@@ -51,7 +60,7 @@ def pod_of(manifest: Manifest) -> Manifest:
     ["workerimage=x", "metrics.serviceMonitor.on=true", "crds.keeep=true", "replicas=0", "logLevel=loud"],
 )
 def test_a_value_that_is_unknown_or_out_of_bounds_is_refused(setting: str) -> None:
-    refused = template("--set", setting)
+    refused = template(*IMAGES, "--set", setting)
     assert refused.returncode != 0 and setting.split("=")[0].split(".")[-1] in refused.stderr
 
 
@@ -69,8 +78,57 @@ def test_every_value_has_a_schema_and_every_schema_a_default() -> None:
 
 
 def test_an_older_cluster_is_refused() -> None:
-    refused = template("--kube-version", "1.28.0")
+    refused = template(*IMAGES, "--kube-version", "1.28.0")
     assert refused.returncode != 0 and "1.29" in refused.stderr
+
+
+def test_an_upgrade_that_forgets_the_workers_image_rolls_no_gateway_but_fails_with_a_sentence() -> None:
+    """Helm resets values that are not given again."""
+    refused = template("--set", "operator.image=ghcr.io/team/proofgate-operator:0.2.0")
+    assert refused.returncode != 0 and not refused.stdout
+    assert "workerImage is not set: give the image" in refused.stderr
+    assert "--reset-then-reuse-values" in refused.stderr
+
+
+def test_an_operator_without_an_image_is_refused() -> None:
+    refused = template("--set", "workerImage=ghcr.io/team/proofgate-worker:0.2.0")
+    assert refused.returncode != 0 and "operator.image is not set: give the image" in refused.stderr
+
+
+@pytest.mark.parametrize("image", ["REGISTRY/proofgate-worker:0.1.0", "…", "<image>", "ghcr.io/team/worker:"])
+def test_a_placeholder_is_no_image(image: str) -> None:
+    refused = template(*IMAGES, "--set-string", f"workerImage={image}")
+    assert refused.returncode != 0 and "/workerImage" in refused.stderr
+
+
+def test_an_image_without_a_tag_is_that_of_the_charts_release() -> None:
+    release = yaml.safe_load((CHART / "Chart.yaml").read_text())["appVersion"]
+    found = images(render("operator.image=localhost:5000/operator", "workerImage=ghcr.io/team/worker"))
+    assert found["operator"] == f"localhost:5000/operator:{release}"
+    assert found["WORKER_IMAGE"] == f"ghcr.io/team/worker:{release}"
+    digest = f"sha256:{'0' * 64}"
+    found = images(render("operator.image=localhost:5000/operator:next", f"workerImage=worker@{digest}"))
+    assert found["operator"] == "localhost:5000/operator:next"
+    assert found["WORKER_IMAGE"] == f"worker@{digest}"
+
+
+def test_haproxy_is_the_official_image_unless_another_one_is_given() -> None:
+    assert images(render())["HAPROXY_IMAGE"] == "docker.io/library/haproxy:3.2"
+    assert images(render("haproxyImage=mirror/haproxy:3.2"))["HAPROXY_IMAGE"] == "mirror/haproxy:3.2"
+    assert template(*IMAGES, "--set", "haproxyImage=").returncode != 0
+
+
+def test_the_published_chart_installs_without_a_value(tmp_path: Path) -> None:
+    environment = {**os.environ, "PATH": f"{Path(binary('helm')).parent}:{os.environ['PATH']}"}
+    command = [str(CHART.parents[1] / "setup" / "package-chart"), "ghcr.io/team", str(tmp_path)]
+    subprocess.run(command, env=environment, check=True, capture_output=True)
+    (package,) = tmp_path.glob("proofgate-operator-*.tgz")
+    done = template(chart=package)
+    assert done.returncode == 0, done.stderr
+    release = yaml.safe_load((CHART / "Chart.yaml").read_text())["appVersion"]
+    found = images([manifest for manifest in yaml.safe_load_all(done.stdout) if manifest])
+    assert found["operator"] == f"ghcr.io/team/proofgate-operator:{release}"
+    assert found["WORKER_IMAGE"] == f"ghcr.io/team/proofgate-worker:{release}"
 
 
 def test_two_operators_elect_one_that_leads() -> None:
@@ -109,7 +167,7 @@ def test_a_cluster_wide_operator_has_one_cluster_role_and_a_role_for_its_own_lea
 
 
 def test_watched_namespaces_and_cluster_wide_exclude_each_other() -> None:
-    refused = template("--set", "clusterWide=true", "--set", "watchNamespaces={team}")
+    refused = template(*IMAGES, "--set", "clusterWide=true", "--set", "watchNamespaces={team}")
     assert refused.returncode != 0 and "watchNamespaces" in refused.stderr
 
 
@@ -209,6 +267,13 @@ def test_uninstalling_needs_nothing_to_run() -> None:
     """No hook whose image might never have come: a release goes whatever state it is in."""
     hooks = [manifest["metadata"].get("annotations", {}).get("helm.sh/hook") for manifest in render()]
     assert {hook for hook in hooks if hook} <= {"test"}
+
+
+def test_a_runbook_is_a_link_without_a_word() -> None:
+    rule = only(render("metrics.prometheusRule.enabled=true"), "PrometheusRule")
+    alerts = yaml.safe_load((CHART / "files" / "alerts.yaml").read_text())
+    assert rule["spec"]["groups"] == alerts["groups"]
+    assert template(*IMAGES, "--set", "metrics.prometheusRule.runbookBaseURL=").returncode != 0
 
 
 def test_monitoring_is_made_on_request_and_as_prometheus_and_grafana_select_it() -> None:

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from proofgate_operator.plan.drift import holds
-from tests.controlplane.conftest import CHART, RELEASE, Manifest, gateway_manifest, helm
+from tests.controlplane.conftest import CHART, IMAGES, RELEASE, Manifest, gateway_manifest, helm
 from tests.controlplane.server import ControlPlane, control_plane
 
 pytestmark = pytest.mark.controlplane
@@ -30,7 +30,7 @@ def upgraded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Control
         plane.apply(gateway_manifest(), namespace="team")
         before = plane.get("ggw", "demo", "team")
         assert before
-        helm(plane, "upgrade", RELEASE, str(CHART), "--namespace", "team")
+        helm(plane, "upgrade", RELEASE, str(CHART), "--namespace", "team", *IMAGES)
         yield plane, before
 
 
