@@ -58,7 +58,7 @@ def test_every_metric_of_the_worker_that_is_asked_for_exists(folder: Path) -> No
 
 
 def test_every_metric_of_the_agent_beside_haproxy_that_is_asked_for_exists(folder: Path) -> None:
-    found = targets(RuntimeApi(folder / "haproxy.sock"), [folder / "tenants.map"], None, None)
+    found = targets(RuntimeApi(folder / "haproxy.sock"), [folder / "tenants.map"], None, folder / "tls.crt")
     assert beginning_with("proofgate_front_door_") - exposed(render(Follower(found))) == set()
 
 
