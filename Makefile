@@ -118,6 +118,10 @@ test-worker: develop ## The worker end to end on loopback, without a cluster
 	@echo "== worker: end to end on loopback"
 	@pytest -q e2e/worker
 
+.PHONY: test-kills
+test-kills: develop ## A worker killed under load KILLS (200) times: no record of a completed answer is lost (8 minutes)
+	@PROOFGATE_KILLS=$(or $(KILLS),200) pytest -q e2e/worker/test_endings.py -k killed_under_load
+
 .PHONY: test-haproxy-lts
 test-haproxy-lts: develop ## The tests of HAProxy again, with the current long-term release of it
 	@echo "== HAProxy: the current long-term release"

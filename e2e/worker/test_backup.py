@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +93,19 @@ def test_a_copy_taken_while_a_worker_writes_is_whole_up_to_its_newest_checkpoint
                 assert code in (OK, INCOMPLETE), json.dumps(report, indent=2)
                 found = [record for record in records(copy) if record["log"] == Path(gateway.origin).name]
                 assert len(found) >= before
+
+
+@pytest.mark.parametrize("durability", ["written", "synced"])
+def test_fsck_beside_a_worker_under_load_never_speaks_of_damage(folder: Path, durability: str) -> None:
+    with local_gateway(folder, settings={"ledger": {"durability": durability}}) as gateway, ExitStack() as clients:
+        with_crash_behind_it(gateway)
+        for _ in range(4):
+            clients.enter_context(steady_requests(gateway))
+        for _ in range(6):
+            before = gateway.status()["checkpointed"]
+            code, report = fsck(gateway.ledger, gateway.verifying_key)
+            assert code in (OK, INCOMPLETE), json.dumps(report, indent=2)
+            wait_until(lambda: gateway.status()["checkpointed"] > before, 60, "more of it is signed")  # noqa: B023
 
 
 def test_every_exchange_in_a_copy_is_proved_to_an_outsider(folder: Path) -> None:

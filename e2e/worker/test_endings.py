@@ -24,7 +24,7 @@ from e2e.local_gateway import KEYS, LEDGER, MODEL, LocalGateway, local_gateway, 
 from e2e.worker.raw_http import chat_request, error_of, send, status_of
 
 VERIFIER = Path(__file__).parents[1] / "verifier"
-# How often a worker is killed under load. `PROOFGATE_KILLS=200 pytest e2e/worker/test_endings.py` takes its time.
+# How often a worker is killed under load; `make test-kills` does it 200 times.
 KILLS = int(os.environ.get("PROOFGATE_KILLS", "3"))
 
 
