@@ -7,10 +7,15 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from proofgate.config.policy import Policy
+
 from bench.scoring.engine import EngineError
 
 MOST_US_PER_KB = 20
 """Microseconds of the processor for a kilobyte that all packs together may take, on any kind of text."""
+
+BUDGET_US_PER_KIB: int = Policy.model_fields["budget_microseconds_per_kibibyte"].default
+"""Microseconds of the processor for a KiB that a policy may take unless it says otherwise."""
 
 
 def measure(binary: Path) -> dict[str, Any]:
