@@ -83,7 +83,7 @@ impl Answer<'_> {
     }
 
     /// Writes the whole response.
-    pub(crate) fn write(&self, request_id: &str, manner: AnswerOptions<'_>, out: &mut Vec<u8>) {
+    pub(crate) fn write(&self, request_id: &str, options: AnswerOptions<'_>, out: &mut Vec<u8>) {
         let retry_after = self.fields.retry_after.map(|seconds| seconds.to_string());
         let should_retry = self
             .fields
@@ -102,7 +102,7 @@ impl Answer<'_> {
             &self.json(),
             request_id,
             fields,
-            manner,
+            options,
             out,
         );
     }
@@ -115,7 +115,7 @@ pub(crate) fn write_response<'f>(
     body: &[u8],
     request_id: &str,
     fields: impl IntoIterator<Item = (&'f str, &'f str)>,
-    manner: AnswerOptions<'_>,
+    options: AnswerOptions<'_>,
     out: &mut Vec<u8>,
 ) {
     let start = out.len();
@@ -131,15 +131,15 @@ pub(crate) fn write_response<'f>(
         for (name, value) in fields {
             encode::write_header(out, name, value.as_bytes())?;
         }
-        if manner.close {
+        if options.close {
             encode::write_header(out, "connection", b"close")?;
         }
-        out.extend_from_slice(manner.extra);
+        out.extend_from_slice(options.extra);
         out.extend_from_slice(encode::CRLF);
         Ok::<(), proofgate_wire::ProtocolError>(())
     };
     match head() {
-        Ok(()) if !manner.head_only => out.extend_from_slice(body),
+        Ok(()) if !options.head_only => out.extend_from_slice(body),
         Ok(()) => {}
         // Every part is ours and well-formed; were one not, the client would get the connection's end instead.
         Err(_) => out.truncate(start),

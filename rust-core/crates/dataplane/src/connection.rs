@@ -17,13 +17,13 @@ use crate::cors;
 use crate::deadline::Deadline;
 use crate::endpoint::Route;
 use crate::exchange;
-use crate::front_door::Routed;
 use crate::gateway::Gateway;
 use crate::lifecycle::{Lifecycle, Phase};
 use crate::memory::Exhausted;
 use crate::models;
 use crate::rejection::{RejectedRequest, Rejection};
 use crate::reply::{Buffers, Reply};
+use crate::routing::Routed;
 
 /// Serves one client until either side has had enough. `routed` is what a load balancer says of the connection.
 pub(crate) async fn serve(gateway: Rc<Gateway>, stream: ClientStream, lifecycle: Lifecycle, routed: Routed) {
@@ -190,7 +190,7 @@ impl Connection {
             Route::WrongMethod(allow) => Err(Rejection::method_not_allowed(allow)),
             Route::Unknown => Err(Rejection::UNKNOWN_ENDPOINT),
         };
-        let manner = AnswerOptions {
+        let options = AnswerOptions {
             close,
             head_only: request.head_only,
             extra: &self.extra,
@@ -208,7 +208,7 @@ impl Connection {
                     &json,
                     id.as_str(),
                     field,
-                    manner,
+                    options,
                     head,
                 );
             }
@@ -222,7 +222,7 @@ impl Connection {
                 span.lap_now(Stage::CompletionRecord);
                 rejection
                     .answer()
-                    .write(id.as_str(), manner, &mut self.buffers.head);
+                    .write(id.as_str(), options, &mut self.buffers.head);
             }
         }
         self.client.input.consume(body.consumed);
@@ -313,7 +313,7 @@ impl Connection {
             .as_ref()
             .map_or(0, |cors| cors.max_age_seconds);
         let id = self.gateway.request_id(self.gateway.clock.unix_micros(now));
-        let manner = AnswerOptions {
+        let options = AnswerOptions {
             close,
             head_only: false,
             extra: &self.extra,
@@ -322,7 +322,7 @@ impl Connection {
         self.gateway.spare.lend(&mut self.buffers.head);
         self.buffers.head.clear();
         let fields = cors::preflight_fields(&max_age);
-        write_response(204, "", b"", id.as_str(), fields, manner, &mut self.buffers.head);
+        write_response(204, "", b"", id.as_str(), fields, options, &mut self.buffers.head);
         self.client.input.consume(length);
         self.send_head(close).await
     }
@@ -342,7 +342,7 @@ impl Connection {
         self.client.forget();
         let id = self.gateway.reject(&rejection, refused).await;
         span.lap_now(Stage::CompletionRecord);
-        let manner = AnswerOptions {
+        let options = AnswerOptions {
             close: true,
             head_only: known.head_only,
             extra: &self.extra,
@@ -351,7 +351,7 @@ impl Connection {
         self.buffers.head.clear();
         rejection
             .answer()
-            .write(id.as_str(), manner, &mut self.buffers.head);
+            .write(id.as_str(), options, &mut self.buffers.head);
         self.send_measured(true, span).await
     }
 

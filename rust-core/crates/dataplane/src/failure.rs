@@ -8,8 +8,8 @@ use crate::rejection::Rejection;
 /// What a client that left before its answer began is recorded with; nobody receives it.
 pub(crate) const CLIENT_CLOSED_REQUEST: u16 = 499;
 
-/// Why an answer did not come to its end.
-pub(crate) enum Cut {
+/// Why an answer was aborted.
+pub(crate) enum Aborted {
     Upstream(Failure),
     Client,
     /// The policy denies it.

@@ -2,7 +2,5 @@
 
 mod http2;
 mod listener;
-mod routing;
 
 pub(crate) use listener::{accept, wait_for_all};
-pub(crate) use routing::{Routed, RoutingKey};

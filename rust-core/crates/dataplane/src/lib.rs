@@ -47,6 +47,7 @@ mod request_id;
 mod request_policy;
 mod response_head;
 mod rotation;
+mod routing;
 mod spare;
 mod threads;
 mod upstream;

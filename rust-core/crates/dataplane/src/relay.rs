@@ -19,7 +19,7 @@ use self::passage::{Passage, Progress};
 use self::sink::{break_off, finish, send_piece};
 use self::source::Source;
 use crate::client::After;
-use crate::failure::{CLIENT_CLOSED_REQUEST, Cut, Failure};
+use crate::failure::{Aborted, CLIENT_CLOSED_REQUEST, Failure};
 use crate::gateway::Gateway;
 use crate::open_exchange::OpenExchange;
 use crate::reply::{Buffers, Reply, finish_with_answer};
@@ -62,15 +62,15 @@ impl Relay<'_, '_> {
         };
         let (mut answer_head, begin) = match source.head(reply, &mut open).await {
             Ok(head) => head,
-            Err(Cut::Client) => {
+            Err(Aborted::Client) => {
                 open.end(Outcome::ClientDisconnect, CLIENT_CLOSED_REQUEST, None);
                 return After::Close;
             }
-            Err(Cut::Upstream(failure)) => {
+            Err(Aborted::Upstream(failure)) => {
                 let (outcome, answer) = (failure.outcome(), failure.answer());
                 return Box::pin(finish_with_answer(reply, open, outcome, answer, None)).await;
             }
-            Err(Cut::Policy(rejection)) => {
+            Err(Aborted::Policy(rejection)) => {
                 let answer = rejection.answer();
                 let blocked = finish_with_answer(reply, open, Outcome::PolicyBlocked, answer, None);
                 return Box::pin(blocked).await;
@@ -109,20 +109,20 @@ impl Relay<'_, '_> {
                 let head = &mut reply.buffers.head;
                 last_of_inspection(gateway, head, &answer_head, &mut open, &mut workspace).await
             }
-            Err(cut) => Err(cut),
+            Err(aborted) => Err(aborted),
         };
         note_judgement(&mut open, &mut workspace);
-        let cut = match ended {
+        let aborted = match ended {
             Ok(()) => return pin!(finish(gateway, reply, &answer_head, open, workspace)).await,
-            Err(cut) => cut,
+            Err(aborted) => aborted,
         };
-        let (outcome, answer) = match &cut {
-            Cut::Client => {
+        let (outcome, answer) = match &aborted {
+            Aborted::Client => {
                 open.end(Outcome::ClientDisconnect, answer_head.status, workspace.usage());
                 return After::Close;
             }
-            Cut::Upstream(failure) => (failure.outcome(), failure.answer()),
-            Cut::Policy(rejection) => (Outcome::PolicyBlocked, rejection.answer()),
+            Aborted::Upstream(failure) => (failure.outcome(), failure.answer()),
+            Aborted::Policy(rejection) => (Outcome::PolicyBlocked, rejection.answer()),
         };
         if reply.buffers.head.is_empty() {
             if progress.has_left_an_event_open(&answer_head) {
@@ -158,7 +158,7 @@ async fn body(
     open: &mut OpenExchange,
     progress: &mut Progress,
     workspace: &mut Workspace,
-) -> Result<bool, Cut> {
+) -> Result<bool, Aborted> {
     let gateway = source.gateway;
     let mut decoder = BodyDecoder::for_response(answer_head.framing);
     let mut used = begin;
@@ -168,7 +168,7 @@ async fn body(
             let step = match decoder.decode(&upstream[used..]) {
                 Ok(step) => step,
                 Err(_) if progress.ended => return Ok(false),
-                Err(_) => return Err(Cut::Upstream(Failure::Unreachable)),
+                Err(_) => return Err(Aborted::Upstream(Failure::Unreachable)),
             };
             let data = used + step.data.start..used + step.data.end;
             if !data.is_empty() {
@@ -221,9 +221,9 @@ async fn body(
             Ok(false) if progress.ended || answer_head.framing == ResponseFraming::UntilClose => {
                 return Ok(false);
             }
-            Ok(false) => return Err(Cut::Upstream(Failure::Unreachable)),
-            Err(Cut::Upstream(_)) if progress.ended => return Ok(false),
-            Err(cut) => return Err(cut),
+            Ok(false) => return Err(Aborted::Upstream(Failure::Unreachable)),
+            Err(Aborted::Upstream(_)) if progress.ended => return Ok(false),
+            Err(aborted) => return Err(aborted),
         }
     }
 }

@@ -63,12 +63,12 @@ pub(crate) async fn finish_with_answer(
 /// Sends an answer of our own.
 pub(crate) async fn send_answer(reply: &mut Reply<'_>, answer: &Answer<'_>, id: &str) -> After {
     reply.buffers.head.clear();
-    let manner = AnswerOptions {
+    let options = AnswerOptions {
         close: reply.close,
         head_only: false,
         extra: reply.extra,
     };
-    answer.write(id, manner, &mut reply.buffers.head);
+    answer.write(id, options, &mut reply.buffers.head);
     match reply.client.send(&reply.buffers.head).await {
         Ok(()) if reply.close => After::Linger,
         Ok(()) => After::Continue,

@@ -79,7 +79,7 @@ const EVENT_STREAM: &[u8] = b"text/event-stream";
 pub(crate) fn write_head(
     head: &ResponseHead<'_>,
     id: &str,
-    manner: AnswerOptions<'_>,
+    options: AnswerOptions<'_>,
     scrutiny: Scrutiny,
     out: &mut Vec<u8>,
 ) -> Result<AnswerHead, ProtocolError> {
@@ -109,10 +109,10 @@ pub(crate) fn write_head(
     }
     let open_head = !empty && !chunked;
     encode::write_header(out, "x-request-id", id.as_bytes())?;
-    if manner.close {
+    if options.close {
         encode::write_header(out, "connection", b"close")?;
     }
-    out.extend_from_slice(manner.extra);
+    out.extend_from_slice(options.extra);
     if !open_head {
         out.extend_from_slice(encode::CRLF);
     }

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_draft_that_is_taken_again_knows_nothing_of_the_answer_before() {
+    fn a_workspace_that_is_taken_again_knows_nothing_of_the_answer_before() {
         let (workspaces, _) = workspaces(1 << 20);
         let mut workspace = workspaces.take();
         workspace.inspect(AnswerKind::Unary, 100);
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_draft_that_has_grown_large_is_not_kept() {
+    fn a_workspace_that_has_grown_large_is_not_kept() {
         let (workspaces, _) = workspaces(1 << 20);
         let mut workspace = workspaces.take();
         workspace.piece.reserve_exact(MOST_BYTES);
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_inspector_holds_is_counted_until_the_draft_is_given_back() {
+    fn what_an_inspector_holds_is_counted_until_the_workspace_is_given_back() {
         let engine = Engine::compile(&PolicyConfig::default()).unwrap();
         let (profile, mut scratch) = (engine.profile(None).unwrap(), Scratch::new());
         let (workspaces, used) = workspaces(1 << 20);
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn the_room_of_what_is_being_sent_outlives_its_draft() {
+    fn the_room_of_what_is_being_sent_outlives_its_workspace() {
         let (workspaces, used) = workspaces(1 << 20);
         let mut workspace = workspaces.take();
         workspace.make_room(100_000).unwrap();

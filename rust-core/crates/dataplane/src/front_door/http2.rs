@@ -21,10 +21,10 @@ use tokio_rustls::server::TlsStream;
 
 use self::session::{Ending, MAX_STREAMS, Session};
 use crate::client::linger;
-use crate::front_door::Routed;
 use crate::gateway::Gateway;
 use crate::lifecycle::Lifecycle;
 use crate::rejection::{RejectedRequest, Rejection};
+use crate::routing::Routed;
 
 /// Bytes of request bodies that a client may send ahead, on one stream and on all of a connection.
 const STREAM_WINDOW: u32 = 256 * 1024;

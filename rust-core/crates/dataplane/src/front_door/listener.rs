@@ -12,12 +12,12 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
 use super::http2;
-use super::routing::{Routed, RoutingKey};
 use crate::client::{ClientStream, linger};
 use crate::client_tls::HTTP2;
 use crate::connection;
 use crate::gateway::Gateway;
 use crate::lifecycle::{Lifecycle, Phase};
+use crate::routing::{Routed, RoutingKey};
 
 /// Bytes of a PROXY header before its addresses; the last two are the length of what follows.
 const PROXY_FIXED_BYTES: usize = 16;

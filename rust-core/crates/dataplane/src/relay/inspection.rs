@@ -5,7 +5,7 @@ use proofgate_policy::Step;
 use proofgate_stages::Stage;
 use proofgate_wire::encode;
 
-use crate::failure::Cut;
+use crate::failure::Aborted;
 use crate::gateway::{Gateway, KEPT};
 use crate::memory::Exhausted;
 use crate::open_exchange::OpenExchange;
@@ -62,7 +62,7 @@ pub(super) async fn last_of_inspection(
     answer_head: &AnswerHead,
     open: &mut OpenExchange,
     workspace: &mut Workspace,
-) -> Result<(), Cut> {
+) -> Result<(), Aborted> {
     if answer_head.scrutiny == Scrutiny::None {
         return Ok(());
     }
@@ -81,8 +81,8 @@ pub(super) async fn last_of_inspection(
         if answer_head.scrutiny == Scrutiny::Observe {
             return Ok(());
         }
-        finished.map_err(Cut::Policy)?;
-        room.map_err(|Exhausted| Cut::Policy(Rejection::ANSWER_OVERLOADED))?;
+        finished.map_err(Aborted::Policy)?;
+        room.map_err(|Exhausted| Aborted::Policy(Rejection::ANSWER_OVERLOADED))?;
         append(&mut workspace.held, &mut workspace.passed);
     }
     if answer_head.open_head {

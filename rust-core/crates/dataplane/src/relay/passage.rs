@@ -4,7 +4,7 @@ use proofgate_inspect::Denial;
 use proofgate_providers::{BodyKind, EventEnds, is_end_marker, is_usage_alone};
 
 use super::inspection::inspect;
-use crate::failure::{Cut, Failure};
+use crate::failure::{Aborted, Failure};
 use crate::gateway::Gateway;
 use crate::open_exchange::OpenExchange;
 use crate::response_head::{AnswerHead, Scrutiny};
@@ -70,7 +70,7 @@ pub(super) struct Passage<'p> {
 
 impl Passage<'_> {
     /// Takes decoded bytes of the answer on their way to the client.
-    pub(super) fn take(&mut self, data: &[u8]) -> Result<(), Cut> {
+    pub(super) fn take(&mut self, data: &[u8]) -> Result<(), Aborted> {
         self.gateway.spare.lend(&mut self.workspace.piece);
         if self.progress.known {
             return self.pass(data);
@@ -93,7 +93,7 @@ impl Passage<'_> {
     }
 
     /// Takes the end of the answer: what is left is no whole event, or has not said what it is.
-    pub(super) fn finish(&mut self) -> Result<(), Cut> {
+    pub(super) fn finish(&mut self) -> Result<(), Aborted> {
         if !self.progress.known {
             let begin = std::mem::take(&mut self.workspace.partial);
             if begin.is_empty() {
@@ -109,19 +109,19 @@ impl Passage<'_> {
     }
 
     /// Takes note of what the answer is.
-    fn know(&mut self, kind: BodyKind) -> Result<(), Cut> {
+    fn know(&mut self, kind: BodyKind) -> Result<(), Aborted> {
         self.progress.known = true;
         self.answer_head.know(kind, self.head);
         if self.answer_head.is_unreadable(kind) {
             let engine = &self.open.catalog.terms.engine;
-            return Err(Cut::Policy(
+            return Err(Aborted::Policy(
                 self.gateway.response_stopped(engine, Denial::Malformed),
             ));
         }
         Ok(())
     }
 
-    fn pass(&mut self, bytes: &[u8]) -> Result<(), Cut> {
+    fn pass(&mut self, bytes: &[u8]) -> Result<(), Aborted> {
         if self.answer_head.events {
             return self.events(bytes);
         }
@@ -130,7 +130,7 @@ impl Passage<'_> {
     }
 
     /// Passes the events that end in `bytes`, and keeps the rest for theirs.
-    fn events(&mut self, mut bytes: &[u8]) -> Result<(), Cut> {
+    fn events(&mut self, mut bytes: &[u8]) -> Result<(), Aborted> {
         if !self.workspace.partial.is_empty() || self.progress.in_event {
             let Some(end) = self.progress.ends.next_end(bytes) else {
                 return self.keep(bytes);
@@ -186,7 +186,7 @@ impl Passage<'_> {
     }
 
     /// Keeps what has come of an event until the rest of it does.
-    fn keep(&mut self, part: &[u8]) -> Result<(), Cut> {
+    fn keep(&mut self, part: &[u8]) -> Result<(), Aborted> {
         if part.is_empty() {
             return Ok(());
         }
@@ -208,14 +208,14 @@ impl Passage<'_> {
     }
 
     /// Lets bytes go, as far as the rules clear them.
-    fn release(&mut self, bytes: &[u8]) -> Result<(), Cut> {
+    fn release(&mut self, bytes: &[u8]) -> Result<(), Aborted> {
         if bytes.is_empty() {
             return Ok(());
         }
         if self.progress.ended {
             self.progress.behind += bytes.len();
             if self.progress.behind > MAX_HELD {
-                return Err(Cut::Upstream(Failure::Unreachable));
+                return Err(Aborted::Upstream(Failure::Unreachable));
             }
         }
         let Workspace { piece, held, .. } = &mut *self.workspace;
@@ -240,7 +240,7 @@ impl Passage<'_> {
                 } = &mut *self.workspace;
                 let out = if self.progress.ended { held } else { piece };
                 out.extend_from_slice(passed);
-                return cleared.map_err(Cut::Policy);
+                return cleared.map_err(Aborted::Policy);
             }
         }
         Ok(())

@@ -9,7 +9,7 @@ use proofgate_wire::encode;
 use super::inspection::append;
 use crate::answer::Answer;
 use crate::client::After;
-use crate::failure::Cut;
+use crate::failure::Aborted;
 use crate::gateway::Gateway;
 use crate::open_exchange::OpenExchange;
 use crate::reply::Reply;
@@ -22,11 +22,11 @@ pub(super) async fn send_piece(
     reply: &mut Reply<'_>,
     answer_head: &AnswerHead,
     workspace: &mut Workspace,
-) -> Result<(), Cut> {
+) -> Result<(), Aborted> {
     write_piece(gateway, reply, answer_head, workspace, false);
     // A client that does not read must not keep what others can use meanwhile.
     gateway.spare.take_back(&mut workspace.piece);
-    send(gateway, reply).await.map_err(|_| Cut::Client)
+    send(gateway, reply).await.map_err(|_| Aborted::Client)
 }
 
 /// Puts what is decoded behind the head, or where that would stand: a short copy costs less than a vectored write.

@@ -10,7 +10,7 @@ use tokio::io::AsyncReadExt;
 use tokio::time::Instant;
 
 use crate::answer::AnswerOptions;
-use crate::failure::{Cut, Failure};
+use crate::failure::{Aborted, Failure};
 use crate::gateway::Gateway;
 use crate::lifecycle::Phase;
 use crate::open_exchange::OpenExchange;
@@ -43,12 +43,12 @@ impl Source<'_> {
         &mut self,
         reply: &mut Reply<'_>,
         open: &mut OpenExchange,
-    ) -> Result<(AnswerHead, usize), Cut> {
+    ) -> Result<(AnswerHead, usize), Aborted> {
         let limits = Limits {
             head_bytes: 64 * 1024,
             ..open.catalog.terms.limits
         };
-        let unreachable = |_| Cut::Upstream(Failure::Unreachable);
+        let unreachable = |_| Aborted::Upstream(Failure::Unreachable);
         let mut scanner = HeadScanner::new();
         let mut begun = false;
         loop {
@@ -62,17 +62,17 @@ impl Source<'_> {
                 if matches!(head.status, 401 | 403) {
                     // It speaks of the gateway's key, and may quote it.
                     open.upstream_status = Some(head.status);
-                    return Err(Cut::Upstream(Failure::Unauthorized));
+                    return Err(Aborted::Upstream(Failure::Unauthorized));
                 }
                 let answer_head = (head.status >= 200).then(|| {
-                    let manner = AnswerOptions {
+                    let options = AnswerOptions {
                         close: reply.close,
                         head_only: false,
                         extra: reply.extra,
                     };
                     let scrutiny = Scrutiny::of(&open.catalog.terms.profiles[open.tenant]);
                     self.gateway.spare.lend(&mut buffers.head);
-                    write_head(head, open.id.as_str(), manner, scrutiny, &mut buffers.head)
+                    write_head(head, open.id.as_str(), options, scrutiny, &mut buffers.head)
                 });
                 drop(parsed);
                 if let Some(answer_head) = answer_head {
@@ -82,7 +82,7 @@ impl Source<'_> {
                 scanner.reset();
             } else {
                 if !self.read(reply).await? {
-                    return Err(Cut::Upstream(Failure::Unreachable));
+                    return Err(Aborted::Upstream(Failure::Unreachable));
                 }
                 if !std::mem::replace(&mut begun, true) {
                     open.span.lap_now(Stage::UpstreamWait);
@@ -92,16 +92,16 @@ impl Source<'_> {
     }
 
     /// Waits for bytes from upstream; `false` at the end of its stream.
-    pub(super) async fn read(&mut self, reply: &mut Reply<'_>) -> Result<bool, Cut> {
+    pub(super) async fn read(&mut self, reply: &mut Reply<'_>) -> Result<bool, Aborted> {
         self.read_within(reply, self.silence).await
     }
 
     /// The same for what only ends the transfer of an answer that is whole.
-    pub(super) async fn read_end(&mut self, reply: &mut Reply<'_>) -> Result<bool, Cut> {
+    pub(super) async fn read_end(&mut self, reply: &mut Reply<'_>) -> Result<bool, Aborted> {
         self.read_within(reply, END).await
     }
 
-    async fn read_within(&mut self, reply: &mut Reply<'_>, patience: Duration) -> Result<bool, Cut> {
+    async fn read_within(&mut self, reply: &mut Reply<'_>, patience: Duration) -> Result<bool, Aborted> {
         let (incoming, buffer) = (&self.gateway.incoming, &mut reply.buffers.upstream);
         // What waits has no memory: of the connections that wait, one reads at a time.
         let read = poll_fn(|context| {
@@ -120,11 +120,11 @@ impl Source<'_> {
             biased;
             read = reply.deadline.within_until(patience, self.until, read) => match read {
                 Ok(Ok(length)) => Ok(length != 0),
-                Ok(Err(_)) => Err(Cut::Upstream(Failure::Unreachable)),
-                Err(_) => Err(Cut::Upstream(Failure::TimedOut)),
+                Ok(Err(_)) => Err(Aborted::Upstream(Failure::Unreachable)),
+                Err(_) => Err(Aborted::Upstream(Failure::TimedOut)),
             },
-            () = reply.client.gone() => Err(Cut::Client),
-            () = reply.lifecycle.reached(Phase::Cancelled) => Err(Cut::Upstream(Failure::Drained)),
+            () = reply.client.gone() => Err(Aborted::Client),
+            () = reply.lifecycle.reached(Phase::Cancelled) => Err(Aborted::Upstream(Failure::Drained)),
         }
     }
 

@@ -103,7 +103,7 @@ fn write_cookies(fields: &HeaderMap, out: &mut Vec<u8>) -> Result<(), ProtocolEr
 
 /// Why a request did not come to its end.
 #[derive(Debug)]
-pub(super) enum Stopped {
+pub(super) enum IncompleteRequest {
     /// The client reset its stream or is gone.
     Client,
     /// The stream broke the protocol and is reset: its body was not as long as it said, for example.
@@ -118,14 +118,14 @@ pub(super) enum Stopped {
 /// by what may not follow it, is never complete.
 ///
 /// # Errors
-/// [`Stopped`]. That nobody reads it is no error: whoever stopped reading answers.
+/// [`IncompleteRequest`]. That nobody reads it is no error: whoever stopped reading answers.
 pub(super) async fn send(
     head: Vec<u8>,
     mut body: RecvStream,
     chunked: bool,
     limits: &Limits,
     sink: &mut (impl AsyncWrite + Unpin),
-) -> Result<(), Stopped> {
+) -> Result<(), IncompleteRequest> {
     if sink.write_all(&head).await.is_err() {
         return Ok(());
     }
@@ -143,7 +143,7 @@ pub(super) async fn send(
         }
     }
     if let Some(trailers) = body.trailers().await? {
-        check_trailers(&trailers, limits).map_err(Stopped::Rejected)?;
+        check_trailers(&trailers, limits).map_err(IncompleteRequest::Rejected)?;
     }
     if send_piece(&held, chunked, sink).await.is_ok() && chunked {
         let _ = sink.write_all(encode::LAST_CHUNK).await;
@@ -151,11 +151,11 @@ pub(super) async fn send(
     Ok(())
 }
 
-impl From<h2::Error> for Stopped {
+impl From<h2::Error> for IncompleteRequest {
     fn from(error: h2::Error) -> Self {
         match error.is_library() && error.is_reset() {
-            true => Stopped::Malformed,
-            false => Stopped::Client,
+            true => IncompleteRequest::Malformed,
+            false => IncompleteRequest::Client,
         }
     }
 }

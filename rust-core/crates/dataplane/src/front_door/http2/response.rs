@@ -26,7 +26,7 @@ const LIMITS: Limits = Limits {
 
 /// Why an answer did not reach its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Cut {
+pub(super) enum IncompleteResponse {
     /// It broke off, or is none.
     Answer,
     /// The client reset the stream or went away before it began.
@@ -44,13 +44,17 @@ pub(super) async fn relay(
     respond: &mut SendResponse<Bytes>,
     head_only: bool,
     patience: Duration,
-) -> Result<(), Cut> {
+) -> Result<(), IncompleteResponse> {
     let mut input = BytesMut::new();
     let mut scanner = HeadScanner::new();
     let method = if head_only { Method::Head } else { Method::Post };
     let (head, framing) = loop {
-        if let Some(length) = scanner.scan(&input, &LIMITS).map_err(|_| Cut::Answer)? {
-            let head = parse_response(&input[..length], method, &LIMITS).map_err(|_| Cut::Answer)?;
+        if let Some(length) = scanner
+            .scan(&input, &LIMITS)
+            .map_err(|_| IncompleteResponse::Answer)?
+        {
+            let head =
+                parse_response(&input[..length], method, &LIMITS).map_err(|_| IncompleteResponse::Answer)?;
             let (status, framing) = (head.status, head.framing);
             let answer = (status >= 200).then(|| translate(&head)).transpose()?;
             drop(head);
@@ -64,14 +68,16 @@ pub(super) async fn relay(
             scanner.reset();
         } else {
             let read = read(source, &mut input, |context| respond.poll_reset(context)).await;
-            read.map_err(|cut| match cut {
-                Cut::Client => Cut::Unanswered,
-                cut => cut,
+            read.map_err(|incomplete| match incomplete {
+                IncompleteResponse::Client => IncompleteResponse::Unanswered,
+                incomplete => incomplete,
             })?;
         }
     };
     let ended = framing == ResponseFraming::Empty;
-    let mut body = respond.send_response(head, ended).map_err(|_| Cut::Unanswered)?;
+    let mut body = respond
+        .send_response(head, ended)
+        .map_err(|_| IncompleteResponse::Unanswered)?;
     if ended {
         return Ok(());
     }
@@ -80,7 +86,7 @@ pub(super) async fn relay(
         // A copy, so that a small piece that waits for the client does not keep a whole read in memory.
         let mut piece = Vec::with_capacity(input.len());
         let done = loop {
-            let step = decoder.decode(&input).map_err(|_| Cut::Answer)?;
+            let step = decoder.decode(&input).map_err(|_| IncompleteResponse::Answer)?;
             piece.extend_from_slice(&input[step.data]);
             input.advance(step.consumed);
             if step.done || step.consumed == 0 {
@@ -88,7 +94,7 @@ pub(super) async fn relay(
             }
         };
         let sent = timeout(patience, send(&mut body, piece.into(), done, &mut input));
-        sent.await.map_err(|_| Cut::Window)??;
+        sent.await.map_err(|_| IncompleteResponse::Window)??;
         if done {
             return Ok(());
         }
@@ -109,26 +115,26 @@ async fn read(
     source: &mut (impl AsyncRead + Unpin),
     input: &mut BytesMut,
     mut reset: impl FnMut(&mut Context<'_>) -> Poll<Result<h2::Reason, h2::Error>>,
-) -> Result<(), Cut> {
+) -> Result<(), IncompleteResponse> {
     input.reserve(READ);
     tokio::select! {
         biased;
-        _ = poll_fn(&mut reset) => Err(Cut::Client),
+        _ = poll_fn(&mut reset) => Err(IncompleteResponse::Client),
         read = source.read_buf(input) => match read {
-            Ok(0) | Err(_) => Err(Cut::Answer),
+            Ok(0) | Err(_) => Err(IncompleteResponse::Answer),
             Ok(_) => Ok(()),
         },
     }
 }
 
 /// The head of an answer without what belongs to a connection (RFC 9113 section 8.2.2).
-fn translate(head: &ResponseHead<'_>) -> Result<Response<()>, Cut> {
+fn translate(head: &ResponseHead<'_>) -> Result<Response<()>, IncompleteResponse> {
     let mut response = Response::new(());
-    *response.status_mut() = head.status.try_into().map_err(|_| Cut::Answer)?;
+    *response.status_mut() = head.status.try_into().map_err(|_| IncompleteResponse::Answer)?;
     for (name, value) in head.headers.iter() {
         if !head.headers.is_hop_by_hop(name) {
-            let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| Cut::Answer)?;
-            let value = HeaderValue::from_bytes(value).map_err(|_| Cut::Answer)?;
+            let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| IncompleteResponse::Answer)?;
+            let value = HeaderValue::from_bytes(value).map_err(|_| IncompleteResponse::Answer)?;
             response.headers_mut().append(name, value);
         }
     }
@@ -142,9 +148,9 @@ async fn send(
     mut data: Bytes,
     last: bool,
     input: &mut BytesMut,
-) -> Result<(), Cut> {
+) -> Result<(), IncompleteResponse> {
     if data.is_empty() && last {
-        return body.send_data(data, true).map_err(|_| Cut::Client);
+        return body.send_data(data, true).map_err(|_| IncompleteResponse::Client);
     }
     while !data.is_empty() {
         body.reserve_capacity(data.len());
@@ -156,13 +162,13 @@ async fn send(
                 poll_fn(|context| body.poll_capacity(context))
                     .await
                     .and_then(Result::ok)
-                    .ok_or(Cut::Client)?
+                    .ok_or(IncompleteResponse::Client)?
             }
             room => room,
         };
         let part = data.split_to(room.min(data.len()));
         body.send_data(part, last && data.is_empty())
-            .map_err(|_| Cut::Client)?;
+            .map_err(|_| IncompleteResponse::Client)?;
     }
     Ok(())
 }

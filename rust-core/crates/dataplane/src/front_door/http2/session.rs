@@ -16,9 +16,9 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::stream::{End, Room, Stream};
 use crate::config::Timeouts;
-use crate::front_door::Routed;
 use crate::gateway::Gateway;
 use crate::lifecycle::{Lifecycle, Phase};
+use crate::routing::Routed;
 
 /// Streams that may be open at a time on one connection, and that are worked on at a time: a client that resets its
 /// streams gets no more work out of us than one that waits.

@@ -11,16 +11,16 @@ use tokio::io::{AsyncRead, duplex, split};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::MALFORMED;
-use super::request::{self, Stopped, write_head};
-use super::response::{Cut, relay};
+use super::request::{self, IncompleteRequest, write_head};
+use super::response::{IncompleteResponse, relay};
 use crate::answer::AnswerOptions;
 use crate::client::ClientStream;
 use crate::connection;
-use crate::front_door::Routed;
 use crate::gateway::Gateway;
 use crate::lifecycle::Lifecycle;
 use crate::memory::Exhausted;
 use crate::rejection::{RejectedRequest, Rejection};
+use crate::routing::Routed;
 
 /// Bytes that the pipe holds each way: a piece of an answer with its chunk framing, and some.
 const PIPE: usize = 16 * 1024 + 256;
@@ -104,35 +104,35 @@ impl Stream {
         let (ended, ()) = tokio::join!(biased; carried, served);
         match ended {
             Ok(end) => end,
-            Err(Stopped::Client) => End::Abandoned,
-            Err(Stopped::Malformed) => {
+            Err(IncompleteRequest::Client) => End::Abandoned,
+            Err(IncompleteRequest::Malformed) => {
                 self.gateway.reject(&MALFORMED, RejectedRequest::default()).await;
                 End::Abandoned
             }
-            Err(Stopped::Rejected(refusal)) => self.refuse(&refusal.into(), head_only).await,
+            Err(IncompleteRequest::Rejected(refusal)) => self.refuse(&refusal.into(), head_only).await,
         }
     }
 
     /// Refuses a request that cannot be served through a pipe.
     async fn refuse(mut self, rejection: &Rejection, head_only: bool) -> End {
         let id = self.gateway.reject(rejection, RejectedRequest::default()).await;
-        let manner = AnswerOptions {
+        let options = AnswerOptions {
             close: false,
             head_only,
             extra: b"",
         };
         let mut answer = Vec::new();
-        rejection.answer().write(id.as_str(), manner, &mut answer);
+        rejection.answer().write(id.as_str(), options, &mut answer);
         self.answer(&mut &answer[..], head_only).await
     }
 
     /// Sends an answer; one that breaks off ends in a reset, so that it never looks finished.
     async fn answer(&mut self, source: &mut (impl AsyncRead + Unpin), head_only: bool) -> End {
         let reason = match relay(source, &mut self.respond, head_only, self.patience).await {
-            Ok(()) | Err(Cut::Client) => return End::Answered,
-            Err(Cut::Unanswered) => return End::Abandoned,
-            Err(Cut::Window) => Reason::CANCEL,
-            Err(Cut::Answer) => {
+            Ok(()) | Err(IncompleteResponse::Client) => return End::Answered,
+            Err(IncompleteResponse::Unanswered) => return End::Abandoned,
+            Err(IncompleteResponse::Window) => Reason::CANCEL,
+            Err(IncompleteResponse::Answer) => {
                 // A reset discards what is not sent yet: lets the connection send what there is.
                 tokio::task::yield_now().await;
                 Reason::INTERNAL_ERROR
