@@ -235,6 +235,20 @@ def test_a_key_in_pieces_is_waited_for(haproxy: Bench) -> None:
     assert haproxy.arrival(sent).tenant == "tenant-0"
 
 
+def test_before_a_head_is_whole_its_pieces_are_looked_through_and_neither_hashed_nor_looked_up(
+    haproxy: Bench,
+) -> None:
+    """Each byte may come by itself, and every rule above the one that waits is gone through for each of
+    them."""
+    config = (haproxy.folder / "haproxy.cfg").read_text().splitlines()
+    rules = [line.strip() for line in config if line.strip().startswith("tcp-request content ")]
+    whole = next(number for number, rule in enumerate(rules) if "set-var(txn.whole)" in rule)
+    assert rules[0] == "tcp-request content set-var(txn.received) req.len" and whole == 1
+    assert not any(costly in rules[whole] for costly in ("regsub", "sha2", "map(", "jwt"))
+    sent = head()
+    assert haproxy.arrival(*(sent[at : at + 1] for at in range(len(sent)))) == haproxy.arrival(sent)
+
+
 def token(**claims: Any) -> str:
     """Return a token that names a tenant; nobody looks at its signature on the way."""
     parts = ({"alg": "EdDSA", "typ": "JWT"}, claims)
