@@ -16,7 +16,7 @@ from bench.request import KEY, MODEL
 from bench.system import System
 
 _LEDGER = "proofgate.dev/bench/bench"
-_DURABILITY = "written"
+_DURABILITY = "Written"
 
 # Whether the worker that is installed has the policy engine and the limits.
 GOVERNED = hasattr(_core, "policy_rules")
@@ -33,7 +33,7 @@ LIMITS: dict[str, int] = {
 
 def features() -> list[str]:
     """What this worker does with each request, as it is configured here."""
-    on = ["framing guard", "authentication", f"ledger ({_DURABILITY})"]
+    on = ["framing guard", "authentication", f"ledger ({_DURABILITY.lower()})"]
     if GOVERNED:
         on += [f"policy ({', '.join(POLICY['packs'])})", "limits"]
     return on
@@ -51,7 +51,7 @@ def configuration(home: Path, upstream: str, port: int) -> dict[str, Any]:
         },
         "listen": f"127.0.0.1:{port}",
         "admin": {"listen": f"127.0.0.1:{free_port()}"},
-        "providers": [{"name": "mock", "type": "openai", "baseURL": f"http://{upstream}/v1"}],
+        "providers": [{"name": "mock", "type": "OpenAI", "baseURL": f"http://{upstream}/v1"}],
         "models": [{"name": MODEL, "provider": "mock"}],
         "tenants": [tenant],
         "timeouts": {"lameDuckSeconds": 0},

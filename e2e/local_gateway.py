@@ -127,7 +127,7 @@ class LocalGateway:
             "ledger": {"name": LEDGER, "directory": str(self.ledger), "signingKeyFile": str(signing_key)},
             "listen": self.listen,
             "admin": {"listen": self.admin_listen, "tokenFile": str(self.folder / "admin-token")},
-            "providers": [{"name": "mock", "type": "openai", "baseURL": self.upstream_url}],
+            "providers": [{"name": "mock", "type": "OpenAI", "baseURL": self.upstream_url}],
             "models": [{"name": MODEL, "provider": "mock"}],
             "tenants": [{"name": tenant, "keyHashes": [_core.hash_api_key(key)]} for tenant, key in KEYS.items()],
             "timeouts": {"lameDuckSeconds": 0, "drainSeconds": 10},

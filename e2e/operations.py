@@ -121,9 +121,9 @@ def node_of(pod: Object) -> str:
     return name
 
 
-def rotate_key(gateway: Gateway, secret: str, entry: str, key: str | None) -> None:
-    """Sets or removes an entry of a tenant's Secret."""
-    data = {entry: key and base64.b64encode(key.encode()).decode()}
+def rotate_key(gateway: Gateway, secret: str, entry: str, key: str) -> None:
+    """Puts another key into an entry of a tenant's Secret."""
+    data = {entry: base64.b64encode(key.encode()).decode()}
     gateway.namespace.kubectl("patch", "secret", secret, "--type=merge", "--patch", json.dumps({"data": data}))
 
 

@@ -170,9 +170,9 @@ def _voluntary(gateway: Gateway) -> dict[str, Callable[[SteadyLoad], None]]:
 
     def rotate(_: SteadyLoad) -> None:
         new = "sk-bench-fresh-0123456789abcdef"
-        operations.rotate_key(gateway, f"{TENANTS[5]}-keys", "third", new)
+        operations.rotate_key(gateway, f"{TENANTS[5]}-keys", "second", new)
         wait_until(lambda: ask(gateway.namespace, gateway.name, new) == 200, 60, "the new key is let in")
-        operations.rotate_key(gateway, f"{TENANTS[5]}-keys", "third", None)
+        operations.rotate_key(gateway, f"{TENANTS[5]}-keys", "second", key_of(TENANTS[5], 1))
 
     def balancers(_: SteadyLoad) -> None:
         gateway.namespace.kubectl("rollout", "restart", f"deployment/{gateway.name}-haproxy")
@@ -182,7 +182,7 @@ def _voluntary(gateway: Gateway) -> dict[str, Callable[[SteadyLoad], None]]:
         "scale 2 to 4 to 2": scale,
         "new image": lambda _: gateway.roll("worker", lambda: gateway.patch({"worker": {"image": image}})),
         "new configuration that rolls": lambda _: gateway.roll(
-            "worker", lambda: gateway.patch({"ledger": {"durability": "synced"}})
+            "worker", lambda: gateway.patch({"ledger": {"durability": "Synced"}})
         ),
         "load balancers replaced": balancers,
         "node drained": drain,

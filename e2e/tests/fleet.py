@@ -27,6 +27,11 @@ def secret(tenant: str) -> Object:
     return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": f"{tenant}-keys"}, "stringData": keys}
 
 
+def api_keys(tenant: str) -> list[Object]:
+    """A tenant's list of keys, as a gateway has it."""
+    return [{"name": name, "secretRef": {"name": f"{tenant}-keys", "key": name}} for name in ("first", "second")]
+
+
 def gateway(name: str, replicas: int, tenants: tuple[str, ...] = TENANTS, **spec: Any) -> Object:
     """A GovernanceGateway in front of the stand-in upstream; `spec` adds to its fields or replaces them."""
     return {
@@ -37,11 +42,11 @@ def gateway(name: str, replicas: int, tenants: tuple[str, ...] = TENANTS, **spec
             "replicas": replicas,
             "worker": {"cpu": "1", "memory": "512Mi"},
             "providers": [
-                {"name": "mock", "type": "openai", "baseURL": "http://mock-upstream:9000/v1"},
-                {"name": "down", "type": "openai", "baseURL": "http://127.0.0.1:9/v1"},
+                {"name": "mock", "type": "OpenAI", "baseURL": "http://mock-upstream:9000/v1"},
+                {"name": "down", "type": "OpenAI", "baseURL": "http://127.0.0.1:9/v1"},
             ],
             "models": [{"name": MODEL, "provider": "mock"}, {"name": "unreachable", "provider": "down"}],
-            "tenants": [{"name": tenant, "apiKeysSecretRef": {"name": f"{tenant}-keys"}} for tenant in tenants],
+            "tenants": [{"name": tenant, "apiKeys": api_keys(tenant)} for tenant in tenants],
             "ledger": {"volume": {"storageClassName": "lab-shared", "size": "1Gi"}},
             "timeouts": {"upstreamConnectSeconds": 2, "upstreamResponseSeconds": 3, "drainSeconds": 20},
             **spec,

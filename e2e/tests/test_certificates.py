@@ -89,7 +89,7 @@ def test_a_certificate_is_renewed_unnoticed_and_without_replacing_a_pod(
             1,
             TENANTS[:12],
             worker={"cpu": "300m", "memory": "512Mi"},
-            loadBalancer={"replicas": 2, "tls": {"secretName": "secure-tls"}},
+            loadBalancer={"replicas": 2, "tls": {"certificateSecretRef": {"name": "secure-tls"}}},
         ),
     )
     secure = Gateway(namespace, "secure")

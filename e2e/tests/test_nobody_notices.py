@@ -92,7 +92,7 @@ def test_a_new_image_rolls_worker_by_worker_unnoticed(ops: Gateway, under_load: 
 
 
 def test_a_configuration_that_needs_new_workers_rolls_unnoticed(ops: Gateway, under_load: Runner) -> None:
-    nobody_noticed(under_load(lambda _: ops.roll("worker", lambda: ops.patch({"ledger": {"durability": "synced"}}))))
+    nobody_noticed(under_load(lambda _: ops.roll("worker", lambda: ops.patch({"ledger": {"durability": "Synced"}}))))
 
 
 def test_with_required_affinity_workers_are_replaced_unnoticed(ops: Gateway, under_load: Runner) -> None:
@@ -106,7 +106,7 @@ def test_with_required_affinity_workers_are_replaced_unnoticed(ops: Gateway, und
 
 def test_a_configuration_that_can_be_taken_on_replaces_nobody(ops: Gateway, under_load: Runner) -> None:
     pods = ops.uids("worker") | ops.uids("load-balancer")
-    rule = {"id": "codename", "reason": "It names a project.", "literals": ["bluebird"], "action": "block"}
+    rule = {"id": "codename", "reason": "It names a project.", "literals": ["bluebird"], "action": "Block"}
 
     def change(_: SteadyLoad) -> None:
         ops.patch({"policy": {"rules": [rule]}})
@@ -123,9 +123,9 @@ def test_a_key_is_rotated_without_replacing_a_pod(ops: Gateway, under_load: Runn
     secret = f"{TENANTS[5]}-keys"
 
     def rotate(_: SteadyLoad) -> None:
-        operations.rotate_key(ops, secret, "third", new)
+        operations.rotate_key(ops, secret, "second", new)
         wait_until(lambda: ask(ops.namespace, ops.name, new) == 200, 60, "the new key is let in")
-        operations.rotate_key(ops, secret, "third", None)
+        operations.rotate_key(ops, secret, "second", key_of(TENANTS[5], 1))
         wait_until(lambda: ask(ops.namespace, ops.name, new) == 401, 60, "the new key is refused again")
 
     nobody_noticed(under_load(rotate))

@@ -79,7 +79,7 @@ def test_a_tenant_sees_and_uses_only_its_models(folder: Path) -> None:
 
 
 def test_a_tenant_calls_only_its_endpoints(folder: Path) -> None:
-    tenants = [tenant("acme", endpoints=["models"])]
+    tenants = [tenant("acme", endpoints=["Models"])]
     with local_gateway(folder, settings={"tenants": tenants}) as gateway:
         listed = request(gateway, "GET", "/v1/models", {"Authorization": f"Bearer {KEYS['acme']}"})
         denied = ask(gateway, KEYS["acme"])
@@ -162,7 +162,7 @@ def test_what_follows_a_preflight_with_a_body_is_never_taken_for_a_request(folde
 def test_what_a_provider_says_of_limits_and_pages_is_not_passed_on(folder: Path) -> None:
     fields = b"X-RateLimit-Limit-Requests: 7\r\nAccess-Control-Allow-Origin: *\r\nX-Model: small\r\n"
     with recording_upstream(answer(b"{}", head=b"Content-Type: application/json\r\n" + fields)) as upstream:
-        provider = {"name": "mock", "type": "openai", "baseURL": f"http://{upstream.url}/v1"}
+        provider = {"name": "mock", "type": "OpenAI", "baseURL": f"http://{upstream.url}/v1"}
         with local_gateway(folder, settings={"providers": [provider]}) as gateway:
             told = ask(gateway, KEYS["acme"])
     assert b"x-model: small" in told.lower()

@@ -72,7 +72,7 @@ def test_a_client_that_leaves_is_recorded_and_its_upstream_cancelled(gateway: Lo
 def test_a_body_is_forwarded_byte_for_byte(folder: Path) -> None:
     body = b'{ "messages" : [{"role":"user","content":"\\u00e9\xc3\xa9  x"}],\n\t"model":"gpt-4o-mini" ,"n":1}'
     with recording_upstream(answer(COMPLETION)) as upstream:
-        settings = {"providers": [{"name": "mock", "type": "openai", "baseURL": f"http://{upstream.url}/v1"}]}
+        settings = {"providers": [{"name": "mock", "type": "OpenAI", "baseURL": f"http://{upstream.url}/v1"}]}
         with local_gateway(folder, settings=settings) as gateway:
             assert send(gateway.address, chat_request(body, KEYS["acme"])).endswith(COMPLETION)
     head, received = upstream.requests[0].split(b"\r\n\r\n", 1)
@@ -85,7 +85,7 @@ def test_another_name_upstream_replaces_nothing_but_the_models_value(folder: Pat
     body = b'{"metadata":{"model":"public"},  "model" : "public","stream":false}'
     with recording_upstream(answer(COMPLETION)) as upstream:
         settings = {
-            "providers": [{"name": "mock", "type": "openai", "baseURL": f"http://{upstream.url}/v1"}],
+            "providers": [{"name": "mock", "type": "OpenAI", "baseURL": f"http://{upstream.url}/v1"}],
             "models": [{"name": "public", "provider": "mock", "upstreamModel": "internal-7"}],
         }
         with local_gateway(folder, settings=settings) as gateway:
@@ -105,7 +105,7 @@ def test_an_https_upstream_is_reached_when_its_authority_is_trusted(folder: Path
     context.load_cert_chain(certificate, key)
     body = json.dumps({"model": MODEL, "messages": []}).encode()
     with recording_upstream(answer(COMPLETION), context) as upstream:
-        provider = {"name": "tls", "type": "openai", "baseURL": f"https://localhost:{upstream.port}/v1"}
+        provider = {"name": "tls", "type": "OpenAI", "baseURL": f"https://localhost:{upstream.port}/v1"}
         models = [{"name": MODEL, "provider": "tls"}]
         (folder / "trusting").mkdir()
         trusting = {"providers": [{**provider, "caFile": str(certificate)}], "models": models}
@@ -135,7 +135,7 @@ def test_an_upstream_that_fails_is_told_to_the_client_and_recorded(
 
 
 def test_an_upstream_that_is_down_is_a_502_in_openais_error_shape(folder: Path) -> None:
-    settings = {"providers": [{"name": "mock", "type": "openai", "baseURL": "http://127.0.0.1:9/v1"}]}
+    settings = {"providers": [{"name": "mock", "type": "OpenAI", "baseURL": "http://127.0.0.1:9/v1"}]}
     body = json.dumps({"model": MODEL, "messages": HELLO}).encode()
     with local_gateway(folder, settings=settings) as gateway:
         response = send(gateway.address, chat_request(body, KEYS["acme"]))
@@ -146,7 +146,7 @@ def test_an_upstream_that_is_down_is_a_502_in_openais_error_shape(folder: Path) 
 def test_an_upstream_that_closes_without_an_answer_is_a_502(folder: Path) -> None:
     body = json.dumps({"model": MODEL, "messages": HELLO}).encode()
     with recording_upstream(b"") as upstream:
-        settings = {"providers": [{"name": "mock", "type": "openai", "baseURL": f"http://{upstream.url}/v1"}]}
+        settings = {"providers": [{"name": "mock", "type": "OpenAI", "baseURL": f"http://{upstream.url}/v1"}]}
         with local_gateway(folder, settings=settings) as gateway:
             response = send(gateway.address, chat_request(body, KEYS["acme"]))
             completion = next(record for record in gateway.records() if record["kind"] == "completion")

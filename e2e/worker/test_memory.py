@@ -243,16 +243,16 @@ def holding_upstream(large: bytes) -> Iterator[HoldingUpstream]:
 def inspected(upstream: HoldingUpstream) -> dict[str, Any]:
     rule = {
         "id": "aurora",
-        "target": "response",
-        "action": "redact",
+        "target": "Response",
+        "action": "Redact",
         "score": 1,
         "reason": "secret",
         "literals": ["aurora"],
     }
     return {
         **LIMITS,
-        "providers": [{"name": "mock", "type": "openai", "baseURL": upstream.url}],
-        "policy": {"mode": "enforce", "budgetMilliseconds": 1000, "rules": [rule]},
+        "providers": [{"name": "mock", "type": "OpenAI", "baseURL": upstream.url}],
+        "policy": {"mode": "Enforce", "budgetMilliseconds": 1000, "rules": [rule]},
     }
 
 

@@ -16,15 +16,15 @@ from e2e.worker.raw_http import RecordingUpstream, answer, chat_request, error_o
 
 SECRET = "AKIAIOSFODNN7EXAMPLQ"
 RULES: list[dict[str, Any]] = [
-    {"id": "codename", "reason": "It names a project.", "literals": ["bluebird"], "score": 100, "action": "block"},
-    {"id": "weak-a", "reason": "Weak sign a.", "literals": ["alphasign"], "score": 60, "action": "flag"},
-    {"id": "weak-b", "reason": "Weak sign b.", "literals": ["betasign"], "score": 60, "action": "flag"},
+    {"id": "codename", "reason": "It names a project.", "literals": ["bluebird"], "score": 100, "action": "Block"},
+    {"id": "weak-a", "reason": "Weak sign a.", "literals": ["alphasign"], "score": 60, "action": "Flag"},
+    {"id": "weak-b", "reason": "Weak sign b.", "literals": ["betasign"], "score": 60, "action": "Flag"},
     {
         "id": "staff-number",
         "reason": "It holds a staff number.",
         "regex": "staff-[0-9]{6}",
         "score": 10,
-        "action": "redact",
+        "action": "Redact",
     },
 ]
 POLICY = {"packs": ["secrets"], "rules": RULES}
@@ -51,7 +51,7 @@ def events(pieces: list[str]) -> bytes:
 
 def settings(url: str, **more: Any) -> dict[str, Any]:
     return {
-        "providers": [{"name": "mock", "type": "openai", "baseURL": f"http://{url}/v1"}],
+        "providers": [{"name": "mock", "type": "OpenAI", "baseURL": f"http://{url}/v1"}],
         "policy": {**POLICY, **more},
     }
 
@@ -199,7 +199,7 @@ def test_an_answer_is_redacted_alike_however_it_comes(folder: Path, stream: bool
 
 
 def test_in_dry_run_everything_passes_and_is_noted(folder: Path) -> None:
-    with governed(folder, mode="dry-run") as (_upstream, gateway):
+    with governed(folder, mode="DryRun") as (_upstream, gateway):
         passed = send(gateway.address, chat_request(chat("bluebird"), KEYS["acme"]))
         admission = next(record for record in gateway.records() if record["kind"] == "admission")
     assert status_of(passed) == 200
@@ -207,7 +207,7 @@ def test_in_dry_run_everything_passes_and_is_noted(folder: Path) -> None:
 
 
 def test_in_dry_run_nothing_is_denied_not_even_by_rules_that_fail(folder: Path) -> None:
-    with governed(folder, mode="dry-run", budgetMilliseconds=0.1, budgetMicrosecondsPerKibibyte=1) as (
+    with governed(folder, mode="DryRun", budgetMilliseconds=0.1, budgetMicrosecondsPerKibibyte=1) as (
         _upstream,
         gateway,
     ):
@@ -219,7 +219,7 @@ def test_in_dry_run_nothing_is_denied_not_even_by_rules_that_fail(folder: Path) 
 
 def test_in_dry_run_an_answer_that_cannot_be_read_passes_as_it_came(folder: Path) -> None:
     reply = answer(b'{"choices": [')
-    policy = settings("", mode="dry-run")["policy"]
+    policy = settings("", mode="DryRun")["policy"]
     with recording_upstream(reply) as upstream:
         provider = settings(upstream.url)["providers"]
         with local_gateway(folder, settings={"providers": provider, "policy": policy}) as gateway:
@@ -230,7 +230,7 @@ def test_in_dry_run_an_answer_that_cannot_be_read_passes_as_it_came(folder: Path
 
 def test_a_hundred_rules_that_match_fit_into_the_record(folder: Path) -> None:
     rules = [
-        {"id": f"{'long-' * 11}{number}", "reason": "r", "literals": ["bluebird"], "score": 0, "action": "flag"}
+        {"id": f"{'long-' * 11}{number}", "reason": "r", "literals": ["bluebird"], "score": 0, "action": "Flag"}
         for number in range(100)
     ]
     with governed(folder, rules=rules) as (_upstream, gateway):

@@ -26,7 +26,7 @@ def reload(gateway: LocalGateway) -> str:
 def test_a_new_rule_holds_from_the_reload_on_and_every_record_names_its_configuration(folder: Path) -> None:
     with local_gateway(folder) as gateway:
         assert status_of(ask(gateway, "bluebird")) == 200
-        rule = {"id": "codename", "reason": "A codename.", "literals": ["bluebird"], "score": 100, "action": "block"}
+        rule = {"id": "codename", "reason": "A codename.", "literals": ["bluebird"], "score": 100, "action": "Block"}
         gateway.settings["policy"] = {"rules": [rule]}
         gateway.write_configuration()
         reload(gateway)

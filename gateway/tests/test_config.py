@@ -140,8 +140,8 @@ def test_the_digest_notices_who_may_use_what(config_directory: ConfigDirectory) 
         ("upstreamModel: gpt-4o-mini", "maxOutputTokens: 100"),
         ("name: acme", "name: acme\n    limits: {requestsPerMinute: 5}"),
         ("name: acme", "name: acme\n    keyLimits: {concurrency: 5}"),
-        ("name: acme", "name: acme\n    endpoints: [models]"),
-        ("name: acme", "name: acme\n    policy: {mode: dry-run}"),
+        ("name: acme", "name: acme\n    endpoints: [Models]"),
+        ("name: acme", "name: acme\n    policy: {mode: DryRun}"),
         (f"keyHashes: [{ACME_HASH}]", f"keys: [{{hash: {ACME_HASH}, expiresAt: 2026-12-31T00:00:00Z}}]"),
         ("timeouts:", "cors: {allowedOrigins: ['*']}\ntimeouts:"),
         ("timeouts:", "limits: {bufferedBytes: 41943040}\ntimeouts:"),
@@ -231,7 +231,7 @@ def test_all_problems_are_reported_at_once(config_directory: ConfigDirectory) ->
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("durability: synced", "durability: fast", "'written' or 'synced'"),
+        ("durability: Synced", "durability: fast", "'Written' or 'Synced'"),
         ("drainSeconds: 20", "drainSeconds: '20'", "timeouts.drainSeconds"),
         ("drainSeconds: 20", "drainSeconds: .nan", "timeouts.drainSeconds"),
         ("drainSeconds: 20", "drainSeconds: 0", "timeouts.drainSeconds"),

@@ -101,7 +101,7 @@ def test_quotas_and_endpoints_reach_the_core(config_directory: ConfigDirectory) 
         "    limits: {requestsPerMinute: 600, tokensPerMinute: 100000, tokensPerDay: 2000000,\n"
         "             concurrency: 64}\n"
         "    keyLimits: {requestsPerMinute: 60}\n"
-        "    endpoints: [chat.completions]",
+        "    endpoints: [ChatCompletions]",
     )
     tenant = config_directory.core()["tenants"][0]
     assert tenant["limits"] == {

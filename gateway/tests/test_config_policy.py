@@ -10,12 +10,12 @@ from proofgate.config import load, load_settings
 RULES = """
 policy:
   packs: [secrets, pii]
-  mode: dry-run
-  action: redact
+  mode: DryRun
+  action: Redact
   threshold: 80
   budgetMilliseconds: 2.5
   budgetMicrosecondsPerKibibyte: 50
-  attachments: skip
+  attachments: Skip
   disabledRules: [pii-phone]
   rules:
     - id: project-aurora
@@ -24,11 +24,11 @@ policy:
       examples: {match: [We met about Project Aurora.], noMatch: [aurora borealis]}
     - id: ticket
       reason: The text names a ticket.
-      target: response
-      view: text
+      target: Response
+      view: Text
       regex: TICKET-[0-9]{4}
       score: 5
-      action: flag
+      action: Flag
 """
 
 
@@ -72,7 +72,7 @@ def test_a_policy_reaches_the_core_in_its_own_units(config_directory: ConfigDire
 
 def test_a_tenants_policy_reaches_the_core(config_directory: ConfigDirectory) -> None:
     config_directory.append(RULES)
-    override = "policy: {mode: enforce, action: flag, threshold: 200, disabledRules: [pii-email, ticket]}"
+    override = "policy: {mode: Enforce, action: Flag, threshold: 200, disabledRules: [pii-email, ticket]}"
     config_directory.replace("name: acme", f"name: acme\n    {override}")
     assert config_directory.core()["tenants"][0]["policy"] == {
         "mode": "enforce",
@@ -95,10 +95,10 @@ def test_a_tenants_policy_reaches_the_core(config_directory: ConfigDirectory) ->
         ("id: ticket", "id: pii-email", 47, "the pack pii already has a rule pii-email: rename yours"),
         ("id: ticket", "id: Ticket", 47, "policy.rules[1].id: an id is kebab-case"),
         ("score: 5", "score: 1001", 52, "policy.rules[1].score"),
-        ("action: flag", "action: allow", 53, "policy.rules[1].action"),
+        ("action: Flag", "action: allow", 53, "policy.rules[1].action"),
         ("[project aurora]", "[Project Aurora]", 45, "in lower case"),
         ("The text names a ticket.", '"two\\nlines"', 48, "write one line"),
-        ("mode: dry-run", "mode: off", 35, "policy.mode"),
+        ("mode: DryRun", "mode: off", 35, "policy.mode"),
         ("threshold: 80", "threshold: 0", 37, "policy.threshold"),
         ("budgetMilliseconds: 2.5", "budgetMilliseconds: 0", 38, "policy.budgetMilliseconds"),
     ],

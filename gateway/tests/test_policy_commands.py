@@ -22,7 +22,7 @@ policy:
       reason: The project is confidential.
       literals: [project aurora]
       score: 30
-      action: flag
+      action: Flag
       examples: {match: [We met about Project Aurora.], noMatch: [aurora borealis]}
 """
 
@@ -74,15 +74,13 @@ def test_an_example_that_does_not_hold_fails_with_what_matched(
 
 
 def test_an_example_tests_its_rule_alone_and_whatever_the_mode(directory: ConfigDirectory) -> None:
-    directory.replace("disabledRules: [pii-phone]", "mode: dry-run\n  disabledRules: [project-aurora]")
+    directory.replace("disabledRules: [pii-phone]", "mode: DryRun\n  disabledRules: [project-aurora]")
     directory.replace("noMatch: [aurora borealis]", f"noMatch: [{KEY_ID}]")
     assert policy(directory, "test") == 0
 
 
 def test_samples_that_are_judged_as_expected_pass(directory: ConfigDirectory, capsys: Capture) -> None:
-    directory.replace(
-        "name: acme", "name: acme\n    policy: {mode: dry-run, action: redact, threshold: 1000}"
-    )
+    directory.replace("name: acme", "name: acme\n    policy: {mode: DryRun, action: Redact, threshold: 1000}")
     text = f"""
 - {{text: hello, expect: allow}}
 - {{text: write to me@example.com, expect: redact, rules: [pii-email]}}
@@ -96,7 +94,7 @@ def test_samples_that_are_judged_as_expected_pass(directory: ConfigDirectory, ca
 
 
 def test_samples_are_judged_as_if_the_policy_were_enforced(directory: ConfigDirectory) -> None:
-    directory.replace("disabledRules: [pii-phone]", "mode: dry-run")
+    directory.replace("disabledRules: [pii-phone]", "mode: DryRun")
     assert policy(directory, "test", *samples(directory, f"[{{text: {KEY_ID}, expect: block}}]")) == 0
 
 
@@ -153,13 +151,13 @@ def test_the_rules_in_force_are_listed_with_what_they_do(directory: ConfigDirect
         ["pii-email", "pii", "both", "folded", "40", "redact"],
         ["project-aurora", "-", "both", "folded", "30", "flag"],
     ]
-    assert summary == "3 rules, enforce, threshold 100; off: pii-phone"
+    assert summary == "3 rules, Enforce, threshold 100; off: pii-phone"
 
 
 def test_the_action_of_the_policy_overrides_that_of_its_rules(
     directory: ConfigDirectory, capsys: Capture
 ) -> None:
-    directory.replace("disabledRules: [pii-phone]", "action: flag")
+    directory.replace("disabledRules: [pii-phone]", "action: Flag")
     assert policy(directory, "rules", "--pack", "pii") == 0
     rows = capsys.readouterr().out.splitlines()[1:-1]
     assert [(row.split()[0], row.split()[5]) for row in rows] == [
@@ -190,14 +188,14 @@ def test_a_harmless_text_is_allowed(directory: ConfigDirectory, capsys: Capture)
 
 
 def test_a_dry_run_says_what_enforcing_would_do(directory: ConfigDirectory, capsys: Capture) -> None:
-    directory.replace("disabledRules: [pii-phone]", "mode: dry-run")
+    directory.replace("disabledRules: [pii-phone]", "mode: DryRun")
     assert policy(directory, "check", "--text", KEY_ID) == 0
     expected = "decision: flag (by secret-aws-access-key-id, dry-run: would block)\n"
     assert capsys.readouterr().out.startswith(expected)
 
 
 def test_the_policy_of_a_tenant_can_be_asked(directory: ConfigDirectory, capsys: Capture) -> None:
-    directory.replace("name: acme", "name: acme\n    policy: {action: flag, threshold: 40}")
+    directory.replace("name: acme", "name: acme\n    policy: {action: Flag, threshold: 40}")
     text = "me@example.com"
     assert policy(directory, "check", "--text", text, "--tenant", "acme", "--direction", "response") == 0
     assert capsys.readouterr().out.startswith("decision: block (by score)\nscore: 40 of 40\n")

@@ -129,7 +129,7 @@ def test_an_error_is_over_once_the_configuration_is_good_again(subject: Subject)
 @pytest.mark.parametrize(
     ("old", "new", "field"),
     [
-        ("durability: synced", "durability: written", "ledger.durability"),
+        ("durability: Synced", "durability: Written", "ledger.durability"),
         (
             "checkpointIntervalSeconds: 0.5",
             "checkpointIntervalSeconds: 2",

@@ -17,12 +17,18 @@ ACME_KEY = "sk-test-acme-0123456789abcdef"
 ACME_OTHER_KEY = "sk-test-acme-fedcba9876543210"
 GLOBEX_KEY = "sk-test-globex-0123456789abcdef"
 
+
+def api_keys(secret_name: str, *entries: str) -> list[Manifest]:
+    """Return a tenant's list of keys, each named as the entry of a Secret that holds it."""
+    return [{"name": name, "secretRef": {"name": secret_name, "key": name}} for name in entries]
+
+
 SPEC: Manifest = {
     "replicas": 2,
     "providers": [
         {
             "name": "openai",
-            "type": "openai",
+            "type": "OpenAI",
             "baseURL": "https://api.example.com/v1",
             "apiKeySecretRef": {"name": "openai", "key": "api-key"},
         }
@@ -32,8 +38,8 @@ SPEC: Manifest = {
         {"name": "default", "provider": "openai", "upstreamModel": "gpt-4o"},
     ],
     "tenants": [
-        {"name": "acme", "apiKeysSecretRef": {"name": "acme-keys"}},
-        {"name": "globex", "apiKeysSecretRef": {"name": "globex-keys"}, "models": ["gpt-4o-mini"]},
+        {"name": "acme", "apiKeys": api_keys("acme-keys", "first", "second")},
+        {"name": "globex", "apiKeys": api_keys("globex-keys", "only"), "models": ["gpt-4o-mini"]},
     ],
     "ledger": {"volume": {"storageClassName": "lab-shared", "size": "1Gi"}},
 }

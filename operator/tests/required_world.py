@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from proofgate_operator.plan.decide import Plan
-from tests.gateways import secret
+from tests.gateways import api_keys, secret
 from tests.moving_world import MovingWorld
 
 TENANTS = 12
@@ -36,7 +36,7 @@ class RequiredWorld(MovingWorld):
         self.serving = False
         names = [f"tenant-{number}" for number in range(TENANTS)]
         spec = {
-            "tenants": [{"name": name, "apiKeysSecretRef": {"name": f"{name}-keys"}} for name in names],
+            "tenants": [{"name": name, "apiKeys": api_keys(f"{name}-keys", "only")} for name in names],
             "loadBalancer": {"affinity": "Required"},
         }
         self.keys = {

@@ -338,7 +338,7 @@ def test_a_rotated_key_reaches_the_workers_and_replaces_none() -> None:
     settle(cluster)
     workers = cluster.find("StatefulSet", "demo-worker")
     mark = cluster.find("Pod", "demo-worker-0")["metadata"]["annotations"][CONFIG_ANNOTATION]
-    cluster.put(secret("acme-keys", only="sk-test-acme-rotated-0123456789"))
+    cluster.put(secret("acme-keys", first="sk-test-acme-rotated-0123456789"))
     settle(cluster)
     assert cluster.find("StatefulSet", "demo-worker") == workers
     for name in ("demo-worker-0", "demo-worker-1"):
@@ -348,7 +348,7 @@ def test_a_rotated_key_reaches_the_workers_and_replaces_none() -> None:
 def test_a_pod_that_cannot_be_marked_is_told() -> None:
     cluster = new_cluster()
     settle(cluster)
-    cluster.put(secret("acme-keys", only="sk-test-acme-rotated-0123456789"))
+    cluster.put(secret("acme-keys", first="sk-test-acme-rotated-0123456789"))
     cluster.refuse["Pod"] = ApiError(403, "Forbidden", "pods is forbidden")
     for _ in range(3):
         look(cluster)
@@ -369,6 +369,6 @@ def test_a_spec_that_cannot_be_read_is_a_condition_and_changes_nothing() -> None
     assert status(cluster)["WorkersAvailable"][0] == "True"
     look(cluster)
     assert len(cluster.writes) == len(before) + 1
-    gateway["spec"]["providers"][0]["type"] = "openai"
+    gateway["spec"]["providers"][0]["type"] = "OpenAI"
     settle(cluster)
     assert status(cluster)["Ready"] == ("True", "Ready")

@@ -108,6 +108,6 @@ def test_the_examples_name_only_secrets_that_they_hold_or_tell_how_to_make() -> 
     ]
     made = {document["metadata"]["name"] for document in demo if document["kind"] == "Secret"}
     spec = next(item for item in demo if item["kind"] == "GovernanceGateway")["spec"]
-    named = {tenant["apiKeysSecretRef"]["name"] for tenant in spec["tenants"]}
+    named = {key["secretRef"]["name"] for tenant in spec["tenants"] for key in tenant["apiKeys"]}
     named |= {provider["apiKeySecretRef"]["name"] for provider in spec["providers"]}
     assert named <= made

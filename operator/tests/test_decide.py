@@ -12,7 +12,7 @@ from proofgate_operator.build import config
 from proofgate_operator.build.ledger_key import SigningKey
 from proofgate_operator.plan.drift import holds, sealed
 from proofgate_operator.plan.observed import Ref, ref_of
-from tests.gateways import ACME_KEY, ACME_OTHER_KEY, GLOBEX_KEY, SPEC, UID, secret, user_secrets
+from tests.gateways import ACME_KEY, ACME_OTHER_KEY, GLOBEX_KEY, UID, secret, user_secrets
 from tests.world import PROVIDER, World, kinds, pod
 
 
@@ -89,9 +89,9 @@ def test_a_leaked_key_is_revoked_whatever_else_is_wrong() -> None:
     """The tenant's only key, or its whole Secret; while another tenant's Secret, the provider's, the
     certificate, a rule and the signing key are broken, and one name is taken."""
     for gone in (secret("globex-keys"), None):
-        world = World(loadBalancer={"tls": {"secretName": "demo-tls"}}).settle()
+        world = World(loadBalancer={"tls": {"certificateSecretRef": {"name": "demo-tls"}}}).settle()
         assert GLOBEX_KEY in keys_of(world)
-        world.secrets |= {"globex-keys": gone, "acme-keys": secret("acme-keys", short="sk-secret")}
+        world.secrets |= {"globex-keys": gone, "acme-keys": secret("acme-keys", first="sk-secret")}
         world.secrets |= {"openai": None, "demo-tls": None}
         world.children[Ref("Secret", "demo-ledger")] = secret("demo-ledger", signing_key="nonsense")
         world.children[Ref("Service", "demo")] = {"metadata": {"name": "demo", "labels": {"app": "other"}}}
@@ -247,13 +247,6 @@ def test_what_no_pattern_tells_is_a_condition_that_names_the_field(
     assert status == "False" and reason in ("SpecInvalid", "PolicyInvalid")
     assert message.startswith(f"{place}: ")
     assert world.children.get(Ref("StatefulSet", "demo-worker")) is None
-
-
-def test_a_time_for_a_key_that_is_gone_is_told_while_the_configuration_is_valid() -> None:
-    acme, globex = SPEC["tenants"]
-    world = World(tenants=[{**acme, "apiKeyExpiry": {"gone": "2030-01-01T00:00:00Z"}}, globex]).settle()
-    status, _, message = world.condition(ConditionType.CONFIG_VALID)
-    assert status == "True" and "apiKeyExpiry names gone" in message
 
 
 def test_a_deleted_child_is_written_again_and_nothing_else() -> None:

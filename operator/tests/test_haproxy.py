@@ -41,7 +41,7 @@ def table(haproxy: Bench, which: int = 0) -> dict[str, int]:
 
 
 EVERYTHING = {
-    "tls": {"secretName": "demo-tls"},
+    "tls": {"certificateSecretRef": {"name": "demo-tls"}},
     "affinity": "Required",
     "accessLog": "All",
     "connectionsPerSource": 100,

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.serialization import (
 from proofgate_operator.api.conditions import ConditionType
 from proofgate_operator.plan.decide import Plan
 from tests.certificates import write_certificate
-from tests.gateways import SPEC, secret
+from tests.gateways import SPEC, api_keys, secret
 from tests.world import PROVIDER, World, kinds, pod
 
 
@@ -57,11 +57,11 @@ def test_a_new_pod_is_marked_with_the_configuration_once() -> None:
 LIVE: list[tuple[dict[str, Any], set[str]]] = [
     ({"providers": [{**PROVIDER, "baseURL": "https://other.example.com"}]}, {"ConfigMap"}),
     ({"models": [{"name": "gpt-4o-mini", "provider": "openai", "maxOutputTokens": 9}]}, {"ConfigMap"}),
-    ({"policy": {"packs": ["pii"], "mode": "dry-run"}}, {"ConfigMap"}),
+    ({"policy": {"packs": ["pii"], "mode": "DryRun"}}, {"ConfigMap"}),
     ({"cors": {"allowedOrigins": ["https://app.example.com"]}}, {"ConfigMap"}),
     ({"timeouts": {"drainSeconds": 40}}, {"ConfigMap"}),
     ({"tenants": [{**SPEC["tenants"][0], "limits": {"requestsPerMinute": 5}}]}, set()),
-    ({"tenants": [*SPEC["tenants"], {"name": "third", "apiKeysSecretRef": {"name": "third"}}]}, set()),
+    ({"tenants": [*SPEC["tenants"], {"name": "third", "apiKeys": api_keys("third", "only")}]}, set()),
 ]
 
 
@@ -86,9 +86,9 @@ def test_what_workers_take_on_while_they_run_rolls_none_of_them(
 @pytest.mark.parametrize(
     "changes",
     [
-        {"ledger": {**SPEC["ledger"], "durability": "synced"}},
+        {"ledger": {**SPEC["ledger"], "durability": "Synced"}},
         {"ledger": {**SPEC["ledger"], "checkpointIntervalSeconds": 2}},
-        {"providers": [{"name": "openai", "type": "openai", "baseURL": "https://api.example.com/v1"}]},
+        {"providers": [{"name": "openai", "type": "OpenAI", "baseURL": "https://api.example.com/v1"}]},
         {"worker": {"memory": "1Gi"}},
     ],
     ids=lambda value: next(iter(value)),
@@ -103,7 +103,7 @@ def test_a_rotated_tenant_key_replaces_nobody_and_is_fetched_by_workers_and_hapr
     world = running()
     world.balancers = [pod_of_haproxy()]
     world.settle()
-    world.secrets["acme-keys"] = secret("acme-keys", new="sk-test-acme-new-key-0123456789")
+    world.secrets["acme-keys"] = secret("acme-keys", first="sk-test-acme-new-key-0123456789")
     plan = world.plan()
     assert kinds(plan.apply) == {"Secret"}
     assert plan.renew == {}, "the kubelet is called when there is something new to fetch"
@@ -126,7 +126,7 @@ def test_a_placement_replaces_nobody_and_is_fetched_by_haproxy_alone() -> None:
 def test_a_renewed_certificate_replaces_nobody_and_is_fetched_by_haproxy_alone() -> None:
     world = running()
     world.balancers = [pod_of_haproxy()]
-    world.manifest["spec"]["loadBalancer"] = {"tls": {"secretName": "demo-tls"}}
+    world.manifest["spec"]["loadBalancer"] = {"tls": {"certificateSecretRef": {"name": "demo-tls"}}}
     world.secrets["demo-tls"] = tls_secret("first")
     world.settle()
     world.secrets["demo-tls"] = tls_secret("second")
@@ -141,7 +141,7 @@ def test_a_certificate_that_is_missing_is_a_condition_and_changes_nothing(
     found: dict[str, Any] | None, reason: str
 ) -> None:
     world = running()
-    world.manifest["spec"]["loadBalancer"] = {"tls": {"secretName": "demo-tls"}}
+    world.manifest["spec"]["loadBalancer"] = {"tls": {"certificateSecretRef": {"name": "demo-tls"}}}
     world.secrets["demo-tls"] = found
     plan = world.plan()
     assert not kinds(plan.apply) & {"Secret", "StatefulSet"}
@@ -177,20 +177,20 @@ def test_a_certificate_that_cannot_be_shown_is_told_with_what_is_wrong(
         ).decode(),
     }
     world = running()
-    world.manifest["spec"]["loadBalancer"] = {"tls": {"secretName": "demo-tls"}}
+    world.manifest["spec"]["loadBalancer"] = {"tls": {"certificateSecretRef": {"name": "demo-tls"}}}
     world.secrets["demo-tls"] = found
     status, reason, message = world.condition(ConditionType.RESOLVED_REFS)
     if complaint is None:
         assert status == "True"
     else:
         assert (status, reason) == ("False", "CertificateInvalid")
-        assert message == f"Secret demo-tls, named by spec.loadBalancer.tls.secretName, {complaint}"
+        assert message == f"Secret demo-tls, named by spec.loadBalancer.tls.certificateSecretRef, {complaint}"
 
 
 def test_a_key_that_will_expire_replaces_nobody() -> None:
     """HAProxy routes an expired key like any other; its worker refuses it."""
     world = running()
-    world.manifest["spec"]["tenants"][0]["apiKeyExpiry"] = {"first": "2030-01-01T00:00:00Z"}
+    world.manifest["spec"]["tenants"][0]["apiKeys"][0]["notAfter"] = "2030-01-01T00:00:00Z"
     plan = world.plan()
     assert kinds(plan.apply) == {"Secret"}
     world.carry_out(plan)

@@ -68,7 +68,7 @@ async def test_the_echoes_of_the_last_look_lead_to_no_write() -> None:
 async def test_a_rotated_secret_is_read_once_and_then_nothing_is() -> None:
     cluster = new_cluster()
     found = await at_rest(cluster)
-    cluster.put(secret("acme-keys", only="sk-test-acme-rotated-0123456789"))
+    cluster.put(secret("acme-keys", first="sk-test-acme-rotated-0123456789"))
     assert "GET Secret acme-keys" in await requests_of(cluster, found)
     for _ in range(5):
         cluster.run_controllers()

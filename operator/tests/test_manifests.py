@@ -23,7 +23,7 @@ from proofgate_operator.plan.decide import wanted
 from proofgate_operator.plan.front_door import front_door
 from proofgate_operator.plan.observed import Observed
 from proofgate_operator.plan.tenants import read_tenant_keys
-from tests.gateways import ACME_KEY, DEFAULTS, GLOBEX_KEY, NAMESPACE, gateway, user_secrets
+from tests.gateways import ACME_KEY, DEFAULTS, GLOBEX_KEY, NAMESPACE, api_keys, gateway, user_secrets
 
 Manifest = dict[str, Any]
 GOLDEN = Path(__file__).parent / "golden"
@@ -170,7 +170,7 @@ def test_every_file_of_a_worker_can_be_renewed_while_it_runs() -> None:
 
 
 def test_another_tenant_is_no_change_of_the_pods_template() -> None:
-    alone = [{"name": "acme", "apiKeysSecretRef": {"name": "acme-keys"}}]
+    alone = [{"name": "acme", "apiKeys": api_keys("acme-keys", "first")}]
     assert one("StatefulSet", "demo-worker", tenants=alone) == one("StatefulSet", "demo-worker")
 
 
@@ -308,17 +308,19 @@ def test_haproxys_socket_is_a_file_that_its_pod_alone_can_open() -> None:
 
 
 def test_a_key_or_a_placement_more_replaces_no_pod() -> None:
-    placed = [{"name": "acme", "apiKeysSecretRef": {"name": "acme-keys"}, "placement": 1}]
+    placed = [{"name": "acme", "apiKeys": api_keys("acme-keys", "first"), "placement": 1}]
     assert haproxy_pod(tenants=placed) == haproxy_pod()
     maps = one("Secret", "demo-tenants", tenants=placed)["data"]
     assert base64.b64decode(maps["owners.map"]).decode() == "acme worker-1\n"
 
 
 def test_haproxy_and_the_agent_know_the_files_by_the_same_paths() -> None:
-    text = haproxy_config(tls={"secretName": "demo-tls"})
+    text = haproxy_config(tls={"certificateSecretRef": {"name": "demo-tls"}})
     [agent] = [
         found
-        for found in haproxy_pod(loadBalancer={"tls": {"secretName": "demo-tls"}})["containers"]
+        for found in haproxy_pod(loadBalancer={"tls": {"certificateSecretRef": {"name": "demo-tls"}}})[
+            "containers"
+        ]
         if found["name"] == "front-door"
     ]
     followed = [word for word in agent["command"] if word.startswith("/etc/")]
@@ -338,7 +340,7 @@ def test_with_tls_the_service_is_https_on_its_own_port() -> None:
         [found] = one("Service", "demo", loadBalancer=balancer)["spec"]["ports"]
         return found["name"], found["port"]
 
-    tls = {"secretName": "demo-tls"}
+    tls = {"certificateSecretRef": {"name": "demo-tls"}}
     assert port() == ("http", 80)
     assert port(tls=tls) == ("https", 443)
     assert port(tls=tls, service={"port": 8443}) == ("https", 8443)

@@ -18,13 +18,12 @@ from proofgate_operator.build.owners import (
     read_shares,
     weights,
 )
-from tests.gateways import gateway
+from tests.gateways import api_keys, gateway
 
 
 def tenants(count: int, **first: Any) -> list[dict[str, Any]]:
     made: list[dict[str, Any]] = [
-        {"name": f"tenant-{number}", "apiKeysSecretRef": {"name": f"keys-{number}"}}
-        for number in range(count)
+        {"name": f"tenant-{number}", "apiKeys": api_keys(f"keys-{number}", "only")} for number in range(count)
     ]
     made[0] |= first
     return made

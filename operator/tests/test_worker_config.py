@@ -11,13 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from proofgate import _core
 from proofgate.config import fields, settings
+from proofgate.config.core_json import policy_document
+from proofgate.config.policy import Policy as WorkerPolicy
 from proofgate.reload import needs_restart
 from proofgate.trial import require_usable
 from pydantic import TypeAdapter, ValidationError
 
 from proofgate_operator.api import access, types
 from proofgate_operator.api.access import Endpoint
-from proofgate_operator.api.policy import Check, Pack
+from proofgate_operator.api.policy import Action, Attachments, Check, Mode, Pack, Target, View
 from proofgate_operator.plan.addresses import address_fault
 from tests.controlplane.largest import everything
 from tests.gateways import ACME_KEY, SPEC, gateway
@@ -82,27 +84,28 @@ def test_endpoints_reach_the_worker(tmp_path: Path) -> None:
 
 
 def test_a_keys_expiry_reaches_the_worker(tmp_path: Path) -> None:
-    expiry = {"first": "2030-01-01T00:00:00Z"}
-    acme, _ = core_json(tmp_path, tenants=tenant(apiKeyExpiry=expiry))["tenants"]
+    first, second = SPEC["tenants"][0]["apiKeys"]
+    keys = [{**first, "notAfter": "2030-01-01T00:00:00Z"}, second]
+    acme, _ = core_json(tmp_path, tenants=tenant(apiKeys=keys))["tenants"]
     expires = {key["hash"]: key["expires_at"] for key in acme["keys"]}
     assert expires.pop(_core.hash_api_key(ACME_KEY)) == 1893456000
     assert list(expires.values()) == [None]
 
 
 def test_a_policy_reaches_the_worker_with_what_a_tenant_changes(tmp_path: Path) -> None:
-    rule = {"id": "codename", "reason": "It names a project.", "literals": ["bluebird"], "action": "redact"}
+    rule = {"id": "codename", "reason": "It names a project.", "literals": ["bluebird"], "action": "Redact"}
     policy = {
         "packs": ["secrets", "pii"],
-        "mode": "dry-run",
-        "action": "flag",
+        "mode": "DryRun",
+        "action": "Flag",
         "threshold": 50,
         "budgetMilliseconds": 7,
         "budgetMicrosecondsPerKibibyte": 70,
-        "attachments": "skip",
+        "attachments": "Skip",
         "disabledRules": ["pii-email"],
-        "rules": [rule, {**rule, "id": "card", "literals": None, "regex": "[0-9]{16}", "check": "luhn"}],
+        "rules": [rule, {**rule, "id": "card", "literals": None, "regex": "[0-9]{16}", "check": "Luhn"}],
     }
-    of_acme = {"mode": "enforce", "threshold": 60, "disabledRules": ["codename"]}
+    of_acme = {"mode": "Enforce", "threshold": 60, "disabledRules": ["codename"]}
     core = core_json(tmp_path, policy=policy, tenants=tenant(policy=of_acme))
     found = core["policy"]
     assert (found["packs"], found["mode"], found["action"]) == (["secrets", "pii"], "dry_run", "flag")
@@ -145,7 +148,7 @@ def test_issuers_reach_the_worker_and_a_tenant_may_have_tokens_only(tmp_path: Pa
 CHANGES: list[dict[str, Any]] = [
     {"replicas": 3},
     {"providers": [{**SPEC["providers"][0], "baseURL": "https://other.example.com"}]},
-    {"providers": [{**SPEC["providers"][0], "streamUsage": "leave"}]},
+    {"providers": [{**SPEC["providers"][0], "streamUsage": "Leave"}]},
     {"models": [*SPEC["models"], {"name": "third", "provider": "openai"}]},
     {"tenants": tenant(limits={"concurrency": 1})},
     {"tenants": SPEC["tenants"][1:]},
@@ -154,7 +157,7 @@ CHANGES: list[dict[str, Any]] = [
     {"cors": {"allowedOrigins": ["*"]}},
     {"timeouts": {"upstreamConnectSeconds": 1, "upstreamResponseSeconds": 2, "drainSeconds": 3}},
     {"timeouts": {"answerSeconds": 60, "connectionAgeSeconds": 30}},
-    {"ledger": {**SPEC["ledger"], "durability": "synced"}},
+    {"ledger": {**SPEC["ledger"], "durability": "Synced"}},
     {"ledger": {**SPEC["ledger"], "checkpointIntervalSeconds": 9}},
 ]
 
@@ -176,10 +179,13 @@ def test_workers_are_replaced_for_just_what_they_refuse_to_take_on(
 def test_the_names_that_the_schema_knows_are_the_workers() -> None:
     for pack in Pack:
         _core.policy_rules(json.dumps({"packs": [pack]}))
-    rule = {"id": "x", "reason": "x", "target": "both", "view": "text", "literals": [], "regex": "[0-9]"}
-    for check in Check:
-        changed = {**rule, "check": check, "score": 1, "action": "flag"}
-        _core.policy_rules(json.dumps({"rules": [changed]}))
+    rule = {"id": "x", "reason": "x", "regex": "[0-9]"}
+    words = {"check": Check, "action": Action, "target": Target, "view": View}
+    policies = [{"rules": [{**rule, name: value}]} for name, values in words.items() for value in values]
+    policies += [{"mode": mode} for mode in Mode] + [{"attachments": kind} for kind in Attachments]
+    for written in policies:
+        document = policy_document(WorkerPolicy.model_validate(written))
+        _core.policy_rules(json.dumps(document))
     with pytest.raises(_core.ConfigError) as refused:
         _core.policy_rules(json.dumps({"packs": ["none"]}))
     assert set(re.split(r"[,:;] ?", str(refused.value).partition("there are:")[2].strip())) == set(Pack)
@@ -215,6 +221,11 @@ def test_an_origin_that_is_let_in_is_one_to_the_worker(origin: str) -> None:
     # The CRD has a rule of its own for the port.
     if not default_port and (origin == "*" or address_fault(origin) is None):
         settings.Cors.model_validate({"allowedOrigins": [origin]})
+
+
+@given(written(types._LEDGER_ORIGIN).filter(lambda origin: len(origin) <= 128))
+def test_a_ledgers_origin_that_is_let_in_is_one_to_the_worker(origin: str) -> None:
+    TypeAdapter(fields.LogOrigin).validate_python(origin)
 
 
 @pytest.mark.parametrize(

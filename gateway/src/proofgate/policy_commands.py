@@ -10,6 +10,7 @@ from typing import Any
 
 from proofgate.commands import EXIT_FAILED, EXIT_OK, EXIT_USAGE, fail
 from proofgate.config import InvalidConfigError, load_settings
+from proofgate.config.core_json import policy_document
 from proofgate.config.policy_rules import rules_of
 from proofgate.config.references import unknown
 from proofgate.config.settings import Settings
@@ -131,9 +132,10 @@ def _failure_row(failure: Failure) -> Sequence[str]:
 
 
 def _rule_rows(rules: Iterable[dict[str, Any]], own: set[str], settings: Settings) -> Iterable[Sequence[str]]:
+    override = policy_document(settings.policy)["action"]
     for rule in rules:
         pack = "-" if rule["id"] in own else rule["pack"]
-        action = settings.policy.action or rule["action"]
+        action = override or rule["action"]
         yield (rule["id"], pack, rule["target"], rule["view"], str(rule["score"]), action, rule["reason"])
 
 

@@ -1,6 +1,6 @@
 """Trying a policy: on the examples that rules carry, on samples from a file, on one text.
 
-Tests judge as if the policy were enforced, whatever its mode: a policy is written in dry-run and enforced
+Tests judge as if the policy were enforced, whatever its mode: a policy is written in `DryRun` and enforced
 later, and its tests should not change with the switch.
 """
 
@@ -168,7 +168,7 @@ def _unusable(path: Path, message: str, line: int | None = None) -> InvalidConfi
 
 def _of_rule_alone(rule: Rule, text: str) -> Verdict:
     policy = policy_document(Policy(rules=(rule,)))
-    return scan(policy, None, "response" if rule.target == "response" else "request", text)
+    return scan(policy, None, "response" if rule.target == "Response" else "request", text)
 
 
 def _matched(verdict: Verdict) -> set[str]:

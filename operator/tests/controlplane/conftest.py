@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from tests.controlplane.server import ControlPlane, Process, binary, control_plane, wait_for
-from tests.gateways import ACME_KEY, GLOBEX_KEY, SPEC
+from tests.gateways import ACME_KEY, ACME_OTHER_KEY, GLOBEX_KEY, SPEC
 from tests.ports import free_port
 
 CHART = Path(__file__).parents[3] / "charts" / "proofgate-operator"
@@ -96,12 +96,12 @@ class Namespace:
     def give_secrets(self, *names: str) -> None:
         """Make the Secrets that the gateway names, or those of them that are asked for."""
         entries = {
-            "acme-keys": f"--from-literal=laptop={ACME_KEY}",
-            "globex-keys": f"--from-literal=service={GLOBEX_KEY}",
-            "openai": "--from-literal=api-key=sk-upstream-0123456789",
+            "acme-keys": (f"--from-literal=first={ACME_KEY}", f"--from-literal=second={ACME_OTHER_KEY}"),
+            "globex-keys": (f"--from-literal=only={GLOBEX_KEY}",),
+            "openai": ("--from-literal=api-key=sk-upstream-0123456789",),
         }
         for name in names or entries:
-            self.kubectl("create", "secret", "generic", name, entries[name])
+            self.kubectl("create", "secret", "generic", name, *entries[name])
 
     def objects(self) -> set[str]:
         """Return what the operator has made, as kind/name."""

@@ -10,13 +10,15 @@ _NEVER = "2099-12-31T23:59:59.999999999+14:00"
 def everything() -> Manifest:
     """Return a spec's fields with every option set, to be used with the Secrets of the tests."""
     quota = {"requestsPerMinute": 600, "tokensPerMinute": 10**5, "tokensPerDay": 10**7, "concurrency": 64}
-    policy = {"mode": "dry-run", "action": "flag", "threshold": 200, "disabledRules": ["pii-email"]}
+    policy = {"mode": "DryRun", "action": "Flag", "threshold": 200, "disabledRules": ["pii-email"]}
     acme = {
         "name": "acme",
-        "apiKeysSecretRef": {"name": "acme-keys"},
-        "apiKeyExpiry": {"first": _NEVER},
+        "apiKeys": [
+            {"name": "first", "secretRef": {"name": "acme-keys", "key": "first"}, "notAfter": _NEVER},
+            {"name": "elsewhere", "sha256": "a" * 64},
+        ],
         "models": ["gpt-4o-mini"],
-        "endpoints": ["chat.completions", "models"],
+        "endpoints": ["ChatCompletions", "Models"],
         "limits": quota,
         "keyLimits": quota,
         "policy": policy,
@@ -24,13 +26,13 @@ def everything() -> Manifest:
     rule = {
         "id": "staff-number",
         "reason": "It holds a staff number.",
-        "target": "request",
-        "view": "folded",
+        "target": "Request",
+        "view": "Folded",
         "literals": ["staff-"],
         "regex": "staff-[0-9]{6}",
-        "check": "mixed",
+        "check": "Mixed",
         "score": 10,
-        "action": "redact",
+        "action": "Redact",
     }
     issuer = {
         "issuer": "https://login.example.com/",
@@ -47,12 +49,12 @@ def everything() -> Manifest:
         "jwt": {"issuers": [issuer]},
         "policy": {
             "packs": ["prompt-injection", "jailbreak", "secrets", "pii", "exfiltration", "obfuscation"],
-            "mode": "enforce",
-            "action": "block",
+            "mode": "Enforce",
+            "action": "Block",
             "threshold": 100,
             "budgetMilliseconds": 10,
             "budgetMicrosecondsPerKibibyte": 200,
-            "attachments": "scanText",
+            "attachments": "ScanText",
             "disabledRules": ["pii-phone"],
             "rules": [rule],
         },
@@ -62,12 +64,14 @@ def everything() -> Manifest:
 
 def largest() -> Manifest:
     """Return fields with as many items as the schema allows, each as long as an object's size does."""
-    models = [{"name": f"{'m' * 92}-{number:03d}", "provider": "openai"} for number in range(64)]
+    models = [{"name": f"{'m' * 40}-{number:03d}", "provider": "openai"} for number in range(64)]
     tenants = [
         {
             "name": f"tenant-{number}",
-            "apiKeysSecretRef": {"name": "keys"},
-            "apiKeyExpiry": {f"key-{entry}": _NEVER for entry in range(32)},
+            "apiKeys": [
+                {"name": f"key-{key}", "secretRef": {"name": "keys", "key": f"{number}-{key}"}}
+                for key in range(32)
+            ],
             "models": [model["name"] for model in models[-32:]],
             "policy": {"disabledRules": [f"rule-{rule}" for rule in range(32)]},
         }

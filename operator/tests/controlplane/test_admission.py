@@ -13,16 +13,17 @@ from tests.controlplane.server import ControlPlane
 pytestmark = pytest.mark.controlplane
 
 EXAMPLES = sorted((Path(__file__).parents[3] / "examples").rglob("*.yaml"))
-OPENAI = {"name": "openai", "type": "openai", "baseURL": "https://api.example.com/v1"}
+OPENAI = {"name": "openai", "type": "OpenAI", "baseURL": "https://api.example.com/v1"}
 MODEL = {"name": "gpt", "provider": "openai"}
-TENANT = {"name": "acme", "apiKeysSecretRef": {"name": "acme-keys"}}
+KEY = {"name": "ci", "secretRef": {"name": "acme-keys", "key": "ci"}}
+TENANT = {"name": "acme", "apiKeys": [KEY]}
 RULE = {"id": "a-rule", "reason": "It is a test.", "literals": ["bluebird"]}
 ISSUER = {
     "issuer": "https://login.example.com/",
     "audiences": ["a"],
     "jwksURL": "https://login.example.com/k",
 }
-NEW_YEAR = "2030-01-01T00:00:00Z"
+ORIGIN = "ledger.example.com/prod"
 
 
 @pytest.mark.parametrize(
@@ -67,13 +68,18 @@ NEW_YEAR = "2030-01-01T00:00:00Z"
         ({"models": [{**MODEL, "maxOutputTokens": 0}]}, "spec.models[0].maxOutputTokens: Invalid value: 0"),
         (
             {"tenants": [{"name": "acme"}]},
-            "spec.tenants: every tenant needs apiKeysSecretRef unless spec.jwt is set",
+            "spec.tenants: every tenant needs apiKeys unless spec.jwt is set",
         ),
-        (
-            {"tenants": [{"name": "acme", "apiKeyExpiry": {"a": NEW_YEAR}}], "jwt": {"issuers": [ISSUER]}},
-            "spec.tenants: apiKeyExpiry needs apiKeysSecretRef, whose entries it names",
+        *(
+            (
+                {"tenants": [{"name": "acme", "apiKeys": [key]}]},
+                "apiKeys: a key has either secretRef or sha256",
+            )
+            for key in ({"name": "ci"}, {**KEY, "sha256": "a" * 64})
         ),
-        ({"tenants": [{**TENANT, "apiKeyExpiry": {"a": "soon"}}]}, "spec.tenants[0].apiKeyExpiry.a"),
+        ({"tenants": [{**TENANT, "apiKeys": [KEY, KEY]}]}, "spec.tenants[0].apiKeys[1]: Duplicate value"),
+        ({"tenants": [{**TENANT, "apiKeys": [{**KEY, "notAfter": "soon"}]}]}, "apiKeys[0].notAfter"),
+        ({"tenants": [{**TENANT, "apiKeys": [{"name": "ci", "sha256": "A" * 64}]}]}, "apiKeys[0].sha256"),
         ({"tenants": [{**TENANT, "endpoints": ["embeddings"]}]}, "spec.tenants[0].endpoints[0]: Unsupported"),
         ({"tenants": [{**TENANT, "endpoints": []}]}, "spec.tenants[0].endpoints"),
         (
@@ -149,6 +155,34 @@ def test_a_name_that_is_too_long_for_its_pods_is_refused(plane: ControlPlane) ->
 def test_the_volume_cannot_be_exchanged(namespace: Namespace, volume: dict[str, str], sentence: str) -> None:
     namespace.apply(gateway_manifest())
     assert sentence in namespace.plane.refusal(gateway_manifest(ledger={"volume": volume}), namespace.name)
+
+
+def test_a_ledgers_origin_and_the_key_that_signs_it_are_for_ever(namespace: Namespace) -> None:
+    ledger = gateway_manifest()["spec"]["ledger"]
+    mine = {**ledger, "origin": ORIGIN, "signingKeySecretRef": {"name": "mine"}}
+    namespace.apply(gateway_manifest(ledger=mine))
+    assert (namespace.get("ggw", "demo") or {})["spec"]["ledger"]["signingKeySecretRef"][
+        "key"
+    ] == "signing-key"
+    for change, sentence in (
+        ({"origin": "other.example.com"}, "spec.ledger.origin is immutable"),
+        ({"origin": None}, "spec.ledger.origin is immutable"),
+        (
+            {"signingKeySecretRef": {"name": "other"}},
+            "spec.ledger.signingKeySecretRef is immutable once it is set",
+        ),
+        ({"signingKeySecretRef": None}, "spec.ledger.signingKeySecretRef is immutable once it is set"),
+    ):
+        changed = {name: value for name, value in {**mine, **change}.items() if value is not None}
+        assert sentence in namespace.plane.refusal(gateway_manifest(ledger=changed), namespace.name)
+
+
+def test_an_origin_is_chosen_before_the_first_record(namespace: Namespace) -> None:
+    ledger = gateway_manifest()["spec"]["ledger"]
+    namespace.apply(gateway_manifest())
+    later = gateway_manifest(ledger={**ledger, "origin": ORIGIN})
+    assert "spec.ledger.origin is immutable" in namespace.plane.refusal(later, namespace.name)
+    namespace.apply(gateway_manifest(ledger={**ledger, "signingKeySecretRef": {"name": "mine"}}))
 
 
 def test_the_volume_may_grow(namespace: Namespace) -> None:

@@ -67,10 +67,10 @@ def test_fields_that_are_new_work_after_the_upgrade(upgraded: tuple[ControlPlane
         "team",
         "--type=merge",
         "-p",
-        '{"spec":{"monitoring":{"interval":"60s"}}}',
+        '{"spec":{"monitoring":{"intervalSeconds":60}}}',
     )
     after = plane.get("ggw", "demo", "team")
-    assert after and after["spec"]["monitoring"]["interval"] == "60s"
+    assert after and after["spec"]["monitoring"]["intervalSeconds"] == 60
 
 
 def test_an_upgrade_brings_the_second_operator_and_its_lease(upgraded: tuple[ControlPlane, Manifest]) -> None:

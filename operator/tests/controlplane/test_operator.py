@@ -12,7 +12,7 @@ from tests.controlplane.server import Process, wait_for
 
 pytestmark = pytest.mark.controlplane
 
-OPENAI = {"name": "openai", "type": "openai"}
+OPENAI = {"name": "openai", "type": "OpenAI"}
 
 MADE = {
     "configmap/demo-config",
@@ -87,7 +87,7 @@ def test_a_missing_secret_costs_its_owner_alone_and_heals(namespace: Namespace) 
     namespace.start()
     namespace.apply(gateway_manifest())
     message = namespace.wait_condition("ResolvedRefs", "False", "SecretMissing")
-    assert "Secret acme-keys" in message and "spec.tenants[acme].apiKeysSecretRef" in message
+    assert "Secret acme-keys" in message and "spec.tenants[acme].apiKeys[first].secretRef" in message
     assert namespace.condition("ConfigValid")[0] == "True"
     assert namespace.get("statefulset", "demo-worker")
     events = namespace.kubectl("get", "events", "--field-selector=reason=SecretMissing", "-o", "name")
@@ -190,7 +190,7 @@ def unhurried(namespace: Namespace) -> Namespace:
 @pytest.mark.parametrize(
     "secret",
     [
-        opaque("acme-keys", laptop="sk-test-acme-rotated-0123456789"),
+        opaque("acme-keys", first="sk-test-acme-rotated-0123456789"),
         opaque("openai", **{"api-key": "sk-upstream-rotated-0123456789"}),
     ],
     ids=["tenant", "provider"],
@@ -225,15 +225,15 @@ def test_a_secret_that_no_gateway_names_wakes_nobody(unhurried: Namespace) -> No
 def test_a_policy_is_taken_on_by_the_workers_that_run(unhurried: Namespace) -> None:
     workers = generation(unhurried, "statefulset", "demo-worker")
     before = marks(unhurried)
-    unhurried.apply(gateway_manifest(policy={"packs": ["secrets"], "mode": "dry-run"}))
+    unhurried.apply(gateway_manifest(policy={"packs": ["secrets"], "mode": "DryRun"}))
     wait_for(lambda: len(marks(unhurried)) == 1 and marks(unhurried) != before, 3, "every pod is marked")
-    assert "dry-run" in (unhurried.get("configmap", "demo-config") or {})["data"]["gateway.yaml"]
+    assert "DryRun" in (unhurried.get("configmap", "demo-config") or {})["data"]["gateway.yaml"]
     assert generation(unhurried, "statefulset", "demo-worker") == workers
 
 
 def test_another_durability_rolls_the_workers(unhurried: Namespace) -> None:
     workers = generation(unhurried, "statefulset", "demo-worker")
-    ledger = {**gateway_manifest()["spec"]["ledger"], "durability": "synced"}
+    ledger = {**gateway_manifest()["spec"]["ledger"], "durability": "Synced"}
     unhurried.apply(gateway_manifest(ledger=ledger))
     wait_for(lambda: generation(unhurried, "statefulset", "demo-worker") > workers, 3, "a new template")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 from proofgate.config.access import Quota
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from proofgate.config.checked import Config
 
 Json = dict[str, Any]
+
+#: Values whose words a change of case alone does not give.
+_WORDS = {"OpenAI": "openai", "GitHub": "github", "ChatCompletions": "chat.completions"}
 
 
 def worker_json(config: Config, shard: int, profile_stages: bool) -> str:
@@ -56,7 +60,7 @@ def _public(config: Config) -> Json:
         "ledger": {
             "name": settings.ledger.name,
             "directory": str(config.ledger_directory),
-            "durability": settings.ledger.durability,
+            "durability": _word(settings.ledger.durability),
             "checkpoint_interval_ms": _milliseconds(settings.ledger.checkpoint_interval_seconds),
             "segment_bytes": settings.ledger.segment_bytes,
             "log_bytes": settings.ledger.rotation.bytes,
@@ -75,10 +79,10 @@ def _public(config: Config) -> Json:
         "providers": [
             {
                 "name": provider.name,
-                "type": provider.type,
+                "type": _word(provider.type),
                 "base_url": provider.base_url,
                 "ca_pem": config.provider_cas.get(provider.name),
-                "stream_usage": provider.stream_usage,
+                "stream_usage": _word(provider.stream_usage),
             }
             for provider in settings.providers
         ],
@@ -109,7 +113,7 @@ def _held_checkpoints(config: Config) -> Json | None:
     held = config.settings.ledger.held_checkpoints
     if held is None:
         return None
-    return {"directory": str(config.held_checkpoints), "by": held.kept_by}
+    return {"directory": str(config.held_checkpoints), "by": _word(held.kept_by)}
 
 
 def _tls(config: Config) -> Json | None:
@@ -129,7 +133,7 @@ def _tenants(config: Config) -> list[Json]:
                 {"hash": key.hash, "expires_at": key.expires_at} for key in config.tenant_keys[tenant.name]
             ],
             "models": None if tenant.models is None else list(tenant.models),
-            "endpoints": None if tenant.endpoints is None else list(tenant.endpoints),
+            "endpoints": None if tenant.endpoints is None else [_word(name) for name in tenant.endpoints],
             "limits": _quota(tenant.limits),
             "key_limits": _quota(tenant.key_limits),
             "policy": tenant_policy_document(tenant.policy),
@@ -170,12 +174,12 @@ def policy_document(policy: Policy) -> Json:
     """A policy section for the core, also for `_core.policy_rules` and `_core.policy_scan`."""
     return {
         "packs": list(policy.packs),
-        "mode": _mode(policy.mode),
-        "action": policy.action,
+        "mode": _word(policy.mode),
+        "action": _optional_word(policy.action),
         "threshold": policy.threshold,
         "budget_us": round(policy.budget_milliseconds * 1000),
         "budget_us_per_kib": policy.budget_microseconds_per_kibibyte,
-        "attachments": "skip" if policy.attachments == "skip" else "scan_text",
+        "attachments": _word(policy.attachments),
         "disabled_rules": list(policy.disabled_rules),
         "rules": [_rule(rule) for rule in policy.rules],
     }
@@ -186,8 +190,8 @@ def tenant_policy_document(policy: TenantPolicy | None) -> Json | None:
     if policy is None:
         return None
     return {
-        "mode": None if policy.mode is None else _mode(policy.mode),
-        "action": policy.action,
+        "mode": _optional_word(policy.mode),
+        "action": _optional_word(policy.action),
         "threshold": policy.threshold,
         "disabled_rules": list(policy.disabled_rules),
     }
@@ -197,13 +201,13 @@ def _rule(rule: Rule) -> Json:
     return {
         "id": rule.id,
         "reason": rule.reason,
-        "target": rule.target,
-        "view": rule.view,
+        "target": _word(rule.target),
+        "view": _word(rule.view),
         "literals": list(rule.literals),
         "regex": rule.regex or None,
-        "check": rule.check or None,
+        "check": _optional_word(rule.check),
         "score": rule.score,
-        "action": rule.action,
+        "action": _word(rule.action),
     }
 
 
@@ -216,8 +220,13 @@ def _quota(quota: Quota) -> Json:
     }
 
 
-def _mode(mode: str) -> str:
-    return mode.replace("-", "_")
+def _word(value: str) -> str:
+    """A value of an enumeration as the core and the records spell it."""
+    return _WORDS.get(value) or re.sub("(?<=[a-z])(?=[A-Z])", "_", value).lower()
+
+
+def _optional_word(value: str | None) -> str | None:
+    return None if value is None else _word(value)
 
 
 def _reveal(secret: SecretStr | None) -> str | None:

@@ -9,11 +9,12 @@ from pydantic import AfterValidator, Field
 
 from proofgate.config.fields import Listed, Name, Section
 
-Mode = Literal["enforce", "dry-run"]
-Action = Literal["block", "redact", "flag"]
-Target = Literal["request", "response", "both"]
-View = Literal["folded", "text"]
-Attachments = Literal["scanText", "skip"]
+Mode = Literal["Enforce", "DryRun"]
+Action = Literal["Block", "Redact", "Flag"]
+Target = Literal["Request", "Response", "Both"]
+View = Literal["Folded", "Text"]
+Check = Literal["Luhn", "Mod97", "Ssn", "Ipv4", "Entropy", "Mixed", "GitHub", "Jwt"]
+Attachments = Literal["ScanText", "Skip"]
 
 
 def _rule_id(text: str) -> str:
@@ -54,20 +55,20 @@ class Rule(Section):
     """Kebab-case, at most 64 characters, unlike every other rule's."""
     reason: Annotated[str, AfterValidator(_sentence)]
     """One sentence that the client is shown, at most 256 characters."""
-    target: Target = "both"
+    target: Target = "Both"
     """Whether prompts, answers or both are looked at."""
-    view: View = "folded"
-    """What the regex sees: `text` as it is; `folded` in NFKC and lower case, look-alikes as ASCII, white
+    view: View = "Folded"
+    """What the regex sees: `Text` as it is; `Folded` in NFKC and lower case, look-alikes as ASCII, white
     space as one blank, words without markup in them."""
     literals: Listed[Annotated[str, AfterValidator(_literal)]] = ()
     """Texts in lower case, looked for in the folded copy."""
     regex: str = ""
     """A regular expression whose longest match is bounded (at most 1024 bytes)."""
-    check: str = ""
-    """A named check of what the regex matched, such as luhn."""
+    check: Check | None = None
+    """A further condition on what the regex matched."""
     score: Annotated[int, Field(ge=0, le=1000)] = 100
     """What a match adds to the score of an exchange, 0 to 1000."""
-    action: Action = "block"
+    action: Action = "Block"
     """What follows from a match."""
     examples: Examples = Examples()
     """What the rule is tested with."""
@@ -78,8 +79,8 @@ class Policy(Section):
 
     packs: Listed[Name] = ()
     """Built-in sets of rules; `proofgate policy rules` lists what is in force."""
-    mode: Mode = "enforce"
-    """`dry-run` evaluates and reports everything, and blocks and redacts nothing."""
+    mode: Mode = "Enforce"
+    """`DryRun` evaluates and reports everything, and blocks and redacts nothing."""
     action: Action | None = None
     """Overrides every rule's own action."""
     threshold: Threshold = 100
@@ -88,8 +89,8 @@ class Policy(Section):
     """Processor time that the rules may take for any text, 0.1 to 1000; beyond it the request is denied."""
     budget_microseconds_per_kibibyte: Annotated[int, Field(ge=1, le=100_000)] = 200
     """Processor time that they may take in addition for every KiB of the text, 1 to 100000."""
-    attachments: Attachments = "scanText"
-    """Whether images, recordings and files that decode to text are looked at, or none (`skip`)."""
+    attachments: Attachments = "ScanText"
+    """Whether images, recordings and files that decode to text are looked at, or none (`Skip`)."""
     disabled_rules: Listed[str] = ()
     """Ids of rules that are off."""
     rules: Listed[Rule] = ()

@@ -43,7 +43,7 @@ class HeldCheckpoints(Section):
 
     directory: FilePath
     """An existing directory that is not the ledger's: one file for each shard, named by its number."""
-    kept_by: Literal["worker", "operator"] = "worker"
+    kept_by: Literal["Worker", "Operator"] = "Worker"
     """Who writes them: the worker itself, with each checkpoint, or somebody else; then it only reads."""
 
 
@@ -54,8 +54,8 @@ class Ledger(Section):
     """Name of the signing key and start of every origin: letters, digits and `. _ - /`, at most 128."""
     directory: FilePath
     """An existing directory: a volume that is not mounted is noticed."""
-    durability: Literal["written", "synced"] = "written"
-    """What a record survives: `written` the process, `synced` the machine."""
+    durability: Literal["Written", "Synced"] = "Written"
+    """What a record survives: `Written` the process, `Synced` the machine."""
     checkpoint_interval_seconds: Annotated[float, Field(ge=0.01, le=3600, allow_inf_nan=False)] = 1.0
     """How often the log is signed, 0.01 to 3600 seconds."""
     signing_key_file: FilePath
@@ -108,7 +108,7 @@ class Provider(Section):
 
     name: Name
     """Letters, digits and `. _ -`, at most 63, unique."""
-    type: Literal["openai"]
+    type: Literal["OpenAI"]
     """Which API it speaks."""
     base_url: Annotated[BaseURL, Field(alias="baseURL")]
     """http or https, without user name, query or fragment; the path of a request is appended."""
@@ -116,8 +116,8 @@ class Provider(Section):
     """The key that the gateway sends, one line."""
     ca_file: FilePath | None = None
     """Certificates to trust in place of the system's roots, PEM; https only."""
-    stream_usage: Literal["ask", "leave"] = "ask"
-    """Whether a stream is asked for its usage when the client does not ask. `leave` is for a provider that
+    stream_usage: Literal["Ask", "Leave"] = "Ask"
+    """Whether a stream is asked for its usage when the client does not ask. `Leave` is for a provider that
     refuses `stream_options`."""
 
 

@@ -11,7 +11,7 @@ from proofgate_operator.api.fields import (
     SET,
     ModelName,
     ResourceName,
-    SecretRef,
+    SecretKeyRef,
     Section,
     keyed_by,
     rules,
@@ -21,6 +21,7 @@ from proofgate_operator.api.policy import TenantPolicy
 _ORIGIN = rf"^(\*|https?://([a-z0-9][-a-z0-9._]*|\[[0-9a-f:.]+\]){PORT})$"
 #: The rest of a URL is printable ASCII without a fragment.
 _KEY_SET_URL = rf'^https://{AUTHORITY}(/[!-"$-~]*)?$'
+_SHA256 = r"^[0-9a-f]{64}$"
 _CLAIM = r"^[!-~]+$"
 _TENANT_CLAIM = r"^[A-Za-z0-9_.:/@-]+$"
 #: RFC 3339 (section 5.6) with capital T and Z, in this century.
@@ -28,6 +29,9 @@ _TIME = (
     r"^20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
     r"(\.[0-9]{1,9})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$"
 )
+
+#: With as many tenants as a gateway may list, the digests and HAProxy's map of them fit into one Secret.
+MAX_KEYS_OF_A_TENANT = 32
 
 Count = Annotated[int, Field(ge=1, le=1_000_000_000_000)]
 Claim = Annotated[str, Field(min_length=1, max_length=512, pattern=_CLAIM)]
@@ -38,8 +42,8 @@ Time = Annotated[str, Field(max_length=40, pattern=_TIME, json_schema_extra={"fo
 class Endpoint(StrEnum):
     """What a tenant may call."""
 
-    CHAT_COMPLETIONS = "chat.completions"
-    MODELS = "models"
+    CHAT_COMPLETIONS = "ChatCompletions"
+    MODELS = "Models"
 
 
 class Algorithm(StrEnum):
@@ -63,20 +67,49 @@ class Quota(Section):
     """Exchanges in flight at the same time."""
 
 
+class ApiKey(Section):
+    """One API key: an entry of a Secret, or its digest where the key itself shall not be in the cluster."""
+
+    name: ResourceName
+    """Name of the key among the tenant's, for people: it never stands in a request."""
+    secret_ref: SecretKeyRef | None = None
+    """Entry of a Secret that holds the key in clear: one line without a line end, of 20 characters or more
+    that a bearer token can have (RFC 6750). Only its digest leaves the Secret."""
+    sha256: Annotated[str | None, Field(min_length=64, max_length=64, pattern=_SHA256)] = None
+    """The key's SHA-256 in lower-case hexadecimal, in the place of secretRef: `proofgate hash-key` prints
+    it."""
+    not_after: Time | None = None
+    """When the key stops to work (RFC 3339, for example 2026-12-31T00:00:00Z): workers refuse it with 401
+    from then on. Absent: never."""
+
+
+ApiKeys = Annotated[
+    tuple[
+        Annotated[
+            ApiKey,
+            Field(
+                json_schema_extra=rules(
+                    {
+                        "rule": "has(self.secretRef) != has(self.sha256)",
+                        "message": "apiKeys: a key has either secretRef or sha256",
+                    }
+                )
+            ),
+        ],
+        ...,
+    ],
+    Field(max_length=MAX_KEYS_OF_A_TENANT, json_schema_extra=keyed_by("name")),
+]
+
+
 class Tenant(Section):
     """Who is authenticated and audited."""
 
     name: ResourceName
     """Name of the tenant, as it stands in the ledger and in the claim of a token."""
-    api_keys_secret_ref: SecretRef | None = None
-    """Secret with the tenant's API keys: every entry is one key in clear, of 20 characters or more, except an
-    entry named `hashes`, which holds lower-case SHA-256 digests of keys in hexadecimal, one per line, each
-    alone or followed by ` expires=<RFC 3339>`. It may be absent when spec.jwt is set: the tenant then has
-    tokens only."""
-    api_key_expiry: Annotated[dict[str, Time] | None, Field(min_length=1, max_length=32)] = None
-    """When keys stop to work: entries of the tenant's Secret, each with a time (RFC 3339, for example
-    "2026-12-31T00:00:00Z"). A time for the entry `hashes` holds for its digests that have none of their own.
-    Workers refuse an expired key with 401; what is absent does not expire."""
+    api_keys: ApiKeys | None = None
+    """The tenant's API keys. It may be absent when spec.jwt is set: the tenant then has tokens only. An empty
+    list locks out whoever has no token."""
     models: Annotated[
         tuple[ModelName, ...] | None, Field(min_length=1, max_length=32, json_schema_extra=SET)
     ] = None
@@ -95,19 +128,6 @@ class Tenant(Section):
     placement: Annotated[int | None, Field(ge=0, le=63)] = None
     """Number of the worker that serves the tenant, for tenants whose load would unbalance the others'. It
     counts while spec.replicas is greater than it. Absent: a hash of the name decides."""
-
-
-TenantWithKeys = Annotated[
-    Tenant,
-    Field(
-        json_schema_extra=rules(
-            {
-                "rule": "!has(self.apiKeyExpiry) || has(self.apiKeysSecretRef)",
-                "message": "spec.tenants: apiKeyExpiry needs apiKeysSecretRef, whose entries it names",
-            }
-        )
-    ),
-]
 
 
 class Issuer(Section):

@@ -7,7 +7,7 @@ from pydantic.alias_generators import to_camel
 
 _DNS_LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 _DNS_SUBDOMAIN = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
-_SECRET_KEY = r"^[-._a-zA-Z0-9]+$"
+SECRET_KEY = r"^[-._a-zA-Z0-9]+$"
 _IMAGE = r"^[a-zA-Z0-9][-a-zA-Z0-9._:/@]*$"
 
 _LABEL = r"[A-Za-z0-9_]([-A-Za-z0-9_]{0,61}[A-Za-z0-9_])?"
@@ -64,16 +64,16 @@ class Section(BaseModel):
 
 
 class SecretKeyRef(Section):
-    """One entry of a Secret in the gateway's namespace."""
+    """One entry of a Secret in the namespace of the object that names it."""
 
     name: ObjectName
     """Name of the Secret."""
-    key: Annotated[str, Field(min_length=1, max_length=253, pattern=_SECRET_KEY)]
+    key: Annotated[str, Field(min_length=1, max_length=253, pattern=SECRET_KEY)]
     """Entry of the Secret."""
 
 
 class SecretRef(Section):
-    """A whole Secret in the gateway's namespace."""
+    """A whole Secret in the namespace of the object that names it."""
 
     name: ObjectName
     """Name of the Secret."""

@@ -21,8 +21,8 @@ class Monitoring(Section):
     pod_monitors: PodMonitors = PodMonitors.AUTO
     """Auto: a PodMonitor for the workers and one for HAProxy, where the cluster serves that API
     (prometheus-operator). Never: none."""
-    interval: Annotated[str, Field(max_length=8, pattern=r"^[1-9][0-9]{0,3}(s|m)$")] = "30s"
-    """Time between two scrapes."""
+    interval_seconds: Annotated[int, Field(ge=1, le=3600)] = 30
+    """Seconds between two scrapes."""
     labels: Annotated[dict[str, Annotated[str, Field(max_length=63)]], Field(max_length=16)] = Field(
         default_factory=dict
     )

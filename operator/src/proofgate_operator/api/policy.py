@@ -22,51 +22,51 @@ class Pack(StrEnum):
 class Mode(StrEnum):
     """Whether a policy acts or only reports."""
 
-    ENFORCE = "enforce"
-    DRY_RUN = "dry-run"
+    ENFORCE = "Enforce"
+    DRY_RUN = "DryRun"
 
 
 class Action(StrEnum):
     """What follows from a match."""
 
-    BLOCK = "block"
-    REDACT = "redact"
-    FLAG = "flag"
+    BLOCK = "Block"
+    REDACT = "Redact"
+    FLAG = "Flag"
 
 
 class Target(StrEnum):
     """What a rule looks at."""
 
-    REQUEST = "request"
-    RESPONSE = "response"
-    BOTH = "both"
+    REQUEST = "Request"
+    RESPONSE = "Response"
+    BOTH = "Both"
 
 
 class View(StrEnum):
     """Which copy of a text a regex sees."""
 
-    FOLDED = "folded"
-    TEXT = "text"
+    FOLDED = "Folded"
+    TEXT = "Text"
 
 
 class Check(StrEnum):
     """The built-in conditions on matched text."""
 
-    LUHN = "luhn"
-    MOD97 = "mod97"
-    SSN = "ssn"
-    IPV4 = "ipv4"
-    ENTROPY = "entropy"
-    MIXED = "mixed"
-    GITHUB = "github"
-    JWT = "jwt"
+    LUHN = "Luhn"
+    MOD97 = "Mod97"
+    SSN = "Ssn"
+    IPV4 = "Ipv4"
+    ENTROPY = "Entropy"
+    MIXED = "Mixed"
+    GITHUB = "GitHub"
+    JWT = "Jwt"
 
 
 class Attachments(StrEnum):
     """What rules do with attachments."""
 
-    SCAN_TEXT = "scanText"
-    SKIP = "skip"
+    SCAN_TEXT = "ScanText"
+    SKIP = "Skip"
 
 
 RuleId = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
@@ -82,9 +82,9 @@ class Rule(Section):
     reason: Annotated[str, Field(min_length=1, max_length=256, pattern=r"^[^\x00-\x1f\x7f]+$")]
     """One sentence that the client is shown."""
     target: Target = Target.BOTH
-    """request: prompts. response: answers. both."""
+    """Request: prompts. Response: answers. Both."""
     view: View = View.FOLDED
-    """What the regex sees. text: the text as it is. folded: in NFKC and lower case, look-alikes as ASCII,
+    """What the regex sees. Text: the text as it is. Folded: in NFKC and lower case, look-alikes as ASCII,
     white space as one blank, words without markup in them."""
     literals: Annotated[tuple[LowerCaseText, ...] | None, Field(min_length=1, max_length=32)] = None
     """Texts in lower case, looked for in the folded copy. Beside a regex: a match has to hold one of them."""
@@ -96,7 +96,7 @@ class Rule(Section):
     score: Annotated[int, Field(ge=0, le=1000)] = 100
     """What a match adds to the score of an exchange, once for each direction."""
     action: Action = Action.BLOCK
-    """block: the exchange is denied. redact: the matched text is replaced. flag: it is recorded."""
+    """Block: the exchange is denied. Redact: the matched text is replaced. Flag: it is recorded."""
 
 
 RuleWithSomething = Annotated[
@@ -118,7 +118,7 @@ class Policy(Section):
     packs: Annotated[tuple[Pack, ...], Field(max_length=len(Pack), json_schema_extra=SET)] = ()
     """Built-in sets of rules."""
     mode: Mode = Mode.ENFORCE
-    """dry-run: everything is evaluated and recorded, nothing is blocked or redacted."""
+    """DryRun: everything is evaluated and recorded, nothing is blocked or redacted."""
     action: Action | None = None
     """Overrides every rule's own action."""
     threshold: Threshold = 100
@@ -128,7 +128,7 @@ class Policy(Section):
     budget_microseconds_per_kibibyte: Annotated[int, Field(ge=1, le=100_000)] = 200
     """Processor time that they may take in addition for every KiB of the text."""
     attachments: Attachments = Attachments.SCAN_TEXT
-    """Images, recordings and files in prompts. scanText: those that hold text are scanned. skip: none."""
+    """Images, recordings and files in prompts. ScanText: those that hold text are scanned. Skip: none."""
     disabled_rules: Annotated[tuple[RuleId, ...], Field(max_length=128, json_schema_extra=SET)] = ()
     """Ids of rules that are off, from the packs in use or spec.policy.rules."""
     rules: Annotated[

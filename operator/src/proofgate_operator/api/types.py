@@ -13,13 +13,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from proofgate_operator.api.access import Cors, Jwt, TenantWithKeys
+from proofgate_operator.api.access import Cors, Jwt, Tenant
 from proofgate_operator.api.fields import (
     AUTHORITY,
+    SECRET_KEY,
     Cores,
     Image,
     ModelName,
-    ObjectName,
     Quantity,
     ResourceName,
     SecretKeyRef,
@@ -41,14 +41,17 @@ MAX_NAME_LENGTH = 40
 FORCE_SCALE_DOWN_ANNOTATION = "proofgate.dev/force-scale-down"
 
 #: The path is printable ASCII without a query or fragment: a request's own path is appended.
+#: A schema-less URL. It is a line of every checkpoint and names its signature: no space and no `+` (C2SP
+#: signed-note).
+_LEDGER_ORIGIN = r"^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9._-]+)*$"
 _HTTP_URL = rf'^https?://{AUTHORITY}(/[!-"$->@-~]*)?$'
 
 
 class Durability(StrEnum):
     """What "recorded" means before a byte leaves."""
 
-    WRITTEN = "written"
-    SYNCED = "synced"
+    WRITTEN = "Written"
+    SYNCED = "Synced"
 
 
 #: Bytes that a worker takes besides the bodies and answers that it holds: docs/operations.md, "Memory".
@@ -106,7 +109,7 @@ class Provider(Section):
 
     name: ResourceName
     """Name that models refer to."""
-    type: Literal["openai"]
+    type: Literal["OpenAI"]
     """Protocol of the upstream."""
     base_url: Annotated[str, Field(alias="baseURL", max_length=512, pattern=_HTTP_URL)]
     """Where the API begins, for example https://api.openai.com/v1. No user name, query or fragment."""
@@ -114,8 +117,8 @@ class Provider(Section):
     """The upstream's API key: one line of printable ASCII without spaces. Mounted into the workers, never
     copied; another key in the entry is used within seconds, another entry rolls the workers. Absent: the
     upstream wants none."""
-    stream_usage: Literal["ask", "leave"] = "ask"
-    """Whether a stream is asked for its usage when the client does not ask. leave is for an upstream that
+    stream_usage: Literal["Ask", "Leave"] = "Ask"
+    """Whether a stream is asked for its usage when the client does not ask. Leave is for an upstream that
     refuses stream_options."""
 
 
@@ -152,11 +155,18 @@ class Rotation(Section):
     """How long a log lasts at most, in seconds: a minute to 366 days."""
 
 
+class SigningKeyRef(SecretKeyRef):
+    """The Secret that holds a signing key."""
+
+    key: Annotated[str, Field(min_length=1, max_length=253, pattern=SECRET_KEY)] = "signing-key"
+    """Entry of the Secret."""
+
+
 class Ledger(Section):
     """The record of every exchange."""
 
     durability: Durability = Durability.WRITTEN
-    """written: in the page cache before a byte leaves; survives kill -9. synced: on disk; survives power
+    """Written: in the page cache before a byte leaves; survives kill -9. Synced: on disk; survives power
     loss."""
     checkpoint_interval_seconds: Annotated[int, Field(ge=1, le=3600)] = 1
     """Seconds between signed checkpoints while records arrive."""
@@ -164,11 +174,15 @@ class Ledger(Section):
     """When a worker's log ends and its next one begins. A change rolls the workers."""
     volume: LedgerVolume = Volume()
     """Where the ledger is kept."""
-    signing_key_secret_ref: SecretRef | None = None
-    """Secret whose entry `signing-key` holds the Ed25519 key that signs checkpoints. Absent: the operator
-    makes one, once, as `<gateway>-ledger`. It stays as long as the evidence does: with
-    `retainPolicy: Retain`, or a claim that you brought, it outlives the gateway. One that is lost is not made
-    anew (SigningKeyLost)."""
+    origin: Annotated[str | None, Field(min_length=1, max_length=128, pattern=_LEDGER_ORIGIN)] = None
+    """Name of the ledger, with which every log's origin begins: a schema-less URL of your own, such as
+    ledger.example.com/prod/llm, unlike that of every other ledger. The signing key has to bear it. Absent:
+    `proofgate.dev/<namespace>/<gateway>`. Immutable."""
+    signing_key_secret_ref: SigningKeyRef | None = None
+    """Entry of a Secret with the Ed25519 key that signs checkpoints, as `proofgate keygen` writes it. Once
+    set, it is immutable. Absent: the operator makes one, once, as `<gateway>-ledger`. It stays as long as the
+    evidence does: with `retainPolicy: Retain`, or a claim that you brought, it outlives the gateway. One that
+    is lost is not made anew (SigningKeyLost)."""
 
 
 LabelValue = Annotated[str, Field(max_length=63, pattern=r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$")]
@@ -250,7 +264,7 @@ class NetworkPolicies(StrEnum):
 class LoadBalancerTls(Section):
     """TLS between clients and HAProxy, 1.2 or later."""
 
-    secret_name: ObjectName
+    certificate_secret_ref: SecretRef
     """Secret of type kubernetes.io/tls in the gateway's namespace, for example that of a cert-manager
     Certificate. A renewed certificate is shown to new connections within seconds, and no connection is
     closed. One that does not fit its key is refused, and the one before stays."""
@@ -348,7 +362,7 @@ class GatewaySpec(Section):
     ]
     """Models that clients may name."""
     tenants: Annotated[
-        tuple[TenantWithKeys, ...], Field(min_length=1, max_length=128, json_schema_extra=keyed_by("name"))
+        tuple[Tenant, ...], Field(min_length=1, max_length=128, json_schema_extra=keyed_by("name"))
     ]
     """Who may use the gateway."""
     jwt: Jwt | None = None
@@ -408,9 +422,9 @@ SPEC_RULES: list[dict[str, Any]] = [
         "message": "spec.tenants: every model of a tenant must be in spec.models",
     },
     {
-        "rule": "has(self.jwt) || self.tenants.all(t, has(t.apiKeysSecretRef))",
+        "rule": "has(self.jwt) || self.tenants.all(t, has(t.apiKeys))",
         "fieldPath": ".tenants",
-        "message": "spec.tenants: every tenant needs apiKeysSecretRef unless spec.jwt is set",
+        "message": "spec.tenants: every tenant needs apiKeys unless spec.jwt is set",
     },
     {
         "rule": "self.timeouts.connectionAgeSeconds * 11 <="
@@ -423,6 +437,16 @@ SPEC_RULES: list[dict[str, Any]] = [
         "rule": "self.networkPolicies == 'Managed' || !has(self.loadBalancer.allowFrom)",
         "fieldPath": ".loadBalancer.allowFrom",
         "message": "spec.loadBalancer.allowFrom needs spec.networkPolicies: Managed",
+    },
+    {
+        "rule": "has(self.ledger.origin) == has(oldSelf.ledger.origin) &&"
+        " (!has(self.ledger.origin) || self.ledger.origin == oldSelf.ledger.origin)",
+        "message": "spec.ledger.origin is immutable",
+    },
+    {
+        "rule": "!has(oldSelf.ledger.signingKeySecretRef) || has(self.ledger.signingKeySecretRef) &&"
+        " self.ledger.signingKeySecretRef == oldSelf.ledger.signingKeySecretRef",
+        "message": "spec.ledger.signingKeySecretRef is immutable once it is set",
     },
     {
         # What a worker takes besides: 3 s until nobody routes to it, 10 s to cut what is left and to seal.
@@ -464,7 +488,7 @@ class Gateway(Section):
     @property
     def ledger_name(self) -> str:
         """Name of the ledger; the origin of every log below it begins with it."""
-        return f"proofgate.dev/{self.namespace}/{self.name}"
+        return self.spec.ledger.origin or f"proofgate.dev/{self.namespace}/{self.name}"
 
     @classmethod
     def read(cls, manifest: dict[str, Any]) -> "Gateway":

@@ -7,7 +7,7 @@ import base64
 import hashlib
 import hmac
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import yaml
 
@@ -47,11 +47,12 @@ ADMIN_PORT = 9090
 class KeyDigest:
     """An API key as the workers know it: its SHA-256 in lower-case hexadecimal, and when it expires.
 
-    `expires` is a time of RFC 3339; None is never.
+    `expires` is a time of RFC 3339; None is never. `name` is what its tenant calls it.
     """
 
     digest: str
     expires: str | None = None
+    name: str = field(default="", compare=False)
 
     @property
     def line(self) -> str:
@@ -104,7 +105,7 @@ def worker_config(gateway: Gateway, memory: int, defaults: Defaults) -> Manifest
                 "bytes": whole(spec.ledger.rotation.size),
                 "seconds": spec.ledger.rotation.age_seconds,
             },
-            "heldCheckpoints": {"directory": HELD_FOLDER, "keptBy": "operator"},
+            "heldCheckpoints": {"directory": HELD_FOLDER, "keptBy": "Operator"},
         },
         "listen": listen(TRAFFIC_PORT, defaults),
         "proxyProtocol": {"routingKeyFile": f"{CONFIG_FOLDER}/{ROUTING_KEY_FILE}"},
@@ -141,7 +142,7 @@ def worker_config(gateway: Gateway, memory: int, defaults: Defaults) -> Manifest
 
 def _tenant(tenant: Tenant) -> Manifest:
     content: Manifest = {"name": tenant.name}
-    if tenant.api_keys_secret_ref:
+    if tenant.api_keys is not None:
         content["keyHashesFile"] = f"{CONFIG_FOLDER}/{keys_entry(tenant.name)}"
     terms = tenant.as_written()
     for name in ("models", "endpoints", "limits", "keyLimits", "policy"):

@@ -211,7 +211,7 @@ def _volumes(gateway: Gateway) -> list[Manifest]:
     tls = gateway.spec.load_balancer.tls
     if tls:
         items = [{"key": "tls.crt", "path": "tls.pem"}, {"key": "tls.key", "path": "tls.pem.key"}]
-        secret = {"secretName": tls.secret_name, "defaultMode": 0o440, "items": items}
+        secret = {"secretName": tls.certificate_secret_ref.name, "defaultMode": 0o440, "items": items}
         volumes.append({"name": "tls", "secret": secret})
     return volumes
 

@@ -24,7 +24,7 @@ def _monitor(gateway: Gateway, name: str, component: str, *ports: str) -> Manife
                 {
                     "port": port,
                     "path": "/metrics",
-                    "interval": wanted.interval,
+                    "interval": f"{wanted.interval_seconds}s",
                     "relabelings": [
                         {"action": "replace", "sourceLabels": [label], "targetLabel": "gateway"},
                     ],

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from proofgate_operator.api.types import Gateway
+from proofgate_operator.api.types import Gateway, SigningKeyRef
 from proofgate_operator.build.config import (
     ADMIN_PORT,
     ADMIN_TOKEN,
@@ -44,14 +44,12 @@ def _configuration(gateway: Gateway) -> Manifest:
     """
     own = names(gateway)
     spec = gateway.spec
-    ledger_secret = (
-        spec.ledger.signing_key_secret_ref.name if spec.ledger.signing_key_secret_ref else own.ledger
-    )
+    ledger = spec.ledger.signing_key_secret_ref or SigningKeyRef(name=own.ledger)
     sources: list[Manifest] = [
         {"configMap": {"name": own.config, "items": [{"key": CONFIG_FILE, "path": CONFIG_FILE}]}},
         {"secret": {"name": own.tenants}},
         {"secret": {"name": own.admin, "items": [{"key": ADMIN_TOKEN, "path": f"admin/{ADMIN_TOKEN}"}]}},
-        {"secret": {"name": ledger_secret, "items": [{"key": SIGNING_KEY, "path": f"ledger/{SIGNING_KEY}"}]}},
+        {"secret": {"name": ledger.name, "items": [{"key": ledger.key, "path": f"ledger/{SIGNING_KEY}"}]}},
     ]
     for provider in spec.providers:
         if provider.api_key_secret_ref:

@@ -9,10 +9,10 @@ from proofgate_operator.build.config import ADMIN_TOKEN
 from proofgate_operator.build.naming import Manifest, names
 from proofgate_operator.kube.client import ApiError, Client
 from proofgate_operator.kube.workers import Workers
+from proofgate_operator.plan.api_keys import entry
 from proofgate_operator.plan.decide import Plan
 from proofgate_operator.plan.observed import Observed
 from proofgate_operator.plan.shards import read_shards, whom_to_ask
-from proofgate_operator.plan.tenants import entry
 
 
 async def heard(workers: Workers, gateway: Gateway, status: Manifest, seen: Observed) -> Observed:

@@ -125,9 +125,9 @@ def named_secrets(gateway: Gateway) -> tuple[str, ...]:
     """Return the Secrets that the spec refers to."""
     spec = gateway.spec
     found: Iterable[str] = (
-        *(tenant.api_keys_secret_ref.name for tenant in spec.tenants if tenant.api_keys_secret_ref),
+        *(key.secret_ref.name for tenant in spec.tenants for key in tenant.api_keys or () if key.secret_ref),
         *(provider.api_key_secret_ref.name for provider in spec.providers if provider.api_key_secret_ref),
         *([spec.ledger.signing_key_secret_ref.name] if spec.ledger.signing_key_secret_ref else []),
-        *([spec.load_balancer.tls.secret_name] if spec.load_balancer.tls else []),
+        *([spec.load_balancer.tls.certificate_secret_ref.name] if spec.load_balancer.tls else []),
     )
     return tuple(dict.fromkeys(found))

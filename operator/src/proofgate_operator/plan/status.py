@@ -121,7 +121,7 @@ def _config_valid(situation: Situation) -> Condition:
     if refusals:
         return _condition(kind, False, "RefusedByWorker", _sentences(refusals, limit=2))
     valid = "the spec is valid"
-    notes = (*situation.configuration.notes, *filter(None, [limits_note(situation.gateway)]))
+    notes = filter(None, [limits_note(situation.gateway)])
     return _condition(kind, True, "Valid", _sentences((valid, *notes)))
 
 

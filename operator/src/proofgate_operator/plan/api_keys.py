@@ -1,0 +1,121 @@
+"""What a tenant's list of API keys yields, read with the Secrets that it names. Only digests leave here.
+
+What is wrong with a key costs that key alone: it is none.
+"""
+
+import base64
+import binascii
+import hashlib
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from proofgate_operator.api.access import ApiKey
+from proofgate_operator.build.config import KeyDigest
+from proofgate_operator.build.naming import Manifest
+
+#: Below this a key could be guessed from its digest.
+MIN_KEY_LENGTH = 20
+#: A bearer token (RFC 6750, section 2.1): HAProxy and the workers read nothing else the same way.
+_TOKEN = re.compile(r"[A-Za-z0-9\-._~+/]+=*")
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)", re.ASCII)
+
+
+@dataclass(frozen=True)
+class KeyFault:
+    """Why an item is no key: its name, a CamelCase reason, and a sentence that tells nothing of the key."""
+
+    name: str
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, repr=False)
+class KeyList:
+    """The keys of one tenant, each once and sorted by digest, and what is wrong with the others."""
+
+    keys: tuple[KeyDigest, ...]
+    faults: tuple[KeyFault, ...]
+
+
+def entry(secret: Manifest, key: str) -> str | None:
+    """Return one entry of a Secret as text; None if it is absent or not text."""
+    encoded = (secret.get("data") or {}).get(key)
+    if encoded is None:
+        return None
+    try:
+        return base64.b64decode(encoded, validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        return None
+
+
+def read_keys(field: str, listed: Sequence[ApiKey], secrets: Mapping[str, Manifest | None]) -> KeyList:
+    """Return the keys of a list that stands at `field`; `secrets` are those that it names."""
+    found: dict[str, KeyDigest] = {}
+    faults: list[KeyFault] = []
+    #: Each is told once, however many keys it was to hold.
+    missing: set[str] = set()
+    for item in listed:
+        where = f"{field}[{item.name}]"
+        reference = item.secret_ref
+        if reference is not None and secrets.get(reference.name) is None:
+            if reference.name not in missing:
+                message = f"Secret {reference.name}, named by {where}.secretRef, does not exist"
+                faults.append(KeyFault(item.name, "SecretMissing", message))
+            missing.add(reference.name)
+            continue
+        result = _read(where, item, secrets)
+        if isinstance(result, KeyFault):
+            faults.append(result)
+            continue
+        first = found.setdefault(result.digest, result)
+        if first is not result:
+            # The earlier end: one that was shortened must not be undone by a copy of the key.
+            found[result.digest] = min(first, result, key=_end)
+            message = f"{where} is the same key as {first.name}: the one that ends first counts"
+            faults.append(KeyFault(item.name, "KeyTwice", message))
+    return KeyList(tuple(found[digest] for digest in sorted(found)), tuple(faults))
+
+
+def _read(where: str, item: ApiKey, secrets: Mapping[str, Manifest | None]) -> KeyDigest | KeyFault:
+    if item.not_after is not None and not _is_time(item.not_after):
+        message = f"{where}.notAfter is no time, for example 2026-12-31T00:00:00Z"
+        return KeyFault(item.name, "SpecInvalid", message)
+    if item.sha256 is not None:
+        return KeyDigest(item.sha256, item.not_after, item.name)
+    reference = item.secret_ref
+    if reference is None:
+        return KeyFault(item.name, "SpecInvalid", f"{where} has neither secretRef nor sha256")
+    named = f"Secret {reference.name}, named by {where}.secretRef,"
+    text = entry(secrets.get(reference.name) or {}, reference.key)
+    if text is None:
+        return KeyFault(item.name, "SecretInvalid", f"{named} has no text under {reference.key}")
+    if fault := _text_fault(text):
+        return KeyFault(item.name, "SecretInvalid", f"{named} has under {reference.key} {fault}")
+    return KeyDigest(hashlib.sha256(text.encode()).hexdigest(), item.not_after, item.name)
+
+
+def _text_fault(text: str) -> str | None:
+    """Return why a text is no API key; None if it is one."""
+    if any(character.isspace() for character in text):
+        return "a text with whitespace in it; a line end counts"
+    if len(text) < MIN_KEY_LENGTH:
+        return f"a text shorter than {MIN_KEY_LENGTH} characters"
+    if not _TOKEN.fullmatch(text):
+        return "a character that a bearer token cannot have (RFC 6750)"
+    return None
+
+
+def _end(key: KeyDigest) -> float:
+    """Return when a key expires, in seconds since 1970."""
+    return datetime.fromisoformat(key.expires).timestamp() if key.expires else math.inf
+
+
+def _is_time(text: str) -> bool:
+    """Return whether a text is a time of RFC 3339 (section 5.6) after 1970; the calendar counts."""
+    try:
+        return bool(_TIME.fullmatch(text)) and datetime.fromisoformat(text).timestamp() >= 0
+    except (ValueError, OverflowError):
+        return False
