@@ -95,7 +95,7 @@ def test_a_copy_taken_while_a_worker_writes_is_whole_up_to_its_newest_checkpoint
                 assert len(found) >= before
 
 
-@pytest.mark.parametrize("durability", ["written", "synced"])
+@pytest.mark.parametrize("durability", ["Written", "Synced"])
 def test_fsck_beside_a_worker_under_load_never_speaks_of_damage(folder: Path, durability: str) -> None:
     with local_gateway(folder, settings={"ledger": {"durability": durability}}) as gateway, ExitStack() as clients:
         with_crash_behind_it(gateway)
