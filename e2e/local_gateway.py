@@ -24,6 +24,8 @@ from e2e.evidence import records
 LEDGER = "proofgate.dev/local/demo"
 KEYS = {"acme": "acme-demo-key-0123456789abcdef", "globex": "globex-demo-key-0123456789abcdef"}
 MODEL = "gpt-4o-mini"
+#: What a worker prints when it serves: traffic, admin, origin, verifying key.
+READY = r"proofgate ready: traffic=(\S+) admin=(\S+) origin=(\S+) verifying-key=(\S+)"
 
 
 def wait_until(condition: Callable[[], object], seconds: float, what: str) -> None:
@@ -45,24 +47,27 @@ class Program:
     name: str
     process: subprocess.Popen[bytes]
     log: Path
+    #: How much an earlier program of that name had left in the log, in bytes.
+    before: int = 0
 
     @classmethod
     def start(cls, name: str, folder: Path, arguments: list[str], **options: Any) -> Program:
         """Starts `proofgate ARGUMENTS`; its output goes to a file in `folder`."""
         log = folder / f"{name}.log"
         with log.open("ab") as output:
+            before = output.tell()
             command = [*options.pop("prefix", []), sys.executable, "-m", "proofgate", *arguments]
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, **options)
-        return cls(name, process, log)
+        return cls(name, process, log, before)
 
-    def wait_for_line(self, pattern: str, seconds: float = 30, after: int = 0) -> re.Match[str]:
-        """Waits until the program has printed `pattern` behind byte `after` of its log."""
+    def wait_for_line(self, pattern: str, seconds: float = 30) -> re.Match[str]:
+        """Waits until the program has printed `pattern`."""
         found: list[re.Match[str]] = []
 
         def printed() -> bool:
             if self.process.poll() is not None:
                 raise RuntimeError(f"{self.name} ended with {self.process.returncode}:\n{self.log.read_text()}")
-            match = re.search(pattern, self.log.read_bytes()[after:].decode())
+            match = re.search(pattern, self.log.read_bytes()[self.before :].decode())
             found.extend([match] if match else [])
             return bool(found)
 
@@ -137,14 +142,11 @@ class LocalGateway:
         (self.folder / "gateway.yaml").write_text(yaml.safe_dump(document))
 
     def start_worker(self, environment: Mapping[str, str] | None = None) -> None:
-        log = self.folder / "worker.log"
-        seen = log.stat().st_size if log.exists() else 0
         arguments = ["serve", "--config", str(self.folder / "gateway.yaml")]
         self.worker = Program.start(
             "worker", self.folder, arguments, prefix=self.worker_prefix, env={**os.environ, **(environment or {})}
         )
-        ready = r"proofgate ready: traffic=(\S+) admin=(\S+) origin=(\S+) verifying-key=(\S+)"
-        match = self.worker.wait_for_line(ready, after=seen)
+        match = self.worker.wait_for_line(READY)
         self.address, self.admin, self.origin, self.verifying_key = match.groups()
 
     def admin_text(self, path: str, method: str = "GET", token: str | None = None) -> str:

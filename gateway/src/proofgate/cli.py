@@ -6,9 +6,10 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
-from proofgate import __version__, _core
+from proofgate import __version__, _core, quickstart_command, status_command
 from proofgate import commands as handlers
 from proofgate.evidence import EvidenceError
 
@@ -61,6 +62,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"proofgate {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    quickstart_command.add(partial(_command, commands), _address)
+    status_command.add(partial(_command, commands))
     _add_worker_commands(commands)
     _add_front_door(commands)
     _add_policy_commands(commands)

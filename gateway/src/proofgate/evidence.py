@@ -8,15 +8,14 @@ from __future__ import annotations
 import base64
 import json
 import re
-import urllib.error
 import urllib.parse
-import urllib.request
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from proofgate import _core
+from proofgate.admin_client import AdminError, AdminRefusedError, ask
 
 EXIT_OK = 0
 EXIT_INVALID = 40
@@ -32,7 +31,6 @@ _VERIFYING_KEY = re.compile(r"[^+\s]+\+[0-9a-f]{8}\+[A-Za-z0-9+/]+=*")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
 _KIND = re.compile(r"[a-z0-9_]{1,32}")
 _HASH_BYTES = 32
-_ADMIN_ANSWER_MAXIMUM = 16 << 20
 
 
 class EvidenceError(Exception):
@@ -76,23 +74,14 @@ def prove_from_worker(
     Raises EvidenceError.
     """
     _require_request_id(request_id)
-    parts = urllib.parse.urlsplit(admin)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise EvidenceError(f"{admin} is not an http URL: write for example http://127.0.0.1:9090")
-    url = f"{admin.rstrip('/')}/proof/{urllib.parse.quote(request_id, safe='')}?timeout={timeout_seconds}"
+    path = f"/proof/{urllib.parse.quote(request_id, safe='')}?timeout={timeout_seconds}"
     try:
-        # The scheme is checked above. The worker may take the whole timeout before it answers.
-        request = urllib.request.Request(url)  # noqa: S310
-        if token_file is not None:
-            request.add_header("Authorization", f"Bearer {_read(token_file).decode().strip()}")
-        with urllib.request.urlopen(request, timeout=timeout_seconds + 5) as response:  # noqa: S310
-            answer = response.read(_ADMIN_ANSWER_MAXIMUM).decode()
-    except urllib.error.HTTPError as error:
-        with error:
-            raise EvidenceError(_refusal(error, request_id)) from None
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "reason", error)
-        raise EvidenceError(f"the worker at {admin} does not answer: {reason}") from None
+        # The worker may take the whole timeout before it answers.
+        answer = ask(admin, path, timeout_seconds + 5, token_file)
+    except AdminRefusedError as error:
+        raise EvidenceError(f"the worker refused to prove {request_id}: {error}") from None
+    except AdminError as error:
+        raise EvidenceError(str(error)) from None
     return _proven(answer)
 
 
@@ -252,14 +241,6 @@ def _proven(answer: str) -> list[ProvenRecord]:
     if not well_formed:
         raise EvidenceError("the answer is not a list of proven records: is this a Proofgate admin port?")
     return records
-
-
-def _refusal(error: urllib.error.HTTPError, request_id: str) -> str:
-    try:
-        detail = json.loads(error.read(1 << 16))["error"]
-        return f"the worker refused to prove {request_id}: {detail['message']} [{detail['code']}]"
-    except (ValueError, KeyError, TypeError):
-        return f"the worker refused to prove {request_id}: HTTP {error.code}"
 
 
 def _read_text(path: Path) -> str:

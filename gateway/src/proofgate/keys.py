@@ -29,8 +29,8 @@ def write_key_pair(name: str, directory: Path) -> str:
         raise KeyFileError(f"{name} cannot name a key: {error}") from None
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        _write_new(directory / SIGNING_KEY_FILE, signing, 0o600)
-        _write_new(directory / VERIFYING_KEY_FILE, verifying, 0o644)
+        write_new(directory / SIGNING_KEY_FILE, signing, 0o600)
+        write_new(directory / VERIFYING_KEY_FILE, verifying, 0o644)
     except FileExistsError as error:
         raise KeyFileError(
             f"{error.filename} exists: keys are never overwritten, choose another --out"
@@ -45,14 +45,21 @@ def read_api_key() -> str:
 
     Never from the arguments: every process on the machine can see those, and the shell keeps them.
     """
-    key = getpass.getpass("API key: ") if sys.stdin.isatty() else sys.stdin.read()
-    key = key.rstrip("\r\n")
+    return one_key(
+        getpass.getpass("API key: ") if sys.stdin.isatty() else sys.stdin.read(), "on standard input"
+    )
+
+
+def one_key(text: str, where: str) -> str:
+    """The API key that a text is, without its line end. Raises KeyFileError, saying `where` to give it."""
+    key = text.rstrip("\r\n")
     if not key or not key.isascii() or not key.isprintable() or " " in key:
-        raise KeyFileError("give one API key on standard input: printable ASCII, no space, one line")
+        raise KeyFileError(f"give one API key {where}: printable ASCII, no space, one line")
     return key
 
 
-def _write_new(path: Path, text: str, mode: int) -> None:
+def write_new(path: Path, text: str, mode: int) -> None:
+    """Writes a file that is not there yet, with a line end and durably. Raises OSError."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     with os.fdopen(descriptor, "w", encoding="ascii") as file:
         file.write(text if text.endswith("\n") else f"{text}\n")

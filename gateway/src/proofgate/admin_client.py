@@ -1,0 +1,61 @@
+"""One question to the admin port of a worker."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.parse
+import urllib.request
+from pathlib import Path
+
+_ANSWER_MAXIMUM = 16 << 20
+_REFUSAL_MAXIMUM = 1 << 16
+
+
+class AdminError(Exception):
+    """There is no answer: a wrong URL, a token that cannot be read, nobody there."""
+
+
+class AdminRefusedError(AdminError):
+    """The worker answered, and refused. Its text is the worker's sentence and code."""
+
+
+def ask(admin: str, path: str, timeout_seconds: float, token_file: Path | None = None) -> str:
+    """The answer to `GET <admin><path>`, as text. Raises AdminError and AdminRefusedError."""
+    try:
+        parts = urllib.parse.urlsplit(admin)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname)
+    except ValueError:
+        usable = False
+    if not usable:
+        raise AdminError(f"{admin} is not an http URL: write for example http://127.0.0.1:9090")
+    request = urllib.request.Request(admin.rstrip("/") + path)  # noqa: S310 - the scheme is checked above
+    try:
+        if token_file is not None:
+            request.add_header("Authorization", f"Bearer {_token(token_file)}")
+        with urllib.request.urlopen(request, timeout=timeout_seconds) as response:  # noqa: S310 - as above
+            answer: bytes = response.read(_ANSWER_MAXIMUM)
+            return answer.decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            raise AdminRefusedError(_refusal(error)) from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "reason", error)
+        raise AdminError(f"the worker at {admin} does not answer: {reason}") from None
+
+
+def _token(path: Path) -> str:
+    try:
+        return path.read_text(encoding="ascii").strip()
+    except OSError as error:
+        raise AdminError(f"{path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise AdminError(f"{path} is not what is expected here: it is not text") from None
+
+
+def _refusal(error: urllib.error.HTTPError) -> str:
+    try:
+        detail = json.loads(error.read(_REFUSAL_MAXIMUM))["error"]
+        return f"{detail['message']} [{detail['code']}]"
+    except (ValueError, KeyError, TypeError):
+        return f"HTTP {error.code}"

@@ -1,0 +1,174 @@
+"""A gateway of one's own in one folder: keys, a ledger and a commented configuration, ready to serve.
+
+The folder appears whole or not at all, and one that is there is never overwritten: a ledger whose signing key
+is gone cannot go on. Keys stand in files that only their owner can read, and in nothing that is printed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shlex
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from proofgate import _core
+from proofgate.keys import SIGNING_KEY_FILE, VERIFYING_KEY_FILE, KeyFileError, write_key_pair, write_new
+
+CONFIGURATION = "gateway.yaml"
+LEDGER = "ledger"
+TENANT_KEY = "tenant-key"
+PROVIDER_KEY = "provider-key"
+ADMIN_TOKEN = "admin-token"  # noqa: S105 - the name of a file
+
+OPENAI = "https://api.openai.com/v1"
+_KEY_BYTES = 24
+_PRIVATE = 0o600
+_PRIVATE_FOLDER = 0o700
+
+
+class QuickstartError(Exception):
+    """The folder cannot be made or used. Says what to do."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """Whose models to serve, and where. The configuration's own rules hold for every value."""
+
+    base_url: str = OPENAI
+    provider_key: str | None = None
+    """What the provider wants to see; None for one that asks for no key."""
+    models: tuple[str, ...] = ("gpt-4o-mini",)
+    name: str = "proofgate.dev/local/quickstart"
+    """Name of the ledger: the start of every origin, for ever."""
+    listen: str = "127.0.0.1:8080"
+    admin_listen: str = "127.0.0.1:9090"
+
+
+def create(folder: Path, setup: Setup) -> None:
+    """Makes the folder with everything that a worker needs. Raises QuickstartError."""
+    folder = folder.absolute()
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".proofgate-", dir=folder.parent) as scratch:
+            made = Path(scratch) / folder.name
+            made.mkdir(mode=_PRIVATE_FOLDER)
+            write_key_pair(setup.name, made)
+            for name in (TENANT_KEY, ADMIN_TOKEN):
+                write_new(made / name, secrets.token_hex(_KEY_BYTES), _PRIVATE)
+            (made / LEDGER).mkdir(mode=_PRIVATE_FOLDER)
+            configure(made, setup)
+            made.rename(folder)  # refused where there is anything in its place
+    except KeyFileError as error:
+        raise QuickstartError(str(error)) from None
+    except OSError as error:
+        if folder.exists():
+            raise QuickstartError(_in_the_way(folder)) from None
+        raise QuickstartError(f"{folder} cannot be made: {error.strerror}") from None
+
+
+def configure(folder: Path, setup: Setup) -> None:
+    """Writes the provider's key and the configuration anew; the folder's other keys and its ledger stay.
+
+    Raises QuickstartError when a worker could not use it.
+    """
+    from proofgate.config import InvalidConfigError, load  # what only tells of a folder does without
+
+    try:
+        if setup.provider_key is None:
+            (folder / PROVIDER_KEY).unlink(missing_ok=True)
+        else:
+            _replace(folder / PROVIDER_KEY, setup.provider_key)
+        key = (folder / TENANT_KEY).read_text(encoding="ascii").strip()
+        _replace(folder / CONFIGURATION, render(setup, _core.hash_api_key(key)))
+        load(folder / CONFIGURATION)
+    except InvalidConfigError as error:
+        told = "\n".join(problem.describe(Path(CONFIGURATION)) for problem in error.problems)
+        raise QuickstartError(f"no worker could use this\n{told}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "its keys are not text"
+        place = getattr(error, "filename", None) or folder
+        raise QuickstartError(f"{place} cannot be used: {reason}") from None
+
+
+def instructions(folder: Path, setup: Setup, command: str = "proofgate") -> str:
+    """What to do with a gateway that runs on a folder: ask it, prove what it did. No key is in it."""
+    inside = {
+        name: shlex.quote(str(folder / name))
+        for name in (TENANT_KEY, ADMIN_TOKEN, VERIFYING_KEY_FILE, LEDGER, "evidence")
+    }
+    evidence = inside["evidence"]
+    question = {"model": setup.models[0], "messages": [{"role": "user", "content": "hi"}]}
+    return f"""\
+ask it, as the tenant whose key is in {inside[TENANT_KEY]}
+  sed 's/^/Authorization: Bearer /' {inside[TENANT_KEY]} | \\
+    curl -i -H @- -H 'Content-Type: application/json' http://{setup.listen}/v1/chat/completions \\
+    -d {shlex.quote(json.dumps(question))}
+
+prove what it answered; ID is the x-request-id of the answer
+  {command} prove ID --admin http://{setup.admin_listen} --token-file {inside[ADMIN_TOKEN]} --out {evidence}
+  {command} verify {evidence}/ID.completion.tlog-proof --record {evidence}/ID.completion.json \\
+    --key {inside[VERIFYING_KEY_FILE]}
+  {command} fsck {inside[LEDGER]} --key {inside[VERIFYING_KEY_FILE]}
+
+look at it
+  {command} status --admin http://{setup.admin_listen}"""
+
+
+def render(setup: Setup, key_hash: str) -> str:
+    """The configuration, with a comment at everything that a reader might want to change."""
+    provider_key = "" if setup.provider_key is None else f"\n    apiKeyFile: {PROVIDER_KEY}"
+    models = "\n".join(f"  - {{name: {json.dumps(model)}, provider: upstream}}" for model in setup.models)
+    return f"""\
+# A gateway without Kubernetes: one worker in front of one provider. Paths start at this folder. A worker that
+# runs takes a change on within seconds; `proofgate validate {CONFIGURATION}` says what is wrong with one.
+ledger:
+  # The name of the signing key. Every checkpoint is signed under it, so it cannot change any more.
+  name: {json.dumps(setup.name)}
+  # Each request is recorded here before its answer leaves.
+  directory: {LEDGER}
+  # Secret. The file {VERIFYING_KEY_FILE} is for whoever checks what was signed.
+  signingKeyFile: {SIGNING_KEY_FILE}
+  # Records survive the loss of power as well, for a higher latency.
+  #durability: synced
+# For clients. 0.0.0.0:8080 is for other machines, too: then give the worker a certificate.
+listen: {json.dumps(setup.listen)}
+#tls: {{certificateFile: tls.crt, privateKeyFile: tls.key}}
+# For you: health, metrics, proofs.
+admin: {{listen: {json.dumps(setup.admin_listen)}, tokenFile: {ADMIN_TOKEN}}}
+providers:
+  - name: upstream
+    type: openai
+    baseURL: {json.dumps(setup.base_url)}{provider_key}
+# What clients may ask for, by the name that they use.
+models:
+{models}
+tenants:
+  - name: acme
+    # SHA-256 of the key in {TENANT_KEY}, which no worker reads. Another key: openssl rand -hex 24, and
+    # `proofgate hash-key` for its hash.
+    keyHashes: [{key_hash}]
+    #limits: {{requestsPerMinute: 60, tokensPerDay: 1000000, concurrency: 8}}
+# What is looked for in prompts and answers; `proofgate policy rules {CONFIGURATION}` lists it.
+#policy: {{packs: [prompt-injection, secrets, pii], mode: dry-run}}
+# Nothing in front of this worker has to notice that it goes before it does.
+timeouts: {{lameDuckSeconds: 0}}
+"""
+
+
+def _in_the_way(folder: Path) -> str:
+    found = folder / CONFIGURATION
+    start = (
+        f", or start that one: proofgate serve --config {shlex.quote(str(found))}" if found.exists() else ""
+    )
+    return f"{folder} exists, and nothing in it is overwritten: choose another --directory{start}"
+
+
+def _replace(path: Path, text: str) -> None:
+    """Puts another file in the place of one, as a whole."""
+    fresh = path.with_name(f".{path.name}")
+    fresh.unlink(missing_ok=True)
+    write_new(fresh, text, _PRIVATE)
+    os.replace(fresh, path)  # noqa: PTH105 - Path.replace, by the name that says what it does

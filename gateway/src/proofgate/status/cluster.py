@@ -1,0 +1,184 @@
+"""A gateway from the objects of its cluster, which kubectl reads by the context that is set.
+
+No Secret is read. Heads of the logs are those that the operator holds, at most a minute old.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from proofgate.status.seen import Condition, Fault, Gateway, Key, Log, Shard, Tenant
+
+Object = Mapping[str, Any]
+
+_GATEWAYS = "governancegateways.proofgate.dev"
+_TENANTS = "gatewaytenants.proofgate.dev"
+_REQUEST_TIMEOUT = "10s"
+_TIMEOUT_SECONDS = 30.0
+_UNKNOWN_KIND = "the server doesn't have a resource type"
+
+
+class ClusterError(Exception):
+    """The cluster cannot be asked, or has no such gateway. Says what to do."""
+
+
+def gateways(name: str | None, where: Sequence[str]) -> list[Gateway]:
+    """Every gateway, or the one of a name, where kubectl's options `where` point. Raises ClusterError."""
+    try:
+        answer = _kubectl("get", _GATEWAYS, *([name] if name else []), *where)
+    except ClusterError as error:
+        if _UNKNOWN_KIND in str(error):
+            message = "this cluster knows no GovernanceGateway: install the operator's chart first"
+            raise ClusterError(message) from None
+        raise
+    found = answer.get("items", [answer])
+    if not found:
+        raise ClusterError("there is no GovernanceGateway in this namespace: -n NAME, or -A for all of them")
+    # Options that choose a cluster, without those that choose a namespace.
+    cluster = [option for option in where if option.startswith("--context=")]
+    attached, notes = _attached(cluster)
+    seen = []
+    for item in sorted(found, key=lambda item: (item["metadata"]["namespace"], item["metadata"]["name"])):
+        heads, unread = _heads(item["metadata"]["namespace"], item["metadata"]["name"], cluster)
+        seen.append(gateway(item, attached, heads, (*notes, *unread)))
+    return seen
+
+
+def _attached(cluster: Sequence[str]) -> tuple[list[Object], list[str]]:
+    """Every GatewayTenant, and why there are none to see."""
+    try:
+        items: list[Object] = _kubectl("get", _TENANTS, "--all-namespaces", *cluster)["items"]
+    except ClusterError as error:
+        if _UNKNOWN_KIND in str(error):
+            return [], []
+        return [], [f"GatewayTenants are not shown: {error}"]
+    return items, []
+
+
+def _heads(namespace: str, name: str, cluster: Sequence[str]) -> tuple[dict[str, str], list[str]]:
+    """The checkpoints that the operator holds, by shard, and why there are none to see."""
+    options = ("--namespace", namespace, "--ignore-not-found", *cluster)
+    try:
+        return dict(_kubectl("get", "configmap", f"{name}-checkpoints", *options).get("data") or {}), []
+    except ClusterError as error:
+        return {}, [f"heads of logs are not shown: {error}"]
+
+
+def _kubectl(*arguments: str) -> dict[str, Any]:
+    command = ["kubectl", *arguments, "--output=json", f"--request-timeout={_REQUEST_TIMEOUT}"]
+    try:
+        # The user's own kubectl, as a shell would find it; no argument of it is a secret.
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_SECONDS)  # noqa: S603
+    except FileNotFoundError:
+        message = "kubectl is not on PATH: install it, or ask one worker by --admin URL"
+        raise ClusterError(message) from None
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ClusterError(f"kubectl does not answer: {error}") from None
+    if done.returncode:
+        told = [line for line in done.stderr.splitlines() if line.strip()]
+        raise ClusterError(
+            f"kubectl: {told[-1].removeprefix('error: ') if told else 'failed without a word'}"
+        )
+    try:
+        answer = json.loads(done.stdout or "{}")
+    except ValueError:
+        answer = None
+    if not isinstance(answer, dict):
+        raise ClusterError("kubectl answers something else than JSON")
+    return answer
+
+
+def gateway(
+    item: Object, attached: Iterable[Object], heads: Mapping[str, str], notes: Iterable[str] = ()
+) -> Gateway:
+    """A gateway from its object, the GatewayTenants of the cluster, and the checkpoints held, by shard."""
+    metadata, spec, status = item["metadata"], item["spec"], item.get("status") or {}
+    namespace, name = metadata["namespace"], metadata["name"]
+    faults = tuple(
+        Fault(found["field"], found["reason"], found["message"]) for found in status.get("faults", [])
+    )
+    shards = tuple(_shard(found, heads) for found in status.get("shards", []))
+    tenants = [_inline(found, spec, shards, faults) for found in spec.get("tenants", [])]
+    tenants += [_own(found) for found in attached if _belongs(found, namespace, name)]
+    return Gateway(
+        namespace=namespace,
+        name=name,
+        endpoint=status.get("endpoint"),
+        workers=spec.get("replicas", 0),
+        ready_workers=status.get("readyReplicas", 0),
+        conditions=conditions(item),
+        shards=shards,
+        # Who has trouble comes first: of thousands, those are the ones to see.
+        tenants=tuple(sorted(tenants, key=lambda tenant: (not tenant.trouble, tenant.name))),
+        faults=faults,
+        verifying_key=(status.get("ledger") or {}).get("verifyingKey"),
+        notes=tuple(notes),
+    )
+
+
+def conditions(item: Object) -> tuple[Condition, ...]:
+    """The conditions of an object."""
+    return tuple(
+        Condition(
+            found["type"],
+            found["status"],
+            found.get("reason", ""),
+            found.get("message", ""),
+            found.get("lastTransitionTime", ""),
+        )
+        for found in (item.get("status") or {}).get("conditions", [])
+    )
+
+
+def head(note: str | None) -> Log | None:
+    """The origin and the size in a checkpoint's note; None without one. Its signature is not checked."""
+    lines = (note or "").split("\n")
+    if len(lines) < 3 or not (lines[1].isascii() and lines[1].isdecimal()):
+        return None
+    return Log(lines[0], int(lines[1]))
+
+
+def _shard(found: Object, heads: Mapping[str, str]) -> Shard:
+    return Shard(
+        ordinal=found["ordinal"],
+        phase=found["phase"],
+        config_digest=found.get("configDigest"),
+        log=head(heads.get(str(found["ordinal"]))),
+        message=found.get("message", ""),
+    )
+
+
+def _inline(found: Object, spec: Object, shards: Sequence[Shard], faults: Iterable[Fault]) -> Tenant:
+    field = f"spec.tenants[{found['name']}]"
+    placement = found.get("placement")
+    placed = placement if placement is not None and placement < spec.get("replicas", 0) else None
+    return Tenant(
+        name=found["name"],
+        plan=found.get("plan"),
+        keys=tuple(Key(key["name"], key.get("notAfter")) for key in found.get("apiKeys", [])),
+        worker=shards[0].ordinal if len(shards) == 1 else placed,
+        trouble=", ".join(fault.reason for fault in faults if fault.field == field),
+    )
+
+
+def _belongs(found: Object, namespace: str, name: str) -> bool:
+    reference = found["spec"]["gatewayRef"]
+    own = found["metadata"]["namespace"]
+    return (reference.get("namespace", own), reference["name"]) == (namespace, name)
+
+
+def _own(found: Object) -> Tenant:
+    spec, status = found["spec"], found.get("status") or {}
+    wrong = [
+        f"{item.type}={item.status} {item.reason}" for item in conditions(found) if item.status != "True"
+    ]
+    return Tenant(
+        name=f"{found['metadata']['namespace']}/{found['metadata']['name']}",
+        plan=spec.get("plan"),
+        keys=tuple(Key(key["name"], key.get("notAfter")) for key in spec.get("apiKeys", [])),
+        worker=status.get("worker"),
+        trouble=", ".join(wrong) if status.get("conditions") else "not seen by the operator yet",
+    )

@@ -1,0 +1,120 @@
+"""What there is to know of a gateway or a worker, in the words in which it is shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A condition of an object. `since` is RFC 3339; "" where nobody said."""
+
+    type: str
+    status: str
+    reason: str
+    message: str
+    since: str
+
+
+@dataclass(frozen=True)
+class Log:
+    """The newest head of a worker's log that is known: whose it is, and how many records it covers."""
+
+    origin: str
+    size: int
+
+
+@dataclass(frozen=True)
+class Shard:
+    """A worker of a gateway."""
+
+    ordinal: int
+    phase: str
+    config_digest: str | None
+    log: Log | None
+    message: str
+
+
+@dataclass(frozen=True)
+class Key:
+    """An API key of a tenant, by its name. `not_after` is RFC 3339; None for one that does not expire."""
+
+    name: str
+    not_after: str | None
+
+
+@dataclass(frozen=True)
+class Tenant:
+    """Who may use a gateway.
+
+    `worker` is the ordinal of its owner; None where nobody but HAProxy's ring decides. `trouble` is what is
+    wrong with it, "" when nothing is.
+    """
+
+    name: str
+    plan: str | None
+    keys: tuple[Key, ...]
+    worker: int | None
+    trouble: str
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is wrong with an object that the spec names, and whom it costs."""
+
+    field: str
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Gateway:
+    """A GovernanceGateway as the operator tells of it. `notes` say what could not be read."""
+
+    namespace: str
+    name: str
+    endpoint: str | None
+    workers: int
+    ready_workers: int
+    conditions: tuple[Condition, ...]
+    shards: tuple[Shard, ...]
+    tenants: tuple[Tenant, ...]
+    faults: tuple[Fault, ...]
+    verifying_key: str | None
+    notes: tuple[str, ...]
+
+    @property
+    def ready(self) -> Condition | None:
+        """The condition that sums up the others; None before the operator has looked."""
+        return next((item for item in self.conditions if item.type == "Ready"), None)
+
+    @property
+    def is_well(self) -> bool:
+        """Whether all is as the spec says."""
+        return self.ready is not None and self.ready.status == "True"
+
+
+@dataclass(frozen=True)
+class Worker:
+    """One worker as its admin port tells of it.
+
+    Counts of records are of its log: written, synced, covered by the newest checkpoint. `limit_refusals` are
+    requests over a limit since it started. `trouble` are what it is not ready for and what it warns of.
+    """
+
+    address: str
+    shard: int
+    not_ready: str | None
+    in_flight: int
+    connections: int
+    limit_refusals: int | None
+    log: Log
+    durable: int
+    checkpointed: int
+    config_digest: str
+    trouble: tuple[str, ...]
+
+    @property
+    def is_well(self) -> bool:
+        """Whether it wants traffic."""
+        return self.not_ready is None

@@ -1,0 +1,120 @@
+"""A status as text for a terminal: a line that sums up, then tables. Nothing here reads anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from proofgate.status.seen import Gateway, Key, Log, Tenant, Worker
+
+#: Of thousands, a terminal shows so many; who has trouble is among the first.
+TENANTS_SHOWN = 40
+_NOTHING = "-"
+_DIGEST_SHOWN = 8
+_SPANS = (("d", 86_400), ("h", 3600), ("m", 60))
+
+
+def of_gateway(gateway: Gateway, now: datetime) -> str:
+    """A gateway, as tables."""
+    return "\n\n".join("\n".join(part) for part in _parts(gateway, now) if part) + "\n"
+
+
+def of_worker(worker: Worker) -> str:
+    """A worker, as facts."""
+    refused = _NOTHING if worker.limit_refusals is None else str(worker.limit_refusals)
+    records = f"{worker.log.size} written, {worker.durable} synced, {worker.checkpointed} under a checkpoint"
+    facts = [
+        ("worker", f"{worker.shard}, {worker.not_ready or 'Ready'}, {worker.address}"),
+        ("log", worker.log.origin),
+        ("records", records),
+        ("exchanges", f"{worker.in_flight} in flight, on {worker.connections} connections"),
+        ("over a limit", f"{refused} requests since its start"),
+        ("configuration", worker.config_digest[:_DIGEST_SHOWN]),
+        *(("trouble", line) for line in worker.trouble),
+    ]
+    return "\n".join(_table(facts)) + "\n"
+
+
+def _parts(gateway: Gateway, now: datetime) -> Iterator[list[str]]:
+    ready = gateway.ready
+    state = ready.reason if ready else "no status yet (does an operator serve this namespace?)"
+    count = f"{gateway.ready_workers} of {gateway.workers} workers ready"
+    facts = [f"{gateway.namespace}/{gateway.name}: {state}", count, *filter(None, [gateway.endpoint])]
+    yield [", ".join(facts), *(f"note: {note}" for note in gateway.notes)]
+    yield _table(
+        [
+            (item.type, item.status, item.reason, _since(item.since, now), item.message)
+            for item in gateway.conditions
+        ],
+        ("CONDITION", "STATUS", "REASON", "FOR", "MESSAGE"),
+    )
+    yield _table(
+        [
+            (
+                str(shard.ordinal),
+                shard.phase,
+                (shard.config_digest or _NOTHING)[:_DIGEST_SHOWN],
+                *_log(shard.log),
+                shard.message,
+            )
+            for shard in gateway.shards
+        ],
+        ("WORKER", "PHASE", "CONFIG", "RECORDS", "LOG", "MESSAGE"),
+    )
+    shown = gateway.tenants[:TENANTS_SHOWN]
+    hidden = len(gateway.tenants) - len(shown)
+    yield [
+        *_table([_tenant(tenant, now) for tenant in shown], ("TENANT", "WORKER", "PLAN", "KEYS", "STATE")),
+        *([f"and {hidden} more: --output json has them all"] if hidden else []),
+    ]
+    yield _table(
+        [(fault.field, fault.reason, fault.message) for fault in gateway.faults],
+        ("FAULT", "REASON", "MESSAGE"),
+    )
+    yield [f"verifying key: {gateway.verifying_key}"] if gateway.verifying_key else []
+
+
+def _tenant(tenant: Tenant, now: datetime) -> tuple[str, ...]:
+    worker = "by ring" if tenant.worker is None else str(tenant.worker)
+    keys = ", ".join(_key(key, now) for key in tenant.keys) or "none"
+    return tenant.name, worker, tenant.plan or _NOTHING, keys, tenant.trouble or "ok"
+
+
+def _key(key: Key, now: datetime) -> str:
+    if key.not_after is None:
+        return key.name
+    ends = _time(key.not_after)
+    return f"{key.name} ({'expired' if ends is not None and ends <= now else f'until {key.not_after}'})"
+
+
+def _log(log: Log | None) -> tuple[str, str]:
+    return (str(log.size), log.origin) if log else (_NOTHING, _NOTHING)
+
+
+def _since(text: str, now: datetime) -> str:
+    """How long ago a time was, in its largest unit."""
+    time = _time(text)
+    if time is None:
+        return _NOTHING
+    seconds = max(0, int((now - time).total_seconds()))
+    return next((f"{seconds // span}{unit}" for unit, span in _SPANS if seconds >= span), f"{seconds}s")
+
+
+def _time(text: str) -> datetime | None:
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return time if time.tzinfo else None
+
+
+def _table(rows: Sequence[tuple[str, ...]], head: tuple[str, ...] = ()) -> list[str]:
+    """Rows in columns as wide as they have to be, under a head; nothing without rows."""
+    if not rows:
+        return []
+    lines = [head, *rows] if head else list(rows)
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    ]

@@ -1,0 +1,59 @@
+"""One worker, from its admin port."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from proofgate.admin_client import AdminError, ask
+from proofgate.status.seen import Log, Worker
+
+_TIMEOUT_SECONDS = 5.0
+
+
+def ask_worker(admin: str, token_file: Path | None) -> Worker:
+    """What the worker at a URL tells of itself. Raises AdminError."""
+    status = ask(admin, "/status", _TIMEOUT_SECONDS, token_file)
+    metrics = ask(admin, "/metrics", _TIMEOUT_SECONDS, token_file)
+    try:
+        return worker(json.loads(status), metrics)
+    except (ValueError, KeyError, TypeError):
+        raise AdminError(f"{admin} tells no status: is this a Proofgate admin port?") from None
+
+
+def worker(status: Mapping[str, Any], metrics: str) -> Worker:
+    """A worker from its `/status` and `/metrics`. Raises KeyError, TypeError, ValueError."""
+    refused = re.search(r"^proofgate_limit_refusals_total (\d+)", metrics, re.MULTILINE | re.ASCII)
+    trouble = [f"the ledger has stopped: {status['ledger_stopped']}"] if status["ledger_stopped"] else []
+    failed = status.get("last_reload_error")
+    if failed:
+        places = ", ".join(_place(problem) for problem in failed.get("problems", []))
+        trouble.append(
+            f"the new configuration is refused: {failed['code']}" + (f" ({places})" if places else "")
+        )
+    trouble += [f"warning: {_place(warning)}" for warning in status.get("warnings", [])]
+    trouble += [
+        f"keys of {issuer['issuer']} cannot be fetched: {issuer['error']}"
+        for issuer in status.get("key_sets", [])
+        if issuer["error"]
+    ]
+    return Worker(
+        address=str(status["address"]),
+        shard=int(status["shard"]),
+        not_ready=status["not_ready"],
+        in_flight=int(status["in_flight"]),
+        connections=int(status["connections"]),
+        limit_refusals=int(refused[1]) if refused else None,
+        log=Log(str(status["origin"]), int(status["written"])),
+        durable=int(status["durable"]),
+        checkpointed=int(status["checkpointed"]),
+        config_digest=str(status["config_digest"]),
+        trouble=tuple(trouble),
+    )
+
+
+def _place(problem: Mapping[str, Any]) -> str:
+    return f"{problem['code']} at {problem['field'] or problem['file']}"

@@ -1,0 +1,83 @@
+"""The command `status`: its arguments, and which of text and JSON it prints."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+
+from proofgate.admin_client import AdminError
+from proofgate.commands import EXIT_FAILED, EXIT_OK, EXIT_USAGE, fail
+from proofgate.status import text
+from proofgate.status.cluster import ClusterError, gateways
+from proofgate.status.worker import ask_worker
+
+
+def add(command: Callable[..., argparse.ArgumentParser]) -> None:
+    """Adds the command; `command` makes one."""
+    parser = command(
+        "status",
+        run,
+        "show what gateways do: workers, tenants, logs, conditions",
+        "Asks the cluster\nof kubectl's current context, or with --admin one worker. Exit code 0 when all\n"
+        "is ready, 1 when something is not, 2 when nobody can be asked.",
+    )
+    parser.add_argument(
+        "name", metavar="GATEWAY", nargs="?", help="only this one (default: all of the namespace)"
+    )
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("-n", "--namespace", metavar="NAME", help="its namespace (default: the context's)")
+    where.add_argument("-A", "--all-namespaces", action="store_true", help="all gateways of the cluster")
+    where.add_argument(
+        "--admin", metavar="URL", help="ask a running worker instead, for example http://127.0.0.1:9090"
+    )
+    parser.add_argument("--context", metavar="NAME", help="another context of kubectl's configuration")
+    parser.add_argument(
+        "--token-file", type=Path, metavar="FILE", help="with --admin: the file with the admin token"
+    )
+    parser.add_argument(
+        "--output", choices=("text", "json"), default="text", help="how to show it (default: %(default)s)"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Asks, shows, and tells by the exit code whether all is well."""
+    misplaced = options.name or options.context if options.admin else options.token_file
+    if misplaced:
+        return fail("--admin takes --token-file, and neither GATEWAY nor --context", EXIT_USAGE)
+    if options.name and options.all_namespaces:
+        return fail("a name is of one namespace: give --namespace instead of --all-namespaces", EXIT_USAGE)
+    try:
+        return _worker(options) if options.admin else _cluster(options)
+    except (AdminError, ClusterError) as error:
+        return fail(str(error), EXIT_USAGE)
+
+
+def _cluster(options: argparse.Namespace) -> int:
+    where = [
+        *([f"--namespace={options.namespace}"] if options.namespace else []),
+        *(["--all-namespaces"] if options.all_namespaces else []),
+        *([f"--context={options.context}"] if options.context else []),
+    ]
+    found = gateways(options.name, where)
+    if options.output == "json":
+        print(json.dumps({"gateways": [asdict(gateway) for gateway in found]}, indent=2))
+    else:
+        now = datetime.now(UTC)
+        sys.stdout.write("\n\n".join(text.of_gateway(gateway, now) for gateway in found))
+    return EXIT_OK if all(gateway.is_well for gateway in found) else EXIT_FAILED
+
+
+def _worker(options: argparse.Namespace) -> int:
+    worker = ask_worker(options.admin, options.token_file)
+    print(
+        json.dumps({"worker": asdict(worker)}, indent=2)
+        if options.output == "json"
+        else text.of_worker(worker),
+        end="",
+    )
+    return EXIT_OK if worker.is_well else EXIT_FAILED
