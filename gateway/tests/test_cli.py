@@ -22,7 +22,7 @@ from proofgate.config import load
 TOKEN = "0123456789abcdef-admin"
 VKEY = "proofgate.dev/ns/demo+1a2b3c4d+cHVibGlj"
 COMMANDS = (
-    *("serve", "validate", "policy", "mock-upstream"),
+    *("quickstart", "status", "serve", "validate", "policy", "mock-upstream"),
     *("prove", "verify", "reveal", "consistency", "fsck", "export-leaves"),
     *("keygen", "hash-key"),
 )

@@ -74,10 +74,8 @@ def _cluster(options: argparse.Namespace) -> int:
 
 def _worker(options: argparse.Namespace) -> int:
     worker = ask_worker(options.admin, options.token_file)
-    print(
-        json.dumps({"worker": asdict(worker)}, indent=2)
-        if options.output == "json"
-        else text.of_worker(worker),
-        end="",
+    as_json = options.output == "json"
+    sys.stdout.write(
+        f"{json.dumps({'worker': asdict(worker)}, indent=2)}\n" if as_json else text.of_worker(worker)
     )
     return EXIT_OK if worker.is_well else EXIT_FAILED

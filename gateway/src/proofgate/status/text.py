@@ -75,7 +75,8 @@ def _parts(gateway: Gateway, now: datetime) -> Iterator[list[str]]:
 
 
 def _tenant(tenant: Tenant, now: datetime) -> tuple[str, ...]:
-    worker = "by ring" if tenant.worker is None else str(tenant.worker)
+    unowned = _NOTHING if tenant.trouble else "by ring"
+    worker = unowned if tenant.worker is None else str(tenant.worker)
     keys = ", ".join(_key(key, now) for key in tenant.keys) or "none"
     return tenant.name, worker, tenant.plan or _NOTHING, keys, tenant.trouble or "ok"
 

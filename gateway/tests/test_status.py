@@ -1,0 +1,323 @@
+"""`proofgate status`: what is shown of a cluster and of a worker, and what is said when nobody answers."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import serving
+from fastapi import FastAPI
+from fastapi.responses import PlainTextResponse
+from test_cli import TOKEN, usage_error
+
+from proofgate.cli import main
+from proofgate.status import text
+from proofgate.status.cluster import gateway, head
+from proofgate.status.seen import Gateway, Tenant
+from proofgate.status.worker import worker
+
+HERE = Path(__file__).parent
+OBJECTS = HERE / "objects"
+GOLDEN = HERE / "golden"
+NOW = datetime(2026, 11, 24, 12, tzinfo=UTC)
+
+Capture = pytest.CaptureFixture[str]
+
+
+def stored(name: str) -> Any:
+    return json.loads((OBJECTS / name).read_text())
+
+
+def seen(*notes: str) -> Gateway:
+    """The gateway of the stored objects."""
+    return gateway(
+        stored("gateway.json"), stored("tenants.json")["items"], stored("checkpoints.json")["data"], notes
+    )
+
+
+def assert_golden(name: str, shown: str) -> None:
+    path = GOLDEN / name
+    if os.environ.get("PROOFGATE_GOLDEN") == "write":
+        path.write_text(shown)
+    assert shown == path.read_text()
+
+
+def test_a_gateway_is_shown_with_workers_tenants_logs_and_conditions() -> None:
+    assert_golden("status.txt", text.of_gateway(seen(), NOW))
+
+
+def test_what_could_not_be_read_is_said() -> None:
+    told = "GatewayTenants are not shown: kubectl: Error from server (Forbidden): no"
+    assert f"\nnote: {told}\n" in text.of_gateway(seen(told), NOW)
+
+
+def test_a_gateway_that_no_operator_has_seen_is_shown_all_the_same() -> None:
+    item = stored("gateway.json")
+    del item["status"]
+    assert_golden("status-new.txt", text.of_gateway(gateway(item, [], {}), NOW))
+
+
+def test_of_thousands_of_tenants_those_with_trouble_are_shown() -> None:
+    item = stored("gateway.json")
+    item["spec"]["tenants"] = [{"name": f"t-{number:04}"} for number in range(2000)]
+    item["status"]["faults"] = [
+        {"field": "spec.tenants[t-1999]", "reason": "NoKeys", "message": "the tenant has no key"}
+    ]
+    shown = text.of_gateway(gateway(item, [], {}), NOW)
+    first = shown[shown.index("TENANT") :].splitlines()[1]
+    assert first.startswith("t-1999")
+    assert first.endswith("NoKeys")
+    assert "and 1960 more: --output json has them all" in shown
+    assert "t-1000" not in shown
+
+
+@pytest.mark.parametrize(
+    ("spec", "owner"),
+    [
+        ({"replicas": 2, "tenants": [{"name": "acme"}]}, None),
+        ({"replicas": 2, "tenants": [{"name": "acme", "placement": 1}]}, 1),
+        ({"replicas": 2, "tenants": [{"name": "acme", "placement": 2}]}, None),
+    ],
+)
+def test_a_tenant_has_an_owner_where_somebody_but_the_ring_decides(
+    spec: dict[str, Any], owner: int | None
+) -> None:
+    item = {**stored("gateway.json"), "spec": spec}
+    assert [tenant.worker for tenant in gateway(item, [], {}).tenants] == [owner]
+
+
+def test_the_only_worker_has_every_tenant() -> None:
+    item = stored("gateway.json")
+    item["status"]["shards"] = item["status"]["shards"][:1]
+    assert {tenant.worker for tenant in gateway(item, [], {}).tenants} == {0}
+
+
+def test_a_tenant_of_another_gateway_is_not_shown() -> None:
+    tenants = stored("tenants.json")["items"]
+    assert {item["spec"]["gatewayRef"]["name"] for item in tenants} == {"llm", "other"}
+    assert not [tenant for tenant in seen().tenants if tenant.name.endswith("/elsewhere")]
+
+
+@pytest.mark.parametrize("note", [None, "", "a\nb\nc\n", "one line"])
+def test_what_is_no_checkpoint_is_no_head(note: str | None) -> None:
+    assert head(note) is None
+
+
+def test_an_expired_key_is_told() -> None:
+    item = stored("gateway.json")
+    shown = text.of_gateway(gateway(item, [], {}), datetime(2028, 1, 1, tzinfo=UTC))
+    assert "old (expired)" in shown
+
+
+def test_a_worker_is_shown_with_its_log_and_its_trouble() -> None:
+    metrics = "proofgate_limit_refusals_total 17\nproofgate_connections 3\n"
+    assert_golden("status-worker.txt", text.of_worker(worker(stored("worker.json"), metrics)))
+
+
+class Kubectl:
+    """A kubectl on PATH that answers from files and notes what it was asked."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.asked = folder / "asked"
+        self.answers: dict[str, Any] = {
+            "governancegateways.proofgate.dev": {"items": [stored("gateway.json")]},
+            "gatewaytenants.proofgate.dev": stored("tenants.json"),
+            "configmap": stored("checkpoints.json"),
+        }
+        self.refusals: dict[str, str] = {}
+
+    def write(self) -> None:
+        """Puts the program and its answers in place."""
+        for kind, answer in self.answers.items():
+            (self.folder / kind).write_text(json.dumps(answer))
+        for kind, refusal in self.refusals.items():
+            (self.folder / kind).unlink(missing_ok=True)
+            (self.folder / f"{kind}.refused").write_text(refusal)
+        program = self.folder / "kubectl"
+        program.write_text(
+            "#!/bin/sh\n"
+            f'cd {self.folder}\necho "$*" >> asked\n'
+            'if [ -e "$2" ]; then cat "$2"; else cat "$2.refused" >&2; exit 1; fi\n'
+        )
+        program.chmod(0o755)
+
+    def commands(self) -> list[str]:
+        """What it was asked, one command in each line."""
+        return self.asked.read_text().splitlines()
+
+
+@pytest.fixture
+def kubectl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kubectl:
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    return Kubectl(tmp_path)
+
+
+def test_the_cluster_is_asked_by_the_context_that_is_set(kubectl: Kubectl, capsys: Capture) -> None:
+    kubectl.write()
+    # A worker of it is retiring, so not all is well.
+    assert main(["status"]) == 1
+    told = capsys.readouterr().out
+    assert told.startswith("team/llm: WorkersMissing, 1 of 2 workers ready, http://llm.team")
+    assert "proofgate.dev/team/llm/0/01M7YTCV9E8AJ3ZE65Z1JTVHAD" in told
+    options = "--output=json --request-timeout=10s"
+    assert kubectl.commands() == [
+        f"get governancegateways.proofgate.dev {options}",
+        f"get gatewaytenants.proofgate.dev --all-namespaces {options}",
+        f"get configmap llm-checkpoints --namespace team --ignore-not-found {options}",
+    ]
+
+
+def test_no_secret_is_asked_for(kubectl: Kubectl) -> None:
+    kubectl.write()
+    main(["status", "-A"])
+    assert not [command for command in kubectl.commands() if "secret" in command]
+
+
+def test_a_gateway_that_is_ready_is_the_exit_code(kubectl: Kubectl) -> None:
+    item = stored("gateway.json")
+    for condition in item["status"]["conditions"]:
+        condition["status"] = "True"
+    kubectl.answers["governancegateways.proofgate.dev"] = {"items": [item]}
+    kubectl.write()
+    assert main(["status"]) == 0
+
+
+def test_one_gateway_by_name_in_another_namespace_and_context(kubectl: Kubectl, capsys: Capture) -> None:
+    kubectl.answers["governancegateways.proofgate.dev"] = stored("gateway.json")
+    kubectl.write()
+    main(["status", "llm", "-n", "team", "--context", "prod"])
+    assert capsys.readouterr().out.startswith("team/llm: ")
+    first, second, third = kubectl.commands()
+    assert first.startswith("get governancegateways.proofgate.dev llm --namespace=team --context=prod ")
+    assert " --all-namespaces --context=prod " in second
+    assert " --namespace team --ignore-not-found --context=prod " in third
+
+
+def test_json_has_everything(kubectl: Kubectl, capsys: Capture) -> None:
+    kubectl.write()
+    main(["status", "--output", "json"])
+    [found] = json.loads(capsys.readouterr().out)["gateways"]
+    assert found["shards"][0]["log"] == {
+        "origin": "proofgate.dev/team/llm/0/01M7YTCV9E8AJ3ZE65Z1JTVHAD",
+        "size": 120,
+    }
+    assert {tenant["name"]: tenant["worker"] for tenant in found["tenants"]}["team-shop/shop"] == 1
+
+
+def test_a_cluster_without_the_kind_of_tenants_or_the_right_to_read_heads_is_shown_without(
+    kubectl: Kubectl, capsys: Capture
+) -> None:
+    kubectl.refusals = {
+        "gatewaytenants.proofgate.dev": 'error: the server doesn\'t have a resource type "gatewaytenants"',
+        "configmap": "Error from server (Forbidden): configmaps is forbidden",
+    }
+    kubectl.write()
+    main(["status"])
+    told = capsys.readouterr().out
+    assert "note: heads of logs are not shown: kubectl: Error from server (Forbidden)" in told
+    assert "GatewayTenants are not shown" not in told
+
+
+@pytest.mark.parametrize(
+    ("refusal", "told"),
+    [
+        (
+            'error: the server doesn\'t have a resource type "governancegateways"',
+            "knows no GovernanceGateway",
+        ),
+        ("E1124 memcache\nThe connection to the server was refused", "kubectl: The connection to the server"),
+        ("error: current-context is not set", "kubectl: current-context is not set"),
+        ("", "kubectl: failed without a word"),
+    ],
+)
+def test_a_cluster_that_cannot_be_asked_is_told(
+    kubectl: Kubectl, refusal: str, told: str, capsys: Capture
+) -> None:
+    kubectl.refusals = {"governancegateways.proofgate.dev": refusal}
+    kubectl.write()
+    assert main(["status"]) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_a_namespace_without_gateways_is_told(kubectl: Kubectl, capsys: Capture) -> None:
+    kubectl.answers["governancegateways.proofgate.dev"] = {"items": []}
+    kubectl.write()
+    assert main(["status"]) == 2
+    assert "there is no GovernanceGateway in this namespace" in capsys.readouterr().err
+
+
+def test_without_kubectl_it_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert main(["status"]) == 2
+    assert "kubectl is not on PATH" in capsys.readouterr().err
+
+
+def test_a_kubectl_that_speaks_otherwise_is_told(kubectl: Kubectl, capsys: Capture) -> None:
+    kubectl.answers["governancegateways.proofgate.dev"] = ["a list"]
+    kubectl.write()
+    assert main(["status"]) == 2
+    assert "something else than JSON" in capsys.readouterr().err
+
+
+def told_by(status: dict[str, Any]) -> FastAPI:
+    """An admin port that tells this status."""
+    app = FastAPI()
+    app.get("/status")(lambda: status)
+    app.get("/metrics")(lambda: PlainTextResponse("proofgate_limit_refusals_total 17\n"))
+    return app
+
+
+def test_a_worker_is_asked_by_its_admin_port(tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "token").write_text(f"{TOKEN}\n")
+    with serving(told_by(stored("worker.json"))) as url:
+        arguments = ["status", "--admin", url, "--token-file", str(tmp_path / "token")]
+        assert main(arguments) == 1
+        assert capsys.readouterr().out.lstrip() == (GOLDEN / "status-worker.txt").read_text()
+        assert main([*arguments, "--output", "json"]) == 1
+        assert json.loads(capsys.readouterr().out)["worker"]["log"]["size"] == 41
+
+
+def test_a_worker_that_wants_traffic_is_the_exit_code() -> None:
+    with serving(told_by({**stored("worker.json"), "not_ready": None})) as url:
+        assert main(["status", "--admin", url]) == 0
+
+
+def test_who_is_no_worker_is_told(tmp_path: Path, capsys: Capture) -> None:
+    assert main(["status", "--admin", "ftp://127.0.0.1"]) == 2
+    assert "is not an http URL" in capsys.readouterr().err
+    assert main(["status", "--admin", "http://127.0.0.1:1", "--token-file", str(tmp_path / "none")]) == 2
+    assert "cannot be read" in capsys.readouterr().err
+    with serving(told_by({"some": "other program"})) as url:
+        assert main(["status", "--admin", url]) == 2
+        assert "is this a Proofgate admin port?" in capsys.readouterr().err
+    assert main(["status", "--admin", url]) == 2
+    assert "does not answer" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--token-file", "token"],
+        ["llm", "--admin", "http://127.0.0.1:1"],
+        ["--context", "prod", "--admin", "http://127.0.0.1:1"],
+        ["llm", "--all-namespaces"],
+    ],
+)
+def test_arguments_that_belong_to_something_else_are_refused(arguments: list[str]) -> None:
+    assert main(["status", *arguments]) == 2
+
+
+def test_a_namespace_and_all_of_them_exclude_each_other() -> None:
+    assert usage_error("status", "-n", "a", "-A") == 2
+
+
+def test_a_tenant_without_a_key_has_none() -> None:
+    row = text._tenant(Tenant("acme", None, (), None, ""), NOW)
+    assert row == ("acme", "by ring", "-", "none", "ok")
