@@ -14,7 +14,7 @@ from test_cli import usage_error
 from proofgate import _core
 from proofgate.cli import main
 from proofgate.config import load
-from proofgate.quickstart import QuickstartError, Setup, configure, create, render
+from proofgate.quickstart import QuickstartError, Setup, configure, create, instructions, render
 
 KEY = "sk-0123456789abcdef0123"
 SETUP = Setup(provider_key=KEY)
@@ -162,6 +162,12 @@ def test_a_key_of_two_lines_is_no_key_and_is_not_repeated(
     error = capsys.readouterr().err
     assert "in the variable MINE" in error
     assert KEY not in error
+
+
+def test_who_listens_everywhere_is_asked_here(tmp_path: Path) -> None:
+    told = instructions(tmp_path, replace(SETUP, listen="0.0.0.0:8081", admin_listen="[::]:9091"))
+    assert "http://127.0.0.1:8081/v1" in told
+    assert "--admin http://127.0.0.1:9091" in told
 
 
 def test_an_address_is_checked_before_anything_is_made() -> None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from proofgate import _core
+from proofgate.address import split_address
 from proofgate.keys import SIGNING_KEY_FILE, VERIFYING_KEY_FILE, KeyFileError, write_key_pair, write_new
 
 CONFIGURATION = "gateway.yaml"
@@ -100,21 +101,22 @@ def instructions(folder: Path, setup: Setup, command: str = "proofgate") -> str:
         for name in (TENANT_KEY, ADMIN_TOKEN, VERIFYING_KEY_FILE, LEDGER, "evidence")
     }
     evidence = inside["evidence"]
+    admin = f"http://{_reached(setup.admin_listen)}"
     question = {"model": setup.models[0], "messages": [{"role": "user", "content": "hi"}]}
     return f"""\
 ask it, as the tenant whose key is in {inside[TENANT_KEY]}
   sed 's/^/Authorization: Bearer /' {inside[TENANT_KEY]} | \\
-    curl -i -H @- -H 'Content-Type: application/json' http://{setup.listen}/v1/chat/completions \\
+    curl -i -H @- -H 'Content-Type: application/json' http://{_reached(setup.listen)}/v1/chat/completions \\
     -d {shlex.quote(json.dumps(question))}
 
 prove what it answered; ID is the x-request-id of the answer
-  {command} prove ID --admin http://{setup.admin_listen} --token-file {inside[ADMIN_TOKEN]} --out {evidence}
+  {command} prove ID --admin {admin} --token-file {inside[ADMIN_TOKEN]} --out {evidence}
   {command} verify {evidence}/ID.completion.tlog-proof --record {evidence}/ID.completion.json \\
     --key {inside[VERIFYING_KEY_FILE]}
   {command} fsck {inside[LEDGER]} --key {inside[VERIFYING_KEY_FILE]}
 
 look at it
-  {command} status --admin http://{setup.admin_listen}"""
+  {command} status --admin {admin}"""
 
 
 def render(setup: Setup, key_hash: str) -> str:
@@ -156,6 +158,12 @@ tenants:
 # Nothing in front of this worker has to notice that it goes before it does.
 timeouts: {{lameDuckSeconds: 0}}
 """
+
+
+def _reached(address: str) -> str:
+    """Where this machine reaches an address, which may be all of its own."""
+    host, port = split_address(address)
+    return f"127.0.0.1:{port}" if host in ("0.0.0.0", "::") else address  # noqa: S104 - nothing is bound
 
 
 def _in_the_way(folder: Path) -> str:
