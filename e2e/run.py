@@ -25,7 +25,7 @@ DEFAULT = quickstart.Setup()
 
 def main() -> None:
     """Starts what is needed, says how to use it, and waits. The folder outlives the run: its ledger goes on."""
-    folder = Path(os.environ.get("PROOFGATE_RUN", ".state/run")).resolve()
+    folder = Path(os.environ.get("PROOFGATE_RUN", ".state/run"))
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with ExitStack() as started:
         try:

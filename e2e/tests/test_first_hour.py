@@ -1,0 +1,119 @@
+"""Whoever follows the README with a cluster and a key has an answer at its end.
+
+The commands are those of the README, letter by letter. What differs is in `changes`, and is what any reader has
+to fill in or may: the images, the provider's URL, and the port on this machine.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from e2e import readme
+from e2e.kubernetes import IMAGES, REPOSITORY, Namespace, clear, environment, run
+
+HOUR = Namespace("llm")
+#: The stand-in upstream takes any key.
+PROVIDER_KEY = "sk-first-hour-not-a-secret"
+CURL = "localhost/proofgate/curl:bookworm"
+CURL_FOLDER = REPOSITORY / "e2e" / "tests" / "images" / "curl"
+STAND_IN = REPOSITORY / "examples" / "demo" / "20-mock-upstream.yaml"
+
+
+def remove_everything() -> None:
+    """Leaves neither a release nor its CRDs: a kept CRD belongs to the release and namespace that installed it."""
+    clear(Namespace("proofgate-e2e"), Namespace("proofgate-demo"))
+    run(["helm", "uninstall", "proofgate", "--namespace", HOUR.name, "--ignore-not-found", "--wait"])
+    if HOUR.exists():
+        HOUR.delete_gateways()
+        HOUR.delete()
+    kept = [name for name in run(["kubectl", "get", "crd", "--output", "name"]).split() if "proofgate.dev" in name]
+    if kept:
+        run(["kubectl", "delete", *kept])
+
+
+@pytest.fixture
+def bare_cluster() -> Iterator[None]:
+    """A cluster that has never seen the product, but for its images and the stand-in upstream."""
+    remove_everything()
+    HOUR.create()
+    HOUR.kubectl("apply", "-f", str(STAND_IN))
+    build = [
+        "build-image",
+        "--name",
+        CURL,
+        "--dockerfile",
+        str(CURL_FOLDER / "Dockerfile"),
+        "--context",
+        str(CURL_FOLDER),
+    ]
+    run([sys.executable, "-m", "e2e.cluster", *build], timeout=600)
+    HOUR.kubectl("rollout", "status", "deployment/mock-upstream", "--timeout", "90s")
+    yield
+    remove_everything()
+
+
+def changes(port: int) -> dict[str, str]:
+    """What is filled in: none of it is a command of its own."""
+    haproxy = f"--set haproxyImage={IMAGES['haproxyImage']}"
+    upstream = "sed s#https://api.openai.com/v1#http://mock-upstream:9000/v1#"
+    return {
+        "ghcr.io/you/proofgate-operator": f"{IMAGES['operator.image']} {haproxy}",
+        "ghcr.io/you/proofgate-worker": IMAGES["workerImage"],
+        "kubectl apply -f examples/quickstart.yaml": f"{upstream} examples/quickstart.yaml | kubectl apply -f -",
+        "kubectl apply -f examples/ask.yaml": f"sed 's#docker.io/curlimages/curl:.*#{CURL}#' examples/ask.yaml"
+        " | kubectl apply -f -",
+        "8080:80": f"{port}:80",
+        "127.0.0.1:8080": f"127.0.0.1:{port}",
+    }
+
+
+def follow(script: str, folder: Path) -> str:
+    """Runs a script in one shell, as a reader does, and returns what it printed; ends what it left running."""
+    # The script sets the context's namespace: in a copy, so that nobody else's commands go astray.
+    kubeconfig = folder / "kubeconfig"
+    kubeconfig.write_text(Path(environment()["KUBECONFIG"]).read_text())
+    told = folder / "told"
+    with told.open("wb") as output:
+        shell = subprocess.Popen(
+            ["bash", "-euo", "pipefail", "-c", script],
+            stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd=REPOSITORY, start_new_session=True,
+            env={**environment(), "KUBECONFIG": str(kubeconfig), "OPENAI_API_KEY": PROVIDER_KEY},
+        )  # fmt: skip
+        try:
+            code = shell.wait(600)
+        finally:
+            # The port that is forwarded in the background is of the shell's own group.
+            os.killpg(shell.pid, signal.SIGTERM)
+            shell.wait(10)
+    assert code == 0, told.read_text()
+    return told.read_text()
+
+
+def test_the_readmes_commands_lead_from_a_bare_cluster_to_an_answer(bare_cluster: None, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    script = readme.replaced(readme.script("On your cluster, with your key"), changes(port))
+    told = follow(script, tmp_path)
+    assert "governancegateway.proofgate.dev/quickstart condition met" in told
+    # One from inside the cluster, one through the forwarded port.
+    assert told.count("HTTP/1.1 200 OK") == 2, told
+    assert told.count("gpt-4o-mini: token1") == 2, told
+    assert PROVIDER_KEY not in told
+    assert HOUR.is_ready("quickstart", 1)
+    claim = HOUR.get("persistentvolumeclaim", "ledger-quickstart-worker-0")
+    assert claim is not None and claim["status"]["phase"] == "Bound"
+
+    status = [sys.executable, "-m", "proofgate", "status", "--namespace", HOUR.name]
+    shown = subprocess.run(status, capture_output=True, text=True, env=environment(), timeout=60)
+    assert shown.returncode == 0, shown.stdout + shown.stderr
+    assert shown.stdout.startswith("llm/quickstart: Ready, 1 of 1 workers ready, http://quickstart.llm.svc")
+    [row] = [line.split() for line in shown.stdout.splitlines() if line.startswith("acme")]
+    assert row == ["acme", "0", "-", "ci", "ok"]
