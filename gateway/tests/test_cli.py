@@ -7,6 +7,7 @@ import json
 import stat
 import subprocess
 import sys
+from argparse import _SubParsersAction
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from conftest import ConfigDirectory, Controls, attached, serving
 
 from proofgate import evidence
 from proofgate.admin import create_app
-from proofgate.cli import main
+from proofgate.cli import _parser, main
 from proofgate.config import load
 
 TOKEN = "0123456789abcdef-admin"
@@ -76,6 +77,18 @@ def test_the_help_lists_every_command_and_the_exit_codes(capsys: Capture) -> Non
     text = capsys.readouterr().out
     assert all(command in text for command in COMMANDS)
     assert "exit codes:" in text
+
+
+def test_the_reference_has_every_option_of_the_commands_that_it_lists() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "api-reference.md").read_text()
+    rows = [line for line in page.splitlines() if line.startswith("| `proofgate ")]
+    [commands] = [action.choices for action in _parser()._actions if isinstance(action, _SubParsersAction)]
+    told_by_help_alone = {"mock-upstream", "front-door", "policy"}
+    for name in set(commands) - told_by_help_alone:
+        listed = " ".join(row for row in rows if row.startswith(f"| `proofgate {name}"))
+        assert listed, name
+        for option in commands[name]._option_string_actions.keys() - {"-h", "--help"}:
+            assert option in listed, f"{name} {option}"
 
 
 def test_the_version_is_that_of_the_core(capsys: Capture) -> None:
