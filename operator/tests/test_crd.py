@@ -1,5 +1,7 @@
 """The CRD: generated, fresh, the same in the chart, and what the examples are written in."""
 
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -99,15 +101,49 @@ def test_the_gateways_in_the_examples_fit_the_schema(path: Path) -> None:
             GatewaySpec.model_validate(document["spec"])
 
 
-def test_the_examples_name_only_secrets_that_they_hold_or_tell_how_to_make() -> None:
-    demo = [
-        document
-        for path in EXAMPLES
-        if path.parent.name == "demo"
-        for document in yaml.safe_load_all(path.read_text())
-    ]
-    made = {document["metadata"]["name"] for document in demo if document["kind"] == "Secret"}
-    spec = next(item for item in demo if item["kind"] == "GovernanceGateway")["spec"]
-    named = {key["secretRef"]["name"] for tenant in spec["tenants"] for key in tenant["apiKeys"]}
-    named |= {provider["apiKeySecretRef"]["name"] for provider in spec["providers"]}
+def _named(node: Any) -> Iterator[tuple[str, str | None]]:
+    """Yield every Secret that a manifest names, with the key of the entry; None where it names none."""
+    if isinstance(node, dict):
+        for name, value in node.items():
+            if re.search(r"[sS]ecret(Key)?Ref$", name):
+                yield value["name"], value.get("key")
+            elif name == "secretName":
+                yield value, None
+            else:
+                yield from _named(value)
+    elif isinstance(node, list):
+        for item in node:
+            yield from _named(item)
+
+
+def _held(document: dict[str, Any]) -> Iterator[tuple[str, str | None]]:
+    if document["kind"] == "Secret":
+        name = document["metadata"]["name"]
+        yield from ((name, key) for key in (None, *document.get("stringData", {})))
+
+
+def _told(text: str) -> Iterator[tuple[str, str | None]]:
+    """Yield the entries of the Secrets that the comments of an example tell how to make."""
+    comments = re.sub(r"\\\n#\s*", "", text)
+    for name, options in re.findall(r"(?m)^#.*kubectl create secret \w+ (\S+)(.*)$", comments):
+        yield name, None
+        yield from ((name, key) for key in re.findall(r"--from-(?:file|literal)=([\w.-]+)=", options))
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_the_examples_name_only_secrets_that_they_hold_or_tell_how_to_make(path: Path) -> None:
+    # What stands in a folder of its own is applied as a whole.
+    alone = path.parent.name == "examples"
+    texts = [other.read_text() for other in ([path] if alone else path.parent.glob("*.yaml"))]
+    made = {entry for text in texts for document in yaml.safe_load_all(text) for entry in _held(document)}
+    made |= {entry for text in texts for entry in _told(text)}
+    named = {entry for document in yaml.safe_load_all(path.read_text()) for entry in _named(document)}
     assert named <= made
+
+
+def test_secrets_are_found_wherever_a_manifest_names_them() -> None:
+    named = set(_named(yaml.safe_load((ROOT / "examples" / "production.yaml").read_text())))
+    assert {("openai", "api-key"), ("llm-ledger", "signing-key")} <= named
+    assert len({name for name, _ in named}) >= 3
+    assert set(_named({"env": [{"valueFrom": {"secretKeyRef": {"name": "a", "key": "b"}}}]})) == {("a", "b")}
+    assert set(_named({"tls": {"certificateSecretRef": {"name": "c"}}})) == {("c", None)}

@@ -61,6 +61,8 @@ class Namespace:
     plane: ControlPlane
     name: str
     operator: Process | None = None
+    #: Whose conditions are asked for.
+    gateway: str = "demo"
 
     def start(self, **settings: str) -> Process:
         """Start the operator with the permissions that the chart gives it, and no others."""
@@ -123,7 +125,7 @@ class Namespace:
 
     def condition(self, kind: str) -> tuple[str, str, str]:
         """Return status, reason and message of a condition of the gateway."""
-        found = self.get("ggw", "demo") or {}
+        found = self.get("ggw", self.gateway) or {}
         for condition in found.get("status", {}).get("conditions", []):
             if condition["type"] == kind:
                 return condition["status"], condition["reason"], condition["message"]
