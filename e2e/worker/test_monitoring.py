@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
-import urllib.request
+import time
 from pathlib import Path
+from typing import Any
 
 from prometheus_client import generate_latest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+from proofgate import _core
 from proofgate.front_door.agent import targets
 from proofgate.front_door.follower import Follower
 from proofgate.front_door.metrics import render
 from proofgate.front_door.runtime_api import RuntimeApi
 from proofgate_operator import metrics
 
-from e2e.local_gateway import local_gateway, wait_until
+from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway, wait_until
 from e2e.metric_names import asked_for, exposed, expressions
+from e2e.worker.raw_http import chat_request, send, status_of
 
 HAPROXY = """
 defaults
@@ -48,13 +53,96 @@ def test_every_metric_that_is_asked_for_belongs_to_one_of_the_programs() -> None
 
 def test_every_metric_of_the_worker_that_is_asked_for_exists(folder: Path) -> None:
     # A stage has no series before profiling has been on.
-    with (
-        local_gateway(folder, settings={"profiling": {"stages": True}}) as gateway,
-        urllib.request.urlopen(f"http://{gateway.admin}/metrics", timeout=10) as answer,
-    ):
-        told = exposed(answer.read().decode())
+    with local_gateway(folder, settings={"profiling": {"stages": True}}) as gateway:
+        told = exposed(gateway.admin_text("/metrics"))
     others = beginning_with("proofgate_operator_") | beginning_with("proofgate_front_door_")
     assert beginning_with("proofgate_") - others - told == set()
+
+
+def ask(gateway: LocalGateway, key: str, model: str = MODEL, text: str = "hello there") -> int:
+    body = json.dumps({"model": model, "messages": [{"role": "user", "content": text}]}).encode()
+    return status_of(send(gateway.address, chat_request(body, key), timeout=30))
+
+
+def told(gateway: LocalGateway, name: str, *labels: str) -> dict[tuple[str, ...], float]:
+    """The samples of one name that are not zero, by the values of these labels."""
+    families = text_string_to_metric_families(gateway.admin_text("/metrics"))
+    samples = (sample for family in families for sample in family.samples if sample.name == name)
+    return {tuple(sample.labels[label] for label in labels): sample.value for sample in samples if sample.value}
+
+
+def tenants(names: dict[str, str], **settings: Any) -> dict[str, Any]:
+    """Tenants by their keys; `settings` are those of `acme`."""
+    return {
+        "tenants": [
+            {
+                "name": name,
+                "keyHashes": [_core.hash_api_key(key)],
+                **(settings if name == "acme" else {}),
+            }
+            for name, key in names.items()
+        ]
+    }
+
+
+def test_what_each_tenant_asked_and_used_is_counted_exactly(folder: Path) -> None:
+    rule = {"id": "secret", "reason": "A test.", "literals": ["aurora"]}
+    settings = tenants(KEYS, limits={"requestsPerMinute": 3}) | {"policy": {"rules": [rule]}}
+    with local_gateway(folder, settings=settings) as gateway:
+        assert [ask(gateway, KEYS["acme"]) for _ in range(5)] == [200, 200, 200, 429, 429]
+        assert [ask(gateway, KEYS["globex"], text=text) for text in ("one", "aurora", "one two three")] == [
+            200,
+            403,
+            200,
+        ]
+        assert ask(gateway, KEYS["globex"], model="no-such-model") == 404
+        assert ask(gateway, "no-key-of-anybody") == 401
+        expected = {
+            ("acme", MODEL, "mock", "complete"): 3,
+            ("acme", MODEL, "mock", "refused"): 2,
+            ("globex", MODEL, "mock", "complete"): 2,
+            ("globex", MODEL, "mock", "denied"): 1,
+            ("globex", "", "", "refused"): 1,
+        }
+        labels = ("tenant", "model", "provider", "outcome")
+        wait_until(lambda: told(gateway, "proofgate_requests_total", *labels) == expected, 10, "all are counted")
+        names = {record["id"]: record["tenant"] for record in gateway.records() if record["kind"] == "admission"}
+        for kind in ("prompt_tokens", "completion_tokens"):
+            used = dict.fromkeys(KEYS, 0)
+            for record in gateway.records():
+                if record["kind"] == "completion":
+                    used[names[record["id"]]] += record["usage"][kind]
+            assert all(used.values())
+            counted = told(gateway, f"proofgate_{kind}_total", "tenant", "model", "provider")
+            assert counted == {(name, MODEL, "mock"): count for name, count in used.items()}
+        for kind in ("exchange", "first_byte"):
+            assert told(gateway, f"proofgate_{kind}_seconds_count", "model", "provider") == {(MODEL, "mock"): 5}
+        for key in KEYS.values():
+            assert key not in gateway.admin_text("/metrics")
+            assert _core.hash_api_key(key) not in gateway.admin_text("/metrics")
+
+
+def test_tenants_beyond_the_label_sets_are_counted_together(folder: Path) -> None:
+    keys = {f"team-{number}/tenant": f"key-of-tenant-number-{number:08}" for number in range(12)}
+    settings = tenants(keys) | {"metrics": {"labelSets": 4}}
+    with local_gateway(folder, settings=settings) as gateway:
+        assert {ask(gateway, key) for key in keys.values()} == {200}
+        assert {ask(gateway, key) for key in keys.values()} == {200}
+        expected = {(name,): 2.0 for name in list(keys)[:4]} | {("other",): 16.0}
+        wait_until(lambda: told(gateway, "proofgate_requests_total", "tenant") == expected, 10, "all are counted")
+
+
+def test_the_time_of_the_newest_checkpoint_follows_the_requests(folder: Path) -> None:
+    name = "proofgate_ledger_checkpoint_timestamp_seconds"
+    with local_gateway(folder, settings={"ledger": {"checkpointIntervalSeconds": 1}}) as gateway:
+        first = told(gateway, name)[()]
+        assert abs(first - time.time()) < 60
+
+        def signed_later() -> bool:
+            return ask(gateway, KEYS["acme"]) == 200 and told(gateway, name)[()] > first
+
+        wait_until(signed_later, 30, "a later checkpoint is told")
+        assert told(gateway, "proofgate_ledger_checkpoint_interval_seconds") == {(): 1.0}
 
 
 def test_every_metric_of_the_agent_beside_haproxy_that_is_asked_for_exists(folder: Path) -> None:

@@ -111,6 +111,7 @@ def test_the_core_gets_everything_inline_in_snake_case_and_milliseconds(
             "connections": 4096,
             "buffered_bytes": 201326592,
         },
+        "metrics": {"label_sets": 1000},
         "profile_stages": False,
     }
 

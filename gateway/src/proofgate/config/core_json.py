@@ -105,6 +105,7 @@ def _public(config: Config) -> Json:
             "connections": limits.connections,
             "buffered_bytes": limits.buffered_bytes,
         },
+        "metrics": {"label_sets": settings.metrics.label_sets},
         "profile_stages": settings.profiling.stages,
     }
 

@@ -172,6 +172,14 @@ class Limits(Section):
     redacted copies, answers that rules hold, and 32 KiB for each exchange."""
 
 
+class Metrics(Section):
+    """What is counted by tenant, model and provider."""
+
+    label_sets: Annotated[int, Field(ge=1, le=100_000)] = 1000
+    """Combinations of a tenant, a model and its provider with series of their own, 1 to 100000. What comes
+    beyond counts for the tenant `other`."""
+
+
 class Profiling(Section):
     """What is measured beyond the metrics that are always on."""
 
@@ -206,4 +214,5 @@ class Settings(Section):
     policy: Policy = Policy()
     timeouts: Timeouts = Timeouts()
     limits: Limits = Limits()
+    metrics: Metrics = Metrics()
     profiling: Profiling = Profiling()

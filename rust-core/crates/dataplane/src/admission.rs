@@ -1,6 +1,7 @@
 //! From a whole request to an open exchange: read, limit, judge, record.
 
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Instant;
 
 use proofgate_auth::{Credential, Identity};
@@ -13,6 +14,7 @@ use crate::catalog::{Catalog, ModelRoute};
 use crate::endpoint::CHAT_COMPLETIONS;
 use crate::gateway::{Gateway, Reading};
 use crate::memory::{AT_ONCE, Exhausted, Share};
+use crate::metrics::{RequestOutcome, Series};
 use crate::open_exchange::{Admitted, Granted, OpenExchange};
 use crate::rejection::{RejectedRequest, Rejection};
 use crate::reply::Reply;
@@ -27,6 +29,8 @@ pub(crate) struct ChatCall<'c> {
     /// When its head was complete.
     pub(crate) now: Instant,
     pub(crate) span: Span,
+    /// Where it counts, once its model is known.
+    pub(crate) series: Option<Arc<Series>>,
 }
 
 /// A request that was understood, passed limits and rules, and is in the ledger.
@@ -97,10 +101,13 @@ async fn read_and_admit<'c>(
     let tenant = call.catalog.terms.tenant(call.identity.tenant);
     let route = call.catalog.route(tenant, &chat.model);
     let route = route.ok_or(Rejection::UNKNOWN_MODEL)?;
+    let labels = (chat.model.as_ref(), route.upstream.name.as_str());
+    let series = call.gateway.traffic.series(&tenant.name, Some(labels));
+    call.series = Some(Arc::clone(&series));
     if route.upstream.key_missing {
         return Err(Rejection::NO_PROVIDER_KEY.into());
     }
-    let (open, rewritten) = admit(call, reply, &chat, route, &reading.text, &mut room).await?;
+    let (open, rewritten) = admit(call, reply, &chat, route, series, &reading.text, &mut room).await?;
     Ok(Accepted {
         chat,
         route,
@@ -115,6 +122,7 @@ async fn admit<'c>(
     reply: &mut Reply<'_>,
     chat: &ChatRequest<'_>,
     route: &ModelRoute,
+    series: Arc<Series>,
     text: &BodyText,
     room: &mut Share,
 ) -> Result<(Box<OpenExchange>, Option<Rewritten>), Box<RejectedChat<'c>>> {
@@ -124,7 +132,7 @@ async fn admit<'c>(
         Credential::ApiKey(digest) => CredentialId::of_api_key(digest),
         Credential::Subject(digest) => CredentialId::of_subject(digest),
     };
-    let turn_away = |rejection, counted: Option<CredentialId>, policy| {
+    let turn_away = |rejection, counted: Option<CredentialId>, outcome, policy| {
         Box::new(RejectedChat {
             rejection,
             refused: Some(RejectedRequest {
@@ -133,6 +141,8 @@ async fn admit<'c>(
                 endpoint: Some(CHAT_COMPLETIONS),
                 bytes: call.body.len(),
                 policy,
+                series: None,
+                outcome,
             }),
         })
     };
@@ -150,12 +160,19 @@ async fn admit<'c>(
     call.span.lap_now(Stage::Limit);
     let grant = grant.map_err(|exceeded| {
         gateway.metrics.limited();
-        turn_away(Rejection::from(exceeded), None, None)
+        turn_away(Rejection::from(exceeded), None, RequestOutcome::Refused, None)
     })?;
     let mut granted = Granted::new(gateway, grant);
     let judged = request_policy::judge(gateway, catalog, index, text, room, call.body).await;
     call.span.lap_now(Stage::Policy);
-    let judged = judged.map_err(|denied| turn_away(denied.rejection, limited.then_some(key), denied.note))?;
+    let judged = judged.map_err(|denied| {
+        turn_away(
+            denied.rejection,
+            limited.then_some(key),
+            RequestOutcome::Denied,
+            denied.note,
+        )
+    })?;
     let digest = digest(call.body).await;
     granted.counts = false;
     let admitted = Admitted {
@@ -167,13 +184,14 @@ async fn admit<'c>(
         digest,
         chat,
         route,
+        series,
         policy: judged.note,
         started: call.now,
     };
     let span = std::mem::take(&mut call.span);
     let open = OpenExchange::admit(admitted, granted, span).map_err(|unavailable| {
         gateway.metrics.ledger_refusals.inc();
-        turn_away(Rejection::from(unavailable), None, None)
+        turn_away(Rejection::from(unavailable), None, RequestOutcome::Refused, None)
     })?;
     Ok((open, judged.rewritten))
 }

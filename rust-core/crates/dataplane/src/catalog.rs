@@ -5,7 +5,7 @@
 //! upstream connections of its predecessor where they lead to the same place.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -43,6 +43,8 @@ pub(crate) struct Terms {
     /// What the load balancer is known by; `None` where clients connect themselves.
     pub(crate) routing_key: Option<RoutingKey>,
     pub(crate) limits: Limits,
+    /// Most label sets of tenants in the metrics.
+    pub(crate) label_sets: usize,
     /// Most bytes of request bodies in memory, of all connections together.
     pub(crate) buffered_bytes: u64,
     pub(crate) timeouts: Timeouts,
@@ -188,6 +190,7 @@ impl Terms {
                 .as_ref()
                 .map(|proxy| RoutingKey::new(&proxy.routing_key)),
             limits,
+            label_sets: config.metrics.label_sets,
             buffered_bytes: config.limits.buffered_bytes,
             timeouts: config.timeouts,
             digest: digest(&config.config_digest)
@@ -304,6 +307,19 @@ impl Catalog {
             .collect();
         models.sort_unstable();
         models
+    }
+
+    /// The names of all tenants.
+    pub(crate) fn tenant_names(&self) -> HashSet<&str> {
+        let tenants = self.terms.tenant_limits.iter();
+        tenants.map(|tenant| tenant.name.as_str()).collect()
+    }
+
+    /// Whether `model` is answered by `provider`.
+    pub(crate) fn has_model(&self, model: &str, provider: &str) -> bool {
+        self.models
+            .get(model)
+            .is_some_and(|route| route.upstream.name == provider)
     }
 
     pub(crate) fn upstreams(&self) -> &[Rc<Upstream>] {

@@ -36,6 +36,11 @@ pub(crate) fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
+/// Wall-clock time in whole seconds since 1970, as Prometheus' gauges hold it.
+pub(crate) fn unix_seconds() -> i64 {
+    i64::try_from(unix_micros() / 1_000_000).unwrap_or(i64::MAX)
+}
+
 /// Wall-clock time in microseconds since 1970.
 pub(crate) fn unix_micros() -> u64 {
     micros(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())

@@ -36,6 +36,8 @@ pub struct Config {
     pub(crate) profile_stages: bool,
     pub(crate) timeouts: Timeouts,
     pub(crate) limits: Limits,
+    #[serde(default)]
+    pub(crate) metrics: Metrics,
     /// SHA-256 of the configuration without its secrets, in hex; stands in every admission.
     pub(crate) config_digest: String,
 }
@@ -244,6 +246,19 @@ pub(crate) struct Limits {
     pub connections: usize,
     /// Bytes of request bodies that may be in memory at a time, of all connections together.
     pub buffered_bytes: u64,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Metrics {
+    /// Combinations of tenant, model and provider that have series of their own, at most.
+    pub label_sets: usize,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Metrics { label_sets: 1000 }
+    }
 }
 
 fn milliseconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {

@@ -165,6 +165,7 @@ impl Connection {
                     body: &input[body.range],
                     now,
                     span,
+                    series: None,
                 };
                 let back = Reply {
                     client: &mut self.client,

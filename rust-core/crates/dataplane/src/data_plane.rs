@@ -167,6 +167,7 @@ async fn keep_house(gateway: Rc<Gateway>, limits: Rc<RefCell<LimitLink>>) {
             .refusals_counted
             .inc_by(gateway.recorder.turn_second());
         gateway.recorder.keep();
+        gateway.traffic.show();
         gateway.clock.set();
         {
             let mut limits = limits.borrow_mut();

@@ -98,12 +98,13 @@ async fn refuse(
     rejection: Rejection,
     refused: Option<RejectedRequest<'_>>,
 ) -> After {
-    let refused = refused.unwrap_or_else(|| RejectedRequest {
+    let mut refused = refused.unwrap_or_else(|| RejectedRequest {
         tenant: Some(&call.catalog.terms.tenant(call.identity.tenant).name),
         endpoint: Some(CHAT_COMPLETIONS),
         bytes: call.body.len(),
         ..RejectedRequest::default()
     });
+    refused.series = call.series.take();
     let id = call.gateway.reject(&rejection, refused).await;
     call.span.lap_now(Stage::CompletionRecord);
     let after = send_answer(reply, &rejection.answer(), id.as_str()).await;

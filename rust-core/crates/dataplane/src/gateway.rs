@@ -13,7 +13,7 @@ use rand::{Rng, SeedableRng};
 use crate::catalog::Catalog;
 use crate::clock::Clock;
 use crate::memory::Budget;
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, Traffic};
 use crate::recorder::Recorder;
 use crate::rejection::{RejectedRequest, Rejection};
 use crate::request_id::RequestId;
@@ -25,6 +25,8 @@ pub(crate) struct Gateway {
     catalog: RefCell<Rc<Catalog>>,
     pub(crate) recorder: Rc<Recorder>,
     pub(crate) metrics: Metrics,
+    /// Who has which part of the traffic.
+    pub(crate) traffic: Traffic,
     pub(crate) profiler: Arc<Profiler>,
     pub(crate) clock: Clock,
     pub(crate) limiter: RefCell<Limiter>,
@@ -87,6 +89,7 @@ impl Gateway {
             metrics.buffered_bytes.clone(),
         ));
         Gateway {
+            traffic: metrics.traffic(catalog.terms.label_sets),
             catalog: RefCell::new(Rc::new(catalog)),
             recorder,
             metrics,
@@ -114,6 +117,11 @@ impl Gateway {
     pub(crate) fn replace_catalog(&self, catalog: Catalog) {
         self.recorder.set_config(&catalog.terms.digest);
         self.budget.set_most(catalog.terms.buffered_bytes);
+        self.traffic.reconfigure(
+            catalog.terms.label_sets,
+            &catalog.tenant_names(),
+            |model, provider| catalog.has_model(model, provider),
+        );
         *self.catalog.borrow_mut() = Rc::new(catalog);
         self.limits_changed.set(true);
     }
@@ -139,10 +147,15 @@ impl Gateway {
     ///
     /// An answer that says no is given even when the ledger cannot take its record: the refusal is then counted, and
     /// the count is recorded as soon as there is room.
-    pub(crate) async fn reject(&self, rejection: &Rejection, refused: RejectedRequest<'_>) -> RequestId {
+    pub(crate) async fn reject(&self, rejection: &Rejection, mut refused: RejectedRequest<'_>) -> RequestId {
         let now = self.clock.unix_micros(Instant::now());
         let id = self.request_id(now);
         self.metrics.rejected(rejection.status);
+        if let Some(tenant) = refused.tenant {
+            let series = refused.series.take();
+            let series = series.unwrap_or_else(|| self.traffic.series(tenant, None));
+            series.rejected(refused.outcome);
+        }
         if let Some(seq) = self.recorder.reject(now, id.as_str(), rejection, refused) {
             let _ = self.recorder.written(seq).await;
         }

@@ -4,10 +4,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{JoinHandle, park_timeout};
 use std::time::{Duration, Instant};
 
+use prometheus_client::metrics::gauge::Gauge;
 use proofgate_ledger::SigningKey;
 use proofgate_stages::Interval;
 use proofgate_wal::{Follower, Incarnation, Preparation, WalError};
 
+use crate::clock::unix_seconds;
 use crate::config::Durability;
 use crate::held_checkpoint::HeldCheckpoint;
 use crate::incarnation::NextLog;
@@ -54,6 +56,8 @@ pub(crate) struct LedgerThread {
     pub(crate) current: CurrentLog,
     pub(crate) rotation: Rotation,
     pub(crate) held: Option<HeldCheckpoint>,
+    /// When the newest checkpoint was signed, in unix seconds.
+    pub(crate) checkpoint_timestamp: Gauge,
 }
 
 /// What becomes of the log in service.
@@ -211,6 +215,7 @@ impl LedgerThread {
             State::Laid(next) => {
                 let (follower, mut in_service) = *next;
                 self.follower.finish(&self.key)?;
+                self.checkpoint_timestamp.set(unix_seconds());
                 in_service.before = self.current.get().before + self.follower.followed();
                 self.rotation.desk.lay_ended(self.follower.left());
                 self.follower = follower;
@@ -246,6 +251,7 @@ impl LedgerThread {
             Err(error) if !self.follower.watermark().is_poisoned() && error.is_out_of_space() => Ok(()),
             Err(error) => Err(error),
             Ok(note) => {
+                self.checkpoint_timestamp.set(unix_seconds());
                 self.keep(&note);
                 Ok(())
             }

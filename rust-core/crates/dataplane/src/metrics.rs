@@ -1,3 +1,6 @@
+mod single_writer;
+mod traffic;
+
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -5,9 +8,12 @@ use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::registry::Registry;
+use prometheus_client::registry::{Registry, Unit};
 use proofgate_ledger::record::Outcome;
 use proofgate_stages::Profiler;
+
+use traffic::Shown;
+pub(crate) use traffic::{RequestOutcome, Series, Traffic};
 
 /// The counters of one worker. Every series is resolved once, at start: counting is one atomic addition.
 #[derive(Clone)]
@@ -31,7 +37,11 @@ pub(crate) struct Metrics {
     pub(crate) records_durable: Gauge,
     pub(crate) records_checkpointed: Gauge,
     pub(crate) records_lost: Gauge,
+    /// When the newest checkpoint was signed, in unix seconds.
+    pub(crate) checkpoint_timestamp: Gauge,
+    pub(crate) checkpoint_interval: Gauge<f64, AtomicU64>,
     pub(crate) ready: Gauge,
+    traffic: Arc<Shown>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -84,7 +94,10 @@ impl Metrics {
             records_durable: Gauge::default(),
             records_checkpointed: Gauge::default(),
             records_lost: Gauge::default(),
+            checkpoint_timestamp: Gauge::default(),
+            checkpoint_interval: Gauge::default(),
             ready: Gauge::default(),
+            traffic: Arc::default(),
             registry: Arc::default(),
         };
         let m = &metrics;
@@ -174,12 +187,30 @@ impl Metrics {
             "Records of the predecessor that this worker found gone when it started",
             m.records_lost.clone(),
         );
+        registry.register_with_unit(
+            "ledger_checkpoint_timestamp",
+            "When the newest checkpoint was signed",
+            Unit::Seconds,
+            m.checkpoint_timestamp.clone(),
+        );
+        registry.register_with_unit(
+            "ledger_checkpoint_interval",
+            "Between two checkpoints while records come",
+            Unit::Seconds,
+            m.checkpoint_interval.clone(),
+        );
         registry.register("ready", "Whether the worker wants traffic", m.ready.clone());
+        registry.register_collector(Box::new(Arc::clone(&m.traffic)));
         registry.register_collector(Box::new(Arc::clone(profiler)));
         Metrics {
             registry: Arc::new(registry),
             ..metrics
         }
+    }
+
+    /// The table of who has which part of the traffic, for the data-plane thread. It has room for `most` label sets.
+    pub(crate) fn traffic(&self, most: usize) -> Traffic {
+        Traffic::new(most, Arc::clone(&self.traffic))
     }
 
     /// Prometheus' text format.

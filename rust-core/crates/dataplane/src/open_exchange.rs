@@ -1,6 +1,7 @@
 //! An exchange between its two records.
 
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Instant;
 
 use proofgate_ledger::commitment::{BodyDigest, Salted};
@@ -13,6 +14,7 @@ use crate::catalog::{Catalog, ModelRoute};
 use crate::clock::micros;
 use crate::endpoint::CHAT_COMPLETIONS;
 use crate::gateway::Gateway;
+use crate::metrics::Series;
 use crate::open_table::Entry;
 use crate::recorder::{Room, Unavailable};
 use crate::request_id::RequestId;
@@ -42,6 +44,8 @@ pub(crate) struct OpenExchange {
     /// What the policy saw in the response.
     pub(crate) policy: Option<PolicyNote<'static>>,
     pub(crate) span: Span,
+    /// Where it counts.
+    series: Arc<Series>,
     started: Instant,
     started_at: u64,
     config: ConfigId,
@@ -92,6 +96,7 @@ pub(crate) struct Admitted<'a> {
     pub(crate) digest: BodyDigest,
     pub(crate) chat: &'a ChatRequest<'a>,
     pub(crate) route: &'a ModelRoute,
+    pub(crate) series: Arc<Series>,
     pub(crate) policy: Option<PolicyNote<'a>>,
     pub(crate) started: Instant,
 }
@@ -165,10 +170,19 @@ impl OpenExchange {
             executed: Executed::No,
             policy: None,
             span,
+            series: admitted.series,
             started: admitted.started,
             started_at,
             config,
         }))
+    }
+
+    /// Adds bytes of the upstream's answer to the response as the client gets it.
+    pub(crate) fn relay(&mut self, bytes: &[u8]) {
+        if self.bytes == 0 && !bytes.is_empty() {
+            self.series.began(micros(self.started.elapsed()));
+        }
+        self.respond(bytes);
     }
 
     /// Adds bytes to the response as the client gets it.
@@ -211,6 +225,7 @@ impl OpenExchange {
         self.gateway.metrics.in_flight.dec();
         self.gateway.metrics.response_bytes.inc_by(self.bytes);
         self.gateway.metrics.ended(outcome);
+        self.series.ended(outcome, usage, duration_us);
         appended.ok()
     }
 

@@ -1,6 +1,7 @@
 //! Requests that are turned away: what the client is told and what the record says.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use proofgate_auth::AuthError;
 use proofgate_ledger::record::PolicyNote;
@@ -10,6 +11,7 @@ use proofgate_providers::BadRequest;
 use proofgate_wire::ProtocolError;
 
 use crate::answer::{Answer, Fields};
+use crate::metrics::{RequestOutcome, Series};
 
 /// Why a request is turned away before it is admitted: what the client is told and what the record says.
 #[derive(Debug, Clone)]
@@ -31,6 +33,10 @@ pub(crate) struct RejectedRequest<'r> {
     /// Bytes of it that were read.
     pub(crate) bytes: usize,
     pub(crate) policy: Option<PolicyNote<'r>>,
+    /// Where it counts, when its model is known.
+    pub(crate) series: Option<Arc<Series>>,
+    /// What it counts as.
+    pub(crate) outcome: RequestOutcome,
 }
 
 impl Rejection {

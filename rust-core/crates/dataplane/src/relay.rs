@@ -197,7 +197,7 @@ async fn body(
         }
         if !workspace.piece.is_empty() || (answer_head.chunked && !reply.buffers.head.is_empty()) {
             open.span.lap_now(Stage::Relay);
-            open.respond(&workspace.piece);
+            open.relay(&workspace.piece);
             if reply.buffers.upstream.is_empty() {
                 source.lend(reply);
             }

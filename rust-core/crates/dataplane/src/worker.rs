@@ -17,6 +17,7 @@ use serde::Serialize;
 use tokio::sync::{mpsc, watch};
 
 use crate::catalog::Blueprint;
+use crate::clock::unix_seconds;
 use crate::config::Durability;
 use crate::data_plane::DataPlane;
 use crate::held_checkpoint::HeldCheckpoint;
@@ -222,6 +223,11 @@ impl Worker {
         let (phase, told) = watch::channel(Phase::Serving);
         let metrics = Metrics::new(&self.profiler);
         metrics.records_lost.set(as_gauge(lost));
+        // The beginning of a log is signed before it serves.
+        metrics.checkpoint_timestamp.set(unix_seconds());
+        metrics
+            .checkpoint_interval
+            .set(ledger.checkpoint_interval.as_secs_f64());
         let (orders, waiting) = mpsc::channel(MAX_WAITING);
         let threads = Threads::new(3);
         let finish = Arc::new(AtomicBool::new(false));
@@ -237,6 +243,7 @@ impl Worker {
             current: current.clone(),
             rotation: Rotation::new(bounds, Arc::clone(&desk), next),
             held,
+            checkpoint_timestamp: metrics.checkpoint_timestamp.clone(),
         };
         let ledger = threads.spawn("ledger", move || ledger_thread.run())?;
         let data_plane = DataPlane {

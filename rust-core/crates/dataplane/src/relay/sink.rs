@@ -70,7 +70,7 @@ pub(super) async fn finish(
 ) -> After {
     let Workspace { piece, held, .. } = &mut *workspace;
     append(piece, held);
-    open.respond(piece);
+    open.relay(piece);
     let completion = open.end(Outcome::Complete, answer_head.status, workspace.usage());
     write_piece(gateway, reply, answer_head, &mut workspace, true);
     let room = workspace.take_share();

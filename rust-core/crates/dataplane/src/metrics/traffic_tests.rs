@@ -1,0 +1,217 @@
+use std::sync::Arc;
+
+use prometheus_client::encoding::text;
+use prometheus_client::registry::Registry;
+
+use super::*;
+
+const ROUTE: Option<(&str, &str)> = Some(("large", "vendor"));
+
+fn table(most: usize) -> (Traffic, Registry) {
+    let shown = Arc::<Shown>::default();
+    let mut registry = Registry::with_prefix("proofgate");
+    registry.register_collector(Box::new(Arc::clone(&shown)));
+    (Traffic::new(most, shown), registry)
+}
+
+/// The values of the series whose lines begin so, each with what follows that.
+fn told(traffic: &Traffic, registry: &Registry, beginning: &str) -> Vec<String> {
+    traffic.show();
+    let mut exposition = String::new();
+    text::encode(&mut exposition, registry).unwrap();
+    let lines = exposition.lines().filter_map(|line| line.strip_prefix(beginning));
+    let mut lines: Vec<_> = lines.map(str::to_owned).collect();
+    lines.sort();
+    lines
+}
+
+fn tokens(prompt: u64, completion: u64) -> Option<Usage> {
+    Some(Usage {
+        prompt_tokens: prompt,
+        completion_tokens: completion,
+    })
+}
+
+#[test]
+fn requests_and_tokens_count_for_their_tenant_model_and_provider() {
+    let (traffic, registry) = table(10);
+    for (tenant, prompt) in [("a", 3), ("b", 5), ("a", 7)] {
+        let series = traffic.series(tenant, ROUTE);
+        series.ended(Outcome::Complete, tokens(prompt, 1), 1);
+    }
+    traffic.series("a", ROUTE).rejected(RequestOutcome::Denied);
+    let of_a = told(
+        &traffic,
+        &registry,
+        r#"proofgate_requests_total{tenant="a",model="large",provider="vendor","#,
+    );
+    assert_eq!(
+        of_a,
+        [
+            r#"outcome="client_disconnect"} 0"#,
+            r#"outcome="complete"} 2"#,
+            r#"outcome="denied"} 1"#,
+            r#"outcome="failed"} 0"#,
+            r#"outcome="refused"} 0"#,
+        ]
+    );
+    let prompts = told(&traffic, &registry, "proofgate_prompt_tokens_total");
+    assert_eq!(
+        prompts,
+        [
+            r#"{tenant="a",model="large",provider="vendor"} 10"#,
+            r#"{tenant="b",model="large",provider="vendor"} 5"#,
+        ]
+    );
+    let answers = told(
+        &traffic,
+        &registry,
+        r#"proofgate_completion_tokens_total{tenant="a""#,
+    );
+    assert_eq!(answers, [r#",model="large",provider="vendor"} 2"#]);
+}
+
+#[test]
+fn a_duration_counts_for_its_model_and_not_for_its_tenant() {
+    let (traffic, registry) = table(10);
+    for (tenant, microseconds) in [("a", 15_000), ("b", 2_000_000)] {
+        let series = traffic.series(tenant, ROUTE);
+        series.began(1);
+        series.ended(Outcome::UpstreamError, None, microseconds);
+    }
+    let labels = r#"{model="large",provider="vendor"}"#;
+    let name = |of: &str| format!("proofgate_{of}_seconds_count{labels} ");
+    assert_eq!(told(&traffic, &registry, &name("exchange")), ["2"]);
+    assert_eq!(told(&traffic, &registry, &name("first_byte")), ["2"]);
+    let sum = format!("proofgate_exchange_seconds_sum{labels} ");
+    assert_eq!(told(&traffic, &registry, &sum), ["2.015"]);
+    let buckets = told(
+        &traffic,
+        &registry,
+        "proofgate_exchange_seconds_bucket{le=\"0.02\"",
+    );
+    assert_eq!(buckets, [r#",model="large",provider="vendor"} 1"#]);
+}
+
+#[test]
+fn what_comes_when_all_label_sets_are_taken_counts_for_other_tenants() {
+    let (traffic, registry) = table(2);
+    for number in 0..50 {
+        let series = traffic.series(&format!("tenant-{number}"), ROUTE);
+        series.ended(Outcome::Complete, tokens(1, 1), 1);
+    }
+    let prompts = told(&traffic, &registry, "proofgate_prompt_tokens_total");
+    assert_eq!(
+        prompts,
+        [
+            r#"{tenant="other",model="large",provider="vendor"} 48"#,
+            r#"{tenant="tenant-0",model="large",provider="vendor"} 1"#,
+            r#"{tenant="tenant-1",model="large",provider="vendor"} 1"#,
+        ]
+    );
+}
+
+#[test]
+fn a_tenant_that_is_named_as_the_others_are_counts_with_them() {
+    let (traffic, registry) = table(1);
+    for tenant in ["other", "a", "b"] {
+        traffic.series(tenant, None).rejected(RequestOutcome::Refused);
+    }
+    let refused = told(&traffic, &registry, "proofgate_requests_total");
+    let refused: Vec<_> = refused.iter().filter(|line| !line.ends_with(" 0")).collect();
+    assert_eq!(
+        refused,
+        [
+            r#"{tenant="a",model="",provider="",outcome="refused"} 1"#,
+            r#"{tenant="other",model="",provider="",outcome="refused"} 2"#,
+        ]
+    );
+}
+
+#[test]
+fn a_reload_keeps_the_counts_of_what_stays_and_makes_room_for_the_rest() {
+    let (traffic, registry) = table(2);
+    let stays = traffic.series("stays", ROUTE);
+    stays.ended(Outcome::Complete, tokens(1, 1), 1);
+    for tenant in ["goes", "late"] {
+        traffic
+            .series(tenant, ROUTE)
+            .ended(Outcome::Complete, tokens(1, 1), 1);
+    }
+    traffic.reconfigure(2, &HashSet::from(["stays", "late"]), |_, _| true);
+    for tenant in ["stays", "late"] {
+        traffic
+            .series(tenant, ROUTE)
+            .ended(Outcome::Complete, tokens(1, 1), 1);
+    }
+    stays.ended(Outcome::Complete, tokens(1, 1), 1);
+    let prompts = told(&traffic, &registry, "proofgate_prompt_tokens_total");
+    assert_eq!(
+        prompts,
+        [
+            r#"{tenant="late",model="large",provider="vendor"} 1"#,
+            r#"{tenant="other",model="large",provider="vendor"} 1"#,
+            r#"{tenant="stays",model="large",provider="vendor"} 3"#,
+        ]
+    );
+    traffic.reconfigure(2, &HashSet::from(["stays"]), |model, _| model != "large");
+    assert!(told(&traffic, &registry, "proofgate_prompt_tokens_total").is_empty());
+    assert!(told(&traffic, &registry, "proofgate_exchange_seconds_count").is_empty());
+}
+
+#[test]
+fn a_model_that_changes_its_provider_has_series_of_both() {
+    let (traffic, registry) = table(10);
+    for provider in ["vendor", "spare"] {
+        let series = traffic.series("a", Some(("large", provider)));
+        series.ended(Outcome::Complete, None, 1);
+    }
+    assert_eq!(
+        told(&traffic, &registry, "proofgate_exchange_seconds_count"),
+        [
+            r#"{model="large",provider="spare"} 1"#,
+            r#"{model="large",provider="vendor"} 1"#,
+        ]
+    );
+}
+
+#[test]
+fn names_with_quotes_and_slashes_are_one_label_value() {
+    let (traffic, registry) = table(10);
+    traffic
+        .series("team/a\"} 9\n", Some(("m\\", "p")))
+        .ended(Outcome::Complete, tokens(1, 1), 1);
+    let told = told(&traffic, &registry, "proofgate_prompt_tokens_total");
+    assert_eq!(told, [r#"{tenant="team/a\"} 9\n",model="m\\",provider="p"} 1"#]);
+}
+
+#[test]
+fn tokens_that_no_model_can_have_used_do_not_end_the_count() {
+    let (traffic, registry) = table(10);
+    let series = traffic.series("a", ROUTE);
+    series.ended(Outcome::Complete, tokens(u64::MAX, 1), 1);
+    series.ended(Outcome::Complete, tokens(1, 1), 1);
+    let prompts = told(&traffic, &registry, "proofgate_prompt_tokens_total{tenant=\"a\"");
+    assert_eq!(
+        prompts,
+        [format!(
+            r#",model="large",provider="vendor"}} {}"#,
+            MAX_TOKENS + 1
+        )]
+    );
+}
+
+#[test]
+fn series_are_shown_once_nobody_is_reading() {
+    let (traffic, registry) = table(10);
+    traffic.series("a", ROUTE).ended(Outcome::Complete, None, 1);
+    let shown = Arc::clone(&traffic.shown);
+    let reading = shown.0.lock().unwrap();
+    traffic.show();
+    assert!(reading.series.is_empty());
+    drop(reading);
+    assert_eq!(
+        told(&traffic, &registry, "proofgate_exchange_seconds_count"),
+        [r#"{model="large",provider="vendor"} 1"#]
+    );
+}
