@@ -113,7 +113,7 @@ impl OpenExchange {
     ) -> Result<Box<Self>, Unavailable> {
         let gateway = admitted.gateway;
         let recorder = &gateway.recorder;
-        let grant = granted.grant.as_mut().ok_or(Unavailable::Stopped)?;
+        let grant = granted.grant.as_ref().ok_or(Unavailable::Stopped)?;
         let mut room = recorder.reserve()?;
         let salt = recorder.next_salt()?;
         let started_at = grant.at();
@@ -151,10 +151,10 @@ impl OpenExchange {
             key: admitted.key,
             reserved: grant.reserved(),
         });
-        gateway.limiter.borrow_mut().recorded(grant);
         gateway.metrics.in_flight.inc();
         gateway.metrics.request_bytes.inc_by(admitted.body.len() as u64);
-        Ok(Box::new(OpenExchange {
+        // From here on the exchange itself sees to its end, whatever happens.
+        let mut open = Box::new(OpenExchange {
             gateway: Rc::clone(gateway),
             catalog: Rc::clone(admitted.catalog),
             tenant: admitted.tenant,
@@ -174,7 +174,11 @@ impl OpenExchange {
             started: admitted.started,
             started_at,
             config,
-        }))
+        });
+        if let Some(grant) = &mut open.grant {
+            gateway.limiter.borrow_mut().recorded(grant);
+        }
+        Ok(open)
     }
 
     /// Adds bytes of the upstream's answer to the response as the client gets it.
@@ -269,3 +273,7 @@ impl Drop for OpenExchange {
         std::mem::take(&mut self.span).finish_now(&self.gateway.profiler);
     }
 }
+
+#[cfg(test)]
+#[path = "open_exchange_tests.rs"]
+mod tests;

@@ -83,6 +83,18 @@ struct Run {
     start: usize,
 }
 
+/// A record at the end of the batch while it is encoded: when that panics, nothing of it stays.
+struct Unframed<'b> {
+    batch: &'b mut Vec<u8>,
+    start: usize,
+}
+
+impl Drop for Unframed<'_> {
+    fn drop(&mut self) {
+        self.batch.truncate(self.start);
+    }
+}
+
 /// Appends records to one incarnation's log. Owned by the data-plane thread.
 pub struct Writer {
     watermark: Arc<Watermark>,
@@ -367,8 +379,14 @@ impl Writer {
     ) -> Result<u64, WalError> {
         self.check()?;
         let start = self.batch.len();
-        self.batch.resize(start + FRAME_HEADER, 0);
-        let fitted = match encode(self.next_seq, &mut self.batch) {
+        let unframed = Unframed {
+            start,
+            batch: &mut self.batch,
+        };
+        unframed.batch.resize(start + FRAME_HEADER, 0);
+        let encoded = encode(self.next_seq, unframed.batch);
+        std::mem::forget(unframed);
+        let fitted = match encoded {
             Ok(()) => self.fit(start, reservation.as_deref()),
             Err(error) => Err(error.into()),
         };

@@ -1,0 +1,194 @@
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use proofgate_evidence::log_reader::{Found, LogReader};
+use proofgate_json::Workspace;
+use proofgate_ledger::SigningKey;
+use proofgate_limits::Limiter;
+use proofgate_providers::BodyText;
+use proofgate_stages::Profiler;
+use proofgate_wal::{FileStorage, Ulid};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::sync::Notify;
+
+use super::*;
+use crate::Config;
+use crate::catalog::Blueprint;
+use crate::incarnation::NextLog;
+use crate::ledger_delay::LedgerDelay;
+use crate::metrics::Metrics;
+use crate::recorder::Recorder;
+use crate::rotation::Desk;
+
+const LEDGER: &str = "ledger.example/demo";
+const BODY: &[u8] = br#"{"model":"large","messages":[]}"#;
+const KEY: CredentialId = CredentialId::ApiKey([1; 4]);
+/// All that the tenant may use in a minute.
+const TOKENS: u64 = 100;
+
+/// What the data-plane thread has, with one tenant that may have one request at a time.
+struct Bench {
+    gateway: Rc<Gateway>,
+    catalog: Rc<Catalog>,
+    /// Where the log is.
+    log: std::path::PathBuf,
+    incarnation: Ulid,
+    _volume: TempDir,
+}
+
+fn bench() -> Bench {
+    let volume = TempDir::new().unwrap();
+    let key = SigningKey::generate(LEDGER, [7; 32]).unwrap();
+    let config = json!({
+        "ledger": {"name": LEDGER, "directory": volume.path(), "shard": 0, "durability": "written",
+            "checkpoint_interval_ms": 1000, "signing_key": key.to_text(), "segment_bytes": 65536,
+            "log_bytes": 1 << 30, "log_age_ms": 86_400_000},
+        "listen": "127.0.0.1:0",
+        "providers": [{"name": "vendor", "type": "openai", "base_url": "http://127.0.0.1:1", "api_key": null,
+            "ca_pem": null, "stream_usage": "leave"}],
+        "models": [{"name": "large", "provider": "vendor", "upstream_model": "large", "max_output_tokens": 1}],
+        "tenants": [{"name": "acme", "keys": [], "models": null, "endpoints": null,
+            "limits": {"concurrency": 1, "tokens_per_minute": TOKENS}, "key_limits": {}, "policy": null}],
+        "timeouts": {"client_head_ms": 1, "client_body_ms": 1, "client_idle_ms": 1, "upstream_connect_ms": 1,
+            "upstream_response_ms": 1, "answer_ms": 1, "connection_age_ms": 1, "drain_ms": 1, "lame_duck_ms": 1},
+        "limits": {"head_bytes": 1, "body_bytes": 1, "connections": 1, "buffered_bytes": 1 << 20},
+        "config_digest": "00".repeat(32),
+    });
+    let config: Config = serde_json::from_value(config).unwrap();
+    let log = NextLog::new(&config.ledger, &config.config_digest, &key)
+        .begin(None)
+        .unwrap()
+        .log;
+    let profiler = Arc::new(Profiler::new(false));
+    let recorder = Rc::new(Recorder::new(
+        log.writer,
+        config.ledger.durability,
+        &[0; 32],
+        Arc::new(Notify::new()),
+        Arc::new(LedgerDelay::new(Arc::clone(&profiler))),
+        Arc::new(Desk::default()),
+        || {},
+    ));
+    let mut limiter = Limiter::new();
+    let catalog = Catalog::new(Blueprint::new(&config, None).unwrap(), None, &mut limiter);
+    let metrics = Metrics::new(&profiler);
+    let gateway = Rc::new(Gateway::new(catalog, limiter, recorder, metrics, profiler));
+    Bench {
+        catalog: gateway.catalog(),
+        gateway,
+        log: log.dir,
+        incarnation: log.incarnation,
+        _volume: volume,
+    }
+}
+
+impl Bench {
+    /// Everything that the tenant may have.
+    fn granted(&self) -> Granted<'_> {
+        let tenant = self.catalog.counters[0];
+        let grant = self.gateway.limiter.borrow_mut().admit(tenant, KEY, TOKENS, 1);
+        Granted::new(&self.gateway, grant.unwrap())
+    }
+
+    /// Opens an exchange of the tenant at an index.
+    fn open(&self, tenant: usize) -> Result<Box<OpenExchange>, Unavailable> {
+        let granted = self.granted();
+        let chat = ChatRequest::read(BODY, &mut Workspace::default(), &mut BodyText::default()).unwrap();
+        let route = self
+            .catalog
+            .route(self.catalog.terms.tenant(0), &chat.model)
+            .unwrap();
+        let admitted = Admitted {
+            gateway: &self.gateway,
+            catalog: &self.catalog,
+            tenant,
+            key: KEY,
+            body: BODY,
+            digest: BodyDigest::new(),
+            chat: &chat,
+            route,
+            series: self.gateway.traffic.series("acme", Some(("large", "vendor"))),
+            policy: None,
+            started: Instant::now(),
+        };
+        OpenExchange::admit(admitted, granted, Span::default())
+    }
+
+    /// Ends the log and reads all that is in it.
+    fn records(&self) -> Vec<Value> {
+        self.gateway.recorder.seal("test").unwrap();
+        let mut log = LogReader::open(&FileStorage, &self.log, self.incarnation).unwrap();
+        let mut records = Vec::new();
+        while let Found::Record(stored) = log.next().unwrap() {
+            records.push(serde_json::from_slice(log.payload(&stored)).unwrap());
+        }
+        records
+    }
+}
+
+fn panics(work: impl FnOnce()) {
+    assert!(catch_unwind(AssertUnwindSafe(work)).is_err());
+}
+
+fn kinds(records: &[Value]) -> Vec<&str> {
+    records
+        .iter()
+        .map(|record| record["kind"].as_str().unwrap())
+        .collect()
+}
+
+#[test]
+fn a_panic_before_an_exchange_is_open_gives_back_what_was_granted() {
+    let bench = bench();
+    panics(|| {
+        let _granted = bench.granted();
+        panic!("while the request was judged");
+    });
+    drop(bench.granted());
+    assert_eq!(kinds(&bench.records()), ["open", "seal"]);
+}
+
+#[test]
+fn a_panic_while_an_admission_is_recorded_leaves_no_part_of_it_and_gives_back_what_was_granted() {
+    let bench = bench();
+    // There is no such tenant, so its name cannot be written.
+    panics(|| drop(bench.open(9)));
+    assert!(
+        bench
+            .gateway
+            .recorder
+            .open()
+            .list(|_| (Ulid::nil(), 0))
+            .is_empty()
+    );
+    let mut open = bench.open(0).unwrap();
+    open.end(Outcome::Complete, 200, None);
+    drop(open);
+    let records = bench.records();
+    assert_eq!(kinds(&records), ["open", "admission", "completion", "seal"]);
+    assert_eq!(records[1]["tenant"], "acme");
+}
+
+#[test]
+fn a_panic_while_an_exchange_is_open_completes_its_record_and_gives_back_what_was_granted() {
+    let bench = bench();
+    panics(|| {
+        let _open = bench.open(0).unwrap();
+        panic!("while the answer was relayed");
+    });
+    assert_eq!(bench.gateway.metrics.in_flight.get(), 0);
+    assert!(
+        bench
+            .gateway
+            .recorder
+            .open()
+            .list(|_| (Ulid::nil(), 0))
+            .is_empty()
+    );
+    drop(bench.granted());
+    let records = bench.records();
+    assert_eq!(kinds(&records), ["open", "admission", "completion", "seal"]);
+    assert_eq!(records[2]["outcome"], "internal_error");
+    assert_eq!(records[2]["charged"], 0);
+}
