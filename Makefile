@@ -17,6 +17,8 @@ RUST_MANIFEST := rust-core/Cargo.toml
 export PATH := $(VENV)/bin:$(PATH)
 # Checkouts share the environment: each works with its own packages.
 export PYTHONPATH := $(CURDIR)/gateway/src:$(CURDIR)/operator/src
+# Where the linker put what; setup/hot-functions-are-together reads it.
+MAP := $(CURDIR)/gateway/build/core.map
 # What a release build is compiled with: the profile of a worker under load.
 RELEASE := RUSTFLAGS="$$(./setup/release-flags)"
 
@@ -51,7 +53,9 @@ $(VENV)/.ready:
 .PHONY: develop
 develop: setup ## Build the worker (release) and install both packages into the environment, editable
 	@echo "== worker extension (release; about 2 minutes when cold)"
-	@$(RELEASE) && export RUSTFLAGS && cd gateway && VIRTUAL_ENV="$(VENV)" maturin develop --release --skip-install --quiet
+	@mkdir -p "$(dir $(MAP))" && map= && if [[ $$(uname -s) == Linux ]]; then map="-Clink-arg=-Wl,-Map=$(MAP)"; fi && \
+	  $(RELEASE) && export RUSTFLAGS && cd gateway && \
+	  VIRTUAL_ENV="$(VENV)" maturin develop --release --skip-install --quiet -- $${map:+"$$map"}
 	@site=$$("$(PY)" -c 'import site; print(site.getsitepackages()[0])') && \
 	  printf '%s\n' "$(CURDIR)/gateway/src" "$(CURDIR)/operator/src" > "$$site/proofgate-checkout.pth" && \
 	  for command in proofgate:proofgate.cli proofgate-operator:proofgate_operator.main; do \
@@ -97,6 +101,7 @@ check-python: develop
 check-repo: develop
 	@echo "== repository: licences, releases, generated files"
 	@./setup/licences
+	@./setup/hot-functions-are-together "$(MAP)"
 	@pytest -q setup/tests
 	@"$(PY)" docs/generate_api_reference.py --check
 	@"$(PY)" docs/check_test_names.py
