@@ -32,3 +32,6 @@ class Monitoring(Section):
     )
     """Namespaces whose pods may read metrics. Pods of the gateway's own namespace with the label
     proofgate.dev/monitoring: "true" always may."""
+    label_sets: Annotated[int, Field(ge=1, le=100_000)] = 1000
+    """Combinations of a tenant, a model and its provider with series of their own on each worker. What comes
+    beyond counts for the tenant other."""

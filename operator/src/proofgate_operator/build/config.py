@@ -125,6 +125,7 @@ def worker_config(gateway: Gateway, memory: int, defaults: Defaults) -> Manifest
         ],
         "tenants": [_tenant(tenant) for tenant in spec.tenants],
         "limits": {"bufferedBytes": _buffered_bytes(memory)},
+        "metrics": {"labelSets": spec.monitoring.label_sets},
         "timeouts": {
             "upstreamConnectSeconds": spec.timeouts.upstream_connect_seconds,
             "upstreamResponseSeconds": spec.timeouts.upstream_response_seconds,
