@@ -134,7 +134,7 @@ ledger:
   # Secret. The file {VERIFYING_KEY_FILE} is for whoever checks what was signed.
   signingKeyFile: {SIGNING_KEY_FILE}
   # Records survive the loss of power as well, for a higher latency.
-  #durability: synced
+  #durability: Synced
 # For clients. 0.0.0.0:8080 is for other machines, too: then give the worker a certificate.
 listen: {json.dumps(setup.listen)}
 #tls: {{certificateFile: tls.crt, privateKeyFile: tls.key}}
@@ -142,7 +142,7 @@ listen: {json.dumps(setup.listen)}
 admin: {{listen: {json.dumps(setup.admin_listen)}, tokenFile: {ADMIN_TOKEN}}}
 providers:
   - name: upstream
-    type: openai
+    type: OpenAI
     baseURL: {json.dumps(setup.base_url)}{provider_key}
 # What clients may ask for, by the name that they use.
 models:
@@ -154,7 +154,7 @@ tenants:
     keyHashes: [{key_hash}]
     #limits: {{requestsPerMinute: 60, tokensPerDay: 1000000, concurrency: 8}}
 # What is looked for in prompts and answers; `proofgate policy rules {CONFIGURATION}` lists it.
-#policy: {{packs: [prompt-injection, secrets, pii], mode: dry-run}}
+#policy: {{packs: [prompt-injection, secrets, pii], mode: DryRun}}
 # Nothing in front of this worker has to notice that it goes before it does.
 timeouts: {{lameDuckSeconds: 0}}
 """
