@@ -121,3 +121,33 @@ def test_whoever_undoes_a_write_each_time_is_named_and_met_once_a_minute() -> No
         cluster.run_controllers()
     assert cluster.find("StatefulSet", "demo-worker")["spec"]["revisionHistoryLimit"] == 3
     assert status(cluster)["Progressing"] == ("False", "Settled")
+
+
+SIDECAR = {
+    "podTemplate": {
+        "containers": [
+            {
+                "name": "sidecar",
+                "image": "sidecar:test",
+                "resources": {"limits": {"cpu": 1, "memory": "1024Mi", "hugepages-2Mi": "1024Mi"}},
+            }
+        ]
+    }
+}
+
+
+def with_canonical_quantities(found: Manifest) -> None:
+    """What the API server makes of quantities."""
+    for one in found["spec"]["template"]["spec"]["containers"]:
+        if one["name"] == "sidecar":
+            one["resources"] = {"limits": {"cpu": "1", "memory": "1Gi", "hugepages-2Mi": "1Gi"}}
+
+
+def test_quantities_that_the_api_server_spells_otherwise_are_no_drift_not_even_for_a_new_operator() -> None:
+    cluster = new_cluster(worker=SIDECAR)
+    cluster.admit = of_workloads(with_canonical_quantities)
+    settle(cluster)
+    before = patches(cluster)
+    for _ in range(5):
+        look(cluster, Writes())
+    assert patches(cluster) == before

@@ -1,9 +1,14 @@
 """A new template reaches the workers one by one; a broken one reaches one worker only."""
 
 import copy
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
 
 from proofgate_operator.api.conditions import ConditionStatus, ConditionType
-from proofgate_operator.plan.drift import holds
+from proofgate_operator.plan.decide import Plan
+from proofgate_operator.plan.drift import holds, seal
+from proofgate_operator.plan.observed import Observed, Ref, ref_of
 from tests.moving_world import DRAIN_SECONDS, MovingWorld
 
 
@@ -189,3 +194,29 @@ def test_a_set_that_its_controller_rolled_is_patched_before_it_is_applied() -> N
     assert patch == {"spec": {"updateStrategy": {"type": "OnDelete", "rollingUpdate": None}}}
     live["spec"]["updateStrategy"] = {"type": "OnDelete"}
     assert world.plan().patch == {}
+
+
+class Disputed(MovingWorld):
+    """Somebody sets a field of the workers' set otherwise after each write. The operator remembers what it
+    tried to write, as it does while it runs."""
+
+    disputed = False
+    tried: Mapping[Ref, str] = MappingProxyType({})
+
+    def observed(self) -> Observed:
+        return replace(super().observed(), tried=self.tried)
+
+    def look(self, writes: int | None = None) -> Plan:
+        plan = super().look(writes)
+        self.tried = {**self.tried, **{ref_of(found): seal(found) for found in plan.apply}}
+        if self.disputed:
+            self.world.child("StatefulSet", "demo-worker")["spec"]["revisionHistoryLimit"] = 10
+        return plan
+
+
+def test_a_set_that_somebody_contests_keeps_no_retired_worker_from_being_replaced() -> None:
+    world = Disputed(3)
+    world.use_image("worker:next")
+    world.disputed = True
+    assert least_serving(world, 120) == 2
+    assert set(revisions(world).values()) == {"worker:next"}

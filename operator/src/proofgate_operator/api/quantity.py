@@ -1,18 +1,27 @@
-"""What the API's quantities are worth."""
+"""What the API's quantities are worth.
+
+Source: Kubernetes' API reference, "Quantity": a decimal number with a suffix or an exponent.
+"""
 
 import re
 from decimal import Decimal
 
-_QUANTITY = re.compile(r"(?P<number>[0-9]+(\.[0-9]+)?)(?P<suffix>Ki|Mi|Gi|Ti|Pi|m|k|M|G|T|P)?")
-_WORTH: dict[str | None, Decimal] = {None: Decimal(1), "m": Decimal(1) / 1000}
-_WORTH |= {suffix: Decimal(1000) ** power for power, suffix in enumerate("kMGTP", start=1)}
-_WORTH |= {f"{suffix}i": Decimal(1024) ** power for power, suffix in enumerate("KMGTP", start=1)}
+_QUANTITY = re.compile(
+    r"(?P<number>[+-]?([0-9]+\.?[0-9]*|\.[0-9]+))"
+    r"((?P<suffix>[KMGTPE]i|[numkMGTPE])|[eE](?P<exponent>[+-]?[0-9]{1,2}))?"
+)
+_WORTH: dict[str | None, Decimal] = {None: Decimal(1)}
+_WORTH |= {suffix: Decimal(1000) ** -power for power, suffix in enumerate("mun", start=1)}
+_WORTH |= {suffix: Decimal(1000) ** power for power, suffix in enumerate("kMGTPE", start=1)}
+_WORTH |= {f"{suffix}i": Decimal(1024) ** power for power, suffix in enumerate("KMGTPE", start=1)}
 
 
 def quantity(text: object) -> Decimal | None:
-    """Return what a quantity is worth, in its unit (cores, bytes); None if it is none."""
-    match = _QUANTITY.fullmatch(str(text))
-    return Decimal(match["number"]) * _WORTH[match["suffix"]] if match else None
+    """Return what a quantity is worth, in its unit (cores, bytes, pages); None if it is none."""
+    match = None if isinstance(text, bool) else _QUANTITY.fullmatch(str(text))
+    if match is None:
+        return None
+    return Decimal(match["number"]).scaleb(int(match["exponent"] or 0)) * _WORTH[match["suffix"]]
 
 
 def whole(text: str) -> int:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from proofgate_operator.kube.apply import FIELD_MANAGER
 from proofgate_operator.kube.client import Client, Manifest
-from proofgate_operator.plan.drift import Applied, after, differences, is_contested
+from proofgate_operator.plan.drift import Applied, after, differences, is_contested, seal
 from proofgate_operator.plan.observed import Ref, ref_of
 
 
@@ -13,10 +13,20 @@ class Writes:
 
     def __init__(self) -> None:
         self._of: dict[tuple[str, str], dict[Ref, Applied]] = {}
+        self._tried: dict[tuple[str, str], dict[Ref, str]] = {}
 
     def of(self, namespace: str, gateway: str) -> Mapping[Ref, Applied]:
         """Return what came of the writes to a gateway's objects."""
         return dict(self._of.get((namespace, gateway), {}))
+
+    def tried(self, namespace: str, gateway: str) -> Mapping[Ref, str]:
+        """Return the digests of a gateway's manifests that were written last, or refused."""
+        return dict(self._tried.get((namespace, gateway), {}))
+
+    def attempt(self, gateway: str, manifest: Manifest) -> None:
+        """Note that a manifest is about to be applied, whatever comes of it."""
+        key = (manifest["metadata"]["namespace"], gateway)
+        self._tried.setdefault(key, {})[ref_of(manifest)] = seal(manifest)
 
     async def note(
         self,
@@ -41,6 +51,7 @@ class Writes:
     def forget(self, namespace: str, gateway: str) -> None:
         """Drop what is kept of a gateway that is gone."""
         self._of.pop((namespace, gateway), None)
+        self._tried.pop((namespace, gateway), None)
 
 
 def _contested(found: Applied, ref: Ref, live: Manifest, whole: Manifest, manifest: Manifest) -> Applied:

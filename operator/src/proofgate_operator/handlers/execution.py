@@ -81,6 +81,7 @@ async def execute(
             done.changed |= await create(client, _generated(gateway, name))
     for manifest in plan.apply:
         ref = ref_of(manifest)
+        writes.attempt(gateway.name, manifest)
         with one(ref, "apply", "applied"):
             if ref in plan.patch:
                 await merge_patch(client, ref.kind, gateway.namespace, ref.name, plan.patch[ref])

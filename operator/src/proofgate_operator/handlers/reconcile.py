@@ -161,7 +161,7 @@ async def reconcile(
         return Outcome(exists=True, at_rest=True)
     seen = await observe(client, gateway, live)
     seen = await heard(workers, gateway, live.get("status") or {}, seen)
-    seen = replace(seen, applied=writes.of(namespace, name))
+    seen = replace(seen, applied=writes.of(namespace, name), tried=writes.tried(namespace, name))
     plan = decide(gateway, seen, defaults)
     done = await execute(client, writes, gateway, seen, plan, logger, failures >= _PERSISTENT)
     refused = done.refused + await steer(client, workers, gateway, seen, plan, logger.info)

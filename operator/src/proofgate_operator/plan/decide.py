@@ -21,7 +21,7 @@ from proofgate_operator.build import (
 from proofgate_operator.build.naming import CONFIG_ANNOTATION, Defaults, Manifest, names
 from proofgate_operator.build.storage import goes_with_the_gateway
 from proofgate_operator.plan.configuration import Configuration, read_configuration
-from proofgate_operator.plan.drift import in_order, is_too_soon, sealed
+from proofgate_operator.plan.drift import in_order, is_too_soon, seal, sealed
 from proofgate_operator.plan.front_door import FrontDoor, front_door, live_pods, mark, may_retire
 from proofgate_operator.plan.held_checkpoints import Held, held_checkpoints
 from proofgate_operator.plan.observed import Observed, Ref, ref_of
@@ -230,7 +230,7 @@ def decide(gateway: Gateway, seen: Observed, defaults: Defaults) -> Plan:
         written = not _files(gateway) & set(map(ref_of, apply))
         if not may_retire(gateway, movement, door, written, seen.haproxy_pods, seen.now):
             movement = replace(movement, retire=None, since=None)
-        if movement.replace and Ref("StatefulSet", names(gateway).worker) in map(ref_of, apply):
+        if movement.replace and _comes_anew(gateway, seen, apply):
             # Its successor would be made from the template that is about to be replaced.
             movement = replace(movement, replace=None)
     held = held_checkpoints(gateway, seen, configuration.verifying_key) if not conflicts else Held()
@@ -261,6 +261,15 @@ def decide(gateway: Gateway, seen: Observed, defaults: Defaults) -> Plan:
         moving=moving or bool(taking),
         hold=None if gateway.spec.paused else held.manifest,
     )
+
+
+def _comes_anew(gateway: Gateway, seen: Observed, apply: Iterable[Manifest]) -> bool:
+    """Return whether the workers' set is to be written as it was not before.
+
+    One that somebody else changes each time, or that is refused, comes no closer by waiting.
+    """
+    worker = Ref("StatefulSet", names(gateway).worker)
+    return any(ref_of(found) == worker and seen.tried.get(worker) != seal(found) for found in apply)
 
 
 def _rescaled(live_set: Manifest | None, movement: Movement, manifests: Iterable[Manifest]) -> int | None:

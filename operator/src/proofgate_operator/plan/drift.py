@@ -19,16 +19,23 @@ from typing import Any
 from proofgate_operator.api.quantity import quantity
 from proofgate_operator.build.naming import APPLIED_ANNOTATION, Manifest
 
-#: Fields whose values are quantities, wherever they stand.
-_QUANTITIES = {"cpu", "memory", "storage", "ephemeral-storage", "sizeLimit"}
+#: Fields that are quantities, and those that hold nothing else, by the names of resources.
+_QUANTITIES = {"sizeLimit", "divisor"}
+_RESOURCES = {"requests", "limits"}
+
+
+def _worth_the_same(live: Any, wanted: Any) -> bool:
+    return bool(live == wanted or (quantity(live) == quantity(wanted) is not None))
 
 
 def _field_holds(live: dict[str, Any], key: str, value: Any) -> bool:
     if key not in live:
         return False
     have = live[key]
-    if key in _QUANTITIES and isinstance(value, str):
-        return have == value or (quantity(have) == quantity(value) is not None)
+    if key in _QUANTITIES:
+        return _worth_the_same(have, value)
+    if key in _RESOURCES and isinstance(have, dict) and isinstance(value, dict):
+        return all(name in have and _worth_the_same(have[name], size) for name, size in value.items())
     return holds(have, value)
 
 
