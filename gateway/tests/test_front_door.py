@@ -258,6 +258,27 @@ def test_haproxy_that_has_found_its_workers_stays_ready_without_them_until_it_is
     in_loop(body)
 
 
+def test_haproxy_that_starts_without_workers_is_ready_once_it_had_the_time_to_find_one(scene: Scene) -> None:
+    async def body() -> None:
+        now = 1000.0
+        scene.haproxy.weights = {"worker-0": 100}
+        workers = servers.Discovery(scene.api, lambda: now)
+        async with scene.haproxy:
+            assert await workers.missing() == "no worker is up"
+            now += servers.FIND_SECONDS - 1
+            assert await workers.missing() == "no worker is up"
+            # A worker that it believes in and has not asked yet is waited for however long it takes.
+            scene.haproxy.up = {"worker-0": 2}
+            now += 60
+            assert await workers.missing() == "not checked: worker-0"
+            scene.haproxy.up = {}
+            assert await workers.missing() is None
+        async with scene.haproxy:
+            assert await workers.missing() == "no worker is up"
+
+    in_loop(body)
+
+
 def test_a_socket_that_is_not_there_is_named(tmp_path: Path) -> None:
     async def body() -> None:
         with pytest.raises(UnreachableError, match=r"admin\.sock: No such file or directory"):

@@ -175,6 +175,19 @@ def test_the_agent_is_not_ready_before_a_worker_has_passed_a_check(
         eventually(beside.ready, "the agent is ready")
 
 
+def test_haproxy_that_starts_while_no_worker_is_up_is_ready_and_tells_clients_when_to_come_back(
+    haproxy_binary: str, haproxy: Bench
+) -> None:
+    for worker in haproxy.workers:
+        worker.ready = False
+    haproxy.restart(haproxy_binary)
+    with agent(haproxy, waits=False) as beside:
+        eventually(beside.ready, "the agent is ready", 30)
+        status, headers, body = haproxy.ask(KEYS["tenant-0"][0])
+        assert status == 503 and body["error"]["code"] == "no_worker_available"
+        assert headers["retry-after"] == "1"
+
+
 def test_the_agent_stays_ready_while_a_check_is_on_its_way(haproxy: Bench) -> None:
     worker = haproxy.workers[0]
     with agent(haproxy) as beside:

@@ -5,6 +5,9 @@ Source: HAProxy's management guide, section 9.3, `show servers state`.
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+
 from proofgate.front_door.runtime_api import RuntimeApi, UnreachableError
 from proofgate.front_door.target import RefusedError
 
@@ -13,6 +16,9 @@ _RUNNING = 2
 # As the operator configures it. A server that was not checked yet is up with this health, and a passed check
 # raises it. The result of the last check tells less: there is none while the next check is on its way.
 _RISE = 2
+NOBODY_UP = "no worker is up"
+# Longer than a name takes to be resolved, and a worker to pass its first checks.
+FIND_SECONDS = 10.0
 
 
 async def states(api: RuntimeApi, *fields: str) -> dict[str, tuple[int, ...]]:
@@ -29,15 +35,18 @@ async def states(api: RuntimeApi, *fields: str) -> dict[str, tuple[int, ...]]:
 
 
 class Discovery:
-    """Whether HAProxy has found its workers since it was started.
+    """Whether HAProxy knows its workers since it was started.
 
-    Until then it would turn clients away whom another one could serve. Afterwards it is given connections
-    even while no worker is up: it answers them, and says when to come back.
+    Until it had the time to find them, it would turn clients away whom another one could serve. Then it is
+    given connections even while no worker is up: it answers them, and says when to come back. `clock` is
+    monotonic seconds.
     """
 
-    def __init__(self, api: RuntimeApi) -> None:
+    def __init__(self, api: RuntimeApi, clock: Callable[[], float] = time.monotonic) -> None:
         self._api = api
+        self._clock = clock
         self._found_in: tuple[object] | None = None
+        self._alone: tuple[tuple[object], float] | None = None
 
     async def missing(self) -> str | None:
         """Why HAProxy cannot be given connections; None when it can."""
@@ -45,9 +54,18 @@ class Discovery:
         if life == self._found_in:
             return None
         lack = await missing(self._api)
+        if lack == NOBODY_UP and self._waited(life):
+            lack = None
         if lack is None:
             self._found_in = life
         return lack
+
+    def _waited(self, life: tuple[object]) -> bool:
+        """Whether HAProxy had, in this life, the time to find a worker that is there."""
+        now = self._clock()
+        if self._alone is None or self._alone[0] != life:
+            self._alone = (life, now)
+        return now - self._alone[1] >= FIND_SECONDS
 
 
 async def missing(api: RuntimeApi) -> str | None:
@@ -64,4 +82,4 @@ async def missing(api: RuntimeApi) -> str | None:
     unproved = sorted(name for name, health in up.items() if health <= _RISE)
     if unproved:
         return f"not checked: {', '.join(unproved)}"
-    return None if up else "no worker is up"
+    return None if up else NOBODY_UP
