@@ -3,14 +3,17 @@
 import asyncio
 
 import pytest
+from aiohttp import ClientSession
 
 from proofgate_operator.api.conditions import Condition, ConditionStatus, ConditionType, merge
 from proofgate_operator.events import event, transitions
+from proofgate_operator.handlers import probe
 from proofgate_operator.handlers.probe import Pulse
 from proofgate_operator.handlers.readers import Readers
 from proofgate_operator.handlers.wake import Wakes
 from proofgate_operator.settings import InvalidSettings, read_settings
 from tests.gateways import gateway
+from tests.ports import free_port
 
 IMAGES = {"WORKER_IMAGE": "w", "HAPROXY_IMAGE": "h"}
 
@@ -130,3 +133,25 @@ def test_a_secret_is_read_by_the_gateways_of_its_namespace_that_name_it() -> Non
     readers.note("team", "a", frozenset())
     readers.forget("team", "b")
     assert readers.of("team", "keys") == []
+
+
+@pytest.mark.parametrize(
+    ("addresses", "host"),
+    [("", "0.0.0.0"), ("10.0.0.7", "0.0.0.0"), ("fd00::7", "::"), ("10.0.0.7,fd00::7", "::")],
+)
+def test_health_is_served_on_the_kinds_of_addresses_that_the_pod_has(addresses: str, host: str) -> None:
+    environment = {**IMAGES, "POD_IPS": addresses}
+    assert read_settings([], environment).health_host == host
+    assert read_settings([], {**environment, "HEALTH_HOST": "127.0.0.1"}).health_host == "127.0.0.1"
+
+
+async def test_the_probe_of_a_pod_with_ipv6_is_answered_by_both_kinds_of_address() -> None:
+    port = free_port()
+    runner = await probe.serve("::", port, probe.Pulse())
+    try:
+        async with ClientSession() as session:
+            for host in ("127.0.0.1", "[::1]"):
+                async with session.get(f"http://{host}:{port}/healthz") as answer:
+                    assert answer.status == 200
+    finally:
+        await runner.cleanup()

@@ -77,7 +77,9 @@ _OPTIONS = (
     ),
     _Option("RESYNC_SECONDS", "600", "longest time between two looks at a gateway"),
     _Option("RECHECK_SECONDS", "2", "shortest time between two looks at a gateway that waits for something"),
-    _Option("HEALTH_HOST", "0.0.0.0", "address of the health and metrics port"),
+    _Option(
+        "HEALTH_HOST", "", "address of the health and metrics port; empty: all of the kinds that the pod has"
+    ),
     _Option("HEALTH_PORT", "8081", "port of /healthz, /readyz and /metrics"),
     _Option("LEADER_ELECTION", "false", "true: act only while holding a Lease, so that several can run"),
     _Option("LEASE_NAME", "proofgate-operator", "name of the Lease"),
@@ -147,7 +149,7 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str] = os.
         ipv6=":" in values["POD_IPS"],
         resync_seconds=_number(values, "RESYNC_SECONDS", 1),
         recheck_seconds=_number(values, "RECHECK_SECONDS", 0.1),
-        health_host=values["HEALTH_HOST"],
+        health_host=values["HEALTH_HOST"] or ("::" if ":" in values["POD_IPS"] else "0.0.0.0"),
         health_port=int(_number(values, "HEALTH_PORT", 1)),
         leader_election=leader_election,
         lease_name=values["LEASE_NAME"],

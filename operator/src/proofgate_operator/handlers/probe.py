@@ -5,6 +5,7 @@ means that only a new process will help. An API server that is away does not: it
 """
 
 import asyncio
+import socket
 import time
 from collections.abc import Callable
 from typing import Protocol
@@ -77,7 +78,10 @@ async def watch_over(store: Store, pulse: Pulse) -> None:
 
 
 async def serve(host: str, port: int, pulse: Pulse) -> web.AppRunner:
-    """Serve /healthz, /readyz and /metrics; the caller cleans the runner up."""
+    """Serve /healthz, /readyz and /metrics; the caller cleans the runner up.
+
+    The host `::` takes connections of IPv4 too (RFC 3493, section 3.7).
+    """
 
     async def healthz(_: web.Request) -> web.Response:
         faults = pulse.faults()
@@ -101,5 +105,8 @@ async def serve(host: str, port: int, pulse: Pulse) -> web.AppRunner:
     )
     runner = web.AppRunner(application, access_log=None)
     await runner.setup()
-    await web.TCPSite(runner, host, port).start()
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # asyncio, left to bind by itself, shuts IPv4 out.
+    listener = socket.create_server((host, port), family=family, dualstack_ipv6=host == "::")
+    await web.SockSite(runner, listener).start()
     return runner
