@@ -57,6 +57,18 @@ def selects(selector: str, manifest: Manifest) -> bool:
     return bool(wanted.items() <= manifest["metadata"].get("labels", {}).items())
 
 
+def has_fields(selector: str, manifest: Manifest) -> bool:
+    """Return whether an object has the values of a field selector of the form a.b=c,d=e."""
+    for part in filter(None, selector.split(",")):
+        place, _, value = part.partition("=")
+        found: Any = manifest
+        for name in place.split("."):
+            found = (found or {}).get(name)
+        if found != value:
+            return False
+    return True
+
+
 class FakeCluster(Client):
     """Objects by kind, namespace and name, with the requests that the operator makes.
 
@@ -218,7 +230,10 @@ class FakeCluster(Client):
             items = [
                 value
                 for (found, home, _), value in sorted(self.objects.items())
-                if found == kind and namespace in (None, home) and selects(selector, value)
+                if found == kind
+                and namespace in (None, home)
+                and selects(selector, value)
+                and has_fields((query or {}).get("fieldSelector", ""), value)
             ]
             return {"metadata": {"resourceVersion": str(next(self._versions))}, "items": items}
         if method == "GET":

@@ -81,5 +81,6 @@ gateway goes by garbage collection. Pods it deletes to replace them, one by one.
   verbs: [get, list, watch, create, patch, delete]
 - apiGroups: [""]
   resources: [events]
-  verbs: [create]
+  # list: why the pods of a worker cannot be made, asked for while one is missing.
+  verbs: [create, list]
 {{- end -}}

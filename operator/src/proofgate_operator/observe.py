@@ -11,9 +11,16 @@ from typing import TypeVar
 
 from proofgate_operator.api.types import Gateway
 from proofgate_operator.build import haproxy, statefulset
-from proofgate_operator.build.naming import Manifest, selector_labels
-from proofgate_operator.kube.client import Client
-from proofgate_operator.plan.observed import Observed, child_refs, is_worker, kept_claims, named_secrets
+from proofgate_operator.build.naming import Manifest, names, selector_labels
+from proofgate_operator.kube.client import ApiError, Client
+from proofgate_operator.plan.observed import (
+    Observed,
+    Ref,
+    child_refs,
+    is_worker,
+    kept_claims,
+    named_secrets,
+)
 
 T = TypeVar("T")
 
@@ -44,22 +51,50 @@ async def observe(client: Client, gateway: Gateway, manifest: Manifest) -> Obser
     wanted = [*((ref.kind, ref.name) for ref in refs), *(("Secret", name) for name in secret_names)]
     objects = await _all([_object(client, kind, gateway.namespace, name) for kind, name in wanted])
     pods = client.store.of_gateway("Pod", gateway.namespace, gateway.name)
-    workers, balancers = (
+    pods_of_workers, balancers = (
         tuple(pod for pod in pods if selector.items() <= pod["metadata"]["labels"].items())
         for selector in (
             selector_labels(gateway, statefulset.COMPONENT),
             selector_labels(gateway, haproxy.COMPONENT),
         )
     )
+    workers = tuple(pod for pod in pods_of_workers if is_worker(gateway, pod))
     labelled = client.store.of_gateway("PersistentVolumeClaim", gateway.namespace, gateway.name)
     children = dict(zip(refs, objects[: len(refs)], strict=True))
     status = manifest.get("status") or {}
     return Observed(
         children={**children, **kept_claims(gateway, labelled)},
         secrets=dict(zip(secret_names, objects[len(refs) :], strict=True)),
-        worker_pods=tuple(pod for pod in workers if is_worker(gateway, pod)),
-        stray_pods=tuple(pod["metadata"]["name"] for pod in workers if not is_worker(gateway, pod)),
+        worker_pods=workers,
+        stray_pods=tuple(pod["metadata"]["name"] for pod in pods_of_workers if pod not in workers),
         haproxy_pods=balancers,
         conditions=tuple(status.get("conditions") or []),
         ledger=status.get("ledger") or {},
+        not_created=await _not_created(client, children[Ref("StatefulSet", names(gateway).worker)], workers),
     )
+
+
+async def _not_created(client: Client, workers: Manifest | None, pods: tuple[Manifest, ...]) -> str | None:
+    """Return what the newest Event says of pods of a set that cannot be made: its status tells nothing of a
+    quota or an admission policy. Asked for only while pods are missing."""
+    if workers is None or len(pods) >= workers["spec"]["replicas"]:
+        return None
+    head = workers["metadata"]
+    fields = f"reason=FailedCreate,involvedObject.kind=StatefulSet,involvedObject.name={head['name']}"
+    try:
+        events = await client.list("Event", head["namespace"], fields=fields)
+    except ApiError as error:
+        if error.transient:
+            raise
+        # The words of others are a courtesy: who may not read them does without.
+        return None
+    told = [event for event in events if event["involvedObject"].get("uid") == head["uid"]]
+    newest = max(told, key=_when, default=None)
+    return str(newest.get("message") or "") or None if newest else None
+
+
+def _when(event: Manifest) -> str:
+    """Return when an Event happened last, as RFC 3339 in UTC, which sorts as text."""
+    series = event.get("series") or {}
+    times = (series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"))
+    return next((str(time) for time in times if time), "")

@@ -278,9 +278,12 @@ class Client:
         # A list gives its items neither; here they are always told.
         return {**found, "apiVersion": RESOURCES[kind].api_version, "kind": kind}
 
-    async def list(self, kind: str, namespace: str | None, selector: str = "") -> list[Manifest]:
-        """Ask for the objects of a kind that bear the labels of `selector`."""
-        query = {"labelSelector": selector} if selector else None
+    async def list(
+        self, kind: str, namespace: str | None, selector: str = "", fields: str = ""
+    ) -> list[Manifest]:
+        """Ask for the objects of a kind with the labels of `selector` and the values of `fields`."""
+        query = {"labelSelector": selector} if selector else {}
+        query |= {"fieldSelector": fields} if fields else {}
         answer = await self.request("GET", RESOURCES[kind].path(namespace), query=query)
         items: list[Manifest] = answer["items"]
         return items

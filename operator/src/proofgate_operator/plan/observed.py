@@ -43,6 +43,8 @@ class Observed:
     ledger: Manifest = field(default_factory=dict)
     #: What came of the operator's own writes.
     applied: Mapping[Ref, Applied] = field(default_factory=dict)
+    #: Why the API server lets no pod of the workers' set be made; None if it does, or has not said.
+    not_created: str | None = None
     #: Digests of the manifests that were written last, or were to be and were refused.
     tried: Mapping[Ref, str] = field(default_factory=dict)
     #: Names of pods that bear the workers' labels and are none.

@@ -176,7 +176,8 @@ def _workers_available(situation: Situation, live: Manifest | None) -> Condition
     movement = situation.movement
     if movement.purpose is Purpose.ROLLING and not movement.stalled and 1 < desired == ready + 1:
         return _condition(kind, True, "OneIsReplaced", f"all but one of {desired} workers ready")
-    trouble = _sentences(filter(None, (pod_trouble(shard.pod) for shard in situation.shards)), limit=3)
+    troubles = [situation.seen.not_created, *(pod_trouble(shard.pod) for shard in situation.shards)]
+    trouble = _sentences(filter(None, troubles), limit=3)
     return _condition(kind, False, "WorkersMissing", f"{summary}: {trouble}" if trouble else summary)
 
 
