@@ -125,7 +125,7 @@ def test_whoever_undoes_a_write_each_time_is_named_and_met_once_a_minute() -> No
 
 SIDECAR = {
     "podTemplate": {
-        "containers": [
+        "sidecars": [
             {
                 "name": "sidecar",
                 "image": "sidecar:test",
@@ -147,6 +147,8 @@ def test_quantities_that_the_api_server_spells_otherwise_are_no_drift_not_even_f
     cluster = new_cluster(worker=SIDECAR)
     cluster.admit = of_workloads(with_canonical_quantities)
     settle(cluster)
+    found = cluster.find("StatefulSet", "demo-worker")["spec"]["template"]["spec"]["containers"]
+    assert found[-1]["resources"]["limits"]["cpu"] == "1"
     before = patches(cluster)
     for _ in range(5):
         look(cluster, Writes())

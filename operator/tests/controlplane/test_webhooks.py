@@ -1,0 +1,123 @@
+"""Webhooks of others that change what the operator writes, on a real API server."""
+
+import itertools
+import time
+from typing import Any
+
+import pytest
+
+from tests.controlplane.conftest import Namespace, gateway_manifest
+from tests.controlplane.server import wait_for
+from tests.controlplane.webhooks import mutating
+
+pytestmark = pytest.mark.controlplane
+
+Manifest = dict[str, Any]
+
+
+def more_memory(workload: Manifest) -> None:
+    """Do as a policy engine that knows better what a container needs."""
+    for container in workload["spec"]["template"]["spec"]["containers"]:
+        container["resources"] = {name: {"cpu": "1", "memory": "600Mi"} for name in ("requests", "limits")}
+
+
+def mesh(pod: Manifest) -> None:
+    """Do as a service mesh that injects its proxy."""
+    containers = pod["spec"]["containers"]
+    if all(container["name"] != "mesh-proxy" for container in containers):
+        restricted = {
+            "allowPrivilegeEscalation": False,
+            "runAsNonRoot": True,
+            "capabilities": {"drop": ["ALL"]},
+            "seccompProfile": {"type": "RuntimeDefault"},
+        }
+        containers.append({"name": "mesh-proxy", "image": "mesh:test", "securityContext": restricted})
+
+
+def settled_and_silent(namespace: Namespace) -> None:
+    """Wait until the gateway is settled, and see that then nothing is written."""
+    namespace.settle()
+    time.sleep(1)  # the last status report is on its way
+    before = namespace.versions()
+    time.sleep(4)  # several resyncs: there is no event to wait for when nothing happens
+    assert namespace.versions() == before
+
+
+def test_a_webhook_that_rewrites_a_set_in_one_way_is_no_contest(namespace: Namespace) -> None:
+    namespace.give_secrets()
+    with mutating(namespace.plane, namespace.name, "apps", "statefulsets", more_memory) as written:
+        namespace.start(RESYNC_SECONDS="1")
+        namespace.apply(gateway_manifest())
+        settled_and_silent(namespace)
+        made = namespace.get("statefulset", "demo-worker")
+        assert made
+        limits = made["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]
+        assert limits == {"cpu": "1", "memory": "600Mi"}
+        before = len(written)
+        time.sleep(4)  # several resyncs
+        # Nor is anything written that the API server would take for no change.
+        assert len(written) == before
+        namespace.kubectl("scale", "ggw/demo", "--replicas=3")
+        wait_for(lambda: "pod/demo-worker-2" in namespace.objects(), 15, "a third worker")
+
+
+def test_a_webhook_that_never_agrees_costs_a_write_a_minute_is_named_and_stops_nothing_else(
+    namespace: Namespace,
+) -> None:
+    kept = itertools.count(4)
+
+    def another_each_time(workload: Manifest) -> None:
+        workload["spec"]["revisionHistoryLimit"] = next(kept)
+
+    namespace.give_secrets()
+    with mutating(namespace.plane, namespace.name, "apps", "statefulsets", another_each_time) as written:
+        namespace.start(RESYNC_SECONDS="1")
+        namespace.apply(gateway_manifest())
+        namespace.settle()
+        # The controller's own writes go through the webhook as well, so the field moves by itself.
+        namespace.kubectl("annotate", "statefulset", "demo-worker", "touched=once")
+
+        def contested() -> bool:
+            namespace.make_ready()
+            number = next(kept)
+            namespace.kubectl("annotate", "statefulset", "demo-worker", f"touched={number}", "--overwrite")
+            return namespace.condition("Progressing")[1] == "Contested"
+
+        wait_for(contested, 60, "the contest is told")
+        message = namespace.condition("Progressing")[2]
+        assert "StatefulSet demo-worker" in message and "revisionHistoryLimit" in message
+        before = len(written)
+        time.sleep(10)  # several resyncs
+        assert len(written) - before <= 1
+        namespace.kubectl("scale", "ggw/demo", "--replicas=3")
+        wait_for(lambda: "pod/demo-worker-2" in namespace.objects(), 15, "a third worker")
+
+
+def test_a_mesh_that_adds_a_sidecar_to_pods_costs_no_write(namespace: Namespace) -> None:
+    namespace.give_secrets()
+    with mutating(namespace.plane, namespace.name, "", "pods", mesh):
+        namespace.start(RESYNC_SECONDS="1")
+        namespace.apply(gateway_manifest())
+        settled_and_silent(namespace)
+        pod = namespace.get("pod", "demo-worker-0")
+        assert pod and [one["name"] for one in pod["spec"]["containers"]][-1] == "mesh-proxy"
+
+
+def test_a_sidecar_whose_quantities_are_spelt_otherwise_is_no_drift(namespace: Namespace) -> None:
+    namespace.give_secrets()
+    limits = {"cpu": 1, "memory": "1024Mi", "hugepages-2Mi": "1024Mi", "ephemeral-storage": "1e9"}
+    container: Manifest = {"name": "sidecar", "image": "sidecar:test", "resources": {"limits": limits}}
+    container["securityContext"] = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+    namespace.start(RESYNC_SECONDS="1")
+    namespace.apply(gateway_manifest(worker={"podTemplate": {"sidecars": [container]}}))
+    namespace.settle()
+    made = namespace.get("statefulset", "demo-worker")
+    assert made
+    # A successor remembers nothing, and still finds nothing to write.
+    assert namespace.operator
+    namespace.operator.stop()
+    namespace.start(RESYNC_SECONDS="1")
+    settled_and_silent(namespace)
+    assert namespace.operator
+    log = namespace.operator.log.read_text()
+    assert log.count("applied StatefulSet demo-worker") == 1
