@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import urllib.error
@@ -49,6 +50,28 @@ def test_a_bad_configuration_is_refused_with_its_line_and_the_old_one_stays(fold
         assert "no-such-pack" in told
         assert status_of(ask(gateway)) == 200
         assert all(record["kind"] != "config" for record in gateway.records())
+
+
+def test_a_worker_that_starts_on_a_refused_file_serves_with_the_accepted_one_and_says_so(folder: Path) -> None:
+    with local_gateway(folder) as gateway:
+        accepted = folder / "accepted.yaml"
+        accepted.write_bytes((folder / "gateway.yaml").read_bytes())
+        assert gateway.worker is not None
+        gateway.worker.stop()
+        gateway.settings["policy"] = {"packs": ["no-such-pack"]}
+        gateway.write_configuration()
+        gateway.start_worker({"PROOFGATE_ACCEPTED_CONFIG": str(accepted)})
+        assert status_of(ask(gateway)) == 200
+        wait_until(lambda: gateway.status()["last_reload_error"], 10, "the refusal is told")
+        status = gateway.status()
+        assert status["last_reload_error"]["problems"][0]["file"] == str(folder / "gateway.yaml")
+        assert status["config_file_digest"] == hashlib.sha256(accepted.read_bytes()).hexdigest()
+        assert status_of(ask(gateway)) == 200
+        # Mended, it is taken on without another start.
+        del gateway.settings["policy"]
+        gateway.settings["timeouts"] = {"drainSeconds": 7}
+        gateway.write_configuration()
+        wait_until(lambda: gateway.status()["last_reload_error"] is None, 10, "the mended file is taken on")
 
 
 def test_a_drain_takes_as_long_as_the_configuration_in_force_allows(folder: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -173,6 +174,42 @@ def test_what_the_core_refuses_leaves_the_worker_as_it_was(subject: Subject) -> 
     (subject.directory.ledger / "refuse-config").write_text("there are too many rules")
     assert subject.codes() == ["config_refused"]
     assert subject.core_digest == before
+
+
+@pytest.mark.parametrize(
+    "defect", ["unknown: field\n", "jwt: {issuers: [{issuer: a, audiences: [b], jwksFile: jwks.json}]}\n"]
+)
+def test_a_key_that_is_taken_away_is_gone_also_while_the_configuration_is_refused(
+    subject: Subject, defect: str
+) -> None:
+    # The first is refused by the schema, the second by the core.
+    subject.directory.write("jwks.json", '{"keys": [1]}')
+    subject.directory.append(defect)
+    before = subject.reloader.config
+    assert subject.reload().result == "refused"
+    assert subject.applied == []
+    subject.directory.write("globex-keys", core_double.hash_api_key("another-key"))
+    outcome = subject.reload()
+    assert outcome.result == "refused"
+    (applied,) = subject.applied
+    assert applied.tenant_keys != before.tenant_keys
+    assert applied.settings == before.settings
+    assert subject.reloader.config == applied
+    status = subject.reloader.status()
+    assert status["last_reload_error"] is not None
+    assert status["config_digest"] == subject.core_digest
+    # The next look finds nothing new.
+    assert look_at(subject.reloader._files) == subject.reloader._files
+    assert subject.reload().result == "refused"
+    assert len(subject.applied) == 1
+
+
+def test_the_status_has_the_digest_of_the_file_in_force(subject: Subject) -> None:
+    first = subject.reloader.status()["config_file_digest"]
+    assert first == hashlib.sha256(subject.directory.file.read_bytes()).hexdigest()
+    subject.directory.append("unknown: field\n")
+    subject.reload()
+    assert subject.reloader.status()["config_file_digest"] == first
 
 
 def test_a_key_set_that_the_core_refuses_is_noticed_before_anything_changes(subject: Subject) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import signal
 
 import httpx
@@ -25,6 +26,41 @@ def logged(worker: Process) -> str:
     _, error = worker.process.communicate(timeout=120)
     assert worker.process.returncode == 0
     return str(error)
+
+
+def test_a_worker_starts_with_the_file_that_was_accepted_last_and_says_why_it_refuses_the_newest(
+    config_directory: ConfigDirectory,
+) -> None:
+    accepted = config_directory.path / "accepted.yaml"
+    accepted.write_bytes(config_directory.file.read_bytes())
+    config_directory.append("unknown: field\n")
+    environment = {"PROOFGATE_ACCEPTED_CONFIG": str(accepted), "PROOFGATE_TEST_POLL_SECONDS": "0.1"}
+    with running(config_directory, env=environment) as worker:
+        assert worker.readiness() == (200, "ok")
+        assert eventually(lambda: worker.status()["last_reload_error"] is not None)
+        status = worker.status()
+        assert status["last_reload_error"]["problems"][0]["code"] == "config_unknown_field"
+        assert status["last_reload_error"]["problems"][0]["file"] == str(config_directory.file)
+        assert status["config_file_digest"] == hashlib.sha256(accepted.read_bytes()).hexdigest()
+        # Once it is good again, it is taken on.
+        config_directory.file.write_bytes(accepted.read_bytes() + b"# mended\n")
+        assert eventually(lambda: worker.status()["last_reload_error"] is None)
+
+
+@pytest.mark.parametrize("before", [None, "unknown: field\n"])
+def test_a_worker_without_a_good_file_does_not_start_and_names_the_newest(
+    config_directory: ConfigDirectory, before: str | None
+) -> None:
+    accepted = config_directory.path / "accepted.yaml"
+    if before is not None:
+        accepted.write_text(before)
+    config_directory.append("other: field\n")
+    with running(config_directory, "--accepted", str(accepted)) as worker:
+        assert worker.exit_code() == 2
+        assert worker.process.stderr is not None
+        told = worker.process.stderr.read()
+        assert f"{config_directory.file}:" in told
+        assert str(accepted) not in told
 
 
 def test_sighup_applies_a_changed_configuration(config_directory: ConfigDirectory) -> None:

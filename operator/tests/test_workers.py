@@ -18,6 +18,7 @@ STATUS: dict[str, Any] = {
     "in_flight": 2,
     "connections": 3,
     "config_digest": "ab" * 32,
+    "config_file_digest": "cd" * 32,
     "last_reload_error": None,
     "effective_cpus": [4],
     "cpu_periods": 100,
@@ -87,7 +88,9 @@ async def told(workers: Workers, *pods: dict[str, Any], ask: frozenset[int] = NO
 async def test_a_worker_tells_what_is_open_and_which_cpus_it_has(admin: Any) -> None:
     _, workers, _ = admin
     report = await told(workers)
-    assert report == WorkerReport(in_flight=2, connections=3, config_digest="ab" * 32, cpus=1)
+    assert report == WorkerReport(
+        in_flight=2, connections=3, config_digest="ab" * 32, file_digest="cd" * 32, cpus=1
+    )
 
 
 @pytest.mark.parametrize(("told_as", "checkpoint"), [("a note", "a note"), (None, ""), (7, "")])

@@ -108,6 +108,14 @@ def _add_worker_commands(commands: _Commands[argparse.ArgumentParser]) -> None:
     )
     serve.add_argument("--config", type=Path, required=True, metavar="FILE", help="the worker's YAML file")
     serve.add_argument(
+        "--accepted",
+        type=Path,
+        default=os.environ.get("PROOFGATE_ACCEPTED_CONFIG") or None,
+        metavar="FILE",
+        help="the file that was accepted last: the worker starts with it when --config is refused"
+        " (default: $PROOFGATE_ACCEPTED_CONFIG)",
+    )
+    serve.add_argument(
         "--shard",
         type=_shard,
         # argparse checks a default that is text like an argument.

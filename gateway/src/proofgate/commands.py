@@ -26,15 +26,16 @@ def fail(message: str, code: int) -> int:
 
 
 def serve(options: argparse.Namespace) -> int:
-    from proofgate.config import InvalidConfigError, load
+    from proofgate.config import InvalidConfigError
     from proofgate.http_server import ListenError
     from proofgate.serve import serve as run
+    from proofgate.start import startable
     from proofgate.volume import VolumeError
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)  # its start and stop are announced by serve
     try:
-        return run(load(options.config), options.shard)
+        return run(startable(options.config, options.accepted, options.shard), options.shard)
     except InvalidConfigError as error:
         return fail(f"the configuration is not usable\n{error}", EXIT_USAGE)
     except (ListenError, VolumeError) as error:

@@ -1,5 +1,8 @@
 """Hot reload: a worker takes on a changed configuration whole, or keeps the one it has and says why.
 
+What it keeps is the configuration file. The files that this one names are taken on as they are now: a key
+that was taken away must not wait for somebody to mend a rule.
+
 Files are compared by content, because Kubernetes replaces what a mount shows by swapping a symbolic link, and
 because their dates then say nothing.
 """
@@ -18,7 +21,7 @@ from typing import Any, Literal
 from proofgate import _core, profiling
 from proofgate.config import Config, InvalidConfigError, Problem, load
 from proofgate.config.document import FieldPath
-from proofgate.config.files import look_at
+from proofgate.config.files import digest_of, look_at
 from proofgate.trial import require_usable
 
 log = logging.getLogger("proofgate")
@@ -88,11 +91,13 @@ class Reloader:
         """
         async with self._one_at_a_time:
             try:
-                new, changed = await profiling.in_thread(self._load)
-                if changed:
-                    await profiling.in_thread(self._apply, new)
-            except InvalidConfigError as error:
-                return self._refused(error)
+                try:
+                    new, changed = await profiling.in_thread(self._load)
+                    if changed:
+                        await profiling.in_thread(self._apply, new)
+                except InvalidConfigError as error:
+                    renewed = await profiling.in_thread(self._renew)
+                    return self._refused(error, renewed)
             except Exception as error:
                 code = error.code if isinstance(error, _core.ProofgateError) else "internal"
                 self._last_error = {"code": code, "at": _now(), "problems": []}
@@ -112,19 +117,22 @@ class Reloader:
 
     async def watch(self) -> None:
         """Reloads when asked, and when a file of the configuration changes, for ever."""
+        # The worker may have been started with another file than is there.
+        asked = False
         while True:
-            asked = await self._asked_within(POLL_SECONDS)
             try:
                 if asked or await self._changed():
                     await self.reload()
             except Exception:
                 # Whatever it is, the worker serves on with what it has, and looks at the next change.
                 log.exception("the configuration cannot be reloaded")
+            asked = await self._asked_within(POLL_SECONDS)
 
     def status(self) -> dict[str, Any]:
         """What the admin port shows of the configuration: places, never values."""
         return {
             "config_digest": self._digest,
+            "config_file_digest": digest_of(self._config.content),
             "config_loaded_at": self._loaded_at,
             "last_reload_error": self._last_error,
             "warnings": [warning.place(self._config.source) for warning in self._config.warnings],
@@ -174,8 +182,29 @@ class Reloader:
             raise InvalidConfigError(new.source, [problem], new.files) from None
         profiling.set_enabled(stages)
 
-    def _refused(self, error: InvalidConfigError) -> Outcome:
+    def _renew(self) -> Config | None:
+        """Apply the file that is in force with the files that it names as they are now, in a thread.
+
+        Returns what is in force then; None when the files do not let it be.
+        """
+        try:
+            renewed = load(self._config.source, self._config.content)
+            if needs_restart(self._config, renewed):
+                return None
+            if renewed != self._config:
+                self._apply(renewed)
+        except InvalidConfigError:
+            return None
+        return renewed
+
+    def _refused(self, error: InvalidConfigError, renewed: Config | None) -> Outcome:
         self._files = error.files
+        if renewed is not None:
+            self._files = {**renewed.files, **error.files}
+            if renewed != self._config:
+                self._config, self._digest, self._loaded_at = renewed, renewed.digest(), _now()
+                self._applied(renewed)
+                log.info("files of the configuration in force applied: digest %s", self._digest)
         places = [problem.place(error.source) for problem in error.problems]
         self._last_error = {"code": error_code(error), "at": _now(), "problems": places}
         for line in error.lines:

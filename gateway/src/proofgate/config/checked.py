@@ -24,7 +24,7 @@ class Config:
     Two are equal when they mean the same, whatever their files look like. `key_sets` are those of `jwksFile`,
     by issuer; `provider_keys` those of providers that want one, None where it is missing; `files` the files
     that were read, with the digests of what they held; `warnings` what is wrong and costs one provider or
-    tenant alone.
+    tenant alone, `content` the file as it was read.
     """
 
     source: Path
@@ -43,6 +43,7 @@ class Config:
     files: Mapping[Path, str | None] = field(compare=False, repr=False)
     document: Document = field(compare=False, repr=False)
     warnings: tuple[Problem, ...] = field(default=(), compare=False)
+    content: bytes = field(default=b"", compare=False, repr=False)
 
     @property
     def issuers(self) -> tuple[Issuer, ...]:

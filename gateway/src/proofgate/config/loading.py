@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -15,13 +16,14 @@ from proofgate.config.reading import read_config
 from proofgate.config.settings import Settings
 
 
-def load(path: Path) -> Config:
+def load(path: Path, content: bytes | None = None) -> Config:
     """Reads and checks a configuration file and every file it names; relative paths start at its directory.
 
-    Raises InvalidConfigError with all problems found: those of the fields first, and when every field is in
-    its place, those of files and references.
+    With `content`, the file is taken to hold that, and the files that it names are as they are now. Raises
+    InvalidConfigError with all problems found: those of the fields first, and when every field is in its
+    place, those of files and references.
     """
-    content = _read(path)
+    content = _read(path) if content is None else content
     digests: dict[Path, str | None] = {path: digest_of(content)}
     document = _parse(path, content, digests)
     settings = _validate(path, document, digests)
@@ -31,7 +33,7 @@ def load(path: Path) -> Config:
     config = read_config(path, document, settings, files, findings)
     if findings.problems:
         raise InvalidConfigError(path, findings.problems, files.digests)
-    return config
+    return replace(config, content=content)
 
 
 def load_settings(path: Path) -> Settings:

@@ -20,6 +20,8 @@ from proofgate_operator.build.naming import Defaults, Manifest, child, names
 from proofgate_operator.build.owners import Owner, Shares, owners, weights
 
 CONFIG_FILE = "gateway.yaml"
+#: The newest of those files that every worker took on: whoever starts and refuses the other starts with it.
+ACCEPTED_FILE = "accepted.yaml"
 CONFIG_FOLDER = "/etc/proofgate"
 LEDGER_FOLDER = "/var/lib/proofgate"
 #: Where a worker finds the checkpoints that the operator holds: what comes there rolls nobody.
@@ -170,10 +172,16 @@ def fixed_config_text(gateway: Gateway, defaults: Defaults) -> str:
     return _text({name: content[name] for name in FIXED_SECTIONS})
 
 
-def config_map(gateway: Gateway, memory: int, defaults: Defaults) -> Manifest:
-    """Return the ConfigMap of the workers' file; `memory` is the smallest worker's, in bytes."""
+def config_map(gateway: Gateway, text: str, accepted: str | None = None) -> Manifest:
+    """Return the ConfigMap of the workers' file, `text`, and of the one that they accepted last."""
     head = child(gateway, "v1", "ConfigMap", names(gateway).config, "worker")
-    return {**head, "data": {CONFIG_FILE: worker_config_text(gateway, memory, defaults)}}
+    data = {CONFIG_FILE: text} if accepted is None else {CONFIG_FILE: text, ACCEPTED_FILE: accepted}
+    return {**head, "data": data}
+
+
+def text_digest(text: str) -> str:
+    """Return the digest by which a worker tells which file it runs with. It tells nothing secret."""
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def encoded(entries: Mapping[str, str]) -> dict[str, str]:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from proofgate_operator.api.types import Gateway, SigningKeyRef
 from proofgate_operator.build.config import (
+    ACCEPTED_FILE,
     ADMIN_PORT,
     ADMIN_TOKEN,
     CONFIG_FILE,
@@ -47,6 +48,14 @@ def _configuration(gateway: Gateway) -> Manifest:
     ledger = spec.ledger.signing_key_secret_ref or SigningKeyRef(name=own.ledger)
     sources: list[Manifest] = [
         {"configMap": {"name": own.config, "items": [{"key": CONFIG_FILE, "path": CONFIG_FILE}]}},
+        # Not there before the first worker is ready.
+        {
+            "configMap": {
+                "name": own.config,
+                "items": [{"key": ACCEPTED_FILE, "path": ACCEPTED_FILE}],
+                "optional": True,
+            }
+        },
         {"secret": {"name": own.tenants}},
         {"secret": {"name": own.admin, "items": [{"key": ADMIN_TOKEN, "path": f"admin/{ADMIN_TOKEN}"}]}},
         {"secret": {"name": ledger.name, "items": [{"key": ledger.key, "path": f"ledger/{SIGNING_KEY}"}]}},
@@ -83,7 +92,8 @@ def _container(gateway: Gateway, defaults: Defaults) -> Manifest:
             {
                 "name": "PROOFGATE_SHARD",
                 "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['apps.kubernetes.io/pod-index']"}},
-            }
+            },
+            {"name": "PROOFGATE_ACCEPTED_CONFIG", "value": f"{CONFIG_FOLDER}/{ACCEPTED_FILE}"},
         ],
         "ports": [
             {"name": "traffic", "containerPort": TRAFFIC_PORT, "protocol": "TCP"},

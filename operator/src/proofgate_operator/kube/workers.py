@@ -79,6 +79,7 @@ def read_report(status: Any) -> WorkerReport:
         in_flight=_number(status, "in_flight"),
         connections=_number(status, "connections"),
         config_digest=str(status.get("config_digest", ""))[:64],
+        file_digest=str(status.get("config_file_digest", ""))[:64],
         refused=_refusal(error),
         needs_restart=isinstance(error, dict) and error.get("code") == "config_needs_restart",
         cpus=len(cpus) if isinstance(cpus, list) else 0,

@@ -20,6 +20,7 @@ from proofgate_operator.build import (
 )
 from proofgate_operator.build.naming import CONFIG_ANNOTATION, Defaults, Manifest, names
 from proofgate_operator.build.storage import goes_with_the_gateway
+from proofgate_operator.plan.accepted import accepted_text
 from proofgate_operator.plan.configuration import Configuration, read_configuration
 from proofgate_operator.plan.drift import in_order, is_too_soon, seal, sealed
 from proofgate_operator.plan.front_door import FrontDoor, front_door, live_pods, mark, may_retire
@@ -112,7 +113,8 @@ def wanted(
             manifests.append(config.ledger_secret_head(gateway, owned=owned))
     manifests.append(haproxy.config_map(gateway, defaults))
     if not configuration.file_problems:
-        manifests.append(config.config_map(gateway, least_memory(gateway, seen.worker_pods), defaults))
+        text = config.worker_config_text(gateway, least_memory(gateway, seen.worker_pods), defaults)
+        manifests.append(config.config_map(gateway, text, accepted_text(gateway, seen, text)))
     digests = configuration.digests
     file = seen.child("ConfigMap", own.config)
     has_file = not configuration.file_problems or classify(gateway, file) is Ownership.OURS

@@ -16,6 +16,8 @@ class WorkerReport:
     connections: int = 0
     #: Digest of the configuration in force, as the worker counts it.
     config_digest: str = ""
+    #: Digest of the configuration file in force, without the files that it names.
+    file_digest: str = ""
     #: Why it refused the last configuration; it names places, never values.
     refused: str | None = None
     #: The last configuration differs in what is fixed while a worker runs.

@@ -1,0 +1,92 @@
+"""The file that a worker falls back to moves only when every worker has taken on the newest."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from proofgate_operator.build.config import ACCEPTED_FILE, CONFIG_FILE, text_digest
+from proofgate_operator.plan.accepted import accepted_text
+from proofgate_operator.plan.observed import Observed
+from proofgate_operator.plan.reports import WorkerReport
+from tests.moving_world import MovingWorld
+
+OLD, NEW = "models: [old]\n", "models: [new]\n"
+
+
+class Reporting(MovingWorld):
+    """Workers that tell which file they run with."""
+
+    files: tuple[str, ...] = ()
+
+    def observed(self) -> Observed:
+        seen = super().observed()
+        told = {
+            number: replace(report, file_digest=text_digest(self.files[number]))
+            for number, report in seen.reports.items()
+            if number < len(self.files)
+        }
+        return replace(seen, reports={**seen.reports, **told})
+
+    def data(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.world.child("ConfigMap", "demo-config")["data"]
+        return found
+
+
+def test_the_file_that_every_ready_worker_runs_with_is_the_accepted_one() -> None:
+    world = Reporting(2)
+    text = world.data()[CONFIG_FILE]
+    world.look()
+    assert ACCEPTED_FILE not in world.data()
+    world.files = (text, OLD)
+    world.look()
+    assert ACCEPTED_FILE not in world.data()
+    world.files = (text, text)
+    world.look()
+    assert world.data() == {CONFIG_FILE: text, ACCEPTED_FILE: text}
+    # It is no change that a worker would have to take on, and nobody is replaced for it.
+    plan = world.plan()
+    assert not plan.writes and not plan.moving
+
+
+def test_a_file_that_one_worker_refuses_never_becomes_the_accepted_one() -> None:
+    world = Reporting(2)
+    first = world.data()[CONFIG_FILE]
+    world.files = (first, first)
+    world.look()
+    world.world.manifest["spec"]["timeouts"]["upstreamResponseSeconds"] = 77
+    world.look()
+    second = world.data()[CONFIG_FILE]
+    assert second != first
+    for files in ((first, first), (second, first), (first, second)):
+        world.files = files
+        world.look()
+        assert world.data() == {CONFIG_FILE: second, ACCEPTED_FILE: first}
+    world.files = (second, second)
+    world.look()
+    assert world.data()[ACCEPTED_FILE] == second
+
+
+@pytest.mark.parametrize(
+    ("reports", "moves"),
+    [
+        ({}, False),
+        ({0: WorkerReport()}, False),
+        ({0: WorkerReport(reachable=False)}, False),
+        ({0: WorkerReport(file_digest=text_digest(OLD))}, False),
+        ({0: WorkerReport(file_digest=text_digest(NEW))}, True),
+    ],
+)
+def test_a_worker_that_does_not_tell_has_accepted_nothing(
+    reports: dict[int, WorkerReport], moves: bool
+) -> None:
+    world = MovingWorld(1)
+    seen = replace(world.observed(), reports=reports)
+    assert (accepted_text(world.world.gateway, seen, NEW) == NEW) is moves
+
+
+def test_two_files_that_do_not_fit_together_are_one_file() -> None:
+    world = MovingWorld(1)
+    large = "#" * 600_000
+    seen = replace(world.observed(), reports={0: WorkerReport(file_digest=text_digest(large))})
+    assert accepted_text(world.world.gateway, seen, large) is None
