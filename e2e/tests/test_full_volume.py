@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from proofgate import _core
 
 from e2e import evidence
 from e2e.cluster.layout import volume_folder
@@ -71,7 +72,11 @@ def flood(namespace: Namespace, gateway: str, folder: Path) -> None:
 def test_a_full_volume_stops_admission_until_there_is_space(
     namespace: Namespace, gateway: str, small_volume: Path, tmp_path: Path
 ) -> None:
-    ledger = {"volume": {"existingClaim": "small"}}
+    # Nobody knows what is on a claim that somebody brings, so whoever brings it names the key as well.
+    key, _ = _core.generate_key(f"proofgate.dev/{namespace.name}/small")
+    head = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "small-key"}}
+    namespace.apply({**head, "stringData": {"signing-key": key}})
+    ledger = {"volume": {"existingClaim": "small"}, "signingKeySecretRef": {"name": "small-key"}}
     namespace.apply(fleet.gateway("small", 1, TENANTS[:1], worker={"cpu": "500m", "memory": "512Mi"}, ledger=ledger))
     small = Gateway(namespace, "small")
     try:

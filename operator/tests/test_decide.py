@@ -347,6 +347,24 @@ def test_a_lost_signing_key_is_told_and_never_made_anew(evidence: str) -> None:
     assert plan.status.ledger == world.ledger
 
 
+def test_for_a_claim_that_somebody_brought_no_key_is_made() -> None:
+    world = World(ledger={"volume": {"existingClaim": "restored"}})
+    plan = world.plan()
+    assert plan.generate == ("demo-admin",)
+    world.carry_out(plan)
+    status, reason, message = world.condition(ConditionType.CONFIG_VALID)
+    assert (status, reason) == ("False", "SigningKeyRequired")
+    assert "PersistentVolumeClaim restored" in message and "signingKeySecretRef" in message
+    assert world.settle().children.get(Ref("StatefulSet", "demo-worker")) is None
+    # The Secret that belongs to it is as good as a reference.
+    key = SigningKey("proofgate.dev/team/demo", bytes(32))
+    world.children[Ref("Secret", "demo-ledger")] = config.ledger_secret(
+        world.gateway, key.signing_text, key.verifying_text
+    )
+    assert world.condition(ConditionType.CONFIG_VALID)[0] == "True"
+    assert world.settle().child("StatefulSet", "demo-worker")
+
+
 def test_former_verifying_keys_are_kept() -> None:
     world = World(ledger={"signingKeySecretRef": {"name": "mine"}})
     keys = [SigningKey("proofgate.dev/team/demo", bytes([number] * 32)) for number in range(3)]

@@ -5,6 +5,7 @@ import contextlib
 
 import pytest
 
+from proofgate_operator.build.ledger_key import SigningKey
 from proofgate_operator.handlers.loop import Loop
 from proofgate_operator.kube.client import ApiError
 from tests.fake_cluster import FakeCluster
@@ -43,7 +44,7 @@ async def test_a_hundred_looks_at_a_settled_gateway_send_no_request() -> None:
     [
         {"loadBalancer": {"replicas": 1}},
         {"paused": True},
-        {"ledger": {"volume": {"existingClaim": "evidence"}}},
+        {"ledger": {"volume": {"existingClaim": "evidence"}, "signingKeySecretRef": {"name": "key"}}},
         {"ledger": {"volume": {"mode": "PerWorker"}}},
     ],
     ids=["without a budget", "paused", "with a claim of the user's", "with a volume for each worker"],
@@ -52,6 +53,8 @@ async def test_whatever_its_spec_a_settled_gateway_costs_nothing(changes: dict[s
     cluster = new_cluster(**changes)
     claim = {"kind": "PersistentVolumeClaim", "metadata": {"name": "evidence", "namespace": NAMESPACE}}
     cluster.put({**claim, "status": {"phase": "Bound"}})
+    key = SigningKey("proofgate.dev/team/demo", bytes(32)).signing_text
+    cluster.put(secret("key", signing_key=key))
     found = await at_rest(cluster)
     assert await requests_of(cluster, found, looks=10) == []
 

@@ -159,6 +159,7 @@ def _evidence(gateway: Gateway, seen: Observed) -> str | None:
     if checkpoints and checkpoints.get("data") and not of_a_predecessor(gateway, checkpoints):
         return f"the checkpoints in ConfigMap {names(gateway).checkpoints}"
     if gateway.spec.ledger.volume.existing_claim is not None:
+        # Whether anything was signed there, the claim does not tell.
         return None
     for name in claim_names(gateway, MAX_REPLICAS):
         claim = seen.child("PersistentVolumeClaim", name)
@@ -214,7 +215,16 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
         missing.append(own.admin)
     if ledger is None and gateway.spec.ledger.signing_key_secret_ref is None:
         evidence = _evidence(gateway, seen)
-        if evidence is None:
+        claim = gateway.spec.ledger.volume.existing_claim
+        if evidence is None and claim is not None:
+            # Nobody but a worker can see what is on it, and a log of another key could not be gone on with.
+            message = (
+                f"PersistentVolumeClaim {claim} may hold a log already, so no key is generated: put its Secret"
+                f" {own.ledger} back, or name its key, or for an empty volume one that `proofgate keygen` makes, in"
+                " spec.ledger.signingKeySecretRef"
+            )
+            ledger_problems.append(Problem("SigningKeyRequired", message))
+        elif evidence is None:
             missing.append(own.ledger)
         else:
             message = (
