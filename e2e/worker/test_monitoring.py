@@ -66,7 +66,7 @@ def ask(gateway: LocalGateway, key: str, model: str = MODEL, text: str = "hello 
 
 def told(gateway: LocalGateway, name: str, *labels: str) -> dict[tuple[str, ...], float]:
     """The samples of one name that are not zero, by the values of these labels."""
-    families = text_string_to_metric_families(gateway.admin_text("/metrics"))
+    families = text_string_to_metric_families(gateway.admin_text("/metrics"))  # type: ignore[no-untyped-call]
     samples = (sample for family in families for sample in family.samples if sample.name == name)
     return {tuple(sample.labels[label] for label in labels): sample.value for sample in samples if sample.value}
 
