@@ -141,8 +141,8 @@ class LocalGateway:
             document[section] = {**document.get(section, {}), **values} if isinstance(values, dict) else values
         (self.folder / "gateway.yaml").write_text(yaml.safe_dump(document))
 
-    def start_worker(self, environment: Mapping[str, str] | None = None) -> None:
-        arguments = ["serve", "--config", str(self.folder / "gateway.yaml")]
+    def start_worker(self, environment: Mapping[str, str] | None = None, shard: int = 0) -> None:
+        arguments = ["serve", "--config", str(self.folder / "gateway.yaml"), "--shard", str(shard)]
         self.worker = Program.start(
             "worker", self.folder, arguments, prefix=self.worker_prefix, env={**os.environ, **(environment or {})}
         )

@@ -137,3 +137,43 @@ def test_a_worker_does_not_start_behind_what_is_held_outside(tmp_path: Path, wha
             gateway.start_worker()
         assert {path: path.read_bytes() for path in gateway.ledger.rglob("*checkpoint")} == before
         assert signed
+
+
+def test_two_shards_that_changed_places_are_told_by_fsck(tmp_path: Path) -> None:
+    with local_gateway(tmp_path) as gateway:
+        assert gateway.worker is not None
+        assert gateway.worker.stop() == 0
+        gateway.start_worker(shard=1)
+        assert gateway.worker.stop() == 0
+        assert verdict(gateway)[0] == 0
+        first, second, aside = (gateway.ledger / name for name in ("0", "1", "aside"))
+        first.rename(aside)
+        second.rename(first)
+        aside.rename(second)
+        code, report = verdict(gateway)
+        assert code == 30, report
+        assert "it is a log of shard 1, and stands in the directory 0" in report
+        assert "it is a log of shard 0, and stands in the directory 1" in report
+        with pytest.raises(RuntimeError, match="it is a checkpoint of"):
+            gateway.start_worker()
+
+
+def test_a_worker_says_that_the_logs_before_the_newest_are_gone(tmp_path: Path) -> None:
+    with local_gateway(tmp_path) as gateway:
+        assert gateway.worker is not None
+        assert gateway.worker.stop() == 0
+        gateway.start_worker()
+        assert "proofgate_ledger_predecessor_missing 0" in gateway.admin_text("/metrics")
+        assert gateway.worker.stop() == 0
+        first, second = logs(gateway)
+        shutil.rmtree(gateway.ledger / "0" / first)
+        gateway.start_worker()
+        gateway.worker.wait_for_line(f"the log of {second} continues that of {first}, which is not there")
+        assert "proofgate_ledger_predecessor_missing 1" in gateway.admin_text("/metrics")
+        assert gateway.worker.stop() == 0
+        opened = {record["log"]: record for record in gateway.records() if record["kind"] == "open"}
+        third = logs(gateway)[-1]
+        assert opened[third]["predecessor"]["missing"] == first
+        assert "missing" not in opened[second]["predecessor"]
+        code, report = verdict(gateway)
+        assert code == 10 and f"its predecessor {first} is not there" in report

@@ -99,6 +99,12 @@ fn tell(begun: &Begun) {
         eprintln!("proofgate: a worker that was killed had prepared {bytes} bytes of log: given back");
     }
     let Some(found) = &begun.recovered else { return };
+    if let Some(missing) = found.missing {
+        eprintln!(
+            "proofgate: the log of {} continues that of {}, which is not there: moved away, or removed",
+            missing.named_by, missing.incarnation
+        );
+    }
     for left in std::iter::once(&found.newest).chain(&found.untold) {
         if let Some(torn) = &left.torn {
             eprintln!(

@@ -40,6 +40,7 @@ pub(crate) struct Metrics {
     /// When the newest checkpoint was signed, in unix seconds.
     pub(crate) checkpoint_timestamp: Gauge,
     pub(crate) checkpoint_interval: Gauge<f64, AtomicU64>,
+    pub(crate) predecessor_missing: Gauge,
     pub(crate) ready: Gauge,
     traffic: Arc<Shown>,
 }
@@ -96,6 +97,7 @@ impl Metrics {
             records_lost: Gauge::default(),
             checkpoint_timestamp: Gauge::default(),
             checkpoint_interval: Gauge::default(),
+            predecessor_missing: Gauge::default(),
             ready: Gauge::default(),
             traffic: Arc::default(),
             registry: Arc::default(),
@@ -198,6 +200,11 @@ impl Metrics {
             "Between two checkpoints while records come",
             Unit::Seconds,
             m.checkpoint_interval.clone(),
+        );
+        registry.register(
+            "ledger_predecessor_missing",
+            "Whether the log that the predecessor of this worker's first one names was not there when it started",
+            m.predecessor_missing.clone(),
         );
         registry.register("ready", "Whether the worker wants traffic", m.ready.clone());
         registry.register_collector(Box::new(Arc::clone(&m.traffic)));

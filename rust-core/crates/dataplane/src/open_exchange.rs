@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
-use proofgate_ledger::commitment::{BodyDigest, Salted};
+use proofgate_ledger::commitment::{BodyDigest, Salted, salt_id};
 use proofgate_ledger::record::{Admission, Completion, ConfigId, Outcome, PolicyNote, Usage};
 use proofgate_limits::{CredentialId, Grant};
 use proofgate_providers::ChatRequest;
@@ -120,6 +120,7 @@ impl OpenExchange {
         let id = gateway.request_id(started_at);
         let salted = Salted::new(&salt);
         let request = salted.commit("request", admitted.digest);
+        let salt = salt_id(&salt);
         let key = admitted.key.hex();
         let terms = &admitted.catalog.terms;
         let config = ConfigId::from(&terms.digest);
@@ -136,6 +137,7 @@ impl OpenExchange {
             stream: admitted.chat.stream,
             bytes: admitted.body.len() as u64,
             request,
+            salt: Some(salt),
             reserved: grant.reserved(),
             policy: admitted.policy.clone(),
             config,

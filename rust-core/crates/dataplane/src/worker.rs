@@ -199,6 +199,10 @@ impl Worker {
         let next = NextLog::new(ledger, &config.config_digest, &self.signing_key);
         let begun = next.begin(held.as_ref())?;
         let lost = begun.recovered.as_ref().map_or(0, Recovered::lost);
+        let missing = begun
+            .recovered
+            .as_ref()
+            .is_some_and(|found| found.missing.is_some());
         let log = begun.log;
         let (limit_thread, limits) = limit_thread::open(&WorkerLife {
             gateway: Path::new(&config.ledger.directory),
@@ -228,6 +232,7 @@ impl Worker {
         metrics
             .checkpoint_interval
             .set(ledger.checkpoint_interval.as_secs_f64());
+        metrics.predecessor_missing.set(missing.into());
         let (orders, waiting) = mpsc::channel(MAX_WAITING);
         let threads = Threads::new(3);
         let finish = Arc::new(AtomicBool::new(false));

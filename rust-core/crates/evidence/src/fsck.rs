@@ -118,7 +118,7 @@ pub struct IncarnationReport {
     pub torn: bool,
     /// Records of kinds that this version does not know.
     pub unknown_kinds: u64,
-    /// Admissions whose salt is all zeros: erased on purpose, or lost with the power. Nothing tells a changed salt.
+    /// Admissions whose salt is all zeros: erased on purpose, or lost with the power. One of another value is a finding.
     pub erased_salts: u64,
     /// Everything that was found, in the order of the log.
     pub findings: Vec<Finding>,

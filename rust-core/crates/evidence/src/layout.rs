@@ -17,6 +17,9 @@ pub struct Shard {
     pub incarnations: Vec<Ulid>,
     /// Only one of them was asked for.
     pub alone: bool,
+    /// The number that the logs in it must be of: its name. `None` for one that was asked for under a name that is no
+    /// number, such as a copy's.
+    pub name: Option<String>,
 }
 
 /// The shards at a path, which may be a gateway's directory, a shard's, or one incarnation's. The file system's own
@@ -37,9 +40,11 @@ pub fn shards(storage: &dyn ReadStorage, path: &Path) -> Result<Vec<Shard>, Evid
             dir: dir.to_owned(),
             incarnations: vec![incarnation],
             alone: true,
+            name: name_of(dir).filter(|name| is_number(name)),
         }]);
     }
-    if let Some(shard) = shard(path, &names) {
+    if let Some(mut shard) = shard(path, &names) {
+        shard.name = shard.name.filter(|name| is_number(name));
         return Ok(vec![shard]);
     }
     let mut shards = Vec::new();
@@ -65,7 +70,16 @@ fn shard(dir: &Path, names: &[String]) -> Option<Shard> {
         dir: dir.to_owned(),
         incarnations,
         alone: false,
+        name: name_of(dir),
     })
+}
+
+fn name_of(dir: &Path) -> Option<String> {
+    Some(dir.file_name()?.to_str()?.to_owned())
+}
+
+fn is_number(name: &str) -> bool {
+    name.bytes().all(|digit| digit.is_ascii_digit())
 }
 
 /// The ULID that a directory name is; other names are not incarnations.

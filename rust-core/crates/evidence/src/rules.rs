@@ -16,6 +16,8 @@ use ulid::Ulid;
 pub struct Opened {
     /// `<ledger>/<shard>/<incarnation>`.
     pub origin: String,
+    /// The second part of it.
+    pub shard: u32,
     /// The log before it on the shard.
     pub predecessor: Option<Predecessor>,
 }
@@ -183,7 +185,11 @@ impl Rules {
                 running: named.running,
             }),
         };
-        self.opened = Some(Opened { origin, predecessor });
+        self.opened = Some(Opened {
+            origin,
+            shard: open.shard,
+            predecessor,
+        });
         if open.incarnation != self.incarnation.to_string() {
             return Err(format!("the log was opened by incarnation {}", open.incarnation));
         }

@@ -6,12 +6,24 @@
 //! completion record has a number; the field name keeps them apart. The body is hashed without the salt, because a salt
 //! is known only when the record is made, and a long body must be hashed in pieces before that.
 
-use crate::record::Record;
+use crate::record::{Record, SaltId};
 use crate::{Hash, LedgerError};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 
 const DOMAIN: &[u8] = b"proofgate/v1/";
+/// In one block of the hash together with the salt.
+const ID_DOMAIN: &[u8] = b"proofgate/v1/salt-id\0";
+
+/// The id of a salt, as its admission record names it: the first 8 bytes of `SHA-256("proofgate/v1/salt-id" ‖ 0x00 ‖ salt)`.
+/// Whoever changes a salt would have to find another one with the same id; from the id, nobody learns the salt.
+#[must_use]
+pub fn salt_id(salt: &[u8; 32]) -> SaltId {
+    let digest = Sha256::new_with_prefix(ID_DOMAIN).chain_update(salt).finalize();
+    let mut id = [0; 8];
+    id.copy_from_slice(&digest[..8]);
+    SaltId(id)
+}
 
 /// The commitment to a whole body.
 ///

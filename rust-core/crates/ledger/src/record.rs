@@ -34,6 +34,11 @@ impl From<&Hash> for ConfigId {
     }
 }
 
+/// Which salt the commitments of an exchange have: the first 8 bytes of a digest of it, in hex. It tells a salt that was
+/// changed, and nothing of the salt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SaltId(#[serde(with = "hex")] pub [u8; 8]);
+
 /// What the policy saw in one direction of an exchange; absent where no rule matched.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyNote<'a> {
@@ -115,6 +120,10 @@ pub struct Predecessor<'a> {
     /// Records behind its end that were written and are gone, as far as its tree remembers them; absent when none are.
     #[serde(default, skip_serializing_if = "is_zero_64")]
     pub lost: u64,
+    /// ULID of the log before it, or before the one that it continues, which is named there and was not to be found when
+    /// this log was opened: moved away, or removed. Absent when it was there.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub missing: Option<Cow<'a, str>>,
 }
 
 /// A request that was let through; written before any byte of it goes upstream.
@@ -152,6 +161,9 @@ pub struct Admission<'a> {
     /// Commitment to the request body, base64.
     #[serde(with = "base64_hash")]
     pub request: Hash,
+    /// Its salt, which also the completion's commitment has; absent in records that do not tell it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub salt: Option<SaltId>,
     /// Tokens set aside for it in its tenant's limits; null when the tenant has none.
     pub reserved: Option<u64>,
     /// What the policy saw in the request.

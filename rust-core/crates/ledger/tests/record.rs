@@ -1,10 +1,10 @@
 //! The stored form of every kind of record.
 
 use proofgate_ledger::LedgerError;
-use proofgate_ledger::commitment::{BodyDigest, Salted, commit};
+use proofgate_ledger::commitment::{BodyDigest, Salted, commit, salt_id};
 use proofgate_ledger::record::{
     Aborted, Admission, Completion, Config, ConfigId, Gap, MAX_RECORD, Open, Outcome, PolicyNote,
-    Predecessor, Record, Rejection, Seal, Takeover, Usage, parse,
+    Predecessor, Record, Rejection, SaltId, Seal, Takeover, Usage, parse,
 };
 
 /// The whole record as `serde_json` writes it.
@@ -38,6 +38,7 @@ proptest::proptest! {
             stream: noted,
             bytes: number / 3,
             request: [7; 32],
+            salt: noted.then_some(SaltId([0x5a; 8])),
             reserved,
             policy: noted.then(|| PolicyNote {
                 score: 30,
@@ -74,6 +75,7 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
                     sealed: false,
                     running: false,
                     lost: 0,
+                    missing: None,
                 }),
             }),
             r#"{"v":1,"kind":"open","seq":0,"ts":1,"ledger":"demo","shard":3,"incarnation":"01ARZ3NDEKTSV4RRFFQ69G5FAV","version":"0.1.0","config":"abababababababababababababababababababababababababababababababab","predecessor":{"incarnation":"01ARZ3NDEKTSV4RRFFQ69G5FAV","size":7,"root":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=","sealed":false}}"#,
@@ -92,6 +94,7 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
                 stream: true,
                 bytes: 512,
                 request: [0; 32],
+                salt: Some(SaltId([0x5a; 8])),
                 reserved: Some(77),
                 policy: Some(PolicyNote {
                     unnamed: 0,
@@ -102,7 +105,7 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
                 }),
                 config: ConfigId([0xab; 8]),
             }),
-            r#"{"v":1,"kind":"admission","seq":1,"ts":2,"id":"r1","tenant":"acme","key":"0123abcd","model":"gpt-4o-mini","provider":"openai","upstream_model":"gpt-4o-mini-2024","endpoint":"chat.completions","stream":true,"bytes":512,"request":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=","reserved":77,"policy":{"score":30,"rules":["pii-email"],"redacted":true,"would_block":false},"config":"abababababababab"}"#,
+            r#"{"v":1,"kind":"admission","seq":1,"ts":2,"id":"r1","tenant":"acme","key":"0123abcd","model":"gpt-4o-mini","provider":"openai","upstream_model":"gpt-4o-mini-2024","endpoint":"chat.completions","stream":true,"bytes":512,"request":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=","salt":"5a5a5a5a5a5a5a5a","reserved":77,"policy":{"score":30,"rules":["pii-email"],"redacted":true,"would_block":false},"config":"abababababababab"}"#,
         ),
         (
             Record::Completion(Completion {
@@ -202,10 +205,11 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
                     root: [0; 32],
                     sealed: false,
                     running: true,
-                    lost: 0,
+                    lost: 3,
+                    missing: Some(incarnation.into()),
                 }),
             }),
-            r#"{"v":1,"kind":"open","seq":0,"ts":1,"ledger":"demo","shard":3,"incarnation":"01ARZ3NDEKTSV4RRFFQ69G5FAV","version":"0.1.0","config":"abababababababababababababababababababababababababababababababab","predecessor":{"incarnation":"01ARZ3NDEKTSV4RRFFQ69G5FAV","size":7,"root":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=","sealed":false,"running":true}}"#,
+            r#"{"v":1,"kind":"open","seq":0,"ts":1,"ledger":"demo","shard":3,"incarnation":"01ARZ3NDEKTSV4RRFFQ69G5FAV","version":"0.1.0","config":"abababababababababababababababababababababababababababababababab","predecessor":{"incarnation":"01ARZ3NDEKTSV4RRFFQ69G5FAV","size":7,"root":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=","sealed":false,"running":true,"lost":3,"missing":"01ARZ3NDEKTSV4RRFFQ69G5FAV"}}"#,
         ),
         (
             Record::Completion(Completion {
@@ -375,6 +379,14 @@ fn a_commitment_is_the_hmac_that_the_format_names() {
         .map(|byte| format!("{byte:02x}"))
         .collect();
     assert_eq!(hex, expected);
+}
+
+#[test]
+fn the_id_of_a_salt_is_the_digest_that_the_format_names() {
+    // (printf 'proofgate/v1/salt-id\0'; printf '\7%.0s' {1..32}) | sha256sum
+    let id = SaltId([0x0f, 0x9e, 0x85, 0x05, 0x3d, 0xfe, 0x64, 0x10]);
+    assert_eq!(salt_id(&[7; 32]), id);
+    assert_ne!(salt_id(&[8; 32]), id);
 }
 
 #[test]

@@ -16,7 +16,7 @@
 
 use proofgate_evidence::{FoundRecord, Search, find, fsck, prove};
 use proofgate_ledger::SigningKey;
-use proofgate_ledger::record::{Admission, Completion, ConfigId, Outcome, Seal, Takeover, Usage};
+use proofgate_ledger::record::{Admission, Completion, ConfigId, Outcome, SaltId, Seal, Takeover, Usage};
 use proofgate_wal::{FileStorage, Incarnation, Mark, Options, Shard, Storage, Unended, succession};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -124,6 +124,7 @@ impl Log {
                 stream: false,
                 bytes: 1024,
                 request: [1; 32],
+                salt: Some(SaltId([4; 8])),
                 reserved: Some(4352),
                 policy: None,
                 config: ConfigId([2; 8]),

@@ -8,7 +8,7 @@
     reason = "a measuring program may stop at the first failure"
 )]
 
-use proofgate_ledger::record::{Admission, Completion, ConfigId, Outcome, Usage};
+use proofgate_ledger::record::{Admission, Completion, ConfigId, Outcome, SaltId, Usage};
 use proofgate_ledger::{Mmr, SigningKey, leaf_hash};
 use proofgate_wal::{
     FileStorage, Incarnation, Options, Shard, Storage, WalError, Writer, recovery, succession,
@@ -153,6 +153,7 @@ fn recovery(root: &Path) -> f64 {
                     stream: true,
                     bytes: 512,
                     request: [1; 32],
+                    salt: Some(SaltId([4; 8])),
                     reserved: Some(300),
                     policy: None,
                     config: ConfigId([2; 8]),

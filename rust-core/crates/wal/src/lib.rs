@@ -54,7 +54,7 @@ pub use incarnation::{Incarnation, Options};
 pub use preparer::Preparation;
 pub use proofgate_evidence::frame::{SEGMENT_HEADER, frame_bytes};
 pub use proofgate_evidence::{EvidenceError, FileStorage, ReadFile, ReadStorage, Ulid};
-pub use recovery::{Left, Recovered, Shard, Unended};
+pub use recovery::{Left, Missing, Recovered, Shard, Unended};
 pub use storage::{Directory, Storage, StoredFile, is_no_space};
 pub use watermark::Watermark;
 pub use writer::{Mark, Reservation, Writer};

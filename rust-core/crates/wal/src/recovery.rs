@@ -8,6 +8,9 @@
 //! checkpoint is on the disk. So one without a checkpoint that holds no more than a start does is passed over, and one
 //! that holds more has been tampered with.
 //!
+//! **What is told.** Of what is not read, whether the log before is still there: its `open` names it, and it can be moved
+//! away by right.
+//!
 //! **Whose it is.** The volume is not trusted. Every frame that is read must carry the tag of a holder of the signing key,
 //! and lead to what the checkpoint signs: nothing else is signed, or chained to.
 //!
@@ -20,11 +23,12 @@ mod replay;
 
 pub use self::replay::{life, place_to_resume, replay};
 
-use self::log::{Log, corruption, read};
+use self::log::{Log, corruption, predecessor, read};
 use crate::{Storage, WalError};
 use proofgate_evidence::TreeFile;
 use proofgate_evidence::layout::parse_incarnation;
 use proofgate_evidence::log_reader::{Found, LogReader};
+use proofgate_evidence::segment::SegmentName;
 use proofgate_ledger::{Checkpoint, Hash, Mmr, SigningKey, consistency_proof, leaf_hash, verify_consistency};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -104,6 +108,15 @@ pub struct Left {
     pub lost: u64,
 }
 
+/// A log that is named and not there: moved away, or removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Missing {
+    /// Which one.
+    pub incarnation: Ulid,
+    /// The log whose `open` names it as its predecessor.
+    pub named_by: Ulid,
+}
+
 /// What recovery found on a shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recovered {
@@ -115,6 +128,8 @@ pub struct Recovered {
     pub unended: Vec<Unended>,
     /// Records that had to be read.
     pub read: u64,
+    /// The log before the oldest of those that were read, if it is not there.
+    pub missing: Option<Missing>,
 }
 
 impl Recovered {
@@ -165,7 +180,36 @@ pub fn inspect(
         }
         before.push(read(storage, shard, incarnation)?.ok_or_else(gone)?);
     }
-    Ok(Some(join(newest, before)))
+    let missing = missing(
+        storage,
+        shard,
+        &incarnations,
+        &before.last().unwrap_or(&newest).left,
+    )?;
+    Ok(Some(join(newest, before, missing)))
+}
+
+/// The log before the oldest one that was read, if it holds nothing any more.
+fn missing(
+    storage: &dyn Storage,
+    shard: &Shard<'_>,
+    incarnations: &[Ulid],
+    oldest: &Left,
+) -> Result<Option<Missing>, WalError> {
+    let Some(incarnation) = predecessor(storage, shard, oldest)? else {
+        return Ok(None);
+    };
+    let missing = Missing {
+        incarnation,
+        named_by: oldest.incarnation,
+    };
+    if !incarnations.contains(&incarnation) {
+        return Ok(Some(missing));
+    }
+    let dir = shard.dir.join(incarnation.to_string());
+    let names = storage.list(&dir).map_err(WalError::io("list", &dir))?;
+    let holds_records = names.iter().any(|name| SegmentName::parse(name).is_some());
+    Ok((!holds_records).then_some(missing))
 }
 
 /// The incarnations that have a directory on the shard, oldest first, without `own`.
@@ -184,7 +228,7 @@ fn incarnations(storage: &dyn Storage, dir: &Path, own: Option<Ulid>) -> Result<
 }
 
 /// What the newest log and those before it that it continues, newest first, come to together.
-fn join(newest: Log, before: Vec<Log>) -> Recovered {
+fn join(newest: Log, before: Vec<Log>, missing: Option<Missing>) -> Recovered {
     let read = newest.read + before.iter().map(|log| log.read).sum::<u64>();
     let mut open = BTreeMap::new();
     for log in before.iter().rev().chain([&newest]) {
@@ -210,6 +254,7 @@ fn join(newest: Log, before: Vec<Log>) -> Recovered {
         untold,
         unended: open.into_values().collect(),
         read,
+        missing,
     }
 }
 

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Unsynced bytes are kept or lost in pieces of this size.
 const SECTOR: usize = 512;
@@ -83,11 +83,22 @@ struct State {
     /// Whether locks are this node's affair, as on some network file systems.
     locks_are_local: bool,
     handles: u64,
+    /// What this node lists of directories until it changes them itself.
+    remembered: BTreeMap<PathBuf, Vec<String>>,
+    /// Whether syncs of files wait, and how many do.
+    syncs_hang: bool,
+    hanging: u32,
 }
 
 /// A simulated disk. Clones share it.
 #[derive(Clone)]
-pub struct SimulatedDisk(Arc<Mutex<State>>);
+pub struct SimulatedDisk(Arc<Shared>);
+
+struct Shared {
+    state: Mutex<State>,
+    /// Notified when a sync begins to hang, and when none does any more.
+    hangs: Condvar,
+}
 
 impl Default for SimulatedDisk {
     fn default() -> Self {
@@ -105,11 +116,48 @@ impl SimulatedDisk {
             durable_directories: root,
             ..State::default()
         };
-        Self(Arc::new(Mutex::new(state)))
+        Self::with(state)
+    }
+
+    fn with(state: State) -> Self {
+        Self(Arc::new(Shared {
+            state: Mutex::new(state),
+            hangs: Condvar::new(),
+        }))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<'s>(&self, state: MutexGuard<'s, State>) -> MutexGuard<'s, State> {
+        self.0.hangs.wait(state).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// As [`Self::state`], once syncs do not hang.
+    fn state_after_hanging(&self) -> MutexGuard<'_, State> {
+        let mut state = self.state();
+        while state.syncs_hang {
+            state.hanging += 1;
+            self.0.hangs.notify_all();
+            state = self.wait(state);
+            state.hanging -= 1;
+        }
+        state
+    }
+
+    /// Syncs of files do not come back from now on, or do again.
+    pub fn let_syncs_hang(&self, hang: bool) {
+        self.state().syncs_hang = hang;
+        self.0.hangs.notify_all();
+    }
+
+    /// Returns once a sync hangs.
+    pub fn wait_for_a_hanging_sync(&self) {
+        let mut state = self.state();
+        while state.hanging == 0 {
+            state = self.wait(state);
+        }
     }
 
     /// Calls made so far; reads count too.
@@ -138,6 +186,12 @@ impl SimulatedDisk {
     /// Locks are seen by this node only, from now on.
     pub fn keep_locks_local(&self) {
         self.state().locks_are_local = true;
+    }
+
+    /// What this node listed of a directory at an earlier time is what it goes on listing, until it changes the directory
+    /// itself: so do network file systems.
+    pub fn remember_listing(&self, path: &Path, names: Vec<String>) {
+        self.state().remembered.insert(path.to_owned(), names);
     }
 
     /// The machine dies and comes back: what was not synced is lost in part, as `seed` decides. Handles from before
@@ -248,7 +302,7 @@ impl SimulatedDisk {
     #[must_use]
     pub fn snapshot(&self) -> Self {
         let state = self.state();
-        Self(Arc::new(Mutex::new(State {
+        Self::with(State {
             files: state.files.clone(),
             names: state.names.clone(),
             directories: state.directories.clone(),
@@ -258,7 +312,7 @@ impl SimulatedDisk {
             free: state.free,
             locks_are_local: state.locks_are_local,
             ..State::default()
-        })))
+        })
     }
 }
 
@@ -323,6 +377,14 @@ impl State {
 
     fn exists(&self, path: &Path) -> bool {
         self.names.contains_key(path) || self.directories.iter().any(|directory| directory == path)
+    }
+
+    /// This node changes the directory that `path` is in.
+    fn change(&mut self, path: &Path, entry: Entry) {
+        if let Some(parent) = path.parent() {
+            self.remembered.remove(parent);
+        }
+        self.entries.push(entry);
     }
 
     fn check_parent(&self, path: &Path) -> io::Result<()> {

@@ -9,8 +9,8 @@
 //! 3. give back space that the dead had prepared;
 //! 4. make the files of the new log;
 //! 5. sign what predecessors left beyond their own last checkpoint;
-//! 6. write `open`, which names the predecessor, then `takeover` for what that one had not told yet, then `aborted` for
-//!    each exchange without an end;
+//! 6. write `open`, which names the predecessor, and the log before that if it is gone, then `takeover` for what the
+//!    predecessor had not told yet, then `aborted` for each exchange without an end;
 //! 7. sign a first checkpoint over all of that. Only then may the log serve: one that holds more than its beginning and
 //!    has no checkpoint has been tampered with.
 //!
@@ -85,6 +85,9 @@ pub fn begin(
         sealed: found.newest.sealed,
         running: false,
         lost: found.newest.lost,
+        missing: found
+            .missing
+            .map(|missing| missing.incarnation.to_string().into()),
     });
     append_open(&mut log, terms, predecessor)?;
     for left in recovered.iter().flat_map(|found| &found.untold) {
@@ -140,6 +143,7 @@ pub fn beside(
         sealed: false,
         running: true,
         lost: 0,
+        missing: None,
     };
     append_open(&mut log, terms, Some(predecessor))?;
     sign_beginning(&mut log, &terms.shard)?;

@@ -224,7 +224,7 @@ fn options_that_cannot_work_are_refused() {
 #[test]
 fn the_same_log_comes_out_of_a_real_file_system() {
     let root = tempfile::tempdir().unwrap();
-    let shard = root.path().join("0");
+    let shard = root.path().join("3");
     let made = begin_in(&shard, small());
     let mut worker = Worker::take(&FileStorage, made);
     let dir = worker.promised.dir.clone();
@@ -322,4 +322,34 @@ fn a_writer_and_a_follower_on_two_threads_agree_on_every_record() {
         export_leaves(&FileStorage, &made.dir, &mut io::sink()).unwrap(),
         20_002
     );
+}
+
+#[test]
+fn a_sync_that_hangs_keeps_nobody_from_writing_and_nothing_counts_as_durable() {
+    let (disk, worker) = filled();
+    let Worker {
+        mut writer,
+        mut follower,
+        ..
+    } = worker;
+    let (watermark, durable) = (writer.watermark(), follower.watermark().durable());
+    writer.append(raw(100)).unwrap();
+    writer.flush().unwrap();
+    disk.let_syncs_hang(true);
+    std::thread::scope(|threads| {
+        let syncing = threads.spawn(move || {
+            while follower.step().unwrap().behind {}
+            follower.sync().unwrap();
+        });
+        disk.wait_for_a_hanging_sync();
+        for _ in 0..10 {
+            writer.append(raw(100)).unwrap();
+            writer.flush().unwrap();
+        }
+        assert_eq!(watermark.written(), durable + 11);
+        assert_eq!(watermark.durable(), durable);
+        disk.let_syncs_hang(false);
+        syncing.join().unwrap();
+    });
+    assert_eq!(watermark.durable(), durable + 1, "what was read before the sync");
 }

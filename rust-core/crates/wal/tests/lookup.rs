@@ -78,6 +78,7 @@ impl Log {
                 stream: false,
                 bytes: 5,
                 request: [1; 32],
+                salt: None,
                 reserved: None,
                 policy: None,
                 config: ConfigId([1; 8]),

@@ -7,6 +7,7 @@
 
 mod support;
 
+use proofgate_evidence::{TreeState, Verdict, fsck, prove};
 use proofgate_ledger::Checkpoint;
 use proofgate_wal::simulated::{InjectedFault, SimulatedDisk};
 use proofgate_wal::{EvidenceError, Options, Preparation, WalError, frame_bytes};
@@ -191,6 +192,46 @@ fn a_checkpoint_without_space_keeps_the_former_one_and_is_tried_again() {
             .size,
         82
     );
+}
+
+#[test]
+fn a_tree_without_space_stops_neither_reading_nor_syncing_nor_signing() {
+    /// With 64 bytes of tree for each, more than the 4 MiB that may wait for space.
+    const RECORDS: u64 = 66_000;
+    let disk = SimulatedDisk::new();
+    let large = Options {
+        segment_bytes: 8 << 20,
+        ..small()
+    };
+    let mut worker = start_with(&disk, &mut Promised::default(), large).unwrap();
+    disk.set_free(Some(0));
+    for _ in 0..RECORDS {
+        let record = |seq, out: &mut Vec<u8>| {
+            out.extend_from_slice(format!(r#"{{"v":1,"kind":"later","seq":{seq},"ts":1}}"#).as_bytes());
+            Ok(())
+        };
+        worker.writer.append(record).unwrap();
+    }
+    worker.writer.flush().unwrap();
+    let mut steps = 0;
+    while worker.follower.step().unwrap().behind {
+        steps += 1;
+        assert!(steps <= RECORDS / 512 + 1, "steps that follow nothing");
+    }
+    worker.follower.sync().unwrap();
+    let watermark = worker.writer.watermark();
+    assert_eq!(watermark.durable(), RECORDS + 1);
+    assert!(worker.follower.checkpoint(&key()).unwrap_err().is_out_of_space());
+    // Room for a note, and for nothing of the tree.
+    disk.set_free(Some(1024));
+    worker.follower.checkpoint(&key()).unwrap();
+    assert_eq!(watermark.checkpointed(), RECORDS + 1);
+
+    let report = fsck(&disk, &worker.promised.dir, Some(&vkey()), &[]).unwrap();
+    assert_eq!(report.verdict, Verdict::Ok, "{report:#?}");
+    assert_eq!(report.incarnations[0].tree, TreeState::Short);
+    let last = prove::proof(&disk, &worker.promised.dir, RECORDS, Some(&vkey()));
+    assert_eq!(last.unwrap().index, RECORDS, "proved from the records");
 }
 
 /// A worker with segments of several pieces.

@@ -14,7 +14,7 @@ use proofgate_ledger::record::{ConfigId, Record, Takeover};
 use proofgate_ledger::{Checkpoint, SigningKey, record};
 use proofgate_wal::simulated::SimulatedDisk;
 use proofgate_wal::succession::{self, Begun, Terms};
-use proofgate_wal::{Incarnation, Mark, Storage, Unended, WalError, Writer};
+use proofgate_wal::{Incarnation, Mark, Missing, Storage, Unended, WalError, Writer};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use support::{Promised, SHARD, Worker, fresh, inspect, key, records, root_of, small, start, terms, vkey};
@@ -377,6 +377,117 @@ fn records_that_the_tree_remembers_and_the_log_does_not_are_told() {
         panic!("no open record");
     };
     assert_eq!(open.predecessor.unwrap().lost, 5);
+}
+
+fn remove_log(disk: &SimulatedDisk, dir: &Path) {
+    for path in disk.files().into_iter().filter(|path| path.starts_with(dir)) {
+        disk.remove(&path).unwrap();
+    }
+    disk.remove_dir(dir);
+}
+
+/// What the first record of a log says of the log before, beyond size and root.
+fn said_to_be_missing(disk: &SimulatedDisk, begun: &Begun) -> Option<String> {
+    let first = &records(disk, &begun.log.dir, begun.log.incarnation)[0];
+    let Record::Open(open) = record::parse(first).unwrap() else {
+        panic!("no open record");
+    };
+    open.predecessor.unwrap().missing.map(Into::into)
+}
+
+#[test]
+fn a_start_behind_a_log_whose_predecessor_was_moved_away_says_which_and_fsck_tells_it_from_then_on() {
+    let (disk, worker) = served();
+    let first = kill(&disk, worker);
+    let begun = begin(&disk).unwrap();
+    assert_eq!(begun.recovered.as_ref().unwrap().missing, None);
+    assert_eq!(said_to_be_missing(&disk, &begun), None);
+    let mut second = Worker::take(&disk, begun.log);
+    second.complete_one("second");
+    let second = kill(&disk, second);
+    remove_log(&disk, &first.dir);
+
+    let begun = begin(&disk).unwrap();
+    let missing = Missing {
+        incarnation: first.incarnation.unwrap(),
+        named_by: second.incarnation.unwrap(),
+    };
+    assert_eq!(begun.recovered.as_ref().unwrap().missing, Some(missing));
+    assert_eq!(
+        said_to_be_missing(&disk, &begun),
+        Some(missing.incarnation.to_string())
+    );
+    let mut third = Worker::take(&disk, begun.log);
+    third.complete_one("third");
+    kill(&disk, third);
+    let begun = begin(&disk).unwrap();
+    assert_eq!(begun.recovered.unwrap().missing, None, "it was said once");
+    let report = fsck(&disk, Path::new("/"), Some(&vkey()), &[]).unwrap();
+    let says = format!("its predecessor {} is not there", missing.incarnation);
+    let told = report.incarnations.iter().flat_map(|log| &log.findings);
+    assert_eq!(
+        told.map(|found| (found.verdict, found.message.as_str()))
+            .collect::<Vec<_>>(),
+        [(Verdict::Incomplete, says.as_str())]
+    );
+}
+
+#[test]
+fn a_predecessor_of_which_only_the_directory_is_left_is_missing_too() {
+    let (disk, worker) = served();
+    let first = kill(&disk, worker);
+    let mut second = Worker::take(&disk, begin(&disk).unwrap().log);
+    second.complete_one("second");
+    kill(&disk, second);
+    remove_log(&disk, &first.dir);
+    disk.create_dir(&first.dir).unwrap();
+    let missing = begin(&disk).unwrap().recovered.unwrap().missing;
+    assert_eq!(missing.map(|missing| missing.incarnation), first.incarnation);
+}
+
+#[test]
+fn that_a_predecessor_is_missing_is_seen_also_behind_a_place_to_resume() {
+    let (disk, worker) = served();
+    let first = kill(&disk, worker);
+    let mut second = Worker::take(&disk, begin(&disk).unwrap().log);
+    marked(&disk, &mut second);
+    let second = kill(&disk, second);
+    remove_log(&disk, &first.dir);
+    let recovered = begin(&disk.snapshot()).unwrap().recovered.unwrap();
+    assert_eq!(recovered.read, 0);
+    assert_eq!(
+        recovered.missing.map(|missing| missing.incarnation),
+        first.incarnation
+    );
+
+    // Whoever rewrites the first record, so that it names another predecessor, is not believed.
+    let segment = second.dir.join("00000000000000000000.seg");
+    let (name, other) = (
+        first.incarnation.unwrap().to_string(),
+        second.incarnation.unwrap(),
+    );
+    disk.rot(&segment, |bytes| {
+        support::reframe(bytes, other, name.as_bytes(), other.to_string().as_bytes());
+    });
+    refused(
+        &disk,
+        None,
+        "record 0 was framed by nobody who holds the signing key",
+    );
+}
+
+#[test]
+fn a_listing_from_before_the_newest_log_hides_it_from_no_start() {
+    let (disk, worker) = served();
+    kill(&disk, worker);
+    let before = disk.list(Path::new(SHARD)).unwrap();
+    let mut second = Worker::take(&disk, begin(&disk).unwrap().log);
+    second.complete_one("second");
+    let second = kill(&disk, second);
+    disk.remember_listing(Path::new(SHARD), before);
+    let found = begin(&disk).unwrap().recovered.unwrap();
+    assert_eq!(Some(found.newest.incarnation), second.incarnation);
+    sound(&disk);
 }
 
 #[test]

@@ -11,9 +11,10 @@ use proofgate_evidence::checkpoint_file::cover_name;
 use proofgate_evidence::{HeldCheckpoint, ReadStorage, Report, Verdict, fsck};
 use proofgate_ledger::Checkpoint;
 use proofgate_ledger::record::{Aborted, ConfigId, Seal};
-use proofgate_wal::Storage;
 use proofgate_wal::simulated::SimulatedDisk;
+use proofgate_wal::{Storage, succession};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use support::{Promised, SHARD, Worker, filled, raw, start, vkey};
 
 fn check(disk: &SimulatedDisk) -> Report {
@@ -85,6 +86,39 @@ fn salts_that_are_gone_or_short_are_told_and_zeroed_ones_are_counted() {
     expect(&check(&disk), Verdict::Invalid, "the salts of 40 admissions");
     disk.remove(&salts).unwrap();
     expect(&check(&disk), Verdict::Invalid, "the salts of 40 admissions");
+}
+
+#[test]
+fn a_salt_that_was_changed_is_told_with_its_record_and_one_put_elsewhere_too() {
+    let (disk, worker) = filled();
+    let salts = worker.promised.dir.join("salts");
+    let stored = disk.read(&salts).unwrap();
+    for at in 32..64 {
+        disk.rot(&salts, |bytes| bytes[at] ^= 1);
+        expect(
+            &check(&disk),
+            Verdict::Invalid,
+            "the salts of 1 admissions are not those that they name, of record 1 first",
+        );
+        disk.rot(&salts, |bytes| bytes.clone_from(&stored));
+    }
+    // Admissions are every second record: two of them with each other's salt.
+    disk.rot(&salts, |bytes| {
+        let (first, second) = (bytes[32..64].to_vec(), bytes[96..128].to_vec());
+        bytes[32..64].clone_from_slice(&second);
+        bytes[96..128].clone_from_slice(&first);
+    });
+    expect(
+        &check(&disk),
+        Verdict::Invalid,
+        "the salts of 2 admissions are not",
+    );
+    disk.rot(&salts, |bytes| bytes[32..128].fill(0));
+    assert_eq!(
+        check(&disk).verdict,
+        Verdict::Ok,
+        "what is erased was not changed"
+    );
 }
 
 #[test]
@@ -296,6 +330,80 @@ fn a_checkpoint_held_outside_tells_that_a_log_was_removed() {
     assert!(check(&disk).verdict < Verdict::Diverged);
     let report = fsck(&disk, Path::new(SHARD), Some(&vkey()), &kept).unwrap();
     expect(&report, Verdict::Diverged, "which is not under");
+}
+
+/// Two shards of one gateway, 3 and 4, each with a log that was served and sealed; the notes are the last ones of both.
+fn two_shards() -> (SimulatedDisk, [PathBuf; 2], [HeldCheckpoint; 2]) {
+    let (disk, mut worker) = filled();
+    worker.seal().unwrap();
+    let (storage, key): (Arc<dyn Storage>, _) = (Arc::new(disk.clone()), support::key());
+    let mut terms = support::terms(&key, support::small());
+    terms.shard.dir = Path::new("/4");
+    terms.shard.number = 4;
+    let begun = succession::begin(&storage, &terms, None).unwrap();
+    let mut other = Worker::take(&disk, begun.log);
+    other.complete_one("other");
+    other.seal().unwrap();
+    let dirs = [worker.promised.dir.clone(), other.promised.dir.clone()];
+    let last = |worker: &Worker| held(worker, worker.promised.notes.len() - 1);
+    let kept = [last(&worker), last(&other)];
+    assert_eq!(check(&disk).verdict, Verdict::Ok);
+    (disk, dirs, kept)
+}
+
+/// Moves the directory of a log to another shard's, as `mv` does; returns where it is now.
+fn move_to_shard(disk: &SimulatedDisk, dir: &Path, shard: &str) -> PathBuf {
+    let to = Path::new(shard).join(dir.file_name().unwrap());
+    disk.create_dir(&to).unwrap();
+    move_incarnation(disk, dir, &to);
+    disk.remove_dir(dir);
+    to
+}
+
+#[test]
+fn two_shards_that_changed_places_are_told_also_beside_checkpoints_held_outside() {
+    let (disk, [third, fourth], kept) = two_shards();
+    let (third, fourth) = (
+        move_to_shard(&disk, &third, "/4"),
+        move_to_shard(&disk, &fourth, "/3"),
+    );
+    let says = "it is a log of shard 3, and stands in the directory 4";
+    expect(&check(&disk), Verdict::Diverged, says);
+    let against = |path: &Path| fsck(&disk, path, Some(&vkey()), &kept).unwrap();
+    expect(&against(Path::new("/")), Verdict::Diverged, says);
+    for (path, says) in [
+        (Path::new("/4"), says),
+        (&third, says),
+        (&fourth, "it is a log of shard 4, and stands in the directory 3"),
+    ] {
+        let report = fsck(&disk, path, Some(&vkey()), &[]).unwrap();
+        expect(&report, Verdict::Diverged, says);
+    }
+}
+
+#[test]
+fn a_log_in_the_directory_of_another_shard_is_told() {
+    let (disk, [third, _], _) = two_shards();
+    move_to_shard(&disk, &third, "/4");
+    expect(
+        &check(&disk),
+        Verdict::Diverged,
+        "it is a log of shard 3, and stands in the directory 4",
+    );
+}
+
+#[test]
+fn a_shard_under_a_name_of_its_own_is_told_in_a_ledger_and_may_be_checked_alone() {
+    let (disk, [third, _], _) = two_shards();
+    disk.create_dir(Path::new("/copy-of-3")).unwrap();
+    move_to_shard(&disk, &third, "/copy-of-3");
+    expect(
+        &check(&disk),
+        Verdict::Diverged,
+        "it is a log of shard 3, and stands in the directory copy-of-3",
+    );
+    let alone = fsck(&disk, Path::new("/copy-of-3"), Some(&vkey()), &[]).unwrap();
+    assert_eq!(alone.verdict, Verdict::Ok, "{alone:#?}");
 }
 
 #[test]

@@ -55,6 +55,7 @@ pub(super) fn check(
                 log.find_in(&one.file, Verdict::Diverged, message);
             }
         }
+        stand(&mut log, shard);
         state_heads(storage, &mut log, key, &mut heads)?;
         logs.push(log);
     }
@@ -67,6 +68,19 @@ pub(super) fn check(
     judge_cover(&mut logs, &claims);
     reports.extend(logs.into_iter().map(|log| log.report));
     Ok(())
+}
+
+/// Tells of a log that stands in the directory of another shard than its own: a worker of that one would take it for its
+/// predecessor.
+fn stand(log: &mut Scanned, shard: &Shard) {
+    let Some((opened, name)) = log.rules.opened().zip(shard.name.as_ref()) else {
+        return;
+    };
+    let own = opened.shard.to_string();
+    if own != *name {
+        let message = format!("it is a log of shard {own}, and stands in the directory {name}");
+        log.find(Verdict::Diverged, message);
+    }
 }
 
 /// Notes the heads that a log, and the notes that it keeps, state of logs before it.

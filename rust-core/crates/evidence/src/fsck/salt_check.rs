@@ -1,10 +1,9 @@
 //! The `salts` file against the admissions, which are what it has salts for.
-//!
-//! A salt of another value cannot be told from the right one here: only `reveal`, with a body, shows that a commitment no
-//! longer opens.
 
 use crate::salts::{SALT, SALTS};
 use crate::{EvidenceError, ReadFile, ReadStorage, read_full};
+use proofgate_ledger::commitment::salt_id;
+use proofgate_ledger::record::SaltId;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,6 +20,9 @@ pub(super) struct SaltCheck {
     /// Salts that are not there, and the first and the last admission without one.
     pub(super) missing: u64,
     pub(super) first_missing: Option<u64>,
+    /// Salts that are others than the admissions name, and the first admission whose salt is.
+    pub(super) changed: u64,
+    pub(super) first_changed: Option<u64>,
 }
 
 impl SaltCheck {
@@ -39,14 +41,20 @@ impl SaltCheck {
             erased: 0,
             missing: 0,
             first_missing: None,
+            changed: 0,
+            first_changed: None,
         })
     }
 
-    /// Looks at the salt of an admission. Numbers only grow.
-    pub(super) fn admission(&mut self, seq: u64) -> Result<(), EvidenceError> {
+    /// Looks at the salt of an admission, which names it by `id`. Numbers only grow.
+    pub(super) fn admission(&mut self, seq: u64, id: Option<SaltId>) -> Result<(), EvidenceError> {
         match self.salt(seq).map_err(EvidenceError::io("read", &self.path))? {
-            Some(true) => {}
-            Some(false) => self.erased += 1,
+            Some(salt) if salt == [0; SALT] => self.erased += 1,
+            Some(salt) if id.is_some_and(|id| id != salt_id(&salt)) => {
+                self.changed += 1;
+                self.first_changed.get_or_insert(seq);
+            }
+            Some(_) => {}
             None => {
                 self.missing += 1;
                 self.first_missing.get_or_insert(seq);
@@ -55,8 +63,8 @@ impl SaltCheck {
         Ok(())
     }
 
-    /// Whether the salt is more than zeros; `None` when it is not there.
-    fn salt(&mut self, seq: u64) -> io::Result<Option<bool>> {
+    /// The salt; `None` when it is not there.
+    fn salt(&mut self, seq: u64) -> io::Result<Option<[u8; SALT]>> {
         let (Some(file), Some(at)) = (&self.file, seq.checked_mul(SALT as u64)) else {
             return Ok(None);
         };
@@ -68,6 +76,6 @@ impl SaltCheck {
         }
         let start = usize::try_from(at - self.window_at).unwrap_or(usize::MAX);
         let salt = self.window.get(start..start.saturating_add(SALT));
-        Ok(salt.map(|salt| salt.iter().any(|byte| *byte != 0)))
+        Ok(salt.and_then(|salt| salt.try_into().ok()))
     }
 }

@@ -6,7 +6,7 @@ use super::{CheckpointState, Finding, IncarnationReport, TreeState, Verdict};
 use crate::checkpoint_file::{self, CHECKPOINT};
 use crate::log_reader::{Flaw, Found, LogReader};
 use crate::rules::Rules;
-use crate::salts::SALTS;
+use crate::salts::{SALT, SALTS};
 use crate::segment_reader::Stored;
 use crate::tree_file::{NODE, TREE};
 use crate::{EvidenceError, ReadStorage};
@@ -223,8 +223,8 @@ impl Scan {
         let refused = if stored.seq == self.mmr.size() {
             self.push(stored, payload, covered)?;
             let taken = self.rules.take(stored.seq, payload);
-            if let Ok(Record::Admission(_)) = &taken {
-                self.salts.admission(stored.seq)?;
+            if let Ok(Record::Admission(admission)) = &taken {
+                self.salts.admission(stored.seq, admission.salt)?;
             }
             self.report.unknown_kinds += u64::from(matches!(taken, Ok(Record::Unknown(_))));
             taken.err()
@@ -367,6 +367,14 @@ impl Scan {
                 self.salts.missing
             );
             self.find(&self.dir.join(SALTS), 0, verdict, message);
+        }
+        if let Some(first) = self.salts.first_changed {
+            let message = format!(
+                "the salts of {} admissions are not those that they name, of record {first} first: their commitments cannot be opened",
+                self.salts.changed
+            );
+            let offset = first.saturating_mul(SALT as u64);
+            self.find(&self.dir.join(SALTS), offset, Verdict::Invalid, message);
         }
     }
 

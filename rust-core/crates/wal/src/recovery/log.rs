@@ -173,6 +173,32 @@ pub(super) fn read(
     Ok(Some(scan.finish(left, start)))
 }
 
+/// The log that another one names as its predecessor in its first record.
+pub(super) fn predecessor(
+    storage: &dyn Storage,
+    shard: &Shard<'_>,
+    of: &Left,
+) -> Result<Option<Ulid>, WalError> {
+    let tags = FrameTags::new(shard.key, of.incarnation)?;
+    let mut log = LogReader::open(storage, &of.dir, of.incarnation)?;
+    let stored = match log.next()? {
+        Found::Record(stored) => stored,
+        Found::Flaw(flaw) => return Err(corruption(&flaw.path, flaw.offset, flaw.reason)),
+        Found::End => return Err(corruption(&of.dir, 0, "its first record is gone".to_owned())),
+    };
+    let (frame, tag) = log.tagged(&stored);
+    let mut rules = Rules::new(of.incarnation);
+    let taken = match tags.made(0, frame, tag) {
+        true => rules.take(0, log.payload(&stored)).map(drop),
+        false => Err("record 0 was framed by nobody who holds the signing key".to_owned()),
+    };
+    taken.map_err(|reason| corruption(log.path(), stored.offset, reason))?;
+    Ok(rules
+        .opened()
+        .and_then(|opened| opened.predecessor)
+        .map(|before| before.incarnation))
+}
+
 /// How many nodes the tree of a log holds; none where there is no tree.
 fn tree_nodes(storage: &dyn Storage, dir: &Path) -> Result<u64, WalError> {
     match TreeFile::open(storage, dir) {

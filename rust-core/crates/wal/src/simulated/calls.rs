@@ -22,6 +22,9 @@ impl ReadStorage for SimulatedDisk {
         if !state.exists(path) {
             return Err(io::ErrorKind::NotFound.into());
         }
+        if let Some(names) = state.remembered.get(path) {
+            return Ok(names.clone());
+        }
         let all = state.names.keys().chain(&state.directories);
         let mut names: Vec<String> = all
             .filter(|entry| entry.parent() == Some(path))
@@ -41,7 +44,7 @@ impl Storage for SimulatedDisk {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
         state.directories.push(path.to_owned());
-        state.entries.push(Entry::Directory(path.to_owned()));
+        state.change(path, Entry::Directory(path.to_owned()));
         Ok(())
     }
 
@@ -67,7 +70,7 @@ impl Storage for SimulatedDisk {
         let file = state.files.len();
         state.files.push(Contents::default());
         state.names.insert(path.to_owned(), file);
-        state.entries.push(Entry::Link(path.to_owned(), file));
+        state.change(path, Entry::Link(path.to_owned(), file));
         Ok(self.handle(&mut state, file))
     }
 
@@ -90,9 +93,7 @@ impl Storage for SimulatedDisk {
         state.plain()?;
         let file = state.names.remove(from).ok_or(io::ErrorKind::NotFound)?;
         state.names.insert(to.to_owned(), file);
-        state
-            .entries
-            .push(Entry::Rename(from.to_owned(), to.to_owned(), file));
+        state.change(to, Entry::Rename(from.to_owned(), to.to_owned(), file));
         Ok(())
     }
 
@@ -104,7 +105,7 @@ impl Storage for SimulatedDisk {
         if let Some(free) = &mut state.free {
             *free += freed;
         }
-        state.entries.push(Entry::Unlink(path.to_owned()));
+        state.change(path, Entry::Unlink(path.to_owned()));
         Ok(())
     }
 
@@ -117,7 +118,7 @@ impl Storage for SimulatedDisk {
         }
         let at = state.directories.iter().position(|directory| directory == path);
         state.directories.remove(at.ok_or(io::ErrorKind::NotFound)?);
-        state.entries.push(Entry::Unlink(path.to_owned()));
+        state.change(path, Entry::Unlink(path.to_owned()));
         Ok(())
     }
 }
@@ -273,7 +274,7 @@ impl StoredFile for SimulatedFile {
     }
 
     fn sync(&self) -> io::Result<()> {
-        let mut state = self.disk.state();
+        let mut state = self.disk.state_after_hanging();
         let fault = state.call()?;
         let file = &mut state.files[self.file];
         if let Some(InjectedFault::Error(kind)) = fault {

@@ -276,6 +276,7 @@ impl Worker {
                 stream: false,
                 bytes: 5,
                 request: proofgate_ledger::commitment::commit(&salt, "request", b"hello"),
+                salt: Some(proofgate_ledger::commitment::salt_id(&salt)),
                 reserved: None,
                 policy: None,
                 config: ConfigId([1; 8]),
