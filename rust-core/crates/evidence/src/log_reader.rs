@@ -85,7 +85,7 @@ impl<'s> LogReader<'s> {
     /// # Errors
     /// [`EvidenceError::Io`].
     pub fn open(storage: &'s dyn ReadStorage, dir: &Path, incarnation: Ulid) -> Result<Self, EvidenceError> {
-        let mut log = Self {
+        Ok(Self {
             storage,
             dir: dir.to_owned(),
             incarnation,
@@ -101,9 +101,7 @@ impl<'s> LogReader<'s> {
             chain: None,
             listings: 0,
             ended: false,
-        };
-        log.look_ahead()?;
-        Ok(log)
+        })
     }
 
     /// Says how many records are known to be there, from a checkpoint read **before** the log was opened: a listing made

@@ -33,9 +33,10 @@ pub enum Search {
     Scan,
 }
 
-/// How far from the id's time its first record may stand, in milliseconds, tried in this order: the second allows for a
-/// request that was long judged, the third for a clock that was set.
-const MARGINS: [u64; 3] = [100, 5_000, 600_000];
+/// How far from the id's time its first record may stand, in milliseconds, tried in this order: almost all stand within
+/// the first, and the fewer records share it, the less is read; the next allow for a request that was long judged, the
+/// last for a clock that was set.
+const MARGINS: [u64; 4] = [5, 100, 5_000, 600_000];
 /// How long all but a few exchanges take, in seconds.
 const MOST_EXCHANGES: u64 = 60;
 /// How long an exchange may take, in seconds.

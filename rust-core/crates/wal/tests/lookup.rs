@@ -12,9 +12,9 @@ use proofgate_ledger::record::{Aborted, Admission, Completion, ConfigId, Outcome
 use proofgate_wal::simulated::SimulatedDisk;
 use proofgate_wal::{Follower, Storage, Ulid, Writer, succession};
 use std::io;
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use support::{key, small, terms};
 
 /// 2025-01-01, in milliseconds.
@@ -111,13 +111,14 @@ impl Log {
     }
 }
 
-/// A disk that counts the bytes read.
-struct Counting(SimulatedDisk, Arc<AtomicU64>);
+/// A disk that counts the bytes read, and notes the files opened.
+struct Counting(SimulatedDisk, Arc<AtomicU64>, Mutex<Vec<PathBuf>>);
 
 struct CountedFile(Arc<dyn ReadFile>, Arc<AtomicU64>);
 
 impl ReadStorage for Counting {
     fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
+        self.2.lock().unwrap().push(path.to_owned());
         Ok(Arc::new(CountedFile(self.0.open(path)?, Arc::clone(&self.1))))
     }
 
@@ -139,9 +140,16 @@ impl ReadFile for CountedFile {
 }
 
 fn by_time(disk: &SimulatedDisk, id: &str) -> (Vec<FoundRecord>, u64) {
-    let counting = Counting(disk.clone(), Arc::default());
+    let (found, read, _) = observed(disk, id);
+    (found, read)
+}
+
+/// What is found by time, with the bytes read and the files opened for it.
+fn observed(disk: &SimulatedDisk, id: &str) -> (Vec<FoundRecord>, u64, Vec<PathBuf>) {
+    let counting = Counting(disk.clone(), Arc::default(), Mutex::default());
     let found = find(&counting, Path::new("/"), id, Search::ByTime).unwrap();
-    (found, counting.1.load(Ordering::Relaxed))
+    let opened = counting.2.into_inner().unwrap();
+    (found, counting.1.load(Ordering::Relaxed), opened)
 }
 
 #[test]
@@ -169,6 +177,25 @@ fn what_is_read_for_an_exchange_does_not_grow_with_the_log() {
     }
     assert!(by_time(&disk, &id(START + 5_000_000, 9)).0.is_empty());
     assert!(by_time(&disk, "req-of-another-making").0.is_empty());
+}
+
+#[test]
+fn under_load_an_exchange_is_found_without_reading_what_is_as_old_and_the_first_segment() {
+    let disk = SimulatedDisk::new();
+    let mut log = Log::begin(&disk, START, None);
+    for ms in 0..400 {
+        for number in 0..4 {
+            let admission = log.admit(START + ms, number);
+            log.complete(START + ms, number, admission, 0, None);
+        }
+    }
+    let (found, read, opened) = observed(&disk, &id(START + 300, 2));
+    assert_eq!(found.len(), 2);
+    assert!(read < 192 << 10, "{read} bytes; 100 ms are 400 KiB");
+    let first = opened
+        .iter()
+        .filter(|path| path.ends_with("00000000000000000000.seg"));
+    assert_eq!(first.count(), 0, "{opened:?}");
 }
 
 #[test]
