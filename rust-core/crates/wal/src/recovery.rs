@@ -1,7 +1,7 @@
 //! Recovery: what the incarnations before this one left behind, and whether it can be believed.
 //!
-//! Nothing that a predecessor wrote is ever changed. What is read of its log is synced and dropped from the page cache
-//! first, so that what is found is what the disk holds.
+//! Nothing that a predecessor wrote is ever changed. What is read of its log is synced first, and the system asked to drop
+//! it from the page cache, so that what is found is what the disk holds, as far as that advice is followed.
 //!
 //! **What is read.** The newest log that ever served, from where its `resume` file says, or whole without one; and the
 //! one before, when the newest continues it and did not live to tell its end. A log serves only once its first

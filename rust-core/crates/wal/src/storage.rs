@@ -33,7 +33,8 @@ pub trait Storage: ReadStorage {
     /// What the system says.
     fn create(&self, path: &Path) -> io::Result<Arc<dyn StoredFile>>;
 
-    /// Opens an existing file for reading what the disk holds: it is synced and dropped from the page cache first.
+    /// Opens an existing file for reading what the disk holds: it is synced first, and dropped from the page cache
+    /// where the system follows the advice.
     ///
     /// # Errors
     /// What the system says.

@@ -305,7 +305,7 @@ impl Writer {
     ///
     /// # Errors
     /// [`EvidenceError::Io`](crate::EvidenceError::Io) when a write fails or is short: the log has stopped for good, and none of the batch counts as
-    /// written. [`WalError::Poisoned`] ever after.
+    /// written, though whole records of it may be found later. [`WalError::Poisoned`] ever after.
     pub fn flush(&mut self) -> Result<(), WalError> {
         self.watermark.check()?;
         self.hand_over.take(&mut self.ready);
