@@ -2,6 +2,7 @@
 
 python -m bench.ledger              up to 10^8 records (60 GB, an hour); writes bench/results/ledger.json
 python -m bench.ledger --most 6     up to 10^6 records (a minute); prints, and writes nothing
+python -m bench.ledger --only record   what one record costs (a minute); puts that into bench/results/ledger.json
 
 Every shard is made by the engine's own writer and ledger thread in small, with 64 exchanges in flight and logs of
 1 GiB. A restart is measured with cold caches where the system lets them be dropped. Beside the tree stand two controls
@@ -45,20 +46,37 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--most", type=int, default=MOST, metavar="POWER", help=f"of ten, 5 to {MOST} (default {MOST})")
     parser.add_argument("--folder", type=Path, help="where the shards are made (default: the temporary folder)")
+    parser.add_argument("--only", choices=["record"], help="measure one part, and keep the rest of the last results")
     options = parser.parse_args()
     if not FEWEST <= options.most <= MOST:
         parser.error(f"--most is {FEWEST} to {MOST}")
     about = machine.describe()
+    if options.only == "record":
+        return one_record(about, options.folder)
     shard, throughput = build("shard"), build("throughput")
     with tempfile.TemporaryDirectory(prefix="proofgate-ledger-", dir=options.folder) as folder:
         measured = measure(shard, Path(folder), options.most)
-        hot = hot_path(throughput, Path(folder))
+        hot = hot_path(throughput, Path(folder), about)
     trees = {"engine": hot.pop("engine_mmr_per_s"), **controls()}
     results = {"machine": about, **measured, **hot, "mmr_per_s": trees}
     print(json.dumps(results, indent=2))
     if options.most == MOST:
         RESULTS.write_text(json.dumps(results, indent=2) + "\n")
     return 0
+
+
+def one_record(about: Json, parent: Path | None) -> int:
+    """Measures what one record costs, and puts that into the last results and their page; returns the exit code."""
+    from bench import ledger_page  # which reads this module, too
+
+    throughput = build("throughput")
+    with tempfile.TemporaryDirectory(prefix="proofgate-ledger-", dir=parent) as folder:
+        hot = hot_path(throughput, Path(folder), about)
+    del hot["engine_mmr_per_s"]
+    print(json.dumps(hot, indent=2))
+    results = json.loads(RESULTS.read_text()) | hot
+    RESULTS.write_text(json.dumps(results, indent=2) + "\n")
+    return ledger_page.write()
 
 
 def build(example: str) -> Path:
@@ -108,15 +126,30 @@ def measure(shard: Path, folder: Path, most: int) -> Json:
     }
 
 
-def hot_path(throughput: Path, folder: Path) -> Json:
-    """What one record costs the thread that serves, and how fast the tree grows, as the engine's own example prints."""
+def hot_path(throughput: Path, folder: Path, about: Json) -> Json:
+    """What one record costs and takes, and how fast the tree grows, as the engine's own example prints."""
     printed = subprocess.run([throughput, folder], check=True, capture_output=True, text=True).stdout
-    found = re.findall(r"^  (.+): p50 ([\d.]+) us, p99 ([\d.]+) us", printed, re.MULTILINE)
     tree = re.search(r"^MMR pushes with node output: ([\d.]+) M/s", printed, re.MULTILINE)
     return {
-        "record_us": {name: {"p50": float(p50), "p99": float(p99)} for name, p50, p99 in found},
+        **of_one_record(printed),
+        "record_machine": about,
         "engine_mmr_per_s": float(tree[1]) * 1e6 if tree else 0.0,
     }
+
+
+def of_one_record(printed: str) -> Json:
+    """From what the example prints: `append_us`, what a record costs the thread that appends it, by who works beside;
+    `record_us`, how long until it is handed over, by durability. Microseconds."""
+    number = r"([\d.]+) \(([\d.]+) to ([\d.]+)\)"
+    costs: Json = {"append_us": {}, "record_us": {}}
+    for line in re.finditer(rf"^  (append|record), (.+): p50 {number}, p99 {number}$", printed, re.MULTILINE):
+        what, name, *values = line.groups()
+        median50, least50, most50, median99, least99, most99 = map(float, values)
+        costs[f"{what}_us"][name] = {
+            "p50": {"median": median50, "min": least50, "max": most50},
+            "p99": {"median": median99, "min": least99, "max": most99},
+        }
+    return costs
 
 
 def drop_caches() -> None:

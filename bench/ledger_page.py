@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
 import sys
@@ -24,9 +25,11 @@ Json = dict[str, Any]
 def main() -> int:
     """Returns the exit code."""
     options = arguments(__doc__).parse_args()
-    return settle(
-        {PAGE: fill(PAGE.read_text(), _read(ledger.RESULTS), _read(neighbour.RESULT))}, options, __spec__.name
-    )
+    return settle(_pages(), options, __spec__.name)
+
+
+def _pages() -> dict[Path, str]:
+    return {PAGE: fill(PAGE.read_text(), _read(ledger.RESULTS), _read(neighbour.RESULT))}
 
 
 def fill(page: str, about_ledger: Json | None, about_neighbour: Json | None) -> str:
@@ -68,16 +71,27 @@ def by_records(result: Json) -> str:
     return "\n".join([_machine(result["machine"]), "", *rows])
 
 
+def write() -> int:
+    """Fills the page anew; returns the exit code."""
+    return settle(_pages(), argparse.Namespace(write=True, check=False), "bench.ledger_page")
+
+
 def hot_path(result: Json) -> str:
     """What one record and a change of logs cost the thread that serves; the tree beside its controls."""
     rows = ["| | p50, µs | p99, µs |", "|---|---|---|"]
-    rows += [f"| {name} | {cost['p50']:.2f} | {cost['p99']:.2f} |" for name, cost in result["record_us"].items()]
+    for key, what in (("append_us", "append"), ("record_us", "hand-off")):
+        rows += [
+            f"| {what}, {name} | {_spread(cost['p50'], 2)} | {_spread(cost['p99'], 2)} |"
+            for name, cost in result[key].items()
+        ]
     stall, tree = result["rotation_stall_us"], result["mmr_per_s"]
     return "\n".join(
         [
+            _machine(result["record_machine"]),
+            "",
             *rows,
             "",
-            f"While logs change, the next record waits {_spread(stall, 0)} µs.",
+            f"On the machine of the first table: while logs change, the next record waits {_spread(stall, 0)} µs.",
             "",
             f"The tree alone, in millions of leaves a second: {tree['engine'] / 1e6:.2f}; in Python on one thread"
             f" {tree['python']['median'] / 1e6:.2f}, on a pool of two {tree['python_pool']['median'] / 1e6:.2f}.",

@@ -1,5 +1,6 @@
-//! Prints what one record costs on the hot path (append and flush of 512 bytes, with and without a ledger thread that
-//! follows and syncs beside it), and how fast the tree grows. Medians of several runs.
+//! Prints what one record of 512 bytes costs on the hot path (append and flush), how long it takes until it is handed over
+//! (`written`: to the page cache; `synced`: to the disk), and how fast recovery and the tree are. Medians of several runs,
+//! with the least and the most.
 //!
 //! `cargo run --release -p proofgate-wal --example throughput -- [directory]`
 #![expect(
@@ -13,6 +14,7 @@ use proofgate_ledger::{Mmr, SigningKey, leaf_hash};
 use proofgate_wal::{
     FileStorage, Incarnation, Options, Shard, Storage, WalError, Writer, recovery, succession,
 };
+use std::collections::VecDeque;
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -30,20 +32,27 @@ fn main() {
         .map_or_else(std::env::temp_dir, PathBuf::from);
     let root = root.join(format!("proofgate-throughput-{}", std::process::id()));
     std::fs::create_dir(&root).unwrap();
-    println!("append+flush of 512 bytes, {RECORDS} records {PAUSE:?} apart, median of {RUNS} runs:");
-    for (name, beside) in [
-        ("no ledger thread", false),
-        ("ledger thread follows, syncs every ms, signs every s", true),
+    println!(
+        "{RECORDS} records of 512 bytes {PAUSE:?} apart, median of {RUNS} runs (least to most), microseconds:"
+    );
+    for (beside, append, record) in [
+        (Beside::Nobody, "no ledger thread", None),
+        (
+            Beside::Follower,
+            "ledger thread follows, syncs every ms, signs every s",
+            Some("written"),
+        ),
+        (
+            Beside::Syncer,
+            "ledger thread syncs whenever records wait, signs every s",
+            Some("synced"),
+        ),
     ] {
         let runs: Vec<_> = (0..RUNS).map(|_| hot_path(&root, beside)).collect();
-        let at = |quantile: usize| median(runs.iter().map(|run| run[quantile]).collect());
-        println!(
-            "  {name}: p50 {:.2} us, p99 {:.2} us, p99.9 {:.1} us, max {:.0} us",
-            at(0),
-            at(1),
-            at(2),
-            at(3)
-        );
+        tell("append", append, runs.iter().map(|run| &run.append));
+        if let Some(record) = record {
+            tell("record", record, runs.iter().map(|run| &run.record));
+        }
     }
     let recovered = median((0..RUNS).map(|_| recovery(&root)).collect());
     println!("recovery of admissions and completions: {recovered:.2} M/s");
@@ -63,9 +72,40 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-fn hot_path(root: &Path, beside: bool) -> [f64; 4] {
+/// Who works beside the thread that appends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Beside {
+    Nobody,
+    /// The ledger thread where records are handed over when they are written.
+    Follower,
+    /// The ledger thread where they are handed over when they are synced: it is woken for each that waits.
+    Syncer,
+}
+
+/// Nanoseconds for each record, sorted.
+struct Costs {
+    /// To append and flush it.
+    append: Vec<u64>,
+    /// From the call of `append` until the watermark that its acknowledgement waits for has passed it.
+    record: Vec<u64>,
+}
+
+fn tell<'r>(what: &str, name: &str, runs: impl Iterator<Item = &'r Vec<u64>> + Clone) {
+    let at = |quantile: usize| {
+        let mut values: Vec<f64> = runs
+            .clone()
+            .map(|times| times[(times.len() * quantile / 100).min(times.len() - 1)] as f64 / 1000.0)
+            .collect();
+        values.sort_by(f64::total_cmp);
+        let (middle, least, most) = (values[values.len() / 2], values[0], values[values.len() - 1]);
+        format!("{middle:.2} ({least:.2} to {most:.2})")
+    };
+    println!("  {what}, {name}: p50 {}, p99 {}", at(50), at(99));
+}
+
+fn hot_path(root: &Path, beside: Beside) -> Costs {
     let mut options = Options::default();
-    if !beside {
+    if beside == Beside::Nobody {
         // Nobody prepares segments later, so prepare all of them now.
         options.segments_ahead = 3;
     }
@@ -73,14 +113,16 @@ fn hot_path(root: &Path, beside: bool) -> [f64; 4] {
     let key = SigningKey::generate("bench", [0; 32]).unwrap();
     let made = begin(&shard(&directory, &key), options);
     let (mut writer, mut follower) = (made.writer, made.follower);
+    let watermark = writer.watermark();
     let stop = Arc::new(AtomicBool::new(false));
-    let ledger = beside.then(|| {
+    let ledger = (beside != Beside::Nobody).then(|| {
         let stop = Arc::clone(&stop);
         std::thread::spawn(move || {
             let watermark = follower.watermark();
+            let together = if beside == Beside::Syncer { 0 } else { 512 };
             let mut signed = Instant::now();
             while !stop.load(Ordering::Relaxed) {
-                watermark.wait_written(follower.followed() + 512, Duration::from_millis(1));
+                watermark.wait_written(follower.followed() + together, Duration::from_millis(1));
                 follower.prepare();
                 while follower.step().unwrap().behind {}
                 follower.sync().unwrap();
@@ -91,36 +133,59 @@ fn hot_path(root: &Path, beside: bool) -> [f64; 4] {
             }
         })
     });
+    let handed_over = || match beside {
+        Beside::Syncer => watermark.durable(),
+        Beside::Nobody | Beside::Follower => watermark.written(),
+    };
     let record = [b'x'; 512];
-    let mut times: Vec<u64> = (0..RECORDS)
-        .map(|_| {
-            let next = Instant::now() + PAUSE;
-            while Instant::now() < next {
-                std::hint::spin_loop();
-            }
-            let start = Instant::now();
-            append(&mut writer, &record);
-            writer.flush().unwrap();
-            start.elapsed().as_nanos() as u64
-        })
-        .collect();
+    let (mut append_times, mut record_times) = (Vec::with_capacity(RECORDS), Vec::with_capacity(RECORDS));
+    let mut waiting: VecDeque<(u64, Instant)> = VecDeque::new();
+    let mut settle = |waiting: &mut VecDeque<(u64, Instant)>| {
+        let passed = handed_over();
+        while let Some((seq, start)) = waiting.front().copied()
+            && seq < passed
+        {
+            waiting.pop_front();
+            record_times.push(start.elapsed().as_nanos() as u64);
+        }
+    };
+    for _ in 0..RECORDS {
+        let next = Instant::now() + PAUSE;
+        while Instant::now() < next {
+            settle(&mut waiting);
+            std::hint::spin_loop();
+        }
+        let start = Instant::now();
+        let seq = append(&mut writer, &record);
+        writer.flush().unwrap();
+        append_times.push(start.elapsed().as_nanos() as u64);
+        waiting.push_back((seq, start));
+        settle(&mut waiting);
+    }
+    while !waiting.is_empty() {
+        settle(&mut waiting);
+    }
     stop.store(true, Ordering::Relaxed);
     if let Some(ledger) = ledger {
         ledger.join().unwrap();
     }
     // What was appended here is no record, so nobody can go on from it.
     std::fs::remove_dir_all(&directory).unwrap();
-    times.sort_unstable();
-    [RECORDS / 2, RECORDS * 99 / 100, RECORDS * 999 / 1000, RECORDS - 1].map(|at| times[at] as f64 / 1000.0)
+    append_times.sort_unstable();
+    record_times.sort_unstable();
+    Costs {
+        append: append_times,
+        record: record_times,
+    }
 }
 
-fn append(writer: &mut Writer, record: &[u8]) {
+fn append(writer: &mut Writer, record: &[u8]) -> u64 {
     let appended = writer.append(|_, out| {
         out.extend_from_slice(record);
         Ok(())
     });
     match appended {
-        Ok(_) => {}
+        Ok(seq) => seq,
         Err(WalError::Full { .. }) => panic!("the ledger thread is too slow for this rate"),
         Err(error) => panic!("{error}"),
     }
