@@ -111,12 +111,15 @@ def steady_load(
     ca: Path | None = None,
     server_name: str | None = None,
     fresh: bool = False,
+    streams: bool = True,
+    pause: float = 0.2,
     seconds: float = 600,
 ) -> Iterator[SteadyLoad]:
     """Runs a load until the block ends; then its report can be read.
 
     `ca` is the authority of the gateway's certificate, which has to bear `server_name`; with them, the load uses TLS.
-    `fresh` gives each request a connection of its own: only new connections go to a new worker.
+    `fresh` gives each request a connection of its own: only new connections go to a new worker. `streams`: whether
+    every second client streams. `pause`: seconds between two requests of a client that does not.
     """
     name = f"steady-{uuid.uuid4().hex[:8]}"
     key_file, until, report = folder / "keys", folder / "until", folder / "report.json"
@@ -128,7 +131,7 @@ def steady_load(
     command = [sys.executable, "-m", "e2e.cluster", "inside", "--", sys.executable, "-m", "e2e.steady"]
     command += ["--url", url, "--name", name, "--clients", str(clients), "--seconds", str(seconds)]
     command += ["--keys", str(key_file), "--until", str(until), "--report", str(report)]
-    command += ["--fresh"] if fresh else []
+    command += ["--pause", str(pause), *(["--fresh"] if fresh else []), *([] if streams else ["--no-streams"])]
     if ca and server_name:
         command += ["--ca", str(ca), "--server-name", server_name]
     process = subprocess.Popen(

@@ -84,7 +84,7 @@ async def attempt(
 
 async def client(number: int, options: argparse.Namespace, key: str, pace: Pace, found: list[Attempt]) -> None:
     """Sends one request after another until the file appears or the time is up."""
-    stream = number % 2 == 1
+    stream = number % 2 == 1 and not options.no_streams
     verify: ssl.SSLContext | bool = ssl.create_default_context(cafile=options.ca) if options.ca else True
     limits = httpx.Limits(max_connections=1, max_keepalive_connections=1)
     async with httpx.AsyncClient(timeout=30, verify=verify, limits=limits) as http:
@@ -118,6 +118,7 @@ def main() -> None:
     parser.add_argument("--report", type=Path, required=True, help="where the report is written")
     parser.add_argument("--ca", help="a file with the authority that the gateway's certificate is checked against")
     parser.add_argument("--fresh", action="store_true", help="a connection for each request, as new clients have")
+    parser.add_argument("--no-streams", action="store_true", help="no client streams")
     parser.add_argument("--server-name", help="the name that the gateway's certificate has to bear")
     parser.add_argument("--seconds", type=float, default=300, help="how long it runs at most")
     parser.add_argument("--clients", type=int, default=12, help="every second one streams")

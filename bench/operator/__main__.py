@@ -12,6 +12,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from bench import machine
 from bench.operator import lab
@@ -27,23 +28,35 @@ NAMES = {
 }
 
 
+def say(text: str) -> None:
+    """Tells what is being done."""
+    print(f"== {text}", flush=True)
+
+
 def main() -> int:
     """Returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--gateways", type=int, default=1000, help="of the simulation without nodes (default 1000)")
-    parser.add_argument("--only", choices=["lab", "thousand"], help="one half; the other half of the result stays")
+    parser.add_argument(
+        "--only", choices=["lab", "revocation", "thousand"], help="one part; the rest of the result stays"
+    )
     options = parser.parse_args()
     described = machine.describe()
-    figures: dict[str, object] = {}
-    if options.only != "thousand":
-        figures |= lab.run(lambda text: print(f"== {text}", flush=True))
-    if options.only != "lab":
+    figures: dict[str, Any] = {}
+    if options.only in {None, "lab"}:
+        figures |= lab.run(say)
+    if options.only == "revocation":
+        figures |= lab.run_revocations(say)
+    if options.only in {None, "thousand"}:
         command = [sys.executable, "-m", "bench.operator.thousand", "--gateways", str(options.gateways)]
         simulated = json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
         figures |= {NAMES.get(name, name): value for name, value in simulated.items() if name != "machine"}
     print(json.dumps(figures, indent=2))
     before = json.loads(RESULTS.read_text()) if options.only and RESULTS.exists() else {}
-    RESULTS.write_text(json.dumps({**before, "machine": described, **figures}, indent=2) + "\n")
+    if "spread" in figures:
+        figures["spread"] = {**before.get("spread", {}), **figures["spread"]}
+    name = f"machine_{options.only}" if options.only else "machine"
+    RESULTS.write_text(json.dumps({**before, name: described, **figures}, indent=2) + "\n")
     return 0
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from e2e import evidence, operations
 from e2e.kubernetes import OPERATOR, REPOSITORY, Namespace, clear, install_operator, ledger_directory, wait_until
 from e2e.load import Report, SteadyLoad, steady_load
 from e2e.operations import Gateway
+from e2e.revocation import seconds_to_the_last_accepted_request
 from e2e.tests import fleet
 from e2e.tests.fleet import TENANTS, key_of
 from e2e.tests.traffic import ask
@@ -29,6 +31,7 @@ _KEYS = [key_of(tenant) for tenant in TENANTS[:12]]
 _ALL_KEYS = [key_of(tenant) for tenant in TENANTS]
 _WORKER = {"cpu": "300m", "memory": "512Mi"}
 _ROUNDS = 3
+_REVOCATIONS = 7
 _OFTEN = 0.05
 
 
@@ -39,17 +42,23 @@ class Lab:
     seconds: dict[str, list[float]] = field(default_factory=dict)
     reports: dict[str, Report] = field(default_factory=dict)
 
+    def times(self) -> dict[str, Any]:
+        """The medians and the single values of what was timed."""
+        return {
+            **{name: round(statistics.median(values), 2) for name, values in self.seconds.items()},
+            "spread": {name: [round(value, 2) for value in sorted(values)] for name, values in self.seconds.items()},
+        }
+
     def figures(self) -> dict[str, Any]:
-        """The medians, the counts of all voluntary changes together, and the single values."""
+        """The times, the counts of all voluntary changes together, and those of each."""
         voluntary = [report for name, report in self.reports.items() if not name.endswith("killed")]
         counted = list(self.reports.values())
         return {
-            **{name: round(statistics.median(values), 2) for name, values in self.seconds.items()},
+            **self.times(),
             "failed_requests_voluntary": sum(len(report.failed) for report in voluntary),
             "broken_streams_voluntary": sum(len(report.broken) for report in voluntary),
             "records_lost": sum(len(report.lost) for report in counted),
             "requests_sent_twice": sum(len(report.repeated) for report in counted),
-            "spread": {name: [round(value, 2) for value in sorted(values)] for name, values in self.seconds.items()},
             "operations": {
                 name: {
                     "requests": len(report.attempts),
@@ -69,6 +78,39 @@ class Lab:
 def run(say: Callable[[str], None]) -> dict[str, Any]:
     """Runs everything; `say` is told what is being done."""
     lab = Lab()
+    with _installed(say), tempfile.TemporaryDirectory(prefix="proofgate-bench-") as folder:
+        for number in range(_ROUNDS):
+            say(f"apply to Ready, round {number + 1} of {_ROUNDS}")
+            ready(lab, f"bench-{number}", keep=number == _ROUNDS - 1)
+        gateway = Gateway(_NAMESPACE, f"bench-{_ROUNDS - 1}")
+        for number in range(_ROUNDS):
+            say(f"scale-up and drift, round {number + 1} of {_ROUNDS}")
+            scale_up(lab, gateway, Path(folder))
+            drift(lab, gateway)
+        revocations(lab, gateway, Path(folder), say)
+        for name, action in _voluntary(gateway).items():
+            say(f"under load: {name}")
+            lab.reports[name] = _under_load(gateway, Path(folder), action)
+        for number in range(_ROUNDS):
+            say(f"under load: worker killed, round {number + 1} of {_ROUNDS}")
+            report = _under_load(gateway, Path(folder), lambda load: _kill_worker(gateway, load))
+            lab.reports[f"{number + 1}: worker killed"] = report
+            lab.note("takeover_s", report.longest_wait(_KEYS))
+    return lab.figures()
+
+
+def run_revocations(say: Callable[[str], None]) -> dict[str, Any]:
+    """Runs that part alone."""
+    lab = Lab()
+    with _installed(say), tempfile.TemporaryDirectory(prefix="proofgate-bench-") as folder:
+        ready(Lab(), "bench-0", keep=True)
+        revocations(lab, Gateway(_NAMESPACE, "bench-0"), Path(folder), say)
+    return lab.times()
+
+
+@contextmanager
+def _installed(say: Callable[[str], None]) -> Iterator[None]:
+    """The operator, the stand-in upstream and the tenants' keys, for the length of the block."""
     clear(_NAMESPACE, Namespace("proofgate-demo"), Namespace("proofgate-e2e"))
     try:
         OPERATOR.create()
@@ -77,27 +119,10 @@ def run(say: Callable[[str], None]) -> dict[str, Any]:
         _NAMESPACE.kubectl("apply", "-f", str(REPOSITORY / "examples" / "demo" / "20-mock-upstream.yaml"))
         _NAMESPACE.kubectl("rollout", "status", "deployment/mock-upstream", "--timeout", "90s")
         _NAMESPACE.apply(*[fleet.secret(tenant) for tenant in TENANTS])
-        for number in range(_ROUNDS):
-            say(f"apply to Ready, round {number + 1} of {_ROUNDS}")
-            ready(lab, f"bench-{number}", keep=number == _ROUNDS - 1)
-        gateway = Gateway(_NAMESPACE, f"bench-{_ROUNDS - 1}")
-        with tempfile.TemporaryDirectory(prefix="proofgate-bench-") as folder:
-            for number in range(_ROUNDS):
-                say(f"scale-up and drift, round {number + 1} of {_ROUNDS}")
-                scale_up(lab, gateway, Path(folder))
-                drift(lab, gateway)
-            for name, action in _voluntary(gateway).items():
-                say(f"under load: {name}")
-                lab.reports[name] = _under_load(gateway, Path(folder), action)
-            for number in range(_ROUNDS):
-                say(f"under load: worker killed, round {number + 1} of {_ROUNDS}")
-                report = _under_load(gateway, Path(folder), lambda load: _kill_worker(gateway, load))
-                lab.reports[f"{number + 1}: worker killed"] = report
-                lab.note("takeover_s", report.longest_wait(_KEYS))
+        yield
     finally:
         say("removing what the run made")
         clear(_NAMESPACE)
-    return lab.figures()
 
 
 def ready(lab: Lab, name: str, *, keep: bool) -> None:
@@ -150,6 +175,27 @@ def drift(lab: Lab, gateway: Gateway) -> None:
 
     wait_until(back, 60, "it is back", every=_OFTEN)
     lab.note("drift_repair_s", time.monotonic() - begun)
+
+
+def revocations(lab: Lab, gateway: Gateway, folder: Path, say: Callable[[str], None]) -> None:
+    """Seconds from a key's replacement in its Secret to the last request that it was accepted for, under load."""
+    tenant = TENANTS[20]
+    secret = f"{tenant}-keys"
+    gateway.wait_settled(2)
+    with steady_load(gateway.namespace, gateway.name, folder, _KEYS):
+        for number in range(_REVOCATIONS):
+            say(f"a key is taken away, round {number + 1} of {_REVOCATIONS}")
+            took = seconds_to_the_last_accepted_request(
+                gateway.namespace,
+                gateway.name,
+                folder / f"revocation-{number}",
+                key_of(tenant),
+                lambda: operations.rotate_key(gateway, secret, "first", "sk-bench-other-0123456789abcdef"),
+            )
+            lab.note("revocation_s", took)
+            operations.rotate_key(gateway, secret, "first", key_of(tenant))
+            wait_until(lambda: ask(gateway.namespace, gateway.name, key_of(tenant)) == 200, 60, "it is let in again")
+    gateway.wait_settled(2)
 
 
 def _voluntary(gateway: Gateway) -> dict[str, Callable[[SteadyLoad], None]]:

@@ -22,6 +22,7 @@ _ROWS = (
     ("ready_s", "`kubectl apply` to Ready, s", "≤ 20"),
     ("scale_up_first_request_s", "`kubectl scale` to the first request that the new worker served, s", "≤ 10"),
     ("drift_repair_s", "a child deleted until it is back, s", "≤ 2"),
+    ("revocation_s", "a key taken out of its Secret until the last request that it was accepted for, s", "≤ 5"),
     ("failed_requests_voluntary", "requests that failed in all changes that somebody wanted", "0"),
     ("broken_streams_voluntary", "streams that broke in them", "0"),
     ("records_lost", "answers without their record, kills included", "0"),

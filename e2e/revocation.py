@@ -1,0 +1,42 @@
+"""How long a key that was taken away is still accepted."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+from e2e.kubernetes import Namespace, wait_until
+from e2e.load import steady_load
+from e2e.tests.traffic import ask
+
+#: Of a client that uses the key: what the result is exact to.
+_PAUSE = 0.05
+_PATIENCE = 60
+
+
+def seconds_to_the_last_accepted_request(
+    namespace: Namespace, gateway: str, folder: Path, key: str, revoke: Callable[[], object]
+) -> float:
+    """Seconds from before `revoke`, which takes the key out of its Secret, to the last request that was accepted.
+
+    Two clients use the key all the while: one on a connection that it keeps, and one that makes a new one each time.
+    """
+    with ExitStack() as stack:
+        loads = []
+        for name, fresh in (("kept", False), ("fresh", True)):
+            (folder / name).mkdir(parents=True, exist_ok=True)
+            started = steady_load(
+                namespace, gateway, folder / name, [key], clients=1, fresh=fresh, streams=False, pause=_PAUSE
+            )
+            loads.append(stack.enter_context(started))
+        written = time.time()
+        revoke()
+        wait_until(lambda: ask(namespace, gateway, key) == 401, _PATIENCE, "the key is refused")
+        for load in loads:
+            load.goes_on(20)
+    accepted = [max(one.began for one in load.report.whole) for load in loads]
+    # Each ended with refusals: what was measured is not the end of the load.
+    assert all(load.report.attempts[-1].error for load in loads), [load.report.attempts[-1] for load in loads]
+    return max(0.0, max(accepted) - written)
