@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -138,6 +139,29 @@ def test_load_balancers_are_replaced_unnoticed(ops: Gateway, under_load: Runner)
         ops.namespace.kubectl("rollout", "status", "deployment/ops-haproxy", "--timeout", "180s")
 
     nobody_noticed(under_load(restart))
+
+
+def test_a_pooled_client_that_is_seldom_used_loses_nothing_when_load_balancers_go_for_good(
+    ops: Gateway, tmp_path: Path
+) -> None:
+    """Of a connection that is idle for seconds at a time, HAProxy gets rid before its hard stop cuts it."""
+    balancer = {"replicas": 2, "terminationGracePeriodSeconds": 60}
+    timeouts = {"upstreamConnectSeconds": 2, "upstreamResponseSeconds": 3, "connectionAgeSeconds": 20}
+    ops.namespace.apply(fleet.gateway("ops", 2, TENANTS[:12], worker=WORKER, loadBalancer=balancer, timeouts=timeouts))
+    ops.wait_settled(2)
+    old = ops.uids("load-balancer").values()
+    with steady_load(ops.namespace, ops.name, tmp_path, KEYS, streams=False, pause=5) as load:
+        ops.namespace.kubectl("rollout", "restart", "deployment/ops-haproxy")
+        ops.namespace.kubectl("rollout", "status", "deployment/ops-haproxy", "--timeout", "180s")
+        wait_until(lambda: not set(old) & uids_even_of_those_that_go(ops), 180, "the former load balancers are gone")
+    nobody_noticed(load.report)
+    assert max(Counter(one.key for one in load.report.whole).values()) > 3, "connections were used more than once"
+
+
+def uids_even_of_those_that_go(ops: Gateway) -> set[str]:
+    """The uids of HAProxy's pods, those that are on their way out included."""
+    selector = f"app.kubernetes.io/component=load-balancer,proofgate.dev/gateway={ops.name}"
+    return {pod["metadata"]["uid"] for pod in ops.namespace.list("pods", selector)}
 
 
 def test_a_node_is_drained_unnoticed(ops: Gateway, under_load: Runner) -> None:
