@@ -2,60 +2,19 @@
 
 from __future__ import annotations
 
-import base64
-import datetime
 from pathlib import Path
 
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
-from e2e.kubernetes import CommandError, Namespace, Object, inside, wait_until
+from e2e.kubernetes import CommandError, Namespace, inside, wait_until
 from e2e.load import SteadyLoad, steady_load
 from e2e.operations import Gateway
 from e2e.tests import fleet
+from e2e.tests.authority import Authority
 from e2e.tests.fleet import TENANTS, key_of
 
 NAME = "secure.proofgate-e2e.svc"
 KEYS = [key_of(tenant) for tenant in TENANTS[:12]]
-
-
-class Authority:
-    """A certificate authority of the test's own."""
-
-    def __init__(self) -> None:
-        self._key = ec.generate_private_key(ec.SECP256R1())
-        self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "end-to-end tests")])
-        self.certificate = self._sign(self._name, self._key, authority=True)
-
-    def _sign(self, subject: x509.Name, key: ec.EllipticCurvePrivateKey, *, authority: bool) -> x509.Certificate:
-        now = datetime.datetime.now(datetime.UTC)
-        builder = (
-            x509.CertificateBuilder()
-            .subject_name(subject)
-            .issuer_name(self._name)
-            .public_key(key.public_key())
-            .serial_number(x509.random_serial_number())
-            .not_valid_before(now - datetime.timedelta(hours=1))
-            .not_valid_after(now + datetime.timedelta(days=1))
-            .add_extension(x509.BasicConstraints(ca=authority, path_length=None), critical=True)
-        )
-        if not authority:
-            builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName(NAME)]), critical=False)
-        return builder.sign(self._key, hashes.SHA256())
-
-    def secret(self) -> tuple[Object, int]:
-        """A fresh certificate as a Secret of type kubernetes.io/tls, and its serial number."""
-        key = ec.generate_private_key(ec.SECP256R1())
-        certificate = self._sign(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, NAME)]), key, authority=False)
-        pem = key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
-        chain = certificate.public_bytes(serialization.Encoding.PEM)
-        data = {"tls.crt": base64.b64encode(chain).decode(), "tls.key": base64.b64encode(pem).decode()}
-        secret = {"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "data": data}
-        return {**secret, "metadata": {"name": "secure-tls"}}, certificate.serial_number
 
 
 def served_serial(namespace: Namespace, gateway: str, authority: Path) -> int | None:
@@ -80,8 +39,8 @@ def test_a_certificate_is_renewed_unnoticed_and_without_replacing_a_pod(
 ) -> None:
     authority = Authority()
     ca = tmp_path / "ca.pem"
-    ca.write_bytes(authority.certificate.public_bytes(serialization.Encoding.PEM))
-    secret, first = authority.secret()
+    ca.write_text(authority.pem)
+    secret, first = authority.secret("secure-tls", NAME)
     namespace.apply(
         secret,
         fleet.gateway(
@@ -99,7 +58,7 @@ def test_a_certificate_is_renewed_unnoticed_and_without_replacing_a_pod(
 
         def renew(load: SteadyLoad) -> None:
             assert served_serial(namespace, "secure", ca) == first
-            renewed, second = authority.secret()
+            renewed, second = authority.secret("secure-tls", NAME)
             namespace.apply(renewed)
             # Both load balancers: several connections in a row see the new one.
             wait_until(

@@ -6,7 +6,7 @@ from collections import Counter
 
 from e2e.kubernetes import Namespace, wait_until
 from e2e.tests.fleet import TENANTS, key_of
-from e2e.tests.traffic import first_keys, owners
+from e2e.tests.traffic import first_keys, owners, settled_owners
 
 
 def test_a_tenant_reaches_the_same_worker_with_any_key_on_any_connection(namespace: Namespace, gateway: str) -> None:
@@ -34,23 +34,10 @@ def test_scaling_up_and_down_moves_only_the_share_that_it_must(namespace: Namesp
     wait_until(lambda: namespace.is_ready(two_workers, 3), 120, "three workers are ready")
     new = f"{two_workers}-worker-2"
     wait_until(lambda: new in owners(namespace, two_workers, first_keys()).values(), 60, "the new worker has tenants")
-    with_three = wait_until_stable(namespace, two_workers)
+    with_three = settled_owners(namespace, two_workers, first_keys())
     moved = {tenant for tenant in TENANTS if with_two[tenant] != with_three[tenant]}
     assert {with_three[tenant] for tenant in moved} == {new}
     assert 0 < len(moved) <= len(TENANTS) * 0.55, Counter(with_three.values())
     namespace.kubectl("scale", f"ggw/{two_workers}", "--replicas=2")
     wait_until(lambda: namespace.get("pod", new) is None, 120, "the third worker is gone")
-    assert wait_until_stable(namespace, two_workers) == with_two
-
-
-def wait_until_stable(namespace: Namespace, gateway: str) -> dict[str, str]:
-    """The owners once two looks in a row agree."""
-    last: dict[str, str] = {}
-
-    def settled() -> dict[str, str] | None:
-        nonlocal last
-        now = owners(namespace, gateway, first_keys())
-        same, last = now == last, now
-        return now if same else None
-
-    return wait_until(settled, 60, "the tenants have settled", every=1) or {}
+    assert settled_owners(namespace, two_workers, first_keys()) == with_two

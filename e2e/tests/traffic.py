@@ -73,6 +73,19 @@ def owners(namespace: Namespace, gateway: str, keys: dict[str, str]) -> dict[str
     return {label: served[0] for label, served in found.items()}
 
 
+def settled_owners(namespace: Namespace, gateway: str, keys: dict[str, str]) -> dict[str, str]:
+    """The owners once two looks in a row agree: every HAProxy has taken on what the operator wrote last."""
+    last: dict[str, str] = {}
+
+    def settled() -> dict[str, str] | None:
+        nonlocal last
+        now = owners(namespace, gateway, keys)
+        same, last = now == last, now
+        return now if same else None
+
+    return wait_until(settled, 60, "the tenants have settled", every=1) or {}
+
+
 def first_keys() -> dict[str, str]:
     """Each tenant's first key, under the tenant's name."""
     return {tenant: key_of(tenant) for tenant in TENANTS}
