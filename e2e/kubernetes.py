@@ -9,7 +9,7 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -176,17 +176,21 @@ def clear(*others: Namespace) -> None:
         OPERATOR.delete()
 
 
-def install_operator(watched: list[str], **values: str) -> None:
-    """Installs the operator from the chart, for some namespaces, and waits until it runs; `values` are the chart's."""
-    command = ["helm", "upgrade", "--install", "proofgate", str(CHART), "--namespace", OPERATOR.name]
-    command += ["--set-json", f"watchNamespaces={json.dumps(watched)}"]
-    for name, value in {**IMAGES, **values}.items():
-        command += ["--set-string", f"{name}={value}"]
+def install_operator(
+    watched: list[str], values: Mapping[str, str | bool] | None = None, into: Namespace = OPERATOR
+) -> None:
+    """Installs the operator from the chart, for some namespaces, and waits until it runs; `values` are the chart's.
+
+    If it watches none, it serves the one that it is installed `into`.
+    """
+    command = ["helm", "upgrade", "--install", "proofgate", str(CHART), "--namespace", into.name]
+    for name, value in {**IMAGES, **(values or {}), "watchNamespaces": watched}.items():
+        command += ["--set-json", f"{name}={json.dumps(value)}"]
     command += ["--wait", "--timeout", "90s"]
     try:
         run(command, timeout=120)
     except CommandError as error:
-        told = OPERATOR.kubectl("logs", "--selector", "app.kubernetes.io/instance=proofgate", "--tail", "40")
+        told = into.kubectl("logs", "--selector", "app.kubernetes.io/instance=proofgate", "--tail", "40")
         raise CommandError(command, f"{error.stderr}\nthe operator printed:\n{told}") from error
 
 

@@ -142,9 +142,9 @@ def kill_operator() -> None:
     )
 
 
-def upgrade_operator(watched: list[str], **values: str) -> None:
+def upgrade_operator(watched: list[str], **values: str | bool) -> None:
     """helm upgrade with some values changed."""
-    install_operator(watched, **values)
+    install_operator(watched, values)
 
 
 def second_worker_image() -> str:

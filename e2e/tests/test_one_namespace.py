@@ -1,0 +1,96 @@
+"""Operator and gateway in one namespace, as README.md installs them: what happens when either is deleted whole."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from e2e import evidence
+from e2e.demo import KEYS, proofgate
+from e2e.kubernetes import REPOSITORY, Namespace, install_operator, ledger_directory, wait_until
+from e2e.operations import Gateway
+from e2e.tests.traffic import ask, wait_reachable
+
+LLM = Namespace("proofgate-llm")
+DEMO = str(REPOSITORY / "examples" / "demo")
+GONE_SECONDS = 60
+
+
+@pytest.fixture(scope="module")
+def demo(namespace: Namespace, gateway: str) -> Iterator[Gateway]:
+    """The demo's gateway, in a namespace with an operator of its own that serves nothing else."""
+    fleet = Gateway(namespace, gateway)
+    # Room for two more workers of a whole core.
+    fleet.scale(1)
+    LLM.delete()
+    LLM.create()
+    try:
+        # The CRD is the other release's.
+        install_operator([], {"crds.enabled": False}, LLM)
+        found = Gateway(LLM, "demo")
+        apply(found)
+        yield found
+    finally:
+        LLM.delete()
+        fleet.scale(2)
+
+
+def apply(demo: Gateway) -> None:
+    """Applies the demo's manifests and waits until it serves."""
+    LLM.kubectl("apply", "-f", DEMO)
+    demo.wait_settled(2)
+    LLM.kubectl("rollout", "status", "deployment/mock-upstream", "--timeout", "90s")
+    wait_reachable(LLM, demo.name)
+
+
+def verifying_key() -> str:
+    """What the gateway's status says proofs are checked with."""
+    found = LLM.get("ggw", "demo")
+    assert found is not None
+    key: str = found["status"]["ledger"]["verifyingKey"]
+    return key
+
+
+def newest() -> dict[str, dict[str, object]]:
+    """The first record of each shard's newest log, by the shard."""
+    ledger = ledger_directory(LLM, "demo")
+    found = {}
+    for shard in sorted(path.name for path in ledger.iterdir() if path.name.isdigit()):
+        records = evidence.records(ledger, shards=shard)
+        last = max(record["log"] for record in records)
+        found[shard] = next(record for record in records if record["log"] == last)
+    return found
+
+
+def test_a_gateway_deleted_and_applied_again_has_the_same_key_and_continues_its_chain(demo: Gateway) -> None:
+    assert ask(LLM, demo.name, KEYS["acme"]) == 200
+    key, before = verifying_key(), newest()
+    LLM.kubectl("delete", "-f", DEMO, timeout=180)
+    apply(demo)
+    assert ask(LLM, demo.name, KEYS["acme"]) == 200
+    assert verifying_key() == key
+    after = newest()
+    assert before.keys() == after.keys() == {"0", "1"}
+    for shard, opened in after.items():
+        predecessor = opened["predecessor"]
+        assert isinstance(predecessor, dict)
+        assert predecessor["incarnation"] == before[shard]["log"] != opened["log"]
+        assert predecessor["sealed"] is True
+
+    def verified() -> bool:
+        # Until the newest records are under a checkpoint, it says that they are not.
+        return proofgate("fsck", str(ledger_directory(LLM, "demo")), "--key", key).returncode == 0
+
+    wait_until(verified, 30, "the whole volume is verified", every=1)
+
+
+def test_the_namespace_of_operator_and_gateway_is_gone_within_a_minute_of_its_deletion(demo: Gateway) -> None:
+    """With little grace for HAProxy: Kubernetes looks at a namespace again after half of its pods' longest grace."""
+    grace = {"loadBalancer": {"terminationGracePeriodSeconds": 60}, "timeouts": {"connectionAgeSeconds": 20}}
+    demo.roll("load-balancer", lambda: demo.patch(grace))
+    began = time.monotonic()
+    LLM.delete(seconds=300)
+    assert time.monotonic() - began <= GONE_SECONDS
+    assert not LLM.exists()
