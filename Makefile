@@ -138,6 +138,16 @@ test-operator: develop ## The operator's process and the chart on a real control
 	@tools=$$(python3 -m e2e.cluster tools kubernetes etcd helm promtool | paste -sd:) && \
 	  cd operator && PROOFGATE_TOOLS_PATH="$$tools" pytest -q -m controlplane
 
+# The operator's own tests of what an API server lets in; etcd, kubectl and helm are those of the cluster.
+.PHONY: check-crd
+check-crd: MINORS ?= 1.30 1.31 1.32 1.33 1.34 1.35 1.36
+check-crd: develop ## The CRD and the examples on an API server of each of MINORS (1.30 to 1.36; 4 minutes each to build)
+	@for minor in $(MINORS); do \
+	  echo "== CRD: Kubernetes $$minor"; \
+	  tools=$$(python3 -m e2e.cluster tools kube-apiserver-$$minor kubernetes etcd helm | paste -sd:); \
+	  (cd operator && PROOFGATE_TOOLS_PATH="$$tools" pytest -q -m controlplane tests/controlplane/test_admission.py); \
+	done
+
 .PHONY: test-e2e
 test-e2e: develop images ## The end-to-end tests on a real cluster; leaves nothing running
 	@echo "== cluster: end to end"

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from types import FrameType
 
-from . import current, kind, nodes, routes, state, toolchain
+from . import api_servers, current, kind, nodes, routes, state, toolchain
 from .cgroups import CONTROL_PLANE_GROUP
 from .console import LabError, say
 from .layout import kubeconfig_path
@@ -109,10 +109,12 @@ def _change(route: routes.Route, arguments: argparse.Namespace) -> None:
 
 def _build_tools(names: list[str]) -> int:
     known = {tool.name: tool for tool in toolchain.EVERY_TOOL}
-    unknown = [name for name in names if name not in known]
+    servers = {f"{api_servers.PREFIX}{minor}": minor for minor in api_servers.RELEASES}
+    unknown = [name for name in names if name not in known and name not in servers]
     if unknown:
-        raise LabError(f"no tool is named {', '.join(unknown)}", f"known: {', '.join(known)}")
-    wanted = [known[name] for name in names] or list(toolchain.LOCAL_TOOLS)
+        raise LabError(f"no tool is named {', '.join(unknown)}", f"known: {', '.join([*known, *servers])}")
+    wanted = [known[name] if name in known else api_servers.tool(servers[name]) for name in names]
+    wanted = wanted or list(toolchain.LOCAL_TOOLS)
     toolchain.ensure(wanted)
     for tool in wanted:
         print(toolchain.bin_folder(tool))

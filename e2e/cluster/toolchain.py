@@ -29,7 +29,8 @@ BUILD_TIMEOUT = 3600.0
 class Tool:
     """One module under `tools/` and the binaries that it makes.
 
-    `binaries` maps the name of a binary to its Go package; `minutes` is the cold build time on two cores.
+    `binaries` maps the name of a binary to its Go package; `minutes` is the cold build time on two cores. `module` is
+    where its go.mod is, if not in the folder of its name.
     """
 
     name: str
@@ -37,9 +38,15 @@ class Tool:
     minutes: float
     stamps: tuple[tuple[str, str], ...] = ()
     tags: str = ""
+    module: Path | None = None
+
+    @property
+    def folder(self) -> Path:
+        """Where its go.mod is."""
+        return self.module or MODULES / self.name
 
 
-def _kubernetes_stamps(version: str) -> tuple[tuple[str, str], ...]:
+def kubernetes_stamps(version: str) -> tuple[tuple[str, str], ...]:
     """Without these the apiserver reports v0.0.0, which clients and Helm refuse."""
     major, minor, _ = version.removeprefix("v").split(".")
     values = {
@@ -63,7 +70,7 @@ KUBERNETES = Tool(
         for name in ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "kubectl")
     ),
     minutes=6,
-    stamps=_kubernetes_stamps(KUBERNETES_VERSION),
+    stamps=kubernetes_stamps(KUBERNETES_VERSION),
 )
 ETCD = Tool("etcd", (("etcd", "go.etcd.io/etcd/server/v3"), ("etcdctl", "go.etcd.io/etcd/etcdctl/v3")), minutes=1)
 CONTAINERD = Tool(
@@ -95,11 +102,10 @@ def linker_flags(tool: Tool) -> str:
     return " ".join(["-s -w", *(f"-X {symbol}={value}" for symbol, value in tool.stamps)])
 
 
-def digest_of(tool: Tool, go_version: str, module: Path | None = None) -> str:
+def digest_of(tool: Tool, go_version: str) -> str:
     """A short digest of all that decides a tool's binaries: its module's files, the compiler and the flags."""
-    folder = module or MODULES / tool.name
     digest = hashlib.sha256()
-    for path in sorted(folder.iterdir()):
+    for path in sorted(tool.folder.iterdir()):
         if path.suffix in {".mod", ".sum", ".go"}:
             digest.update(f"{path.name}\0".encode() + path.read_bytes() + b"\0")
     digest.update("\0".join((go_version, linker_flags(tool), tool.tags, repr(tool.binaries))).encode())
@@ -142,15 +148,16 @@ def _build(tool: Tool) -> None:
         command = ["setpriv", "--pdeathsig", "KILL"] if shutil.which("setpriv") else []
         command += ["go", "build", "-trimpath", "-ldflags", linker_flags(tool), "-o", str(partial / name)]
         command += ["-tags", tool.tags] if tool.tags else []
-        _run_logged([*command, package], MODULES / tool.name, log)
+        run_logged([*command, package], tool.folder, log)
     partial.rename(target)
     say(f"built {tool.name} in {time.monotonic() - started:.0f} s")
     _forget_older(tool, target.parent)
 
 
-def _run_logged(command: list[str], folder: Path, log: Path) -> None:
+def run_logged(command: list[str], folder: Path, log: Path, mode: str = "readonly") -> None:
+    """Run the compiler in a module's folder; `mode` is its `-mod`. Raises LabError with the end of the log."""
     # GOFLAGS of the caller could switch on vendoring or VCS stamping, which a module without sources cannot do.
-    environment = {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly -buildvcs=false", "GOWORK": "off"}
+    environment = {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": f"-mod={mode} -buildvcs=false", "GOWORK": "off"}
     with log.open("ab") as output:
         try:
             done = subprocess.run(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from e2e.cluster import builder, toolchain
+from e2e.cluster import api_servers, builder, toolchain
 from e2e.cluster.builder import Recipe
 from e2e.cluster.console import LabError
 
@@ -92,11 +93,32 @@ def test_what_a_stage_would_have_compiled_is_no_input_of_an_image_that_is_brough
 
 
 def test_a_pinned_version_decides_where_a_binary_is_cached(tmp_path: Path) -> None:
+    tool = replace(toolchain.ETCD, module=tmp_path)
     (tmp_path / "go.mod").write_text("module x\nrequire y v1.0.0\n")
-    before = toolchain.digest_of(toolchain.ETCD, "go1.26.0", tmp_path)
-    assert toolchain.digest_of(toolchain.ETCD, "go1.26.1", tmp_path) != before
+    before = toolchain.digest_of(tool, "go1.26.0")
+    assert toolchain.digest_of(tool, "go1.26.1") != before
     (tmp_path / "go.mod").write_text("module x\nrequire y v1.0.1\n")
-    assert toolchain.digest_of(toolchain.ETCD, "go1.26.0", tmp_path) != before
+    assert toolchain.digest_of(tool, "go1.26.0") != before
+
+
+def test_a_release_of_kubernetes_is_built_from_its_own_requirements_and_published_staging_modules() -> None:
+    release = """module k8s.io/kubernetes
+
+go 1.24.0
+
+require (
+	github.com/blang/semver/v4 v4.0.0
+	k8s.io/api v0.0.0
+)
+
+replace (
+	k8s.io/api => ./staging/src/k8s.io/api
+)
+"""
+    made = api_servers.module_file(release, "v1.33.5")
+    assert "go 1.24.0" in made and "github.com/blang/semver/v4 v4.0.0" in made
+    assert "require k8s.io/kubernetes v1.33.5" in made
+    assert "k8s.io/api => k8s.io/api v0.33.5" in made and "./staging" not in made
 
 
 @pytest.mark.parametrize("tool", toolchain.EVERY_TOOL, ids=lambda tool: tool.name)

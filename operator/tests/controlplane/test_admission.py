@@ -34,9 +34,9 @@ ORIGIN = "ledger.example.com/prod"
         ({"worker": {"cpu": "1.5"}}, "spec.worker.cpu must be a whole number of cores"),
         ({"worker": {"cpu": 0}}, "spec.worker.cpu must be a whole number of cores"),
         ({"worker": {"memory": "lots"}}, "spec.worker.memory"),
-        ({"providers": [OPENAI, OPENAI]}, 'spec.providers[1]: Duplicate value: {"name":"openai"}'),
-        ({"models": [MODEL, MODEL]}, 'spec.models[1]: Duplicate value: {"name":"gpt"}'),
-        ({"tenants": [TENANT, TENANT]}, 'spec.tenants[1]: Duplicate value: {"name":"acme"}'),
+        ({"providers": [OPENAI, OPENAI]}, "spec.providers[1]: Duplicate value"),
+        ({"models": [MODEL, MODEL]}, "spec.models[1]: Duplicate value"),
+        ({"tenants": [TENANT, TENANT]}, "spec.tenants[1]: Duplicate value"),
         ({"providers": [{**OPENAI, "type": "other"}]}, "spec.providers[0].type: Unsupported value"),
         ({"providers": [{**OPENAI, "baseURL": "ftp://x"}]}, "spec.providers[0].baseURL"),
         (
@@ -107,7 +107,7 @@ ORIGIN = "ledger.example.com/prod"
             {"policy": {"rules": [{"id": "empty", "reason": "Nothing."}]}},
             "spec.policy.rules: a rule needs literals, a regex, or both",
         ),
-        ({"policy": {"rules": [RULE, RULE]}}, 'spec.policy.rules[1]: Duplicate value: {"id":"a-rule"}'),
+        ({"policy": {"rules": [RULE, RULE]}}, "spec.policy.rules[1]: Duplicate value"),
         ({"policy": {"rules": [{**RULE, "id": "No_Kebab"}]}}, "spec.policy.rules[0].id"),
         ({"policy": {"rules": [{**RULE, "literals": ["Upper"]}]}}, "spec.policy.rules[0].literals[0]"),
         (

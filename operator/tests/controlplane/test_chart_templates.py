@@ -78,8 +78,8 @@ def test_every_value_has_a_schema_and_every_schema_a_default() -> None:
 
 
 def test_an_older_cluster_is_refused() -> None:
-    refused = template(*IMAGES, "--kube-version", "1.28.0")
-    assert refused.returncode != 0 and "1.29" in refused.stderr
+    refused = template(*IMAGES, "--kube-version", "1.29.0")
+    assert refused.returncode != 0 and "1.30" in refused.stderr
 
 
 def test_an_upgrade_that_forgets_the_workers_image_rolls_no_gateway_but_fails_with_a_sentence() -> None:
