@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from types import FrameType
 
-from . import api_servers, current, kind, nodes, routes, state, toolchain
+from . import api_servers, current, kind, network_policies, nodes, routes, state, toolchain
 from .cgroups import CONTROL_PLANE_GROUP
 from .console import LabError, say
 from .layout import kubeconfig_path
@@ -57,6 +57,8 @@ def _parser() -> argparse.ArgumentParser:
     stop.add_argument("number", type=int)
     stop.add_argument("--crash", action="store_true", help="end its containers too, not only its kubelet")
     commands.add_parser("node-start", help="get a lost node back").add_argument("number", type=int)
+    enforce = commands.add_parser("enforce-policies", help="enforce the NetworkPolicies that there are now")
+    enforce.add_argument("--off", action="store_true", help="enforce them no longer")
     inside = commands.add_parser("inside", help="run a command in a node's network: pod and Service addresses answer")
     inside.add_argument("--node", type=int, default=1)
     inside.add_argument("words", nargs=argparse.REMAINDER, metavar="COMMAND")
@@ -81,6 +83,8 @@ def _dispatch(arguments: argparse.Namespace) -> int:
         return 0 if route.healthy() else 1
     if command == "inside":
         _run_inside(name, arguments.node, arguments.words)
+    if command == "enforce-policies" and name != "local":
+        raise LabError("only the local cluster is without NetworkPolicies of its own", f"this is {name}")
     with state.exclusive():
         _change(route, arguments)
     return 0
@@ -105,6 +109,9 @@ def _change(route: routes.Route, arguments: argparse.Namespace) -> None:
             route.node_stop(arguments.number, crash=arguments.crash)
         case "node-start":
             route.node_start(arguments.number)
+        case "enforce-policies":
+            state.require_root()
+            network_policies.lift() if arguments.off else network_policies.enforce()
 
 
 def _build_tools(names: list[str]) -> int:
