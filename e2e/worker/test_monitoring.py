@@ -123,7 +123,7 @@ def test_what_each_tenant_asked_and_used_is_counted_exactly(folder: Path) -> Non
 
 
 def test_tenants_beyond_the_label_sets_are_counted_together(folder: Path) -> None:
-    keys = {f"team-{number}/tenant": f"key-of-tenant-number-{number:08}" for number in range(12)}
+    keys = {f"team-{number}-tenant": f"key-of-tenant-number-{number:08}" for number in range(12)}
     settings = tenants(keys) | {"metrics": {"labelSets": 4}}
     with local_gateway(folder, settings=settings) as gateway:
         assert {ask(gateway, key) for key in keys.values()} == {200}
