@@ -33,7 +33,7 @@ demo: develop images ## A real cluster, a real deployment, a proved answer
 	@$(PY) -m e2e.demo
 
 .PHONY: run
-run: develop ## The same gateway without Kubernetes, on 127.0.0.1:8080
+run: develop ## A gateway without Kubernetes, on 127.0.0.1:8080; with OPENAI_API_KEY in front of OpenAI
 	@$(PY) -m e2e.run
 
 # --- Set-up ---------------------------------------------------------------------------------------------------------

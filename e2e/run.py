@@ -1,7 +1,6 @@
 """The gateway without Kubernetes, until Ctrl-C: what `proofgate quickstart` makes, started.
 
-make run                          one worker in front of a stand-in upstream, on loopback
-OPENAI_API_KEY=… make run         in front of OpenAI, with your own key
+make run        one worker on loopback: in front of OpenAI with the key of OPENAI_API_KEY, else of a stand-in upstream
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ def main() -> None:
             print("stopped before the gateway was up")
             return
         except (KeyFileError, quickstart.QuickstartError) as error:
-            raise SystemExit(f"make run: {error}") from None
+            raise SystemExit(f"make run: {error}\nPROOFGATE_RUN=DIR makes and uses another folder") from None
         try:
             signal.pause()
         except KeyboardInterrupt:

@@ -102,6 +102,14 @@ def test_a_tenant_of_another_gateway_is_not_shown() -> None:
     assert not [tenant for tenant in seen().tenants if tenant.name.endswith("/elsewhere")]
 
 
+def test_what_stands_in_a_message_steers_no_terminal() -> None:
+    item = stored("gateway.json")
+    item["status"]["shards"][1]["message"] = "\x1b[2Jgone\nAvailable"
+    shown = text.of_gateway(gateway(item, [], {}, ["\x1b]0;title\x07"]), NOW)
+    assert " [2Jgone Available\n" in shown
+    assert not {"\x1b", "\x07"} & set(shown)
+
+
 @pytest.mark.parametrize("note", [None, "", "a\nb\nc\n", "one line"])
 def test_what_is_no_checkpoint_is_no_head(note: str | None) -> None:
     assert head(note) is None
@@ -196,6 +204,32 @@ def test_one_gateway_by_name_in_another_namespace_and_context(kubectl: Kubectl, 
     assert first.startswith("get governancegateways.proofgate.dev llm --namespace=team --context=prod ")
     assert " --all-namespaces --context=prod " in second
     assert " --namespace team --ignore-not-found --context=prod " in third
+
+
+def test_the_heads_of_all_gateways_of_a_namespace_are_read_at_once(kubectl: Kubectl, capsys: Capture) -> None:
+    items = [stored("gateway.json") for _ in range(3)]
+    for item, (namespace, name) in zip(items, [("b", "y"), ("a", "llm"), ("b", "x")], strict=True):
+        item["metadata"] |= {"namespace": namespace, "name": name}
+    held = stored("checkpoints.json")
+    kubectl.answers["governancegateways.proofgate.dev"] = {"items": items}
+    kubectl.answers["configmap"] = {"items": [{**held, "metadata": {"name": "y-checkpoints"}}]}
+    kubectl.write()
+    main(["status", "-A", "--output", "json"])
+    found = json.loads(capsys.readouterr().out)["gateways"]
+    logs = [(it["namespace"], it["name"], it["shards"][0]["log"] is not None) for it in found]
+    assert logs == [("a", "llm", False), ("b", "x", False), ("b", "y", True)]
+    asked = [command for command in kubectl.commands() if "configmap" in command]
+    assert [command.split(" --")[0] for command in asked] == [
+        "get configmap llm-checkpoints",
+        "get configmap x-checkpoints y-checkpoints",
+    ]
+
+
+def test_a_gateway_whose_heads_nobody_holds_yet_is_shown_without(kubectl: Kubectl, capsys: Capture) -> None:
+    kubectl.answers["configmap"] = {}
+    kubectl.write()
+    main(["status"])
+    assert "0       Ready     1d4622ae  -        -" in capsys.readouterr().out
 
 
 def test_json_has_everything(kubectl: Kubectl, capsys: Capture) -> None:

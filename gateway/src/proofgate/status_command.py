@@ -10,11 +10,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
-from proofgate.admin_client import AdminError
 from proofgate.commands import EXIT_FAILED, EXIT_OK, EXIT_USAGE, fail
-from proofgate.status import text
-from proofgate.status.cluster import ClusterError, gateways
-from proofgate.status.worker import ask_worker
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -49,6 +45,9 @@ def run(options: argparse.Namespace) -> int:
     misplaced = options.name or options.context if options.admin else options.token_file
     if misplaced:
         return fail("--admin takes --token-file, and neither GATEWAY nor --context", EXIT_USAGE)
+    from proofgate.admin_client import AdminError
+    from proofgate.status.cluster import ClusterError
+
     if options.name and options.all_namespaces:
         return fail("a name is of one namespace: give --namespace instead of --all-namespaces", EXIT_USAGE)
     try:
@@ -58,6 +57,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _cluster(options: argparse.Namespace) -> int:
+    from proofgate.status import text
+    from proofgate.status.cluster import gateways
+
     where = [
         *([f"--namespace={options.namespace}"] if options.namespace else []),
         *(["--all-namespaces"] if options.all_namespaces else []),
@@ -73,6 +75,9 @@ def _cluster(options: argparse.Namespace) -> int:
 
 
 def _worker(options: argparse.Namespace) -> int:
+    from proofgate.status import text
+    from proofgate.status.worker import ask_worker
+
     worker = ask_worker(options.admin, options.token_file)
     as_json = options.output == "json"
     sys.stdout.write(

@@ -16,6 +16,7 @@ Object = Mapping[str, Any]
 
 _GATEWAYS = "governancegateways.proofgate.dev"
 _TENANTS = "gatewaytenants.proofgate.dev"
+_CHECKPOINTS = "-checkpoints"
 _REQUEST_TIMEOUT = "10s"
 _TIMEOUT_SECONDS = 30.0
 _UNKNOWN_KIND = "the server doesn't have a resource type"
@@ -41,9 +42,10 @@ def gateways(name: str | None, where: Sequence[str]) -> list[Gateway]:
     cluster = [option for option in where if option.startswith("--context=")]
     attached, notes = _attached(cluster)
     seen = []
-    for item in sorted(found, key=lambda item: (item["metadata"]["namespace"], item["metadata"]["name"])):
-        heads, unread = _heads(item["metadata"]["namespace"], item["metadata"]["name"], cluster)
-        seen.append(gateway(item, attached, heads, (*notes, *unread)))
+    for namespace in sorted({item["metadata"]["namespace"] for item in found}):
+        own = {item["metadata"]["name"]: item for item in found if item["metadata"]["namespace"] == namespace}
+        heads, unread = _heads(namespace, sorted(own), cluster)
+        seen += [gateway(own[it], attached, heads.get(it, {}), (*notes, *unread)) for it in sorted(own)]
     return seen
 
 
@@ -58,13 +60,21 @@ def _attached(cluster: Sequence[str]) -> tuple[list[Object], list[str]]:
     return items, []
 
 
-def _heads(namespace: str, name: str, cluster: Sequence[str]) -> tuple[dict[str, str], list[str]]:
-    """The checkpoints that the operator holds, by shard, and why there are none to see."""
+def _heads(
+    namespace: str, gateways: Iterable[str], cluster: Sequence[str]
+) -> tuple[dict[str, dict[str, str]], list[str]]:
+    """The checkpoints that the operator holds, by gateway and shard, and why there are none to see."""
+    names = [f"{name}{_CHECKPOINTS}" for name in gateways]
     options = ("--namespace", namespace, "--ignore-not-found", *cluster)
     try:
-        return dict(_kubectl("get", "configmap", f"{name}-checkpoints", *options).get("data") or {}), []
+        answer = _kubectl("get", "configmap", *names, *options)
     except ClusterError as error:
         return {}, [f"heads of logs are not shown: {error}"]
+    # One object comes by itself, none as nothing.
+    found = answer.get("items", [answer] if answer else [])
+    return {
+        item["metadata"]["name"].removesuffix(_CHECKPOINTS): dict(item.get("data") or {}) for item in found
+    }, []
 
 
 def _kubectl(*arguments: str) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 from proofgate.status.seen import Gateway, Key, Log, Tenant, Worker
@@ -16,7 +16,7 @@ _SPANS = (("d", 86_400), ("h", 3600), ("m", 60))
 
 def of_gateway(gateway: Gateway, now: datetime) -> str:
     """A gateway, as tables."""
-    return "\n\n".join("\n".join(part) for part in _parts(gateway, now) if part) + "\n"
+    return "\n\n".join(_shown(part) for part in _parts(gateway, now) if part) + "\n"
 
 
 def of_worker(worker: Worker) -> str:
@@ -32,7 +32,12 @@ def of_worker(worker: Worker) -> str:
         ("configuration", worker.config_digest[:_DIGEST_SHOWN]),
         *(("trouble", line) for line in worker.trouble),
     ]
-    return "\n".join(_table(facts)) + "\n"
+    return _shown(_table(facts)) + "\n"
+
+
+def _shown(lines: Iterable[str]) -> str:
+    """Lines, without what would steer a terminal: some words are of whoever runs a pod or a tenant."""
+    return "\n".join("".join(mark if mark.isprintable() else " " for mark in line) for line in lines)
 
 
 def _parts(gateway: Gateway, now: datetime) -> Iterator[list[str]]:
