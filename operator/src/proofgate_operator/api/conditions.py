@@ -11,7 +11,7 @@ from typing import Any
 
 
 class ConditionType(StrEnum):
-    """Every condition a gateway carries, from its first visit on."""
+    """Every condition a gateway carries, from its first visit on; the last two only while they hold."""
 
     READY = "Ready"
     AVAILABLE = "Available"
@@ -23,6 +23,12 @@ class ConditionType(StrEnum):
     PROGRESSING = "Progressing"
     SCALING_SAFE = "ScalingSafe"
     CPU_PINNED = "CPUPinned"
+    RECONCILING = "Reconciling"
+    STALLED = "Stalled"
+
+
+#: What kstatus reads, and with it Flux and others: conditions that are there only while they are True.
+ABNORMAL = frozenset({ConditionType.RECONCILING, ConditionType.STALLED})
 
 
 class ConditionStatus(StrEnum):

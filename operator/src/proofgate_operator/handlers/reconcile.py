@@ -24,6 +24,7 @@ from proofgate_operator.kube.client import ApiError, Client
 from proofgate_operator.kube.workers import Workers
 from proofgate_operator.observe import observe
 from proofgate_operator.plan.decide import Plan, decide
+from proofgate_operator.plan.kstatus import kstatus
 from proofgate_operator.plan.observed import Observed, named_secrets
 from proofgate_operator.plan.status import Status, unreadable
 
@@ -89,6 +90,7 @@ async def _report(
     client: Client, gateway: Gateway, live: Manifest, seen: Observed, plan: Plan, refused: list[str]
 ) -> None:
     conditions = _with_refusals(plan.status, refused)
+    conditions = (*conditions, *kstatus(conditions))
     manifest = _status_manifest(gateway, seen, plan.status, conditions)
     if (live.get("status") or {}) != manifest["status"]:
         await apply(client, manifest, subresource="status")
@@ -113,7 +115,8 @@ async def _report_unreadable(client: Client, live: Manifest, error: ValidationEr
     metadata, before = live["metadata"], live.get("status") or {}
     conditions = before.get("conditions") or []
     told = merge(conditions, unreadable(faults), metadata["generation"], _now())
-    kept = [condition for condition in conditions if condition["type"] not in {new["type"] for new in told}]
+    over = {*(new["type"] for new in told), ConditionType.RECONCILING}
+    kept = [condition for condition in conditions if condition["type"] not in over]
     status = {**before, "observedGeneration": metadata["generation"], "conditions": [*told, *kept]}
     if before != status:
         head = {"name": metadata["name"], "namespace": metadata["namespace"]}

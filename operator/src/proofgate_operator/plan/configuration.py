@@ -219,9 +219,9 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
         if evidence is None and claim is not None:
             # Nobody but a worker can see what is on it, and a log of another key could not be gone on with.
             message = (
-                f"PersistentVolumeClaim {claim} may hold a log already, so no key is generated: put its"
-                f" Secret {own.ledger} back, or name its key, or for an empty volume one that"
-                " `proofgate keygen` makes, in spec.ledger.signingKeySecretRef"
+                f"PersistentVolumeClaim {claim} may hold a log already, so no key is generated: put"
+                f" Secret {own.ledger} back, or name the log's key in spec.ledger.signingKeySecretRef; for"
+                " an empty volume, one that `proofgate keygen` makes"
             )
             ledger_problems.append(Problem("SigningKeyRequired", message))
         elif evidence is None:

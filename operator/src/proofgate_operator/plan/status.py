@@ -147,9 +147,10 @@ def _serves_nobody(situation: Situation) -> str | None:
 def unreadable(faults: Iterable[str]) -> tuple[Condition, ...]:
     """Return what is to be said of a spec that this operator cannot read: another version's CRD let it in."""
     message = f"{_sentences(faults)} (nothing is changed)"
-    return tuple(
-        _condition(kind, False, "SpecInvalid", message)
-        for kind in (ConditionType.READY, ConditionType.CONFIG_VALID)
+    return (
+        _condition(ConditionType.READY, False, "SpecInvalid", message),
+        _condition(ConditionType.CONFIG_VALID, False, "SpecInvalid", message),
+        _condition(ConditionType.STALLED, True, "SpecInvalid", message),
     )
 
 

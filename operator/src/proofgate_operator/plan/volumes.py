@@ -1,7 +1,7 @@
 """The claims of a gateway's ledger: which there are to be, and whether evidence can be written to them."""
 
 from proofgate_operator.api.conditions import Condition, ConditionStatus, ConditionType
-from proofgate_operator.api.types import MAX_REPLICAS, Gateway
+from proofgate_operator.api.types import MAX_REPLICAS, Affinity, Gateway
 from proofgate_operator.api.volume import VolumeMode
 from proofgate_operator.build import storage
 from proofgate_operator.build.naming import Manifest, names
@@ -97,10 +97,17 @@ def obstacle(gateway: Gateway, seen: Observed) -> str | None:
 
 
 def limits_note(gateway: Gateway) -> str | None:
-    """Return what limits mean where workers do not see each other's ledgers; None where they do."""
+    """Return what limits mean where workers do not see at once what others granted; None where they do."""
     spec = gateway.spec
-    alone = spec.ledger.volume.mode is VolumeMode.PER_WORKER and spec.replicas > 1
-    if not alone or not any(tenant.limits or tenant.key_limits for tenant in spec.tenants):
+    if spec.replicas == 1 or not any(tenant.limits or tenant.key_limits for tenant in spec.tenants):
+        return None
+    alone = spec.ledger.volume.mode is VolumeMode.PER_WORKER
+    if spec.load_balancer.affinity is Affinity.NONE:
+        each = "with spec.loadBalancer.affinity None any worker serves any tenant"
+        if alone:
+            return f"{each}, and with spec.ledger.volume.mode PerWorker each grants the whole of every limit"
+        return f"{each}: what a tenant used on another one counts about two seconds late"
+    if not alone:
         return None
     return (
         "with spec.ledger.volume.mode PerWorker each worker counts limits for itself: a tenant that another"

@@ -1,0 +1,28 @@
+"""Two conditions by which tools that know nothing of gateways tell work that goes on from work that stopped.
+
+Source: kstatus (sigs.k8s.io/cli-utils, "The Reconciling and Stalled conditions"): they are True or absent.
+"""
+
+from collections.abc import Iterable
+
+from proofgate_operator.api.conditions import Condition, ConditionStatus, ConditionType
+
+#: Reasons of Progressing without which somebody's help nothing moves on.
+_STUCK = frozenset({"RolloutStalled", "ApplyFailed", "NameTaken"})
+
+
+def kstatus(conditions: Iterable[Condition]) -> tuple[Condition, ...]:
+    """Return the condition that says that work goes on, or the one that says that it needs somebody."""
+    by_type = {condition.type: condition for condition in conditions}
+    progressing, valid = by_type[ConditionType.PROGRESSING], by_type[ConditionType.CONFIG_VALID]
+    if progressing.reason in _STUCK:
+        return (_of(ConditionType.STALLED, progressing),)
+    if valid.status is ConditionStatus.FALSE:
+        return (_of(ConditionType.STALLED, valid),)
+    if progressing.holds:
+        return (_of(ConditionType.RECONCILING, progressing),)
+    return ()
+
+
+def _of(kind: ConditionType, cause: Condition) -> Condition:
+    return Condition(kind, ConditionStatus.TRUE, cause.reason, cause.message)
