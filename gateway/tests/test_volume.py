@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import tempfile
 import threading
 from pathlib import Path
 
@@ -41,6 +44,22 @@ def test_a_directory_without_a_mark_belongs_to_whose_logs_it_holds(tmp_path: Pat
     claim(tmp_path / "ours", OURS)
     with pytest.raises(VolumeError, match=THEIRS):
         claim(tmp_path / "theirs", OURS)
+
+
+def test_a_directory_that_nobody_gave_to_the_worker_is_named_with_who_needs_it_and_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(tmp_path))
+
+    # As a test runs as root, the kernel refuses nothing.
+    monkeypatch.setattr(tempfile, "mkstemp", refused)
+    with pytest.raises(VolumeError) as caught:
+        claim(tmp_path, OURS)
+    told = str(caught.value)
+    assert told.startswith(f"{tmp_path} cannot be written by user {os.geteuid()} and group {os.getegid()}")
+    assert "fsGroup" in told
+    assert "chown" in told
 
 
 def test_of_two_ledgers_that_claim_at_once_one_gets_the_directory(tmp_path: Path) -> None:

@@ -46,8 +46,10 @@ capabilities: {drop: [ALL]}
 
 {{- define "proofgate-operator.podSecurity" -}}
 runAsNonRoot: true
+{{- if eq .Values.podSecurity "Restricted" }}
 runAsUser: 65532
 runAsGroup: 65532
+{{- end }}
 seccompProfile: {type: RuntimeDefault}
 {{- end -}}
 

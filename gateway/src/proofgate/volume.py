@@ -16,7 +16,7 @@ MARKER = "ledger-name"
 
 
 class VolumeError(Exception):
-    """The ledger directory is another ledger's, or cannot be marked."""
+    """The ledger directory is another ledger's, or cannot be written or marked."""
 
     code = "ledger_foreign"
 
@@ -29,6 +29,12 @@ def claim(directory: Path, name: str) -> None:
     """
     try:
         owner = _owner(directory) or _mark(directory, name)
+    except PermissionError as error:
+        raise VolumeError(
+            f"{directory} cannot be written by user {os.geteuid()} and group {os.getegid()}, which this"
+            f" worker runs as ({error.strerror}): the storage does not apply the pod's fsGroup, as NFS does not;"
+            " give the directory to that user or group (chown, chmod g+rwx), or mount it with those ids"
+        ) from error
     except OSError as error:
         raise VolumeError(f"{directory} cannot be marked as this ledger's: {error}") from error
     if owner != name:

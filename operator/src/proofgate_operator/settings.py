@@ -30,6 +30,10 @@ class Settings:
     operator_namespace: str
     #: Whether pods have addresses of IPv6.
     ipv6: bool
+    #: Whether the platform chooses which user and group pods run as.
+    platform_ids: bool
+    #: Secrets for pulling the images of gateways' pods, in their own namespace.
+    image_pull_secrets: tuple[str, ...]
     #: Seconds between two looks at a gateway that nothing has happened to.
     resync_seconds: float
     #: Seconds between two looks at a gateway that is not at rest: it waits for something.
@@ -51,7 +55,13 @@ class Settings:
     def defaults(self) -> Defaults:
         """What the installation decides for all gateways."""
         return Defaults(
-            self.worker_image, self.haproxy_image, self.cluster_domain, self.operator_namespace, self.ipv6
+            worker_image=self.worker_image,
+            haproxy_image=self.haproxy_image,
+            cluster_domain=self.cluster_domain,
+            operator_namespace=self.operator_namespace,
+            ipv6=self.ipv6,
+            platform_ids=self.platform_ids,
+            image_pull_secrets=self.image_pull_secrets,
         )
 
 
@@ -75,6 +85,14 @@ _OPTIONS = (
     _Option(
         "POD_IPS", "", "addresses of the operator's pod, separated by commas: its pods' have the same kinds"
     ),
+    _Option(
+        "POD_SECURITY",
+        "Restricted",
+        "Restricted: pods run as user and group 65532; Platform: as the platform chooses, as on OpenShift",
+    ),
+    _Option(
+        "IMAGE_PULL_SECRETS", "", "Secrets for pulling the images of gateways' pods, separated by commas"
+    ),
     _Option("RESYNC_SECONDS", "600", "longest time between two looks at a gateway"),
     _Option("RECHECK_SECONDS", "2", "shortest time between two looks at a gateway that waits for something"),
     _Option(
@@ -96,6 +114,10 @@ def _namespace_of_the_service_account() -> str:
         return _NAMESPACE_FILE.read_text().strip()
     except OSError:
         return ""
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(filter(None, (part.strip() for part in text.split(","))))
 
 
 def _number(values: Mapping[str, str], name: str, least: float) -> float:
@@ -139,14 +161,14 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str] = os.
     if leader_election and not values["LEASE_NAMESPACE"]:
         raise InvalidSettings("LEASE_NAMESPACE is required with LEADER_ELECTION=true")
     return Settings(
-        watch_namespaces=tuple(
-            filter(None, (part.strip() for part in values["WATCH_NAMESPACES"].split(",")))
-        ),
+        watch_namespaces=_names(values["WATCH_NAMESPACES"]),
         worker_image=values["WORKER_IMAGE"],
         haproxy_image=values["HAPROXY_IMAGE"],
         cluster_domain=values["CLUSTER_DOMAIN"],
         operator_namespace=values["OPERATOR_NAMESPACE"] or _namespace_of_the_service_account(),
         ipv6=":" in values["POD_IPS"],
+        platform_ids=_choice(values, "POD_SECURITY", ("Restricted", "Platform")) == "Platform",
+        image_pull_secrets=_names(values["IMAGE_PULL_SECRETS"]),
         resync_seconds=_number(values, "RESYNC_SECONDS", 1),
         recheck_seconds=_number(values, "RECHECK_SECONDS", 0.1),
         health_host=values["HEALTH_HOST"] or ("::" if ":" in values["POD_IPS"] else "0.0.0.0"),

@@ -208,6 +208,32 @@ def test_the_crd_is_kept_unless_it_is_given_up() -> None:
     assert not found(render("crds.enabled=false"), "CustomResourceDefinition")
 
 
+def test_the_rights_on_gateways_are_kept_with_the_crd() -> None:
+    policy = "helm.sh/resource-policy"
+
+    def policies(*settings: str) -> list[str | None]:
+        roles = found(render(*settings), "ClusterRole")
+        return [role["metadata"].get("annotations", {}).get(policy) for role in roles]
+
+    kept = policies()
+    assert kept and set(kept) == {"keep"}
+    assert policies("crds.keep=false") == [None] * len(kept)
+
+
+def test_the_platform_may_choose_who_pods_run_as() -> None:
+    deployment = only(render("podSecurity=Platform"), "Deployment")
+    security = pod_of(deployment)["securityContext"]
+    assert security == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+    (container,) = pod_of(deployment)["containers"]
+    assert {"name": "POD_SECURITY", "value": "Platform"} in container["env"]
+
+
+def test_secrets_for_pulling_reach_gateways_pods() -> None:
+    names = [{"name": "registry"}, {"name": "mirror"}]
+    (container,) = pod_of(only(render(imagePullSecrets=names), "Deployment"))["containers"]
+    assert {"name": "IMAGE_PULL_SECRETS", "value": "registry,mirror"} in container["env"]
+
+
 def test_where_and_how_the_operator_runs_can_be_chosen() -> None:
     values: dict[str, Any] = {
         "nodeSelector": {"pool": "infra"},

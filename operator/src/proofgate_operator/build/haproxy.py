@@ -18,7 +18,7 @@ from proofgate_operator.build.naming import (
     selector_labels,
 )
 from proofgate_operator.build.pod_overrides import override
-from proofgate_operator.build.pods import container_security, http_probe, pod_security, spread
+from proofgate_operator.build.pods import container_security, http_probe, pod_security, pull_secrets, spread
 
 COMPONENT = "load-balancer"
 TRAFFIC_PORT = 8080
@@ -227,7 +227,8 @@ def deployment(gateway: Gateway, defaults: Defaults, digest: str) -> Manifest:
             "automountServiceAccountToken": False,
             "enableServiceLinks": False,
             "terminationGracePeriodSeconds": gateway.spec.load_balancer.termination_grace_period_seconds,
-            "securityContext": pod_security(),
+            "securityContext": pod_security(defaults),
+            **pull_secrets(defaults),
             "topologySpreadConstraints": spread(match_labels),
             "containers": [_container(gateway, defaults), _agent(gateway, defaults)],
             "volumes": _volumes(gateway),

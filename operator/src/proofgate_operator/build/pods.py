@@ -2,20 +2,25 @@
 
 from typing import Any
 
-from proofgate_operator.build.naming import USER_ID, Manifest
+from proofgate_operator.build.naming import USER_ID, Defaults, Manifest
 
 
-def pod_security() -> Manifest:
+def pod_security(defaults: Defaults) -> Manifest:
     """Return the pod's part of the restricted profile."""
+    ids = {"runAsUser": USER_ID, "runAsGroup": USER_ID, "fsGroup": USER_ID}
     return {
         "runAsNonRoot": True,
-        "runAsUser": USER_ID,
-        "runAsGroup": USER_ID,
-        "fsGroup": USER_ID,
+        **({} if defaults.platform_ids else ids),
         # Walking a large ledger to change its group at every start would delay the worker.
         "fsGroupChangePolicy": "OnRootMismatch",
         "seccompProfile": {"type": "RuntimeDefault"},
     }
+
+
+def pull_secrets(defaults: Defaults) -> Manifest:
+    """Return the part of a pod's spec that names the Secrets for pulling images, if there are any."""
+    found = [{"name": name} for name in defaults.image_pull_secrets]
+    return {"imagePullSecrets": found} if found else {}
 
 
 def container_security() -> Manifest:

@@ -25,7 +25,7 @@ from proofgate_operator.build.naming import (
     selector_labels,
 )
 from proofgate_operator.build.pod_overrides import override
-from proofgate_operator.build.pods import container_security, http_probe, pod_security, spread
+from proofgate_operator.build.pods import container_security, http_probe, pod_security, pull_secrets, spread
 
 COMPONENT = "worker"
 #: The container of the worker itself, among what a podTemplate adds.
@@ -153,7 +153,8 @@ def statefulset(
             "automountServiceAccountToken": False,
             "enableServiceLinks": False,
             "terminationGracePeriodSeconds": gateway.spec.worker.termination_grace_period_seconds,
-            "securityContext": pod_security(),
+            "securityContext": pod_security(defaults),
+            **pull_secrets(defaults),
             "topologySpreadConstraints": spread(match_labels),
             "containers": [_container(gateway, defaults)],
             "volumes": [
