@@ -7,7 +7,7 @@
 )]
 
 use proofgate_limit_store::{LimitStore, file_name};
-use proofgate_limits::{Changes, CredentialId, Limiter, Limits, TenantLimits};
+use proofgate_limits::{Changes, CredentialId, Limiter, Limits, Quotas, TenantLimits};
 use proofgate_wal::{FileStorage, Ulid};
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
@@ -46,9 +46,8 @@ fn main() {
             ..Limits::default()
         };
         let acme = limiter.set_limits(&[TenantLimits {
-            name: "acme".to_owned(),
-            limits,
-            key_limits: limits,
+            name: "acme".into(),
+            quotas: Arc::new(Quotas::new(&limits, &limits)),
         }])[0];
         let mut now = START;
         for _ in 0..seconds {

@@ -3,9 +3,10 @@
 //!
 //! `cargo run --release -p proofgate-limits --example cost`
 
-use proofgate_limits::{Changes, CredentialId, Limiter, Limits, TenantId, TenantLimits};
+use proofgate_limits::{Changes, CredentialId, Limiter, Limits, Quotas, TenantId, TenantLimits};
 use std::hint::black_box;
 use std::num::NonZeroU64;
+use std::sync::Arc;
 use std::time::Instant;
 
 const RUNS: usize = 501;
@@ -25,9 +26,8 @@ fn limits(concurrency: u64) -> Limits {
 fn limiter(tenants: usize, concurrency: u64) -> (Limiter, Vec<TenantId>) {
     let tenants: Vec<_> = (0..tenants)
         .map(|number| TenantLimits {
-            name: format!("tenant-{number}"),
-            limits: limits(concurrency),
-            key_limits: limits(concurrency),
+            name: format!("tenant-{number}").into(),
+            quotas: Arc::new(Quotas::new(&limits(concurrency), &limits(concurrency))),
         })
         .collect();
     let mut limiter = Limiter::new();
@@ -81,9 +81,8 @@ fn main() {
     });
     let (mut unlimited, _) = limiter(0, 1);
     let free = unlimited.set_limits(&[TenantLimits {
-        name: "free".to_owned(),
-        limits: Limits::default(),
-        key_limits: Limits::default(),
+        name: "free".into(),
+        quotas: Arc::new(Quotas::new(&Limits::default(), &Limits::default())),
     }]);
     print("admit, recorded, settle: no limits", 10_000, |_| {
         exchange(&mut unlimited, free[0], key(1), tick());

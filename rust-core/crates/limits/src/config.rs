@@ -1,8 +1,10 @@
 //! What is configured: limits, and the names of those they are for.
 
+use crate::policies;
 use serde::Deserialize;
 use std::fmt;
 use std::num::NonZeroU64;
+use std::sync::Arc;
 
 /// What one tenant, or one API key, may use. `None` is no limit; a limit is at least 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -26,15 +28,48 @@ impl Limits {
     }
 }
 
+/// The limits of a tenant and of its keys, in the form in which they are compared; tenants of one plan share them.
+#[derive(Debug)]
+pub struct Quotas {
+    /// Whether requests are counted at all.
+    pub(crate) counted: bool,
+    /// Whether those of each key are.
+    pub(crate) keys_counted: bool,
+    pub(crate) ceilings: Ceilings,
+    pub(crate) key_ceilings: Ceilings,
+    /// Value of `RateLimit-Policy`.
+    pub(crate) policies: Box<[u8]>,
+}
+
+impl Quotas {
+    /// `limits` for all requests of a tenant together, `key_limits` for each of its API keys, and each subject of its
+    /// tokens, by itself.
+    #[must_use]
+    pub fn new(limits: &Limits, key_limits: &Limits) -> Self {
+        let keys_counted = !key_limits.is_empty();
+        Self {
+            counted: keys_counted || !limits.is_empty(),
+            keys_counted,
+            ceilings: Ceilings::from(limits),
+            key_ceilings: Ceilings::from(key_limits),
+            policies: policies::describe(limits, key_limits),
+        }
+    }
+
+    /// Whether nothing is limited.
+    #[must_use]
+    pub fn is_unlimited(&self) -> bool {
+        !self.counted
+    }
+}
+
 /// One tenant's limits.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct TenantLimits {
     /// Name in the manifest.
-    pub name: String,
-    /// For all of its requests together.
-    pub limits: Limits,
-    /// For each of its API keys, and each subject of its tokens, by itself.
-    pub key_limits: Limits,
+    pub name: Arc<str>,
+    /// What it may use.
+    pub quotas: Arc<Quotas>,
 }
 
 /// One of a tenant's credentials, as limits and records name it. Credentials of one tenant that share it share their
@@ -153,6 +188,15 @@ pub(crate) struct Ceilings {
     pub(crate) tokens: u64,
     pub(crate) day_tokens: u64,
     pub(crate) in_flight: u64,
+}
+
+impl Ceilings {
+    pub(crate) const NONE: Self = Self {
+        requests: u64::MAX,
+        tokens: u64::MAX,
+        day_tokens: u64::MAX,
+        in_flight: u64::MAX,
+    };
 }
 
 impl From<&Limits> for Ceilings {

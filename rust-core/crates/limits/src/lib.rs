@@ -39,7 +39,7 @@ mod subject;
 mod text;
 mod window;
 
-pub use config::{CredentialHex, CredentialId, Limits, TenantLimits};
+pub use config::{CredentialHex, CredentialId, Limits, Quotas, TenantLimits};
 pub use exceeded::{Exceeded, Limit, Scope};
 pub use foreign::{Foreign, IN_FLIGHT_FRESH_SECONDS};
 pub use limiter::{Grant, Limiter, MAX_TOKENS, TenantId};

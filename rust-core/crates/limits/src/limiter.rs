@@ -6,9 +6,8 @@ mod keys;
 
 pub use grant::Grant;
 
-use crate::config::{Ceilings, CredentialId, TenantLimits};
+use crate::config::{Ceilings, CredentialId, Quotas, TenantLimits};
 use crate::exceeded::{Exceeded, Scope};
-use crate::policies;
 use crate::snapshot::SubjectName;
 use crate::standing::Standing;
 use crate::subject::{Consumption, Moment, Subject, waits_longer};
@@ -30,14 +29,19 @@ pub struct TenantId(u32);
 #[derive(Debug)]
 struct Tenant {
     name: Arc<str>,
-    /// Whether requests are counted at all: there is a limit for the tenant or for its keys.
-    counted: bool,
-    keys_counted: bool,
-    ceilings: Ceilings,
-    key_ceilings: Ceilings,
-    /// Value of `RateLimit-Policy`.
-    policies: Box<[u8]>,
+    /// `None` when it is not configured any more: then it is unlimited, and forgotten when nothing of it counts.
+    quotas: Option<Arc<Quotas>>,
     subject: u32,
+    /// Keys of it that are counted.
+    keys: u32,
+}
+
+impl Tenant {
+    /// Its quotas, if its requests are counted at all.
+    #[inline]
+    fn counted(&self) -> Option<&Arc<Quotas>> {
+        self.quotas.as_ref().filter(|quotas| quotas.counted)
+    }
 }
 
 /// Counts and limits. One thread owns it.
@@ -48,6 +52,7 @@ pub struct Limiter {
     /// The latest time that was told.
     now: u64,
     tenants: Vec<Tenant>,
+    vacant_tenants: Vec<TenantId>,
     by_name: HashMap<Arc<str>, TenantId>,
     subjects: Vec<Subject>,
     vacant: Vec<u32>,
@@ -69,50 +74,82 @@ impl Limiter {
     }
 
     /// Replaces all limits and returns the id of each tenant, in the order given. Counters stay; a tenant that is not
-    /// named any more is unlimited. Counting begins with a tenant's or its keys' first limit, from zero.
+    /// named any more is removed. Counting begins with a tenant's or its keys' first limit, from zero.
     pub fn set_limits(&mut self, limits: &[TenantLimits]) -> Vec<TenantId> {
         for tenant in &mut self.tenants {
-            (tenant.counted, tenant.keys_counted) = (false, false);
+            tenant.quotas = None;
         }
-        limits.iter().map(|limits| self.set_tenant(limits)).collect()
+        let ids = limits.iter().map(|limits| self.set_tenant(limits)).collect();
+        for id in 0..self.tenants.len() {
+            self.forget_tenant(TenantId(id as u32));
+        }
+        ids
     }
 
-    fn set_tenant(&mut self, limits: &TenantLimits) -> TenantId {
-        let keys_counted = !limits.key_limits.is_empty();
-        let counted = keys_counted || !limits.limits.is_empty();
-        let known = self.by_name.get(limits.name.as_str()).copied();
-        let mut tenant = Tenant {
-            name: Arc::from(limits.name.as_str()),
-            counted,
-            keys_counted,
-            ceilings: Ceilings::from(&limits.limits),
-            key_ceilings: Ceilings::from(&limits.key_limits),
-            policies: policies::describe(&limits.limits, &limits.key_limits),
-            subject: NONE,
+    /// Replaces the limits of one tenant.
+    pub fn set_tenant(&mut self, limits: &TenantLimits) -> TenantId {
+        let id = match self.by_name.get(&limits.name) {
+            Some(id) => *id,
+            None => self.add_tenant(&limits.name),
         };
-        if let Some(id) = known {
-            let old = &mut self.tenants[id.0 as usize];
-            (tenant.name, tenant.subject) = (Arc::clone(&old.name), old.subject);
-        }
-        if counted && tenant.subject == NONE {
+        let tenant = &mut self.tenants[id.0 as usize];
+        tenant.quotas = Some(Arc::clone(&limits.quotas));
+        if limits.quotas.counted && tenant.subject == NONE {
             let name = SubjectName {
                 tenant: Arc::clone(&tenant.name),
                 key: None,
             };
-            tenant.subject = self.insert(name);
+            self.tenants[id.0 as usize].subject = self.insert(name);
         }
-        match known {
+        id
+    }
+
+    /// A tenant is not configured any more. What it still uses is not limited; when nothing of it counts,
+    /// [`Limiter::sweep`] forgets it, and its id can become another one's.
+    pub fn remove_tenant(&mut self, name: &str) {
+        if let Some(id) = self.by_name.get(name).copied() {
+            self.tenants[id.0 as usize].quotas = None;
+            self.forget_tenant(id);
+        }
+    }
+
+    /// Forgets a tenant that was removed and of which nothing is counted.
+    fn forget_tenant(&mut self, id: TenantId) {
+        let tenant = &self.tenants[id.0 as usize];
+        let counts = tenant.quotas.is_some() || tenant.subject != NONE || tenant.keys > 0;
+        if !counts && self.by_name.get(&tenant.name) == Some(&id) {
+            self.by_name.remove(&tenant.name);
+            self.vacant_tenants.push(id);
+        }
+    }
+
+    /// The tenant with this name, if it is configured.
+    #[inline]
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<TenantId> {
+        let id = *self.by_name.get(name)?;
+        self.tenants[id.0 as usize].quotas.as_ref().map(|_| id)
+    }
+
+    fn add_tenant(&mut self, name: &Arc<str>) -> TenantId {
+        let tenant = Tenant {
+            name: Arc::clone(name),
+            quotas: None,
+            subject: NONE,
+            keys: 0,
+        };
+        let id = match self.vacant_tenants.pop() {
             Some(id) => {
                 self.tenants[id.0 as usize] = tenant;
                 id
             }
             None => {
-                let id = TenantId(self.tenants.len() as u32);
-                self.by_name.insert(Arc::clone(&tenant.name), id);
                 self.tenants.push(tenant);
-                id
+                TenantId((self.tenants.len() - 1) as u32)
             }
-        }
+        };
+        self.by_name.insert(Arc::clone(name), id);
+        id
     }
 
     /// Admits a request that uses at most `tokens` (prompt and answer), if it fits all limits of the tenant and the key;
@@ -130,7 +167,7 @@ impl Limiter {
     ) -> Result<Grant, Exceeded> {
         let moment = self.tell(now);
         let at = tenant.0 as usize;
-        if !self.tenants[at].counted {
+        let Some(keys_counted) = self.tenants[at].counted().map(|quotas| quotas.keys_counted) else {
             return Ok(Grant {
                 tenant: NONE,
                 key: NONE,
@@ -139,23 +176,23 @@ impl Limiter {
                 moment,
                 reserved: 0,
             });
-        }
+        };
         let (tenant, key) = (
             self.tenants[at].subject,
-            if self.tenants[at].keys_counted {
+            if keys_counted {
                 self.key_subject(at, key)
             } else {
                 NONE
             },
         );
-        let limits = &self.tenants[at];
+        let limits = self.tenants[at].counted();
         let tenant_fits = self.subjects[tenant as usize]
             .totals(moment)
-            .fit(&limits.ceilings, tokens);
+            .fit(limits.map_or(&Ceilings::NONE, |limits| &limits.ceilings), tokens);
         let key_fits = key == NONE
             || self.subjects[key as usize]
                 .totals(moment)
-                .fit(&limits.key_ceilings, tokens);
+                .fit(limits.map_or(&Ceilings::NONE, |limits| &limits.key_ceilings), tokens);
         if !(tenant_fits && key_fits)
             && let Some(exceeded) = self.exceeded(at, key, tokens, (moment, now))
         {
@@ -244,17 +281,17 @@ impl Limiter {
     pub fn standing(&mut self, tenant: TenantId, key: CredentialId, now: u64) -> Standing<'_> {
         let moment = self.tell(now);
         let at = tenant.0 as usize;
-        if !self.tenants[at].counted {
-            return Standing::new(&[], moment.second);
-        }
-        let key = if self.tenants[at].keys_counted {
-            self.key_subject(at, key)
-        } else {
-            NONE
+        let key = match self.tenants[at].counted() {
+            None => return Standing::new(&[], moment.second),
+            Some(quotas) if quotas.keys_counted => self.key_subject(at, key),
+            Some(_) => NONE,
         };
-        let limits = &self.tenants[at];
+        let tenant = &self.tenants[at];
+        let Some(limits) = tenant.counted() else {
+            return Standing::new(&[], moment.second);
+        };
         let mut standing = Standing::new(&limits.policies, moment.second);
-        let subject = &mut self.subjects[limits.subject as usize];
+        let subject = &mut self.subjects[tenant.subject as usize];
         standing.add(
             Scope::Tenant,
             &limits.ceilings,
@@ -311,6 +348,7 @@ impl Limiter {
         };
         let index = self.insert(name);
         self.keys.insert(at, index);
+        self.tenants[tenant].keys += 1;
         index
     }
 
@@ -371,8 +409,9 @@ impl Limiter {
 
     #[cold]
     fn exceeded(&mut self, tenant: usize, key: u32, tokens: u64, time: (Moment, u64)) -> Option<Exceeded> {
-        let limits = &self.tenants[tenant];
-        let subject = &mut self.subjects[limits.subject as usize];
+        let tenant = &self.tenants[tenant];
+        let limits = tenant.counted()?;
+        let subject = &mut self.subjects[tenant.subject as usize];
         let totals = subject.totals(time.0);
         let of_tenant = subject.exceeded(Scope::Tenant, &limits.ceilings, &totals, tokens, time);
         let of_key = self.subjects.get_mut(key as usize).and_then(|subject| {

@@ -274,6 +274,55 @@ fn new_limits_apply_to_what_was_consumed_before() {
 }
 
 #[test]
+fn one_tenant_gets_other_limits_and_nobody_else_does() {
+    let (mut limiter, acme) = limiter([1, 0, 0, 0], [0; 4]);
+    let beta = limiter.set_tenant(&tenant("beta", [1, 0, 0, 0], [0; 4]));
+    consume(&mut limiter, acme, KEY, 0, START);
+    consume(&mut limiter, beta, KEY, 0, START);
+    assert_eq!(
+        limiter.set_tenant(&tenant("beta", [2, 0, 0, 0], [0; 4])),
+        beta,
+        "it keeps its id, and what it consumed"
+    );
+    consume(&mut limiter, beta, KEY, 0, START);
+    assert!(limiter.admit(beta, KEY, 0, START).is_err());
+    assert!(limiter.admit(acme, KEY, 0, START).is_err());
+}
+
+#[test]
+fn a_tenant_that_comes_back_in_time_finds_what_it_consumed() {
+    let (mut limiter, acme) = limiter([1, 0, 0, 0], [0; 4]);
+    consume(&mut limiter, acme, KEY, 0, START);
+    limiter.remove_tenant("acme");
+    assert_eq!(limiter.find("acme"), None);
+    limiter.sweep(10, START);
+    let acme = limiter.set_tenant(&tenant("acme", [1, 0, 0, 0], [0; 4]));
+    assert_eq!(limiter.find("acme"), Some(acme));
+    assert!(limiter.admit(acme, KEY, 0, START).is_err());
+}
+
+#[test]
+fn tenants_that_come_and_go_leave_nothing_behind() {
+    let mut limiter = Limiter::new();
+    let mut ids = std::collections::HashSet::new();
+    let mut now = START;
+    for number in 0..1000 {
+        let name = format!("team/{number}");
+        let limits = if number % 2 == 0 { [5, 0, 0, 0] } else { [0; 4] };
+        let id = limiter.set_tenant(&tenant(&name, limits, limits));
+        ids.insert(format!("{id:?}"));
+        consume(&mut limiter, id, KEY, 0, now);
+        limiter.remove_tenant(&name);
+        limiter.take_changes(1, now, &mut proofgate_limits::Changes::default());
+        now += 61 * SECOND;
+        limiter.sweep(10, now);
+        limiter.sweep(10, now);
+    }
+    assert_eq!(limiter.subjects(), 0);
+    assert!(ids.len() <= 2, "{ids:?}");
+}
+
+#[test]
 fn a_hundred_thousand_keys_are_forgotten_when_nothing_of_them_counts() {
     let (mut limiter, acme) = limiter([0; 4], [10, 0, 0, 0]);
     let key = |number: u32| CredentialId::ApiKey(number.to_be_bytes());

@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test binary uses its part")]
 
 use proofgate_limit_store::{LimitStore, LimitStoreError, Opened, file_name};
-use proofgate_limits::{Changes, CredentialId, Exceeded, Limiter, Limits, TenantId, TenantLimits};
+use proofgate_limits::{Changes, CredentialId, Exceeded, Limiter, Limits, Quotas, TenantId, TenantLimits};
 use proofgate_wal::simulated::SimulatedDisk;
 use proofgate_wal::{Storage, Ulid};
 use std::num::NonZeroU64;
@@ -52,9 +52,8 @@ pub fn start(
         ..Limits::default()
     };
     let acme = limiter.set_limits(&[TenantLimits {
-        name: "acme".to_owned(),
-        limits,
-        key_limits: Limits::default(),
+        name: "acme".into(),
+        quotas: Arc::new(Quotas::new(&limits, &Limits::default())),
     }]);
     let Opened {
         store,

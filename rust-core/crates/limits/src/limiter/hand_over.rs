@@ -1,6 +1,6 @@
 //! The limiter's side of the hand-over: what it tells and what it is told. And forgetting.
 
-use super::{Booking, Limiter, TenantId, spare_window};
+use super::{Booking, Limiter, NONE, TenantId, spare_window};
 use crate::snapshot::{Change, Changes, SubjectName, Usage};
 use crate::subject::Subject;
 use crate::window::Window;
@@ -18,10 +18,13 @@ impl Limiter {
                 continue;
             };
             let tenant = &self.tenants[id as usize];
+            let Some(quotas) = tenant.counted() else {
+                continue;
+            };
             let index = match name.key {
-                None if tenant.counted => tenant.subject,
-                Some(key) if tenant.keys_counted => self.key_subject(id as usize, key),
-                _ => continue,
+                None => tenant.subject,
+                Some(key) if quotas.keys_counted => self.key_subject(id as usize, key),
+                Some(_) => continue,
             };
             let subject = &mut self.subjects[index as usize];
             if usage.is_empty() {
@@ -68,8 +71,8 @@ impl Limiter {
         self.for_unrecorded(Self::rebook);
     }
 
-    /// Looks at the next `budget` subjects and forgets those of keys whose windows are empty and whose day is over or
-    /// unused. Call it about once a second.
+    /// Looks at the next `budget` subjects and forgets those of keys, and of tenants that were removed, whose windows are
+    /// empty and whose day is over or unused. Call it about once a second.
     pub fn sweep(&mut self, budget: usize, now: u64) {
         let moment = self.tell(now);
         for _ in 0..budget.min(self.subjects.len()) {
@@ -89,16 +92,30 @@ impl Limiter {
                     subject.foreign = None;
                 }
             }
-            let idle = subject.own.is_idle() && subject.foreign.is_none() && !subject.changed;
-            if let Some(key) = subject.name.key.filter(|_| idle) {
-                if let Some(tenant) = self.by_name.get(&subject.name.tenant) {
-                    self.keys.remove(&(tenant.0, key));
-                }
-                subject.vacant = true;
-                self.vacant.push(self.swept as u32);
+            if subject.own.is_idle() && subject.foreign.is_none() && !subject.changed {
+                self.forget_idle(self.swept as u32);
             }
         }
         self.spare.truncate(SPARE_WINDOWS);
+    }
+
+    /// Forgets a subject of which nothing counts, unless it is that of a tenant that is configured.
+    fn forget_idle(&mut self, index: u32) {
+        let name = &self.subjects[index as usize].name;
+        if let Some(id) = self.by_name.get(&name.tenant).copied() {
+            let tenant = &mut self.tenants[id.0 as usize];
+            match name.key {
+                Some(key) => {
+                    self.keys.remove(&(id.0, key));
+                    tenant.keys = tenant.keys.saturating_sub(1);
+                }
+                None if tenant.quotas.is_some() => return,
+                None => tenant.subject = NONE,
+            }
+            self.forget_tenant(id);
+        }
+        self.subjects[index as usize].vacant = true;
+        self.vacant.push(index);
     }
 
     fn for_unrecorded(&mut self, each: impl Fn(&mut Subject, &Booking)) {

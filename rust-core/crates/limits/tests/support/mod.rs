@@ -1,8 +1,9 @@
 //! Limits and names that every test uses.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
-use proofgate_limits::{CredentialId, Limiter, Limits, Snapshot, TenantId, TenantLimits};
+use proofgate_limits::{CredentialId, Limiter, Limits, Quotas, Snapshot, TenantId, TenantLimits};
 use std::num::NonZeroU64;
+use std::sync::Arc;
 
 /// Microseconds in a second.
 pub const SECOND: u64 = 1_000_000;
@@ -27,9 +28,8 @@ pub fn limits(values: [u64; 4]) -> Limits {
 
 pub fn tenant(name: &str, of_tenant: [u64; 4], of_key: [u64; 4]) -> TenantLimits {
     TenantLimits {
-        name: name.to_owned(),
-        limits: limits(of_tenant),
-        key_limits: limits(of_key),
+        name: name.into(),
+        quotas: Arc::new(Quotas::new(&limits(of_tenant), &limits(of_key))),
     }
 }
 
