@@ -58,6 +58,8 @@ class Worker:
         self.key_sets: dict[str, str] = {}
         self.wanted: list[str] = []
         self.reloads = 0
+        self.tenant_shards: dict[int, tuple[bytes, bytes]] = {}
+        self.shard_changes: list[list[int]] = []
         self._end = threading.Event()
         self._thread_id = 0
 
@@ -132,6 +134,23 @@ class Worker:
         self._config = config
         self._switch = bool(config["profile_stages"])
         self.reloads += 1
+
+    @property
+    def config_digest(self) -> str:
+        digest = str(self._config["config_digest"])
+        shards = "".join(f"{number}{files}" for number, files in sorted(self.tenant_shards.items()))
+        return hashlib.sha256(f"{digest}{shards}".encode()).hexdigest() if self.tenant_shards else digest
+
+    def set_tenant_shards(self, files: list[tuple[int, bytes, bytes]]) -> str:
+        refused = []
+        for number, keys, tenants in files:
+            if b"bad" in keys:
+                refused.append({"shard": number, "file": "keys", "line": 1, "problem": "it is bad"})
+            else:
+                self.tenant_shards[number] = (keys, tenants)
+        self.shard_changes.append([number for number, _, _ in files])
+        count = sum(keys.count(b"\n") for keys, _ in self.tenant_shards.values())
+        return json.dumps({"tenants": 0, "keys": count, "refused": refused})
 
     def set_key_set(self, issuer: str, jwks_json: str) -> int:
         if issuer not in [entry["issuer"] for entry in self._config["jwt"]]:

@@ -1,5 +1,5 @@
-"""A stand-in for HAProxy's runtime socket: a map, with the commands that show it or replace it as a whole,
-and servers with their weights."""
+"""A stand-in for HAProxy's runtime socket: a map, with the commands that show it, replace it as a whole or
+change entries of it, and servers with their weights."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ class RuntimeDouble:
         self.up: dict[str, int] = {}
         self.refusal: dict[str, str] = {}
         self.questions: list[str] = []
+        self.map: Path | None = None
+        self.version = 0
         self._prepared: dict[str, str] = {}
         self._server: asyncio.Server | None = None
 
@@ -54,6 +56,15 @@ class RuntimeDouble:
             if question.startswith(beginning):
                 return f"{text}\n"
         match question.split()[0]:
+            case "set" | "del" if question.split()[1] == "map":
+                for command in question.split("; "):
+                    verb, _, _, key, *value = command.split()
+                    if key not in self.held:
+                        return "entry not found.\n"
+                    if verb == "del":
+                        del self.held[key]
+                    else:
+                        self.held[key] = value[0]
             case "set":
                 for command in question.split("; "):
                     _, _, server, _, weight = command.split()
@@ -64,6 +75,9 @@ class RuntimeDouble:
                     state, checked = (2, self.up[name]) if name in self.up else (0, 0)
                     rows.append(f"4 workers 1 {name} 127.0.0.1 {state} 0 {held} 100 5 {checked}")
                 return "\n".join(["1", _STATE_FIELDS, *rows, ""])
+            case "show" if question == "show map":
+                summary = f"curr_ver={self.version} next_ver={self.version} entry_cnt={len(self.held)}"
+                return f"# id (file) description\n0 ({self.map}) pattern loaded from file {summary}\n"
             case "show":
                 return "".join(f"0x7f00 {key} {value}\n" for key, value in self.held.items())
             case "prepare":
@@ -71,7 +85,10 @@ class RuntimeDouble:
                 return "New version created: 7\n"
             case "add":
                 assert sum(len(line) + 1 for line in lines) < 16_000, "it would not fit into HAProxy's buffer"
-                self._prepared |= dict(line.split() for line in lines)
+                into = self._prepared if question.split()[2].startswith("@") else self.held
+                assert not into.keys() & {line.split()[0] for line in lines}, "HAProxy would hold it twice"
+                into |= dict(line.split() for line in lines)
             case "commit":
                 self.held = self._prepared
+                self.version += 1
         return ""

@@ -70,6 +70,8 @@ def test_the_core_gets_everything_inline_in_snake_case_and_milliseconds(
             }
             for name in ("gpt-4o-mini", "fast")
         ],
+        "plans": [],
+        "tenant_shards": False,
         "tenants": [
             {
                 "name": name,
@@ -212,10 +214,10 @@ def test_a_python_field_name_is_not_a_second_spelling(config_directory: ConfigDi
     assert config_directory.codes() == ["config_missing_field", "config_unknown_field"]
 
 
-@pytest.mark.parametrize("section", ["providers", "models", "tenants"])
+@pytest.mark.parametrize("section", ["providers", "models"])
 def test_an_empty_list_is_refused(config_directory: ConfigDirectory, section: str) -> None:
     head, _, _ = config_directory.file.read_text().partition("providers:")
-    rest = dict.fromkeys(("providers", "models", "tenants"), "[]")
+    rest = dict.fromkeys(("providers", "models"), "[]")
     config_directory.file.write_text(head + "".join(f"{name}: {value}\n" for name, value in rest.items()))
     assert f"{section}: list at least one" in str(config_directory.problems())
 

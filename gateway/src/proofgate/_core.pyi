@@ -113,6 +113,20 @@ class Worker:
         connections are fixed for the life of a worker: changing one is refused so.
         """
 
+    @property
+    def config_digest(self) -> str:
+        """SHA-256 of the configuration in force in hexadecimal, as in records: the one that it was given, or
+        with shards of tenants one over that and theirs."""
+
+    def set_tenant_shards(self, files: list[tuple[int, bytes, bytes]]) -> str:
+        """Takes other content of some shards of tenants into service, all of it as one change: their numbers,
+        with the content of `keys` and of `tenants`. Also before the start.
+
+        Returns JSON: `{"tenants": <in service>, "keys": <in service>, "refused": [{"shard", "file", "line",
+        "problem"}]}`. A shard that is refused stays as it was. Raises ConfigError when the configuration has
+        no shards, ProofgateError with the code `busy` as `reload`.
+        """
+
     def set_key_set(self, issuer: str, jwks_json: str) -> int:
         """Replaces the keys of a JWT issuer (RFC 7517); returns how many are usable.
 

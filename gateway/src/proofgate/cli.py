@@ -159,6 +159,12 @@ def _add_front_door(commands: _Commands[argparse.ArgumentParser]) -> None:
         help="a map, by the path that HAProxy's configuration names; may be given again",
     )
     front_door.add_argument(
+        "--tenant-shards",
+        type=Path,
+        metavar="DIRECTORY",
+        help="what 00/keys … 31/keys and 00/owners … 31/owners hold is added to tenants.map and owners.map",
+    )
+    front_door.add_argument(
         "--weights",
         type=Path,
         metavar="FILE",

@@ -22,6 +22,7 @@ from proofgate import _core, profiling
 from proofgate.config import Config, InvalidConfigError, Problem, load
 from proofgate.config.document import FieldPath
 from proofgate.config.files import digest_of, look_at
+from proofgate.tenant_shards import TenantShards
 from proofgate.trial import require_usable
 
 log = logging.getLogger("proofgate")
@@ -63,10 +64,18 @@ class Reloader:
     `applied` is called on the event loop with each configuration that came into force.
     """
 
-    def __init__(self, worker: _core.Worker, config: Config, shard: int, applied: Applied) -> None:
+    def __init__(
+        self,
+        worker: _core.Worker,
+        config: Config,
+        shard: int,
+        applied: Applied,
+        tenant_shards: TenantShards | None = None,
+    ) -> None:
         self._worker = worker
         self._config = config
-        self._digest = config.digest()
+        self._tenant_shards = tenant_shards or TenantShards(worker, config.tenant_shards)
+        self._digest = worker.config_digest
         self._shard = shard
         self._applied = applied
         self._files: Mapping[Path, str | None] = config.files
@@ -87,33 +96,53 @@ class Reloader:
     async def reload(self) -> Outcome:
         """Reads the configuration anew and applies it if it differs.
 
-        A bad configuration is an outcome. Raises only what is no fault of the configuration.
+        A bad configuration is an outcome. Raises only what is no fault of the configuration. What was refused
+        is told; shards of tenants are followed all the same.
         """
         async with self._one_at_a_time:
+            outcome = await self._reload_file()
+            if await profiling.in_thread(self._tenant_shards.take_on):
+                self._tenants_changed()
+                result = "applied" if outcome.result == "unchanged" else outcome.result
+                return Outcome(result, self._digest, outcome.error)
+            return outcome
+
+    async def follow_tenants(self) -> None:
+        """Takes on the shards of tenants that have changed."""
+        async with self._one_at_a_time:
+            if await profiling.in_thread(self._tenant_shards.take_on):
+                self._tenants_changed()
+
+    def _tenants_changed(self) -> None:
+        self._digest, self._loaded_at = self._worker.config_digest, _now()
+        log.info("shards of tenants applied: digest %s", self._digest)
+
+    async def _reload_file(self) -> Outcome:
+        try:
             try:
-                try:
-                    new, changed = await profiling.in_thread(self._load)
-                    if changed:
-                        await profiling.in_thread(self._apply, new)
-                except InvalidConfigError as error:
-                    renewed = await profiling.in_thread(self._renew)
-                    return self._refused(error, renewed)
-            except Exception as error:
-                code = error.code if isinstance(error, _core.ProofgateError) else "internal"
-                self._last_error = {"code": code, "at": _now(), "problems": []}
-                if code == BUSY:
-                    # The worker has withdrawn it, and the files may never change again.
-                    self.ask()
-                raise
-            self._files, self._last_error = new.files, None
-            warn(new)
-            if not changed:
-                log.info("configuration unchanged: digest %s", self._digest)
-                return Outcome("unchanged", self._digest)
-            self._config, self._digest, self._loaded_at = new, new.digest(), _now()
-            self._applied(new)
-            log.info("configuration applied: digest %s", self._digest)
-            return Outcome("applied", self._digest)
+                new, changed = await profiling.in_thread(self._load)
+                if changed:
+                    await profiling.in_thread(self._apply, new)
+            except InvalidConfigError as error:
+                renewed = await profiling.in_thread(self._renew)
+                return self._refused(error, renewed)
+        except Exception as error:
+            code = error.code if isinstance(error, _core.ProofgateError) else "internal"
+            self._last_error = {"code": code, "at": _now(), "problems": []}
+            if code == BUSY:
+                # The worker has withdrawn it, and the files may never change again.
+                self.ask()
+            raise
+        self._files, self._last_error = new.files, None
+        warn(new)
+        if not changed:
+            log.info("configuration unchanged: digest %s", self._digest)
+            return Outcome("unchanged", self._digest)
+        self._config, self._digest, self._loaded_at = new, self._worker.config_digest, _now()
+        self._tenant_shards.follow(new.tenant_shards)
+        self._applied(new)
+        log.info("configuration applied: digest %s", self._digest)
+        return Outcome("applied", self._digest)
 
     async def watch(self) -> None:
         """Reloads when asked, and when a file of the configuration changes, for ever."""
@@ -123,6 +152,8 @@ class Reloader:
             try:
                 if asked or await self._changed():
                     await self.reload()
+                elif await self._tenants_have_changed():
+                    await self.follow_tenants()
             except Exception:
                 # Whatever it is, the worker serves on with what it has, and looks at the next change.
                 log.exception("the configuration cannot be reloaded")
@@ -135,6 +166,7 @@ class Reloader:
             "config_file_digest": digest_of(self._config.content),
             "config_loaded_at": self._loaded_at,
             "last_reload_error": self._last_error,
+            "tenant_shards": self._tenant_shards.status(),
             "warnings": [warning.place(self._config.source) for warning in self._config.warnings],
         }
 
@@ -159,6 +191,16 @@ class Reloader:
         # Remembered before the attempt: one that fails is not repeated until something changes again.
         changed, self._files = seen != self._files, seen
         return changed
+
+    async def _tenants_have_changed(self) -> bool:
+        looks = await asyncio.to_thread(self._tenant_shards.looks)
+        while looks != self._tenant_shards.seen:
+            await asyncio.sleep(SETTLE_SECONDS)
+            again = await asyncio.to_thread(self._tenant_shards.looks)
+            if again == looks:
+                return True
+            looks = again
+        return False
 
     def _load(self) -> tuple[Config, bool]:
         """The configuration as it is now, and whether it differs from the one in force."""
@@ -202,7 +244,7 @@ class Reloader:
         if renewed is not None:
             self._files = {**renewed.files, **error.files}
             if renewed != self._config:
-                self._config, self._digest, self._loaded_at = renewed, renewed.digest(), _now()
+                self._config, self._digest, self._loaded_at = renewed, self._worker.config_digest, _now()
                 self._applied(renewed)
                 log.info("files of the configuration in force applied: digest %s", self._digest)
         places = [problem.place(error.source) for problem in error.problems]

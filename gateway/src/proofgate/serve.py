@@ -27,6 +27,7 @@ from proofgate.config import Config
 from proofgate.http_server import Server, address_of, bind, on_signals
 from proofgate.key_sets import KeySets
 from proofgate.reload import Outcome, Reloader, warn
+from proofgate.tenant_shards import TenantShards
 
 log = logging.getLogger("proofgate")
 
@@ -62,13 +63,15 @@ def serve(config: Config, shard: int) -> int:
         profiling.attach(worker, stages)
         key_sets = KeySets(worker)
         key_sets.load_files(config)
+        tenant_shards = TenantShards(worker, config.tenant_shards)
+        tenant_shards.take_on()
         worker.start()
         log.info(
             "stage profiling is %s (%s: %s, profiling.stages: %s)",
             *("on" if stages else "off", profiling.VARIABLE, asked, configured),
         )
         _yield_the_core()
-        process = WorkerProcess(config, shard, worker, key_sets)
+        process = WorkerProcess(config, shard, worker, key_sets, tenant_shards)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             return runner.run(process.run(listener))
 
@@ -85,10 +88,17 @@ def _yield_the_core() -> None:
 class WorkerProcess:
     """Connects signals, the admin port, the configuration's files and the worker."""
 
-    def __init__(self, config: Config, shard: int, worker: _core.Worker, key_sets: KeySets) -> None:
+    def __init__(
+        self,
+        config: Config,
+        shard: int,
+        worker: _core.Worker,
+        key_sets: KeySets,
+        tenant_shards: TenantShards,
+    ) -> None:
         self._worker = worker
         self._key_sets = key_sets
-        self._reloader = Reloader(worker, config, shard, self._configured)
+        self._reloader = Reloader(worker, config, shard, self._configured, tenant_shards)
         self._draining = False
         self._retiring = False
         self._signalled = asyncio.Event()

@@ -37,17 +37,11 @@ class Quota(Section):
     """Exchanges in flight at the same time."""
 
 
-class Tenant(Section):
-    """Who is audited and limited; known by the SHA-256 of its API keys, or by a claim of a token."""
+class Plan(Section):
+    """What a tenant may call, and how much it may use. Tenants name it."""
 
     name: Name
     """Letters, digits and `. _ -`, at most 63, unique."""
-    key_hashes: Listed[str] = ()
-    """Keys that never expire."""
-    key_hashes_file: FilePath | None = None
-    """One hash for each line, `<hash>` or `<hash> expires=<RFC 3339>`; `#` begins a comment."""
-    keys: Listed[Key] = ()
-    """Keys that may expire."""
     models: Listed[str] | None = None
     """The models it may ask for; all when it is not set."""
     endpoints: Listed[Endpoint] | None = None
@@ -58,6 +52,31 @@ class Tenant(Section):
     """Of each of its API keys by itself."""
     policy: TenantPolicy | None = None
     """Where the tenant's policy differs from the gateway's."""
+
+
+class TenantShards(Section):
+    """Tenants and keys that come and go without a new configuration, in 32 parts that change one by one."""
+
+    directory: FilePath
+    """Where `00/keys`, `00/tenants` … `31/tenants` are; what is not there is empty."""
+
+
+class Tenant(Plan):
+    """Who is audited and limited; known by the SHA-256 of its API keys, or by a claim of a token."""
+
+    plan: str | None = None
+    """The plan that holds for it, in the place of its own models, endpoints, limits and policy."""
+    key_hashes: Listed[str] = ()
+    """Keys that never expire."""
+    key_hashes_file: FilePath | None = None
+    """One hash for each line, `<hash>` or `<hash> expires=<RFC 3339>`; `#` begins a comment."""
+    keys: Listed[Key] = ()
+    """Keys that may expire."""
+
+    @property
+    def has_own_terms(self) -> bool:
+        """Whether it says itself what a plan says."""
+        return bool(self.model_fields_set & Plan.model_fields.keys() - {"name"})
 
 
 class Issuer(Section):

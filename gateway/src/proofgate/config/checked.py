@@ -50,6 +50,12 @@ class Config:
         """Who signs tokens that are believed."""
         return self.settings.jwt.issuers if self.settings.jwt else ()
 
+    @property
+    def tenant_shards(self) -> Path | None:
+        """The directory of tenants that do not stand in the configuration."""
+        shards = self.settings.tenant_shards
+        return None if shards is None else self.source.parent / shards.directory
+
     def to_core_json(self, shard: int, *, profile_stages: bool | None = None) -> str:
         """The configuration as `_core.Worker` takes it: everything inline, secrets included. Never log it.
 
@@ -59,7 +65,10 @@ class Config:
         return core_json.worker_json(self, shard, stages)
 
     def digest(self) -> str:
-        """SHA-256 of the configuration without its secrets: the same on every shard with the same files."""
+        """SHA-256 of the configuration without its secrets: the same on every shard with the same files.
+
+        Shards of tenants are no part of it; see `_core.Worker.config_digest`.
+        """
         return core_json.public_digest(self)
 
     def problem(self, code: str, path: FieldPath, message: str) -> Problem:

@@ -7,7 +7,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from proofgate.config.access import Quota
+from proofgate.config.access import Plan, Quota
 from proofgate.config.policy import Policy, Rule, TenantPolicy
 
 if TYPE_CHECKING:
@@ -95,7 +95,9 @@ def _public(config: Config) -> Json:
             }
             for model in settings.models
         ],
+        "plans": [{"name": plan.name, **_terms(plan)} for plan in settings.plans],
         "tenants": _tenants(config),
+        "tenant_shards": settings.tenant_shards is not None,
         "jwt": _jwt(config),
         "policy": policy_document(settings.policy),
         "timeouts": _timeouts(config),
@@ -127,20 +129,27 @@ def _tls(config: Config) -> Json | None:
 
 
 def _tenants(config: Config) -> list[Json]:
+    plans = {plan.name: plan for plan in config.settings.plans}
     return [
         {
             "name": tenant.name,
             "keys": [
                 {"hash": key.hash, "expires_at": key.expires_at} for key in config.tenant_keys[tenant.name]
             ],
-            "models": None if tenant.models is None else list(tenant.models),
-            "endpoints": None if tenant.endpoints is None else [_word(name) for name in tenant.endpoints],
-            "limits": _quota(tenant.limits),
-            "key_limits": _quota(tenant.key_limits),
-            "policy": tenant_policy_document(tenant.policy),
+            **_terms(plans.get(tenant.plan or "", tenant)),
         }
         for tenant in config.settings.tenants
     ]
+
+
+def _terms(plan: Plan) -> Json:
+    return {
+        "models": None if plan.models is None else list(plan.models),
+        "endpoints": None if plan.endpoints is None else [_word(name) for name in plan.endpoints],
+        "limits": _quota(plan.limits),
+        "key_limits": _quota(plan.key_limits),
+        "policy": tenant_policy_document(plan.policy),
+    }
 
 
 def _jwt(config: Config) -> list[Json]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from proofgate import _core
+from proofgate.config.access import Plan
 from proofgate.config.core_json import policy_document
 from proofgate.config.document import FieldPath
 from proofgate.config.policy import Policy
@@ -65,9 +66,11 @@ def _check_rule(policy: Policy, position: int, findings: Findings) -> None:
 
 def _check_disabled(settings: Settings, known: set[str], findings: Findings) -> None:
     lists: list[tuple[FieldPath, tuple[str, ...]]] = [(("policy",), settings.policy.disabled_rules)]
-    for position, tenant in enumerate(settings.tenants):
-        if tenant.policy is not None:
-            lists.append((("tenants", position, "policy"), tenant.policy.disabled_rules))
+    terms: dict[str, tuple[Plan, ...]] = {"plans": settings.plans, "tenants": settings.tenants}
+    for section, entries in terms.items():
+        for position, entry in enumerate(entries):
+            if entry.policy is not None:
+                lists.append(((section, position, "policy"), entry.policy.disabled_rules))
     for where, names in lists:
         for place, name in enumerate(names):
             if name not in known:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from proofgate.address import split_address
+from proofgate.config.access import Plan
 from proofgate.config.document import FieldPath
 from proofgate.config.problems import Findings, did_you_mean
 from proofgate.config.settings import Settings
@@ -14,6 +15,7 @@ def check_references(settings: Settings, findings: Findings) -> None:
     """Reports every name that is taken or missing, and every pair of fields that contradict each other."""
     _check_names(settings, findings)
     _check_models(settings, findings)
+    _check_plans(settings, findings)
     _check_ports(settings, findings)
     _check_issuers(settings, findings)
     if settings.limits.buffered_bytes < 4 * settings.limits.body_bytes:
@@ -40,6 +42,7 @@ def unknown(kind: str, name: str, known: Iterable[str], otherwise: str) -> str:
 def _check_names(settings: Settings, findings: Findings) -> None:
     report_duplicates((entry.name for entry in settings.providers), ("providers",), "name", findings)
     report_duplicates((entry.name for entry in settings.models), ("models",), "name", findings)
+    report_duplicates((entry.name for entry in settings.plans), ("plans",), "name", findings)
     report_duplicates((entry.name for entry in settings.tenants), ("tenants",), "name", findings)
 
 
@@ -50,11 +53,32 @@ def _check_models(settings: Settings, findings: Findings) -> None:
         if model.provider not in providers:
             message = unknown("provider", model.provider, providers, "define it under providers")
             findings.report("config_unknown_provider", ("models", position, "provider"), message)
+    terms: dict[str, tuple[Plan, ...]] = {"plans": settings.plans, "tenants": settings.tenants}
+    for where, entries in terms.items():
+        for position, entry in enumerate(entries):
+            for place, name in enumerate(entry.models or ()):
+                if name not in models:
+                    message = unknown("model", name, models, "define it under models")
+                    findings.report("config_unknown_model", (where, position, "models", place), message)
+
+
+def _check_plans(settings: Settings, findings: Findings) -> None:
+    if not settings.tenants and settings.tenant_shards is None:
+        message = "there is nobody who may ask: list at least one tenant, or set tenantShards"
+        findings.report("config_no_tenants", ("tenants",), message)
+    plans = {plan.name for plan in settings.plans}
     for position, tenant in enumerate(settings.tenants):
-        for place, name in enumerate(tenant.models or ()):
-            if name not in models:
-                message = unknown("model", name, models, "define it under models")
-                findings.report("config_unknown_model", ("tenants", position, "models", place), message)
+        path = ("tenants", position, "plan")
+        if tenant.plan is None:
+            continue
+        if tenant.plan not in plans:
+            message = unknown("plan", tenant.plan, plans, "define it under plans")
+            findings.report("config_unknown_plan", path, message)
+        if tenant.has_own_terms:
+            message = (
+                "the plan says it already: remove models, endpoints, limits, keyLimits and policy, or the plan"
+            )
+            findings.report("config_two_plans", path, message)
 
 
 def _check_ports(settings: Settings, findings: Findings) -> None:

@@ -10,11 +10,12 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from proofgate.config.access import Jwt, Tenant
+from proofgate.config.access import Jwt, Plan, Tenant, TenantShards
 from proofgate.config.fields import (
     Address,
     BaseURL,
     FilePath,
+    Listed,
     LogOrigin,
     ModelName,
     Name,
@@ -209,7 +210,9 @@ class Settings(Section):
     cors: Cors | None = None
     providers: NonEmptyListed[Provider]
     models: NonEmptyListed[Model]
-    tenants: NonEmptyListed[Tenant]
+    plans: Listed[Plan] = ()
+    tenants: Listed[Tenant] = ()
+    tenant_shards: TenantShards | None = None
     jwt: Jwt | None = None
     policy: Policy = Policy()
     timeouts: Timeouts = Timeouts()

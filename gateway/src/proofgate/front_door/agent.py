@@ -29,10 +29,14 @@ _Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 
 def targets(
-    api: RuntimeApi, maps: list[Path], weights: Path | None, certificate: Path | None
+    api: RuntimeApi,
+    maps: list[Path],
+    weights: Path | None,
+    certificate: Path | None,
+    tenant_shards: Path | None = None,
 ) -> list[Target]:
     """What is to be followed."""
-    found: list[Target] = [MapFile(path, api) for path in maps]
+    found: list[Target] = [MapFile(path, api, tenant_shards) for path in maps]
     if weights is not None:
         found.append(Weights(weights, api))
     if certificate is not None:

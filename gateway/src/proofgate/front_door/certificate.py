@@ -62,6 +62,9 @@ class Certificate:
         self._loaded = content
         return None if shown == leaf else f"SHA-1 {leaf[:16]}, instead of {shown[:16]}"
 
+    def complaints(self) -> list[str]:
+        return []
+
     def gauges(self) -> dict[str, float]:
         return {"expires_timestamp_seconds": self._expires}
 

@@ -30,6 +30,9 @@ class EntriesFile:
             reason = error.strerror if isinstance(error, OSError) else "it is not ASCII"
             raise RefusedError(f"{self._path} cannot be read: {reason}") from None
 
+    def complaints(self) -> list[str]:
+        return []
+
     def gauges(self) -> dict[str, float]:
         return {"entries": self._entries}
 

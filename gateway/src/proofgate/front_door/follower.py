@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from proofgate.front_door.runtime_api import UnreachableError
 from proofgate.front_door.target import RefusedError, Target
@@ -28,8 +29,8 @@ class Standing:
     """
 
     target: Target
-    tried: str | None = None
-    held: str | None = None
+    tried: Any = None
+    held: Any = None
     reachable: bool = False
     next_check: float = 0
     trouble: str | None = None
@@ -96,8 +97,10 @@ class Follower:
         if content is not None and (content != standing.tried or now >= standing.next_check):
             standing.tried, standing.next_check = content, now + CHECK_SECONDS
             await self._bring(standing, content)
+        elif standing.in_step:
+            self._complained(standing)
 
-    async def _bring(self, standing: Standing, content: str) -> None:
+    async def _bring(self, standing: Standing, content: Any) -> None:
         try:
             change = await standing.target.bring_in_step(content)
         except UnreachableError as error:
@@ -110,11 +113,20 @@ class Follower:
                 standing.held = None
             self._failed(standing, error.code, str(error))
             return
-        standing.held, standing.reachable, standing.trouble = content, True, None
+        standing.held, standing.reachable = content, True
         standing.last_success = time.time()
+        if not self._complained(standing):
+            standing.trouble = None
         if change is not None:
             standing.updates += 1
             log.info("%s: %s", standing.target.name, change)
+
+    def _complained(self, standing: Standing) -> bool:
+        """Whether a part of the content cannot be used; that is told."""
+        complaints = standing.target.complaints()
+        if complaints:
+            self._failed(standing, RefusedError.code, "; ".join(complaints))
+        return bool(complaints)
 
     def _failed(self, standing: Standing, code: str, message: str) -> None:
         # What lasts is counted and said once.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 
 class RefusedError(Exception):
@@ -18,14 +18,18 @@ class Target(Protocol):
     def name(self) -> str:
         """What metrics and the log call it."""
 
-    def read(self) -> str | None:
-        """The content now; None while it is being replaced. Raises RefusedError when it cannot be read."""
+    def read(self) -> Any:
+        """The content now, to be compared with `==`; None while it is being replaced. Raises RefusedError when
+        it cannot be read."""
 
-    async def bring_in_step(self, content: str) -> str | None:
+    async def bring_in_step(self, content: Any) -> str | None:
         """Lets HAProxy hold `content`; says what was changed, or None when it held that already.
 
         Raises RefusedError and UnreachableError; HAProxy then holds what it held before.
         """
+
+    def complaints(self) -> list[str]:
+        """What is wrong with parts of the last content that was read, whose former content counts."""
 
     def gauges(self) -> dict[str, float]:
         """Figures of what HAProxy holds, by the ends of their metrics' names."""

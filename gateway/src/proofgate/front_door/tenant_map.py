@@ -1,31 +1,134 @@
-"""A map file, such as the digests of keys with their tenants, and HAProxy's copy of it."""
+"""A map, such as the digests of keys with their tenants, and HAProxy's copy of it."""
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 
-from proofgate.front_door.entries_file import EntriesFile, parse
+from proofgate.front_door.map_sources import Contents, MapSources
+from proofgate.front_door.runtime_api import RuntimeApi
 from proofgate.front_door.target import RefusedError
 
 # A command with its payload has to fit into one buffer of HAProxy, 16 KiB where nothing else is configured.
 _BATCH_BYTES = 12_000
+# A map of so many entries is looked at and replaced whole. HAProxy 2.6 goes through all entries for each that
+# is set or deleted, so what changes much is filled anew as well.
+_SMALL = 1000
+_FEW_CHANGES = 200
+# HAProxy tells the version of a map and how many entries it has at any time; what they are, of a large one, it
+# is asked so often. Somebody who writes to its socket by hand is found then.
+_WHOLE_CHECK_SECONDS = 300.0
 _SHOWN_CHANGES = 5
 _DIGEST_LENGTH = 64
 _SHOWN_LINE = re.compile(r"0x[0-9a-f]+ (\S+) (\S+)")
+_SUMMARY_LINE = re.compile(r"-?\d+ \((?P<path>[^)]*)\).* curr_ver=(?P<version>\d+) .*entry_cnt=(?P<count>\d+)")
 _NEW_VERSION = re.compile(r"New version created: (\d+)")
 
 
-class MapFile(EntriesFile):
-    """One map; HAProxy knows it by the path of its file, which has to be the same for both."""
+@dataclass(frozen=True)
+class _Known:
+    """What HAProxy held when it was last in step: told by it in short, and by the files."""
 
-    async def bring_in_step(self, content: str) -> str | None:
-        wanted = parse(content)
+    life: object
+    version: int
+    count: int
+    contents: Contents
+    checked_at: float
+
+
+class MapFile:
+    """One map; HAProxy knows it by the path of its file, which has to be the same for both.
+
+    With `shards`, the folder of tenants that come and go, the map has their entries too.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        api: RuntimeApi,
+        shards: Path | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._path = path
+        self._api = api
+        self._sources = MapSources(path, shards)
+        self._clock = clock
+        self._entries = 0
+        self._known: _Known | None = None
+
+    @property
+    def name(self) -> str:
+        return self._path.name
+
+    def read(self) -> Contents:
+        return self._sources.read()
+
+    def complaints(self) -> list[str]:
+        return self._sources.complaints()
+
+    def gauges(self) -> dict[str, float]:
+        return {"entries": self._entries, "refused_shards": len(self.complaints())}
+
+    async def bring_in_step(self, content: Contents) -> str | None:
+        known, self._known = self._known, None
+        small = self._entries <= _SMALL and len(content) == 1
+        if known is not None and not small and await self._is_as(known):
+            changes = self._sources.changes(known.contents, content)
+            if changes is not None and _is_few(*changes):
+                await self._change(*changes)
+                await self._note(content, known.checked_at)
+                return _difference(self._entries, *changes) if changes[0] != changes[1] else None
+        return await self._bring_whole(content)
+
+    async def _bring_whole(self, content: Contents) -> str | None:
+        wanted = await asyncio.to_thread(self._sources.all_entries, content)
         held = _shown(await self._command(f"show map {self._path}", None, expected=_SHOWN_LINE))
         if held != wanted:
             await self._replace(wanted)
         self._entries = len(wanted)
-        return None if held == wanted else _difference(held, wanted)
+        if len(wanted) > _SMALL or len(content) > 1:
+            await self._note(content, self._clock())
+        return None if held == wanted else _difference(len(wanted), held, wanted)
+
+    async def _is_as(self, known: _Known) -> bool:
+        """Whether HAProxy holds what it did, as far as a word from it can tell."""
+        if self._api.life() != known.life or self._clock() - known.checked_at >= _WHOLE_CHECK_SECONDS:
+            return False
+        return await self._summary() == (known.version, known.count)
+
+    async def _note(self, content: Contents, checked_at: float) -> None:
+        version, count = await self._summary()
+        if count != self._entries:
+            raise RefusedError(f"HAProxy holds {count} entries in the place of {self._entries}")
+        self._known = _Known(self._api.life(), version, count, content, checked_at)
+
+    async def _summary(self) -> tuple[int, int]:
+        """The version of the map and the number of its entries."""
+        for line in (await self._api.ask("show map")).splitlines():
+            found = _SUMMARY_LINE.match(line)
+            if found and found["path"] == str(self._path):
+                return int(found["version"]), int(found["count"])
+        raise RefusedError("HAProxy does not tell of it")
+
+    async def _change(self, before: Mapping[str, str], after: Mapping[str, str]) -> None:
+        """Changes the entries that differ, one by one: first those that come, then those that go."""
+        added = {key: value for key, value in after.items() if key not in before}
+        for batch in _batches(f"{key} {value}\n" for key, value in added.items()):
+            await self._command(f"add map {self._path}", "".join(batch))
+        commands = [
+            f"set map {self._path} {key} {value}; "
+            for key, value in after.items()
+            if before.get(key, value) != value
+        ]
+        gone = [key for key in before if key not in after]
+        commands += [f"del map {self._path} {key}; " for key in gone]
+        for batch in _batches(commands):
+            await self._command("".join(batch).removesuffix("; "), None)
+        self._entries += len(added) - len(gone)
 
     async def _replace(self, wanted: Mapping[str, str]) -> None:
         """A version of the map that nobody looks into is filled, and then takes the other's place at once."""
@@ -34,8 +137,8 @@ class MapFile(EntriesFile):
         if found is None:
             raise RefusedError("HAProxy made no new version of it")
         version = f"@{found[1]}"
-        for batch in _batches(wanted):
-            await self._command(f"add map {version} {self._path}", batch)
+        for batch in _batches(f"{key} {value}\n" for key, value in wanted.items()):
+            await self._command(f"add map {version} {self._path}", "".join(batch))
         await self._command(f"commit map {version} {self._path}", None)
 
     async def _command(
@@ -53,27 +156,31 @@ def _shown(answer: str) -> dict[str, str]:
     return {found[1]: found[2] for found in map(_SHOWN_LINE.fullmatch, answer.splitlines()) if found}
 
 
-def _batches(entries: Mapping[str, str]) -> Iterator[str]:
-    lines: list[str] = []
+def _is_few(before: Mapping[str, str], after: Mapping[str, str]) -> bool:
+    searched = sum(after.get(key) != value for key, value in before.items())
+    return searched <= _FEW_CHANGES
+
+
+def _batches(texts: Iterable[str]) -> Iterator[list[str]]:
+    batch: list[str] = []
     size = 0
-    for key, value in entries.items():
-        line = f"{key} {value}\n"
-        if size + len(line) > _BATCH_BYTES:
-            yield "".join(lines)
-            lines, size = [], 0
-        lines.append(line)
-        size += len(line)
-    if lines:
-        yield "".join(lines)
+    for text in texts:
+        if batch and size + len(text) > _BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+        batch.append(text)
+        size += len(text)
+    if batch:
+        yield batch
 
 
-def _difference(before: Mapping[str, str], after: Mapping[str, str]) -> str:
+def _difference(entries: int, before: Mapping[str, str], after: Mapping[str, str]) -> str:
     changes = [f"+{_shortened(key)}" for key in after if key not in before]
     changes += [f"-{_shortened(key)}" for key in before if key not in after]
     changes += [f"~{_shortened(key)}" for key in after if before.get(key, after[key]) != after[key]]
     shown = " ".join(changes[:_SHOWN_CHANGES])
     rest = len(changes) - _SHOWN_CHANGES
-    return f"{len(after)} entries: {shown}" + (f" and {rest} more" if rest > 0 else "")
+    return f"{entries} entries: {shown}" + (f" and {rest} more" if rest > 0 else "")
 
 
 def _shortened(text: str) -> str:

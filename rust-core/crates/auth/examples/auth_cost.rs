@@ -6,10 +6,12 @@
 #[path = "../tests/support/mod.rs"]
 mod support;
 
+use std::collections::HashMap;
+
 use std::hint::black_box;
 use std::time::Instant;
 
-use proofgate_auth::{ApiKey, AuthError, Authenticator, TenantTable, hash_api_key};
+use proofgate_auth::{ApiKey, AuthError, Authenticator, Shards, TenantTable, hash_api_key};
 use serde_json::json;
 use support::{ALL, ISSUER, NOW, claims, claims_with, header, issuer, key_set, sign, tenant};
 
@@ -30,7 +32,7 @@ fn gateway() -> Authenticator {
     let key = |index: usize| ApiKey::from(hash_api_key(format!("sk-proofgate-{index:032}").as_bytes()));
     let others = (1..TENANTS).map(|index| (tenant(&format!("tenant-{index}")), vec![key(index)]));
     let tenants = TenantTable::new(std::iter::once((tenant("acme"), vec![key(0)])).chain(others)).unwrap();
-    Authenticator::new(tenants, vec![issuer(ISSUER, &ALL)]).unwrap()
+    Authenticator::new(tenants, HashMap::new(), vec![issuer(ISSUER, &ALL)]).unwrap()
 }
 
 fn bearer(token: &str) -> Vec<u8> {
@@ -39,7 +41,8 @@ fn bearer(token: &str) -> Vec<u8> {
 
 fn main() {
     let gateway = gateway();
-    let authenticate = |value: &[u8], now| black_box(gateway.authenticate(Some(black_box(value)), now));
+    let authenticate =
+        |value: &[u8], now| black_box(gateway.authenticate(&Shards::default(), Some(black_box(value)), now));
     println!("{TENANTS} tenants, keys of 45 bytes");
     let known = bearer(&format!("sk-proofgate-{:032}", 500));
     measure("API key, known", 200_000, || {

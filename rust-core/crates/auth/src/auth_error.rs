@@ -45,13 +45,18 @@ pub enum AuthError {
     /// The token is genuine and names no tenant of this gateway.
     #[error("The token provided does not belong to a tenant of this service.")]
     UnknownTenant,
+    /// The tenant's plan is not in the configuration, so nobody can say what it may use.
+    #[error(
+        "The plan of the tenant that this credential belongs to is not known here. Ask whoever runs the gateway."
+    )]
+    UnknownPlan,
     /// The tenant's allow-list of endpoints leaves this one out.
     #[error("You are not allowed to use this endpoint.")]
     EndpointNotAllowed,
 }
 
 impl AuthError {
-    /// The HTTP status that answers it: 403 when it is known who asks, 401 otherwise.
+    /// The HTTP status that answers it: 403 when it is known who asks, 401 otherwise. Without a plan, nobody is known.
     pub fn status(self) -> u16 {
         match self {
             AuthError::UnknownTenant | AuthError::EndpointNotAllowed => 403,
@@ -76,6 +81,7 @@ impl AuthError {
             AuthError::ExpiredToken => "expired_token",
             AuthError::TokenNotYetValid => "token_not_yet_valid",
             AuthError::UnknownTenant => "unknown_tenant",
+            AuthError::UnknownPlan => "plan_unknown",
             AuthError::EndpointNotAllowed => "endpoint_not_allowed",
         }
     }

@@ -1,6 +1,10 @@
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use crate::bearer::bearer_token;
 use crate::jwt::{Issuer, JwtVerifier, KeySet, WantedKeySets, has_three_parts};
-use crate::{AuthError, Credential, Error, Identity, TenantTable, hash_api_key};
+use crate::shards::{ShardedTenant, TenantName};
+use crate::{AuthError, Credential, Error, Identity, Shards, Tenant, TenantTable, hash_api_key};
 
 /// The longest API key that is looked at, in bytes.
 const MAX_KEY_BYTES: usize = 512;
@@ -9,33 +13,42 @@ const MAX_KEY_BYTES: usize = 512;
 #[derive(Debug)]
 pub struct Authenticator {
     tenants: TenantTable,
+    /// The plans that tenants of shards can have.
+    plans: HashMap<String, usize>,
     jwt: Option<JwtVerifier>,
 }
 
 impl Authenticator {
-    /// Joins the tenants with the issuers whose tokens name them. Without issuers there are only API keys.
+    /// Joins the tenants with the issuers whose tokens name them; without issuers there are only API keys. `plans` are
+    /// the indices of the plans that tenants of shards name.
     ///
     /// An issuer has no keys until [`Authenticator::set_key_set`] or [`Authenticator::keep_key_sets_of`] brings them.
     ///
     /// # Errors
     /// [`Error::RepeatedIssuer`] and [`Error::IncompleteIssuer`].
-    pub fn new(tenants: TenantTable, issuers: Vec<Issuer>) -> Result<Self, Error> {
+    pub fn new(
+        tenants: TenantTable,
+        plans: HashMap<String, usize>,
+        issuers: Vec<Issuer>,
+    ) -> Result<Self, Error> {
         let jwt = if issuers.is_empty() {
             None
         } else {
             Some(JwtVerifier::new(issuers)?)
         };
-        Ok(Authenticator { tenants, jwt })
+        Ok(Authenticator { tenants, plans, jwt })
     }
 
     /// Who sends a request, from the value of its `Authorization` header (RFC 6750 section 2.1).
     ///
-    /// A value that is some tenant's API key is just that. Any other with two dots is a token when there are issuers.
+    /// A value that is some tenant's API key is just that; a key of the configuration is its tenant's, whatever a shard
+    /// says of it. Any other with two dots is a token when there are issuers.
     ///
     /// # Errors
     /// A [`AuthError`] that says what is wrong with the header, never what it held.
     pub fn authenticate(
         &self,
+        shards: &Shards,
         authorization: Option<&[u8]>,
         now_unix_seconds: u64,
     ) -> Result<Identity, AuthError> {
@@ -44,22 +57,60 @@ impl Authenticator {
             return Err(AuthError::MalformedKey);
         }
         let digest = hash_api_key(token);
-        match (self.tenants.owner(&digest, now_unix_seconds), &self.jwt) {
+        let owner = match self.tenants.owner(&digest, now_unix_seconds) {
+            Ok(tenant) => Ok(tenant.clone()),
+            Err(AuthError::UnknownKey) => shards
+                .owner(&digest, now_unix_seconds)
+                .and_then(|tenant| self.with_plan(tenant)),
+            Err(denial) => Err(denial),
+        };
+        match (owner, &self.jwt) {
             (Ok(tenant), _) => Ok(Identity {
                 tenant,
                 credential: Credential::ApiKey(digest),
             }),
-            (Err(AuthError::UnknownKey), Some(jwt)) => match jwt.remembered(&digest, now_unix_seconds) {
-                Some(identity) => Ok(identity),
-                None if has_three_parts(token) => jwt.verify(token, &digest, now_unix_seconds, &self.tenants),
-                None if token.len() > MAX_KEY_BYTES => Err(AuthError::MalformedKey),
-                None => Err(AuthError::UnknownKey),
-            },
+            (Err(AuthError::UnknownKey), Some(jwt)) => {
+                let subject = match jwt.remembered(&digest, now_unix_seconds) {
+                    Some(subject) => subject,
+                    None if has_three_parts(token) => {
+                        let is_tenant = |name: &TenantName| self.tenant(shards, name).map(|_| ());
+                        jwt.verify(token, &digest, now_unix_seconds, is_tenant)?
+                    }
+                    None if token.len() > MAX_KEY_BYTES => return Err(AuthError::MalformedKey),
+                    None => return Err(AuthError::UnknownKey),
+                };
+                Ok(Identity {
+                    tenant: self.tenant(shards, &subject.tenant)?,
+                    credential: subject.credential,
+                })
+            }
             (Err(denial), _) => Err(denial),
         }
     }
 
-    /// The tenants that identities point to.
+    /// The tenant that a genuine token names.
+    fn tenant(&self, shards: &Shards, name: &TenantName) -> Result<Tenant, AuthError> {
+        if let Some(tenant) = self.tenants.named(&name.text) {
+            return Ok(tenant.clone());
+        }
+        let tenant = shards.named(&name.text, name.place);
+        self.with_plan(tenant.ok_or(AuthError::UnknownTenant)?)
+    }
+
+    fn with_plan(&self, tenant: &ShardedTenant) -> Result<Tenant, AuthError> {
+        let plan = self.plan(&tenant.plan).ok_or(AuthError::UnknownPlan)?;
+        Ok(Tenant {
+            name: Arc::clone(&tenant.name),
+            plan,
+        })
+    }
+
+    /// The index of the plan with this name.
+    pub fn plan(&self, name: &str) -> Option<usize> {
+        self.plans.get(name).copied()
+    }
+
+    /// The tenants of the configuration.
     pub fn tenants(&self) -> &TenantTable {
         &self.tenants
     }

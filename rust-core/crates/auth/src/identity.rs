@@ -2,13 +2,13 @@ use std::fmt;
 
 use sha2::{Digest, Sha256};
 
-use crate::KeyHash;
+use crate::{KeyHash, Tenant};
 
 /// Who sends a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
-    /// The tenant's index in the table that authenticated it.
-    pub tenant: usize,
+    /// For whom.
+    pub tenant: Tenant,
     /// Which of the tenant's credentials was used.
     pub credential: Credential,
 }

@@ -6,7 +6,8 @@
 //! **API keys** are known only by their SHA-256. A key is high-entropy by contract (the operator refuses short ones),
 //! so a plain digest is enough at rest and the look-up can go by digest prefix; the whole digest is then compared in
 //! constant time. A tenant can have several keys, each with an end, so keys are rotated by adding one and letting the
-//! other expire. A [`TenantTable`] never changes: a new configuration is a new table.
+//! other expire. A [`TenantTable`] never changes: a new configuration is a new table. Beside it there are [`Shards`]:
+//! tenants and keys that come and go without a new configuration, each part by itself.
 //!
 //! **Tokens** are signed JWTs (RFC 7519) of configured issuers, verified as RFC 8725 asks: algorithms come from the
 //! configuration and from the key, never from the token alone. What costs nothing is checked first, so that a signature
@@ -14,6 +15,7 @@
 //! remembered by its SHA-256, so the next request with it costs a digest.
 #![forbid(unsafe_code)]
 
+mod allow_list;
 mod auth_error;
 mod authenticator;
 mod bearer;
@@ -21,11 +23,15 @@ mod digest;
 mod error;
 mod identity;
 mod jwt;
+mod key_index;
+mod shards;
 mod tenants;
 
+pub use allow_list::{AllowList, Endpoint};
 pub use auth_error::AuthError;
 pub use authenticator::Authenticator;
 pub use error::Error;
 pub use identity::{Credential, Identity};
 pub use jwt::{Issuer, KeySet, SigningAlgorithm, WantedKeySets};
-pub use tenants::{ApiKey, Endpoint, KeyHash, Tenant, TenantTable, hash_api_key};
+pub use shards::{BadLine, SHARDS, Shard, ShardError, ShardFile, ShardedTenant, Shards};
+pub use tenants::{ApiKey, KeyHash, Tenant, TenantTable, hash_api_key};

@@ -4,8 +4,11 @@
 
 mod support;
 
+use std::collections::HashMap;
+
 use proofgate_auth::{
-    ApiKey, AuthError, Authenticator, Credential, Endpoint, Error, Tenant, TenantTable, hash_api_key,
+    AllowList, ApiKey, AuthError, Authenticator, Credential, Endpoint, Error, Shards, TenantTable,
+    hash_api_key,
 };
 use support::{NOW, authenticate, authenticate_at, tenant};
 
@@ -23,13 +26,13 @@ fn authenticator() -> Authenticator {
         (tenant("globex"), vec![key("globex-key")]),
         (tenant("initech"), vec![]),
     ]);
-    Authenticator::new(tenants.unwrap(), vec![]).unwrap()
+    Authenticator::new(tenants.unwrap(), HashMap::new(), vec![]).unwrap()
 }
 
 fn tenant_of(authorization: &str) -> Result<String, AuthError> {
     let authenticator = authenticator();
-    let identity = authenticator.authenticate(Some(authorization.as_bytes()), NOW)?;
-    Ok(authenticator.tenants().tenant(identity.tenant).name.clone())
+    let identity = authenticator.authenticate(&Shards::default(), Some(authorization.as_bytes()), NOW)?;
+    Ok(identity.tenant.name.to_string())
 }
 
 #[test]
@@ -53,7 +56,9 @@ fn an_api_key_is_identified_by_its_digest() {
 #[test]
 fn a_missing_header_is_denied() {
     assert_eq!(
-        authenticator().authenticate(None, NOW).unwrap_err(),
+        authenticator()
+            .authenticate(&Shards::default(), None, NOW)
+            .unwrap_err(),
         AuthError::MissingKey
     );
 }
@@ -135,13 +140,13 @@ fn every_key_of_a_large_table_is_found() {
     let names: Vec<String> = (0..2000).map(|index| format!("tenant-{index}")).collect();
     let key = |name: &String| ApiKey::from(hash_api_key(name.as_bytes()));
     let table = TenantTable::new(names.iter().map(|name| (tenant(name), vec![key(name)]))).unwrap();
-    for (index, name) in names.iter().enumerate() {
-        assert_eq!(table.owner(&hash_api_key(name.as_bytes()), NOW), Ok(index));
-        assert_eq!(table.index_of(name), Some(index));
-        assert_eq!(table.tenant(index).name, *name);
+    for name in &names {
+        let tenant = table.owner(&hash_api_key(name.as_bytes()), NOW).unwrap();
+        assert_eq!(*tenant.name, **name);
+        assert_eq!(table.named(name), Some(tenant));
     }
     assert_eq!(table.iter().count(), 2000);
-    assert_eq!(table.index_of("tenant-2000"), None);
+    assert_eq!(table.named("tenant-2000"), None);
 }
 
 #[test]
@@ -153,33 +158,31 @@ fn keys_whose_digests_begin_alike_are_told_apart() {
     };
     let owned = |last| vec![ApiKey::from(alike(last))];
     let table = TenantTable::new([(tenant("a"), owned(1)), (tenant("b"), owned(2))]).unwrap();
-    assert_eq!(table.owner(&alike(1), NOW), Ok(0));
-    assert_eq!(table.owner(&alike(2), NOW), Ok(1));
+    assert_eq!(table.owner(&alike(1), NOW), Ok(&tenant("a")));
+    assert_eq!(table.owner(&alike(2), NOW), Ok(&tenant("b")));
     assert_eq!(table.owner(&alike(3), NOW), Err(AuthError::UnknownKey));
 }
 
 #[test]
 fn an_allow_list_is_exhaustive_and_its_absence_allows_all() {
-    let limited = Tenant {
+    let limited = AllowList {
         models: Some(vec!["small".into()]),
         endpoints: Some(vec![Endpoint::ChatCompletions]),
-        ..tenant("acme")
     };
-    assert!(limited.may_use_model("small"));
-    assert!(!limited.may_use_model("large"));
-    assert!(limited.may_use_endpoint(Endpoint::ChatCompletions));
-    assert!(!limited.may_use_endpoint(Endpoint::Models));
-    let empty = Tenant {
+    assert!(limited.has_model("small"));
+    assert!(!limited.has_model("large"));
+    assert!(limited.has_endpoint(Endpoint::ChatCompletions));
+    assert!(!limited.has_endpoint(Endpoint::Models));
+    let empty = AllowList {
         models: Some(vec![]),
         endpoints: Some(vec![]),
-        ..tenant("acme")
     };
     for endpoint in Endpoint::ALL {
-        assert!(!empty.may_use_endpoint(endpoint), "{}", endpoint.as_str());
-        assert!(tenant("acme").may_use_endpoint(endpoint));
+        assert!(!empty.has_endpoint(endpoint), "{}", endpoint.as_str());
+        assert!(AllowList::default().has_endpoint(endpoint));
     }
-    assert!(!empty.may_use_model("small"));
-    assert!(tenant("acme").may_use_model("large"));
+    assert!(!empty.has_model("small"));
+    assert!(AllowList::default().has_model("large"));
 }
 
 #[test]

@@ -4,6 +4,8 @@
 
 mod support;
 
+use std::collections::HashMap;
+
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jsonwebtoken::{Algorithm, EncodingKey};
@@ -80,8 +82,12 @@ fn a_key_is_used_with_its_own_algorithm_only() {
 
 #[test]
 fn an_algorithm_that_the_issuer_is_not_configured_for_is_refused() {
-    let authenticator =
-        Authenticator::new(tenants(), vec![issuer(ISSUER, &[SigningAlgorithm::EdDsa])]).unwrap();
+    let authenticator = Authenticator::new(
+        tenants(),
+        HashMap::new(),
+        vec![issuer(ISSUER, &[SigningAlgorithm::EdDsa])],
+    )
+    .unwrap();
     let keys = key_set(&["es256", "eddsa"]);
     authenticator.set_key_set(ISSUER, keys).unwrap();
     assert_eq!(
@@ -107,7 +113,7 @@ fn a_key_inside_the_token_is_not_looked_at() {
 fn an_issuer_cannot_speak_for_another() {
     let es256 = [SigningAlgorithm::Es256];
     let issuers = vec![issuer(ISSUER, &es256), issuer(OTHER_ISSUER, &es256)];
-    let authenticator = Authenticator::new(tenants(), issuers).unwrap();
+    let authenticator = Authenticator::new(tenants(), HashMap::new(), issuers).unwrap();
     for (name, key) in [(ISSUER, "es256"), (OTHER_ISSUER, "es256_other")] {
         authenticator.set_key_set(name, key_set(&[key])).unwrap();
     }

@@ -4,6 +4,8 @@
 
 mod support;
 
+use std::collections::HashMap;
+
 use proofgate_auth::{AuthError, Authenticator, Error, KeySet, SigningAlgorithm};
 use serde_json::json;
 use support::{
@@ -12,7 +14,12 @@ use support::{
 };
 
 fn without_keys() -> Authenticator {
-    Authenticator::new(tenants(), vec![issuer(ISSUER, &ALL), issuer(OTHER_ISSUER, &ALL)]).unwrap()
+    Authenticator::new(
+        tenants(),
+        HashMap::new(),
+        vec![issuer(ISSUER, &ALL), issuer(OTHER_ISSUER, &ALL)],
+    )
+    .unwrap()
 }
 
 fn of_new_key() -> String {
@@ -131,6 +138,7 @@ fn a_new_configuration_keeps_the_keys_of_the_issuers_that_stay() {
     old.set_key_set(ISSUER, key_set(&["es256"])).unwrap();
     let new = Authenticator::new(
         tenants(),
+        HashMap::new(),
         vec![issuer("https://new.example/", &ALL), issuer(ISSUER, &ALL)],
     )
     .unwrap();
@@ -138,7 +146,7 @@ fn a_new_configuration_keeps_the_keys_of_the_issuers_that_stay() {
     assert!(authenticate(&new, &token(&claims())).is_ok());
     new.keep_key_sets_of(&new);
     assert!(authenticate(&new, &token(&claims())).is_ok());
-    let without = Authenticator::new(tenants(), vec![]).unwrap();
+    let without = Authenticator::new(tenants(), HashMap::new(), vec![]).unwrap();
     without.keep_key_sets_of(&old);
     assert_eq!(
         authenticate(&without, &token(&claims())),
@@ -168,7 +176,7 @@ fn more_tokens_than_are_remembered_are_all_accepted() {
 
 #[test]
 fn issuers_are_checked_before_they_are_used() {
-    let build = |issuers| Authenticator::new(tenants(), issuers).unwrap_err();
+    let build = |issuers| Authenticator::new(tenants(), HashMap::new(), issuers).unwrap_err();
     assert_eq!(
         build(vec![issuer(ISSUER, &ALL), issuer(ISSUER, &ALL)]),
         Error::RepeatedIssuer(ISSUER.into())

@@ -6,6 +6,7 @@ mod support;
 
 use std::sync::LazyLock;
 
+use proofgate_auth::Shards;
 use proptest::prelude::*;
 use support::{NOW, authenticate, authenticator, claims, token};
 
@@ -33,7 +34,7 @@ proptest! {
         now in prop_oneof![Just(NOW), any::<u64>()],
     ) {
         let value = fragments.concat();
-        if authenticator().authenticate(Some(&value), now).is_ok() {
+        if authenticator().authenticate(&Shards::default(), Some(&value), now).is_ok() {
             let (scheme, credential) = value.split_at(7);
             prop_assert!(scheme.eq_ignore_ascii_case(b"bearer "));
             prop_assert!(credential == b"acme-key" || credential == TOKEN.as_bytes());

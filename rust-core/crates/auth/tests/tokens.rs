@@ -18,7 +18,7 @@ fn denial(changes: Value) -> AuthError {
 fn tenant_name(token: &str) -> String {
     let authenticator = authenticator();
     let identity = authenticate(&authenticator, token).unwrap();
-    authenticator.tenants().tenant(identity.tenant).name.clone()
+    identity.tenant.name.to_string()
 }
 
 #[test]

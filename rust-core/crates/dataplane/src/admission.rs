@@ -4,8 +4,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
-use proofgate_auth::{Credential, Identity};
+use proofgate_auth::{AuthError, Credential, Identity, Tenant};
 use proofgate_ledger::commitment::BodyDigest;
+use proofgate_ledger::record::ConfigId;
 use proofgate_limits::CredentialId;
 use proofgate_providers::{BodyText, ChatRequest};
 use proofgate_stages::{Span, Stage};
@@ -24,7 +25,9 @@ use crate::request_policy::{self, Rewritten};
 pub(crate) struct ChatCall<'c> {
     pub(crate) gateway: &'c Rc<Gateway>,
     pub(crate) catalog: &'c Rc<Catalog>,
-    pub(crate) identity: Identity,
+    pub(crate) identity: &'c Identity,
+    /// What was in force when its head was complete.
+    pub(crate) config: ConfigId,
     pub(crate) body: &'c [u8],
     /// When its head was complete.
     pub(crate) now: Instant,
@@ -98,11 +101,13 @@ async fn read_and_admit<'c>(
     let chat = read.map_err(Rejection::from)?;
     room.resize(reading.text.size())
         .map_err(|Exhausted| Rejection::OVERLOADED)?;
-    let tenant = call.catalog.terms.tenant(call.identity.tenant);
-    let route = call.catalog.route(tenant, &chat.model);
+    let route = call.catalog.route(&call.identity.tenant, &chat.model);
     let route = route.ok_or(Rejection::UNKNOWN_MODEL)?;
     let labels = (chat.model.as_ref(), route.upstream.name.as_str());
-    let series = call.gateway.traffic.series(&tenant.name, Some(labels));
+    let series = call
+        .gateway
+        .traffic
+        .series(&call.identity.tenant.name, Some(labels));
     call.series = Some(Arc::clone(&series));
     if route.upstream.key_missing {
         return Err(Rejection::NO_PROVIDER_KEY.into());
@@ -127,7 +132,8 @@ async fn admit<'c>(
     room: &mut Share,
 ) -> Result<(Box<OpenExchange>, Option<Rewritten>), Box<RejectedChat<'c>>> {
     let ChatCall { gateway, catalog, .. } = *call;
-    let index = call.identity.tenant;
+    let tenant: &'c Tenant = &call.identity.tenant;
+    let plan = catalog.terms.plan(tenant);
     let key = match &call.identity.credential {
         Credential::ApiKey(digest) => CredentialId::of_api_key(digest),
         Credential::Subject(digest) => CredentialId::of_subject(digest),
@@ -136,7 +142,7 @@ async fn admit<'c>(
         Box::new(RejectedChat {
             rejection,
             refused: Some(RejectedRequest {
-                tenant: Some(&catalog.terms.tenant(index).name),
+                tenant: Some(&*tenant.name),
                 counted: counted.map(|key| key.to_string()),
                 endpoint: Some(CHAT_COMPLETIONS),
                 bytes: call.body.len(),
@@ -146,13 +152,22 @@ async fn admit<'c>(
             }),
         })
     };
-    let counter = catalog.counters[index];
+    // By name: a tenant that was removed while the body came is not there any more.
+    let counter = gateway.limiter.borrow().find(&tenant.name);
+    let Some(counter) = counter else {
+        return Err(turn_away(
+            Rejection::from(AuthError::UnknownKey),
+            None,
+            RequestOutcome::Refused,
+            None,
+        ));
+    };
     let now = gateway.clock.unix_micros(call.now);
     let grant = gateway
         .limiter
         .borrow_mut()
         .admit(counter, key, tokens(chat, route), now);
-    let limited = !catalog.terms.is_unlimited(index);
+    let limited = !plan.quotas.is_unlimited();
     if limited {
         let mut limiter = gateway.limiter.borrow_mut();
         limiter.standing(counter, key, now).write(reply.extra);
@@ -163,7 +178,7 @@ async fn admit<'c>(
         turn_away(Rejection::from(exceeded), None, RequestOutcome::Refused, None)
     })?;
     let mut granted = Granted::new(gateway, grant);
-    let judged = request_policy::judge(gateway, catalog, index, text, room, call.body).await;
+    let judged = request_policy::judge(gateway, catalog, &plan.profile, text, room, call.body).await;
     call.span.lap_now(Stage::Policy);
     let judged = judged.map_err(|denied| {
         turn_away(
@@ -178,7 +193,7 @@ async fn admit<'c>(
     let admitted = Admitted {
         gateway,
         catalog,
-        tenant: index,
+        tenant,
         key,
         body: call.body,
         digest,
@@ -186,6 +201,7 @@ async fn admit<'c>(
         route,
         series,
         policy: judged.note,
+        config: call.config,
         started: call.now,
     };
     let span = std::mem::take(&mut call.span);

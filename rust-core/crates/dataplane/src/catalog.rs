@@ -5,14 +5,14 @@
 //! upstream connections of its predecessor where they lead to the same place.
 
 use std::cell::RefCell;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use proofgate_auth::{ApiKey, Authenticator, Tenant, TenantTable};
+use proofgate_auth::{AllowList, ApiKey, Authenticator, ShardedTenant, Shards, Tenant, TenantTable};
 use proofgate_ledger::Hash;
-use proofgate_limits::{Limiter, TenantId, TenantLimits};
-use proofgate_policy::{Engine, PolicyConfig, Profile, Scratch};
+use proofgate_limits::{Quotas, TenantLimits};
+use proofgate_policy::{Engine, PolicyConfig, Profile, Scratch, TenantPolicy};
 use proofgate_providers::{BaseUrl, RequestTemplate};
 use proofgate_wire::Limits;
 use rustls::ServerConfig;
@@ -33,9 +33,8 @@ pub(crate) struct Blueprint {
 /// What holds for requests, apart from where they go.
 pub(crate) struct Terms {
     pub(crate) authenticator: Authenticator,
-    /// By the tenants' indices.
-    pub(crate) profiles: Vec<Profile>,
-    pub(crate) tenant_limits: Vec<TenantLimits>,
+    /// One for each tenant of the configuration, in their order, and then those that have names.
+    plans: Vec<Plan>,
     /// The one of the configuration before, if the policy has not changed.
     pub(crate) engine: Arc<Engine>,
     pub(crate) cors: Option<Cors>,
@@ -48,7 +47,15 @@ pub(crate) struct Terms {
     /// Most bytes of request bodies in memory, of all connections together.
     pub(crate) buffered_bytes: u64,
     pub(crate) timeouts: Timeouts,
+    /// Of the configuration, without the shards of tenants.
     pub(crate) digest: Hash,
+}
+
+/// What a tenant may call, how much it may use, and under which rules.
+pub(crate) struct Plan {
+    pub(crate) allowed: AllowList,
+    pub(crate) quotas: Arc<Quotas>,
+    pub(crate) profile: Profile,
 }
 
 struct UpstreamPlan {
@@ -70,8 +77,6 @@ struct ModelPlan {
 pub(crate) struct Catalog {
     upstreams: Vec<Rc<Upstream>>,
     models: HashMap<String, ModelRoute>,
-    /// The tenants' counters, by their indices.
-    pub(crate) counters: Vec<TenantId>,
     /// What every scan of the engine needs and the next one can use again. Catalogs of one engine share it; one of another
     /// engine must not, for the automata in it would be built anew at every turn.
     pub(crate) scratch: Rc<RefCell<Scratch>>,
@@ -162,26 +167,38 @@ impl Terms {
             Some(engine) => Arc::clone(engine),
             None => Arc::new(Engine::compile(policy).map_err(|error| refuse(&error))?),
         };
-        let profiles = config.tenants.iter().map(|tenant| {
-            engine
-                .profile(tenant.policy.as_ref())
-                .map_err(|error| Error::Config(format!("tenant {:?}: {error}", tenant.name)))
+        let own = config.tenants.iter().map(|tenant| {
+            let plan = Plan {
+                allowed: AllowList {
+                    models: tenant.models.clone(),
+                    endpoints: tenant.endpoints.clone(),
+                },
+                quotas: Arc::new(Quotas::new(&tenant.limits, &tenant.key_limits)),
+                profile: profile(&engine, "tenant", &tenant.name, tenant.policy.as_ref())?,
+            };
+            Ok(plan)
         });
-        let tenant_limits = config.tenants.iter().map(|tenant| TenantLimits {
-            name: tenant.name.clone(),
-            limits: tenant.limits,
-            key_limits: tenant.key_limits,
+        let named = config.plans.iter().map(|plan| {
+            let plan = Plan {
+                allowed: AllowList {
+                    models: plan.models.clone(),
+                    endpoints: plan.endpoints.clone(),
+                },
+                quotas: Arc::new(Quotas::new(&plan.limits, &plan.key_limits)),
+                profile: profile(&engine, "plan", &plan.name, plan.policy.as_ref())?,
+            };
+            Ok(plan)
         });
+        let plans = own.chain(named).collect::<Result<_, Error>>()?;
         let limits = Limits {
             head_bytes: config.limits.head_bytes,
             body_bytes: config.limits.body_bytes,
             ..Limits::default()
         };
         Ok(Terms {
-            authenticator: Authenticator::new(tenants(config)?, config.jwt.clone())
+            authenticator: Authenticator::new(tenants(config)?, named_plans(config)?, config.jwt.clone())
                 .map_err(|error| refuse(&error))?,
-            profiles: profiles.collect::<Result<_, _>>()?,
-            tenant_limits: tenant_limits.collect(),
+            plans,
             engine,
             cors: config.cors.clone(),
             tls: config.tls.as_ref().map(client_tls::prepare).transpose()?,
@@ -198,22 +215,54 @@ impl Terms {
         })
     }
 
-    /// Whether nothing limits a tenant and its keys.
-    pub(crate) fn is_unlimited(&self, index: usize) -> bool {
-        let TenantLimits {
-            limits, key_limits, ..
-        } = &self.tenant_limits[index];
-        limits.is_empty() && key_limits.is_empty()
+    /// The plan of a tenant that this authenticator found.
+    pub(crate) fn plan(&self, tenant: &Tenant) -> &Plan {
+        &self.plans[tenant.plan]
     }
 
-    pub(crate) fn tenant(&self, index: usize) -> &Tenant {
-        self.authenticator.tenants().tenant(index)
+    /// The limits of everybody who may ask.
+    pub(crate) fn limits_of_all(&self, shards: &Shards) -> Vec<TenantLimits> {
+        let configured = self.authenticator.tenants().iter().map(|tenant| TenantLimits {
+            name: Arc::clone(&tenant.name),
+            quotas: Arc::clone(&self.plan(tenant).quotas),
+        });
+        let sharded = shards.iter().flat_map(|shard| shard.tenants());
+        configured
+            .chain(sharded.filter_map(|tenant| self.limits_of(tenant)))
+            .collect()
     }
+
+    /// The limits of a tenant of a shard; `None` when there is no such plan.
+    pub(crate) fn limits_of(&self, tenant: &ShardedTenant) -> Option<TenantLimits> {
+        let plan = self.authenticator.plan(&tenant.plan)?;
+        Some(TenantLimits {
+            name: Arc::clone(&tenant.name),
+            quotas: Arc::clone(&self.plans[plan].quotas),
+        })
+    }
+}
+
+fn profile(engine: &Engine, kind: &str, name: &str, policy: Option<&TenantPolicy>) -> Result<Profile, Error> {
+    engine
+        .profile(policy)
+        .map_err(|error| Error::Config(format!("{kind} {name:?}: {error}")))
+}
+
+/// The indices of the plans that have names: they stand behind those of the tenants.
+fn named_plans(config: &Config) -> Result<HashMap<String, usize>, Error> {
+    let mut plans = HashMap::new();
+    for (place, plan) in config.plans.iter().enumerate() {
+        let index = config.tenants.len() + place;
+        if plans.insert(plan.name.clone(), index).is_some() {
+            return Err(Error::Config(format!("plan {:?} is given twice", plan.name)));
+        }
+    }
+    Ok(plans)
 }
 
 fn tenants(config: &Config) -> Result<TenantTable, Error> {
     let mut tenants = Vec::new();
-    for tenant in &config.tenants {
+    for (plan, tenant) in config.tenants.iter().enumerate() {
         let keys = tenant.keys.iter().map(|key| {
             let hash = digest(&key.hash).ok_or_else(|| {
                 Error::Config(format!(
@@ -229,9 +278,8 @@ fn tenants(config: &Config) -> Result<TenantTable, Error> {
         let keys = keys.collect::<Result<Vec<_>, Error>>()?;
         tenants.push((
             Tenant {
-                name: tenant.name.clone(),
-                models: tenant.models.clone(),
-                endpoints: tenant.endpoints.clone(),
+                name: tenant.name.as_str().into(),
+                plan,
             },
             keys,
         ));
@@ -242,7 +290,7 @@ fn tenants(config: &Config) -> Result<TenantTable, Error> {
 impl Catalog {
     /// Takes a blueprint into service, with what its predecessor has that is still good: connections to upstreams that
     /// are reached the same way, and the signing keys of issuers.
-    pub(crate) fn new(blueprint: Blueprint, previous: Option<&Catalog>, limiter: &mut Limiter) -> Self {
+    pub(crate) fn new(blueprint: Blueprint, previous: Option<&Catalog>) -> Self {
         let Blueprint {
             upstreams,
             models,
@@ -285,7 +333,6 @@ impl Catalog {
         });
         Catalog {
             models: models.collect(),
-            counters: limiter.set_limits(&terms.tenant_limits),
             scratch: scratch.unwrap_or_default(),
             upstreams,
             terms,
@@ -294,25 +341,21 @@ impl Catalog {
 
     /// Where `model` is answered for `tenant`; `None` both when it does not exist and when it is not for this tenant.
     pub(crate) fn route(&self, tenant: &Tenant, model: &str) -> Option<&ModelRoute> {
-        self.models.get(model).filter(|_| tenant.may_use_model(model))
+        let allowed = &self.terms.plan(tenant).allowed;
+        self.models.get(model).filter(|_| allowed.has_model(model))
     }
 
     /// The models that `tenant` may use, each with the name of its provider, sorted by name.
     pub(crate) fn models_of<'c>(&'c self, tenant: &Tenant) -> Vec<(&'c str, &'c str)> {
+        let allowed = &self.terms.plan(tenant).allowed;
         let mut models: Vec<_> = self
             .models
             .iter()
-            .filter(|(name, _)| tenant.may_use_model(name))
+            .filter(|(name, _)| allowed.has_model(name))
             .map(|(name, route)| (name.as_str(), route.upstream.name.as_str()))
             .collect();
         models.sort_unstable();
         models
-    }
-
-    /// The names of all tenants.
-    pub(crate) fn tenant_names(&self) -> HashSet<&str> {
-        let tenants = self.terms.tenant_limits.iter();
-        tenants.map(|tenant| tenant.name.as_str()).collect()
     }
 
     /// Whether `model` is answered by `provider`.
@@ -345,7 +388,6 @@ mod tests {
     use std::rc::Rc;
     use std::sync::Arc;
 
-    use proofgate_limits::Limiter;
     use proofgate_policy::{Budget, Direction};
     use serde_json::json;
 
@@ -373,15 +415,15 @@ mod tests {
 
     fn next(config: &Config, previous: &Catalog) -> Catalog {
         let blueprint = Blueprint::new(config, Some(&previous.terms.engine)).unwrap();
-        Catalog::new(blueprint, Some(previous), &mut Limiter::new())
+        Catalog::new(blueprint, Some(previous))
     }
 
     fn first(config: &Config) -> Catalog {
-        Catalog::new(Blueprint::new(config, None).unwrap(), None, &mut Limiter::new())
+        Catalog::new(Blueprint::new(config, None).unwrap(), None)
     }
 
     fn evaluate(catalog: &Catalog) {
-        let (engine, profile) = (&catalog.terms.engine, &catalog.terms.profiles[0]);
+        let (engine, profile) = (&catalog.terms.engine, &catalog.terms.plans[0].profile);
         let scratch = &mut *catalog.scratch.borrow_mut();
         let mut budget = Budget::unlimited();
         let scanned = engine.scan(

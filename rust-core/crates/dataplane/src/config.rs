@@ -20,6 +20,12 @@ pub struct Config {
     pub(crate) providers: Vec<Provider>,
     pub(crate) models: Vec<Model>,
     pub(crate) tenants: Vec<Tenant>,
+    /// What tenants of shards may use, by name.
+    #[serde(default)]
+    pub(crate) plans: Vec<Plan>,
+    /// Whether there are tenants in shards, and their digests are part of the configuration's.
+    #[serde(default)]
+    pub(crate) tenant_shards: bool,
     /// Issuers of JSON Web Tokens; their keys arrive later.
     #[serde(default)]
     pub(crate) jwt: Vec<Issuer>,
@@ -171,6 +177,19 @@ pub(crate) struct Model {
     pub upstream_model: String,
     /// Tokens set aside for the answer when a request names no maximum.
     pub max_output_tokens: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Plan {
+    pub name: String,
+    pub models: Option<Vec<String>>,
+    pub endpoints: Option<Vec<Endpoint>>,
+    /// Of a tenant as a whole.
+    pub limits: proofgate_limits::Limits,
+    /// Of each of its keys by itself.
+    pub key_limits: proofgate_limits::Limits,
+    pub policy: Option<TenantPolicy>,
 }
 
 #[derive(Deserialize)]

@@ -2,8 +2,10 @@
 
 use std::pin::pin;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use proofgate_auth::Identity;
+use proofgate_ledger::record::ConfigId;
 use proofgate_stages::{Span, Stage};
 use proofgate_wire::{HeadScanner, Method, RequestFraming, parse_request};
 use tokio::time::{Instant, timeout_at};
@@ -76,6 +78,7 @@ struct Connection {
 struct Request {
     route: Route,
     identity: Identity,
+    config: ConfigId,
     framing: RequestFraming,
     keep_alive: bool,
     head_only: bool,
@@ -85,7 +88,7 @@ struct Request {
 /// What is known of a request so far, for the answer if it is refused.
 #[derive(Default)]
 struct RequestSoFar {
-    tenant: Option<usize>,
+    tenant: Option<Arc<str>>,
     /// The client wants no body with the answer.
     head_only: bool,
 }
@@ -103,8 +106,7 @@ impl Connection {
     /// Whether this worker is where the load balancer sends this sender. It routes connections, so a second request on
     /// one connection can come from another tenant than the one the choice was made for.
     fn owns(&self, identity: &Identity) -> bool {
-        self.routed
-            .is_for(&self.catalog.terms.tenant(identity.tenant).name)
+        self.routed.is_for(&identity.tenant.name)
     }
 
     /// Whether the connection has served long enough, or its worker has.
@@ -154,14 +156,15 @@ impl Connection {
         mut span: Span,
     ) -> After {
         let close = !request.keep_alive || self.is_leaving(now);
-        let tenant = self.catalog.terms.tenant(request.identity.tenant);
+        let tenant = &request.identity.tenant;
         let answered = match &request.route {
             Route::ChatCompletions => {
                 let input = self.client.take_input();
                 let call = ChatCall {
                     gateway: &self.gateway,
                     catalog: &self.catalog,
-                    identity: request.identity,
+                    identity: &request.identity,
+                    config: request.config,
                     body: &input[body.range],
                     now,
                     span,
@@ -252,16 +255,16 @@ impl Connection {
             return Ok(Head::Preflight { keep_alive });
         }
         let seconds = self.gateway.clock.unix_micros(now) / 1_000_000;
-        let identity = terms
-            .authenticator
-            .authenticate(head.headers.get("authorization"), seconds)
+        let identity = self
+            .gateway
+            .authenticate(&terms.authenticator, head.headers.get("authorization"), seconds)
             .map_err(Rejection::from)?;
-        known.tenant = Some(identity.tenant);
+        known.tenant = Some(Arc::clone(&identity.tenant.name));
         if !self.owns(&identity) {
             return Err(Rejection::MISDIRECTED.into());
         }
         let route = Route::of(head);
-        let allowed = |endpoint| terms.tenant(identity.tenant).may_use_endpoint(endpoint);
+        let allowed = |endpoint| terms.plan(&identity.tenant).allowed.has_endpoint(endpoint);
         if !route.endpoint().is_none_or(allowed) {
             let denial = proofgate_auth::AuthError::EndpointNotAllowed;
             return Err(Rejection::from(denial).into());
@@ -270,6 +273,7 @@ impl Connection {
         Ok(Head::Request(Request {
             route,
             identity,
+            config: self.gateway.recorder.config(),
             framing: head.framing,
             keep_alive: head.keep_alive,
             head_only: known.head_only,
@@ -334,9 +338,7 @@ impl Connection {
             return After::Close;
         };
         let refused = RejectedRequest {
-            tenant: known
-                .tenant
-                .map(|index| self.catalog.terms.tenant(index).name.as_str()),
+            tenant: known.tenant.as_deref(),
             bytes: self.client.input.len(),
             ..RejectedRequest::default()
         };

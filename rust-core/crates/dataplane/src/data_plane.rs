@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
+use proofgate_auth::Shards;
+use proofgate_ledger::Hash;
 use proofgate_limits::Limiter;
 use proofgate_wal::Writer;
 use tokio::runtime::{self, LocalOptions};
@@ -40,6 +42,9 @@ const TASKS_PER_TURN: u32 = 256;
 pub(crate) struct DataPlane {
     pub(crate) config: Arc<Config>,
     pub(crate) blueprint: Blueprint,
+    pub(crate) shards: Shards,
+    /// Of the configuration and the shards.
+    pub(crate) digest: Hash,
     pub(crate) limits: LimitLink,
     pub(crate) delay: Arc<LedgerDelay>,
     pub(crate) orders: Receiver<Given>,
@@ -91,7 +96,7 @@ impl DataPlane {
         let recorder = Rc::new(Recorder::new(
             self.writer,
             config.ledger.durability,
-            &self.blueprint.terms.digest,
+            &self.digest,
             synced,
             Arc::clone(&self.delay),
             self.desk,
@@ -103,10 +108,12 @@ impl DataPlane {
         vital.spawn_local(Rc::clone(&recorder).follow_syncs());
         let mut limiter = Limiter::new();
         let mut limits = self.limits;
-        let catalog = Catalog::new(self.blueprint, None, &mut limiter);
+        let catalog = Catalog::new(self.blueprint, None);
+        limiter.set_limits(&catalog.terms.limits_of_all(&self.shards));
         limits.begin(&mut limiter, unix_micros());
         let gateway = Rc::new(Gateway::new(
             catalog,
+            self.shards,
             limiter,
             recorder,
             self.metrics,

@@ -99,7 +99,7 @@ async fn refuse(
     refused: Option<RejectedRequest<'_>>,
 ) -> After {
     let mut refused = refused.unwrap_or_else(|| RejectedRequest {
-        tenant: Some(&call.catalog.terms.tenant(call.identity.tenant).name),
+        tenant: Some(&call.identity.tenant.name),
         endpoint: Some(CHAT_COMPLETIONS),
         bytes: call.body.len(),
         ..RejectedRequest::default()

@@ -3,6 +3,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use proofgate_auth::{AuthError, Authenticator, Identity, Shards};
 use proofgate_json::Workspace;
 use proofgate_limits::Limiter;
 use proofgate_providers::BodyText;
@@ -16,6 +17,7 @@ use crate::memory::Budget;
 use crate::metrics::{Metrics, Traffic};
 use crate::recorder::Recorder;
 use crate::rejection::{RejectedRequest, Rejection};
+use crate::reload::Change;
 use crate::request_id::RequestId;
 use crate::spare::Spare;
 use crate::workspace::Workspaces;
@@ -23,6 +25,8 @@ use crate::workspace::Workspaces;
 /// What every connection of the data-plane thread shares.
 pub(crate) struct Gateway {
     catalog: RefCell<Rc<Catalog>>,
+    /// Tenants that are not in the catalog.
+    shards: RefCell<Shards>,
     pub(crate) recorder: Rc<Recorder>,
     pub(crate) metrics: Metrics,
     /// Who has which part of the traffic.
@@ -79,6 +83,7 @@ impl Reading {
 impl Gateway {
     pub(crate) fn new(
         catalog: Catalog,
+        shards: Shards,
         limiter: Limiter,
         recorder: Rc<Recorder>,
         metrics: Metrics,
@@ -91,6 +96,7 @@ impl Gateway {
         Gateway {
             traffic: metrics.traffic(catalog.terms.label_sets),
             catalog: RefCell::new(Rc::new(catalog)),
+            shards: RefCell::new(shards),
             recorder,
             metrics,
             profiler,
@@ -113,17 +119,69 @@ impl Gateway {
         Rc::clone(&self.catalog.borrow())
     }
 
-    /// Takes another configuration into service: requests from now on follow it, those under way do not.
-    pub(crate) fn replace_catalog(&self, catalog: Catalog) {
-        self.recorder.set_config(&catalog.terms.digest);
+    /// Who sends a request; see [`Authenticator::authenticate`].
+    pub(crate) fn authenticate(
+        &self,
+        authenticator: &Authenticator,
+        authorization: Option<&[u8]>,
+        now_unix_seconds: u64,
+    ) -> Result<Identity, AuthError> {
+        authenticator.authenticate(&self.shards.borrow(), authorization, now_unix_seconds)
+    }
+
+    /// Takes a change into service: requests from now on follow it, those under way do not. Returns the shards that were
+    /// in service, for another thread to free.
+    pub(crate) fn apply(&self, change: Change) -> Shards {
+        self.recorder.set_config(&change.digest);
+        let shards = self.shards.replace(change.shards);
+        match change.blueprint {
+            Some(blueprint) => self.replace_catalog(Catalog::new(blueprint, Some(&self.catalog()))),
+            None => self.limit_changed_shards(&shards),
+        }
+        self.forget_traffic();
+        shards
+    }
+
+    fn replace_catalog(&self, catalog: Catalog) {
+        let limits = catalog.terms.limits_of_all(&self.shards.borrow());
+        self.limiter.borrow_mut().set_limits(&limits);
         self.budget.set_most(catalog.terms.buffered_bytes);
-        self.traffic.reconfigure(
-            catalog.terms.label_sets,
-            &catalog.tenant_names(),
-            |model, provider| catalog.has_model(model, provider),
-        );
         *self.catalog.borrow_mut() = Rc::new(catalog);
         self.limits_changed.set(true);
+    }
+
+    /// Of tenants and models that there are no more, nothing is counted by itself.
+    fn forget_traffic(&self) {
+        let (catalog, limiter) = (self.catalog(), self.limiter.borrow());
+        self.traffic.reconfigure(
+            catalog.terms.label_sets,
+            |tenant| limiter.find(tenant).is_some(),
+            |model, provider| catalog.has_model(model, provider),
+        );
+    }
+
+    /// Only tenants of shards that were replaced are looked at.
+    fn limit_changed_shards(&self, before: &Shards) {
+        let (catalog, shards) = (self.catalog(), self.shards.borrow());
+        let mut limiter = self.limiter.borrow_mut();
+        for (old, new) in before.iter().zip(&*shards) {
+            if Arc::ptr_eq(old, new) {
+                continue;
+            }
+            for gone in old.tenants().iter().filter(|tenant| !new.has(&tenant.name)) {
+                limiter.remove_tenant(&gone.name);
+            }
+            for tenant in new.tenants() {
+                match catalog.terms.limits_of(tenant) {
+                    Some(limits) => {
+                        let is_new = limiter.find(&tenant.name).is_none();
+                        self.limits_changed.set(self.limits_changed.get() || is_new);
+                        limiter.set_tenant(&limits);
+                    }
+                    None => limiter.remove_tenant(&tenant.name),
+                }
+            }
+        }
     }
 
     /// Whether limits have changed since the last call.

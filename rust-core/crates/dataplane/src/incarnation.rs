@@ -8,7 +8,6 @@ use proofgate_wal::succession::{self, Begun, Terms};
 use proofgate_wal::{FileStorage, Incarnation, Options, Shard, Storage, Ulid, WalError, Writer};
 
 use crate::Error;
-use crate::catalog::digest;
 use crate::clock::unix_micros;
 use crate::config::Ledger;
 use crate::held_checkpoint::HeldCheckpoint;
@@ -26,7 +25,7 @@ pub(crate) struct NextLog {
 }
 
 impl NextLog {
-    pub(crate) fn new(ledger: &Ledger, config_digest: &str, key: &SigningKey) -> Self {
+    pub(crate) fn new(ledger: &Ledger, config: Hash, key: &SigningKey) -> Self {
         NextLog {
             shard_directory: PathBuf::from(&ledger.directory).join(ledger.shard.to_string()),
             ledger: ledger.name.clone(),
@@ -36,7 +35,7 @@ impl NextLog {
                 ..Options::default()
             },
             key: key.clone(),
-            config: digest(config_digest).unwrap_or_default(),
+            config,
         }
     }
 

@@ -49,6 +49,7 @@ mod response_head;
 mod rotation;
 mod routing;
 mod spare;
+mod tenant_shards;
 mod threads;
 mod upstream;
 mod worker;
@@ -56,4 +57,5 @@ mod workspace;
 
 pub use config::Config;
 pub use error::Error;
+pub use tenant_shards::{RefusedShard, ShardFiles, ShardsReport};
 pub use worker::{Status, Worker};

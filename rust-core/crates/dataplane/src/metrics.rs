@@ -43,6 +43,9 @@ pub(crate) struct Metrics {
     pub(crate) predecessor_missing: Gauge,
     pub(crate) ready: Gauge,
     traffic: Arc<Shown>,
+    pub(crate) shard_tenants: Gauge,
+    pub(crate) shard_keys: Gauge,
+    pub(crate) shards_refused: Gauge,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -100,6 +103,9 @@ impl Metrics {
             predecessor_missing: Gauge::default(),
             ready: Gauge::default(),
             traffic: Arc::default(),
+            shard_tenants: Gauge::default(),
+            shard_keys: Gauge::default(),
+            shards_refused: Gauge::default(),
             registry: Arc::default(),
         };
         let m = &metrics;
@@ -117,6 +123,21 @@ impl Metrics {
             "exchanges_in_flight",
             "Exchanges admitted and not ended",
             m.in_flight.clone(),
+        );
+        registry.register(
+            "tenant_shards_tenants",
+            "Tenants in the shards of tenants",
+            m.shard_tenants.clone(),
+        );
+        registry.register(
+            "tenant_shards_keys",
+            "API keys in the shards of tenants",
+            m.shard_keys.clone(),
+        );
+        registry.register(
+            "tenant_shards_refused",
+            "Shards of tenants whose newest files are refused: what they held before is in force",
+            m.shards_refused.clone(),
         );
         registry.register("connections", "Open client connections", m.connections.clone());
         registry.register(

@@ -4,6 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
+use proofgate_auth::Tenant;
 use proofgate_ledger::commitment::{BodyDigest, Salted, salt_id};
 use proofgate_ledger::record::{Admission, Completion, ConfigId, Outcome, PolicyNote, Usage};
 use proofgate_limits::{CredentialId, Grant};
@@ -26,7 +27,7 @@ use crate::request_id::RequestId;
 pub(crate) struct OpenExchange {
     gateway: Rc<Gateway>,
     pub(crate) catalog: Rc<Catalog>,
-    pub(crate) tenant: usize,
+    pub(crate) tenant: Tenant,
     room: Option<Room>,
     grant: Option<Grant>,
     pub(crate) id: RequestId,
@@ -90,7 +91,7 @@ impl Drop for Granted<'_> {
 pub(crate) struct Admitted<'a> {
     pub(crate) gateway: &'a Rc<Gateway>,
     pub(crate) catalog: &'a Rc<Catalog>,
-    pub(crate) tenant: usize,
+    pub(crate) tenant: &'a Tenant,
     pub(crate) key: CredentialId,
     pub(crate) body: &'a [u8],
     pub(crate) digest: BodyDigest,
@@ -98,6 +99,8 @@ pub(crate) struct Admitted<'a> {
     pub(crate) route: &'a ModelRoute,
     pub(crate) series: Arc<Series>,
     pub(crate) policy: Option<PolicyNote<'a>>,
+    /// The configuration in force when it began.
+    pub(crate) config: ConfigId,
     pub(crate) started: Instant,
 }
 
@@ -122,13 +125,12 @@ impl OpenExchange {
         let request = salted.commit("request", admitted.digest);
         let salt = salt_id(&salt);
         let key = admitted.key.hex();
-        let terms = &admitted.catalog.terms;
-        let config = ConfigId::from(&terms.digest);
+        let config = admitted.config;
         let admission = |seq| Admission {
             seq,
             ts: started_at,
             id: id.as_str().into(),
-            tenant: terms.tenant(admitted.tenant).name.as_str().into(),
+            tenant: (&*admitted.tenant.name).into(),
             key: key.as_str().into(),
             model: admitted.chat.model.as_ref().into(),
             provider: admitted.route.upstream.name.as_str().into(),
@@ -148,8 +150,7 @@ impl OpenExchange {
             position: admission,
             admitted_at: started_at,
             id,
-            catalog: Rc::clone(admitted.catalog),
-            tenant: admitted.tenant,
+            tenant: Arc::clone(&admitted.tenant.name),
             key: admitted.key,
             reserved: grant.reserved(),
         });
@@ -159,7 +160,7 @@ impl OpenExchange {
         let mut open = Box::new(OpenExchange {
             gateway: Rc::clone(gateway),
             catalog: Rc::clone(admitted.catalog),
-            tenant: admitted.tenant,
+            tenant: admitted.tenant.clone(),
             room: Some(room),
             grant: granted.grant.take(),
             id,

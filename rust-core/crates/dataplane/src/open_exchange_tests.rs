@@ -1,6 +1,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use proofgate_auth::Shards;
 use proofgate_evidence::log_reader::{Found, LogReader};
 use proofgate_json::Workspace;
 use proofgate_ledger::SigningKey;
@@ -56,7 +57,7 @@ fn bench() -> Bench {
         "config_digest": "00".repeat(32),
     });
     let config: Config = serde_json::from_value(config).unwrap();
-    let log = NextLog::new(&config.ledger, &config.config_digest, &key)
+    let log = NextLog::new(&config.ledger, [0; 32], &key)
         .begin(None)
         .unwrap()
         .log;
@@ -71,9 +72,17 @@ fn bench() -> Bench {
         || {},
     ));
     let mut limiter = Limiter::new();
-    let catalog = Catalog::new(Blueprint::new(&config, None).unwrap(), None, &mut limiter);
+    let catalog = Catalog::new(Blueprint::new(&config, None).unwrap(), None);
+    limiter.set_limits(&catalog.terms.limits_of_all(&Shards::default()));
     let metrics = Metrics::new(&profiler);
-    let gateway = Rc::new(Gateway::new(catalog, limiter, recorder, metrics, profiler));
+    let gateway = Rc::new(Gateway::new(
+        catalog,
+        Shards::default(),
+        limiter,
+        recorder,
+        metrics,
+        profiler,
+    ));
     Bench {
         catalog: gateway.catalog(),
         gateway,
@@ -86,23 +95,25 @@ fn bench() -> Bench {
 impl Bench {
     /// Everything that the tenant may have.
     fn granted(&self) -> Granted<'_> {
-        let tenant = self.catalog.counters[0];
-        let grant = self.gateway.limiter.borrow_mut().admit(tenant, KEY, TOKENS, 1);
+        let mut limiter = self.gateway.limiter.borrow_mut();
+        let tenant = limiter.find("acme").unwrap();
+        let grant = limiter.admit(tenant, KEY, TOKENS, 1);
         Granted::new(&self.gateway, grant.unwrap())
     }
 
-    /// Opens an exchange of the tenant at an index.
-    fn open(&self, tenant: usize) -> Result<Box<OpenExchange>, Unavailable> {
+    /// Opens an exchange of the tenant.
+    fn open(&self) -> Result<Box<OpenExchange>, Unavailable> {
         let granted = self.granted();
         let chat = ChatRequest::read(BODY, &mut Workspace::default(), &mut BodyText::default()).unwrap();
-        let route = self
-            .catalog
-            .route(self.catalog.terms.tenant(0), &chat.model)
-            .unwrap();
+        let tenant = Tenant {
+            name: "acme".into(),
+            plan: 0,
+        };
+        let route = self.catalog.route(&tenant, &chat.model).unwrap();
         let admitted = Admitted {
             gateway: &self.gateway,
             catalog: &self.catalog,
-            tenant,
+            tenant: &tenant,
             key: KEY,
             body: BODY,
             digest: BodyDigest::new(),
@@ -110,6 +121,7 @@ impl Bench {
             route,
             series: self.gateway.traffic.series("acme", Some(("large", "vendor"))),
             policy: None,
+            config: ConfigId::from(&[0; 32]),
             started: Instant::now(),
         };
         OpenExchange::admit(admitted, granted, Span::default())
@@ -152,8 +164,14 @@ fn a_panic_before_an_exchange_is_open_gives_back_what_was_granted() {
 #[test]
 fn a_panic_while_an_admission_is_recorded_leaves_no_part_of_it_and_gives_back_what_was_granted() {
     let bench = bench();
-    // There is no such tenant, so its name cannot be written.
-    panics(|| drop(bench.open(9)));
+    panics(|| {
+        let _granted = bench.granted();
+        let mut room = bench.gateway.recorder.reserve().unwrap();
+        let _ = bench.gateway.recorder.append(&mut room, |_, out| {
+            out.extend_from_slice(br#"{"v":1,"kind":"admission""#);
+            panic!("while the rest is written");
+        });
+    });
     assert!(
         bench
             .gateway
@@ -162,7 +180,7 @@ fn a_panic_while_an_admission_is_recorded_leaves_no_part_of_it_and_gives_back_wh
             .list(|_| (Ulid::nil(), 0))
             .is_empty()
     );
-    let mut open = bench.open(0).unwrap();
+    let mut open = bench.open().unwrap();
     open.end(Outcome::Complete, 200, None);
     drop(open);
     let records = bench.records();
@@ -174,7 +192,7 @@ fn a_panic_while_an_admission_is_recorded_leaves_no_part_of_it_and_gives_back_wh
 fn a_panic_while_an_exchange_is_open_completes_its_record_and_gives_back_what_was_granted() {
     let bench = bench();
     panics(|| {
-        let _open = bench.open(0).unwrap();
+        let _open = bench.open().unwrap();
         panic!("while the answer was relayed");
     });
     assert_eq!(bench.gateway.metrics.in_flight.get(), 0);

@@ -1,11 +1,10 @@
 use std::cell::RefCell;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use proofgate_limits::CredentialId;
 use proofgate_wal::{Ulid, Unended};
 use slab::Slab;
 
-use crate::catalog::Catalog;
 use crate::request_id::RequestId;
 
 /// The exchanges that are admitted and not ended, for whoever has to take up the log from here.
@@ -18,8 +17,7 @@ pub(crate) struct Entry {
     pub(crate) position: u64,
     pub(crate) admitted_at: u64,
     pub(crate) id: RequestId,
-    pub(crate) catalog: Rc<Catalog>,
-    pub(crate) tenant: usize,
+    pub(crate) tenant: Arc<str>,
     pub(crate) key: CredentialId,
     pub(crate) reserved: Option<u64>,
 }
@@ -45,7 +43,7 @@ impl OpenTable {
                 admission,
                 ts: entry.admitted_at,
                 id: entry.id.as_str().to_owned(),
-                tenant: entry.catalog.terms.tenant(entry.tenant).name.clone(),
+                tenant: entry.tenant.to_string(),
                 key: entry.key.hex().as_str().to_owned(),
                 reserved: entry.reserved,
             }

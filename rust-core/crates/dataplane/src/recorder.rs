@@ -138,6 +138,11 @@ impl Recorder {
         self.append_config("reload", previous);
     }
 
+    /// The configuration in force.
+    pub(crate) fn config(&self) -> ConfigId {
+        self.config.get()
+    }
+
     fn append_config(&self, reason: &str, previous: ConfigId) {
         let Ok(mut room) = self.writer.borrow_mut().reserve(RECORD_BYTES) else {
             return;

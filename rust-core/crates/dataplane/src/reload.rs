@@ -1,4 +1,5 @@
-//! What the control side tells the data-plane thread while it serves: another configuration, other signing keys.
+//! What the control side tells the data-plane thread while it serves: another configuration, other tenants, other signing
+//! keys.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -6,11 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
 use std::time::Duration;
 
-use proofgate_auth::KeySet;
+use proofgate_auth::{KeySet, Shards};
+use proofgate_ledger::Hash;
 use tokio::sync::mpsc::{Receiver, Sender};
 
 use crate::Error;
-use crate::catalog::{Blueprint, Catalog};
+use crate::catalog::Blueprint;
 use crate::gateway::Gateway;
 
 /// Orders that may wait; whoever gives one waits for its answer, so there are never many.
@@ -21,10 +23,20 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What the data-plane thread is to do, and who waits to hear that it is done.
 pub(crate) enum Order {
-    /// Take this configuration into service.
-    Configure(Box<Blueprint>, SyncSender<()>),
+    /// Take this into service; answers with the shards that were before.
+    Apply(Box<Change>, SyncSender<Shards>),
     /// Verify tokens of this issuer with these keys; answers whether the issuer is configured.
     UseKeySet(String, Box<KeySet>, SyncSender<bool>),
+}
+
+/// What is in force from some request on, as one change.
+pub(crate) struct Change {
+    /// Another configuration, if it is another one.
+    pub(crate) blueprint: Option<Blueprint>,
+    /// The tenants that are not in it. Those that stay are the ones in service.
+    pub(crate) shards: Shards,
+    /// Of both.
+    pub(crate) digest: Hash,
 }
 
 /// An order on its way. Either it is obeyed or it is withdrawn, and both sides know which.
@@ -87,14 +99,8 @@ pub(crate) fn give<A>(
 pub(crate) async fn obey(gateway: Rc<Gateway>, mut orders: Receiver<Given>) {
     while let Some(given) = orders.recv().await {
         match given.take() {
-            Some(Order::Configure(blueprint, done)) => {
-                let previous = gateway.catalog();
-                let catalog = {
-                    let mut limiter = gateway.limiter.borrow_mut();
-                    Catalog::new(*blueprint, Some(&previous), &mut limiter)
-                };
-                gateway.replace_catalog(catalog);
-                let _ = done.try_send(());
+            Some(Order::Apply(change, done)) => {
+                let _ = done.try_send(gateway.apply(*change));
             }
             Some(Order::UseKeySet(issuer, keys, done)) => {
                 let catalog = gateway.catalog();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use proofgate_inspect::{Denial, Outcome, RequestInspection, RequestVerdict};
 use proofgate_ledger::record::PolicyNote;
-use proofgate_policy::{Attachments, Direction, Engine, Fault, Judgement, Mode};
+use proofgate_policy::{Attachments, Direction, Engine, Fault, Judgement, Mode, Profile};
 use proofgate_providers::{self as providers, BodyText};
 
 use crate::catalog::Catalog;
@@ -48,17 +48,17 @@ pub(crate) fn attachments(catalog: &Catalog) -> providers::Attachments {
     }
 }
 
-/// Judges a request by its tenant's rules; what has to be redacted is, in a copy of the body. `room` is what is taken of the
+/// Judges a request by the rules of its tenant's plan; what has to be redacted is, in a copy of the body. `room` is what is taken of the
 /// memory for `text`, and grows by what is noted of a long one.
 pub(crate) async fn judge<'c>(
     gateway: &Gateway,
     catalog: &'c Catalog,
-    tenant: usize,
+    profile: &Profile,
     text: &BodyText,
     room: &mut Share,
     body: &[u8],
 ) -> Result<Judged<'c>, Box<DeniedRequest<'c>>> {
-    let (engine, profile) = (&catalog.terms.engine, &catalog.terms.profiles[tenant]);
+    let engine = &catalog.terms.engine;
     if profile.is_idle(Direction::Request) {
         return Ok(Judged::default());
     }
@@ -67,7 +67,7 @@ pub(crate) async fn judge<'c>(
     let scanned = match first {
         Ok(Some(verdict)) => Ok(verdict),
         // Boxed: only long texts need the room.
-        Ok(None) => Box::pin(rest(inspection, catalog, tenant, text, room)).await,
+        Ok(None) => Box::pin(rest(inspection, catalog, profile, text, room)).await,
         Err(fault) => Err(Unjudged::Fault(fault)),
     };
     let verdict = match scanned {
@@ -163,11 +163,11 @@ impl From<Exhausted> for Unjudged {
 async fn rest(
     mut inspection: RequestInspection,
     catalog: &Catalog,
-    tenant: usize,
+    profile: &Profile,
     text: &BodyText,
     room: &mut Share,
 ) -> Result<RequestVerdict, Unjudged> {
-    let (engine, profile) = (&catalog.terms.engine, &catalog.terms.profiles[tenant]);
+    let engine = &catalog.terms.engine;
     loop {
         room.resize(text.capacity() + inspection.capacity())?;
         tokio::task::yield_now().await;

@@ -1,5 +1,7 @@
 //! What the outside can ask of a worker and tell it.
 
+mod tenants;
+
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -27,8 +29,9 @@ use crate::ledger_thread::{LedgerThread, Rotation};
 use crate::lifecycle::Phase;
 use crate::limit_thread::{self, WorkerLife};
 use crate::metrics::Metrics;
-use crate::reload::{self, Given, MAX_WAITING, Order};
+use crate::reload::{self, Change, Given, MAX_WAITING, Order};
 use crate::rotation::{Bounds, CurrentLog, Desk, InService};
+use crate::tenant_shards::TenantShards;
 use crate::threads::Threads;
 use crate::{Config, Error};
 
@@ -40,6 +43,8 @@ pub struct Worker {
     blueprint: Mutex<Option<Blueprint>>,
     signing_key: SigningKey,
     profiler: Arc<Profiler>,
+    /// The tenants that are not in it, changed only while that is locked.
+    shards: Mutex<TenantShards>,
     /// The rules in service, which a reload keeps if they have not changed.
     engine: Mutex<Arc<Engine>>,
     wanted: Mutex<WantedKeySets>,
@@ -107,6 +112,7 @@ impl Worker {
             profiler: Arc::new(Profiler::new(config.profile_stages)),
             engine: Mutex::new(Arc::clone(&blueprint.terms.engine)),
             wanted: Mutex::new(blueprint.terms.authenticator.wanted_key_sets()),
+            shards: Mutex::new(TenantShards::new(&blueprint.terms.digest, config.tenant_shards)),
             config: Mutex::new(Arc::new(config)),
             blueprint: Mutex::new(Some(blueprint)),
             signing_key,
@@ -131,13 +137,19 @@ impl Worker {
         if let Some(field) = current.needs_restart(&config) {
             return Err(Error::Config(format!("{field} cannot change without a restart")));
         }
+        let shards = lock(&self.shards).clone();
         let in_service = Arc::clone(&lock(&self.engine));
         let blueprint = Blueprint::new(&config, Some(&in_service))?;
         let wanted = blueprint.terms.authenticator.wanted_key_sets();
         let engine = Arc::clone(&blueprint.terms.engine);
-        reload::give(&running.orders, |done| {
-            Order::Configure(Box::new(blueprint), done)
-        })?;
+        let next = shards.with_configuration(&blueprint.terms.digest, config.tenant_shards);
+        let change = Change {
+            blueprint: Some(blueprint),
+            shards: next.in_service().clone(),
+            digest: next.digest(),
+        };
+        reload::give(&running.orders, |done| Order::Apply(Box::new(change), done))?;
+        *lock(&self.shards) = next;
         *lock(&self.wanted) = wanted;
         *lock(&self.engine) = engine;
         *current = Arc::new(config);
@@ -196,7 +208,10 @@ impl Worker {
         let ledger = &config.ledger;
         let held = ledger.held_checkpoints.as_ref();
         let held = held.map(|held| HeldCheckpoint::new(Path::new(&held.directory), ledger.shard, held.by));
-        let next = NextLog::new(ledger, &config.config_digest, &self.signing_key);
+        let shards = lock(&self.shards);
+        let (in_service, digest) = (shards.in_service().clone(), shards.digest());
+        drop(shards);
+        let next = NextLog::new(ledger, digest, &self.signing_key);
         let begun = next.begin(held.as_ref())?;
         let lost = begun.recovered.as_ref().map_or(0, Recovered::lost);
         let missing = begun
@@ -254,6 +269,8 @@ impl Worker {
         let data_plane = DataPlane {
             config: Arc::clone(config),
             blueprint,
+            shards: in_service,
+            digest,
             limits,
             delay,
             orders: waiting,
@@ -350,6 +367,7 @@ impl Worker {
             .metrics
             .records_checkpointed
             .set(as_gauge(log.before + log.watermark.checkpointed()));
+        lock(&self.shards).count(&running.metrics);
         running
             .metrics
             .ready

@@ -190,9 +190,10 @@ impl Limiter {
             .totals(moment)
             .fit(limits.map_or(&Ceilings::NONE, |limits| &limits.ceilings), tokens);
         let key_fits = key == NONE
-            || self.subjects[key as usize]
-                .totals(moment)
-                .fit(limits.map_or(&Ceilings::NONE, |limits| &limits.key_ceilings), tokens);
+            || self.subjects[key as usize].totals(moment).fit(
+                limits.map_or(&Ceilings::NONE, |limits| &limits.key_ceilings),
+                tokens,
+            );
         if !(tenant_fits && key_fits)
             && let Some(exceeded) = self.exceeded(at, key, tokens, (moment, now))
         {

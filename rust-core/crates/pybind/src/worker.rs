@@ -1,8 +1,10 @@
 use std::time::Duration;
 
+use proofgate_dataplane::ShardFiles;
 use proofgate_stages::Interval;
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 
 use crate::errors::worker_error;
 
@@ -70,6 +72,28 @@ impl Worker {
             proofgate_dataplane::Config::from_json(config_json).and_then(|config| self.0.reload(config))
         });
         reloaded.map_err(|error| worker_error(python, &error))
+    }
+
+    fn set_tenant_shards(
+        &self,
+        python: Python<'_>,
+        files: Vec<(usize, PyBackedBytes, PyBackedBytes)>,
+    ) -> PyResult<String> {
+        let set = python.detach(|| {
+            let files = files.iter().map(|(number, keys, tenants)| ShardFiles {
+                number: *number,
+                keys,
+                tenants,
+            });
+            self.0.set_tenant_shards(&files.collect::<Vec<_>>())
+        });
+        let report = set.map_err(|error| worker_error(python, &error))?;
+        serde_json::to_string(&report).map_err(|error| PyValueError::new_err(error.to_string()))
+    }
+
+    #[getter]
+    fn config_digest(&self) -> String {
+        self.0.config_digest()
     }
 
     fn set_key_set(&self, python: Python<'_>, issuer: &str, jwks_json: &str) -> PyResult<usize> {

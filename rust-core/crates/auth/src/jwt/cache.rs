@@ -1,6 +1,8 @@
 use std::fmt;
 
+use crate::Credential;
 use crate::digest::same_digest;
+use crate::shards::TenantName;
 
 /// How many tokens can have one slot in common.
 const WAYS: usize = 4;
@@ -8,7 +10,7 @@ const WAYS: usize = 4;
 const SETS: usize = 1024;
 
 /// A token that was verified.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Verified {
     /// SHA-256 of the token.
     pub(super) token: [u8; 32],
@@ -17,9 +19,15 @@ pub(super) struct Verified {
     pub(super) issuer: usize,
     /// Of the key set that it was verified with.
     pub(super) generation: u64,
-    pub(super) tenant: usize,
-    /// The digest of its subject.
-    pub(super) subject: [u8; 32],
+    /// Whom it is about; `None` in an entry that was never used.
+    pub(super) subject: Option<Subject>,
+}
+
+/// The tenant that a token names, which may be gone by now, and what tells its subject from others.
+#[derive(Debug, Clone)]
+pub(crate) struct Subject {
+    pub(crate) tenant: TenantName,
+    pub(crate) credential: Credential,
 }
 
 const EMPTY: Verified = Verified {
@@ -27,11 +35,10 @@ const EMPTY: Verified = Verified {
     expires_at: 0,
     issuer: 0,
     generation: 0,
-    tenant: 0,
-    subject: [0; 32],
+    subject: None,
 };
 
-/// The last tokens that were verified, in a fixed table of 4096 entries (400 KB). Only genuine tokens get in, so
+/// The last tokens that were verified, in a fixed table of 4096 entries (500 KB). Only genuine tokens get in, so
 /// nobody without a signing key can push others out.
 pub(super) struct Cache {
     entries: Box<[[Verified; WAYS]]>,
@@ -42,17 +49,17 @@ pub(super) struct Cache {
 impl Cache {
     pub(super) fn new() -> Self {
         Cache {
-            entries: vec![[EMPTY; WAYS]; SETS].into(),
+            entries: vec![[const { EMPTY }; WAYS]; SETS].into(),
             next: 0,
         }
     }
 
-    /// The entry of a token, if it still counts.
-    pub(super) fn get(&self, token: &[u8; 32], is_live: impl Fn(&Verified) -> bool) -> Option<Verified> {
+    /// Whom a token is about, if its entry still counts.
+    pub(super) fn get(&self, token: &[u8; 32], is_live: impl Fn(&Verified) -> bool) -> Option<Subject> {
         self.entries[slot(token)]
             .iter()
             .find(|entry| is_live(entry) && same_digest(&entry.token, token))
-            .copied()
+            .and_then(|entry| entry.subject.clone())
     }
 
     /// Remembers a token, in place of one that no longer counts if there is one.

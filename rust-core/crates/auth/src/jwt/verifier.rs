@@ -1,11 +1,12 @@
 use std::cell::RefCell;
 
-use super::cache::{Cache, Verified};
+use super::cache::{Cache, Subject, Verified};
 use super::claims::{Claims, text_claim};
 use super::key_set::NoKey;
 use super::token::CompactToken;
 use super::{Issuer, KeySet, WantedKeySets};
-use crate::{AuthError, Credential, Error, Identity, TenantTable};
+use crate::shards::TenantName;
+use crate::{AuthError, Credential, Error};
 
 /// Verifies tokens of the configured issuers and remembers the genuine ones.
 #[derive(Debug)]
@@ -54,17 +55,15 @@ impl JwtVerifier {
         })
     }
 
-    /// Whose token it is, if a token with this SHA-256 was verified before and still counts.
-    pub(crate) fn remembered(&self, digest: &[u8; 32], now_unix_seconds: u64) -> Option<Identity> {
+    /// Whom a token is about, if one with this SHA-256 was verified before and still counts.
+    pub(crate) fn remembered(&self, digest: &[u8; 32], now_unix_seconds: u64) -> Option<Subject> {
         let state = self.state.borrow();
         let is_live = |entry: &Verified| is_live(&state.key_sets, entry, now_unix_seconds);
-        state.cache.get(digest, is_live).map(|entry| Identity {
-            tenant: entry.tenant,
-            credential: Credential::Subject(entry.subject),
-        })
+        state.cache.get(digest, is_live)
     }
 
-    /// Whose token it is. `digest` is the token's SHA-256; a genuine token is remembered by it.
+    /// Whom a token is about. `digest` is the token's SHA-256; a genuine token of a tenant that there is, is remembered by
+    /// it.
     ///
     /// The order is that of cost. Only the tenant is looked up after the signature, although it is cheap: otherwise
     /// forged tokens could be used to ask which tenants exist.
@@ -73,8 +72,8 @@ impl JwtVerifier {
         token: &[u8],
         digest: &[u8; 32],
         now_unix_seconds: u64,
-        tenants: &TenantTable,
-    ) -> Result<Identity, AuthError> {
+        is_tenant: impl Fn(&TenantName) -> Result<(), AuthError>,
+    ) -> Result<Subject, AuthError> {
         let mut state = self.state.borrow_mut();
         let State { key_sets, cache } = &mut *state;
         let token = CompactToken::parse(token)?;
@@ -88,22 +87,20 @@ impl JwtVerifier {
         let expires_at = claims.check(issuer, now_unix_seconds)?;
         self.check_signature(&token, index, key_sets[index].keys.as_ref())?;
         let tenant_name = text_claim(&token.payload, &issuer.tenant_claim).ok_or(AuthError::UnknownTenant)?;
-        let tenant = tenants.index_of(&tenant_name).ok_or(AuthError::UnknownTenant)?;
-        let subject = claims
-            .sub
-            .filter(|subject| !subject.is_empty())
-            .unwrap_or(tenant_name);
-        let credential = Credential::of_subject(name, &subject);
+        let tenant = TenantName::new(tenant_name.into());
+        is_tenant(&tenant)?;
+        let subject = claims.sub.as_deref().filter(|subject| !subject.is_empty());
+        let credential = Credential::of_subject(name, subject.unwrap_or(&tenant.text));
+        let subject = Subject { tenant, credential };
         let verified = Verified {
             token: *digest,
             expires_at,
             issuer: index,
             generation: key_sets[index].generation,
-            tenant,
-            subject: *credential.digest(),
+            subject: Some(subject.clone()),
         };
         cache.insert(verified, |entry| is_live(key_sets, entry, now_unix_seconds));
-        Ok(Identity { tenant, credential })
+        Ok(subject)
     }
 
     fn check_signature(

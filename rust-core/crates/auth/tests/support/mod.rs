@@ -2,11 +2,13 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
+use std::collections::HashMap;
+
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use jsonwebtoken::{Algorithm, EncodingKey};
 use proofgate_auth::{
-    AuthError, Authenticator, Endpoint, Identity, Issuer, KeySet, SigningAlgorithm, Tenant, TenantTable,
+    AuthError, Authenticator, Identity, Issuer, KeySet, Shards, SigningAlgorithm, Tenant, TenantTable,
     hash_api_key,
 };
 use serde_json::{Value, json};
@@ -21,7 +23,7 @@ pub const EXPIRES: u64 = NOW + 600;
 pub fn tenant(name: &str) -> Tenant {
     Tenant {
         name: name.into(),
-        ..Tenant::default()
+        plan: 0,
     }
 }
 
@@ -34,13 +36,7 @@ pub fn tenants() -> TenantTable {
                 hash_api_key(b"acme.v2.key").into(),
             ],
         ),
-        (
-            Tenant {
-                endpoints: Some(vec![Endpoint::Models]),
-                ..tenant("globex")
-            },
-            vec![],
-        ),
+        (tenant("globex"), vec![]),
     ])
     .unwrap()
 }
@@ -63,7 +59,7 @@ pub const ALL: [SigningAlgorithm; 3] = [
 
 /// Accepts every example key, each named as in the vector file, from `ISSUER`.
 pub fn authenticator() -> Authenticator {
-    let authenticator = Authenticator::new(tenants(), vec![issuer(ISSUER, &ALL)]).unwrap();
+    let authenticator = Authenticator::new(tenants(), HashMap::new(), vec![issuer(ISSUER, &ALL)]).unwrap();
     let keys = key_set(&["rs256", "es256", "eddsa"]);
     authenticator.set_key_set(ISSUER, keys).unwrap();
     authenticator
@@ -135,7 +131,11 @@ pub fn token(claims: &Value) -> String {
 }
 
 pub fn authenticate_at(authenticator: &Authenticator, token: &str, now: u64) -> Result<Identity, AuthError> {
-    authenticator.authenticate(Some(format!("Bearer {token}").as_bytes()), now)
+    authenticator.authenticate(
+        &Shards::default(),
+        Some(format!("Bearer {token}").as_bytes()),
+        now,
+    )
 }
 
 pub fn authenticate(authenticator: &Authenticator, token: &str) -> Result<Identity, AuthError> {

@@ -182,14 +182,14 @@ impl Traffic {
     pub(crate) fn reconfigure(
         &self,
         most: usize,
-        tenants: &HashSet<&str>,
+        has_tenant: impl Fn(&str) -> bool,
         has_model: impl Fn(&str, &str) -> bool,
     ) {
         let has_model = |model: &str, provider: &str| model.is_empty() || has_model(model, provider);
         let table = &mut *self.table.borrow_mut();
         table.tenants.retain(|tenant, models| {
             retain(models, |series| has_model(&series.model, &series.provider));
-            tenants.contains(&**tenant)
+            has_tenant(tenant)
         });
         retain(&mut table.others, |series| {
             has_model(&series.model, &series.provider)

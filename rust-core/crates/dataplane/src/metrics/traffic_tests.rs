@@ -138,7 +138,7 @@ fn a_reload_keeps_the_counts_of_what_stays_and_makes_room_for_the_rest() {
             .series(tenant, ROUTE)
             .ended(Outcome::Complete, tokens(1, 1), 1);
     }
-    traffic.reconfigure(2, &HashSet::from(["stays", "late"]), |_, _| true);
+    traffic.reconfigure(2, |tenant| ["stays", "late"].contains(&tenant), |_, _| true);
     for tenant in ["stays", "late"] {
         traffic
             .series(tenant, ROUTE)
@@ -154,7 +154,7 @@ fn a_reload_keeps_the_counts_of_what_stays_and_makes_room_for_the_rest() {
             r#"{tenant="stays",model="large",provider="vendor"} 3"#,
         ]
     );
-    traffic.reconfigure(2, &HashSet::from(["stays"]), |model, _| model != "large");
+    traffic.reconfigure(2, |tenant| tenant == "stays", |model, _| model != "large");
     assert!(told(&traffic, &registry, "proofgate_prompt_tokens_total").is_empty());
     assert!(told(&traffic, &registry, "proofgate_exchange_seconds_count").is_empty());
 }

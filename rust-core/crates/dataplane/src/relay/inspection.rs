@@ -26,7 +26,7 @@ pub(super) fn inspect(
     bytes: &[u8],
 ) -> Result<(), Rejection> {
     let terms = &open.catalog.terms;
-    let (engine, profile) = (&terms.engine, &terms.profiles[open.tenant]);
+    let (engine, profile) = (&terms.engine, &terms.plan(&open.tenant).profile);
     let kind = match answer_head.events {
         true => AnswerKind::Events,
         false => AnswerKind::Unary,
@@ -99,7 +99,7 @@ fn next_slice(gateway: &Gateway, open: &OpenExchange, workspace: &mut Workspace)
         return Ok(Step::Done);
     };
     let terms = &open.catalog.terms;
-    let (engine, profile) = (&terms.engine, &terms.profiles[open.tenant]);
+    let (engine, profile) = (&terms.engine, &terms.plan(&open.tenant).profile);
     let reading = &mut *gateway.answer_reading.borrow_mut();
     let scratch = &mut open.catalog.scratch.borrow_mut();
     let step = inspector.finish_step(engine, profile, scratch, reading, SLICE, passed);

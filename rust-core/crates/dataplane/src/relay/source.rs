@@ -70,7 +70,7 @@ impl Source<'_> {
                         head_only: false,
                         extra: reply.extra,
                     };
-                    let scrutiny = Scrutiny::of(&open.catalog.terms.profiles[open.tenant]);
+                    let scrutiny = Scrutiny::of(&open.catalog.terms.plan(&open.tenant).profile);
                     self.gateway.spare.lend(&mut buffers.head);
                     write_head(head, open.id.as_str(), options, scrutiny, &mut buffers.head)
                 });

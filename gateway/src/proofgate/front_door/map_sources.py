@@ -1,0 +1,160 @@
+"""Where the entries of a map come from: its own file, and what 32 shards of tenants add to it."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from proofgate.front_door.entries_file import parse
+from proofgate.front_door.target import RefusedError
+
+SHARDS = 32
+# What a Secret can hold.
+_SHARD_MAXIMUM = 1 << 20
+_TENANT = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?/[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?"
+_KEY_LINE = re.compile(rf"([0-9a-f]{{64}}) ({_TENANT}) [a-z0-9-]{{1,63}}(?: expires=[0-9A-Za-z:.+-]{{1,64}})?")
+_OWNER_LINE = re.compile(rf"({_TENANT}) ([A-Za-z0-9._-]{{1,253}})")
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How a map's entries stand in a shard: in which file, in which lines, and which shard an entry is of."""
+
+    file: str
+    line: re.Pattern[str]
+    first_byte: Callable[[str], int]
+
+
+#: By the name of the map.
+SHAPES = {
+    "tenants.map": Shape("keys", _KEY_LINE, lambda digest: int(digest[:2], 16)),
+    "owners.map": Shape("owners", _OWNER_LINE, lambda tenant: hashlib.sha256(tenant.encode()).digest()[0]),
+}
+
+#: The text of every source, the map's own first. Two that are the same object hold the same.
+Contents = tuple[bytes, ...]
+Look = tuple[int, int, int, int] | None
+
+
+@dataclass
+class _Source:
+    path: Path
+    number: int | None
+    look: Look | str = "never"
+    content: bytes = b""
+    trouble: str | None = None
+
+
+class MapSources:
+    """The files of one map. What cannot be used of a shard is told, and what it held before counts."""
+
+    def __init__(self, path: Path, shards: Path | None) -> None:
+        self._shape = SHAPES.get(path.name)
+        self._own = _Source(path, None)
+        self._sources = [self._own]
+        if shards is not None and self._shape is not None:
+            self._sources += [
+                _Source(shards / f"{number:02}" / self._shape.file, number) for number in range(SHARDS)
+            ]
+
+    def read(self) -> Contents:
+        """What the files hold; those that look as before are not read. Raises RefusedError for the map's own."""
+        for source in self._sources:
+            look = _look_at(source.path)
+            if look == source.look and source.number is not None:
+                continue
+            self._read(source)
+            source.look = look
+        return tuple(source.content for source in self._sources)
+
+    def _read(self, source: _Source) -> None:
+        try:
+            content = source.path.read_bytes()
+        except (FileNotFoundError, NotADirectoryError) as error:
+            if source.number is None:
+                raise RefusedError(f"{source.path} cannot be read: {error.strerror}") from None
+            content = b""
+        except OSError as error:
+            problem = f"{source.path} cannot be read: {error.strerror}"
+            if source.number is None:
+                raise RefusedError(problem) from None
+            source.trouble = problem
+            return
+        source.trouble = None
+        if content == source.content:
+            return
+        if source.number is not None:
+            try:
+                self.entries(source.number, content)
+            except RefusedError as error:
+                source.trouble = f"shard {source.number:02}: {error}"
+                return
+        source.content = content
+
+    def entries(self, number: int | None, content: bytes) -> dict[str, str]:
+        """The entries in the text of a source: of the map itself, or of a shard. Raises RefusedError."""
+        try:
+            text = content.decode("ascii")
+        except UnicodeDecodeError:
+            raise RefusedError(f"{self._own.path} cannot be read: it is not ASCII") from None
+        if number is None or self._shape is None:
+            return parse(text)
+        return _shard_entries(text, number, self._shape)
+
+    def all_entries(self, contents: Contents) -> dict[str, str]:
+        """The map as it should be. An entry of its own file counts before one of a shard."""
+        entries: dict[str, str] = {}
+        for source, content in zip(self._sources[1:], contents[1:], strict=True):
+            entries |= self.entries(source.number, content)
+        return entries | self.entries(None, contents[0])
+
+    def changes(self, before: Contents, after: Contents) -> tuple[dict[str, str], dict[str, str]] | None:
+        """The entries that there were and that there are in the shards that differ; None when the map's own
+        file differs, which any shard may have entries for."""
+        if before[0] != after[0]:
+            return None
+        old: dict[str, str] = {}
+        new: dict[str, str] = {}
+        for source, was, now in zip(self._sources[1:], before[1:], after[1:], strict=True):
+            if was is not now:
+                old |= self.entries(source.number, was)
+                new |= self.entries(source.number, now)
+        for key in self.entries(None, after[0]) if old or new else ():
+            old.pop(key, None)
+            new.pop(key, None)
+        return old, new
+
+    def complaints(self) -> list[str]:
+        """What is wrong with shards whose former content counts."""
+        return [source.trouble for source in self._sources if source.trouble]
+
+
+def _look_at(path: Path) -> Look:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _shard_entries(text: str, number: int, shape: Shape) -> dict[str, str]:
+    if len(text) > _SHARD_MAXIMUM:
+        raise RefusedError(f"there is more than {_SHARD_MAXIMUM} bytes of it")
+    if text and not text.endswith("\n"):
+        raise RefusedError("it does not end with a line feed")
+    entries: dict[str, str] = {}
+    last = ""
+    for line_number, line in enumerate(text.split("\n")[:-1], start=1):
+        found = shape.line.fullmatch(line)
+        if not found:
+            raise RefusedError(f"line {line_number} is no line of {shape.file}")
+        if found[1] <= last:
+            raise RefusedError(f"line {line_number} of {shape.file} is not in order")
+        if shape.first_byte(found[1]) >> 3 != number:
+            raise RefusedError(f"line {line_number} of {shape.file} is of another shard")
+        last = found[1]
+        entries[last] = found[2]
+    return entries

@@ -1,0 +1,129 @@
+"""Tenants that do not stand in the configuration: their files are followed, and the worker takes on those
+that changed.
+
+They come in 32 shards, each in a folder of its own, so that one key costs the reading of one shard. A look
+asks for the state of files and reads none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+from pathlib import Path
+from typing import Any
+
+from proofgate import _core
+from proofgate.config.files import FILE_MAXIMUM, read_bounded
+
+log = logging.getLogger("proofgate")
+
+SHARDS = 32
+_FILES = ("keys", "tenants")
+
+# Device, inode, size and time of each file of a shard; None for one that is not there.
+_Look = tuple[tuple[int, int, int, int] | None, ...]
+
+
+class TenantShards:
+    """The shards below `directory`, and what the worker holds of them; None is a worker without any."""
+
+    def __init__(self, worker: _core.Worker, directory: Path | None) -> None:
+        self._worker = worker
+        self._directory: Path | None = None
+        self.seen: list[_Look] = []
+        """How the files looked before they were last read."""
+        self._held: dict[int, bytes] = {}
+        self._refused: dict[int, dict[str, Any]] = {}
+        self._in_service = {"tenants": 0, "keys": 0}
+        self.follow(directory)
+
+    def follow(self, directory: Path | None) -> None:
+        """Another configuration is in force: its shards are read with the next `take_on`."""
+        if directory != self._directory:
+            self._directory = directory
+            self.seen, self._held, self._refused = [], {}, {}
+            self._in_service = {"tenants": 0, "keys": 0}
+
+    def looks(self) -> list[_Look]:
+        """How the files look now."""
+        if self._directory is None:
+            return []
+        return [
+            tuple(_look_at(os.path.join(self._directory, f"{number:02}", name)) for name in _FILES)  # noqa: PTH118 - a path object for each would cost more than the look
+            for number in range(SHARDS)
+        ]
+
+    def take_on(self) -> bool:
+        """Reads the shards whose files look otherwise than before, and hands over what is new in them.
+
+        Returns whether another configuration is in force. Raises the core's errors; the same is tried again
+        then at the next call.
+        """
+        looks = self.looks()
+        if looks == self.seen:
+            return False
+        before = self._worker.config_digest
+        seen = self.seen or [()] * len(looks)
+        changed = [number for number, (old, new) in enumerate(zip(seen, looks, strict=True)) if old != new]
+        files, digests, refused = self._read(changed)
+        report = json.loads(self._worker.set_tenant_shards(files)) if files else {"refused": []}
+        refused |= {shard["shard"]: shard for shard in report.pop("refused")}
+        self.seen = looks
+        self._held |= digests
+        self._in_service |= report
+        self._tell(changed, refused)
+        return self._worker.config_digest != before
+
+    def _read(
+        self, numbers: list[int]
+    ) -> tuple[list[tuple[int, bytes, bytes]], dict[int, bytes], dict[int, dict[str, Any]]]:
+        """What is new in some shards, its digests, and which of them cannot be read."""
+        files, digests, refused = [], {}, {}
+        for number in numbers:
+            try:
+                keys, tenants = (self._content(number, name) for name in _FILES)
+            except OSError as error:
+                problem = f"it cannot be read: {error.strerror}"
+                refused[number] = {"shard": number, "file": "", "line": 0, "problem": problem}
+                continue
+            digest = hashlib.sha256(len(keys).to_bytes(8) + keys + tenants).digest()
+            # A mount is renewed as a whole: most files that look otherwise hold what they held.
+            if self._held.get(number) != digest:
+                files.append((number, keys, tenants))
+                digests[number] = digest
+            elif number in self._refused:
+                refused[number] = self._refused[number]
+        return files, digests, refused
+
+    def _content(self, number: int, name: str) -> bytes:
+        assert self._directory is not None  # noqa: S101 - without one nothing has changed
+        try:
+            return read_bounded(self._directory / f"{number:02}" / name, FILE_MAXIMUM)
+        except (FileNotFoundError, NotADirectoryError):
+            return b""
+
+    def _tell(self, changed: list[int], refused: dict[int, dict[str, Any]]) -> None:
+        for number in changed:
+            before = self._refused.pop(number, None)
+            now = refused.get(number)
+            if now is not None:
+                self._refused[number] = now
+                if now != before:
+                    place = f"line {now['line']} of {now['file']}: " if now["line"] else ""
+                    log.error("shard %02d of tenants stays as it was: %s%s", number, place, now["problem"])
+
+    def status(self) -> dict[str, Any] | None:
+        """What the admin port shows: places, never values. None without shards."""
+        if self._directory is None:
+            return None
+        return {**self._in_service, "refused": [self._refused[number] for number in sorted(self._refused)]}
+
+
+def _look_at(path: str) -> tuple[int, int, int, int] | None:
+    try:
+        found = os.stat(path)  # noqa: PTH116 - as above
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns

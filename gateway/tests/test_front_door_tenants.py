@@ -1,0 +1,220 @@
+"""Tenants that come and go in shards: HAProxy's maps get what differs, and a bad shard costs nobody else."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+from runtime_double import RuntimeDouble
+
+from proofgate.front_door.follower import CHECK_SECONDS, Follower
+from proofgate.front_door.runtime_api import RuntimeApi
+from proofgate.front_door.tenant_map import MapFile
+
+TENANT = "team-a/chat"
+
+
+def digest(key: str) -> str:
+    return hashlib.sha256(key.encode()).hexdigest()
+
+
+class Scene:
+    """The map of keys with a file of its own and shards, HAProxy's stand-in, and clocks that stand still."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / "tenants.map"
+        self.file.write_text(f"{digest('acme')} acme\n")
+        self.shards = folder / "shards"
+        self.haproxy = RuntimeDouble(folder / "admin.sock", {digest("acme"): "acme"})
+        self.haproxy.map = self.file
+        self.now = 0.0
+        self.target = MapFile(self.file, RuntimeApi(self.haproxy.path), self.shards, lambda: self.now)
+        self.follower = Follower([self.target], lambda: self.now)
+        self.keys: dict[str, str] = {}
+
+    def give(self, key: str, tenant: str | None = TENANT) -> None:
+        """A key gets a tenant, or goes."""
+        self.keys.pop(digest(key), None)
+        if tenant is not None:
+            self.keys[digest(key)] = tenant
+        self.write(int(digest(key)[:2], 16) >> 3)
+
+    def write(self, number: int, text: str | None = None) -> None:
+        """Renews the file of a shard as the kubelet does."""
+        lines = [
+            f"{key} {tenant} ci\n"
+            for key, tenant in sorted(self.keys.items())
+            if int(key[:2], 16) >> 3 == number
+        ]
+        folder = self.shards / f"{number:02}"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "new").write_text("".join(lines) if text is None else text)
+        (folder / "new").replace(folder / "keys")
+
+    async def look(self) -> list[str]:
+        """Lets the agent look, and returns what it asked HAProxy besides how it stands."""
+        self.haproxy.questions.clear()
+        await self.follower.look()
+        return [question for question in self.haproxy.questions if question != "show map"]
+
+    @property
+    def wanted(self) -> dict[str, str]:
+        return {**self.keys, digest("acme"): "acme"}
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Scene:
+    return Scene(tmp_path)
+
+
+def in_loop(scene: Scene, body: Callable[[], Awaitable[None]]) -> None:
+    async def run() -> None:
+        async with scene.haproxy:
+            await body()
+
+    asyncio.run(run())
+
+
+def test_a_map_gets_the_entries_of_its_file_and_of_all_shards_at_once(scene: Scene) -> None:
+    for number in range(300):
+        scene.give(f"key-{number}")
+
+    async def body() -> None:
+        asked = [question.split()[0] for question in await scene.look()]
+        assert scene.haproxy.held == scene.wanted
+        assert asked[:2] == ["show", "prepare"], "a new version is filled"
+        assert asked[-1] == "commit", "and takes the former's place at once"
+        assert scene.target.gauges()["entries"] == 301
+
+    in_loop(scene, body)
+
+
+def test_of_a_changed_shard_only_the_entries_that_differ_are_sent(scene: Scene) -> None:
+    for number in range(300):
+        scene.give(f"key-{number}")
+
+    async def body() -> None:
+        await scene.look()
+        scene.give("new")
+        path = scene.file
+        assert await scene.look() == [f"add map {path} <<"]
+        assert scene.haproxy.held == scene.wanted
+        scene.give("new", "team-b/chat")
+        assert await scene.look() == [f"set map {path} {digest('new')} team-b/chat"]
+        scene.give("new", None)
+        assert await scene.look() == [f"del map {path} {digest('new')}"]
+        assert scene.haproxy.held == scene.wanted
+        assert scene.follower.standings[0].updates == 4
+
+    in_loop(scene, body)
+
+
+def test_a_check_asks_haproxy_for_a_word_and_not_for_every_entry(scene: Scene) -> None:
+    scene.give("one")
+
+    async def body() -> None:
+        await scene.look()
+        scene.now += CHECK_SECONDS
+        assert await scene.look() == []
+        assert scene.haproxy.questions == ["show map"] * 2
+        scene.haproxy.held.pop(digest("one"))
+        scene.now += CHECK_SECONDS
+        assert "prepare" in " ".join(await scene.look())
+        assert scene.haproxy.held == scene.wanted
+        scene.now += 300
+        assert await scene.look() == [f"show map {scene.file}"], "now and then it is asked for all"
+
+    in_loop(scene, body)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "x\n",
+        "00" * 32 + " team-a/chat\n",
+        "00" * 32 + " chat ci\n",
+        "00" * 32 + " team-a/chat ci",
+        ("00" * 32 + " team-a/chat ci\n") * 2,
+        "ff" * 32 + " team-a/chat ci\n",
+        "00" * 32 + " team-a/ch\u00e4t ci\n",
+        "00" * 32 + " team-a/chat ci; del map x y\n",
+    ],
+    ids=["no line", "no key's name", "no namespace", "no end", "twice", "another shard", "not ASCII", "a command"],
+)
+def test_a_shard_that_is_bad_keeps_its_entries_and_the_others_go_on(scene: Scene, bad: str) -> None:
+    scene.keys["00" * 31 + "07"] = TENANT
+    scene.write(0)
+
+    async def body() -> None:
+        await scene.look()
+        before = dict(scene.haproxy.held)
+        scene.write(0, bad)
+        await scene.look()
+        assert scene.haproxy.held == before
+        failures = scene.follower.standings[0].failures
+        assert dict(failures) == {"refused": 1}
+        assert scene.target.gauges()["refused_shards"] == 1
+        assert scene.follower.behind() == []
+        scene.keys["ff" * 32] = TENANT
+        scene.write(31)
+        await scene.look()
+        assert scene.haproxy.held == scene.wanted
+        assert dict(failures) == {"refused": 1}, "what lasts is counted once"
+        scene.write(0)
+        await scene.look()
+        assert scene.target.gauges()["refused_shards"] == 0
+
+    in_loop(scene, body)
+
+
+def test_an_entry_of_the_maps_own_file_counts_before_one_of_a_shard(scene: Scene) -> None:
+    scene.give("acme", "team-a/thief")
+
+    async def body() -> None:
+        await scene.look()
+        assert scene.haproxy.held == {digest("acme"): "acme"}
+        scene.give("acme", "team-b/thief")
+        assert await scene.look() == []
+        scene.file.write_text("")
+        await scene.look()
+        assert scene.haproxy.held == {digest("acme"): "team-b/thief"}
+
+    in_loop(scene, body)
+
+
+def test_what_haproxy_refuses_of_a_difference_is_made_good_as_a_whole(scene: Scene) -> None:
+    scene.give("one")
+
+    async def body() -> None:
+        await scene.look()
+        scene.give("two")
+        scene.haproxy.refusal = {"add map /": "out of memory"}
+        await scene.look()
+        assert dict(scene.follower.standings[0].failures) == {"refused": 1}
+        scene.haproxy.refusal = {}
+        scene.now += CHECK_SECONDS
+        await scene.look()
+        assert scene.haproxy.held == scene.wanted
+
+    in_loop(scene, body)
+
+
+def test_owners_stand_in_the_shard_of_their_names_digest(tmp_path: Path) -> None:
+    file = tmp_path / "owners.map"
+    file.write_text("acme worker-0\n")
+    number = hashlib.sha256(TENANT.encode()).digest()[0] >> 3
+    (tmp_path / f"{number:02}").mkdir()
+    (tmp_path / f"{number:02}" / "owners").write_text(f"{TENANT} worker-2.worker-0\n")
+    haproxy = RuntimeDouble(tmp_path / "admin.sock")
+    haproxy.map = file
+    target = MapFile(file, RuntimeApi(haproxy.path), tmp_path)
+
+    async def run() -> None:
+        async with haproxy:
+            await Follower([target]).look()
+
+    asyncio.run(run())
+    assert haproxy.held == {"acme": "worker-0", TENANT: "worker-2.worker-0"}

@@ -1,0 +1,50 @@
+use serde::Deserialize;
+
+/// What a request can ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
+pub enum Endpoint {
+    /// `POST /v1/chat/completions`.
+    #[serde(rename = "chat.completions")]
+    ChatCompletions,
+    /// `GET /v1/models`.
+    #[serde(rename = "models")]
+    Models,
+}
+
+impl Endpoint {
+    /// Every endpoint.
+    pub const ALL: [Endpoint; 2] = [Endpoint::ChatCompletions, Endpoint::Models];
+
+    /// The name in a configuration.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Endpoint::ChatCompletions => "chat.completions",
+            Endpoint::Models => "models",
+        }
+    }
+}
+
+/// What a tenant may call.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AllowList {
+    /// Models it may call; `None` means all of them.
+    pub models: Option<Vec<String>>,
+    /// Endpoints it may call; `None` means all of them.
+    pub endpoints: Option<Vec<Endpoint>>,
+}
+
+impl AllowList {
+    /// Whether `model` may be called.
+    pub fn has_model(&self, model: &str) -> bool {
+        self.models
+            .as_ref()
+            .is_none_or(|allowed| allowed.iter().any(|name| name == model))
+    }
+
+    /// Whether `endpoint` may be called; if not, the answer is [`AuthError::EndpointNotAllowed`](crate::AuthError).
+    pub fn has_endpoint(&self, endpoint: Endpoint) -> bool {
+        self.endpoints
+            .as_ref()
+            .is_none_or(|allowed| allowed.contains(&endpoint))
+    }
+}

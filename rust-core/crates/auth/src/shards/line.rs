@@ -1,0 +1,115 @@
+use super::rfc3339;
+use crate::tenants::{ApiKey, KeyHash};
+
+/// The longest line, in bytes: a digest, a tenant's name of 63 + 1 + 253 bytes, a key's name, an end.
+pub(super) const MAX_LINE: usize = 512;
+/// The longest name of a namespace, a key or a plan.
+const MAX_LABEL: usize = 63;
+/// The longest name of a Kubernetes object.
+const MAX_NAME: usize = 253;
+
+/// What is wrong with a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum BadLine {
+    /// It is not of the form that all lines of the file have.
+    #[error("it is not a line of this file")]
+    Malformed,
+    /// It stands behind one that it should stand before, or there twice.
+    #[error("it is not behind the one before in order")]
+    NotSorted,
+    /// Its digest, or that of its tenant's name, is of another shard.
+    #[error("it is of another shard")]
+    OtherShard,
+    /// There is more than is read.
+    #[error("there is more than is read: 1 MiB, 16384 lines, 512 bytes of a line")]
+    TooLong,
+    /// The file stops in the middle of a line.
+    #[error("the file does not end with a line feed")]
+    NoEnd,
+}
+
+/// A line of the file of keys.
+pub(super) struct KeyLine<'l> {
+    pub(super) key: ApiKey,
+    pub(super) tenant: &'l str,
+}
+
+/// `<digest> <tenant> <key name>[ expires=<RFC 3339>]`, with one blank between two of them.
+pub(super) fn key_line(line: &str) -> Result<KeyLine<'_>, BadLine> {
+    let mut words = line.split(' ');
+    let mut next = || words.next().ok_or(BadLine::Malformed);
+    let (digest, tenant, name) = (next()?, next()?, next()?);
+    let expires_at = match words.next() {
+        None => None,
+        Some(word) => {
+            let date = word.strip_prefix("expires=").ok_or(BadLine::Malformed)?;
+            Some(rfc3339::unix_seconds(date).ok_or(BadLine::Malformed)?)
+        }
+    };
+    if words.next().is_some() || !is_tenant(tenant) || !is_label(name) {
+        return Err(BadLine::Malformed);
+    }
+    let hash = hash(digest).ok_or(BadLine::Malformed)?;
+    Ok(KeyLine {
+        key: ApiKey { hash, expires_at },
+        tenant,
+    })
+}
+
+/// `<tenant> <plan>`.
+pub(super) fn tenant_line(line: &str) -> Result<(&str, &str), BadLine> {
+    let (tenant, plan) = line.split_once(' ').ok_or(BadLine::Malformed)?;
+    if is_tenant(tenant) && is_plan(plan) {
+        Ok((tenant, plan))
+    } else {
+        Err(BadLine::Malformed)
+    }
+}
+
+/// `<namespace>/<name>`: no tenant of a configuration has a slash in its name, so none is taken for another.
+fn is_tenant(text: &str) -> bool {
+    text.split_once('/').is_some_and(|(namespace, name)| {
+        is_label(namespace) && name.len() <= MAX_NAME && name.split('.').all(is_dns)
+    })
+}
+
+fn is_label(text: &str) -> bool {
+    text.len() <= MAX_LABEL && is_dns(text)
+}
+
+/// Lower-case letters, digits and inner hyphens.
+fn is_dns(text: &str) -> bool {
+    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    !text.is_empty() && text.bytes().all(inner) && !text.starts_with('-') && !text.ends_with('-')
+}
+
+/// A plan's name, as a configuration may give one.
+fn is_plan(text: &str) -> bool {
+    let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    text.len() <= MAX_LABEL
+        && text.bytes().all(inner)
+        && text
+            .bytes()
+            .next()
+            .is_some_and(|first| first.is_ascii_alphanumeric())
+}
+
+fn hash(digits: &str) -> Option<KeyHash> {
+    let (pairs, rest) = digits.as_bytes().as_chunks::<2>();
+    if pairs.len() != 32 || !rest.is_empty() {
+        return None;
+    }
+    let mut hash = [0; 32];
+    for (byte, [high, low]) in hash.iter_mut().zip(pairs) {
+        *byte = nibble(*high)? << 4 | nibble(*low)?;
+    }
+    Some(hash)
+}
+
+fn nibble(digit: u8) -> Option<u8> {
+    match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'a'..=b'f' => Some(digit - b'a' + 10),
+        _ => None,
+    }
+}

@@ -1,0 +1,224 @@
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+
+use super::line::{BadLine, MAX_LINE, key_line, tenant_line};
+use super::{place_of, shard_of};
+use crate::AuthError;
+use crate::key_index::KeyIndex;
+use crate::tenants::KeyHash;
+
+/// The longest file that is read: as much as a Secret can hold.
+const MAX_FILE: usize = 1 << 20;
+/// The most lines of a file.
+const MAX_LINES: usize = 1 << 14;
+
+/// A tenant of a shard.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShardedTenant {
+    /// `<namespace>/<name>`.
+    pub name: Arc<str>,
+    /// The name of its plan, which the configuration may not have.
+    pub plan: Arc<str>,
+}
+
+/// Where the name of a key's tenant stands in the text of all of them, and the tenant's place.
+#[derive(Debug, Clone, Copy)]
+struct Owner {
+    start: u32,
+    length: u16,
+    place: u64,
+}
+
+/// One part of the keys and of the tenants; built from two files, never changed.
+///
+/// A key stands in the shard that the first five bits of its digest name, a tenant in the one that the first five bits
+/// of its name's SHA-256 do. So a key's tenant is, as a rule, another shard's.
+#[derive(Debug, Default)]
+pub struct Shard {
+    keys: KeyIndex<Owner>,
+    /// The names of the keys' tenants, one behind the other.
+    names: Box<str>,
+    /// The places of `tenants`, ascending.
+    places: Box<[u64]>,
+    tenants: Box<[ShardedTenant]>,
+    digest: [u8; 32],
+}
+
+/// Which of a shard's files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ShardFile {
+    /// Digests of keys, and whose they are.
+    Keys,
+    /// Tenants and their plans.
+    Tenants,
+}
+
+impl fmt::Display for ShardFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ShardFile::Keys => "keys",
+            ShardFile::Tenants => "tenants",
+        })
+    }
+}
+
+/// Why a shard's files are not taken; it repeats nothing of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("line {line} of {file}: {problem}")]
+pub struct ShardError {
+    /// The file.
+    pub file: ShardFile,
+    /// Counts from 1; 0 when the whole file is meant.
+    pub line: usize,
+    /// What is wrong.
+    pub problem: BadLine,
+}
+
+impl Shard {
+    /// Reads a shard. Every line has to be in order, sorted, and of this shard.
+    ///
+    /// # Errors
+    /// [`ShardError`] with the first bad line.
+    pub fn parse(number: usize, keys: &[u8], tenants: &[u8]) -> Result<Self, ShardError> {
+        if keys.is_empty() && tenants.is_empty() {
+            return Ok(Shard::default());
+        }
+        let mut shard = Shard {
+            digest: Sha256::new()
+                .chain_update((keys.len() as u64).to_be_bytes())
+                .chain_update(keys)
+                .chain_update(tenants)
+                .finalize()
+                .into(),
+            ..Shard::default()
+        };
+        shard.read_keys(number, keys)?;
+        shard.read_tenants(number, tenants)?;
+        Ok(shard)
+    }
+
+    fn read_keys(&mut self, number: usize, text: &[u8]) -> Result<(), ShardError> {
+        let mut names = String::new();
+        let mut keys = Vec::new();
+        let mut last: Option<KeyHash> = None;
+        for_each_line(ShardFile::Keys, text, |line| {
+            let line = key_line(line)?;
+            let hash = line.key.hash;
+            if last.is_some_and(|last| last >= hash) {
+                return Err(BadLine::NotSorted);
+            }
+            last = Some(hash);
+            if usize::from(hash[0] >> 3) != number {
+                return Err(BadLine::OtherShard);
+            }
+            let owner = Owner {
+                start: u32::try_from(names.len()).map_err(|_| BadLine::TooLong)?,
+                length: u16::try_from(line.tenant.len()).map_err(|_| BadLine::TooLong)?,
+                place: place_of(line.tenant),
+            };
+            names.push_str(line.tenant);
+            keys.push((line.key, owner));
+            Ok(())
+        })?;
+        (self.keys, self.names) = (KeyIndex::new(keys), names.into());
+        Ok(())
+    }
+
+    fn read_tenants(&mut self, number: usize, text: &[u8]) -> Result<(), ShardError> {
+        let mut tenants: Vec<(u64, ShardedTenant)> = Vec::new();
+        let mut plans: HashSet<Arc<str>> = HashSet::new();
+        let mut last: Option<Arc<str>> = None;
+        for_each_line(ShardFile::Tenants, text, |line| {
+            let (name, plan) = tenant_line(line)?;
+            if last.as_deref().is_some_and(|last| last >= name) {
+                return Err(BadLine::NotSorted);
+            }
+            let place = place_of(name);
+            if shard_of(place) != number {
+                return Err(BadLine::OtherShard);
+            }
+            let name: Arc<str> = name.into();
+            last = Some(Arc::clone(&name));
+            let plan = match plans.get(plan) {
+                Some(known) => Arc::clone(known),
+                None => {
+                    let new: Arc<str> = plan.into();
+                    plans.insert(Arc::clone(&new));
+                    new
+                }
+            };
+            tenants.push((place, ShardedTenant { name, plan }));
+            Ok(())
+        })?;
+        tenants.sort_by_key(|(place, _)| *place);
+        let (places, tenants): (Vec<_>, Vec<_>) = tenants.into_iter().unzip();
+        (self.places, self.tenants) = (places.into(), tenants.into());
+        Ok(())
+    }
+
+    /// SHA-256 of its files; zeros when both are empty.
+    pub fn digest(&self) -> &[u8; 32] {
+        &self.digest
+    }
+
+    /// Number of its keys.
+    pub fn keys(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Its tenants.
+    pub fn tenants(&self) -> &[ShardedTenant] {
+        &self.tenants
+    }
+
+    /// The tenant with this name.
+    pub fn has(&self, tenant: &str) -> bool {
+        self.tenant(tenant, place_of(tenant)).is_some()
+    }
+
+    #[inline]
+    pub(super) fn owner(&self, hash: &KeyHash, now_unix_seconds: u64) -> Result<(&str, u64), AuthError> {
+        let owner = self.keys.owner(hash, now_unix_seconds)?;
+        let start = owner.start as usize;
+        let name = self.names.get(start..start + usize::from(owner.length));
+        Ok((name.ok_or(AuthError::UnknownKey)?, owner.place))
+    }
+
+    #[inline]
+    pub(super) fn tenant(&self, name: &str, place: u64) -> Option<&ShardedTenant> {
+        let first = self.places.partition_point(|other| *other < place);
+        let same = self.places[first..].iter().take_while(|other| **other == place);
+        let candidates = &self.tenants[first..first + same.count()];
+        candidates.iter().find(|tenant| *tenant.name == *name)
+    }
+}
+
+/// Gives every line of a file, without its end, to `read`. The last one ends with a line feed as all do.
+fn for_each_line(
+    file: ShardFile,
+    text: &[u8],
+    mut read: impl FnMut(&str) -> Result<(), BadLine>,
+) -> Result<(), ShardError> {
+    let bad = |line, problem| ShardError { file, line, problem };
+    if text.len() > MAX_FILE {
+        return Err(bad(0, BadLine::TooLong));
+    }
+    let Some((last, _)) = text.split_last() else {
+        return Ok(());
+    };
+    if *last != b'\n' {
+        return Err(bad(0, BadLine::NoEnd));
+    }
+    for (index, line) in text[..text.len() - 1].split(|byte| *byte == b'\n').enumerate() {
+        let number = index + 1;
+        if number > MAX_LINES || line.len() > MAX_LINE {
+            return Err(bad(number, BadLine::TooLong));
+        }
+        let line = std::str::from_utf8(line).map_err(|_| bad(number, BadLine::Malformed))?;
+        read(line).map_err(|problem| bad(number, problem))?;
+    }
+    Ok(())
+}

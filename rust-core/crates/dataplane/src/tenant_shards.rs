@@ -1,0 +1,141 @@
+//! The control side's view of the tenants that come in shards: what is in service, and what was refused.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use proofgate_auth::{SHARDS, Shard, ShardError, Shards};
+use proofgate_ledger::Hash;
+use serde::Serialize;
+
+use crate::metrics::Metrics;
+
+/// The files of one shard of tenants as they are now; a file that is not there is empty.
+#[derive(Debug, Clone, Copy)]
+pub struct ShardFiles<'f> {
+    /// The shard's number, from 0 on.
+    pub number: usize,
+    /// Lines `<digest> <tenant> <key name>[ expires=<RFC 3339>]`, sorted by digest.
+    pub keys: &'f [u8],
+    /// Lines `<tenant> <plan>`, sorted.
+    pub tenants: &'f [u8],
+}
+
+/// What has become of the shards.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ShardsReport {
+    /// Tenants in service.
+    pub tenants: usize,
+    /// Keys in service.
+    pub keys: usize,
+    /// Of those that were given: what is wrong with each that stays as it was.
+    pub refused: Vec<RefusedShard>,
+}
+
+/// Why a shard stays as it was; it repeats nothing of its files.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RefusedShard {
+    /// Its number.
+    pub shard: usize,
+    /// `keys` or `tenants`.
+    pub file: String,
+    /// Counts from 1; 0 when the whole file is meant.
+    pub line: usize,
+    /// What is wrong there.
+    pub problem: String,
+}
+
+impl RefusedShard {
+    pub(crate) fn new(shard: usize, error: &ShardError) -> Self {
+        RefusedShard {
+            shard,
+            file: error.file.to_string(),
+            line: error.line,
+            problem: error.problem.to_string(),
+        }
+    }
+}
+
+/// The shards in service with the configuration that they belong to.
+#[derive(Clone)]
+pub(crate) struct TenantShards {
+    /// Of the configuration alone.
+    configuration: Hash,
+    /// Whether it has shards.
+    wanted: bool,
+    shards: Shards,
+    refused: BTreeSet<usize>,
+}
+
+impl TenantShards {
+    pub(crate) fn new(configuration: &Hash, wanted: bool) -> Self {
+        TenantShards {
+            configuration: *configuration,
+            wanted,
+            shards: Shards::default(),
+            refused: BTreeSet::new(),
+        }
+    }
+
+    /// The same under another configuration; without tenants, if that has no shards.
+    pub(crate) fn with_configuration(&self, configuration: &Hash, wanted: bool) -> Self {
+        match wanted {
+            true => TenantShards {
+                configuration: *configuration,
+                wanted,
+                ..self.clone()
+            },
+            false => TenantShards::new(configuration, wanted),
+        }
+    }
+
+    /// The same with other content of some shards. One that cannot be read stays as it is.
+    pub(crate) fn with_files(&self, files: &[ShardFiles<'_>]) -> (Self, Vec<RefusedShard>) {
+        let mut next = self.clone();
+        let mut refused = Vec::new();
+        for file in files.iter().filter(|file| file.number < SHARDS) {
+            match Shard::parse(file.number, file.keys, file.tenants) {
+                Ok(shard) => {
+                    next.shards.replace(file.number, Arc::new(shard));
+                    next.refused.remove(&file.number);
+                }
+                Err(error) => {
+                    next.refused.insert(file.number);
+                    refused.push(RefusedShard::new(file.number, &error));
+                }
+            }
+        }
+        (next, refused)
+    }
+
+    pub(crate) fn in_service(&self) -> &Shards {
+        &self.shards
+    }
+
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.wanted
+    }
+
+    /// What stands in records: the configuration's own digest, or with shards one over that and theirs.
+    pub(crate) fn digest(&self) -> Hash {
+        match self.wanted {
+            true => self.shards.digest_with(&self.configuration),
+            false => self.configuration,
+        }
+    }
+
+    pub(crate) fn report(&self, refused: Vec<RefusedShard>) -> ShardsReport {
+        ShardsReport {
+            tenants: self.shards.iter().map(|shard| shard.tenants().len()).sum(),
+            keys: self.shards.iter().map(|shard| shard.keys()).sum(),
+            refused,
+        }
+    }
+
+    pub(crate) fn count(&self, metrics: &Metrics) {
+        let report = self.report(Vec::new());
+        let gauge = |count| i64::try_from(count).unwrap_or(i64::MAX);
+        metrics.shard_tenants.set(gauge(report.tenants));
+        metrics.shard_keys.set(gauge(report.keys));
+        metrics.shards_refused.set(gauge(self.refused.len()));
+    }
+}
