@@ -142,7 +142,16 @@ def test_a_check_asks_haproxy_for_a_word_and_not_for_every_entry(scene: Scene) -
         "00" * 32 + " team-a/ch\u00e4t ci\n",
         "00" * 32 + " team-a/chat ci; del map x y\n",
     ],
-    ids=["no line", "no key's name", "no namespace", "no end", "twice", "another shard", "not ASCII", "a command"],
+    ids=[
+        "no line",
+        "no key's name",
+        "no namespace",
+        "no end",
+        "twice",
+        "another shard",
+        "not ASCII",
+        "a command",
+    ],
 )
 def test_a_shard_that_is_bad_keeps_its_entries_and_the_others_go_on(scene: Scene, bad: str) -> None:
     scene.keys["00" * 31 + "07"] = TENANT

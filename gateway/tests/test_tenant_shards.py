@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import core_double
 import pytest
@@ -49,9 +48,7 @@ def subject(config_directory: ConfigDirectory) -> Iterator[Subject]:
         shards = TenantShards(typed, config.tenant_shards)
         shards.take_on()
         worker.shard_changes.clear()
-        yield Subject(
-            config_directory, worker, Reloader(typed, config, 0, lambda _: None, shards)
-        )
+        yield Subject(config_directory, worker, Reloader(typed, config, 0, lambda _: None, shards))
 
 
 def test_at_the_start_every_shard_is_handed_over_at_once(config_directory: ConfigDirectory) -> None:
@@ -153,7 +150,7 @@ def test_what_the_worker_had_no_time_for_is_handed_over_again(subject: Subject) 
     subject.write(0, "keys", KEY)
     hand_over = subject.worker.set_tenant_shards
 
-    def busy(files: list[tuple[int, bytes, bytes]]) -> str:
+    def busy(_: list[tuple[int, bytes, bytes]]) -> str:
         raise core_double.ProofgateError("the data plane is busy", "busy")
 
     subject.worker.set_tenant_shards = busy  # type: ignore[method-assign]

@@ -109,6 +109,21 @@ RECORDS = {
     "repeated_key": '{"v":1,"kind":"seal","seq":6,"seq":7}',
 }
 
+# The first byte's upper five bits are the shard's number; a zero byte parts its keys from its tenants.
+_KEY = "07" * 32
+_FIRST = "team/13"  # its SHA-256 begins with 0x23
+TENANT_SHARDS = {
+    "empty": b"\0",
+    "key": b"\0" + f"{_KEY} team-a/chat ci\n".encode(),
+    "ends": b"\0" + f"{_KEY} team-a/chat ci expires=2027-01-31T00:00:00+01:30\n".encode(),
+    "no_date": b"\0" + f"{_KEY} team-a/chat ci expires=2027-02-31T00:00:00Z\n".encode(),
+    "twice": b"\0" + f"{_KEY} team-a/chat ci\n".encode() * 2,
+    "other_shard": b"\x08" + f"{_KEY} team-a/chat ci\n".encode(),
+    "no_end": b"\0" + f"{_KEY} team-a/chat ci".encode(),
+    "tenant": b"\x20\0" + f"{_FIRST} gold\n".encode(),
+    "no_plan": b"\x20\0" + f"{_FIRST} \n".encode(),
+}
+
 
 def seed(target: str, name: str, data: bytes) -> None:
     """Writes one seed unless it is too large to be mutated usefully."""
@@ -134,6 +149,8 @@ def main() -> None:
         seed("body", name, data)
     for name, data in PROXY_HEADERS.items():
         seed("proxy_header", name, data)
+    for name, data in TENANT_SHARDS.items():
+        seed("tenant_shard", name, data)
     for name, text in DOCUMENTS.items():
         seed("json", name, text.encode())
     for name, text in TEXTS.items():

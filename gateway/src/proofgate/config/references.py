@@ -75,9 +75,7 @@ def _check_plans(settings: Settings, findings: Findings) -> None:
             message = unknown("plan", tenant.plan, plans, "define it under plans")
             findings.report("config_unknown_plan", path, message)
         if tenant.has_own_terms:
-            message = (
-                "the plan says it already: remove models, endpoints, limits, keyLimits and policy, or the plan"
-            )
+            message = "the plan says it: remove models, endpoints, limits, keyLimits and policy, or the plan"
             findings.report("config_two_plans", path, message)
 
 

@@ -15,7 +15,9 @@ SHARDS = 32
 # What a Secret can hold.
 _SHARD_MAXIMUM = 1 << 20
 _TENANT = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?/[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?"
-_KEY_LINE = re.compile(rf"([0-9a-f]{{64}}) ({_TENANT}) [a-z0-9-]{{1,63}}(?: expires=[0-9A-Za-z:.+-]{{1,64}})?")
+_KEY_LINE = re.compile(
+    rf"([0-9a-f]{{64}}) ({_TENANT}) [a-z0-9-]{{1,63}}(?: expires=[0-9A-Za-z:.+-]{{1,64}})?"
+)
 _OWNER_LINE = re.compile(rf"({_TENANT}) ([A-Za-z0-9._-]{{1,253}})")
 
 
@@ -61,7 +63,10 @@ class MapSources:
             ]
 
     def read(self) -> Contents:
-        """What the files hold; those that look as before are not read. Raises RefusedError for the map's own."""
+        """What the files hold; those that look as before are not read.
+
+        Raises RefusedError when the map's own cannot be.
+        """
         for source in self._sources:
             look = _look_at(source.path)
             if look == source.look and source.number is not None:

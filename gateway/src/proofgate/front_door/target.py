@@ -19,8 +19,10 @@ class Target(Protocol):
         """What metrics and the log call it."""
 
     def read(self) -> Any:
-        """The content now, to be compared with `==`; None while it is being replaced. Raises RefusedError when
-        it cannot be read."""
+        """The content now, to be compared with `==`; None while it is being replaced.
+
+        Raises RefusedError when it cannot be read.
+        """
 
     async def bring_in_step(self, content: Any) -> str | None:
         """Lets HAProxy hold `content`; says what was changed, or None when it held that already.

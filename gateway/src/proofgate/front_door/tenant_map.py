@@ -19,13 +19,15 @@ _BATCH_BYTES = 12_000
 # is set or deleted, so what changes much is filled anew as well.
 _SMALL = 1000
 _FEW_CHANGES = 200
-# HAProxy tells the version of a map and how many entries it has at any time; what they are, of a large one, it
-# is asked so often. Somebody who writes to its socket by hand is found then.
+# The version of a map and the number of its entries HAProxy tells at any time; what they are, of a large one,
+# it is asked so often. Somebody who writes to its socket by hand is found then.
 _WHOLE_CHECK_SECONDS = 300.0
 _SHOWN_CHANGES = 5
 _DIGEST_LENGTH = 64
 _SHOWN_LINE = re.compile(r"0x[0-9a-f]+ (\S+) (\S+)")
-_SUMMARY_LINE = re.compile(r"-?\d+ \((?P<path>[^)]*)\).* curr_ver=(?P<version>\d+) .*entry_cnt=(?P<count>\d+)")
+_SUMMARY_LINE = re.compile(
+    r"-?\d+ \((?P<path>[^)]*)\).* curr_ver=(?P<version>\d+) .*entry_cnt=(?P<count>\d+)"
+)
 _NEW_VERSION = re.compile(r"New version created: (\d+)")
 
 

@@ -16,5 +16,6 @@ mod retire;
 mod sending;
 mod smuggling;
 mod streaming;
+mod tenants;
 mod tls;
 mod upstream;

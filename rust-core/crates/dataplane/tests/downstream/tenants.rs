@@ -1,0 +1,176 @@
+//! Tenants in shards, that come and go while connections are open.
+
+use proofgate_auth::hash_api_key;
+use proofgate_dataplane::{ShardFiles, ShardsReport};
+use serde_json::json;
+
+use crate::client::{Client, post, post_as, read};
+use crate::gateway::{Gateway, chat};
+
+const KEY: &str = "team-key-0123456789abcdef";
+const TENANT: &str = "team-a/chat";
+
+/// A worker with shards, and the plans gold, of a request a minute, and silver.
+async fn start() -> Gateway {
+    Gateway::with(|document| {
+        let plan = |name: &str, limits| {
+            json!({"name": name, "models": null, "endpoints": null, "limits": limits, "key_limits": {}, "policy": null})
+        };
+        document["plans"] = json!([plan("gold", json!({"requests_per_minute": 1})), plan("silver", json!({}))]);
+        document["tenant_shards"] = json!(true);
+    })
+    .await
+}
+
+fn shard_of(text: &str) -> usize {
+    usize::from(hash_api_key(text.as_bytes())[0] >> 3)
+}
+
+/// Gives the two shards that the key and its tenant stand in these lines.
+async fn set(gateway: &Gateway, key: bool, plan: Option<&str>) -> ShardsReport {
+    let digest = hash_api_key(KEY.as_bytes()).map(|byte| format!("{byte:02x}"));
+    let keys = if key {
+        format!("{} {TENANT} ci\n", digest.concat())
+    } else {
+        String::new()
+    };
+    let tenants = plan.map(|plan| format!("{TENANT} {plan}\n")).unwrap_or_default();
+    let worker = std::sync::Arc::clone(&gateway.worker);
+    let [of_key, of_tenant] = [shard_of(KEY), shard_of(TENANT)];
+    assert_ne!(of_key, of_tenant);
+    let set = tokio::task::spawn_blocking(move || {
+        worker.set_tenant_shards(&[
+            ShardFiles {
+                number: of_key,
+                keys: keys.as_bytes(),
+                tenants: b"",
+            },
+            ShardFiles {
+                number: of_tenant,
+                keys: b"",
+                tenants: tenants.as_bytes(),
+            },
+        ])
+    });
+    set.await.unwrap().unwrap()
+}
+
+/// Asks with the key of the shard, and answers as the provider when it comes so far; the status.
+async fn ask(gateway: &mut Gateway, client: &mut Client) -> u16 {
+    let body = chat(10, false);
+    let answer = client.send(post_as(KEY, Some(body.len())), &body).await;
+    let mut answer = tokio::spawn(read(answer));
+    let answered = tokio::select! {
+        exchange = gateway.upstream.exchange() => {
+            exchange.answer(b"{}").await;
+            answer.await
+        }
+        answered = &mut answer => answered,
+    };
+    answered.unwrap().unwrap().status.as_u16()
+}
+
+#[tokio::test]
+async fn a_key_is_served_once_it_is_there_and_refused_at_once_when_it_is_gone_on_a_connection_that_stays_open()
+ {
+    let mut gateway = start().await;
+    let mut client = Client::connect(&gateway).await;
+    assert_eq!(ask(&mut gateway, &mut client).await, 401);
+    let report = set(&gateway, true, Some("silver")).await;
+    assert_eq!((report.tenants, report.keys, report.refused.len()), (1, 1, 0));
+    assert_eq!(ask(&mut gateway, &mut client).await, 200);
+    assert_eq!(gateway.metric("proofgate_tenant_shards_keys"), 1);
+    set(&gateway, false, Some("silver")).await;
+    assert_eq!(ask(&mut gateway, &mut client).await, 401);
+    set(&gateway, true, None).await;
+    assert_eq!(
+        ask(&mut gateway, &mut client).await,
+        401,
+        "a key without its tenant"
+    );
+}
+
+#[tokio::test]
+async fn a_tenant_has_the_limits_of_its_plan_and_keeps_what_it_consumed_when_it_changes() {
+    let mut gateway = start().await;
+    set(&gateway, true, Some("gold")).await;
+    let mut client = Client::connect(&gateway).await;
+    assert_eq!(ask(&mut gateway, &mut client).await, 200);
+    assert_eq!(ask(&mut gateway, &mut client).await, 429);
+    set(&gateway, true, Some("silver")).await;
+    assert_eq!(ask(&mut gateway, &mut client).await, 200);
+    set(&gateway, true, Some("gold")).await;
+    assert_eq!(ask(&mut gateway, &mut client).await, 429);
+    gateway.reload(|document| {
+        document["plans"][0]["limits"] = json!({"requests_per_minute": 2});
+    });
+    assert_eq!(
+        ask(&mut gateway, &mut client).await,
+        200,
+        "another plan is another configuration"
+    );
+    assert_eq!(ask(&mut gateway, &mut client).await, 429);
+}
+
+#[tokio::test]
+async fn a_tenant_whose_plan_is_not_there_is_refused_as_a_whole() {
+    let mut gateway = start().await;
+    set(&gateway, true, Some("bronze")).await;
+    let mut client = Client::connect(&gateway).await;
+    let body = chat(10, false);
+    let answer = client.send(post_as(KEY, Some(body.len())), &body).await;
+    let answer = read(answer).await.unwrap();
+    assert_eq!(answer.status, 401);
+    assert!(String::from_utf8_lossy(&answer.body).contains("plan_unknown"));
+    gateway.reload(|document| document["plans"][1]["name"] = json!("bronze"));
+    assert_eq!(ask(&mut gateway, &mut client).await, 200);
+}
+
+#[tokio::test]
+async fn a_shard_that_is_refused_stays_as_it_was_and_tells_where_it_is_bad() {
+    let mut gateway = start().await;
+    set(&gateway, true, Some("silver")).await;
+    let digest = gateway.worker.config_digest();
+    let worker = std::sync::Arc::clone(&gateway.worker);
+    let report = tokio::task::spawn_blocking(move || {
+        worker.set_tenant_shards(&[ShardFiles {
+            number: shard_of(KEY),
+            keys: b"a secret\n",
+            tenants: b"",
+        }])
+    });
+    let report = report.await.unwrap().unwrap();
+    assert_eq!(
+        (report.refused[0].file.as_str(), report.refused[0].line),
+        ("keys", 1)
+    );
+    assert!(!report.refused[0].problem.contains("secret"));
+    assert_eq!(gateway.metric("proofgate_tenant_shards_refused"), 1);
+    assert_eq!(gateway.worker.config_digest(), digest);
+    let mut client = Client::connect(&gateway).await;
+    assert_eq!(ask(&mut gateway, &mut client).await, 200);
+    set(&gateway, true, Some("silver")).await;
+    assert_eq!(gateway.metric("proofgate_tenant_shards_refused"), 0);
+    assert_eq!(
+        gateway.worker.config_digest(),
+        digest,
+        "the same shards are the same configuration"
+    );
+}
+
+#[tokio::test]
+async fn an_answer_under_way_ends_with_what_its_request_began_with() {
+    let mut gateway = start().await;
+    set(&gateway, true, Some("silver")).await;
+    let mut client = Client::connect(&gateway).await;
+    let body = chat(10, false);
+    let answer = client.send(post_as(KEY, Some(body.len())), &body).await;
+    let exchange = gateway.upstream.exchange().await;
+    set(&gateway, false, None).await;
+    exchange.answer(b"{}").await;
+    assert_eq!(read(answer).await.unwrap().status, 200);
+    assert_eq!(ask(&mut gateway, &mut client).await, 401);
+    let answer = client.send(post(Some(body.len())), &body).await;
+    gateway.upstream.exchange().await.answer(b"{}").await;
+    assert_eq!(read(answer).await.unwrap().status, 200, "nobody else notices");
+}
