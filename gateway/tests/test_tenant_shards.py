@@ -153,7 +153,7 @@ def test_what_the_worker_had_no_time_for_is_handed_over_again(subject: Subject) 
     def busy(_: list[tuple[int, bytes, bytes]]) -> str:
         raise core_double.ProofgateError("the data plane is busy", "busy")
 
-    subject.worker.set_tenant_shards = busy  # type: ignore[method-assign]
+    subject.worker.set_tenant_shards = busy  # type: ignore[assignment,method-assign]
     with pytest.raises(core_double.ProofgateError):
         asyncio.run(subject.reloader.follow_tenants())
     subject.worker.set_tenant_shards = hand_over  # type: ignore[method-assign]
