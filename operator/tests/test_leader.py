@@ -47,9 +47,9 @@ async def test_a_lease_that_is_renewed_is_never_taken(world: World) -> None:
     first, second = world.replica("a"), world.replica("b")
     await first.acquire()
     for _ in range(30):
-        assert not await second._try()
+        assert not await second.attempt()
         world.now += 5
-        assert await first._try()
+        assert await first.attempt()
 
 
 async def test_a_dead_holder_is_followed_after_a_whole_duration_that_the_successor_saw(world: World) -> None:
@@ -65,9 +65,9 @@ async def test_a_dead_holder_is_followed_after_a_whole_duration_that_the_success
 async def test_a_lease_that_was_given_back_is_taken_at_once(world: World) -> None:
     first, second = world.replica("a"), world.replica("b")
     await first.acquire()
-    assert not await second._try()
+    assert not await second.attempt()
     await first.release()
-    assert await second._try()
+    assert await second.attempt()
 
 
 async def test_of_two_replicas_that_ask_together_one_acts(world: World) -> None:
@@ -86,7 +86,7 @@ async def test_of_two_replicas_that_ask_together_one_acts(world: World) -> None:
         except ApiError as error:
             assert error.status == 409
     assert took == ["b"]
-    assert not await third._try()
+    assert not await third.attempt()
 
 
 async def test_a_holder_that_cannot_renew_gives_up_before_anybody_may_follow(world: World) -> None:
@@ -111,8 +111,8 @@ async def test_a_lease_that_was_touched_but_not_taken_is_kept(world: World) -> N
     first = world.replica("a")
     await first.acquire()
     world.cluster.find("Lease", "operator", "system")["metadata"]["labels"] = {"touched": "yes"}
-    assert await first._try()
-    assert await first._try()
+    assert await first.attempt()
+    assert await first.attempt()
     assert world.spec["holderIdentity"] == "a"
 
 
@@ -120,8 +120,8 @@ async def test_a_lease_that_somebody_deleted_is_made_again(world: World) -> None
     first = world.replica("a")
     await first.acquire()
     world.cluster.remove("Lease", "operator", "system")
-    await first._try()
-    assert await first._try()
+    await first.attempt()
+    assert await first.attempt()
     assert world.spec["holderIdentity"] == "a"
 
 
@@ -135,6 +135,6 @@ async def test_a_replica_that_lost_makes_no_request_any_more(world: World) -> No
 async def test_giving_back_what_is_not_held_changes_nothing(world: World) -> None:
     first, second = world.replica("a"), world.replica("b")
     await first.acquire()
-    await second._try()
+    await second.attempt()
     await second.release()
     assert world.spec["holderIdentity"] == "a"

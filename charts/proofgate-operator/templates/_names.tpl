@@ -81,6 +81,14 @@ gateway goes by garbage collection. Pods it deletes to replace them, one by one.
 - apiGroups: [monitoring.coreos.com]
   resources: [podmonitors]
   verbs: [get, list, watch, create, patch, delete]
+# The release that looks after the namespace: another one does nothing there.
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  verbs: [create]
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  resourceNames: [proofgate-served-by]
+  verbs: [get, update]
 - apiGroups: [""]
   resources: [events]
   # list: why the pods of a worker cannot be made, asked for while one is missing.

@@ -32,8 +32,8 @@ def claim(directory: Path, name: str) -> None:
     except PermissionError as error:
         raise VolumeError(
             f"{directory} cannot be written by user {os.geteuid()} and group {os.getegid()}, which this"
-            f" worker runs as ({error.strerror}): the storage does not apply the pod's fsGroup, as NFS does not;"
-            " give the directory to that user or group (chown, chmod g+rwx), or mount it with those ids"
+            f" worker runs as ({error.strerror}): the storage does not apply the pod's fsGroup, as NFS does"
+            " not; give the directory to that user or group (chown, chmod g+rwx), or mount it with those ids"
         ) from error
     except OSError as error:
         raise VolumeError(f"{directory} cannot be marked as this ledger's: {error}") from error

@@ -37,23 +37,30 @@ def transitions(previous: Iterable[Mapping[str, Any]], current: Iterable[Conditi
 
 def event(gateway: Gateway, condition: Condition, now: str) -> Manifest:
     """Return the Event that tells of a condition; `now` is an RFC 3339 time."""
+    kind = "Normal" if condition.holds else "Warning"
+    message = f"{condition.type} is {condition.status}: {condition.message}"
+    return event_of(gateway.namespace, gateway.name, gateway.uid, kind, condition.reason, message, now)
+
+
+def event_of(namespace: str, name: str, uid: str, kind: str, reason: str, message: str, now: str) -> Manifest:
+    """Return an Event about a gateway; `kind` is Normal or Warning, `now` an RFC 3339 time."""
     return {
         "apiVersion": "v1",
         "kind": "Event",
         "metadata": {
-            "name": f"{gateway.name}.{uuid.uuid4().hex[:16]}",
-            "namespace": gateway.namespace,
+            "name": f"{name}.{uuid.uuid4().hex[:16]}",
+            "namespace": namespace,
         },
         "involvedObject": {
             "apiVersion": API_VERSION,
             "kind": KIND,
-            "name": gateway.name,
-            "namespace": gateway.namespace,
-            "uid": gateway.uid,
+            "name": name,
+            "namespace": namespace,
+            "uid": uid,
         },
-        "type": "Normal" if condition.holds else "Warning",
-        "reason": condition.reason,
-        "message": f"{condition.type} is {condition.status}: {condition.message}"[:1024],
+        "type": kind,
+        "reason": reason,
+        "message": message[:1024],
         "source": {"component": OPERATOR},
         "reportingComponent": OPERATOR,
         "firstTimestamp": now,

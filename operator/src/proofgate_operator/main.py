@@ -123,10 +123,13 @@ async def _serve(operator: Operator, stop: asyncio.Event) -> None:
     served = operator.settings.watch_namespaces
     operator.pulse.leading = True
     _log.info("serving %s", ", ".join(served) or "all namespaces")
+    claiming = asyncio.create_task(operator.claims.keep())
     try:
         while not stop.is_set():
             await _follow_gateways(operator, stop)
     finally:
+        claiming.cancel()
+        await asyncio.gather(claiming, return_exceptions=True)
         await operator.loops.stop()
 
 

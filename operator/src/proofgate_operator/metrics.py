@@ -59,6 +59,11 @@ BARRED = Gauge(
     "Namespaces to be served that are gone or refuse to be listed. Gateways in them are not looked at.",
     registry=REGISTRY,
 )
+FOREIGN = Gauge(
+    "proofgate_operator_namespaces_foreign",
+    "Namespaces with gateways to be served that another release looks after. Nothing is done there.",
+    registry=REGISTRY,
+)
 LEADER = Gauge(
     "proofgate_operator_leader",
     "1 while this replica is the one that acts, else 0.",

@@ -52,6 +52,12 @@ class Settings:
     kubeconfig: str | None
 
     @property
+    def release(self) -> str:
+        """The name of this installation among others: that of the Lease which its replicas share; empty
+        without one."""
+        return f"{self.lease_namespace}/{self.lease_name}" if self.leader_election else ""
+
+    @property
     def defaults(self) -> Defaults:
         """What the installation decides for all gateways."""
         return Defaults(

@@ -276,10 +276,10 @@ def test_the_operator_killed_again_and_again_finishes_its_work(namespace: Namesp
     assert without_pods(namespace.objects()) == MADE
 
 
-def replica(namespace: Namespace, name: str) -> Process:
+def replica(namespace: Namespace, name: str, **settings: str) -> Process:
     """Start one of several operators."""
     lease = {"LEASE_NAME": "proofgate-proofgate-operator", "LEASE_NAMESPACE": namespace.name}
-    return namespace.start(LEADER_ELECTION="true", POD_NAME=name, **lease)
+    return namespace.start(LEADER_ELECTION="true", POD_NAME=name, **{**lease, **settings})
 
 
 def holder(namespace: Namespace) -> str:
@@ -307,6 +307,38 @@ def test_of_two_operators_one_acts_and_the_other_follows(
     finally:
         if first.popen.poll() is None:
             first.stop()
+
+
+def test_of_two_releases_that_serve_one_namespace_one_does_nothing_and_says_so(namespace: Namespace) -> None:
+    namespace.give_secrets()
+    first = replica(namespace, "first")
+    second = None
+    try:
+        namespace.apply(gateway_manifest())
+        namespace.settle()
+        # Another release has another Lease, and its own idea of images.
+        release = {"LEASE_NAME": "another", "WORKER_IMAGE": "worker:another"}
+        namespace.plane.kubectl(
+            "create", "clusterrolebinding", namespace.name, "--clusterrole=cluster-admin",
+            f"--serviceaccount={namespace.name}:proofgate-proofgate-operator",
+        )  # fmt: skip
+        before = namespace.versions()
+        second = replica(namespace, "second", **release)
+        wait_for(
+            lambda: namespace.kubectl(
+                "get", "events", "--field-selector=reason=ServedByAnother", "-o", "name"
+            ),
+            20,
+            "the second release stands back",
+        )
+        time.sleep(3)  # nothing happens, and nothing tells of that
+        assert namespace.versions() == before
+        assert "is looked after by the release" in second.log.read_text()
+    finally:
+        namespace.plane.kubectl("delete", "clusterrolebinding", namespace.name, check=False)
+        for process in (first, second):
+            if process is not None and process.popen.poll() is None:
+                process.stop()
 
 
 def test_an_operator_that_lost_its_lease_ends(namespace: Namespace) -> None:

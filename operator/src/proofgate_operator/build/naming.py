@@ -37,8 +37,8 @@ class Defaults:
     `cluster_domain` is the DNS suffix of Services: HAProxy's resolver knows no search list.
     `operator_namespace` is where the operator's pods are; empty when it runs outside of the cluster. `ipv6`
     says that pods have addresses of IPv6, alone or beside those of IPv4. `platform_ids` leaves it to the
-    platform which user and group pods run as, as OpenShift wants it. `image_pull_secrets` are for every pod of
-    a gateway.
+    platform which user and group pods run as, as OpenShift wants it. `image_pull_secrets` are for every pod
+    of a gateway.
     """
 
     worker_image: str

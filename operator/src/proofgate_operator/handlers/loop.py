@@ -13,8 +13,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from proofgate_operator import metrics
+from proofgate_operator.api import KIND
 from proofgate_operator.handlers.execution import Logger
-from proofgate_operator.handlers.reconcile import Outcome, reconcile
+from proofgate_operator.handlers.reconcile import Outcome, reconcile, tell_of_another_release
 from proofgate_operator.kube.client import ApiError
 from proofgate_operator.kube.store import Mark
 
@@ -42,6 +43,7 @@ class Loop:
         self._looks_in_motion = 0
         self._rest: Mark | None = None
         self._rested_at = 0.0
+        self._holder: str | None = None
 
     async def run(self, stopped: Callable[[], bool]) -> None:
         """Look again and again, until cancelled.
@@ -106,6 +108,10 @@ class Loop:
 
     async def _look(self) -> Outcome:
         operator = self._operator
+        holder = await operator.claims.holder(self._namespace)
+        if holder is not None:
+            return await self._stand_back(holder)
+        self._holder = None
         # What happens during the look is not part of the mark: it leads to another look.
         before = self._mark()
         outcome = await reconcile(
@@ -124,6 +130,16 @@ class Loop:
         if outcome.at_rest and not outcome.wrote and named == outcome.secrets:
             self._rest, self._rested_at = before, time.monotonic()
         return outcome
+
+    async def _stand_back(self, holder: str) -> Outcome:
+        """Leave the gateway to another release, and say so once where its owner looks for it."""
+        if self._holder != holder:
+            self._holder = holder
+            client = self._operator.client
+            live = client.store.get(KIND, self._namespace, self._name)
+            if live is not None:
+                await tell_of_another_release(client, live, self._operator.settings.release, holder)
+        return Outcome(exists=True)
 
     def _mark(self) -> Mark:
         named = self._operator.readers.named(self._namespace, self._name)

@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import dataclass, field
 
 from proofgate_operator.handlers.applied import Writes
+from proofgate_operator.handlers.claims import Claims
 from proofgate_operator.handlers.loops import Loops
 from proofgate_operator.handlers.probe import Pulse
 from proofgate_operator.handlers.readers import Readers
@@ -29,6 +30,9 @@ class Operator:
     writes: Writes = field(default_factory=Writes)
     loops: Loops = field(default_factory=Loops)
     gate: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_LOOKS))
+
+    def __post_init__(self) -> None:
+        self.claims = Claims(self.client, self.settings.release)
 
     def __copy__(self) -> "Operator":
         """Kopf copies its memo for every object; the operator in it stays one."""

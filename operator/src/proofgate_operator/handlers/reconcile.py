@@ -15,7 +15,7 @@ from proofgate_operator.api import API_VERSION, KIND
 from proofgate_operator.api.conditions import Condition, ConditionStatus, ConditionType, merge
 from proofgate_operator.api.types import Gateway
 from proofgate_operator.build.naming import Defaults, Manifest
-from proofgate_operator.events import event, transitions
+from proofgate_operator.events import event, event_of, transitions
 from proofgate_operator.handlers.applied import Writes
 from proofgate_operator.handlers.execution import Logger, execute
 from proofgate_operator.handlers.steering import heard, steer
@@ -123,6 +123,30 @@ async def _report_unreadable(client: Client, live: Manifest, error: ValidationEr
         manifest = {"apiVersion": API_VERSION, "kind": KIND, "metadata": head, "status": status}
         await apply(client, manifest, subresource="status")
         metrics.WRITES.labels(KIND, "status").inc()
+
+
+async def tell_of_another_release(client: Client, live: Manifest, own: str, holder: str) -> None:
+    """Say in an Event that another release looks after a gateway: its status is that one's."""
+    metadata = live["metadata"]
+    message = (
+        f"the release {holder} looks after namespace {metadata['namespace']}, so {own} does nothing there:"
+        " have one of them serve it"
+    )
+    try:
+        await create(
+            client,
+            event_of(
+                metadata["namespace"],
+                metadata["name"],
+                metadata["uid"],
+                "Warning",
+                "ServedByAnother",
+                message,
+                _now(),
+            ),
+        )
+    except ApiError as error:
+        logging.getLogger(__name__).debug("event refused: %s", error.reason)
 
 
 def _at_rest(gateway: Gateway, plan: Plan) -> bool:

@@ -19,7 +19,8 @@ from aiohttp import ClientError
 
 from proofgate_operator.kube.client import RESOURCES, ApiError, Client, Manifest
 
-_MISHAPS = (ApiError, ClientError, OSError, TimeoutError)
+#: What may go wrong while the API server is asked, and may go well the next time.
+MISHAPS = (ApiError, ClientError, OSError, TimeoutError)
 
 _log = logging.getLogger(__name__)
 
@@ -58,10 +59,10 @@ class Election:
         """Return once the Lease is held. An API server that is away is waited for."""
         while True:
             try:
-                if await self._try():
+                if await self.attempt():
                     _log.info("acting: %s holds the Lease %s", self.identity, self.name)
                     return
-            except _MISHAPS as error:
+            except MISHAPS as error:
                 _log.warning("cannot ask for the Lease %s: %s", self.name, error)
             await asyncio.sleep(self.retry * random.uniform(0.8, 1.2))
 
@@ -74,8 +75,8 @@ class Election:
                 raise LeadershipLost(f"the Lease {self.name} was not renewed for {self.renew:g} s")
             try:
                 async with asyncio.timeout(left):
-                    held = await self._try()
-            except _MISHAPS as error:
+                    held = await self.attempt()
+            except MISHAPS as error:
                 _log.warning("cannot renew the Lease %s: %s", self.name, str(error) or type(error).__name__)
                 continue
             if not held:
@@ -89,8 +90,13 @@ class Election:
                     spec = {**self._seen["spec"], "holderIdentity": "", "leaseDurationSeconds": 1}
                     await self._write({**self._seen, "spec": spec})
                     _log.info("gave the Lease %s back", self.name)
-        except _MISHAPS as error:
+        except MISHAPS as error:
             _log.warning("cannot give the Lease %s back: %s", self.name, str(error) or type(error).__name__)
+
+    @property
+    def holder(self) -> str:
+        """Who held the Lease when it was last seen; empty if nobody did."""
+        return self._holder(self._seen) if self._seen else ""
 
     @staticmethod
     def _holder(lease: Manifest) -> str:
@@ -106,7 +112,7 @@ class Election:
         duration = (lease.get("spec") or {}).get("leaseDurationSeconds") or self.duration
         return self.clock() - self._seen_at >= duration
 
-    async def _try(self) -> bool:
+    async def attempt(self) -> bool:
         """Take or renew the Lease if that is allowed; return whether it is held."""
         began = self.clock()
         if self._seen is None or self._holder(self._seen) != self.identity:
