@@ -5,14 +5,15 @@ from dataclasses import replace
 
 from proofgate_operator import metrics
 from proofgate_operator.api.types import Gateway
+from proofgate_operator.build import statefulset
 from proofgate_operator.build.config import ADMIN_TOKEN
-from proofgate_operator.build.naming import Manifest, names
+from proofgate_operator.build.naming import Manifest, names, selector_labels
 from proofgate_operator.kube.client import ApiError, Client
 from proofgate_operator.kube.workers import Workers
 from proofgate_operator.plan.api_keys import entry
 from proofgate_operator.plan.decide import Plan
 from proofgate_operator.plan.observed import Observed
-from proofgate_operator.plan.shards import read_shards, whom_to_ask
+from proofgate_operator.plan.shards import is_ready, read_shards, whom_to_ask
 
 
 async def heard(workers: Workers, gateway: Gateway, status: Manifest, seen: Observed) -> Observed:
@@ -57,6 +58,10 @@ async def steer(
     refused = []
     for pod in plan.replace:
         metadata = pod["metadata"]
+        gone = await _no_longer_ready(client, gateway, seen, pod)
+        if gone:
+            log("Pod %s is not deleted now: %s is not ready any more", metadata["name"], gone)
+            continue
         try:
             await client.delete("Pod", gateway.namespace, metadata["name"], metadata["uid"])
         except ApiError as error:
@@ -67,3 +72,20 @@ async def steer(
         metrics.WRITES.labels("Pod", "delete").inc()
         log("deleted Pod %s: its successor is made from the newest template", metadata["name"])
     return refused
+
+
+async def _no_longer_ready(client: Client, gateway: Gateway, seen: Observed, leaving: Manifest) -> str | None:
+    """Return a worker beside the one that leaves that was seen ready and is not by now.
+
+    What was seen may be as old as a watch that broke without a word: before something is taken away, the API
+    server is asked.
+    """
+    labels = selector_labels(gateway, statefulset.COMPONENT)
+    selector = ",".join(f"{key}={value}" for key, value in labels.items())
+    found = await client.list("Pod", gateway.namespace, selector)
+    live = {pod["metadata"]["uid"] for pod in found if is_ready(pod)}
+    others = (pod for pod in seen.worker_pods if pod["metadata"]["name"] != leaving["metadata"]["name"])
+    return next(
+        (pod["metadata"]["name"] for pod in others if is_ready(pod) and pod["metadata"]["uid"] not in live),
+        None,
+    )

@@ -52,6 +52,12 @@ def pod_conditions(pod: Manifest) -> dict[str, Manifest]:
     return {item["type"]: item for item in (pod.get("status") or {}).get("conditions") or []}
 
 
+def is_ready(pod: Manifest) -> bool:
+    """Return whether a pod is to be sent traffic."""
+    ready = pod_conditions(pod).get("Ready", {}).get("status") == "True"
+    return ready and not pod["metadata"].get("deletionTimestamp")
+
+
 def pod_trouble(pod: Manifest) -> str | None:
     """Return why a pod is not ready, as far as its status says; None if it is."""
     status = pod.get("status") or {}
@@ -102,7 +108,7 @@ class Shard:
     @property
     def ready(self) -> bool:
         """Whether the worker is to be sent traffic."""
-        return not self.terminating and pod_conditions(self.pod).get("Ready", {}).get("status") == "True"
+        return is_ready(self.pod)
 
     def ready_for(self, now: float, seconds: float) -> bool:
         """Whether it has been ready for so long."""

@@ -1,0 +1,56 @@
+"""Before a worker is taken away, the API server is asked about those that stay."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from proofgate_operator.api.types import Gateway
+from proofgate_operator.handlers.steering import steer
+from proofgate_operator.kube.workers import Workers
+from proofgate_operator.observe import observe
+from proofgate_operator.plan.decide import decide
+from tests.fake_cluster import FakeCluster
+from tests.gateways import DEFAULTS
+from tests.test_convergence import new_cluster, settle
+
+Manifest = dict[str, Any]
+
+
+def breaks(cluster: FakeCluster) -> None:
+    cluster.find("Pod", "demo-worker-1")["status"]["conditions"][0]["status"] = "False"
+
+
+def goes(cluster: FakeCluster) -> None:
+    cluster.remove("Pod", "demo-worker-1")
+
+
+@pytest.fixture
+def cluster() -> FakeCluster:
+    found = new_cluster()
+    settle(found)
+    return found
+
+
+async def replaced(cluster: FakeCluster) -> bool:
+    """Replace the first worker by what the store knows; return whether its pod is gone."""
+    live = cluster.find("GovernanceGateway", "demo")
+    gateway = Gateway.read(live)
+    seen = await observe(cluster, gateway, live)
+    pod = next(pod for pod in seen.worker_pods if pod["metadata"]["name"] == "demo-worker-0")
+    plan = replace(decide(gateway, seen, DEFAULTS), replace=(pod,))
+    assert await steer(cluster, Workers(), gateway, seen, plan, lambda *_: None) == []
+    return ("Pod", "team", "demo-worker-0") not in cluster.objects
+
+
+async def test_a_worker_is_replaced_while_the_others_are_ready(cluster: FakeCluster) -> None:
+    assert await replaced(cluster)
+
+
+@pytest.mark.parametrize("happen", [breaks, goes])
+async def test_nobody_is_replaced_while_another_one_has_gone_without_a_word(
+    cluster: FakeCluster, happen: Any
+) -> None:
+    cluster.stale = True
+    happen(cluster)
+    assert not await replaced(cluster)
