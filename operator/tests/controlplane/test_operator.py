@@ -314,6 +314,7 @@ def test_of_two_releases_that_serve_one_namespace_one_does_nothing_and_says_so(n
     first = replica(namespace, "first")
     second = None
     try:
+        wait_for(lambda: holder(namespace) == "first", 30, "the first release acts")
         namespace.apply(gateway_manifest())
         namespace.settle()
         # Another release has another Lease, and its own idea of images.
