@@ -15,7 +15,7 @@ import yaml
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PAGE = REPOSITORY / "docs" / "api-reference.md"
-CRD = REPOSITORY / "crds" / "proofgate.dev_governancegateways.yaml"
+CRDS = REPOSITORY / "crds"
 REFUSALS = REPOSITORY / "rust-core" / "crates" / "wire" / "src" / "protocol_error.rs"
 
 Schema = dict[str, Any]
@@ -25,8 +25,11 @@ def main() -> int:
     """Writes or checks the page; returns the exit code."""
     page = PAGE.read_text()
     fresh = page
-    for name, text in (("spec", spec()), ("status", status()), ("rules", rules()), ("refusals", refusals())):
-        fresh = replaced(fresh, name, text)
+    for kind, mark in (("governancegateways", ""), ("gatewaytenants", "tenant ")):
+        found = schema(kind)
+        for name, made in (("spec", spec), ("status", status), ("rules", rules)):
+            fresh = replaced(fresh, f"{mark}{name}", made(found))
+    fresh = replaced(fresh, "refusals", refusals())
     if sys.argv[1:] == ["--check"]:
         if fresh != page:
             print(f"{PAGE.name} is stale: run python docs/generate_api_reference.py", file=sys.stderr)
@@ -45,34 +48,34 @@ def replaced(page: str, name: str, text: str) -> str:
     return f"{before}{mark}{text}\n{closing}{after}"
 
 
-def schema() -> Schema:
-    """The schema of a whole GovernanceGateway."""
-    crd = yaml.safe_load(CRD.read_text())
+def schema(plural: str) -> Schema:
+    """The schema of a whole object."""
+    crd = yaml.safe_load((CRDS / f"proofgate.dev_{plural}.yaml").read_text())
     found: Schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     return found
 
 
-def spec() -> str:
+def spec(of: Schema) -> str:
     """Every field of the spec as a table."""
     lines = ["| field | type | default | bounds | meaning |", "|---|---|---|---|---|"]
-    for path, field, required in fields(schema()["properties"]["spec"], "spec"):
+    for path, field, required in fields(of["properties"]["spec"], "spec"):
         default = "**required**" if required else shown(field.get("default"))
         description = cell(field.get("description", ""))
         lines.append(f"| `{path}` | {kind(field)} | {default} | {bounds(field)} | {description} |")
     return "\n".join(lines)
 
 
-def status() -> str:
+def status(of: Schema) -> str:
     """Every field of the status as a table."""
     lines = ["| field | type | meaning |", "|---|---|---|"]
-    for path, field, _ in fields(schema()["properties"]["status"], "status"):
+    for path, field, _ in fields(of["properties"]["status"], "status"):
         lines.append(f"| `{path}` | {kind(field)} | {cell(field.get('description', ''))} |")
     return "\n".join(lines)
 
 
-def rules() -> str:
+def rules(of: Schema) -> str:
     """What the API server refuses beyond types and bounds, in the words of the refusal."""
-    return "\n".join(f"- {message}" for message in messages(schema()))
+    return "\n".join(f"- {message}" for message in messages(of))
 
 
 def fields(node: Schema, path: str) -> Iterator[tuple[str, Schema, bool]]:

@@ -92,6 +92,8 @@ class FakeCluster(Client):
         self.admit: Callable[[Manifest], None] = lambda _: None
         #: Namespaces in which nothing may be listed or watched, because they are gone.
         self.barred: set[str] = set()
+        #: Labels of namespaces; None: they may not be read.
+        self.namespace_labels: dict[str, dict[str, str]] | None = None
         #: Everything that happened: type, version and object.
         self.history: list[tuple[str, int, Manifest]] = []
         self._told: dict[Key, Manifest] = {}
@@ -213,6 +215,8 @@ class FakeCluster(Client):
         if re.fullmatch(r"/apis/[^/]+/[^/]+", path):
             # Discovery: every kind is known that operators always need, and none besides.
             raise ApiError(404, "NotFound", path)
+        if path == "/api/v1/namespaces":
+            return self._namespaces((query or {}).get("labelSelector", ""))
         match = _PATH.match(path)
         assert match, path
         kind = KIND_OF[(match["version"], match["plural"])]
@@ -262,6 +266,16 @@ class FakeCluster(Client):
             self._finish(key)
         self._announce()
         return self.objects.get(key, {})
+
+    def _namespaces(self, selector: str) -> Manifest:
+        self.requests.append("GET Namespace")
+        if self.namespace_labels is None:
+            raise ApiError(403, "Forbidden", "cannot list namespaces")
+        found = [
+            {"metadata": {"name": name, "labels": self.namespace_labels[name]}}
+            for name in self.namespace_labels
+        ]
+        return {"metadata": {}, "items": [item for item in found if selects(selector, item)]}
 
     def _create(self, kind: str, namespace: str, body: Manifest) -> Manifest:
         name = body["metadata"]["name"]

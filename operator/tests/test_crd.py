@@ -10,21 +10,26 @@ import pytest
 import yaml
 
 from proofgate_operator.api.crd import crd, rendered, spec_schema
+from proofgate_operator.api.tenant import GatewayTenantSpec
+from proofgate_operator.api.tenant_crd import tenant_crd
 from proofgate_operator.api.types import GatewaySpec
 from tests.gateways import manifest
 
 ROOT = Path(__file__).parents[2]
 CRD_FILE = ROOT / "crds" / "proofgate.dev_governancegateways.yaml"
+TENANT_CRD_FILE = ROOT / "crds" / "proofgate.dev_gatewaytenants.yaml"
 EXAMPLES = sorted((ROOT / "examples").rglob("*.yaml"))
 
 
 def test_the_checked_in_crd_is_what_the_types_generate() -> None:
-    assert CRD_FILE.read_text() == rendered()
+    assert CRD_FILE.read_text() == rendered(crd(), "crd")
+    assert TENANT_CRD_FILE.read_text() == rendered(tenant_crd(), "tenant_crd")
 
 
 def test_the_chart_carries_the_same_crd() -> None:
-    copy = ROOT / "charts" / "proofgate-operator" / "files" / CRD_FILE.name
-    assert copy.read_text() == CRD_FILE.read_text()
+    for path in (CRD_FILE, TENANT_CRD_FILE):
+        copy = ROOT / "charts" / "proofgate-operator" / "files" / path.name
+        assert copy.read_text() == path.read_text()
 
 
 def _nodes(schema: dict[str, Any], path: str = "") -> Any:
@@ -99,6 +104,12 @@ def test_the_gateways_in_the_examples_fit_the_schema(path: Path) -> None:
         if document["kind"] == "GovernanceGateway":
             jsonschema.validate(document, schema)
             GatewaySpec.model_validate(document["spec"])
+        if document["kind"] == "GatewayTenant":
+            of_tenants = tenant_crd()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"][
+                "spec"
+            ]
+            jsonschema.validate(document["spec"], _strict(of_tenants))
+            GatewayTenantSpec.model_validate(document["spec"])
 
 
 def _named(node: Any) -> Iterator[tuple[str, str | None]]:

@@ -57,10 +57,10 @@ seccompProfile: {type: RuntimeDefault}
 gateway goes by garbage collection. Pods it deletes to replace them, one by one. */ -}}
 {{- define "proofgate-operator.rules" -}}
 - apiGroups: [proofgate.dev]
-  resources: [governancegateways]
+  resources: [governancegateways, gatewaytenants]
   verbs: [get, list, watch]
 - apiGroups: [proofgate.dev]
-  resources: [governancegateways/status]
+  resources: [governancegateways/status, gatewaytenants/status]
   verbs: [get, patch]
 - apiGroups: [apps]
   resources: [statefulsets, deployments]

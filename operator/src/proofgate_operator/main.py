@@ -14,6 +14,7 @@ import kopf
 
 from proofgate_operator import __version__, metrics
 from proofgate_operator.api import API_VERSION, GROUP, PLURAL
+from proofgate_operator.api.tenant import TENANT_PLURAL
 
 # `gateways` is imported for its handler: importing registers it with kopf.
 from proofgate_operator.handlers import gateways, probe  # noqa: F401
@@ -26,6 +27,8 @@ from proofgate_operator.settings import InvalidSettings, Settings, read_settings
 _log = logging.getLogger("proofgate_operator")
 #: Two operators of different make on one object must not take each other's marks for their own.
 _PREFIX = f"operator.{GROUP}"
+#: Resources that have to be served.
+_PLURALS = (PLURAL, TENANT_PLURAL)
 #: How often it is looked whether other namespaces can be listed than before.
 _LOOK_SECONDS = 1.0
 
@@ -53,14 +56,15 @@ async def _login(memo: Any, **kwargs: Any) -> Any:
 
 
 async def _wait_for_crd(client: Client) -> None:
-    """Wait until the API server serves our resource: kopf looks for it only once."""
+    """Wait until the API server serves our resources: kopf looks for its own only once."""
     told = False
     while True:
         try:
-            if await client.serves(API_VERSION, PLURAL):
+            missing = [kind for kind in _PLURALS if not await client.serves(API_VERSION, kind)]
+            if not missing:
                 return
             if not told:
-                _log.warning("waiting for the CRD %s.%s", PLURAL, GROUP)
+                _log.warning("waiting for the CRDs %s", ", ".join(f"{kind}.{GROUP}" for kind in missing))
                 told = True
         except Exception as error:
             _log.warning("waiting for the API server: %s", error)

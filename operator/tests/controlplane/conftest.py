@@ -50,7 +50,8 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
         running.kubectl("create", "namespace", "chart")
         helm(running, "install", "crds", str(CHART), "--namespace", "chart", *IMAGES)
         established = "--for=condition=Established"
-        running.kubectl("wait", "crd/governancegateways.proofgate.dev", established, "--timeout=30s")
+        crds = ("crd/governancegateways.proofgate.dev", "crd/gatewaytenants.proofgate.dev")
+        running.kubectl("wait", *crds, established, "--timeout=30s")
         yield running
 
 

@@ -64,7 +64,7 @@ def everything() -> Manifest:
 
 def largest() -> Manifest:
     """Return fields with as many items as the schema allows, each as long as an object's size does."""
-    models = [{"name": f"{'m' * 40}-{number:03d}", "provider": "openai"} for number in range(64)]
+    models = [{"name": f"{'m' * 24}-{number:03d}", "provider": "openai"} for number in range(64)]
     tenants = [
         {
             "name": f"tenant-{number}",
@@ -96,9 +96,15 @@ def largest() -> Manifest:
         for number in range(8)
     ]
     disabled = [f"{'d' * 60}-{number:03d}" for number in range(128)]
+    plans = [
+        {"name": f"plan-{number}", "models": [model["name"] for model in models[-32:]]}
+        for number in range(32)
+    ]
     return {
         "models": models,
+        "plans": plans,
         "tenants": tenants,
+        "allowedTenants": {"namespaces": {"from": "All"}},
         "jwt": {"issuers": issuers},
         "policy": {"rules": rules, "disabledRules": disabled},
         "cors": {"allowedOrigins": [f"https://{'o' * 240}{number:03d}.dev" for number in range(32)]},

@@ -202,9 +202,12 @@ def test_every_container_is_restricted_and_cannot_write_its_root() -> None:
 
 def test_the_crd_is_kept_unless_it_is_given_up() -> None:
     policy = "helm.sh/resource-policy"
-    assert only(render(), "CustomResourceDefinition")["metadata"]["annotations"][policy] == "keep"
-    given_up = only(render("crds.keep=false"), "CustomResourceDefinition")
-    assert policy not in given_up["metadata"].get("annotations", {})
+    kept, given_up = (
+        found(render(*given), "CustomResourceDefinition") for given in ((), ("crds.keep=false",))
+    )
+    assert len(kept) == len(given_up) == 2
+    assert all(crd["metadata"]["annotations"][policy] == "keep" for crd in kept)
+    assert not any(policy in crd["metadata"].get("annotations", {}) for crd in given_up)
     assert not found(render("crds.enabled=false"), "CustomResourceDefinition")
 
 

@@ -9,6 +9,7 @@ from proofgate_operator.api.fields import (
     AUTHORITY,
     PORT,
     SET,
+    LabelSelector,
     ModelName,
     ResourceName,
     SecretKeyRef,
@@ -102,14 +103,9 @@ ApiKeys = Annotated[
 ]
 
 
-class Tenant(Section):
-    """Who is authenticated and audited."""
+class Terms(Section):
+    """What a tenant may use, and how much."""
 
-    name: ResourceName
-    """Name of the tenant, as it stands in the ledger and in the claim of a token."""
-    api_keys: ApiKeys | None = None
-    """The tenant's API keys. It may be absent when spec.jwt is set: the tenant then has tokens only. An empty
-    list locks out whoever has no token."""
     models: Annotated[
         tuple[ModelName, ...] | None, Field(min_length=1, max_length=32, json_schema_extra=SET)
     ] = None
@@ -125,9 +121,82 @@ class Tenant(Section):
     """How much may be used with each of its API keys by itself."""
     policy: TenantPolicy | None = None
     """Where the policy for this tenant differs from spec.policy."""
+
+
+#: What a plan says, as a manifest spells it.
+TERMS = ("models", "endpoints", "limits", "keyLimits", "policy")
+
+
+class Plan(Terms):
+    """Terms that tenants share by name."""
+
+    name: ResourceName
+    """Name that tenants refer to."""
+
+
+class Tenant(Terms):
+    """Who is authenticated and audited."""
+
+    name: ResourceName
+    """Name of the tenant, as it stands in the ledger and in the claim of a token."""
+    api_keys: ApiKeys | None = None
+    """The tenant's API keys. It may be absent when spec.jwt is set: the tenant then has tokens only. An empty
+    list locks out whoever has no token."""
+    plan: ResourceName | None = None
+    """What the tenant may use and how much: a name from spec.plans, in the place of its own models,
+    endpoints, limits, keyLimits and policy."""
     placement: Annotated[int | None, Field(ge=0, le=63)] = None
     """Number of the worker that serves the tenant, for tenants whose load would unbalance the others'. It
     counts while spec.replicas is greater than it. Absent: a hash of the name decides."""
+
+
+TenantOfTheGateway = Annotated[
+    Tenant,
+    Field(
+        json_schema_extra=rules(
+            {
+                "rule": "!has(self.plan) || !(" + " || ".join(f"has(self.{name})" for name in TERMS) + ")",
+                "message": "spec.tenants: a tenant has a plan, or models, endpoints, limits, keyLimits and"
+                " policy of its own",
+            }
+        )
+    ),
+]
+
+
+class NamespacesFrom(StrEnum):
+    """Which namespaces may attach tenants."""
+
+    SAME = "Same"
+    ALL = "All"
+    SELECTOR = "Selector"
+
+
+class AllowedNamespaces(Section):
+    """Namespaces whose GatewayTenants may attach."""
+
+    from_: Annotated[NamespacesFrom, Field(alias="from")] = NamespacesFrom.SAME
+    """Same: the gateway's own. All: every one that the operator serves. Selector: those with the labels of
+    `selector`, which only an operator that serves the whole cluster may read."""
+    selector: LabelSelector | None = None
+    """Labels of namespaces."""
+
+
+class AllowedTenants(Section):
+    """Which GatewayTenants may attach, as in the Gateway API's allowedRoutes."""
+
+    namespaces: Annotated[
+        AllowedNamespaces,
+        Field(
+            json_schema_extra=rules(
+                {
+                    "rule": "(self.from == 'Selector') == has(self.selector)",
+                    "message": "spec.allowedTenants.namespaces: selector stands with from: Selector",
+                }
+            )
+        ),
+    ] = AllowedNamespaces()
+    """By their namespaces."""
 
 
 class Issuer(Section):

@@ -47,7 +47,7 @@ MAX_MESSAGE = 32768
 class Condition:
     """One fact: `type` is `status` because of `reason`, in words `message`."""
 
-    type: ConditionType
+    type: StrEnum
     status: ConditionStatus
     reason: str
     message: str
@@ -72,7 +72,7 @@ def merge(
         unchanged = old is not None and old.get("status") == condition.status and "lastTransitionTime" in old
         merged.append(
             {
-                "type": condition.type.value,
+                "type": str(condition.type),
                 "status": condition.status.value,
                 "reason": condition.reason,
                 "message": condition.message[:MAX_MESSAGE],

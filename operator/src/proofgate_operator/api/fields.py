@@ -33,6 +33,8 @@ SET: dict[str, Any] = {"x-kubernetes-list-type": "set"}
 ResourceName = Annotated[str, Field(min_length=1, max_length=63, pattern=_DNS_LABEL)]
 ObjectName = Annotated[str, Field(min_length=1, max_length=253, pattern=_DNS_SUBDOMAIN)]
 ModelName = Annotated[str, Field(min_length=1, max_length=96, pattern=r"^[-a-zA-Z0-9._:/@]+$")]
+LabelValue = Annotated[str, Field(max_length=63, pattern=r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$")]
+Labels = Annotated[dict[str, LabelValue], Field(max_length=16)]
 #: Bytes, in the API's notation.
 Quantity = Annotated[str, Field(max_length=16, pattern=r"^[0-9]+(\.[0-9]+)?(Ki|Mi|Gi|Ti|Pi|k|M|G|T|P)?$")]
 Image = Annotated[str, Field(min_length=1, max_length=512, pattern=_IMAGE)]
@@ -61,6 +63,13 @@ class Section(BaseModel):
     def as_written(self) -> dict[str, Any]:
         """Return the section as a manifest spells it, without what is not set."""
         return self.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+class LabelSelector(Section):
+    """Objects that have all of these labels; without any, all objects."""
+
+    match_labels: Labels | None = None
+    """Labels and their values."""
 
 
 class SecretKeyRef(Section):

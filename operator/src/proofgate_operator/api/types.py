@@ -13,12 +13,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from proofgate_operator.api.access import Cors, Jwt, Tenant
+from proofgate_operator.api.access import AllowedTenants, Cors, Jwt, Plan, TenantOfTheGateway
 from proofgate_operator.api.fields import (
     AUTHORITY,
     SECRET_KEY,
     Cores,
     Image,
+    LabelSelector,
     ModelName,
     Quantity,
     ResourceName,
@@ -185,11 +186,9 @@ class Ledger(Section):
     is lost is not made anew (SigningKeyLost)."""
 
 
-LabelValue = Annotated[str, Field(max_length=63, pattern=r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$")]
 #: An address range, of IPv4 or IPv6; the API server parses it for good.
 Cidr = Annotated[str, Field(max_length=49, pattern=r"^[0-9A-Fa-f.:]+/[0-9]{1,3}$")]
 AnnotationValue = Annotated[str, Field(max_length=4096)]
-Labels = Annotated[dict[str, LabelValue], Field(max_length=16)]
 
 
 class LoadBalancerService(Section):
@@ -225,13 +224,6 @@ class AccessLog(StrEnum):
 
     ERRORS = "Errors"
     ALL = "All"
-
-
-class LabelSelector(Section):
-    """Objects that have all of these labels; without any, all objects."""
-
-    match_labels: Labels | None = None
-    """Labels and their values."""
 
 
 class IpBlock(Section):
@@ -361,10 +353,15 @@ class GatewaySpec(Section):
         tuple[ModelRoute, ...], Field(min_length=1, max_length=64, json_schema_extra=keyed_by("name"))
     ]
     """Models that clients may name."""
+    plans: Annotated[tuple[Plan, ...], Field(max_length=32, json_schema_extra=keyed_by("name"))] = ()
+    """What tenants may use and how much, by name."""
     tenants: Annotated[
-        tuple[Tenant, ...], Field(min_length=1, max_length=128, json_schema_extra=keyed_by("name"))
-    ]
+        tuple[TenantOfTheGateway, ...], Field(max_length=128, json_schema_extra=keyed_by("name"))
+    ] = ()
     """Who may use the gateway."""
+    allowed_tenants: AllowedTenants | None = None
+    """Which GatewayTenants, objects of their own in their teams' namespaces, may use the gateway as well.
+    Absent: none."""
     jwt: Jwt | None = None
     """JSON Web Tokens in the place of API keys. HAProxy routes a connection by the tenant that its token
     names, and the worker verifies the token."""
@@ -420,6 +417,23 @@ SPEC_RULES: list[dict[str, Any]] = [
         " self.tenants.all(t, !has(t.models) || t.models.all(name, name in names)))",
         "fieldPath": ".tenants",
         "message": "spec.tenants: every model of a tenant must be in spec.models",
+    },
+    {
+        "rule": "[self.models.map(m, m.name)].all(names,"
+        " self.plans.all(p, !has(p.models) || p.models.all(name, name in names)))",
+        "fieldPath": ".plans",
+        "message": "spec.plans: every model of a plan must be in spec.models",
+    },
+    {
+        "rule": "[self.plans.map(p, p.name)].all(names,"
+        " self.tenants.all(t, !has(t.plan) || t.plan in names))",
+        "fieldPath": ".tenants",
+        "message": "spec.tenants: every tenant's plan must be in spec.plans",
+    },
+    {
+        "rule": "self.tenants.size() > 0 || has(self.allowedTenants)",
+        "fieldPath": ".tenants",
+        "message": "spec.tenants: list a tenant, or let GatewayTenants attach with spec.allowedTenants",
     },
     {
         "rule": "has(self.jwt) || self.tenants.all(t, has(t.apiKeys))",

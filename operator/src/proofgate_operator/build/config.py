@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import yaml
 
-from proofgate_operator.api.access import Tenant
+from proofgate_operator.api.access import TERMS, Tenant
 from proofgate_operator.api.quantity import whole
 from proofgate_operator.api.types import MEMORY_LEAST, MEMORY_OTHERWISE, Gateway
 from proofgate_operator.build import haproxy_config
@@ -24,6 +24,8 @@ CONFIG_FILE = "gateway.yaml"
 ACCEPTED_FILE = "accepted.yaml"
 CONFIG_FOLDER = "/etc/proofgate"
 LEDGER_FOLDER = "/var/lib/proofgate"
+#: Where tenants and keys are that have objects of their own, for workers and for HAProxy's agent.
+SHARDS_FOLDER = f"{CONFIG_FOLDER}/tenants"
 #: Where a worker finds the checkpoints that the operator holds: what comes there rolls nobody.
 HELD_FOLDER = "/etc/held-checkpoints"
 SIGNING_KEY = "signing-key"
@@ -125,6 +127,7 @@ def worker_config(gateway: Gateway, memory: int, defaults: Defaults) -> Manifest
             }
             for model in spec.models
         ],
+        **_plans(gateway),
         "tenants": [_tenant(tenant) for tenant in spec.tenants],
         "limits": {"bufferedBytes": _buffered_bytes(memory)},
         "metrics": {"labelSets": spec.monitoring.label_sets},
@@ -143,12 +146,22 @@ def worker_config(gateway: Gateway, memory: int, defaults: Defaults) -> Manifest
     return content
 
 
+def _plans(gateway: Gateway) -> Manifest:
+    """Return what the file says of plans, and where the tenants are that do not stand in it."""
+    content: Manifest = {}
+    if gateway.spec.plans:
+        content["plans"] = [plan.as_written() for plan in gateway.spec.plans]
+    if gateway.spec.allowed_tenants is not None:
+        content["tenantShards"] = {"directory": SHARDS_FOLDER}
+    return content
+
+
 def _tenant(tenant: Tenant) -> Manifest:
     content: Manifest = {"name": tenant.name}
     if tenant.api_keys is not None:
         content["keyHashesFile"] = f"{CONFIG_FOLDER}/{keys_entry(tenant.name)}"
     terms = tenant.as_written()
-    for name in ("models", "endpoints", "limits", "keyLimits", "policy"):
+    for name in ("plan", *TERMS):
         if name in terms:
             content[name] = terms[name]
     return content
@@ -210,13 +223,13 @@ def haproxy_maps(
     weight_of = weights(shares)
     return {
         TENANT_MAP: "".join(f"{key} {tenant_of[key]}\n" for key in sorted(tenant_of)),
-        OWNER_MAP: "".join(f"{tenant} {_owner(owner_of[tenant])}\n" for tenant in sorted(owner_of)),
+        OWNER_MAP: "".join(f"{tenant} {entry_of(owner_of[tenant])}\n" for tenant in sorted(owner_of)),
         ROUTING_MAP: f"{haproxy_config.ROUTING_KEY} {routing_key}\n" if routing_key else "",
         WEIGHTS: "".join(f"{server_name(ordinal)} {weight_of[ordinal]}\n" for ordinal in sorted(weight_of)),
     }
 
 
-def _owner(owner: Owner) -> str:
+def entry_of(owner: Owner) -> str:
     """Return a tenant's owner, and who stands in, as the map has them: in one entry, they change together."""
     both = (owner.ordinal,) if owner.stand_in is None else (owner.ordinal, owner.stand_in)
     return haproxy_config.OWNER_SEPARATOR.join(map(server_name, both))

@@ -7,7 +7,7 @@ certificate, so that neither replaces a pod.
 import math
 
 from proofgate_operator.api.types import MAX_REPLICAS, AccessLog, Affinity, Gateway
-from proofgate_operator.build import config, haproxy_config
+from proofgate_operator.build import config, haproxy_config, tenant_shards
 from proofgate_operator.build.naming import (
     START_ANNOTATION,
     Defaults,
@@ -171,12 +171,16 @@ def _shared_mounts(gateway: Gateway) -> list[Manifest]:
 
 
 def _agent(gateway: Gateway, defaults: Defaults) -> Manifest:
+    mounts = _shared_mounts(gateway)
     command = ["/opt/proofgate/bin/proofgate", "front-door", "--socket", _RUNTIME_SOCKET]
     for name in _FOLLOWED_MAPS:
         command += ["--map", f"{_MAPS_FOLDER}/{name}"]
     command += ["--weights", f"{_MAPS_FOLDER}/{config.WEIGHTS}"]
     if gateway.spec.load_balancer.tls:
         command += ["--certificate", _CERTIFICATE]
+    if gateway.spec.allowed_tenants is not None:
+        command += ["--tenant-shards", config.SHARDS_FOLDER]
+        mounts.append({"name": "tenant-shards", "mountPath": config.SHARDS_FOLDER, "readOnly": True})
     return {
         "name": "front-door",
         # The operator's own release, whatever image workers are pinned to: its options are given here.
@@ -192,7 +196,7 @@ def _agent(gateway: Gateway, defaults: Defaults) -> Manifest:
         "readinessProbe": http_probe(
             "/readyz", "agent", periodSeconds=1, failureThreshold=10, timeoutSeconds=2
         ),
-        "volumeMounts": _shared_mounts(gateway),
+        "volumeMounts": mounts,
     }
 
 
@@ -208,6 +212,10 @@ def _volumes(gateway: Gateway) -> list[Manifest]:
         {"name": "tenants", "secret": maps},
         {"name": "runtime", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}},
     ]
+    if gateway.spec.allowed_tenants is not None:
+        # Of the agent alone: HAProxy learns of them by its socket.
+        shards = tenant_shards.sources(gateway, "", (tenant_shards.KEYS, tenant_shards.OWNERS))
+        volumes.append({"name": "tenant-shards", "projected": {"defaultMode": 0o440, "sources": shards}})
     tls = gateway.spec.load_balancer.tls
     if tls:
         items = [{"key": "tls.crt", "path": "tls.pem"}, {"key": "tls.key", "path": "tls.pem.key"}]

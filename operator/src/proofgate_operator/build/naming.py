@@ -91,6 +91,10 @@ class Names:
         """Secret of key hashes."""
         return f"{self.gateway}-tenants"
 
+    def tenant_shard(self, shard: int) -> str:
+        """Secret of the tenants, and keys of tenants, in one of the shards."""
+        return f"{self.tenants}-{shard:02}"
+
     @property
     def admin(self) -> str:
         """Secret of the admin token."""

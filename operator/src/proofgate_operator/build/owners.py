@@ -111,7 +111,8 @@ def _ranked(tenant: str, count: int) -> list[int]:
     return sorted(range(count), key=lambda ordinal: _hash(f"{tenant}/{ordinal}"), reverse=True)
 
 
-def _owner(tenant: str, placement: int | None, count: int, shares: Shares) -> Owner:
+def owner(tenant: str, placement: int | None, count: int, shares: Shares) -> Owner:
+    """Return the worker that a tenant belongs to among `count`, and who stands in for it."""
     ranked = _ranked(tenant, count)
     # The same tenants move at a stage, whatever the worker.
     place = int.from_bytes(_hash(f"{tenant}/stage")[:8]) * 100 >> 64
@@ -136,7 +137,7 @@ def owners(gateway: Gateway, count: int, shares: Shares) -> dict[str, Owner]:
     for tenant in gateway.spec.tenants:
         placement = tenant.placement if tenant.placement is not None and tenant.placement < count else None
         if required:
-            found[tenant.name] = _owner(tenant.name, placement, count, shares)
+            found[tenant.name] = owner(tenant.name, placement, count, shares)
         elif placement is not None:
             found[tenant.name] = Owner(placement)
     return found

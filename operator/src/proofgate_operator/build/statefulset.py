@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from proofgate_operator.api.types import Gateway, SigningKeyRef
+from proofgate_operator.build import tenant_shards
 from proofgate_operator.build.config import (
     ACCEPTED_FILE,
     ADMIN_PORT,
@@ -11,6 +12,7 @@ from proofgate_operator.build.config import (
     CONFIG_FOLDER,
     HELD_FOLDER,
     LEDGER_FOLDER,
+    SHARDS_FOLDER,
     SIGNING_KEY,
     TRAFFIC_PORT,
 )
@@ -66,6 +68,9 @@ def _configuration(gateway: Gateway) -> Manifest:
             item = {"key": reference.key, "path": f"providers/{provider.name}/api-key"}
             # Without it the worker refuses the provider's models, and serves everybody else.
             sources.append({"secret": {"name": reference.name, "items": [item], "optional": True}})
+    if spec.allowed_tenants is not None:
+        folder = SHARDS_FOLDER.removeprefix(f"{CONFIG_FOLDER}/")
+        sources += tenant_shards.sources(gateway, f"{folder}/", (tenant_shards.KEYS, tenant_shards.TENANTS))
     return {"name": "configuration", "projected": {"defaultMode": _PRIVATE_MODE, "sources": sources}}
 
 

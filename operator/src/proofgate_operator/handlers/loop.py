@@ -65,6 +65,7 @@ class Loop:
         self._operator.readers.forget(self._namespace, self._name)
         self._operator.workers.forget(self._namespace, self._name)
         self._operator.writes.forget(self._namespace, self._name)
+        self._operator.attachments.forget(self._namespace, self._name)
         metrics.forget(self._namespace, self._name)
 
     async def look(self) -> float:
@@ -124,6 +125,7 @@ class Loop:
             operator.workers,
             operator.writes,
             self._failures,
+            operator.attachments,
         )
         named = operator.readers.named(self._namespace, self._name)
         operator.readers.note(self._namespace, self._name, outcome.secrets)

@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import dataclass, field
 
 from proofgate_operator.handlers.applied import Writes
+from proofgate_operator.handlers.attachments import Attachments
 from proofgate_operator.handlers.claims import Claims
 from proofgate_operator.handlers.loops import Loops
 from proofgate_operator.handlers.probe import Pulse
@@ -28,6 +29,7 @@ class Operator:
     pulse: Pulse = field(default_factory=Pulse)
     workers: Workers = field(default_factory=Workers)
     writes: Writes = field(default_factory=Writes)
+    attachments: Attachments = field(default_factory=Attachments)
     loops: Loops = field(default_factory=Loops)
     gate: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_LOOKS))
 

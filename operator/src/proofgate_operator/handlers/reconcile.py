@@ -1,6 +1,6 @@
 """One look at one gateway: observe, decide, write, report.
 
-Nothing is remembered between two looks, so it does not matter where the one before ended.
+Nothing is needed of the look before, so it does not matter where that one ended.
 """
 
 import datetime
@@ -17,6 +17,7 @@ from proofgate_operator.api.types import Gateway
 from proofgate_operator.build.naming import Defaults, Manifest
 from proofgate_operator.events import event, event_of, transitions
 from proofgate_operator.handlers.applied import Writes
+from proofgate_operator.handlers.attachments import Attachments
 from proofgate_operator.handlers.execution import Logger, execute
 from proofgate_operator.handlers.steering import heard, steer
 from proofgate_operator.kube.apply import apply, create
@@ -27,6 +28,7 @@ from proofgate_operator.plan.decide import Plan, decide
 from proofgate_operator.plan.kstatus import kstatus
 from proofgate_operator.plan.observed import Observed, named_secrets
 from proofgate_operator.plan.status import Status, unreadable
+from proofgate_operator.plan.tenants import listed_digests
 
 #: From so many failed looks in a row on, the status tells of what the API server cannot do.
 _PERSISTENT = 3
@@ -168,6 +170,7 @@ async def reconcile(
     workers: Workers,
     writes: Writes,
     failures: int = 0,
+    attachments: Attachments | None = None,
 ) -> Outcome:
     """Bring one gateway closer to its spec and report; raises `ApiError` if the API server cannot be used.
 
@@ -188,17 +191,29 @@ async def reconcile(
         return Outcome(exists=True, at_rest=True)
     seen = await observe(client, gateway, live)
     seen = await heard(workers, gateway, live.get("status") or {}, seen)
-    seen = replace(seen, applied=writes.of(namespace, name), tried=writes.tried(namespace, name))
+    attachments = attachments or Attachments()
+    tenants = await attachments.refresh(client, gateway, lambda: listed_digests(gateway, seen.secrets))
+    seen = replace(
+        seen,
+        applied=writes.of(namespace, name),
+        tried=writes.tried(namespace, name),
+        tenants=tenants,
+    )
     plan = decide(gateway, seen, defaults)
+    published, unpublished = False, list[str]()
+    if plan.owning is not None:
+        # First of all writes: a key that was taken away waits for nothing.
+        published, unpublished = await attachments.publish(client, gateway, *plan.owning)
     done = await execute(client, writes, gateway, seen, plan, logger, failures >= _PERSISTENT)
-    refused = done.refused + await steer(client, workers, gateway, seen, plan, logger.info)
+    refused = unpublished + done.refused + await steer(client, workers, gateway, seen, plan, logger.info)
     await _report(client, gateway, live, seen, plan, refused)
+    untold = await attachments.report(client, gateway)
     metrics.RECONCILE_SECONDS.observe(time.monotonic() - started)
     for refusal in refused:
         logger.warning("refused: %s", refusal)
     return Outcome(
         exists=True,
-        wrote=done.changed or bool(plan.replace),
+        wrote=done.changed or published or untold or bool(plan.replace),
         failed=bool(refused),
         at_rest=_at_rest(gateway, plan) and not refused and not workers.awaited(namespace, name),
         moving=plan.moving,

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 
 from proofgate_operator.api import KIND
+from proofgate_operator.api.tenant import TENANT_KIND
 from proofgate_operator.build.naming import MANAGED_BY_LABEL, OPERATOR
 from proofgate_operator.handlers.readers import Readers
 from proofgate_operator.handlers.wake import Wakes
@@ -16,6 +17,7 @@ _OURS = f"{MANAGED_BY_LABEL}={OPERATOR}"
 #: operator receives metadata and keeps versions.
 SELECTORS = {
     KIND: "",
+    TENANT_KIND: "",
     "ConfigMap": _OURS,
     "Deployment": _OURS,
     "NetworkPolicy": _OURS,
@@ -77,3 +79,8 @@ class Watches:
         if kind == "Secret":
             for reader in self._readers.of(namespace, name):
                 self._wakes.wake(namespace, reader)
+            for home, reader in self._store.attached.gateways_reading((namespace, name)):
+                self._wakes.wake(home, reader)
+        if kind == TENANT_KIND:
+            for home, reader in self._store.attached.changed():
+                self._wakes.wake(home, reader)

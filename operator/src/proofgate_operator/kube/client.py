@@ -16,6 +16,7 @@ from kubernetes.aio import config as kubernetes_config
 
 from proofgate_operator import metrics
 from proofgate_operator.api import API_VERSION, KIND, PLURAL
+from proofgate_operator.api.tenant import TENANT_KIND, TENANT_PLURAL
 from proofgate_operator.build.naming import MANAGED_BY_LABEL, OPERATOR
 from proofgate_operator.kube.store import Store
 
@@ -56,6 +57,7 @@ class Resource:
 
 RESOURCES: Mapping[str, Resource] = {
     KIND: Resource(API_VERSION, PLURAL),
+    TENANT_KIND: Resource(API_VERSION, TENANT_PLURAL),
     "ConfigMap": Resource("v1", "configmaps"),
     "Deployment": Resource("apps/v1", "deployments"),
     "Event": Resource("v1", "events"),
@@ -179,7 +181,7 @@ class Client:
         kind, metadata = written.get("kind", ""), written.get("metadata") or {}
         ours = (metadata.get("labels") or {}).get(MANAGED_BY_LABEL) == OPERATOR
         # Other objects without the label are not watched: nobody would tell of their further fate.
-        if self.store.synced and self.store.watches(kind) and (ours or kind in (KIND, "Secret")):
+        if self.store.synced and self.store.watches(kind) and (ours or kind in (KIND, TENANT_KIND, "Secret")):
             self.store.put(kind, written)
 
     async def _exchange(
@@ -277,6 +279,18 @@ class Client:
             raise
         # A list gives its items neither; here they are always told.
         return {**found, "apiVersion": RESOURCES[kind].api_version, "kind": kind}
+
+    async def namespaces(self, selector: str) -> list[str]:
+        """Return the names of the namespaces with the labels of `selector`."""
+        found: list[str] = []
+        query = {"limit": str(_PAGE)} | ({"labelSelector": selector} if selector else {})
+        while True:
+            page = await self.request("GET", "/api/v1/namespaces", query=query, accept=_METADATA_LIST)
+            found += [item["metadata"]["name"] for item in page["items"] or ()]
+            rest = page["metadata"].get("continue")
+            if not rest:
+                return found
+            query["continue"] = rest
 
     async def list(
         self, kind: str, namespace: str | None, selector: str = "", fields: str = ""

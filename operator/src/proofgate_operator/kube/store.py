@@ -14,7 +14,9 @@ from sys import intern
 from typing import Any
 
 from proofgate_operator.api import KIND
+from proofgate_operator.api.tenant import TENANT_KIND, named_gateway
 from proofgate_operator.build.naming import GATEWAY_LABEL
+from proofgate_operator.kube.attached import AttachedTenants
 
 Manifest = dict[str, Any]
 Key = tuple[str, str, str]
@@ -65,6 +67,7 @@ class Store:
         self._expected: set[tuple[str, str | None]] = set()
         self._behind: set[tuple[str, str | None]] = set()
         self._barred: set[tuple[str, str]] = set()
+        self.attached = AttachedTenants()
 
     def expect(self, kinds: Iterable[str], namespaces: Iterable[str | None]) -> None:
         """Name the kinds that are watched, and the namespaces; None stands for all of them."""
@@ -126,7 +129,16 @@ class Store:
             *(("Secret", namespace, name) for name in secrets),
         }
         known = ((key, self._entries.get(key)) for key in sorted(keys))
-        return tuple((key[0], key[2], entry.version if entry else "") for key, entry in known)
+        mark = [(key[0], key[2], entry.version if entry else "") for key, entry in known]
+        # Of thousands of tenants, only that something of them changed.
+        if epoch := self.attached.epoch((namespace, gateway)):
+            mark.append((TENANT_KIND, "", str(epoch)))
+        return tuple(mark)
+
+    def version(self, kind: str, namespace: str, name: str) -> str:
+        """Return the version of an object as far as it is known; empty if there is none."""
+        entry = self._entries.get((kind, namespace, name))
+        return entry.version if entry else ""
 
     def count(self) -> dict[str, int]:
         """Return how many objects of each kind are known."""
@@ -147,10 +159,13 @@ class Store:
             return False
         packed = b"" if kind in CONTENTLESS else _pack(found)
         gateway = key[2] if kind == KIND else (metadata.get("labels") or {}).get(GATEWAY_LABEL, "")
-        self._drop(key)
+        self._forget(key)
         self._entries[key] = _Entry(version, uid, intern(gateway), packed)
         if gateway:
             self._of.setdefault((key[1], gateway), set()).add(key)
+        if kind == TENANT_KIND:
+            self.attached.note(key[1:], named_gateway(found))
+        self._news_of_a_secret(key)
         return True
 
     def remove(self, kind: str, found: Manifest) -> bool:
@@ -206,12 +221,22 @@ class Store:
         return uid in self._graves
 
     def _drop(self, key: Key) -> None:
+        self._forget(key)
+        if key[0] == TENANT_KIND:
+            self.attached.note(key[1:], None)
+        self._news_of_a_secret(key)
+
+    def _forget(self, key: Key) -> None:
         entry = self._entries.pop(key, None)
         if entry and entry.gateway:
             keys = self._of[(key[1], entry.gateway)]
             keys.discard(key)
             if not keys:
                 del self._of[(key[1], entry.gateway)]
+
+    def _news_of_a_secret(self, key: Key) -> None:
+        if key[0] == "Secret":
+            self.attached.secret_changed(key[1:])
 
     @staticmethod
     def _unpacked(entry: _Entry) -> Manifest:

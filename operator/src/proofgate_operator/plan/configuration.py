@@ -245,7 +245,13 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
             start=digest(secret, start) if start else None,
             config=digest(
                 secret,
-                [worker_config_text(gateway, memory, defaults), own_key, *lines, *provider_keys],
+                [
+                    worker_config_text(gateway, memory, defaults),
+                    own_key,
+                    *lines,
+                    *provider_keys,
+                    *seen.tenants.digests,
+                ],
             ),
             haproxy=digest(secret, [rendered_config(gateway, defaults)]),
             certificate=digest(secret, [certificate]),

@@ -19,6 +19,7 @@ from proofgate_operator.build import (
     statefulset,
 )
 from proofgate_operator.build.naming import CONFIG_ANNOTATION, Defaults, Manifest, names
+from proofgate_operator.build.owners import Shares
 from proofgate_operator.build.storage import goes_with_the_gateway
 from proofgate_operator.plan.accepted import accepted_text
 from proofgate_operator.plan.configuration import Configuration, read_configuration
@@ -44,7 +45,8 @@ class Plan:
 
     After them the status, which describes what was seen before them. `moving` says that time alone brings
     the next step. `hold` is the ConfigMap of checkpoints that are newer than those that are held: it goes on
-    while the gateway is settled, and is none of the writes that say otherwise.
+    while the gateway is settled, and is none of the writes that say otherwise. `publish` says that shards of
+    tenants are to be written, for so many workers and shares as `owning` says; None: none may be.
     """
 
     generate: tuple[str, ...]
@@ -59,12 +61,22 @@ class Plan:
     replace: tuple[Manifest, ...] = ()
     moving: bool = False
     hold: Manifest | None = None
+    owning: tuple[int, Shares] | None = None
+    publish: bool = False
 
     @property
     def writes(self) -> bool:
         """Whether anything but the status is to be written."""
         resized = self.rescale is not None
-        return bool(self.generate or self.apply or self.delete or self.renew or self.replace or resized)
+        return bool(
+            self.generate
+            or self.apply
+            or self.delete
+            or self.renew
+            or self.replace
+            or self.publish
+            or resized
+        )
 
 
 def _conflicts(gateway: Gateway, seen: Observed) -> tuple[Ref, ...]:
@@ -175,7 +187,8 @@ def _to_renew(
     None before what they mount has been written, and seen again: the kubelet learns of it by a watch of its
     own, and a pod that it looks at too soon gets the old files once more.
     """
-    if not configuration.digests or _files(gateway) & set(map(ref_of, apply)):
+    unpublished = door.stamp != seen.tenants.published
+    if not configuration.digests or unpublished or _files(gateway) & set(map(ref_of, apply)):
         return {}
     told = [(pod, {CONFIG_ANNOTATION: configuration.digests.config}) for pod in live_pods(seen.worker_pods)]
     told += [(pod, mark(door.digest, seen.now)) for pod in live_pods(seen.haproxy_pods)]
@@ -206,7 +219,8 @@ def decide(gateway: Gateway, seen: Observed, defaults: Defaults) -> Plan:
     shards = read_shards(seen, live_set)
     movement = _movement(gateway, seen, live_set, shards, configuration, conflicts)
     shares = next_shares(gateway, configuration.shares, shards, movement, seen.now)
-    door = front_door(gateway, configuration, movement.replicas, shares)
+    door = front_door(gateway, configuration, movement.replicas, shares, seen.tenants.digests)
+    unpublished = door.stamp != seen.tenants.published
     moving = movement.in_motion
     taking = () if conflicts or gateway.spec.paused else taking_over(shares, shards, movement)
     generate: tuple[str, ...] = ()
@@ -215,6 +229,7 @@ def decide(gateway: Gateway, seen: Observed, defaults: Defaults) -> Plan:
     renew: dict[str, dict[str, str]] = {}
     rescale: int | None = None
     contested: tuple[str, ...] = ()
+    publish = unpublished and not gateway.spec.paused
     # A name that is taken before anything runs keeps everything back; later, only whatever would use it.
     if not gateway.spec.paused and (not conflicts or live_set):
         held_back = {*conflicts, *(_templates(gateway) if conflicts else ())}
@@ -229,7 +244,7 @@ def decide(gateway: Gateway, seen: Observed, defaults: Defaults) -> Plan:
         delete = _superfluous(gateway, seen)
         rescale = _rescaled(live_set, movement, manifests)
         renew = _to_renew(gateway, seen, configuration, door, apply)
-        written = not _files(gateway) & set(map(ref_of, apply))
+        written = not unpublished and not _files(gateway) & set(map(ref_of, apply))
         if not may_retire(gateway, movement, door, written, seen.haproxy_pods, seen.now):
             movement = replace(movement, retire=None, since=None)
         if movement.replace and _comes_anew(gateway, seen, apply):
@@ -242,7 +257,7 @@ def decide(gateway: Gateway, seen: Observed, defaults: Defaults) -> Plan:
         configuration=configuration,
         conflicts=conflicts,
         leaving=_leaving(gateway, seen, configuration),
-        writes=bool(generate or apply or delete or renew or rescale is not None),
+        writes=bool(generate or apply or delete or renew or publish or rescale is not None),
         shards=shards,
         movement=movement,
         taking_over=taking,
@@ -262,6 +277,8 @@ def decide(gateway: Gateway, seen: Observed, defaults: Defaults) -> Plan:
         replace=(movement.replace.pod,) if movement.replace else (),
         moving=moving or bool(taking),
         hold=None if gateway.spec.paused else held.manifest,
+        owning=None if gateway.spec.paused else (movement.replicas, shares),
+        publish=publish,
     )
 
 

@@ -1,10 +1,10 @@
 """What every HAProxy is to know while it runs, and whether it has heard of it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from proofgate_operator.api.types import Affinity, Gateway
-from proofgate_operator.build.config import haproxy_maps, map_digest
+from proofgate_operator.build.config import digest, haproxy_maps, map_digest
 from proofgate_operator.build.naming import CONFIG_ANNOTATION, RENEWED_ANNOTATION, Manifest
 from proofgate_operator.build.owners import Shares
 from proofgate_operator.plan.configuration import Configuration
@@ -23,16 +23,36 @@ class FrontDoor:
     shares: Shares
     maps: dict[str, str] = field(default_factory=dict)
     digest: str = ""
+    #: Of the shards of tenants, as they are to be written.
+    stamp: str = ""
 
 
-def front_door(gateway: Gateway, configuration: Configuration, workers: int, shares: Shares) -> FrontDoor:
-    """Return what every HAProxy before so many workers is to know."""
+def owning_of(gateway: Gateway, workers: int, shares: Shares) -> str:
+    """Return what the owners of tenants without a placement are made from; empty where they have none."""
+    if gateway.spec.load_balancer.affinity is not Affinity.REQUIRED:
+        return ""
+    annotations = shares.annotations
+    return " ".join([f"workers={workers}", *(f"{name}={annotations[name]}" for name in sorted(annotations))])
+
+
+def tenant_stamp(digests: Sequence[str], owning: str) -> str:
+    """Return what tells one state of all shards of tenants from another; empty without shards."""
+    return digest(b"", [*digests, owning]) if digests else ""
+
+
+def front_door(
+    gateway: Gateway, configuration: Configuration, workers: int, shares: Shares, digests: Sequence[str] = ()
+) -> FrontDoor:
+    """Return what every HAProxy before so many workers is to know; `digests` are those of the shards of
+    tenants."""
+    stamp = tenant_stamp(digests, owning_of(gateway, workers, shares))
     maps = haproxy_maps(gateway, configuration.keys, workers, shares, configuration.routing_key)
     if configuration.digests is None:
-        return FrontDoor(shares, maps)
+        return FrontDoor(shares, maps, stamp=stamp)
     # Keyed, as the digest of the certificate is, with what nobody else knows.
     secret = configuration.digests.certificate.encode()
-    return FrontDoor(shares, maps, map_digest(secret, maps))
+    known = map_digest(secret, maps)
+    return FrontDoor(shares, maps, digest(secret, [known, stamp]) if stamp else known, stamp)
 
 
 def live_pods(pods: Iterable[Manifest]) -> list[Manifest]:

@@ -23,6 +23,15 @@ class Ref:
 
 
 @dataclass(frozen=True)
+class TenantShards:
+    """Tenants that are objects of their own: a digest of each shard of them as it is to be, none where the
+    gateway lets none attach; and the stamp of what was written last, empty where that is not known."""
+
+    digests: tuple[str, ...] = ()
+    published: str = ""
+
+
+@dataclass(frozen=True)
 class Observed:
     """One look at the cluster: the gateway's own objects, the Secrets it names, the pods of its workers
     and of HAProxy, what workers tell of themselves, and when it was taken (`now`, in seconds since 1970).
@@ -47,6 +56,8 @@ class Observed:
     not_created: str | None = None
     #: Digests of the manifests that were written last, or were to be and were refused.
     tried: Mapping[Ref, str] = field(default_factory=dict)
+    #: Tenants that are objects of their own.
+    tenants: TenantShards = TenantShards()
     #: Names of pods that bear the workers' labels and are none.
     stray_pods: tuple[str, ...] = ()
 

@@ -33,9 +33,11 @@ def policy_problems(gateway: Gateway) -> Iterator[Problem]:
             yield Problem(_REASON, f"{where}{fault}")
     known |= {rule.id for rule in policy.rules}
     yield from _unknown("spec.policy", policy.disabled_rules, known)
-    for tenant in gateway.spec.tenants:
-        if tenant.policy is not None:
-            yield from _unknown(f"spec.tenants[{tenant.name}].policy", tenant.policy.disabled_rules, known)
+    named = [(f"spec.plans[{plan.name}]", plan.policy) for plan in gateway.spec.plans]
+    named += [(f"spec.tenants[{tenant.name}]", tenant.policy) for tenant in gateway.spec.tenants]
+    for where, terms in named:
+        if terms is not None:
+            yield from _unknown(f"{where}.policy", terms.disabled_rules, known)
 
 
 def _unknown(where: str, disabled: tuple[str, ...], known: set[str]) -> Iterator[Problem]:

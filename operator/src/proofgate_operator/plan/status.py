@@ -136,7 +136,7 @@ def _resolved_refs(situation: Situation) -> Condition:
 def _serves_nobody(situation: Situation) -> str | None:
     """Return why no request could be answered, although nothing is wrong with the gateway itself."""
     spec, configuration = situation.gateway.spec, situation.configuration
-    if spec.jwt is None and not any(configuration.keys.values()):
+    if spec.jwt is None and spec.allowed_tenants is None and not any(configuration.keys.values()):
         return "no tenant has a key"
     broken = {fault.field for fault in configuration.faults}
     if all(f"spec.providers[{provider.name}]" in broken for provider in spec.providers):

@@ -46,6 +46,14 @@ def read_tenant_keys(
     return TenantKeys(keys, tuple(faults))
 
 
+def listed_digests(gateway: Gateway, secrets: Mapping[str, Manifest | None]) -> frozenset[str]:
+    """Return the digests of all keys that the gateway's own list claims."""
+    found = (
+        read_keys("", tenant.api_keys, secrets).keys for tenant in gateway.spec.tenants if tenant.api_keys
+    )
+    return frozenset(key.digest for keys in found for key in keys)
+
+
 def _settle(claims: dict[str, dict[str, KeyDigest]], holders: Mapping[str, str]) -> Iterator[Fault]:
     """Leave every key to one tenant at most, and yield who does not get one."""
     claimants: dict[str, list[tuple[str, KeyDigest]]] = {}

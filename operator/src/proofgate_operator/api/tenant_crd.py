@@ -1,0 +1,118 @@
+"""The CRD of GatewayTenants; `python -m proofgate_operator.api.tenant_crd` prints it."""
+
+from typing import Any
+
+from proofgate_operator.api import GROUP, VERSION
+from proofgate_operator.api.access import MAX_KEYS_OF_A_TENANT
+from proofgate_operator.api.crd import condition_schema, rendered, structural
+from proofgate_operator.api.tenant import TENANT_KIND, TENANT_PLURAL, TENANT_ROOT_RULES, GatewayTenantSpec
+
+
+def status_schema() -> dict[str, Any]:
+    """Return the structural schema of `.status`."""
+    key = {
+        "type": "object",
+        "required": ["name", "digest"],
+        "properties": {
+            "name": {"type": "string", "maxLength": 63, "description": "Name of the key in spec.apiKeys."},
+            "digest": {
+                "type": "string",
+                "maxLength": 8,
+                "description": "First digits of the key's SHA-256, as they stand in records.",
+            },
+            "notAfter": {
+                "type": "string",
+                "format": "date-time",
+                "description": "When the key stops to work.",
+            },
+        },
+    }
+    return {
+        "type": "object",
+        "description": "What the operator made of the tenant.",
+        "properties": {
+            "tenant": {
+                "type": "string",
+                "maxLength": 127,
+                "description": "Name of the tenant in the ledger, in the claims of tokens and in metrics.",
+            },
+            "keyCount": {
+                "type": "integer",
+                "format": "int32",
+                "description": "Number of the keys that are let in.",
+            },
+            "keys": {
+                "type": "array",
+                "description": "The keys that are let in.",
+                "maxItems": MAX_KEYS_OF_A_TENANT,
+                "items": key,
+                "x-kubernetes-list-type": "map",
+                "x-kubernetes-list-map-keys": ["name"],
+            },
+            "conditions": {
+                "type": "array",
+                "description": "Accepted: the gateway lets the tenant attach, and has its plan. KeysValid:"
+                " every key of the list is let in. Programmed: the keys are written where the workers and"
+                " HAProxy read them.",
+                "items": condition_schema(),
+                "x-kubernetes-list-type": "map",
+                "x-kubernetes-list-map-keys": ["type"],
+            },
+        },
+    }
+
+
+def tenant_crd() -> dict[str, Any]:
+    """Return the whole CustomResourceDefinition."""
+    generated = GatewayTenantSpec.model_json_schema(by_alias=True)
+    root = {
+        "type": "object",
+        "description": "A tenant of a GovernanceGateway, in its own team's namespace.",
+        "required": ["spec"],
+        "properties": {
+            "apiVersion": {"type": "string"},
+            "kind": {"type": "string"},
+            "metadata": {"type": "object"},
+            "spec": structural(generated, generated["$defs"]),
+            "status": status_schema(),
+        },
+        "x-kubernetes-validations": TENANT_ROOT_RULES,
+    }
+    accepted = ".status.conditions[?(@.type=='Accepted')].status"
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{TENANT_PLURAL}.{GROUP}"},
+        "spec": {
+            "group": GROUP,
+            "scope": "Namespaced",
+            "names": {
+                "kind": TENANT_KIND,
+                "listKind": f"{TENANT_KIND}List",
+                "plural": TENANT_PLURAL,
+                "singular": TENANT_KIND.lower(),
+                "shortNames": ["gwt"],
+                "categories": ["proofgate"],
+            },
+            "versions": [
+                {
+                    "name": VERSION,
+                    "served": True,
+                    "storage": True,
+                    "schema": {"openAPIV3Schema": root},
+                    "subresources": {"status": {}},
+                    "additionalPrinterColumns": [
+                        {"name": "Gateway", "type": "string", "jsonPath": ".spec.gatewayRef.name"},
+                        {"name": "Plan", "type": "string", "jsonPath": ".spec.plan"},
+                        {"name": "Accepted", "type": "string", "jsonPath": accepted},
+                        {"name": "Keys", "type": "integer", "jsonPath": ".status.keyCount"},
+                        {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
+                    ],
+                }
+            ],
+        },
+    }
+
+
+if __name__ == "__main__":
+    print(rendered(tenant_crd(), "tenant_crd"), end="")

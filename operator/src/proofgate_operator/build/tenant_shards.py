@@ -1,0 +1,69 @@
+"""The Secrets of tenants that have objects of their own: 32 of them, so that a change of one tenant writes a
+small part of all, and each is renewed in the pods by itself.
+
+Workers read `keys` and `tenants`, HAProxy's agent `keys` and `owners`. Lines are sorted: the same tenants are
+the same bytes.
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+
+from proofgate_operator.api.types import Gateway
+from proofgate_operator.build.config import KeyDigest, encoded
+from proofgate_operator.build.naming import Manifest, child, names
+
+SHARDS = 32
+KEYS = "keys"
+TENANTS = "tenants"
+OWNERS = "owners"
+#: On the Secret of a shard: what its owners are made from.
+OWNING_ANNOTATION = "proofgate.dev/owning"
+#: Of the first byte of a digest, the bits that do not tell the shard.
+_SHIFT = 3
+
+
+def shard_of_key(digest: str) -> int:
+    """Return the shard of a key, by its SHA-256 in hexadecimal."""
+    return int(digest[:2], 16) >> _SHIFT
+
+
+def shard_of_tenant(tenant: str) -> int:
+    """Return the shard of a tenant."""
+    return hashlib.sha256(tenant.encode()).digest()[0] >> _SHIFT
+
+
+def key_line(key: KeyDigest, tenant: str) -> str:
+    """Return a key's line, which tells whose it is, by what name, and until when."""
+    expires = "" if key.expires is None else f" expires={key.expires}"
+    return f"{key.digest} {tenant} {key.name}{expires}\n"
+
+
+def shard_digest(keys: str, tenants: str) -> str:
+    """Return a digest of the keys and the tenants of one shard."""
+    return hashlib.sha256(f"{keys}\n{tenants}".encode()).hexdigest()
+
+
+def shard_secret(gateway: Gateway, shard: int, files: Mapping[str, str], owning: str) -> Manifest:
+    """Return the Secret of one shard; `owning` tells what its owners are made from."""
+    head = child(gateway, "v1", "Secret", names(gateway).tenant_shard(shard), "worker")
+    if owning:
+        head["metadata"]["annotations"] = {OWNING_ANNOTATION: owning}
+    return {**head, "type": "Opaque", "data": encoded(files)}
+
+
+def sources(gateway: Gateway, folder: str, wanted: Iterable[str]) -> list[Manifest]:
+    """Return the sources of a projected volume that put files of every shard below `folder`.
+
+    Whoever mounts them starts without: a shard of nobody has no Secret.
+    """
+    files = tuple(wanted)
+    return [
+        {
+            "secret": {
+                "name": names(gateway).tenant_shard(shard),
+                "optional": True,
+                "items": [{"key": name, "path": f"{folder}{shard:02}/{name}"} for name in files],
+            }
+        }
+        for shard in range(SHARDS)
+    ]

@@ -1,0 +1,86 @@
+"""Which tenants name which gateway, which Secrets they name, and what of that changed: by the store's news.
+
+A change of a tenant, or of a Secret that it names, is noted with its gateway until a look has dealt with it.
+"""
+
+from collections.abc import Set
+
+#: Namespace and name.
+Name = tuple[str, str]
+
+
+class AttachedTenants:
+    """Tenants by gateway, and what is to be looked at again."""
+
+    def __init__(self) -> None:
+        self._gateway: dict[Name, Name] = {}
+        self._members: dict[Name, set[Name]] = {}
+        self._reads: dict[Name, frozenset[Name]] = {}
+        self._readers: dict[Name, set[Name]] = {}
+        self._changed: dict[Name, set[Name]] = {}
+        self._epoch: dict[Name, int] = {}
+
+    def note(self, tenant: Name, gateway: Name | None) -> None:
+        """Take in that a tenant is there, or changed; None for the gateway: it is gone, or names none."""
+        before = self._gateway.get(tenant)
+        if before is not None and before != gateway:
+            self._members[before].discard(tenant)
+            self._touch(before, tenant)
+        if gateway is None:
+            self._gateway.pop(tenant, None)
+            self.reads(tenant, frozenset())
+            return
+        self._gateway[tenant] = gateway
+        self._members.setdefault(gateway, set()).add(tenant)
+        self._touch(gateway, tenant)
+
+    def reads(self, tenant: Name, secrets: frozenset[Name]) -> None:
+        """Note the Secrets that a tenant names now."""
+        before = self._reads.get(tenant, frozenset())
+        for secret in before - secrets:
+            readers = self._readers[secret]
+            readers.discard(tenant)
+            if not readers:
+                del self._readers[secret]
+        for secret in secrets - before:
+            self._readers.setdefault(secret, set()).add(tenant)
+        if secrets:
+            self._reads[tenant] = secrets
+        else:
+            self._reads.pop(tenant, None)
+
+    def secret_changed(self, secret: Name) -> None:
+        """Take in that a Secret changed, or is gone."""
+        for tenant in self._readers.get(secret, ()):
+            if gateway := self._gateway.get(tenant):
+                self._touch(gateway, tenant)
+
+    def gateways_reading(self, secret: Name) -> set[Name]:
+        """Return the gateways whose tenants name a Secret."""
+        tenants = self._readers.get(secret, ())
+        return {gateway for tenant in tenants if (gateway := self._gateway.get(tenant))}
+
+    def members(self, gateway: Name) -> Set[Name]:
+        """Return the tenants that name a gateway."""
+        return frozenset(self._members.get(gateway, ()))
+
+    def epoch(self, gateway: Name) -> int:
+        """Return a number that grows whenever something of a gateway's tenants changes."""
+        return self._epoch.get(gateway, 0)
+
+    def changed(self) -> set[Name]:
+        """Return the gateways of which tenants changed that no look has taken yet."""
+        return set(self._changed)
+
+    def take(self, gateway: Name) -> set[Name]:
+        """Return the tenants that changed since they were last taken, some of them gone."""
+        return self._changed.pop(gateway, set())
+
+    def give_back(self, gateway: Name, tenants: Set[Name]) -> None:
+        """Put back what could not be dealt with."""
+        if tenants:
+            self._changed.setdefault(gateway, set()).update(tenants)
+
+    def _touch(self, gateway: Name, tenant: Name) -> None:
+        self._changed.setdefault(gateway, set()).add(tenant)
+        self._epoch[gateway] = self._epoch.get(gateway, 0) + 1

@@ -1,0 +1,168 @@
+"""The tenants that attached to one gateway, and who holds which key: what the shards are written from.
+
+It is kept from look to look and changed by one tenant at a time, so that a change costs what that tenant has
+and no more. Of two tenants that list one key, the one that holds it keeps it; of two that are new to it, the
+one whose object is older gets it.
+"""
+
+from collections.abc import Callable, Mapping, Set
+from dataclasses import dataclass
+
+from proofgate_operator.build.config import KeyDigest
+from proofgate_operator.build.tenant_shards import (
+    KEYS,
+    OWNERS,
+    SHARDS,
+    TENANTS,
+    key_line,
+    shard_digest,
+    shard_of_key,
+    shard_of_tenant,
+)
+
+#: Bytes of keys in one shard: with its tenants and their owners, it has to fit into a Secret of a mebibyte.
+MAX_KEY_BYTES = 640 << 10
+#: Bytes of tenants in one shard. A line of owners is no longer than one of these.
+MAX_TENANT_BYTES = 176 << 10
+#: What a tenant's line may take, with whatever stands in for its owner.
+_LINE = 256
+
+
+@dataclass(frozen=True, repr=False)
+class Attached:
+    """A tenant that the gateway accepted: its name, its plan, when its object was made, and its keys."""
+
+    name: str
+    plan: str
+    created: str
+    keys: tuple[KeyDigest, ...]
+
+
+class TenantBook:
+    """The tenants of one gateway. `holders` are tenants by the digests of the keys that they had before."""
+
+    def __init__(self, holders: Mapping[str, str]) -> None:
+        self._holders = dict(holders)
+        self._tenants: dict[str, Attached] = {}
+        self._claims: dict[str, dict[str, KeyDigest]] = {}
+        self._reserved: Set[str] = frozenset()
+        self._key_lines: list[dict[str, str]] = [{} for _ in range(SHARDS)]
+        self._key_bytes = [0] * SHARDS
+        self._names: list[set[str]] = [set() for _ in range(SHARDS)]
+        self._digests: dict[int, str] = {}
+        #: Tenants that have other keys than when it was last emptied, besides those that were put or dropped.
+        self.touched: set[str] = set()
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._tenants
+
+    @property
+    def reserved(self) -> Set[str]:
+        """Digests of keys that nobody here can have: the gateway's own list has them."""
+        return self._reserved
+
+    @property
+    def key_count(self) -> int:
+        """Number of the keys that are let in."""
+        return sum(map(len, self._key_lines))
+
+    def put(self, tenant: Attached) -> bool:
+        """Take in a tenant as it is now; return whether there is room for it."""
+        before = self._tenants.get(tenant.name)
+        if before == tenant and self._same_names(before, tenant):
+            return True
+        shard = shard_of_tenant(tenant.name)
+        if before is None and (len(self._names[shard]) + 1) * _LINE > MAX_TENANT_BYTES:
+            return False
+        self._tenants[tenant.name] = tenant
+        self._names[shard].add(tenant.name)
+        if before is None or before.plan != tenant.plan:
+            self._digests.pop(shard, None)
+        old = {key.digest for key in before.keys} if before else set()
+        new = {key.digest: key for key in tenant.keys}
+        for digest in old - new.keys():
+            self._unclaim(digest, tenant.name)
+        for digest, key in new.items():
+            self._claims.setdefault(digest, {})[tenant.name] = key
+        for digest in old | new.keys():
+            self._settle(digest)
+        return True
+
+    def drop(self, name: str) -> None:
+        """Take in that a tenant is gone, or no longer accepted."""
+        tenant = self._tenants.pop(name, None)
+        if tenant is None:
+            return
+        shard = shard_of_tenant(name)
+        self._names[shard].discard(name)
+        self._digests.pop(shard, None)
+        for key in tenant.keys:
+            self._unclaim(key.digest, name)
+            self._settle(key.digest)
+
+    def reserve(self, digests: Set[str]) -> None:
+        """Take in the keys of the gateway's own list of tenants: nobody else gets one of them."""
+        changed = self._reserved ^ digests
+        self._reserved = digests
+        for digest in changed & self._claims.keys():
+            self._settle(digest)
+
+    def lacks(self, name: str) -> tuple[KeyDigest, ...]:
+        """Return the keys of a tenant that it did not get: another one has them, or there is no room."""
+        tenant = self._tenants.get(name)
+        return tuple(key for key in tenant.keys if self._holders.get(key.digest) != name) if tenant else ()
+
+    def holder(self, digest: str) -> str | None:
+        """Return who has a key; None if nobody has."""
+        return self._holders.get(digest)
+
+    def files(self, shard: int, owner_of: Callable[[str], str | None]) -> dict[str, str]:
+        """Return the files of a shard; `owner_of` tells a tenant's entry in the map of owners, if it has
+        one."""
+        lines = self._key_lines[shard]
+        names = sorted(self._names[shard])
+        owners = ((name, owner_of(name)) for name in names)
+        return {
+            KEYS: "".join(lines[digest] for digest in sorted(lines)),
+            TENANTS: "".join(f"{name} {self._tenants[name].plan}\n" for name in names),
+            OWNERS: "".join(f"{name} {owner}\n" for name, owner in owners if owner is not None),
+        }
+
+    def digest(self, shard: int) -> str:
+        """Return a digest of a shard's keys and tenants."""
+        if shard not in self._digests:
+            made = self.files(shard, lambda _: None)
+            self._digests[shard] = shard_digest(made[KEYS], made[TENANTS])
+        return self._digests[shard]
+
+    @staticmethod
+    def _same_names(before: Attached, now: Attached) -> bool:
+        return [key.name for key in before.keys] == [key.name for key in now.keys]
+
+    def _unclaim(self, digest: str, name: str) -> None:
+        claims = self._claims.get(digest, {})
+        claims.pop(name, None)
+        if not claims:
+            self._claims.pop(digest, None)
+
+    def _settle(self, digest: str) -> None:
+        """Give a key to the one that is to have it, and to nobody else."""
+        shard = shard_of_key(digest)
+        lines = self._key_lines[shard]
+        before = lines.pop(digest, None)
+        self._key_bytes[shard] -= len(before or "")
+        claims = self._claims.get(digest, {})
+        holder = self._holders.pop(digest, None)
+        if digest not in self._reserved and claims:
+            winner = holder if holder in claims else min(claims, key=lambda name: self._age(name))
+            line = key_line(claims[winner], winner)
+            if self._key_bytes[shard] + len(line) <= MAX_KEY_BYTES:
+                lines[digest] = line
+                self._key_bytes[shard] += len(line)
+                self._holders[digest] = winner
+        if lines.get(digest) != before:
+            self._digests.pop(shard, None)
+        self.touched |= claims.keys()
+
+    def _age(self, name: str) -> tuple[str, str]:
+        return self._tenants[name].created, name

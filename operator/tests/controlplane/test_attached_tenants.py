@@ -1,0 +1,152 @@
+"""Tenants that are objects of their own, with a true API server: what it lets in, shows and keeps apart."""
+
+import base64
+from typing import Any
+
+import pytest
+
+from tests.controlplane.conftest import Namespace, gateway_manifest
+from tests.controlplane.server import ControlPlane, wait_for
+
+pytestmark = pytest.mark.controlplane
+
+KEY = {"name": "ci", "secretRef": {"name": "acme-keys", "key": "ci"}}
+TEXT = "sk-test-attached-0123456789abcdef"
+GOLD = {"name": "gold", "limits": {"requestsPerMinute": 600}, "models": ["gpt-4o-mini"]}
+
+
+def tenant(**spec: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "proofgate.dev/v1alpha1",
+        "kind": "GatewayTenant",
+        "metadata": {"name": "acme"},
+        "spec": {"gatewayRef": {"name": "demo"}, "plan": "gold", "apiKeys": [KEY], **spec},
+    }
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"apiKeys": [{"name": "ci"}]}, "apiKeys: a key has either secretRef or sha256"),
+        ({"apiKeys": [{**KEY, "sha256": "a" * 64}]}, "apiKeys: a key has either secretRef or sha256"),
+        ({"apiKeys": [KEY, KEY]}, "spec.apiKeys[1]: Duplicate value"),
+        ({"apiKeys": [{**KEY, "notAfter": "soon"}]}, "spec.apiKeys[0].notAfter"),
+        (
+            {"apiKeys": [{"name": f"k{n}", "sha256": f"a{n:063}"} for n in range(33)]},
+            "spec.apiKeys: Too many",
+        ),
+        ({"gatewayRef": {"name": "No_Name"}}, "spec.gatewayRef.name"),
+        ({"plan": ""}, "spec.plan"),
+        ({"limits": {"requestsPerMinute": 1}}, 'unknown field "spec.limits"'),
+        ({"placement": 1}, 'unknown field "spec.placement"'),
+    ],
+)
+def test_a_tenant_that_is_refused_is_told_the_field(
+    plane: ControlPlane, changes: dict[str, Any], sentence: str
+) -> None:
+    assert sentence in plane.refusal(tenant(**changes))
+
+
+def test_a_tenant_is_named_so_that_records_can_name_it(plane: ControlPlane) -> None:
+    manifest = tenant()
+    manifest["metadata"]["name"] = "with.dots"
+    assert "metadata.name must be at most 63 characters" in plane.refusal(manifest)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"tenants": []}, "spec.tenants: list a tenant, or let GatewayTenants attach"),
+        (
+            {"plans": [{**GOLD, "models": ["unknown"]}]},
+            "spec.plans: every model of a plan must be in spec.models",
+        ),
+        ({"plans": [GOLD, GOLD]}, "spec.plans[1]: Duplicate value"),
+        (
+            {"tenants": [{"name": "acme", "plan": "gold", "apiKeys": [KEY]}]},
+            "spec.tenants: every tenant's plan must be in spec.plans",
+        ),
+        (
+            {
+                "plans": [GOLD],
+                "tenants": [{"name": "acme", "plan": "gold", "models": ["gpt-4o-mini"], "apiKeys": [KEY]}],
+            },
+            "spec.tenants: a tenant has a plan, or models",
+        ),
+        (
+            {"allowedTenants": {"namespaces": {"from": "Selector"}}},
+            "spec.allowedTenants.namespaces: selector stands with from: Selector",
+        ),
+        (
+            {"allowedTenants": {"namespaces": {"from": "Same", "selector": {"matchLabels": {"a": "b"}}}}},
+            "spec.allowedTenants.namespaces: selector stands with from: Selector",
+        ),
+        ({"allowedTenants": {"namespaces": {"from": "Some"}}}, "spec.allowedTenants.namespaces.from"),
+    ],
+)
+def test_a_gateway_whose_plans_cannot_be_is_refused(
+    plane: ControlPlane, changes: dict[str, Any], sentence: str
+) -> None:
+    assert sentence in plane.refusal(gateway_manifest(**changes))
+
+
+def test_allowed_tenants_alone_mean_the_gateways_own_namespace(namespace: Namespace) -> None:
+    namespace.apply(gateway_manifest(plans=[GOLD], allowedTenants={}, tenants=[]))
+    found = (namespace.get("ggw", "demo") or {})["spec"]
+    assert found["allowedTenants"] == {"namespaces": {"from": "Same"}}
+
+
+def condition(namespace: Namespace, kind: str) -> tuple[str, str]:
+    found = namespace.get("gwt", "acme") or {}
+    for one in found.get("status", {}).get("conditions", []):
+        if one["type"] == kind:
+            return one["status"], one["reason"]
+    return "", ""
+
+
+def shards(namespace: Namespace) -> str:
+    """Return all lines of keys that workers and HAProxy read."""
+    lines = ""
+    for number in range(32):
+        live = namespace.get("secret", f"demo-tenants-{number:02}")
+        lines += base64.b64decode(((live or {}).get("data") or {}).get("keys", "")).decode()
+    return lines
+
+
+def test_a_tenant_attaches_is_told_and_is_shut_out_again(namespace: Namespace) -> None:
+    namespace.give_secrets()
+    namespace.start()
+    namespace.apply(gateway_manifest(plans=[GOLD], allowedTenants={"namespaces": {"from": "Same"}}))
+    namespace.apply(tenant())
+    wait_for(lambda: condition(namespace, "KeysValid") == ("False", "SecretInvalid"), 15, "it is told")
+    namespace.kubectl("create", "secret", "generic", "acme-keys-of-acme", f"--from-literal=ci={TEXT}")
+    namespace.apply(tenant(apiKeys=[{"name": "ci", "secretRef": {"name": "acme-keys-of-acme", "key": "ci"}}]))
+    wait_for(lambda: condition(namespace, "KeysValid") == ("True", "Valid"), 15, "the key is let in")
+    wait_for(lambda: condition(namespace, "Programmed") == ("True", "Programmed"), 15, "it is written")
+    assert f" {namespace.name}/acme ci\n" in shards(namespace) and TEXT not in shards(namespace)
+    heads, row = (line.split() for line in namespace.kubectl("get", "gwt").splitlines())
+    assert heads == ["NAME", "GATEWAY", "PLAN", "ACCEPTED", "KEYS", "AGE"]
+    assert row[:5] == ["acme", "demo", "gold", "True", "1"]
+    namespace.kubectl("delete", "secret", "acme-keys-of-acme")
+    wait_for(lambda: shards(namespace) == "", 15, "the key is gone")
+    namespace.apply(tenant(plan="platinum"))
+    wait_for(lambda: condition(namespace, "Accepted") == ("False", "PlanUnknown"), 15, "no such plan")
+
+
+def test_a_team_may_write_its_tenants_and_neither_run_pods_nor_see_other_keys(namespace: Namespace) -> None:
+    namespace.kubectl(
+        "create", "rolebinding", "team", "--clusterrole=proofgate-gatewaytenants-edit", "--user=team"
+    )
+
+    def may(*question: str) -> bool:
+        asked = ("auth", "can-i", *question, "-n", namespace.name, "--as=team")
+        return namespace.plane.kubectl(*asked, check=False).stdout.strip() == "yes"
+
+    assert may("create", "gatewaytenants.proofgate.dev") and may("get", "gatewaytenants.proofgate.dev")
+    for question in (
+        ("patch", "gatewaytenants.proofgate.dev", "--subresource=status"),
+        ("create", "governancegateways.proofgate.dev"),
+        ("get", "secrets"),
+        ("create", "pods"),
+    ):
+        assert not may(*question), question

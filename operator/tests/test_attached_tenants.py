@@ -1,0 +1,365 @@
+"""Tenants that are objects of their own, against a cluster in memory: what is let in, written and told."""
+
+import asyncio
+import base64
+import hashlib
+from typing import Any
+
+import pytest
+
+from proofgate_operator.build.naming import CONFIG_ANNOTATION
+from proofgate_operator.build.tenant_shards import SHARDS
+from proofgate_operator.handlers.loop import Loop
+from proofgate_operator.handlers.operator import Operator
+from proofgate_operator.kube.client import ApiError
+from tests.fake_cluster import FakeCluster
+from tests.gateways import manifest, user_secrets
+from tests.operators import loop, operator
+
+PLANS = [{"name": "gold", "limits": {"requestsPerMinute": 600}}, {"name": "basic"}]
+ALL = {"namespaces": {"from": "All"}}
+
+
+def key_of(name: str) -> str:
+    return f"sk-test-{name}-0123456789abcdef"
+
+
+def digest_of(name: str) -> str:
+    return hashlib.sha256(key_of(name).encode()).hexdigest()
+
+
+def tenant(name: str, namespace: str | None = None, **spec: Any) -> dict[str, Any]:
+    """Return a tenant with one key in a Secret beside it."""
+    return {
+        "apiVersion": "proofgate.dev/v1alpha1",
+        "kind": "GatewayTenant",
+        "metadata": {
+            "name": name,
+            "namespace": namespace or f"team-{name}",
+            "uid": f"uid-{name}",
+            "generation": 1,
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+        },
+        "spec": {
+            "gatewayRef": {"name": "demo", "namespace": "team"},
+            "plan": "gold",
+            "apiKeys": [{"name": "ci", "secretRef": {"name": f"{name}-keys", "key": "ci"}}],
+            **spec,
+        },
+    }
+
+
+def secret_of(name: str, text: str, namespace: str | None = None) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": f"{name}-keys", "namespace": namespace or f"team-{name}", "uid": f"s-{name}"},
+        "data": {"ci": base64.b64encode(text.encode()).decode()},
+    }
+
+
+class World:
+    """A cluster with a gateway, and an operator that goes on from look to look."""
+
+    def __init__(self, allowed: dict[str, Any] | None = ALL, **changes: Any) -> None:
+        self.cluster = FakeCluster()
+        spec = {"plans": PLANS, **({"allowedTenants": allowed} if allowed else {}), **changes}
+        self.cluster.put(manifest(**spec))
+        for found in user_secrets().values():
+            assert found
+            self.cluster.put(found)
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin with another operator, which remembers nothing."""
+        self.operator: Operator = operator(self.cluster)
+        self.loop: Loop = loop(self.operator)
+
+    def add(self, *names: str) -> None:
+        for name in names:
+            self.cluster.put(secret_of(name, key_of(name)))
+            self.cluster.put(tenant(name))
+
+    def settle(self) -> None:
+        """Look until a look writes nothing."""
+        for _ in range(60):
+            before = len(self.cluster.writes)
+            asyncio.run(self.loop.look())
+            self.cluster.run_controllers()
+            if len(self.cluster.writes) == before:
+                return
+        raise AssertionError(self.cluster.writes[-10:])
+
+    def shards(self) -> dict[str, dict[str, str]]:
+        """Return the files of every shard that is written."""
+        return {
+            name: {file: base64.b64decode(text).decode() for file, text in live["data"].items()}
+            for (kind, namespace, name), live in self.cluster.objects.items()
+            if kind == "Secret" and namespace == "team" and name.startswith("demo-tenants-")
+        }
+
+    def held(self) -> dict[str, str]:
+        """Return the tenants by the digests that are let in."""
+        lines = "".join(files["keys"] for files in self.shards().values()).splitlines()
+        return {line.split()[0]: line.split()[1] for line in lines}
+
+    def condition(self, name: str, kind: str, namespace: str | None = None) -> tuple[str, str, str]:
+        found = self.cluster.find("GatewayTenant", name, namespace or f"team-{name}")
+        for condition in found.get("status", {}).get("conditions", []):
+            if condition["type"] == kind:
+                return condition["status"], condition["reason"], condition["message"]
+        return "", "", ""
+
+    def marks(self) -> set[str]:
+        return {
+            live["metadata"].get("annotations", {}).get(CONFIG_ANNOTATION, "")
+            for key, live in self.cluster.objects.items()
+            if key[0] == "Pod"
+        }
+
+
+TEN = tuple(f"t{number}" for number in range(10))
+
+
+def test_ten_tenants_are_let_in_and_told_so() -> None:
+    world = World()
+    world.add(*TEN)
+    world.settle()
+    assert world.held() == {digest_of(name): f"team-{name}/{name}" for name in TEN}
+    tenants = sorted("".join(files["tenants"] for files in world.shards().values()).splitlines())
+    assert tenants == sorted(f"team-{name}/{name} gold" for name in TEN)
+    for name in TEN:
+        status = world.cluster.find("GatewayTenant", name, f"team-{name}")["status"]
+        assert {condition["type"]: condition["status"] for condition in status["conditions"]} == {
+            "Accepted": "True",
+            "KeysValid": "True",
+            "Programmed": "True",
+        }
+        assert status["tenant"] == f"team-{name}/{name}" and status["keyCount"] == 1
+        assert status["keys"] == [{"name": "ci", "digest": digest_of(name)[:8]}]
+    assert not any(key_of(name) in str(world.cluster.objects) for name in TEN), "in clear nowhere"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [(None, "SecretMissing"), ("sk-too-short", "SecretInvalid"), (key_of("t3") + "\n", "SecretInvalid")],
+)
+def test_a_bad_secret_costs_its_tenant_alone(text: str | None, reason: str) -> None:
+    world = World()
+    world.add(*TEN)
+    world.settle()
+    if text is None:
+        world.cluster.remove("Secret", "t3-keys", "team-t3")
+    else:
+        world.cluster.put(secret_of("t3", text))
+    world.settle()
+    assert set(world.held()) == {digest_of(name) for name in TEN if name != "t3"}
+    status, told, message = world.condition("t3", "KeysValid")
+    assert (status, told) == ("False", reason)
+    assert "Secret t3-keys, named by spec.apiKeys[ci].secretRef" in message
+    assert text is None or text.strip() not in message
+    assert all(world.condition(name, "KeysValid")[0] == "True" for name in TEN if name != "t3")
+    world.cluster.put(secret_of("t3", key_of("t3")))
+    world.settle()
+    assert set(world.held()) == {digest_of(name) for name in TEN}
+
+
+def test_a_secret_that_may_not_be_read_is_no_key() -> None:
+    world = World()
+    world.cluster.put(tenant("acme", "team-acme"))
+    world.cluster.faults = []
+    world.settle()
+    assert world.held() == {} and world.condition("acme", "KeysValid")[1] == "SecretMissing"
+
+
+@pytest.mark.parametrize("way", ["item", "secret", "tenant", "plan"])
+def test_a_key_is_revoked_by_whatever_takes_it_away(way: str) -> None:
+    world = World()
+    world.add(*TEN)
+    world.settle()
+    before = world.marks()
+    found = world.cluster.find("GatewayTenant", "t3", "team-t3")
+    if way == "item":
+        found["spec"]["apiKeys"] = []
+        found["metadata"]["generation"] += 1
+    elif way == "secret":
+        world.cluster.remove("Secret", "t3-keys", "team-t3")
+    elif way == "tenant":
+        world.cluster.remove("GatewayTenant", "t3", "team-t3")
+    else:
+        found["spec"]["plan"] = "platinum"
+        found["metadata"]["generation"] += 1
+    world.cluster.announce()
+    world.settle()
+    assert set(world.held()) == {digest_of(name) for name in TEN if name != "t3"}
+    assert world.marks().isdisjoint(before), "the kubelet renews what the pods read"
+
+
+def test_a_change_of_one_tenant_reads_its_secret_and_writes_its_shards_alone() -> None:
+    world = World()
+    world.add(*TEN)
+    world.settle()
+    world.cluster.requests.clear()
+    world.cluster.put(secret_of("t3", key_of("rotated")))
+    world.settle()
+    assert digest_of("rotated") in world.held() and digest_of("t3") not in world.held()
+    read = [request for request in world.cluster.requests if request.startswith("GET Secret t")]
+    assert read == ["GET Secret t3-keys"]
+    shards = {request for request in world.cluster.requests if request.startswith("PATCH Secret")}
+    assert 1 <= len(shards) <= 2
+
+
+def test_at_rest_nothing_is_asked_for() -> None:
+    world = World()
+    world.add(*TEN)
+    world.settle()
+    asyncio.run(world.loop.look())
+    world.cluster.requests.clear()
+    asyncio.run(world.loop.look())
+    assert world.cluster.requests == []
+
+
+def test_another_operator_changes_nothing_and_locks_nobody_out() -> None:
+    world = World()
+    world.add(*TEN)
+    world.settle()
+    before, marks = world.shards(), world.marks()
+    world.cluster.writes.clear()
+    world.restart()
+    world.settle()
+    assert world.shards() == before and world.marks() == marks
+    assert not [write for write in world.cluster.writes if "demo-tenants-" in write or "Pod" in write]
+
+
+def test_a_secret_that_cannot_be_asked_for_takes_no_key_away() -> None:
+    world = World()
+    world.add(*TEN)
+    world.settle()
+    before = world.held()
+    world.restart()
+    world.cluster.faults = [None] * 60 + [ApiError(500, "InternalError", "etcd is ill")] * 5
+    asyncio.run(world.loop.look())
+    world.cluster.faults = []
+    assert world.held() == before
+    world.settle()
+    assert world.held() == before
+
+
+def test_a_shard_that_somebody_takes_away_comes_back() -> None:
+    world = World()
+    world.add(*TEN)
+    world.settle()
+    before = world.shards()
+    world.cluster.remove("Secret", sorted(before)[0])
+    world.settle()
+    assert world.shards() == before
+
+
+@pytest.mark.parametrize(
+    ("allowed", "accepted"),
+    [
+        (None, set()),
+        ({"namespaces": {"from": "Same"}}, {"near"}),
+        ({"namespaces": {"from": "All"}}, {"near", "far"}),
+        ({"namespaces": {"from": "Selector", "selector": {"matchLabels": {"llm": "yes"}}}}, {"far"}),
+    ],
+    ids=["absent", "Same", "All", "Selector"],
+)
+def test_only_namespaces_that_are_allowed_attach(allowed: dict[str, Any] | None, accepted: set[str]) -> None:
+    world = World(allowed)
+    world.cluster.namespace_labels = {"team": {}, "elsewhere": {"llm": "yes"}}
+    for name, namespace in (("near", "team"), ("far", "elsewhere")):
+        world.cluster.put(secret_of(name, key_of(name), namespace))
+        world.cluster.put(tenant(name, namespace))
+    world.settle()
+    assert set(world.held()) == {digest_of(name) for name in accepted}
+    for name, namespace in (("near", "team"), ("far", "elsewhere")):
+        expected = ("True", "Accepted") if name in accepted else ("False", "NotAllowed")
+        assert world.condition(name, "Accepted", namespace)[:2] == expected
+
+
+def test_labels_that_may_not_be_read_let_nobody_attach() -> None:
+    world = World({"namespaces": {"from": "Selector", "selector": {"matchLabels": {"llm": "yes"}}}})
+    world.add("acme")
+    world.settle()
+    assert world.held() == {}
+    assert "may not read" in world.condition("acme", "Accepted")[2]
+
+
+def test_of_two_tenants_with_one_key_the_one_that_has_it_keeps_it_and_the_other_learns_no_name() -> None:
+    world = World()
+    world.add("first")
+    world.settle()
+    thief = tenant("thief", apiKeys=[{"name": "mine", "sha256": digest_of("first")}])
+    thief["metadata"]["creationTimestamp"] = "2020-01-01T00:00:00Z"
+    world.cluster.put(thief)
+    world.settle()
+    assert world.held() == {digest_of("first"): "team-first/first"}
+    status, reason, message = world.condition("thief", "KeysValid")
+    assert (status, reason) == ("False", "KeyShared") and "first" not in message
+    world.cluster.remove("GatewayTenant", "first", "team-first")
+    world.settle()
+    assert world.held() == {digest_of("first"): "team-thief/thief"}
+    assert world.condition("thief", "KeysValid")[0] == "True"
+
+
+def test_a_tenant_that_goes_to_another_gateway_leaves_this_one() -> None:
+    world = World()
+    world.add("acme")
+    world.settle()
+    found = world.cluster.find("GatewayTenant", "acme", "team-acme")
+    found["spec"]["gatewayRef"] = {"name": "other", "namespace": "team"}
+    world.cluster.announce()
+    world.settle()
+    assert world.held() == {}
+
+
+def test_a_name_that_somebody_else_took_is_told_and_costs_that_shard_alone() -> None:
+    world = World()
+    names = [f"t{number}" for number in range(40)]
+    world.add(*names)
+    foreign = {"kind": "Secret", "metadata": {"name": "demo-tenants-00", "namespace": "team", "uid": "x"}}
+    world.cluster.put({**foreign, "data": {"theirs": "eA=="}})
+    for _ in range(20):
+        asyncio.run(world.loop.look())
+        world.cluster.run_controllers()
+    assert world.cluster.find("Secret", "demo-tenants-00")["data"] == {"theirs": "eA=="}
+    lost = {name for name in names if world.condition(name, "Programmed")[1] == "NameTaken"}
+    assert lost and lost != set(names)
+    world.cluster.remove("Secret", "demo-tenants-00")
+    world.settle()
+    assert {world.condition(name, "Programmed")[1] for name in names} == {"Programmed"}
+
+
+def test_where_the_affinity_is_required_every_tenant_has_an_owner() -> None:
+    world = World(loadBalancer={"affinity": "Required"})
+    world.add(*TEN)
+    world.settle()
+    owners = sorted("".join(files["owners"] for files in world.shards().values()).splitlines())
+    assert [line.split()[0] for line in owners] == sorted(f"team-{name}/{name}" for name in TEN)
+    assert all(line.split()[1].startswith("worker-") for line in owners)
+
+
+def test_a_paused_gateway_writes_nothing_and_tells_its_tenants() -> None:
+    world = World(paused=True)
+    world.add("acme")
+    world.settle()
+    assert world.shards() == {}
+    assert world.condition("acme", "Programmed")[:2] == ("False", "Paused")
+
+
+def test_every_shard_is_mounted_and_none_has_to_exist() -> None:
+    world = World()
+    world.settle()
+    assert world.shards() == {}
+    workers = world.cluster.find("StatefulSet", "demo-worker")["spec"]["template"]["spec"]["volumes"]
+    sources = next(volume for volume in workers if volume["name"] == "configuration")["projected"]["sources"]
+    mounted = [source["secret"] for source in sources if "demo-tenants-" in str(source)]
+    assert len(mounted) == SHARDS and all(source["optional"] for source in mounted)
+    assert mounted[7]["items"] == [
+        {"key": "keys", "path": "tenants/07/keys"},
+        {"key": "tenants", "path": "tenants/07/tenants"},
+    ]
+    balancers = world.cluster.find("Deployment", "demo-haproxy")["spec"]["template"]["spec"]
+    agent = next(found for found in balancers["containers"] if found["name"] == "front-door")
+    assert "--tenant-shards" in agent["command"]

@@ -1,0 +1,139 @@
+"""Who holds which key among tenants that are objects of their own, and which shards a change touches."""
+
+import hashlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proofgate_operator.build.config import KeyDigest
+from proofgate_operator.build.tenant_shards import (
+    KEYS,
+    OWNERS,
+    SHARDS,
+    TENANTS,
+    shard_of_key,
+    shard_of_tenant,
+)
+from proofgate_operator.plan import tenant_book
+from proofgate_operator.plan.tenant_book import Attached, TenantBook
+
+
+def key(text: str, expires: str | None = None) -> KeyDigest:
+    return KeyDigest(hashlib.sha256(text.encode()).hexdigest(), expires, text)
+
+
+def tenant(name: str, *keys: str, created: str = "2026-01-01T00:00:00Z", plan: str = "gold") -> Attached:
+    return Attached(f"team/{name}", plan, created, tuple(map(key, keys)))
+
+
+def nobody(_: str) -> None:
+    return None
+
+
+def holders(book: TenantBook) -> dict[str, str]:
+    """Return the tenants by the names of the keys that stand in the shards."""
+    lines = "".join(book.files(shard, nobody)[KEYS] for shard in range(SHARDS)).splitlines()
+    return {line.split()[2]: line.split()[1] for line in lines}
+
+
+def digests(book: TenantBook) -> list[str]:
+    return [book.digest(shard) for shard in range(SHARDS)]
+
+
+def test_a_key_stands_in_the_shard_of_its_digest_and_a_tenant_in_that_of_its_name() -> None:
+    book = TenantBook({})
+    found = key("ci", "2030-01-01T00:00:00Z")
+    book.put(Attached("team/acme", "gold", "", (found,)))
+    of_key, of_tenant = shard_of_key(found.digest), shard_of_tenant("team/acme")
+    assert of_key == int(found.digest[:2], 16) // 8
+    assert book.files(of_key, nobody)[KEYS] == (f"{found.digest} team/acme ci expires=2030-01-01T00:00:00Z\n")
+    assert book.files(of_tenant, nobody)[TENANTS] == "team/acme gold\n"
+    assert book.files(of_tenant, lambda name: "worker-3")[OWNERS] == "team/acme worker-3\n"
+
+
+def test_a_change_of_one_tenant_touches_its_own_shards_alone() -> None:
+    book = TenantBook({})
+    for number in range(500):
+        book.put(tenant(f"t{number}", f"{number}-a", f"{number}-b"))
+    before = digests(book)
+    book.put(tenant("t7", "7-a", "7-new"))
+    touched = {shard for shard in range(SHARDS) if book.digest(shard) != before[shard]}
+    assert touched == {shard_of_key(key("7-b").digest), shard_of_key(key("7-new").digest)}
+    book.put(tenant("t7", "7-a", "7-b"))
+    assert digests(book) == before
+
+
+def test_a_key_that_is_taken_away_is_gone() -> None:
+    book = TenantBook({})
+    book.put(tenant("acme", "a", "b"))
+    book.put(tenant("acme", "b"))
+    assert holders(book) == {"b": "team/acme"}
+    book.drop("team/acme")
+    assert holders(book) == {} and digests(book) == digests(TenantBook({}))
+
+
+def test_of_two_new_tenants_with_one_key_the_older_gets_it_and_the_other_is_told() -> None:
+    for order in (1, -1):
+        book = TenantBook({})
+        older = tenant("old", "shared", created="2026-01-01T00:00:00Z")
+        newer = tenant("new", "shared", "own", created="2026-02-01T00:00:00Z")
+        for found in (older, newer)[::order]:
+            book.put(found)
+        # Who came first keeps it, unless both came at once.
+        first = "team/old" if order == 1 else "team/new"
+        assert holders(book)["shared"] == first
+        loser = ({"team/old", "team/new"} - {first}).pop()
+        assert [found.name for found in book.lacks(loser)] == ["shared"]
+        assert {"team/old", "team/new"} <= book.touched
+        book.drop(first)
+        assert holders(book)["shared"] == loser and not book.lacks(loser)
+
+
+def test_a_key_in_use_is_not_lost_to_an_older_tenant_that_lists_it_too() -> None:
+    book = TenantBook({key("live").digest: "team/new"})
+    book.put(tenant("old", "live", created="2020-01-01T00:00:00Z"))
+    assert holders(book) == {"live": "team/old"}, "nobody else claims it"
+    book = TenantBook({key("live").digest: "team/new"})
+    book.put(tenant("new", "live", created="2026-01-01T00:00:00Z"))
+    book.put(tenant("old", "live", created="2020-01-01T00:00:00Z"))
+    assert holders(book) == {"live": "team/new"}
+
+
+def test_a_key_of_the_gateways_own_list_is_nobody_elses() -> None:
+    book = TenantBook({})
+    book.put(tenant("acme", "listed", "own"))
+    book.reserve({key("listed").digest})
+    assert holders(book) == {"own": "team/acme"}
+    assert [found.name for found in book.lacks("team/acme")] == ["listed"]
+    book.reserve(frozenset())
+    assert set(holders(book)) == {"listed", "own"}
+
+
+def test_a_full_shard_takes_no_more_keys_and_still_loses_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tenant_book, "MAX_KEY_BYTES", 200)
+    same_shard = [f"k{n}" for n in range(2000) if shard_of_key(key(f"k{n}").digest) == 0][:3]
+    book = TenantBook({})
+    book.put(tenant("acme", *same_shard))
+    assert len(holders(book)) == 2 and len(book.lacks("team/acme")) == 1
+    book.put(tenant("acme"))
+    assert holders(book) == {}
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.sets(st.integers(0, 5), max_size=4)), max_size=30))
+def test_whatever_happens_a_key_has_one_holder_who_lists_it(changes: list[tuple[int, set[int]]]) -> None:
+    book, listed = TenantBook({}), dict[str, set[str]]()
+    for number, numbers in changes:
+        name, keys = f"t{number}", {f"k{one}" for one in numbers}
+        if keys:
+            book.put(tenant(name, *sorted(keys), created=f"2026-01-0{number + 1}"))
+            listed[f"team/{name}"] = keys
+        else:
+            book.drop(f"team/{name}")
+            listed.pop(f"team/{name}", None)
+    found = holders(book)
+    assert found.keys() == set().union(*listed.values())
+    assert all(one in listed[holder] for one, holder in found.items())
+    assert book.key_count == len(found)
