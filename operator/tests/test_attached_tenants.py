@@ -75,6 +75,10 @@ class World:
         self.operator: Operator = operator(self.cluster)
         self.loop: Loop = loop(self.operator)
 
+    def resync(self) -> None:
+        """Have the next look taken as after a resync: something changed that no watch tells of."""
+        self.loop = loop(self.operator)
+
     def add(self, *names: str) -> None:
         for name in names:
             self.cluster.put(secret_of(name, key_of(name)))
@@ -284,6 +288,37 @@ def test_labels_that_may_not_be_read_let_nobody_attach() -> None:
     world.settle()
     assert world.held() == {}
     assert "may not read" in world.condition("acme", "Accepted")[2]
+
+
+def test_a_namespace_that_loses_its_label_is_shut_out_and_no_key_is_read_again() -> None:
+    world = World({"namespaces": {"from": "Selector", "selector": {"matchLabels": {"llm": "yes"}}}})
+    world.cluster.namespace_labels = {f"team-{name}": {"llm": "yes"} for name in TEN}
+    world.add(*TEN)
+    world.settle()
+    assert len(world.held()) == 10
+    world.cluster.namespace_labels["team-t3"] = {}
+    world.resync()
+    world.cluster.requests.clear()
+    world.settle()
+    assert set(world.held()) == {digest_of(name) for name in TEN if name != "t3"}
+    assert world.condition("t3", "Accepted")[:2] == ("False", "NotAllowed")
+    assert not [request for request in world.cluster.requests if request.startswith("GET Secret t")]
+
+
+def test_a_plan_that_the_gateway_gives_up_costs_its_tenants_and_reads_no_key_again() -> None:
+    world = World()
+    world.add(*TEN)
+    world.cluster.find("GatewayTenant", "t3", "team-t3")["spec"]["plan"] = "basic"
+    world.settle()
+    found = world.cluster.find("GovernanceGateway", "demo")
+    found["spec"]["plans"] = PLANS[:1]
+    found["metadata"]["generation"] += 1
+    world.cluster.announce()
+    world.cluster.requests.clear()
+    world.settle()
+    assert set(world.held()) == {digest_of(name) for name in TEN if name != "t3"}
+    assert world.condition("t3", "Accepted")[:2] == ("False", "PlanUnknown")
+    assert not [request for request in world.cluster.requests if request.startswith("GET Secret t")]
 
 
 def test_of_two_tenants_with_one_key_the_one_that_has_it_keeps_it_and_the_other_learns_no_name() -> None:
