@@ -16,7 +16,7 @@ from .console import LabError, say
 from .layout import cache_folder
 from .toolchain import KUBERNETES_VERSION, Tool, kubernetes_stamps, run_logged
 
-#: The newest release of each minor whose modules were all to be had.
+#: One release of each minor; of 1.33, one whose modules are all on the module proxy.
 RELEASES = {
     "1.30": "v1.30.14",
     "1.31": "v1.31.14",
