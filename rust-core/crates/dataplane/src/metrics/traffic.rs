@@ -10,7 +10,7 @@
 mod exposition;
 
 use std::cell::{Cell, RefCell};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, TryLockError};
 
 use proofgate_ledger::record::{Outcome, Usage};
