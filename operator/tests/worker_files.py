@@ -61,11 +61,13 @@ def load_worker_config(folder: Path, **changes: Any) -> Config:
 
 
 def _entries(source: Manifest, made: dict[tuple[str, str], Manifest]) -> dict[str, bytes]:
-    if "configMap" in source:
-        part = source["configMap"]
-        data = {key: text.encode() for key, text in made[("ConfigMap", part["name"])]["data"].items()}
-    else:
-        part = source["secret"]
-        data = {key: base64.b64decode(text) for key, text in made[("Secret", part["name"])]["data"].items()}
+    kind, part = ("ConfigMap", source["configMap"]) if "configMap" in source else ("Secret", source["secret"])
+    optional = part.get("optional", False)
+    found = made.get((kind, part["name"])) if optional else made[(kind, part["name"])]
+    texts = (found or {}).get("data", {})
+    data = {
+        key: text.encode() if kind == "ConfigMap" else base64.b64decode(text) for key, text in texts.items()
+    }
     items = part.get("items") or [{"key": key, "path": key} for key in data]
-    return {item["path"]: data[item["key"]] for item in items}
+    # Of what is optional, the kubelet passes over entries that are not there.
+    return {item["path"]: data[item["key"]] for item in items if not optional or item["key"] in data}
