@@ -56,6 +56,8 @@ def test_a_gateway_without_options_is_usable(tmp_path: Path) -> None:
 def test_a_gateway_with_every_option_is_usable(tmp_path: Path) -> None:
     core = core_json(tmp_path, **everything())
     assert core["policy"]["rules"] and core["jwt"] and core["cors"]
+    assert [plan["name"] for plan in core["plans"]] == ["gold"] and core["tenant_shards"]
+    assert core["tenants"][1]["limits"]["concurrency"] == 64, "the plan's"
 
 
 def test_models_reserve_what_the_manifest_says(tmp_path: Path) -> None:

@@ -45,7 +45,9 @@ def everything() -> Manifest:
     }
     return {
         "models": [{"name": "gpt-4o-mini", "provider": "openai", "upstreamModel": "x", "maxOutputTokens": 1}],
-        "tenants": [acme, {"name": "tokens-only"}],
+        "plans": [{"name": "gold", "models": ["gpt-4o-mini"], "limits": quota, "policy": policy}],
+        "allowedTenants": {"namespaces": {"from": "All"}},
+        "tenants": [acme, {"name": "tokens-only", "plan": "gold"}],
         "jwt": {"issuers": [issuer]},
         "policy": {
             "packs": ["prompt-injection", "jailbreak", "secrets", "pii", "exfiltration", "obfuscation"],
