@@ -13,6 +13,7 @@ from proofgate import _core
 from proofgate.config import fields, settings
 from proofgate.config.core_json import policy_document
 from proofgate.config.policy import Policy as WorkerPolicy
+from proofgate.front_door.map_sources import MapSources
 from proofgate.reload import needs_restart
 from proofgate.trial import require_usable
 from pydantic import TypeAdapter, ValidationError
@@ -23,6 +24,7 @@ from proofgate_operator.api.policy import Action, Attachments, Check, Mode, Pack
 from proofgate_operator.plan.addresses import address_fault
 from tests.controlplane.largest import everything
 from tests.gateways import ACME_KEY, SPEC, gateway
+from tests.test_attached_tenants import TEN, World
 from tests.worker_files import configuration, load_worker_config
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").rglob("*.yaml"))
@@ -191,6 +193,22 @@ def test_the_names_that_the_schema_knows_are_the_workers() -> None:
     with pytest.raises(_core.ConfigError) as refused:
         _core.policy_rules(json.dumps({"packs": ["none"]}))
     assert set(re.split(r"[,:;] ?", str(refused.value).partition("there are:")[2].strip())) == set(Pack)
+
+
+def test_the_shards_of_tenants_are_what_workers_and_the_agent_read(tmp_path: Path) -> None:
+    world = World(loadBalancer={"affinity": "Required"})
+    world.add(*TEN)
+    listed = world.cluster.find("GatewayTenant", "t1", "team-t1")["spec"]["apiKeys"]
+    listed[0]["notAfter"] = "2030-01-01T00:00:00Z"
+    world.settle()
+    shards = {int(name[-2:]): files for name, files in world.shards().items()}
+    worker = _core.Worker(json.dumps(core_json(tmp_path / "worker", **everything())))
+    files = [(shard, made["keys"].encode(), made["tenants"].encode()) for shard, made in shards.items()]
+    assert json.loads(worker.set_tenant_shards(files)) == {"tenants": 10, "keys": 10, "refused": []}
+    for name, file, count in (("tenants.map", "keys", 10), ("owners.map", "owners", 10)):
+        sources = MapSources(tmp_path / name, None)
+        entries = [sources.entries(shard, made[file].encode()) for shard, made in shards.items()]
+        assert sum(map(len, entries)) == count
 
 
 def written(pattern: str) -> st.SearchStrategy[str]:
