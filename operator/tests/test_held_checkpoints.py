@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from proofgate_operator.api.conditions import ConditionType, merge
 from proofgate_operator.build import checkpoint, ledger_key
 from proofgate_operator.build.checkpoint import InvalidCheckpoint
+from proofgate_operator.build.config import ledger_secret
 from proofgate_operator.build.ledger_key import SigningKey
 from proofgate_operator.events import transitions
 from proofgate_operator.handlers.applied import Writes
@@ -61,7 +62,12 @@ class Ledger:
     """A settled gateway whose workers tell checkpoints."""
 
     def __init__(self, claim: str = SHARED, **changes: Any) -> None:
-        self.world = World(**changes).settle()
+        self.world = World(**changes)
+        # As from a backup: for a claim that somebody brought, none would be generated.
+        self.world.children[Ref("Secret", "demo-ledger")] = ledger_secret(
+            self.world.gateway, KEY.signing_text, "verifying"
+        )
+        self.world.settle()
         self.claim = claim
         self.now = 1_800_000_000.0
         self.version = 1
