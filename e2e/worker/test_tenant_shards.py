@@ -5,7 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway, wait_until
@@ -30,6 +30,17 @@ def gateway_with_shards(folder: Path) -> Iterator[tuple[LocalGateway, TenantShar
         yield gateway, shards
 
 
+def connect(gateway: LocalGateway) -> closing[http.client.HTTPConnection]:
+    """A connection that is closed on the way out."""
+    return closing(http.client.HTTPConnection(gateway.address, timeout=20))
+
+
+def ask_once(gateway: LocalGateway, key: str) -> int:
+    """One chat completion on a connection of its own; its status."""
+    with connect(gateway) as connection:
+        return ask(connection, key)
+
+
 def ask(connection: http.client.HTTPConnection, key: str) -> int:
     """One chat completion on a connection that stays open; its status."""
     body = json.dumps({"model": MODEL, "messages": [{"role": "user", "content": "hi"}]})
@@ -52,8 +63,7 @@ def follow(gateway: LocalGateway, **wanted: int) -> None:
 
 
 def test_a_key_is_served_within_seconds_and_refused_when_it_is_gone_on_a_kept_connection(folder: Path) -> None:
-    with gateway_with_shards(folder) as (gateway, shards):
-        kept = http.client.HTTPConnection(gateway.address, timeout=20)
+    with gateway_with_shards(folder) as (gateway, shards), connect(gateway) as kept:
         assert ask(kept, OTHER_KEY) == 200, "from the start on"
         socket = kept.sock
         shards.add(TENANT, "silver", KEY)
@@ -63,26 +73,25 @@ def test_a_key_is_served_within_seconds_and_refused_when_it_is_gone_on_a_kept_co
         follow(gateway, keys=1)
         assert kept.sock is socket, "it was kept open"
         assert ask(kept, KEY) == 401
-        other = http.client.HTTPConnection(gateway.address, timeout=20)
-        assert ask(other, KEYS["acme"]) == 200
-        assert ask(other, OTHER_KEY) == 200
+        assert ask_once(gateway, KEYS["acme"]) == 200
+        assert ask_once(gateway, OTHER_KEY) == 200
 
 
 def test_records_name_tenant_and_configuration_and_several_shards_are_one_change(folder: Path) -> None:
     with gateway_with_shards(folder) as (gateway, shards):
         begun = gateway.status()["config_digest"]
-        assert ask(http.client.HTTPConnection(gateway.address, timeout=20), OTHER_KEY) == 200
+        assert ask_once(gateway, OTHER_KEY) == 200
         assert shard_of(digest_of(KEY)) != shard_of(digest_of(TENANT))
         shards.plans[TENANT], shards.keys[digest_of(KEY)] = "silver", TENANT
         gateway.settings["plans"] = [*gateway.settings["plans"], {"name": "bronze"}]
         shards.write()
         follow(gateway, keys=2, tenants=2)
         changed = gateway.status()["config_digest"]
-        assert ask(http.client.HTTPConnection(gateway.address, timeout=20), KEY) == 200
+        assert ask_once(gateway, KEY) == 200
         gateway.write_configuration()
         gateway.admin_text("/reload", method="POST", token=gateway.admin_token)
         after = gateway.status()["config_digest"]
-        assert ask(http.client.HTTPConnection(gateway.address, timeout=20), KEY) == 200
+        assert ask_once(gateway, KEY) == 200
         records = gateway.records()
     assert len({begun, changed, after}) == 3
     assert records[0]["config"] == begun
@@ -103,21 +112,19 @@ def test_a_bad_shard_stays_as_it_was_and_the_others_go_on(folder: Path) -> None:
         (refused,) = gateway.status()["tenant_shards"]["refused"]
         assert (refused["shard"], refused["file"], refused["line"]) == (shard_of(digest_of(OTHER_KEY)), "keys", 1)
         assert "proofgate_tenant_shards_refused 1\n" in gateway.admin_text("/metrics")
-        connection = http.client.HTTPConnection(gateway.address, timeout=20)
-        assert ask(connection, OTHER_KEY) == 200, "what it held before is in force"
+        assert ask_once(gateway, OTHER_KEY) == 200, "what it held before is in force"
         assert shard_of(digest_of(KEY)) != shard_of(digest_of(OTHER_KEY))
         shards.add(TENANT, "gold", KEY)
         follow(gateway, keys=2)
-        assert [ask(connection, KEY) for _ in range(3)] == [200, 200, 429]
+        assert [ask_once(gateway, KEY) for _ in range(3)] == [200, 200, 429]
 
 
 def test_a_tenant_whose_plan_is_not_there_is_refused_until_it_is(folder: Path) -> None:
     with gateway_with_shards(folder) as (gateway, shards):
         shards.add(TENANT, "bronze", KEY)
         follow(gateway, keys=2)
-        connection = http.client.HTTPConnection(gateway.address, timeout=20)
-        assert ask(connection, KEY) == 401
+        assert ask_once(gateway, KEY) == 401
         gateway.settings["plans"] = [*gateway.settings["plans"], {"name": "bronze"}]
         gateway.write_configuration()
         gateway.admin_text("/reload", method="POST", token=gateway.admin_token)
-        assert ask(http.client.HTTPConnection(gateway.address, timeout=20), KEY) == 200
+        assert ask_once(gateway, KEY) == 200
