@@ -3,7 +3,7 @@
     make bench-keys                     about three minutes; writes bench/results/keys.json
     python -m bench.keys --changes 2    prints, and writes nothing
 
-A worker with all of them in shards is compared with one that has two tenants. A change is one key more, in a file that
+A worker with all of them in shards is compared with one that has one tenant. A change is one key more, in a file that
 is renewed as the kubelet does it: how long until the first request with it is accepted, and what processor time the
 worker takes beyond that of the same seconds at rest. Both workers serve the same requests in turns.
 """
@@ -28,6 +28,7 @@ from proofgate.front_door.runtime_api import RuntimeApi
 from proofgate.front_door.tenant_map import MapFile
 
 from bench import machine
+from bench.processes import GATEWAY_CORE
 from bench.summary import spread
 from e2e.local_gateway import KEYS, MODEL, LocalGateway, wait_until
 from e2e.tenant_shards import TenantShards, digest_of
@@ -98,8 +99,13 @@ def key_of(number: int, place: int) -> str:
 def of_worker(folder: Path, shards: TenantShards, changes: int) -> dict[str, Any]:
     """Start, memory, the cost of a request, and of a change; once without the shards, for comparison."""
     plans = [{"name": "gold", "limits": {"requestsPerMinute": 1_000_000}}]
-    few = LocalGateway(folder / "few", settings={"plans": plans})
-    many = LocalGateway(folder / "many", settings={"plans": plans, "tenantShards": {"directory": str(shards.folder)}})
+    # The same terms for everybody, or limits would be compared with none.
+    tenant = {"name": "acme", "plan": "gold", "keyHashes": [digest_of(KEYS["acme"])]}
+    settings: dict[str, Any] = {"plans": plans, "tenants": [tenant]}
+    pinned = ["taskset", "-c", str(GATEWAY_CORE)]
+    few = LocalGateway(folder / "few", settings=settings, worker_prefix=pinned)
+    of_shards = {**settings, "tenantShards": {"directory": str(shards.folder)}}
+    many = LocalGateway(folder / "many", settings=of_shards, worker_prefix=pinned)
     try:
         started = {}
         for name, gateway in (("few", few), ("many", many)):
@@ -129,7 +135,7 @@ def of_worker(folder: Path, shards: TenantShards, changes: int) -> dict[str, Any
         "resident_mib": memory,
         **costs,
         "keys_100k_reload_s": spread(seconds),
-        "change_processor_s": spread(extra),
+        "change_processor_s": spread(extra, 4),
     }
 
 
@@ -140,7 +146,7 @@ def add(shards: TenantShards, key: str) -> None:
 
 
 def compared(few: LocalGateway, many: LocalGateway) -> dict[str, Any]:
-    """Processor time of a request, in turns: an API key among four, and one among all of them."""
+    """Processor time of a request, in turns: one API key, and one among all of them."""
     costs: dict[str, list[float]] = {"few": [], "many": []}
     for turn in range(TURNS + 1):
         for name, gateway, key in (("few", few, KEYS["acme"]), ("many", many, key_of(4321, 7))):
@@ -243,8 +249,8 @@ def of_haproxy(folder: Path, shards: TenantShards, changes: int) -> dict[str, An
         return {
             "front_door_fill_s": filled,
             "front_door_fill_processor_s": {"agent": agent, "haproxy": round(taken, 2)},
-            "front_door_change_s": spread(single),
-            "front_door_change_processor_s": spread(own),
+            "front_door_change_s": spread(single, 3),
+            "front_door_change_processor_s": spread(own, 3),
             "haproxy_resident_mib": _resident_mib(process.pid),
         }
 
