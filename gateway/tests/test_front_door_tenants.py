@@ -42,8 +42,8 @@ class Scene:
             self.keys[digest(key)] = tenant
         self.write(int(digest(key)[:2], 16) >> 3)
 
-    def write(self, number: int, text: str | None = None) -> None:
-        """Renews the file of a shard as the kubelet does."""
+    def write(self, number: int, text: str | None = None, file: str = "keys") -> None:
+        """Renews a file of a shard as the kubelet does."""
         lines = [
             f"{key} {tenant} ci\n"
             for key, tenant in sorted(self.keys.items())
@@ -52,7 +52,7 @@ class Scene:
         folder = self.shards / f"{number:02}"
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "new").write_text("".join(lines) if text is None else text)
-        (folder / "new").replace(folder / "keys")
+        (folder / "new").replace(folder / file)
 
     async def look(self) -> list[str]:
         """Lets the agent look, and returns what it asked HAProxy besides how it stands."""
@@ -76,6 +76,21 @@ def in_loop(scene: Scene, body: Callable[[], Awaitable[None]]) -> None:
             await body()
 
     asyncio.run(run())
+
+
+def test_a_tenant_of_a_shard_is_found_by_its_name_for_tokens_that_name_it(scene: Scene) -> None:
+    number = hashlib.sha256(TENANT.encode()).digest()[0] >> 3
+    scene.give("key")
+
+    async def body() -> None:
+        scene.write(number, f"{TENANT} gold\n", "tenants")
+        await scene.look()
+        assert scene.haproxy.held == {**scene.wanted, TENANT: TENANT}
+        scene.write(number, "", "tenants")
+        await scene.look()
+        assert scene.haproxy.held == scene.wanted
+
+    in_loop(scene, body)
 
 
 def test_a_map_gets_the_entries_of_its_file_and_of_all_shards_at_once(scene: Scene) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from proofgate_operator.build.haproxy_config import MAX_ROUTED_TENANT
 from proofgate_operator.build.naming import CONFIG_ANNOTATION
 from proofgate_operator.build.tenant_shards import SHARDS
 from proofgate_operator.handlers.loop import Loop
@@ -303,6 +304,18 @@ def test_a_namespace_that_loses_its_label_is_shut_out_and_no_key_is_read_again()
     assert set(world.held()) == {digest_of(name) for name in TEN if name != "t3"}
     assert world.condition("t3", "Accepted")[:2] == ("False", "NotAllowed")
     assert not [request for request in world.cluster.requests if request.startswith("GET Secret t")]
+
+
+def test_a_name_that_haproxy_could_not_tell_whole_is_refused() -> None:
+    world = World()
+    longest, longer = "t" * (MAX_ROUTED_TENANT - 64), "t" * (MAX_ROUTED_TENANT - 63)
+    for name in (longest, longer):
+        world.cluster.put(secret_of(name, key_of(name), "n" * 63))
+        world.cluster.put(tenant(name, "n" * 63))
+    world.settle()
+    assert world.condition(longest, "Accepted", "n" * 63)[:2] == ("True", "Accepted")
+    assert world.condition(longer, "Accepted", "n" * 63)[:2] == ("False", "NameTooLong")
+    assert set(world.held()) == {digest_of(longest)}
 
 
 def test_a_plan_that_the_gateway_gives_up_costs_its_tenants_and_reads_no_key_again() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from proofgate_operator.build.haproxy import rendered_config
-from proofgate_operator.build.haproxy_config import TokenIssuer
+from proofgate_operator.build.haproxy_config import MAX_ROUTED_TENANT, TokenIssuer
 from tests.certificates import write_certificate
 from tests.gateways import DEFAULTS, gateway
 from tests.haproxy_bench import (
@@ -299,6 +299,15 @@ def test_a_token_that_names_no_tenant_of_its_issuer_is_routed_for_none(
     with_tokens: Bench, claims: dict[str, Any]
 ) -> None:
     assert with_tokens.ask(token(**claims))[2]["tenant"] == "-"
+
+
+def test_the_worker_is_told_the_longest_name_of_a_tenant_whole(
+    haproxy_binary: str, tmp_path: Path, workers: list[Worker]
+) -> None:
+    longest = "n" * 63 + "/" + "t" * (MAX_ROUTED_TENANT - 64)
+    with bench(haproxy_binary, tmp_path, workers, {longest: [FIRST]}) as running:
+        running.set_ready(len(workers))
+        assert running.arrival(head()).tenant == longest
 
 
 def test_a_tenants_name_in_the_place_of_a_key_is_none(with_tokens: Bench) -> None:

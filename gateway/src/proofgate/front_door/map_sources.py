@@ -18,22 +18,38 @@ _TENANT = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?/[a-z0-9](?:[a-z0-9.-]{0,251}[a-
 _KEY_LINE = re.compile(
     rf"([0-9a-f]{{64}}) ({_TENANT}) [a-z0-9-]{{1,63}}(?: expires=[0-9A-Za-z:.+-]{{1,64}})?"
 )
+# The value of a tenant's name is the name itself.
+_TENANT_LINE = re.compile(rf"(?=({_TENANT}) )({_TENANT}) [a-z0-9-]{{1,63}}")
 _OWNER_LINE = re.compile(rf"({_TENANT}) ([A-Za-z0-9._-]{{1,253}})")
+
+
+def _of_digest(digest: str) -> int:
+    return int(digest[:2], 16)
+
+
+def _of_tenant(tenant: str) -> int:
+    return hashlib.sha256(tenant.encode()).digest()[0]
 
 
 @dataclass(frozen=True)
 class Shape:
-    """How a map's entries stand in a shard: in which file, in which lines, and which shard an entry is of."""
+    """How a map's entries stand in a shard: in which file, in which lines, and which shard an entry is of.
+
+    A line's first group is the entry, and the second its value.
+    """
 
     file: str
     line: re.Pattern[str]
     first_byte: Callable[[str], int]
 
 
-#: By the name of the map.
+#: By the name of the map. Whom a token names is found by the name, and no name is like a digest.
 SHAPES = {
-    "tenants.map": Shape("keys", _KEY_LINE, lambda digest: int(digest[:2], 16)),
-    "owners.map": Shape("owners", _OWNER_LINE, lambda tenant: hashlib.sha256(tenant.encode()).digest()[0]),
+    "tenants.map": (
+        Shape("keys", _KEY_LINE, _of_digest),
+        Shape("tenants", _TENANT_LINE, _of_tenant),
+    ),
+    "owners.map": (Shape("owners", _OWNER_LINE, _of_tenant),),
 }
 
 #: The text of every source, the map's own first. Two that are the same object hold the same.
@@ -45,6 +61,7 @@ Look = tuple[int, int, int, int] | None
 class _Source:
     path: Path
     number: int | None
+    shape: Shape | None = None
     look: Look | str = "never"
     content: bytes = b""
     trouble: str | None = None
@@ -54,12 +71,13 @@ class MapSources:
     """The files of one map. What cannot be used of a shard is told, and what it held before counts."""
 
     def __init__(self, path: Path, shards: Path | None) -> None:
-        self._shape = SHAPES.get(path.name)
         self._own = _Source(path, None)
         self._sources = [self._own]
-        if shards is not None and self._shape is not None:
+        if shards is not None:
             self._sources += [
-                _Source(shards / f"{number:02}" / self._shape.file, number) for number in range(SHARDS)
+                _Source(shards / f"{number:02}" / shape.file, number, shape)
+                for shape in SHAPES.get(path.name, ())
+                for number in range(SHARDS)
             ]
 
     def read(self) -> Contents:
@@ -93,28 +111,28 @@ class MapSources:
             return
         if source.number is not None:
             try:
-                self.entries(source.number, content)
+                self.entries(source, content)
             except RefusedError as error:
                 source.trouble = f"shard {source.number:02}: {error}"
                 return
         source.content = content
 
-    def entries(self, number: int | None, content: bytes) -> dict[str, str]:
+    def entries(self, source: _Source, content: bytes) -> dict[str, str]:
         """The entries in the text of a source: of the map itself, or of a shard. Raises RefusedError."""
         try:
             text = content.decode("ascii")
         except UnicodeDecodeError:
             raise RefusedError(f"{self._own.path} cannot be read: it is not ASCII") from None
-        if number is None or self._shape is None:
+        if source.number is None or source.shape is None:
             return parse(text)
-        return _shard_entries(text, number, self._shape)
+        return _shard_entries(text, source.number, source.shape)
 
     def all_entries(self, contents: Contents) -> dict[str, str]:
         """The map as it should be. An entry of its own file counts before one of a shard."""
         entries: dict[str, str] = {}
         for source, content in zip(self._sources[1:], contents[1:], strict=True):
-            entries |= self.entries(source.number, content)
-        return entries | self.entries(None, contents[0])
+            entries |= self.entries(source, content)
+        return entries | self.entries(self._own, contents[0])
 
     def changes(self, before: Contents, after: Contents) -> tuple[dict[str, str], dict[str, str]] | None:
         """The entries that there were and that there are in the shards that differ; None when the map's own
@@ -125,9 +143,9 @@ class MapSources:
         new: dict[str, str] = {}
         for source, was, now in zip(self._sources[1:], before[1:], after[1:], strict=True):
             if was is not now:
-                old |= self.entries(source.number, was)
-                new |= self.entries(source.number, now)
-        for key in self.entries(None, after[0]) if old or new else ():
+                old |= self.entries(source, was)
+                new |= self.entries(source, now)
+        for key in self.entries(self._own, after[0]) if old or new else ():
             old.pop(key, None)
             new.pop(key, None)
         return old, new

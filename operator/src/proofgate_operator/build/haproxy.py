@@ -214,7 +214,9 @@ def _volumes(gateway: Gateway) -> list[Manifest]:
     ]
     if gateway.spec.allowed_tenants is not None:
         # Of the agent alone: HAProxy learns of them by its socket.
-        shards = tenant_shards.sources(gateway, "", (tenant_shards.KEYS, tenant_shards.OWNERS))
+        shards = tenant_shards.sources(
+            gateway, "", (tenant_shards.KEYS, tenant_shards.TENANTS, tenant_shards.OWNERS)
+        )
         volumes.append({"name": "tenant-shards", "projected": {"defaultMode": 0o440, "sources": shards}})
     tls = gateway.spec.load_balancer.tls
     if tls:

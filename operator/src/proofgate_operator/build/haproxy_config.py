@@ -92,6 +92,9 @@ OWNER_SEPARATOR = "."
 ROUTING_KEY = "routing-key"
 #: In the place of a tenant: a worker may serve any of them on the connection.
 ANY_TENANT = "*"
+#: Characters of the longest tenant that the PROXY header can name: HAProxy keeps 127 of a unique id, and the
+#: routing key and a colon take 33 of them.
+MAX_ROUTED_TENANT = 94
 #: The largest head that a worker takes.
 _HEAD_BYTES = 16384
 #: Twice that, so that a whole head is always in view.
@@ -318,7 +321,7 @@ def _pinning() -> list[str]:
         # A connection without a known key goes round robin: refusing it is any worker's work.
         "balance hash var(txn.tenant)",
         "hash-type consistent sdbm avalanche",
-        "stick-table type string len 64 size 1k expire 1h",
+        f"stick-table type string len {MAX_ROUTED_TENANT + 1} size 1k expire 1h",
         "stick store-request var(txn.tenant)",
     ]
 

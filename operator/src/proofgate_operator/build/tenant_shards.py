@@ -1,7 +1,7 @@
 """The Secrets of tenants that have objects of their own: 32 of them, so that a change of one tenant writes a
 small part of all, and each is renewed in the pods by itself.
 
-Workers read `keys` and `tenants`, HAProxy's agent `keys` and `owners`. Lines are sorted: the same tenants are
+Workers read `keys` and `tenants`, HAProxy's agent `owners` as well. Lines are sorted: the same tenants are
 the same bytes.
 """
 

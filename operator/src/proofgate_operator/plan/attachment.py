@@ -9,6 +9,7 @@ from proofgate_operator.api.conditions import Condition, ConditionStatus, merge
 from proofgate_operator.api.tenant import GatewayTenant
 from proofgate_operator.api.types import Gateway
 from proofgate_operator.build.config import KeyDigest
+from proofgate_operator.build.haproxy_config import MAX_ROUTED_TENANT
 from proofgate_operator.plan.api_keys import KeyFault
 from proofgate_operator.plan.problems import Problem
 
@@ -58,6 +59,12 @@ def refusal(gateway: Gateway, tenant: GatewayTenant, selected: Set[str] | None) 
             lets_in = tenant.namespace in selected
     if not lets_in:
         return Problem("NotAllowed", f"{named} does not let namespace {tenant.namespace} attach tenants")
+    if len(tenant.tenant) > MAX_ROUTED_TENANT:
+        message = (
+            f"{tenant.tenant} is longer than {MAX_ROUTED_TENANT} characters: HAProxy could not tell a worker"
+            " whole whom it routes for. Give the tenant a shorter name"
+        )
+        return Problem("NameTooLong", message)
     if tenant.spec.plan not in {plan.name for plan in gateway.spec.plans}:
         plans = ", ".join(sorted(plan.name for plan in gateway.spec.plans)) or "none"
         return Problem("PlanUnknown", f"{named} has no plan {tenant.spec.plan}; its plans: {plans}")
