@@ -178,9 +178,8 @@ async def _measure(server: ModuleType, gateways: ModuleType, plane: Any, options
     }
 
 
-def _crd() -> dict[str, Any]:
-    loaded: dict[str, Any] = yaml.safe_load(next((_ROOT / "crds").glob("*.yaml")).read_text())
-    return loaded
+def _crds() -> list[dict[str, Any]]:
+    return [yaml.safe_load(path.read_text()) for path in sorted((_ROOT / "crds").glob("*.yaml"))]
 
 
 def main() -> None:
@@ -196,8 +195,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="proofgate-bench-") as folder, server.control_plane(Path(folder)) as plane:
         # Nothing but the objects is wanted: no pods of Deployments, no events of controllers.
         plane.processes[-1].stop()
-        plane.apply(_crd())
-        plane.kubectl("wait", "crd/governancegateways.proofgate.dev", "--for=condition=Established", "--timeout=30s")
+        for crd in _crds():
+            plane.apply(crd)
+            name = f"crd/{crd['metadata']['name']}"
+            plane.kubectl("wait", name, "--for=condition=Established", "--timeout=30s")
         result = asyncio.run(_measure(server, gateways, plane, options))
     print(json.dumps(result, indent=2))
 

@@ -28,13 +28,14 @@ STAND_IN = REPOSITORY / "examples" / "demo" / "20-mock-upstream.yaml"
 
 
 def remove_everything() -> None:
-    """Leaves neither a release nor its CRDs: a kept CRD belongs to the release and namespace that installed it."""
+    """Leaves neither a release nor what it keeps, which belongs to the release and namespace that installed it."""
     clear(Namespace("proofgate-e2e"), Namespace("proofgate-demo"))
     run(["helm", "uninstall", "proofgate", "--namespace", HOUR.name, "--ignore-not-found", "--wait"])
     if HOUR.exists():
         HOUR.delete_gateways()
         HOUR.delete()
-    kept = [name for name in run(["kubectl", "get", "crd", "--output", "name"]).split() if "proofgate.dev" in name]
+    found = run(["kubectl", "get", "crd,clusterrole", "--output", "name"]).split()
+    kept = [name for name in found if "proofgate.dev" in name or "/proofgate-" in name]
     if kept:
         run(["kubectl", "delete", *kept])
 
