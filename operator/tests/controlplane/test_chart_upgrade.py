@@ -1,6 +1,7 @@
 """From the previous chart to this one and away again, on a control plane of its own.
 
-`fixtures/` holds the chart before this one as `helm package` makes it. A release replaces it by its own.
+`fixtures/` holds an earlier chart as `helm package` made it, the oldest whose gateways this one takes as they are. A
+release replaces it by its own.
 """
 
 from collections.abc import Iterator
@@ -25,7 +26,7 @@ def upgraded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Control
     """Install the previous chart, make a gateway, upgrade to this chart; return the gateway as it was."""
     with control_plane(tmp_path_factory.mktemp("upgrade")) as plane:
         plane.kubectl("create", "namespace", "team")
-        helm(plane, "install", RELEASE, str(PREVIOUS), "--namespace", "team")
+        helm(plane, "install", RELEASE, str(PREVIOUS), "--namespace", "team", *IMAGES)
         plane.kubectl("wait", f"crd/{CRD}", "--for=condition=Established", "--timeout=30s")
         plane.apply(gateway_manifest(), namespace="team")
         before = plane.get("ggw", "demo", "team")
