@@ -1,7 +1,7 @@
 """From the previous chart to this one and away again, on a control plane of its own.
 
-`fixtures/` holds an earlier chart as `helm package` made it, the oldest whose gateways this one takes as they are. A
-release replaces it by its own.
+`fixtures/` holds an earlier chart as `helm package` made it, the oldest whose gateways this one takes as they
+are. A release replaces it by its own.
 """
 
 from collections.abc import Iterator
