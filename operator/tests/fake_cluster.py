@@ -94,6 +94,8 @@ class FakeCluster(Client):
         self.barred: set[str] = set()
         #: Labels of namespaces; None: they may not be read.
         self.namespace_labels: dict[str, dict[str, str]] | None = None
+        #: What comes of listing them.
+        self.namespaces_fault: ApiError | None = None
         #: Everything that happened: type, version and object.
         self.history: list[tuple[str, int, Manifest]] = []
         self._told: dict[Key, Manifest] = {}
@@ -269,6 +271,8 @@ class FakeCluster(Client):
 
     def _namespaces(self, selector: str) -> Manifest:
         self.requests.append("GET Namespace")
+        if self.namespaces_fault:
+            raise self.namespaces_fault
         if self.namespace_labels is None:
             raise ApiError(403, "Forbidden", "cannot list namespaces")
         found = [

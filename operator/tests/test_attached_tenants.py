@@ -291,6 +291,23 @@ def test_labels_that_may_not_be_read_let_nobody_attach() -> None:
     assert "may not read" in world.condition("acme", "Accepted")[2]
 
 
+@pytest.mark.parametrize("status", [401, 500])
+def test_labels_that_cannot_be_asked_for_just_now_shut_nobody_out(status: int) -> None:
+    world = World({"namespaces": {"from": "Selector", "selector": {"matchLabels": {"llm": "yes"}}}})
+    world.cluster.namespace_labels = {f"team-{name}": {"llm": "yes"} for name in TEN}
+    world.add(*TEN)
+    world.settle()
+    before = world.held()
+    world.cluster.find("GatewayTenant", "t3", "team-t3")["spec"]["plan"] = "basic"
+    world.resync()
+    world.cluster.namespaces_fault = ApiError(status, "NotNow", "in a moment")
+    asyncio.run(world.loop.look())
+    world.cluster.namespaces_fault = None
+    assert world.held() == before
+    world.settle()
+    assert world.held() == before
+
+
 def test_a_namespace_that_loses_its_label_is_shut_out_and_no_key_is_read_again() -> None:
     world = World({"namespaces": {"from": "Selector", "selector": {"matchLabels": {"llm": "yes"}}}})
     world.cluster.namespace_labels = {f"team-{name}": {"llm": "yes"} for name in TEN}

@@ -357,7 +357,7 @@ async def _selected(client: Client, gateway: Gateway) -> frozenset[str] | None:
     try:
         return frozenset(await client.namespaces(selector))
     except ApiError as error:
-        if error.status in (401, 403):
+        if error.status == 403:
             return None
         raise
 
