@@ -220,39 +220,38 @@ def printer_columns() -> list[dict[str, Any]]:
     ]
 
 
-def crd() -> dict[str, Any]:
-    """Return the whole CustomResourceDefinition."""
-    root = {
-        "type": "object",
-        "description": "A governed, recorded LLM gateway: workers, one per core, behind HAProxy.",
-        "required": ["spec"],
-        "properties": {
-            "apiVersion": {"type": "string"},
-            "kind": {"type": "string"},
-            "metadata": {"type": "object"},
-            "spec": spec_schema(),
-            "status": status_schema(),
-        },
-        "x-kubernetes-validations": ROOT_RULES,
+def definition(
+    kind: str,
+    plural: str,
+    short_name: str,
+    schema: dict[str, Any],
+    subresources: dict[str, Any],
+    columns: list[dict[str, Any]],
+) -> dict[str, Any]:
+    """Return the CustomResourceDefinition of a namespaced kind of this group, in its one version.
+
+    `schema` is the whole object's, without what every object has.
+    """
+    properties = {
+        "apiVersion": {"type": "string"},
+        "kind": {"type": "string"},
+        "metadata": {"type": "object"},
+        **schema["properties"],
     }
-    scale = {
-        "specReplicasPath": ".spec.replicas",
-        "statusReplicasPath": ".status.replicas",
-        "labelSelectorPath": ".status.selector",
-    }
+    root = {"type": "object", **schema, "properties": properties}
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{PLURAL}.{GROUP}"},
+        "metadata": {"name": f"{plural}.{GROUP}"},
         "spec": {
             "group": GROUP,
             "scope": "Namespaced",
             "names": {
-                "kind": KIND,
-                "listKind": f"{KIND}List",
-                "plural": PLURAL,
-                "singular": KIND.lower(),
-                "shortNames": ["ggw"],
+                "kind": kind,
+                "listKind": f"{kind}List",
+                "plural": plural,
+                "singular": kind.lower(),
+                "shortNames": [short_name],
                 "categories": ["proofgate"],
             },
             "versions": [
@@ -261,12 +260,28 @@ def crd() -> dict[str, Any]:
                     "served": True,
                     "storage": True,
                     "schema": {"openAPIV3Schema": root},
-                    "subresources": {"status": {}, "scale": scale},
-                    "additionalPrinterColumns": printer_columns(),
+                    "subresources": subresources,
+                    "additionalPrinterColumns": columns,
                 }
             ],
         },
     }
+
+
+def crd() -> dict[str, Any]:
+    """Return the whole CustomResourceDefinition."""
+    schema = {
+        "description": "A governed, recorded LLM gateway: workers, one per core, behind HAProxy.",
+        "required": ["spec"],
+        "properties": {"spec": spec_schema(), "status": status_schema()},
+        "x-kubernetes-validations": ROOT_RULES,
+    }
+    scale = {
+        "specReplicasPath": ".spec.replicas",
+        "statusReplicasPath": ".status.replicas",
+        "labelSelectorPath": ".status.selector",
+    }
+    return definition(KIND, PLURAL, "ggw", schema, {"status": {}, "scale": scale}, printer_columns())
 
 
 class _Dumper(yaml.SafeDumper):

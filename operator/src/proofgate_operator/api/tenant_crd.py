@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from proofgate_operator.api import GROUP, VERSION
 from proofgate_operator.api.access import MAX_KEYS_OF_A_TENANT
-from proofgate_operator.api.crd import condition_schema, rendered, structural
+from proofgate_operator.api.crd import condition_schema, definition, rendered, structural
 from proofgate_operator.api.tenant import TENANT_KIND, TENANT_PLURAL, TENANT_ROOT_RULES, GatewayTenantSpec
 
 
@@ -65,53 +64,21 @@ def status_schema() -> dict[str, Any]:
 def tenant_crd() -> dict[str, Any]:
     """Return the whole CustomResourceDefinition."""
     generated = GatewayTenantSpec.model_json_schema(by_alias=True)
-    root = {
-        "type": "object",
+    schema = {
         "description": "A tenant of a GovernanceGateway, in its own team's namespace.",
         "required": ["spec"],
-        "properties": {
-            "apiVersion": {"type": "string"},
-            "kind": {"type": "string"},
-            "metadata": {"type": "object"},
-            "spec": structural(generated, generated["$defs"]),
-            "status": status_schema(),
-        },
+        "properties": {"spec": structural(generated, generated["$defs"]), "status": status_schema()},
         "x-kubernetes-validations": TENANT_ROOT_RULES,
     }
     accepted = ".status.conditions[?(@.type=='Accepted')].status"
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{TENANT_PLURAL}.{GROUP}"},
-        "spec": {
-            "group": GROUP,
-            "scope": "Namespaced",
-            "names": {
-                "kind": TENANT_KIND,
-                "listKind": f"{TENANT_KIND}List",
-                "plural": TENANT_PLURAL,
-                "singular": TENANT_KIND.lower(),
-                "shortNames": ["gwt"],
-                "categories": ["proofgate"],
-            },
-            "versions": [
-                {
-                    "name": VERSION,
-                    "served": True,
-                    "storage": True,
-                    "schema": {"openAPIV3Schema": root},
-                    "subresources": {"status": {}},
-                    "additionalPrinterColumns": [
-                        {"name": "Gateway", "type": "string", "jsonPath": ".spec.gatewayRef.name"},
-                        {"name": "Plan", "type": "string", "jsonPath": ".spec.plan"},
-                        {"name": "Accepted", "type": "string", "jsonPath": accepted},
-                        {"name": "Keys", "type": "integer", "jsonPath": ".status.keyCount"},
-                        {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
-                    ],
-                }
-            ],
-        },
-    }
+    columns = [
+        {"name": "Gateway", "type": "string", "jsonPath": ".spec.gatewayRef.name"},
+        {"name": "Plan", "type": "string", "jsonPath": ".spec.plan"},
+        {"name": "Accepted", "type": "string", "jsonPath": accepted},
+        {"name": "Keys", "type": "integer", "jsonPath": ".status.keyCount"},
+        {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
+    ]
+    return definition(TENANT_KIND, TENANT_PLURAL, "gwt", schema, {"status": {}}, columns)
 
 
 if __name__ == "__main__":

@@ -127,6 +127,11 @@ impl Bench {
         OpenExchange::admit(admitted, granted, Span::default())
     }
 
+    fn assert_nothing_is_open(&self) {
+        let open = self.gateway.recorder.open().list(|_| (Ulid::nil(), 0));
+        assert!(open.is_empty());
+    }
+
     /// Ends the log and reads all that is in it.
     fn records(&self) -> Vec<Value> {
         self.gateway.recorder.seal("test").unwrap();
@@ -172,14 +177,7 @@ fn a_panic_while_an_admission_is_recorded_leaves_no_part_of_it_and_gives_back_wh
             panic!("while the rest is written");
         });
     });
-    assert!(
-        bench
-            .gateway
-            .recorder
-            .open()
-            .list(|_| (Ulid::nil(), 0))
-            .is_empty()
-    );
+    bench.assert_nothing_is_open();
     let mut open = bench.open().unwrap();
     open.end(Outcome::Complete, 200, None);
     drop(open);
@@ -196,14 +194,7 @@ fn a_panic_while_an_exchange_is_open_completes_its_record_and_gives_back_what_wa
         panic!("while the answer was relayed");
     });
     assert_eq!(bench.gateway.metrics.in_flight.get(), 0);
-    assert!(
-        bench
-            .gateway
-            .recorder
-            .open()
-            .list(|_| (Ulid::nil(), 0))
-            .is_empty()
-    );
+    bench.assert_nothing_is_open();
     drop(bench.granted());
     let records = bench.records();
     assert_eq!(kinds(&records), ["open", "admission", "completion", "seal"]);
