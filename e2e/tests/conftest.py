@@ -14,6 +14,7 @@ from e2e.kubernetes import (
     Object,
     clear,
     install_operator,
+    run,
     wait_until,
 )
 from e2e.tests import fleet
@@ -65,11 +66,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Adds to a failed test's report what the cluster looked like."""
+    """Adds to the report of a test that failed, or could not begin, what the cluster looked like."""
     report = yield
-    if report.when == "call" and report.failed:
+    if report.when in ("setup", "call") and report.failed:
         try:
-            report.sections.append(("cluster", GATEWAYS.kubectl("get", "ggw,pods", "--output", "wide")))
+            everywhere = run(["kubectl", "get", "ggw,pods", "--all-namespaces", "--output", "wide"])
+            report.sections.append(("cluster", everywhere))
             for found in GATEWAYS.list("ggw"):
                 told = "\n".join(
                     f"{condition['type']}={condition['status']} {condition['reason']}: {condition['message']}"

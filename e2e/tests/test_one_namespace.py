@@ -33,6 +33,9 @@ def demo(namespace: Namespace, gateway: str) -> Iterator[Gateway]:
         apply(found)
         yield found
     finally:
+        if LLM.exists():
+            # A namespace with pods of long grace is looked at again late.
+            LLM.delete_gateways()
         LLM.delete()
         fleet.scale(2)
 
