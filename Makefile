@@ -148,17 +148,14 @@ check-crd: develop ## The CRD and the examples on an API server of each of MINOR
 	  (cd operator && PROOFGATE_TOOLS_PATH="$$tools" pytest -q -m controlplane tests/controlplane/test_admission.py); \
 	done
 
+# Behind the others, on a cluster at rest: these want more room than the fleet of the others leaves.
+ALONE := e2e/tests/test_one_namespace.py e2e/tests/test_tokens.py
+
 .PHONY: test-e2e
 test-e2e: develop images ## The end-to-end tests on a real cluster; leaves nothing running
 	@echo "== cluster: end to end"
-	@trap 'python3 -m e2e.cluster down' EXIT; python3 -m e2e.cluster up && pytest -q -x e2e/tests $(addprefix --ignore=,$(ALONE))
-
-# They need more room than the fleet of the others leaves, or a cluster that is at rest.
-ALONE := e2e/tests/test_one_namespace.py e2e/tests/test_tokens.py
-
-.PHONY: test-e2e-alone
-test-e2e-alone: develop images ## End-to-end tests that want a cluster of their own (8 minutes)
-	@trap 'python3 -m e2e.cluster down' EXIT; python3 -m e2e.cluster up && pytest -q $(ALONE)
+	@trap 'python3 -m e2e.cluster down' EXIT; python3 -m e2e.cluster up && \
+	  pytest -q -x e2e/tests $(addprefix --ignore=,$(ALONE)) && python3 -m e2e.cluster recycle-volumes && pytest -q -x $(ALONE)
 
 .PHONY: bench
 bench: develop ## The data plane beside other gateways (25 minutes; QUICK=1: 5); writes bench/results/data-plane.json

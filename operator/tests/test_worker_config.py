@@ -205,10 +205,20 @@ def test_the_shards_of_tenants_are_what_workers_and_the_agent_read(tmp_path: Pat
     worker = _core.Worker(json.dumps(core_json(tmp_path / "worker", **everything())))
     files = [(shard, made["keys"].encode(), made["tenants"].encode()) for shard, made in shards.items()]
     assert json.loads(worker.set_tenant_shards(files)) == {"tenants": 10, "keys": 10, "refused": []}
-    for name, file, count in (("tenants.map", "keys", 10), ("owners.map", "owners", 10)):
-        sources = MapSources(tmp_path / name, None)
-        entries = [sources.entries(shard, made[file].encode()) for shard, made in shards.items()]
-        assert sum(map(len, entries)) == count
+    for shard, made in shards.items():
+        folder = tmp_path / "shards" / f"{shard:02}"
+        folder.mkdir(parents=True)
+        for file, text in made.items():
+            (folder / file).write_text(text)
+    tenants = {f"team-{name}/{name}" for name in TEN}
+    # Keys lead to their tenants, and so do the names of those, for tokens.
+    for name, count, ends in (("tenants.map", 20, tenants), ("owners.map", 10, None)):
+        (tmp_path / name).write_text("")
+        sources = MapSources(tmp_path / name, tmp_path / "shards")
+        entries = sources.all_entries(sources.read())
+        assert sources.complaints() == [] and len(entries) == count
+        assert tenants <= entries.keys()
+        assert ends is None or set(entries.values()) == ends
 
 
 def written(pattern: str) -> st.SearchStrategy[str]:
