@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from proofgate_operator.api.conditions import Condition, ConditionType
+from proofgate_operator.build.statefulset import FOUND_SECONDS
 from proofgate_operator.plan.decide import Plan, decide
 from proofgate_operator.plan.observed import Observed, Ref
 from proofgate_operator.plan.reports import UNREACHABLE, WorkerReport
-from proofgate_operator.plan.shards import MIN_READY_SECONDS, time_of
+from proofgate_operator.plan.shards import time_of
 from tests.gateways import DEFAULTS, SPEC
 from tests.world import World
 
@@ -31,7 +32,7 @@ class Pod:
     uid: int
     revision: str
     created: float
-    ready_since: float | None = None
+    serves_since: float | None = None
     ending: bool = False
     retiring: bool = False
     connections: int = 0
@@ -40,7 +41,12 @@ class Pod:
     was_retired: bool = False
     annotations: Manifest = field(default_factory=dict)
 
-    def manifest(self) -> Manifest:
+    def ready(self, now: float) -> bool:
+        """Whether it has served for so long that it is Ready."""
+        serves = self.serves_since is not None and not self.retiring
+        return serves and self.serves_since is not None and now - self.serves_since >= FOUND_SECONDS
+
+    def manifest(self, now: float) -> Manifest:
         metadata: Manifest = {
             "name": f"demo-worker-{self.ordinal}",
             "uid": f"pod-{self.uid}",
@@ -50,13 +56,13 @@ class Pod:
         }
         if self.ending:
             metadata["deletionTimestamp"] = time_of(self.created)
-        ready = self.ready_since is not None and not self.retiring
+        ready = self.ready(now)
         status: Manifest = {
             "podIP": f"10.0.0.{self.uid % 250}",
             "conditions": [{"type": "Ready", "status": "True" if ready else "False"}],
         }
-        if ready and self.ready_since is not None:
-            status["conditions"][0]["lastTransitionTime"] = time_of(self.ready_since)
+        if ready and self.serves_since is not None:
+            status["conditions"][0]["lastTransitionTime"] = time_of(self.serves_since + FOUND_SECONDS)
         if self.broken:
             status["containerStatuses"] = [{"state": {"waiting": {"reason": "CrashLoopBackOff"}}}]
         return {"metadata": metadata, "spec": {"nodeName": "node"}, "status": status}
@@ -64,7 +70,12 @@ class Pod:
     def report(self) -> WorkerReport:
         if self.unreachable or self.broken:
             return UNREACHABLE
-        return WorkerReport(retiring=self.retiring, connections=self.connections, in_flight=self.connections)
+        return WorkerReport(
+            serving=self.serves_since is not None and not self.retiring,
+            retiring=self.retiring,
+            connections=self.connections,
+            in_flight=self.connections,
+        )
 
 
 @dataclass
@@ -124,7 +135,7 @@ class MovingWorld:
         return Observed(
             children=self.world.children,
             secrets=self.world.secrets,
-            worker_pods=tuple(pod.manifest() for pod in self.pods.values()),
+            worker_pods=tuple(pod.manifest(self.now) for pod in self.pods.values()),
             haproxy_pods=tuple(self.world.balancers),
             conditions=self.conditions,
             shards=self.shards,
@@ -179,7 +190,7 @@ class MovingWorld:
             return
         self.removed.append(f"{pod.ordinal}:{pod.revision}")
         # One that somebody else ends is on its way without the operator.
-        served = pod.ready_since is not None and not pod.broken and not pod.ending
+        served = pod.serves_since is not None and not pod.broken and not pod.ending
         assert pod.was_retired or pod.unreachable or not served, "a worker leaves that was not retired"
 
     def _on_purpose(self, pod: Pod) -> bool:
@@ -193,8 +204,7 @@ class MovingWorld:
         staying = max(2, self.world.gateway.spec.replicas)
         for other in self.pods.values():
             if other is not pod and other.revision == self.image and other.ordinal < staying:
-                settled = other.ready_since is not None and self.now - other.ready_since >= MIN_READY_SECONDS
-                assert settled, "the next pod is deleted before the successor of the one before is ready"
+                assert other.ready(self.now), "a pod is deleted before the one before is back"
         self._leaves_on_purpose(pod)
         pod.ending = True
 
@@ -209,7 +219,7 @@ class MovingWorld:
         pod = self.pods[int(manifest["metadata"]["name"].rsplit("-", 1)[1])]
         if not pod.unreachable and pod.retiring:
             pod.retiring = False
-            pod.ready_since = self.now
+            pod.serves_since = self.now
 
     def _report(self, plan: Plan) -> None:
         self.shards = plan.status.shards
@@ -235,8 +245,8 @@ class MovingWorld:
                 del self.pods[number]
             elif number >= self.asked:
                 pod.ending = True
-            elif pod.ready_since is None and not pod.broken and self.now - pod.created >= START_SECONDS:
-                pod.ready_since = self.now
+            elif pod.serves_since is None and not pod.broken and self.now - pod.created >= START_SECONDS:
+                pod.serves_since = self.now
             if pod.retiring:
                 pod.connections = max(0, pod.connections - 1)
         for number in range(self.asked):
@@ -246,7 +256,7 @@ class MovingWorld:
                 broken = self.image in self.bad_images
                 self.pods[number] = Pod(number, self.next_uid, self.image, self.now, broken=broken)
                 self.next_uid += 1
-        ready = [pod for pod in self.pods.values() if pod.ready_since and not pod.retiring and not pod.ending]
+        ready = [pod for pod in self.pods.values() if pod.ready(self.now) and not pod.ending]
         live["status"] = {
             "observedGeneration": live["metadata"].get("generation", 0),
             "updateRevision": self.image,
@@ -283,7 +293,7 @@ class MovingWorld:
         return (
             quiet
             and sorted(self.pods) == list(range(wanted))
-            and all(pod.revision == self.image and not pod.retiring and pod.ready_since for pod in pods)
+            and all(pod.revision == self.image and pod.ready(self.now) for pod in pods)
         )
 
 
@@ -316,7 +326,7 @@ def happen(world: MovingWorld, what: str, value: int | str | None) -> None:
     if pod is None or pod.ending:
         return
     if what == "break":
-        pod.broken, pod.ready_since, pod.retiring, pod.connections = True, None, False, 0
+        pod.broken, pod.serves_since, pod.retiring, pod.connections = True, None, False, 0
     elif what == "evict":
         pod.ending = True
     elif what == "lose sight":

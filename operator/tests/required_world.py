@@ -1,7 +1,7 @@
 """A gateway whose tenants have to be served by their own worker, and the HAProxies before it.
 
 Each HAProxy has its own idea of the maps and of who is up: it gets the former a while after its pod was
-marked, and finds a worker a while after that is ready.
+marked, and finds a worker a while after that serves.
 """
 
 import base64
@@ -95,6 +95,6 @@ class RequiredWorld(MovingWorld):
 
     def _up(self, number: int, balancer: Balancer) -> bool:
         pod = self.pods.get(number)
-        if pod is None or pod.ending or pod.retiring or pod.ready_since is None:
+        if pod is None or pod.ending or pod.retiring or pod.serves_since is None:
             return False
-        return self.now - pod.ready_since >= balancer.worker_delay
+        return self.now - pod.serves_since >= balancer.worker_delay

@@ -116,6 +116,17 @@ def test_every_pod_is_restricted_and_has_no_token() -> None:
             assert security["capabilities"] == {"drop": ["ALL"]}
 
 
+def test_a_worker_is_ready_to_a_disruption_budget_only_once_every_haproxy_had_the_time_to_find_it() -> None:
+    probe = one("StatefulSet", "demo-worker")["spec"]["template"]["spec"]["containers"][0]["readinessProbe"]
+    served = (probe["successThreshold"] - 1) * probe["periodSeconds"]
+    balancer = rendered_config(gateway(), DEFAULTS)
+    resolved, kept, checked = (
+        int(re.search(pattern, balancer)[1])  # type: ignore[index]
+        for pattern in (r"timeout resolve (\d+)s", r"hold obsolete (\d+)s", r"check inter (\d+)s")
+    )
+    assert served > resolved + kept + 2 * checked
+
+
 def test_every_container_of_a_worker_is_guaranteed() -> None:
     pod = one("StatefulSet", "demo-worker", worker={"cpu": 2, "memory": "1Gi"})["spec"]["template"]["spec"]
     for container in pod["containers"]:

@@ -21,7 +21,7 @@ def least_serving(world: MovingWorld, seconds: int) -> int:
     least = len(world.pods)
     for _ in range(seconds):
         world.run(1)
-        serving = [pod for pod in world.pods.values() if pod.ready_since and not pod.ending]
+        serving = [pod for pod in world.pods.values() if pod.serves_since and not pod.ending]
         least = min(least, sum(not pod.retiring for pod in serving))
     return least
 
@@ -108,7 +108,7 @@ def test_a_broken_version_of_the_only_worker_never_replaces_it() -> None:
 
 def test_a_worker_that_is_not_ready_is_replaced_first() -> None:
     world = MovingWorld(3)
-    world.pods[0].broken, world.pods[0].ready_since = True, None
+    world.pods[0].broken, world.pods[0].serves_since = True, None
     world.use_image("worker:next")
     world.settle()
     assert [removed.split(":")[0] for removed in world.removed] == ["0", "2", "1"]

@@ -109,7 +109,7 @@ def test_a_worker_that_drains_already_is_made_anew_when_the_spec_is_raised_again
 
 def test_nobody_leaves_while_a_worker_that_stays_is_not_ready() -> None:
     world = MovingWorld(3)
-    world.pods[0].broken, world.pods[0].ready_since = True, None
+    world.pods[0].broken, world.pods[0].serves_since = True, None
     world.scale(2)
     world.run(30)
     assert world.asked == 3
@@ -129,7 +129,7 @@ def test_a_worker_that_breaks_calls_the_one_back_that_retires() -> None:
     world.scale(2)
     until(world, Phase.RETIRING)
     world.tick()
-    world.pods[0].broken, world.pods[0].ready_since = True, None
+    world.pods[0].broken, world.pods[0].serves_since = True, None
     world.run(2)
     assert not world.pods[2].retiring and world.asked == 3
 
@@ -147,7 +147,7 @@ def test_nobody_leaves_without_a_volume_to_seal_on() -> None:
 def test_a_worker_that_is_to_go_itself_keeps_nobody_from_leaving() -> None:
     world = MovingWorld(4)
     for number in (2, 3):
-        world.pods[number].broken, world.pods[number].ready_since = True, None
+        world.pods[number].broken, world.pods[number].serves_since = True, None
     world.scale(2)
     world.settle()
     assert world.pods.keys() == {0, 1}
@@ -155,7 +155,7 @@ def test_a_worker_that_is_to_go_itself_keeps_nobody_from_leaving() -> None:
 
 def test_an_annotation_forces_a_scale_down_and_says_so() -> None:
     world = MovingWorld(3)
-    world.pods[0].broken, world.pods[0].ready_since = True, None
+    world.pods[0].broken, world.pods[0].serves_since = True, None
     world.scale(2)
     world.force(1)
     world.run(20)
@@ -170,7 +170,7 @@ def test_an_annotation_forces_a_scale_down_and_says_so() -> None:
 
 def test_a_worker_that_serves_nobody_need_not_retire() -> None:
     world = MovingWorld(3)
-    world.pods[2].broken, world.pods[2].ready_since = True, None
+    world.pods[2].broken, world.pods[2].serves_since = True, None
     world.scale(2)
     world.look()
     assert world.asked == 2

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proofgate_operator.api.conditions import ConditionType
+from proofgate_operator.build.statefulset import FOUND_SECONDS
 from tests.moving_world import MovingWorld, happen
 from tests.required_world import RequiredWorld
 
@@ -36,8 +37,8 @@ def test_a_new_worker_takes_its_tenants_in_stages_that_last() -> None:
     world.scale(3)
     told = list(stages(world, 2))
     assert [percent for _, percent in told] == [34, 67, 100]
-    ready = world.pods[2].ready_since
-    assert ready is not None and told[1][0] - ready >= 2 and told[2][0] - told[1][0] >= 2
+    serves = world.pods[2].serves_since
+    assert serves is not None and told[1][0] - serves >= FOUND_SECONDS + 2 and told[2][0] - told[1][0] >= 2
     world.settle()
     after = world.written()
     moved = {tenant for tenant in after if after[tenant] != before[tenant]}
@@ -59,7 +60,7 @@ def test_a_stage_costs_one_write_and_a_mark_for_each_haproxy() -> None:
     writes = []
     for _ in range(60):
         plan = world.look()
-        if 2 in world.pods and world.pods[2].ready_since:
+        if 2 in world.pods and world.pods[2].ready(world.now):
             writes += [ref["metadata"]["name"] for ref in plan.apply] + list(plan.renew)
         world.tick()
     stage = ["demo-tenants", "demo-haproxy-a", "demo-haproxy-b"]
@@ -70,7 +71,7 @@ def test_a_stage_costs_one_write_and_a_mark_for_each_haproxy() -> None:
 def test_while_tenants_move_the_gateway_says_so_and_is_looked_at() -> None:
     world = RequiredWorld(2)
     world.scale(3)
-    while not (2 in world.pods and world.pods[2].ready_since):
+    while not (2 in world.pods and world.pods[2].ready(world.now)):
         world.run(1)
     plan = world.look()
     told = plan.status.condition(ConditionType.PROGRESSING)
@@ -82,7 +83,7 @@ def test_while_tenants_move_the_gateway_says_so_and_is_looked_at() -> None:
 
 def test_a_worker_that_was_a_member_keeps_its_weight_when_it_comes_back() -> None:
     world = RequiredWorld(3)
-    world.pods[1].broken, world.pods[1].ready_since = True, None
+    world.pods[1].broken, world.pods[1].serves_since = True, None
     world.run(5)
     assert set(world.percents().values()) == {100}
     world.pods[1].broken = False
@@ -118,7 +119,7 @@ def test_a_clock_that_was_set_back_stops_no_stage() -> None:
     for _, percent in stages(world, 2):
         if percent == 67:
             world.now -= 3600
-            world.pods[2].ready_since = world.now - 10
+            world.pods[2].serves_since = world.now - 10 - FOUND_SECONDS
     assert world.percents()[2] == 100
 
 
@@ -191,7 +192,7 @@ def test_a_scale_down_that_is_taken_back_before_anybody_retires_gives_the_tenant
 
 def test_nobody_stands_in_for_a_worker_that_dies() -> None:
     world = RequiredWorld(3)
-    world.pods[1].broken, world.pods[1].ready_since = True, None
+    world.pods[1].broken, world.pods[1].serves_since = True, None
     world.run(5)
     assert {owner for _, _, owner in world.turned_away} == {1}
     assert all(len(both) == 1 for both in world.written().values())

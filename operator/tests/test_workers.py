@@ -89,7 +89,7 @@ async def test_a_worker_tells_what_is_open_and_which_cpus_it_has(admin: Any) -> 
     _, workers, _ = admin
     report = await told(workers)
     assert report == WorkerReport(
-        in_flight=2, connections=3, config_digest="ab" * 32, file_digest="cd" * 32, cpus=1
+        serving=True, in_flight=2, connections=3, config_digest="ab" * 32, file_digest="cd" * 32, cpus=1
     )
 
 

@@ -72,7 +72,7 @@ def test_a_set_that_its_controller_rolled_becomes_the_operators_to_roll(settled:
     settled.operator.stop()
     before = {name: pod["metadata"]["uid"] for name, pod in pods(settled).items()}
     strategy = {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}}
-    patch = json.dumps({"spec": {"updateStrategy": strategy, "minReadySeconds": 0}})
+    patch = json.dumps({"spec": {"updateStrategy": strategy}})
     settled.kubectl("patch", "sts", "demo-worker", "--type=merge", "-p", patch)
     settled.start()
 

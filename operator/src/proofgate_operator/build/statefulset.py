@@ -32,8 +32,11 @@ from proofgate_operator.build.pods import container_security, http_probe, pod_se
 COMPONENT = "worker"
 #: The container of the worker itself, among what a podTemplate adds.
 CONTAINER = "worker"
-#: HAProxy takes a worker for up after two checks, a second apart.
-MIN_READY_SECONDS = 3
+#: How long a worker serves before its pod is Ready, at least. Whoever may evict the next worker then, by its
+#: disruption budget, has waited until every HAProxy found this one: its name is resolved anew within a
+#: second, a former address is kept for two, and two checks are a second apart.
+FOUND_SECONDS = 6
+_PROBE_SECONDS = 2
 #: 0440: the worker's group reads it, nobody else.
 _PRIVATE_MODE = 0o440
 
@@ -113,8 +116,14 @@ def _container(gateway: Gateway, defaults: Defaults) -> Manifest:
         "livenessProbe": http_probe(
             "/healthz", "admin", periodSeconds=10, failureThreshold=3, timeoutSeconds=3
         ),
+        # HAProxy asks for itself, and sends traffic long before the pod is Ready.
         "readinessProbe": http_probe(
-            "/readyz", "admin", periodSeconds=2, failureThreshold=2, timeoutSeconds=2
+            "/readyz",
+            "admin",
+            periodSeconds=_PROBE_SECONDS,
+            successThreshold=FOUND_SECONDS // _PROBE_SECONDS + 1,
+            failureThreshold=2,
+            timeoutSeconds=2,
         ),
         "volumeMounts": [
             {"name": "configuration", "mountPath": CONFIG_FOLDER, "readOnly": True},
@@ -178,7 +187,6 @@ def statefulset(
             "podManagementPolicy": "Parallel",
             # The operator itself replaces pods, one by one.
             "updateStrategy": {"type": "OnDelete"},
-            "minReadySeconds": MIN_READY_SECONDS,
             "revisionHistoryLimit": 3,
             "selector": {"matchLabels": match_labels},
             "template": override(template, gateway.spec.worker.pod_template),

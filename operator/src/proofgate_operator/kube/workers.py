@@ -75,6 +75,7 @@ def read_report(status: Any) -> WorkerReport:
     checkpoint = status.get("checkpoint")
     periods, throttled = status.get("cpu_periods"), status.get("cpu_periods_throttled")
     return WorkerReport(
+        serving=status.get("not_ready", "") is None,
         retiring=status.get("not_ready") in ("retiring", "draining"),
         in_flight=_number(status, "in_flight"),
         connections=_number(status, "connections"),

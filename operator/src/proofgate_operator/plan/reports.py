@@ -8,6 +8,8 @@ class WorkerReport:
     """One worker's answer; of one that could not be asked, only that."""
 
     reachable: bool = True
+    #: Takes new connections, whether or not its pod is Ready yet.
+    serving: bool = False
     #: On its way out, reversibly: not ready, serving what comes.
     retiring: bool = False
     #: Exchanges admitted and not ended.

@@ -31,7 +31,7 @@ def next_rollout(
     among = {shard.ordinal: shard for shard in shards if shard.ordinal < asked}
     staying = [shard for number, shard in among.items() if number < target]
     outdated = [shard for shard in staying if shard.outdated and not shard.terminating]
-    settled = len(staying) == target and all(shard.settled(now) for shard in staying)
+    settled = len(staying) == target and all(shard.ready for shard in staying)
     if not outdated and (not begun or settled):
         return None
     if obstacle:
@@ -52,6 +52,6 @@ def next_rollout(
         if shard is None or number >= target or shard is candidate:
             continue
         # Whoever is outdated and serves nobody is replaced in its turn, and not waited for.
-        if not shard.settled(now) and not (shard.outdated and not shard.serving):
+        if not shard.ready and not (shard.outdated and not shard.serving):
             return Rollout(None, shard.name)
     return Rollout(candidate, candidate.name if candidate else "the workers")

@@ -7,7 +7,6 @@ from enum import StrEnum
 from typing import Any
 
 from proofgate_operator.build.naming import Manifest
-from proofgate_operator.build.statefulset import MIN_READY_SECONDS
 from proofgate_operator.plan.observed import Observed
 from proofgate_operator.plan.reports import WorkerReport
 
@@ -107,17 +106,13 @@ class Shard:
 
     @property
     def ready(self) -> bool:
-        """Whether the worker is to be sent traffic."""
+        """Whether the worker serves, and has done so for long enough that every HAProxy knows."""
         return is_ready(self.pod)
 
     def ready_for(self, now: float, seconds: float) -> bool:
         """Whether it has been ready for so long."""
         since = seconds_of(pod_conditions(self.pod).get("Ready", {}).get("lastTransitionTime")) or 0.0
         return self.ready and now - since >= seconds
-
-    def settled(self, now: float) -> bool:
-        """Whether it has been ready for so long that HAProxy knows."""
-        return self.ready_for(now, MIN_READY_SECONDS)
 
     @property
     def retiring(self) -> bool:
@@ -129,7 +124,8 @@ class Shard:
         """Whether somebody would notice if it were gone at once."""
         if not (self.pod.get("status") or {}).get("podIP"):
             return False
-        return self.ready or self.retiring or bool(self.report and self.report.connections)
+        told = self.report is not None and bool(self.report.serving or self.report.connections)
+        return self.ready or self.retiring or told
 
     @property
     def failed(self) -> bool:

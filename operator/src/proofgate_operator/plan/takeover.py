@@ -10,17 +10,14 @@ from collections.abc import Mapping
 
 from proofgate_operator.api.types import Affinity, Gateway
 from proofgate_operator.build.owners import STAGES, Shares, Stage
-from proofgate_operator.build.statefulset import MIN_READY_SECONDS
 from proofgate_operator.plan.scaling import Movement
 from proofgate_operator.plan.shards import Shard
 
 #: A stage lasts so long, at least.
 STAGE_SECONDS = 2
-#: The first stage begins when HAProxy takes a new worker for up.
-_FIRST_STAGE_SECONDS = MIN_READY_SECONDS + STAGE_SECONDS
-#: Once a worker has been back for so long, every HAProxy has found it: a name server may keep the address
-#: that it had before for five seconds.
-RETURN_SECONDS = 10
+#: Once a worker's pod has been Ready again for so long, every HAProxy has found it also where a name server
+#: keeps the address that it had before for five seconds.
+RETURN_SECONDS = 4
 
 
 def next_shares(
@@ -54,7 +51,7 @@ def _stage(stage: Stage | None, shard: Shard | None, now: float) -> Stage | None
         return stage
     assert shard is not None
     if stage is None:
-        due = shard.ready_for(now, _FIRST_STAGE_SECONDS)
+        due = shard.ready_for(now, STAGE_SECONDS)
         return Stage(STAGES[1], math.ceil(now)) if due else None
     # A clock that was set back must not make anybody wait for it.
     if stage.percent == STAGES[-1] or abs(now - stage.since) < STAGE_SECONDS:
