@@ -99,6 +99,10 @@ class Worker:
         status = {"origin": self.origin, "draining": self._draining, "thread": self._thread_id}
         return json.dumps(status | {"core_digest": self._config["config_digest"], "reloads": self.reloads})
 
+    def limit_use(self, most: int) -> str:
+        tenants = [{"tenant": f"t-{number}"} for number in range(min(most, 2))]
+        return json.dumps({"tenants": tenants, "more": 2 - len(tenants)})
+
     def metrics(self) -> str:
         return "# TYPE proofgate_requests_total counter\nproofgate_requests_total 1\n"
 

@@ -167,6 +167,50 @@ def test_without_the_token_nothing_is_proved(admin: Admin, admin_without_token: 
     assert (response.status_code, code(response)) == (403, "proof_disabled")
 
 
+def test_whoever_has_the_token_is_told_how_much_of_its_limits_each_tenant_has_used(admin: Admin) -> None:
+    response = admin.client.get("/tenants/limits", headers=AUTHORIZED)
+    assert (response.status_code, response.headers["content-type"]) == (200, "application/json")
+    assert response.json() == {"tenants": [{"tenant": "t-0"}, {"tenant": "t-1"}], "more": 0}
+    response = admin.client.get("/tenants/limits", headers=AUTHORIZED, params={"most": "1"})
+    assert response.json() == {"tenants": [{"tenant": "t-0"}], "more": 1}
+
+
+@pytest.mark.parametrize("most", ["0", "-1", "1001", "all", "1.5"])
+def test_only_so_many_tenants_are_told_of(admin: Admin, most: str) -> None:
+    response = admin.client.get("/tenants/limits", params={"most": most}, headers=AUTHORIZED)
+    assert (response.status_code, code(response)) == (400, "invalid_request")
+
+
+def test_without_the_token_no_limits_are_told(admin: Admin, admin_without_token: Admin) -> None:
+    for headers, status, expected in (
+        ({}, 401, "missing_token"),
+        ({"Authorization": f"Bearer {TOKEN}x"}, 403, "wrong_token"),
+    ):
+        response = admin.client.get("/tenants/limits", headers=headers)
+        assert (response.status_code, code(response)) == (status, expected)
+    response = admin_without_token.client.get("/tenants/limits", headers=AUTHORIZED)
+    assert (response.status_code, code(response)) == (403, "limits_disabled")
+
+
+def test_limits_are_told_to_one_after_the_other(admin: Admin, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, end = threading.Event(), threading.Event()
+
+    def limit_use(_: int) -> bytes:
+        begun.set()
+        assert end.wait(30)
+        return b"{}"
+
+    monkeypatch.setattr(admin.worker, "limit_use", limit_use)
+    monkeypatch.setattr("proofgate.admin.LIMITS_WAIT_SECONDS", 0.01)
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(admin.client.get, "/tenants/limits", headers=AUTHORIZED)
+        assert begun.wait(30)
+        response = admin.client.get("/tenants/limits", headers=AUTHORIZED)
+        assert (response.status_code, code(response)) == (503, "busy")
+        end.set()
+        assert asked.result().status_code == 200
+
+
 def test_the_token_drains_the_worker(admin: Admin) -> None:
     response = admin.client.post("/drain", headers={"Authorization": f"Bearer {TOKEN}"})
     assert (response.status_code, response.json()) == (202, {"draining": True})

@@ -76,6 +76,12 @@ class Worker:
     def status(self) -> str:
         """A JSON object: origin, shard, incarnation, records written and durable, exchanges in flight, ..."""
 
+    def limit_use(self, most: int) -> str:
+        """How much of its limits each tenant has used, about a second late, as JSON: `{"tenants": [{"tenant",
+        "requests_per_minute": {"used", "limit"} or null, "tokens_per_minute", "tokens_per_day",
+        "concurrency"}], "more": <tenants left out>}`, with at most `most` tenants, those that have used most.
+        """
+
     def metrics(self) -> str:
         """The Prometheus text exposition."""
 

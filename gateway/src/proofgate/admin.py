@@ -1,4 +1,4 @@
-"""The admin port: health, readiness, metrics, status, checkpoint, proofs, retirement, drain and more.
+"""The admin port: health, readiness, metrics, status, checkpoint, proofs, limits, retirement, drain and more.
 
 It is for operators and probes, never reachable through the traffic port. Answers repeat nothing that a client
 sent.
@@ -29,6 +29,10 @@ PROOF_WAIT_SECONDS = 5.0
 PROOF_WAIT_MAXIMUM_SECONDS = 30.0
 # Each reads the volume on the worker's own core and may wait; the pool's other threads stay for others.
 PROOFS_AT_A_TIME = 8
+TENANTS_SHOWN = 100
+TENANTS_MAXIMUM = 1000
+# Of those who ask how much of its limits each tenant has used, one is answered after the other.
+LIMITS_WAIT_SECONDS = 5.0
 
 
 class _Refusal(HTTPException):
@@ -121,6 +125,22 @@ def create_app(worker: _core.Worker, controls: Controls) -> FastAPI:
         finally:
             proofs.release()
 
+    limits_asked = threading.BoundedSemaphore(1)
+
+    @app.get("/tenants/limits")
+    def limits(
+        request: Request, most: Annotated[int, Query(ge=1, le=TENANTS_MAXIMUM)] = TENANTS_SHOWN
+    ) -> Response:
+        # It waits while the limits thread reads or writes its files.
+        _authorize(request, controls.token, "limits")
+        if not limits_asked.acquire(timeout=LIMITS_WAIT_SECONDS):
+            message = "this worker still tells somebody else; ask again in a moment"
+            raise _Refusal(HTTPStatus.SERVICE_UNAVAILABLE, "busy", message, {"Retry-After": "1"})
+        try:
+            return Response(worker.limit_use(most), media_type="application/json")
+        finally:
+            limits_asked.release()
+
     @app.put("/retirement")
     async def begin_retirement(request: Request) -> dict[str, bool]:
         _authorize(request, controls.token, "retirement")
@@ -211,7 +231,7 @@ def _answer_http_error(_: Request, error: Exception) -> Response:
 
 
 def _answer_bad_request(_: Request, __: Exception) -> Response:
-    message = "the request id or the timeout is not valid"
+    message = "a part of the path or of the query is not valid"
     return _error(HTTPStatus.BAD_REQUEST, "invalid_request", message)
 
 

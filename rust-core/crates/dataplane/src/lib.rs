@@ -32,6 +32,7 @@ mod ledger_delay;
 mod ledger_thread;
 mod lifecycle;
 mod limit_thread;
+mod limit_use;
 mod memory;
 mod metrics;
 mod models;
@@ -57,5 +58,6 @@ mod workspace;
 
 pub use config::Config;
 pub use error::Error;
+pub use limit_use::{LimitUse, TenantUse, Used};
 pub use tenant_shards::{RefusedShard, ShardFiles, ShardsReport};
 pub use worker::{Status, Worker};

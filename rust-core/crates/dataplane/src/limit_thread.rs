@@ -1,14 +1,15 @@
 //! The thread that publishes what this worker consumed of its tenants' limits, and learns what others did.
 
+use std::collections::HashMap;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use proofgate_ledger::SigningKey;
 use proofgate_ledger::record::Record;
 use proofgate_limit_store::{LimitStore, Opened};
-use proofgate_limits::{Changes, CredentialId, Limiter, Replay, Snapshot, SubjectName, Usage};
+use proofgate_limits::{Changes, CredentialId, Limiter, Replay, Snapshot, SubjectName, Totals, Usage};
 use proofgate_wal::{FileStorage, Shard, Ulid, WalError, recovery};
 use tokio::sync::mpsc;
 
@@ -45,9 +46,26 @@ pub(crate) struct LimitLink {
     initial: Foreign,
 }
 
+/// What the limits thread knows, for whoever asks the admin port. Both may wait for each other, and neither is waited for
+/// by the data-plane thread while it serves.
+#[derive(Clone)]
+pub(crate) struct SharedStore(Arc<Mutex<LimitStore>>);
+
+impl SharedStore {
+    fn lock(&self) -> MutexGuard<'_, LimitStore> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What all workers together have consumed of each tenant's limits, as far as it was told. Waits while files are
+    /// read or written.
+    pub(crate) fn tenants(&self) -> HashMap<Arc<str>, Totals> {
+        self.lock().tenants(unix_micros())
+    }
+}
+
 /// The slow end; runs as a thread.
 pub(crate) struct LimitThread {
-    store: LimitStore,
+    store: SharedStore,
     told: Receiver<Told>,
     foreign: mpsc::Sender<Foreign>,
 }
@@ -107,7 +125,7 @@ pub(crate) fn open(place: &WorkerLife<'_>) -> Result<(LimitThread, LimitLink), E
     let (told, hears) = sync_channel(WAITING);
     let (says, foreign) = mpsc::channel(WAITING);
     let thread = LimitThread {
-        store,
+        store: SharedStore(Arc::new(Mutex::new(store))),
         told: hears,
         foreign: says,
     };
@@ -251,17 +269,23 @@ impl LimitLink {
 }
 
 impl LimitThread {
+    /// What it knows, to be shared.
+    pub(crate) fn store(&self) -> SharedStore {
+        self.store.clone()
+    }
+
     /// Runs until the data plane has ended; `false` when the last state could not be written. A data plane that ended
     /// without a seal leaves the last word to its successor, who reads the log.
-    pub(crate) fn run(mut self) -> bool {
+    pub(crate) fn run(self) -> bool {
         priority::yield_to_traffic();
         loop {
             match self.told.recv_timeout(POLL) {
-                Ok(Told::Changes(changes)) => self.store.apply(&changes),
-                Ok(Told::Resend) => self.store.resend(),
+                Ok(Told::Changes(changes)) => self.store.lock().apply(&changes),
+                Ok(Told::Resend) => self.store.lock().resend(),
                 Ok(Told::End) => {
-                    self.store.end();
-                    return self.store.write(unix_micros()).is_ok();
+                    let mut store = self.store.lock();
+                    store.end();
+                    return store.write(unix_micros()).is_ok();
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return true,
@@ -270,11 +294,12 @@ impl LimitThread {
         }
     }
 
-    fn publish(&mut self) {
+    fn publish(&self) {
+        let mut store = self.store.lock();
         let now = unix_micros();
         // The file before stays, and the next second tries again; the log has everything anyhow.
-        let _ = self.store.write(now);
-        for problem in self.store.poll(now) {
+        let _ = store.write(now);
+        for problem in store.poll(now) {
             eprintln!(
                 "proofgate: limits: {}: {}",
                 problem.path.display(),
@@ -282,7 +307,7 @@ impl LimitThread {
             );
         }
         while let Ok(permit) = self.foreign.try_reserve() {
-            let foreign = self.store.foreign_changes(STEP, now);
+            let foreign = store.foreign_changes(STEP, now);
             if foreign.is_empty() {
                 break;
             }

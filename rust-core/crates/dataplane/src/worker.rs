@@ -27,7 +27,8 @@ use crate::incarnation::NextLog;
 use crate::ledger_delay::LedgerDelay;
 use crate::ledger_thread::{LedgerThread, Rotation};
 use crate::lifecycle::Phase;
-use crate::limit_thread::{self, WorkerLife};
+use crate::limit_thread::{self, SharedStore, WorkerLife};
+use crate::limit_use::LimitUse;
 use crate::metrics::Metrics;
 use crate::reload::{self, Change, Given, MAX_WAITING, Order};
 use crate::rotation::{Bounds, CurrentLog, Desk, InService};
@@ -60,6 +61,7 @@ struct Running {
     metrics: Metrics,
     phase: watch::Sender<Phase>,
     orders: mpsc::Sender<Given>,
+    limits: SharedStore,
     threads: Arc<Threads>,
 }
 
@@ -284,6 +286,7 @@ impl Worker {
             ledger,
             finish,
         };
+        let limit_store = limit_thread.store();
         threads.spawn("limits", move || limit_thread.run())?;
         threads.spawn("data-plane", move || data_plane.run())?;
         *running = Some(Arc::new(Running {
@@ -294,6 +297,7 @@ impl Worker {
             metrics,
             phase,
             orders,
+            limits: limit_store,
             threads,
         }));
         Ok(())
@@ -346,6 +350,17 @@ impl Worker {
             checkpointed: log.watermark.checkpointed(),
             ledger_stopped: log.watermark.stopped().map(str::to_owned),
         })
+    }
+
+    /// How much of its limits each tenant has used, of at most `most` tenants: those that have used most of them. About a
+    /// second late.
+    ///
+    /// # Errors
+    /// [`Error::NotRunning`].
+    pub fn limit_use(&self, most: usize) -> Result<LimitUse, Error> {
+        let totals = self.running()?.limits.tenants();
+        let shards = lock(&self.shards).clone();
+        Ok(LimitUse::new(&self.config(), &shards, &totals, most))
     }
 
     /// All metrics in Prometheus' text format.

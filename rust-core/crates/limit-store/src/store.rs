@@ -3,9 +3,11 @@
 use crate::directory::{self, Incarnation, Read, file_name};
 use crate::error::{LimitStoreError, Problem};
 use crate::format::{self, HEADER, MAX_FILE_BYTES};
-use proofgate_limits::{Changes, Foreign, IN_FLIGHT_FRESH_SECONDS, Origin, Snapshot, SubjectName, Usage};
+use proofgate_limits::{
+    Changes, Foreign, IN_FLIGHT_FRESH_SECONDS, Origin, Snapshot, SubjectName, Totals, Usage,
+};
 use proofgate_wal::{Directory, Storage, Ulid};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -209,6 +211,15 @@ impl LimitStore {
     /// Lets all sums come again with [`LimitStore::foreign_changes`], for a limiter that has new limits.
     pub fn resend(&mut self) {
         self.foreign.resend();
+    }
+
+    /// What all incarnations together have consumed of each tenant's limits, as far as it was told.
+    #[must_use]
+    pub fn tenants(&self, now: u64) -> HashMap<Arc<str>, Totals> {
+        let mut tenants = HashMap::new();
+        self.own.add_to(&mut tenants, now, true);
+        self.foreign.add_to(&mut tenants, now);
+        tenants
     }
 
     /// What this incarnation has consumed, as far as it was told.

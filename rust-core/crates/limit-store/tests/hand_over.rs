@@ -3,9 +3,11 @@
 
 mod support;
 
-use proofgate_limits::{Limit, Replay};
+use proofgate_limits::{Limit, Replay, Totals};
 use proofgate_wal::simulated::SimulatedDisk;
 use support::{KEY, SECOND, START, file, start};
+
+const DAY_SECONDS: u64 = 86_400;
 
 #[test]
 fn two_workers_of_one_tenant_see_each_others_consumption() {
@@ -27,6 +29,45 @@ fn two_workers_of_one_tenant_see_each_others_consumption() {
     one.look(START + SECOND);
     assert_eq!(one.left(START + SECOND), 400);
     assert_eq!(one.left(START + 61 * SECOND), 900);
+}
+
+#[test]
+fn a_store_tells_what_all_workers_have_used_of_a_tenants_limits_while_it_counts() {
+    let disk = SimulatedDisk::new();
+    let (mut one, _) = start(&disk, 0, 0, false).unwrap();
+    let (mut two, _) = start(&disk, 1, 0, false).unwrap();
+    assert!(one.store.tenants(START).is_empty());
+    one.consume(300, START).unwrap();
+    let mut held = two.limiter.admit(two.acme, KEY, 200, START).unwrap();
+    two.limiter.recorded(&mut held);
+    two.records += 1;
+    one.publish(START).unwrap();
+    two.publish(START).unwrap();
+    one.look(START);
+    let used = |after: u64| one.store.tenants(START + after * SECOND)["acme"];
+    let all = Totals {
+        requests: 2,
+        tokens: 500,
+        day_tokens: 500,
+        in_flight: 1,
+    };
+    assert_eq!(used(0), all);
+    assert_eq!(used(60), all, "61 seconds are held");
+    let of_the_day = Totals {
+        requests: 0,
+        tokens: 0,
+        ..all
+    };
+    assert_eq!(used(61), of_the_day);
+    let next_day = Totals {
+        in_flight: 1,
+        ..Totals::default()
+    };
+    assert_eq!(used(DAY_SECONDS), next_day);
+    two.limiter.keep(held);
+    two.publish(START + SECOND).unwrap();
+    one.look(START + SECOND);
+    assert_eq!(one.store.tenants(START + SECOND)["acme"].in_flight, 0);
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! What all other origins have consumed.
 
 use crate::snapshot::{Origin, Second, Snapshot, SubjectName, Usage};
+use crate::subject::Totals;
 use crate::{DAY_SECONDS, MICROS};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 /// How long an origin's requests in flight are believed after its last snapshot. A worker that lives publishes more
 /// often while it has any; one that was killed without a successor must not hold a tenant's places for ever.
@@ -111,6 +113,13 @@ impl Foreign {
             sums.push((name, sum));
         }
         sums
+    }
+
+    /// Adds to the totals of each tenant what all other origins have consumed that counts at `now`.
+    pub fn add_to(&self, tenants: &mut HashMap<Arc<str>, Totals>, now: u64) {
+        for held in self.origins.values() {
+            held.snapshot.add_to(tenants, now, held.fresh);
+        }
     }
 
     /// The newest snapshot of an origin.

@@ -46,6 +46,7 @@ pub use limiter::{Grant, Limiter, MAX_TOKENS, TenantId};
 pub use replay::Replay;
 pub use snapshot::{Changes, Origin, Second, Snapshot, SubjectName, Usage};
 pub use standing::Standing;
+pub use subject::Totals;
 pub use window::HELD_SECONDS;
 
 /// Microseconds in a second.

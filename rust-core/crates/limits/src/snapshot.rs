@@ -1,8 +1,9 @@
 //! Consumption as it is handed over: by origin, tenant and key.
 
+use crate::subject::Totals;
 use crate::window::HELD_SECONDS;
 use crate::{CredentialId, DAY_SECONDS, IN_FLIGHT_FRESH_SECONDS, MICROS};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -171,6 +172,16 @@ impl Snapshot {
             usage.in_flight = change.in_flight;
             usage.seconds.clear();
             usage.seconds.extend_from_slice(seconds);
+        }
+    }
+
+    /// Adds to the totals of each tenant what of this origin's consumption counts at `now` (unix microseconds).
+    /// `fresh`: whether its requests in flight do.
+    pub fn add_to(&self, tenants: &mut HashMap<Arc<str>, Totals>, now: u64, fresh: bool) {
+        let of_tenants = self.subjects.iter().filter(|(name, _)| name.key.is_none());
+        for (name, usage) in of_tenants {
+            let totals = tenants.entry(Arc::clone(&name.tenant)).or_default();
+            totals.add(usage, now / MICROS, fresh);
         }
     }
 

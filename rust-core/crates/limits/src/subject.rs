@@ -97,12 +97,16 @@ impl Consumption {
 }
 
 /// Consumption of this worker and of all others together.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Totals {
-    pub(crate) requests: u64,
-    pub(crate) tokens: u64,
-    pub(crate) day_tokens: u64,
-    pub(crate) in_flight: u64,
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Requests admitted in the last minute.
+    pub requests: u64,
+    /// Tokens reserved or used in the last minute.
+    pub tokens: u64,
+    /// Tokens reserved or used on this UTC day.
+    pub day_tokens: u64,
+    /// Requests admitted and not ended.
+    pub in_flight: u64,
 }
 
 impl Totals {
@@ -112,6 +116,22 @@ impl Totals {
         self.tokens = self.tokens.saturating_add(tokens);
         self.day_tokens = self.day_tokens.saturating_add(other.day_tokens);
         self.in_flight = self.in_flight.saturating_add(other.in_flight);
+    }
+
+    /// Adds what of an origin's consumption counts in a second. `fresh`: whether its requests in flight do.
+    pub(crate) fn add(&mut self, usage: &Usage, second: u64, fresh: bool) {
+        let counts = |held: &&Second| held.second.saturating_add(HELD_SECONDS) > second;
+        for held in usage.seconds.iter().filter(counts) {
+            self.requests = self.requests.saturating_add(u64::from(held.requests));
+            self.tokens = self.tokens.saturating_add(held.tokens);
+        }
+        // A day that has not begun is that of a worker whose clock is ahead.
+        if usage.day >= second / DAY_SECONDS {
+            self.day_tokens = self.day_tokens.saturating_add(usage.day_tokens);
+        }
+        if fresh {
+            self.in_flight = self.in_flight.saturating_add(usage.in_flight);
+        }
     }
 
     /// Whether one more request with so many tokens fits.

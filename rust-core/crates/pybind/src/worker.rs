@@ -47,6 +47,12 @@ impl Worker {
         serde_json::to_string(&status).map_err(|error| PyValueError::new_err(error.to_string()))
     }
 
+    fn limit_use(&self, python: Python<'_>, most: usize) -> PyResult<String> {
+        let limits = python.detach(|| self.0.limit_use(most));
+        let limits = limits.map_err(|error| worker_error(python, &error))?;
+        serde_json::to_string(&limits).map_err(|error| PyValueError::new_err(error.to_string()))
+    }
+
     fn metrics(&self, python: Python<'_>) -> PyResult<String> {
         self.0.metrics().map_err(|error| worker_error(python, &error))
     }

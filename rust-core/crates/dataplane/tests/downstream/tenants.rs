@@ -1,11 +1,13 @@
 //! Tenants in shards, that come and go while connections are open.
 
+use std::time::Duration;
+
 use proofgate_auth::hash_api_key;
-use proofgate_dataplane::{ShardFiles, ShardsReport};
+use proofgate_dataplane::{LimitUse, ShardFiles, ShardsReport};
 use serde_json::json;
 
 use crate::client::{Client, post, post_as, read};
-use crate::gateway::{Gateway, chat};
+use crate::gateway::{Gateway, PATIENCE, chat};
 
 const KEY: &str = "team-key-0123456789abcdef";
 const TENANT: &str = "team-a/chat";
@@ -173,4 +175,62 @@ async fn an_answer_under_way_ends_with_what_its_request_began_with() {
     let answer = client.send(post(Some(body.len())), &body).await;
     gateway.upstream.exchange().await.answer(b"{}").await;
     assert_eq!(read(answer).await.unwrap().status, 200, "nobody else notices");
+}
+
+/// What is told of the limits once a tenant's use has been told to the thread that knows of all workers.
+async fn limits_once(gateway: &Gateway, most: usize, known: impl Fn(&LimitUse) -> bool) -> LimitUse {
+    let told = async {
+        loop {
+            let limits = gateway.worker.limit_use(most).unwrap();
+            if known(&limits) {
+                return limits;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, told).await.unwrap()
+}
+
+#[tokio::test]
+async fn how_much_of_its_limits_a_tenant_has_used_is_told_and_who_has_used_most_comes_first() {
+    let mut gateway = Gateway::with(|document| {
+        document["plans"] = json!([{
+            "name": "gold", "models": null, "endpoints": null, "limits": {"requests_per_minute": 4, "concurrency": 2},
+            "key_limits": {}, "policy": null,
+        }]);
+        document["tenant_shards"] = json!(true);
+        document["tenants"][0]["limits"] = json!({"tokens_per_day": 1000});
+        document["tenants"][1]["key_limits"] = json!({"requests_per_minute": 1});
+    })
+    .await;
+    set(&gateway, true, Some("gold")).await;
+    let fresh = serde_json::to_value(gateway.worker.limit_use(10).unwrap()).unwrap();
+    let no = serde_json::Value::Null;
+    let acme = json!({
+        "tenant": "acme", "requests_per_minute": no, "tokens_per_minute": no,
+        "tokens_per_day": {"used": 0, "limit": 1000}, "concurrency": no,
+    });
+    let sharded = |requests: u64, in_flight: u64| {
+        json!({
+            "tenant": TENANT, "requests_per_minute": {"used": requests, "limit": 4}, "tokens_per_minute": no,
+            "tokens_per_day": no, "concurrency": {"used": in_flight, "limit": 2},
+        })
+    };
+    assert_eq!(fresh, json!({"tenants": [acme, sharded(0, 0)], "more": 0}));
+
+    let mut client = Client::connect(&gateway).await;
+    assert_eq!(ask(&mut gateway, &mut client).await, 200);
+    let body = chat(10, false);
+    let answer = client.send(post_as(KEY, Some(body.len())), &body).await;
+    let exchange = gateway.upstream.exchange().await;
+    let told = limits_once(&gateway, 1, |limits| {
+        serde_json::to_value(&limits.tenants[0]).unwrap() == sharded(2, 1)
+    });
+    assert_eq!(told.await.more, 1, "acme has used less of what it may");
+    exchange.answer(b"{}").await;
+    assert_eq!(read(answer).await.unwrap().status, 200);
+    let ended = limits_once(&gateway, 10, |limits| {
+        serde_json::to_value(&limits.tenants[0]).unwrap() == sharded(2, 0)
+    });
+    assert_eq!(serde_json::to_value(ended.await).unwrap()["tenants"][1], acme);
 }
