@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
+import sys
+import urllib.error
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import pytest
 from openai import OpenAI, RateLimitError
 from proofgate import _core
 
-from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway
+from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway, wait_until
 from e2e.worker.raw_http import chat_request, send, status_of
 
 
@@ -79,3 +83,31 @@ def test_other_tenants_are_not_touched(folder: Path) -> None:
         body = json.dumps({"model": MODEL, "messages": [{"role": "user", "content": "hi"}]}).encode()
         other = next(key for tenant, key in KEYS.items() if tenant != "acme")
         assert status_of(send(gateway.address, chat_request(body, other))) == 200
+
+
+def test_how_much_of_its_limits_each_tenant_has_used_is_told_with_the_token(folder: Path) -> None:
+    with local_gateway(folder, settings=limited(requestsPerMinute=4, tokensPerDay=100_000)) as gateway:
+
+        def told() -> Any:
+            return json.loads(gateway.admin_text("/tenants/limits", token=gateway.admin_token))
+
+        def used() -> dict[str, Any]:
+            no_limit = dict.fromkeys(("tokens_per_minute", "concurrency"))
+            tokens = {"used": charged(gateway), "limit": 100_000}
+            of_acme = {"requests_per_minute": {"used": 2, "limit": 4}, "tokens_per_day": tokens}
+            return {"tenants": [{"tenant": "acme", **no_limit, **of_acme}], "more": 0}
+
+        assert told()["tenants"][0]["requests_per_minute"] == {"used": 0, "limit": 4}
+        assert [status_of(ask(gateway)) for _ in range(2)] == [200, 200]
+        wait_until(lambda: bool(told() == used()), 10, "both requests are told of")
+        assert gateway.worker is not None
+        gateway.worker.stop(signal.SIGKILL)
+        gateway.start_worker()
+        assert told() == used(), "its successor knows at once"
+        with pytest.raises(urllib.error.HTTPError, match="401"):
+            gateway.admin_text("/tenants/limits")
+        command = [sys.executable, "-m", "proofgate", "status", "--admin", f"http://{gateway.admin}"]
+        command += ["--token-file", str(folder / "admin-token")]
+        shown = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout
+        assert "\nLIMITS USED  REQUESTS/MIN  TOKENS/MIN  TOKENS/DAY" in shown
+        assert "\nacme         2/4 50%       -           " in shown

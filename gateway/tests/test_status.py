@@ -17,7 +17,8 @@ from test_cli import TOKEN, usage_error
 from proofgate.cli import main
 from proofgate.status import text
 from proofgate.status.cluster import gateway, head
-from proofgate.status.seen import Gateway, Tenant
+from proofgate.status.limits import from_answer, merged
+from proofgate.status.seen import Gateway, Limits, Tenant, Used
 from proofgate.status.worker import worker
 
 HERE = Path(__file__).parent
@@ -300,9 +301,37 @@ def test_a_kubectl_that_speaks_otherwise_is_told(kubectl: Kubectl, capsys: Captu
     assert "something else than JSON" in capsys.readouterr().err
 
 
-def told_by(status: dict[str, Any]) -> FastAPI:
-    """An admin port that tells this status."""
+def used(tenant: str, **limits: tuple[int, int]) -> dict[str, Any]:
+    """A tenant as the admin port tells what it has used of its limits."""
+    names = ("requests_per_minute", "tokens_per_minute", "tokens_per_day", "concurrency")
+    told = {
+        name: None if name not in limits else dict(zip(("used", "limit"), limits[name], strict=True))
+        for name in names
+    }
+    return {"tenant": tenant, **told}
+
+
+LIMITS = {
+    "tenants": [
+        used(
+            "team-shop/shop", tokens_per_minute=(99_999, 100_000), tokens_per_day=(1_234_567, 2_000_000_000)
+        ),
+        used("acme", requests_per_minute=(120, 600), concurrency=(0, 4)),
+    ],
+    "more": 3,
+}
+LIMITS_SHOWN = """\
+LIMITS USED     REQUESTS/MIN  TOKENS/MIN      TOKENS/DAY  IN FLIGHT
+team-shop/shop  -             99.9k/100k 99%  1.2M/2G 0%  -
+acme            120/600 20%   -               -           0/4 0%
+and 3 more that have used less
+"""
+
+
+def told_by(status: dict[str, Any], limits: dict[str, Any] | None = None) -> FastAPI:
+    """An admin port that tells this status, and these limits."""
     app = FastAPI()
+    app.get("/tenants/limits")(lambda: LIMITS if limits is None else limits)
     app.get("/status")(lambda: status)
     app.get("/metrics")(lambda: PlainTextResponse("proofgate_limit_refusals_total 17\n"))
     return app
@@ -313,9 +342,96 @@ def test_a_worker_is_asked_by_its_admin_port(tmp_path: Path, capsys: Capture) ->
     with serving(told_by(stored("worker.json"))) as url:
         arguments = ["status", "--admin", url, "--token-file", str(tmp_path / "token")]
         assert main(arguments) == 1
-        assert capsys.readouterr().out.lstrip() == (GOLDEN / "status-worker.txt").read_text()
+        golden = (GOLDEN / "status-worker.txt").read_text()
+        assert capsys.readouterr().out.lstrip() == f"{golden}\n{LIMITS_SHOWN}"
         assert main([*arguments, "--output", "json"]) == 1
-        assert json.loads(capsys.readouterr().out)["worker"]["log"]["size"] == 41
+        told = json.loads(capsys.readouterr().out)["worker"]
+        assert told["log"]["size"] == 41
+        assert told["limits"]["tenants"][1]["requests_per_minute"] == {"used": 120, "limit": 600}
+        assert main(arguments[:3]) == 1
+        assert capsys.readouterr().out.lstrip() == golden
+
+
+def test_who_tells_no_limits_is_told(tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "token").write_text(TOKEN)
+    with serving(told_by(stored("worker.json"), {"tenants": [{"tenant": "acme"}]})) as url:
+        assert main(["status", "--admin", url, "--token-file", str(tmp_path / "token")]) == 2
+    assert "tells no limits" in capsys.readouterr().err
+
+
+def test_limits_fit_a_terminal_and_of_many_tenants_the_most_used_are_shown() -> None:
+    most = (1 << 64) - 1
+    names = ("requests_per_minute", "tokens_per_minute", "tokens_per_day", "concurrency")
+    told = [used(f"tenant-{number:04}", **dict.fromkeys(names, (999_999, 999_999))) for number in range(1000)]
+    lines = text._limits(from_answer({"tenants": told, "more": 9000}))
+    assert max(map(len, lines)) <= 80
+    assert (len(lines), lines[-1]) == (42, "and 9960 more that have used less")
+    assert text._used(Used(most, most)) == "18446744T/18446744T 100%"
+    assert text._limits(from_answer({"tenants": [], "more": 0})) == ["no tenant has limits"]
+
+
+@pytest.mark.parametrize(
+    ("number", "shown"),
+    [(0, "0"), (9999, "9999"), (10_000, "10k"), (12_345, "12.3k"), (999_999, "999k"), (1_050_000, "1M")],
+)
+def test_a_long_number_is_cut(number: int, shown: str) -> None:
+    assert text._short(number) == shown
+
+
+def forwarding(kubectl: Kubectl, pod: str, said: str) -> None:
+    """Lets `kubectl port-forward` of a pod say this."""
+    (kubectl.folder / "pod").mkdir(exist_ok=True)
+    (kubectl.folder / "pod" / pod).write_text(said)
+
+
+def test_the_workers_of_a_gateway_are_asked_for_limits_with_its_token(
+    kubectl: Kubectl, tmp_path: Path, capsys: Capture
+) -> None:
+    item = stored("gateway.json")
+    item["status"]["shards"][1]["phase"] = "Retiring"
+    kubectl.answers["governancegateways.proofgate.dev"] = item
+    kubectl.write()
+    (tmp_path / "token").write_text(TOKEN)
+    with serving(told_by({})) as url:
+        port = url.rpartition(":")[2]
+        forwarding(kubectl, "llm-worker-0", f"Forwarding from 127.0.0.1:{port} -> 9090\n")
+        forwarding(kubectl, "llm-worker-1", "error: unable to forward port because pod is not running\n")
+        main(["status", "llm", "--context", "prod", "--token-file", str(tmp_path / "token")])
+    told = capsys.readouterr().out
+    assert f"\n\n{LIMITS_SHOWN}\n" in told
+    reason = "kubectl port-forward: unable to forward port because pod is not running"
+    assert f"note: limits are shown without worker 1: {reason}\n" in told
+    assert sorted(command for command in kubectl.commands() if "forward" in command) == [
+        f"port-forward pod/llm-worker-{number} :9090 --address=127.0.0.1 --namespace=team --context=prod"
+        for number in (0, 1)
+    ]
+    assert not [command for command in kubectl.commands() if "secret" in command]
+
+
+def test_a_worker_that_does_not_serve_is_not_asked_for_limits(
+    kubectl: Kubectl, tmp_path: Path, capsys: Capture
+) -> None:
+    item = stored("gateway.json")
+    for shard in item["status"]["shards"]:
+        shard["phase"] = "Starting"
+    kubectl.answers["governancegateways.proofgate.dev"] = item
+    kubectl.write()
+    (tmp_path / "token").write_text(TOKEN)
+    main(["status", "llm", "--token-file", str(tmp_path / "token"), "--output", "json"])
+    assert json.loads(capsys.readouterr().out)["gateways"][0]["limits"] is None
+    assert not [command for command in kubectl.commands() if "forward" in command]
+
+
+def test_of_what_workers_tell_of_one_tenant_the_most_counts() -> None:
+    def told(*tenants: dict[str, Any], more: int = 0) -> Limits:
+        return from_answer({"tenants": tenants, "more": more})
+
+    first = told(used("a", concurrency=(1, 4)), used("b", concurrency=(3, 4)), more=2)
+    second = told(used("a", concurrency=(2, 4)), used("c", tokens_per_day=(1, 10)))
+    found = merged([first, second])
+    assert [(tenant.tenant, tenant.part) for tenant in found.tenants] == [("b", 0.75), ("a", 0.5), ("c", 0.1)]
+    assert found.more == 1
+    assert merged([]) == Limits((), 0)
 
 
 def test_a_worker_that_wants_traffic_is_the_exit_code() -> None:

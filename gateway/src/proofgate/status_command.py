@@ -19,8 +19,9 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         "status",
         run,
         "show what gateways do: workers, tenants, logs, conditions",
-        "Asks the cluster\nof kubectl's current context, or with --admin one worker. Exit code 0 when all\n"
-        "is ready, 1 when something is not, 2 when nobody can be asked.",
+        "Asks the cluster\nof kubectl's current context, or with --admin one worker; with --token-file\n"
+        "also how much of its limits each tenant has used. Exit code 0 when all is ready,\n"
+        "1 when something is not, 2 when nobody can be asked.",
     )
     parser.add_argument(
         "name", metavar="GATEWAY", nargs="?", help="only this one (default: all of the namespace)"
@@ -33,7 +34,10 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     )
     parser.add_argument("--context", metavar="NAME", help="another context of kubectl's configuration")
     parser.add_argument(
-        "--token-file", type=Path, metavar="FILE", help="with --admin: the file with the admin token"
+        "--token-file",
+        type=Path,
+        metavar="FILE",
+        help="with --admin or GATEWAY: the file with its admin token; shows how much of limits is used",
     )
     parser.add_argument(
         "--output", choices=("text", "json"), default="text", help="how to show it (default: %(default)s)"
@@ -42,9 +46,10 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Asks, shows, and tells by the exit code whether all is well."""
-    misplaced = options.name or options.context if options.admin else options.token_file
-    if misplaced:
+    if options.admin and (options.name or options.context):
         return fail("--admin takes --token-file, and neither GATEWAY nor --context", EXIT_USAGE)
+    if options.token_file and not (options.admin or options.name):
+        return fail("a token is of one gateway: give its name with --token-file, or --admin", EXIT_USAGE)
     from proofgate.admin_client import AdminError
     from proofgate.status.cluster import ClusterError
 
@@ -59,6 +64,7 @@ def run(options: argparse.Namespace) -> int:
 def _cluster(options: argparse.Namespace) -> int:
     from proofgate.status import text
     from proofgate.status.cluster import gateways
+    from proofgate.status.limits import with_limits
 
     where = [
         *([f"--namespace={options.namespace}"] if options.namespace else []),
@@ -66,6 +72,8 @@ def _cluster(options: argparse.Namespace) -> int:
         *([f"--context={options.context}"] if options.context else []),
     ]
     found = gateways(options.name, where)
+    if options.token_file:
+        found = [with_limits(gateway, options.token_file, options.context) for gateway in found]
     if options.output == "json":
         print(json.dumps({"gateways": [asdict(gateway) for gateway in found]}, indent=2))
     else:

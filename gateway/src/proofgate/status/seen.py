@@ -59,6 +59,48 @@ class Tenant:
 
 
 @dataclass(frozen=True)
+class Used:
+    """How much of one limit is used. It can be more than the limit, when that became smaller."""
+
+    used: int
+    limit: int
+
+    @property
+    def percent(self) -> int:
+        """The part that is used, cut to a whole number."""
+        return self.used * 100 // self.limit
+
+
+@dataclass(frozen=True)
+class TenantLimits:
+    """What a tenant has used of each of its limits; None where there is no such limit."""
+
+    tenant: str
+    requests_per_minute: Used | None
+    tokens_per_minute: Used | None
+    tokens_per_day: Used | None
+    concurrency: Used | None
+
+    @property
+    def all(self) -> tuple[Used | None, ...]:
+        """Every limit, in the order in which they are shown."""
+        return (self.requests_per_minute, self.tokens_per_minute, self.tokens_per_day, self.concurrency)
+
+    @property
+    def part(self) -> float:
+        """The greatest part of a limit that is used."""
+        return max((limit.used / limit.limit for limit in self.all if limit), default=0.0)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Tenants that have limits, most used first; `more` of them are left out, because these are used more."""
+
+    tenants: tuple[TenantLimits, ...]
+    more: int
+
+
+@dataclass(frozen=True)
 class Fault:
     """What is wrong with an object that the spec names, and whom it costs."""
 
@@ -69,7 +111,10 @@ class Fault:
 
 @dataclass(frozen=True)
 class Gateway:
-    """A GovernanceGateway as the operator tells of it. `notes` say what could not be read."""
+    """A GovernanceGateway as the operator tells of it. `notes` say what could not be read.
+
+    `limits` are None where no worker was asked.
+    """
 
     namespace: str
     name: str
@@ -82,6 +127,7 @@ class Gateway:
     faults: tuple[Fault, ...]
     verifying_key: str | None
     notes: tuple[str, ...]
+    limits: Limits | None = None
 
     @property
     def ready(self) -> Condition | None:
@@ -100,6 +146,7 @@ class Worker:
 
     Counts of records are of its log: written, synced, covered by the newest checkpoint. `limit_refusals` are
     requests over a limit since it started. `trouble` are what it is not ready for and what it warns of.
+    `limits` are None without the admin token.
     """
 
     address: str
@@ -113,6 +160,7 @@ class Worker:
     checkpointed: int
     config_digest: str
     trouble: tuple[str, ...]
+    limits: Limits | None = None
 
     @property
     def is_well(self) -> bool:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
-from proofgate.status.seen import Gateway, Key, Log, Tenant, Worker
+from proofgate.status.seen import Gateway, Key, Limits, Log, Tenant, Used, Worker
 
 #: Of thousands, a terminal shows so many; who has trouble is among the first.
 TENANTS_SHOWN = 40
 _NOTHING = "-"
 _DIGEST_SHOWN = 8
 _SPANS = (("d", 86_400), ("h", 3600), ("m", 60))
+_LIMITS = ("LIMITS USED", "REQUESTS/MIN", "TOKENS/MIN", "TOKENS/DAY", "IN FLIGHT")
+_UNITS = (("T", 10**12), ("G", 10**9), ("M", 10**6), ("k", 10**3))
+_WRITTEN_OUT = 10_000
 
 
 def of_gateway(gateway: Gateway, now: datetime) -> str:
@@ -32,7 +35,8 @@ def of_worker(worker: Worker) -> str:
         ("configuration", worker.config_digest[:_DIGEST_SHOWN]),
         *(("trouble", line) for line in worker.trouble),
     ]
-    return _shown(_table(facts)) + "\n"
+    parts = [_table(facts), _limits(worker.limits)]
+    return "\n\n".join(_shown(part) for part in parts if part) + "\n"
 
 
 def _shown(lines: Iterable[str]) -> str:
@@ -72,6 +76,7 @@ def _parts(gateway: Gateway, now: datetime) -> Iterator[list[str]]:
         *_table([_tenant(tenant, now) for tenant in shown], ("TENANT", "WORKER", "PLAN", "KEYS", "STATE")),
         *([f"and {hidden} more: --output json has them all"] if hidden else []),
     ]
+    yield _limits(gateway.limits)
     yield _table(
         [(fault.field, fault.reason, fault.message) for fault in gateway.faults],
         ("FAULT", "REASON", "MESSAGE"),
@@ -84,6 +89,31 @@ def _tenant(tenant: Tenant, now: datetime) -> tuple[str, ...]:
     worker = unowned if tenant.worker is None else str(tenant.worker)
     keys = ", ".join(_key(key, now) for key in tenant.keys) or "none"
     return tenant.name, worker, tenant.plan or _NOTHING, keys, tenant.trouble or "ok"
+
+
+def _limits(limits: Limits | None) -> list[str]:
+    if limits is None:
+        return []
+    shown = limits.tenants[:TENANTS_SHOWN]
+    hidden = len(limits.tenants) - len(shown) + limits.more
+    rows = [(tenant.tenant, *map(_used, tenant.all)) for tenant in shown]
+    return [
+        *(_table(rows, _LIMITS) or ["no tenant has limits"]),
+        *([f"and {hidden} more that have used less"] if hidden else []),
+    ]
+
+
+def _used(limit: Used | None) -> str:
+    return f"{_short(limit.used)}/{_short(limit.limit)} {limit.percent}%" if limit else _NOTHING
+
+
+def _short(number: int) -> str:
+    """A number in five characters, cut and not rounded: what is not used up is not shown so."""
+    if number < _WRITTEN_OUT:
+        return str(number)
+    unit, size = next((unit, size) for unit, size in _UNITS if number >= size)
+    whole, tenths = divmod(number * 10 // size, 10)
+    return f"{whole}.{tenths}{unit}" if tenths and whole < 100 else f"{whole}{unit}"
 
 
 def _key(key: Key, now: datetime) -> str:

@@ -5,23 +5,26 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from proofgate.admin_client import AdminError, ask
+from proofgate.status.limits import ask_limits
 from proofgate.status.seen import Log, Worker
 
 _TIMEOUT_SECONDS = 5.0
 
 
 def ask_worker(admin: str, token_file: Path | None) -> Worker:
-    """What the worker at a URL tells of itself. Raises AdminError."""
+    """What the worker at a URL tells of itself, with the token also of limits. Raises AdminError."""
     status = ask(admin, "/status", _TIMEOUT_SECONDS, token_file)
     metrics = ask(admin, "/metrics", _TIMEOUT_SECONDS, token_file)
     try:
-        return worker(json.loads(status), metrics)
+        seen = worker(json.loads(status), metrics)
     except (ValueError, KeyError, TypeError):
         raise AdminError(f"{admin} tells no status: is this a Proofgate admin port?") from None
+    return replace(seen, limits=ask_limits(admin, token_file)) if token_file else seen
 
 
 def worker(status: Mapping[str, Any], metrics: str) -> Worker:

@@ -1,0 +1,119 @@
+"""How much of its limits each tenant has used, which workers tell whoever has the admin token.
+
+In a cluster kubectl forwards a port to each of them; the token comes from a file, and no Secret is read.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import select
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from proofgate.admin_client import AdminError, ask
+from proofgate.status.cluster import ClusterError
+from proofgate.status.seen import Gateway, Limits, Shard, TenantLimits, Used
+
+_ANSWER_SECONDS = 10.0
+# As many as a worker tells of at most, so that JSON has them.
+_TENANTS = 1000
+_ADMIN_PORT = 9090
+_KUBECTL_SECONDS = 30.0
+_WORKERS_AT_A_TIME = 8
+_FORWARDING = re.compile(r"Forwarding from 127\.0\.0\.1:([0-9]+) -> ")
+#: Phases in which a worker may serve.
+_SERVING = frozenset({"Ready", "Retiring"})
+
+
+def ask_limits(admin: str, token_file: Path) -> Limits:
+    """How much of its limits each tenant has used, by the worker at a URL. Raises AdminError."""
+    answer = ask(admin, f"/tenants/limits?most={_TENANTS}", _ANSWER_SECONDS, token_file)
+    try:
+        return from_answer(json.loads(answer))
+    except (ValueError, KeyError, TypeError):
+        raise AdminError(f"{admin} tells no limits: is this a Proofgate admin port?") from None
+
+
+def from_answer(told: Mapping[str, Any]) -> Limits:
+    """The limits in an answer of `/tenants/limits`. Raises KeyError, TypeError, ValueError."""
+    tenants = (
+        TenantLimits(
+            tenant=str(found["tenant"]),
+            requests_per_minute=_used(found["requests_per_minute"]),
+            tokens_per_minute=_used(found["tokens_per_minute"]),
+            tokens_per_day=_used(found["tokens_per_day"]),
+            concurrency=_used(found["concurrency"]),
+        )
+        for found in told["tenants"]
+    )
+    return Limits(tuple(tenants), int(told["more"]))
+
+
+def _used(found: Mapping[str, Any] | None) -> Used | None:
+    # No worker tells of a limit of nothing.
+    return None if found is None else Used(int(found["used"]), max(1, int(found["limit"])))
+
+
+def with_limits(gateway: Gateway, token_file: Path, context: str | None) -> Gateway:
+    """The gateway with what its tenants have used of their limits, as its workers tell whoever has its admin
+    token. A worker that cannot be asked is a note."""
+    cluster = [f"--context={context}"] if context else []
+
+    def told_by(shard: Shard) -> Limits | str:
+        try:
+            pod = f"{gateway.name}-worker-{shard.ordinal}"
+            with _forwarded(gateway.namespace, pod, cluster) as admin:
+                return ask_limits(admin, token_file)
+        except (AdminError, ClusterError) as error:
+            return f"limits are shown without worker {shard.ordinal}: {error}"
+
+    serving = [shard for shard in gateway.shards if shard.phase in _SERVING]
+    with ThreadPoolExecutor(_WORKERS_AT_A_TIME) as pool:
+        answers = list(pool.map(told_by, serving))
+    told = [answer for answer in answers if isinstance(answer, Limits)]
+    notes = [answer for answer in answers if isinstance(answer, str)]
+    return replace(gateway, limits=merged(told) if told else None, notes=(*gateway.notes, *notes))
+
+
+def merged(told: Sequence[Limits]) -> Limits:
+    """What several workers tell of limits. Each counts what the others had of a tenant, a little late, so of
+    what they tell of one tenant the most is the newest."""
+    found: dict[str, TenantLimits] = {}
+    for tenant in (tenant for limits in told for tenant in limits.tenants):
+        if tenant.tenant not in found or tenant.part > found[tenant.tenant].part:
+            found[tenant.tenant] = tenant
+    known = max((len(limits.tenants) + limits.more for limits in told), default=0)
+    tenants = sorted(found.values(), key=lambda tenant: (-tenant.part, tenant.tenant))
+    return Limits(tuple(tenants), max(0, known - len(tenants)))
+
+
+@contextmanager
+def _forwarded(namespace: str, pod: str, cluster: Sequence[str]) -> Iterator[str]:
+    """The URL by which kubectl lets a pod's admin port be asked meanwhile. Raises ClusterError."""
+    options = ["--address=127.0.0.1", f"--namespace={namespace}", *cluster]
+    command = ["kubectl", "port-forward", f"pod/{pod}", f":{_ADMIN_PORT}", *options]
+    try:
+        # The user's own kubectl; it says one line once it listens, or why it does not.
+        process = subprocess.Popen(  # noqa: S603
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+    except OSError as error:
+        raise ClusterError(f"kubectl cannot be started: {error}") from None
+    with process:
+        try:
+            assert process.stdout is not None  # noqa: S101 - narrows the type: a pipe was asked for
+            ready, _, _ = select.select([process.stdout], [], [], _KUBECTL_SECONDS)
+            line = process.stdout.readline() if ready else ""
+            listens = _FORWARDING.match(line)
+            if listens is None:
+                told = line.strip().removeprefix("error: ")
+                raise ClusterError(f"kubectl port-forward: {told or 'does not answer'}")
+            yield f"http://127.0.0.1:{listens[1]}"
+        finally:
+            process.kill()
