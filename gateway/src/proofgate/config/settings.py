@@ -178,7 +178,7 @@ class Metrics(Section):
 
     label_sets: Annotated[int, Field(ge=1, le=100_000)] = 1000
     """Combinations of a tenant, a model and its provider with series of their own, 1 to 100000. What comes
-    beyond counts for the tenant `other`."""
+    beyond counts for the tenant `(other)`."""
 
 
 class Profiling(Section):

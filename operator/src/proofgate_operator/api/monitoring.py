@@ -34,4 +34,4 @@ class Monitoring(Section):
     proofgate.dev/monitoring: "true" always may."""
     label_sets: Annotated[int, Field(ge=1, le=100_000)] = 1000
     """Combinations of a tenant, a model and its provider with series of their own on each worker. What comes
-    beyond counts for the tenant other."""
+    beyond counts for the tenant (other)."""

@@ -18,8 +18,8 @@ use proofgate_limits::MAX_TOKENS;
 
 use super::single_writer::{Count, Histogram};
 
-/// Stands for all tenants that have no series of their own.
-const OTHER: &str = "other";
+/// Stands for all tenants that have no series of their own. No name of a tenant has a bracket.
+const OTHER: &str = "(other)";
 
 /// How a request ended, for the label `outcome`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -229,19 +229,14 @@ impl Table {
                 .cloned()
         };
         match self.tenants.get(tenant).and_then(in_models) {
-            None if self.has_none_left_for(tenant, most) => in_models(&self.others),
+            None if self.count >= most => in_models(&self.others),
             found => found,
         }
     }
 
-    /// Whether a tenant's next label set is one of the others'. A tenant of that name is one of them.
-    fn has_none_left_for(&self, tenant: &str, most: usize) -> bool {
-        self.count >= most || tenant == OTHER
-    }
-
     fn add(&mut self, most: usize, tenant: &str, model: &str, provider: &str) -> Arc<Series> {
         let latency = (!model.is_empty()).then(|| self.latency(model, provider));
-        let (tenant, models) = match self.has_none_left_for(tenant, most) {
+        let (tenant, models) = match self.count >= most {
             true => (OTHER, &mut self.others),
             false => {
                 self.count += 1;

@@ -104,7 +104,7 @@ fn what_comes_when_all_label_sets_are_taken_counts_for_other_tenants() {
     assert_eq!(
         prompts,
         [
-            r#"{tenant="other",model="large",provider="vendor"} 48"#,
+            r#"{tenant="(other)",model="large",provider="vendor"} 48"#,
             r#"{tenant="tenant-0",model="large",provider="vendor"} 1"#,
             r#"{tenant="tenant-1",model="large",provider="vendor"} 1"#,
         ]
@@ -112,7 +112,7 @@ fn what_comes_when_all_label_sets_are_taken_counts_for_other_tenants() {
 }
 
 #[test]
-fn a_tenant_that_is_named_as_the_others_are_counts_with_them() {
+fn a_tenant_that_is_named_other_counts_for_itself() {
     let (traffic, registry) = table(1);
     for tenant in ["other", "a", "b"] {
         traffic.series(tenant, None).rejected(RequestOutcome::Refused);
@@ -122,8 +122,8 @@ fn a_tenant_that_is_named_as_the_others_are_counts_with_them() {
     assert_eq!(
         refused,
         [
-            r#"{tenant="a",model="",provider="",outcome="refused"} 1"#,
-            r#"{tenant="other",model="",provider="",outcome="refused"} 2"#,
+            r#"{tenant="(other)",model="",provider="",outcome="refused"} 2"#,
+            r#"{tenant="other",model="",provider="",outcome="refused"} 1"#,
         ]
     );
 }
@@ -149,8 +149,8 @@ fn a_reload_keeps_the_counts_of_what_stays_and_makes_room_for_the_rest() {
     assert_eq!(
         prompts,
         [
+            r#"{tenant="(other)",model="large",provider="vendor"} 1"#,
             r#"{tenant="late",model="large",provider="vendor"} 1"#,
-            r#"{tenant="other",model="large",provider="vendor"} 1"#,
             r#"{tenant="stays",model="large",provider="vendor"} 3"#,
         ]
     );
