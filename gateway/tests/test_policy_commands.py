@@ -79,6 +79,42 @@ def test_an_example_tests_its_rule_alone_and_whatever_the_mode(directory: Config
     assert policy(directory, "test") == 0
 
 
+def test_the_examples_of_a_rule_for_answers_are_judged_as_answers(
+    directory: ConfigDirectory, capsys: Capture
+) -> None:
+    directory.replace("score: 30", "score: 30\n      target: Response")
+    assert policy(directory, "test") == 0
+    directory.replace("noMatch: [aurora borealis]", "noMatch: [not Project Aurora]")
+    assert policy(directory, "test") == 1
+    assert capsys.readouterr().out.splitlines()[-1].split("  ") == [
+        "rule project-aurora",
+        '"not Project Aurora"',
+        "no match",
+        "flag",
+        'project-aurora "Project Aurora"',
+    ]
+
+
+def test_a_rule_for_answers_looks_at_no_prompt_of_a_sample(
+    directory: ConfigDirectory, capsys: Capture
+) -> None:
+    directory.replace("score: 30", "score: 30\n      target: Response")
+    holds = """
+- {text: project aurora, direction: response, expect: flag, rules: [project-aurora]}
+- {text: project aurora, expect: allow}
+"""
+    assert policy(directory, "test", *samples(directory, holds)) == 0
+    assert capsys.readouterr().out == "passed: 2 examples of 1 rules, 2 samples\n"
+    assert (
+        policy(directory, "test", *samples(directory, "[{text: project aurora, rules: [project-aurora]}]"))
+        == 1
+    )
+    assert policy(directory, "check", "--text", "project aurora") == 0
+    assert "matches: none" in capsys.readouterr().out
+    assert policy(directory, "check", "--text", "project aurora", "--direction", "response") == 0
+    assert "project-aurora" in capsys.readouterr().out
+
+
 def test_samples_that_are_judged_as_expected_pass(directory: ConfigDirectory, capsys: Capture) -> None:
     directory.replace("name: acme", "name: acme\n    policy: {mode: DryRun, action: Redact, threshold: 1000}")
     text = f"""
