@@ -107,7 +107,7 @@ def test_records_name_tenant_and_configuration_and_several_shards_are_one_change
 def test_a_bad_shard_stays_as_it_was_and_the_others_go_on(folder: Path) -> None:
     with gateway_with_shards(folder) as (gateway, shards):
         bad = shards.folder / f"{shard_of(digest_of(OTHER_KEY)):02}" / "keys"
-        bad.write_text(f"{digest_of(OTHER_KEY)} team-b/chat ci expires=never\n")
+        bad.write_text(f"{digest_of(OTHER_KEY)} team-b/chat ci not_after=never\n")
         follow(gateway, refused=1)
         (refused,) = gateway.status()["tenant_shards"]["refused"]
         assert (refused["shard"], refused["file"], refused["line"]) == (shard_of(digest_of(OTHER_KEY)), "keys", 1)

@@ -156,6 +156,8 @@ def test_a_check_asks_haproxy_for_a_word_and_not_for_every_entry(scene: Scene) -
         "ff" * 32 + " team-a/chat ci\n",
         "00" * 32 + " team-a/ch\u00e4t ci\n",
         "00" * 32 + " team-a/chat ci; del map x y\n",
+        "00" * 32 + " team-a/chat ci not_after=2027-01-31T00:00:00Z\n",
+        "00" * 32 + " team-a/chat ci not_after=01\n",
     ],
     ids=[
         "no line",
@@ -166,6 +168,8 @@ def test_a_check_asks_haproxy_for_a_word_and_not_for_every_entry(scene: Scene) -
         "another shard",
         "not ASCII",
         "a command",
+        "a date",
+        "a zero before a number",
     ],
 )
 def test_a_shard_that_is_bad_keeps_its_entries_and_the_others_go_on(scene: Scene, bad: str) -> None:
@@ -189,6 +193,18 @@ def test_a_shard_that_is_bad_keeps_its_entries_and_the_others_go_on(scene: Scene
         assert dict(failures) == {"refused": 1}, "what lasts is counted once"
         scene.write(0)
         await scene.look()
+        assert scene.target.gauges()["refused_shards"] == 0
+
+    in_loop(scene, body)
+
+
+def test_a_key_that_ends_is_routed_as_any_other(scene: Scene) -> None:
+    scene.keys["00" * 32] = TENANT
+    scene.write(0, "00" * 32 + f" {TENANT} ci not_after=1801353600\n")
+
+    async def body() -> None:
+        await scene.look()
+        assert scene.haproxy.held == scene.wanted
         assert scene.target.gauges()["refused_shards"] == 0
 
     in_loop(scene, body)

@@ -12,6 +12,7 @@ from proofgate_operator.build.tenant_shards import (
     OWNERS,
     SHARDS,
     TENANTS,
+    key_line,
     shard_of_key,
     shard_of_tenant,
 )
@@ -47,9 +48,22 @@ def test_a_key_stands_in_the_shard_of_its_digest_and_a_tenant_in_that_of_its_nam
     book.put(Attached("team/acme", "gold", "", (found,)))
     of_key, of_tenant = shard_of_key(found.digest), shard_of_tenant("team/acme")
     assert of_key == int(found.digest[:2], 16) // 8
-    assert book.files(of_key, nobody)[KEYS] == (f"{found.digest} team/acme ci expires=2030-01-01T00:00:00Z\n")
+    assert book.files(of_key, nobody)[KEYS] == (f"{found.digest} team/acme ci not_after=1893456000\n")
     assert book.files(of_tenant, nobody)[TENANTS] == "team/acme gold\n"
     assert book.files(of_tenant, lambda name: "worker-3")[OWNERS] == "team/acme worker-3\n"
+
+
+@pytest.mark.parametrize(
+    ("not_after", "seconds"),
+    [
+        ("2030-01-01T00:00:00Z", 1893456000),
+        ("2030-01-01T12:00:00.999999999+02:00", 1893492000),
+        ("2099-12-31T23:59:59-23:59", 4102531139),
+    ],
+)
+def test_the_line_of_a_key_tells_its_end_in_seconds_since_1970(not_after: str, seconds: int) -> None:
+    found = key("ci", not_after)
+    assert key_line(found, "team/acme") == f"{found.digest} team/acme ci not_after={seconds}\n"
 
 
 def test_a_change_of_one_tenant_touches_its_own_shards_alone() -> None:

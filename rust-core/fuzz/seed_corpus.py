@@ -115,8 +115,8 @@ _FIRST = "team/13"  # its SHA-256 begins with 0x23
 TENANT_SHARDS = {
     "empty": b"\0",
     "key": b"\0" + f"{_KEY} team-a/chat ci\n".encode(),
-    "ends": b"\0" + f"{_KEY} team-a/chat ci expires=2027-01-31T00:00:00+01:30\n".encode(),
-    "no_date": b"\0" + f"{_KEY} team-a/chat ci expires=2027-02-31T00:00:00Z\n".encode(),
+    "ends": b"\0" + f"{_KEY} team-a/chat ci not_after=1801353600\n".encode(),
+    "no_number": b"\0" + f"{_KEY} team-a/chat ci not_after=+18\n".encode(),
     "twice": b"\0" + f"{_KEY} team-a/chat ci\n".encode() * 2,
     "other_shard": b"\x08" + f"{_KEY} team-a/chat ci\n".encode(),
     "no_end": b"\0" + f"{_KEY} team-a/chat ci".encode(),

@@ -15,9 +15,7 @@ SHARDS = 32
 # What a Secret can hold.
 _SHARD_MAXIMUM = 1 << 20
 _TENANT = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?/[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?"
-_KEY_LINE = re.compile(
-    rf"([0-9a-f]{{64}}) ({_TENANT}) [a-z0-9-]{{1,63}}(?: expires=[0-9A-Za-z:.+-]{{1,64}})?"
-)
+_KEY_LINE = re.compile(rf"([0-9a-f]{{64}}) ({_TENANT}) [a-z0-9-]{{1,63}}(?: not_after=[1-9][0-9]{{0,18}})?")
 # The value of a tenant's name is the name itself.
 _TENANT_LINE = re.compile(rf"(?=({_TENANT}) )({_TENANT}) [a-z0-9-]{{1,63}}")
 _OWNER_LINE = re.compile(rf"({_TENANT}) ([A-Za-z0-9._-]{{1,253}})")

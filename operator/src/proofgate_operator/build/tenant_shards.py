@@ -7,6 +7,7 @@ the same bytes.
 
 import hashlib
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 
 from proofgate_operator.api.types import Gateway
 from proofgate_operator.build.config import KeyDigest, encoded
@@ -34,8 +35,8 @@ def shard_of_tenant(tenant: str) -> int:
 
 def key_line(key: KeyDigest, tenant: str) -> str:
     """Return a key's line, which tells whose it is, by what name, and until when."""
-    expires = "" if key.expires is None else f" expires={key.expires}"
-    return f"{key.digest} {tenant} {key.name}{expires}\n"
+    end = "" if key.expires is None else f" not_after={int(datetime.fromisoformat(key.expires).timestamp())}"
+    return f"{key.digest} {tenant} {key.name}{end}\n"
 
 
 def shard_digest(keys: str, tenants: str) -> str:

@@ -1,7 +1,6 @@
 //! Tenants that do not stand in the configuration, in parts that change one by one.
 
 mod line;
-mod rfc3339;
 mod shard;
 
 use std::sync::Arc;

@@ -14,7 +14,7 @@ use crate::metrics::Metrics;
 pub struct ShardFiles<'f> {
     /// The shard's number, from 0 on.
     pub number: usize,
-    /// Lines `<digest> <tenant> <key name>[ expires=<RFC 3339>]`, sorted by digest.
+    /// Lines `<digest> <tenant> <key name>[ not_after=<seconds since 1970>]`, sorted by digest.
     pub keys: &'f [u8],
     /// Lines `<tenant> <plan>`, sorted.
     pub tenants: &'f [u8],

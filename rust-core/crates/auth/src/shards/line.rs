@@ -1,4 +1,3 @@
-use super::rfc3339;
 use crate::tenants::{ApiKey, KeyHash};
 
 /// The longest line, in bytes: a digest, a tenant's name of 63 + 1 + 253 bytes, a key's name, an end.
@@ -34,7 +33,7 @@ pub(super) struct KeyLine<'l> {
     pub(super) tenant: &'l str,
 }
 
-/// `<digest> <tenant> <key name>[ expires=<RFC 3339>]`, with one blank between two of them.
+/// `<digest> <tenant> <key name>[ not_after=<seconds since 1970>]`, with one blank between two of them.
 pub(super) fn key_line(line: &str) -> Result<KeyLine<'_>, BadLine> {
     let mut words = line.split(' ');
     let mut next = || words.next().ok_or(BadLine::Malformed);
@@ -42,8 +41,8 @@ pub(super) fn key_line(line: &str) -> Result<KeyLine<'_>, BadLine> {
     let expires_at = match words.next() {
         None => None,
         Some(word) => {
-            let date = word.strip_prefix("expires=").ok_or(BadLine::Malformed)?;
-            Some(rfc3339::unix_seconds(date).ok_or(BadLine::Malformed)?)
+            let digits = word.strip_prefix("not_after=").ok_or(BadLine::Malformed)?;
+            Some(unix_seconds(digits).ok_or(BadLine::Malformed)?)
         }
     };
     if words.next().is_some() || !is_tenant(tenant) || !is_label(name) {
@@ -92,6 +91,16 @@ fn is_plan(text: &str) -> bool {
             .bytes()
             .next()
             .is_some_and(|first| first.is_ascii_alphanumeric())
+}
+
+/// A number from 1 on as it is written without a sign or a zero before it; it has 19 digits at most.
+fn unix_seconds(digits: &str) -> Option<u64> {
+    let is_plain = digits.bytes().all(|byte| byte.is_ascii_digit()) && !digits.starts_with('0');
+    if is_plain && digits.len() <= 19 {
+        digits.parse().ok()
+    } else {
+        None
+    }
 }
 
 fn hash(digits: &str) -> Option<KeyHash> {
