@@ -1,7 +1,7 @@
 """PodMonitors and who may read metrics."""
 
 from proofgate_operator.api.conditions import ConditionType
-from proofgate_operator.api.types import Gateway
+from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build import haproxy, networkpolicy, statefulset
 from proofgate_operator.build.config import ADMIN_PORT
 from proofgate_operator.build.monitoring import pod_monitors

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from proofgate_operator.api.types import Gateway
+from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.handlers.steering import steer
 from proofgate_operator.kube.workers import Workers
 from proofgate_operator.observe import observe

@@ -6,7 +6,7 @@ from typing import Any
 
 from proofgate.config import Config, load
 
-from proofgate_operator.api.types import Gateway
+from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build import config
 from proofgate_operator.build.ledger_key import SigningKey
 from proofgate_operator.build.owners import Shares

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from proofgate_operator.api.conditions import ConditionType
-from proofgate_operator.api.types import Gateway
+from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build import config
 from proofgate_operator.build.ledger_key import SigningKey
 from proofgate_operator.plan.decide import Plan, decide

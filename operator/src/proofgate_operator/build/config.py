@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 import yaml
 
 from proofgate_operator.api.access import TERMS, Tenant
+from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.api.quantity import whole
-from proofgate_operator.api.types import MEMORY_LEAST, MEMORY_OTHERWISE, Gateway
+from proofgate_operator.api.worker import MEMORY_LEAST, MEMORY_OTHERWISE
 from proofgate_operator.build import haproxy_config
 from proofgate_operator.build.haproxy_config import server_name
 from proofgate_operator.build.naming import Defaults, Manifest, child, names

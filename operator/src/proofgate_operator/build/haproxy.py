@@ -6,7 +6,8 @@ certificate, so that neither replaces a pod.
 
 import math
 
-from proofgate_operator.api.types import MAX_REPLICAS, AccessLog, Affinity, Gateway
+from proofgate_operator.api.gateway import MAX_REPLICAS, Gateway
+from proofgate_operator.api.load_balancer import AccessLog, Affinity
 from proofgate_operator.build import config, haproxy_config, tenant_shards
 from proofgate_operator.build.naming import (
     START_ANNOTATION,

@@ -3,7 +3,7 @@ metrics."""
 
 from typing import Any
 
-from proofgate_operator.api.types import Gateway, NetworkPolicies
+from proofgate_operator.api.gateway import Gateway, NetworkPolicies
 from proofgate_operator.build import haproxy, statefulset
 from proofgate_operator.build.config import ADMIN_PORT, TRAFFIC_PORT
 from proofgate_operator.build.naming import (

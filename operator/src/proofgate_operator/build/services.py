@@ -1,6 +1,6 @@
 """Services: one that clients use, one that gives every worker a name."""
 
-from proofgate_operator.api.types import Gateway
+from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build import haproxy, statefulset
 from proofgate_operator.build.config import ADMIN_PORT, TRAFFIC_PORT
 from proofgate_operator.build.naming import Manifest, child, names, selector_labels

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from proofgate_operator.api.types import Gateway, SigningKeyRef
+from proofgate_operator.api.gateway import Gateway
+from proofgate_operator.api.ledger import SigningKeyRef
 from proofgate_operator.build import tenant_shards
 from proofgate_operator.build.config import (
     ACCEPTED_FILE,

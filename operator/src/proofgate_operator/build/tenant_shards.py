@@ -8,7 +8,7 @@ the same bytes.
 import hashlib
 from collections.abc import Iterable, Mapping
 
-from proofgate_operator.api.types import Gateway
+from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build.config import KeyDigest, encoded
 from proofgate_operator.build.naming import Manifest, child, names
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from proofgate_operator import metrics
-from proofgate_operator.api.types import Gateway
+from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build import config
 from proofgate_operator.build.ledger_key import SigningKey
 from proofgate_operator.build.naming import Manifest, names

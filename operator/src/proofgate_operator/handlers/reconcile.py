@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from proofgate_operator import metrics
 from proofgate_operator.api import API_VERSION, KIND
 from proofgate_operator.api.conditions import Condition, ConditionStatus, ConditionType, merge
-from proofgate_operator.api.types import Gateway
+from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build.naming import Defaults, Manifest
 from proofgate_operator.events import event, event_of, transitions
 from proofgate_operator.handlers.applied import Writes

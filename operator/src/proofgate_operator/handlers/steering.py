@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from proofgate_operator import metrics
-from proofgate_operator.api.types import Gateway
+from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build import statefulset
 from proofgate_operator.build.config import ADMIN_TOKEN
 from proofgate_operator.build.naming import Manifest, names, selector_labels

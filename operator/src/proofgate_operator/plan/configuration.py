@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from proofgate_operator.api.types import MAX_REPLICAS, Gateway, SigningKeyRef
+from proofgate_operator.api.gateway import MAX_REPLICAS, Gateway
+from proofgate_operator.api.ledger import SigningKeyRef
 from proofgate_operator.build import ledger_key
 from proofgate_operator.build.config import (
     ADMIN_TOKEN,

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from proofgate_operator.api.conditions import ConditionType
+from proofgate_operator.api.gateway import Gateway, NetworkPolicies
 from proofgate_operator.api.monitoring import PodMonitors
-from proofgate_operator.api.types import Gateway, NetworkPolicies
 from proofgate_operator.build import (
     config,
     haproxy,

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from proofgate_operator.api.types import Affinity, Gateway
+from proofgate_operator.api.gateway import Gateway
+from proofgate_operator.api.load_balancer import Affinity
 from proofgate_operator.build.config import digest, haproxy_maps, map_digest
 from proofgate_operator.build.naming import CONFIG_ANNOTATION, RENEWED_ANNOTATION, Manifest
 from proofgate_operator.build.owners import Shares

@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from proofgate_operator.api.types import Gateway
+from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.api.volume import VolumeMode
 from proofgate_operator.build import checkpoint
 from proofgate_operator.build.checkpoint import Checkpoint, InvalidCheckpoint

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from proofgate_operator.api.types import MAX_REPLICAS, Gateway
+from proofgate_operator.api.gateway import MAX_REPLICAS, Gateway
 from proofgate_operator.build import storage
 from proofgate_operator.build.naming import Manifest, names
 from proofgate_operator.plan.drift import Applied

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from proofgate_operator.api.types import Gateway
+from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build.naming import Manifest
 from proofgate_operator.plan.leaving import farewell
 from proofgate_operator.plan.rollout import needs_surge, next_rollout

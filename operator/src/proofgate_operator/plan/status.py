@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from proofgate_operator.api.conditions import Condition, ConditionStatus, ConditionType
 from proofgate_operator.api.crd import MAX_FAULTS, MAX_FORMER_KEYS
-from proofgate_operator.api.types import FORCE_SCALE_DOWN_ANNOTATION, Gateway
+from proofgate_operator.api.gateway import FORCE_SCALE_DOWN_ANNOTATION, Gateway
 from proofgate_operator.build import statefulset
 from proofgate_operator.build.naming import Defaults, Manifest, names, selector_labels
 from proofgate_operator.build.services import endpoint
