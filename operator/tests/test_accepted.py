@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from proofgate_operator.build.config import ACCEPTED_FILE, CONFIG_FILE, text_digest
+from proofgate_operator.build.worker_config import ACCEPTED_FILE, CONFIG_FILE, text_digest
 from proofgate_operator.plan.accepted import accepted_text
 from proofgate_operator.plan.observed import Observed
 from proofgate_operator.plan.reports import WorkerReport

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from proofgate_operator.api.conditions import ConditionType, merge
 from proofgate_operator.build import checkpoint, ledger_key
 from proofgate_operator.build.checkpoint import InvalidCheckpoint
-from proofgate_operator.build.config import ledger_secret
+from proofgate_operator.build.gateway_secrets import ledger_secret
 from proofgate_operator.build.ledger_key import SigningKey
 from proofgate_operator.events import transitions
 from proofgate_operator.handlers.applied import Writes

@@ -6,7 +6,7 @@ from typing import Any
 
 from proofgate_operator.api.conditions import ConditionType
 from proofgate_operator.api.gateway import Gateway
-from proofgate_operator.build import config
+from proofgate_operator.build import gateway_secrets
 from proofgate_operator.build.ledger_key import SigningKey
 from proofgate_operator.plan.decide import Plan, decide
 from proofgate_operator.plan.observed import Observed, Ref, ref_of
@@ -47,9 +47,9 @@ class World:
     def carry_out(self, plan: Plan) -> None:
         for name in plan.generate:
             self.children[Ref("Secret", name)] = (
-                config.admin_secret(self.gateway, "admin-token")
+                gateway_secrets.admin_secret(self.gateway, "admin-token")
                 if name == "demo-admin"
-                else config.ledger_secret(
+                else gateway_secrets.ledger_secret(
                     self.gateway, SigningKey("proofgate.dev/team/demo", bytes(32)).signing_text, "verifying"
                 )
             )

@@ -16,7 +16,7 @@ from proofgate_operator import metrics
 from proofgate_operator.api import API_VERSION
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.api.tenant import TENANT_KIND, GatewayTenant
-from proofgate_operator.build.config import entry_of
+from proofgate_operator.build.haproxy_maps import entry_of
 from proofgate_operator.build.naming import Manifest, names
 from proofgate_operator.build.owners import Shares, owner
 from proofgate_operator.build.tenant_shards import (

@@ -10,7 +10,7 @@ from typing import Any
 
 from proofgate_operator import metrics
 from proofgate_operator.api.gateway import Gateway
-from proofgate_operator.build import config
+from proofgate_operator.build import gateway_secrets
 from proofgate_operator.build.ledger_key import SigningKey
 from proofgate_operator.build.naming import Manifest, names
 from proofgate_operator.handlers.applied import Writes
@@ -35,10 +35,10 @@ def _generated(gateway: Gateway, name: str) -> Manifest:
     """Make a Secret that exists once: the only randomness there is."""
     own = names(gateway)
     if name == own.admin:
-        return config.admin_secret(gateway, secrets.token_urlsafe(32))
+        return gateway_secrets.admin_secret(gateway, secrets.token_urlsafe(32))
     assert name == own.ledger, name
     key = SigningKey(gateway.ledger_name, os.urandom(32))
-    return config.ledger_secret(gateway, key.signing_text, key.verifying_text)
+    return gateway_secrets.ledger_secret(gateway, key.signing_text, key.verifying_text)
 
 
 def _refusal(ref: Ref, error: ApiError) -> str:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from proofgate_operator import metrics
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build import statefulset
-from proofgate_operator.build.config import ADMIN_TOKEN
+from proofgate_operator.build.gateway_secrets import ADMIN_TOKEN
 from proofgate_operator.build.naming import Manifest, names, selector_labels
 from proofgate_operator.kube.client import ApiError, Client
 from proofgate_operator.kube.workers import Workers

@@ -14,8 +14,8 @@ from typing import Any
 
 from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector
 
-from proofgate_operator.build.config import ADMIN_PORT
 from proofgate_operator.build.naming import CONFIG_ANNOTATION, Manifest
+from proofgate_operator.build.worker_config import ADMIN_PORT
 from proofgate_operator.plan.reports import UNREACHABLE, WorkerReport
 from proofgate_operator.plan.shards import ordinal, pod_conditions
 

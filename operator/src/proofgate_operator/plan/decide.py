@@ -9,7 +9,7 @@ from proofgate_operator.api.conditions import ConditionType
 from proofgate_operator.api.gateway import Gateway, NetworkPolicies
 from proofgate_operator.api.monitoring import PodMonitors
 from proofgate_operator.build import (
-    config,
+    gateway_secrets,
     haproxy,
     monitoring,
     networkpolicy,
@@ -17,6 +17,7 @@ from proofgate_operator.build import (
     serviceaccounts,
     services,
     statefulset,
+    worker_config,
 )
 from proofgate_operator.build.naming import CONFIG_ANNOTATION, Defaults, Manifest, names
 from proofgate_operator.build.owners import Shares
@@ -107,7 +108,9 @@ def wanted(
     """
     own = names(gateway)
     manifests = [
-        config.tenants_secret(gateway, configuration.keys, door.maps, door.shares, configuration.routing_key),
+        gateway_secrets.tenants_secret(
+            gateway, configuration.keys, door.maps, door.shares, configuration.routing_key
+        ),
         *serviceaccounts.service_accounts(gateway),
         *networkpolicy.policies(gateway, defaults),
         services.workers_service(gateway),
@@ -122,11 +125,11 @@ def wanted(
         manifests += claims(gateway, seen, replicas)
         if classify(gateway, seen.child("Secret", own.ledger)) is Ownership.OURS:
             owned = goes_with_the_gateway(gateway)
-            manifests.append(config.ledger_secret_head(gateway, owned=owned))
+            manifests.append(gateway_secrets.ledger_secret_head(gateway, owned=owned))
     manifests.append(haproxy.config_map(gateway, defaults))
     if not configuration.file_problems:
-        text = config.worker_config_text(gateway, least_memory(gateway, seen.worker_pods), defaults)
-        manifests.append(config.config_map(gateway, text, accepted_text(gateway, seen, text)))
+        text = worker_config.worker_config_text(gateway, least_memory(gateway, seen.worker_pods), defaults)
+        manifests.append(worker_config.config_map(gateway, text, accepted_text(gateway, seen, text)))
     digests = configuration.digests
     file = seen.child("ConfigMap", own.config)
     has_file = not configuration.file_problems or classify(gateway, file) is Ownership.OURS

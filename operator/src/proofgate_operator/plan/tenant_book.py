@@ -8,7 +8,7 @@ one whose object is older gets it.
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 
-from proofgate_operator.build.config import KeyDigest
+from proofgate_operator.build.tenant_keys import KeyDigest
 from proofgate_operator.build.tenant_shards import (
     KEYS,
     OWNERS,

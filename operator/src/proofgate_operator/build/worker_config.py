@@ -1,13 +1,9 @@
-"""The workers' configuration file and the Secrets the operator generates.
+"""The workers' configuration file, and the ConfigMap that it is in.
 
-Nothing here puts a key in clear into an object: the ConfigMap names files, the tenants Secret holds digests.
+Nothing here puts a key in clear into an object: the file names other files.
 """
 
-import base64
 import hashlib
-import hmac
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 import yaml
 
@@ -15,10 +11,9 @@ from proofgate_operator.api.access import TERMS, Tenant
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.api.quantity import whole
 from proofgate_operator.api.worker import MEMORY_LEAST, MEMORY_OTHERWISE
-from proofgate_operator.build import haproxy_config
-from proofgate_operator.build.haproxy_config import server_name
+from proofgate_operator.build.gateway_secrets import ADMIN_TOKEN, ROUTING_KEY_FILE, SIGNING_KEY
 from proofgate_operator.build.naming import Defaults, Manifest, child, names
-from proofgate_operator.build.owners import Owner, Shares, owners, weights
+from proofgate_operator.build.tenant_keys import keys_entry
 
 CONFIG_FILE = "gateway.yaml"
 #: The newest of those files that every worker took on: whoever starts and refuses the other starts with it.
@@ -29,15 +24,6 @@ LEDGER_FOLDER = "/var/lib/proofgate"
 SHARDS_FOLDER = f"{CONFIG_FOLDER}/tenants"
 #: Where a worker finds the checkpoints that the operator holds: what comes there rolls nobody.
 HELD_FOLDER = "/etc/held-checkpoints"
-SIGNING_KEY = "signing-key"
-VERIFYING_KEY = "verifying-key"
-ADMIN_TOKEN = "token"
-TENANT_MAP = "tenants.map"
-OWNER_MAP = "owners.map"
-WEIGHTS = "weights.map"
-#: The key by which workers know HAProxy, for HAProxy and for them.
-ROUTING_MAP = "routing.map"
-ROUTING_KEY_FILE = "routing.key"
 #: Sections of the workers' file that are fixed while a worker runs; it takes on all others as they change.
 FIXED_SECTIONS = ("ledger", "listen", "proxyProtocol", "admin")
 
@@ -46,32 +32,6 @@ _MOST_BUFFERED_BYTES = 1 << 40
 
 TRAFFIC_PORT = 8080
 ADMIN_PORT = 9090
-
-
-@dataclass(frozen=True)
-class KeyDigest:
-    """An API key as the workers know it: its SHA-256 in lower-case hexadecimal, and when it expires.
-
-    `expires` is a time of RFC 3339; None is never. `name` is what its tenant calls it.
-    """
-
-    digest: str
-    expires: str | None = None
-    name: str = field(default="", compare=False)
-
-    @property
-    def line(self) -> str:
-        """The key's line in the workers' file."""
-        return self.digest if self.expires is None else f"{self.digest} expires={self.expires}"
-
-
-def keys_entry(tenant: str) -> str:
-    """Return the entry of the tenants Secret, and the file, that holds a tenant's keys.
-
-    The Secret is mounted whole, so that another tenant does not change the pods' template. A tenant's name
-    has no dot: no file can hide another one.
-    """
-    return f"{tenant}.keys"
 
 
 def _buffered_bytes(memory: int) -> int:
@@ -196,107 +156,3 @@ def config_map(gateway: Gateway, text: str, accepted: str | None = None) -> Mani
 def text_digest(text: str) -> str:
     """Return the digest by which a worker tells which file it runs with. It tells nothing secret."""
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def encoded(entries: Mapping[str, str]) -> dict[str, str]:
-    """Return a Secret's `data`. `stringData` is write-only, so drift in it could not be seen."""
-    return {key: base64.b64encode(value.encode()).decode() for key, value in entries.items()}
-
-
-def haproxy_maps(
-    gateway: Gateway,
-    keys: Mapping[str, Sequence[KeyDigest]],
-    workers: int,
-    shares: Shares,
-    routing_key: str,
-) -> dict[str, str]:
-    """Return what HAProxy follows while it runs: digest of a key to tenant, tenant to worker, the weights of
-    workers that have not all of their tenants yet, and the key by which workers know HAProxy.
-
-    Where tokens name tenants, a tenant's name stands beside the digests: it is shorter than one.
-    `workers` is how many there are to be. HAProxy knows nothing of expiry: an expired key still finds its
-    worker, which refuses it and says why.
-    """
-    tenant_of = {key.digest: tenant for tenant in keys for key in keys[tenant]}
-    if gateway.spec.jwt:
-        tenant_of |= {tenant.name: tenant.name for tenant in gateway.spec.tenants}
-    owner_of = owners(gateway, workers, shares)
-    weight_of = weights(shares)
-    return {
-        TENANT_MAP: "".join(f"{key} {tenant_of[key]}\n" for key in sorted(tenant_of)),
-        OWNER_MAP: "".join(f"{tenant} {entry_of(owner_of[tenant])}\n" for tenant in sorted(owner_of)),
-        ROUTING_MAP: f"{haproxy_config.ROUTING_KEY} {routing_key}\n" if routing_key else "",
-        WEIGHTS: "".join(f"{server_name(ordinal)} {weight_of[ordinal]}\n" for ordinal in sorted(weight_of)),
-    }
-
-
-def entry_of(owner: Owner) -> str:
-    """Return a tenant's owner, and who stands in, as the map has them: in one entry, they change together."""
-    both = (owner.ordinal,) if owner.stand_in is None else (owner.ordinal, owner.stand_in)
-    return haproxy_config.OWNER_SEPARATOR.join(map(server_name, both))
-
-
-def map_digest(secret: bytes, maps: Mapping[str, str]) -> str:
-    """Return the digest of HAProxy's maps, in the terms of `digest`."""
-    return digest(secret, [part for name in sorted(maps) for part in (name, maps[name])])
-
-
-def tenants_secret(
-    gateway: Gateway,
-    keys: Mapping[str, Sequence[KeyDigest]],
-    maps: Mapping[str, str],
-    shares: Shares,
-    routing_key: str,
-) -> Manifest:
-    """Return the Secret of key digests: one entry per tenant for the workers, HAProxy's `maps`, and the key
-    by which workers know HAProxy.
-
-    Its annotations say which shares the maps are made from.
-    """
-    entries = {
-        keys_entry(tenant): "".join(f"{key.line}\n" for key in sorted(found, key=lambda key: key.digest))
-        for tenant, found in keys.items()
-    }
-    head = child(gateway, "v1", "Secret", names(gateway).tenants, "worker")
-    head["metadata"]["annotations"] = shares.annotations
-    return {**head, "type": "Opaque", "data": encoded({**entries, **maps, ROUTING_KEY_FILE: routing_key})}
-
-
-def routing_key(admin_token: str) -> str:
-    """Return the key by which workers know HAProxy: 128 bits, in hexadecimal.
-
-    It is made from the admin token, so a deleted Secret of maps comes back with the same one, and tells who
-    has it nothing of the token.
-    """
-    return hmac.new(admin_token.encode(), b"proofgate routing key", hashlib.sha256).hexdigest()[:32]
-
-
-def admin_secret(gateway: Gateway, token: str) -> Manifest:
-    """Return the Secret of the token that the workers' admin port asks for."""
-    head = child(gateway, "v1", "Secret", names(gateway).admin, "worker")
-    return {**head, "type": "Opaque", "data": encoded({ADMIN_TOKEN: token})}
-
-
-def ledger_secret_head(gateway: Gateway, *, owned: bool) -> Manifest:
-    """Return the head of the Secret of a generated signing key: `owned`, it goes with the gateway."""
-    return child(gateway, "v1", "Secret", names(gateway).ledger, "worker", owned=owned)
-
-
-def ledger_secret(gateway: Gateway, signing_key: str, verifying_key: str) -> Manifest:
-    """Return the Secret of a generated signing key, in the text forms of `ledger_key`.
-
-    It has no owner yet: what applies its head gives it one, and can take it away again.
-    """
-    head = ledger_secret_head(gateway, owned=False)
-    entries = {SIGNING_KEY: signing_key, VERIFYING_KEY: verifying_key}
-    return {**head, "type": "Opaque", "data": encoded(entries)}
-
-
-def digest(secret: bytes, parts: Sequence[str]) -> str:
-    """Return a digest of `parts` that tells who lacks `secret` nothing, not even about a weak key among
-    them."""
-    mac = hmac.new(secret, digestmod=hashlib.sha256)
-    for part in parts:
-        data = part.encode()
-        mac.update(len(data).to_bytes(8, "big") + data)
-    return mac.hexdigest()
