@@ -12,7 +12,7 @@ from proofgate_operator.build.naming import CONFIG_ANNOTATION
 from proofgate_operator.build.tenant_shards import SHARDS
 from proofgate_operator.handlers.loop import Loop
 from proofgate_operator.handlers.operator import Operator
-from proofgate_operator.kube.client import ApiError
+from proofgate_operator.kube.errors import ApiError
 from tests.fake_cluster import FakeCluster
 from tests.gateways import manifest, user_secrets
 from tests.operators import loop, operator

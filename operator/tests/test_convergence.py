@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from proofgate_operator.build.naming import CONFIG_ANNOTATION
 from proofgate_operator.handlers.applied import Writes
 from proofgate_operator.handlers.reconcile import Outcome, reconcile
-from proofgate_operator.kube.client import ApiError
+from proofgate_operator.kube.errors import ApiError
 from proofgate_operator.kube.workers import Workers
 from tests.fake_cluster import FakeCluster, Key, Killed
 from tests.gateways import DEFAULTS, NAMESPACE, UID, manifest, secret, user_secrets

@@ -17,7 +17,7 @@ from proofgate_operator.handlers.readers import Readers
 from proofgate_operator.handlers.wake import Wakes
 from proofgate_operator.handlers.watches import Watches
 from proofgate_operator.kube import informer
-from proofgate_operator.kube.client import ApiError
+from proofgate_operator.kube.errors import ApiError
 from tests.api_emulator import Emulator
 from tests.fake_cluster import FakeCluster, Killed
 from tests.gateways import NAMESPACE, manifest

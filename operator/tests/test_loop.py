@@ -7,7 +7,7 @@ import pytest
 
 from proofgate_operator.build.ledger_key import SigningKey
 from proofgate_operator.handlers.loop import Loop
-from proofgate_operator.kube.client import ApiError
+from proofgate_operator.kube.errors import ApiError
 from tests.fake_cluster import FakeCluster
 from tests.gateways import NAMESPACE, UID, manifest, secret
 from tests.operators import LOG, loop, operator

@@ -3,7 +3,7 @@
 from typing import Any
 
 from proofgate_operator.api.conditions import ConditionType
-from proofgate_operator.kube.client import ApiError
+from proofgate_operator.kube.errors import ApiError
 from tests.fake_cluster import FakeCluster
 from tests.gateways import DEFAULTS
 from tests.test_convergence import look, new_cluster, settle

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from proofgate_operator.api.conditions import Condition, ConditionStatus, ConditionType
-from proofgate_operator.kube.client import ApiError
+from proofgate_operator.kube.errors import ApiError
 from proofgate_operator.plan.kstatus import kstatus
 from tests.gateways import SPEC
 from tests.moving_world import MovingWorld

@@ -12,7 +12,8 @@ from proofgate_operator.handlers.wake import Wakes
 from proofgate_operator.handlers.watches import SELECTORS, Watches
 from proofgate_operator.kube import informer
 from proofgate_operator.kube.apply import apply
-from proofgate_operator.kube.client import ApiError, Client
+from proofgate_operator.kube.client import Client
+from proofgate_operator.kube.errors import ApiError
 from proofgate_operator.kube.informer import Informer
 from proofgate_operator.kube.store import NotSynced
 from tests.api_emulator import Emulator

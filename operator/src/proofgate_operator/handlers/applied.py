@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 
+from proofgate_operator.build.naming import Manifest
 from proofgate_operator.kube.apply import FIELD_MANAGER
-from proofgate_operator.kube.client import Client, Manifest
+from proofgate_operator.kube.client import Client
 from proofgate_operator.plan.drift import Applied, after, differences, is_contested, seal
 from proofgate_operator.plan.observed import Ref, ref_of
 

@@ -31,7 +31,8 @@ from proofgate_operator.build.tenant_shards import (
 )
 from proofgate_operator.kube.apply import apply
 from proofgate_operator.kube.attached import Name
-from proofgate_operator.kube.client import ApiError, Client
+from proofgate_operator.kube.client import Client
+from proofgate_operator.kube.errors import ApiError
 from proofgate_operator.plan.api_keys import KeyFault, KeyList, entry, read_keys
 from proofgate_operator.plan.attachment import refusal, selector_of, tenant_status
 from proofgate_operator.plan.front_door import owning_of, tenant_stamp

@@ -15,7 +15,8 @@ from proofgate_operator.build.ledger_key import SigningKey
 from proofgate_operator.build.naming import Manifest, names
 from proofgate_operator.handlers.applied import Writes
 from proofgate_operator.kube.apply import annotate, apply, create, merge_patch
-from proofgate_operator.kube.client import ApiError, Client
+from proofgate_operator.kube.client import Client
+from proofgate_operator.kube.errors import ApiError
 from proofgate_operator.plan.decide import Plan
 from proofgate_operator.plan.observed import Observed, Ref, ref_of
 

@@ -16,7 +16,7 @@ from proofgate_operator import metrics
 from proofgate_operator.api import KIND
 from proofgate_operator.handlers.execution import Logger
 from proofgate_operator.handlers.reconcile import Outcome, reconcile, tell_of_another_release
-from proofgate_operator.kube.client import ApiError
+from proofgate_operator.kube.errors import ApiError
 from proofgate_operator.kube.store import Mark
 
 if TYPE_CHECKING:

@@ -21,7 +21,8 @@ from proofgate_operator.handlers.attachments import Attachments
 from proofgate_operator.handlers.execution import Logger, execute
 from proofgate_operator.handlers.steering import heard, steer
 from proofgate_operator.kube.apply import apply, create
-from proofgate_operator.kube.client import ApiError, Client
+from proofgate_operator.kube.client import Client
+from proofgate_operator.kube.errors import ApiError
 from proofgate_operator.kube.workers import Workers
 from proofgate_operator.observe import observe
 from proofgate_operator.plan.decide import Plan, decide

@@ -8,7 +8,8 @@ from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build import statefulset
 from proofgate_operator.build.gateway_secrets import ADMIN_TOKEN
 from proofgate_operator.build.naming import Manifest, names, selector_labels
-from proofgate_operator.kube.client import ApiError, Client
+from proofgate_operator.kube.client import Client
+from proofgate_operator.kube.errors import ApiError
 from proofgate_operator.kube.workers import Workers
 from proofgate_operator.plan.api_keys import entry
 from proofgate_operator.plan.decide import Plan
