@@ -13,7 +13,7 @@ from proofgate_operator.build.statefulset import FOUND_SECONDS
 from proofgate_operator.plan.decide import Plan, decide
 from proofgate_operator.plan.observed import Observed, Ref
 from proofgate_operator.plan.reports import UNREACHABLE, WorkerReport
-from proofgate_operator.plan.shards import time_of
+from proofgate_operator.plan.rfc3339 import time_of
 from tests.gateways import DEFAULTS, SPEC
 from tests.world import World
 

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from proofgate_operator.api.conditions import ConditionStatus, ConditionType
 from proofgate_operator.events import transitions
 from proofgate_operator.plan.reports import WorkerReport
-from proofgate_operator.plan.shards import Phase, Shard, time_of
+from proofgate_operator.plan.rfc3339 import time_of
+from proofgate_operator.plan.shards import Phase, Shard
 from tests.moving_world import BEGIN, DRAIN_SECONDS, MovingWorld, happen
 
 

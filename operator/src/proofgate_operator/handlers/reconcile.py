@@ -25,10 +25,11 @@ from proofgate_operator.kube.client import Client
 from proofgate_operator.kube.errors import ApiError
 from proofgate_operator.kube.workers import Workers
 from proofgate_operator.observe import observe
+from proofgate_operator.plan.conditions import unreadable
 from proofgate_operator.plan.decide import Plan, decide
 from proofgate_operator.plan.kstatus import kstatus
 from proofgate_operator.plan.observed import Observed, named_secrets
-from proofgate_operator.plan.status import Status, unreadable
+from proofgate_operator.plan.status import Status
 from proofgate_operator.plan.tenants import listed_digests
 
 #: From so many failed looks in a row on, the status tells of what the API server cannot do.

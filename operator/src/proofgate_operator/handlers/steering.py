@@ -14,7 +14,8 @@ from proofgate_operator.kube.workers import Workers
 from proofgate_operator.plan.api_keys import entry
 from proofgate_operator.plan.decide import Plan
 from proofgate_operator.plan.observed import Observed
-from proofgate_operator.plan.shards import is_ready, read_shards, whom_to_ask
+from proofgate_operator.plan.pods import is_ready
+from proofgate_operator.plan.shards import read_shards, whom_to_ask
 
 
 async def heard(workers: Workers, gateway: Gateway, status: Manifest, seen: Observed) -> Observed:

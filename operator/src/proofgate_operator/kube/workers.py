@@ -16,8 +16,8 @@ from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector
 
 from proofgate_operator.build.naming import CONFIG_ANNOTATION, Manifest
 from proofgate_operator.build.worker_config import ADMIN_PORT
+from proofgate_operator.plan.pods import ordinal, pod_conditions
 from proofgate_operator.plan.reports import UNREACHABLE, WorkerReport
-from proofgate_operator.plan.shards import ordinal, pod_conditions
 
 _TIMEOUT = ClientTimeout(total=2)
 #: Requests at a time, to the workers of all gateways together.

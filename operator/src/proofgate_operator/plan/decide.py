@@ -23,6 +23,7 @@ from proofgate_operator.build.naming import CONFIG_ANNOTATION, Defaults, Manifes
 from proofgate_operator.build.owners import Shares
 from proofgate_operator.build.storage import goes_with_the_gateway
 from proofgate_operator.plan.accepted import accepted_text
+from proofgate_operator.plan.conditions import STALLED
 from proofgate_operator.plan.configuration import Configuration, read_configuration
 from proofgate_operator.plan.drift import in_order, is_too_soon, seal, sealed
 from proofgate_operator.plan.front_door import FrontDoor, front_door, live_pods, mark, may_retire
@@ -31,7 +32,8 @@ from proofgate_operator.plan.observed import Observed, Ref, ref_of
 from proofgate_operator.plan.ownership import Ownership, classify, of_a_predecessor
 from proofgate_operator.plan.scaling import Movement, Purpose, everybody_stays, next_movement
 from proofgate_operator.plan.shards import Shard, read_shards
-from proofgate_operator.plan.status import STALLED, Situation, Status, report
+from proofgate_operator.plan.situation import Situation
+from proofgate_operator.plan.status import Status, report
 from proofgate_operator.plan.takeover import next_shares, taking_over
 from proofgate_operator.plan.volumes import claim_templates, claims, obstacle
 from proofgate_operator.plan.worker_memory import least_memory

@@ -10,8 +10,8 @@ from proofgate_operator.build.haproxy_maps import haproxy_maps, map_digest
 from proofgate_operator.build.naming import CONFIG_ANNOTATION, RENEWED_ANNOTATION, Manifest
 from proofgate_operator.build.owners import Shares
 from proofgate_operator.plan.configuration import Configuration
+from proofgate_operator.plan.rfc3339 import seconds_of, time_of
 from proofgate_operator.plan.scaling import Movement
-from proofgate_operator.plan.shards import seconds_of, time_of
 
 #: From the mark on its pod to a HAProxy that holds the new maps: the kubelet renews the files within about a
 #: second, the agent looks at them twice a second.

@@ -18,7 +18,7 @@ from proofgate_operator.build.storage import goes_with_the_gateway
 from proofgate_operator.plan.drift import holds, sealed
 from proofgate_operator.plan.observed import Observed
 from proofgate_operator.plan.ownership import Ownership, classify
-from proofgate_operator.plan.shards import seconds_of, time_of
+from proofgate_operator.plan.rfc3339 import seconds_of, time_of
 
 #: At most one write in so many seconds: a worker under load signs every second, and is asked as often while
 #: it is about to leave.

@@ -13,8 +13,9 @@ from enum import StrEnum
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build.naming import Manifest
 from proofgate_operator.plan.leaving import farewell
+from proofgate_operator.plan.pods import pod_trouble
 from proofgate_operator.plan.rollout import needs_surge, next_rollout
-from proofgate_operator.plan.shards import Shard, pod_trouble
+from proofgate_operator.plan.shards import Shard
 
 
 class Purpose(StrEnum):
