@@ -16,7 +16,7 @@ from proofgate_operator.build.naming import CONFIG_ANNOTATION
 from proofgate_operator.handlers.applied import Writes
 from proofgate_operator.handlers.reconcile import Outcome, reconcile
 from proofgate_operator.kube.errors import ApiError
-from proofgate_operator.kube.workers import Workers
+from proofgate_operator.workers.reports import WorkerReports
 from tests.fake_cluster import FakeCluster, Key, Killed
 from tests.gateways import DEFAULTS, NAMESPACE, UID, manifest, secret, user_secrets
 
@@ -27,7 +27,7 @@ CLOCK = itertools.count(1_900_000_000, 12)
 
 def look(cluster: FakeCluster, writes: Writes | None = None) -> Outcome:
     """Look as an operator that has just begun does, or as one that remembers its writes."""
-    workers = Workers(time_now=lambda: float(next(CLOCK)))
+    workers = WorkerReports(time_now=lambda: float(next(CLOCK)))
     return asyncio.run(reconcile(cluster, NAMESPACE, "demo", UID, DEFAULTS, LOG, workers, writes or Writes()))
 
 

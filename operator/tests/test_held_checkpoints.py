@@ -20,11 +20,11 @@ from proofgate_operator.build.ledger_key import SigningKey
 from proofgate_operator.events import transitions
 from proofgate_operator.handlers.applied import Writes
 from proofgate_operator.handlers.reconcile import Outcome, reconcile
-from proofgate_operator.kube.workers import Workers
 from proofgate_operator.plan.decide import Plan, decide
 from proofgate_operator.plan.held_checkpoints import CLAIMS_ANNOTATION, HOLD_EVERY_SECONDS
 from proofgate_operator.plan.observed import Observed, Ref
 from proofgate_operator.plan.reports import WorkerReport
+from proofgate_operator.workers.reports import WorkerReports
 from tests.fake_cluster import FakeCluster, Killed
 from tests.gateways import DEFAULTS, NAMESPACE, UID
 from tests.test_convergence import new_cluster, settle
@@ -324,7 +324,7 @@ def test_what_contradicts_what_is_held_is_an_event_of_its_own_and_only_once(told
     assert transitions(again, conditions) == []
 
 
-class Telling(Workers):
+class Telling(WorkerReports):
     """Workers that tell one checkpoint of the first shard."""
 
     def __init__(self, text: str, now: float) -> None:

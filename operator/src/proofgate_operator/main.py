@@ -213,7 +213,7 @@ async def run(settings: Settings) -> None:
         watchdog.cancel()
         await watches.stop()
         await runner.cleanup()
-        await operator.workers.close()
+        await operator.workers.admin_port.close()
         await client.close()
 
 

@@ -11,8 +11,8 @@ from proofgate_operator.handlers.probe import Pulse
 from proofgate_operator.handlers.readers import Readers
 from proofgate_operator.handlers.wake import Wakes
 from proofgate_operator.kube.client import Client
-from proofgate_operator.kube.workers import Workers
 from proofgate_operator.settings import Settings
+from proofgate_operator.workers.reports import WorkerReports
 
 #: Looks at the same time: a thousand gateways that begin together shall not fill the memory together.
 _LOOKS = 16
@@ -27,7 +27,7 @@ class Operator:
     wakes: Wakes = field(default_factory=Wakes)
     readers: Readers = field(default_factory=Readers)
     pulse: Pulse = field(default_factory=Pulse)
-    workers: Workers = field(default_factory=Workers)
+    workers: WorkerReports = field(default_factory=WorkerReports)
     writes: Writes = field(default_factory=Writes)
     attachments: Attachments = field(default_factory=Attachments)
     loops: Loops = field(default_factory=Loops)

@@ -23,7 +23,6 @@ from proofgate_operator.handlers.steering import heard, steer
 from proofgate_operator.kube.apply import apply, create
 from proofgate_operator.kube.client import Client
 from proofgate_operator.kube.errors import ApiError
-from proofgate_operator.kube.workers import Workers
 from proofgate_operator.observe import observe
 from proofgate_operator.plan.conditions import unreadable
 from proofgate_operator.plan.decide import Plan, decide
@@ -31,6 +30,7 @@ from proofgate_operator.plan.kstatus import kstatus
 from proofgate_operator.plan.observed import Observed, named_secrets
 from proofgate_operator.plan.status import Status
 from proofgate_operator.plan.tenants import listed_digests
+from proofgate_operator.workers.reports import WorkerReports
 
 #: From so many failed looks in a row on, the status tells of what the API server cannot do.
 _PERSISTENT = 3
@@ -169,7 +169,7 @@ async def reconcile(
     uid: str,
     defaults: Defaults,
     logger: Logger,
-    workers: Workers,
+    workers: WorkerReports,
     writes: Writes,
     failures: int = 0,
     attachments: Attachments | None = None,
@@ -207,7 +207,9 @@ async def reconcile(
         # First of all writes: a key that was taken away waits for nothing.
         published, unpublished = await attachments.publish(client, gateway, *plan.owning)
     done = await execute(client, writes, gateway, seen, plan, logger, failures >= _PERSISTENT)
-    refused = unpublished + done.refused + await steer(client, workers, gateway, seen, plan, logger.info)
+    refused = (
+        unpublished + done.refused + await steer(client, workers.admin_port, gateway, seen, plan, logger.info)
+    )
     await _report(client, gateway, live, seen, plan, refused)
     untold = await attachments.report(client, gateway)
     metrics.RECONCILE_SECONDS.observe(time.monotonic() - started)
