@@ -8,7 +8,7 @@ from aiohttp import ClientSession
 from proofgate_operator.api.conditions import Condition, ConditionStatus, ConditionType, merge
 from proofgate_operator.events import event, transitions
 from proofgate_operator.handlers import probe
-from proofgate_operator.handlers.probe import Pulse
+from proofgate_operator.handlers.heartbeat import Heartbeat
 from proofgate_operator.handlers.readers import Readers
 from proofgate_operator.handlers.wake import Wakes
 from proofgate_operator.settings import InvalidSettings, read_settings
@@ -83,26 +83,26 @@ async def test_sleep_ends_by_itself() -> None:
 
 def test_a_gateway_that_nobody_looks_at_when_it_is_due_is_neglected_and_a_deleted_one_forgotten() -> None:
     now = [0.0]
-    pulse = Pulse(silence_seconds=300, clock=lambda: now[0])
-    pulse.leading = True
-    pulse.known({"a", "b"})
+    heartbeat = Heartbeat(silence_seconds=300, clock=lambda: now[0])
+    heartbeat.leading = True
+    heartbeat.known({"a", "b"})
     now[0] = 200
-    pulse.beat("a", 600)
-    assert pulse.neglected() == []
+    heartbeat.beat("a", 600)
+    assert heartbeat.neglected() == []
     now[0] = 400
-    assert pulse.neglected() == ["b"]
-    pulse.known({"a"})
-    assert pulse.neglected() == []
+    assert heartbeat.neglected() == ["b"]
+    heartbeat.known({"a"})
+    assert heartbeat.neglected() == []
     now[0] = 1101
-    assert pulse.neglected() == ["a"]
+    assert heartbeat.neglected() == ["a"]
 
 
 def test_a_replica_that_stands_by_neglects_nobody() -> None:
     now = [0.0]
-    pulse = Pulse(silence_seconds=300, clock=lambda: now[0])
-    pulse.known({"a"})
+    heartbeat = Heartbeat(silence_seconds=300, clock=lambda: now[0])
+    heartbeat.known({"a"})
     now[0] = 1000
-    assert pulse.faults() == []
+    assert heartbeat.faults() == []
 
 
 def test_a_condition_that_changed_is_an_event_once() -> None:
@@ -147,7 +147,7 @@ def test_health_is_served_on_the_kinds_of_addresses_that_the_pod_has(addresses: 
 
 async def test_the_probe_of_a_pod_with_ipv6_is_answered_by_both_kinds_of_address() -> None:
     port = free_port()
-    runner = await probe.serve("::", port, probe.Pulse())
+    runner = await probe.serve("::", port, Heartbeat())
     try:
         async with ClientSession() as session:
             for host in ("127.0.0.1", "[::1]"):

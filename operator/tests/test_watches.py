@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from proofgate_operator.handlers.probe import Pulse
+from proofgate_operator.handlers.heartbeat import Heartbeat
 from proofgate_operator.handlers.readers import Readers
 from proofgate_operator.handlers.wake import Wakes
 from proofgate_operator.handlers.watches import SELECTORS, Watches
@@ -274,13 +274,13 @@ async def test_an_object_that_changed_since_it_was_seen_is_not_deleted() -> None
 
 async def test_a_watch_that_nobody_follows_any_more_fails_the_liveness_probe() -> None:
     async with followed(FakeCluster()) as seen:
-        pulse = Pulse()
-        pulse.listen(seen.watches)
-        assert pulse.faults() == []
+        heartbeat = Heartbeat()
+        heartbeat.listen(seen.watches)
+        assert heartbeat.faults() == []
         task = seen.watches._tasks[0]
         task.cancel()
         await until(task.done)
-        assert pulse.faults() == ["watch not heard for 300 s: GovernanceGateway in all namespaces"]
+        assert heartbeat.faults() == ["watch not heard for 300 s: GovernanceGateway in all namespaces"]
 
 
 async def test_a_watch_that_is_silent_fails_the_liveness_probe() -> None:

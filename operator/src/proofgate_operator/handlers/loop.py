@@ -55,7 +55,7 @@ class Loop:
             await asyncio.sleep(_GATHER_SECONDS)
             wakes.begin(self._namespace, self._name)
             pause = await self.look()
-            self._operator.pulse.beat(self._uid, pause)
+            self._operator.heartbeat.beat(self._uid, pause)
             if not stopped():
                 await wakes.sleep(self._namespace, self._name, pause)
 

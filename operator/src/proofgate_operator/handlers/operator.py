@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from proofgate_operator.handlers.applied import Writes
 from proofgate_operator.handlers.attachments import Attachments
 from proofgate_operator.handlers.claims import Claims
+from proofgate_operator.handlers.heartbeat import Heartbeat
 from proofgate_operator.handlers.loops import Loops
-from proofgate_operator.handlers.probe import Pulse
 from proofgate_operator.handlers.readers import Readers
 from proofgate_operator.handlers.wake import Wakes
 from proofgate_operator.kube.client import Client
@@ -26,7 +26,7 @@ class Operator:
     settings: Settings
     wakes: Wakes = field(default_factory=Wakes)
     readers: Readers = field(default_factory=Readers)
-    pulse: Pulse = field(default_factory=Pulse)
+    heartbeat: Heartbeat = field(default_factory=Heartbeat)
     workers: WorkerReports = field(default_factory=WorkerReports)
     writes: Writes = field(default_factory=Writes)
     attachments: Attachments = field(default_factory=Attachments)
