@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build.naming import Manifest
-from proofgate_operator.plan.leaving import farewell
+from proofgate_operator.plan.drain import drain
 from proofgate_operator.plan.pods import pod_trouble
 from proofgate_operator.plan.rollout import needs_surge, next_rollout
 from proofgate_operator.plan.shards import Shard
@@ -166,7 +166,7 @@ def _leave(
     stay = _staying(shards, candidate, asked)
     if candidate is None:
         return Movement(asked, stay=stay)
-    found = farewell(candidate, now, gateway.spec.timeouts.drain_seconds)
+    found = drain(candidate, now, gateway.spec.timeouts.drain_seconds)
     return Movement(
         asked,
         retire=candidate if found.since is not None else None,
