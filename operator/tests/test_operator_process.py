@@ -1,4 +1,4 @@
-"""What surrounds the loop: settings, wake-ups, proof of life, events, the words of the log."""
+"""What surrounds the loop: settings, requeues, heartbeat and probes, events, the words of the log."""
 
 import asyncio
 
@@ -10,7 +10,7 @@ from proofgate_operator.events import event, transitions
 from proofgate_operator.handlers import probe
 from proofgate_operator.handlers.heartbeat import Heartbeat
 from proofgate_operator.handlers.readers import Readers
-from proofgate_operator.handlers.wake import Wakes
+from proofgate_operator.handlers.requeue import Requeues
 from proofgate_operator.settings import InvalidSettings, read_settings
 from tests.gateways import gateway
 from tests.ports import free_port
@@ -47,27 +47,27 @@ def test_a_senseless_setting_is_named(environment: dict[str, str], complaint: st
         read_settings([], environment)
 
 
-async def test_an_event_during_a_look_is_not_missed() -> None:
-    wakes = Wakes()
-    wakes.begin("team", "demo")
-    wakes.wake("team", "demo")
-    await asyncio.wait_for(wakes.sleep("team", "demo", 60), 1)
+async def test_an_event_during_a_reconcile_is_not_missed() -> None:
+    requeues = Requeues()
+    requeues.begin("team", "demo")
+    requeues.requeue("team", "demo")
+    await asyncio.wait_for(requeues.wait("team", "demo", 60), 1)
 
 
 async def test_an_event_of_a_gateway_without_a_loop_leaves_nothing_behind() -> None:
-    wakes = Wakes()
-    wakes.wake("team", "unknown")
-    assert wakes._flags == {}
+    requeues = Requeues()
+    requeues.requeue("team", "unknown")
+    assert requeues._flags == {}
 
 
 @pytest.mark.parametrize("turns", range(5))
 async def test_a_cancellation_that_comes_with_an_event_is_not_lost(turns: int) -> None:
-    wakes = Wakes()
-    wakes.begin("team", "demo")
-    sleeping = asyncio.create_task(wakes.sleep("team", "demo", 60))
+    requeues = Requeues()
+    requeues.begin("team", "demo")
+    sleeping = asyncio.create_task(requeues.wait("team", "demo", 60))
     for _ in range(5):
         await asyncio.sleep(0)
-    wakes.wake("team", "demo")
+    requeues.requeue("team", "demo")
     for _ in range(turns):
         await asyncio.sleep(0)
     asked = sleeping.cancel()
@@ -76,12 +76,12 @@ async def test_a_cancellation_that_comes_with_an_event_is_not_lost(turns: int) -
 
 
 async def test_sleep_ends_by_itself() -> None:
-    wakes = Wakes()
-    wakes.begin("team", "demo")
-    await asyncio.wait_for(wakes.sleep("team", "demo", 0.01), 1)
+    requeues = Requeues()
+    requeues.begin("team", "demo")
+    await asyncio.wait_for(requeues.wait("team", "demo", 0.01), 1)
 
 
-def test_a_gateway_that_nobody_looks_at_when_it_is_due_is_neglected_and_a_deleted_one_forgotten() -> None:
+def test_a_gateway_that_nobody_reconciles_when_it_is_due_is_neglected_and_a_deleted_one_forgotten() -> None:
     now = [0.0]
     heartbeat = Heartbeat(silence_seconds=300, clock=lambda: now[0])
     heartbeat.leading = True

@@ -8,7 +8,7 @@ import pytest
 
 from proofgate_operator.handlers.heartbeat import Heartbeat
 from proofgate_operator.handlers.readers import Readers
-from proofgate_operator.handlers.wake import Wakes
+from proofgate_operator.handlers.requeue import Requeues
 from proofgate_operator.handlers.watches import SELECTORS, Watches
 from proofgate_operator.kube import informer
 from proofgate_operator.kube.apply import apply
@@ -48,14 +48,14 @@ class Followed:
         return self.cluster.requests.count(f"GET {kind} ")
 
 
-class Recorder(Wakes):
+class Recorder(Requeues):
     """Notes who is woken."""
 
     def __init__(self) -> None:
         super().__init__()
         self.woken: list[str] = []
 
-    def wake(self, namespace: str, name: str) -> None:
+    def requeue(self, namespace: str, name: str) -> None:
         self.woken.append(name)
 
 
@@ -63,14 +63,14 @@ class Recorder(Wakes):
 async def followed(
     cluster: FakeCluster, readers: Readers | None = None, namespaces: tuple[str, ...] = ()
 ) -> AsyncIterator[Followed]:
-    emulator, wakes = Emulator(cluster), Recorder()
+    emulator, requeues = Emulator(cluster), Recorder()
     async with emulator.serve() as client:
-        watches = Watches(client, namespaces, readers or Readers(), wakes)
+        watches = Watches(client, namespaces, readers or Readers(), requeues)
         watches.start()
         try:
             await asyncio.wait_for(watches.synced(), 30)
-            wakes.woken.clear()
-            yield Followed(emulator, client, watches, wakes.woken)
+            requeues.woken.clear()
+            yield Followed(emulator, client, watches, requeues.woken)
         finally:
             await watches.stop()
 

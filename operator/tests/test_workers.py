@@ -104,7 +104,7 @@ async def test_a_worker_tells_its_newest_checkpoint(admin: Any, told_as: Any, ch
     assert report and report.checkpoint == checkpoint
 
 
-async def test_a_steady_worker_is_asked_once_and_one_that_retires_at_every_look(admin: Any) -> None:
+async def test_a_steady_worker_is_asked_once_and_one_that_retires_at_every_reconcile(admin: Any) -> None:
     port, workers, _ = admin
     for _ in range(5):
         await told(workers)

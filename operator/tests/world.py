@@ -28,7 +28,7 @@ class World:
         self.secrets = user_secrets()
         self.pods: list[Manifest] = []
         self.balancers: list[Manifest] = []
-        #: `.status.ledger` of the look before.
+        #: `.status.ledger` of the reconcile before.
         self.ledger: Manifest = {}
 
     @property

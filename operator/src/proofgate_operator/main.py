@@ -30,8 +30,8 @@ _log = logging.getLogger("proofgate_operator")
 _PREFIX = f"operator.{GROUP}"
 #: Resources that have to be served.
 _PLURALS = (PLURAL, TENANT_PLURAL)
-#: How often it is looked whether other namespaces can be listed than before.
-_LOOK_SECONDS = 1.0
+#: How often it is found out whether other namespaces can be listed than before.
+_NAMESPACES_SECONDS = 1.0
 
 
 @kopf.on.startup()
@@ -152,7 +152,7 @@ async def _follow_gateways(operator: Operator, stop: asyncio.Event) -> None:
     async def until_it_is_over() -> None:
         while not stop.is_set() and store.barred() == barred:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_LOOK_SECONDS):
+                async with asyncio.timeout(_NAMESPACES_SECONDS):
                     await stop.wait()
         over.set()
 
@@ -178,7 +178,7 @@ async def _follow_gateways(operator: Operator, stop: asyncio.Event) -> None:
             raise
         # A namespace that has just gone: the store hears of it as well.
         _log.warning("gateways are followed anew: %s: %s", type(error).__name__, error)
-        await _unless(stop, asyncio.sleep(_LOOK_SECONDS))
+        await _unless(stop, asyncio.sleep(_NAMESPACES_SECONDS))
     finally:
         watching.cancel()
         await asyncio.gather(watching, return_exceptions=True)
@@ -196,7 +196,7 @@ async def run(settings: Settings) -> None:
     client = await Client.connect(settings.kubeconfig)
     operator = Operator(client, settings)
     runner = await probe.serve(settings.health_host, settings.health_port, operator.heartbeat)
-    watches = Watches(client, settings.watch_namespaces, operator.readers, operator.wakes)
+    watches = Watches(client, settings.watch_namespaces, operator.readers, operator.requeues)
     watchdog = asyncio.create_task(watch_over(client.store, operator.heartbeat))
     try:
         if not await _unless(stop, _wait_for_crd(client)):

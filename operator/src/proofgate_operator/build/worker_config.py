@@ -129,7 +129,7 @@ def _tenant(tenant: Tenant) -> Manifest:
 
 
 def _text(content: Manifest) -> str:
-    # libyaml, where it is there: most of what a look costs would be YAML.
+    # libyaml, where it is there: most of what a reconcile costs would be YAML.
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
     text: str = yaml.dump(content, Dumper=dumper, sort_keys=False)
     return text

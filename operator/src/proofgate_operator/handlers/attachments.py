@@ -1,7 +1,8 @@
 """Tenants that are objects of their own: read, let in, written into the shards of their gateway, and told.
 
-What was made of each is kept in memory, without any key, so that a look costs what changed since the one
-before. Without that memory, after a start, the keys of all are read once more before anything is written.
+What was made of each is kept in memory, without any key, so that a reconcile costs what changed since
+the one before. Without that memory, after a start, the keys of all are read once more before anything is
+written.
 """
 
 import asyncio
@@ -43,7 +44,7 @@ from proofgate_operator.plan.tenant_book import Attached, TenantBook
 
 #: Requests in flight for the tenants of one gateway.
 _CONCURRENCY = 8
-#: Statuses that one look writes: what tenants are told must not hold up what their gateway needs.
+#: Statuses that one reconcile writes: what tenants are told must not hold up what their gateway needs.
 _STATUSES = 256
 _FIELD = "spec.apiKeys"
 #: What tells one reading of a tenant's keys from another: its object, and the versions of its Secrets.

@@ -59,8 +59,8 @@ async def execute(
 ) -> Done:
     """Carry out a plan; one refused write does not keep the others back.
 
-    An API server that is overloaded or ill ends the look: the next one finds out what is left to do. When it
-    fails `persistent`ly, that may be about one object alone, and counts as a refusal of it.
+    An API server that is overloaded or ill ends the reconcile: the next one finds out what is left to do.
+    When it fails `persistent`ly, that may be about one object alone, and counts as a refusal of it.
     """
     done = Done()
     worker = Ref("StatefulSet", names(gateway).worker)
@@ -97,7 +97,7 @@ async def execute(
         superfluous = seen.children[ref]
         assert superfluous is not None
         with one(ref, "delete", "deleted"):
-            # Only as it was seen: what changed since is looked at again first.
+            # Only as it was seen: what changed since is observed again first.
             head = superfluous["metadata"]
             await client.delete(ref.kind, gateway.namespace, ref.name, head["uid"], head["resourceVersion"])
             done.changed = True
@@ -126,7 +126,7 @@ async def _hold(client: Client, gateway: Gateway, plan: Plan, logger: Logger) ->
         await apply(client, plan.hold)
     except ApiError as error:
         if error.status == 409:
-            # Another one wrote since it was seen: what is newest is found out at the next look.
+            # Another one wrote since it was seen: what is newest is found out at the next reconcile.
             return []
         if error.transient:
             raise

@@ -1,6 +1,6 @@
-"""One look at one gateway: observe, decide, write, report.
+"""One reconcile of one gateway: observe, decide, write, report.
 
-Nothing is needed of the look before, so it does not matter where that one ended.
+Nothing is needed of the one before, so it does not matter where that one ended.
 """
 
 import datetime
@@ -19,7 +19,7 @@ from proofgate_operator.events import event, event_of, transitions
 from proofgate_operator.handlers.applied import Writes
 from proofgate_operator.handlers.attachments import Attachments
 from proofgate_operator.handlers.execution import Logger, execute
-from proofgate_operator.handlers.steering import heard, steer
+from proofgate_operator.handlers.steering import steer, with_reports
 from proofgate_operator.kube.apply import apply, create
 from proofgate_operator.kube.client import Client
 from proofgate_operator.kube.errors import ApiError
@@ -32,13 +32,13 @@ from proofgate_operator.plan.status import Status
 from proofgate_operator.plan.tenants import listed_digests
 from proofgate_operator.workers.reports import WorkerReports
 
-#: From so many failed looks in a row on, the status tells of what the API server cannot do.
+#: From so many failed reconciles in a row on, the status tells of what the API server cannot do.
 _PERSISTENT = 3
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a look ended: whether the gateway exists, whether a write changed anything, whether one was
+    """How a reconcile ended: whether the gateway exists, whether a write changed anything, whether one was
     refused, whether it is at rest (nothing will change unless something else does) or moving (the next step
     takes only time), and which Secrets it names."""
 
@@ -129,7 +129,7 @@ async def _report_unreadable(client: Client, live: Manifest, error: ValidationEr
         metrics.WRITES.labels(KIND, "status").inc()
 
 
-async def tell_of_another_release(client: Client, live: Manifest, own: str, holder: str) -> None:
+async def report_other_release(client: Client, live: Manifest, own: str, holder: str) -> None:
     """Say in an Event that another release looks after a gateway: its status is that one's."""
     metadata = live["metadata"]
     message = (
@@ -176,7 +176,7 @@ async def reconcile(
 ) -> Outcome:
     """Bring one gateway closer to its spec and report; raises `ApiError` if the API server cannot be used.
 
-    `failures` is how many looks have failed in a row until now.
+    `failures` is how many reconciles have failed in a row until now.
     """
     started = time.monotonic()
     live = client.store.get(KIND, namespace, name) if client.store.watches(KIND) else None
@@ -192,7 +192,7 @@ async def reconcile(
         await _report_unreadable(client, live, error)
         return Outcome(exists=True, at_rest=True)
     seen = await observe(client, gateway, live)
-    seen = await heard(workers, gateway, live.get("status") or {}, seen)
+    seen = await with_reports(workers, gateway, live.get("status") or {}, seen)
     attachments = attachments or Attachments()
     tenants = await attachments.refresh(client, gateway, lambda: listed_digests(gateway, seen.secrets))
     seen = replace(

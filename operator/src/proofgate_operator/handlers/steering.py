@@ -19,7 +19,9 @@ from proofgate_operator.workers.admin_port import AdminPort
 from proofgate_operator.workers.reports import WorkerReports
 
 
-async def heard(workers: WorkerReports, gateway: Gateway, status: Manifest, seen: Observed) -> Observed:
+async def with_reports(
+    workers: WorkerReports, gateway: Gateway, status: Manifest, seen: Observed
+) -> Observed:
     """Return what was seen together with what the workers tell; `status` is the gateway's own."""
     key = (gateway.namespace, gateway.name)
     seen = replace(
@@ -43,8 +45,8 @@ async def steer(
 ) -> list[str]:
     """Tell workers to stay or to retire, and delete the pod that is to be replaced. Returns what was refused.
 
-    A worker that does not hear it is told again at the next look, and not waited for longer than one that
-    does.
+    A worker that does not hear it is told again at the next reconcile, and not waited for longer than one
+    that does.
     """
     secret = seen.child("Secret", names(gateway).admin)
     token = entry(secret, ADMIN_TOKEN) if secret and (plan.stay or plan.retire) else None

@@ -80,7 +80,8 @@ class Client:
     ) -> Manifest:
         """Send one request and return the parsed answer; raises `ApiError` for any status from 400.
 
-        The store learns what a write made at once: the next look must not repeat it because its echo is late.
+        The store learns what a write made at once: the next reconcile must not repeat it because its
+        echo is late.
         """
         if self._fenced:
             raise Fenced("another replica acts")

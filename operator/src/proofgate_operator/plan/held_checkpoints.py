@@ -103,7 +103,7 @@ def _written(
     wanted["metadata"]["annotations"][RENEWED_ANNOTATION] = time_of(now)
     manifest = sealed(wanted)
     if live is not None:
-        # Whoever wrote since has something newer, perhaps: look again first.
+        # Whoever wrote since has something newer, perhaps: observe again first.
         manifest["metadata"]["resourceVersion"] = live["metadata"]["resourceVersion"]
     return manifest
 

@@ -97,8 +97,8 @@ def next_movement(
 ) -> Movement:
     """Return the step to take towards the workers that the spec asks for.
 
-    `begun` says that a roll was under way at the last look, `obstacle` why no new worker could start or an
-    old one seal its log (the volume), `unfit` why no new one would be as the spec wants it. `now` is in
+    `begun` says that a roll was under way at the last reconcile, `obstacle` why no new worker could start
+    or an old one seal its log (the volume), `unfit` why no new one would be as the spec wants it. `now` is in
     seconds since 1970.
     """
     desired = gateway.spec.replicas

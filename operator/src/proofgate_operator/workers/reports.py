@@ -1,7 +1,7 @@
 """What the workers told last, and when they are asked anew.
 
 Asking is cheap and rare. A worker's answer is kept until its pod's readiness or configuration changes, or it
-grows old; only one that is on its way out is asked at every look.
+grows old; only one that is on its way out is asked at every reconcile.
 """
 
 import asyncio
@@ -52,7 +52,7 @@ class WorkerReports:
         self._kept: dict[tuple[str, str], dict[str, _Kept]] = {}
 
     def now(self) -> float:
-        """Return the time of a look, in seconds since 1970."""
+        """Return the time of a reconcile, in seconds since 1970."""
         return self._time()
 
     def forget(self, namespace: str, gateway: str) -> None:
