@@ -6,8 +6,10 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from proofgate_operator.kube.client import RESOURCES, ApiError, Client
+from proofgate_operator.kube.client import Client
+from proofgate_operator.kube.errors import ApiError
 from proofgate_operator.kube.informer import Informer
+from proofgate_operator.kube.resources import RESOURCES
 
 _SELECTOR = "app.kubernetes.io/managed-by=proofgate-operator"
 _KINDS = ("StatefulSet", "Deployment", "PersistentVolumeClaim")

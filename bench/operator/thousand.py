@@ -23,7 +23,8 @@ from typing import Any
 
 import yaml
 from proofgate_operator.api import API_VERSION, KIND
-from proofgate_operator.kube.client import RESOURCES, Client
+from proofgate_operator.kube.client import Client
+from proofgate_operator.kube.resources import RESOURCES
 
 from bench import machine
 from bench.operator.replica import Replica

@@ -9,7 +9,8 @@ from collections.abc import AsyncIterator
 from aiohttp import web
 from kubernetes.aio import client as kubernetes_client
 
-from proofgate_operator.kube.client import ApiError, Client
+from proofgate_operator.kube.client import Client
+from proofgate_operator.kube.errors import ApiError
 from tests.fake_cluster import KIND_OF, FakeCluster, Manifest, selects
 
 _PAGE = 5

@@ -11,7 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 from proofgate_operator.handlers.watches import SELECTORS
-from proofgate_operator.kube.client import RESOURCES, ApiError, Client
+from proofgate_operator.kube.client import Client
+from proofgate_operator.kube.errors import ApiError
+from proofgate_operator.kube.resources import RESOURCES
 from proofgate_operator.kube.store import Store
 
 Manifest = dict[str, Any]

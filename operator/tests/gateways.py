@@ -4,7 +4,7 @@ import base64
 import copy
 from typing import Any
 
-from proofgate_operator.api.types import Gateway
+from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build.naming import Defaults
 
 Manifest = dict[str, Any]

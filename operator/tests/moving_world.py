@@ -13,7 +13,7 @@ from proofgate_operator.build.statefulset import FOUND_SECONDS
 from proofgate_operator.plan.decide import Plan, decide
 from proofgate_operator.plan.observed import Observed, Ref
 from proofgate_operator.plan.reports import UNREACHABLE, WorkerReport
-from proofgate_operator.plan.shards import time_of
+from proofgate_operator.plan.rfc3339 import time_of
 from tests.gateways import DEFAULTS, SPEC
 from tests.world import World
 
@@ -152,8 +152,8 @@ class MovingWorld:
     def condition(self, kind: ConditionType) -> Condition:
         return self.plan().status.condition(kind)
 
-    def look(self, writes: int | None = None) -> Plan:
-        """One look of the operator, which is killed after so many of its steps."""
+    def reconcile(self, writes: int | None = None) -> Plan:
+        """One reconcile of the operator, which is killed after so many of its steps."""
         plan = self.plan()
         steps = [
             lambda: [self._stay(pod) for pod in plan.stay],
@@ -271,17 +271,17 @@ class MovingWorld:
     def run(self, seconds: int) -> None:
         """Let the cluster and the operator go on for so long."""
         for _ in range(seconds):
-            self.look()
+            self.reconcile()
             self.tick()
 
     def settle(self, limit: int = 600) -> None:
         """Go on until the gateway is as its spec says."""
         for _ in range(limit):
-            self.look()
+            self.reconcile()
             self.tick()
             if self.settled():
                 # The status is of what was seen before the last step.
-                self.look()
+                self.reconcile()
                 return
         raise AssertionError(f"never settles: {self.conditions}")
 
@@ -313,13 +313,13 @@ def happen(world: MovingWorld, what: str, value: int | str | None) -> None:
         case "image", str():
             world.use_image(value)
         case "killed after", int():
-            world.look(value)
+            world.reconcile(value)
         case "wait", int():
             world.tick(value)
         case "go on", int():
             world.run(value)
-        case "look", _:
-            world.look()
+        case "reconcile", _:
+            world.reconcile()
         case "mend", _:
             for found in world.pods.values():
                 found.broken = found.unreachable = False

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from proofgate_operator.build.config import ACCEPTED_FILE, CONFIG_FILE, text_digest
+from proofgate_operator.build.worker_config import ACCEPTED_FILE, CONFIG_FILE, text_digest
 from proofgate_operator.plan.accepted import accepted_text
 from proofgate_operator.plan.observed import Observed
 from proofgate_operator.plan.reports import WorkerReport
@@ -36,13 +36,13 @@ class Reporting(MovingWorld):
 def test_the_file_that_every_ready_worker_runs_with_is_the_accepted_one() -> None:
     world = Reporting(2)
     text = world.data()[CONFIG_FILE]
-    world.look()
+    world.reconcile()
     assert ACCEPTED_FILE not in world.data()
     world.files = (text, OLD)
-    world.look()
+    world.reconcile()
     assert ACCEPTED_FILE not in world.data()
     world.files = (text, text)
-    world.look()
+    world.reconcile()
     assert world.data() == {CONFIG_FILE: text, ACCEPTED_FILE: text}
     # It is no change that a worker would have to take on, and nobody is replaced for it.
     plan = world.plan()
@@ -53,17 +53,17 @@ def test_a_file_that_one_worker_refuses_never_becomes_the_accepted_one() -> None
     world = Reporting(2)
     first = world.data()[CONFIG_FILE]
     world.files = (first, first)
-    world.look()
+    world.reconcile()
     world.world.manifest["spec"]["timeouts"]["upstreamResponseSeconds"] = 77
-    world.look()
+    world.reconcile()
     second = world.data()[CONFIG_FILE]
     assert second != first
     for files in ((first, first), (second, first), (first, second)):
         world.files = files
-        world.look()
+        world.reconcile()
         assert world.data() == {CONFIG_FILE: second, ACCEPTED_FILE: first}
     world.files = (second, second)
-    world.look()
+    world.reconcile()
     assert world.data()[ACCEPTED_FILE] == second
 
 

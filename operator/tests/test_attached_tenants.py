@@ -12,7 +12,7 @@ from proofgate_operator.build.naming import CONFIG_ANNOTATION
 from proofgate_operator.build.tenant_shards import SHARDS
 from proofgate_operator.handlers.loop import Loop
 from proofgate_operator.handlers.operator import Operator
-from proofgate_operator.kube.client import ApiError
+from proofgate_operator.kube.errors import ApiError
 from tests.fake_cluster import FakeCluster
 from tests.gateways import manifest, user_secrets
 from tests.operators import loop, operator
@@ -60,7 +60,7 @@ def secret_of(name: str, text: str, namespace: str | None = None) -> dict[str, A
 
 
 class World:
-    """A cluster with a gateway, and an operator that goes on from look to look."""
+    """A cluster with a gateway, and an operator that goes on from reconcile to reconcile."""
 
     def __init__(self, allowed: dict[str, Any] | None = ALL, **changes: Any) -> None:
         self.cluster = FakeCluster()
@@ -77,7 +77,7 @@ class World:
         self.loop: Loop = loop(self.operator)
 
     def resync(self) -> None:
-        """Have the next look taken as after a resync: something changed that no watch tells of."""
+        """Have the next reconcile done as after a resync: something changed that no watch tells of."""
         self.loop = loop(self.operator)
 
     def add(self, *names: str) -> None:
@@ -86,10 +86,10 @@ class World:
             self.cluster.put(tenant(name))
 
     def settle(self) -> None:
-        """Look until a look writes nothing."""
+        """Reconcile until a reconcile writes nothing."""
         for _ in range(60):
             before = len(self.cluster.writes)
-            asyncio.run(self.loop.look())
+            asyncio.run(self.loop.reconcile())
             self.cluster.run_controllers()
             if len(self.cluster.writes) == before:
                 return
@@ -218,9 +218,9 @@ def test_at_rest_nothing_is_asked_for() -> None:
     world = World()
     world.add(*TEN)
     world.settle()
-    asyncio.run(world.loop.look())
+    asyncio.run(world.loop.reconcile())
     world.cluster.requests.clear()
-    asyncio.run(world.loop.look())
+    asyncio.run(world.loop.reconcile())
     assert world.cluster.requests == []
 
 
@@ -243,7 +243,7 @@ def test_a_secret_that_cannot_be_asked_for_takes_no_key_away() -> None:
     before = world.held()
     world.restart()
     world.cluster.faults = [None] * 60 + [ApiError(500, "InternalError", "etcd is ill")] * 5
-    asyncio.run(world.loop.look())
+    asyncio.run(world.loop.reconcile())
     world.cluster.faults = []
     assert world.held() == before
     world.settle()
@@ -301,7 +301,7 @@ def test_labels_that_cannot_be_asked_for_just_now_shut_nobody_out(status: int) -
     world.cluster.find("GatewayTenant", "t3", "team-t3")["spec"]["plan"] = "basic"
     world.resync()
     world.cluster.namespaces_fault = ApiError(status, "NotNow", "in a moment")
-    asyncio.run(world.loop.look())
+    asyncio.run(world.loop.reconcile())
     world.cluster.namespaces_fault = None
     assert world.held() == before
     world.settle()
@@ -386,7 +386,7 @@ def test_a_name_that_somebody_else_took_is_told_and_costs_that_shard_alone() -> 
     foreign = {"kind": "Secret", "metadata": {"name": "demo-tenants-00", "namespace": "team", "uid": "x"}}
     world.cluster.put({**foreign, "data": {"theirs": "eA=="}})
     for _ in range(20):
-        asyncio.run(world.loop.look())
+        asyncio.run(world.loop.reconcile())
         world.cluster.run_controllers()
     assert world.cluster.find("Secret", "demo-tenants-00")["data"] == {"theirs": "eA=="}
     lost = {name for name in names if world.condition(name, "Programmed")[1] == "NameTaken"}

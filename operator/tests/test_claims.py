@@ -24,10 +24,10 @@ async def test_the_second_release_writes_nothing_and_says_so_once() -> None:
     cluster = new_cluster()
     first = loop(operator(cluster, **elected(cluster, "platform/gates")))
     second = loop(operator(cluster, **elected(cluster, "team/gates")))
-    await first.look()
+    await first.reconcile()
     before = list(cluster.writes)
     for _ in range(3):
-        assert await second.look() > 0
+        assert await second.reconcile() > 0
     assert cluster.writes == before
     events = [found for (kind, _, _), found in cluster.objects.items() if kind == "Event"]
     told = [found["message"] for found in events if found["reason"] == "ServedByAnother"]
@@ -67,6 +67,6 @@ async def test_a_claim_that_is_renewed_is_asked_for_no_more_often_than_it_has_to
 
 async def test_an_operator_outside_of_a_release_claims_nothing() -> None:
     cluster = new_cluster()
-    await loop(operator(cluster)).look()
+    await loop(operator(cluster)).reconcile()
     with pytest.raises(KeyError):
         cluster.find("Lease", LEASE)

@@ -15,31 +15,31 @@ from hypothesis import strategies as st
 from proofgate_operator.build.naming import CONFIG_ANNOTATION
 from proofgate_operator.handlers.applied import Writes
 from proofgate_operator.handlers.reconcile import Outcome, reconcile
-from proofgate_operator.kube.client import ApiError
-from proofgate_operator.kube.workers import Workers
+from proofgate_operator.kube.errors import ApiError
+from proofgate_operator.workers.reports import WorkerReports
 from tests.fake_cluster import FakeCluster, Key, Killed
 from tests.gateways import DEFAULTS, NAMESPACE, UID, manifest, secret, user_secrets
 
 LOG = logging.getLogger("test")
-#: From one look to the next passes whatever time is waited for.
+#: From one reconcile to the next passes whatever time is waited for.
 CLOCK = itertools.count(1_900_000_000, 12)
 
 
-def look(cluster: FakeCluster, writes: Writes | None = None) -> Outcome:
-    """Look as an operator that has just begun does, or as one that remembers its writes."""
-    workers = Workers(time_now=lambda: float(next(CLOCK)))
+def reconcile_once(cluster: FakeCluster, writes: Writes | None = None) -> Outcome:
+    """Reconcile as an operator that has just begun does, or as one that remembers its writes."""
+    workers = WorkerReports(time_now=lambda: float(next(CLOCK)))
     return asyncio.run(reconcile(cluster, NAMESPACE, "demo", UID, DEFAULTS, LOG, workers, writes or Writes()))
 
 
 def settle(cluster: FakeCluster) -> None:
-    """Look again and again, as the loop does, until a look writes nothing at all."""
+    """Reconcile again and again, as the loop does, until a reconcile writes nothing at all."""
     cluster.writes_left = None
     quiet = 0
     for _ in range(200):
         written = len(cluster.writes)
-        look(cluster)
+        reconcile_once(cluster)
         cluster.run_controllers()
-        # Twice, because the controllers may have moved after the first quiet look.
+        # Twice, because the controllers may have moved after the first quiet reconcile.
         quiet = quiet + 1 if len(cluster.writes) == written else 0
         if quiet == 2:
             return
@@ -94,7 +94,7 @@ def test_a_settled_gateway_is_not_written_to() -> None:
     settle(cluster)
     before = list(cluster.writes)
     for _ in range(3):
-        look(cluster)
+        reconcile_once(cluster)
     assert cluster.writes == before
 
 
@@ -107,7 +107,7 @@ def test_killed_before_any_write_the_successor_finishes() -> None:
         cluster.writes_left = count
         with pytest.raises(Killed):
             for _ in range(100):
-                look(cluster)
+                reconcile_once(cluster)
                 cluster.run_controllers()
         settle(cluster)
         assert comparable(cluster) == comparable(reference), f"killed at write {count}"
@@ -127,14 +127,14 @@ def test_killed_while_scaling_down_the_successor_goes_on_one_by_one() -> None:
         cluster.writes_left = count
         try:
             for _ in range(10):
-                look(cluster)
+                reconcile_once(cluster)
                 note()
                 cluster.run_controllers()
         except Killed:
             note()
         cluster.writes_left = None
         for _ in range(10):
-            look(cluster)
+            reconcile_once(cluster)
             note()
             cluster.run_controllers()
         steps = [before - after for before, after in itertools.pairwise(seen)]
@@ -150,8 +150,8 @@ def test_a_pod_that_only_looks_like_a_worker_stops_nothing_and_is_told() -> None
     for name in ("demo-worker-0-debug", "demo-worker-7", "demo-worker-x"):
         cluster.put({**made, "metadata": {**made["metadata"], "name": name, "ownerReferences": []}})
     cluster.find("GovernanceGateway", "demo")["spec"]["replicas"] = 3
-    look(cluster)
-    look(cluster)
+    reconcile_once(cluster)
+    reconcile_once(cluster)
     assert cluster.find("StatefulSet", "demo-worker")["spec"]["replicas"] == 3
     conditions = cluster.find("GovernanceGateway", "demo")["status"]["conditions"]
     (message,) = [found["message"] for found in conditions if found["type"] == "WorkersAvailable"]
@@ -163,7 +163,7 @@ def test_a_refused_secret_is_told_and_the_rest_is_made() -> None:
     cluster = new_cluster()
     cluster.refuse["Secret"] = ApiError(403, "Forbidden", "exceeded quota: secrets")
     for _ in range(3):
-        look(cluster)
+        reconcile_once(cluster)
         cluster.run_controllers()
     assert status(cluster)["Progressing"] == ("False", "ApplyFailed")
     assert cluster.find("Service", "demo")
@@ -178,7 +178,7 @@ def test_a_missing_secret_heals_when_it_appears() -> None:
     settle(cluster)
     assert status(cluster)["ResolvedRefs"] == ("False", "SecretMissing")
     assert status(cluster)["Ready"] == ("True", "Ready"), "the others are served"
-    assert look(cluster).at_rest, "the watch tells when the Secret comes"
+    assert reconcile_once(cluster).at_rest, "the watch tells when the Secret comes"
     cluster.put(user_secrets()["acme-keys"] or {})
     settle(cluster)
     assert status(cluster)["Ready"] == ("True", "Ready")
@@ -200,17 +200,17 @@ def test_a_refused_secret_is_not_quoted() -> None:
     settle(cluster)
     cluster.remove("Secret", "demo-tenants")
     cluster.refuse["Secret"] = ApiError(422, "Invalid", "data: sk-something-secret")
-    look(cluster)
+    reconcile_once(cluster)
     assert "sk-something-secret" not in str(cluster.find("GovernanceGateway", "demo")["status"])
 
 
 def test_a_gateway_that_is_gone_or_going_is_left_alone() -> None:
     cluster = FakeCluster()
-    assert not look(cluster).exists
+    assert not reconcile_once(cluster).exists
     going = manifest()
     going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     cluster.put(going)
-    assert not look(cluster).exists
+    assert not reconcile_once(cluster).exists
     assert cluster.writes == []
 
 
@@ -222,7 +222,7 @@ def test_a_transition_time_moves_only_with_the_status() -> None:
         condition["lastTransitionTime"] = "2020-01-01T00:00:00Z"
     gateway["spec"]["paused"] = True
     gateway["metadata"]["generation"] = 2
-    look(cluster)
+    reconcile_once(cluster)
     for condition in cluster.find("GovernanceGateway", "demo")["status"]["conditions"]:
         assert condition["observedGeneration"] == 2
         assert condition["lastTransitionTime"] == "2020-01-01T00:00:00Z"
@@ -260,7 +260,7 @@ HAPPENINGS = st.lists(
         st.tuples(st.just("give secret"), st.sampled_from(["acme-keys", "openai"])),
         st.tuples(st.just("killed after"), st.integers(0, 6)),
         st.tuples(st.just("controllers"), st.none()),
-        st.tuples(st.just("look"), st.none()),
+        st.tuples(st.just("reconcile"), st.none()),
     ),
     max_size=12,
 )
@@ -291,7 +291,7 @@ def happen(cluster: FakeCluster, what: str, value: Any) -> None:
     else:
         cluster.writes_left = value
         with contextlib.suppress(Killed):
-            look(cluster)
+            reconcile_once(cluster)
         cluster.writes_left = None
 
 
@@ -351,7 +351,7 @@ def test_a_pod_that_cannot_be_marked_is_told() -> None:
     cluster.put(secret("acme-keys", first="sk-test-acme-rotated-0123456789"))
     cluster.refuse["Pod"] = ApiError(403, "Forbidden", "pods is forbidden")
     for _ in range(3):
-        look(cluster)
+        reconcile_once(cluster)
     assert status(cluster)["Progressing"] == ("False", "ApplyFailed")
 
 
@@ -362,12 +362,12 @@ def test_a_spec_that_cannot_be_read_is_a_condition_and_changes_nothing() -> None
     before = list(cluster.writes)
     gateway = cluster.find("GovernanceGateway", "demo")
     gateway["spec"]["providers"][0]["type"] = "anthropic"
-    outcome = look(cluster)
+    outcome = reconcile_once(cluster)
     assert outcome.exists and not outcome.wrote
     assert cluster.writes == [*before, "PATCH GovernanceGateway demo/status"]
     assert status(cluster)["ConfigValid"] == status(cluster)["Ready"] == ("False", "SpecInvalid")
     assert status(cluster)["WorkersAvailable"][0] == "True"
-    look(cluster)
+    reconcile_once(cluster)
     assert len(cluster.writes) == len(before) + 1
     gateway["spec"]["providers"][0]["type"] = "OpenAI"
     settle(cluster)

@@ -10,9 +10,9 @@ import pytest
 import yaml
 
 from proofgate_operator.api.crd import crd, rendered, spec_schema
+from proofgate_operator.api.gateway import GatewaySpec
 from proofgate_operator.api.tenant import GatewayTenantSpec
 from proofgate_operator.api.tenant_crd import tenant_crd
-from proofgate_operator.api.types import GatewaySpec
 from tests.gateways import manifest
 
 ROOT = Path(__file__).parents[2]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from proofgate_operator.api.conditions import ABNORMAL, ConditionStatus, ConditionType
-from proofgate_operator.build import config
+from proofgate_operator.build import gateway_secrets
 from proofgate_operator.build.ledger_key import SigningKey
 from proofgate_operator.plan.drift import holds, sealed
 from proofgate_operator.plan.observed import Ref, ref_of
@@ -33,7 +33,7 @@ def test_a_gateway_settles_and_then_nothing_is_written() -> None:
 def test_a_generated_secret_is_never_written_again() -> None:
     world = World().settle()
     key = world.child("Secret", "demo-ledger")
-    key["data"]["signing-key"] = config.encoded(
+    key["data"]["signing-key"] = gateway_secrets.encoded(
         {"k": SigningKey("proofgate.dev/team/demo", bytes([7] * 32)).signing_text}
     )["k"]
     plan = world.plan()
@@ -329,7 +329,7 @@ def test_a_lost_signing_key_is_told_and_never_made_anew(evidence: str) -> None:
     if evidence != "claim":
         world.children[Ref("PersistentVolumeClaim", "demo-wal")] = None
     if evidence == "checkpoints":
-        found = config.ledger_secret_head(world.gateway, owned=True)["metadata"] | {
+        found = gateway_secrets.ledger_secret_head(world.gateway, owned=True)["metadata"] | {
             "name": "demo-checkpoints"
         }
         world.children[Ref("ConfigMap", "demo-checkpoints")] = {"metadata": found, "data": {"0": "a note"}}
@@ -358,7 +358,7 @@ def test_for_a_claim_that_somebody_brought_no_key_is_made() -> None:
     assert world.settle().children.get(Ref("StatefulSet", "demo-worker")) is None
     # The Secret that belongs to it is as good as a reference.
     key = SigningKey("proofgate.dev/team/demo", bytes(32))
-    world.children[Ref("Secret", "demo-ledger")] = config.ledger_secret(
+    world.children[Ref("Secret", "demo-ledger")] = gateway_secrets.ledger_secret(
         world.gateway, key.signing_text, key.verifying_text
     )
     assert world.condition(ConditionType.CONFIG_VALID)[0] == "True"
@@ -410,7 +410,7 @@ def test_a_retain_policy_that_becomes_retain_takes_the_owner_off_the_claim() -> 
     assert all("ownerReferences" not in found["metadata"] for found in written)
 
 
-def test_every_condition_is_there_from_the_first_look() -> None:
+def test_every_condition_is_there_from_the_first_reconcile() -> None:
     found = {condition.type for condition in World().plan().status.conditions}
     assert found == set(ConditionType) - ABNORMAL
     pinned = World().plan().status.condition(ConditionType.CPU_PINNED)

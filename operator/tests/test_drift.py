@@ -8,7 +8,7 @@ import pytest
 from proofgate_operator.handlers.applied import Writes
 from tests.fake_cluster import FakeCluster
 from tests.operators import loop, operator
-from tests.test_convergence import look, new_cluster, settle, status
+from tests.test_convergence import new_cluster, reconcile_once, settle, status
 
 Manifest = dict[str, Any]
 MOUNTED = {
@@ -59,7 +59,7 @@ def test_an_object_that_the_api_server_spells_otherwise_is_written_once(
     cluster.admit = of_workloads(admit)
     writes = Writes()
     for _ in range(20):
-        look(cluster, writes)
+        reconcile_once(cluster, writes)
         cluster.run_controllers()
     assert patches(cluster) == 1
     assert status(cluster)["Progressing"] == ("False", "Settled")
@@ -67,21 +67,21 @@ def test_an_object_that_the_api_server_spells_otherwise_is_written_once(
     version = cluster.find("StatefulSet", "demo-worker")["metadata"]["resourceVersion"]
     writes = Writes()
     for _ in range(20):
-        look(cluster, writes)
+        reconcile_once(cluster, writes)
     assert patches(cluster) == 2
     assert cluster.find("StatefulSet", "demo-worker")["metadata"]["resourceVersion"] == version
 
 
-async def test_a_write_without_an_effect_does_not_bring_the_next_look() -> None:
+async def test_a_write_without_an_effect_does_not_bring_the_next_reconcile() -> None:
     cluster = new_cluster(worker=MOUNTED)
     cluster.admit = of_workloads(without_what_is_empty)
     found = loop(operator(cluster))
     for _ in range(20):
-        await found.look()
+        await found.reconcile()
         cluster.run_controllers()
     successor = loop(operator(cluster))
     before = patches(cluster)
-    assert await successor.look() > 1
+    assert await successor.reconcile() > 1
     assert patches(cluster) == before + 1
 
 
@@ -90,10 +90,10 @@ def test_what_somebody_changes_after_the_webhook_is_still_set_right() -> None:
     cluster.admit = of_workloads(rewritten_resources)
     writes = Writes()
     for _ in range(5):
-        look(cluster, writes)
+        reconcile_once(cluster, writes)
         cluster.run_controllers()
     container(cluster.find("StatefulSet", "demo-worker"))["image"] = "somebody:else"
-    look(cluster, writes)
+    reconcile_once(cluster, writes)
     assert container(cluster.find("StatefulSet", "demo-worker"))["image"] == "worker:test"
 
 
@@ -104,10 +104,10 @@ def test_whoever_undoes_a_write_each_time_is_named_and_met_once_a_minute() -> No
     before = patches(cluster)
     found = cluster.find("StatefulSet", "demo-worker")
     found["metadata"]["managedFields"] = [{"manager": "proofgate-operator"}, {"manager": "night-scaler"}]
-    # Twelve seconds pass from look to look.
+    # Twelve seconds pass from reconcile to reconcile.
     for _ in range(50):
         cluster.find("StatefulSet", "demo-worker")["spec"]["revisionHistoryLimit"] = 10
-        look(cluster, writes)
+        reconcile_once(cluster, writes)
         cluster.run_controllers()
     assert patches(cluster) - before <= 5 + 50 * 12 // 60
     conditions = cluster.find("GovernanceGateway", "demo")["status"]["conditions"]
@@ -117,7 +117,7 @@ def test_whoever_undoes_a_write_each_time_is_named_and_met_once_a_minute() -> No
     assert "by night-scaler" in told["message"]
     # Left alone, it is as it should be at the next write, and nothing is contested any more.
     for _ in range(60):
-        look(cluster, writes)
+        reconcile_once(cluster, writes)
         cluster.run_controllers()
     assert cluster.find("StatefulSet", "demo-worker")["spec"]["revisionHistoryLimit"] == 3
     assert status(cluster)["Progressing"] == ("False", "Settled")
@@ -151,5 +151,5 @@ def test_quantities_that_the_api_server_spells_otherwise_are_no_drift_not_even_f
     assert found[-1]["resources"]["limits"]["cpu"] == "1"
     before = patches(cluster)
     for _ in range(5):
-        look(cluster, Writes())
+        reconcile_once(cluster, Writes())
     assert patches(cluster) == before

@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 
 from proofgate_operator.handlers import loop as loops
 from proofgate_operator.handlers.readers import Readers
-from proofgate_operator.handlers.wake import Wakes
+from proofgate_operator.handlers.requeue import Requeues
 from proofgate_operator.handlers.watches import Watches
 from proofgate_operator.kube import informer
-from proofgate_operator.kube.client import ApiError
+from proofgate_operator.kube.errors import ApiError
 from tests.api_emulator import Emulator
 from tests.fake_cluster import FakeCluster, Killed
 from tests.gateways import NAMESPACE, manifest
 from tests.operators import loop, operator, until
-from tests.test_convergence import comparable, look, new_cluster, settle, status
+from tests.test_convergence import comparable, new_cluster, reconcile_once, settle, status
 
 REFUSALS = (
     ApiError(409, "Conflict", "changed meanwhile"),
@@ -91,7 +91,7 @@ def test_killed_at_any_request_the_successor_finishes(journey: str, after: bool)
         cluster.requests_left, cluster.after = count, after
         with pytest.raises(Killed):
             for _ in range(20):
-                look(cluster)
+                reconcile_once(cluster)
                 cluster.run_controllers()
         cluster.requests_left = None
         cluster.restart()
@@ -108,7 +108,7 @@ class Judge:
         self.keys: dict[str, Any] = {}
         self.replicas: list[int] = []
 
-    def look(self) -> None:
+    def inspect(self) -> None:
         for name in ("demo-ledger", "demo-admin"):
             found = self.cluster.objects.get(("Secret", NAMESPACE, name))
             if found:
@@ -129,7 +129,7 @@ class Judge:
 
 STEPS = st.lists(
     st.one_of(
-        st.tuples(st.just("look"), st.none()),
+        st.tuples(st.just("reconcile"), st.none()),
         st.tuples(st.just("deliver"), st.integers(1, 8)),
         st.tuples(st.just("controllers"), st.none()),
         st.tuples(st.just("scale"), st.integers(1, 5)),
@@ -144,9 +144,9 @@ STEPS = st.lists(
 
 def step(cluster: FakeCluster, what: str, value: Any) -> None:
     gateway = cluster.find("GovernanceGateway", "demo")
-    if what == "look":
+    if what == "reconcile":
         with contextlib.suppress(ApiError):
-            look(cluster)
+            reconcile_once(cluster)
     elif what == "deliver":
         cluster.deliver(value)
     elif what == "controllers":
@@ -162,7 +162,7 @@ def step(cluster: FakeCluster, what: str, value: Any) -> None:
     else:
         cluster.writes_left = value
         with contextlib.suppress(Killed, ApiError):
-            look(cluster)
+            reconcile_once(cluster)
         cluster.writes_left = None
         cluster.restart()
 
@@ -175,13 +175,13 @@ def test_whatever_is_late_refused_or_killed_the_end_is_the_same(steps: list[tupl
     judge = Judge(cluster)
     for what, value in steps:
         step(cluster, what, value)
-        judge.look()
+        judge.inspect()
     cluster.faults, cluster.stale = [], False
     quiet = 0
     while quiet < 2:
         written = len(cluster.writes)
-        look(cluster)
-        judge.look()
+        reconcile_once(cluster)
+        judge.inspect()
         cluster.run_controllers()
         quiet = quiet + 1 if len(cluster.writes) == written else 0
         assert len(cluster.writes) < 500, cluster.writes[-10:]
@@ -192,11 +192,11 @@ def test_whatever_is_late_refused_or_killed_the_end_is_the_same(steps: list[tupl
     assert status(cluster) == status(reference)
 
 
-def test_a_look_at_a_stale_store_repeats_no_write() -> None:
+def test_a_reconcile_of_a_stale_store_repeats_no_write() -> None:
     cluster = new_cluster()
     cluster.stale = True
     for _ in range(10):
-        look(cluster)
+        reconcile_once(cluster)
     created = [text for text in cluster.writes if not text.endswith("/status")]
     assert len(created) == len(set(created)), created
 
@@ -236,8 +236,8 @@ async def run_through(disturbances: list[Any]) -> FakeCluster:
     emulator = Emulator(cluster)
     async with emulator.serve() as client:
         found = operator(client, RECHECK_SECONDS="0.1")
-        found.wakes, found.readers = Wakes(), Readers()
-        watches = Watches(client, (), found.readers, found.wakes)
+        found.requeues, found.readers = Requeues(), Readers()
+        watches = Watches(client, (), found.readers, found.requeues)
         watches.start()
         await asyncio.wait_for(watches.synced(), 30)
         running = asyncio.create_task(loop(found).run(lambda: False))

@@ -15,16 +15,16 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from proofgate_operator.api.conditions import ConditionType, merge
 from proofgate_operator.build import checkpoint, ledger_key
 from proofgate_operator.build.checkpoint import InvalidCheckpoint
-from proofgate_operator.build.config import ledger_secret
+from proofgate_operator.build.gateway_secrets import ledger_secret
 from proofgate_operator.build.ledger_key import SigningKey
 from proofgate_operator.events import transitions
 from proofgate_operator.handlers.applied import Writes
 from proofgate_operator.handlers.reconcile import Outcome, reconcile
-from proofgate_operator.kube.workers import Workers
 from proofgate_operator.plan.decide import Plan, decide
 from proofgate_operator.plan.held_checkpoints import CLAIMS_ANNOTATION, HOLD_EVERY_SECONDS
 from proofgate_operator.plan.observed import Observed, Ref
 from proofgate_operator.plan.reports import WorkerReport
+from proofgate_operator.workers.reports import WorkerReports
 from tests.fake_cluster import FakeCluster, Killed
 from tests.gateways import DEFAULTS, NAMESPACE, UID
 from tests.test_convergence import new_cluster, settle
@@ -36,7 +36,7 @@ Manifest = dict[str, Any]
 LOG = logging.getLogger("test")
 LEDGER = "proofgate.dev/team/demo"
 KEY = SigningKey(LEDGER, bytes(32))
-#: From one look to the next passes what is waited for between two writes.
+#: From one reconcile to the next passes what is waited for between two writes.
 CLOCK = itertools.count(2_000_000_000.0, HOLD_EVERY_SECONDS + 1)
 EARLIER, LATER = "01ARZ3NDEKTSV4RRFFQ69G5FAV", "01BX5ZZKBKACTAV9WEVGEMMVRZ"
 HELD = Ref("ConfigMap", "demo-checkpoints")
@@ -86,7 +86,7 @@ class Ledger:
         return decide(self.world.gateway, seen, DEFAULTS)
 
     def hear(self, *told: tuple[int, str | WorkerReport]) -> dict[str, str]:
-        """One look, and what is held after it."""
+        """One reconcile, and what is held after it."""
         plan = self.plan(*told)
         if plan.hold is not None:
             # The API server refuses what was made of another version.
@@ -324,7 +324,7 @@ def test_what_contradicts_what_is_held_is_an_event_of_its_own_and_only_once(told
     assert transitions(again, conditions) == []
 
 
-class Telling(Workers):
+class Telling(WorkerReports):
     """Workers that tell one checkpoint of the first shard."""
 
     def __init__(self, text: str, now: float) -> None:
@@ -340,7 +340,7 @@ def held_by(cluster: FakeCluster) -> list[str]:
     return [text.split("\n")[1] for text in cluster.find("ConfigMap", "demo-checkpoints")["data"].values()]
 
 
-def test_what_another_operator_held_meanwhile_is_not_set_back_and_the_look_does_not_fail() -> None:
+def test_what_another_operator_held_meanwhile_is_not_set_back_and_the_reconcile_does_not_fail() -> None:
     cluster = new_cluster()
     settle(cluster)
     assert not hear(cluster, 7).failed and held_by(cluster) == ["7"]
@@ -382,7 +382,7 @@ def mortal_that_holds(size: int) -> Mortal:
 
 
 def hear(cluster: FakeCluster, size: int) -> Outcome:
-    """One look, a minute after the one before, at a worker that tells so many records."""
+    """One reconcile, a minute after the one before, of a worker that tells so many records."""
     workers = Telling(note(0, size, key=key_of(cluster)), next(CLOCK))
     return asyncio.run(reconcile(cluster, NAMESPACE, "demo", UID, DEFAULTS, LOG, workers, Writes()))
 

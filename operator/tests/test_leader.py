@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from proofgate_operator.kube import lease
-from proofgate_operator.kube.client import ApiError, Fenced
+from proofgate_operator.kube.errors import ApiError, Fenced
 from proofgate_operator.kube.lease import Election, LeadershipLost
 from tests.fake_cluster import FakeCluster
 

@@ -1,4 +1,4 @@
-"""The loop of a gateway: a settled one costs nothing, a change costs a look, a fault costs a pause."""
+"""The loop of a gateway: a settled one costs nothing, a change costs a reconcile, a fault costs a pause."""
 
 import asyncio
 import contextlib
@@ -7,7 +7,7 @@ import pytest
 
 from proofgate_operator.build.ledger_key import SigningKey
 from proofgate_operator.handlers.loop import Loop
-from proofgate_operator.kube.client import ApiError
+from proofgate_operator.kube.errors import ApiError
 from tests.fake_cluster import FakeCluster
 from tests.gateways import NAMESPACE, UID, manifest, secret
 from tests.operators import LOG, loop, operator
@@ -15,28 +15,28 @@ from tests.test_convergence import new_cluster
 
 
 async def at_rest(cluster: FakeCluster, **environment: str) -> Loop:
-    """Return a loop that has looked until there was nothing left to do."""
+    """Return a loop that has reconciled until there was nothing left to do."""
     found = loop(operator(cluster, **environment))
     for _ in range(50):
         before = len(cluster.requests)
-        await found.look()
+        await found.reconcile()
         cluster.run_controllers()
         if len(cluster.requests) == before:
             return found
     raise AssertionError(f"no rest: {cluster.requests[-10:]}")
 
 
-async def requests_of(cluster: FakeCluster, found: Loop, looks: int = 1) -> list[str]:
+async def requests_of(cluster: FakeCluster, found: Loop, times: int = 1) -> list[str]:
     before = len(cluster.requests)
-    for _ in range(looks):
-        await found.look()
+    for _ in range(times):
+        await found.reconcile()
     return cluster.requests[before:]
 
 
-async def test_a_hundred_looks_at_a_settled_gateway_send_no_request() -> None:
+async def test_a_hundred_reconciles_of_a_settled_gateway_send_no_request() -> None:
     cluster = new_cluster()
     found = await at_rest(cluster)
-    assert await requests_of(cluster, found, looks=100) == []
+    assert await requests_of(cluster, found, times=100) == []
 
 
 @pytest.mark.parametrize(
@@ -56,10 +56,10 @@ async def test_whatever_its_spec_a_settled_gateway_costs_nothing(changes: dict[s
     key = SigningKey("proofgate.dev/team/demo", bytes(32)).signing_text
     cluster.put(secret("key", signing_key=key))
     found = await at_rest(cluster)
-    assert await requests_of(cluster, found, looks=10) == []
+    assert await requests_of(cluster, found, times=10) == []
 
 
-async def test_the_echoes_of_the_last_look_lead_to_no_write() -> None:
+async def test_the_echoes_of_the_last_reconcile_lead_to_no_write() -> None:
     cluster = new_cluster()
     await at_rest(cluster)
     before = list(cluster.writes)
@@ -75,15 +75,15 @@ async def test_a_rotated_secret_is_read_once_and_then_nothing_is() -> None:
     assert "GET Secret acme-keys" in await requests_of(cluster, found)
     for _ in range(5):
         cluster.run_controllers()
-        await found.look()
-    assert await requests_of(cluster, found, looks=10) == []
+        await found.reconcile()
+    assert await requests_of(cluster, found, times=10) == []
 
 
 async def test_a_child_that_somebody_changed_is_set_right_by_one_write() -> None:
     cluster = new_cluster()
     found = await at_rest(cluster)
     cluster.find("Deployment", "demo-haproxy")["spec"]["replicas"] = 5
-    sent = await requests_of(cluster, found, looks=5)
+    sent = await requests_of(cluster, found, times=5)
     assert [text for text in sent if text.startswith("PATCH Deployment")] == ["PATCH Deployment demo-haproxy"]
 
 
@@ -93,7 +93,7 @@ async def test_a_child_that_lost_our_label_is_not_taken_for_absent() -> None:
     uid = cluster.find("Service", "demo")["metadata"]["uid"]
     del cluster.find("Service", "demo")["metadata"]["labels"]["app.kubernetes.io/managed-by"]
     for _ in range(5):
-        await found.look()
+        await found.reconcile()
     live = cluster.find("Service", "demo")["metadata"]
     assert live["uid"] == uid and live["labels"]["app.kubernetes.io/managed-by"] == "proofgate-operator"
 
@@ -104,26 +104,26 @@ async def test_somebody_elses_object_is_seen_although_it_is_not_watched_and_neve
     cluster.put(theirs)
     found = loop(operator(cluster))
     for _ in range(5):
-        await found.look()
+        await found.reconcile()
         cluster.run_controllers()
     assert cluster.find("Service", "demo")["spec"] == {"own": 1}
     assert not [text for text in cluster.writes if "StatefulSet" in text]
 
 
-async def test_a_gateway_that_waits_is_looked_at_again_soon_and_then_ever_more_rarely() -> None:
+async def test_a_gateway_that_waits_is_reconciled_again_soon_and_then_ever_more_rarely() -> None:
     cluster = new_cluster()
     cluster.remove("Secret", "acme-keys")
     found = loop(operator(cluster, RECHECK_SECONDS="2", RESYNC_SECONDS="600"))
-    pauses = [await found.look() for _ in range(60)]
+    pauses = [await found.reconcile() for _ in range(60)]
     waiting = [pause for pause in pauses if pause]
     assert waiting[0] == 2 and waiting[-1] == 15 and waiting == sorted(waiting)
 
 
-async def test_a_look_that_the_api_server_refuses_for_now_waits_as_long_as_it_says() -> None:
+async def test_a_reconcile_that_the_api_server_refuses_for_now_waits_as_long_as_it_says() -> None:
     cluster = new_cluster()
     found = loop(operator(cluster))
     cluster.faults = [ApiError(429, "TooManyRequests", "", 30.0)]
-    assert await found.look() >= 30
+    assert await found.reconcile() >= 30
 
 
 async def test_refusals_in_a_row_are_waited_for_ever_longer() -> None:
@@ -132,7 +132,7 @@ async def test_refusals_in_a_row_are_waited_for_ever_longer() -> None:
     pauses = []
     for _ in range(8):
         cluster.faults = [ApiError(500, "InternalError", "")]
-        pauses.append(await found.look())
+        pauses.append(await found.reconcile())
     assert pauses[0] < 2 and pauses[-1] >= 15
 
 
@@ -141,7 +141,7 @@ async def test_an_overloaded_api_server_is_no_condition_of_the_gateway() -> None
     cluster.refuse["Service"] = ApiError(429, "TooManyRequests", "", 1.0)
     found = loop(operator(cluster))
     for _ in range(5):
-        await found.look()
+        await found.reconcile()
     assert "ApplyFailed" not in str(cluster.find("GovernanceGateway", "demo"))
     del cluster.refuse["Service"]
     await at_rest(cluster)
@@ -154,7 +154,7 @@ async def test_what_the_api_server_fails_to_write_again_and_again_is_told_and_ke
     cluster.refuse["Service"] = ApiError(500, "InternalError", "no addresses are left")
     found = loop(operator(cluster))
     for _ in range(8):
-        await found.look()
+        await found.reconcile()
     gateway = cluster.find("GovernanceGateway", "demo")
     told = {condition["type"]: condition for condition in gateway["status"]["conditions"]}["Progressing"]
     assert (told["status"], told["reason"]) == ("False", "ApplyFailed")
@@ -170,11 +170,11 @@ async def test_a_gateway_that_is_gone_costs_nothing_and_leaves_nothing_behind() 
     shared = operator(cluster)
     found = loop(shared)
     for _ in range(10):
-        await found.look()
+        await found.reconcile()
         cluster.run_controllers()
     cluster.remove("GovernanceGateway", "demo")
-    await found.look()
-    assert await requests_of(cluster, found, looks=5) == []
+    await found.reconcile()
+    assert await requests_of(cluster, found, times=5) == []
     found.forget()
     assert shared.readers.of(NAMESPACE, "acme-keys") == []
 
@@ -184,7 +184,7 @@ async def test_a_paused_gateway_that_goes_on_is_repaired() -> None:
     found = await at_rest(cluster)
     cluster.find("GovernanceGateway", "demo")["spec"] = manifest()["spec"]
     cluster.find("GovernanceGateway", "demo")["metadata"]["generation"] = 2
-    await found.look()
+    await found.reconcile()
     assert cluster.find("Service", "demo")
 
 
@@ -192,23 +192,23 @@ async def test_a_loop_leaves_a_gateway_alone_that_was_made_anew_under_its_name()
     cluster = new_cluster()
     found = loop(operator(cluster), uid="of-the-deleted-one")
     for _ in range(3):
-        await found.look()
+        await found.reconcile()
     assert cluster.requests == []
 
 
-async def test_a_loop_ends_although_a_look_swallowed_its_cancellation() -> None:
+async def test_a_loop_ends_although_a_reconcile_swallowed_its_cancellation() -> None:
     class Swallowing(Loop):
-        async def look(self) -> float:
+        async def reconcile(self) -> float:
             with contextlib.suppress(asyncio.CancelledError):
-                looking.set()
+                reconciling.set()
                 await asyncio.Event().wait()
             return 600
 
-    looking = asyncio.Event()
+    reconciling = asyncio.Event()
     stopped = False
     found = operator(new_cluster())
     running = asyncio.create_task(Swallowing(found, NAMESPACE, "demo", UID, LOG).run(lambda: stopped))
-    await looking.wait()
+    await reconciling.wait()
     stopped = True
     running.cancel()
     await asyncio.wait_for(running, 10)

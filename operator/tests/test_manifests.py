@@ -15,9 +15,9 @@ import yaml
 from proofgate.config.settings import Limits as WorkerLimits
 
 from proofgate_operator.build import haproxy, services
-from proofgate_operator.build.config import worker_config
 from proofgate_operator.build.haproxy import deployment, rendered_config
 from proofgate_operator.build.owners import Shares
+from proofgate_operator.build.worker_config import worker_config
 from proofgate_operator.plan.configuration import Configuration, Digests
 from proofgate_operator.plan.decide import wanted
 from proofgate_operator.plan.front_door import front_door

@@ -3,10 +3,10 @@
 from typing import Any
 
 from proofgate_operator.api.conditions import ConditionType
-from proofgate_operator.kube.client import ApiError
+from proofgate_operator.kube.errors import ApiError
 from tests.fake_cluster import FakeCluster
 from tests.gateways import DEFAULTS
-from tests.test_convergence import look, new_cluster, settle
+from tests.test_convergence import new_cluster, reconcile_once, settle
 from tests.world import World
 
 Manifest = dict[str, Any]
@@ -50,7 +50,7 @@ def test_workers_that_cannot_be_created_are_told_with_the_newest_reason() -> Non
     cluster.put(refused("new", QUOTA, "2026-01-01T00:10:00Z", uid))
     cluster.put(refused("of-another", "of another set", "2026-01-01T00:20:00Z", "another"))
     cluster.put(refused("else", "deleted", "2026-01-01T00:20:00Z", uid, reason="SuccessfulDelete"))
-    look(cluster)
+    reconcile_once(cluster)
     assert workers_available(cluster) == ("False", f"1 of 2 workers ready: {QUOTA}")
 
 
@@ -58,10 +58,10 @@ def test_events_are_asked_for_only_while_pods_are_missing() -> None:
     cluster = new_cluster()
     settle(cluster)
     cluster.requests.clear()
-    look(cluster)
+    reconcile_once(cluster)
     assert "GET Event " not in cluster.requests
     cluster.remove("Pod", "demo-worker-1")
-    look(cluster)
+    reconcile_once(cluster)
     assert cluster.requests.count("GET Event ") == 1
 
 
@@ -75,7 +75,7 @@ def test_an_operator_that_may_not_read_events_does_without() -> None:
         return answer(method, path, **parts)
 
     cluster.answer = forbidden  # type: ignore[method-assign]
-    look(cluster)
+    reconcile_once(cluster)
     assert workers_available(cluster) == ("False", "1 of 2 workers ready")
 
 

@@ -1,11 +1,11 @@
 """PodMonitors and who may read metrics."""
 
 from proofgate_operator.api.conditions import ConditionType
-from proofgate_operator.api.types import Gateway
+from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build import haproxy, networkpolicy, statefulset
-from proofgate_operator.build.config import ADMIN_PORT
 from proofgate_operator.build.monitoring import pod_monitors
 from proofgate_operator.build.naming import Defaults, Manifest, names
+from proofgate_operator.build.worker_config import ADMIN_PORT
 from proofgate_operator.plan.observed import Ref
 from tests.gateways import manifest
 from tests.world import World

@@ -1,4 +1,4 @@
-"""What surrounds the loop: settings, wake-ups, proof of life, events, the words of the log."""
+"""What surrounds the loop: settings, requeues, heartbeat and probes, events, the words of the log."""
 
 import asyncio
 
@@ -8,9 +8,9 @@ from aiohttp import ClientSession
 from proofgate_operator.api.conditions import Condition, ConditionStatus, ConditionType, merge
 from proofgate_operator.events import event, transitions
 from proofgate_operator.handlers import probe
-from proofgate_operator.handlers.probe import Pulse
+from proofgate_operator.handlers.heartbeat import Heartbeat
 from proofgate_operator.handlers.readers import Readers
-from proofgate_operator.handlers.wake import Wakes
+from proofgate_operator.handlers.requeue import Requeues
 from proofgate_operator.settings import InvalidSettings, read_settings
 from tests.gateways import gateway
 from tests.ports import free_port
@@ -47,27 +47,27 @@ def test_a_senseless_setting_is_named(environment: dict[str, str], complaint: st
         read_settings([], environment)
 
 
-async def test_an_event_during_a_look_is_not_missed() -> None:
-    wakes = Wakes()
-    wakes.begin("team", "demo")
-    wakes.wake("team", "demo")
-    await asyncio.wait_for(wakes.sleep("team", "demo", 60), 1)
+async def test_an_event_during_a_reconcile_is_not_missed() -> None:
+    requeues = Requeues()
+    requeues.begin("team", "demo")
+    requeues.requeue("team", "demo")
+    await asyncio.wait_for(requeues.wait("team", "demo", 60), 1)
 
 
 async def test_an_event_of_a_gateway_without_a_loop_leaves_nothing_behind() -> None:
-    wakes = Wakes()
-    wakes.wake("team", "unknown")
-    assert wakes._flags == {}
+    requeues = Requeues()
+    requeues.requeue("team", "unknown")
+    assert requeues._flags == {}
 
 
 @pytest.mark.parametrize("turns", range(5))
 async def test_a_cancellation_that_comes_with_an_event_is_not_lost(turns: int) -> None:
-    wakes = Wakes()
-    wakes.begin("team", "demo")
-    sleeping = asyncio.create_task(wakes.sleep("team", "demo", 60))
+    requeues = Requeues()
+    requeues.begin("team", "demo")
+    sleeping = asyncio.create_task(requeues.wait("team", "demo", 60))
     for _ in range(5):
         await asyncio.sleep(0)
-    wakes.wake("team", "demo")
+    requeues.requeue("team", "demo")
     for _ in range(turns):
         await asyncio.sleep(0)
     asked = sleeping.cancel()
@@ -76,33 +76,33 @@ async def test_a_cancellation_that_comes_with_an_event_is_not_lost(turns: int) -
 
 
 async def test_sleep_ends_by_itself() -> None:
-    wakes = Wakes()
-    wakes.begin("team", "demo")
-    await asyncio.wait_for(wakes.sleep("team", "demo", 0.01), 1)
+    requeues = Requeues()
+    requeues.begin("team", "demo")
+    await asyncio.wait_for(requeues.wait("team", "demo", 0.01), 1)
 
 
-def test_a_gateway_that_nobody_looks_at_when_it_is_due_is_neglected_and_a_deleted_one_forgotten() -> None:
+def test_a_gateway_that_nobody_reconciles_when_it_is_due_is_neglected_and_a_deleted_one_forgotten() -> None:
     now = [0.0]
-    pulse = Pulse(silence_seconds=300, clock=lambda: now[0])
-    pulse.leading = True
-    pulse.known({"a", "b"})
+    heartbeat = Heartbeat(silence_seconds=300, clock=lambda: now[0])
+    heartbeat.leading = True
+    heartbeat.known({"a", "b"})
     now[0] = 200
-    pulse.beat("a", 600)
-    assert pulse.neglected() == []
+    heartbeat.beat("a", 600)
+    assert heartbeat.neglected() == []
     now[0] = 400
-    assert pulse.neglected() == ["b"]
-    pulse.known({"a"})
-    assert pulse.neglected() == []
+    assert heartbeat.neglected() == ["b"]
+    heartbeat.known({"a"})
+    assert heartbeat.neglected() == []
     now[0] = 1101
-    assert pulse.neglected() == ["a"]
+    assert heartbeat.neglected() == ["a"]
 
 
 def test_a_replica_that_stands_by_neglects_nobody() -> None:
     now = [0.0]
-    pulse = Pulse(silence_seconds=300, clock=lambda: now[0])
-    pulse.known({"a"})
+    heartbeat = Heartbeat(silence_seconds=300, clock=lambda: now[0])
+    heartbeat.known({"a"})
     now[0] = 1000
-    assert pulse.faults() == []
+    assert heartbeat.faults() == []
 
 
 def test_a_condition_that_changed_is_an_event_once() -> None:
@@ -147,7 +147,7 @@ def test_health_is_served_on_the_kinds_of_addresses_that_the_pod_has(addresses: 
 
 async def test_the_probe_of_a_pod_with_ipv6_is_answered_by_both_kinds_of_address() -> None:
     port = free_port()
-    runner = await probe.serve("::", port, probe.Pulse())
+    runner = await probe.serve("::", port, Heartbeat())
     try:
         async with ClientSession() as session:
             for host in ("127.0.0.1", "[::1]"):

@@ -76,7 +76,7 @@ def test_a_configuration_that_a_worker_refused_is_told_with_its_reason() -> None
 def test_what_a_worker_cannot_take_on_before_it_is_replaced_is_no_refusal() -> None:
     world = MovingWorld(2)
     world.use_image("worker:next")
-    world.look()
+    world.reconcile()
     world.tick()
     seen = world.observed()
     refused = replace(seen.reports[1], refused="config_needs_restart", needs_restart=True)

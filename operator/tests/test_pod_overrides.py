@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.api.pod_template import PodTemplate
-from proofgate_operator.api.types import Gateway
 from proofgate_operator.build import haproxy, statefulset
 from proofgate_operator.build.naming import Defaults, Manifest
 from proofgate_operator.build.pod_overrides import override

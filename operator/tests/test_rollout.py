@@ -39,7 +39,7 @@ def test_a_gateway_stays_ready_while_its_workers_are_replaced() -> None:
     world.use_image("worker:next")
     reasons = set()
     for _ in range(120):
-        status = world.look().status
+        status = world.reconcile().status
         assert status.condition(ConditionType.READY).holds
         reasons.add(status.condition(ConditionType.PROGRESSING).reason)
         world.tick()
@@ -138,9 +138,9 @@ def test_a_roll_begins_when_a_worker_that_was_scaled_away_is_gone() -> None:
     while world.asked == 3:
         world.tick()
         if world.plan().apply:
-            # The look that takes the worker away brings the new image as well.
+            # The reconcile that takes the worker away brings the new image as well.
             world.use_image("worker:next")
-        world.look()
+        world.reconcile()
     world.settle()
     assert set(revisions(world).values()) == {"worker:next"}
 
@@ -170,7 +170,7 @@ def test_the_manifests_of_the_same_build_replace_nobody() -> None:
     """An operator that is replaced writes what the one before it wrote."""
     world = MovingWorld(3)
     uids = {pod.uid for pod in world.pods.values()}
-    world.look(0)
+    world.reconcile(0)
     world.run(60)
     assert {pod.uid for pod in world.pods.values()} == uids and world.removed == []
 
@@ -206,8 +206,8 @@ class Disputed(MovingWorld):
     def observed(self) -> Observed:
         return replace(super().observed(), tried=self.tried)
 
-    def look(self, writes: int | None = None) -> Plan:
-        plan = super().look(writes)
+    def reconcile(self, writes: int | None = None) -> Plan:
+        plan = super().reconcile(writes)
         self.tried = {**self.tried, **{ref_of(found): seal(found) for found in plan.apply}}
         if self.disputed:
             self.world.child("StatefulSet", "demo-worker")["spec"]["revisionHistoryLimit"] = 10

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from proofgate_operator.api.conditions import ConditionStatus, ConditionType
 from proofgate_operator.events import transitions
 from proofgate_operator.plan.reports import WorkerReport
-from proofgate_operator.plan.shards import Phase, Shard, time_of
+from proofgate_operator.plan.rfc3339 import time_of
+from proofgate_operator.plan.shards import Phase, Shard
 from tests.moving_world import BEGIN, DRAIN_SECONDS, MovingWorld, happen
 
 
@@ -18,7 +19,7 @@ def phases(world: MovingWorld) -> list[str]:
 def until(world: MovingWorld, phase: Phase) -> None:
     """Go on until some worker is in a phase."""
     for _ in range(60):
-        world.look()
+        world.reconcile()
         if phase.value in phases(world):
             return
         world.tick()
@@ -28,7 +29,7 @@ def until(world: MovingWorld, phase: Phase) -> None:
 def test_new_workers_come_all_at_once() -> None:
     world = MovingWorld(2)
     world.scale(6)
-    world.look()
+    world.reconcile()
     assert world.asked == 6
     world.settle()
     assert phases(world) == ["Ready"] * 6
@@ -82,7 +83,7 @@ def test_the_time_since_a_worker_retired_outlives_the_operator() -> None:
     until(world, Phase.RETIRING)
     since = world.shards[1]["retiringSince"]
     world.tick(4)
-    world.look()
+    world.reconcile()
     assert world.shards[1]["retiringSince"] == since == time_of(world.now - 4)
 
 
@@ -161,7 +162,7 @@ def test_an_annotation_forces_a_scale_down_and_says_so() -> None:
     world.run(20)
     assert world.asked == 3, "forced to another number"
     world.force(2)
-    forced = world.look().status.condition(ConditionType.SCALING_SAFE)
+    forced = world.reconcile().status.condition(ConditionType.SCALING_SAFE)
     assert (forced.status, forced.reason) == (ConditionStatus.FALSE, "ScaleDownForced")
     assert transitions([{"type": "ScalingSafe", "status": "False", "reason": "ScaleDownBlocked"}], [forced])
     world.run(30)
@@ -172,7 +173,7 @@ def test_a_worker_that_serves_nobody_need_not_retire() -> None:
     world = MovingWorld(3)
     world.pods[2].broken, world.pods[2].serves_since = True, None
     world.scale(2)
-    world.look()
+    world.reconcile()
     assert world.asked == 2
 
 
@@ -192,7 +193,7 @@ def test_a_time_from_before_its_pod_is_not_a_workers_own() -> None:
     world = MovingWorld(2)
     world.shards = ({"ordinal": 1, "phase": "Retiring", "retiringSince": time_of(BEGIN - 100)},)
     world.scale(1)
-    world.look()
+    world.reconcile()
     assert world.shards[1]["retiringSince"] == time_of(world.now)
 
 
@@ -208,9 +209,9 @@ def test_an_operator_killed_at_any_step_is_followed_by_one_that_goes_on(writes: 
     world = MovingWorld(3)
     world.scale(1)
     for _ in range(60):
-        world.look(writes)
+        world.reconcile(writes)
         world.tick()
-        world.look()
+        world.reconcile()
         world.tick()
     world.settle()
     assert len(world.removed) == 2
@@ -225,7 +226,7 @@ HAPPENINGS = st.one_of(
     st.tuples(st.just("lose sight"), st.integers(0, 4)),
     st.tuples(st.just("connect"), st.integers(0, 4)),
     st.tuples(st.just("killed after"), st.integers(0, 4)),
-    st.tuples(st.just("look"), st.none()),
+    st.tuples(st.just("reconcile"), st.none()),
     st.tuples(st.just("wait"), st.integers(1, 12)),
     st.tuples(st.just("go on"), st.integers(1, 12)),
 )

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from proofgate_operator.api.conditions import Condition, ConditionStatus, ConditionType
-from proofgate_operator.kube.client import ApiError
+from proofgate_operator.kube.errors import ApiError
 from proofgate_operator.plan.kstatus import kstatus
 from tests.gateways import SPEC
 from tests.moving_world import MovingWorld
-from tests.test_convergence import look, new_cluster, settle, status
+from tests.test_convergence import new_cluster, reconcile_once, settle, status
 from tests.world import World
 
 Manifest = dict[str, Any]
@@ -47,13 +47,13 @@ def test_reconciling_and_stalled_are_there_only_while_they_hold_and_never_both(
 
 def test_a_gateway_that_comes_reconciles_and_one_that_is_refused_is_stalled() -> None:
     cluster = new_cluster()
-    look(cluster)
+    reconcile_once(cluster)
     assert status(cluster)["Reconciling"][0] == "True"
     settle(cluster)
     assert not {"Reconciling", "Stalled"} & status(cluster).keys()
     cluster.refuse["Service"] = ApiError(403, "Forbidden", "exceeded quota")
     cluster.remove("Service", "demo")
-    look(cluster)
+    reconcile_once(cluster)
     assert status(cluster)["Stalled"] == ("True", "ApplyFailed")
     del cluster.refuse["Service"]
     settle(cluster)
@@ -62,9 +62,9 @@ def test_a_gateway_that_comes_reconciles_and_one_that_is_refused_is_stalled() ->
 
 def test_a_spec_that_cannot_be_read_is_stalled() -> None:
     cluster = new_cluster()
-    look(cluster)
+    reconcile_once(cluster)
     cluster.find("GovernanceGateway", "demo")["spec"]["replicas"] = "many"
-    look(cluster)
+    reconcile_once(cluster)
     assert status(cluster)["Stalled"] == ("True", "SpecInvalid")
     assert "Reconciling" not in status(cluster)
 
@@ -76,7 +76,7 @@ def test_a_gateway_stays_available_while_workers_come() -> None:
     world.scale(5)
     seen = set()
     for _ in range(30):
-        found = world.look().status
+        found = world.reconcile().status
         assert found.condition(ConditionType.AVAILABLE).holds
         seen.add(found.condition(ConditionType.READY).status)
         world.tick()

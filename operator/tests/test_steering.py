@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from proofgate_operator.api.types import Gateway
+from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.handlers.steering import steer
-from proofgate_operator.kube.workers import Workers
 from proofgate_operator.observe import observe
 from proofgate_operator.plan.decide import decide
+from proofgate_operator.workers.admin_port import AdminPort
 from tests.fake_cluster import FakeCluster
 from tests.gateways import DEFAULTS
 from tests.test_convergence import new_cluster, settle
@@ -39,7 +39,7 @@ async def replaced(cluster: FakeCluster) -> bool:
     seen = await observe(cluster, gateway, live)
     pod = next(pod for pod in seen.worker_pods if pod["metadata"]["name"] == "demo-worker-0")
     plan = replace(decide(gateway, seen, DEFAULTS), replace=(pod,))
-    assert await steer(cluster, Workers(), gateway, seen, plan, lambda *_: None) == []
+    assert await steer(cluster, AdminPort(), gateway, seen, plan, lambda *_: None) == []
     return ("Pod", "team", "demo-worker-0") not in cluster.objects
 
 

@@ -16,7 +16,7 @@ def stages(world: RequiredWorld, number: int, writes: int | None = None) -> Iter
     """Go on until a worker has all of its tenants; yield whenever how much it has changes, and the time."""
     last = 0
     for _ in range(60):
-        world.look(writes)
+        world.reconcile(writes)
         percent = world.percents()[number]
         if percent != last:
             yield world.now, percent
@@ -49,7 +49,7 @@ def test_the_first_stage_holds_before_the_new_worker_is_ready() -> None:
     world = RequiredWorld(2)
     assert "worker-2 34\n" in world.entry("weights.map")
     world.scale(3)
-    world.look()
+    world.reconcile()
     assert 2 not in world.pods
     assert any(both[0] == 2 and len(both) == 2 for both in world.written().values())
 
@@ -59,7 +59,7 @@ def test_a_stage_costs_one_write_and_a_mark_for_each_haproxy() -> None:
     world.scale(3)
     writes = []
     for _ in range(60):
-        plan = world.look()
+        plan = world.reconcile()
         if 2 in world.pods and world.pods[2].ready(world.now):
             writes += [ref["metadata"]["name"] for ref in plan.apply] + list(plan.renew)
         world.tick()
@@ -68,12 +68,12 @@ def test_a_stage_costs_one_write_and_a_mark_for_each_haproxy() -> None:
     assert returned == stage * 2
 
 
-def test_while_tenants_move_the_gateway_says_so_and_is_looked_at() -> None:
+def test_while_tenants_move_the_gateway_says_so_and_is_reconciled() -> None:
     world = RequiredWorld(2)
     world.scale(3)
     while not (2 in world.pods and world.pods[2].ready(world.now)):
         world.run(1)
-    plan = world.look()
+    plan = world.reconcile()
     told = plan.status.condition(ConditionType.PROGRESSING)
     assert (told.reason, told.message) == ("TenantsMoving", "tenants move to demo-worker-2")
     assert plan.moving
@@ -105,9 +105,9 @@ def test_an_operator_killed_between_stages_is_followed_by_one_that_goes_on(write
     world = RequiredWorld(2)
     world.scale(4)
     for _ in range(30):
-        world.look(writes)
+        world.reconcile(writes)
         world.tick()
-        world.look()
+        world.reconcile()
         world.tick()
     world.settle()
     assert set(world.percents().values()) == {100} and world.turned_away == []
@@ -201,7 +201,7 @@ def test_nobody_stands_in_for_a_worker_that_dies() -> None:
 def test_somebody_stands_in_for_a_worker_whose_pod_somebody_else_deletes() -> None:
     world = RequiredWorld(3)
     world.pods[1].ending = True
-    world.look()
+    world.reconcile()
     assert all(len(both) == 2 for both in world.written().values() if both[0] == 1)
     before = world.written()
     world.settle()
@@ -222,7 +222,7 @@ def test_a_haproxy_that_has_not_heard_of_the_stand_in_is_waited_for() -> None:
     world = RequiredWorld(2)
     world.use_image("worker:next")
     for _ in range(20):
-        world.look()
+        world.reconcile()
         # Somebody takes the mark away again and again.
         world.world.balancers[1]["metadata"]["annotations"] = {}
         world.tick()
@@ -242,7 +242,7 @@ def test_by_default_nobody_is_waited_for_before_a_worker_retires() -> None:
     world = MovingWorld(2)
     world.use_image("worker:next")
     for _ in range(10):
-        plan = world.look()
+        plan = world.reconcile()
         if plan.retire:
             return
         assert "demo-tenants" not in [written["metadata"]["name"] for written in plan.apply]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofgate_operator.build.config import KeyDigest
+from proofgate_operator.build.tenant_keys import KeyDigest
 from proofgate_operator.build.tenant_shards import (
     KEYS,
     OWNERS,

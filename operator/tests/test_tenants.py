@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from proofgate_operator.api.access import MAX_KEYS_OF_A_TENANT
-from proofgate_operator.build.config import KeyDigest, haproxy_maps, tenants_secret
+from proofgate_operator.build.gateway_secrets import tenants_secret
+from proofgate_operator.build.haproxy_maps import haproxy_maps
 from proofgate_operator.build.owners import Shares
+from proofgate_operator.build.tenant_keys import KeyDigest
 from proofgate_operator.plan.tenants import TenantKeys, read_tenant_keys
 from tests.gateways import (
     ACME_KEY,

@@ -10,7 +10,7 @@ from proofgate_operator.plan.observed import Ref
 from tests.fake_cluster import FakeCluster
 from tests.gateways import SPEC, UID
 from tests.moving_world import MovingWorld
-from tests.test_convergence import look, new_cluster, settle
+from tests.test_convergence import new_cluster, reconcile_once, settle
 from tests.world import World, kinds
 
 Manifest = dict[str, Any]
@@ -183,7 +183,7 @@ def test_a_worker_that_is_about_to_come_is_no_claim_that_is_missing() -> None:
     assert settled.condition(ConditionType.STORAGE_BOUND)[1] == "ClaimNotMade"
 
 
-def test_a_set_that_somebody_scaled_to_nothing_is_looked_at_all_the_same() -> None:
+def test_a_set_that_somebody_scaled_to_nothing_is_reconciled_all_the_same() -> None:
     settled = bound(world(2).settle())
     settled.child("StatefulSet", "demo-worker")["spec"]["replicas"] = 0
     assert settled.condition(ConditionType.STORAGE_BOUND)[1] == "Bound"
@@ -263,7 +263,7 @@ def test_claims_of_workers_that_were_scaled_away_cost_no_request() -> None:
     cluster = cluster_of(4)
     scale(cluster, 2)
     before = len(cluster.requests)
-    look(cluster)
+    reconcile_once(cluster)
     asked = [text for text in cluster.requests[before:] if CLAIM in text]
     assert asked == []
 

@@ -6,13 +6,14 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from proofgate_operator.handlers.probe import Pulse
+from proofgate_operator.handlers.heartbeat import Heartbeat
 from proofgate_operator.handlers.readers import Readers
-from proofgate_operator.handlers.wake import Wakes
+from proofgate_operator.handlers.requeue import Requeues
 from proofgate_operator.handlers.watches import SELECTORS, Watches
 from proofgate_operator.kube import informer
 from proofgate_operator.kube.apply import apply
-from proofgate_operator.kube.client import ApiError, Client
+from proofgate_operator.kube.client import Client
+from proofgate_operator.kube.errors import ApiError
 from proofgate_operator.kube.informer import Informer
 from proofgate_operator.kube.store import NotSynced
 from tests.api_emulator import Emulator
@@ -47,14 +48,14 @@ class Followed:
         return self.cluster.requests.count(f"GET {kind} ")
 
 
-class Recorder(Wakes):
+class Recorder(Requeues):
     """Notes who is woken."""
 
     def __init__(self) -> None:
         super().__init__()
         self.woken: list[str] = []
 
-    def wake(self, namespace: str, name: str) -> None:
+    def requeue(self, namespace: str, name: str) -> None:
         self.woken.append(name)
 
 
@@ -62,14 +63,14 @@ class Recorder(Wakes):
 async def followed(
     cluster: FakeCluster, readers: Readers | None = None, namespaces: tuple[str, ...] = ()
 ) -> AsyncIterator[Followed]:
-    emulator, wakes = Emulator(cluster), Recorder()
+    emulator, requeues = Emulator(cluster), Recorder()
     async with emulator.serve() as client:
-        watches = Watches(client, namespaces, readers or Readers(), wakes)
+        watches = Watches(client, namespaces, readers or Readers(), requeues)
         watches.start()
         try:
             await asyncio.wait_for(watches.synced(), 30)
-            wakes.woken.clear()
-            yield Followed(emulator, client, watches, wakes.woken)
+            requeues.woken.clear()
+            yield Followed(emulator, client, watches, requeues.woken)
         finally:
             await watches.stop()
 
@@ -273,13 +274,13 @@ async def test_an_object_that_changed_since_it_was_seen_is_not_deleted() -> None
 
 async def test_a_watch_that_nobody_follows_any_more_fails_the_liveness_probe() -> None:
     async with followed(FakeCluster()) as seen:
-        pulse = Pulse()
-        pulse.listen(seen.watches)
-        assert pulse.faults() == []
+        heartbeat = Heartbeat()
+        heartbeat.listen(seen.watches)
+        assert heartbeat.faults() == []
         task = seen.watches._tasks[0]
         task.cancel()
         await until(task.done)
-        assert pulse.faults() == ["watch not heard for 300 s: GovernanceGateway in all namespaces"]
+        assert heartbeat.faults() == ["watch not heard for 300 s: GovernanceGateway in all namespaces"]
 
 
 async def test_a_watch_that_is_silent_fails_the_liveness_probe() -> None:

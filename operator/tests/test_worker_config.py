@@ -18,7 +18,7 @@ from proofgate.reload import needs_restart
 from proofgate.trial import require_usable
 from pydantic import TypeAdapter, ValidationError
 
-from proofgate_operator.api import access, types
+from proofgate_operator.api import access, ledger, upstream
 from proofgate_operator.api.access import Endpoint
 from proofgate_operator.api.policy import Action, Attachments, Check, Mode, Pack, Target, View
 from proofgate_operator.plan.addresses import address_fault
@@ -231,7 +231,7 @@ def document(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return core_json(tmp_path_factory.mktemp("worker"))
 
 
-@given(written(types._HTTP_URL).filter(lambda url: len(url) <= 512))
+@given(written(upstream._HTTP_URL).filter(lambda url: len(url) <= 512))
 def test_a_base_url_that_is_let_in_is_one_to_the_worker(document: dict[str, Any], url: str) -> None:
     if address_fault(url) is None:
         TypeAdapter(fields.BaseURL).validate_python(url)
@@ -253,7 +253,7 @@ def test_an_origin_that_is_let_in_is_one_to_the_worker(origin: str) -> None:
         settings.Cors.model_validate({"allowedOrigins": [origin]})
 
 
-@given(written(types._LEDGER_ORIGIN).filter(lambda origin: len(origin) <= 128))
+@given(written(ledger._LEDGER_ORIGIN).filter(lambda origin: len(origin) <= 128))
 def test_a_ledgers_origin_that_is_let_in_is_one_to_the_worker(origin: str) -> None:
     TypeAdapter(fields.LogOrigin).validate_python(origin)
 

@@ -9,8 +9,9 @@ import pytest
 from aiohttp import web
 
 from proofgate_operator.build.naming import CONFIG_ANNOTATION
-from proofgate_operator.kube.workers import Workers, read_report
-from proofgate_operator.plan.reports import UNREACHABLE, WorkerReport
+from proofgate_operator.plan.reports import UNREACHABLE, WorkerReport, read_report
+from proofgate_operator.workers.admin_port import AdminPort
+from proofgate_operator.workers.reports import WorkerReports
 
 TOKEN = "admin-token"
 STATUS: dict[str, Any] = {
@@ -57,16 +58,16 @@ class Clock:
 
 
 @pytest.fixture
-async def admin() -> AsyncIterator[tuple[Admin, Workers, Clock]]:
+async def admin() -> AsyncIterator[tuple[Admin, WorkerReports, Clock]]:
     port, clock = Admin(), Clock()
     application = web.Application()
     application.router.add_route("*", "/{path:.*}", port.respond)
     runner = web.AppRunner(application)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
-    workers = Workers(clock, clock, runner.addresses[0][1])
+    workers = WorkerReports(AdminPort(runner.addresses[0][1]), clock, clock)
     yield port, workers, clock
-    await workers.close()
+    await workers.admin_port.close()
     await runner.cleanup()
 
 
@@ -81,7 +82,9 @@ def pod(ordinal: int = 0, uid: str = "a", mark: str = "1", ready: str = "True") 
     }
 
 
-async def told(workers: Workers, *pods: dict[str, Any], ask: frozenset[int] = NOBODY) -> WorkerReport | None:
+async def told(
+    workers: WorkerReports, *pods: dict[str, Any], ask: frozenset[int] = NOBODY
+) -> WorkerReport | None:
     return (await workers.reports("team", "demo", pods or (pod(),), ask)).get(0)
 
 
@@ -101,7 +104,7 @@ async def test_a_worker_tells_its_newest_checkpoint(admin: Any, told_as: Any, ch
     assert report and report.checkpoint == checkpoint
 
 
-async def test_a_steady_worker_is_asked_once_and_one_that_retires_at_every_look(admin: Any) -> None:
+async def test_a_steady_worker_is_asked_once_and_one_that_retires_at_every_reconcile(admin: Any) -> None:
     port, workers, _ = admin
     for _ in range(5):
         await told(workers)
@@ -147,19 +150,19 @@ async def test_what_a_worker_makes_of_a_new_configuration_is_awaited_for_a_while
 
 async def test_a_worker_is_retired_and_told_to_stay_with_the_token(admin: Any) -> None:
     port, workers, _ = admin
-    assert await workers.retire(pod(), TOKEN)
+    assert await workers.admin_port.retire(pod(), TOKEN)
     assert port.retiring
-    assert await workers.stay(pod(), TOKEN)
+    assert await workers.admin_port.stay(pod(), TOKEN)
     assert not port.retiring
     assert port.tokens == [f"Bearer {TOKEN}"] * 2
     port.http_status = 409
-    assert not await workers.stay(pod(), TOKEN)
+    assert not await workers.admin_port.stay(pod(), TOKEN)
 
 
 async def test_the_token_follows_no_redirect(admin: Any) -> None:
     port, workers, _ = admin
     port.location = "/elsewhere"
-    assert not await workers.retire(pod(), TOKEN)
+    assert not await workers.admin_port.retire(pod(), TOKEN)
     assert port.asked == ["PUT /retirement"]
 
 
@@ -190,7 +193,7 @@ async def test_a_pod_without_an_address_or_on_its_way_out_is_not_asked(admin: An
     leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     del homeless["status"]["podIP"]
     assert await workers.reports("team", "demo", [leaving, homeless], NOBODY) == {}
-    assert port.asked == [] and not await workers.retire(leaving, TOKEN)
+    assert port.asked == [] and not await workers.admin_port.retire(leaving, TOKEN)
 
 
 async def test_many_workers_are_asked_together(admin: Any) -> None:

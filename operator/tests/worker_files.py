@@ -6,8 +6,8 @@ from typing import Any
 
 from proofgate.config import Config, load
 
-from proofgate_operator.api.types import Gateway
-from proofgate_operator.build import config
+from proofgate_operator.api.gateway import Gateway
+from proofgate_operator.build import gateway_secrets, worker_config
 from proofgate_operator.build.ledger_key import SigningKey
 from proofgate_operator.build.owners import Shares
 from proofgate_operator.plan.configuration import Configuration, read_configuration
@@ -23,8 +23,10 @@ SIGNING_KEY = SigningKey("proofgate.dev/team/demo", bytes(range(32)))
 def configuration(gateway: Gateway, secrets: dict[str, Manifest | None] | None = None) -> Configuration:
     """Return what the operator makes of a gateway whose generated Secrets are there."""
     children = {
-        Ref("Secret", "demo-admin"): config.admin_secret(gateway, "admin-token-of-the-tests"),
-        Ref("Secret", "demo-ledger"): config.ledger_secret(gateway, SIGNING_KEY.signing_text, "verifying"),
+        Ref("Secret", "demo-admin"): gateway_secrets.admin_secret(gateway, "admin-token-of-the-tests"),
+        Ref("Secret", "demo-ledger"): gateway_secrets.ledger_secret(
+            gateway, SIGNING_KEY.signing_text, "verifying"
+        ),
     }
     return read_configuration(
         gateway, Observed(children, user_secrets() if secrets is None else secrets), DEFAULTS
@@ -41,8 +43,10 @@ def load_worker_config(folder: Path, **changes: Any) -> Config:
         (m["kind"], m["metadata"]["name"]): m for m in wanted(gateway, Observed(), found, door, 2, DEFAULTS)
     }
     made |= {("Secret", name): secret for name, secret in user_secrets().items() if secret}
-    made[("Secret", "demo-admin")] = config.admin_secret(gateway, "admin-token-of-the-tests")
-    made[("Secret", "demo-ledger")] = config.ledger_secret(gateway, SIGNING_KEY.signing_text, "verifying")
+    made[("Secret", "demo-admin")] = gateway_secrets.admin_secret(gateway, "admin-token-of-the-tests")
+    made[("Secret", "demo-ledger")] = gateway_secrets.ledger_secret(
+        gateway, SIGNING_KEY.signing_text, "verifying"
+    )
     mounted, ledger, held = folder / "config", folder / "ledger", folder / "held"
     ledger.mkdir(parents=True)
     held.mkdir()
@@ -53,9 +57,11 @@ def load_worker_config(folder: Path, **changes: Any) -> Config:
             (mounted / path).parent.mkdir(parents=True, exist_ok=True)
             assert not (mounted / path).exists(), f"{path} is mounted twice"
             (mounted / path).write_bytes(content)
-    file = mounted / config.CONFIG_FILE
-    text = file.read_text().replace(config.CONFIG_FOLDER, str(mounted))
-    text = text.replace(config.LEDGER_FOLDER, str(ledger)).replace(config.HELD_FOLDER, str(held))
+    file = mounted / worker_config.CONFIG_FILE
+    text = file.read_text().replace(worker_config.CONFIG_FOLDER, str(mounted))
+    text = text.replace(worker_config.LEDGER_FOLDER, str(ledger)).replace(
+        worker_config.HELD_FOLDER, str(held)
+    )
     file.write_text(text)
     return load(file)
 

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from proofgate_operator.api.conditions import ConditionType
-from proofgate_operator.api.types import Gateway
-from proofgate_operator.build import config
+from proofgate_operator.api.gateway import Gateway
+from proofgate_operator.build import gateway_secrets
 from proofgate_operator.build.ledger_key import SigningKey
 from proofgate_operator.plan.decide import Plan, decide
 from proofgate_operator.plan.observed import Observed, Ref, ref_of
@@ -28,7 +28,7 @@ class World:
         self.secrets = user_secrets()
         self.pods: list[Manifest] = []
         self.balancers: list[Manifest] = []
-        #: `.status.ledger` of the look before.
+        #: `.status.ledger` of the reconcile before.
         self.ledger: Manifest = {}
 
     @property
@@ -47,9 +47,9 @@ class World:
     def carry_out(self, plan: Plan) -> None:
         for name in plan.generate:
             self.children[Ref("Secret", name)] = (
-                config.admin_secret(self.gateway, "admin-token")
+                gateway_secrets.admin_secret(self.gateway, "admin-token")
                 if name == "demo-admin"
-                else config.ledger_secret(
+                else gateway_secrets.ledger_secret(
                     self.gateway, SigningKey("proofgate.dev/team/demo", bytes(32)).signing_text, "verifying"
                 )
             )

@@ -6,7 +6,7 @@ from typing import Any
 
 from proofgate_operator.api import API_VERSION, KIND
 from proofgate_operator.api.conditions import Condition, ConditionStatus, ConditionType
-from proofgate_operator.api.types import Gateway
+from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build.naming import OPERATOR, Manifest
 
 #: The others follow from these or change too often to be news.

@@ -19,6 +19,7 @@ from proofgate_operator.api.tenant import TENANT_PLURAL
 # `gateways` is imported for its handler: importing registers it with kopf.
 from proofgate_operator.handlers import gateways, probe  # noqa: F401
 from proofgate_operator.handlers.operator import Operator
+from proofgate_operator.handlers.watchdog import watch_over
 from proofgate_operator.handlers.watches import Watches
 from proofgate_operator.kube.client import Client
 from proofgate_operator.kube.lease import Election, LeadershipLost
@@ -29,8 +30,8 @@ _log = logging.getLogger("proofgate_operator")
 _PREFIX = f"operator.{GROUP}"
 #: Resources that have to be served.
 _PLURALS = (PLURAL, TENANT_PLURAL)
-#: How often it is looked whether other namespaces can be listed than before.
-_LOOK_SECONDS = 1.0
+#: How often it is found out whether other namespaces can be listed than before.
+_NAMESPACES_SECONDS = 1.0
 
 
 @kopf.on.startup()
@@ -125,7 +126,7 @@ async def _elected(operator: Operator, stop: asyncio.Event) -> AsyncIterator[boo
 async def _serve(operator: Operator, stop: asyncio.Event) -> None:
     """Act on gateways until told to stop."""
     served = operator.settings.watch_namespaces
-    operator.pulse.leading = True
+    operator.heartbeat.leading = True
     _log.info("serving %s", ", ".join(served) or "all namespaces")
     claiming = asyncio.create_task(operator.claims.keep())
     try:
@@ -151,7 +152,7 @@ async def _follow_gateways(operator: Operator, stop: asyncio.Event) -> None:
     async def until_it_is_over() -> None:
         while not stop.is_set() and store.barred() == barred:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_LOOK_SECONDS):
+                async with asyncio.timeout(_NAMESPACES_SECONDS):
                     await stop.wait()
         over.set()
 
@@ -177,7 +178,7 @@ async def _follow_gateways(operator: Operator, stop: asyncio.Event) -> None:
             raise
         # A namespace that has just gone: the store hears of it as well.
         _log.warning("gateways are followed anew: %s: %s", type(error).__name__, error)
-        await _unless(stop, asyncio.sleep(_LOOK_SECONDS))
+        await _unless(stop, asyncio.sleep(_NAMESPACES_SECONDS))
     finally:
         watching.cancel()
         await asyncio.gather(watching, return_exceptions=True)
@@ -194,18 +195,18 @@ async def run(settings: Settings) -> None:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     client = await Client.connect(settings.kubeconfig)
     operator = Operator(client, settings)
-    runner = await probe.serve(settings.health_host, settings.health_port, operator.pulse)
-    watches = Watches(client, settings.watch_namespaces, operator.readers, operator.wakes)
-    watchdog = asyncio.create_task(probe.watch_over(client.store, operator.pulse))
+    runner = await probe.serve(settings.health_host, settings.health_port, operator.heartbeat)
+    watches = Watches(client, settings.watch_namespaces, operator.readers, operator.requeues)
+    watchdog = asyncio.create_task(watch_over(client.store, operator.heartbeat))
     try:
         if not await _unless(stop, _wait_for_crd(client)):
             return
         watches.start()
-        operator.pulse.listen(watches)
+        operator.heartbeat.listen(watches)
         if not await _unless(stop, watches.synced()):
             return
         # A replica that stands by is ready as well, or no roll-out would ever end.
-        operator.pulse.ready = True
+        operator.heartbeat.ready = True
         async with _elected(operator, stop) as elected:
             if elected:
                 await _serve(operator, stop)
@@ -213,7 +214,7 @@ async def run(settings: Settings) -> None:
         watchdog.cancel()
         await watches.stop()
         await runner.cleanup()
-        await operator.workers.close()
+        await operator.workers.admin_port.close()
         await client.close()
 
 

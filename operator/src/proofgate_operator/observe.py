@@ -1,18 +1,19 @@
-"""One look at everything that matters for a gateway.
+"""Observes everything that matters for a gateway.
 
 Objects come from the store, which watches and our own writes keep up to date. What the store does not have is
 asked for: it may be somebody else's object, which bears a name that we need and no label of ours. Secrets are
-always asked for, so that no key stays in memory between two looks.
+always asked for, so that no key stays in memory between two reconciles.
 """
 
 import asyncio
 from collections.abc import Awaitable, Iterable
 from typing import TypeVar
 
-from proofgate_operator.api.types import Gateway
+from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build import haproxy, statefulset
 from proofgate_operator.build.naming import Manifest, names, selector_labels
-from proofgate_operator.kube.client import ApiError, Client
+from proofgate_operator.kube.client import Client
+from proofgate_operator.kube.errors import ApiError
 from proofgate_operator.plan.observed import (
     Observed,
     Ref,
@@ -44,8 +45,7 @@ async def _object(client: Client, kind: str, namespace: str, name: str) -> Manif
 
 
 async def observe(client: Client, gateway: Gateway, manifest: Manifest) -> Observed:
-    """Look at the gateway's objects, the Secrets it names and its pods; `manifest` is the gateway
-    itself."""
+    """Return the gateway's objects, the Secrets it names and its pods; `manifest` is the gateway itself."""
     refs = child_refs(gateway, await client.offers("PodMonitor"))
     secret_names = named_secrets(gateway)
     wanted = [*((ref.kind, ref.name) for ref in refs), *(("Secret", name) for name in secret_names)]

@@ -34,9 +34,9 @@ class Settings:
     platform_ids: bool
     #: Secrets for pulling the images of gateways' pods, in their own namespace.
     image_pull_secrets: tuple[str, ...]
-    #: Seconds between two looks at a gateway that nothing has happened to.
+    #: Seconds between two reconciles of a gateway that nothing has happened to.
     resync_seconds: float
-    #: Seconds between two looks at a gateway that is not at rest: it waits for something.
+    #: Seconds between two reconciles of a gateway that is not at rest: it waits for something.
     recheck_seconds: float
     #: Where health and metrics are served.
     health_host: str

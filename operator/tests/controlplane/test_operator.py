@@ -178,7 +178,7 @@ def opaque(name: str, **entries: str) -> dict[str, Any]:
 
 @pytest.fixture
 def unhurried(namespace: Namespace) -> Namespace:
-    """A namespace with a settled gateway, whose operator looks again only when it is woken."""
+    """A namespace with a settled gateway, whose operator reconciles again only when it is requeued."""
     namespace.give_secrets()
     namespace.start(RESYNC_SECONDS="3600")
     namespace.apply(gateway_manifest())
@@ -426,7 +426,7 @@ def test_a_signing_key_that_was_deleted_is_told_and_not_made_anew(settled: Names
 
 
 def test_what_the_api_server_leaves_out_is_no_drift(namespace: Namespace) -> None:
-    """A field with its zero value (`omitempty`) was written again at every look."""
+    """A field with its zero value (`omitempty`) was written again at every reconcile."""
     mounts = [{"name": "ca", "mountPath": "/ca", "readOnly": False}]
     template = {"volumes": [{"name": "ca", "emptyDir": {}}], "volumeMounts": mounts}
     namespace.give_secrets()

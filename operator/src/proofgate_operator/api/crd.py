@@ -10,7 +10,8 @@ from typing import Any
 import yaml
 
 from proofgate_operator.api import API_VERSION, GROUP, KIND, PLURAL, VERSION
-from proofgate_operator.api.types import MAX_REPLICAS, ROOT_RULES, SPEC_RULES, GatewaySpec
+from proofgate_operator.api.gateway import MAX_REPLICAS, GatewaySpec
+from proofgate_operator.api.gateway_rules import ROOT_RULES, SPEC_RULES
 
 _DROPPED = {"title", "$defs"}
 _INT32_MAXIMUM = 2**31 - 1

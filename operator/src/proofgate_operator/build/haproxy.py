@@ -6,8 +6,9 @@ certificate, so that neither replaces a pod.
 
 import math
 
-from proofgate_operator.api.types import MAX_REPLICAS, AccessLog, Affinity, Gateway
-from proofgate_operator.build import config, haproxy_config, tenant_shards
+from proofgate_operator.api.gateway import MAX_REPLICAS, Gateway
+from proofgate_operator.api.load_balancer import AccessLog, Affinity
+from proofgate_operator.build import haproxy_config, haproxy_maps, tenant_shards, worker_config
 from proofgate_operator.build.naming import (
     START_ANNOTATION,
     Defaults,
@@ -31,7 +32,7 @@ _MAPS_FOLDER = "/etc/proofgate-tenants"
 _TLS_FOLDER = "/etc/proofgate-tls"
 #: HAProxy looks for the key of a certificate beside it; only with this ending can it replace both at once.
 _CERTIFICATE = f"{_TLS_FOLDER}/tls.pem"
-_FOLLOWED_MAPS = (config.TENANT_MAP, config.OWNER_MAP, config.ROUTING_MAP)
+_FOLLOWED_MAPS = (haproxy_maps.TENANT_MAP, haproxy_maps.OWNER_MAP, haproxy_maps.ROUTING_MAP)
 _RUNTIME_FOLDER = "/run/proofgate-haproxy"
 _RUNTIME_SOCKET = f"{_RUNTIME_FOLDER}/admin.sock"
 _MIN_SERVER_LINES = 8
@@ -64,8 +65,8 @@ def rendered_config(gateway: Gateway, defaults: Defaults) -> str:
         haproxy_config.Server(
             ordinal,
             f"{own.worker}-{ordinal}.{suffix}",
-            config.TRAFFIC_PORT,
-            config.ADMIN_PORT,
+            worker_config.TRAFFIC_PORT,
+            worker_config.ADMIN_PORT,
         )
         for ordinal in range(server_lines(gateway.spec.replicas))
     )
@@ -75,9 +76,9 @@ def rendered_config(gateway: Gateway, defaults: Defaults) -> str:
             traffic_bind=_bind(defaults, TRAFFIC_PORT),
             metrics_bind=_bind(defaults, METRICS_PORT),
             runtime_socket=_RUNTIME_SOCKET,
-            tenant_map=f"{_MAPS_FOLDER}/{config.TENANT_MAP}",
-            owner_map=f"{_MAPS_FOLDER}/{config.OWNER_MAP}",
-            routing_map=f"{_MAPS_FOLDER}/{config.ROUTING_MAP}",
+            tenant_map=f"{_MAPS_FOLDER}/{haproxy_maps.TENANT_MAP}",
+            owner_map=f"{_MAPS_FOLDER}/{haproxy_maps.OWNER_MAP}",
+            routing_map=f"{_MAPS_FOLDER}/{haproxy_maps.ROUTING_MAP}",
             issuers=tuple(
                 haproxy_config.TokenIssuer(issuer.issuer, issuer.tenant_claim)
                 for issuer in (gateway.spec.jwt.issuers if gateway.spec.jwt else ())
@@ -175,18 +176,18 @@ def _agent(gateway: Gateway, defaults: Defaults) -> Manifest:
     command = ["/opt/proofgate/bin/proofgate", "front-door", "--socket", _RUNTIME_SOCKET]
     for name in _FOLLOWED_MAPS:
         command += ["--map", f"{_MAPS_FOLDER}/{name}"]
-    command += ["--weights", f"{_MAPS_FOLDER}/{config.WEIGHTS}"]
+    command += ["--weights", f"{_MAPS_FOLDER}/{haproxy_maps.WEIGHTS}"]
     if gateway.spec.load_balancer.tls:
         command += ["--certificate", _CERTIFICATE]
     if gateway.spec.allowed_tenants is not None:
-        command += ["--tenant-shards", config.SHARDS_FOLDER]
-        mounts.append({"name": "tenant-shards", "mountPath": config.SHARDS_FOLDER, "readOnly": True})
+        command += ["--tenant-shards", worker_config.SHARDS_FOLDER]
+        mounts.append({"name": "tenant-shards", "mountPath": worker_config.SHARDS_FOLDER, "readOnly": True})
     return {
         "name": "front-door",
         # The operator's own release, whatever image workers are pinned to: its options are given here.
         "image": defaults.worker_image,
         "imagePullPolicy": "IfNotPresent",
-        "command": [*command, "--listen", config.listen(AGENT_PORT, defaults)],
+        "command": [*command, "--listen", worker_config.listen(AGENT_PORT, defaults)],
         "ports": [{"name": "agent", "containerPort": AGENT_PORT, "protocol": "TCP"}],
         "resources": {"requests": {"cpu": "10m", "memory": "48Mi"}, "limits": {"memory": "128Mi"}},
         "securityContext": container_security(),
@@ -205,7 +206,7 @@ def _volumes(gateway: Gateway) -> list[Manifest]:
     maps = {
         "secretName": own.tenants,
         "defaultMode": 0o440,
-        "items": [{"key": name, "path": name} for name in (*_FOLLOWED_MAPS, config.WEIGHTS)],
+        "items": [{"key": name, "path": name} for name in (*_FOLLOWED_MAPS, haproxy_maps.WEIGHTS)],
     }
     volumes: list[Manifest] = [
         {"name": "configuration", "configMap": {"name": own.haproxy}},

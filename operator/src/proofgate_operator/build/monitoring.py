@@ -1,6 +1,6 @@
 """PodMonitors: Prometheus asks each worker and each HAProxy by itself, because each counts for itself."""
 
-from proofgate_operator.api.types import Gateway
+from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build import haproxy, statefulset
 from proofgate_operator.build.naming import GATEWAY_LABEL, Manifest, child, names, selector_labels
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from proofgate_operator.api import API_VERSION, KIND
-from proofgate_operator.api.types import Gateway
+from proofgate_operator.api.gateway import Gateway
 
 Manifest = dict[str, Any]
 

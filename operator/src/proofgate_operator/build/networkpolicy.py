@@ -3,9 +3,8 @@ metrics."""
 
 from typing import Any
 
-from proofgate_operator.api.types import Gateway, NetworkPolicies
+from proofgate_operator.api.gateway import Gateway, NetworkPolicies
 from proofgate_operator.build import haproxy, statefulset
-from proofgate_operator.build.config import ADMIN_PORT, TRAFFIC_PORT
 from proofgate_operator.build.naming import (
     MONITORING_LABEL,
     OPERATOR,
@@ -15,6 +14,7 @@ from proofgate_operator.build.naming import (
     names,
     selector_labels,
 )
+from proofgate_operator.build.worker_config import ADMIN_PORT, TRAFFIC_PORT
 
 #: The API server sets it on every namespace.
 _NAMESPACE_LABEL = "kubernetes.io/metadata.name"

@@ -10,7 +10,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from proofgate_operator.api.types import MAX_REPLICAS, Affinity, Gateway
+from proofgate_operator.api.gateway import MAX_REPLICAS, Gateway
+from proofgate_operator.api.load_balancer import Affinity
 
 #: On the Secret of HAProxy's maps: how many workers have all of their tenants.
 MEMBERS_ANNOTATION = "proofgate.dev/members"

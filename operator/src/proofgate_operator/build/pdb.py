@@ -1,6 +1,6 @@
 """Disruption budgets: a node drain takes one pod of a kind at a time, and never waits for a broken one."""
 
-from proofgate_operator.api.types import Gateway
+from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build import haproxy, statefulset
 from proofgate_operator.build.naming import Manifest, child, names, selector_labels
 

@@ -1,6 +1,6 @@
 """Service accounts without permissions: neither workers nor HAProxy talk to the API server."""
 
-from proofgate_operator.api.types import Gateway
+from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build import haproxy, statefulset
 from proofgate_operator.build.naming import Manifest, child, names
 

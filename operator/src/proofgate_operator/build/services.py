@@ -1,9 +1,9 @@
 """Services: one that clients use, one that gives every worker a name."""
 
-from proofgate_operator.api.types import Gateway
+from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build import haproxy, statefulset
-from proofgate_operator.build.config import ADMIN_PORT, TRAFFIC_PORT
 from proofgate_operator.build.naming import Manifest, child, names, selector_labels
+from proofgate_operator.build.worker_config import ADMIN_PORT, TRAFFIC_PORT
 
 
 def _scheme_and_port(gateway: Gateway) -> tuple[str, int]:

@@ -2,20 +2,10 @@
 
 from collections.abc import Sequence
 
-from proofgate_operator.api.types import Gateway, SigningKeyRef
+from proofgate_operator.api.gateway import Gateway
+from proofgate_operator.api.ledger import SigningKeyRef
 from proofgate_operator.build import tenant_shards
-from proofgate_operator.build.config import (
-    ACCEPTED_FILE,
-    ADMIN_PORT,
-    ADMIN_TOKEN,
-    CONFIG_FILE,
-    CONFIG_FOLDER,
-    HELD_FOLDER,
-    LEDGER_FOLDER,
-    SHARDS_FOLDER,
-    SIGNING_KEY,
-    TRAFFIC_PORT,
-)
+from proofgate_operator.build.gateway_secrets import ADMIN_TOKEN, SIGNING_KEY
 from proofgate_operator.build.naming import (
     LEDGER_VOLUME,
     START_ANNOTATION,
@@ -28,6 +18,16 @@ from proofgate_operator.build.naming import (
 )
 from proofgate_operator.build.pod_overrides import override
 from proofgate_operator.build.pods import container_security, http_probe, pod_security, pull_secrets, spread
+from proofgate_operator.build.worker_config import (
+    ACCEPTED_FILE,
+    ADMIN_PORT,
+    CONFIG_FILE,
+    CONFIG_FOLDER,
+    HELD_FOLDER,
+    LEDGER_FOLDER,
+    SHARDS_FOLDER,
+    TRAFFIC_PORT,
+)
 
 COMPONENT = "worker"
 #: The container of the worker itself, among what a podTemplate adds.

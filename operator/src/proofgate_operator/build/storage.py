@@ -1,6 +1,6 @@
 """The claims of the ledger's volumes: one that all workers share, or one for each worker."""
 
-from proofgate_operator.api.types import Gateway
+from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.api.volume import RetainPolicy, VolumeMode
 from proofgate_operator.build.naming import LEDGER_VOLUME, Manifest, child, labels, names
 from proofgate_operator.build.statefulset import COMPONENT

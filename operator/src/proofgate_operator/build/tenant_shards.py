@@ -9,9 +9,10 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
-from proofgate_operator.api.types import Gateway
-from proofgate_operator.build.config import KeyDigest, encoded
+from proofgate_operator.api.gateway import Gateway
+from proofgate_operator.build.gateway_secrets import encoded
 from proofgate_operator.build.naming import Manifest, child, names
+from proofgate_operator.build.tenant_keys import KeyDigest
 
 SHARDS = 32
 KEYS = "keys"

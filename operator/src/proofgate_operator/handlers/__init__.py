@@ -1,2 +1,1 @@
-"""What keeps the operator going: one loop per gateway, wake-ups from its objects, and the proof that it
-lives."""
+"""What keeps the operator going: a loop per gateway, requeued by its objects, and the proof that it lives."""

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 
+from proofgate_operator.build.naming import Manifest
 from proofgate_operator.kube.apply import FIELD_MANAGER
-from proofgate_operator.kube.client import Client, Manifest
+from proofgate_operator.kube.client import Client
 from proofgate_operator.plan.drift import Applied, after, differences, is_contested, seal
 from proofgate_operator.plan.observed import Ref, ref_of
 
@@ -65,4 +66,4 @@ def _contested(found: Applied, ref: Ref, live: Manifest, whole: Manifest, manife
     )
     who = " or ".join(others) or "an admission webhook"
     text = f"{ref}: {'.'.join(place) or 'it'} is set otherwise again and again, by {who}"
-    return Applied(found.uid, found.seal, found.look, found.since, found.times, text)
+    return Applied(found.uid, found.seal, found.fingerprint, found.since, found.times, text)

@@ -1,7 +1,8 @@
 """Tenants that are objects of their own: read, let in, written into the shards of their gateway, and told.
 
-What was made of each is kept in memory, without any key, so that a look costs what changed since the one
-before. Without that memory, after a start, the keys of all are read once more before anything is written.
+What was made of each is kept in memory, without any key, so that a reconcile costs what changed since
+the one before. Without that memory, after a start, the keys of all are read once more before anything is
+written.
 """
 
 import asyncio
@@ -14,9 +15,9 @@ from pydantic import ValidationError
 
 from proofgate_operator import metrics
 from proofgate_operator.api import API_VERSION
+from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.api.tenant import TENANT_KIND, GatewayTenant
-from proofgate_operator.api.types import Gateway
-from proofgate_operator.build.config import entry_of
+from proofgate_operator.build.haproxy_maps import entry_of
 from proofgate_operator.build.naming import Manifest, names
 from proofgate_operator.build.owners import Shares, owner
 from proofgate_operator.build.tenant_shards import (
@@ -31,7 +32,8 @@ from proofgate_operator.build.tenant_shards import (
 )
 from proofgate_operator.kube.apply import apply
 from proofgate_operator.kube.attached import Name
-from proofgate_operator.kube.client import ApiError, Client
+from proofgate_operator.kube.client import Client
+from proofgate_operator.kube.errors import ApiError
 from proofgate_operator.plan.api_keys import KeyFault, KeyList, entry, read_keys
 from proofgate_operator.plan.attachment import refusal, selector_of, tenant_status
 from proofgate_operator.plan.front_door import owning_of, tenant_stamp
@@ -42,7 +44,7 @@ from proofgate_operator.plan.tenant_book import Attached, TenantBook
 
 #: Requests in flight for the tenants of one gateway.
 _CONCURRENCY = 8
-#: Statuses that one look writes: what tenants are told must not hold up what their gateway needs.
+#: Statuses that one reconcile writes: what tenants are told must not hold up what their gateway needs.
 _STATUSES = 256
 _FIELD = "spec.apiKeys"
 #: What tells one reading of a tenant's keys from another: its object, and the versions of its Secrets.

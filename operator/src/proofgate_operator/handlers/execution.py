@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from proofgate_operator import metrics
-from proofgate_operator.api.types import Gateway
-from proofgate_operator.build import config
+from proofgate_operator.api.gateway import Gateway
+from proofgate_operator.build import gateway_secrets
 from proofgate_operator.build.ledger_key import SigningKey
 from proofgate_operator.build.naming import Manifest, names
 from proofgate_operator.handlers.applied import Writes
 from proofgate_operator.kube.apply import annotate, apply, create, merge_patch
-from proofgate_operator.kube.client import ApiError, Client
+from proofgate_operator.kube.client import Client
+from proofgate_operator.kube.errors import ApiError
 from proofgate_operator.plan.decide import Plan
 from proofgate_operator.plan.observed import Observed, Ref, ref_of
 
@@ -35,10 +36,10 @@ def _generated(gateway: Gateway, name: str) -> Manifest:
     """Make a Secret that exists once: the only randomness there is."""
     own = names(gateway)
     if name == own.admin:
-        return config.admin_secret(gateway, secrets.token_urlsafe(32))
+        return gateway_secrets.admin_secret(gateway, secrets.token_urlsafe(32))
     assert name == own.ledger, name
     key = SigningKey(gateway.ledger_name, os.urandom(32))
-    return config.ledger_secret(gateway, key.signing_text, key.verifying_text)
+    return gateway_secrets.ledger_secret(gateway, key.signing_text, key.verifying_text)
 
 
 def _refusal(ref: Ref, error: ApiError) -> str:
@@ -58,8 +59,8 @@ async def execute(
 ) -> Done:
     """Carry out a plan; one refused write does not keep the others back.
 
-    An API server that is overloaded or ill ends the look: the next one finds out what is left to do. When it
-    fails `persistent`ly, that may be about one object alone, and counts as a refusal of it.
+    An API server that is overloaded or ill ends the reconcile: the next one finds out what is left to do.
+    When it fails `persistent`ly, that may be about one object alone, and counts as a refusal of it.
     """
     done = Done()
     worker = Ref("StatefulSet", names(gateway).worker)
@@ -96,7 +97,7 @@ async def execute(
         superfluous = seen.children[ref]
         assert superfluous is not None
         with one(ref, "delete", "deleted"):
-            # Only as it was seen: what changed since is looked at again first.
+            # Only as it was seen: what changed since is observed again first.
             head = superfluous["metadata"]
             await client.delete(ref.kind, gateway.namespace, ref.name, head["uid"], head["resourceVersion"])
             done.changed = True
@@ -125,7 +126,7 @@ async def _hold(client: Client, gateway: Gateway, plan: Plan, logger: Logger) ->
         await apply(client, plan.hold)
     except ApiError as error:
         if error.status == 409:
-            # Another one wrote since it was seen: what is newest is found out at the next look.
+            # Another one wrote since it was seen: what is newest is found out at the next reconcile.
             return []
         if error.transient:
             raise

@@ -1,7 +1,7 @@
-"""The loop of one gateway: look, write, report, sleep until something happens.
+"""The loop of one gateway: reconcile, report, wait until it is requeued: by an event, or by time.
 
 It is level-triggered: what woke it does not matter. While nothing that is known of a gateway at rest has
-changed its version, a look asks the API server for nothing.
+changed its version, a reconcile asks the API server for nothing.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from typing import TYPE_CHECKING
 from proofgate_operator import metrics
 from proofgate_operator.api import KIND
 from proofgate_operator.handlers.execution import Logger
-from proofgate_operator.handlers.reconcile import Outcome, reconcile, tell_of_another_release
-from proofgate_operator.kube.client import ApiError
+from proofgate_operator.handlers.reconcile import Outcome, reconcile, report_other_release
+from proofgate_operator.kube.errors import ApiError
 from proofgate_operator.kube.store import Mark
 
 if TYPE_CHECKING:
     from proofgate_operator.handlers.operator import Operator
 
-#: Bursts of events become one look; and what is written now, the kubelet hears of as well.
+#: Bursts of events become one reconcile; and what is written now, the kubelet hears of as well.
 _GATHER_SECONDS = 0.1
-#: Between two looks at workers that leave one by one.
+#: Between two reconciles while workers leave one by one.
 _STEP_SECONDS = 1.0
 _FIRST_BACKOFF_SECONDS = 1.0
 _LONGEST_BACKOFF_SECONDS = 15.0
 
 
 class Loop:
-    """Looks at one gateway."""
+    """Reconciles one gateway."""
 
     def __init__(self, operator: Operator, namespace: str, name: str, uid: str, logger: Logger) -> None:
         self._operator = operator
@@ -40,36 +40,36 @@ class Loop:
         self._uid = uid
         self._logger = logger
         self._failures = 0
-        self._looks_in_motion = 0
+        self._reconciles_in_motion = 0
         self._rest: Mark | None = None
         self._rested_at = 0.0
         self._holder: str | None = None
 
     async def run(self, stopped: Callable[[], bool]) -> None:
-        """Look again and again, until cancelled.
+        """Reconcile again and again, until cancelled.
 
-        `stopped` is asked as well, because what a look calls may swallow the cancellation.
+        `stopped` is asked as well, because what a reconcile calls may swallow the cancellation.
         """
-        wakes = self._operator.wakes
+        requeues = self._operator.requeues
         while not stopped():
             await asyncio.sleep(_GATHER_SECONDS)
-            wakes.begin(self._namespace, self._name)
-            pause = await self.look()
-            self._operator.pulse.beat(self._uid, pause)
+            requeues.begin(self._namespace, self._name)
+            pause = await self.reconcile()
+            self._operator.heartbeat.beat(self._uid, pause)
             if not stopped():
-                await wakes.sleep(self._namespace, self._name, pause)
+                await requeues.wait(self._namespace, self._name, pause)
 
     def forget(self) -> None:
         """Leave nothing behind of a gateway that is gone."""
-        self._operator.wakes.forget(self._namespace, self._name)
+        self._operator.requeues.forget(self._namespace, self._name)
         self._operator.readers.forget(self._namespace, self._name)
         self._operator.workers.forget(self._namespace, self._name)
         self._operator.writes.forget(self._namespace, self._name)
         self._operator.attachments.forget(self._namespace, self._name)
         metrics.forget(self._namespace, self._name)
 
-    async def look(self) -> float:
-        """Look once, unless it is known that nothing changed; return the seconds until the next look."""
+    async def reconcile(self) -> float:
+        """Reconcile once, unless it is known that nothing changed; return the seconds until the requeue."""
         resync = self._operator.settings.resync_seconds
         # Many gateways that started together shall not stay together.
         pause = resync * random.uniform(0.8, 1.2)
@@ -80,40 +80,40 @@ class Loop:
         self._rest = None
         try:
             async with self._operator.gate:
-                outcome = await self._look()
+                outcome = await self._reconcile()
         except ApiError as error:
             return self._failed(error, error.retry_after or 0.0)
         except Exception as error:
-            # Whatever it is, the next look may find the world better: say so and stay.
+            # Whatever it is, the next reconcile may find the world better: say so and stay.
             return self._failed(error, 0.0)
         metrics.RECONCILES.labels("failed" if outcome.failed else "done").inc()
         self._failures = self._failures + 1 if outcome.failed else 0
         if outcome.failed:
             return self._back_off()
         if outcome.wrote:
-            # What was written is looked at once more: generated Secrets are needed by the rest.
-            self._looks_in_motion = 0
+            # What was written is reconciled once more: generated Secrets are needed by the rest.
+            self._reconciles_in_motion = 0
             return 0.0
         if outcome.moving:
-            self._looks_in_motion = 0
+            self._reconciles_in_motion = 0
             return _STEP_SECONDS
         if outcome.at_rest or not outcome.exists:
-            self._looks_in_motion = 0
+            self._reconciles_in_motion = 0
             return pause
-        self._looks_in_motion += 1
+        self._reconciles_in_motion += 1
         # Nothing tells of a foreign object that goes away, or of a time that passes.
         recheck = self._operator.settings.recheck_seconds
         return min(
-            recheck * max(1, self._looks_in_motion // 4), max(recheck, _LONGEST_BACKOFF_SECONDS), pause
+            recheck * max(1, self._reconciles_in_motion // 4), max(recheck, _LONGEST_BACKOFF_SECONDS), pause
         )
 
-    async def _look(self) -> Outcome:
+    async def _reconcile(self) -> Outcome:
         operator = self._operator
         holder = await operator.claims.holder(self._namespace)
         if holder is not None:
             return await self._stand_back(holder)
         self._holder = None
-        # What happens during the look is not part of the mark: it leads to another look.
+        # What happens meanwhile is not part of the mark: it leads to another reconcile.
         before = self._mark()
         outcome = await reconcile(
             operator.client,
@@ -140,7 +140,7 @@ class Loop:
             client = self._operator.client
             live = client.store.get(KIND, self._namespace, self._name)
             if live is not None:
-                await tell_of_another_release(client, live, self._operator.settings.release, holder)
+                await report_other_release(client, live, self._operator.settings.release, holder)
         return Outcome(exists=True)
 
     def _mark(self) -> Mark:

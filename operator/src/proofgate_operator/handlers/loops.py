@@ -11,7 +11,7 @@ from proofgate_operator.handlers.loop import Loop
 if TYPE_CHECKING:
     from proofgate_operator.handlers.operator import Operator
 
-#: A look that is under way gets so long to end when its loop is ended.
+#: A reconcile that is under way gets so long to end when its loop is ended.
 _END_SECONDS = 5.0
 
 
@@ -22,7 +22,7 @@ class Loops:
         self._running: dict[str, tuple[asyncio.Task[None], asyncio.Event]] = {}
 
     def begin(self, operator: Operator, namespace: str, name: str, uid: str, logger: Logger) -> None:
-        """Have the gateway looked at from now on, unless it already is."""
+        """Have the gateway reconciled from now on, unless it already is."""
         if uid in self._running and not self._running[uid][0].done():
             return
         stopped = asyncio.Event()
@@ -30,7 +30,7 @@ class Loops:
         self._running[uid] = asyncio.create_task(running, name=f"{namespace}/{name}"), stopped
 
     def end(self, uid: str) -> None:
-        """Have a gateway that is gone looked at no more."""
+        """Have a gateway that is gone reconciled no more."""
         if uid in self._running:
             task, stopped = self._running.pop(uid)
             stopped.set()
@@ -46,7 +46,7 @@ class Loops:
 
     async def _run(self, loop: Loop, name: str, stopped: asyncio.Event) -> None:
         try:
-            # A look may swallow the cancellation.
+            # A reconcile may swallow the cancellation.
             await loop.run(stopped.is_set)
         finally:
             # What is kept by name belongs to the one that was made anew under it, if there is one.

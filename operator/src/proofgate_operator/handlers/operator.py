@@ -6,16 +6,16 @@ from dataclasses import dataclass, field
 from proofgate_operator.handlers.applied import Writes
 from proofgate_operator.handlers.attachments import Attachments
 from proofgate_operator.handlers.claims import Claims
+from proofgate_operator.handlers.heartbeat import Heartbeat
 from proofgate_operator.handlers.loops import Loops
-from proofgate_operator.handlers.probe import Pulse
 from proofgate_operator.handlers.readers import Readers
-from proofgate_operator.handlers.wake import Wakes
+from proofgate_operator.handlers.requeue import Requeues
 from proofgate_operator.kube.client import Client
-from proofgate_operator.kube.workers import Workers
 from proofgate_operator.settings import Settings
+from proofgate_operator.workers.reports import WorkerReports
 
-#: Looks at the same time: a thousand gateways that begin together shall not fill the memory together.
-_LOOKS = 16
+#: Reconciles at the same time: a thousand gateways that begin together shall not fill the memory together.
+_CONCURRENT_RECONCILES = 16
 
 
 @dataclass
@@ -24,14 +24,14 @@ class Operator:
 
     client: Client
     settings: Settings
-    wakes: Wakes = field(default_factory=Wakes)
+    requeues: Requeues = field(default_factory=Requeues)
     readers: Readers = field(default_factory=Readers)
-    pulse: Pulse = field(default_factory=Pulse)
-    workers: Workers = field(default_factory=Workers)
+    heartbeat: Heartbeat = field(default_factory=Heartbeat)
+    workers: WorkerReports = field(default_factory=WorkerReports)
     writes: Writes = field(default_factory=Writes)
     attachments: Attachments = field(default_factory=Attachments)
     loops: Loops = field(default_factory=Loops)
-    gate: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_LOOKS))
+    gate: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_CONCURRENT_RECONCILES))
 
     def __post_init__(self) -> None:
         self.claims = Claims(self.client, self.settings.release)

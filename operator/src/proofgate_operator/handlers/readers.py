@@ -1,4 +1,4 @@
-"""Which gateways name which Secrets, as of the last look at each: a change of a Secret wakes them."""
+"""Which gateways name which Secrets, as of the last reconcile of each: a change of a Secret requeues them."""
 
 
 class Readers:
@@ -28,7 +28,7 @@ class Readers:
         self._named.pop((namespace, gateway), None)
 
     def named(self, namespace: str, gateway: str) -> frozenset[str]:
-        """Return the Secrets that a gateway named when it was last looked at."""
+        """Return the Secrets that a gateway named when it was last reconciled."""
         return self._named.get((namespace, gateway), frozenset())
 
     def of(self, namespace: str, secret: str) -> list[str]:

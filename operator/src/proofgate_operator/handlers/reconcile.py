@@ -1,6 +1,6 @@
-"""One look at one gateway: observe, decide, write, report.
+"""One reconcile of one gateway: observe, decide, write, report.
 
-Nothing is needed of the look before, so it does not matter where that one ended.
+Nothing is needed of the one before, so it does not matter where that one ended.
 """
 
 import datetime
@@ -13,30 +13,32 @@ from pydantic import ValidationError
 from proofgate_operator import metrics
 from proofgate_operator.api import API_VERSION, KIND
 from proofgate_operator.api.conditions import Condition, ConditionStatus, ConditionType, merge
-from proofgate_operator.api.types import Gateway
+from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build.naming import Defaults, Manifest
 from proofgate_operator.events import event, event_of, transitions
 from proofgate_operator.handlers.applied import Writes
 from proofgate_operator.handlers.attachments import Attachments
 from proofgate_operator.handlers.execution import Logger, execute
-from proofgate_operator.handlers.steering import heard, steer
+from proofgate_operator.handlers.steering import steer, with_reports
 from proofgate_operator.kube.apply import apply, create
-from proofgate_operator.kube.client import ApiError, Client
-from proofgate_operator.kube.workers import Workers
+from proofgate_operator.kube.client import Client
+from proofgate_operator.kube.errors import ApiError
 from proofgate_operator.observe import observe
+from proofgate_operator.plan.conditions import unreadable
 from proofgate_operator.plan.decide import Plan, decide
 from proofgate_operator.plan.kstatus import kstatus
 from proofgate_operator.plan.observed import Observed, named_secrets
-from proofgate_operator.plan.status import Status, unreadable
+from proofgate_operator.plan.status import Status
 from proofgate_operator.plan.tenants import listed_digests
+from proofgate_operator.workers.reports import WorkerReports
 
-#: From so many failed looks in a row on, the status tells of what the API server cannot do.
+#: From so many failed reconciles in a row on, the status tells of what the API server cannot do.
 _PERSISTENT = 3
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a look ended: whether the gateway exists, whether a write changed anything, whether one was
+    """How a reconcile ended: whether the gateway exists, whether a write changed anything, whether one was
     refused, whether it is at rest (nothing will change unless something else does) or moving (the next step
     takes only time), and which Secrets it names."""
 
@@ -127,7 +129,7 @@ async def _report_unreadable(client: Client, live: Manifest, error: ValidationEr
         metrics.WRITES.labels(KIND, "status").inc()
 
 
-async def tell_of_another_release(client: Client, live: Manifest, own: str, holder: str) -> None:
+async def report_other_release(client: Client, live: Manifest, own: str, holder: str) -> None:
     """Say in an Event that another release looks after a gateway: its status is that one's."""
     metadata = live["metadata"]
     message = (
@@ -167,14 +169,14 @@ async def reconcile(
     uid: str,
     defaults: Defaults,
     logger: Logger,
-    workers: Workers,
+    workers: WorkerReports,
     writes: Writes,
     failures: int = 0,
     attachments: Attachments | None = None,
 ) -> Outcome:
     """Bring one gateway closer to its spec and report; raises `ApiError` if the API server cannot be used.
 
-    `failures` is how many looks have failed in a row until now.
+    `failures` is how many reconciles have failed in a row until now.
     """
     started = time.monotonic()
     live = client.store.get(KIND, namespace, name) if client.store.watches(KIND) else None
@@ -190,7 +192,7 @@ async def reconcile(
         await _report_unreadable(client, live, error)
         return Outcome(exists=True, at_rest=True)
     seen = await observe(client, gateway, live)
-    seen = await heard(workers, gateway, live.get("status") or {}, seen)
+    seen = await with_reports(workers, gateway, live.get("status") or {}, seen)
     attachments = attachments or Attachments()
     tenants = await attachments.refresh(client, gateway, lambda: listed_digests(gateway, seen.secrets))
     seen = replace(
@@ -205,7 +207,9 @@ async def reconcile(
         # First of all writes: a key that was taken away waits for nothing.
         published, unpublished = await attachments.publish(client, gateway, *plan.owning)
     done = await execute(client, writes, gateway, seen, plan, logger, failures >= _PERSISTENT)
-    refused = unpublished + done.refused + await steer(client, workers, gateway, seen, plan, logger.info)
+    refused = (
+        unpublished + done.refused + await steer(client, workers.admin_port, gateway, seen, plan, logger.info)
+    )
     await _report(client, gateway, live, seen, plan, refused)
     untold = await attachments.report(client, gateway)
     metrics.RECONCILE_SECONDS.observe(time.monotonic() - started)

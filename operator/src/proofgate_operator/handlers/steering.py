@@ -4,19 +4,24 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from proofgate_operator import metrics
-from proofgate_operator.api.types import Gateway
+from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build import statefulset
-from proofgate_operator.build.config import ADMIN_TOKEN
+from proofgate_operator.build.gateway_secrets import ADMIN_TOKEN
 from proofgate_operator.build.naming import Manifest, names, selector_labels
-from proofgate_operator.kube.client import ApiError, Client
-from proofgate_operator.kube.workers import Workers
+from proofgate_operator.kube.client import Client
+from proofgate_operator.kube.errors import ApiError
 from proofgate_operator.plan.api_keys import entry
 from proofgate_operator.plan.decide import Plan
 from proofgate_operator.plan.observed import Observed
-from proofgate_operator.plan.shards import is_ready, read_shards, whom_to_ask
+from proofgate_operator.plan.pods import is_ready
+from proofgate_operator.plan.shards import read_shards, whom_to_ask
+from proofgate_operator.workers.admin_port import AdminPort
+from proofgate_operator.workers.reports import WorkerReports
 
 
-async def heard(workers: Workers, gateway: Gateway, status: Manifest, seen: Observed) -> Observed:
+async def with_reports(
+    workers: WorkerReports, gateway: Gateway, status: Manifest, seen: Observed
+) -> Observed:
     """Return what was seen together with what the workers tell; `status` is the gateway's own."""
     key = (gateway.namespace, gateway.name)
     seen = replace(
@@ -32,7 +37,7 @@ async def heard(workers: Workers, gateway: Gateway, status: Manifest, seen: Obse
 
 async def steer(
     client: Client,
-    workers: Workers,
+    admin_port: AdminPort,
     gateway: Gateway,
     seen: Observed,
     plan: Plan,
@@ -40,14 +45,14 @@ async def steer(
 ) -> list[str]:
     """Tell workers to stay or to retire, and delete the pod that is to be replaced. Returns what was refused.
 
-    A worker that does not hear it is told again at the next look, and not waited for longer than one that
-    does.
+    A worker that does not hear it is told again at the next reconcile, and not waited for longer than one
+    that does.
     """
     secret = seen.child("Secret", names(gateway).admin)
     token = entry(secret, ADMIN_TOKEN) if secret and (plan.stay or plan.retire) else None
     for pods, tell, told in (
-        (plan.stay, workers.stay, "told %s to stay"),
-        (plan.retire, workers.retire, "told %s to retire"),
+        (plan.stay, admin_port.stay, "told %s to stay"),
+        (plan.retire, admin_port.retire, "told %s to retire"),
     ):
         for pod in pods:
             name = pod["metadata"]["name"]

@@ -1,4 +1,4 @@
-"""What is watched, and whom its news wakes. What happened, a loop sees for itself."""
+"""What is watched, and whom its news requeues. What happened, a loop sees for itself."""
 
 import asyncio
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from proofgate_operator.api import KIND
 from proofgate_operator.api.tenant import TENANT_KIND
 from proofgate_operator.build.naming import MANAGED_BY_LABEL, OPERATOR
 from proofgate_operator.handlers.readers import Readers
-from proofgate_operator.handlers.wake import Wakes
+from proofgate_operator.handlers.requeue import Requeues
 from proofgate_operator.kube.client import Client
 from proofgate_operator.kube.informer import Informer
 
@@ -34,9 +34,11 @@ SELECTORS = {
 class Watches:
     """The informers of one process. They run from `start` on; `stop` ends them."""
 
-    def __init__(self, client: Client, namespaces: Sequence[str], readers: Readers, wakes: Wakes) -> None:
+    def __init__(
+        self, client: Client, namespaces: Sequence[str], readers: Readers, requeues: Requeues
+    ) -> None:
         self._readers = readers
-        self._wakes = wakes
+        self._requeues = requeues
         homes: tuple[str | None, ...] = tuple(namespaces) or (None,)
         client.store.expect(SELECTORS, homes)
         self._store = client.store
@@ -75,12 +77,12 @@ class Watches:
 
     def _tell(self, kind: str, namespace: str, name: str, gateway: str) -> None:
         if gateway:
-            self._wakes.wake(namespace, gateway)
+            self._requeues.requeue(namespace, gateway)
         if kind == "Secret":
             for reader in self._readers.of(namespace, name):
-                self._wakes.wake(namespace, reader)
+                self._requeues.requeue(namespace, reader)
             for home, reader in self._store.attached.gateways_reading((namespace, name)):
-                self._wakes.wake(home, reader)
+                self._requeues.requeue(home, reader)
         if kind == TENANT_KIND:
             for home, reader in self._store.attached.changed():
-                self._wakes.wake(home, reader)
+                self._requeues.requeue(home, reader)

@@ -3,7 +3,10 @@ is not ours."""
 
 from collections.abc import Mapping
 
-from proofgate_operator.kube.client import RESOURCES, ApiError, Client, Manifest
+from proofgate_operator.build.naming import Manifest
+from proofgate_operator.kube.client import Client
+from proofgate_operator.kube.errors import ApiError
+from proofgate_operator.kube.resources import RESOURCES
 
 FIELD_MANAGER = "proofgate-operator"
 _APPLY = "application/apply-patch+yaml"

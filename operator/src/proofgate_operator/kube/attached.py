@@ -1,6 +1,7 @@
 """Which tenants name which gateway, which Secrets they name, and what of that changed: by the store's news.
 
-A change of a tenant, or of a Secret that it names, is noted with its gateway until a look has dealt with it.
+A change of a tenant, or of a Secret that it names, is noted with its gateway until a reconcile has dealt
+with it.
 """
 
 from collections.abc import Set
@@ -10,7 +11,7 @@ Name = tuple[str, str]
 
 
 class AttachedTenants:
-    """Tenants by gateway, and what is to be looked at again."""
+    """Tenants by gateway, and those that are to be reconciled again."""
 
     def __init__(self) -> None:
         self._gateway: dict[Name, Name] = {}
@@ -69,7 +70,7 @@ class AttachedTenants:
         return self._epoch.get(gateway, 0)
 
     def changed(self) -> set[Name]:
-        """Return the gateways of which tenants changed that no look has taken yet."""
+        """Return the gateways of which tenants changed that no reconcile has taken yet."""
         return set(self._changed)
 
     def take(self, gateway: Name) -> set[Name]:

@@ -1,12 +1,9 @@
 """One small client over `kubernetes.aio`: plain dictionaries in and out, one connection pool per process."""
 
 import asyncio
-import json
 import math
-import random
 import time
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
@@ -15,19 +12,16 @@ from kubernetes.aio import client as kubernetes_client
 from kubernetes.aio import config as kubernetes_config
 
 from proofgate_operator import metrics
-from proofgate_operator.api import API_VERSION, KIND, PLURAL
-from proofgate_operator.api.tenant import TENANT_KIND, TENANT_PLURAL
-from proofgate_operator.build.naming import MANAGED_BY_LABEL, OPERATOR
+from proofgate_operator.api import KIND
+from proofgate_operator.api.tenant import TENANT_KIND
+from proofgate_operator.build.naming import MANAGED_BY_LABEL, OPERATOR, Manifest
+from proofgate_operator.kube.errors import ApiError, Fenced, checked
+from proofgate_operator.kube.resources import RESOURCES
 from proofgate_operator.kube.store import Store
-
-Manifest = dict[str, Any]
+from proofgate_operator.kube.watch_stream import SILENCE_SECONDS, EventDecoder, watch_query
 
 #: Seconds one request may take; a loop that waits longer learns nothing.
 _TIMEOUT_SECONDS = 15
-#: Seconds after which the API server ends a watch, at least, and after which one without a word is given up:
-#: the server sends a bookmark about once a minute.
-_WATCH_SECONDS = 300
-_SILENCE_SECONDS = 120
 #: How long it is believed that the API server knows a kind, or does not.
 _OFFER_SECONDS = 600
 #: Requests in flight, watches aside: every further connection costs memory, and the API server is no faster.
@@ -36,80 +30,6 @@ _REQUESTS = 16
 _PAGE = 250
 _METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 _METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-
-
-@dataclass(frozen=True)
-class Resource:
-    """Where a kind lives in the API."""
-
-    api_version: str
-    plural: str
-
-    def path(self, namespace: str | None, name: str = "", subresource: str = "") -> str:
-        """Return the URL path; without a namespace, of all of them."""
-        prefix = "/apis" if "/" in self.api_version else "/api"
-        parts = [prefix, self.api_version]
-        if namespace is not None:
-            parts += ["namespaces", namespace]
-        parts.append(self.plural)
-        return "/".join(filter(None, [*parts, name, subresource]))
-
-
-RESOURCES: Mapping[str, Resource] = {
-    KIND: Resource(API_VERSION, PLURAL),
-    TENANT_KIND: Resource(API_VERSION, TENANT_PLURAL),
-    "ConfigMap": Resource("v1", "configmaps"),
-    "Deployment": Resource("apps/v1", "deployments"),
-    "Event": Resource("v1", "events"),
-    "Lease": Resource("coordination.k8s.io/v1", "leases"),
-    "NetworkPolicy": Resource("networking.k8s.io/v1", "networkpolicies"),
-    "PersistentVolumeClaim": Resource("v1", "persistentvolumeclaims"),
-    "Pod": Resource("v1", "pods"),
-    "PodMonitor": Resource("monitoring.coreos.com/v1", "podmonitors"),
-    "PodDisruptionBudget": Resource("policy/v1", "poddisruptionbudgets"),
-    "Secret": Resource("v1", "secrets"),
-    "Service": Resource("v1", "services"),
-    "ServiceAccount": Resource("v1", "serviceaccounts"),
-    "StatefulSet": Resource("apps/v1", "statefulsets"),
-}
-
-
-class ApiError(Exception):
-    """The API server refused a request; `status` is the HTTP status, `reason` the API's own word for it.
-
-    `retry_after` is the time in seconds after which the server wants to be asked again, if it told one.
-    """
-
-    def __init__(self, status: int, reason: str, message: str, retry_after: float | None = None) -> None:
-        super().__init__(f"{status} {reason}: {message}")
-        self.status = status
-        self.reason = reason
-        self.message = message
-        self.retry_after = retry_after
-
-    @property
-    def transient(self) -> bool:
-        """Whether the same request may succeed later: the server is overloaded or ill."""
-        # A field that no schema knows is the manifest's fault, although server-side apply answers with 500.
-        unknown_field = self.message.startswith("failed to create typed patch object")
-        return self.status == 429 or (self.status >= 500 and not unknown_field)
-
-
-class Fenced(Exception):
-    """This process is no longer the one that acts."""
-
-
-def _answer(status: int, raw: bytes, retry_after: str | None = None) -> Manifest:
-    """Return a parsed answer; raises `ApiError` for any status from 400."""
-    try:
-        answer: Manifest = json.loads(raw)
-    except ValueError:
-        answer = {"message": raw[:200].decode(errors="replace")}
-    if status >= 400:
-        # RFC 9110, section 10.2.3; the API server tells seconds, never a date.
-        pause = float(retry_after) if retry_after and retry_after.isdecimal() else None
-        raise ApiError(status, answer.get("reason", "Unknown"), answer.get("message", ""), pause)
-    return answer
 
 
 class Client:
@@ -160,7 +80,8 @@ class Client:
     ) -> Manifest:
         """Send one request and return the parsed answer; raises `ApiError` for any status from 400.
 
-        The store learns what a write made at once: the next look must not repeat it because its echo is late.
+        The store learns what a write made at once: the next reconcile must not repeat it because its
+        echo is late.
         """
         if self._fenced:
             raise Fenced("another replica acts")
@@ -201,7 +122,7 @@ class Client:
             body,
             _TIMEOUT_SECONDS,
         )
-        return _answer(response.status, await response.read(), response.headers.get("Retry-After"))
+        return checked(response.status, await response.read(), response.headers.get("Retry-After"))
 
     async def _send(
         self, method: str, target: str, headers: dict[str, str], body: Any, timeout: float | ClientTimeout
@@ -244,30 +165,16 @@ class Client:
         Raises `ApiError` when the watch is refused or the version is too old (410), `TimeoutError` when the
         server has not said a word for two minutes, and what else the connection raises.
         """
-        query = {"labelSelector": selector} if selector else {}
-        query |= {
-            "watch": "1",
-            "allowWatchBookmarks": "true",
-            "timeoutSeconds": str(int(_WATCH_SECONDS * random.uniform(1, 2))),
-            "resourceVersion": version,
-        }
-        target = f"{RESOURCES[kind].path(namespace)}?{urlencode(query)}"
+        target = f"{RESOURCES[kind].path(namespace)}?{urlencode(watch_query(selector, version))}"
         headers = {"Accept": _METADATA if metadata_only else "application/json"}
-        silence = ClientTimeout(sock_connect=_TIMEOUT_SECONDS, sock_read=_SILENCE_SECONDS)
+        silence = ClientTimeout(sock_connect=_TIMEOUT_SECONDS, sock_read=SILENCE_SECONDS)
         async with await self._send("GET", target, headers, None, silence) as response:
             if response.status >= 400:
-                _answer(response.status, await response.read(), response.headers.get("Retry-After"))
-            # An object may be longer than any line that the stream's own reader takes.
-            pieces: list[bytes] = []
+                checked(response.status, await response.read(), response.headers.get("Retry-After"))
+            decoder = EventDecoder()
             async for chunk in response.content.iter_any():
-                *lines, rest = chunk.split(b"\n")
-                for line in lines:
-                    text = b"".join([*pieces, line])
-                    pieces.clear()
-                    if text:
-                        yield _event(text)
-                if rest:
-                    pieces.append(rest)
+                for event in decoder.feed(chunk):
+                    yield event
 
     async def get(self, kind: str, namespace: str, name: str) -> Manifest | None:
         """Ask for an object; None if there is none."""
@@ -339,11 +246,3 @@ class Client:
                 return False
             raise
         return any(resource["name"] == plural for resource in answer.get("resources", []))
-
-
-def _event(line: bytes) -> Manifest:
-    event: Manifest = json.loads(line)
-    if event["type"] == "ERROR":
-        told = event["object"]
-        raise ApiError(told.get("code", 500), told.get("reason", "Unknown"), told.get("message", ""))
-    return event

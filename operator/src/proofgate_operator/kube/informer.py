@@ -14,8 +14,11 @@ from dataclasses import dataclass
 from aiohttp import ClientError
 
 from proofgate_operator import metrics
-from proofgate_operator.kube.client import RESOURCES, ApiError, Client
-from proofgate_operator.kube.store import CONTENTLESS, Manifest, Store
+from proofgate_operator.build.naming import Manifest
+from proofgate_operator.kube.client import Client
+from proofgate_operator.kube.errors import ApiError
+from proofgate_operator.kube.resources import RESOURCES
+from proofgate_operator.kube.store import CONTENTLESS, Store
 
 #: Called with kind, namespace, name and the gateway whose label the object bears (empty: none).
 OnNews = Callable[[str, str, str, str], None]

@@ -17,7 +17,10 @@ from typing import Any
 
 from aiohttp import ClientError
 
-from proofgate_operator.kube.client import RESOURCES, ApiError, Client, Manifest
+from proofgate_operator.build.naming import Manifest
+from proofgate_operator.kube.client import Client
+from proofgate_operator.kube.errors import ApiError
+from proofgate_operator.kube.resources import RESOURCES
 
 #: What may go wrong while the API server is asked, and may go well the next time.
 MISHAPS = (ApiError, ClientError, OSError, TimeoutError)

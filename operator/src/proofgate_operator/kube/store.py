@@ -11,14 +11,12 @@ import zlib
 from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass
 from sys import intern
-from typing import Any
 
 from proofgate_operator.api import KIND
 from proofgate_operator.api.tenant import TENANT_KIND, named_gateway
-from proofgate_operator.build.naming import GATEWAY_LABEL
+from proofgate_operator.build.naming import GATEWAY_LABEL, Manifest
 from proofgate_operator.kube.attached import AttachedTenants
 
-Manifest = dict[str, Any]
 Key = tuple[str, str, str]
 #: What a gateway looked like: the versions of all that is known of it.
 Mark = tuple[tuple[str, str, str], ...]

@@ -4,9 +4,9 @@ A running worker that refuses a file keeps the one before. One that starts has n
 file with a defect that only workers find would take out each worker that restarts.
 """
 
-from proofgate_operator.api.types import Gateway
-from proofgate_operator.build.config import ACCEPTED_FILE, text_digest
+from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build.naming import names
+from proofgate_operator.build.worker_config import ACCEPTED_FILE, text_digest
 from proofgate_operator.plan.observed import Observed
 from proofgate_operator.plan.ownership import Ownership, classify
 from proofgate_operator.plan.shards import read_shards

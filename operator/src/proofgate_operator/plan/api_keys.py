@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from proofgate_operator.api.access import ApiKey
-from proofgate_operator.build.config import KeyDigest
 from proofgate_operator.build.naming import Manifest
+from proofgate_operator.build.tenant_keys import KeyDigest
 
 #: Below this a key could be guessed from its digest.
 MIN_KEY_LENGTH = 20

@@ -6,10 +6,10 @@ from typing import Any
 
 from proofgate_operator.api.access import NamespacesFrom
 from proofgate_operator.api.conditions import Condition, ConditionStatus, merge
+from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.api.tenant import GatewayTenant
-from proofgate_operator.api.types import Gateway
-from proofgate_operator.build.config import KeyDigest
 from proofgate_operator.build.haproxy_config import MAX_ROUTED_TENANT
+from proofgate_operator.build.tenant_keys import KeyDigest
 from proofgate_operator.plan.api_keys import KeyFault
 from proofgate_operator.plan.problems import Problem
 

@@ -4,22 +4,18 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from proofgate_operator.api.types import MAX_REPLICAS, Gateway, SigningKeyRef
+from proofgate_operator.api.gateway import MAX_REPLICAS, Gateway
+from proofgate_operator.api.ledger import SigningKeyRef
 from proofgate_operator.build import ledger_key
-from proofgate_operator.build.config import (
-    ADMIN_TOKEN,
-    ROUTING_KEY_FILE,
-    TENANT_MAP,
-    KeyDigest,
-    digest,
-    fixed_config_text,
-    routing_key,
-    worker_config_text,
-)
+from proofgate_operator.build.digests import keyed_digest
+from proofgate_operator.build.gateway_secrets import ADMIN_TOKEN, ROUTING_KEY_FILE, routing_key
 from proofgate_operator.build.haproxy import rendered_config
+from proofgate_operator.build.haproxy_maps import TENANT_MAP
 from proofgate_operator.build.naming import Defaults, Manifest, names
 from proofgate_operator.build.owners import Shares, read_shares
 from proofgate_operator.build.storage import claim_names
+from proofgate_operator.build.tenant_keys import KeyDigest
+from proofgate_operator.build.worker_config import fixed_config_text, worker_config_text
 from proofgate_operator.plan.addresses import address_fault
 from proofgate_operator.plan.api_keys import entry
 from proofgate_operator.plan.certificates import certificate_fault
@@ -242,8 +238,8 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
         memory = least_memory(gateway, seen.worker_pods)
         start = [fixed_config_text(gateway, defaults), signing_key.signing_text] if signing_key else None
         digests = Digests(
-            start=digest(secret, start) if start else None,
-            config=digest(
+            start=keyed_digest(secret, start) if start else None,
+            config=keyed_digest(
                 secret,
                 [
                     worker_config_text(gateway, memory, defaults),
@@ -253,8 +249,8 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
                     *seen.tenants.digests,
                 ],
             ),
-            haproxy=digest(secret, [rendered_config(gateway, defaults)]),
-            certificate=digest(secret, [certificate]),
+            haproxy=keyed_digest(secret, [rendered_config(gateway, defaults)]),
+            certificate=keyed_digest(secret, [certificate]),
         )
     return Configuration(
         file_problems=(*_address_problems(gateway), *policy_problems(gateway), *memory_problems(gateway)),

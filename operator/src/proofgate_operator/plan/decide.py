@@ -6,10 +6,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from proofgate_operator.api.conditions import ConditionType
+from proofgate_operator.api.gateway import Gateway, NetworkPolicies
 from proofgate_operator.api.monitoring import PodMonitors
-from proofgate_operator.api.types import Gateway, NetworkPolicies
 from proofgate_operator.build import (
-    config,
+    gateway_secrets,
     haproxy,
     monitoring,
     networkpolicy,
@@ -17,11 +17,13 @@ from proofgate_operator.build import (
     serviceaccounts,
     services,
     statefulset,
+    worker_config,
 )
 from proofgate_operator.build.naming import CONFIG_ANNOTATION, Defaults, Manifest, names
 from proofgate_operator.build.owners import Shares
 from proofgate_operator.build.storage import goes_with_the_gateway
 from proofgate_operator.plan.accepted import accepted_text
+from proofgate_operator.plan.conditions import STALLED
 from proofgate_operator.plan.configuration import Configuration, read_configuration
 from proofgate_operator.plan.drift import in_order, is_too_soon, seal, sealed
 from proofgate_operator.plan.front_door import FrontDoor, front_door, live_pods, mark, may_retire
@@ -30,7 +32,8 @@ from proofgate_operator.plan.observed import Observed, Ref, ref_of
 from proofgate_operator.plan.ownership import Ownership, classify, of_a_predecessor
 from proofgate_operator.plan.scaling import Movement, Purpose, everybody_stays, next_movement
 from proofgate_operator.plan.shards import Shard, read_shards
-from proofgate_operator.plan.status import STALLED, Situation, Status, report
+from proofgate_operator.plan.situation import Situation
+from proofgate_operator.plan.status import Status, report
 from proofgate_operator.plan.takeover import next_shares, taking_over
 from proofgate_operator.plan.volumes import claim_templates, claims, obstacle
 from proofgate_operator.plan.worker_memory import least_memory
@@ -107,7 +110,9 @@ def wanted(
     """
     own = names(gateway)
     manifests = [
-        config.tenants_secret(gateway, configuration.keys, door.maps, door.shares, configuration.routing_key),
+        gateway_secrets.tenants_secret(
+            gateway, configuration.keys, door.maps, door.shares, configuration.routing_key
+        ),
         *serviceaccounts.service_accounts(gateway),
         *networkpolicy.policies(gateway, defaults),
         services.workers_service(gateway),
@@ -122,11 +127,11 @@ def wanted(
         manifests += claims(gateway, seen, replicas)
         if classify(gateway, seen.child("Secret", own.ledger)) is Ownership.OURS:
             owned = goes_with_the_gateway(gateway)
-            manifests.append(config.ledger_secret_head(gateway, owned=owned))
+            manifests.append(gateway_secrets.ledger_secret_head(gateway, owned=owned))
     manifests.append(haproxy.config_map(gateway, defaults))
     if not configuration.file_problems:
-        text = config.worker_config_text(gateway, least_memory(gateway, seen.worker_pods), defaults)
-        manifests.append(config.config_map(gateway, text, accepted_text(gateway, seen, text)))
+        text = worker_config.worker_config_text(gateway, least_memory(gateway, seen.worker_pods), defaults)
+        manifests.append(worker_config.config_map(gateway, text, accepted_text(gateway, seen, text)))
     digests = configuration.digests
     file = seen.child("ConfigMap", own.config)
     has_file = not configuration.file_problems or classify(gateway, file) is Ownership.OURS

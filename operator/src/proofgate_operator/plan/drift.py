@@ -65,7 +65,7 @@ def sealed(manifest: Manifest) -> Manifest:
 
 @dataclass(frozen=True)
 class Applied:
-    """What came of applying a manifest: the object's uid, what it looked like in the fields of the manifest,
+    """What came of applying a manifest: the object's uid, what it said in the fields of the manifest,
     and how often in a row it has been applied since `since`, in seconds since 1970.
 
     `contested` says who else sets which field, once that is known.
@@ -73,7 +73,7 @@ class Applied:
 
     uid: str
     seal: str
-    look: str
+    fingerprint: str
     since: float = 0.0
     times: int = 1
     contested: str | None = None
@@ -107,14 +107,18 @@ def after(before: Applied | None, manifest: Manifest, answer: Manifest, now: flo
     again = before is not None and (before.uid, before.seal) == (uid, seal(manifest))
     lately = before is not None and 0 <= now - before.since < _PEACE_SECONDS
     times = before.times + 1 if before is not None and again and lately else 1
-    return Applied(uid, seal(manifest), look(answer, manifest), now, times)
+    return Applied(uid, seal(manifest), fingerprint(answer, manifest), now, times)
 
 
 def in_order(live: Manifest, manifest: Manifest, applied: Applied | None) -> bool:
     """Return whether an object is as a manifest says, or as what came of applying just that."""
     if holds(live, manifest):
         return True
-    return _is_of(applied, live, manifest) and applied is not None and applied.look == look(live, manifest)
+    return (
+        _is_of(applied, live, manifest)
+        and applied is not None
+        and applied.fingerprint == fingerprint(live, manifest)
+    )
 
 
 def is_too_soon(live: Manifest, manifest: Manifest, applied: Applied | None, now: float) -> bool:
@@ -132,7 +136,7 @@ def _is_of(applied: Applied | None, live: Manifest, manifest: Manifest) -> bool:
     return applied is not None and (applied.uid, applied.seal) == (uid, seal(manifest))
 
 
-def look(live: Manifest, manifest: Manifest) -> str:
+def fingerprint(live: Manifest, manifest: Manifest) -> str:
     """Return a digest of what an object says in the fields of a manifest; lists count as a whole."""
     canonical = json.dumps(_projected(live, manifest), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()

@@ -3,13 +3,15 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from proofgate_operator.api.types import Affinity, Gateway
-from proofgate_operator.build.config import digest, haproxy_maps, map_digest
+from proofgate_operator.api.gateway import Gateway
+from proofgate_operator.api.load_balancer import Affinity
+from proofgate_operator.build.digests import keyed_digest
+from proofgate_operator.build.haproxy_maps import haproxy_maps, map_digest
 from proofgate_operator.build.naming import CONFIG_ANNOTATION, RENEWED_ANNOTATION, Manifest
 from proofgate_operator.build.owners import Shares
 from proofgate_operator.plan.configuration import Configuration
+from proofgate_operator.plan.rfc3339 import seconds_of, time_of
 from proofgate_operator.plan.scaling import Movement
-from proofgate_operator.plan.shards import seconds_of, time_of
 
 #: From the mark on its pod to a HAProxy that holds the new maps: the kubelet renews the files within about a
 #: second, the agent looks at them twice a second.
@@ -37,7 +39,7 @@ def owning_of(gateway: Gateway, workers: int, shares: Shares) -> str:
 
 def tenant_stamp(digests: Sequence[str], owning: str) -> str:
     """Return what tells one state of all shards of tenants from another; empty without shards."""
-    return digest(b"", [*digests, owning]) if digests else ""
+    return keyed_digest(b"", [*digests, owning]) if digests else ""
 
 
 def front_door(
@@ -52,7 +54,7 @@ def front_door(
     # Keyed, as the digest of the certificate is, with what nobody else knows.
     secret = configuration.digests.certificate.encode()
     known = map_digest(secret, maps)
-    return FrontDoor(shares, maps, digest(secret, [known, stamp]) if stamp else known, stamp)
+    return FrontDoor(shares, maps, keyed_digest(secret, [known, stamp]) if stamp else known, stamp)
 
 
 def live_pods(pods: Iterable[Manifest]) -> list[Manifest]:

@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from proofgate_operator.api.types import Gateway
+from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.api.volume import VolumeMode
 from proofgate_operator.build import checkpoint
 from proofgate_operator.build.checkpoint import Checkpoint, InvalidCheckpoint
@@ -18,7 +18,7 @@ from proofgate_operator.build.storage import goes_with_the_gateway
 from proofgate_operator.plan.drift import holds, sealed
 from proofgate_operator.plan.observed import Observed
 from proofgate_operator.plan.ownership import Ownership, classify
-from proofgate_operator.plan.shards import seconds_of, time_of
+from proofgate_operator.plan.rfc3339 import seconds_of, time_of
 
 #: At most one write in so many seconds: a worker under load signs every second, and is asked as often while
 #: it is about to leave.
@@ -103,7 +103,7 @@ def _written(
     wanted["metadata"]["annotations"][RENEWED_ANNOTATION] = time_of(now)
     manifest = sealed(wanted)
     if live is not None:
-        # Whoever wrote since has something newer, perhaps: look again first.
+        # Whoever wrote since has something newer, perhaps: observe again first.
         manifest["metadata"]["resourceVersion"] = live["metadata"]["resourceVersion"]
     return manifest
 

@@ -1,10 +1,10 @@
-"""What is seen of a gateway in one look."""
+"""What is observed of a gateway in one reconcile."""
 
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from proofgate_operator.api.types import MAX_REPLICAS, Gateway
+from proofgate_operator.api.gateway import MAX_REPLICAS, Gateway
 from proofgate_operator.build import storage
 from proofgate_operator.build.naming import Manifest, names
 from proofgate_operator.plan.drift import Applied
@@ -33,11 +33,11 @@ class TenantShards:
 
 @dataclass(frozen=True)
 class Observed:
-    """One look at the cluster: the gateway's own objects, the Secrets it names, the pods of its workers
+    """What is seen of the cluster: the gateway's own objects, the Secrets it names, the pods of its workers
     and of HAProxy, what workers tell of themselves, and when it was taken (`now`, in seconds since 1970).
 
     None stands for an object that was looked for and is not there. `conditions` and `shards` are the status
-    that the look before left.
+    that the reconcile before left.
     """
 
     children: Mapping[Ref, Manifest | None] = field(default_factory=dict)
@@ -48,7 +48,7 @@ class Observed:
     shards: tuple[Manifest, ...] = ()
     reports: Mapping[int, WorkerReport] = field(default_factory=dict)
     now: float = 0.0
-    #: `.status.ledger` as the look before left it.
+    #: `.status.ledger` as the reconcile before left it.
     ledger: Manifest = field(default_factory=dict)
     #: What came of the operator's own writes.
     applied: Mapping[Ref, Applied] = field(default_factory=dict)

@@ -3,7 +3,7 @@
 from enum import Enum
 
 from proofgate_operator.api import KIND
-from proofgate_operator.api.types import Gateway
+from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build.naming import GATEWAY_LABEL, MANAGED_BY_LABEL, OPERATOR, Manifest
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from proofgate_operator.api.types import Gateway
+from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build import haproxy, statefulset
 from proofgate_operator.build.naming import Defaults
 from proofgate_operator.build.pod_overrides import collisions

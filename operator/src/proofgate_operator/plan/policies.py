@@ -8,8 +8,8 @@ import re
 import warnings
 from collections.abc import Iterator
 
+from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.api.policy import Policy, Rule
-from proofgate_operator.api.types import Gateway
 from proofgate_operator.plan.pack_rules import PACK_RULES
 from proofgate_operator.plan.problems import Problem
 

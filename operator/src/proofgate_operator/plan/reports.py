@@ -1,6 +1,11 @@
-"""What workers tell of themselves on their admin port."""
+"""What workers tell of themselves on their admin port, and how their answer is read."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
+
+#: One period of the CPU's limit in so many is forgiven.
+_THROTTLED_SHARE = 20
 
 
 @dataclass(frozen=True)
@@ -38,3 +43,48 @@ class WorkerReport:
 
 
 UNREACHABLE = WorkerReport(reachable=False)
+
+
+def _number(status: Mapping[str, Any], name: str) -> int:
+    value = status.get(name)
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise ValueError(name)
+    return value
+
+
+def _refusal(error: Any) -> str | None:
+    """Say why a worker refused a configuration: places and reasons, which quote no value."""
+    if not isinstance(error, dict):
+        return None
+    problems = error.get("problems") or []
+    places = [
+        f"{problem.get('field') or problem.get('file', '')}: {problem.get('message', '')}"
+        for problem in problems[:2]
+        if isinstance(problem, dict)
+    ]
+    return "; ".join([str(error.get("code", "unknown")), *places])[:512]
+
+
+def read_report(status: Any) -> WorkerReport:
+    """Read the answer of `GET /status`; raises ValueError for what is none."""
+    if not isinstance(status, dict):
+        raise ValueError("not an object")
+    error = status.get("last_reload_error")
+    cpus = status.get("effective_cpus")
+    checkpoint = status.get("checkpoint")
+    periods, throttled = status.get("cpu_periods"), status.get("cpu_periods_throttled")
+    return WorkerReport(
+        serving=status.get("not_ready", "") is None,
+        retiring=status.get("not_ready") in ("retiring", "draining"),
+        in_flight=_number(status, "in_flight"),
+        connections=_number(status, "connections"),
+        config_digest=str(status.get("config_digest", ""))[:64],
+        file_digest=str(status.get("config_file_digest", ""))[:64],
+        refused=_refusal(error),
+        needs_restart=isinstance(error, dict) and error.get("code") == "config_needs_restart",
+        cpus=len(cpus) if isinstance(cpus, list) else 0,
+        throttled=isinstance(periods, int)
+        and isinstance(throttled, int)
+        and throttled * _THROTTLED_SHARE > periods,
+        checkpoint=checkpoint if isinstance(checkpoint, str) else "",
+    )

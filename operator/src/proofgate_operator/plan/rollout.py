@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from proofgate_operator.plan.shards import Shard, pod_trouble
+from proofgate_operator.plan.pods import pod_trouble
+from proofgate_operator.plan.shards import Shard
 
 
 @dataclass(frozen=True)

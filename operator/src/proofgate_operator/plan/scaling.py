@@ -10,11 +10,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from proofgate_operator.api.types import Gateway
+from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build.naming import Manifest
-from proofgate_operator.plan.leaving import farewell
+from proofgate_operator.plan.drain import drain
+from proofgate_operator.plan.pods import pod_trouble
 from proofgate_operator.plan.rollout import needs_surge, next_rollout
-from proofgate_operator.plan.shards import Shard, pod_trouble
+from proofgate_operator.plan.shards import Shard
 
 
 class Purpose(StrEnum):
@@ -96,8 +97,8 @@ def next_movement(
 ) -> Movement:
     """Return the step to take towards the workers that the spec asks for.
 
-    `begun` says that a roll was under way at the last look, `obstacle` why no new worker could start or an
-    old one seal its log (the volume), `unfit` why no new one would be as the spec wants it. `now` is in
+    `begun` says that a roll was under way at the last reconcile, `obstacle` why no new worker could start
+    or an old one seal its log (the volume), `unfit` why no new one would be as the spec wants it. `now` is in
     seconds since 1970.
     """
     desired = gateway.spec.replicas
@@ -165,7 +166,7 @@ def _leave(
     stay = _staying(shards, candidate, asked)
     if candidate is None:
         return Movement(asked, stay=stay)
-    found = farewell(candidate, now, gateway.spec.timeouts.drain_seconds)
+    found = drain(candidate, now, gateway.spec.timeouts.drain_seconds)
     return Movement(
         asked,
         retire=candidate if found.since is not None else None,

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
 from proofgate_operator.build.naming import Manifest
 from proofgate_operator.plan.observed import Observed
+from proofgate_operator.plan.pods import is_ready, ordinal, pod_conditions
 from proofgate_operator.plan.reports import WorkerReport
+from proofgate_operator.plan.rfc3339 import seconds_of
 
 #: A pod that is not ready for so long will not be: longer than the startup probe allows.
 STUCK_SECONDS = 600
@@ -26,56 +27,6 @@ class Phase(StrEnum):
     RETIRING = "Retiring"
     LEAVING = "Leaving"
     FAILED = "Failed"
-
-
-def seconds_of(text: object) -> float | None:
-    """Return an RFC 3339 time as seconds since 1970; None if it is none."""
-    try:
-        return datetime.fromisoformat(str(text)).timestamp()
-    except (ValueError, OverflowError):
-        return None
-
-
-def time_of(seconds: float) -> str:
-    """Return seconds since 1970 as an RFC 3339 time in UTC."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def ordinal(pod: Manifest) -> int:
-    """Return the shard of a worker's pod."""
-    return int(pod["metadata"]["name"].rsplit("-", 1)[1])
-
-
-def pod_conditions(pod: Manifest) -> dict[str, Manifest]:
-    """Return a pod's conditions by their type."""
-    return {item["type"]: item for item in (pod.get("status") or {}).get("conditions") or []}
-
-
-def is_ready(pod: Manifest) -> bool:
-    """Return whether a pod is to be sent traffic."""
-    ready = pod_conditions(pod).get("Ready", {}).get("status") == "True"
-    return ready and not pod["metadata"].get("deletionTimestamp")
-
-
-def pod_trouble(pod: Manifest) -> str | None:
-    """Return why a pod is not ready, as far as its status says; None if it is."""
-    status = pod.get("status") or {}
-    conditions = pod_conditions(pod)
-    if conditions.get("Ready", {}).get("status") == "True":
-        return None
-    name = pod["metadata"]["name"]
-    if status.get("phase") == "Failed":
-        # The kubelet refuses a pod this way, for example with SMTAlignmentError for half a physical core.
-        return f"{name} failed: {status.get('reason', 'no reason')}: {status.get('message', '')}".rstrip(": ")
-    for container in status.get("containerStatuses") or []:
-        waiting: dict[str, Any] | None = (container.get("state") or {}).get("waiting")
-        if waiting:
-            return f"{name} waits: {waiting.get('reason', 'no reason')}"
-    scheduled = conditions.get("PodScheduled", {})
-    if scheduled.get("status") == "False":
-        reason = f"{scheduled.get('reason', '')}: {scheduled.get('message', '')}"
-        return f"{name} is not scheduled: {reason}".rstrip(": ")
-    return f"{name} is not ready"
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ is ready.
 import math
 from collections.abc import Mapping
 
-from proofgate_operator.api.types import Affinity, Gateway
+from proofgate_operator.api.gateway import Gateway
+from proofgate_operator.api.load_balancer import Affinity
 from proofgate_operator.build.owners import STAGES, Shares, Stage
 from proofgate_operator.plan.scaling import Movement
 from proofgate_operator.plan.shards import Shard

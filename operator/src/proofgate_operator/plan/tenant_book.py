@@ -1,14 +1,14 @@
 """The tenants that attached to one gateway, and who holds which key: what the shards are written from.
 
-It is kept from look to look and changed by one tenant at a time, so that a change costs what that tenant has
-and no more. Of two tenants that list one key, the one that holds it keeps it; of two that are new to it, the
-one whose object is older gets it.
+It is kept from reconcile to reconcile and changed by one tenant at a time, so that a change costs what that
+tenant has and no more. Of two tenants that list one key, the one that holds it keeps it; of two that are new
+to it, the one whose object is older gets it.
 """
 
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 
-from proofgate_operator.build.config import KeyDigest
+from proofgate_operator.build.tenant_keys import KeyDigest
 from proofgate_operator.build.tenant_shards import (
     KEYS,
     OWNERS,

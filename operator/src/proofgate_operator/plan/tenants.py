@@ -7,9 +7,9 @@ Secret must not keep another one's leaked key alive.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from proofgate_operator.api.types import Gateway
-from proofgate_operator.build.config import KeyDigest
+from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build.naming import Manifest
+from proofgate_operator.build.tenant_keys import KeyDigest
 from proofgate_operator.plan.api_keys import read_keys
 from proofgate_operator.plan.problems import Fault
 

@@ -1,7 +1,8 @@
 """The claims of a gateway's ledger: which there are to be, and whether evidence can be written to them."""
 
 from proofgate_operator.api.conditions import Condition, ConditionStatus, ConditionType
-from proofgate_operator.api.types import MAX_REPLICAS, Affinity, Gateway
+from proofgate_operator.api.gateway import MAX_REPLICAS, Gateway
+from proofgate_operator.api.load_balancer import Affinity
 from proofgate_operator.api.volume import VolumeMode
 from proofgate_operator.build import storage
 from proofgate_operator.build.naming import Manifest, names

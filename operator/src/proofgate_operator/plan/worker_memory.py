@@ -6,8 +6,9 @@ changes only when those are replaced.
 
 from collections.abc import Iterable, Iterator
 
+from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.api.quantity import quantity, whole
-from proofgate_operator.api.types import MEMORY_FAULT, MEMORY_LEAST, Gateway
+from proofgate_operator.api.worker import MEMORY_FAULT, MEMORY_LEAST
 from proofgate_operator.build.naming import Manifest
 from proofgate_operator.build.statefulset import CONTAINER
 from proofgate_operator.plan.problems import Problem

@@ -1,0 +1,160 @@
+"""The `GovernanceGateway` object and its spec as frozen models.
+
+Workers take on a change of providers, models, tenants, jwt, policy, cors and timeouts while they run. They
+are replaced one by one for a change of `worker`, of `ledger`, or of the Secret entries that are mounted.
+
+The models are the one source of the schema: `api/crd.py` turns them into the CRD, so a default, a bound or a
+rule stands here once. Whatever the schema or its CEL rules refuse never reaches the operator; what needs a
+look at other objects (a Secret that is missing) is reported by a condition.
+"""
+
+from enum import StrEnum
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from proofgate_operator.api.access import AllowedTenants, Cors, Jwt, Plan, TenantOfTheGateway
+from proofgate_operator.api.fields import Section, keyed_by, rules
+from proofgate_operator.api.ledger import Ledger
+from proofgate_operator.api.load_balancer import LoadBalancer
+from proofgate_operator.api.monitoring import Monitoring
+from proofgate_operator.api.policy import Policy
+from proofgate_operator.api.upstream import ModelRoute, Provider
+from proofgate_operator.api.worker import Worker
+
+MAX_REPLICAS = 64
+
+#: On a gateway: the value of spec.replicas that a scale-down may reach although it is not safe.
+FORCE_SCALE_DOWN_ANNOTATION = "proofgate.dev/force-scale-down"
+
+
+class NetworkPolicies(StrEnum):
+    """Who restricts what may reach the pods."""
+
+    MANAGED = "Managed"
+    NONE = "None"
+
+
+class Timeouts(Section):
+    """Time limits, in seconds."""
+
+    upstream_connect_seconds: Annotated[int, Field(ge=1, le=300)] = 5
+    """To connect to a provider."""
+    upstream_response_seconds: Annotated[int, Field(ge=1, le=3600)] = 60
+    """Longest silence of a provider, before the first byte or between two."""
+    answer_seconds: Annotated[int, Field(ge=1, le=86_400)] = 3600
+    """From a request's head to the end of its answer, however steadily that comes."""
+    connection_age_seconds: Annotated[int, Field(ge=1, le=86_400)] = 300
+    """Age at which a client's connection ends with its next answer, up to a tenth more or less: its client
+    comes back where its tenant is served by then, and an HAProxy that is replaced gets rid of its
+    connections."""
+    drain_seconds: Annotated[int, Field(ge=1, le=3600)] = 30
+    """Time that open exchanges get to finish when a worker stops."""
+
+
+class Rollout(Section):
+    """How workers are replaced: one by one, each only when the one before is ready again."""
+
+    surge: bool = True
+    """True: a gateway of one worker gets a second one while its own is replaced, so that somebody serves.
+    Gateways of more workers never need it."""
+
+
+class GatewaySpec(Section):
+    """What a gateway shall be."""
+
+    replicas: Annotated[int, Field(ge=1, le=MAX_REPLICAS)] = 2
+    """WorkerReports, one per core: `kubectl scale ggw/<name> --replicas=8`."""
+    worker: Worker = Worker()
+    """Size of one worker."""
+    providers: Annotated[
+        tuple[Provider, ...], Field(min_length=1, max_length=16, json_schema_extra=keyed_by("name"))
+    ]
+    """Upstreams."""
+    models: Annotated[
+        tuple[ModelRoute, ...], Field(min_length=1, max_length=64, json_schema_extra=keyed_by("name"))
+    ]
+    """Models that clients may name."""
+    plans: Annotated[tuple[Plan, ...], Field(max_length=32, json_schema_extra=keyed_by("name"))] = ()
+    """What tenants may use and how much, by name."""
+    tenants: Annotated[
+        tuple[TenantOfTheGateway, ...], Field(max_length=128, json_schema_extra=keyed_by("name"))
+    ] = ()
+    """Who may use the gateway."""
+    allowed_tenants: AllowedTenants | None = None
+    """Which GatewayTenants, objects of their own in their teams' namespaces, may use the gateway as well.
+    Absent: none."""
+    jwt: Jwt | None = None
+    """JSON Web Tokens in the place of API keys. HAProxy routes a connection by the tenant that its token
+    names, and the worker verifies the token."""
+    policy: Policy | None = None
+    """The rules that look at prompts and answers. Absent: there are none."""
+    cors: Annotated[
+        Cors | None,
+        Field(
+            json_schema_extra=rules(
+                {
+                    "rule": "self.allowedOrigins.size() == 1 ||"
+                    " !self.allowedOrigins.exists(origin, origin == '*')",
+                    "message": "spec.cors.allowedOrigins: '*' allows every origin, so it stands alone",
+                },
+                {
+                    "rule": "!self.allowedOrigins.exists(origin,"
+                    " origin.matches('^(http:.*:80|https:.*:443)$'))",
+                    "message": "spec.cors.allowedOrigins: browsers leave a default port out (RFC 6454)",
+                },
+            )
+        ),
+    ] = None
+    """Which web pages may call the gateway from a browser. Absent: none."""
+    ledger: Ledger = Ledger()
+    """The record of every exchange."""
+    load_balancer: LoadBalancer = LoadBalancer()
+    """HAProxy in front of the workers."""
+    timeouts: Timeouts = Timeouts()
+    """Time limits."""
+    rollout: Rollout = Rollout()
+    """How workers are replaced."""
+    network_policies: NetworkPolicies = NetworkPolicies.MANAGED
+    """Managed: the operator lets only HAProxy reach the workers, and only those in `loadBalancer.allowFrom`
+    reach HAProxy, where the cluster's network enforces network policies. None: it makes none."""
+    monitoring: Monitoring = Monitoring()
+    """What Prometheus is told."""
+    paused: bool = False
+    """True: the operator reports status and changes nothing."""
+
+
+def _count(text: object) -> int | None:
+    """Return the number in an annotation; None if there is none."""
+    found = str(text)
+    return int(found) if found.isascii() and found.isdigit() and len(found) < 4 else None
+
+
+class Gateway(Section):
+    """One `GovernanceGateway` object: who it is and what it shall be."""
+
+    name: str
+    namespace: str
+    uid: str
+    generation: int
+    spec: GatewaySpec
+    #: The number of workers to which the gateway may be scaled down although that is not safe.
+    force_scale_down: int | None = None
+
+    @property
+    def ledger_name(self) -> str:
+        """Name of the ledger; the origin of every log below it begins with it."""
+        return self.spec.ledger.origin or f"proofgate.dev/{self.namespace}/{self.name}"
+
+    @classmethod
+    def read(cls, manifest: dict[str, Any]) -> "Gateway":
+        """Read an object as the API server returns it."""
+        metadata = manifest["metadata"]
+        return cls(
+            name=metadata["name"],
+            namespace=metadata["namespace"],
+            uid=metadata["uid"],
+            generation=metadata.get("generation", 1),
+            spec=GatewaySpec.model_validate(manifest["spec"]),
+            force_scale_down=_count((metadata.get("annotations") or {}).get(FORCE_SCALE_DOWN_ANNOTATION)),
+        )

@@ -1,0 +1,85 @@
+"""What the API server refuses of a `GovernanceGateway` besides single fields, as rules of CEL."""
+
+from typing import Any
+
+#: Leaves room for `-worker-63` in a pod's name and for the revision hash in its labels (63 characters).
+MAX_NAME_LENGTH = 40
+
+#: Rules over several fields of the spec. The API server bounds what a rule may cost, estimated from the
+#: bounds above when the CRD is written and counted when an object is: the largest spec allowed must stay
+#: below both.
+SPEC_RULES: list[dict[str, Any]] = [
+    {
+        "rule": "self.models.all(m, self.providers.exists(p, p.name == m.provider))",
+        "fieldPath": ".models",
+        "message": "spec.models: the provider of every model must be in spec.providers",
+    },
+    {
+        # A list of one binds the names once; `in` costs a step per name, a comparison of strings many.
+        "rule": "[self.models.map(m, m.name)].all(names,"
+        " self.tenants.all(t, !has(t.models) || t.models.all(name, name in names)))",
+        "fieldPath": ".tenants",
+        "message": "spec.tenants: every model of a tenant must be in spec.models",
+    },
+    {
+        "rule": "[self.models.map(m, m.name)].all(names,"
+        " self.plans.all(p, !has(p.models) || p.models.all(name, name in names)))",
+        "fieldPath": ".plans",
+        "message": "spec.plans: every model of a plan must be in spec.models",
+    },
+    {
+        "rule": "[self.plans.map(p, p.name)].all(names,"
+        " self.tenants.all(t, !has(t.plan) || t.plan in names))",
+        "fieldPath": ".tenants",
+        "message": "spec.tenants: every tenant's plan must be in spec.plans",
+    },
+    {
+        "rule": "self.tenants.size() > 0 || has(self.allowedTenants)",
+        "fieldPath": ".tenants",
+        "message": "spec.tenants: list a tenant, or let GatewayTenants attach with spec.allowedTenants",
+    },
+    {
+        "rule": "has(self.jwt) || self.tenants.all(t, has(t.apiKeys))",
+        "fieldPath": ".tenants",
+        "message": "spec.tenants: every tenant needs apiKeys unless spec.jwt is set",
+    },
+    {
+        "rule": "self.timeouts.connectionAgeSeconds * 11 <="
+        " (self.loadBalancer.terminationGracePeriodSeconds - 30) * 10",
+        "fieldPath": ".timeouts.connectionAgeSeconds",
+        "message": "spec.timeouts.connectionAgeSeconds, and a tenth, must be at least 30 below"
+        " spec.loadBalancer.terminationGracePeriodSeconds, or a replaced HAProxy cuts connections in use",
+    },
+    {
+        "rule": "self.networkPolicies == 'Managed' || !has(self.loadBalancer.allowFrom)",
+        "fieldPath": ".loadBalancer.allowFrom",
+        "message": "spec.loadBalancer.allowFrom needs spec.networkPolicies: Managed",
+    },
+    {
+        "rule": "has(self.ledger.origin) == has(oldSelf.ledger.origin) &&"
+        " (!has(self.ledger.origin) || self.ledger.origin == oldSelf.ledger.origin)",
+        "message": "spec.ledger.origin is immutable",
+    },
+    {
+        "rule": "!has(oldSelf.ledger.signingKeySecretRef) || has(self.ledger.signingKeySecretRef) &&"
+        " self.ledger.signingKeySecretRef == oldSelf.ledger.signingKeySecretRef",
+        "message": "spec.ledger.signingKeySecretRef is immutable once it is set",
+    },
+    {
+        # What a worker takes besides: 3 s until nobody routes to it, 10 s to cut what is left and to seal.
+        "rule": "self.timeouts.drainSeconds + 13 <= self.worker.terminationGracePeriodSeconds",
+        "fieldPath": ".timeouts.drainSeconds",
+        "message": "spec.timeouts.drainSeconds must be at least 13 below"
+        " spec.worker.terminationGracePeriodSeconds, or a worker is killed before it has sealed its log",
+    },
+]
+
+#: Rules over the whole object.
+ROOT_RULES: list[dict[str, Any]] = [
+    {
+        "rule": f"self.metadata.name.size() <= {MAX_NAME_LENGTH} &&"
+        " self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
+        "message": f"metadata.name must be at most {MAX_NAME_LENGTH} characters, lower-case letters, digits"
+        " and dashes, beginning with a letter: Services and pods are named after it",
+    },
+]

@@ -1,0 +1,57 @@
+"""The part of the spec that says how large a worker is. A change of it replaces the workers one by one."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from proofgate_operator.api.fields import Cores, Image, Quantity, Section, rules
+from proofgate_operator.api.pod_template import PodTemplate
+
+#: Bytes that a worker takes besides the bodies and answers that it holds: docs/operations.md, "Memory".
+MEMORY_OTHERWISE = 320 << 20
+#: Bytes of memory without which a worker could not hold its largest bodies.
+MEMORY_LEAST = 384 << 20
+MEMORY_FAULT = (
+    "spec.worker.memory must be at least 384Mi: a worker takes 320Mi besides the bodies and answers that it"
+    " holds, and needs 64Mi for those"
+)
+
+
+class Worker(Section):
+    """Size of one worker: one gateway process on one core."""
+
+    cpu: Annotated[
+        Cores,
+        Field(
+            json_schema_extra=rules(
+                {
+                    "rule": "type(self) == int ? self >= 1 && self <= 64 :"
+                    " self.matches('^([1-9]|[1-5][0-9]|6[0-4]|[1-9][0-9]{2,3}m)$')",
+                    "message": "spec.worker.cpu must be a whole number of cores from 1 to 64, or thousandths"
+                    " of a core from 100m to 9999m",
+                }
+            )
+        ),
+    ] = "1"
+    """Cores of a worker; request and limit are equal. One core is what a worker can use; two are for nodes
+    whose CPU manager hands out whole physical cores (full-pcpus-only). A fraction such as 500m works, without
+    a core of its own: CPUPinned says so."""
+    memory: Annotated[
+        Quantity,
+        Field(
+            json_schema_extra=rules(
+                {
+                    "rule": "quantity(self).compareTo(quantity('384Mi')) >= 0",
+                    "message": MEMORY_FAULT,
+                }
+            )
+        ),
+    ] = "512Mi"
+    """Memory of a worker, at least 384Mi; request and limit are equal. What it has beyond 320Mi is for the
+    bodies and answers that it holds."""
+    image: Image | None = None
+    """Image of the worker. Absent: the one the operator was installed with."""
+    termination_grace_period_seconds: Annotated[int, Field(ge=5, le=3600)] = 60
+    """Seconds from SIGTERM to SIGKILL; a worker drains and seals its log in that time."""
+    pod_template: PodTemplate | None = None
+    """Additions to the workers' pods."""

@@ -1,0 +1,76 @@
+"""The Secrets of one gateway: digests of its tenants' keys, the admin token, a generated signing key.
+
+No tenant's key is in clear in any of them.
+"""
+
+import base64
+import hashlib
+import hmac
+from collections.abc import Mapping, Sequence
+
+from proofgate_operator.api.gateway import Gateway
+from proofgate_operator.build.naming import Manifest, child, names
+from proofgate_operator.build.owners import Shares
+from proofgate_operator.build.tenant_keys import KeyDigest, keys_entry
+
+SIGNING_KEY = "signing-key"
+VERIFYING_KEY = "verifying-key"
+ADMIN_TOKEN = "token"
+#: The key by which workers know HAProxy, and the file that it is in for them.
+ROUTING_KEY_FILE = "routing.key"
+
+
+def encoded(entries: Mapping[str, str]) -> dict[str, str]:
+    """Return a Secret's `data`. `stringData` is write-only, so drift in it could not be seen."""
+    return {key: base64.b64encode(value.encode()).decode() for key, value in entries.items()}
+
+
+def tenants_secret(
+    gateway: Gateway,
+    keys: Mapping[str, Sequence[KeyDigest]],
+    maps: Mapping[str, str],
+    shares: Shares,
+    routing_key: str,
+) -> Manifest:
+    """Return the Secret of key digests: one entry per tenant for the workers, HAProxy's `maps`, and the key
+    by which workers know HAProxy.
+
+    Its annotations say which shares the maps are made from.
+    """
+    entries = {
+        keys_entry(tenant): "".join(f"{key.line}\n" for key in sorted(found, key=lambda key: key.digest))
+        for tenant, found in keys.items()
+    }
+    head = child(gateway, "v1", "Secret", names(gateway).tenants, "worker")
+    head["metadata"]["annotations"] = shares.annotations
+    return {**head, "type": "Opaque", "data": encoded({**entries, **maps, ROUTING_KEY_FILE: routing_key})}
+
+
+def routing_key(admin_token: str) -> str:
+    """Return the key by which workers know HAProxy: 128 bits, in hexadecimal.
+
+    It is made from the admin token, so a deleted Secret of maps comes back with the same one, and tells who
+    has it nothing of the token.
+    """
+    return hmac.new(admin_token.encode(), b"proofgate routing key", hashlib.sha256).hexdigest()[:32]
+
+
+def admin_secret(gateway: Gateway, token: str) -> Manifest:
+    """Return the Secret of the token that the workers' admin port asks for."""
+    head = child(gateway, "v1", "Secret", names(gateway).admin, "worker")
+    return {**head, "type": "Opaque", "data": encoded({ADMIN_TOKEN: token})}
+
+
+def ledger_secret_head(gateway: Gateway, *, owned: bool) -> Manifest:
+    """Return the head of the Secret of a generated signing key: `owned`, it goes with the gateway."""
+    return child(gateway, "v1", "Secret", names(gateway).ledger, "worker", owned=owned)
+
+
+def ledger_secret(gateway: Gateway, signing_key: str, verifying_key: str) -> Manifest:
+    """Return the Secret of a generated signing key, in the text forms of `ledger_key`.
+
+    It has no owner yet: what applies its head gives it one, and can take it away again.
+    """
+    head = ledger_secret_head(gateway, owned=False)
+    entries = {SIGNING_KEY: signing_key, VERIFYING_KEY: verifying_key}
+    return {**head, "type": "Opaque", "data": encoded(entries)}

@@ -1,0 +1,54 @@
+"""What HAProxy follows while it runs: whose a key is, and which worker serves whom."""
+
+from collections.abc import Mapping, Sequence
+
+from proofgate_operator.api.gateway import Gateway
+from proofgate_operator.build import haproxy_config
+from proofgate_operator.build.digests import keyed_digest
+from proofgate_operator.build.haproxy_config import server_name
+from proofgate_operator.build.owners import Owner, Shares, owners, weights
+from proofgate_operator.build.tenant_keys import KeyDigest
+
+TENANT_MAP = "tenants.map"
+OWNER_MAP = "owners.map"
+WEIGHTS = "weights.map"
+#: The key by which workers know HAProxy.
+ROUTING_MAP = "routing.map"
+
+
+def haproxy_maps(
+    gateway: Gateway,
+    keys: Mapping[str, Sequence[KeyDigest]],
+    workers: int,
+    shares: Shares,
+    routing_key: str,
+) -> dict[str, str]:
+    """Return what HAProxy follows while it runs: digest of a key to tenant, tenant to worker, the weights of
+    workers that have not all of their tenants yet, and the key by which workers know HAProxy.
+
+    Where tokens name tenants, a tenant's name stands beside the digests: it is shorter than one.
+    `workers` is how many there are to be. HAProxy knows nothing of expiry: an expired key still finds its
+    worker, which refuses it and says why.
+    """
+    tenant_of = {key.digest: tenant for tenant in keys for key in keys[tenant]}
+    if gateway.spec.jwt:
+        tenant_of |= {tenant.name: tenant.name for tenant in gateway.spec.tenants}
+    owner_of = owners(gateway, workers, shares)
+    weight_of = weights(shares)
+    return {
+        TENANT_MAP: "".join(f"{key} {tenant_of[key]}\n" for key in sorted(tenant_of)),
+        OWNER_MAP: "".join(f"{tenant} {entry_of(owner_of[tenant])}\n" for tenant in sorted(owner_of)),
+        ROUTING_MAP: f"{haproxy_config.ROUTING_KEY} {routing_key}\n" if routing_key else "",
+        WEIGHTS: "".join(f"{server_name(ordinal)} {weight_of[ordinal]}\n" for ordinal in sorted(weight_of)),
+    }
+
+
+def entry_of(owner: Owner) -> str:
+    """Return a tenant's owner, and who stands in, as the map has them: in one entry, they change together."""
+    both = (owner.ordinal,) if owner.stand_in is None else (owner.ordinal, owner.stand_in)
+    return haproxy_config.OWNER_SEPARATOR.join(map(server_name, both))
+
+
+def map_digest(secret: bytes, maps: Mapping[str, str]) -> str:
+    """Return the digest of HAProxy's maps, in the terms of `keyed_digest`."""
+    return keyed_digest(secret, [part for name in sorted(maps) for part in (name, maps[name])])

@@ -1,0 +1,29 @@
+"""A tenant's API keys as the workers know them, and the file that holds them."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class KeyDigest:
+    """An API key as the workers know it: its SHA-256 in lower-case hexadecimal, and when it expires.
+
+    `expires` is a time of RFC 3339; None is never. `name` is what its tenant calls it.
+    """
+
+    digest: str
+    expires: str | None = None
+    name: str = field(default="", compare=False)
+
+    @property
+    def line(self) -> str:
+        """The key's line in the workers' file."""
+        return self.digest if self.expires is None else f"{self.digest} expires={self.expires}"
+
+
+def keys_entry(tenant: str) -> str:
+    """Return the entry of the tenants Secret, and the file, that holds a tenant's keys.
+
+    The Secret is mounted whole, so that another tenant does not change the pods' template. A tenant's name
+    has no dot: no file can hide another one.
+    """
+    return f"{tenant}.keys"

@@ -1,0 +1,158 @@
+"""The workers' configuration file, and the ConfigMap that it is in.
+
+Nothing here puts a key in clear into an object: the file names other files.
+"""
+
+import hashlib
+
+import yaml
+
+from proofgate_operator.api.access import TERMS, Tenant
+from proofgate_operator.api.gateway import Gateway
+from proofgate_operator.api.quantity import whole
+from proofgate_operator.api.worker import MEMORY_LEAST, MEMORY_OTHERWISE
+from proofgate_operator.build.gateway_secrets import ADMIN_TOKEN, ROUTING_KEY_FILE, SIGNING_KEY
+from proofgate_operator.build.naming import Defaults, Manifest, child, names
+from proofgate_operator.build.tenant_keys import keys_entry
+
+CONFIG_FILE = "gateway.yaml"
+#: The newest of those files that every worker took on: whoever starts and refuses the other starts with it.
+ACCEPTED_FILE = "accepted.yaml"
+CONFIG_FOLDER = "/etc/proofgate"
+LEDGER_FOLDER = "/var/lib/proofgate"
+#: Where tenants and keys are that have objects of their own, for workers and for HAProxy's agent.
+SHARDS_FOLDER = f"{CONFIG_FOLDER}/tenants"
+#: Where a worker finds the checkpoints that the operator holds: what comes there rolls nobody.
+HELD_FOLDER = "/etc/held-checkpoints"
+#: Sections of the workers' file that are fixed while a worker runs; it takes on all others as they change.
+FIXED_SECTIONS = ("ledger", "listen", "proxyProtocol", "admin")
+
+#: The most that a worker's file may say.
+_MOST_BUFFERED_BYTES = 1 << 40
+
+TRAFFIC_PORT = 8080
+ADMIN_PORT = 9090
+
+
+def _buffered_bytes(memory: int) -> int:
+    """Return what a worker may hold of bodies and answers, in bytes; `memory` is all that it has."""
+    # A worker from before there was a least is smaller, and its file has to be one that it accepts.
+    return min(max(memory, MEMORY_LEAST) - MEMORY_OTHERWISE, _MOST_BUFFERED_BYTES)
+
+
+def listen(port: int, defaults: Defaults) -> str:
+    """Return every address of a pod; `[::]` takes connections of IPv4 too (RFC 3493, section 3.7)."""
+    return f"[::]:{port}" if defaults.ipv6 else f"0.0.0.0:{port}"
+
+
+def worker_config(gateway: Gateway, memory: int, defaults: Defaults) -> Manifest:
+    """Return the content of the workers' configuration file; `memory` is the smallest worker's, in bytes."""
+    spec = gateway.spec
+    providers = []
+    for provider in spec.providers:
+        entry: Manifest = {
+            "name": provider.name,
+            "type": provider.type,
+            "baseURL": provider.base_url,
+            "streamUsage": provider.stream_usage,
+        }
+        if provider.api_key_secret_ref:
+            entry["apiKeyFile"] = f"{CONFIG_FOLDER}/providers/{provider.name}/api-key"
+        providers.append(entry)
+    content: Manifest = {
+        "ledger": {
+            "name": gateway.ledger_name,
+            "directory": LEDGER_FOLDER,
+            "durability": spec.ledger.durability.value,
+            "checkpointIntervalSeconds": spec.ledger.checkpoint_interval_seconds,
+            "signingKeyFile": f"{CONFIG_FOLDER}/ledger/{SIGNING_KEY}",
+            "rotation": {
+                "bytes": whole(spec.ledger.rotation.size),
+                "seconds": spec.ledger.rotation.age_seconds,
+            },
+            "heldCheckpoints": {"directory": HELD_FOLDER, "keptBy": "Operator"},
+        },
+        "listen": listen(TRAFFIC_PORT, defaults),
+        "proxyProtocol": {"routingKeyFile": f"{CONFIG_FOLDER}/{ROUTING_KEY_FILE}"},
+        "admin": {
+            "listen": listen(ADMIN_PORT, defaults),
+            "tokenFile": f"{CONFIG_FOLDER}/admin/{ADMIN_TOKEN}",
+        },
+        "providers": providers,
+        "models": [
+            {
+                "name": model.name,
+                "provider": model.provider,
+                "upstreamModel": model.upstream_model or model.name,
+                "maxOutputTokens": model.max_output_tokens,
+            }
+            for model in spec.models
+        ],
+        **_plans(gateway),
+        "tenants": [_tenant(tenant) for tenant in spec.tenants],
+        "limits": {"bufferedBytes": _buffered_bytes(memory)},
+        "metrics": {"labelSets": spec.monitoring.label_sets},
+        "timeouts": {
+            "upstreamConnectSeconds": spec.timeouts.upstream_connect_seconds,
+            "upstreamResponseSeconds": spec.timeouts.upstream_response_seconds,
+            "answerSeconds": spec.timeouts.answer_seconds,
+            "connectionAgeSeconds": spec.timeouts.connection_age_seconds,
+            "drainSeconds": spec.timeouts.drain_seconds,
+        },
+    }
+    # The spec and the workers' file spell these sections alike.
+    for name, section in (("jwt", spec.jwt), ("policy", spec.policy), ("cors", spec.cors)):
+        if section is not None:
+            content[name] = section.as_written()
+    return content
+
+
+def _plans(gateway: Gateway) -> Manifest:
+    """Return what the file says of plans, and where the tenants are that do not stand in it."""
+    content: Manifest = {}
+    if gateway.spec.plans:
+        content["plans"] = [plan.as_written() for plan in gateway.spec.plans]
+    if gateway.spec.allowed_tenants is not None:
+        content["tenantShards"] = {"directory": SHARDS_FOLDER}
+    return content
+
+
+def _tenant(tenant: Tenant) -> Manifest:
+    content: Manifest = {"name": tenant.name}
+    if tenant.api_keys is not None:
+        content["keyHashesFile"] = f"{CONFIG_FOLDER}/{keys_entry(tenant.name)}"
+    terms = tenant.as_written()
+    for name in ("plan", *TERMS):
+        if name in terms:
+            content[name] = terms[name]
+    return content
+
+
+def _text(content: Manifest) -> str:
+    # libyaml, where it is there: most of what a reconcile costs would be YAML.
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    text: str = yaml.dump(content, Dumper=dumper, sort_keys=False)
+    return text
+
+
+def worker_config_text(gateway: Gateway, memory: int, defaults: Defaults) -> str:
+    """Return the workers' configuration file; `memory` is the smallest worker's, in bytes."""
+    return _text(worker_config(gateway, memory, defaults))
+
+
+def fixed_config_text(gateway: Gateway, defaults: Defaults) -> str:
+    """Return the part of the file that only a new worker takes on."""
+    content = worker_config(gateway, whole(gateway.spec.worker.memory), defaults)
+    return _text({name: content[name] for name in FIXED_SECTIONS})
+
+
+def config_map(gateway: Gateway, text: str, accepted: str | None = None) -> Manifest:
+    """Return the ConfigMap of the workers' file, `text`, and of the one that they accepted last."""
+    head = child(gateway, "v1", "ConfigMap", names(gateway).config, "worker")
+    data = {CONFIG_FILE: text} if accepted is None else {CONFIG_FILE: text, ACCEPTED_FILE: accepted}
+    return {**head, "data": data}
+
+
+def text_digest(text: str) -> str:
+    """Return the digest by which a worker tells which file it runs with. It tells nothing secret."""
+    return hashlib.sha256(text.encode()).hexdigest()

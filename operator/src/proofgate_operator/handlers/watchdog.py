@@ -1,0 +1,19 @@
+"""Tells the heartbeat which gateways there are, so that a loop that never began is missed as well."""
+
+import asyncio
+
+from proofgate_operator import metrics
+from proofgate_operator.handlers.heartbeat import Heartbeat
+from proofgate_operator.kube.store import Store
+
+_PERIOD_SECONDS = 30.0
+
+
+async def watch_over(store: Store, heartbeat: Heartbeat) -> None:
+    """Compare the gateways that are known with the loops, for ever."""
+    while True:
+        if heartbeat.leading:
+            heartbeat.known(set(store.gateways()))
+        for kind, count in store.count().items():
+            metrics.OBJECTS.labels(kind).set(count)
+        await asyncio.sleep(_PERIOD_SECONDS)

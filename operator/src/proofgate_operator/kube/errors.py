@@ -1,0 +1,43 @@
+"""How a request to the API server fails, and how its answer tells."""
+
+import json
+
+from proofgate_operator.build.naming import Manifest
+
+
+class ApiError(Exception):
+    """The API server refused a request; `status` is the HTTP status, `reason` the API's own word for it.
+
+    `retry_after` is the time in seconds after which the server wants to be asked again, if it told one.
+    """
+
+    def __init__(self, status: int, reason: str, message: str, retry_after: float | None = None) -> None:
+        super().__init__(f"{status} {reason}: {message}")
+        self.status = status
+        self.reason = reason
+        self.message = message
+        self.retry_after = retry_after
+
+    @property
+    def transient(self) -> bool:
+        """Whether the same request may succeed later: the server is overloaded or ill."""
+        # A field that no schema knows is the manifest's fault, although server-side apply answers with 500.
+        unknown_field = self.message.startswith("failed to create typed patch object")
+        return self.status == 429 or (self.status >= 500 and not unknown_field)
+
+
+class Fenced(Exception):
+    """This process is no longer the one that acts."""
+
+
+def checked(status: int, raw: bytes, retry_after: str | None = None) -> Manifest:
+    """Return a parsed answer; raises `ApiError` for any status from 400."""
+    try:
+        answer: Manifest = json.loads(raw)
+    except ValueError:
+        answer = {"message": raw[:200].decode(errors="replace")}
+    if status >= 400:
+        # RFC 9110, section 10.2.3; the API server tells seconds, never a date.
+        pause = float(retry_after) if retry_after and retry_after.isdecimal() else None
+        raise ApiError(status, answer.get("reason", "Unknown"), answer.get("message", ""), pause)
+    return answer

@@ -1,0 +1,287 @@
+"""The conditions of a gateway, with reasons that a reader can act on."""
+
+from collections.abc import Iterable, Iterator
+
+from proofgate_operator.api.conditions import Condition, ConditionStatus, ConditionType
+from proofgate_operator.api.gateway import FORCE_SCALE_DOWN_ANNOTATION
+from proofgate_operator.build.naming import Manifest, names
+from proofgate_operator.plan.pinning import cpu_pinned
+from proofgate_operator.plan.pods import pod_trouble
+from proofgate_operator.plan.scaling import Purpose
+from proofgate_operator.plan.situation import Situation
+from proofgate_operator.plan.volumes import limits_note, storage_bound
+
+#: What Ready is made of, in the order in which a reader would look for the cause.
+_READY_NEEDS = (
+    ConditionType.CONFIG_VALID,
+    ConditionType.STORAGE_BOUND,
+    ConditionType.WORKERS_AVAILABLE,
+    ConditionType.LOAD_BALANCER_AVAILABLE,
+)
+
+#: Reason and message of Progressing while nothing moves because of what is wrong with the spec.
+_WAITING = ("ConfigInvalid", "what ConfigValid tells of waits for a valid configuration; all else is done")
+#: Reason of Progressing while a roll goes no further.
+STALLED = "RolloutStalled"
+
+#: Reasons of StorageBound while what a worker tells of its log contradicts, or falls behind, what is held.
+FORKED = "LedgerForked"
+SET_BACK = "LedgerSetBack"
+
+
+def _condition(kind: ConditionType, holds: bool | None, reason: str, message: str) -> Condition:
+    status = {
+        True: ConditionStatus.TRUE,
+        False: ConditionStatus.FALSE,
+        None: ConditionStatus.UNKNOWN,
+    }[holds]
+    return Condition(kind, status, reason, message)
+
+
+def count(live: Manifest | None, field_name: str) -> int:
+    """Return a number of the status of a StatefulSet or Deployment; 0 where it is not told."""
+    return int(((live or {}).get("status") or {}).get(field_name) or 0)
+
+
+def _sentences(parts: Iterable[str], limit: int = 5) -> str:
+    """Join sentences, and say how many were left out."""
+    found = list(parts)
+    text = "; ".join(found[:limit])
+    return text if len(found) <= limit else f"{text}; and {len(found) - limit} more"
+
+
+def _config_valid(situation: Situation) -> Condition:
+    kind = ConditionType.CONFIG_VALID
+    if situation.conflicts:
+        taken = _sentences(str(ref) for ref in situation.conflicts)
+        return _condition(
+            kind,
+            False,
+            "NameTaken",
+            f"{taken}: exists and does not belong to this gateway; rename the gateway or delete the object",
+        )
+    problems = situation.configuration.problems
+    if problems:
+        running = situation.seen.child("StatefulSet", names(situation.gateway).worker) is not None
+        kept = " (the workers keep the last valid configuration)" if running else ""
+        return _condition(
+            kind, False, problems[0].reason, _sentences(problem.message for problem in problems) + kept
+        )
+    refusals = [
+        f"{shard.name} keeps the configuration before: {shard.report.refused}"
+        for shard in situation.shards
+        # What only a new worker takes on, the roll brings.
+        if shard.report and shard.report.refused and not (shard.report.needs_restart and shard.outdated)
+    ]
+    if refusals:
+        return _condition(kind, False, "RefusedByWorker", _sentences(refusals, limit=2))
+    valid = "the spec is valid"
+    notes = filter(None, [limits_note(situation.gateway)])
+    return _condition(kind, True, "Valid", _sentences((valid, *notes)))
+
+
+def _resolved_refs(situation: Situation) -> Condition:
+    kind = ConditionType.RESOLVED_REFS
+    faults = situation.configuration.faults
+    if not faults:
+        return _condition(kind, True, "Resolved", "every Secret that the spec names can be used")
+    return _condition(kind, False, faults[0].reason, _sentences(fault.message for fault in faults))
+
+
+def _serves_nobody(situation: Situation) -> str | None:
+    """Return why no request could be answered, although nothing is wrong with the gateway itself."""
+    spec, configuration = situation.gateway.spec, situation.configuration
+    if spec.jwt is None and spec.allowed_tenants is None and not any(configuration.keys.values()):
+        return "no tenant has a key"
+    broken = {fault.field for fault in configuration.faults}
+    if all(f"spec.providers[{provider.name}]" in broken for provider in spec.providers):
+        return "no provider has a key"
+    return None
+
+
+def unreadable(faults: Iterable[str]) -> tuple[Condition, ...]:
+    """Return what is to be said of a spec that this operator cannot read: another version's CRD let it in."""
+    message = f"{_sentences(faults)} (nothing is changed)"
+    return (
+        _condition(ConditionType.READY, False, "SpecInvalid", message),
+        _condition(ConditionType.CONFIG_VALID, False, "SpecInvalid", message),
+        _condition(ConditionType.STALLED, True, "SpecInvalid", message),
+    )
+
+
+def _storage_bound(situation: Situation) -> Condition:
+    held = situation.held
+    if held.forks:
+        message = f"{_sentences(held.forks)}: a copy of the volume runs elsewhere, or somebody has the key"
+        return _condition(ConditionType.STORAGE_BOUND, False, FORKED, message)
+    if held.setbacks:
+        message = f"{_sentences(held.setbacks)}: the volume was set back, or is another one"
+        return _condition(ConditionType.STORAGE_BOUND, False, SET_BACK, message)
+    return storage_bound(situation.gateway, situation.seen)
+
+
+def _workers_available(situation: Situation, live: Manifest | None) -> Condition:
+    kind = ConditionType.WORKERS_AVAILABLE
+    desired = situation.gateway.spec.replicas
+    if live is None:
+        return _condition(kind, False, "WorkersNotMade", "the workers' StatefulSet does not exist")
+    ready = count(live, "readyReplicas")
+    summary = _noted(f"{min(ready, desired)} of {desired} workers ready", _strays(situation.seen.stray_pods))
+    if ready >= desired:
+        return _condition(kind, True, "AllReady", summary)
+    movement = situation.movement
+    if movement.purpose is Purpose.ROLLING and not movement.stalled and 1 < desired == ready + 1:
+        return _condition(kind, True, "OneIsReplaced", f"all but one of {desired} workers ready")
+    troubles = [situation.seen.not_created, *(pod_trouble(shard.pod) for shard in situation.shards)]
+    trouble = _sentences(filter(None, troubles), limit=3)
+    return _condition(kind, False, "WorkersMissing", f"{summary}: {trouble}" if trouble else summary)
+
+
+def _strays(pods: tuple[str, ...]) -> str | None:
+    return f"{_sentences(pods)}: passed over, for it bears the workers' labels and is none" if pods else None
+
+
+def _balancer_available(situation: Situation, live: Manifest | None) -> Condition:
+    kind = ConditionType.LOAD_BALANCER_AVAILABLE
+    desired = situation.gateway.spec.load_balancer.replicas
+    if live is None:
+        return _condition(kind, False, "LoadBalancerNotMade", "HAProxy's Deployment does not exist")
+    ready = count(live, "readyReplicas")
+    summary = f"{min(ready, desired)} of {desired} HAProxy pods ready"
+    if ready >= desired:
+        return _condition(kind, True, "AllReady", summary)
+    trouble = _sentences(
+        [*_refused_pods(live), *filter(None, map(pod_trouble, situation.seen.haproxy_pods))], 3
+    )
+    message = f"{summary}: {trouble}" if trouble else summary
+    return _condition(kind, ready > 0, "SomeReady" if ready else "LoadBalancerMissing", message)
+
+
+def _refused_pods(deployment: Manifest) -> Iterator[str]:
+    """Yield why the API server lets no pod of a Deployment be made: a quota, an admission policy."""
+    for item in (deployment.get("status") or {}).get("conditions") or []:
+        if item.get("type") == "ReplicaFailure" and item.get("status") == "True":
+            yield str(item.get("message", ""))
+
+
+def _rolling(live: Manifest, desired: int) -> bool:
+    """Return whether a controller still has work to do on a StatefulSet or Deployment."""
+    status = live.get("status") or {}
+    return (
+        status.get("observedGeneration", 0) < live["metadata"].get("generation", 0)
+        or count(live, "replicas") != desired
+        or count(live, "updatedReplicas") < desired
+        or count(live, "readyReplicas") < desired
+    )
+
+
+def _progressing(situation: Situation, workers: Manifest | None, balancer: Manifest | None) -> Condition:
+    kind = ConditionType.PROGRESSING
+    spec = situation.gateway.spec
+    if spec.paused:
+        return _condition(kind, False, "Paused", "spec.paused is true: nothing is changed")
+    if situation.conflicts:
+        return _condition(kind, False, "NameTaken", "nothing is changed while ConfigValid is False")
+    if situation.leaving:
+        left = _sentences(str(ref) for ref in situation.leaving)
+        return _condition(kind, True, "WaitingForDeletion", f"{left}: is made anew when it is gone")
+    movement = situation.movement
+    if movement.stalled:
+        message = f"{movement.stalled}; the other workers go on as they are"
+        return _condition(kind, False, STALLED, message)
+    if movement.purpose is Purpose.ROLLING:
+        message = f"workers are replaced one by one, now {movement.waits_for}"
+        return _condition(kind, True, "Rolling", _noted(message, movement.note))
+    if situation.contested:
+        return _condition(kind, False, "Contested", _sentences(situation.contested))
+    written = situation.writes and movement.purpose is None and not situation.taking_over
+    invalid = bool(situation.configuration.problems)
+    if ((workers is None or balancer is None) and not invalid) or written:
+        return _condition(kind, True, "Applying", "the gateway's objects are being written")
+    if workers is None or balancer is None:
+        return _condition(kind, False, *_WAITING)
+    if movement.purpose is Purpose.SCALING_DOWN:
+        asked = int(workers["spec"]["replicas"])
+        return _condition(kind, True, "ScalingDown", f"from {asked} workers to {spec.replicas}")
+    if count(workers, "replicas") < spec.replicas:
+        message = f"from {count(workers, 'replicas')} workers to {spec.replicas}"
+        return _condition(kind, True, "ScalingUp", message)
+    if _rolling(workers, spec.replicas):
+        return _condition(kind, True, "WorkersStarting", "workers start")
+    if _rolling(balancer, spec.load_balancer.replicas):
+        return _condition(kind, True, "LoadBalancerRolling", "HAProxy pods start or are replaced")
+    if situation.taking_over:
+        name = names(situation.gateway).worker
+        takers = _sentences(f"{name}-{number}" for number in situation.taking_over)
+        return _condition(kind, True, "TenantsMoving", f"tenants move to {takers}")
+    if invalid:
+        return _condition(kind, False, *_WAITING)
+    return _condition(kind, False, "Settled", "the gateway is as its spec says")
+
+
+def _scaling_safe(situation: Situation, workers: Manifest | None) -> Condition:
+    kind = ConditionType.SCALING_SAFE
+    movement = situation.movement
+    if movement.forced and movement.blocked:
+        message = f"forced by {FORCE_SCALE_DOWN_ANNOTATION} although {movement.blocked}"
+        return _condition(kind, False, "ScaleDownForced", message)
+    if movement.blocked:
+        message = f"to {situation.gateway.spec.replicas} workers: {movement.blocked}"
+        return _condition(kind, False, "ScaleDownBlocked", message)
+    if movement.purpose is Purpose.SCALING_DOWN:
+        message = f"{movement.waits_for} leaves: it retires, drains and seals its log"
+        return _condition(kind, True, "OneAtATime", _noted(message, movement.note))
+    return _condition(kind, True, "NothingLeaves", "no worker is leaving; each seals its log before it goes")
+
+
+def _noted(message: str, note: str | None) -> str:
+    return f"{message}; {note}" if note else message
+
+
+def _available(situation: Situation, workers: Manifest | None, balancer: Manifest | None) -> Condition:
+    """Return whether anybody is served, however much is missing otherwise."""
+    kind = ConditionType.AVAILABLE
+    nobody = _serves_nobody(situation)
+    if not count(workers, "readyReplicas"):
+        return _condition(kind, False, "WorkersMissing", "no worker is ready")
+    if not count(balancer, "readyReplicas"):
+        return _condition(kind, False, "LoadBalancerMissing", "no HAProxy pod is ready")
+    if nobody:
+        return _condition(kind, False, situation.configuration.faults[0].reason, nobody)
+    return _condition(kind, True, "Serving", "requests are served")
+
+
+def _ready(conditions: Iterable[Condition], situation: Situation) -> Condition:
+    """Return the summary: the first need that is not met is its reason."""
+    by_type = {condition.type: condition for condition in conditions}
+    for kind in _READY_NEEDS:
+        need = by_type[kind]
+        if not need.holds:
+            return Condition(ConditionType.READY, need.status, need.reason, need.message)
+    nobody = _serves_nobody(situation)
+    if nobody:
+        faults = by_type[ConditionType.RESOLVED_REFS]
+        return _condition(ConditionType.READY, False, faults.reason, f"{nobody}: {faults.message}")
+    return _condition(ConditionType.READY, True, "Ready", "the gateway serves")
+
+
+def conditions(
+    situation: Situation, workers: Manifest | None, balancer: Manifest | None
+) -> tuple[Condition, ...]:
+    """Return all conditions, Ready first.
+
+    `workers` is the StatefulSet and `balancer` HAProxy's Deployment as they are; None for one that is not
+    there.
+    """
+    found = (
+        _available(situation, workers, balancer),
+        _config_valid(situation),
+        _resolved_refs(situation),
+        _storage_bound(situation),
+        _workers_available(situation, workers),
+        _balancer_available(situation, balancer),
+        _progressing(situation, workers, balancer),
+        _scaling_safe(situation, workers),
+        cpu_pinned(situation.gateway.spec.worker.cpu, situation.shards),
+    )
+    return (_ready(found, situation), *found)

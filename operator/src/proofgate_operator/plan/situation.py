@@ -1,0 +1,30 @@
+"""What a gateway's status is made of."""
+
+from dataclasses import dataclass, field
+
+from proofgate_operator.api.gateway import Gateway
+from proofgate_operator.plan.configuration import Configuration
+from proofgate_operator.plan.held_checkpoints import Held
+from proofgate_operator.plan.observed import Observed, Ref
+from proofgate_operator.plan.scaling import Movement
+from proofgate_operator.plan.shards import Shard
+
+
+@dataclass(frozen=True)
+class Situation:
+    """Everything the status is made of."""
+
+    gateway: Gateway
+    seen: Observed
+    configuration: Configuration
+    conflicts: tuple[Ref, ...] = ()
+    leaving: tuple[Ref, ...] = ()
+    writes: bool = False
+    shards: tuple[Shard, ...] = ()
+    movement: Movement = field(default_factory=lambda: Movement(0))
+    #: Workers whose tenants move to them, or back.
+    taking_over: tuple[int, ...] = ()
+    #: What is held of the workers' checkpoints, and what they tell against it.
+    held: Held = field(default_factory=Held)
+    #: Whose fields somebody else sets otherwise again and again.
+    contested: tuple[str, ...] = ()

@@ -1,0 +1,84 @@
+"""The admin port of a worker: what it tells of itself, and two things it is told: to retire, to stay.
+
+A worker that does not answer in time, or answers nonsense, counts as unreachable: nothing is concluded from
+that but that nothing is known.
+"""
+
+import json
+
+from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector
+
+from proofgate_operator.build.naming import Manifest
+from proofgate_operator.build.worker_config import ADMIN_PORT
+from proofgate_operator.plan.reports import UNREACHABLE, WorkerReport, read_report
+
+_TIMEOUT = ClientTimeout(total=2)
+#: Requests at a time, to the workers of all gateways together.
+_CONNECTIONS = 32
+_MAX_ANSWER_BYTES = 256 * 1024
+#: Below what a worker's admin port keeps an idle connection for.
+_KEEP_ALIVE_SECONDS = 3
+
+
+def address_of(pod: Manifest) -> str | None:
+    """Return a pod's address as a URL spells it; None while it has none, or once it is on its way out."""
+    address = (pod.get("status") or {}).get("podIP")
+    if not address or pod["metadata"].get("deletionTimestamp"):
+        return None
+    return f"[{address}]" if ":" in address else str(address)
+
+
+class AdminPort:
+    """The admin ports of all workers: one pool of connections to them."""
+
+    def __init__(self, port: int = ADMIN_PORT) -> None:
+        self._port = port
+        self._session: ClientSession | None = None
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._session is not None:
+            await self._session.close()
+
+    async def report(self, pod: Manifest) -> WorkerReport:
+        """Ask a worker what it tells of itself."""
+        try:
+            return read_report(json.loads(await self._call("GET", pod, "/status", None)))
+        except (ClientError, OSError, TimeoutError, ValueError):
+            return UNREACHABLE
+
+    async def retire(self, pod: Manifest, token: str) -> bool:
+        """Tell a worker to retire; return whether it does."""
+        return await self._tell("PUT", pod, token)
+
+    async def stay(self, pod: Manifest, token: str) -> bool:
+        """Take a retirement back; return whether the worker stays."""
+        return await self._tell("DELETE", pod, token)
+
+    async def _tell(self, method: str, pod: Manifest, token: str) -> bool:
+        try:
+            await self._call(method, pod, "/retirement", token)
+        except (ClientError, OSError, TimeoutError, ValueError):
+            return False
+        return True
+
+    async def _call(self, method: str, pod: Manifest, path: str, token: str | None) -> bytes:
+        address = address_of(pod)
+        if address is None:
+            raise ValueError("no address")
+        if self._session is None:
+            # No cookies, no proxy of the environment, no redirect: the token goes to this pod alone.
+            connector = TCPConnector(limit=_CONNECTIONS, keepalive_timeout=_KEEP_ALIVE_SECONDS)
+            self._session = ClientSession(connector=connector, timeout=_TIMEOUT)
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        async with self._session.request(
+            method, f"http://{address}:{self._port}{path}", headers=headers, allow_redirects=False
+        ) as response:
+            if response.status != 200:
+                raise ValueError(f"status {response.status}")
+            body = bytearray()
+            async for piece in response.content.iter_any():
+                body += piece
+                if len(body) > _MAX_ANSWER_BYTES:
+                    raise ValueError("too long")
+            return bytes(body)
