@@ -76,6 +76,18 @@ class World:
         self.operator: Operator = operator(self.cluster)
         self.loop: Loop = loop(self.operator)
 
+    def start_anew(self) -> None:
+        """Begin as a new process does, which heard of nothing that happened before."""
+        self.cluster.restart()
+        self.restart()
+
+    def close(self) -> None:
+        """Let no GatewayTenant attach any more."""
+        found = self.cluster.find("GovernanceGateway", "demo")
+        del found["spec"]["allowedTenants"]
+        found["metadata"]["generation"] += 1
+        self.cluster.announce()
+
     def resync(self) -> None:
         """Have the next look taken as after a resync: something changed that no watch tells of."""
         self.loop = loop(self.operator)
@@ -260,6 +272,54 @@ def test_a_shard_that_somebody_takes_away_comes_back() -> None:
     assert world.shards() == before
 
 
+@pytest.mark.parametrize("running", [True, False], ids=["running", "stopped meanwhile"])
+@pytest.mark.parametrize("gone", [True, False], ids=["tenants gone", "tenants there"])
+def test_where_no_tenant_may_attach_any_more_no_shard_keeps_a_key(running: bool, gone: bool) -> None:
+    world = World()
+    world.add(*TEN)
+    world.settle()
+    assert world.held()
+    world.close()
+    for name in TEN if gone else ():
+        world.cluster.remove("GatewayTenant", name, f"team-{name}")
+    if not running:
+        world.start_anew()
+    world.settle()
+    assert not any("".join(files.values()) for files in world.shards().values())
+
+
+def test_shards_that_were_emptied_are_left_alone_by_another_operator() -> None:
+    world = World()
+    world.add(*TEN)
+    world.settle()
+    world.close()
+    for name in TEN:
+        world.cluster.remove("GatewayTenant", name, f"team-{name}")
+    world.settle()
+    marks = world.marks()
+    world.cluster.writes.clear()
+    world.start_anew()
+    world.settle()
+    assert world.marks() == marks
+    assert not [write for write in world.cluster.writes if "demo-tenants-" in write or "Pod" in write]
+    asyncio.run(world.loop.look())
+    world.cluster.requests.clear()
+    asyncio.run(world.loop.look())
+    assert world.cluster.requests == []
+
+
+def test_a_tenant_of_a_gateway_that_lets_none_attach_changes_nothing_of_that() -> None:
+    world = World(None)
+    world.settle()
+    marks = world.marks()
+    world.cluster.writes.clear()
+    world.add("acme")
+    world.settle()
+    assert world.condition("acme", "Accepted")[:2] == ("False", "NotAllowed")
+    assert world.marks() == marks
+    assert set(world.cluster.writes) == {"PATCH GatewayTenant acme/status"}
+
+
 @pytest.mark.parametrize(
     ("allowed", "accepted"),
     [
@@ -394,6 +454,26 @@ def test_a_name_that_somebody_else_took_is_told_and_costs_that_shard_alone() -> 
     world.cluster.remove("Secret", "demo-tenants-00")
     world.settle()
     assert {world.condition(name, "Programmed")[1] for name in names} == {"Programmed"}
+
+
+@pytest.mark.parametrize("allowed", [ALL, None], ids=["All", "absent"])
+def test_a_name_that_somebody_else_took_costs_nothing_while_nothing_is_to_be_there(
+    allowed: dict[str, Any] | None,
+) -> None:
+    world = World(allowed)
+    foreign = {"kind": "Secret", "metadata": {"name": "demo-tenants-00", "namespace": "team", "uid": "x"}}
+    world.cluster.put({**foreign, "data": {"theirs": "eA=="}})
+    if allowed is None:
+        world.add("acme")
+    world.settle()
+    conditions = world.cluster.find("GovernanceGateway", "demo")["status"]["conditions"]
+    progressing = next(condition for condition in conditions if condition["type"] == "Progressing")
+    assert progressing["reason"] != "ApplyFailed", progressing
+    assert world.cluster.find("Secret", "demo-tenants-00")["data"] == {"theirs": "eA=="}
+    asyncio.run(world.loop.look())
+    world.cluster.requests.clear()
+    asyncio.run(world.loop.look())
+    assert world.cluster.requests == []
 
 
 def test_where_the_affinity_is_required_every_tenant_has_an_owner() -> None:

@@ -110,7 +110,8 @@ class Attachments:
         attached = client.store.attached
         roster = self._rosters.get(home)
         begins = roster is None or roster.uid != gateway.uid
-        if begins and gateway.spec.allowed_tenants is None and not attached.members(home):
+        closed = gateway.spec.allowed_tenants is None and not attached.members(home)
+        if closed and not _has_shards(client, gateway):
             self._rosters.pop(home, None)
             attached.take(home)
             return TenantShards()
@@ -134,6 +135,9 @@ class Attachments:
             if client.store.version("Secret", gateway.namespace, name) != written.version:
                 # Somebody else wrote it, or took it away.
                 del roster.written[shard]
+        if gateway.spec.allowed_tenants is None:
+            # Nobody reads the shards, whatever is still to be taken out of them.
+            return TenantShards()
         return TenantShards(tuple(roster.book.digest(shard) for shard in range(SHARDS)), _published(roster))
 
     async def publish(
@@ -161,8 +165,10 @@ class Attachments:
             standing = classify(gateway, live)
             if roster.refused.pop(shard, None):
                 self._tell_of(roster, shard)
-            if standing is Ownership.ABSENT and not any(files.values()):
-                roster.written[shard] = _Written(digest, None, "")
+            if standing in (Ownership.ABSENT, Ownership.FOREIGN) and not any(files.values()):
+                # Nothing of ours is there, and nothing is to be.
+                version = live["metadata"]["resourceVersion"] if live else ""
+                roster.written[shard] = _Written(digest, None, version)
                 continue
             if standing in (Ownership.FOREIGN, Ownership.LEAVING):
                 message = f"Secret {name} belongs to somebody else, or is on its way out"
@@ -309,6 +315,12 @@ def _read(manifest: Manifest | None) -> GatewayTenant | None:
     except ValidationError:
         # The schema lets none in; one from before it is none.
         return None
+
+
+def _has_shards(client: Client, gateway: Gateway) -> bool:
+    """Return whether a shard of tenants was ever written: what is left in it is to be taken out."""
+    keys = (("Secret", gateway.namespace, names(gateway).tenant_shard(shard)) for shard in range(SHARDS))
+    return any(client.store.owner(key) == gateway.name for key in keys)
 
 
 def _shards_of(tenant: str, keys: KeyList) -> set[int]:
