@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import copy
 import hashlib
 from typing import Any
 
@@ -102,6 +103,7 @@ class World:
         for _ in range(60):
             before = len(self.cluster.writes)
             asyncio.run(self.loop.look())
+            asyncio.run(self.operator.orphans.look())
             self.cluster.run_controllers()
             if len(self.cluster.writes) == before:
                 return
@@ -318,6 +320,91 @@ def test_a_tenant_of_a_gateway_that_lets_none_attach_changes_nothing_of_that() -
     assert world.condition("acme", "Accepted")[:2] == ("False", "NotAllowed")
     assert world.marks() == marks
     assert set(world.cluster.writes) == {"PATCH GatewayTenant acme/status"}
+
+
+def test_a_tenant_of_a_gateway_that_is_not_there_is_told_so() -> None:
+    world = World()
+    world.cluster.put(secret_of("lost", key_of("lost")))
+    world.cluster.put(tenant("lost", gatewayRef={"name": "nobody", "namespace": "team"}))
+    world.settle()
+    message = "there is no GovernanceGateway team/nobody"
+    assert world.condition("lost", "Accepted") == ("False", "GatewayNotFound", message)
+    assert world.condition("lost", "Programmed")[:2] == ("False", "NotAccepted")
+    asyncio.run(world.operator.orphans.look())
+    world.cluster.requests.clear()
+    asyncio.run(world.operator.orphans.look())
+    assert world.cluster.requests == []
+    found = world.cluster.find("GatewayTenant", "lost", "team-lost")
+    found["spec"]["gatewayRef"]["name"] = "demo"
+    world.cluster.announce()
+    world.settle()
+    assert world.condition("lost", "Accepted")[:2] == ("True", "Accepted")
+    assert world.held() == {digest_of("lost"): "team-lost/lost"}
+
+
+def test_tenants_of_a_gateway_that_goes_are_told_so_until_one_of_its_name_is_made() -> None:
+    world = World()
+    world.add(*TEN)
+    world.settle()
+    gateway = copy.deepcopy(world.cluster.find("GovernanceGateway", "demo"))
+    world.cluster.remove("GovernanceGateway", "demo")
+    world.loop.forget()
+    world.settle()
+    for name in TEN:
+        assert world.condition(name, "Accepted")[:2] == ("False", "GatewayNotFound")
+        status = world.cluster.find("GatewayTenant", name, f"team-{name}")["status"]
+        assert status["keyCount"] == 0 and "keys" not in status
+    gateway["metadata"] = {
+        key: gateway["metadata"][key] for key in ("name", "namespace", "uid", "generation")
+    }
+    world.cluster.put(gateway)
+    world.settle()
+    assert {world.condition(name, "Accepted")[1] for name in TEN} == {"Accepted"}
+    assert set(world.held()) == {digest_of(name) for name in TEN}
+
+
+def test_what_the_api_server_cannot_take_just_now_is_told_later() -> None:
+    world = World()
+    for name in TEN:
+        world.cluster.put(tenant(name, gatewayRef={"name": "nobody", "namespace": "team"}))
+    world.cluster.refuse["GatewayTenant"] = ApiError(503, "NotNow", "in a moment")
+    asyncio.run(world.operator.orphans.look())
+    assert {world.condition(name, "Accepted")[1] for name in TEN} == {""}
+    world.cluster.refuse.clear()
+    asyncio.run(world.operator.orphans.look())
+    assert {world.condition(name, "Accepted")[1] for name in TEN} == {"GatewayNotFound"}
+
+
+def test_a_tenant_whose_status_is_refused_keeps_no_other_from_being_told() -> None:
+    world = World()
+    for name in ("t1", "t2"):
+        world.cluster.put(tenant(name, gatewayRef={"name": "nobody", "namespace": "team"}))
+    world.cluster.faults = [ApiError(404, "NotFound", "its namespace is on its way out")]
+    asyncio.run(world.operator.orphans.look())
+    assert [world.condition(name, "Accepted")[1] for name in ("t1", "t2")] == ["", "GatewayNotFound"]
+
+
+def test_a_gateway_that_was_made_while_its_tenant_was_told_that_it_is_not_there_corrects_that() -> None:
+    world = World()
+    world.add("acme")
+    world.settle()
+    found = world.cluster.find("GatewayTenant", "acme", "team-acme")
+    found["status"]["conditions"][0] |= {"status": "False", "reason": "GatewayNotFound", "message": "late"}
+    world.cluster.announce()
+    world.settle()
+    assert world.condition("acme", "Accepted")[:2] == ("True", "Accepted")
+
+
+async def test_whoever_told_a_tenant_that_its_gateway_is_not_there_wakes_one_that_was_made_meanwhile() -> (
+    None
+):
+    world = World()
+    world.cluster.put(tenant("acme", gatewayRef={"name": "nobody", "namespace": "team"}))
+    wakes = world.operator.wakes
+    wakes.begin("team", "nobody")
+    await world.operator.orphans.look()
+    async with asyncio.timeout(30):
+        await wakes.sleep("team", "nobody", 600)
 
 
 @pytest.mark.parametrize(

@@ -5,15 +5,10 @@ before. Without that memory, after a start, the keys of all are read once more b
 """
 
 import asyncio
-import datetime
-import logging
 from collections.abc import Callable, Set
 from dataclasses import dataclass, field
 
-from pydantic import ValidationError
-
 from proofgate_operator import metrics
-from proofgate_operator.api import API_VERSION
 from proofgate_operator.api.tenant import TENANT_KIND, GatewayTenant
 from proofgate_operator.api.types import Gateway
 from proofgate_operator.build.config import entry_of
@@ -29,11 +24,12 @@ from proofgate_operator.build.tenant_shards import (
     shard_of_tenant,
     shard_secret,
 )
+from proofgate_operator.handlers.tenant_objects import read_tenant, write_status
 from proofgate_operator.kube.apply import apply
 from proofgate_operator.kube.attached import Name
 from proofgate_operator.kube.client import ApiError, Client
 from proofgate_operator.plan.api_keys import KeyFault, KeyList, entry, read_keys
-from proofgate_operator.plan.attachment import refusal, selector_of, tenant_status
+from proofgate_operator.plan.attachment import refusal, selector_of
 from proofgate_operator.plan.front_door import owning_of, tenant_stamp
 from proofgate_operator.plan.observed import TenantShards
 from proofgate_operator.plan.ownership import Ownership, classify
@@ -47,8 +43,6 @@ _STATUSES = 256
 _FIELD = "spec.apiKeys"
 #: What tells one reading of a tenant's keys from another: its object, and the versions of its Secrets.
 Reading = tuple[str, int, tuple[tuple[str, str], ...]]
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, repr=False)
@@ -84,10 +78,6 @@ class _Roster:
     #: What the owners were made from when all was written last.
     owning: str = ""
     untold: set[Name] = field(default_factory=set)
-
-
-def _now() -> str:
-    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 class Attachments:
@@ -231,7 +221,7 @@ class Attachments:
     ) -> None:
         """Find out what a tenant is to have, and note it in the book."""
         store, full = client.store, "/".join(name)
-        tenant = _read(store.get(TENANT_KIND, *name))
+        tenant = read_tenant(store.get(TENANT_KIND, *name))
         if tenant is None or tenant.gateway != (gateway.namespace, gateway.name):
             roster.book.drop(full)
             roster.verdicts.pop(name, None)
@@ -260,7 +250,7 @@ class Attachments:
 
     async def _tell(self, client: Client, gateway: Gateway, roster: _Roster, name: Name) -> None:
         live = client.store.get(TENANT_KIND, *name)
-        tenant, verdict = _read(live), roster.verdicts.get(name)
+        tenant, verdict = read_tenant(live), roster.verdicts.get(name)
         if live is None or tenant is None or verdict is None:
             return
         lacking = {key.digest: key for key in roster.book.lacks(tenant.tenant)}
@@ -272,25 +262,9 @@ class Attachments:
             reason = "KeyShared" if shared else "NoRoom"
             why = "is another tenant's key" if shared else "finds no room: the gateway has too many keys"
             faults.append(KeyFault(key.name, reason, f"{_FIELD}[{key.name}] {why}"))
-        before = live.get("status") or {}
         unwritten = _unwritten(gateway, roster, tenant)
-        status = tenant_status(tenant, verdict.refused, keys, faults, unwritten, before, _now())
-        if before == status:
-            return
-        manifest: Manifest = {
-            "apiVersion": API_VERSION,
-            "kind": TENANT_KIND,
-            "metadata": {"name": tenant.name, "namespace": tenant.namespace},
-            "status": status,
-        }
-        try:
-            await apply(client, manifest, subresource="status")
-        except ApiError as error:
-            if error.transient:
-                raise
-            _log.debug("the status of a tenant was refused: %s", error.reason)
-            return
-        metrics.WRITES.labels(TENANT_KIND, "status").inc()
+        before = live.get("status") or {}
+        await write_status(client, tenant, before, verdict.refused, keys, faults, unwritten)
 
     def _refuse(self, roster: _Roster, shard: int, problem: Problem) -> None:
         roster.refused[shard] = problem
@@ -305,16 +279,6 @@ class Attachments:
             for name, verdict in roster.verdicts.items()
             if verdict.refused is None and shard in _shards_of("/".join(name), verdict.keys)
         }
-
-
-def _read(manifest: Manifest | None) -> GatewayTenant | None:
-    if manifest is None or manifest["metadata"].get("deletionTimestamp"):
-        return None
-    try:
-        return GatewayTenant.read(manifest)
-    except ValidationError:
-        # The schema lets none in; one from before it is none.
-        return None
 
 
 def _has_shards(client: Client, gateway: Gateway) -> bool:

@@ -7,6 +7,7 @@ from proofgate_operator.handlers.applied import Writes
 from proofgate_operator.handlers.attachments import Attachments
 from proofgate_operator.handlers.claims import Claims
 from proofgate_operator.handlers.loops import Loops
+from proofgate_operator.handlers.orphans import Orphans
 from proofgate_operator.handlers.probe import Pulse
 from proofgate_operator.handlers.readers import Readers
 from proofgate_operator.handlers.wake import Wakes
@@ -35,6 +36,7 @@ class Operator:
 
     def __post_init__(self) -> None:
         self.claims = Claims(self.client, self.settings.release)
+        self.orphans = Orphans(self.client, self.wakes)
 
     def __copy__(self) -> "Operator":
         """Kopf copies its memo for every object; the operator in it stays one."""
