@@ -75,10 +75,11 @@ class Namespace:
     def kubectl(self, *arguments: str, stdin: str | None = None, timeout: float = 120) -> str:
         return run(["kubectl", "--namespace", self.name, *arguments], stdin, timeout)
 
-    def create(self) -> None:
+    def create(self, **labels: str) -> None:
         """Creates the namespace, with the strictest PodSecurity level enforced."""
-        labels = {"pod-security.kubernetes.io/enforce": "restricted", "pod-security.kubernetes.io/warn": "restricted"}
-        manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.name, "labels": labels}}
+        strict = {"pod-security.kubernetes.io/enforce": "restricted", "pod-security.kubernetes.io/warn": "restricted"}
+        metadata = {"name": self.name, "labels": {**strict, **labels}}
+        manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
         run(["kubectl", "apply", "-f", "-"], json.dumps(manifest))
 
     def exists(self) -> bool:
@@ -107,9 +108,12 @@ class Namespace:
         items: list[Object] = json.loads(output)["items"]
         return items
 
-    def conditions(self, gateway: str) -> dict[str, Object]:
-        """A gateway's conditions by their types, all read at once; none before they are of its current generation."""
-        found = self.get("ggw", gateway) or {}
+    def conditions(self, name: str, kind: str = "ggw") -> dict[str, Object]:
+        """A gateway's conditions by their types, all read at once; none before they are of its current generation.
+
+        Of a tenant likewise, with `gwt` as its kind.
+        """
+        found = self.get(kind, name) or {}
         conditions = found.get("status", {}).get("conditions", [])
         generation = found.get("metadata", {}).get("generation")
         return {item["type"]: item for item in conditions if item.get("observedGeneration") == generation}

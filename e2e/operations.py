@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from e2e.kubernetes import OPERATOR, Namespace, Object, install_operator, run, wait_until
+from e2e.kubernetes import OPERATOR, CommandError, Namespace, Object, install_operator, run, wait_until
 
 PATIENCE = 300
 
@@ -72,6 +72,16 @@ class Gateway:
         """How often containers of a pod were started again."""
         found = self.namespace.get("pod", pod) or {}
         return sum(one["restartCount"] for one in found.get("status", {}).get("containerStatuses", []))
+
+    def said(self, pod: str) -> str:
+        """What the container of a pod says, and what the one before it said."""
+        text = ""
+        for options in ((), ("--previous",)):
+            try:
+                text += self.namespace.kubectl("logs", pod, *options)
+            except CommandError:
+                continue
+        return text
 
 
 def process_in(namespace: Namespace, pod: str, program: bytes) -> int:

@@ -70,7 +70,7 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
     report = yield
     if report.when in ("setup", "call") and report.failed:
         try:
-            everywhere = run(["kubectl", "get", "ggw,pods", "--all-namespaces", "--output", "wide"])
+            everywhere = run(["kubectl", "get", "ggw,gwt,pods", "--all-namespaces", "--output", "wide"])
             report.sections.append(("cluster", everywhere))
             for found in GATEWAYS.list("ggw"):
                 told = "\n".join(

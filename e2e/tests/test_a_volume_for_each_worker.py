@@ -11,7 +11,7 @@ import pytest
 from proofgate import _core
 
 from e2e import evidence
-from e2e.kubernetes import CommandError, Namespace, Object, volume_directory, wait_until
+from e2e.kubernetes import Namespace, Object, volume_directory, wait_until
 from e2e.operations import Gateway
 from e2e.tests import fleet
 from e2e.tests.fleet import TENANTS, key_of
@@ -134,17 +134,6 @@ def held(namespace: Namespace) -> dict[str, str]:
     return dict(found.get("data") or {})
 
 
-def said(namespace: Namespace, pod: str) -> str:
-    """What the container of a pod says, and what the one before it said."""
-    text = ""
-    for options in ((), ("--previous",)):
-        try:
-            text += namespace.kubectl("logs", pod, *options)
-        except CommandError:
-            continue
-    return text
-
-
 def test_a_worker_does_not_serve_from_a_volume_that_was_set_back(namespace: Namespace, own: Gateway) -> None:
     serve_both(own)
     wait_until(lambda: set(held(namespace)) == {"0", "1"}, 60, "a checkpoint of each worker is held")
@@ -159,9 +148,7 @@ def test_a_worker_does_not_serve_from_a_volume_that_was_set_back(namespace: Name
     (volume / "1").rename(volume / "elsewhere")
     namespace.kubectl("scale", f"ggw/{NAME}", "--replicas=2")
     pod = f"{NAME}-worker-1"
-    wait_until(
-        lambda: "behind what was held outside" in said(namespace, pod), 120, "the worker says why it does not start"
-    )
+    wait_until(lambda: "behind what was held outside" in own.said(pod), 120, "the worker says why it does not start")
     wait_until(lambda: own.restarts(pod) > 0, 60, "it is started again, in vain")
     assert not namespace.is_ready(NAME, 2)
     shutil.rmtree(volume / "1", ignore_errors=True)

@@ -32,8 +32,11 @@ def test_an_empty_directory_becomes_this_ledgers_and_stays_it(tmp_path: Path) ->
 
 def test_the_directory_of_another_ledger_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
     claim(tmp_path, THEIRS)
-    with pytest.raises(VolumeError, match=f"belongs to the ledger {THEIRS}, and this worker writes {OURS}"):
+    with pytest.raises(
+        VolumeError, match=f"belongs to the ledger {THEIRS}, and this worker writes {OURS}"
+    ) as refused:
         claim(tmp_path, OURS)
+    assert refused.value.code == "ledger_foreign"
     assert (tmp_path / MARKER).read_text() == f"{THEIRS}\n"
     assert [path.name for path in tmp_path.iterdir()] == [MARKER]
 
@@ -56,6 +59,7 @@ def test_a_directory_that_nobody_gave_to_the_worker_is_named_with_who_needs_it_a
     monkeypatch.setattr(tempfile, "mkstemp", refused)
     with pytest.raises(VolumeError) as caught:
         claim(tmp_path, OURS)
+    assert caught.value.code == "ledger_not_writable"
     told = str(caught.value)
     assert told.startswith(f"{tmp_path} cannot be written by user {os.geteuid()} and group {os.getegid()}")
     assert "fsGroup" in told

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import copy
 import hashlib
 from typing import Any
 
@@ -76,6 +77,18 @@ class World:
         self.operator: Operator = operator(self.cluster)
         self.loop: Loop = loop(self.operator)
 
+    def start_anew(self) -> None:
+        """Begin as a new process does, which heard of nothing that happened before."""
+        self.cluster.restart()
+        self.restart()
+
+    def close(self) -> None:
+        """Let no GatewayTenant attach any more."""
+        found = self.cluster.find("GovernanceGateway", "demo")
+        del found["spec"]["allowedTenants"]
+        found["metadata"]["generation"] += 1
+        self.cluster.announce()
+
     def resync(self) -> None:
         """Have the next reconcile done as after a resync: something changed that no watch tells of."""
         self.loop = loop(self.operator)
@@ -90,6 +103,7 @@ class World:
         for _ in range(60):
             before = len(self.cluster.writes)
             asyncio.run(self.loop.reconcile())
+            asyncio.run(self.operator.orphans.reconcile())
             self.cluster.run_controllers()
             if len(self.cluster.writes) == before:
                 return
@@ -260,6 +274,139 @@ def test_a_shard_that_somebody_takes_away_comes_back() -> None:
     assert world.shards() == before
 
 
+@pytest.mark.parametrize("running", [True, False], ids=["running", "stopped meanwhile"])
+@pytest.mark.parametrize("gone", [True, False], ids=["tenants gone", "tenants there"])
+def test_where_no_tenant_may_attach_any_more_no_shard_keeps_a_key(running: bool, gone: bool) -> None:
+    world = World()
+    world.add(*TEN)
+    world.settle()
+    assert world.held()
+    world.close()
+    for name in TEN if gone else ():
+        world.cluster.remove("GatewayTenant", name, f"team-{name}")
+    if not running:
+        world.start_anew()
+    world.settle()
+    assert not any("".join(files.values()) for files in world.shards().values())
+
+
+def test_shards_that_were_emptied_are_left_alone_by_another_operator() -> None:
+    world = World()
+    world.add(*TEN)
+    world.settle()
+    world.close()
+    for name in TEN:
+        world.cluster.remove("GatewayTenant", name, f"team-{name}")
+    world.settle()
+    marks = world.marks()
+    world.cluster.writes.clear()
+    world.start_anew()
+    world.settle()
+    assert world.marks() == marks
+    assert not [write for write in world.cluster.writes if "demo-tenants-" in write or "Pod" in write]
+    asyncio.run(world.loop.reconcile())
+    world.cluster.requests.clear()
+    asyncio.run(world.loop.reconcile())
+    assert world.cluster.requests == []
+
+
+def test_a_tenant_of_a_gateway_that_lets_none_attach_changes_nothing_of_that() -> None:
+    world = World(None)
+    world.settle()
+    marks = world.marks()
+    world.cluster.writes.clear()
+    world.add("acme")
+    world.settle()
+    assert world.condition("acme", "Accepted")[:2] == ("False", "NotAllowed")
+    assert world.marks() == marks
+    assert set(world.cluster.writes) == {"PATCH GatewayTenant acme/status"}
+
+
+def test_a_tenant_of_a_gateway_that_is_not_there_is_told_so() -> None:
+    world = World()
+    world.cluster.put(secret_of("lost", key_of("lost")))
+    world.cluster.put(tenant("lost", gatewayRef={"name": "nobody", "namespace": "team"}))
+    world.settle()
+    message = "there is no GovernanceGateway team/nobody"
+    assert world.condition("lost", "Accepted") == ("False", "GatewayNotFound", message)
+    assert world.condition("lost", "Programmed")[:2] == ("False", "NotAccepted")
+    asyncio.run(world.operator.orphans.reconcile())
+    world.cluster.requests.clear()
+    asyncio.run(world.operator.orphans.reconcile())
+    assert world.cluster.requests == []
+    found = world.cluster.find("GatewayTenant", "lost", "team-lost")
+    found["spec"]["gatewayRef"]["name"] = "demo"
+    world.cluster.announce()
+    world.settle()
+    assert world.condition("lost", "Accepted")[:2] == ("True", "Accepted")
+    assert world.held() == {digest_of("lost"): "team-lost/lost"}
+
+
+def test_tenants_of_a_gateway_that_goes_are_told_so_until_one_of_its_name_is_made() -> None:
+    world = World()
+    world.add(*TEN)
+    world.settle()
+    gateway = copy.deepcopy(world.cluster.find("GovernanceGateway", "demo"))
+    world.cluster.remove("GovernanceGateway", "demo")
+    world.loop.forget()
+    world.settle()
+    for name in TEN:
+        assert world.condition(name, "Accepted")[:2] == ("False", "GatewayNotFound")
+        status = world.cluster.find("GatewayTenant", name, f"team-{name}")["status"]
+        assert status["keyCount"] == 0 and "keys" not in status
+    gateway["metadata"] = {
+        key: gateway["metadata"][key] for key in ("name", "namespace", "uid", "generation")
+    }
+    world.cluster.put(gateway)
+    world.settle()
+    assert {world.condition(name, "Accepted")[1] for name in TEN} == {"Accepted"}
+    assert set(world.held()) == {digest_of(name) for name in TEN}
+
+
+def test_what_the_api_server_cannot_take_just_now_is_told_later() -> None:
+    world = World()
+    for name in TEN:
+        world.cluster.put(tenant(name, gatewayRef={"name": "nobody", "namespace": "team"}))
+    world.cluster.refuse["GatewayTenant"] = ApiError(503, "NotNow", "in a moment")
+    asyncio.run(world.operator.orphans.reconcile())
+    assert {world.condition(name, "Accepted")[1] for name in TEN} == {""}
+    world.cluster.refuse.clear()
+    asyncio.run(world.operator.orphans.reconcile())
+    assert {world.condition(name, "Accepted")[1] for name in TEN} == {"GatewayNotFound"}
+
+
+def test_a_tenant_whose_status_is_refused_keeps_no_other_from_being_told() -> None:
+    world = World()
+    for name in ("t1", "t2"):
+        world.cluster.put(tenant(name, gatewayRef={"name": "nobody", "namespace": "team"}))
+    world.cluster.faults = [ApiError(404, "NotFound", "its namespace is on its way out")]
+    asyncio.run(world.operator.orphans.reconcile())
+    assert [world.condition(name, "Accepted")[1] for name in ("t1", "t2")] == ["", "GatewayNotFound"]
+
+
+def test_a_gateway_that_was_made_while_its_tenant_was_told_that_it_is_not_there_corrects_that() -> None:
+    world = World()
+    world.add("acme")
+    world.settle()
+    found = world.cluster.find("GatewayTenant", "acme", "team-acme")
+    found["status"]["conditions"][0] |= {"status": "False", "reason": "GatewayNotFound", "message": "late"}
+    world.cluster.announce()
+    world.settle()
+    assert world.condition("acme", "Accepted")[:2] == ("True", "Accepted")
+
+
+async def test_whoever_told_a_tenant_that_its_gateway_is_not_there_wakes_one_that_was_made_meanwhile() -> (
+    None
+):
+    world = World()
+    world.cluster.put(tenant("acme", gatewayRef={"name": "nobody", "namespace": "team"}))
+    requeues = world.operator.requeues
+    requeues.begin("team", "nobody")
+    await world.operator.orphans.reconcile()
+    async with asyncio.timeout(30):
+        await requeues.wait("team", "nobody", 600)
+
+
 @pytest.mark.parametrize(
     ("allowed", "accepted"),
     [
@@ -394,6 +541,26 @@ def test_a_name_that_somebody_else_took_is_told_and_costs_that_shard_alone() -> 
     world.cluster.remove("Secret", "demo-tenants-00")
     world.settle()
     assert {world.condition(name, "Programmed")[1] for name in names} == {"Programmed"}
+
+
+@pytest.mark.parametrize("allowed", [ALL, None], ids=["All", "absent"])
+def test_a_name_that_somebody_else_took_costs_nothing_while_nothing_is_to_be_there(
+    allowed: dict[str, Any] | None,
+) -> None:
+    world = World(allowed)
+    foreign = {"kind": "Secret", "metadata": {"name": "demo-tenants-00", "namespace": "team", "uid": "x"}}
+    world.cluster.put({**foreign, "data": {"theirs": "eA=="}})
+    if allowed is None:
+        world.add("acme")
+    world.settle()
+    conditions = world.cluster.find("GovernanceGateway", "demo")["status"]["conditions"]
+    progressing = next(condition for condition in conditions if condition["type"] == "Progressing")
+    assert progressing["reason"] != "ApplyFailed", progressing
+    assert world.cluster.find("Secret", "demo-tenants-00")["data"] == {"theirs": "eA=="}
+    asyncio.run(world.loop.reconcile())
+    world.cluster.requests.clear()
+    asyncio.run(world.loop.reconcile())
+    assert world.cluster.requests == []
 
 
 def test_where_the_affinity_is_required_every_tenant_has_an_owner() -> None:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proofgate_operator.api import KIND
 from proofgate_operator.kube.store import NotSynced, Store
 
 Manifest = dict[str, Any]
@@ -125,3 +126,31 @@ def test_in_any_order_the_newest_version_stays(order: list[int], repeated: int) 
     for version in (*order, repeated):
         store.put("Service", service(version))
     assert store.get("Service", "team", "demo") == service(6)
+
+
+@pytest.mark.parametrize(
+    ("served", "namespace", "known"),
+    [(None, "team", True), ("team", "team", True), ("team", "elsewhere", False)],
+    ids=["everywhere", "there", "elsewhere"],
+)
+def test_only_of_a_namespace_that_is_listed_a_gateway_is_known_to_be_missing(
+    served: str | None, namespace: str, known: bool
+) -> None:
+    store = Store()
+    store.expect([KIND], [served])
+    assert not store.lacks_gateway((namespace, "demo")), "not before it is listed"
+    store.replace(KIND, served, set(), "1")
+    assert store.lacks_gateway((namespace, "demo")) is known
+    metadata = {"name": "demo", "namespace": namespace, "uid": "uid", "resourceVersion": "2"}
+    store.put(KIND, {"apiVersion": "proofgate.dev/v1alpha1", "kind": KIND, "metadata": metadata})
+    assert not store.lacks_gateway((namespace, "demo"))
+
+
+def test_of_a_namespace_that_refuses_to_be_listed_no_gateway_is_known_to_be_missing() -> None:
+    store = Store()
+    store.expect([KIND], ["team", "other"])
+    for home in ("team", "other"):
+        store.replace(KIND, home, set(), "1")
+    store.bar(KIND, "team")
+    assert not store.lacks_gateway(("team", "demo"))
+    assert store.lacks_gateway(("other", "demo"))

@@ -16,9 +16,12 @@ MARKER = "ledger-name"
 
 
 class VolumeError(Exception):
-    """The ledger directory is another ledger's, or cannot be written or marked."""
+    """The ledger directory is another ledger's (`ledger_foreign`), or cannot be written or marked
+    (`ledger_not_writable`)."""
 
-    code = "ledger_foreign"
+    def __init__(self, message: str, code: str) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 def claim(directory: Path, name: str) -> None:
@@ -33,14 +36,17 @@ def claim(directory: Path, name: str) -> None:
         raise VolumeError(
             f"{directory} cannot be written by user {os.geteuid()} and group {os.getegid()}, which this"
             f" worker runs as ({error.strerror}): the storage does not apply the pod's fsGroup, as NFS does"
-            " not; give the directory to that user or group (chown, chmod g+rwx), or mount it with those ids"
+            " not; give the directory to that user or group (chown, chmod g+rwx), or mount it with those ids",
+            "ledger_not_writable",
         ) from error
     except OSError as error:
-        raise VolumeError(f"{directory} cannot be marked as this ledger's: {error}") from error
+        message = f"{directory} cannot be marked as this ledger's: {error}"
+        raise VolumeError(message, "ledger_not_writable") from error
     if owner != name:
         raise VolumeError(
             f"{directory} belongs to the ledger {owner}, and this worker writes {name}:"
-            " mount this ledger's own volume, or an empty one"
+            " mount this ledger's own volume, or an empty one",
+            "ledger_foreign",
         )
 
 

@@ -128,13 +128,14 @@ async def _serve(operator: Operator, stop: asyncio.Event) -> None:
     served = operator.settings.watch_namespaces
     operator.heartbeat.leading = True
     _log.info("serving %s", ", ".join(served) or "all namespaces")
-    claiming = asyncio.create_task(operator.claims.keep())
+    keeping = [asyncio.create_task(kept) for kept in (operator.claims.keep(), operator.orphans.keep())]
     try:
         while not stop.is_set():
             await _follow_gateways(operator, stop)
     finally:
-        claiming.cancel()
-        await asyncio.gather(claiming, return_exceptions=True)
+        for task in keeping:
+            task.cancel()
+        await asyncio.gather(*keeping, return_exceptions=True)
         await operator.loops.stop()
 
 

@@ -6,15 +6,10 @@ written.
 """
 
 import asyncio
-import datetime
-import logging
 from collections.abc import Callable, Set
 from dataclasses import dataclass, field
 
-from pydantic import ValidationError
-
 from proofgate_operator import metrics
-from proofgate_operator.api import API_VERSION
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.api.tenant import TENANT_KIND, GatewayTenant
 from proofgate_operator.build.haproxy_maps import entry_of
@@ -30,12 +25,13 @@ from proofgate_operator.build.tenant_shards import (
     shard_of_tenant,
     shard_secret,
 )
+from proofgate_operator.handlers.tenant_objects import read_tenant, write_status
 from proofgate_operator.kube.apply import apply
 from proofgate_operator.kube.attached import Name
 from proofgate_operator.kube.client import Client
 from proofgate_operator.kube.errors import ApiError
 from proofgate_operator.plan.api_keys import KeyFault, KeyList, entry, read_keys
-from proofgate_operator.plan.attachment import refusal, selector_of, tenant_status
+from proofgate_operator.plan.attachment import refusal, selector_of
 from proofgate_operator.plan.front_door import owning_of, tenant_stamp
 from proofgate_operator.plan.observed import TenantShards
 from proofgate_operator.plan.ownership import Ownership, classify
@@ -49,8 +45,6 @@ _STATUSES = 256
 _FIELD = "spec.apiKeys"
 #: What tells one reading of a tenant's keys from another: its object, and the versions of its Secrets.
 Reading = tuple[str, int, tuple[tuple[str, str], ...]]
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, repr=False)
@@ -88,10 +82,6 @@ class _Roster:
     untold: set[Name] = field(default_factory=set)
 
 
-def _now() -> str:
-    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
 class Attachments:
     """The tenants of all gateways of one process."""
 
@@ -112,7 +102,8 @@ class Attachments:
         attached = client.store.attached
         roster = self._rosters.get(home)
         begins = roster is None or roster.uid != gateway.uid
-        if begins and gateway.spec.allowed_tenants is None and not attached.members(home):
+        closed = gateway.spec.allowed_tenants is None and not attached.members(home)
+        if closed and not _has_shards(client, gateway):
             self._rosters.pop(home, None)
             attached.take(home)
             return TenantShards()
@@ -136,6 +127,9 @@ class Attachments:
             if client.store.version("Secret", gateway.namespace, name) != written.version:
                 # Somebody else wrote it, or took it away.
                 del roster.written[shard]
+        if gateway.spec.allowed_tenants is None:
+            # Nobody reads the shards, whatever is still to be taken out of them.
+            return TenantShards()
         return TenantShards(tuple(roster.book.digest(shard) for shard in range(SHARDS)), _published(roster))
 
     async def publish(
@@ -163,8 +157,10 @@ class Attachments:
             standing = classify(gateway, live)
             if roster.refused.pop(shard, None):
                 self._tell_of(roster, shard)
-            if standing is Ownership.ABSENT and not any(files.values()):
-                roster.written[shard] = _Written(digest, None, "")
+            if standing in (Ownership.ABSENT, Ownership.FOREIGN) and not any(files.values()):
+                # Nothing of ours is there, and nothing is to be.
+                version = live["metadata"]["resourceVersion"] if live else ""
+                roster.written[shard] = _Written(digest, None, version)
                 continue
             if standing in (Ownership.FOREIGN, Ownership.LEAVING):
                 message = f"Secret {name} belongs to somebody else, or is on its way out"
@@ -227,7 +223,7 @@ class Attachments:
     ) -> None:
         """Find out what a tenant is to have, and note it in the book."""
         store, full = client.store, "/".join(name)
-        tenant = _read(store.get(TENANT_KIND, *name))
+        tenant = read_tenant(store.get(TENANT_KIND, *name))
         if tenant is None or tenant.gateway != (gateway.namespace, gateway.name):
             roster.book.drop(full)
             roster.verdicts.pop(name, None)
@@ -256,7 +252,7 @@ class Attachments:
 
     async def _tell(self, client: Client, gateway: Gateway, roster: _Roster, name: Name) -> None:
         live = client.store.get(TENANT_KIND, *name)
-        tenant, verdict = _read(live), roster.verdicts.get(name)
+        tenant, verdict = read_tenant(live), roster.verdicts.get(name)
         if live is None or tenant is None or verdict is None:
             return
         lacking = {key.digest: key for key in roster.book.lacks(tenant.tenant)}
@@ -268,25 +264,9 @@ class Attachments:
             reason = "KeyShared" if shared else "NoRoom"
             why = "is another tenant's key" if shared else "finds no room: the gateway has too many keys"
             faults.append(KeyFault(key.name, reason, f"{_FIELD}[{key.name}] {why}"))
-        before = live.get("status") or {}
         unwritten = _unwritten(gateway, roster, tenant)
-        status = tenant_status(tenant, verdict.refused, keys, faults, unwritten, before, _now())
-        if before == status:
-            return
-        manifest: Manifest = {
-            "apiVersion": API_VERSION,
-            "kind": TENANT_KIND,
-            "metadata": {"name": tenant.name, "namespace": tenant.namespace},
-            "status": status,
-        }
-        try:
-            await apply(client, manifest, subresource="status")
-        except ApiError as error:
-            if error.transient:
-                raise
-            _log.debug("the status of a tenant was refused: %s", error.reason)
-            return
-        metrics.WRITES.labels(TENANT_KIND, "status").inc()
+        before = live.get("status") or {}
+        await write_status(client, tenant, before, verdict.refused, keys, faults, unwritten)
 
     def _refuse(self, roster: _Roster, shard: int, problem: Problem) -> None:
         roster.refused[shard] = problem
@@ -303,14 +283,10 @@ class Attachments:
         }
 
 
-def _read(manifest: Manifest | None) -> GatewayTenant | None:
-    if manifest is None or manifest["metadata"].get("deletionTimestamp"):
-        return None
-    try:
-        return GatewayTenant.read(manifest)
-    except ValidationError:
-        # The schema lets none in; one from before it is none.
-        return None
+def _has_shards(client: Client, gateway: Gateway) -> bool:
+    """Return whether a shard of tenants was ever written: what is left in it is to be taken out."""
+    keys = (("Secret", gateway.namespace, names(gateway).tenant_shard(shard)) for shard in range(SHARDS))
+    return any(client.store.owner(key) == gateway.name for key in keys)
 
 
 def _shards_of(tenant: str, keys: KeyList) -> set[int]:

@@ -8,6 +8,7 @@ from proofgate_operator.handlers.attachments import Attachments
 from proofgate_operator.handlers.claims import Claims
 from proofgate_operator.handlers.heartbeat import Heartbeat
 from proofgate_operator.handlers.loops import Loops
+from proofgate_operator.handlers.orphans import Orphans
 from proofgate_operator.handlers.readers import Readers
 from proofgate_operator.handlers.requeue import Requeues
 from proofgate_operator.kube.client import Client
@@ -35,6 +36,7 @@ class Operator:
 
     def __post_init__(self) -> None:
         self.claims = Claims(self.client, self.settings.release)
+        self.orphans = Orphans(self.client, self.requeues)
 
     def __copy__(self) -> "Operator":
         """Kopf copies its memo for every object; the operator in it stays one."""

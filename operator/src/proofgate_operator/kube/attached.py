@@ -56,6 +56,11 @@ class AttachedTenants:
             if gateway := self._gateway.get(tenant):
                 self._touch(gateway, tenant)
 
+    def gateway_gone(self, gateway: Name) -> None:
+        """Take in that a gateway is gone: its tenants are to be told."""
+        for tenant in self._members.get(gateway, ()):
+            self._touch(gateway, tenant)
+
     def gateways_reading(self, secret: Name) -> set[Name]:
         """Return the gateways whose tenants name a Secret."""
         tenants = self._readers.get(secret, ())

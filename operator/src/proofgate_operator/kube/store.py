@@ -15,7 +15,7 @@ from sys import intern
 from proofgate_operator.api import KIND
 from proofgate_operator.api.tenant import TENANT_KIND, named_gateway
 from proofgate_operator.build.naming import GATEWAY_LABEL, Manifest
-from proofgate_operator.kube.attached import AttachedTenants
+from proofgate_operator.kube.attached import AttachedTenants, Name
 
 Key = tuple[str, str, str]
 #: What a gateway looked like: the versions of all that is known of it.
@@ -105,6 +105,16 @@ class Store:
         if self._behind:
             raise NotSynced(f"not listed yet: {', '.join(sorted({kind for kind, _ in self._behind}))}")
         return kind in self._watched
+
+    def lacks_gateway(self, gateway: Name) -> bool:
+        """Return whether it is known that there is no gateway of this namespace and name.
+
+        It is not where gateways are not listed, or not yet.
+        """
+        namespace, name = gateway
+        listed = {(KIND, None), (KIND, namespace)} & self._expected
+        known = self.synced and bool(listed) and namespace not in self.barred()
+        return known and (KIND, namespace, name) not in self._entries
 
     def get(self, kind: str, namespace: str, name: str) -> Manifest | None:
         """Return an object, or None if none is known; what it is made of is the caller's own."""
@@ -222,6 +232,8 @@ class Store:
         self._forget(key)
         if key[0] == TENANT_KIND:
             self.attached.note(key[1:], None)
+        if key[0] == KIND:
+            self.attached.gateway_gone(key[1:])
         self._news_of_a_secret(key)
 
     def _forget(self, key: Key) -> None:

@@ -1,0 +1,96 @@
+"""A volume that nobody makes fit for the workers' user: what a worker says of it, and that doing that is enough."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from e2e import evidence
+from e2e.cluster.layout import volume_folder
+from e2e.kubernetes import Namespace, run, wait_until
+from e2e.operations import Gateway
+from e2e.tests import fleet
+from e2e.tests.fleet import TENANTS, key_of
+from e2e.tests.traffic import ask, wait_reachable
+
+NAME = "not-owned"
+POD = f"{NAME}-worker-0"
+#: What docs/operations.md says the root of a volume has to belong to.
+WORKERS = 65532
+
+
+@pytest.fixture
+def volume() -> Iterator[Path]:
+    """The root of a volume, which belongs to root and which nobody else may write.
+
+    Kubernetes applies no fsGroup to it, as to most shared storage. Its class, of which it is the only one, is the
+    gateway's name.
+    """
+    folder = volume_folder() / NAME
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    folder.chmod(0o755)
+    os.chown(folder, 0, 0)
+    manifest = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": NAME},
+        "spec": {
+            "accessModes": ["ReadWriteMany"],
+            "capacity": {"storage": "1Gi"},
+            "hostPath": {"path": str(folder), "type": "Directory"},
+            "persistentVolumeReclaimPolicy": "Retain",
+            "storageClassName": NAME,
+        },
+    }
+    run(["kubectl", "apply", "-f", "-"], json.dumps(manifest))
+    try:
+        yield folder
+    finally:
+        run(["kubectl", "delete", "pv", NAME, "--timeout=60s"])
+        shutil.rmtree(folder)
+
+
+@pytest.fixture
+def not_owned(namespace: Namespace, volume: Path) -> Iterator[Gateway]:
+    """A gateway of one worker on that volume."""
+    ledger = {"volume": {"storageClassName": NAME, "size": "1Gi", "retainPolicy": "Delete"}}
+    worker = {"cpu": "500m", "memory": "512Mi"}
+    namespace.apply(fleet.secret(TENANTS[0]), fleet.gateway(NAME, 1, TENANTS[:1], worker=worker, ledger=ledger))
+    try:
+        yield Gateway(namespace, NAME)
+    finally:
+        namespace.kubectl("delete", "ggw", NAME, "--timeout=120s")
+        namespace.kubectl("wait", "--for=delete", "pvc", f"{NAME}-wal", "--timeout=120s", timeout=150)
+
+
+def test_a_worker_that_may_not_write_its_volume_says_what_to_do_and_starts_once_that_is_done(
+    namespace: Namespace, volume: Path, not_owned: Gateway
+) -> None:
+    wait_until(lambda: "cannot be written" in not_owned.said(POD), 120, "the worker says why it does not start")
+    [told] = {line for line in not_owned.said(POD).splitlines() if "cannot be written" in line}
+    assert f"/var/lib/proofgate cannot be written by user {WORKERS} and group {WORKERS}" in told
+    assert "does not apply the pod's fsGroup" in told
+    assert "give the directory to that user or group (chown, chmod g+rwx), or mount it with those ids" in told
+    assert told.endswith("[ledger_not_writable]")
+
+    def status() -> str:
+        message: str = namespace.condition(NAME, "WorkersAvailable").get("message", "")
+        return message
+
+    wait_until(lambda: f"{POD} waits: CrashLoopBackOff" in status(), 120, "the gateway says whose log to read")
+    assert not namespace.is_ready(NAME)
+    assert not list(volume.iterdir()), "nothing was written"
+
+    os.chown(volume, WORKERS, WORKERS)
+    not_owned.wait_settled(1)
+    wait_reachable(namespace, NAME)
+    assert ask(namespace, NAME, key_of(TENANTS[0])) == 200
+    wait_until(
+        lambda: "completion" in {record["kind"] for record in evidence.records(volume)}, 60, "the exchange is recorded"
+    )

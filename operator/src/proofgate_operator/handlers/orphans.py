@@ -1,0 +1,61 @@
+"""Tenants that name a gateway which is not there: nobody reconciles it, so they are told here.
+
+Once it is there, its own reconciles tell them. Of a gateway in a namespace that is not served nothing is known,
+and nothing is told.
+"""
+
+import asyncio
+import logging
+
+from proofgate_operator.api.tenant import TENANT_KIND
+from proofgate_operator.handlers.requeue import Requeues
+from proofgate_operator.handlers.tenant_objects import read_tenant, write_status
+from proofgate_operator.kube.attached import Name
+from proofgate_operator.kube.client import Client
+from proofgate_operator.plan.problems import Problem
+
+_PAUSE_SECONDS = 1.0
+
+_log = logging.getLogger(__name__)
+
+
+class Orphans:
+    """Tells tenants that their gateway is not there."""
+
+    def __init__(self, client: Client, requeues: Requeues) -> None:
+        self._client = client
+        self._requeues = requeues
+
+    async def keep(self) -> None:
+        """Tell those that there are, for ever."""
+        while True:
+            await asyncio.sleep(_PAUSE_SECONDS)
+            await self.reconcile()
+
+    async def reconcile(self) -> None:
+        """Tell those of which anything changed since the last time."""
+        attached = self._client.store.attached
+        for gateway in sorted(filter(self._client.store.lacks_gateway, attached.changed())):
+            waiting = attached.take(gateway)
+            try:
+                for tenant in sorted(waiting):
+                    await self._tell(gateway, tenant)
+                    waiting.discard(tenant)
+            except Exception as error:
+                # Whatever it is, the next time may find the world better.
+                _log.warning("cannot tell tenants that their gateway is not there: %s", type(error).__name__)
+            finally:
+                attached.give_back(gateway, waiting)
+                # If it was made meanwhile, it has the last word.
+                self._requeues.requeue(*gateway)
+
+    async def _tell(self, gateway: Name, name: Name) -> None:
+        store = self._client.store
+        live = store.get(TENANT_KIND, *name)
+        tenant = read_tenant(live)
+        if live is None or tenant is None or tenant.gateway != gateway or not store.lacks_gateway(gateway):
+            return
+        # Nothing is made of its keys.
+        store.attached.reads(name, frozenset())
+        missing = Problem("GatewayNotFound", f"there is no GovernanceGateway {'/'.join(gateway)}")
+        await write_status(self._client, tenant, live.get("status") or {}, missing)

@@ -1,0 +1,66 @@
+"""Objects of tenants as they are read, and their status as it is written."""
+
+import datetime
+import logging
+from collections.abc import Sequence
+
+from pydantic import ValidationError
+
+from proofgate_operator import metrics
+from proofgate_operator.api import API_VERSION
+from proofgate_operator.api.tenant import TENANT_KIND, GatewayTenant
+from proofgate_operator.build.naming import Manifest
+from proofgate_operator.build.tenant_keys import KeyDigest
+from proofgate_operator.kube.apply import apply
+from proofgate_operator.kube.client import Client
+from proofgate_operator.kube.errors import ApiError
+from proofgate_operator.plan.api_keys import KeyFault
+from proofgate_operator.plan.attachment import tenant_status
+from proofgate_operator.plan.problems import Problem
+
+_log = logging.getLogger(__name__)
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def read_tenant(manifest: Manifest | None) -> GatewayTenant | None:
+    """Return a tenant; None if it is gone, on its way out, or none."""
+    if manifest is None or manifest["metadata"].get("deletionTimestamp"):
+        return None
+    try:
+        return GatewayTenant.read(manifest)
+    except ValidationError:
+        # The schema lets none in; one from before it is none.
+        return None
+
+
+async def write_status(
+    client: Client,
+    tenant: GatewayTenant,
+    before: Manifest,
+    refused: Problem | None,
+    keys: Sequence[KeyDigest] = (),
+    faults: Sequence[KeyFault] = (),
+    unwritten: Problem | None = None,
+) -> None:
+    """Write the status of a tenant unless it is so already; `before` is what it is, the rest as
+    `tenant_status` takes it. Raises `ApiError` where it may be written later."""
+    status = tenant_status(tenant, refused, keys, faults, unwritten, before, _now())
+    if before == status:
+        return
+    manifest: Manifest = {
+        "apiVersion": API_VERSION,
+        "kind": TENANT_KIND,
+        "metadata": {"name": tenant.name, "namespace": tenant.namespace},
+        "status": status,
+    }
+    try:
+        await apply(client, manifest, subresource="status")
+    except ApiError as error:
+        if error.transient:
+            raise
+        _log.debug("the status of a tenant was refused: %s", error.reason)
+        return
+    metrics.WRITES.labels(TENANT_KIND, "status").inc()
