@@ -64,7 +64,7 @@ class GatewaySpec(Section):
     """What a gateway shall be."""
 
     replicas: Annotated[int, Field(ge=1, le=MAX_REPLICAS)] = 2
-    """WorkerReports, one per core: `kubectl scale ggw/<name> --replicas=8`."""
+    """Workers, one per core: `kubectl scale ggw/<name> --replicas=8`."""
     worker: Worker = Worker()
     """Size of one worker."""
     providers: Annotated[

@@ -1,7 +1,7 @@
 """Tenants that name a gateway which is not there: nobody reconciles it, so they are told here.
 
-Once it is there, its own reconciles tell them. Of a gateway in a namespace that is not served nothing is known,
-and nothing is told.
+Once it is there, its own reconciles tell them. Of a gateway in a namespace that is not served nothing is
+known, and nothing is told.
 """
 
 import asyncio
