@@ -1,6 +1,8 @@
 """A tenant's API keys as the workers know them, and the file that holds them."""
 
+import math
 from dataclasses import dataclass, field
+from datetime import datetime
 
 
 @dataclass(frozen=True)
@@ -13,6 +15,11 @@ class KeyDigest:
     digest: str
     expires: str | None = None
     name: str = field(default="", compare=False)
+
+    @property
+    def end(self) -> float:
+        """When it expires, in seconds since 1970."""
+        return datetime.fromisoformat(self.expires).timestamp() if self.expires else math.inf
 
     @property
     def line(self) -> str:

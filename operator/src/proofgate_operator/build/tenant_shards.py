@@ -7,7 +7,6 @@ the same bytes.
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from datetime import datetime
 
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build.gateway_secrets import encoded
@@ -36,7 +35,7 @@ def shard_of_tenant(tenant: str) -> int:
 
 def key_line(key: KeyDigest, tenant: str) -> str:
     """Return a key's line, which tells whose it is, by what name, and until when."""
-    end = "" if key.expires is None else f" not_after={int(datetime.fromisoformat(key.expires).timestamp())}"
+    end = "" if key.expires is None else f" not_after={int(key.end)}"
     return f"{key.digest} {tenant} {key.name}{end}\n"
 
 

@@ -3,7 +3,6 @@
 Nothing is needed of the one before, so it does not matter where that one ended.
 """
 
-import datetime
 import logging
 import time
 from dataclasses import dataclass, replace
@@ -28,6 +27,7 @@ from proofgate_operator.plan.conditions import unreadable
 from proofgate_operator.plan.decide import Plan, decide
 from proofgate_operator.plan.kstatus import kstatus
 from proofgate_operator.plan.observed import Observed, named_secrets
+from proofgate_operator.plan.rfc3339 import time_of
 from proofgate_operator.plan.status import Status
 from proofgate_operator.plan.tenants import listed_digests
 from proofgate_operator.workers.reports import WorkerReports
@@ -50,10 +50,6 @@ class Outcome:
     secrets: frozenset[str] = frozenset()
 
 
-def _now() -> str:
-    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
 def _with_refusals(status: Status, refused: list[str]) -> tuple[Condition, ...]:
     """Return the conditions, with what the API server refused as the reason why there is no progress."""
     if not refused:
@@ -74,7 +70,7 @@ def _status_manifest(
         "updatedReplicas": status.updated_replicas,
         "selector": status.selector,
         "endpoint": status.endpoint,
-        "conditions": merge(seen.conditions, conditions, gateway.generation, _now()),
+        "conditions": merge(seen.conditions, conditions, gateway.generation, time_of(time.time())),
     }
     if status.shards:
         content["shards"] = list(status.shards)
@@ -101,7 +97,7 @@ async def _report(
         metrics.WRITES.labels(KIND, "status").inc()
         for condition in transitions(seen.conditions, conditions):
             try:
-                await create(client, event(gateway, condition, _now()))
+                await create(client, event(gateway, condition, time_of(time.time())))
             except ApiError as error:
                 # An event is a courtesy: a namespace that refuses it is not a reason to stop.
                 logging.getLogger(__name__).debug("event refused: %s", error.reason)
@@ -118,7 +114,7 @@ async def _report_unreadable(client: Client, live: Manifest, error: ValidationEr
     faults = [f"{'.'.join(map(str, detail['loc']))}: {detail['msg']}" for detail in details]
     metadata, before = live["metadata"], live.get("status") or {}
     conditions = before.get("conditions") or []
-    told = merge(conditions, unreadable(faults), metadata["generation"], _now())
+    told = merge(conditions, unreadable(faults), metadata["generation"], time_of(time.time()))
     over = {*(new["type"] for new in told), ConditionType.RECONCILING}
     kept = [condition for condition in conditions if condition["type"] not in over]
     status = {**before, "observedGeneration": metadata["generation"], "conditions": [*told, *kept]}
@@ -146,7 +142,7 @@ async def report_other_release(client: Client, live: Manifest, own: str, holder:
                 "Warning",
                 "ServedByAnother",
                 message,
-                _now(),
+                time_of(time.time()),
             ),
         )
     except ApiError as error:

@@ -1,7 +1,7 @@
 """Objects of tenants as they are read, and their status as it is written."""
 
-import datetime
 import logging
+import time
 from collections.abc import Sequence
 
 from pydantic import ValidationError
@@ -17,12 +17,9 @@ from proofgate_operator.kube.errors import ApiError
 from proofgate_operator.plan.api_keys import KeyFault
 from proofgate_operator.plan.attachment import tenant_status
 from proofgate_operator.plan.problems import Problem
+from proofgate_operator.plan.rfc3339 import time_of
 
 _log = logging.getLogger(__name__)
-
-
-def _now() -> str:
-    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def read_tenant(manifest: Manifest | None) -> GatewayTenant | None:
@@ -47,7 +44,7 @@ async def write_status(
 ) -> None:
     """Write the status of a tenant unless it is so already; `before` is what it is, the rest as
     `tenant_status` takes it. Raises `ApiError` where it may be written later."""
-    status = tenant_status(tenant, refused, keys, faults, unwritten, before, _now())
+    status = tenant_status(tenant, refused, keys, faults, unwritten, before, time_of(time.time()))
     if before == status:
         return
     manifest: Manifest = {

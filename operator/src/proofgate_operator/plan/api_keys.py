@@ -6,7 +6,6 @@ What is wrong with a key costs that key alone: it is none.
 import base64
 import binascii
 import hashlib
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -73,7 +72,7 @@ def read_keys(field: str, listed: Sequence[ApiKey], secrets: Mapping[str, Manife
         first = found.setdefault(result.digest, result)
         if first is not result:
             # The earlier end: one that was shortened must not be undone by a copy of the key.
-            found[result.digest] = min(first, result, key=_end)
+            found[result.digest] = min(first, result, key=lambda key: key.end)
             message = f"{where} is the same key as {first.name}: the one that ends first counts"
             faults.append(KeyFault(item.name, "KeyTwice", message))
     return KeyList(tuple(found[digest] for digest in sorted(found)), tuple(faults))
@@ -106,11 +105,6 @@ def _text_fault(text: str) -> str | None:
     if not _TOKEN.fullmatch(text):
         return "a character that a bearer token cannot have (RFC 6750)"
     return None
-
-
-def _end(key: KeyDigest) -> float:
-    """Return when a key expires, in seconds since 1970."""
-    return datetime.fromisoformat(key.expires).timestamp() if key.expires else math.inf
 
 
 def _is_time(text: str) -> bool:

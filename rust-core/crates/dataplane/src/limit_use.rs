@@ -44,31 +44,42 @@ pub struct Used {
     pub limit: NonZeroU64,
 }
 
-impl TenantUse {
-    fn new(tenant: &str, limits: &Limits, totals: &Totals) -> Self {
-        let used = |used, limit: Option<NonZeroU64>| limit.map(|limit| Used { used, limit });
-        TenantUse {
-            tenant: tenant.to_owned(),
-            requests_per_minute: used(totals.requests, limits.requests_per_minute),
-            tokens_per_minute: used(totals.tokens, limits.tokens_per_minute),
-            tokens_per_day: used(totals.day_tokens, limits.tokens_per_day),
-            concurrency: used(totals.in_flight, limits.concurrency),
-        }
-    }
-}
-
-/// The greatest part of a limit that is used.
-fn part(limits: &Limits, totals: &Totals) -> f64 {
-    let limits = [
+/// What is used of each limit that there is: requests and tokens of a minute, tokens of a day, requests in flight.
+fn used(limits: &Limits, totals: &Totals) -> [Option<Used>; 4] {
+    [
         (totals.requests, limits.requests_per_minute),
         (totals.tokens, limits.tokens_per_minute),
         (totals.day_tokens, limits.tokens_per_day),
         (totals.in_flight, limits.concurrency),
-    ];
-    let parts = limits
-        .into_iter()
-        .filter_map(|(used, limit)| Some(used as f64 / limit?.get() as f64));
+    ]
+    .map(|(used, limit)| limit.map(|limit| Used { used, limit }))
+}
+
+/// The greatest part of a limit that is used.
+fn part(used: &[Option<Used>; 4]) -> f64 {
+    let parts = used
+        .iter()
+        .flatten()
+        .map(|one| one.used as f64 / one.limit.get() as f64);
     parts.fold(0.0, f64::max)
+}
+
+impl TenantUse {
+    fn new(tenant: &str, used: [Option<Used>; 4]) -> Self {
+        let [
+            requests_per_minute,
+            tokens_per_minute,
+            tokens_per_day,
+            concurrency,
+        ] = used;
+        TenantUse {
+            tenant: tenant.to_owned(),
+            requests_per_minute,
+            tokens_per_minute,
+            tokens_per_day,
+            concurrency,
+        }
+    }
 }
 
 impl LimitUse {
@@ -97,16 +108,14 @@ impl LimitUse {
             .chain(sharded)
             .filter(|(_, limits)| !limits.is_empty())
             .map(|(name, limits)| {
-                let totals = totals.get(name).copied().unwrap_or_default();
-                (part(limits, &totals), name, limits, totals)
+                let used = used(limits, &totals.get(name).copied().unwrap_or_default());
+                (part(&used), name, used)
             })
             .collect();
         tenants.sort_unstable_by(|one, other| other.0.total_cmp(&one.0).then_with(|| one.1.cmp(other.1)));
         let shown = tenants.iter().take(most);
         LimitUse {
-            tenants: shown
-                .map(|(_, name, limits, totals)| TenantUse::new(name, limits, totals))
-                .collect(),
+            tenants: shown.map(|&(_, name, used)| TenantUse::new(name, used)).collect(),
             more: tenants.len().saturating_sub(most),
         }
     }
