@@ -86,12 +86,14 @@ class Namespace:
         return bool(run(["kubectl", "get", "namespace", self.name, "--ignore-not-found", "--output", "name"]))
 
     def delete_gateways(self) -> None:
-        """Deletes all gateways, whether an operator is there or not."""
+        """Deletes all gateways and sees their pods go, whether an operator is there or not."""
         if "governancegateways" not in run(["kubectl", "api-resources", "--api-group=proofgate.dev"]):
             return
         self.kubectl("delete", "ggw", "--all", "--timeout=60s")
+        # The namespace controller waits for half of the grace period of any pod that is still there: five minutes.
+        wait_until(lambda: not self.list("pod", "proofgate.dev/gateway"), 120, "the pods of its gateways are gone")
 
-    def delete(self, seconds: float = 180) -> None:
+    def delete(self, seconds: float = 360) -> None:
         run(["kubectl", "delete", "namespace", self.name, "--ignore-not-found"], timeout=seconds)
 
     def apply(self, *manifests: Object) -> str:
