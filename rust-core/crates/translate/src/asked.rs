@@ -1,0 +1,35 @@
+/// What to do with a field of a request that the provider has no counterpart for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum WhatHasNoCounterpart {
+    /// The request is refused, and the field named.
+    #[default]
+    IsRefused,
+    /// It is left out and named in [`Asked::dropped`]; what would change the meaning of the request is refused still.
+    IsDropped,
+}
+
+/// Where a request goes.
+#[derive(Debug, Clone, Copy)]
+pub struct Target<'t> {
+    /// The model's name at the provider.
+    pub model: &'t str,
+    /// Tokens that an answer may have when the request names no maximum and the provider demands one.
+    pub max_output_tokens: u64,
+    /// What becomes of fields without a counterpart.
+    pub drop: WhatHasNoCounterpart,
+}
+
+/// What the way back has to know of a request.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Asked {
+    /// The model as the client named it; answers name it likewise.
+    pub model: String,
+    /// Whether the answer is to be streamed.
+    pub stream: bool,
+    /// Whether the client wants a stream to end with its usage (OpenAI's `stream_options.include_usage`).
+    pub include_usage: bool,
+    /// Whether the answer was to be JSON and the provider was given a tool to that end: the tool's arguments are the answer.
+    pub json_by_tool: bool,
+    /// The names of the fields that were left out, in the order of the request.
+    pub dropped: Vec<&'static str>,
+}

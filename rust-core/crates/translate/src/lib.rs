@@ -1,0 +1,29 @@
+//! Requests and answers of one dialect in the words of another: pure functions on bytes.
+//!
+//! A module for each pair, named by who speaks and who is spoken to: in [`openai_anthropic`] a client of OpenAI's chat
+//! completions reaches a provider of Anthropic's messages. Each has the same four parts:
+//!
+//! * `request(body, target, out)` writes what the provider is sent, and says what the way back has to know ([`Asked`]);
+//! * `answer(body, asked, out)` writes a whole answer in the client's dialect;
+//! * `error(status, body, out)` writes what the provider says of a failure as the client's dialect says it;
+//! * `Stream` takes the events of a streamed answer one by one and writes those that the client expects.
+//!
+//! Nothing is guessed and nothing vanishes in silence: what has no counterpart is [refused by name](Untranslatable), or
+//! left out where [`Target::drop`] allows it and then named in [`Asked::dropped`]. What both sides know passes byte for byte
+//! (numbers keep their digits, objects the order of their keys).
+#![forbid(unsafe_code)]
+
+pub mod anthropic_openai;
+pub mod openai_anthropic;
+pub mod openai_converse;
+pub mod openai_gemini;
+
+mod asked;
+mod error;
+mod events;
+mod usage;
+
+pub use asked::{Asked, Target, WhatHasNoCounterpart};
+pub use error::{AnswerError, Untranslatable};
+pub use events::{Step, write_data, write_event};
+pub use usage::Usage;

@@ -1,0 +1,1 @@
+//! A client of OpenAI's chat completions, and Google's Gemini.
