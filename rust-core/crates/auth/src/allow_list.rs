@@ -6,6 +6,21 @@ pub enum Endpoint {
     /// `POST /v1/chat/completions`.
     #[serde(rename = "chat.completions")]
     ChatCompletions,
+    /// `POST /v1/completions`.
+    #[serde(rename = "completions")]
+    Completions,
+    /// `POST /v1/responses`.
+    #[serde(rename = "responses")]
+    Responses,
+    /// `POST /v1/embeddings`.
+    #[serde(rename = "embeddings")]
+    Embeddings,
+    /// `POST /v1/moderations`.
+    #[serde(rename = "moderations")]
+    Moderations,
+    /// `POST /v1/messages` and `POST /v1/messages/count_tokens`.
+    #[serde(rename = "messages")]
+    Messages,
     /// `GET /v1/models`.
     #[serde(rename = "models")]
     Models,
@@ -13,12 +28,25 @@ pub enum Endpoint {
 
 impl Endpoint {
     /// Every endpoint.
-    pub const ALL: [Endpoint; 2] = [Endpoint::ChatCompletions, Endpoint::Models];
+    pub const ALL: [Endpoint; 7] = [
+        Endpoint::ChatCompletions,
+        Endpoint::Completions,
+        Endpoint::Responses,
+        Endpoint::Embeddings,
+        Endpoint::Moderations,
+        Endpoint::Messages,
+        Endpoint::Models,
+    ];
 
     /// The name in a configuration.
     pub fn as_str(self) -> &'static str {
         match self {
             Endpoint::ChatCompletions => "chat.completions",
+            Endpoint::Completions => "completions",
+            Endpoint::Responses => "responses",
+            Endpoint::Embeddings => "embeddings",
+            Endpoint::Moderations => "moderations",
+            Endpoint::Messages => "messages",
             Endpoint::Models => "models",
         }
     }

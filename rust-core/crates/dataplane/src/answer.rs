@@ -1,5 +1,6 @@
-//! Answers that the gateway gives by itself, in the error shape that OpenAI's clients read.
+//! Answers that the gateway gives by itself, in the error shape that the client reads.
 
+use proofgate_providers::{Dialect, Family};
 use proofgate_wire::encode;
 use serde::Serialize;
 
@@ -46,11 +47,38 @@ pub(crate) struct AnswerOptions<'m> {
     pub head_only: bool,
     /// More header fields, as whole lines.
     pub extra: &'m [u8],
+    /// In whose shape an error is said.
+    pub family: Family,
 }
 
 #[derive(Serialize)]
 struct Body<'a> {
     error: ErrorBody<'a>,
+}
+
+/// An error event of a response: the official clients disagree on where they look (openai-python, openai-node).
+#[derive(Serialize)]
+struct ResponseEvent<'a> {
+    r#type: &'static str,
+    sequence_number: u64,
+    code: &'a str,
+    message: &'a str,
+    param: Option<&'a str>,
+    error: ErrorBody<'a>,
+}
+
+#[derive(Serialize)]
+struct AnthropicBody<'a> {
+    r#type: &'static str,
+    error: AnthropicError<'a>,
+}
+
+#[derive(Serialize)]
+struct AnthropicError<'a> {
+    r#type: &'static str,
+    message: &'a str,
+    /// Ours: the stable code.
+    code: &'a str,
 }
 
 #[derive(Serialize)]
@@ -70,16 +98,68 @@ impl Answer<'_> {
         }
     }
 
-    /// The JSON document alone.
-    pub(crate) fn json(&self) -> Vec<u8> {
-        let error = ErrorBody {
+    /// The same in Anthropic's words (Anthropic, "Errors").
+    fn anthropic_kind(&self) -> &'static str {
+        match self.status {
+            401 => "authentication_error",
+            403 => "permission_error",
+            404 => "not_found_error",
+            413 => "request_too_large",
+            429 => "rate_limit_error",
+            503 => "overloaded_error",
+            504 => "timeout_error",
+            500.. => "api_error",
+            _ => "invalid_request_error",
+        }
+    }
+
+    fn error(&self) -> ErrorBody<'_> {
+        ErrorBody {
             message: self.message,
             r#type: self.kind(),
             param: self.param,
             code: self.code,
+        }
+    }
+
+    /// The JSON document alone.
+    pub(crate) fn json(&self, family: Family) -> Vec<u8> {
+        let json = match family {
+            Family::OpenAi => serde_json::to_vec(&Body { error: self.error() }),
+            Family::Anthropic => serde_json::to_vec(&AnthropicBody {
+                r#type: "error",
+                error: AnthropicError {
+                    r#type: self.anthropic_kind(),
+                    message: self.message,
+                    code: self.code,
+                },
+            }),
         };
         // Strings and options always serialise.
-        serde_json::to_vec(&Body { error }).unwrap_or_default()
+        json.unwrap_or_default()
+    }
+
+    /// The event by which a stream says that it failed. `number`: of the event, where events are numbered.
+    pub(crate) fn event(&self, dialect: Dialect, number: u64) -> Vec<u8> {
+        let (name, json) = match dialect {
+            Dialect::Responses => {
+                let event = ResponseEvent {
+                    r#type: "error",
+                    sequence_number: number,
+                    code: self.code,
+                    message: self.message,
+                    param: self.param,
+                    error: self.error(),
+                };
+                (
+                    &b"event: error\n"[..],
+                    serde_json::to_vec(&event).unwrap_or_default(),
+                )
+            }
+            Dialect::Messages => (&b"event: error\n"[..], self.json(Family::Anthropic)),
+            _ => (&b""[..], self.json(Family::OpenAi)),
+        };
+        [name, b"data: ", &json, b"\n\n"].concat()
     }
 
     /// Writes the whole response.
@@ -99,7 +179,7 @@ impl Answer<'_> {
         write_response(
             self.status,
             "application/json",
-            &self.json(),
+            &self.json(options.family),
             request_id,
             fields,
             options,

@@ -13,7 +13,7 @@ use proofgate_auth::{AllowList, ApiKey, Authenticator, ShardedTenant, Shards, Te
 use proofgate_ledger::Hash;
 use proofgate_limits::{Quotas, TenantLimits};
 use proofgate_policy::{Engine, PolicyConfig, Profile, Scratch, TenantPolicy};
-use proofgate_providers::{BaseUrl, RequestTemplate};
+use proofgate_providers::{BaseUrl, Dialect, Family, RequestTemplate};
 use proofgate_wire::Limits;
 use rustls::ServerConfig;
 
@@ -60,7 +60,9 @@ pub(crate) struct Plan {
 
 struct UpstreamPlan {
     name: String,
-    template: RequestTemplate,
+    family: Family,
+    templates: Vec<(Dialect, RequestTemplate)>,
+    betas: Vec<String>,
     key_missing: bool,
     stream_usage: StreamUsage,
     route: UpstreamRoute,
@@ -109,16 +111,24 @@ impl Blueprint {
             if key.is_some_and(|key| !key.bytes().all(|byte| byte.is_ascii_graphic())) {
                 return Err(fail("its API key holds a byte that no key has".into()));
             }
-            let template = match provider.kind {
-                ProviderKind::OpenAi => RequestTemplate::chat_completions(&base, key),
+            let family = match provider.kind {
+                ProviderKind::OpenAi => Family::OpenAi,
+                ProviderKind::Anthropic => Family::Anthropic,
             };
+            let spoken = Dialect::ALL
+                .into_iter()
+                .filter(|dialect| dialect.family() == family);
+            let templates = spoken.map(|dialect| (dialect, RequestTemplate::new(&base, dialect, key)));
+            let templates = templates.collect();
             let route = UpstreamRoute::new(base, provider.ca_pem.clone(), config.timeouts.upstream_connect);
             if places.insert(provider.name.as_str(), upstreams.len()).is_some() {
                 return Err(fail("given twice".into()));
             }
             upstreams.push(UpstreamPlan {
                 name: provider.name.clone(),
-                template,
+                family,
+                templates,
+                betas: provider.betas.clone(),
                 key_missing: provider.key_missing,
                 stream_usage: provider.stream_usage,
                 route: route.map_err(fail)?,
@@ -312,7 +322,9 @@ impl Catalog {
             let pool = kept(&plan.route).unwrap_or_else(|| Rc::new(Pool::new(plan.route)));
             Rc::new(Upstream {
                 name: plan.name,
-                template: plan.template,
+                family: plan.family,
+                templates: plan.templates,
+                betas: plan.betas,
                 key_missing: plan.key_missing,
                 stream_usage: plan.stream_usage,
                 pool,

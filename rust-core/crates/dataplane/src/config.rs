@@ -150,6 +150,9 @@ pub(crate) struct Provider {
     pub key_missing: bool,
     pub ca_pem: Option<String>,
     pub stream_usage: StreamUsage,
+    /// Values of `anthropic-beta` that clients may send to it.
+    #[serde(default)]
+    pub betas: Vec<String>,
 }
 
 /// Whether a stream is asked for its usage when the client does not ask.
@@ -167,6 +170,7 @@ pub(crate) enum StreamUsage {
 pub(crate) enum ProviderKind {
     #[serde(rename = "openai")]
     OpenAi,
+    Anthropic,
 }
 
 #[derive(Deserialize)]

@@ -6,15 +6,17 @@ use std::sync::Arc;
 
 use proofgate_auth::Identity;
 use proofgate_ledger::record::ConfigId;
+use proofgate_providers::Family;
 use proofgate_stages::{Span, Stage};
 use proofgate_wire::{HeadScanner, Method, RequestFraming, parse_request};
 use tokio::time::{Instant, timeout_at};
 
-use crate::admission::ChatCall;
+use crate::admission::IncomingCall;
 use crate::answer::{AnswerOptions, write_response};
 use crate::body::{Body, NoRequest, Reader, arrived};
 use crate::catalog::Catalog;
 use crate::client::{After, Client, ClientStream};
+use crate::client_fields::ClientFields;
 use crate::cors;
 use crate::deadline::Deadline;
 use crate::endpoint::Route;
@@ -77,6 +79,8 @@ struct Connection {
 /// A request whose head was understood and whose sender is known.
 struct Request {
     route: Route,
+    /// What of the head goes upstream, where anything does.
+    fields: Option<Box<ClientFields>>,
     identity: Identity,
     config: ConfigId,
     framing: RequestFraming,
@@ -91,6 +95,8 @@ struct RequestSoFar {
     tenant: Option<Arc<str>>,
     /// The client wants no body with the answer.
     head_only: bool,
+    /// In whose shape an error is said.
+    family: Family,
 }
 
 /// What the head of a request came to.
@@ -145,12 +151,13 @@ impl Connection {
             Err(unserved) => return Box::pin(self.unserved(unserved, known, span)).await,
         };
         span.lap_now(Stage::Body);
-        pin!(self.answer(request, body, now, span)).await
+        pin!(self.answer(request, known.family, body, now, span)).await
     }
 
     async fn answer(
         &mut self,
         request: Request,
+        family: Family,
         body: Body,
         now: std::time::Instant,
         mut span: Span,
@@ -158,12 +165,14 @@ impl Connection {
         let close = !request.keep_alive || self.is_leaving(now);
         let tenant = &request.identity.tenant;
         let answered = match &request.route {
-            Route::ChatCompletions => {
+            Route::Call(dialect) => {
                 let input = self.client.take_input();
-                let call = ChatCall {
+                let call = IncomingCall {
                     gateway: &self.gateway,
                     catalog: &self.catalog,
                     identity: &request.identity,
+                    dialect: *dialect,
+                    fields: request.fields,
                     config: request.config,
                     body: &input[body.range],
                     now,
@@ -177,6 +186,7 @@ impl Connection {
                     lifecycle: &mut self.lifecycle,
                     deadline: &mut self.deadline,
                     close,
+                    dialect: *dialect,
                 };
                 // Pinned where it is made: awaited as a value it would be copied twice.
                 let after = pin!(exchange::run(call, back)).await;
@@ -186,9 +196,9 @@ impl Connection {
                     Err(Exhausted) => After::Close,
                 };
             }
-            Route::Models => Ok((200, Some(models::list(&self.catalog, tenant)), None)),
+            Route::Models => Ok((200, Some(models::list(&self.catalog, tenant, family)), None)),
             Route::Model(name) => {
-                models::one(&self.catalog, tenant, name).map(|model| (200, Some(model), None))
+                models::one(&self.catalog, tenant, name, family).map(|model| (200, Some(model), None))
             }
             Route::Options(allow) => Ok((204, None, Some(("allow", *allow)))),
             Route::WrongMethod(allow) => Err(Rejection::method_not_allowed(allow)),
@@ -198,6 +208,7 @@ impl Connection {
             close,
             head_only: request.head_only,
             extra: &self.extra,
+            family,
         };
         self.gateway.spare.lend(&mut self.buffers.head);
         self.buffers.head.clear();
@@ -245,7 +256,9 @@ impl Connection {
         let parsed = parse_request(&self.client.input[..length], &terms.limits);
         // Looked at where it stands: it is large.
         let head = parsed.as_ref().map_err(|refusal| *refusal)?;
+        let route = Route::of(head);
         known.head_only = head.method == Method::Head;
+        known.family = route.family(head);
         let cors = terms.cors.as_ref();
         cors::write_fields(cors, &head.headers, &mut self.extra);
         span.lap_now(Stage::Parse);
@@ -263,15 +276,19 @@ impl Connection {
         if !self.owns(&identity) {
             return Err(Rejection::MISDIRECTED.into());
         }
-        let route = Route::of(head);
         let allowed = |endpoint| terms.plan(&identity.tenant).allowed.has_endpoint(endpoint);
         if !route.endpoint().is_none_or(allowed) {
             let denial = proofgate_auth::AuthError::EndpointNotAllowed;
             return Err(Rejection::from(denial).into());
         }
         span.lap_now(Stage::Auth);
+        let fields = match route {
+            Route::Call(_) => ClientFields::of(known.family, &head.headers),
+            _ => None,
+        };
         Ok(Head::Request(Request {
             route,
+            fields,
             identity,
             config: self.gateway.recorder.config(),
             framing: head.framing,
@@ -322,6 +339,7 @@ impl Connection {
             close,
             head_only: false,
             extra: &self.extra,
+            family: Family::default(),
         };
         let max_age = max_age.to_string();
         self.gateway.spare.lend(&mut self.buffers.head);
@@ -349,6 +367,7 @@ impl Connection {
             close: true,
             head_only: known.head_only,
             extra: &self.extra,
+            family: known.family,
         };
         self.gateway.spare.lend(&mut self.buffers.head);
         self.buffers.head.clear();

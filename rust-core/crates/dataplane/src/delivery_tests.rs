@@ -1,7 +1,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use proofgate_providers::{BaseUrl, RequestTemplate};
+use proofgate_providers::{BaseUrl, Dialect, Family, RequestTemplate};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::LocalSet;
@@ -30,7 +30,9 @@ async fn upstream() -> (Upstream, TcpListener) {
     let base = BaseUrl::parse(&url).unwrap();
     let upstream = Upstream {
         name: "upstream".into(),
-        template: RequestTemplate::chat_completions(&base, None),
+        family: Family::OpenAi,
+        templates: vec![(Dialect::Chat, RequestTemplate::new(&base, Dialect::Chat, None))],
+        betas: Vec::new(),
         key_missing: false,
         stream_usage: crate::config::StreamUsage::Leave,
         pool: Rc::new(Pool::new(

@@ -1,17 +1,16 @@
 //! What a path and a method ask for.
 
 use proofgate_auth::Endpoint;
+use proofgate_providers::{Dialect, Family};
 use proofgate_wire::{Method, RequestHead};
 
-/// The endpoint that is forwarded.
-pub(crate) const CHAT_COMPLETIONS: &str = "/v1/chat/completions";
 const MODELS: &str = "/v1/models";
 
 /// What a request asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Route {
-    /// A chat completion.
-    ChatCompletions,
+    /// Something that a provider answers.
+    Call(Dialect),
     /// The models that the tenant may use.
     Models,
     /// One of them, by name.
@@ -34,34 +33,54 @@ impl Route {
             .strip_prefix(MODELS)
             .and_then(|rest| rest.strip_prefix('/'))
             .filter(|name| !name.is_empty());
-        let allow = match path {
-            CHAT_COMPLETIONS => POST,
-            MODELS => GET,
-            _ if model.is_some() => GET,
-            _ => return Route::Unknown,
-        };
+        if let Some(dialect) = Dialect::at(path) {
+            return match head.method {
+                Method::Post => Route::Call(dialect),
+                Method::Options => Route::Options(POST),
+                _ => Route::WrongMethod(POST),
+            };
+        }
         match (head.method, model) {
-            (Method::Options, _) => Route::Options(allow),
-            (Method::Post, _) if allow == POST => Route::ChatCompletions,
-            (Method::Get | Method::Head, None) if allow == GET => Route::Models,
+            _ if model.is_none() && path != MODELS => Route::Unknown,
+            (Method::Options, _) => Route::Options(GET),
+            (Method::Get | Method::Head, None) => Route::Models,
             (Method::Get | Method::Head, Some(name)) => Route::Model(percent_decoded(name)),
-            _ => Route::WrongMethod(allow),
+            _ => Route::WrongMethod(GET),
         }
     }
 
     /// The endpoint that a tenant must be allowed to use.
     pub(crate) fn endpoint(&self) -> Option<Endpoint> {
         match self {
-            Route::ChatCompletions => Some(Endpoint::ChatCompletions),
+            Route::Call(dialect) => Some(match dialect {
+                Dialect::Chat => Endpoint::ChatCompletions,
+                Dialect::Completions => Endpoint::Completions,
+                Dialect::Responses => Endpoint::Responses,
+                Dialect::Embeddings => Endpoint::Embeddings,
+                Dialect::Moderations => Endpoint::Moderations,
+                Dialect::Messages | Dialect::CountTokens => Endpoint::Messages,
+            }),
             Route::Models | Route::Model(_) => Some(Endpoint::Models),
             Route::Options(_) | Route::WrongMethod(_) | Route::Unknown => None,
+        }
+    }
+
+    /// In whose shape its errors are said. `GET /v1/models` is known in both families: who names a version of Anthropic's API
+    /// means that one.
+    pub(crate) fn family(&self, head: &RequestHead<'_>) -> Family {
+        match self {
+            Route::Call(dialect) => dialect.family(),
+            Route::Models | Route::Model(_) if head.headers.get("anthropic-version").is_some() => {
+                Family::Anthropic
+            }
+            _ => Family::OpenAi,
         }
     }
 
     /// The name by which records know it.
     pub(crate) fn path(&self) -> Option<&'static str> {
         match self {
-            Route::ChatCompletions => Some(CHAT_COMPLETIONS),
+            Route::Call(dialect) => Some(dialect.path()),
             Route::Models | Route::Model(_) => Some(MODELS),
             Route::Options(_) | Route::WrongMethod(_) | Route::Unknown => None,
         }

@@ -6,11 +6,10 @@ use proofgate_ledger::record::Outcome;
 use proofgate_stages::Stage;
 use tokio::time::Instant;
 
-use crate::admission::{Accepted, ChatCall, RejectedChat, accept};
+use crate::admission::{Accepted, IncomingCall, RejectedCall, accept};
 use crate::client::After;
-use crate::endpoint::CHAT_COMPLETIONS;
 use crate::failure::{CLIENT_CLOSED_REQUEST, Failure};
-use crate::forward::{forward, upstream_body};
+use crate::forward::{Destination, forward, upstream_body};
 use crate::lifecycle::Phase;
 use crate::rejection::{RejectedRequest, Rejection};
 use crate::relay::Relay;
@@ -20,21 +19,22 @@ use crate::reply::{Reply, finish_with_answer, send_answer};
 /// that the client has not taken yet, for the most part.
 const MEMORY: usize = 32 * 1024;
 
-/// Serves a chat completion: limit, judge, record, forward, relay, record, finish.
-pub(crate) async fn run(mut call: ChatCall<'_>, mut reply: Reply<'_>) -> After {
+/// Serves a request to a provider: limit, judge, record, forward, relay, record, finish.
+pub(crate) async fn run(mut incoming: IncomingCall<'_>, mut reply: Reply<'_>) -> After {
     let reply = &mut reply;
-    let Ok(_room) = call.gateway.budget.share(MEMORY) else {
-        return Box::pin(refuse(call, reply, Rejection::OVERLOADED, None)).await;
+    let Ok(_room) = incoming.gateway.budget.share(MEMORY) else {
+        return Box::pin(refuse(incoming, reply, Rejection::OVERLOADED, None)).await;
     };
-    let accepted = match accept(&mut call, reply).await {
+    let accepted = match accept(&mut incoming, reply).await {
         Ok(accepted) => accepted,
         Err(turned_away) => {
-            let RejectedChat { rejection, refused } = *turned_away;
-            return Box::pin(refuse(call, reply, rejection, refused)).await;
+            let RejectedCall { rejection, refused } = *turned_away;
+            return Box::pin(refuse(incoming, reply, rejection, refused)).await;
         }
     };
     let Accepted {
-        chat,
+        call,
+        template,
         route,
         mut open,
         rewritten,
@@ -50,15 +50,22 @@ pub(crate) async fn run(mut call: ChatCall<'_>, mut reply: Reply<'_>) -> After {
     let is_rewritten = rewritten.is_some();
     let (body, model) = match &rewritten {
         Some(rewritten) => (&rewritten.body[..], rewritten.model.clone()),
-        None => (call.body, chat.model_value()),
+        None => (incoming.body, call.model_value()),
     };
-    let (body, keeps_usage) = upstream_body(route, &chat, body, model, is_rewritten);
-    let timeouts = call.catalog.terms.timeouts;
-    let until = call.now.checked_add(timeouts.answer).map(Instant::from_std);
+    let (body, keeps_usage) = upstream_body(route, &call, body, model, is_rewritten);
+    let fields = incoming.fields.as_deref();
+    let fields = fields.map(|fields| fields.for_upstream(&route.upstream.betas, reply.extra));
+    let to = Destination {
+        upstream: &route.upstream,
+        template,
+        fields: fields.as_deref().unwrap_or_default(),
+    };
+    let timeouts = incoming.catalog.terms.timeouts;
+    let until = incoming.now.checked_add(timeouts.answer).map(Instant::from_std);
     let forwarded = {
         let early = &mut reply.buffers.upstream;
         early.clear();
-        let forwarding = pin!(forward(call.gateway, route, &mut open, body, early));
+        let forwarding = pin!(forward(incoming.gateway, to, &mut open, body, early));
         tokio::select! {
             biased;
             forwarded = reply.deadline.within_until(timeouts.upstream_response, until, forwarding) => {
@@ -76,7 +83,7 @@ pub(crate) async fn run(mut call: ChatCall<'_>, mut reply: Reply<'_>) -> After {
         }
         Some(Ok(upstream)) => {
             let relay = Relay {
-                gateway: call.gateway,
+                gateway: incoming.gateway,
                 reply,
                 silence: timeouts.upstream_response,
                 until,
@@ -93,22 +100,22 @@ pub(crate) async fn run(mut call: ChatCall<'_>, mut reply: Reply<'_>) -> After {
 
 /// Records a refusal and tells the client.
 async fn refuse(
-    mut call: ChatCall<'_>,
+    mut incoming: IncomingCall<'_>,
     reply: &mut Reply<'_>,
     rejection: Rejection,
     refused: Option<RejectedRequest<'_>>,
 ) -> After {
     let mut refused = refused.unwrap_or_else(|| RejectedRequest {
-        tenant: Some(&call.identity.tenant.name),
-        endpoint: Some(CHAT_COMPLETIONS),
-        bytes: call.body.len(),
+        tenant: Some(&incoming.identity.tenant.name),
+        endpoint: Some(incoming.dialect.path()),
+        bytes: incoming.body.len(),
         ..RejectedRequest::default()
     });
-    refused.series = call.series.take();
-    let id = call.gateway.reject(&rejection, refused).await;
-    call.span.lap_now(Stage::CompletionRecord);
+    refused.series = incoming.series.take();
+    let id = incoming.gateway.reject(&rejection, refused).await;
+    incoming.span.lap_now(Stage::CompletionRecord);
     let after = send_answer(reply, &rejection.answer(), id.as_str()).await;
-    call.span.lap_now(Stage::ClientWrite);
-    call.span.finish_now(&call.gateway.profiler);
+    incoming.span.lap_now(Stage::ClientWrite);
+    incoming.span.finish_now(&incoming.gateway.profiler);
     after
 }

@@ -23,6 +23,10 @@ pub(crate) enum Failure {
     Unreachable,
     /// The upstream did not connect or answer in time.
     TimedOut,
+    /// The upstream ended a stream before its good end.
+    Unfinished,
+    /// The upstream said in a stream that it failed; the client has been told in its words.
+    Reported,
     /// The upstream does not accept the gateway's key.
     Unauthorized,
     /// The worker stops and may not wait any longer.
@@ -32,7 +36,9 @@ pub(crate) enum Failure {
 impl Failure {
     pub(crate) fn outcome(self) -> Outcome {
         match self {
-            Failure::Unreachable | Failure::Unauthorized => Outcome::UpstreamError,
+            Failure::Unreachable | Failure::Unfinished | Failure::Reported | Failure::Unauthorized => {
+                Outcome::UpstreamError
+            }
             Failure::TimedOut => Outcome::UpstreamTimeout,
             Failure::Drained => Outcome::Drained,
         }
@@ -44,6 +50,16 @@ impl Failure {
                 502,
                 "upstream_unreachable",
                 "The model provider could not be reached or broke the connection.",
+            ),
+            Failure::Unfinished => (
+                502,
+                "upstream_stream_unfinished",
+                "The model provider ended the stream before the answer was whole.",
+            ),
+            Failure::Reported => (
+                502,
+                "upstream_stream_failed",
+                "The model provider said in the stream that it failed.",
             ),
             Failure::TimedOut => (
                 504,

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use proofgate_providers::{ChatRequest, UpstreamBody};
+use proofgate_providers::{Call, RequestTemplate, UpstreamBody};
 use proofgate_stages::Stage;
 
 use crate::catalog::ModelRoute;
@@ -11,7 +11,7 @@ use crate::delivery::deliver;
 use crate::failure::Failure;
 use crate::gateway::Gateway;
 use crate::open_exchange::OpenExchange;
-use crate::upstream::UpstreamStream;
+use crate::upstream::{Upstream, UpstreamStream};
 
 /// Up to so many bytes a copy costs less than a vectored write.
 const ONE_PIECE: usize = 16 * 1024;
@@ -22,28 +22,37 @@ const ONE_PIECE: usize = 16 * 1024;
 /// `body` is what the client sent, or what the rules made of it; the value of `model` stands at `model` there.
 pub(crate) fn upstream_body<'b>(
     route: &'b ModelRoute,
-    chat: &ChatRequest<'_>,
+    call: &Call<'_>,
     body: &'b [u8],
     model: Range<usize>,
     rewritten: bool,
 ) -> (UpstreamBody<'b>, bool) {
     let usage = match route.upstream.stream_usage {
         StreamUsage::Leave => None,
-        StreamUsage::Ask if rewritten && chat.has_stream_options() => {
-            let chat = ChatRequest::parse(body).ok();
-            chat.and_then(|chat| chat.usage_edit(&model))
+        StreamUsage::Ask if rewritten && call.has_stream_options() => {
+            let call = Call::parse(call.dialect, body).ok();
+            call.and_then(|call| call.usage_edit(&model))
         }
-        StreamUsage::Ask => chat.usage_edit(&model),
+        StreamUsage::Ask => call.usage_edit(&model),
     };
     let name = route.replacement.as_ref().map(|name| (model, &name[..]));
     (UpstreamBody::new(body, [name, usage.clone()]), usage.is_some())
+}
+
+/// Where a request goes, and with what head.
+#[derive(Clone, Copy)]
+pub(crate) struct Destination<'d> {
+    pub(crate) upstream: &'d Upstream,
+    pub(crate) template: &'d RequestTemplate,
+    /// Header lines of this request alone.
+    pub(crate) fields: &'d [u8],
 }
 
 /// Sends a request upstream; returns the connection on which the answer is to be read. What came of it before the request
 /// had left is in `early`.
 pub(crate) async fn forward(
     gateway: &Gateway,
-    route: &ModelRoute,
+    to: Destination<'_>,
     open: &mut OpenExchange,
     body: UpstreamBody<'_>,
     early: &mut Vec<u8>,
@@ -51,7 +60,7 @@ pub(crate) async fn forward(
     let mut head = gateway.outgoing.take();
     head.clear();
     let length = body.length();
-    route.upstream.template.write(open.id.as_str(), length, &mut head);
+    to.template.write(open.id.as_str(), length, to.fields, &mut head);
     let mut parts = body.parts();
     if length <= ONE_PIECE {
         for part in &mut parts {
@@ -64,7 +73,7 @@ pub(crate) async fn forward(
     let message = [&head[..], one, two, three, four, five];
     let limits = open.catalog.terms.limits;
     let (executed, span, lent) = (&mut open.executed, &mut open.span, &gateway.incoming);
-    let delivered = deliver(&route.upstream, message, limits, executed, span, lent, early).await;
+    let delivered = deliver(to.upstream, message, limits, executed, span, lent, early).await;
     gateway.outgoing.set(head);
     delivered
 }

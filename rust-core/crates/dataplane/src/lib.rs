@@ -10,6 +10,7 @@ mod answer;
 mod body;
 mod catalog;
 mod client;
+mod client_fields;
 mod client_tls;
 mod clock;
 mod config;

@@ -1,11 +1,13 @@
-//! The models that a tenant may use, as OpenAI's `GET /v1/models` answers.
+//! The models that a tenant may use, as `GET /v1/models` answers.
 
 use proofgate_auth::Tenant;
+use proofgate_providers::Family;
 use serde::Serialize;
 
 use crate::catalog::Catalog;
 use crate::rejection::Rejection;
 
+/// The list as OpenAI's API has it.
 #[derive(Serialize)]
 struct ModelList<'m> {
     object: &'static str,
@@ -20,6 +22,23 @@ struct ModelCard<'m> {
     owned_by: &'m str,
 }
 
+/// The list as Anthropic's API has it, in one page.
+#[derive(Serialize)]
+struct ModelPage<'m> {
+    data: Vec<ModelInfo<'m>>,
+    has_more: bool,
+    first_id: Option<&'m str>,
+    last_id: Option<&'m str>,
+}
+
+#[derive(Serialize)]
+struct ModelInfo<'m> {
+    r#type: &'static str,
+    id: &'m str,
+    display_name: &'m str,
+    created_at: &'static str,
+}
+
 fn card<'m>((id, owned_by): (&'m str, &'m str)) -> ModelCard<'m> {
     ModelCard {
         id,
@@ -29,19 +48,46 @@ fn card<'m>((id, owned_by): (&'m str, &'m str)) -> ModelCard<'m> {
     }
 }
 
-/// The list of the models that a tenant may use, as OpenAI's `GET /v1/models` answers.
-pub(crate) fn list(catalog: &Catalog, tenant: &Tenant) -> Vec<u8> {
-    let list = ModelList {
-        object: "list",
-        data: catalog.models_of(tenant).into_iter().map(card).collect(),
+fn info<'m>((id, _): (&'m str, &'m str)) -> ModelInfo<'m> {
+    ModelInfo {
+        r#type: "model",
+        id,
+        display_name: id,
+        created_at: "1970-01-01T00:00:00Z",
+    }
+}
+
+/// The list of the models that a tenant may use.
+pub(crate) fn list(catalog: &Catalog, tenant: &Tenant, family: Family) -> Vec<u8> {
+    let models = catalog.models_of(tenant);
+    let json = match family {
+        Family::OpenAi => serde_json::to_vec(&ModelList {
+            object: "list",
+            data: models.into_iter().map(card).collect(),
+        }),
+        Family::Anthropic => serde_json::to_vec(&ModelPage {
+            first_id: models.first().map(|(id, _)| *id),
+            last_id: models.last().map(|(id, _)| *id),
+            data: models.into_iter().map(info).collect(),
+            has_more: false,
+        }),
     };
     // Strings and numbers always serialise.
-    serde_json::to_vec(&list).unwrap_or_default()
+    json.unwrap_or_default()
 }
 
 /// One model, if the tenant may use it.
-pub(crate) fn one(catalog: &Catalog, tenant: &Tenant, name: &str) -> Result<Vec<u8>, Rejection> {
+pub(crate) fn one(
+    catalog: &Catalog,
+    tenant: &Tenant,
+    name: &str,
+    family: Family,
+) -> Result<Vec<u8>, Rejection> {
     let found = catalog.models_of(tenant).into_iter().find(|(id, _)| *id == name);
     let found = found.ok_or(Rejection::UNKNOWN_MODEL)?;
-    Ok(serde_json::to_vec(&card(found)).unwrap_or_default())
+    let json = match family {
+        Family::OpenAi => serde_json::to_vec(&card(found)),
+        Family::Anthropic => serde_json::to_vec(&info(found)),
+    };
+    Ok(json.unwrap_or_default())
 }

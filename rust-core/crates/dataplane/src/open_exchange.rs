@@ -8,12 +8,11 @@ use proofgate_auth::Tenant;
 use proofgate_ledger::commitment::{BodyDigest, Salted, salt_id};
 use proofgate_ledger::record::{Admission, Completion, ConfigId, Outcome, PolicyNote, Usage};
 use proofgate_limits::{CredentialId, Grant};
-use proofgate_providers::ChatRequest;
+use proofgate_providers::Call;
 use proofgate_stages::{Span, Stage};
 
 use crate::catalog::{Catalog, ModelRoute};
 use crate::clock::micros;
-use crate::endpoint::CHAT_COMPLETIONS;
 use crate::gateway::Gateway;
 use crate::metrics::Series;
 use crate::open_table::Entry;
@@ -95,7 +94,7 @@ pub(crate) struct Admitted<'a> {
     pub(crate) key: CredentialId,
     pub(crate) body: &'a [u8],
     pub(crate) digest: BodyDigest,
-    pub(crate) chat: &'a ChatRequest<'a>,
+    pub(crate) call: &'a Call<'a>,
     pub(crate) route: &'a ModelRoute,
     pub(crate) series: Arc<Series>,
     pub(crate) policy: Option<PolicyNote<'a>>,
@@ -132,11 +131,11 @@ impl OpenExchange {
             id: id.as_str().into(),
             tenant: (&*admitted.tenant.name).into(),
             key: key.as_str().into(),
-            model: admitted.chat.model.as_ref().into(),
+            model: admitted.call.model.as_ref().into(),
             provider: admitted.route.upstream.name.as_str().into(),
             upstream_model: admitted.route.upstream_model.as_str().into(),
-            endpoint: CHAT_COMPLETIONS.into(),
-            stream: admitted.chat.stream,
+            endpoint: admitted.call.dialect.path().into(),
+            stream: admitted.call.stream,
             bytes: admitted.body.len() as u64,
             request,
             salt: Some(salt),

@@ -6,7 +6,7 @@ use proofgate_evidence::log_reader::{Found, LogReader};
 use proofgate_json::Workspace;
 use proofgate_ledger::SigningKey;
 use proofgate_limits::Limiter;
-use proofgate_providers::BodyText;
+use proofgate_providers::{BodyText, Call, Dialect};
 use proofgate_stages::Profiler;
 use proofgate_wal::{FileStorage, Ulid};
 use serde_json::{Value, json};
@@ -104,12 +104,18 @@ impl Bench {
     /// Opens an exchange of the tenant.
     fn open(&self) -> Result<Box<OpenExchange>, Unavailable> {
         let granted = self.granted();
-        let chat = ChatRequest::read(BODY, &mut Workspace::default(), &mut BodyText::default()).unwrap();
+        let call = Call::read(
+            Dialect::Chat,
+            BODY,
+            &mut Workspace::default(),
+            &mut BodyText::default(),
+        )
+        .unwrap();
         let tenant = Tenant {
             name: "acme".into(),
             plan: 0,
         };
-        let route = self.catalog.route(&tenant, &chat.model).unwrap();
+        let route = self.catalog.route(&tenant, &call.model).unwrap();
         let admitted = Admitted {
             gateway: &self.gateway,
             catalog: &self.catalog,
@@ -117,7 +123,7 @@ impl Bench {
             key: KEY,
             body: BODY,
             digest: BodyDigest::new(),
-            chat: &chat,
+            call: &call,
             route,
             series: self.gateway.traffic.series("acme", Some(("large", "vendor"))),
             policy: None,

@@ -7,7 +7,7 @@ use proofgate_auth::AuthError;
 use proofgate_ledger::record::PolicyNote;
 use proofgate_limits::Exceeded;
 use proofgate_policy::Fault;
-use proofgate_providers::BadRequest;
+use proofgate_providers::{BadRequest, Family};
 use proofgate_wire::ProtocolError;
 
 use crate::answer::{Answer, Fields};
@@ -43,7 +43,8 @@ impl Rejection {
     pub(crate) const UNKNOWN_ENDPOINT: Rejection = Rejection::new(
         404,
         "unknown_endpoint",
-        "There is nothing at this path. Use POST /v1/chat/completions or GET /v1/models.",
+        "There is nothing at this path. There are POST /v1/chat/completions, /v1/completions, /v1/responses, \
+         /v1/embeddings, /v1/moderations, /v1/messages and /v1/messages/count_tokens, and GET /v1/models.",
     );
     pub(crate) const OVERLOADED: Rejection = Rejection::new(
         503,
@@ -86,6 +87,32 @@ impl Rejection {
         param: Some("model"),
         fields: Fields::NONE,
     };
+
+    /// The model's provider does not speak what the client does.
+    pub(crate) fn unserved_dialect(family: Family) -> Rejection {
+        let message = match family {
+            Family::OpenAi => {
+                "This model is reached by OpenAI's endpoints, such as POST /v1/chat/completions."
+            }
+            Family::Anthropic => "This model is reached by Anthropic's endpoints, such as POST /v1/messages.",
+        };
+        Rejection {
+            param: Some("model"),
+            ..Rejection::new(400, "endpoint_not_supported_by_model", message)
+        }
+    }
+
+    /// Text that is there as the numbers of its tokens, and rules that have to read it.
+    pub(crate) fn token_ids(field: &'static str) -> Rejection {
+        Rejection {
+            param: Some(field),
+            ..Rejection::new(
+                400,
+                "token_ids_not_readable",
+                "This tenant's rules have to read what is sent, and numbers of tokens cannot be read. Send the text.",
+            )
+        }
+    }
 
     /// A rule denies the request.
     pub(crate) fn blocked(rule: &str, reason: &str) -> Rejection {
@@ -182,13 +209,19 @@ impl From<Fault> for Rejection {
     }
 }
 
+/// For longer no client is told to wait and try again by itself, in seconds.
+const LONGEST_WAIT: u64 = 60;
+
 impl From<Exceeded> for Rejection {
     fn from(exceeded: Exceeded) -> Self {
         Rejection {
             message: Cow::Owned(exceeded.to_string()),
             fields: Fields {
                 retry_after: exceeded.retry_after_seconds(),
-                should_retry: Some(!exceeded.is_never()),
+                // Some clients sleep for as long as they are told, whatever that is (anthropic-sdk-python).
+                should_retry: Some(
+                    !exceeded.is_never() && exceeded.retry_after_seconds() <= Some(LONGEST_WAIT),
+                ),
                 ..Fields::NONE
             },
             ..Rejection::new(429, exceeded.code(), "")

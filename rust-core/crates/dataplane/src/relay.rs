@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use self::inspection::{last_of_inspection, note_judgement};
 use self::passage::{Passage, Progress};
-use self::sink::{break_off, finish, send_piece};
+use self::sink::{break_off, end_as_reported, finish, send_piece};
 use self::source::Source;
 use crate::client::After;
 use crate::failure::{Aborted, CLIENT_CLOSED_REQUEST, Failure};
@@ -79,7 +79,8 @@ impl Relay<'_, '_> {
         open.upstream_status = Some(answer_head.status);
         open.span.lap_now(Stage::ResponseHead);
         let mut workspace = gateway.workspaces.take();
-        let mut progress = Progress::new(keeps_usage);
+        workspace.usage.reset(reply.dialect);
+        let mut progress = Progress::new(reply.dialect, keeps_usage);
         let relayed = body(
             &mut source,
             reply,
@@ -105,9 +106,11 @@ impl Relay<'_, '_> {
             passage.finish()
         });
         let ended = match ended {
-            Ok(()) => {
+            // What the upstream says of its failure may be held behind what came before.
+            Ok(()) | Err(Aborted::Upstream(Failure::Reported)) => {
                 let head = &mut reply.buffers.head;
-                last_of_inspection(gateway, head, &answer_head, &mut open, &mut workspace).await
+                let inspected = last_of_inspection(gateway, head, &answer_head, &mut open, &mut workspace);
+                inspected.await.and(ended)
             }
             Err(aborted) => Err(aborted),
         };
@@ -124,6 +127,9 @@ impl Relay<'_, '_> {
             Aborted::Upstream(failure) => (failure.outcome(), failure.answer()),
             Aborted::Policy(rejection) => (Outcome::PolicyBlocked, rejection.answer()),
         };
+        if let Aborted::Upstream(Failure::Reported) = aborted {
+            return Box::pin(end_as_reported(gateway, reply, &answer_head, open, workspace)).await;
+        }
         if reply.buffers.head.is_empty() {
             if progress.has_left_an_event_open(&answer_head) {
                 open.end(outcome, answer_head.status, workspace.usage());
@@ -135,7 +141,7 @@ impl Relay<'_, '_> {
                 &answer_head,
                 open,
                 outcome,
-                &answer,
+                &answer.event(reply.dialect, progress.events),
                 workspace,
             ))
             .await;

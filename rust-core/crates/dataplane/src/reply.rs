@@ -1,6 +1,7 @@
 //! The client's side of one exchange: what an answer needs, and answers of our own.
 
 use proofgate_ledger::record::{Outcome, Usage};
+use proofgate_providers::Dialect;
 use proofgate_stages::Stage;
 
 use crate::answer::{Answer, AnswerOptions};
@@ -39,6 +40,8 @@ pub(crate) struct Reply<'c> {
     pub(crate) deadline: &'c mut Deadline,
     /// Whether the connection ends with the answer.
     pub(crate) close: bool,
+    /// What the client speaks.
+    pub(crate) dialect: Dialect,
 }
 
 /// Ends an exchange with an answer of our own, which leaves only after its completion is written.
@@ -49,7 +52,7 @@ pub(crate) async fn finish_with_answer(
     answer: Answer<'_>,
     usage: Option<Usage>,
 ) -> After {
-    open.respond(&answer.json());
+    open.respond(&answer.json(reply.dialect.family()));
     let id = open.id;
     let completion = open.end(outcome, answer.status, usage);
     if !open.written(completion, Stage::CompletionRecord).await {
@@ -67,6 +70,7 @@ pub(crate) async fn send_answer(reply: &mut Reply<'_>, answer: &Answer<'_>, id: 
         close: reply.close,
         head_only: false,
         extra: reply.extra,
+        family: reply.dialect.family(),
     };
     answer.write(id, options, &mut reply.buffers.head);
     match reply.client.send(&reply.buffers.head).await {

@@ -64,6 +64,11 @@ impl AnswerHead {
         head.extend_from_slice(encode::CRLF);
     }
 
+    /// Whether it is a stream of events that must come to its good end.
+    pub(crate) fn is_stream_of_success(&self) -> bool {
+        self.events && (200..300).contains(&self.status)
+    }
+
     /// Whether rules that have to clear the answer cannot tell what a client will make of it.
     pub(crate) fn is_unreadable(&self, kind: BodyKind) -> bool {
         let success = (200..300).contains(&self.status);

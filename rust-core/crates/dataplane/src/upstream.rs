@@ -10,7 +10,7 @@ use std::io;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use proofgate_providers::{BaseUrl, RequestTemplate};
+use proofgate_providers::{BaseUrl, Dialect, Family, RequestTemplate};
 use tokio::net::TcpStream;
 
 use self::names::{Names, Resolver};
@@ -29,11 +29,26 @@ const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 /// A provider at run time: how to speak to it, and the connections that lead there.
 pub(crate) struct Upstream {
     pub(crate) name: String,
-    pub(crate) template: RequestTemplate,
+    /// Whose conventions it follows.
+    pub(crate) family: Family,
+    /// The heads of requests in each dialect that it speaks.
+    pub(crate) templates: Vec<(Dialect, RequestTemplate)>,
+    /// Values of `anthropic-beta` that clients may send to it.
+    pub(crate) betas: Vec<String>,
     /// Nothing may be sent: the key that it wants is not there.
     pub(crate) key_missing: bool,
     pub(crate) stream_usage: StreamUsage,
     pub(crate) pool: Rc<Pool>,
+}
+
+impl Upstream {
+    /// The head of requests in a dialect; `None` when the provider does not speak it.
+    pub(crate) fn template(&self, dialect: Dialect) -> Option<&RequestTemplate> {
+        let mut templates = self.templates.iter();
+        templates
+            .find(|(spoken, _)| *spoken == dialect)
+            .map(|(_, template)| template)
+    }
 }
 
 /// How a provider is reached.

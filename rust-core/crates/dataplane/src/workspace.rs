@@ -143,7 +143,6 @@ impl Workspaces {
         workspace.piece.clear();
         workspace.held.clear();
         workspace.partial.clear();
-        workspace.usage.clear();
         workspace.passed.clear();
         workspace.inspected = false;
         workspace
@@ -166,6 +165,7 @@ mod tests {
     use prometheus_client::metrics::gauge::Gauge;
     use proofgate_inspect::{AnswerKind, Denial, Reading};
     use proofgate_policy::{Engine, PolicyConfig, Scratch};
+    use proofgate_providers::Dialect;
 
     use super::{MOST_BYTES, Workspaces};
     use crate::memory::{Budget, Exhausted, OWN};
@@ -199,6 +199,7 @@ mod tests {
         assert_eq!(workspaces.spare.borrow().len(), 0);
         assert!(workspace.piece.is_empty() && workspace.held.is_empty());
         assert!(workspace.passed.is_empty() && workspace.partial.is_empty());
+        workspace.usage.reset(Dialect::Chat);
         assert!(workspace.usage().is_none());
         assert!(workspace.inspector().is_none());
     }

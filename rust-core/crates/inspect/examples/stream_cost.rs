@@ -9,7 +9,7 @@ use std::time::Instant;
 use proofgate_inspect::{AnswerKind, Reading, ResponseInspector, inspect_request};
 use proofgate_json::Workspace;
 use proofgate_policy::{Engine, PolicyConfig, Scratch, pack_names};
-use proofgate_providers::{BodyText, ChatRequest, EventReader, GeneratedText};
+use proofgate_providers::{BodyText, Call, Dialect, EventReader, GeneratedText};
 use serde_json::json;
 
 const PROSE: &str = "The lighthouse keeper wrote every evening what the sea had been like, and which ships had passed; nobody had ever asked him to. ";
@@ -101,7 +101,15 @@ fn main() {
         let rounds = (400_000 / body.len()).max(1);
         let mut text = BodyText::new();
         measure("read, with its text", rounds, 1, || {
-            black_box(ChatRequest::read(black_box(body.as_bytes()), &mut workspace, &mut text).unwrap());
+            black_box(
+                Call::read(
+                    Dialect::Chat,
+                    black_box(body.as_bytes()),
+                    &mut workspace,
+                    &mut text,
+                )
+                .unwrap(),
+            );
         });
         measure("inspected", rounds, 1, || {
             let budget = engine.budget(text.text().len());

@@ -6,13 +6,13 @@ mod support;
 use proofgate_inspect::{Outcome, RequestVerdict, inspect_request};
 use proofgate_json::Workspace;
 use proofgate_policy::{Budget, Fault};
-use proofgate_providers::{BodyText, ChatRequest};
+use proofgate_providers::{BodyText, Call, Dialect};
 use serde_json::json;
 use support::Policy;
 
 fn inspect(policy: &mut Policy, body: &str) -> (RequestVerdict, String) {
     let mut text = BodyText::new();
-    ChatRequest::read(body.as_bytes(), &mut Workspace::new(), &mut text).unwrap();
+    Call::read(Dialect::Chat, body.as_bytes(), &mut Workspace::new(), &mut text).unwrap();
     let Policy {
         engine,
         profile,
@@ -197,7 +197,7 @@ fn a_text_that_matches_more_often_than_is_noted_is_denied() {
     let mut text = BodyText::new();
     for (count, fault) in [(100_000, None), (100_001, Some(Fault::Budget))] {
         let body = body(&"dragon ".repeat(count));
-        ChatRequest::read(body.as_bytes(), &mut Workspace::new(), &mut text).unwrap();
+        Call::read(Dialect::Chat, body.as_bytes(), &mut Workspace::new(), &mut text).unwrap();
         let Policy {
             engine,
             profile,
@@ -220,7 +220,7 @@ fn no_body_is_rewritten_to_more_than_it_says_beforehand() {
         let body = body(content);
         let (verdict, out) = inspect(&mut policy, &body);
         let mut text = BodyText::new();
-        ChatRequest::read(body.as_bytes(), &mut Workspace::new(), &mut text).unwrap();
+        Call::read(Dialect::Chat, body.as_bytes(), &mut Workspace::new(), &mut text).unwrap();
         let longest = verdict.longest_rewrite(&policy.engine, &text, body.as_bytes());
         assert!(out.len() <= longest && longest <= body.len() + 110, "{longest}");
     }

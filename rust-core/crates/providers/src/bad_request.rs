@@ -17,8 +17,12 @@ pub enum Field {
     MaxTokens,
     /// `max_completion_tokens`, an integer from 0
     MaxCompletionTokens,
+    /// `max_output_tokens`, an integer from 0
+    MaxOutputTokens,
     /// `n`, an integer from 1
     N,
+    /// `best_of`, an integer from 1
+    BestOf,
 }
 
 impl Field {
@@ -31,7 +35,9 @@ impl Field {
             Field::IncludeUsage => "stream_options.include_usage",
             Field::MaxTokens => "max_tokens",
             Field::MaxCompletionTokens => "max_completion_tokens",
+            Field::MaxOutputTokens => "max_output_tokens",
             Field::N => "n",
+            Field::BestOf => "best_of",
         }
     }
 
@@ -40,13 +46,15 @@ impl Field {
             Field::Messages => "an array",
             Field::StreamOptions => "an object",
             Field::Stream | Field::IncludeUsage => "true or false",
-            Field::MaxTokens | Field::MaxCompletionTokens => "an integer of at least 0",
-            Field::N => "an integer from 1 to 4294967295",
+            Field::MaxTokens | Field::MaxCompletionTokens | Field::MaxOutputTokens => {
+                "an integer of at least 0"
+            }
+            Field::N | Field::BestOf => "an integer from 1 to 4294967295",
         }
     }
 }
 
-/// Why a chat request's body is not understood. None of these repeats what the body held.
+/// Why a request's body is not understood, or not served. None of these repeats what the body held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadRequest {
     /// The body is not one JSON document in UTF-8, or an object of it repeats a key.
@@ -65,6 +73,16 @@ pub enum BadRequest {
     /// `encoding/json`, ASP.NET's web defaults) take it for that field.
     #[error("A field is spelled almost like \"{0}\": write its name exactly so, in lower case.")]
     AmbiguousName(&'static str),
+    /// A field stands for something that the provider keeps or does on its own.
+    #[error(
+        "\"{0}\" is not served here: it stands for what the provider keeps for every tenant of this gateway alike, or does where no rule sees it. Send the content itself."
+    )]
+    UnservedField(&'static str),
+    /// A tool is run by the provider.
+    #[error(
+        "\"tools\" names a tool that the provider runs itself, which is not served here. Only tools that the client describes or runs are."
+    )]
+    UnservedTool,
     /// The body has more strings than are read.
     #[error("The request body has more than {MOST_STRINGS} strings.")]
     TooManyStrings,
@@ -78,6 +96,8 @@ impl BadRequest {
             BadRequest::MissingModel => "missing_model",
             BadRequest::InvalidField(_) => "invalid_value",
             BadRequest::AmbiguousName(_) => "ambiguous_name",
+            BadRequest::UnservedField(_) => "unserved_field",
+            BadRequest::UnservedTool => "unserved_tool",
             BadRequest::TooManyStrings => "too_many_strings",
         }
     }
@@ -88,7 +108,8 @@ impl BadRequest {
             BadRequest::InvalidJson(_) | BadRequest::NotAnObject | BadRequest::TooManyStrings => None,
             BadRequest::MissingModel => Some("model"),
             BadRequest::InvalidField(field) => Some(field.name()),
-            BadRequest::AmbiguousName(name) => Some(name),
+            BadRequest::AmbiguousName(name) | BadRequest::UnservedField(name) => Some(name),
+            BadRequest::UnservedTool => Some("tools"),
         }
     }
 }

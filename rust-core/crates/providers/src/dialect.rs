@@ -16,3 +16,75 @@ pub enum Dialect {
     /// Anthropic's `POST /v1/messages/count_tokens`.
     CountTokens,
 }
+
+/// Whose conventions a dialect follows: how a key is presented, how errors look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Family {
+    /// `Authorization: Bearer`, `{"error": {"message", "type", "param", "code"}}`.
+    #[default]
+    OpenAi,
+    /// `x-api-key`, `{"type": "error", "error": {"type", "message"}}`.
+    Anthropic,
+}
+
+impl Dialect {
+    /// Every dialect.
+    pub const ALL: [Dialect; 7] = [
+        Dialect::Chat,
+        Dialect::Completions,
+        Dialect::Responses,
+        Dialect::Embeddings,
+        Dialect::Moderations,
+        Dialect::Messages,
+        Dialect::CountTokens,
+    ];
+
+    /// The path at which clients reach it; records name it so.
+    pub fn path(self) -> &'static str {
+        match self {
+            Dialect::Chat => "/v1/chat/completions",
+            Dialect::Completions => "/v1/completions",
+            Dialect::Responses => "/v1/responses",
+            Dialect::Embeddings => "/v1/embeddings",
+            Dialect::Moderations => "/v1/moderations",
+            Dialect::Messages => "/v1/messages",
+            Dialect::CountTokens => "/v1/messages/count_tokens",
+        }
+    }
+
+    /// The dialect that is spoken at a path.
+    pub fn at(path: &str) -> Option<Dialect> {
+        Dialect::ALL.into_iter().find(|dialect| dialect.path() == path)
+    }
+
+    /// Whose conventions it follows.
+    pub fn family(self) -> Family {
+        match self {
+            Dialect::Messages | Dialect::CountTokens => Family::Anthropic,
+            _ => Family::OpenAi,
+        }
+    }
+
+    /// Whether its answers can be streams of events.
+    pub fn streams(self) -> bool {
+        matches!(
+            self,
+            Dialect::Chat | Dialect::Completions | Dialect::Responses | Dialect::Messages
+        )
+    }
+
+    /// Whether the provider generates text, for which tokens have to be set aside.
+    pub fn generates(self) -> bool {
+        self.streams()
+    }
+
+    /// Whether the provider charges tokens for it at all.
+    pub fn costs_tokens(self) -> bool {
+        !matches!(self, Dialect::Moderations | Dialect::CountTokens)
+    }
+
+    /// Whether `stream_options.include_usage` asks for the usage of a stream.
+    pub(crate) fn has_stream_options(self) -> bool {
+        matches!(self, Dialect::Chat | Dialect::Completions)
+    }
+}

@@ -1,4 +1,4 @@
-//! Names of the chat completions API and of JSON Schema.
+//! Names of the providers' APIs and of JSON Schema.
 //!
 //! As keys they say nothing about what a request is for, so they are left out of the text that rules look at: between the
 //! strings of users they would only be taken for a part of them.
@@ -12,14 +12,14 @@ pub(crate) enum Meaning {
     Field,
     /// A field whose value is one of few words, such as `role`.
     Word,
-    /// A field whose value may be an encoded image, recording or file.
+    /// A field whose value may be an encoded image, recording or file, or what a provider has signed or encrypted.
     Attachment,
 }
 
 pub(crate) fn meaning(key: &str) -> Meaning {
     match key {
         "role" | "type" => Meaning::Word,
-        "url" | "data" | "file_data" => Meaning::Attachment,
+        "url" | "data" | "file_data" | "signature" | "encrypted_content" => Meaning::Attachment,
         _ if is_field(key) => Meaning::Field,
         _ => Meaning::Unknown,
     }
@@ -30,20 +30,21 @@ fn is_field(key: &str) -> bool {
     match key.len() {
         1 => key == "n",
         2 => key == "id",
-        4 => matches!(key, "name" | "text" | "file" | "stop" | "user" | "seed" | "enum" | "$ref"),
-        5 => matches!(key, "model" | "tools" | "top_p" | "index" | "items" | "store" | "audio" | "title" | "$defs" | "anyOf" | "oneOf" | "allOf" | "const" | "voice"),
-        6 => matches!(key, "stream" | "strict" | "schema" | "format" | "detail"),
-        7 => matches!(key, "content" | "file_id" | "refusal" | "default" | "minimum" | "maximum" | "pattern"),
-        8 => matches!(key, "messages" | "function" | "required" | "metadata" | "logprobs" | "filename"),
-        9 => matches!(key, "arguments" | "image_url" | "functions" | "verbosity" | "minLength" | "maxLength"),
-        10 => matches!(key, "max_tokens" | "tool_calls" | "parameters" | "properties" | "logit_bias" | "modalities" | "prediction"),
-        11 => matches!(key, "temperature" | "tool_choice" | "description" | "json_schema" | "input_audio"),
-        12 => matches!(key, "tool_call_id" | "top_logprobs" | "service_tier"),
-        13 => key == "function_call" || key == "include_usage",
-        14 => key == "stream_options",
-        15 => key == "response_format",
+        3 => key == "ttl",
+        4 => matches!(key, "name" | "text" | "file" | "stop" | "user" | "seed" | "enum" | "$ref" | "echo"),
+        5 => matches!(key, "model" | "tools" | "top_p" | "index" | "items" | "store" | "audio" | "title" | "$defs" | "anyOf" | "oneOf" | "allOf" | "const" | "voice" | "input" | "top_k"),
+        6 => matches!(key, "stream" | "strict" | "schema" | "format" | "detail" | "effort" | "output" | "status" | "system" | "source" | "prompt" | "suffix"),
+        7 => matches!(key, "content" | "file_id" | "refusal" | "default" | "minimum" | "maximum" | "pattern" | "summary" | "call_id" | "include" | "user_id" | "context" | "enabled" | "best_of"),
+        8 => matches!(key, "messages" | "function" | "required" | "metadata" | "logprobs" | "filename" | "is_error" | "thinking"),
+        9 => matches!(key, "arguments" | "image_url" | "functions" | "verbosity" | "minLength" | "maxLength" | "reasoning" | "citations"),
+        10 => matches!(key, "max_tokens" | "tool_calls" | "parameters" | "properties" | "logit_bias" | "modalities" | "prediction" | "truncation" | "media_type" | "dimensions"),
+        11 => matches!(key, "temperature" | "tool_choice" | "description" | "json_schema" | "input_audio" | "annotations" | "tool_use_id"),
+        12 => matches!(key, "tool_call_id" | "top_logprobs" | "service_tier" | "instructions" | "input_schema"),
+        13 => matches!(key, "function_call" | "include_usage" | "cache_control" | "budget_tokens" | "output_config"),
+        14 => matches!(key, "stream_options" | "stop_sequences"),
+        15 => matches!(key, "response_format" | "encoding_format"),
         16 => matches!(key, "presence_penalty" | "reasoning_effort" | "prompt_cache_key"),
-        17 => matches!(key, "frequency_penalty" | "safety_identifier"),
+        17 => matches!(key, "frequency_penalty" | "safety_identifier" | "max_output_tokens"),
         18 => key == "web_search_options",
         19 => key == "parallel_tool_calls",
         20 => key == "additionalProperties",

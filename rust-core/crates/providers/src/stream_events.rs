@@ -1,10 +1,12 @@
-//! What a relay has to know of the events of a stream: where each ends, which one ends the answer, and which one only
-//! brings its usage.
+//! What a relay has to know of the events of a stream: where each ends, which one ends the answer or says that it failed,
+//! and which one only brings its usage.
+
+use std::borrow::Cow;
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use crate::usage::Usage;
+use crate::dialect::Dialect;
 
 /// Finds the ends of server-sent events, however the stream is cut into pieces; keeps none of their bytes.
 ///
@@ -58,11 +60,65 @@ impl EventEnds {
     }
 }
 
-/// Whether an event of an OpenAI stream is the last one of its answer: its last line is `data: [DONE]`. The empty line
-/// behind it may be missing.
-///
-/// Text inside an event is JSON, where a line break is escaped, so no model output can imitate it.
-pub fn is_end_marker(event: &[u8]) -> bool {
+/// What an event is for the answer that it belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EventMeaning {
+    /// A part of it.
+    Part,
+    /// Its good end: what its provider sends last when all went well.
+    GoodEnd,
+    /// Its provider says that it failed.
+    Failure,
+}
+
+impl EventMeaning {
+    /// What an event of a stream in this dialect means. The empty line behind the event may be missing.
+    ///
+    /// Text inside an event is JSON, where quotes and line breaks are escaped, so no model output can imitate another one.
+    pub fn of(dialect: Dialect, event: &[u8]) -> EventMeaning {
+        match dialect {
+            Dialect::Chat | Dialect::Completions => {
+                if is_done(event) {
+                    EventMeaning::GoodEnd
+                } else if has_error(event) {
+                    EventMeaning::Failure
+                } else {
+                    EventMeaning::Part
+                }
+            }
+            Dialect::Responses => meaning_by_type(event, &RESPONSE_ENDS, |kind| match kind {
+                "response.completed" | "response.incomplete" => EventMeaning::GoodEnd,
+                "response.failed" | "error" => EventMeaning::Failure,
+                _ => EventMeaning::Part,
+            }),
+            Dialect::Messages => meaning_by_type(event, &[b"message_stop", b"error"], |kind| match kind {
+                "message_stop" => EventMeaning::GoodEnd,
+                "error" => EventMeaning::Failure,
+                _ => EventMeaning::Part,
+            }),
+            Dialect::Embeddings | Dialect::Moderations | Dialect::CountTokens => EventMeaning::Part,
+        }
+    }
+
+    /// Whether an event that is too large to be kept will be the good end, by its name. Only the last event of a response,
+    /// which repeats all of it, is ever that large.
+    pub fn begins_good_end(dialect: Dialect, begin: &[u8]) -> bool {
+        let name = event_name(begin);
+        dialect == Dialect::Responses
+            && (name == Some(b"response.completed") || name == Some(b"response.incomplete"))
+    }
+}
+
+/// The words of events that end a response.
+const RESPONSE_ENDS: [&[u8]; 4] = [
+    b"response.completed",
+    b"response.incomplete",
+    b"response.failed",
+    b"error",
+];
+
+/// Whether the last line of an event is `data: [DONE]`.
+fn is_done(event: &[u8]) -> bool {
     let text = event.trim_ascii_end();
     if !text.ends_with(b"[DONE]") {
         return false;
@@ -71,27 +127,84 @@ pub fn is_end_marker(event: &[u8]) -> bool {
     data_lines(&text[begin..]).any(|data| data == b"[DONE]")
 }
 
-/// Whether an event of an OpenAI stream brings nothing but the usage of the whole answer, as the one that
+/// Whether an event is an object with an error.
+fn has_error(event: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Document {
+        error: Option<IgnoredAny>,
+    }
+    memchr::memmem::find(event, b"\"error\"").is_some()
+        && serde_json::from_slice::<Document>(&data_of(event)).is_ok_and(|document| document.error.is_some())
+}
+
+/// What the type of an event's data makes of it, if any of these words is in it.
+fn meaning_by_type(event: &[u8], words: &[&[u8]], meaning: impl Fn(&str) -> EventMeaning) -> EventMeaning {
+    #[derive(Deserialize)]
+    struct Document<'d> {
+        #[serde(borrow)]
+        r#type: Cow<'d, str>,
+    }
+    if !words
+        .iter()
+        .any(|word| memchr::memmem::find(event, word).is_some())
+    {
+        return EventMeaning::Part;
+    }
+    let data = data_of(event);
+    match serde_json::from_slice::<Document<'_>>(&data) {
+        Ok(document) => meaning(&document.r#type),
+        Err(_) if event_name(event) == Some(b"error") => EventMeaning::Failure,
+        Err(_) => EventMeaning::Part,
+    }
+}
+
+/// Whether an event of a chat completion brings nothing but the usage of the whole answer, as the one that
 /// `stream_options.include_usage` adds: its `choices` are empty.
 pub fn is_usage_alone(event: &[u8]) -> bool {
     #[derive(Deserialize)]
     struct Chunk {
         choices: Vec<IgnoredAny>,
-        #[serde(rename = "usage")]
-        _usage: Usage,
+        usage: Option<Counts>,
+    }
+    #[derive(Deserialize)]
+    struct Counts {
+        #[serde(rename = "prompt_tokens")]
+        _prompt_tokens: u64,
     }
     let mut lines = data_lines(event);
     let (Some(data), None) = (lines.next(), lines.next()) else {
         return false;
     };
-    serde_json::from_slice::<Chunk>(data).is_ok_and(|chunk| chunk.choices.is_empty())
+    serde_json::from_slice::<Chunk>(data).is_ok_and(|chunk| chunk.choices.is_empty() && chunk.usage.is_some())
+}
+
+/// The data of an event: the values of its `data` lines, joined by line feeds.
+pub(crate) fn data_of(event: &[u8]) -> Cow<'_, [u8]> {
+    let mut lines = data_lines(event);
+    match (lines.next(), lines.next()) {
+        (None, _) => Cow::Borrowed(b""),
+        (Some(line), None) => Cow::Borrowed(line),
+        (Some(_), Some(_)) => {
+            let lines: Vec<&[u8]> = data_lines(event).collect();
+            Cow::Owned(lines.join(&b'\n'))
+        }
+    }
+}
+
+/// The name of an event.
+fn event_name(event: &[u8]) -> Option<&[u8]> {
+    lines_of(event, b"event:").last()
 }
 
 /// The values of an event's `data` lines.
 fn data_lines(event: &[u8]) -> impl Iterator<Item = &[u8]> {
+    lines_of(event, b"data:")
+}
+
+fn lines_of<'e>(event: &'e [u8], field: &'static [u8]) -> impl Iterator<Item = &'e [u8]> {
     let lines = event.split(|byte| matches!(byte, b'\n' | b'\r'));
-    lines.filter_map(|line| {
-        let value = line.strip_prefix(b"data:")?;
+    lines.filter_map(move |line| {
+        let value = line.strip_prefix(field)?;
         Some(value.strip_prefix(b" ").unwrap_or(value))
     })
 }

@@ -1,5 +1,7 @@
 use std::fmt;
 
+use crate::dialect::{Dialect, Family};
+
 /// Why a provider's `baseURL` is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BaseUrlError {
@@ -86,33 +88,38 @@ fn split_port(authority: &str) -> Result<(&str, Option<u16>), BaseUrlError> {
 /// The head of every request to one provider, written once; only the id and the length are filled in per request.
 #[derive(Clone)]
 pub struct RequestTemplate {
-    before_id: Vec<u8>,
+    before_fields: Vec<u8>,
 }
 
 impl RequestTemplate {
-    /// Prepares `POST <path>/chat/completions` for an OpenAI-compatible provider.
-    pub fn chat_completions(base: &BaseUrl, api_key: Option<&str>) -> Self {
+    /// Prepares `POST` to the dialect's path below `base`, which stands for the `/v1` of clients.
+    pub fn new(base: &BaseUrl, dialect: Dialect, api_key: Option<&str>) -> Self {
         let BaseUrl { path, authority, .. } = base;
+        let endpoint = dialect.path().trim_start_matches("/v1");
         let mut head = format!(
-            "POST {path}/chat/completions HTTP/1.1\r\nHost: {authority}\r\nUser-Agent: proofgate/{}\r\n\
+            "POST {path}{endpoint} HTTP/1.1\r\nHost: {authority}\r\nUser-Agent: proofgate/{}\r\n\
              Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\
              Accept-Encoding: identity\r\n",
             env!("CARGO_PKG_VERSION"),
         );
         if let Some(key) = api_key {
-            head.push_str("Authorization: Bearer ");
+            head.push_str(match dialect.family() {
+                Family::OpenAi => "Authorization: Bearer ",
+                Family::Anthropic => "X-Api-Key: ",
+            });
             head.push_str(key);
             head.push_str("\r\n");
         }
-        head.push_str("X-Request-Id: ");
         RequestTemplate {
-            before_id: head.into_bytes(),
+            before_fields: head.into_bytes(),
         }
     }
 
-    /// Writes the head of one request whose body has `length` bytes.
-    pub fn write(&self, request_id: &str, length: usize, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.before_id);
+    /// Writes the head of one request whose body has `length` bytes. `fields`: header lines of this request alone.
+    pub fn write(&self, request_id: &str, length: usize, fields: &[u8], out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.before_fields);
+        out.extend_from_slice(fields);
+        out.extend_from_slice(b"X-Request-Id: ");
         out.extend_from_slice(request_id.as_bytes());
         out.extend_from_slice(b"\r\nContent-Length: ");
         out.extend_from_slice(length.to_string().as_bytes());

@@ -1,116 +1,140 @@
-use std::sync::LazyLock;
+//! What an answer says it cost.
 
-use memchr::memmem::Finder;
+mod anthropic;
+mod anywhere;
+mod member;
+mod openai;
+
 use serde::Deserialize;
 
+use self::anthropic::{MessageUsage, Running, UsageEvent};
+use self::anywhere::Anywhere;
+use self::member::Member;
+use self::openai::ResponseUsage;
+use crate::dialect::Dialect;
+use crate::stream_events::data_of;
+
 /// Tokens that an answer says it cost.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Usage {
-    /// Tokens of the prompt.
+    /// Tokens of the prompt, those read from a cache and written to one included.
     pub prompt_tokens: u64,
-    /// Tokens of the answer.
-    #[serde(default)]
+    /// Tokens of the answer, reasoning included.
     pub completion_tokens: u64,
 }
 
-const NAME: &[u8] = b"\"usage\"";
-/// A usage, from its name on, has at most so many bytes; a longer one is passed over.
-const LONGEST: usize = 4096;
-/// So many bytes are looked at again with every piece, whatever it brings.
-const CHEAP: usize = 64;
-
-/// Reads the `usage` of an answer as the answer passes, wherever it stands, in an event or in a whole document.
-///
-/// Of the answer no more is kept than what may be the beginning of a usage, at most 4 KiB.
-#[derive(Debug, Default)]
+/// Reads the usage of an answer as the answer passes. Of the answer no more is kept than what may be the beginning of a
+/// usage, at most 4 KiB.
+#[derive(Debug)]
 pub struct UsageReader {
+    dialect: Dialect,
+    anywhere: Anywhere,
+    member: Member,
+    running: Running,
     last: Option<Usage>,
-    begun: Vec<u8>,
+    /// Whether parts of a large event have been taken.
+    in_event: bool,
 }
 
-/// What stands where the name was found.
-enum Found {
-    Usage(Usage),
-    /// More bytes could make it one.
-    Unfinished,
-    Other,
+impl Default for UsageReader {
+    fn default() -> Self {
+        UsageReader::new(Dialect::Chat)
+    }
 }
 
 impl UsageReader {
-    /// Forgets everything, for the next answer; keeps the buffer.
-    pub fn clear(&mut self) {
+    /// A reader of answers in one dialect.
+    pub fn new(dialect: Dialect) -> Self {
+        UsageReader {
+            dialect,
+            anywhere: Anywhere::default(),
+            member: Member::new(1),
+            running: Running::default(),
+            last: None,
+            in_event: false,
+        }
+    }
+
+    /// Forgets everything, for the next answer; keeps the buffers.
+    pub fn reset(&mut self, dialect: Dialect) {
+        self.dialect = dialect;
+        self.anywhere.clear();
+        self.member = Member::new(1);
+        self.in_event = false;
+        self.running = Running::default();
         self.last = None;
-        self.begun.clear();
     }
 
-    /// Takes the next piece of the answer; says whether a usage ended in it.
-    ///
-    /// A quoted `usage` inside model output has its quotes escaped and does not match.
+    /// Takes the next piece of an answer that is no stream; says whether a usage ended in it.
     pub fn push(&mut self, piece: &[u8]) -> bool {
-        if self.begun.is_empty() {
-            return self.search(piece);
-        }
-        self.begun.extend_from_slice(piece);
-        // Without a brace no object has ended.
-        if (CHEAP..LONGEST).contains(&self.begun.len()) && memchr::memchr(b'}', piece).is_none() {
-            return false;
-        }
-        let joined = std::mem::take(&mut self.begun);
-        self.search(&joined)
-    }
-
-    /// The last usage that the answer gave, if it gave one.
-    pub fn usage(&self) -> Option<Usage> {
-        // What waits for a brace may have turned out to be no object by now, and hold one.
-        let mut waiting = Self::default();
-        waiting.search(&self.begun);
-        waiting.last.or(self.last)
-    }
-
-    fn search(&mut self, bytes: &[u8]) -> bool {
-        static FINDER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(NAME));
-        let mut seen = false;
-        let mut at = 0;
-        while let Some(offset) = FINDER.find(&bytes[at..]) {
-            let named = &bytes[at + offset..];
-            at += offset + NAME.len();
-            let whole = named.len() >= LONGEST;
-            match found(&named[NAME.len()..named.len().min(LONGEST)]) {
-                Found::Usage(usage) => {
-                    self.last = Some(usage);
-                    seen = true;
-                }
-                Found::Unfinished if !whole => {
-                    self.begun.extend_from_slice(named);
-                    return seen;
-                }
-                Found::Unfinished | Found::Other => {}
+        match self.dialect {
+            Dialect::Chat | Dialect::Completions | Dialect::Embeddings => self.anywhere.push(piece),
+            Dialect::Responses => {
+                let last = &mut self.last;
+                self.member.push(piece, |value| {
+                    let usage: Option<ResponseUsage> = read(value);
+                    *last = usage.map(|usage| usage.usage()).or(*last);
+                });
+                self.last.is_some()
             }
+            Dialect::Messages => {
+                let running = &mut self.running;
+                self.member.push(piece, |value| {
+                    if let Some(usage) = read::<MessageUsage>(value) {
+                        running.whole(usage);
+                    }
+                });
+                self.running.usage().is_some()
+            }
+            Dialect::Moderations | Dialect::CountTokens => false,
         }
-        let rest = &bytes[at.max(bytes.len().saturating_sub(NAME.len() - 1))..];
-        if let Some(cut) = (0..rest.len()).find(|cut| NAME.starts_with(&rest[*cut..])) {
-            self.begun.extend_from_slice(&rest[cut..]);
+    }
+
+    /// Takes the next event of a stream; says whether it brings a usage.
+    pub fn push_event(&mut self, event: &[u8]) -> bool {
+        self.in_event = false;
+        match self.dialect {
+            Dialect::Responses | Dialect::Messages => {
+                if memchr::memmem::find(event, b"\"usage\"").is_none() {
+                    return false;
+                }
+                let data = data_of(event);
+                if self.dialect == Dialect::Messages {
+                    return read(&data).is_some_and(|event: UsageEvent| {
+                        self.running.event(&event);
+                        true
+                    });
+                }
+                self.member = Member::new(2);
+                self.push(&data)
+            }
+            _ => self.push(event),
         }
-        seen
+    }
+
+    /// Takes a part of an event that is too large to be kept.
+    pub fn push_part(&mut self, part: &[u8]) {
+        // Of a message, no event that brings a usage is that large.
+        if self.dialect == Dialect::Messages {
+            return;
+        }
+        if !std::mem::replace(&mut self.in_event, true) {
+            self.member = Member::new(2);
+        }
+        self.push(part);
+    }
+
+    /// The usage of the whole answer, if it gave one.
+    pub fn usage(&self) -> Option<Usage> {
+        match self.dialect {
+            Dialect::Chat | Dialect::Completions | Dialect::Embeddings => self.anywhere.usage(),
+            Dialect::Messages => self.running.usage(),
+            Dialect::Responses => self.last,
+            Dialect::Moderations | Dialect::CountTokens => None,
+        }
     }
 }
 
-/// Reads what follows the name.
-fn found(bytes: &[u8]) -> Found {
-    let value = match bytes.trim_ascii_start() {
-        [] => return Found::Unfinished,
-        [b':', value @ ..] => value.trim_ascii_start(),
-        _ => return Found::Other,
-    };
-    match value.first() {
-        None => return Found::Unfinished,
-        Some(b'{') => {}
-        Some(_) => return Found::Other,
-    }
-    let mut values = serde_json::Deserializer::from_slice(value).into_iter::<Usage>();
-    match values.next() {
-        Some(Ok(usage)) => Found::Usage(usage),
-        Some(Err(error)) if error.is_eof() => Found::Unfinished,
-        _ => Found::Other,
-    }
+fn read<'v, T: Deserialize<'v>>(value: &'v [u8]) -> Option<T> {
+    serde_json::from_slice(value).ok()
 }

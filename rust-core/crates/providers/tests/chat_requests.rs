@@ -2,12 +2,12 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use proofgate_json::{JsonError, Workspace};
-use proofgate_providers::{BadRequest, BodyText, ChatRequest, Field, MOST_STRINGS, UpstreamBody};
+use proofgate_providers::{BadRequest, BodyText, Call, Dialect, Field, MOST_STRINGS, UpstreamBody};
 use proptest::prelude::*;
 
-fn read(body: &str) -> Result<(ChatRequest<'_>, String), BadRequest> {
+fn read(body: &str) -> Result<(Call<'_>, String), BadRequest> {
     let mut text = BodyText::new();
-    let request = ChatRequest::read(body.as_bytes(), &mut Workspace::new(), &mut text)?;
+    let request = Call::read(Dialect::Chat, body.as_bytes(), &mut Workspace::new(), &mut text)?;
     Ok((request, text.text().to_owned()))
 }
 
@@ -22,7 +22,7 @@ fn the_fields_that_route_and_limit_a_request_are_read() {
     assert_eq!(request.max_tokens, Some(20));
     assert_eq!(request.n, 3);
     assert_eq!(request.messages, 2);
-    assert_eq!(ChatRequest::parse(body.as_bytes()).unwrap(), request);
+    assert_eq!(Call::parse(Dialect::Chat, body.as_bytes()).unwrap(), request);
 }
 
 #[test]
@@ -38,12 +38,12 @@ fn absent_and_null_fields_have_their_defaults() {
 #[test]
 fn the_models_value_is_found_where_it_stands() {
     let body = br#"{"metadata":{"model":"decoy"},"model":"gp\u0074","stream":false}"#;
-    let request = ChatRequest::parse(body).unwrap();
+    let request = Call::parse(Dialect::Chat, body).unwrap();
     assert_eq!(request.model, "gpt");
     assert_eq!(&body[request.model_value()], br#""gp\u0074""#);
     let body = br#"{"mod\u0065l":"gpt"}"#;
     assert_eq!(
-        &body[ChatRequest::parse(body).unwrap().model_value()],
+        &body[Call::parse(Dialect::Chat, body).unwrap().model_value()],
         br#""gpt""#
     );
 }
@@ -63,7 +63,7 @@ fn a_body_that_is_not_one_json_object_is_refused() {
         b"\xef\xbb\xbf{\"model\":\"a\"}",
     ];
     for body in bodies {
-        let bad = ChatRequest::parse(body).unwrap_err();
+        let bad = Call::parse(Dialect::Chat, body).unwrap_err();
         assert_eq!((bad.code(), bad.param()), ("invalid_json", None), "{body:?}");
     }
 }
@@ -194,14 +194,14 @@ fn a_body_text_is_used_again_for_the_next_body() {
         r#"{"model":"a","messages":"#,
         r#"{"model":"a"}"#,
     ] {
-        let _ = ChatRequest::read(body.as_bytes(), &mut workspace, &mut text);
+        let _ = Call::read(Dialect::Chat, body.as_bytes(), &mut workspace, &mut text);
     }
     assert_eq!(text.text(), "");
 }
 
 /// The body as it goes upstream when a stream is asked for its usage.
 fn asking(body: &str) -> String {
-    let request = ChatRequest::parse(body.as_bytes()).unwrap();
+    let request = Call::parse(Dialect::Chat, body.as_bytes()).unwrap();
     let edit = request.usage_edit(&request.model_value());
     let body = UpstreamBody::new(body.as_bytes(), [edit, None]);
     let parts = body.parts().concat();
@@ -240,7 +240,9 @@ fn a_stream_is_asked_for_its_usage_and_every_other_byte_stays() {
     for (body, asked) in cases {
         assert_eq!(asking(body), asked);
         assert!(
-            ChatRequest::parse(asked.as_bytes()).unwrap().include_usage,
+            Call::parse(Dialect::Chat, asked.as_bytes())
+                .unwrap()
+                .include_usage,
             "{asked}"
         );
     }
@@ -411,7 +413,7 @@ fn what_is_noted_of_strings_has_a_bound_and_is_given_back() {
     let (mut text, mut workspace) = (BodyText::new(), Workspace::new());
     let bodies = [with_strings(MOST_STRINGS), with_strings(3 * MOST_STRINGS)];
     for body in bodies {
-        let _ = ChatRequest::read(body.as_bytes(), &mut workspace, &mut text);
+        let _ = Call::read(Dialect::Chat, body.as_bytes(), &mut workspace, &mut text);
         // Twelve bytes for each string, and as many line feeds as there are strings.
         assert!(
             text.capacity() <= 12 * MOST_STRINGS + 4 * MOST_STRINGS,
@@ -424,7 +426,7 @@ fn what_is_noted_of_strings_has_a_bound_and_is_given_back() {
     }
     let keys: Vec<String> = (0..10_000).map(|number| format!(r#""{number}":0"#)).collect();
     let body = format!(r#"{{"model":"a",{}}}"#, keys.join(","));
-    ChatRequest::read(body.as_bytes(), &mut workspace, &mut text).unwrap();
+    Call::read(Dialect::Chat, body.as_bytes(), &mut workspace, &mut text).unwrap();
     assert!(workspace.capacity() > 100_000);
     workspace.give_back(1000);
     assert!(workspace.capacity() <= 2000, "{}", workspace.capacity());
@@ -437,7 +439,7 @@ fn memory_that_was_made_ready_holds_the_text_and_the_rest_of_it_goes_back() {
     let body = chat_with_picture(&picture);
     assert_eq!(text.make_ready(body.len()).count(), body.len().div_ceil(64 << 10));
     assert!(text.text().is_empty() && text.capacity() >= body.len());
-    ChatRequest::read(body.as_bytes(), &mut Workspace::new(), &mut text).unwrap();
+    Call::read(Dialect::Chat, body.as_bytes(), &mut Workspace::new(), &mut text).unwrap();
     text.shrink();
     assert!(text.capacity() < 16 << 10, "{}", text.capacity());
     assert!(text.text().contains("what is this"), "{}", text.text());

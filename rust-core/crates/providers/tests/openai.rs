@@ -1,8 +1,8 @@
 //! How a provider is addressed, and what is read from its answers as they pass.
 
 use proofgate_providers::{
-    BaseUrl, BaseUrlError, BodyKind, EventEnds, EventReader, RequestTemplate, Usage, UsageReader,
-    is_end_marker, is_usage_alone,
+    BaseUrl, BaseUrlError, BodyKind, Dialect, EventEnds, EventMeaning, EventReader, RequestTemplate, Usage,
+    UsageReader, is_usage_alone,
 };
 use proptest::prelude::*;
 
@@ -93,7 +93,11 @@ fn the_end_marker_is_a_line_of_its_own() {
         "event: end\ndata: [DONE]\n\n",
         "data: [DONE]",
     ] {
-        assert!(is_end_marker(event.as_bytes()), "{event:?}");
+        assert_eq!(
+            EventMeaning::of(Dialect::Chat, event.as_bytes()),
+            EventMeaning::GoodEnd,
+            "{event:?}"
+        );
     }
     for event in [
         "data: {\"a\":\"data: [DONE]\"}\n\n",
@@ -102,7 +106,11 @@ fn the_end_marker_is_a_line_of_its_own() {
         "data: [DONE] 1\n\n",
         "",
     ] {
-        assert!(!is_end_marker(event.as_bytes()), "{event:?}");
+        assert_eq!(
+            EventMeaning::of(Dialect::Chat, event.as_bytes()),
+            EventMeaning::Part,
+            "{event:?}"
+        );
     }
 }
 
@@ -233,9 +241,9 @@ fn a_base_url_with_a_wrong_part_is_refused_naming_the_part() {
 #[test]
 fn a_request_head_is_complete_and_its_key_is_never_printed() {
     let base = BaseUrl::parse("http://mock:9000/v1").unwrap();
-    let template = RequestTemplate::chat_completions(&base, Some("sk-secret"));
+    let template = RequestTemplate::new(&base, Dialect::Chat, Some("sk-secret"));
     let mut head = Vec::new();
-    template.write("req_1", 42, &mut head);
+    template.write("req_1", 42, b"", &mut head);
     let head = String::from_utf8(head).unwrap();
     assert!(head.starts_with("POST /v1/chat/completions HTTP/1.1\r\nHost: mock:9000\r\n"));
     assert!(head.contains("\r\nAuthorization: Bearer sk-secret\r\n"));

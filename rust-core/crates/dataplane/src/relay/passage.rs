@@ -1,7 +1,7 @@
 //! What of an answer may leave: whole events, of what the rules have cleared, less the answer's end.
 
 use proofgate_inspect::Denial;
-use proofgate_providers::{BodyKind, EventEnds, is_end_marker, is_usage_alone};
+use proofgate_providers::{BodyKind, Dialect, EventEnds, EventMeaning, is_usage_alone};
 
 use super::inspection::inspect;
 use crate::failure::{Aborted, Failure};
@@ -18,7 +18,6 @@ const MOST_OF_AN_EVENT: usize = 64 * 1024;
 const MOST_UNKNOWN: usize = 4096;
 
 /// How far an answer has come.
-#[derive(Default)]
 pub(super) struct Progress {
     /// Whether its first bytes have said what it is.
     known: bool,
@@ -29,6 +28,11 @@ pub(super) struct Progress {
     behind: usize,
     /// Whether a part of the event at hand has been let go; the rules, which clear whole events, may hold it still.
     in_event: bool,
+    /// Whether that event is the answer's good end.
+    in_last_event: bool,
+    /// How many events there have been.
+    pub(super) events: u64,
+    dialect: Dialect,
     /// Whether the event that brings usage alone is kept from the client, who did not ask for it.
     keeps_usage: bool,
     /// Whether the rules, which only observe, have failed.
@@ -36,10 +40,18 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    pub(super) fn new(keeps_usage: bool) -> Self {
+    pub(super) fn new(dialect: Dialect, keeps_usage: bool) -> Self {
         Progress {
+            known: false,
+            ends: EventEnds::default(),
+            ended: false,
+            behind: 0,
+            in_event: false,
+            in_last_event: false,
+            events: 0,
+            dialect,
             keeps_usage,
-            ..Progress::default()
+            blind: false,
         }
     }
 
@@ -55,6 +67,8 @@ enum Event {
     Stays,
     /// From it on everything is the answer's end.
     Ends,
+    /// It says that the answer failed: the client is told so, and gets nothing behind it.
+    Fails,
 }
 
 /// An answer on its way.
@@ -93,6 +107,9 @@ impl Passage<'_> {
     }
 
     /// Takes the end of the answer: what is left is no whole event, or has not said what it is.
+    ///
+    /// A stream is whole with its dialect's good end, and with nothing else: official clients take one that just ends for a
+    /// short answer.
     pub(super) fn finish(&mut self) -> Result<(), Aborted> {
         if !self.progress.known {
             let begin = std::mem::take(&mut self.workspace.partial);
@@ -102,6 +119,9 @@ impl Passage<'_> {
                 self.know(BodyKind::Other)?;
                 self.pass(&begin)?;
             }
+        }
+        if self.answer_head.is_stream_of_success() && !self.progress.ended {
+            return Err(Aborted::Upstream(Failure::Unfinished));
         }
         let rest = std::mem::take(&mut self.workspace.partial);
         self.workspace.usage.push(&rest);
@@ -145,6 +165,7 @@ impl Passage<'_> {
                     self.progress.ended = true;
                     self.release(&event)?;
                 }
+                Event::Fails => return self.fail(&event),
             }
             self.progress.in_event = false;
             event.clear();
@@ -166,6 +187,7 @@ impl Passage<'_> {
                     self.progress.ended = true;
                     from = begin;
                 }
+                Event::Fails => return self.fail(&bytes[from..at]),
             }
         }
         self.release(&bytes[from..at])?;
@@ -173,16 +195,31 @@ impl Passage<'_> {
     }
 
     fn event(&mut self, event: &[u8]) -> Event {
-        let brings_usage = self.workspace.usage.push(event);
-        if self.progress.ended || self.progress.in_event {
-            Event::Leaves
-        } else if is_end_marker(event) {
-            Event::Ends
-        } else if brings_usage && self.progress.keeps_usage && is_usage_alone(event) {
-            Event::Stays
-        } else {
-            Event::Leaves
+        self.progress.events += u64::from(!event.starts_with(b":"));
+        if self.progress.in_event {
+            self.workspace.usage.push_part(event);
+            // The client waits for the empty line: with the last piece it would have the whole.
+            return match std::mem::take(&mut self.progress.in_last_event) {
+                true => Event::Ends,
+                false => Event::Leaves,
+            };
         }
+        let brings_usage = self.workspace.usage.push_event(event);
+        if self.progress.ended {
+            return Event::Leaves;
+        }
+        match EventMeaning::of(self.progress.dialect, event) {
+            EventMeaning::GoodEnd => Event::Ends,
+            EventMeaning::Failure if self.answer_head.is_stream_of_success() => Event::Fails,
+            _ if brings_usage && self.progress.keeps_usage && is_usage_alone(event) => Event::Stays,
+            _ => Event::Leaves,
+        }
+    }
+
+    /// Lets an event go that says that the answer failed, and what stands before it.
+    fn fail(&mut self, bytes: &[u8]) -> Result<(), Aborted> {
+        self.release(bytes)?;
+        Err(Aborted::Upstream(Failure::Reported))
     }
 
     /// Keeps what has come of an event until the rest of it does.
@@ -191,7 +228,7 @@ impl Passage<'_> {
             return Ok(());
         }
         if self.progress.in_event {
-            self.workspace.usage.push(part);
+            self.workspace.usage.push_part(part);
             return self.release(part);
         }
         self.gateway.spare.lend(&mut self.workspace.partial);
@@ -199,11 +236,13 @@ impl Passage<'_> {
         if self.workspace.partial.len() > MOST_OF_AN_EVENT {
             self.progress.in_event = true;
             let part = std::mem::take(&mut self.workspace.partial);
-            self.workspace.usage.push(&part);
+            self.progress.in_last_event = EventMeaning::begins_good_end(self.progress.dialect, &part);
+            self.workspace.usage.push_part(&part);
             return self.release(&part);
         }
         // Its sender may think that nothing more is needed.
-        self.progress.ended |= is_end_marker(&self.workspace.partial);
+        let meaning = EventMeaning::of(self.progress.dialect, &self.workspace.partial);
+        self.progress.ended |= meaning == EventMeaning::GoodEnd;
         Ok(())
     }
 

@@ -7,7 +7,6 @@ use proofgate_stages::Stage;
 use proofgate_wire::encode;
 
 use super::inspection::append;
-use crate::answer::Answer;
 use crate::client::After;
 use crate::failure::Aborted;
 use crate::gateway::Gateway;
@@ -88,20 +87,37 @@ pub(super) async fn finish(
     }
 }
 
-/// Ends an answer that its upstream left unfinished, so that no client can take it for a whole one.
+/// Ends an answer whose upstream has said itself that it failed, in an event that is about to leave.
+pub(super) async fn end_as_reported(
+    gateway: &Gateway,
+    reply: &mut Reply<'_>,
+    answer_head: &AnswerHead,
+    mut open: Box<OpenExchange>,
+    mut workspace: Box<Workspace>,
+) -> After {
+    let Workspace { piece, held, .. } = &mut *workspace;
+    append(piece, held);
+    open.relay(piece);
+    let completion = open.end(Outcome::UpstreamError, answer_head.status, workspace.usage());
+    if open.written(completion, Stage::CompletionRecord).await {
+        let _ = send_piece(gateway, reply, answer_head, &mut workspace).await;
+        open.sent();
+    }
+    After::Close
+}
+
+/// Ends an answer that its upstream left unfinished, so that no client can take it for a whole one. `event` says so.
 pub(super) async fn break_off(
     gateway: &Gateway,
     reply: &mut Reply<'_>,
     answer_head: &AnswerHead,
     mut open: Box<OpenExchange>,
     outcome: Outcome,
-    answer: &Answer<'_>,
+    event: &[u8],
     mut workspace: Box<Workspace>,
 ) -> After {
     if answer_head.events {
-        for part in [b"data: ", &answer.json()[..], b"\n\n"] {
-            workspace.piece.extend_from_slice(part);
-        }
+        workspace.piece.extend_from_slice(event);
         open.respond(&workspace.piece);
     }
     let completion = open.end(outcome, answer_head.status, workspace.usage());

@@ -69,6 +69,7 @@ impl Source<'_> {
                         close: reply.close,
                         head_only: false,
                         extra: reply.extra,
+                        family: reply.dialect.family(),
                     };
                     let scrutiny = Scrutiny::of(&open.catalog.terms.plan(&open.tenant).profile);
                     self.gateway.spare.lend(&mut buffers.head);

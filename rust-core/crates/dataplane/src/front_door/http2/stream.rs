@@ -7,6 +7,7 @@ use bytes::Bytes;
 use h2::server::SendResponse;
 use h2::{Reason, RecvStream};
 use http::{Method, Request};
+use proofgate_providers::Family;
 use tokio::io::{AsyncRead, duplex, split};
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -120,6 +121,7 @@ impl Stream {
             close: false,
             head_only,
             extra: b"",
+            family: Family::default(),
         };
         let mut answer = Vec::new();
         rejection.answer().write(id.as_str(), options, &mut answer);

@@ -5,27 +5,21 @@ use proofgate_json::{Event, JsonError, Reader, Workspace, equals_but_for_case};
 
 use crate::bad_request::{BadRequest, Field};
 use crate::body_text::BodyText;
+use crate::call_fields::Read;
+use crate::dialect::Dialect;
 use crate::field_names::{Meaning, is_word, meaning};
 
 /// What an attachment counts for at most in an estimate, in bytes of text: an image or a recording costs some thousand
 /// tokens whatever its encoded size.
 const ATTACHMENT: usize = 8_000;
 
-/// The fields of a body that are read, and of its `stream_options`.
-const READ: [&str; 7] = [
-    "model",
-    "messages",
-    "stream",
-    "stream_options",
-    "max_tokens",
-    "max_completion_tokens",
-    "n",
-];
 const INCLUDE_USAGE: &str = "include_usage";
 
-/// What is read from the body of `POST /v1/chat/completions` to route it and to limit it.
+/// What is read from the body of a request to route it and to limit it.
 #[derive(Debug, PartialEq, Eq)]
-pub struct ChatRequest<'b> {
+pub struct Call<'b> {
+    /// What the body is written in.
+    pub dialect: Dialect,
     /// The model that the client asks for.
     pub model: Cow<'b, str>,
     /// Whether the answer is to be streamed as server-sent events.
@@ -34,24 +28,26 @@ pub struct ChatRequest<'b> {
     pub include_usage: bool,
     /// What `stream_options` is made of.
     stream_options: StreamOptions,
-    /// How many tokens the answer may have: the larger of `max_tokens` and `max_completion_tokens`.
+    /// How many tokens the answer may have; the largest where several fields say it.
     pub max_tokens: Option<u64>,
-    /// How many answers are asked for.
+    /// How many answers are asked for, or made to choose from.
     pub n: u32,
     /// How many messages there are.
     pub messages: usize,
+    /// A field whose text is there as the numbers of its tokens, which no rule can read.
+    pub token_ids: Option<&'static str>,
     model_value: Range<usize>,
     /// Bytes of the text and of the attachments, each of these counted with at most [`ATTACHMENT`].
     counted_bytes: usize,
 }
 
-impl<'b> ChatRequest<'b> {
+impl<'b> Call<'b> {
     /// Reads a request body without keeping its text.
     ///
     /// # Errors
-    /// As for [`read`](ChatRequest::read).
-    pub fn parse(body: &'b [u8]) -> Result<Self, BadRequest> {
-        Self::read(body, &mut Workspace::new(), &mut BodyText::new())
+    /// As for [`read`](Call::read).
+    pub fn parse(dialect: Dialect, body: &'b [u8]) -> Result<Self, BadRequest> {
+        Self::read(dialect, body, &mut Workspace::new(), &mut BodyText::new())
     }
 
     /// Reads a request body in one pass, and with it the text that rules look at.
@@ -63,11 +59,16 @@ impl<'b> ChatRequest<'b> {
     /// [`BadRequest`] when the body is not a JSON object with a model, when it has more than
     /// [`MOST_STRINGS`](crate::MOST_STRINGS) strings, when a field that is read has a wrong type, or when a name is that of
     /// such a field but for its case. A field that is `null` counts as absent, except `model` and `messages`.
-    pub fn read(body: &'b [u8], workspace: &mut Workspace, text: &mut BodyText) -> Result<Self, BadRequest> {
-        Self::read_text(Self::text_of(body)?, workspace, text)
+    pub fn read(
+        dialect: Dialect,
+        body: &'b [u8],
+        workspace: &mut Workspace,
+        text: &mut BodyText,
+    ) -> Result<Self, BadRequest> {
+        Self::read_text(dialect, Self::text_of(body)?, workspace, text)
     }
 
-    /// The first part of [`read`](ChatRequest::read): a body as text.
+    /// The first part of [`read`](Call::read): a body as text.
     ///
     /// # Errors
     /// [`BadRequest`] when it is not UTF-8.
@@ -78,11 +79,12 @@ impl<'b> ChatRequest<'b> {
         })
     }
 
-    /// The second part of [`read`](ChatRequest::read), of a body that is text.
+    /// The second part of [`read`](Call::read), of a body that is text.
     ///
     /// # Errors
-    /// As for [`read`](ChatRequest::read).
+    /// As for [`read`](Call::read).
     pub fn read_text(
+        dialect: Dialect,
         body: &'b str,
         workspace: &mut Workspace,
         text: &mut BodyText,
@@ -90,6 +92,8 @@ impl<'b> ChatRequest<'b> {
         text.clear();
         let mut walk = Walk {
             reader: Reader::of_text(body, workspace)?,
+            dialect,
+            refuses_ids: false,
             text,
             name: String::new(),
             uncounted: 0,
@@ -98,7 +102,8 @@ impl<'b> ChatRequest<'b> {
         if walk.reader.read()? != Event::ObjectStart {
             return Err(BadRequest::NotAnObject);
         }
-        let mut request = ChatRequest {
+        let mut request = Call {
+            dialect,
             model: Cow::Borrowed(""),
             stream: false,
             include_usage: false,
@@ -106,6 +111,7 @@ impl<'b> ChatRequest<'b> {
             max_tokens: None,
             n: 1,
             messages: 0,
+            token_ids: None,
             model_value: 0..0,
             counted_bytes: 0,
         };
@@ -139,8 +145,8 @@ impl<'b> ChatRequest<'b> {
         event: Event<'b>,
         meaning: Meaning,
     ) -> Result<(), BadRequest> {
-        match name {
-            "model" => {
+        match self.dialect.field(name) {
+            Read::Model => {
                 let Event::String(model) = event else {
                     return Err(BadRequest::MissingModel);
                 };
@@ -151,34 +157,34 @@ impl<'b> ChatRequest<'b> {
                     Cow::Borrowed(model.raw())
                 };
             }
-            "messages" => {
-                if event != Event::ArrayStart {
-                    return Err(BadRequest::InvalidField(Field::Messages));
-                }
-                loop {
-                    match walk.reader.read()? {
-                        Event::ArrayEnd => break,
-                        message => walk.message(message)?,
-                    }
-                    self.messages += 1;
+            Read::Turns if event != Event::ArrayStart => {
+                return Err(BadRequest::InvalidField(Field::Messages));
+            }
+            Read::Turns | Read::TurnsOrText => self.messages += walk.turns(event)?,
+            Read::TextOrTokens(field) => {
+                if walk.text_or_tokens(event)? {
+                    self.token_ids = Some(field);
                 }
             }
-            "stream" => self.stream = boolean(event, Field::Stream)?,
-            "stream_options" => match event {
+            Read::Instructions => walk.instructions(event)?,
+            Read::Stream => self.stream = boolean(event, Field::Stream)?,
+            Read::StreamOptions => match event {
                 Event::Null => self.stream_options = StreamOptions::Null(walk.behind("null")),
                 Event::ObjectStart => self.stream_options(walk)?,
                 _ => return Err(BadRequest::InvalidField(Field::StreamOptions)),
             },
-            "max_tokens" => self.limit_tokens(integer(event, Field::MaxTokens)?),
-            "max_completion_tokens" => self.limit_tokens(integer(event, Field::MaxCompletionTokens)?),
-            "n" => {
-                if let Some(n) = integer(event, Field::N)? {
+            Read::MaxTokens(field) => self.max_tokens = self.max_tokens.max(integer(event, field)?),
+            Read::Count(field) => {
+                if let Some(n) = integer(event, field)? {
                     let n = u32::try_from(n).ok().filter(|&n| n >= 1);
-                    self.n = n.ok_or(BadRequest::InvalidField(Field::N))?;
+                    self.n = self.n.max(n.ok_or(BadRequest::InvalidField(field))?);
                 }
             }
-            _ => {
-                if let Some(read) = READ.into_iter().find(|read| equals_but_for_case(name, read)) {
+            Read::Tools => walk.tools(event)?,
+            Read::Unserved(field) => walk.nothing(event, field)?,
+            Read::Text => {
+                let mut names = self.dialect.names().iter();
+                if let Some(read) = names.find(|read| equals_but_for_case(name, read)) {
                     return Err(BadRequest::AmbiguousName(read));
                 }
                 walk.collect(event, meaning)?;
@@ -214,10 +220,6 @@ impl<'b> ChatRequest<'b> {
         Ok(())
     }
 
-    fn limit_tokens(&mut self, limit: Option<u64>) {
-        self.max_tokens = self.max_tokens.max(limit);
-    }
-
     /// Where in the body the value of `model` stands, quotes included: the bytes that another name replaces.
     pub fn model_value(&self) -> Range<usize> {
         self.model_value.clone()
@@ -230,7 +232,7 @@ impl<'b> ChatRequest<'b> {
     /// read, because rules have replaced text in it, the edit is known only for a request without `stream_options`: read
     /// the other body to know it.
     pub fn usage_edit(&self, model_value: &Range<usize>) -> Option<(Range<usize>, &'static [u8])> {
-        if !self.stream || self.include_usage {
+        if !self.stream || self.include_usage || !self.dialect.has_stream_options() {
             return None;
         }
         Some(match &self.stream_options {
@@ -299,6 +301,9 @@ enum StreamOptions {
 /// One pass over a body.
 struct Walk<'b, 'w, 't> {
     reader: Reader<'b, 'w>,
+    dialect: Dialect,
+    /// Whether ids of what the provider keeps are refused where the walk is.
+    refuses_ids: bool,
     text: &'t mut BodyText,
     /// Room for a key that has to be unescaped.
     name: String,
@@ -314,8 +319,28 @@ impl<'b> Walk<'b, '_, '_> {
         end - word.len()..end
     }
 
-    /// Takes the text of a message, and notes whether it holds instructions for the model.
-    fn message(&mut self, event: Event<'b>) -> Result<(), BadRequest> {
+    /// Takes the text of a conversation and says how many messages or items it has.
+    fn turns(&mut self, event: Event<'b>) -> Result<usize, BadRequest> {
+        self.refuses_ids = self.dialect.refuses_ids();
+        let mut turns = 0;
+        if event == Event::ArrayStart {
+            loop {
+                match self.reader.read()? {
+                    Event::ArrayEnd => break,
+                    turn => self.turn(turn)?,
+                }
+                turns += 1;
+            }
+        } else {
+            self.collect(event, Meaning::Field)?;
+            turns = 1;
+        }
+        self.refuses_ids = false;
+        Ok(turns)
+    }
+
+    /// Takes the text of a message or an item, and notes whether it holds instructions for the model.
+    fn turn(&mut self, event: Event<'b>) -> Result<(), BadRequest> {
         let Event::ObjectStart = event else {
             return self.collect(event, Meaning::Field);
         };
@@ -324,19 +349,102 @@ impl<'b> Walk<'b, '_, '_> {
         while let Event::Key(key) = self.reader.read()? {
             let name = key.decoded(&mut self.name);
             let (meaning, is_role) = (meaning(name), name == "role");
+            let (is_type, is_id) = (name == "type", name == "file_id");
             if meaning == Meaning::Unknown {
                 self.text.push_key(key);
             }
             let value = self.reader.read()?;
-            if let Event::String(role) = value
-                && is_role
-            {
-                is_instructions = matches!(role.decoded(&mut self.name), "system" | "developer");
+            if let Event::String(word) = value {
+                if is_role {
+                    is_instructions = matches!(word.decoded(&mut self.name), "system" | "developer");
+                } else if self.refuses_ids && is_type && word.decoded(&mut self.name) == "item_reference" {
+                    return Err(BadRequest::UnservedField("item_reference"));
+                }
             }
+            self.check_id(is_id, value)?;
             self.collect(value, meaning)?;
         }
         if is_instructions {
             self.text.mark_instructions(start);
+        }
+        Ok(())
+    }
+
+    /// Takes what the model takes for its instructions.
+    fn instructions(&mut self, event: Event<'b>) -> Result<(), BadRequest> {
+        let start = self.text.next_start();
+        self.collect(event, Meaning::Field)?;
+        self.text.mark_instructions(start);
+        Ok(())
+    }
+
+    /// Takes a text, texts, or the numbers of their tokens; says whether there are any of these.
+    fn text_or_tokens(&mut self, event: Event<'b>) -> Result<bool, BadRequest> {
+        match event {
+            Event::Number(_) => {
+                // Four bytes count as one token.
+                self.left_out += 4;
+                Ok(true)
+            }
+            Event::ArrayStart => {
+                let mut tokens = false;
+                loop {
+                    match self.reader.read()? {
+                        Event::ArrayEnd => return Ok(tokens),
+                        element => tokens |= self.text_or_tokens(element)?,
+                    }
+                }
+            }
+            other => self.collect(other, Meaning::Field).map(|()| false),
+        }
+    }
+
+    /// Takes the text of tools, which are those of the client.
+    fn tools(&mut self, event: Event<'b>) -> Result<(), BadRequest> {
+        if event != Event::ArrayStart {
+            return self.collect(event, Meaning::Field);
+        }
+        loop {
+            match self.reader.read()? {
+                Event::ArrayEnd => return Ok(()),
+                Event::ObjectStart => self.tool()?,
+                other => self.collect(other, Meaning::Field)?,
+            }
+        }
+    }
+
+    fn tool(&mut self) -> Result<(), BadRequest> {
+        while let Event::Key(key) = self.reader.read()? {
+            let name = key.decoded(&mut self.name);
+            let (meaning, is_type) = (meaning(name), name == "type");
+            if meaning == Meaning::Unknown {
+                self.text.push_key(key);
+            }
+            let value = self.reader.read()?;
+            if let Event::String(kind) = value
+                && is_type
+                && !self.dialect.is_tool_of_the_client(kind.decoded(&mut self.name))
+            {
+                return Err(BadRequest::UnservedTool);
+            }
+            self.collect(value, meaning)?;
+        }
+        Ok(())
+    }
+
+    /// Takes the value of a field that is not served, which must say nothing.
+    fn nothing(&mut self, event: Event<'b>, field: &'static str) -> Result<(), BadRequest> {
+        match event {
+            Event::Null | Event::Bool(false) => Ok(()),
+            Event::ArrayStart if self.reader.read()? == Event::ArrayEnd => Ok(()),
+            _ => Err(BadRequest::UnservedField(field)),
+        }
+    }
+
+    /// Refuses a value that is an id of what the provider keeps.
+    fn check_id(&self, is_id: bool, value: Event<'_>) -> Result<(), BadRequest> {
+        if is_id && self.refuses_ids && value != Event::Null {
+            return Err(BadRequest::UnservedField("file_id"));
         }
         Ok(())
     }
@@ -364,12 +472,18 @@ impl<'b> Walk<'b, '_, '_> {
             },
             Event::ObjectStart => {
                 while let Event::Key(key) = self.reader.read()? {
-                    let meaning = meaning(key.decoded(&mut self.name));
+                    let name = key.decoded(&mut self.name);
+                    let (meaning, is_id) = (meaning(name), name == "file_id");
+                    // The arguments of a tool (Anthropic's `tool_use`) may have any names.
+                    let refuses_ids = self.refuses_ids;
+                    self.refuses_ids &= name != "input";
                     if meaning == Meaning::Unknown {
                         self.text.push_key(key);
                     }
                     let value = self.reader.read()?;
+                    self.check_id(is_id, value)?;
                     self.collect(value, meaning)?;
+                    self.refuses_ids = refuses_ids;
                 }
             }
             Event::Number(number) => self.text.push_number(number, self.reader.offset()),

@@ -1,0 +1,55 @@
+//! Header fields of a request that go upstream as the client sent them.
+
+use proofgate_providers::Family;
+use proofgate_wire::{Headers, encode};
+
+/// What Anthropic's clients say in the head: the version of the API, and which of its betas they use.
+#[derive(Debug, Default)]
+pub(crate) struct ClientFields {
+    version: Vec<u8>,
+    betas: Vec<Box<str>>,
+}
+
+/// More names of betas are not taken from one request.
+const MOST_BETAS: usize = 64;
+
+impl ClientFields {
+    /// Takes what goes upstream; `None` where nothing does.
+    pub(crate) fn of(family: Family, headers: &Headers<'_>) -> Option<Box<Self>> {
+        if family != Family::Anthropic {
+            return None;
+        }
+        let version = headers.get("anthropic-version").unwrap_or_default().to_vec();
+        let values = headers.iter();
+        let values = values.filter(|(name, _)| name.eq_ignore_ascii_case("anthropic-beta"));
+        let names = values.flat_map(|(_, value)| value.split(|byte| *byte == b','));
+        let names = names.filter_map(|name| std::str::from_utf8(name.trim_ascii()).ok());
+        let names = names.filter(|name| !name.is_empty());
+        Some(Box::new(ClientFields {
+            version,
+            betas: names.take(MOST_BETAS).map(Into::into).collect(),
+        }))
+    }
+
+    /// The header lines for a provider to which clients may send these betas. What is left out is named in a field of the
+    /// answer, in `extra`.
+    pub(crate) fn for_upstream(&self, allowed: &[String], extra: &mut Vec<u8>) -> Vec<u8> {
+        let mut lines = Vec::new();
+        if !self.version.is_empty() {
+            // What was read as the value of a field can be written as one.
+            let _ = encode::write_header(&mut lines, "anthropic-version", &self.version);
+        }
+        let betas = self.betas.iter().map(AsRef::as_ref);
+        let (sent, dropped): (Vec<&str>, Vec<&str>) =
+            betas.partition(|beta| allowed.iter().any(|name| name == beta));
+        for (names, field, lines) in [
+            (sent, "anthropic-beta", &mut lines),
+            (dropped, "x-proofgate-dropped-betas", extra),
+        ] {
+            if !names.is_empty() {
+                let _ = encode::write_header(lines, field, names.join(", ").as_bytes());
+            }
+        }
+        lines
+    }
+}

@@ -1,0 +1,82 @@
+use serde::Deserialize;
+
+use super::Usage;
+
+/// The usage of a message, or of an event: what it does not name stays as it was.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+pub(super) struct MessageUsage {
+    input_tokens: Option<u64>,
+    cache_creation_input_tokens: Option<u64>,
+    cache_read_input_tokens: Option<u64>,
+    output_tokens: Option<u64>,
+}
+
+/// An event that may bring usage: `message_start` and `message_delta`.
+#[derive(Deserialize)]
+pub(super) struct UsageEvent {
+    message: Option<StartedMessage>,
+    usage: Option<MessageUsage>,
+}
+
+#[derive(Deserialize)]
+struct StartedMessage {
+    usage: Option<MessageUsage>,
+}
+
+/// Adds up what the events of a stream say.
+#[derive(Debug, Default)]
+pub(super) struct Running {
+    known: MessageUsage,
+    /// Whether the tokens of the answer have been counted, not only those of its beginning.
+    counted: bool,
+}
+
+impl Running {
+    pub(super) fn event(&mut self, event: &UsageEvent) {
+        if let Some(usage) = event.message.as_ref().and_then(|message| message.usage) {
+            self.take(usage);
+        }
+        if let Some(usage) = event.usage {
+            self.take(usage);
+            self.counted = true;
+        }
+    }
+
+    /// Takes the usage of a whole message.
+    pub(super) fn whole(&mut self, usage: MessageUsage) {
+        self.take(usage);
+        self.counted = true;
+    }
+
+    /// The counts are cumulative: a later one replaces an earlier one (Anthropic, "Streaming messages").
+    fn take(&mut self, usage: MessageUsage) {
+        let MessageUsage {
+            input_tokens,
+            cache_creation_input_tokens,
+            cache_read_input_tokens,
+            output_tokens,
+        } = &mut self.known;
+        *input_tokens = usage.input_tokens.or(*input_tokens);
+        *cache_creation_input_tokens = usage.cache_creation_input_tokens.or(*cache_creation_input_tokens);
+        *cache_read_input_tokens = usage.cache_read_input_tokens.or(*cache_read_input_tokens);
+        *output_tokens = usage.output_tokens.or(*output_tokens);
+    }
+
+    /// The usage of the whole answer. Before it is counted nobody knows it: what `message_start` says of the output is the
+    /// beginning alone.
+    pub(super) fn usage(&self) -> Option<Usage> {
+        let known = &self.known;
+        let parts = [
+            known.input_tokens,
+            known.cache_creation_input_tokens,
+            known.cache_read_input_tokens,
+        ];
+        let prompt = parts
+            .iter()
+            .fold(0u64, |sum, part| sum.saturating_add(part.unwrap_or(0)));
+        self.counted.then_some(Usage {
+            prompt_tokens: prompt,
+            completion_tokens: known.output_tokens?,
+        })
+    }
+}

@@ -1,0 +1,136 @@
+/// A longer value is passed over, in bytes.
+const LONGEST: usize = 4096;
+
+/// Finds the value of a member `usage` of the object that an answer is, or of an object right in it, however the answer is cut into pieces. One of the
+/// same name further down, in the arguments of a tool or in what a provider repeats of the request, is none.
+#[derive(Debug)]
+pub(super) struct Member {
+    /// How deep the object lies whose member it is; 1 is the outermost.
+    of: u32,
+    depth: u32,
+    in_string: bool,
+    /// Whether the byte at hand is escaped.
+    escaped: bool,
+    /// How far the string at hand, or the last one, is the name.
+    name: Name,
+    /// The value, once its name has come.
+    value: Option<Vec<u8>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Name {
+    #[default]
+    Other,
+    /// The string at hand has begun so.
+    Begun(usize),
+    /// It was this one.
+    Usage,
+}
+
+const NAME: &[u8] = b"usage";
+
+impl Member {
+    /// Looks for a member of the outermost object (1), or of an object right in it (2).
+    pub(super) fn new(of: u32) -> Self {
+        Member {
+            of,
+            depth: 0,
+            in_string: false,
+            escaped: false,
+            name: Name::Other,
+            value: None,
+        }
+    }
+
+    /// Takes the next piece, and hands over each value that ends in it.
+    pub(super) fn push(&mut self, piece: &[u8], mut found: impl FnMut(&[u8])) {
+        let mut at = 0;
+        while at < piece.len() {
+            let begin = at;
+            if self.in_string {
+                at = self.string(piece, at);
+            } else {
+                let byte = piece[at];
+                at += 1;
+                if self.structure(byte) {
+                    found(&self.value.take().unwrap_or_default());
+                    continue;
+                }
+            }
+            self.keep(&piece[begin..at]);
+        }
+    }
+
+    /// Goes on through a string; returns where it stops.
+    fn string(&mut self, piece: &[u8], from: usize) -> usize {
+        if std::mem::take(&mut self.escaped) {
+            self.name = Name::Other;
+            return from + 1;
+        }
+        let rest = &piece[from..];
+        let length = memchr::memchr2(b'"', b'\\', rest).unwrap_or(rest.len());
+        if let Name::Begun(before) = self.name {
+            let part = &rest[..length];
+            let goes_on = NAME.get(before..before + length) == Some(part);
+            self.name = if goes_on {
+                Name::Begun(before + length)
+            } else {
+                Name::Other
+            };
+        }
+        match rest.get(length) {
+            None => from + length,
+            Some(b'"') => {
+                self.in_string = false;
+                self.name = match self.name {
+                    Name::Begun(all) if all == NAME.len() => Name::Usage,
+                    _ => Name::Other,
+                };
+                from + length + 1
+            }
+            Some(_) => {
+                self.escaped = true;
+                from + length + 1
+            }
+        }
+    }
+
+    /// Takes a byte outside strings; says whether the value has ended before it.
+    fn structure(&mut self, byte: u8) -> bool {
+        match byte {
+            b'"' => {
+                self.in_string = true;
+                self.name = if self.depth == self.of && self.value.is_none() {
+                    Name::Begun(0)
+                } else {
+                    Name::Other
+                };
+            }
+            b'{' | b'[' => self.depth = self.depth.saturating_add(1),
+            b'}' | b']' => {
+                self.depth = self.depth.saturating_sub(1);
+                return self.depth < self.of && self.value.is_some();
+            }
+            b',' => return self.depth == self.of && self.value.is_some(),
+            b':' if self.depth == self.of && self.name == Name::Usage => self.value = Some(Vec::new()),
+            _ => {}
+        }
+        false
+    }
+
+    fn keep(&mut self, bytes: &[u8]) {
+        let Some(value) = &mut self.value else {
+            return;
+        };
+        // The colon before it.
+        if value.is_empty() && bytes == b":" {
+            return;
+        }
+        if value.len() + bytes.len() > LONGEST {
+            self.value = None;
+            self.name = Name::Other;
+            return;
+        }
+        value.extend_from_slice(bytes);
+    }
+}

@@ -1,0 +1,423 @@
+//! Requests and answers of each dialect: what is read of them, and what is not served.
+
+use proofgate_json::Workspace;
+use proofgate_providers::{
+    BadRequest, BaseUrl, BodyText, Call, Dialect, EventMeaning, RequestTemplate, Usage, UsageReader,
+};
+use proptest::prelude::*;
+
+fn read(dialect: Dialect, body: &str) -> Result<(Call<'_>, String), BadRequest> {
+    let mut text = BodyText::new();
+    let call = Call::read(dialect, body.as_bytes(), &mut Workspace::new(), &mut text)?;
+    Ok((call, text.text().to_owned()))
+}
+
+fn refused(dialect: Dialect, body: &str) -> BadRequest {
+    read(dialect, body).map(|_| ()).expect_err(body)
+}
+
+#[test]
+fn each_path_speaks_its_dialect() {
+    for dialect in Dialect::ALL {
+        assert_eq!(Dialect::at(dialect.path()), Some(dialect));
+    }
+    assert_eq!(Dialect::at("/v1/chat/completions/"), None);
+    assert_eq!(Dialect::at("/v1"), None);
+}
+
+#[test]
+fn a_request_goes_to_its_path_with_the_key_as_its_provider_wants_it() {
+    let base = BaseUrl::parse("https://host/prefix/v1").unwrap();
+    for (dialect, begin, key) in [
+        (
+            Dialect::Chat,
+            "POST /prefix/v1/chat/completions ",
+            "\r\nAuthorization: Bearer k\r\n",
+        ),
+        (
+            Dialect::Embeddings,
+            "POST /prefix/v1/embeddings ",
+            "\r\nAuthorization: Bearer k\r\n",
+        ),
+        (
+            Dialect::CountTokens,
+            "POST /prefix/v1/messages/count_tokens ",
+            "\r\nX-Api-Key: k\r\n",
+        ),
+    ] {
+        let mut head = Vec::new();
+        let fields = b"anthropic-version: 2023-06-01\r\n";
+        RequestTemplate::new(&base, dialect, Some("k")).write("req_1", 7, fields, &mut head);
+        let head = String::from_utf8(head).unwrap();
+        assert!(head.starts_with(begin) && head.contains(key), "{head}");
+        let end = "\r\nanthropic-version: 2023-06-01\r\nX-Request-Id: req_1\r\nContent-Length: 7\r\n\r\n";
+        assert!(head.ends_with(end), "{head}");
+    }
+}
+
+#[test]
+fn the_texts_of_a_response_are_read_wherever_they_hide() {
+    let body = r#"{"model":"m","instructions":"be kind","input":[
+        {"role":"user","content":[{"type":"input_text","text":"one"}]},
+        {"type":"function_call","call_id":"c","name":"f","arguments":"{\"two\":2}"},
+        {"type":"function_call_output","call_id":"c","output":[{"type":"input_text","text":"three"}]}],
+        "tools":[{"type":"function","name":"f","description":"four","parameters":{}}],
+        "text":{"format":{"type":"json_schema","schema":{"description":"five"}}},
+        "max_output_tokens":9,"stream":true,"previous_response_id":null,"background":false}"#;
+    let (call, text) = read(Dialect::Responses, body).unwrap();
+    assert_eq!((call.stream, call.max_tokens, call.messages), (true, Some(9), 3));
+    for word in ["be kind", "one", "{\"two\":2}", "three", "four", "five"] {
+        assert!(text.lines().any(|line| line == word), "{word}: {text}");
+    }
+    let (call, text) = read(Dialect::Responses, r#"{"model":"m","input":"hello"}"#).unwrap();
+    assert_eq!((call.messages, text.as_str()), (1, "hello"));
+}
+
+#[test]
+fn the_texts_of_a_message_are_read_wherever_they_hide() {
+    let body = r#"{"model":"m","max_tokens":5,"system":[{"type":"text","text":"be kind"}],"messages":[
+        {"role":"user","content":[{"type":"document","title":"one","source":{"type":"text","media_type":"text/plain","data":"two"}}]},
+        {"role":"assistant","content":[{"type":"tool_use","id":"t","name":"f","input":{"file_id":"three"}}]},
+        {"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"four"}]}],
+        "tools":[{"name":"f","input_schema":{"type":"object","description":"five"}},{"type":"bash_20250124","name":"bash"}]}"#;
+    let (call, text) = read(Dialect::Messages, body).unwrap();
+    assert_eq!((call.max_tokens, call.messages), (Some(5), 3));
+    for word in ["be kind", "one", "two", "three", "four", "five"] {
+        assert!(text.lines().any(|line| line == word), "{word}: {text}");
+    }
+}
+
+#[test]
+fn what_the_model_takes_for_its_instructions_is_known_in_each_dialect() {
+    for (dialect, body) in [
+        (
+            Dialect::Responses,
+            r#"{"model":"m","input":"user","instructions":"rules"}"#,
+        ),
+        (
+            Dialect::Messages,
+            r#"{"model":"m","messages":[{"role":"user","content":"user"}],"system":"rules"}"#,
+        ),
+        (
+            Dialect::Messages,
+            r#"{"model":"m","messages":[{"role":"user","content":"user"},{"role":"system","content":"rules"}]}"#,
+        ),
+    ] {
+        let mut text = BodyText::new();
+        Call::read(dialect, body.as_bytes(), &mut Workspace::new(), &mut text).unwrap();
+        let rules = text.text().find("rules").unwrap();
+        let user = text.text().find("user").unwrap();
+        assert!(text.is_instructions(&(rules..rules + 5)), "{body}");
+        assert!(!text.is_instructions(&(user..user + 4)), "{body}");
+    }
+}
+
+#[test]
+fn what_a_provider_keeps_for_all_tenants_is_not_served() {
+    for (dialect, body, field) in [
+        (
+            Dialect::Responses,
+            r#"{"model":"m","previous_response_id":"resp_1"}"#,
+            "previous_response_id",
+        ),
+        (
+            Dialect::Responses,
+            r#"{"model":"m","conversation":{"id":"c"}}"#,
+            "conversation",
+        ),
+        (
+            Dialect::Responses,
+            r#"{"model":"m","prompt":{"id":"p"}}"#,
+            "prompt",
+        ),
+        (
+            Dialect::Responses,
+            r#"{"model":"m","background":true}"#,
+            "background",
+        ),
+        (
+            Dialect::Responses,
+            r#"{"model":"m","input":[{"type":"item_reference","id":"i"}]}"#,
+            "item_reference",
+        ),
+        (
+            Dialect::Responses,
+            r#"{"model":"m","input":[{"role":"user","content":[{"type":"input_file","file_id":"f"}]}]}"#,
+            "file_id",
+        ),
+        (
+            Dialect::Messages,
+            r#"{"model":"m","messages":[{"role":"user","content":[{"type":"image","source":{"type":"file","file_id":"f"}}]}]}"#,
+            "file_id",
+        ),
+        (
+            Dialect::Messages,
+            r#"{"model":"m","messages":[],"mcp_servers":[{"url":"u"}]}"#,
+            "mcp_servers",
+        ),
+        (
+            Dialect::CountTokens,
+            r#"{"model":"m","messages":[],"container":"c"}"#,
+            "container",
+        ),
+    ] {
+        let bad = refused(dialect, body);
+        assert_eq!(bad, BadRequest::UnservedField(field), "{body}");
+        assert_eq!(bad.param(), Some(field));
+    }
+    let nothing = r#"{"model":"m","messages":[],"mcp_servers":[],"container":null}"#;
+    assert!(read(Dialect::Messages, nothing).is_ok());
+}
+
+#[test]
+fn only_tools_of_the_client_are_served() {
+    for (dialect, kind, served) in [
+        (Dialect::Responses, "function", true),
+        (Dialect::Responses, "custom", true),
+        (Dialect::Responses, "web_search", false),
+        (Dialect::Responses, "mcp", false),
+        (Dialect::Responses, "code_interpreter", false),
+        (Dialect::Responses, "image_generation", false),
+        (Dialect::Messages, "custom", true),
+        (Dialect::Messages, "text_editor_20250728", true),
+        (Dialect::Messages, "web_search_20250305", false),
+        (Dialect::Messages, "web_f\\u0065tch_20250910", false),
+        (Dialect::Messages, "code_execution_20250825", false),
+    ] {
+        let body = format!(r#"{{"model":"m","messages":[],"tools":[{{"name":"x","type":"{kind}"}}]}}"#);
+        let read = read(dialect, &body).map(|_| ());
+        let expected = if served {
+            Ok(())
+        } else {
+            Err(BadRequest::UnservedTool)
+        };
+        assert_eq!(read, expected, "{dialect:?} {kind}");
+    }
+}
+
+#[test]
+fn a_name_that_differs_by_case_from_one_that_is_read_is_refused_in_each_dialect() {
+    for (dialect, body, name) in [
+        (Dialect::Messages, r#"{"model":"m","System":"x"}"#, "system"),
+        (
+            Dialect::Responses,
+            r#"{"model":"m","Previous_Response_Id":"x"}"#,
+            "previous_response_id",
+        ),
+        (Dialect::Embeddings, r#"{"model":"m","INPUT":"x"}"#, "input"),
+    ] {
+        assert_eq!(refused(dialect, body), BadRequest::AmbiguousName(name));
+    }
+}
+
+#[test]
+fn tokens_in_the_place_of_text_are_told() {
+    for (dialect, body, field) in [
+        (
+            Dialect::Embeddings,
+            r#"{"model":"m","input":[[1,2],[3]]}"#,
+            Some("input"),
+        ),
+        (Dialect::Embeddings, r#"{"model":"m","input":["a","b"]}"#, None),
+        (
+            Dialect::Completions,
+            r#"{"model":"m","prompt":[1,2]}"#,
+            Some("prompt"),
+        ),
+        (Dialect::Completions, r#"{"model":"m","prompt":"a"}"#, None),
+    ] {
+        let (call, _) = read(dialect, body).unwrap();
+        assert_eq!(call.token_ids, field, "{body}");
+    }
+    let (call, _) = read(Dialect::Embeddings, r#"{"model":"m","input":[[1,2],[3]]}"#).unwrap();
+    assert_eq!(call.estimated_prompt_tokens(), 3);
+}
+
+#[test]
+fn a_completion_may_be_chosen_from_several() {
+    let body = r#"{"model":"m","prompt":"a","n":2,"best_of":5}"#;
+    assert_eq!(read(Dialect::Completions, body).unwrap().0.n, 5);
+}
+
+#[test]
+fn the_good_end_of_each_dialect_is_its_own() {
+    use EventMeaning::{Failure, GoodEnd, Part};
+    for (dialect, event, meaning) in [
+        (Dialect::Chat, "data: [DONE]\n\n", GoodEnd),
+        (
+            Dialect::Chat,
+            "data: {\"error\":{\"message\":\"m\"}}\n\n",
+            Failure,
+        ),
+        (Dialect::Chat, "data: {\"choices\":[],\"error\":null}\n\n", Part),
+        (
+            Dialect::Chat,
+            "data: {\"choices\":[{\"delta\":{\"content\":\"\\\"error\\\"\"}}]}\n\n",
+            Part,
+        ),
+        (Dialect::Responses, "data: [DONE]\n\n", Part),
+        (
+            Dialect::Responses,
+            "event: response.completed\ndata: {\"type\":\"response.completed\",\"response\":{}}\n\n",
+            GoodEnd,
+        ),
+        (
+            Dialect::Responses,
+            "data: {\"type\":\"response.incomplete\"}\n\n",
+            GoodEnd,
+        ),
+        (
+            Dialect::Responses,
+            "data: {\"type\":\"response.failed\"}\n\n",
+            Failure,
+        ),
+        (
+            Dialect::Responses,
+            "event: error\ndata: {\"message\":\"m\"}\n\n",
+            Failure,
+        ),
+        (
+            Dialect::Responses,
+            "data: {\"type\":\"response.output_text.delta\",\"delta\":\"response.completed\"}\n\n",
+            Part,
+        ),
+        (
+            Dialect::Messages,
+            "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n",
+            GoodEnd,
+        ),
+        // Its sender may think that nothing more is needed, but this is not all of it.
+        (Dialect::Messages, "event: message_stop\ndata: {\"ty", Part),
+        (
+            Dialect::Messages,
+            "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\"}}\n\n",
+            Failure,
+        ),
+        (
+            Dialect::Messages,
+            "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"delta\":{\"text\":\"message_stop\"}}\n\n",
+            Part,
+        ),
+        (
+            Dialect::Messages,
+            "event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"}}\n\n",
+            Part,
+        ),
+    ] {
+        assert_eq!(EventMeaning::of(dialect, event.as_bytes()), meaning, "{event}");
+    }
+}
+
+fn usage(prompt_tokens: u64, completion_tokens: u64) -> Option<Usage> {
+    Some(Usage {
+        prompt_tokens,
+        completion_tokens,
+    })
+}
+
+fn of_answer(dialect: Dialect, answer: &str) -> Option<Usage> {
+    let mut reader = UsageReader::new(dialect);
+    reader.push(answer.as_bytes());
+    reader.usage()
+}
+
+fn of_stream(dialect: Dialect, events: &[&str]) -> Option<Usage> {
+    let mut reader = UsageReader::new(dialect);
+    for event in events {
+        reader.push_event(format!("data: {event}\n\n").as_bytes());
+    }
+    reader.usage()
+}
+
+#[test]
+fn what_a_provider_repeats_of_the_request_is_no_usage() {
+    let answer = r#"{"id":"r","output":[],"usage":{"input_tokens":100,"output_tokens":50},"tools":[{"parameters":{"usage":{"input_tokens":0,"output_tokens":0}}}],"metadata":{"usage":"x"}}"#;
+    assert_eq!(of_answer(Dialect::Responses, answer), usage(100, 50));
+    let event = format!(r#"{{"type":"response.completed","response":{answer}}}"#);
+    assert_eq!(of_stream(Dialect::Responses, &[&event]), usage(100, 50));
+    let message = r#"{"type":"message","content":[{"type":"tool_use","input":{"usage":{"input_tokens":0,"output_tokens":0}}}],"usage":{"input_tokens":7,"cache_read_input_tokens":3,"output_tokens":2},"x":{"usage":{"output_tokens":0}}}"#;
+    assert_eq!(of_answer(Dialect::Messages, message), usage(10, 2));
+}
+
+#[test]
+fn the_usage_of_a_message_is_cumulative_and_never_added_up() {
+    let start = r#"{"type":"message_start","message":{"usage":{"input_tokens":10,"cache_creation_input_tokens":5,"cache_read_input_tokens":1,"output_tokens":1}}}"#;
+    let delta = r#"{"type":"message_delta","usage":{"output_tokens":20}}"#;
+    let later = r#"{"type":"message_delta","usage":{"input_tokens":11,"output_tokens":30}}"#;
+    assert_eq!(
+        of_stream(Dialect::Messages, &[start]),
+        None,
+        "the output of the beginning is not all"
+    );
+    assert_eq!(of_stream(Dialect::Messages, &[start, delta]), usage(16, 20));
+    assert_eq!(
+        of_stream(Dialect::Messages, &[start, delta, later]),
+        usage(17, 30)
+    );
+    // Some backends say everything at the end (envoyproxy/ai-gateway#2290).
+    assert_eq!(of_stream(Dialect::Messages, &[later]), usage(11, 30));
+}
+
+#[test]
+fn the_usage_of_an_incomplete_response_counts() {
+    // BerriAI/litellm#34351.
+    let event = r#"{"type":"response.incomplete","response":{"usage":{"input_tokens":1,"output_tokens":2}}}"#;
+    assert_eq!(of_stream(Dialect::Responses, &[event]), usage(1, 2));
+}
+
+#[test]
+fn reasoning_that_only_the_total_counts_is_charged() {
+    // Wei-Shaw/sub2api#5771: xAI leaves reasoning out of completion_tokens.
+    let answer = r#"{"usage":{"prompt_tokens":10,"completion_tokens":5,"total_tokens":40}}"#;
+    assert_eq!(of_answer(Dialect::Chat, answer), usage(10, 30));
+    let odd = r#"{"usage":{"prompt_tokens":10,"completion_tokens":5,"total_tokens":3}}"#;
+    assert_eq!(of_answer(Dialect::Chat, odd), usage(10, 5));
+}
+
+#[test]
+fn the_usage_of_an_event_that_is_too_large_to_be_kept_is_read_as_it_passes() {
+    let event = r#"{"type":"response.completed","response":{"instructions":"\"usage\":{\"input_tokens\":0}","usage":{"input_tokens":8,"output_tokens":9},"tools":[{"usage":{"input_tokens":0,"output_tokens":0}}]}}"#;
+    for cut in 0..event.len() {
+        let mut reader = UsageReader::new(Dialect::Responses);
+        reader.push_part(format!("event: response.completed\ndata: {}", &event[..cut]).as_bytes());
+        reader.push_part(&event.as_bytes()[cut..]);
+        assert_eq!(reader.usage(), usage(8, 9), "cut at {cut}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn the_usage_of_a_response_is_the_same_however_it_is_cut(
+        parts in prop::collection::vec(prop::sample::select(&[
+            "{", "}", "[", "]", ",", ":", "\"usage\"", "\"usage\":", "\"\\\"usage\"", "\"x\":", "1", " ",
+            "\"usage\":{\"input_tokens\":4,\"output_tokens\":2}", "{\"input_tokens\":1}", "\"a\\\\\"",
+        ][..]), 0..16),
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..5),
+    ) {
+        let answer = parts.concat();
+        let whole = of_answer(Dialect::Responses, &answer);
+        let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(answer.len() + 1)).collect();
+        cuts.extend([0, answer.len()]);
+        cuts.sort_unstable();
+        let mut reader = UsageReader::new(Dialect::Responses);
+        for cut in cuts.windows(2) {
+            reader.push(&answer.as_bytes()[cut[0]..cut[1]]);
+        }
+        prop_assert_eq!(reader.usage(), whole);
+    }
+
+    #[test]
+    fn the_usage_of_a_whole_document_is_its_own_member(
+        before in "[a-z]{0,3}", nested in any::<bool>(), input in any::<u32>(), output in any::<u32>(),
+    ) {
+        let inner = r#"{"usage":{"input_tokens":1,"output_tokens":1}}"#;
+        let inner = if nested { inner } else { "[1,{\"usage\":3},\"usage\"]" };
+        let answer = format!(
+            r#"{{"{before}":{inner},"usage" : {{"input_tokens":{input},"output_tokens":{output}}} ,"z":{inner}}}"#
+        );
+        prop_assert_eq!(
+            of_answer(Dialect::Responses, &answer),
+            usage(u64::from(input), u64::from(output))
+        );
+    }
+}
