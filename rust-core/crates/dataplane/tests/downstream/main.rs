@@ -7,6 +7,7 @@
 
 mod abuse;
 mod client;
+mod dialects;
 mod drain;
 mod exchanges;
 mod gateway;

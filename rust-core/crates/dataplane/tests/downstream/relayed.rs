@@ -43,7 +43,7 @@ async fn body(answer: ResponseFuture) -> (String, bool) {
 }
 
 /// The completion record of an exchange.
-async fn completion(gateway: &Gateway, id: &str) -> Value {
+pub async fn completion(gateway: &Gateway, id: &str) -> Value {
     let (worker, id) = (std::sync::Arc::clone(&gateway.worker), id.to_owned());
     let evidence = tokio::task::spawn_blocking(move || worker.prove(&id, PATIENCE));
     let evidence = evidence.await.unwrap().unwrap();
@@ -51,7 +51,7 @@ async fn completion(gateway: &Gateway, id: &str) -> Value {
     serde_json::from_str(&record.unwrap().record).unwrap()
 }
 
-fn id(answer: &Answer) -> &str {
+pub fn id(answer: &Answer) -> &str {
     answer.headers["x-request-id"].to_str().unwrap()
 }
 
@@ -342,7 +342,7 @@ async fn an_error_page_of_a_provider_still_arrives_under_rules() {
 
 #[tokio::test]
 async fn without_rules_an_answer_of_any_kind_arrives_as_it_came() {
-    for text in ["johndoe", "data: {}\n\n", " ", "{"] {
+    for text in ["johndoe", "data: {}\n\ndata: [DONE]\n\n", " ", "{"] {
         let mut gateway = Gateway::start().await;
         let (_client, answer, mut exchange) = begin(&mut gateway, &chat(10, false)).await;
         send(&mut exchange, "Content-Type: text/plain\r\n", text).await;
