@@ -68,6 +68,13 @@ def test_models_reserve_what_the_manifest_says(tmp_path: Path) -> None:
     assert [model["max_output_tokens"] for model in core["models"]] == [123, 4096]
 
 
+def test_a_provider_of_anthropics_api_and_its_betas_reach_the_worker(tmp_path: Path) -> None:
+    first = {**SPEC["providers"][0], "type": "Anthropic", "anthropicBetas": ["context-1m-2025-08-07"]}
+    core = core_json(tmp_path, providers=[first, *SPEC["providers"][1:]])
+    assert core["providers"][0]["type"] == "anthropic"
+    assert core["providers"][0]["betas"] == ["context-1m-2025-08-07"]
+
+
 def test_limits_of_tenant_and_key_reach_the_worker(tmp_path: Path) -> None:
     limits = {"requestsPerMinute": 1, "tokensPerMinute": 2, "tokensPerDay": 10**12, "concurrency": 4}
     acme, globex = core_json(tmp_path, tenants=tenant(limits=limits, keyLimits={"concurrency": 5}))["tenants"]
@@ -83,7 +90,15 @@ def test_limits_of_tenant_and_key_reach_the_worker(tmp_path: Path) -> None:
 
 def test_endpoints_reach_the_worker(tmp_path: Path) -> None:
     acme, globex = core_json(tmp_path, tenants=tenant(endpoints=list(Endpoint)))["tenants"]
-    assert acme["endpoints"] == ["chat.completions", "models"]
+    assert acme["endpoints"] == [
+        "chat.completions",
+        "completions",
+        "responses",
+        "embeddings",
+        "moderations",
+        "messages",
+        "models",
+    ]
     assert globex["endpoints"] is None
 
 

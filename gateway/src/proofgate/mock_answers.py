@@ -52,32 +52,39 @@ class ClientError(Exception):
 
 
 class Exchange:
-    """One parsed chat request and the parts of its answer."""
+    """One parsed request for a chat completion and the parts of its answer."""
 
-    def __init__(self, body: bytes, default: Behaviour, completion_id: str) -> None:
+    id_prefix = "chatcmpl-mock"
+
+    def __init__(self, body: bytes, default: Behaviour, number: int) -> None:
         try:
             request = json.loads(body)
         except ValueError:
             raise ClientError(400, "invalid_json", "the body is not JSON") from None
         if not isinstance(request, dict) or not isinstance(request.get("model"), str):
             raise ClientError(400, "missing_model", "you must provide a model parameter")
-        messages = request.get("messages")
-        if not isinstance(messages, list) or not all(isinstance(message, dict) for message in messages):
-            raise ClientError(400, "invalid_messages", "messages must be a list of objects")
-        texts = [(message.get("role"), _text_of(message.get("content"))) for message in messages]
+        texts = self.texts(request)
         last_user = next((text for role, text in reversed(texts) if role == "user"), "")
 
-        self.id = completion_id
+        self.id = f"{self.id_prefix}-{number}"
         self.model: str = request["model"]
         self.behaviour = directed(last_user, default, self.model)
         self.stream = request.get("stream") is True
         options = request.get("stream_options")
         self.include_usage = isinstance(options, dict) and options.get("include_usage") is True
         self.prompt_tokens = sum(len(text.split()) for _, text in texts)
-        limit = request.get("max_completion_tokens", request.get("max_tokens"))
+        limit = self.limit(request)
         wanted = self.behaviour.tokens
         self.tokens = min(wanted, limit) if isinstance(limit, int) and limit > 0 else wanted
         self.finish_reason = "length" if self.tokens < wanted else "stop"
+
+    def texts(self, request: dict[str, Any]) -> list[tuple[object, str]]:
+        """The role and the text of each message."""
+        return texts_of(request.get("messages"), "messages")
+
+    def limit(self, request: dict[str, Any]) -> object:
+        """How many tokens the answer may have."""
+        return request.get("max_completion_tokens", request.get("max_tokens"))
 
     def pieces(self) -> list[str]:
         """The answer, one piece per token: the first one names the model."""
@@ -168,7 +175,14 @@ def encode(value: object) -> bytes:
     return json.dumps(value, separators=(",", ":")).encode()
 
 
-def _text_of(content: object) -> str:
+def texts_of(messages: object, name: str) -> list[tuple[object, str]]:
+    """The role and the text of each message of a list. Raises ClientError when it is none."""
+    if not isinstance(messages, list) or not all(isinstance(message, dict) for message in messages):
+        raise ClientError(400, f"invalid_{name}", f"{name} must be a list of objects")
+    return [(message.get("role"), text_of(message.get("content"))) for message in messages]
+
+
+def text_of(content: object) -> str:
     """The text of a message: a string, or the text parts of a list."""
     if isinstance(content, str):
         return content

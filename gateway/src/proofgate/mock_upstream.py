@@ -1,4 +1,4 @@
-"""An honest OpenAI-compatible upstream for demonstrations, tests and benchmarks.
+"""An honest upstream, of OpenAI's API and Anthropic's, for demonstrations, tests and benchmarks.
 
 Plain ASGI without a framework, because in a benchmark it shares the machine with the gateway under test.
 Answers are deterministic: the same request gets the same text and the same usage.
@@ -18,6 +18,7 @@ import uvloop
 
 from proofgate.http_server import Server, address_of, on_signals
 from proofgate.mock_answers import CREATED, Behaviour, ClientError, Exchange, encode
+from proofgate.mock_dialects import ENDPOINTS
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -74,7 +75,8 @@ class MockUpstream:
 
     def __init__(self, upstream: Upstream) -> None:
         self._upstream = upstream
-        self._authorization = f"Bearer {upstream.api_key}".encode() if upstream.api_key is not None else None
+        key = upstream.api_key
+        self._credentials = None if key is None else {f"Bearer {key}".encode(), key.encode()}
         self._stats = Stats()
         self._fail_debt = 0.0
 
@@ -82,8 +84,8 @@ class MockUpstream:
         if scope["type"] != "http":
             return
         route = (scope["method"], scope["path"])
-        if route == ("POST", "/v1/chat/completions"):
-            await self._chat(scope, receive, send)
+        if route[0] == "POST" and route[1] in ENDPOINTS:
+            await self._generate(ENDPOINTS[route[1]], scope, receive, send)
         elif route == ("GET", "/v1/models"):
             await self._models(scope, send)
         elif route == ("GET", "/health"):
@@ -103,7 +105,7 @@ class MockUpstream:
         data = [{"id": name, "object": "model", "created": CREATED, "owned_by": "mock"} for name in names]
         await _answer(send, 200, encode({"object": "list", "data": data}))
 
-    async def _chat(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _generate(self, endpoint: type[Exchange], scope: Scope, receive: Receive, send: Send) -> None:
         stats = self._stats
         stats.started += 1
         body = await _read_body(receive)
@@ -115,7 +117,7 @@ class MockUpstream:
             await _answer(send, 401, _error("invalid_api_key", "incorrect API key provided"))
             return
         try:
-            exchange = Exchange(body, self._upstream.behaviour, f"chatcmpl-mock-{stats.started}")
+            exchange = endpoint(body, self._upstream.behaviour, stats.started)
             self._require_model(exchange.model)
         except ClientError as error:
             stats.failed += 1
@@ -133,10 +135,10 @@ class MockUpstream:
             stats.completed += 1
 
     def _authorized(self, scope: Scope) -> bool:
-        if self._authorization is None:
+        if self._credentials is None:
             return True
-        given = [value for name, value in scope["headers"] if name == b"authorization"]
-        return given == [self._authorization]
+        given = [value for name, value in scope["headers"] if name in (b"authorization", b"x-api-key")]
+        return len(given) == 1 and given[0] in self._credentials
 
     def _require_model(self, model: str) -> None:
         if self._upstream.models and model not in self._upstream.models:

@@ -9,7 +9,9 @@ from pydantic import Field
 from proofgate.config.fields import Claim, FilePath, Instant, KeySetURL, Listed, Name, NonEmptyListed, Section
 from proofgate.config.policy import TenantPolicy
 
-Endpoint = Literal["ChatCompletions", "Models"]
+Endpoint = Literal[
+    "ChatCompletions", "Completions", "Responses", "Embeddings", "Moderations", "Messages", "Models"
+]
 # Asymmetric only: with HS256, whoever can check a token can make one (RFC 8725, section 3.1).
 Algorithm = Literal["RS256", "ES256", "EdDSA"]
 Count = Annotated[int, Field(ge=1, le=1_000_000_000_000)]

@@ -26,6 +26,8 @@ from proofgate.config.fields import (
 )
 from proofgate.config.policy import Policy
 
+Beta = Annotated[str, Field(min_length=1, max_length=64, pattern="^[a-z0-9][-a-z0-9]*$")]
+
 
 class Rotation(Section):
     """When a log ends while the worker serves, and the next one begins. No request notices."""
@@ -109,7 +111,7 @@ class Provider(Section):
 
     name: Name
     """Letters, digits and `. _ -`, at most 63, unique."""
-    type: Literal["OpenAI"]
+    type: Literal["OpenAI", "Anthropic"]
     """Which API it speaks."""
     base_url: Annotated[BaseURL, Field(alias="baseURL")]
     """http or https, without user name, query or fragment; the path of a request is appended."""
@@ -120,6 +122,14 @@ class Provider(Section):
     stream_usage: Literal["Ask", "Leave"] = "Ask"
     """Whether a stream is asked for its usage when the client does not ask. `Leave` is for a provider that
     refuses `stream_options`."""
+    anthropic_betas: Listed[Beta] = (
+        "fine-grained-tool-streaming-2025-05-14",
+        "interleaved-thinking-2025-05-14",
+        "output-128k-2025-02-19",
+        "token-efficient-tools-2025-02-19",
+    )
+    """Values of `anthropic-beta` that clients may send to a provider of type `Anthropic`; others stay out.
+    The default has those that cost nothing more, keep nothing there and reach nothing else."""
 
 
 class Model(Section):

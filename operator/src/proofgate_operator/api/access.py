@@ -44,6 +44,11 @@ class Endpoint(StrEnum):
     """What a tenant may call."""
 
     CHAT_COMPLETIONS = "ChatCompletions"
+    COMPLETIONS = "Completions"
+    RESPONSES = "Responses"
+    EMBEDDINGS = "Embeddings"
+    MODERATIONS = "Moderations"
+    MESSAGES = "Messages"
     MODELS = "Models"
 
 

@@ -7,10 +7,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from proofgate_operator.api.fields import AUTHORITY, ModelName, ResourceName, SecretKeyRef, Section
+from proofgate_operator.api.fields import AUTHORITY, SET, ModelName, ResourceName, SecretKeyRef, Section
 
 #: The path is printable ASCII without a query or fragment: a request's own path is appended.
 _HTTP_URL = rf'^https?://{AUTHORITY}(/[!-"$->@-~]*)?$'
+
+Beta = Annotated[str, Field(min_length=1, max_length=64, pattern="^[a-z0-9][-a-z0-9]*$")]
 
 
 class Provider(Section):
@@ -18,10 +20,11 @@ class Provider(Section):
 
     name: ResourceName
     """Name that models refer to."""
-    type: Literal["OpenAI"]
-    """Protocol of the upstream."""
+    type: Literal["OpenAI", "Anthropic"]
+    """Protocol of the upstream. OpenAI is that of vLLM, Ollama and many others, too."""
     base_url: Annotated[str, Field(alias="baseURL", max_length=512, pattern=_HTTP_URL)]
-    """Where the API begins, for example https://api.openai.com/v1. No user name, query or fragment."""
+    """Where the API begins, for example https://api.openai.com/v1 or https://api.anthropic.com/v1. No user
+    name, query or fragment."""
     api_key_secret_ref: SecretKeyRef | None = None
     """The upstream's API key: one line of printable ASCII without spaces. Mounted into the workers, never
     copied; another key in the entry is used within seconds, another entry rolls the workers. Absent: the
@@ -29,6 +32,10 @@ class Provider(Section):
     stream_usage: Literal["Ask", "Leave"] = "Ask"
     """Whether a stream is asked for its usage when the client does not ask. Leave is for an upstream that
     refuses stream_options."""
+    anthropic_betas: Annotated[tuple[Beta, ...] | None, Field(max_length=32, json_schema_extra=SET)] = None
+    """Values of the header anthropic-beta that clients may send to an upstream of type Anthropic; others are
+    left out, and named in the answer. Absent: those that cost nothing more, keep nothing there and reach
+    nothing else."""
 
 
 class ModelRoute(Section):

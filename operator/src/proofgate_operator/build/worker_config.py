@@ -58,6 +58,8 @@ def worker_config(gateway: Gateway, memory: int, defaults: Defaults) -> Manifest
         }
         if provider.api_key_secret_ref:
             entry["apiKeyFile"] = f"{CONFIG_FOLDER}/providers/{provider.name}/api-key"
+        if provider.anthropic_betas is not None:
+            entry["anthropicBetas"] = list(provider.anthropic_betas)
         providers.append(entry)
     content: Manifest = {
         "ledger": {
