@@ -136,6 +136,7 @@ pub(crate) fn write_head(
 fn is_ours(name: &str) -> bool {
     WITHHELD.iter().any(|ours| name.eq_ignore_ascii_case(ours))
         || starts_with(name, "x-ratelimit-")
+        || starts_with(name, "anthropic-ratelimit-")
         || starts_with(name, "access-control-")
 }
 

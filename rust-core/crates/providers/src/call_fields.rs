@@ -39,6 +39,7 @@ impl Dialect {
                 "max_tokens" => Read::MaxTokens(Field::MaxTokens),
                 "max_completion_tokens" => Read::MaxTokens(Field::MaxCompletionTokens),
                 "n" => Read::Count(Field::N),
+                "web_search_options" => Read::Unserved("web_search_options"),
                 _ => Read::Text,
             },
             Dialect::Completions => match name {
@@ -100,6 +101,7 @@ impl Dialect {
                 "max_tokens",
                 "max_completion_tokens",
                 "n",
+                "web_search_options",
             ],
             Dialect::Completions => &[
                 "model",
@@ -160,7 +162,7 @@ impl Dialect {
     pub(crate) fn refuses_ids(self) -> bool {
         matches!(
             self,
-            Dialect::Responses | Dialect::Messages | Dialect::CountTokens
+            Dialect::Chat | Dialect::Responses | Dialect::Messages | Dialect::CountTokens
         )
     }
 }

@@ -116,6 +116,16 @@ fn what_the_model_takes_for_its_instructions_is_known_in_each_dialect() {
 fn what_a_provider_keeps_for_all_tenants_is_not_served() {
     for (dialect, body, field) in [
         (
+            Dialect::Chat,
+            r#"{"model":"m","messages":[],"web_search_options":{}}"#,
+            "web_search_options",
+        ),
+        (
+            Dialect::Chat,
+            r#"{"model":"m","messages":[{"role":"user","content":[{"type":"file","file":{"file_id":"f"}}]}]}"#,
+            "file_id",
+        ),
+        (
             Dialect::Responses,
             r#"{"model":"m","previous_response_id":"resp_1"}"#,
             "previous_response_id",

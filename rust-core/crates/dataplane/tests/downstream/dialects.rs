@@ -344,7 +344,8 @@ async fn a_provider_that_sends_errors_before_any_text_is_told_so_with_its_status
     let (_client, answer, mut exchange) = begin(&mut gateway, "/v1/messages", &message(true)).await;
     let error = r#"{"type":"error","error":{"type":"overloaded_error","message":"busy"}}"#;
     let head = format!(
-        "HTTP/1.1 529 Overloaded\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+        "HTTP/1.1 529 Overloaded\r\nContent-Type: application/json\r\nRetry-After: 2\r\n\
+         Anthropic-RateLimit-Requests-Limit: 5\r\nAnthropic-Organization-Id: o\r\nContent-Length: {}\r\n\r\n",
         error.len()
     );
     exchange.send(head.as_bytes()).await;
@@ -354,6 +355,10 @@ async fn a_provider_that_sends_errors_before_any_text_is_told_so_with_its_status
         (answer.status.as_u16(), &answer.body[..]),
         (529, error.as_bytes())
     );
+    assert_eq!(answer.headers["retry-after"], "2");
+    for of_the_gateways_account in ["anthropic-ratelimit-requests-limit", "anthropic-organization-id"] {
+        assert!(!answer.headers.contains_key(of_the_gateways_account));
+    }
 }
 
 #[tokio::test]
