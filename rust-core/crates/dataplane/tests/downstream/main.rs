@@ -10,6 +10,7 @@ mod client;
 mod drain;
 mod exchanges;
 mod gateway;
+mod keys;
 mod raw;
 mod relayed;
 mod retire;
