@@ -121,6 +121,14 @@ def test_connections_without_a_known_key_are_spread_and_their_worker_is_told(
         "authorization:bearer {}",
         "AUTHORIZATION: \t BEARER {} \t",
         "X-First: Authorization: Bearer sk-none\r\nAuthorization: Bearer {}",
+        "x-api-key: {}",
+        "X-Api-Key:{}",
+        "api-key: \t {} \t",
+        "Api-Key: {}",
+        "x-goog-api-key: {}",
+        "X-GOOG-API-KEY: {}",
+        "X-First: x-api-key: sk-none\r\nX-Key: sk-none\r\nx-api-key: {}",
+        "Authorization: Bearer {0}\r\nx-api-key: {0}\r\napi-key: {0}\r\nx-goog-api-key: {0}",
     ],
 )
 def test_a_key_is_found_however_a_worker_would_accept_its_line(haproxy: Bench, line: str) -> None:
@@ -136,8 +144,32 @@ def test_a_key_is_found_however_a_worker_would_accept_its_line(haproxy: Bench, l
         f"Authorization: Basic {FIRST}",
         f"Authorization: Bearer {FIRST} more",
         f"Authorization: Bearer\r\n {FIRST}",
+        f"X-Note: 1\r\n x-api-key: {FIRST}",
+        f"x-api-keys: {FIRST}",
+        f"x-my-api-key: {FIRST}",
+        f"goog-api-key: {FIRST}",
+        f"x-api-key: Bearer {FIRST}",
+        f"x-api-key : {FIRST}",
+        f"api-key:\r\n {FIRST}",
+        f"x_api_key: {FIRST}",
+        f"Authorization: {FIRST}",
     ],
-    ids=["folded into another line", "another name", "another scheme", "two words", "folded"],
+    ids=[
+        "folded into another line",
+        "another name",
+        "another scheme",
+        "two words",
+        "folded",
+        "a key field folded into another line",
+        "a longer name",
+        "a name with another word",
+        "a name without its beginning",
+        "a scheme where none belongs",
+        "a space before the colon",
+        "a folded key field",
+        "an imitated name",
+        "no scheme",
+    ],
 )
 def test_what_only_looks_like_a_key_is_none(haproxy: Bench, lines: str) -> None:
     assert haproxy.arrival(head(lines, key=None)).tenant == "-"
@@ -167,8 +199,32 @@ def test_a_binary_proxy_header_of_the_client_names_no_tenant(haproxy: Bench) -> 
     assert (found.tenant, found.sent) == ("-", sent)
 
 
-def test_a_key_in_a_body_is_not_used(haproxy: Bench) -> None:
-    body = f"x\r\nAuthorization: Bearer {FIRST}\r\n\r\n".encode()
+@pytest.mark.parametrize("field", ["authorization", "x-api-key", "api-key", "x-goog-api-key"])
+def test_a_key_in_any_field_reaches_the_worker_of_its_tenant(haproxy: Bench, field: str) -> None:
+    scheme = "Bearer " if field == "authorization" else ""
+    for tenant in ("tenant-0", "tenant-1", "tenant-2"):
+        for key in KEYS[tenant]:
+            sent = head(f"{field}: {scheme}{key}", key=None)
+            assert haproxy.arrival(sent) == Arrival(haproxy.worker_of(KEYS[tenant][0]), tenant, sent)
+
+
+KEY_LINES = [
+    f"Authorization: Bearer {FIRST}",
+    f"x-api-key: {FIRST}",
+    f"api-key: {FIRST}",
+    f"x-goog-api-key: {FIRST}",
+]
+
+
+@pytest.mark.parametrize("line", KEY_LINES)
+def test_a_key_in_a_request_line_is_not_used(haproxy: Bench, line: str) -> None:
+    for request_line in (f"GET /?{line} HTTP/1.1", line):
+        assert haproxy.arrival(head(key=None, line=request_line)).tenant == "-"
+
+
+@pytest.mark.parametrize("line", KEY_LINES)
+def test_a_key_in_a_body_is_not_used(haproxy: Bench, line: str) -> None:
+    body = f"x\r\n{line}\r\n\r\n".encode()
     length = f"Content-Length: {len(body)}"
     without = head(length, line="POST / HTTP/1.1", key=None)
     assert haproxy.arrival(without + body).tenant == "-"
@@ -194,6 +250,7 @@ RAW = {
     "two equal lengths": head("Content-Length: 2", "Content-Length: 2") + b"{}",
     "two hosts": head("Host: other"),
     "two keys": head(f"Authorization: Bearer {KEYS['tenant-1'][0]}"),
+    "two keys in two fields": head(f"x-api-key: {KEYS['tenant-1'][0]}"),
     "a name that is no token": head("X Bad@: 1"),
     "NUL in a value": head("X-Note: a\0b"),
     "bytes above ASCII": head().replace(b"Host: gw", b"Host: gw\r\nX-Note: \xff\xc3\x28"),
@@ -224,8 +281,12 @@ def test_every_framing_case_reaches_a_worker_as_it_was_sent(haproxy: Bench) -> N
     ids=["a long line", "many lines"],
 )
 def test_the_key_is_found_at_the_end_of_the_largest_head(haproxy: Bench, before: list[str]) -> None:
-    sent = head("Content-Length: 300000", *before) + b"{" * 300_000
-    assert haproxy.arrival(sent) == Arrival(haproxy.worker_of(FIRST), "tenant-0", sent)
+    body = b"{" * 300_000
+    for sent in (
+        head("Content-Length: 300000", *before) + body,
+        head("Content-Length: 300000", *before, f"x-goog-api-key: {FIRST}", key=None) + body,
+    ):
+        assert haproxy.arrival(sent) == Arrival(haproxy.worker_of(FIRST), "tenant-0", sent)
 
 
 def test_a_key_in_pieces_is_waited_for(haproxy: Bench) -> None:
@@ -281,6 +342,14 @@ def test_a_token_reaches_the_worker_of_the_tenant_that_it_names(with_tokens: Ben
         ):
             status, _, told = with_tokens.ask(found)
             assert (status, told["worker"], told["tenant"]) == (200, where, tenant)
+
+
+@pytest.mark.parametrize("field", ["x-api-key", "api-key", "x-goog-api-key"])
+def test_a_token_is_found_wherever_a_key_is(with_tokens: Bench, field: str) -> None:
+    where = with_tokens.worker_of(FIRST)
+    found = token(iss=ISSUERS[0].issuer, tenant="tenant-0", sub="x")
+    told = with_tokens.ask(None, f"{field}: {found}")[2]
+    assert (told["worker"], told["tenant"]) == (where, "tenant-0")
 
 
 @pytest.mark.parametrize(

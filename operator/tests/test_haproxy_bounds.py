@@ -264,6 +264,20 @@ def test_every_connection_is_logged_with_its_tenant_and_worker_and_without_its_k
         assert "sk-" not in text
 
 
+def test_no_key_is_logged_in_whichever_field_it_comes(
+    haproxy_binary: str, tmp_path: Path, workers: list[Worker]
+) -> None:
+    with bench(haproxy_binary, tmp_path, workers, KEYS, log_all=True) as haproxy:
+        haproxy.set_ready(3)
+        fields = ("x-api-key", "api-key", "x-goog-api-key")
+        for field in fields:
+            assert haproxy.ask(None, f"{field}: {KEYS['tenant-0'][0]}")[2]["tenant"] == "tenant-0"
+        eventually(lambda: len(haproxy.log()) == len(fields), "the connections are logged")
+        assert {line["tenant"] for line in haproxy.log()} == {"tenant-0"}
+        text = (haproxy.folder / "haproxy.log").read_text()
+        assert "sk-" not in text and "api-key" not in text
+
+
 def test_by_default_only_what_went_wrong_is_logged(
     haproxy_binary: str, tmp_path: Path, workers: list[Worker]
 ) -> None:

@@ -45,6 +45,14 @@ fn check(head: &RequestHead<'_>) {
     assert_eq!((counts.hosts, counts.upgrades), (1, 0));
     assert!(counts.lengths + counts.codings <= 1 && counts.authorizations <= 1);
     assert_eq!(counts.codings == 1, head.framing == RequestFraming::Chunked);
+    for (value, name) in [
+        (head.keys.authorization, "authorization"),
+        (head.keys.x_api_key, "x-api-key"),
+        (head.keys.api_key, "api-key"),
+        (head.keys.x_goog_api_key, "x-goog-api-key"),
+    ] {
+        assert_eq!(value, head.headers.get(name));
+    }
 }
 
 fuzz_target!(|bytes: &[u8]| {

@@ -107,11 +107,14 @@ _CIPHERS = ":".join(
     for cipher in ("AES128-GCM-SHA256", "AES256-GCM-SHA384", "CHACHA20-POLY1305")
     for signature in ("ECDSA", "RSA")
 )
-#: Finds the bearer token in the header lines of a head, never in a body. Without a match the text stays as it
-#: is, and no map holds its digest.
+#: Finds the key in the header lines of a head, never in a body: in the first of the fields in which clients
+#: send one. Fields that disagree are the worker's to refuse. Every part of a line ends at a character that
+#: the next part cannot begin with, so no line is gone through more than twice. Without a match the text
+#: stays as it is, and no map holds its digest.
 _KEY = (
     r"""'regsub("(?s)^[^\r\n]+\r\n(?:[^\r\n]+\r\n)*?"""
-    r"""authorization:[ \t]*bearer[ \t]+([^\r\n \t]+)[ \t]*\r\n.*$","\1",i)'"""
+    r"""(?:authorization:[ \t]*bearer[ \t]+|(?:x-(?:goog-)?)?api-key:[ \t]*)"""
+    r"""([^\r\n \t]+)[ \t]*\r\n.*$","\1",i)'"""
 )
 #: A head that is complete, or that a worker refuses as it stands: a bare LF, a control byte, more than it
 #: takes. There is nothing to wait for. A text sample ends at a NUL, so one that is shorter than the bytes has
@@ -206,9 +209,9 @@ def _found_tenant(balancer: Balancer) -> list[str]:
         f"tcp-request content set-var(txn.whole) bool(true) if {_ENOUGH} || WAIT_END",
         # The tenant comes from the key and from nothing else that a client can write. `req.payload` is raw:
         # `req.hdr` would parse, and unfold folded lines in the very bytes that are passed on.
-        f"tcp-request content set-var(txn.bearer) req.payload(0,0),{_KEY}",
+        f"tcp-request content set-var(txn.key) req.payload(0,0),{_KEY}",
         "tcp-request content set-var(txn.tenant)"
-        f" var(txn.bearer),sha2(256),hex,lower,map({balancer.tenant_map})",
+        f" var(txn.key),sha2(256),hex,lower,map({balancer.tenant_map})",
         *(_tenant_of_token(balancer, issuer) for issuer in balancer.issuers),
         f"tcp-request content set-var(txn.owner) {_owner(balancer, 1)}",
         *_standing_in(balancer),
@@ -224,9 +227,9 @@ def _tenant_of_token(balancer: Balancer, issuer: TokenIssuer) -> str:
     claim = issuer.tenant_claim.replace(".", r"\\.")
     return (
         "tcp-request content set-var(txn.tenant)"
-        f""" 'var(txn.bearer),jwt_payload_query("$.{claim}"),map({balancer.tenant_map})'"""
+        f""" 'var(txn.key),jwt_payload_query("$.{claim}"),map({balancer.tenant_map})'"""
         " if !{ var(txn.tenant) -m found }"
-        f""" {{ 'var(txn.bearer),jwt_payload_query("$.iss")' -m str -- {_quoted(issuer.issuer)} }}"""
+        f""" {{ 'var(txn.key),jwt_payload_query("$.iss")' -m str -- {_quoted(issuer.issuer)} }}"""
     )
 
 

@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use proofgate_auth::{ApiKey, AuthError, Authenticator, Shards, TenantTable, hash_api_key};
 use serde_json::json;
-use support::{ALL, ISSUER, NOW, claims, claims_with, header, issuer, key_set, sign, tenant};
+use support::{ALL, ISSUER, NOW, authorization, claims, claims_with, header, issuer, key_set, sign, tenant};
 
 const TENANTS: usize = 1000;
 
@@ -41,8 +41,9 @@ fn bearer(token: &str) -> Vec<u8> {
 
 fn main() {
     let gateway = gateway();
-    let authenticate =
-        |value: &[u8], now| black_box(gateway.authenticate(&Shards::default(), Some(black_box(value)), now));
+    let authenticate = |value: &[u8], now| {
+        black_box(gateway.authenticate(&Shards::default(), &authorization(black_box(value)), now))
+    };
     println!("{TENANTS} tenants, keys of 45 bytes");
     let known = bearer(&format!("sk-proofgate-{:032}", 500));
     measure("API key, known", 200_000, || {

@@ -1,12 +1,20 @@
+use crate::KeyField;
+
 /// Why a well-formed request is not served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum AuthError {
-    /// There is no `Authorization` header.
-    #[error("You didn't provide an API key. Send it as \"Authorization: Bearer YOUR_KEY\".")]
+    /// There is none of the fields that can hold a key.
+    #[error(
+        "You didn't provide an API key. Send it as \"Authorization: Bearer YOUR_KEY\", or alone in x-api-key, api-key \
+         or x-goog-api-key."
+    )]
     MissingKey,
-    /// The `Authorization` header is not `Bearer` and one token of bearable length.
-    #[error("The Authorization header is not of the form \"Bearer YOUR_KEY\".")]
-    MalformedKey,
+    /// The field does not hold one key or token of bearable length, behind `Bearer` where it is Authorization.
+    #[error("The {0} header is not of the form \"{form}\".", form = .0.form())]
+    MalformedKey(KeyField),
+    /// The two fields hold different keys.
+    #[error("The headers {0} and {1} hold different API keys. Send one key.")]
+    AmbiguousKey(KeyField, KeyField),
     /// No tenant owns this key.
     #[error("Incorrect API key provided.")]
     UnknownKey,
@@ -56,9 +64,11 @@ pub enum AuthError {
 }
 
 impl AuthError {
-    /// The HTTP status that answers it: 403 when it is known who asks, 401 otherwise. Without a plan, nobody is known.
+    /// The HTTP status that answers it: 400 when the request asks twice, 403 when it is known who asks, 401 otherwise.
+    /// Without a plan, nobody is known.
     pub fn status(self) -> u16 {
         match self {
+            AuthError::AmbiguousKey(..) => 400,
             AuthError::UnknownTenant | AuthError::EndpointNotAllowed => 403,
             _ => 401,
         }
@@ -68,7 +78,8 @@ impl AuthError {
     pub fn code(self) -> &'static str {
         match self {
             AuthError::MissingKey => "missing_api_key",
-            AuthError::MalformedKey => "malformed_api_key",
+            AuthError::MalformedKey(_) => "malformed_api_key",
+            AuthError::AmbiguousKey(..) => "ambiguous_api_key",
             AuthError::UnknownKey => "invalid_api_key",
             AuthError::ExpiredKey => "expired_api_key",
             AuthError::MalformedToken => "malformed_token",
@@ -91,7 +102,9 @@ impl AuthError {
     pub fn www_authenticate(self) -> &'static str {
         match self {
             AuthError::MissingKey => r#"Bearer realm="proofgate""#,
-            AuthError::MalformedKey => r#"Bearer realm="proofgate", error="invalid_request""#,
+            AuthError::MalformedKey(_) | AuthError::AmbiguousKey(..) => {
+                r#"Bearer realm="proofgate", error="invalid_request""#
+            }
             AuthError::UnknownTenant | AuthError::EndpointNotAllowed => {
                 r#"Bearer realm="proofgate", error="insufficient_scope""#
             }

@@ -1,8 +1,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::bearer::bearer_token;
 use crate::jwt::{Issuer, JwtVerifier, KeySet, WantedKeySets, has_three_parts};
+use crate::key_fields::{KeyFields, MAX_TOKEN_BYTES};
 use crate::shards::{ShardedTenant, TenantName};
 use crate::{AuthError, Credential, Error, Identity, Shards, Tenant, TenantTable, hash_api_key};
 
@@ -39,23 +39,24 @@ impl Authenticator {
         Ok(Authenticator { tenants, plans, jwt })
     }
 
-    /// Who sends a request, from the value of its `Authorization` header (RFC 6750 section 2.1).
+    /// Who sends a request, from the one key or token that its fields hold.
     ///
     /// A value that is some tenant's API key is just that; a key of the configuration is its tenant's, whatever a shard
     /// says of it. Any other with two dots is a token when there are issuers.
     ///
     /// # Errors
-    /// A [`AuthError`] that says what is wrong with the header, never what it held.
+    /// A [`AuthError`] that says what is wrong with which field, never what it held.
     pub fn authenticate(
         &self,
         shards: &Shards,
-        authorization: Option<&[u8]>,
+        keys: &KeyFields<'_>,
         now_unix_seconds: u64,
     ) -> Result<Identity, AuthError> {
-        let token = bearer_token(authorization.ok_or(AuthError::MissingKey)?)?;
-        if token.len() > MAX_KEY_BYTES && self.jwt.is_none() {
-            return Err(AuthError::MalformedKey);
-        }
+        let most_bytes = match self.jwt {
+            Some(_) => MAX_TOKEN_BYTES,
+            None => MAX_KEY_BYTES,
+        };
+        let (field, token) = keys.only_key(most_bytes)?;
         let digest = hash_api_key(token);
         let owner = match self.tenants.owner(&digest, now_unix_seconds) {
             Ok(tenant) => Ok(tenant.clone()),
@@ -76,7 +77,7 @@ impl Authenticator {
                         let is_tenant = |name: &TenantName| self.tenant(shards, name).map(|_| ());
                         jwt.verify(token, &digest, now_unix_seconds, is_tenant)?
                     }
-                    None if token.len() > MAX_KEY_BYTES => return Err(AuthError::MalformedKey),
+                    None if token.len() > MAX_KEY_BYTES => return Err(AuthError::MalformedKey(field)),
                     None => return Err(AuthError::UnknownKey),
                 };
                 Ok(Identity {

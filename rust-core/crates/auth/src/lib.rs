@@ -1,7 +1,9 @@
 //! Who sends a request, and what they may use: tenants, API keys, JSON Web Tokens, allow-lists.
 //!
-//! [`Authenticator::authenticate`] is the one entry: the value of an `Authorization` header and the time go in, an
-//! [`Identity`] or a [`AuthError`] comes out. Nothing here does I/O or reads a clock, and no denial quotes what was sent.
+//! [`Authenticator::authenticate`] is the one entry: the fields in which a key can stand ([`KeyFields`]) and the time go
+//! in, an [`Identity`] or a [`AuthError`] comes out. Nothing here does I/O or reads a clock, and no denial quotes what
+//! was sent. A request may say the same key in several fields; two different ones are refused, because whoever stands in
+//! front of the gateway could go by one and the gateway by the other.
 //!
 //! **API keys** are known only by their SHA-256. A key is high-entropy by contract (the operator refuses short ones),
 //! so a plain digest is enough at rest and the look-up can go by digest prefix; the whole digest is then compared in
@@ -18,11 +20,11 @@
 mod allow_list;
 mod auth_error;
 mod authenticator;
-mod bearer;
 mod digest;
 mod error;
 mod identity;
 mod jwt;
+mod key_fields;
 mod key_index;
 mod shards;
 mod tenants;
@@ -33,5 +35,6 @@ pub use authenticator::Authenticator;
 pub use error::Error;
 pub use identity::{Credential, Identity};
 pub use jwt::{Issuer, KeySet, SigningAlgorithm, WantedKeySets};
+pub use key_fields::{KeyField, KeyFields};
 pub use shards::{BadLine, SHARDS, Shard, ShardError, ShardFile, ShardedTenant, Shards};
 pub use tenants::{ApiKey, KeyHash, Tenant, TenantTable, hash_api_key};

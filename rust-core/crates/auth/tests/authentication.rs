@@ -7,10 +7,10 @@ mod support;
 use std::collections::HashMap;
 
 use proofgate_auth::{
-    AllowList, ApiKey, AuthError, Authenticator, Credential, Endpoint, Error, Shards, TenantTable,
-    hash_api_key,
+    AllowList, ApiKey, AuthError, Authenticator, Credential, Endpoint, Error, KeyField, KeyFields, Shards,
+    TenantTable, hash_api_key,
 };
-use support::{NOW, authenticate, authenticate_at, tenant};
+use support::{NOW, authenticate, authenticate_at, authorization, tenant};
 
 fn authenticator() -> Authenticator {
     let key = |text: &str| ApiKey::from(hash_api_key(text.as_bytes()));
@@ -29,9 +29,10 @@ fn authenticator() -> Authenticator {
     Authenticator::new(tenants.unwrap(), HashMap::new(), vec![]).unwrap()
 }
 
-fn tenant_of(authorization: &str) -> Result<String, AuthError> {
+fn tenant_of(value: &str) -> Result<String, AuthError> {
     let authenticator = authenticator();
-    let identity = authenticator.authenticate(&Shards::default(), Some(authorization.as_bytes()), NOW)?;
+    let fields = authorization(value.as_bytes());
+    let identity = authenticator.authenticate(&Shards::default(), &fields, NOW)?;
     Ok(identity.tenant.name.to_string())
 }
 
@@ -54,10 +55,10 @@ fn an_api_key_is_identified_by_its_digest() {
 }
 
 #[test]
-fn a_missing_header_is_denied() {
+fn a_request_without_any_field_for_a_key_is_denied() {
     assert_eq!(
         authenticator()
-            .authenticate(&Shards::default(), None, NOW)
+            .authenticate(&Shards::default(), &KeyFields::default(), NOW)
             .unwrap_err(),
         AuthError::MissingKey
     );
@@ -102,13 +103,13 @@ fn anything_but_one_bearer_token_is_denied() {
     ] {
         assert_eq!(
             tenant_of(value).unwrap_err(),
-            AuthError::MalformedKey,
+            AuthError::MalformedKey(KeyField::Authorization),
             "{value:?}"
         );
     }
     let long = |length| tenant_of(&format!("Bearer {}", "k".repeat(length))).unwrap_err();
     assert_eq!(long(512), AuthError::UnknownKey);
-    assert_eq!(long(513), AuthError::MalformedKey);
+    assert_eq!(long(513), AuthError::MalformedKey(KeyField::Authorization));
 }
 
 #[test]
@@ -189,7 +190,10 @@ fn an_allow_list_is_exhaustive_and_its_absence_allows_all() {
 fn a_denial_tells_clients_what_kind_of_credential_would_help() {
     let field = |denial: AuthError| denial.www_authenticate();
     assert_eq!(field(AuthError::MissingKey), r#"Bearer realm="proofgate""#);
-    assert!(field(AuthError::MalformedKey).ends_with(r#"error="invalid_request""#));
+    let malformed = AuthError::MalformedKey(KeyField::ApiKey);
+    assert!(field(malformed).ends_with(r#"error="invalid_request""#));
+    let ambiguous = AuthError::AmbiguousKey(KeyField::ApiKey, KeyField::XApiKey);
+    assert!(field(ambiguous).ends_with(r#"error="invalid_request""#));
     assert!(field(AuthError::ExpiredKey).ends_with(r#"error="invalid_token""#));
     assert!(field(AuthError::InvalidSignature).ends_with(r#"error="invalid_token""#));
     assert!(field(AuthError::EndpointNotAllowed).ends_with(r#"error="insufficient_scope""#));

@@ -6,9 +6,9 @@ mod support;
 
 use std::sync::LazyLock;
 
-use proofgate_auth::Shards;
+use proofgate_auth::{AuthError, KeyFields, Shards};
 use proptest::prelude::*;
-use support::{NOW, authenticate, authenticator, claims, token};
+use support::{FIELDS, NOW, authenticate, authenticator, authorization, claims, token, with};
 
 static TOKEN: LazyLock<String> = LazyLock::new(|| token(&claims()));
 
@@ -25,6 +25,18 @@ fn fragment() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
+/// What one of several fields can hold.
+fn value() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        Just(b"acme-key".to_vec()),
+        Just(b"Bearer acme-key".to_vec()),
+        Just(b"acme.v2.key".to_vec()),
+        Just(b"Bearer acme.v2.key".to_vec()),
+        Just(b"nobodys-key".to_vec()),
+        prop::collection::vec(any::<u8>(), 0..4),
+    ]
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -34,10 +46,40 @@ proptest! {
         now in prop_oneof![Just(NOW), any::<u64>()],
     ) {
         let value = fragments.concat();
-        if authenticator().authenticate(&Shards::default(), Some(&value), now).is_ok() {
+        if authenticator().authenticate(&Shards::default(), &authorization(&value), now).is_ok() {
             let (scheme, credential) = value.split_at(7);
             prop_assert!(scheme.eq_ignore_ascii_case(b"bearer "));
             prop_assert!(credential == b"acme-key" || credential == TOKEN.as_bytes());
+        }
+    }
+
+    #[test]
+    fn several_fields_are_accepted_if_each_alone_is_and_all_say_the_same(
+        values in prop::array::uniform4(prop::option::of(value())),
+    ) {
+        let authenticator = authenticator();
+        let ask = |fields: &KeyFields<'_>| authenticator.authenticate(&Shards::default(), fields, NOW);
+        let sent: Vec<_> = FIELDS
+            .into_iter()
+            .zip(&values)
+            .filter_map(|(field, value)| Some((field, value.as_deref()?)))
+            .collect();
+        let alone: Vec<_> = sent
+            .iter()
+            .map(|(field, value)| ask(&with(*field, value, KeyFields::default())))
+            .collect();
+        let key_of = |value: &[u8]| value.strip_prefix(b"Bearer ").unwrap_or(value).to_vec();
+        let malformed = alone.iter().any(|found| matches!(found, Err(AuthError::MalformedKey(_))));
+        let one = sent.windows(2).all(|pair| key_of(pair[0].1) == key_of(pair[1].1));
+        let together = ask(&sent.iter().fold(KeyFields::default(), |fields, (field, value)| with(*field, value, fields)));
+        match together {
+            Err(AuthError::MissingKey) => prop_assert!(sent.is_empty()),
+            Err(AuthError::MalformedKey(_)) => prop_assert!(malformed),
+            Err(AuthError::AmbiguousKey(..)) => prop_assert!(!one),
+            found => {
+                prop_assert!(one && !malformed);
+                prop_assert!(alone.iter().all(|one| *one == found));
+            }
         }
     }
 

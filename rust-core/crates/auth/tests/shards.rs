@@ -13,7 +13,7 @@ use proofgate_auth::{
 };
 use proptest::prelude::*;
 use serde_json::json;
-use support::{ALL, ISSUER, NOW, claims_with, issuer, key_set, tenant, token};
+use support::{ALL, ISSUER, NOW, authorization, claims_with, issuer, key_set, tenant, token};
 
 /// The two files of every shard, made as the operator makes them.
 #[derive(Default)]
@@ -74,7 +74,7 @@ fn authenticator() -> Authenticator {
 /// The name and the plan of whoever is found.
 fn ask(authenticator: &Authenticator, shards: &Shards, key: &str) -> Result<(String, usize), AuthError> {
     let value = format!("Bearer {key}");
-    let identity = authenticator.authenticate(shards, Some(value.as_bytes()), NOW)?;
+    let identity = authenticator.authenticate(shards, &authorization(value.as_bytes()), NOW)?;
     Ok((identity.tenant.name.to_string(), identity.tenant.plan))
 }
 
@@ -91,7 +91,7 @@ fn a_key_of_a_shard_names_its_tenant_and_its_tenant_a_plan() {
     assert_eq!(ask("acme-key"), Ok(("acme".into(), 0)));
     assert_eq!(ask("four"), Err(AuthError::UnknownKey));
     let identity = authenticator
-        .authenticate(&shards, Some(b"Bearer one"), NOW)
+        .authenticate(&shards, &authorization(b"Bearer one"), NOW)
         .unwrap();
     assert_eq!(identity.credential, Credential::ApiKey(hash_api_key(b"one")));
 }

@@ -3,7 +3,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use proofgate_auth::{AuthError, Authenticator, Identity, Shards};
+use proofgate_auth::{AuthError, Authenticator, Identity, KeyFields, Shards};
 use proofgate_json::Workspace;
 use proofgate_limits::Limiter;
 use proofgate_providers::BodyText;
@@ -123,10 +123,10 @@ impl Gateway {
     pub(crate) fn authenticate(
         &self,
         authenticator: &Authenticator,
-        authorization: Option<&[u8]>,
+        keys: &KeyFields<'_>,
         now_unix_seconds: u64,
     ) -> Result<Identity, AuthError> {
-        authenticator.authenticate(&self.shards.borrow(), authorization, now_unix_seconds)
+        authenticator.authenticate(&self.shards.borrow(), keys, now_unix_seconds)
     }
 
     /// Takes a change into service: requests from now on follow it, those under way do not. Returns the shards that were

@@ -1,6 +1,7 @@
 //! What the header fields say about framing and the connection, gathered in one pass.
 
 use crate::headers::{is_protected, plain_name_byte};
+use crate::key_fields::KeyFields;
 use crate::protocol_error::ProtocolError;
 use crate::syntax::{is_token, trim_ows};
 use httparse::Header;
@@ -16,11 +17,8 @@ pub(crate) struct Fields<'b> {
     pub(crate) upgrade: bool,
     pub(crate) keep_alive: bool,
     pub(crate) expects: Expectation,
-    authorization: bool,
-    api_key: bool,
-    x_api_key: bool,
-    x_goog_api_key: bool,
-    content_type: bool,
+    pub(crate) keys: KeyFields<'b>,
+    content_type: Option<()>,
 }
 
 /// What the Expect fields ask for.
@@ -61,19 +59,19 @@ impl<'b> Fields<'b> {
                     Expectation::Unknown
                 };
             }
-            7 if name.eq_ignore_ascii_case("api-key") => once(&mut self.api_key)?,
+            7 if name.eq_ignore_ascii_case("api-key") => once(&mut self.keys.api_key, value)?,
             7 if name.eq_ignore_ascii_case("upgrade") => self.upgrade = true,
-            9 if name.eq_ignore_ascii_case("x-api-key") => once(&mut self.x_api_key)?,
+            9 if name.eq_ignore_ascii_case("x-api-key") => once(&mut self.keys.x_api_key, value)?,
             10 if name.eq_ignore_ascii_case("connection") => self.add_connection(value)?,
-            12 if name.eq_ignore_ascii_case("content-type") => once(&mut self.content_type)?,
-            13 if name.eq_ignore_ascii_case("authorization") => once(&mut self.authorization)?,
+            12 if name.eq_ignore_ascii_case("content-type") => once(&mut self.content_type, ())?,
+            13 if name.eq_ignore_ascii_case("authorization") => once(&mut self.keys.authorization, value)?,
             14 if name.eq_ignore_ascii_case("content-length") => {
                 if self.content_length.is_some() {
                     return Err(ProtocolError::DuplicateContentLength);
                 }
                 self.content_length = Some(content_length(value).ok_or(ProtocolError::InvalidContentLength)?);
             }
-            14 if name.eq_ignore_ascii_case("x-goog-api-key") => once(&mut self.x_goog_api_key)?,
+            14 if name.eq_ignore_ascii_case("x-goog-api-key") => once(&mut self.keys.x_goog_api_key, value)?,
             17 if name.eq_ignore_ascii_case("transfer-encoding") => {
                 if self.chunked || !value.eq_ignore_ascii_case(b"chunked") {
                     return Err(ProtocolError::InvalidTransferEncoding);
@@ -111,11 +109,10 @@ impl<'b> Fields<'b> {
     }
 }
 
-fn once(seen: &mut bool) -> Result<(), ProtocolError> {
-    if std::mem::replace(seen, true) {
-        Err(ProtocolError::DuplicateHeader)
-    } else {
-        Ok(())
+fn once<T>(place: &mut Option<T>, value: T) -> Result<(), ProtocolError> {
+    match place.replace(value) {
+        Some(_) => Err(ProtocolError::DuplicateHeader),
+        None => Ok(()),
     }
 }
 

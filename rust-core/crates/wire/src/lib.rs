@@ -23,6 +23,7 @@ mod body;
 pub mod encode;
 mod fields;
 mod headers;
+mod key_fields;
 mod limits;
 mod method;
 mod protocol_error;
@@ -36,6 +37,7 @@ mod trailers;
 
 pub use body::{BodyDecoder, Step};
 pub use headers::{Headers, is_hop_by_hop};
+pub use key_fields::KeyFields;
 pub use limits::{Limits, MAX_HEADERS};
 pub use method::Method;
 pub use protocol_error::ProtocolError;

@@ -3,6 +3,7 @@
 use crate::authority::Authority;
 use crate::fields::{Expectation, Fields};
 use crate::headers::{Headers, Places};
+use crate::key_fields::KeyFields;
 use crate::limits::Limits;
 use crate::method::Method;
 use crate::protocol_error::ProtocolError;
@@ -23,6 +24,8 @@ pub struct RequestHead<'b> {
     pub host: &'b str,
     /// All header fields, as received.
     pub headers: Headers<'b>,
+    /// Those of them in which a key can stand.
+    pub keys: KeyFields<'b>,
     /// Where the body ends.
     pub framing: RequestFraming,
     /// Whether the client wants to send another request on this connection (RFC 9112 section 9.3).
@@ -99,6 +102,7 @@ pub fn parse_request<'b>(head: &'b [u8], limits: &Limits) -> Result<RequestHead<
         target,
         host: std::str::from_utf8(host).map_err(|_| ProtocolError::InvalidHost)?,
         headers: Headers::new(parsed.headers),
+        keys: fields.keys,
         framing,
         keep_alive: !fields.close,
         expect_continue: fields.expects == Expectation::Continue && framing != RequestFraming::Empty,

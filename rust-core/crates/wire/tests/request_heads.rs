@@ -312,6 +312,28 @@ fn a_field_that_says_who_asks_is_given_once() {
 }
 
 #[test]
+fn the_fields_that_can_hold_a_key_are_told_apart_whatever_their_case_and_order() {
+    let text = b"GET / HTTP/1.1\r\nX-GOOG-API-KEY: goog\r\napi-key: \t azure \r\nHost: gw\r\nX-Key: none\r\n\
+        x-Api-Key: anthropic\r\nAUTHORIZATION: Bearer openai\r\n\r\n";
+    let keys = parse_request(text, &Limits::default()).unwrap().keys;
+    assert_eq!(keys.authorization, Some(&b"Bearer openai"[..]));
+    assert_eq!(keys.x_api_key, Some(&b"anthropic"[..]));
+    assert_eq!(keys.api_key, Some(&b"azure"[..]));
+    assert_eq!(keys.x_goog_api_key, Some(&b"goog"[..]));
+}
+
+#[test]
+fn a_field_that_holds_no_key_is_there_and_one_that_is_not_sent_is_not() {
+    let text = b"GET / HTTP/1.1\r\nHost: gw\r\nX-Api-Key:\r\nKey: a\r\nX-Goog-Api-Keys: a\r\n\r\n";
+    let keys = parse_request(text, &Limits::default()).unwrap().keys;
+    assert_eq!(keys.x_api_key, Some(&b""[..]));
+    assert_eq!(
+        (keys.authorization, keys.api_key, keys.x_goog_api_key),
+        (None, None, None)
+    );
+}
+
+#[test]
 fn a_target_holds_only_what_a_url_holds() {
     for target in [
         "/a\"b", "/a<b", "/a>b", "/a\\b", "/a^b", "/a`b", "/{a}", "/a?\"", "/a?<", "/a?>", "/a%", "/a%4",
@@ -471,7 +493,7 @@ fn limits_hold_at_their_edge() {
 
 #[test]
 fn debug_output_shows_no_header_value() {
-    let text = b"GET / HTTP/1.1\r\nHost: gw\r\nAuthorization: Bearer secret\r\n\r\n";
+    let text = b"GET / HTTP/1.1\r\nHost: gw\r\nAuthorization: Bearer secret\r\nX-Api-Key: secret\r\n\r\n";
     let shown = format!("{:?}", parse_request(text, &Limits::default()).unwrap());
     assert!(
         shown.contains("Authorization") && !shown.contains("secret"),

@@ -8,8 +8,8 @@ use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use jsonwebtoken::{Algorithm, EncodingKey};
 use proofgate_auth::{
-    AuthError, Authenticator, Identity, Issuer, KeySet, Shards, SigningAlgorithm, Tenant, TenantTable,
-    hash_api_key,
+    AuthError, Authenticator, Identity, Issuer, KeyField, KeyFields, KeySet, Shards, SigningAlgorithm,
+    Tenant, TenantTable, hash_api_key,
 };
 use serde_json::{Value, json};
 
@@ -130,12 +130,34 @@ pub fn token(claims: &Value) -> String {
     sign("es256", &header("es256").to_string(), &claims.to_string())
 }
 
+/// A request whose only key field is Authorization, with this value.
+pub fn authorization(value: &[u8]) -> KeyFields<'_> {
+    with(KeyField::Authorization, value, KeyFields::default())
+}
+
+/// These fields with one more, or with another value of it.
+pub fn with<'h>(field: KeyField, value: &'h [u8], mut fields: KeyFields<'h>) -> KeyFields<'h> {
+    let place = match field {
+        KeyField::Authorization => &mut fields.authorization,
+        KeyField::XApiKey => &mut fields.x_api_key,
+        KeyField::ApiKey => &mut fields.api_key,
+        KeyField::XGoogApiKey => &mut fields.x_goog_api_key,
+    };
+    *place = Some(value);
+    fields
+}
+
+/// Every field in which a key can stand.
+pub const FIELDS: [KeyField; 4] = [
+    KeyField::Authorization,
+    KeyField::XApiKey,
+    KeyField::ApiKey,
+    KeyField::XGoogApiKey,
+];
+
 pub fn authenticate_at(authenticator: &Authenticator, token: &str, now: u64) -> Result<Identity, AuthError> {
-    authenticator.authenticate(
-        &Shards::default(),
-        Some(format!("Bearer {token}").as_bytes()),
-        now,
-    )
+    let value = format!("Bearer {token}");
+    authenticator.authenticate(&Shards::default(), &authorization(value.as_bytes()), now)
 }
 
 pub fn authenticate(authenticator: &Authenticator, token: &str) -> Result<Identity, AuthError> {

@@ -1,0 +1,122 @@
+//! Where a key stands in a request.
+
+use std::fmt;
+
+use crate::AuthError;
+
+/// The longest token that is looked at, in bytes. A JWT is seldom longer than two kilobytes.
+pub(crate) const MAX_TOKEN_BYTES: usize = 8 * 1024;
+
+/// A field of a request in which a key or a token can stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum KeyField {
+    /// Behind `Bearer` (RFC 6750 section 2.1): OpenAI's clients, and Anthropic's of 2026.
+    Authorization,
+    /// Alone: older clients of Anthropic.
+    XApiKey,
+    /// Alone: clients of Azure OpenAI.
+    ApiKey,
+    /// Alone: Google's clients.
+    XGoogApiKey,
+}
+
+impl KeyField {
+    /// How a value of it looks.
+    pub(crate) fn form(self) -> &'static str {
+        match self {
+            KeyField::Authorization => "Bearer YOUR_KEY",
+            _ => "YOUR_KEY",
+        }
+    }
+
+    /// The key in a value of this field: visible ASCII, behind the scheme in any case and exactly one space where the
+    /// field is Authorization.
+    ///
+    /// # Errors
+    /// [`AuthError::MalformedKey`] for anything else, also for a key that is empty or longer than `most_bytes`.
+    fn key_in(self, value: &[u8], most_bytes: usize) -> Result<&[u8], AuthError> {
+        let key = match self {
+            KeyField::Authorization => value
+                .split_at_checked(7)
+                .filter(|(scheme, _)| scheme.eq_ignore_ascii_case(b"bearer "))
+                .map(|(_, key)| key),
+            _ => Some(value),
+        };
+        key.filter(|key| !key.is_empty() && key.len() <= most_bytes && is_graphic(key))
+            .ok_or(AuthError::MalformedKey(self))
+    }
+}
+
+/// Its name.
+impl fmt::Display for KeyField {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            KeyField::Authorization => "Authorization",
+            KeyField::XApiKey => "x-api-key",
+            KeyField::ApiKey => "api-key",
+            KeyField::XGoogApiKey => "x-goog-api-key",
+        })
+    }
+}
+
+/// The values of those fields in one request, `None` for what it does not have.
+#[derive(Clone, Copy, Default)]
+pub struct KeyFields<'h> {
+    /// Of [`KeyField::Authorization`].
+    pub authorization: Option<&'h [u8]>,
+    /// Of [`KeyField::XApiKey`].
+    pub x_api_key: Option<&'h [u8]>,
+    /// Of [`KeyField::ApiKey`].
+    pub api_key: Option<&'h [u8]>,
+    /// Of [`KeyField::XGoogApiKey`].
+    pub x_goog_api_key: Option<&'h [u8]>,
+}
+
+impl<'h> KeyFields<'h> {
+    fn present(&self) -> impl Iterator<Item = (KeyField, &'h [u8])> {
+        [
+            (KeyField::Authorization, self.authorization),
+            (KeyField::XApiKey, self.x_api_key),
+            (KeyField::ApiKey, self.api_key),
+            (KeyField::XGoogApiKey, self.x_goog_api_key),
+        ]
+        .into_iter()
+        .filter_map(|(field, value)| Some((field, value?)))
+    }
+
+    /// The one key of the request, of at most `most_bytes`, and the first field that holds it.
+    ///
+    /// # Errors
+    /// [`AuthError::MissingKey`]; else what is wrong with the first field that is at fault, in the order of
+    /// [`KeyField`]: [`AuthError::MalformedKey`] or [`AuthError::AmbiguousKey`].
+    pub(crate) fn only_key(&self, most_bytes: usize) -> Result<(KeyField, &'h [u8]), AuthError> {
+        let mut fields = self.present();
+        let (first, value) = fields.next().ok_or(AuthError::MissingKey)?;
+        let key = first.key_in(value, most_bytes)?;
+        for (field, value) in fields {
+            // The client sent both, so the time that it takes to compare them gives nothing away.
+            if field.key_in(value, most_bytes)? != key {
+                return Err(AuthError::AmbiguousKey(first, field));
+            }
+        }
+        Ok((first, key))
+    }
+}
+
+/// Says which there are: values are secrets.
+impl fmt::Debug for KeyFields<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set()
+            .entries(self.present().map(|(field, _)| field))
+            .finish()
+    }
+}
+
+/// Whether all bytes are visible ASCII. It looks at all of them, sixteen at a time, which for a token is much faster
+/// than to stop at the first that is not.
+fn is_graphic(token: &[u8]) -> bool {
+    let others = token.iter().fold(0, |others, byte| {
+        others | u8::from(byte.wrapping_sub(b'!') > b'~' - b'!')
+    });
+    others == 0
+}
