@@ -15,11 +15,19 @@
 //! Sources: google-genai 3.4.0 (`types.py`, `models.py`), the discovery document of generativelanguage v1beta, revision
 //! 20260529, and openai 3.54.0.
 
+mod answer;
+mod error;
 mod field;
+mod generated;
 mod generation;
 mod messages;
 mod parts;
 mod request;
+mod said;
+mod stream;
 mod tools;
 
+pub use answer::answer;
+pub use error::{error, retry_after};
 pub use request::request;
+pub use stream::Stream;
