@@ -1,0 +1,147 @@
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::openai_gemini::generated::inside;
+
+const RETRY_INFO: &str = "type.googleapis.com/google.rpc.RetryInfo";
+
+/// A body that says what went wrong.
+#[derive(Deserialize)]
+struct Report<'b> {
+    #[serde(borrow)]
+    error: Status<'b>,
+}
+
+/// Google's error (google.rpc.Status as JSON, AIP-193).
+#[derive(Deserialize)]
+struct Status<'b> {
+    #[serde(borrow)]
+    code: Option<&'b RawValue>,
+    #[serde(borrow)]
+    message: Option<&'b RawValue>,
+    #[serde(borrow)]
+    details: Option<&'b RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Detail<'b> {
+    #[serde(rename = "@type", borrow)]
+    kind: Option<&'b RawValue>,
+    #[serde(borrow)]
+    retry_delay: Option<&'b RawValue>,
+}
+
+/// Appends what the provider says of a failure as OpenAI's API says it.
+///
+/// Its `message` is the provider's own; a body that is not Google's error gives one made of `status`, the status of the HTTP
+/// answer.
+pub fn error(status: u16, body: &[u8], out: &mut Vec<u8>) {
+    let report = read(body);
+    write(status, report.and_then(|report| report.message), out);
+}
+
+/// For how many seconds the provider wants no further request, rounded up; `None` if it does not say. Google says so here and
+/// not in a header.
+pub fn retry_after(body: &[u8]) -> Option<u64> {
+    let details: Vec<Detail<'_>> = serde_json::from_str(read(body)?.details?.get()).ok()?;
+    let is_retry = |detail: &&Detail<'_>| detail.kind.is_some_and(|kind| inside(kind) == Ok(RETRY_INFO));
+    let delay = details.iter().find(is_retry)?.retry_delay?;
+    seconds(inside(delay).ok()?)
+}
+
+/// Reads a duration as protobuf's JSON has it: seconds with at most nine decimals, and an `s`.
+fn seconds(duration: &str) -> Option<u64> {
+    let number = duration.strip_suffix('s')?;
+    let (whole, decimals) = number.split_once('.').unwrap_or((number, ""));
+    let are_digits = |text: &str| text.bytes().all(|digit| digit.is_ascii_digit());
+    if !are_digits(whole) || !are_digits(decimals) {
+        return None;
+    }
+    let part = u64::from(decimals.bytes().any(|digit| digit != b'0'));
+    whole.parse::<u64>().ok()?.checked_add(part)
+}
+
+/// Appends the error of a failure that was reported in the middle of a stream, by the status in the report.
+pub(super) fn write_reported(body: &[u8], out: &mut Vec<u8>) {
+    let report = read(body);
+    let code = report.as_ref().and_then(|report| report.code);
+    let status = code.and_then(|code| code.get().parse().ok());
+    write(
+        status.unwrap_or(500),
+        report.and_then(|report| report.message),
+        out,
+    );
+}
+
+/// Appends the error of an answer that could not be finished for this reason, which is a word.
+pub(super) fn write_failure(reason: &str, out: &mut Vec<u8>) {
+    let message = r#""The provider could not finish the answer.""#;
+    write_error(message, "api_error", Some(reason), out);
+}
+
+fn write(status: u16, message: Option<&RawValue>, out: &mut Vec<u8>) {
+    let (kind, code, default) = match status {
+        401 => (
+            "authentication_error",
+            Some("invalid_api_key"),
+            r#""The provider refused the key.""#,
+        ),
+        403 => ("permission_error", None, r#""The provider denied access.""#),
+        404 => (
+            "invalid_request_error",
+            Some("model_not_found"),
+            r#""The provider does not know the model.""#,
+        ),
+        429 => (
+            "rate_limit_error",
+            Some("rate_limit_exceeded"),
+            r#""The provider's limits are reached.""#,
+        ),
+        400..=499 => (
+            "invalid_request_error",
+            None,
+            r#""The provider refused the request.""#,
+        ),
+        503 => (
+            "api_error",
+            Some("server_is_overloaded"),
+            r#""The provider is overloaded.""#,
+        ),
+        _ => ("api_error", None, r#""The provider failed.""#),
+    };
+    let message = message
+        .map(RawValue::get)
+        .filter(|message| message.starts_with('"'));
+    write_error(message.unwrap_or(default), kind, code, out);
+}
+
+/// Appends OpenAI's error object; `message` is a string as JSON.
+fn write_error(message: &str, kind: &str, code: Option<&str>, out: &mut Vec<u8>) {
+    out.extend_from_slice(br#"{"error":{"message":"#);
+    out.extend_from_slice(message.as_bytes());
+    out.extend_from_slice(br#","type":""#);
+    out.extend_from_slice(kind.as_bytes());
+    out.extend_from_slice(br#"","param":null,"code":"#);
+    match code {
+        Some(code) => {
+            out.push(b'"');
+            out.extend_from_slice(code.as_bytes());
+            out.push(b'"');
+        }
+        None => out.extend_from_slice(b"null"),
+    }
+    out.extend_from_slice(b"}}");
+}
+
+/// The error of a body: an object, or as Google's endpoint for OpenAI's clients has it, an array of one.
+fn read(body: &[u8]) -> Option<Status<'_>> {
+    let text = std::str::from_utf8(body).ok()?;
+    let report = if text.trim_start().starts_with('[') {
+        let reports: Vec<Report<'_>> = serde_json::from_str(text).ok()?;
+        reports.into_iter().next()?
+    } else {
+        serde_json::from_str(text).ok()?
+    };
+    Some(report.error)
+}
