@@ -17,16 +17,27 @@
 //!
 //! Of an answer, citations and what Anthropic's own tools did are lost; a client cannot ask for them either.
 
+mod answer;
 mod body;
+mod chunk;
+mod error;
+mod event;
+mod finish;
 mod json_text;
 mod left_out;
 mod messages;
+mod nesting;
 mod object;
 mod parts;
 mod place;
 mod preferences;
 mod reasoning;
 mod request;
+mod stream;
+mod tokens;
 mod tools;
 
+pub use answer::answer;
+pub use error::error;
 pub use request::request;
+pub use stream::Stream;
