@@ -1,0 +1,75 @@
+use std::borrow::Cow;
+
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+/// A JSON string as it stands in a body, quotes and escapes included: what is only passed on is not unescaped and escaped
+/// again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct JsonText<'b>(&'b str);
+
+impl<'b> JsonText<'b> {
+    /// The string that a value is, if it is one.
+    pub(super) fn of(value: &'b RawValue) -> Option<Self> {
+        let raw = value.get();
+        (raw.len() >= 2 && raw.starts_with('"')).then_some(JsonText(raw))
+    }
+
+    /// It with its quotes.
+    pub(super) fn raw(self) -> &'b str {
+        self.0
+    }
+
+    /// It without its quotes, still escaped.
+    pub(super) fn inner(self) -> &'b str {
+        self.0.get(1..self.0.len().saturating_sub(1)).unwrap_or_default()
+    }
+
+    /// Whether it has no character.
+    pub(super) fn is_empty(self) -> bool {
+        self.inner().is_empty()
+    }
+
+    /// Whether it has no character but white space, which Anthropic refuses as a text.
+    pub(super) fn is_blank(self) -> bool {
+        match self.inner().bytes().next() {
+            None => true,
+            Some(b'\\') => self.decoded().is_some_and(|text| text.trim().is_empty()),
+            Some(byte) if byte.is_ascii_whitespace() || !byte.is_ascii() => {
+                self.decoded().is_some_and(|text| text.trim().is_empty())
+            }
+            Some(_) => false,
+        }
+    }
+
+    /// The characters that it means. `None` for half a surrogate pair.
+    pub(super) fn decoded(self) -> Option<Cow<'b, str>> {
+        if self.inner().contains('\\') {
+            return serde_json::from_str(self.0).ok().map(Cow::Owned);
+        }
+        Some(Cow::Borrowed(self.inner()))
+    }
+}
+
+impl<'de: 'b, 'b> Deserialize<'de> for JsonText<'b> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = <&RawValue>::deserialize(deserializer)?;
+        JsonText::of(value).ok_or_else(|| serde::de::Error::custom("not a string"))
+    }
+}
+
+/// Appends a string as JSON.
+pub(super) fn write_text(out: &mut Vec<u8>, text: &str) {
+    // Writing to memory does not fail, and strings are always JSON.
+    let _ = serde_json::to_writer(out, text);
+}
+
+/// Appends a number as JSON.
+pub(super) fn write_number(out: &mut Vec<u8>, number: u64) {
+    out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+}
+
+/// Whether a value is an object.
+pub(super) fn is_object(value: &RawValue) -> bool {
+    value.get().starts_with('{')
+}
