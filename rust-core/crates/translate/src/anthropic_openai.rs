@@ -13,13 +13,20 @@
 //! The limit is sent as `max_completion_tokens` to models with names of OpenAI's own (`gpt-5`, `o3`), whose reasoning ones
 //! refuse `max_tokens`, and as `max_tokens` to all others, since kin refuse the new name (Mistral) or ignore it.
 
+mod answer;
 mod body;
+mod chat;
 mod content;
+mod error;
 mod json;
 mod left_out;
 mod messages;
 mod misfit;
 mod request;
+mod stop;
 mod tools;
+mod usage;
 
+pub use answer::answer;
+pub use error::error;
 pub use request::request;
