@@ -14,6 +14,8 @@
 //! refuse `max_tokens`, and as `max_tokens` to all others, since kin refuse the new name (Mistral) or ignore it.
 
 mod answer;
+mod arguments;
+mod blocks;
 mod body;
 mod chat;
 mod content;
@@ -24,9 +26,11 @@ mod messages;
 mod misfit;
 mod request;
 mod stop;
+mod stream;
 mod tools;
 mod usage;
 
 pub use answer::answer;
 pub use error::error;
 pub use request::request;
+pub use stream::Stream;
