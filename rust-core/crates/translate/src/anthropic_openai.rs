@@ -1,1 +1,36 @@
 //! A client of Anthropic's messages, and a provider of OpenAI's chat completions.
+//!
+//! What cannot pass: a prefilled answer, `max_tokens` of 0 (it warms a cache), tools that Anthropic defines (`web_search`,
+//! `bash` …) and the blocks that come of them, images and documents in a tool's result, documents by URL, files and
+//! containers of Anthropic's store. Thinking of earlier turns is signed for its own provider: it is left out, and named in
+//! [`Asked::dropped`](crate::Asked::dropped) whatever the target says. On the way back are lost which stop sequence matched
+//! and the provider's citations; thinking has an empty signature.
+//!
+//! Texts of several blocks are joined by line feeds where a role is understood by all providers only as a string (system,
+//! assistant, tool), and stay parts in the user's turns. Turns of one role in a row become one, as Anthropic has it; in
+//! them the results of tools come first. A result that is an error begins with `Error: `, since chat has no flag for it.
+//!
+//! The limit is sent as `max_completion_tokens` to models with names of OpenAI's own (`gpt-5`, `o3`), whose reasoning ones
+//! refuse `max_tokens`, and as `max_tokens` to all others, since kin refuse the new name (Mistral) or ignore it.
+
+mod answer;
+mod arguments;
+mod blocks;
+mod body;
+mod chat;
+mod content;
+mod error;
+mod json;
+mod left_out;
+mod messages;
+mod misfit;
+mod request;
+mod stop;
+mod stream;
+mod tools;
+mod usage;
+
+pub use answer::answer;
+pub use error::error;
+pub use request::request;
+pub use stream::Stream;

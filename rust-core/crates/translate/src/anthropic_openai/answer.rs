@@ -1,0 +1,150 @@
+//! A chat answer as a Message.
+
+use super::chat::{Answer, Arguments, Said, Spoken, ToolCall};
+use super::json::{Object, Text, inside_quotes, put, put_number, put_string};
+use super::stop::{Finish, Held};
+use super::usage::{put_usage, usage_of};
+use crate::{AnswerError, Asked, Usage};
+
+/// The id of an answer whose provider gives none.
+pub(super) const NO_ID: &str = "msg_0";
+
+/// Appends to `out` the Message that says what a chat answer says, and returns its usage.
+///
+/// The usage is all 0 when the provider gives none. `out` stays as it was on an error.
+///
+/// # Errors
+/// [`AnswerError::Failed`] when the body is an error under a status of success ([`error`](super::error) writes it), when it
+/// ends with one, or when the limit of tokens cut off a call of a tool: a Message cannot hold half of one.
+/// [`AnswerError::Malformed`] when it is no chat answer, or a tool's arguments are no JSON object.
+///
+/// Source: Anthropic's API reference, Messages; OpenAI's API reference, Chat Completions.
+pub fn answer(body: &[u8], asked: &Asked, out: &mut Vec<u8>) -> Result<Usage, AnswerError> {
+    let start = out.len();
+    let usage = put_answer(body, asked, out);
+    if usage.is_err() {
+        out.truncate(start);
+    }
+    usage
+}
+
+fn put_answer(body: &[u8], asked: &Asked, out: &mut Vec<u8>) -> Result<Usage, AnswerError> {
+    let answer = Answer::read(body)?;
+    if answer.error("").is_some() {
+        return Err(AnswerError::Failed("an error under a status of success"));
+    }
+    let choice = answer.choice().ok_or(AnswerError::Malformed("no choices"))?;
+    let said = choice
+        .message
+        .as_ref()
+        .ok_or(AnswerError::Malformed("no message"))?;
+    let finish = choice.finish_reason().map_or(Finish::Done, Finish::of);
+    let id = inside_quotes(answer.id).unwrap_or(NO_ID);
+    put(out, "{\"id\":\"");
+    put(out, id);
+    put(out, "\",\"type\":\"message\",\"role\":\"assistant\",\"model\":");
+    put_string(out, &asked.model);
+    put(out, ",\"content\":[");
+    let held = put_content(said, id, finish, out)?;
+    put(out, "],\"stop_reason\":\"");
+    put(out, finish.stop_reason(held)?);
+    put(out, "\",\"stop_sequence\":null,\"usage\":");
+    let usage = answer.usage().as_ref().and_then(usage_of).unwrap_or_default();
+    put_usage(&usage, out);
+    out.push(b'}');
+    Ok(usage)
+}
+
+/// Writes the blocks of an answer: pieces of one kind in a row are one block.
+fn put_content(said: &Said<'_>, id: &str, finish: Finish, out: &mut Vec<u8>) -> Result<Held, AnswerError> {
+    let mut held = Held::default();
+    let mut begun: Option<bool> = None;
+    said.each(|piece| {
+        let (text, thinks) = match piece {
+            Spoken::Thinking(text) => (text, true),
+            Spoken::Text(text) => (text, false),
+            Spoken::Refusal(text) => {
+                held.refusal = true;
+                (text, false)
+            }
+        };
+        if begun != Some(thinks) {
+            end_block(begun, out);
+            put(out, if begun.is_some() { "," } else { "" });
+            put(out, if thinks { THINKING } else { TEXT });
+            begun = Some(thinks);
+        }
+        put(out, text);
+        Ok::<(), AnswerError>(())
+    })?;
+    end_block(begun, out);
+    for (at, call) in said.tool_calls.iter().flatten().enumerate() {
+        put(out, if held.calls || begun.is_some() { "," } else { "" });
+        held.calls = true;
+        put_call(call, id, at as u64, finish, out)?;
+    }
+    Ok(held)
+}
+
+const THINKING: &str = "{\"type\":\"thinking\",\"thinking\":\"";
+const TEXT: &str = "{\"type\":\"text\",\"text\":\"";
+
+fn end_block(thinks: Option<bool>, out: &mut Vec<u8>) {
+    match thinks {
+        Some(true) => put(out, "\",\"signature\":\"\"}"),
+        Some(false) => put(out, "\"}"),
+        None => {}
+    }
+}
+
+fn put_call(
+    call: &ToolCall<'_>,
+    answer: &str,
+    at: u64,
+    finish: Finish,
+    out: &mut Vec<u8>,
+) -> Result<(), AnswerError> {
+    let name = call
+        .name()
+        .ok_or(AnswerError::Malformed("a tool's call without a name"))?;
+    put(out, "{\"type\":\"tool_use\",\"id\":\"");
+    put_call_id(call.id(), answer, at, out);
+    put(out, "\",\"name\":\"");
+    put(out, name);
+    put(out, "\",\"input\":");
+    match call.arguments()? {
+        Arguments::None => put(out, "{}"),
+        Arguments::Object(object) => put(out, object),
+        Arguments::String(inside) => {
+            let quoted = format!("\"{inside}\"");
+            let text: Result<Text<'_>, _> = serde_json::from_str(&quoted);
+            let text = text.map_err(|_| AnswerError::Malformed("arguments of a tool"))?;
+            match text.0.trim() {
+                "" | "null" => put(out, "{}"),
+                json => put(out, Object::of(json).ok_or(no_object(finish))?.0),
+            }
+        }
+    }
+    out.push(b'}');
+    Ok(())
+}
+
+/// Writes the id of a call. One that the provider left out is made of the answer's, so that no other answer has it.
+pub(super) fn put_call_id(id: Option<&str>, answer: &str, at: u64, out: &mut Vec<u8>) {
+    match id {
+        Some(id) => put(out, id),
+        None => {
+            put(out, answer);
+            out.push(b'_');
+            put_number(out, at);
+        }
+    }
+}
+
+fn no_object(finish: Finish) -> AnswerError {
+    if finish.cuts() {
+        AnswerError::Failed("its end cut off a tool's call")
+    } else {
+        AnswerError::Malformed("arguments of a tool")
+    }
+}

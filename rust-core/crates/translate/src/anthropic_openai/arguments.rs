@@ -1,0 +1,141 @@
+//! Whether the arguments of a call, which come in fragments, are whole.
+
+/// Follows the brackets and strings of one JSON object, and keeps nothing of it.
+///
+/// It tells a torso from a whole object; what else may be wrong between the brackets is left to the client's parser.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Progress {
+    state: State,
+    depth: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum State {
+    /// Nothing but blanks has come.
+    #[default]
+    Before,
+    Inside,
+    InString,
+    /// Behind a backslash in a string.
+    Escaped,
+    Whole,
+    /// It is no object, or something stands behind it.
+    Broken,
+}
+
+impl Progress {
+    /// Takes the next fragment, as it stands between the quotes of a JSON string.
+    pub(super) fn take(&mut self, fragment: &str) {
+        let mut rest = fragment.as_bytes();
+        while let Some((&byte, behind)) = rest.split_first() {
+            rest = behind;
+            if byte != b'\\' {
+                self.byte(byte);
+                continue;
+            }
+            let Some((&escape, behind)) = rest.split_first() else {
+                break;
+            };
+            rest = behind;
+            match escape {
+                b'u' => {
+                    let (digits, behind) = rest.split_at_checked(4).unwrap_or((rest, &[]));
+                    rest = behind;
+                    self.byte(ascii(digits));
+                }
+                b'"' | b'\\' | b'/' => self.byte(escape),
+                // b, f, n, r and t: blanks, or wrong wherever they stand.
+                _ => self.byte(b'\n'),
+            }
+        }
+    }
+
+    fn byte(&mut self, byte: u8) {
+        self.state = match (self.state, byte) {
+            (State::Before | State::Whole, b' ' | b'\t' | b'\n' | b'\r') => self.state,
+            (State::Before, b'{') => {
+                self.depth = 1;
+                State::Inside
+            }
+            (State::Inside, b'"') => State::InString,
+            (State::Inside, b'{' | b'[') => {
+                self.depth = self.depth.saturating_add(1);
+                State::Inside
+            }
+            (State::Inside, b'}' | b']') => {
+                self.depth = self.depth.saturating_sub(1);
+                if self.depth == 0 {
+                    State::Whole
+                } else {
+                    State::Inside
+                }
+            }
+            (State::InString, b'\\') => State::Escaped,
+            (State::InString, b'"') => State::Inside,
+            (State::Escaped, _) => State::InString,
+            (State::Inside | State::InString, _) => self.state,
+            (State::Before | State::Whole | State::Broken, _) => State::Broken,
+        };
+    }
+
+    /// Whether nothing but blanks has come: a call without arguments.
+    pub(super) fn is_empty(self) -> bool {
+        self.state == State::Before
+    }
+
+    pub(super) fn is_whole(self) -> bool {
+        self.state == State::Whole
+    }
+
+    pub(super) fn is_broken(self) -> bool {
+        self.state == State::Broken
+    }
+}
+
+/// The ASCII character that four hexadecimal digits stand for; a letter for any other.
+fn ascii(digits: &[u8]) -> u8 {
+    let code = std::str::from_utf8(digits)
+        .ok()
+        .and_then(|digits| u8::from_str_radix(digits, 16).ok());
+    code.filter(u8::is_ascii).unwrap_or(b'x')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Progress;
+
+    fn after(fragments: &[&str]) -> Progress {
+        let mut progress = Progress::default();
+        fragments.iter().for_each(|fragment| progress.take(fragment));
+        progress
+    }
+
+    #[test]
+    fn an_object_is_whole_with_its_last_bracket() {
+        assert!(after(&[r#"{\"a\":"#, r#"[{\"b\":1}]"#, "}"]).is_whole());
+        assert!(after(&["{}", r" \n"]).is_whole());
+    }
+
+    #[test]
+    fn brackets_and_quotes_inside_strings_do_not_count() {
+        assert!(after(&[r#"{\"a\":\"}\\\"}\"}"#]).is_whole());
+        assert!(after(&[r#"{\u0022a\u0022:\u0022\u007d\u0022"#, "}"]).is_whole());
+    }
+
+    #[test]
+    fn an_escape_that_two_fragments_share_is_one() {
+        assert!(after(&[r#"{\"a\":\"\\"#, r#"\"\"}"#]).is_whole());
+    }
+
+    #[test]
+    fn a_torso_is_neither_whole_nor_broken() {
+        let torso = after(&[r#"{\"a\":\"b"#]);
+        assert!(!torso.is_whole() && !torso.is_broken() && !torso.is_empty());
+    }
+
+    #[test]
+    fn what_is_no_object_is_broken() {
+        assert!(after(&["[]"]).is_broken());
+        assert!(after(&["{}", "{}"]).is_broken());
+    }
+}

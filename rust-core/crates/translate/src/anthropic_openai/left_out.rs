@@ -1,0 +1,114 @@
+//! Where in a request something stands, and what becomes of fields without a counterpart.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use crate::{Untranslatable, WhatHasNoCounterpart};
+
+/// The longest name of a field that an error repeats, in bytes: nothing that a client calls a field is longer.
+const LONGEST_NAME: usize = 64;
+
+/// A place in a request; written as `messages[3].content[0].type`.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Place<'p> {
+    /// The body.
+    Body,
+    /// A field of an object.
+    Field(&'p Place<'p>, &'p str),
+    /// An element of an array.
+    Item(&'p Place<'p>, usize),
+}
+
+impl<'p> Place<'p> {
+    pub(super) fn field(&'p self, name: &'p str) -> Place<'p> {
+        Place::Field(self, name)
+    }
+
+    pub(super) fn item(&'p self, at: usize) -> Place<'p> {
+        Place::Item(self, at)
+    }
+
+    /// An error about what stands here.
+    pub(super) fn refused(&self, message: impl Into<Cow<'static, str>>) -> Untranslatable {
+        let param = match self {
+            Place::Body => "body".to_owned(),
+            place => place.to_string(),
+        };
+        Untranslatable::new(param, message)
+    }
+
+    /// The error for a field that has to be there.
+    pub(super) fn required(&self) -> Untranslatable {
+        self.refused("Field required")
+    }
+}
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Body => Ok(()),
+            Place::Field(Place::Body, name) => f.write_str(name),
+            Place::Field(place, name) => write!(f, "{place}.{name}"),
+            Place::Item(place, at) => write!(f, "{place}[{at}]"),
+        }
+    }
+}
+
+/// Notes what is left out of a request, or refuses it.
+#[derive(Debug)]
+pub(super) struct LeftOut {
+    policy: WhatHasNoCounterpart,
+    pub(super) dropped: Vec<&'static str>,
+}
+
+impl LeftOut {
+    pub(super) fn new(policy: WhatHasNoCounterpart) -> Self {
+        LeftOut {
+            policy,
+            dropped: Vec::new(),
+        }
+    }
+
+    /// Notes a name, once.
+    pub(super) fn note(&mut self, name: &'static str) {
+        if !self.dropped.contains(&name) {
+            self.dropped.push(name);
+        }
+    }
+
+    /// A preference that the provider has no counterpart for.
+    pub(super) fn preference(&mut self, place: &Place<'_>, name: &'static str) -> Result<(), Untranslatable> {
+        match self.policy {
+            WhatHasNoCounterpart::IsDropped => {
+                self.note(name);
+                Ok(())
+            }
+            WhatHasNoCounterpart::IsRefused => {
+                Err(place.refused("This field has no counterpart at the provider of this model."))
+            }
+        }
+    }
+
+    /// A field whose name is not known, if there is one.
+    pub(super) fn unknown(&mut self, place: &Place<'_>, name: Option<&str>) -> Result<(), Untranslatable> {
+        match name {
+            None => Ok(()),
+            Some(name) if name.len() > LONGEST_NAME => self.preference(place, "other fields"),
+            Some(name) => self.preference(&place.field(name), "other fields"),
+        }
+    }
+
+    /// What stands in an object besides the fields that have been read.
+    pub(super) fn others(
+        &mut self,
+        place: &Place<'_>,
+        given: impl Iterator<Item = &'static str>,
+        read: &[&str],
+        unknown: Option<&str>,
+    ) -> Result<(), Untranslatable> {
+        for name in given.filter(|name| !read.contains(name)) {
+            self.preference(&place.field(name), name)?;
+        }
+        self.unknown(place, unknown)
+    }
+}

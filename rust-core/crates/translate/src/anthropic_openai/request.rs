@@ -1,0 +1,257 @@
+//! A Messages request as a chat request.
+
+use super::body::{Body, Format, Metadata, OutputConfig, Thinking};
+use super::json::{Number, put, put_string};
+use super::left_out::{LeftOut, Place};
+use super::messages::Turns;
+use super::misfit::misfit;
+use super::tools::put_tools;
+use crate::{Asked, Target, Untranslatable};
+
+/// The longest `user` that OpenAI takes, in characters (its error `string_above_max_length`).
+const LONGEST_USER: usize = 64;
+
+/// Appends to `out` the chat request that says what a Messages request says.
+///
+/// A streamed answer is asked for with its usage. `out` stays as it was when the request is refused.
+///
+/// # Errors
+/// [`Untranslatable`] names the field that is malformed, or that the provider has no counterpart for. A preference without
+/// counterpart (`top_k`, `thinking`, `cache_control`, citations, a `user_id` of more than 64 characters …) and a field that
+/// is not known are refused or left out as [`Target::drop`] says; what would change the meaning of the request is refused
+/// always.
+///
+/// Source: Anthropic's API reference, Messages; OpenAI's API reference, Chat Completions.
+pub fn request(body: &[u8], target: &Target<'_>, out: &mut Vec<u8>) -> Result<Asked, Untranslatable> {
+    let start = out.len();
+    let asked = match serde_json::from_slice(body) {
+        Ok(body) => put_request(&body, target, out),
+        Err(_) => Err(misfit(body)),
+    };
+    if asked.is_err() {
+        out.truncate(start);
+    }
+    asked
+}
+
+fn put_request(body: &Body<'_>, target: &Target<'_>, out: &mut Vec<u8>) -> Result<Asked, Untranslatable> {
+    let mut left_out = LeftOut::new(target.drop);
+    let model = body
+        .model
+        .as_ref()
+        .ok_or_else(|| Place::Body.field("model").required())?;
+    put(out, "{\"model\":");
+    put_string(out, target.model);
+    put(out, ",\"messages\":[");
+    let mut turns = Turns::new(&mut left_out, out);
+    if let Some(system) = &body.system {
+        turns.system(system)?;
+    }
+    let messages = body.messages.as_ref();
+    turns.conversation(messages.ok_or_else(|| Place::Body.field("messages").required())?)?;
+    out.push(b']');
+    put_limit(body.max_tokens, target.model, out)?;
+    put_tools(
+        body.tools.as_deref().unwrap_or_default(),
+        body.tool_choice.as_ref(),
+        &mut left_out,
+        out,
+    )?;
+    for (name, value) in [("temperature", body.temperature), ("top_p", body.top_p)] {
+        put_field(name, value.map(|number| number.0), out);
+    }
+    put_stop(body, out);
+    put_form(body, &mut left_out, out)?;
+    if let Some(metadata) = &body.metadata {
+        put_user(metadata, &mut left_out, out)?;
+    }
+    refuse(body)?;
+    leave_out(body, &mut left_out)?;
+    let stream = body.stream == Some(true);
+    if stream {
+        put(
+            out,
+            ",\"stream\":true,\"stream_options\":{\"include_usage\":true}",
+        );
+    }
+    out.push(b'}');
+    Ok(Asked {
+        model: model.0.clone().into_owned(),
+        stream,
+        include_usage: stream,
+        json_by_tool: false,
+        dropped: left_out.dropped,
+    })
+}
+
+/// A field whose value is JSON already.
+fn put_field(name: &str, json: Option<&str>, out: &mut Vec<u8>) {
+    if let Some(json) = json {
+        put(out, ",\"");
+        put(out, name);
+        put(out, "\":");
+        put(out, json);
+    }
+}
+
+fn put_limit(limit: Option<Number<'_>>, model: &str, out: &mut Vec<u8>) -> Result<(), Untranslatable> {
+    let place = &Place::Body.field("max_tokens");
+    let limit = limit.ok_or_else(|| place.required())?;
+    match limit.0.parse::<u64>() {
+        Ok(0) => Err(place.refused("Warming a cache has no counterpart at the provider of this model.")),
+        Ok(_) => {
+            let old = !is_openais_own(model);
+            put_field(
+                if old {
+                    "max_tokens"
+                } else {
+                    "max_completion_tokens"
+                },
+                Some(limit.0),
+                out,
+            );
+            Ok(())
+        }
+        Err(_) => Err(place.refused("A whole number of at least 1 is expected here.")),
+    }
+}
+
+/// Whether a model has a name of OpenAI's own: its reasoning ones refuse `max_tokens`, and whoever serves one knows the new
+/// name. Others (`gpt-oss-120b` among them) are served by programs and providers of which some know only the old one.
+fn is_openais_own(model: &str) -> bool {
+    let name = model.rsplit('/').next().unwrap_or(model);
+    let name = name.strip_prefix("ft:").unwrap_or(name);
+    let numbered = |series: &str| {
+        let rest = name.strip_prefix(series).unwrap_or_default();
+        rest.starts_with(|first: char| first.is_ascii_digit())
+    };
+    numbered("gpt-") || numbered("o") || name.starts_with("chatgpt-")
+}
+
+fn put_stop(body: &Body<'_>, out: &mut Vec<u8>) {
+    let mut before = ",\"stop\":[";
+    let sequences = body.stop_sequences.as_deref().unwrap_or_default();
+    for sequence in sequences {
+        put(out, std::mem::replace(&mut before, ","));
+        put_string(out, &sequence.0);
+    }
+    if !sequences.is_empty() {
+        out.push(b']');
+    }
+}
+
+/// How much work an answer is worth and which form it has.
+fn put_form(body: &Body<'_>, left_out: &mut LeftOut, out: &mut Vec<u8>) -> Result<(), Untranslatable> {
+    let config_place = &Place::Body.field("output_config");
+    let none = OutputConfig::default();
+    let config = body.output_config.as_ref().unwrap_or(&none);
+    left_out.unknown(config_place, config.unknown.as_deref())?;
+    if let Some(effort) = &config.effort {
+        put(out, ",\"reasoning_effort\":");
+        put_string(out, &effort.0);
+    }
+    match (&config.format, &body.output_format) {
+        (Some(_), Some(_)) => Err(Place::Body
+            .field("output_format")
+            .refused("output_config.format says it already.")),
+        (Some(format), None) => put_format(&config_place.field("format"), format, left_out, out),
+        // The name that the field had in a beta.
+        (None, Some(format)) => put_format(&Place::Body.field("output_format"), format, left_out, out),
+        (None, None) => Ok(()),
+    }
+}
+
+fn put_format(
+    place: &Place<'_>,
+    format: &Format<'_>,
+    left_out: &mut LeftOut,
+    out: &mut Vec<u8>,
+) -> Result<(), Untranslatable> {
+    left_out.unknown(place, format.unknown.as_deref())?;
+    if format.kind.as_ref().is_none_or(|kind| kind.0 != "json_schema") {
+        return Err(place.field("type").refused("The type is json_schema."));
+    }
+    let schema = format
+        .schema
+        .as_ref()
+        .ok_or_else(|| place.field("schema").required())?;
+    // Anthropic's answers always keep to the schema, OpenAI's only if it is strict; the name is demanded.
+    put(
+        out,
+        ",\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"name\":\"answer\",\"strict\":true,\"schema\":",
+    );
+    put(out, schema.0);
+    put(out, "}}");
+    Ok(())
+}
+
+fn put_user(
+    metadata: &Metadata<'_>,
+    left_out: &mut LeftOut,
+    out: &mut Vec<u8>,
+) -> Result<(), Untranslatable> {
+    let place = &Place::Body.field("metadata");
+    left_out.unknown(place, metadata.unknown.as_deref())?;
+    match &metadata.user_id {
+        Some(user) if user.0.chars().nth(LONGEST_USER).is_some() => {
+            left_out.preference(&place.field("user_id"), "metadata.user_id")
+        }
+        Some(user) => {
+            put(out, ",\"user\":");
+            put_string(out, &user.0);
+            Ok(())
+        }
+        None => Ok(()),
+    }
+}
+
+/// Refuses what would mean something else if it were left out: tools on other servers, state of Anthropic's, and where
+/// data may be processed.
+fn refuse(body: &Body<'_>) -> Result<(), Untranslatable> {
+    let refused = [
+        (
+            "mcp_servers",
+            body.mcp_servers
+                .as_ref()
+                .is_some_and(|servers| !servers.is_empty()),
+        ),
+        ("container", body.container.is_some()),
+        ("thread", body.thread.is_some()),
+        ("inference_geo", body.inference_geo.is_some()),
+    ];
+    match refused.into_iter().find(|(_, given)| *given) {
+        Some((name, _)) => {
+            let place = Place::Body.field(name);
+            Err(place.refused(
+                "This field has no counterpart at the provider of this model, and cannot be left out.",
+            ))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Leaves out preferences, where they ask for something else than is done anyway.
+fn leave_out(body: &Body<'_>, left_out: &mut LeftOut) -> Result<(), Untranslatable> {
+    let is = |text: &Option<super::json::Text<'_>>, value| text.as_ref().is_some_and(|text| text.0 == value);
+    let thinks = |thinking: &Thinking<'_>| !is(&thinking.kind, "disabled");
+    let preferences = [
+        ("thinking", body.thinking.as_ref().is_some_and(thinks)),
+        (
+            "service_tier",
+            body.service_tier.is_some() && !is(&body.service_tier, "auto"),
+        ),
+        ("speed", body.speed.is_some() && !is(&body.speed, "standard")),
+        ("top_k", body.top_k.is_some()),
+        ("cache_control", body.cache_control.is_some()),
+        ("context_management", body.context_management.is_some()),
+        ("compaction", body.compaction.is_some()),
+        ("fallbacks", body.fallbacks.is_some()),
+        ("diagnostics", body.diagnostics.is_some()),
+    ];
+    for (name, given) in preferences {
+        if given {
+            left_out.preference(&Place::Body.field(name), name)?;
+        }
+    }
+    left_out.unknown(&Place::Body, body.unknown.as_deref())
+}

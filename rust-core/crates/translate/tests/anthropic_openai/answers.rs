@@ -1,0 +1,109 @@
+//! Whole answers, as the client receives them.
+
+use super::*;
+
+// vercel/ai#14847
+#[test]
+fn a_call_without_arguments_has_an_empty_input() {
+    for arguments in [r#""""#, "null", r#""{}""#, r#"" null ""#, "{}"] {
+        let message = format!(
+            r#"{{"content":"","tool_calls":[{{"id":"t","function":{{"name":"f","arguments":{arguments}}}}}]}}"#
+        );
+        let (message, _) = whole(&message, r#""tool_calls""#, NO_USAGE).unwrap();
+        assert_eq!(message["content"][0]["input"], json(b"{}"));
+        assert_eq!(message["stop_reason"], "tool_use");
+    }
+}
+
+// litellm#19028
+#[test]
+fn truncated_arguments_are_an_error_and_not_a_call() {
+    let message = r#"{"tool_calls":[{"id":"t","function":{"name":"f","arguments":"{\"a\":"}}]}"#;
+    let malformed = AnswerError::Malformed("arguments of a tool");
+    assert_eq!(
+        whole(message, r#""tool_calls""#, NO_USAGE).unwrap_err(),
+        malformed
+    );
+    let failed = whole(message, r#""length""#, NO_USAGE).unwrap_err();
+    assert!(matches!(failed, AnswerError::Failed(_)));
+}
+
+// bifrost#3638, #6123, litellm#34692, CLIProxyAPI#5733
+#[test]
+fn an_answer_with_calls_ends_with_them_whatever_the_provider_says() {
+    let message = r#"{"content":"","tool_calls":[{"id":"t","function":{"name":"f","arguments":"{}"}}]}"#;
+    for reason in [r#""stop""#, r#""eos""#, r#""tool_calls""#, r#""length""#, "null"] {
+        let (message, _) = whole(message, reason, NO_USAGE).unwrap();
+        assert_eq!(message["stop_reason"], "tool_use");
+        assert_eq!(message["content"].as_array().unwrap().len(), 1);
+    }
+}
+
+#[test]
+fn reasons_of_kin_have_their_meaning() {
+    let reasons = [
+        ("stop", "end_turn"),
+        ("eos", "end_turn"),
+        ("eos_token", "end_turn"),
+        ("a_new_one", "end_turn"),
+        ("tool_calls", "end_turn"),
+        ("stop_sequence", "stop_sequence"),
+        ("length", "max_tokens"),
+        ("model_length", "max_tokens"),
+        ("content_filter", "refusal"),
+    ];
+    for (reason, stop) in reasons {
+        let (message, _) = whole(r#"{"content":"a"}"#, &format!("\"{reason}\""), NO_USAGE).unwrap();
+        assert_eq!(message["stop_reason"], stop);
+    }
+    let failed = whole(r#"{"content":"a"}"#, r#""error""#, NO_USAGE).unwrap_err();
+    assert!(matches!(failed, AnswerError::Failed(_)));
+}
+
+// litellm#9812, #11789
+#[test]
+fn cached_tokens_are_not_counted_twice() {
+    let usage = r#"{"prompt_tokens":100,"completion_tokens":5,"total_tokens":105,"prompt_tokens_details":{"cached_tokens":60,"cache_write_tokens":30}}"#;
+    let (message, usage) = whole(r#"{"content":"a"}"#, r#""stop""#, usage).unwrap();
+    assert_eq!(message["usage"]["input_tokens"], 10);
+    assert_eq!(usage.input, 100);
+    let absurd = r#"{"prompt_tokens":1,"completion_tokens":-5,"total_tokens":null,"prompt_tokens_details":{"cached_tokens":60}}"#;
+    let (message, _) = whole(r#"{"content":"a"}"#, r#""stop""#, absurd).unwrap();
+    assert_eq!(message["usage"]["input_tokens"], 0);
+    assert_eq!(message["usage"]["output_tokens"], 0);
+}
+
+// sub2api#5771, UKGovernmentBEIS/inspect_ai#5528
+#[test]
+fn reasoning_that_only_the_total_counts_is_output() {
+    let usage = r#"{"prompt_tokens":32,"completion_tokens":9,"total_tokens":135}"#;
+    let (_, usage) = whole(r#"{"content":"a"}"#, r#""stop""#, usage).unwrap();
+    assert_eq!(usage.output, 103);
+}
+
+#[test]
+fn an_error_under_a_status_of_success_is_no_answer() {
+    for body in [
+        r#"{"error":{"code":502,"message":"m"}}"#,
+        r#"{"object":"error","message":"m","code":400}"#,
+        r#"{"choices":[{"index":0,"message":{"content":""},"finish_reason":"error","error":{"code":502}}]}"#,
+    ] {
+        let mut out = b"before".to_vec();
+        let failed = answer(body.as_bytes(), &asked(), &mut out);
+        assert!(matches!(failed, Err(AnswerError::Failed(_))));
+        assert_eq!(out, b"before");
+    }
+}
+
+#[test]
+fn strings_pass_byte_for_byte() {
+    let body =
+        r#"{"id":"c1","choices":[{"message":{"content":"\u00e9\/\ud83d\ude00é"},"finish_reason":"stop"}]}"#;
+    let mut out = Vec::new();
+    answer(body.as_bytes(), &asked(), &mut out).unwrap();
+    assert!(
+        String::from_utf8(out)
+            .unwrap()
+            .contains(r#""text":"\u00e9\/\ud83d\ude00é""#)
+    );
+}
