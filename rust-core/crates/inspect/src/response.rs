@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use proofgate_json::Workspace;
 use proofgate_policy::{Budget, Direction, Engine, Judgement, Profile, Scan, Scratch, Step};
-use proofgate_providers::{BodyText, EventReader, GeneratedText, Place, Shape, StreamEvent};
+use proofgate_providers::{BodyText, Dialect, EventReader, GeneratedText, Place, Shape, StreamEvent};
 
 use crate::denial::Denial;
 use crate::held::{Held, Part};
@@ -71,25 +71,25 @@ pub struct ResponseInspector {
 }
 
 impl ResponseInspector {
-    /// An inspector of an answer that holds at most `limit` bytes of it.
-    pub fn new(kind: AnswerKind, limit: usize) -> Self {
+    /// An inspector of an answer in `dialect` that holds at most `limit` bytes of it.
+    pub fn new(dialect: Dialect, kind: AnswerKind, limit: usize) -> Self {
         let mut inspector = ResponseInspector {
             kind,
             limit,
             events: EventReader::new(limit),
-            inspection: Inspection::default(),
+            inspection: Inspection::of(dialect),
             ending: None,
             stopped: None,
         };
-        inspector.reset(kind);
+        inspector.reset(dialect, kind);
         inspector
     }
 
-    /// Forgets everything, for the next answer; keeps the buffers.
-    pub fn reset(&mut self, kind: AnswerKind) {
+    /// Forgets everything, for the next answer, which is one in `dialect`; keeps the buffers.
+    pub fn reset(&mut self, dialect: Dialect, kind: AnswerKind) {
         self.kind = kind;
         self.events.clear();
-        self.inspection.reset(kind);
+        self.inspection.reset(dialect, kind);
         self.ending = None;
         self.stopped = None;
     }
@@ -221,8 +221,9 @@ impl ResponseInspector {
 }
 
 /// What is known of an answer.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Inspection {
+    dialect: Dialect,
     texts: Texts,
     held: Held,
     findings: Findings,
@@ -239,7 +240,18 @@ struct Whole {
 }
 
 impl Inspection {
-    fn reset(&mut self, kind: AnswerKind) {
+    fn of(dialect: Dialect) -> Self {
+        Inspection {
+            dialect,
+            texts: Texts::default(),
+            held: Held::default(),
+            findings: Findings::default(),
+            whole: None,
+        }
+    }
+
+    fn reset(&mut self, dialect: Dialect, kind: AnswerKind) {
+        self.dialect = dialect;
         self.texts.reset(kind == AnswerKind::Unary);
         self.held.clear();
         self.findings = Findings::default();
@@ -330,9 +342,12 @@ impl Inspection {
         if !document.trim_ascii_start().starts_with(b"{") {
             return self.other(document, locate, line_break, reading, rules);
         }
-        match reading.generated.read(document, &mut reading.workspace) {
+        match reading
+            .generated
+            .read(self.dialect, document, &mut reading.workspace)
+        {
             Ok(_) if reading.generated.overflowed() => Err(Denial::TooLarge),
-            Ok(Shape::Choices) => self.generated(locate, reading, rules),
+            Ok(Shape::Known) => self.generated(locate, reading, rules),
             Ok(Shape::Other) => self.other(document, locate, line_break, reading, rules),
             Err(_) => Err(Denial::Malformed),
         }

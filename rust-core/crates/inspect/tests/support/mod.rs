@@ -3,6 +3,7 @@
 
 use proofgate_inspect::{AnswerKind, Denial, Reading, ResponseInspector};
 use proofgate_policy::{Engine, PolicyConfig, Profile, Scratch, TenantPolicy};
+use proofgate_providers::Dialect;
 use serde_json::{Value, json};
 
 pub const LIMIT: usize = 64 * 1024;
@@ -53,7 +54,7 @@ impl Policy {
             profile,
             scratch,
         } = self;
-        let mut inspector = ResponseInspector::new(kind, LIMIT);
+        let mut inspector = ResponseInspector::new(Dialect::Chat, kind, LIMIT);
         let (mut reading, mut out) = (Reading::default(), Vec::new());
         let mut ended = Ok(());
         for piece in pieces {
