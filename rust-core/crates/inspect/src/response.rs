@@ -117,13 +117,14 @@ impl ResponseInspector {
                 Ok(())
             }
             AnswerKind::Events => {
+                inspector.events.push(bytes);
                 let mut rules = Rules {
                     engine,
                     profile,
-                    budget: engine.budget(bytes.len()),
+                    // What has come of an event before is judged with the rest of it.
+                    budget: engine.budget(inspector.events.pending()),
                     scratch,
                 };
-                inspector.events.push(bytes);
                 while let Some(event) = inspector.events.next_event().map_err(|_| Denial::TooLarge)? {
                     inspector.inspection.event(&event, reading, &mut rules)?;
                     inspector.inspection.release(engine, out)?;
@@ -172,7 +173,9 @@ impl ResponseInspector {
             let mut rules = Rules {
                 engine,
                 profile,
-                budget: budget.unwrap_or_else(|| engine.budget(inspector.inspection.held.len())),
+                budget: budget.unwrap_or_else(|| {
+                    engine.budget(inspector.inspection.held.len() + inspector.events.pending())
+                }),
                 scratch,
             };
             let inspection = &mut inspector.inspection;
@@ -252,7 +255,8 @@ impl Inspection {
 
     fn reset(&mut self, dialect: Dialect, kind: AnswerKind) {
         self.dialect = dialect;
-        self.texts.reset(kind == AnswerKind::Unary);
+        let in_blocks = matches!(dialect, Dialect::Messages | Dialect::Responses);
+        self.texts.reset(kind == AnswerKind::Unary, in_blocks);
         self.held.clear();
         self.findings = Findings::default();
         self.whole = None;
@@ -375,20 +379,29 @@ impl Inspection {
             if piece.is_empty() {
                 continue;
             }
+            // A line break is no character of a string, so a string stands in one line of the event.
+            let start = locate(part.place.raw.start);
+            let place = Place {
+                raw: start..start + part.place.raw.len(),
+                escaped: part.place.escaped,
+            };
+            if part.whole {
+                let written = part.written;
+                let single = texts.push_single(piece, rules, findings)?;
+                if let Some(text) = single {
+                    held.add(Part::Single { text, place, written });
+                }
+                continue;
+            }
             key.clear();
             generated.write_key(part, key);
             let text = texts.number(key, generated.choice_index(part))?;
             let before = texts.get(text).length;
             texts.push(text, piece, rules, findings)?;
-            // A line break is no character of a string, so a string stands in one line of the event.
-            let start = locate(part.place.raw.start);
             held.add(Part::Text {
                 text,
                 range: before..before + piece.len(),
-                place: Place {
-                    raw: start..start + part.place.raw.len(),
-                    escaped: part.place.escaped,
-                },
+                place,
             });
         }
         for range in logprobs {
