@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use proofgate_inspect::{AnswerKind, ResponseInspector};
 use proofgate_ledger::record::Usage;
-use proofgate_providers::UsageReader;
+use proofgate_providers::{Dialect, UsageReader};
 
 use crate::memory::{Budget, Exhausted, Share};
 
@@ -94,13 +94,13 @@ impl Workspace {
         }
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         match &mut self.inspector {
-            Some(inspector) if self.limit == limit => inspector.reset(kind),
-            other => *other = Some(ResponseInspector::new(kind, limit)),
+            Some(inspector) if self.limit == limit => inspector.reset(Dialect::Chat, kind),
+            other => *other = Some(ResponseInspector::new(Dialect::Chat, kind, limit)),
         }
         self.limit = limit;
         // What an answer before this one has left may be more than there is room for.
         if self.make_room(0).is_err() {
-            self.inspector = Some(ResponseInspector::new(kind, limit));
+            self.inspector = Some(ResponseInspector::new(Dialect::Chat, kind, limit));
         }
     }
 

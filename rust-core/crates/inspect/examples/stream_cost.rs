@@ -55,9 +55,9 @@ fn main() {
         bytes / events.len()
     );
     let mut out = Vec::new();
-    let mut inspector = ResponseInspector::new(AnswerKind::Events, LIMIT);
+    let mut inspector = ResponseInspector::new(Dialect::Chat, AnswerKind::Events, LIMIT);
     measure("inspected, one event per read", 1, events.len(), || {
-        inspector.reset(AnswerKind::Events);
+        inspector.reset(Dialect::Chat, AnswerKind::Events);
         for event in &events {
             out.clear();
             inspector
@@ -88,7 +88,7 @@ fn main() {
         for event in &events {
             black_box(
                 generated
-                    .read(&event.as_bytes()["data: ".len()..], &mut workspace)
+                    .read(Dialect::Chat, &event.as_bytes()["data: ".len()..], &mut workspace)
                     .unwrap(),
             );
         }
@@ -119,7 +119,7 @@ fn main() {
             json!({"choices": [{"index": 0, "message": {"role": "assistant", "content": prose(size)}}]})
                 .to_string();
         measure("an answer of that size, inspected", rounds, 1, || {
-            inspector.reset(AnswerKind::Unary);
+            inspector.reset(Dialect::Chat, AnswerKind::Unary);
             out.clear();
             inspector
                 .push(

@@ -5,8 +5,9 @@ use std::ops::Range;
 
 use proofgate_json::escape_into;
 use proofgate_policy::Engine;
-use proofgate_providers::{Edit, Offsets, Place, Rewriter, within_json};
+use proofgate_providers::{Edit, KeyNames, Offsets, Place, Rewriter, Written, within_json};
 
+use crate::singles::Single;
 use crate::spans::Redaction;
 use crate::texts::{Text, Texts};
 
@@ -23,6 +24,14 @@ pub(crate) enum Part {
         /// Which of its bytes.
         range: Range<usize>,
         place: Place,
+    },
+    /// A text that came at once. What is JSON stays JSON, which of one that comes in pieces is known too late: a match that
+    /// spans more of it than one string is cut out there as it stands.
+    Single {
+        /// Its number among such texts.
+        text: usize,
+        place: Place,
+        written: Written,
     },
     /// The log probabilities of a choice, which repeat its text token by token.
     Logprobs(Range<usize>),
@@ -125,7 +134,7 @@ impl Held {
         while let Some(event) = self.events.front() {
             let cleared = self.parts.iter().take(event.parts).all(|part| match part {
                 Part::Text { text, range, .. } => range.end <= texts.get(*text).cleared,
-                Part::Logprobs(_) | Part::Replaced { .. } => true,
+                Part::Single { .. } | Part::Logprobs(_) | Part::Replaced { .. } => true,
             });
             if !cleared {
                 break;
@@ -142,8 +151,10 @@ impl Held {
                 out.extend_from_slice(raw);
             }
             for part in self.parts.drain(..count) {
-                if let Part::Text { text, range, .. } = part {
-                    texts.released(text, range.end);
+                match part {
+                    Part::Text { text, range, .. } => texts.released(text, range.end),
+                    Part::Single { text, .. } => texts.released_single(text),
+                    Part::Logprobs(_) | Part::Replaced { .. } => {}
                 }
             }
             self.released += length;
@@ -166,6 +177,7 @@ fn is_changed(part: &Part, texts: &Texts) -> bool {
             let spans = &texts.get(*text).spans;
             !spans.is_empty() && !spans.within(range).is_empty()
         }
+        Part::Single { text, .. } => !texts.single(*text).spans.is_empty(),
         Part::Logprobs(_) => false,
         Part::Replaced { .. } => true,
     }
@@ -180,6 +192,7 @@ fn write_changed<'p>(
     out: &mut Vec<u8>,
 ) {
     let mut writer = Rewriter::new(raw, out);
+    let mut keys = KeyNames::default();
     for part in parts {
         match part {
             Part::Text { text, range, place } => {
@@ -195,7 +208,18 @@ fn write_changed<'p>(
                     replace(&mut writer, &mut offsets, span, range, engine);
                 }
             }
-            Part::Logprobs(range) => writer.replace(range.clone(), |out| out.extend_from_slice(b"null")),
+            Part::Single { text, place, written } => {
+                let mut offsets = Offsets::new(raw, place);
+                for (edit, by) in edits_of_single(texts.single(*text), *written, &mut keys, engine) {
+                    let raw = offsets.find(edit.start)..offsets.find(edit.end);
+                    writer.replace(raw, |out| escape_into(&by, out));
+                }
+            }
+            Part::Logprobs(range) => {
+                let is_list = raw[range.clone()].trim_ascii_start().starts_with(b"[");
+                let nothing: &[u8] = if is_list { b"[]" } else { b"null" };
+                writer.replace(range.clone(), |out| out.extend_from_slice(nothing));
+            }
             Part::Replaced { raw, by } => writer.replace(raw.clone(), |out| out.extend_from_slice(by)),
         }
     }
@@ -205,11 +229,37 @@ fn write_changed<'p>(
 /// What is replaced in a text that came as a whole and is JSON, such as the arguments of a tool call, so that it stays JSON.
 fn json_edits(text: &Text, range: &Range<usize>, engine: &Engine) -> Option<Vec<Edit<'static>>> {
     let whole = text.whole().filter(|whole| *range == (0..whole.len()))?;
-    let spans = text.spans.within(range).iter();
-    let edits: Vec<Edit<'static>> = spans
+    within_json(whole, &edits(text.spans.within(range), engine))
+}
+
+/// What is replaced in a text that came at once. A number becomes 0, and keys that are changed are numbered from the second
+/// one on, so that no two become the same.
+fn edits_of_single(
+    single: &Single,
+    written: Written,
+    keys: &mut KeyNames,
+    engine: &Engine,
+) -> Vec<Edit<'static>> {
+    let value = &single.value;
+    let mut edits = edits(single.spans.within(&(0..value.len())), engine);
+    match written {
+        Written::String => within_json(value, &edits).unwrap_or(edits),
+        Written::Key => {
+            for (_, by) in &mut edits {
+                *by = keys.distinct(by);
+            }
+            edits
+        }
+        Written::Number if edits.is_empty() => edits,
+        Written::Number => vec![(0..value.len(), "0".into())],
+    }
+}
+
+fn edits(spans: &[Redaction], engine: &Engine) -> Vec<Edit<'static>> {
+    let edits = spans.iter();
+    edits
         .map(|span| (span.range.clone(), span.replacement(engine).into()))
-        .collect();
-    within_json(whole, &edits)
+        .collect()
 }
 
 /// Replaces what of `span` lies in `range`: by the rule's name where the span begins, by nothing where it goes on.

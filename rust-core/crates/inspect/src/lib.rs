@@ -2,7 +2,8 @@
 //!
 //! A request is inspected at once ([`inspect_request`]), or in slices of time ([`RequestInspection`]). An answer is inspected as it passes ([`ResponseInspector`]): an
 //! event of a stream leaves when no rule can touch its text any more, so that a rule sees text that was cut into many
-//! events, and a client sees ordinary prose without delay. Whether an answer comes whole or as a stream, and however
+//! events, and a client sees ordinary prose without delay. What an event brings at once, such as the repetition of a text
+//! that was streamed before, is a text of its own and judged with that event. Whether an answer comes whole or as a stream, and however
 //! that is cut, the same generated text has the same matches and is redacted to the same text. One thing that no provider
 //! does is an exception: if a stream leaves a text of a choice in the middle of a word for another one and comes back to it,
 //! the word may be judged before it is complete, and a redaction that comes too late denies the answer.
@@ -12,6 +13,7 @@ mod denial;
 mod held;
 mod request;
 mod response;
+mod singles;
 mod spans;
 mod texts;
 

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use proofgate_json::Workspace;
 use proofgate_policy::{Budget, Direction, Engine, Judgement, Profile, Scan, Scratch, Step};
-use proofgate_providers::{BodyText, EventReader, GeneratedText, Place, Shape, StreamEvent};
+use proofgate_providers::{BodyText, Dialect, EventReader, GeneratedText, Place, Shape, StreamEvent};
 
 use crate::denial::Denial;
 use crate::held::{Held, Part};
@@ -71,25 +71,25 @@ pub struct ResponseInspector {
 }
 
 impl ResponseInspector {
-    /// An inspector of an answer that holds at most `limit` bytes of it.
-    pub fn new(kind: AnswerKind, limit: usize) -> Self {
+    /// An inspector of an answer in `dialect` that holds at most `limit` bytes of it.
+    pub fn new(dialect: Dialect, kind: AnswerKind, limit: usize) -> Self {
         let mut inspector = ResponseInspector {
             kind,
             limit,
             events: EventReader::new(limit),
-            inspection: Inspection::default(),
+            inspection: Inspection::of(dialect),
             ending: None,
             stopped: None,
         };
-        inspector.reset(kind);
+        inspector.reset(dialect, kind);
         inspector
     }
 
-    /// Forgets everything, for the next answer; keeps the buffers.
-    pub fn reset(&mut self, kind: AnswerKind) {
+    /// Forgets everything, for the next answer, which is one in `dialect`; keeps the buffers.
+    pub fn reset(&mut self, dialect: Dialect, kind: AnswerKind) {
         self.kind = kind;
         self.events.clear();
-        self.inspection.reset(kind);
+        self.inspection.reset(dialect, kind);
         self.ending = None;
         self.stopped = None;
     }
@@ -117,13 +117,14 @@ impl ResponseInspector {
                 Ok(())
             }
             AnswerKind::Events => {
+                inspector.events.push(bytes);
                 let mut rules = Rules {
                     engine,
                     profile,
-                    budget: engine.budget(bytes.len()),
+                    // What has come of an event before is judged with the rest of it.
+                    budget: engine.budget(inspector.events.pending()),
                     scratch,
                 };
-                inspector.events.push(bytes);
                 while let Some(event) = inspector.events.next_event().map_err(|_| Denial::TooLarge)? {
                     inspector.inspection.event(&event, reading, &mut rules)?;
                     inspector.inspection.release(engine, out)?;
@@ -172,7 +173,9 @@ impl ResponseInspector {
             let mut rules = Rules {
                 engine,
                 profile,
-                budget: budget.unwrap_or_else(|| engine.budget(inspector.inspection.held.len())),
+                budget: budget.unwrap_or_else(|| {
+                    engine.budget(inspector.inspection.held.len() + inspector.events.pending())
+                }),
                 scratch,
             };
             let inspection = &mut inspector.inspection;
@@ -221,8 +224,9 @@ impl ResponseInspector {
 }
 
 /// What is known of an answer.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Inspection {
+    dialect: Dialect,
     texts: Texts,
     held: Held,
     findings: Findings,
@@ -239,8 +243,20 @@ struct Whole {
 }
 
 impl Inspection {
-    fn reset(&mut self, kind: AnswerKind) {
-        self.texts.reset(kind == AnswerKind::Unary);
+    fn of(dialect: Dialect) -> Self {
+        Inspection {
+            dialect,
+            texts: Texts::default(),
+            held: Held::default(),
+            findings: Findings::default(),
+            whole: None,
+        }
+    }
+
+    fn reset(&mut self, dialect: Dialect, kind: AnswerKind) {
+        self.dialect = dialect;
+        let in_blocks = matches!(dialect, Dialect::Messages | Dialect::Responses);
+        self.texts.reset(kind == AnswerKind::Unary, in_blocks);
         self.held.clear();
         self.findings = Findings::default();
         self.whole = None;
@@ -330,9 +346,12 @@ impl Inspection {
         if !document.trim_ascii_start().starts_with(b"{") {
             return self.other(document, locate, line_break, reading, rules);
         }
-        match reading.generated.read(document, &mut reading.workspace) {
+        match reading
+            .generated
+            .read(self.dialect, document, &mut reading.workspace)
+        {
             Ok(_) if reading.generated.overflowed() => Err(Denial::TooLarge),
-            Ok(Shape::Choices) => self.generated(locate, reading, rules),
+            Ok(Shape::Known) => self.generated(locate, reading, rules),
             Ok(Shape::Other) => self.other(document, locate, line_break, reading, rules),
             Err(_) => Err(Denial::Malformed),
         }
@@ -360,20 +379,29 @@ impl Inspection {
             if piece.is_empty() {
                 continue;
             }
+            // A line break is no character of a string, so a string stands in one line of the event.
+            let start = locate(part.place.raw.start);
+            let place = Place {
+                raw: start..start + part.place.raw.len(),
+                escaped: part.place.escaped,
+            };
+            if part.whole {
+                let written = part.written;
+                let single = texts.push_single(piece, rules, findings)?;
+                if let Some(text) = single {
+                    held.add(Part::Single { text, place, written });
+                }
+                continue;
+            }
             key.clear();
             generated.write_key(part, key);
             let text = texts.number(key, generated.choice_index(part))?;
             let before = texts.get(text).length;
             texts.push(text, piece, rules, findings)?;
-            // A line break is no character of a string, so a string stands in one line of the event.
-            let start = locate(part.place.raw.start);
             held.add(Part::Text {
                 text,
                 range: before..before + piece.len(),
-                place: Place {
-                    raw: start..start + part.place.raw.len(),
-                    escaped: part.place.escaped,
-                },
+                place,
             });
         }
         for range in logprobs {

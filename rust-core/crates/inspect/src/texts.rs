@@ -14,13 +14,17 @@ use proofgate_policy::{
 
 use crate::denial::Denial;
 use crate::request::MOST_MATCHES;
+use crate::singles::{Single, Singles};
 use crate::spans::Spans;
 
 /// How many texts an answer may have: its choices, the arguments of their tool calls, and so on.
 const MOST_TEXTS: usize = 256;
 
+/// How many texts a streamed answer in blocks or items may have: each sentence with a citation is a block of its own.
+const MOST_TEXTS_OF_BLOCKS: usize = 4096;
+
 /// Texts that together are longer than this, in bytes, are not scanned in one slice.
-const TOGETHER: usize = 16 * 1024;
+pub(crate) const TOGETHER: usize = 16 * 1024;
 
 /// The rules and what they need to run.
 pub(crate) struct Rules<'a> {
@@ -235,8 +239,12 @@ pub(crate) struct Texts {
     /// Those in use come first.
     texts: Vec<Text>,
     used: usize,
+    /// Those that come at once.
+    singles: Singles,
     /// Whether texts are scanned at their end, which is cheaper than piece by piece.
     at_end: bool,
+    /// Whether the answer comes in blocks or items.
+    in_blocks: bool,
     /// The number of the event whose pieces come.
     event: usize,
     /// Texts that are ended, and how far the scan of the next one is, if it is scanned at its end.
@@ -246,9 +254,11 @@ pub(crate) struct Texts {
 
 impl Texts {
     /// Forgets all texts; those of the next answer are scanned at their end or piece by piece.
-    pub(crate) fn reset(&mut self, at_end: bool) {
+    pub(crate) fn reset(&mut self, at_end: bool, in_blocks: bool) {
         self.used = 0;
+        self.singles.clear();
         self.at_end = at_end;
+        self.in_blocks = in_blocks;
         self.ended = 0;
         self.scan = Scan::new();
     }
@@ -256,9 +266,10 @@ impl Texts {
     /// Bytes of memory that is taken, for the most part.
     pub(crate) fn capacity(&self) -> usize {
         let texts = self.texts.iter();
-        texts
+        let strings: usize = texts
             .map(|text| text.whole.capacity() + text.key.capacity())
-            .sum()
+            .sum();
+        strings + self.texts.capacity() * size_of::<Text>() + self.singles.capacity()
     }
 
     /// Gives back the memory of what has more than `most` bytes.
@@ -266,16 +277,22 @@ impl Texts {
         if self.capacity() > most {
             self.used = 0;
             self.texts = Vec::new();
+            self.singles.give_back(most);
         }
     }
 
     /// The number of the text with this key, which belongs to a choice.
     pub(crate) fn number(&mut self, key: &str, choice: u64) -> Result<usize, Denial> {
-        let known = self.texts[..self.used].iter().position(|text| text.key == key);
+        let known = self.texts[..self.used].iter().rposition(|text| text.key == key);
         if let Some(number) = known {
             return Ok(number);
         }
-        if self.used == MOST_TEXTS {
+        let most = if self.in_blocks {
+            MOST_TEXTS_OF_BLOCKS
+        } else {
+            MOST_TEXTS
+        };
+        if self.used == most {
             return Err(Denial::TooLarge);
         }
         if self.used == self.texts.len() {
@@ -285,6 +302,19 @@ impl Texts {
         self.used += 1;
         self.texts[number].restart(key, choice);
         Ok(number)
+    }
+
+    /// Takes a text that has come at once; its number among [those](Texts::single) of which something may be replaced.
+    pub(crate) fn push_single(
+        &mut self,
+        value: &str,
+        rules: &mut Rules<'_>,
+        findings: &mut Findings,
+    ) -> Result<Option<usize>, Denial> {
+        if self.at_end {
+            return Ok(Some(self.singles.add(value)));
+        }
+        self.singles.scan(value, rules, findings)
     }
 
     /// Adds a piece to a text.
@@ -319,10 +349,13 @@ impl Texts {
             let Text {
                 choice, event, over, ..
             } = self.texts[number];
+            if over {
+                continue;
+            }
             let mut others = self.texts[..self.used].iter();
             let goes_on = event != self.event
                 && others.any(|other| other.choice == choice && other.event == self.event);
-            if !over && (goes_on || finished.clone().any(|finished| finished == choice)) {
+            if goes_on || finished.clone().any(|finished| finished == choice) {
                 self.texts[number].pause(rules, findings)?;
             }
         }
@@ -357,11 +390,20 @@ impl Texts {
                 self.ended += 1;
             }
         }
-        Ok(Step::Done)
+        self.singles.finish(rules, slice, findings)
     }
 
     pub(crate) fn get(&self, number: usize) -> &Text {
         &self.texts[number]
+    }
+
+    pub(crate) fn single(&self, number: usize) -> &Single {
+        self.singles.get(number)
+    }
+
+    /// A text that came at once has left.
+    pub(crate) fn released_single(&mut self, number: usize) {
+        self.singles.released(number);
     }
 
     /// The bytes of a text before `offset` have left.

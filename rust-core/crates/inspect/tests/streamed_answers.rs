@@ -4,6 +4,7 @@
 mod support;
 
 use proofgate_inspect::{AnswerKind, Denial, Reading, ResponseInspector};
+use proofgate_providers::Dialect;
 use serde_json::{Value, json};
 use support::{LIMIT, Policy, chunk, contents};
 
@@ -29,7 +30,7 @@ fn prose_is_held_back_by_hardly_more_than_its_last_word() {
         profile,
         scratch,
     } = &mut policy;
-    let mut inspector = ResponseInspector::new(AnswerKind::Events, LIMIT);
+    let mut inspector = ResponseInspector::new(Dialect::Chat, AnswerKind::Events, LIMIT);
     let words = "it was a bright cold day in april and the clocks were striking thirteen";
     let (mut sent, mut out) = (0, Vec::new());
     for word in words.split_inclusive(' ') {
@@ -115,7 +116,7 @@ fn events_keep_their_order_while_one_is_held() {
         profile,
         scratch,
     } = &mut policy;
-    let mut inspector = ResponseInspector::new(AnswerKind::Events, LIMIT);
+    let mut inspector = ResponseInspector::new(Dialect::Chat, AnswerKind::Events, LIMIT);
     let mut out = Vec::new();
     let held = chunk("sk-abcdef");
     for event in [&held, call, ": ping\n\n"] {
@@ -267,7 +268,7 @@ fn an_inspector_serves_one_answer_after_another() {
         profile,
         mut scratch,
     } = Policy::new();
-    let mut inspector = ResponseInspector::new(AnswerKind::Events, LIMIT);
+    let mut inspector = ResponseInspector::new(Dialect::Chat, AnswerKind::Events, LIMIT);
     let mut out = Vec::new();
     let stream = chunk("Please open the pod bay doors, and then the others. ");
     assert!(
@@ -282,7 +283,7 @@ fn an_inspector_serves_one_answer_after_another() {
             )
             .is_err()
     );
-    inspector.reset(AnswerKind::Events);
+    inspector.reset(Dialect::Chat, AnswerKind::Events);
     assert_eq!(inspector.judgement().score(), 0);
     let stream = chunk("bay doors sk-abcdef123");
     inspector
@@ -326,7 +327,7 @@ fn arrives_at_once(events: &[String], expected: usize) {
         profile,
         scratch,
     } = &mut policy;
-    let mut inspector = ResponseInspector::new(AnswerKind::Events, LIMIT);
+    let mut inspector = ResponseInspector::new(Dialect::Chat, AnswerKind::Events, LIMIT);
     let mut out = Vec::new();
     for event in events {
         inspector

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use proofgate_inspect::{AnswerKind, Denial, Reading, ResponseInspector, needs_response};
 use proofgate_policy::{Fault, Step};
+use proofgate_providers::Dialect;
 use serde_json::{Value, json};
 use support::{LIMIT, Policy, answer, rules};
 
@@ -25,7 +26,7 @@ fn nothing_leaves_before_the_end_and_a_clean_answer_leaves_as_it_came() {
     } = &mut policy;
     let body = answer("Hello \u{e9} \"there\"");
     let (first, second) = body.split_at(40);
-    let mut inspector = ResponseInspector::new(AnswerKind::Unary, LIMIT);
+    let mut inspector = ResponseInspector::new(Dialect::Chat, AnswerKind::Unary, LIMIT);
     let mut out = Vec::new();
     inspector
         .push(
@@ -143,7 +144,7 @@ fn an_answer_beyond_the_limit_is_stopped_for_good() {
         profile,
         mut scratch,
     } = Policy::new();
-    let mut inspector = ResponseInspector::new(AnswerKind::Unary, 10);
+    let mut inspector = ResponseInspector::new(Dialect::Chat, AnswerKind::Unary, 10);
     let mut out = Vec::new();
     inspector
         .push(
@@ -169,7 +170,7 @@ fn an_answer_beyond_the_limit_is_stopped_for_good() {
         stop
     );
     assert!(out.is_empty());
-    inspector.reset(AnswerKind::Unary);
+    inspector.reset(Dialect::Chat, AnswerKind::Unary);
     inspector
         .push(
             &engine,
@@ -227,7 +228,7 @@ fn in_slices(body: &str) -> (Vec<u8>, Result<(), Denial>, usize) {
         profile,
         scratch,
     } = &mut policy;
-    let mut inspector = ResponseInspector::new(AnswerKind::Unary, 20 * LIMIT);
+    let mut inspector = ResponseInspector::new(Dialect::Chat, AnswerKind::Unary, 20 * LIMIT);
     let (mut reading, mut out, mut steps) = (Reading::default(), Vec::new(), 0);
     let pushed = inspector.push(engine, profile, scratch, &mut reading, body.as_bytes(), &mut out);
     pushed.unwrap();
@@ -294,7 +295,7 @@ fn an_answer_that_is_held_is_in_memory_once_and_leaves_without_a_copy() {
         scratch,
     } = &mut policy;
     let body = large("Hello");
-    let mut inspector = ResponseInspector::new(AnswerKind::Unary, 16 << 20);
+    let mut inspector = ResponseInspector::new(Dialect::Chat, AnswerKind::Unary, 16 << 20);
     let (mut reading, mut out) = (Reading::default(), Vec::new());
     for piece in body.as_bytes().chunks(16 * 1024) {
         let pushed = inspector.push(engine, profile, scratch, &mut reading, piece, &mut out);
@@ -322,7 +323,7 @@ fn the_texts_of_an_answer_count_from_one_slice_to_the_next() {
             scratch,
         } = &mut policy;
         let body = answer.to_string();
-        let mut inspector = ResponseInspector::new(AnswerKind::Unary, 16 << 20);
+        let mut inspector = ResponseInspector::new(Dialect::Chat, AnswerKind::Unary, 16 << 20);
         let (mut reading, mut out) = (Reading::default(), Vec::new());
         let pushed = inspector.push(engine, profile, scratch, &mut reading, body.as_bytes(), &mut out);
         assert_eq!(pushed, Ok(()));
@@ -355,7 +356,7 @@ fn what_an_inspection_needed_is_given_back_and_what_it_found_is_not_forgotten() 
         scratch,
     } = &mut policy;
     let body = large(&"ann smith ".repeat(100_000));
-    let mut inspector = ResponseInspector::new(AnswerKind::Unary, 16 << 20);
+    let mut inspector = ResponseInspector::new(Dialect::Chat, AnswerKind::Unary, 16 << 20);
     let (mut reading, mut out) = (Reading::default(), Vec::new());
     let pushed = inspector.push(engine, profile, scratch, &mut reading, body.as_bytes(), &mut out);
     assert_eq!(pushed, Ok(()));
@@ -381,7 +382,7 @@ fn an_answer_of_more_parts_or_strings_than_are_read_cannot_be_inspected() {
             profile,
             scratch,
         } = &mut policy;
-        let mut inspector = ResponseInspector::new(AnswerKind::Unary, 16 << 20);
+        let mut inspector = ResponseInspector::new(Dialect::Chat, AnswerKind::Unary, 16 << 20);
         let (mut reading, mut out) = (Reading::default(), Vec::new());
         let pushed = inspector.push(engine, profile, scratch, &mut reading, body.as_bytes(), &mut out);
         let finished = inspector.finish(engine, profile, scratch, &mut reading, &mut out);

@@ -13,7 +13,7 @@ use crate::splice::{Offsets, Place, Rewriter};
 pub const MOST_STRINGS: usize = 1 << 20;
 
 /// Fewest characters of a number that is looked at: of a social security number.
-const LEAST_DIGITS: usize = 9;
+pub(crate) const LEAST_DIGITS: usize = 9;
 
 /// The strings of a document, and its long numbers, as one text, unescaped and joined by line feeds, and where each of them
 /// stands.

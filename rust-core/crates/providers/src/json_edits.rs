@@ -62,13 +62,13 @@ pub fn within_json<'r>(value: &str, edits: &[Edit<'r>]) -> Option<Vec<Edit<'r>>>
 
 /// The names that changed keys get.
 #[derive(Debug, Default)]
-pub(crate) struct KeyNames {
+pub struct KeyNames {
     given: usize,
 }
 
 impl KeyNames {
     /// `name`, with the number of the key from the second one on: two keys of an object never become the same.
-    pub(crate) fn distinct<'r>(&mut self, name: &Cow<'r, str>) -> Cow<'r, str> {
+    pub fn distinct<'r>(&mut self, name: &Cow<'r, str>) -> Cow<'r, str> {
         self.given += 1;
         match self.given {
             1 => name.clone(),

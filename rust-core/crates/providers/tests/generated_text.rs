@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 
 use proofgate_json::Workspace;
-use proofgate_providers::{GeneratedText, Shape};
+use proofgate_providers::{Dialect, GeneratedText, Shape};
 use proptest::prelude::*;
 
 fn read(document: &str) -> (Shape, Vec<(String, String)>) {
     let mut generated = GeneratedText::new();
     let shape = generated
-        .read(document.as_bytes(), &mut Workspace::new())
+        .read(Dialect::Chat, document.as_bytes(), &mut Workspace::new())
         .unwrap();
     let parts = generated.parts().iter().map(|part| {
         let mut key = String::new();
@@ -44,7 +44,7 @@ fn every_string_below_a_message_is_generated_but_role_type_and_id() {
         ("1/content/0/text", "part"),
         ("2/text", "legacy"),
     ];
-    assert_eq!(read(answer), (Shape::Choices, keyed(&expected)));
+    assert_eq!(read(answer), (Shape::Known, keyed(&expected)));
 }
 
 #[test]
@@ -56,14 +56,14 @@ fn arguments_that_are_an_object_can_have_any_name() {
         ("0/function_call/arguments/id", "a"),
         ("0/function_call/arguments/role", "b"),
     ];
-    assert_eq!(read(answer), (Shape::Choices, keyed(&expected)));
+    assert_eq!(read(answer), (Shape::Known, keyed(&expected)));
 }
 
 #[test]
 fn choices_that_finished_are_known_by_their_index() {
     let mut text = GeneratedText::new();
     let answer = br#"{"choices":[{"finish_reason":"stop","index":3},{"finish_reason":null,"index":1},{"delta":{"content":"x"},"index":2}]}"#;
-    text.read(answer, &mut Workspace::new()).unwrap();
+    text.read(Dialect::Chat, answer, &mut Workspace::new()).unwrap();
     assert_eq!(text.finished().collect::<Vec<_>>(), [3]);
     assert_eq!(text.choice_index(&text.parts()[0]), 2);
 }
@@ -95,7 +95,7 @@ fn events_name_the_texts_that_a_whole_answer_names() {
         ),
     ];
     for (event, parts) in cases {
-        assert_eq!(read(event), (Shape::Choices, parts), "{event}");
+        assert_eq!(read(event), (Shape::Known, parts), "{event}");
     }
 }
 
@@ -124,7 +124,9 @@ fn what_has_no_choices_has_another_shape() {
 fn parts_and_logprobs_are_found_where_they_stand() {
     let event = r#"{"choices":[{"logprobs": {"content":[{"token":"\u0048i"}]} ,"delta":{"content":"\u0048i"}},{"logprobs":null}]}"#;
     let mut generated = GeneratedText::new();
-    generated.read(event.as_bytes(), &mut Workspace::new()).unwrap();
+    generated
+        .read(Dialect::Chat, event.as_bytes(), &mut Workspace::new())
+        .unwrap();
     let part = &generated.parts()[0];
     assert_eq!(&event[part.place.raw.clone()], r"\u0048i");
     assert!(part.place.escaped);
@@ -148,7 +150,7 @@ fn broken_documents_are_refused() {
     ] {
         assert!(
             generated
-                .read(document.as_bytes(), &mut Workspace::new())
+                .read(Dialect::Chat, document.as_bytes(), &mut Workspace::new())
                 .is_err(),
             "{document}"
         );
@@ -184,7 +186,7 @@ proptest! {
 
     #[test]
     fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
-        let _ = GeneratedText::new().read(&bytes, &mut Workspace::new());
+        let _ = GeneratedText::new().read(Dialect::Chat, &bytes, &mut Workspace::new());
     }
 }
 
@@ -195,8 +197,10 @@ fn what_is_noted_of_an_answer_of_many_parts_has_a_bound_and_is_given_back() {
         let strings = r#""a","#.repeat(count);
         let document = format!(r#"{{"choices":[{{"message":{{"content":[{strings}"a"]}}}}]}}"#);
         assert_eq!(
-            generated.read(document.as_bytes(), &mut workspace).unwrap(),
-            Shape::Choices
+            generated
+                .read(Dialect::Chat, document.as_bytes(), &mut workspace)
+                .unwrap(),
+            Shape::Known
         );
         assert_eq!(generated.overflowed(), overflowed);
         assert!(generated.capacity() < 10 << 20, "{}", generated.capacity());
@@ -205,6 +209,6 @@ fn what_is_noted_of_an_answer_of_many_parts_has_a_bound_and_is_given_back() {
     assert!(generated.capacity() <= 5000, "{}", generated.capacity());
     assert_eq!(
         read(r#"{"choices":[{"text":"a"}]}"#),
-        (Shape::Choices, keyed(&[("0/text", "a")]))
+        (Shape::Known, keyed(&[("0/text", "a")]))
     );
 }

@@ -3,6 +3,7 @@
 
 use proofgate_inspect::{AnswerKind, Denial, Reading, ResponseInspector};
 use proofgate_policy::{Engine, PolicyConfig, Profile, Scratch, TenantPolicy};
+use proofgate_providers::Dialect;
 use serde_json::{Value, json};
 
 pub const LIMIT: usize = 64 * 1024;
@@ -42,9 +43,19 @@ impl Policy {
         matched.map(|rule| self.engine.rule(rule).id.clone()).collect()
     }
 
-    /// Sends `pieces` through an inspector: what came out, and how it ended.
+    /// Sends `pieces` of a chat completion through an inspector: what came out, and how it ended.
     pub fn pass(
         &mut self,
+        kind: AnswerKind,
+        pieces: &[&[u8]],
+    ) -> (Vec<u8>, Result<(), Denial>, ResponseInspector) {
+        self.pass_as(Dialect::Chat, kind, pieces)
+    }
+
+    /// Sends `pieces` of an answer in `dialect` through an inspector: what came out, and how it ended.
+    pub fn pass_as(
+        &mut self,
+        dialect: Dialect,
         kind: AnswerKind,
         pieces: &[&[u8]],
     ) -> (Vec<u8>, Result<(), Denial>, ResponseInspector) {
@@ -53,7 +64,7 @@ impl Policy {
             profile,
             scratch,
         } = self;
-        let mut inspector = ResponseInspector::new(kind, LIMIT);
+        let mut inspector = ResponseInspector::new(dialect, kind, LIMIT);
         let (mut reading, mut out) = (Reading::default(), Vec::new());
         let mut ended = Ok(());
         for piece in pieces {
@@ -91,6 +102,18 @@ pub fn answer(content: &str) -> String {
 pub fn chunk(content: &str) -> String {
     let data = json!({"id": "chatcmpl-1", "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {"content": content}}]});
     format!("data: {data}\n\n")
+}
+
+/// An event with this data, and its type as its name.
+pub fn named_event(data: &Value) -> String {
+    format!("event: {}\ndata: {data}\n\n", data["type"].as_str().unwrap())
+}
+
+/// The data of the events of a stream, one by one.
+pub fn events(stream: &[u8]) -> Vec<Value> {
+    let stream = String::from_utf8(stream.to_vec()).unwrap();
+    let data = stream.lines().filter_map(|line| line.strip_prefix("data: "));
+    data.map(|data| serde_json::from_str(data).unwrap()).collect()
 }
 
 /// The contents that the events of a stream bring, one by one.

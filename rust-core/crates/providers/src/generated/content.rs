@@ -1,0 +1,188 @@
+//! Content of an answer in a dialect of blocks or items: JSON of any shape, in which some fields are the API's.
+
+use std::ops::Range;
+
+use proofgate_json::{Event, JsonError, Reader, Str};
+
+use super::paths::Step;
+use super::{GeneratedText, Part, Written};
+use crate::attachment::{Attachments, is_left_out};
+use crate::body_text::LEAST_DIGITS;
+use crate::splice::Place;
+
+/// What an object's strings are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Begin {
+    /// Texts of their own.
+    Whole,
+    /// Texts that other events go on with, except below objects and arrays.
+    Piece,
+}
+
+impl GeneratedText {
+    /// Takes the strings of the value that `event` begins, each as a text of its own. The depth limit of the reader bounds
+    /// the recursion.
+    pub(super) fn content(
+        &mut self,
+        reader: &mut Reader<'_, '_>,
+        event: Event<'_>,
+        node: usize,
+    ) -> Result<(), JsonError> {
+        match event {
+            Event::String(string) => self.whole(string, node, Written::String),
+            Event::ObjectStart => self.fields(reader, node, Begin::Whole)?,
+            Event::ArrayStart => {
+                for position in 0.. {
+                    let event = reader.read()?;
+                    if event == Event::ArrayEnd {
+                        break;
+                    }
+                    let element = self.paths.add(Some(node), Step::Element(position));
+                    self.content(reader, event, element)?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Takes the strings of an object that has begun.
+    ///
+    /// Left out are the names and numbers of the API, and what only the provider can read and must come back to it byte for
+    /// byte: signatures, and whatever is encrypted.
+    pub(super) fn fields(
+        &mut self,
+        reader: &mut Reader<'_, '_>,
+        node: usize,
+        begin: Begin,
+    ) -> Result<(), JsonError> {
+        let (mut is_redacted, mut data) = (false, 0..0);
+        while let Event::Key(key) = reader.read()? {
+            let start = reader.offset();
+            let value = reader.read()?;
+            let (name, first) = (key.decoded(&mut self.name), self.parts.len());
+            match (name, value) {
+                ("type", Event::String(kind)) => {
+                    is_redacted = kind.decoded(&mut self.name) == "redacted_thinking";
+                }
+                (name, Event::String(_)) if is_opaque(name) => {}
+                ("data", value) => {
+                    let field = self.paths.field(Some(node), key);
+                    self.content(reader, value, field)?;
+                    data = first..self.parts.len();
+                }
+                ("logprobs", Event::ObjectStart | Event::ArrayStart) => {
+                    reader.skip(value)?;
+                    self.logprobs.push(start..reader.offset());
+                }
+                // What a tool is called with is the model's down to the names of its fields.
+                ("input" | "arguments", Event::ObjectStart | Event::ArrayStart) => {
+                    let field = self.paths.field(Some(node), key);
+                    self.json(reader, value, field)?;
+                }
+                // The name of a tool comes at once.
+                (name, Event::String(string)) if begin == Begin::Piece && name != "name" => {
+                    let field = self.paths.field(Some(node), key);
+                    self.piece(string, field);
+                }
+                (_, Event::String(_) | Event::ObjectStart | Event::ArrayStart) => {
+                    let field = self.paths.field(Some(node), key);
+                    self.content(reader, value, field)?;
+                }
+                _ => {}
+            }
+        }
+        if is_redacted {
+            self.parts.drain(data);
+        }
+        Ok(())
+    }
+
+    /// Takes everything of the value that `event` begins: keys, strings and long numbers.
+    pub(super) fn json(
+        &mut self,
+        reader: &mut Reader<'_, '_>,
+        event: Event<'_>,
+        node: usize,
+    ) -> Result<(), JsonError> {
+        match event {
+            Event::String(string) => self.whole(string, node, Written::String),
+            Event::Number(number) => {
+                let end = reader.offset();
+                self.number(number, end - number.len()..end, node);
+            }
+            Event::ObjectStart => {
+                while let Event::Key(key) = reader.read()? {
+                    let field = self.paths.field(Some(node), key);
+                    self.whole(key, field, Written::Key);
+                    let value = reader.read()?;
+                    self.json(reader, value, field)?;
+                }
+            }
+            Event::ArrayStart => {
+                for position in 0.. {
+                    let event = reader.read()?;
+                    if event == Event::ArrayEnd {
+                        break;
+                    }
+                    let element = self.paths.add(Some(node), Step::Element(position));
+                    self.json(reader, event, element)?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Takes a string of which nothing else comes, unless it is a picture, a recording or a file.
+    fn whole(&mut self, string: Str<'_>, node: usize, written: Written) {
+        let is_data = |value: &str| is_left_out(value, false, Attachments::ScanText);
+        if self.paths.overflowed() || !string.is_escaped() && is_data(string.raw()) {
+            return;
+        }
+        let start = self.text.len();
+        string.unescape_into(&mut self.text);
+        // Some write each `/` of base64 as `\/`.
+        if string.is_escaped() && is_data(&self.text[start..]) {
+            self.text.truncate(start);
+            return;
+        }
+        self.parts.push(Part {
+            place: Place::from(string),
+            written,
+            whole: true,
+            value: start..self.text.len(),
+            node,
+        });
+    }
+
+    fn number(&mut self, number: &str, raw: Range<usize>, node: usize) {
+        if self.paths.overflowed() || number.len() < LEAST_DIGITS {
+            return;
+        }
+        let start = self.text.len();
+        self.text.push_str(number);
+        self.parts.push(Part {
+            place: Place { raw, escaped: false },
+            written: Written::Number,
+            whole: true,
+            value: start..self.text.len(),
+            node,
+        });
+    }
+}
+
+/// Whether strings in the field `name` are no text.
+pub(super) fn is_opaque(name: &str) -> bool {
+    matches!(
+        name,
+        "id" | "call_id"
+            | "item_id"
+            | "tool_use_id"
+            | "status"
+            | "role"
+            | "signature"
+            | "stop_reason"
+            | "stop_sequence"
+    ) || name.starts_with("encrypted_")
+}

@@ -1,0 +1,167 @@
+//! OpenAI's responses, whole or as events.
+//!
+//! Generated are the strings of output items, `output_text`, and an `error` beside them; what a response repeats of its
+//! request is not. The deltas of an event such as `response.output_text.delta` have the key that their text has in the whole
+//! response, such as `0/content/1/text`; those of an event that is not known have its name and indices instead. What other
+//! events repeat of that are texts of their own.
+
+use proofgate_json::{Event, JsonError, Reader};
+
+use super::content::is_opaque;
+use super::paths::{Step, index};
+use super::{GeneratedText, Shape};
+
+/// What a document says of itself, in any order.
+#[derive(Debug, Default)]
+struct Seen {
+    /// Of an event `response.…`, its name, in [`GeneratedText::kind`].
+    is_event: bool,
+    is_other_event: bool,
+    is_response: bool,
+    has_output: bool,
+    /// The node of its field `delta`.
+    delta: Option<usize>,
+    content_index: Option<u64>,
+    summary_index: Option<u64>,
+    other_index: Option<u64>,
+}
+
+impl GeneratedText {
+    pub(super) fn read_response(&mut self, reader: &mut Reader<'_, '_>) -> Result<Shape, JsonError> {
+        let nowhere = Step::Field(0..0);
+        let item = self.paths.add(None, nowhere.clone());
+        let event = self.paths.add(Some(item), nowhere);
+        let mut seen = Seen::default();
+        while let Event::Key(key) = reader.read()? {
+            let start = reader.offset();
+            let value = reader.read()?;
+            match (key.decoded(&mut self.name), value) {
+                ("type", Event::String(name)) => {
+                    self.kind.clear();
+                    name.unescape_into(&mut self.kind);
+                    seen.is_event = self.kind.starts_with("response.");
+                    seen.is_other_event = !seen.is_event;
+                }
+                ("object", Event::String(name)) => {
+                    seen.is_response = name.decoded(&mut self.name) == "response";
+                }
+                ("output_index", value @ Event::Number(_)) => self.paths.set_index(item, value),
+                ("content_index", value @ Event::Number(_)) => seen.content_index = index(value),
+                ("summary_index", value @ Event::Number(_)) => seen.summary_index = index(value),
+                (name, value @ Event::Number(_)) if name.ends_with("_index") => {
+                    seen.other_index = index(value);
+                }
+                ("output", Event::ArrayStart) => {
+                    seen.has_output = true;
+                    self.elements(reader)?;
+                }
+                ("output_text" | "error", value) => {
+                    let field = self.paths.field(None, key);
+                    self.content(reader, value, field)?;
+                }
+                ("response", Event::ObjectStart) => {
+                    let response = self.paths.field(Some(event), key);
+                    self.repeated(reader, response)?;
+                }
+                ("logprobs", Event::ObjectStart | Event::ArrayStart) => {
+                    reader.skip(value)?;
+                    self.logprobs.push(start..reader.offset());
+                }
+                ("response_id" | "event_id" | "obfuscation", Event::String(_)) => {}
+                (name, Event::String(_)) if is_opaque(name) => {}
+                // A response's other fields repeat its request.
+                (_, value) if seen.is_response => reader.skip(value)?,
+                ("input" | "arguments", Event::ObjectStart | Event::ArrayStart) => {
+                    let field = self.paths.field(Some(event), key);
+                    self.json(reader, value, field)?;
+                }
+                (name, value) => {
+                    let is_delta = name == "delta";
+                    let field = self.paths.field(Some(event), key);
+                    seen.delta = if is_delta { Some(field) } else { seen.delta };
+                    self.content(reader, value, field)?;
+                }
+            }
+        }
+        match (seen.is_event, seen.is_response) {
+            (true, false) => self.name_event(item, event, &seen),
+            (false, true) if seen.has_output && !seen.is_other_event => {
+                // They came before it was known what they are of.
+                let paths = &self.paths;
+                self.parts.retain(|part| !paths.is_below(part.node, event));
+            }
+            _ => return Ok(Shape::Other),
+        }
+        Ok(Shape::Known)
+    }
+
+    /// A response in an event.
+    fn repeated(&mut self, reader: &mut Reader<'_, '_>, node: usize) -> Result<(), JsonError> {
+        while let Event::Key(key) = reader.read()? {
+            match (key.decoded(&mut self.name), reader.read()?) {
+                ("output" | "output_text" | "error", value) => {
+                    let field = self.paths.field(Some(node), key);
+                    self.content(reader, value, field)?;
+                }
+                (_, value) => reader.skip(value)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the parts of an event their keys, now that its name and its indices are known.
+    fn name_event(&mut self, item: usize, event: usize, seen: &Seen) {
+        if self.overflowed() {
+            return;
+        }
+        let kind = std::mem::take(&mut self.kind);
+        let name = kind.strip_prefix("response.").unwrap_or_default();
+        match (name.strip_suffix(".delta"), seen.delta) {
+            // A recording.
+            (Some("audio"), _) => self.parts.clear(),
+            (Some(family), Some(delta)) => {
+                self.parts.iter_mut().for_each(|part| part.whole = false);
+                self.name_delta(item, event, delta, family, seen);
+            }
+            _ => {
+                let step = self.paths.step(&kind);
+                self.paths.move_to(event, Some(item), step);
+            }
+        }
+        if name.ends_with(".done") {
+            self.finished.push(item);
+        }
+        self.kind = kind;
+    }
+
+    /// Moves `delta` to where the text stands in the whole response.
+    fn name_delta(&mut self, item: usize, event: usize, delta: usize, family: &str, seen: &Seen) {
+        let indices: &[Option<u64>] = match family {
+            "output_text" | "refusal" | "reasoning_text" => &[Some(seen.content_index.unwrap_or(0))],
+            "reasoning_summary_text" => &[Some(seen.summary_index.unwrap_or(0))],
+            "function_call_arguments" | "mcp_call_arguments" => &[],
+            "custom_tool_call_input" | "code_interpreter_call_code" => &[],
+            _ => &[seen.content_index, seen.summary_index, seen.other_index],
+        };
+        let (array, field) = match family {
+            "output_text" | "reasoning_text" => (Some("content"), "text"),
+            "refusal" => (Some("content"), "refusal"),
+            "reasoning_summary_text" => (Some("summary"), "text"),
+            "function_call_arguments" | "mcp_call_arguments" => (None, "arguments"),
+            "custom_tool_call_input" => (None, "input"),
+            "code_interpreter_call_code" => (None, "code"),
+            other => (Some(other), "delta"),
+        };
+        let mut parent = item;
+        if let Some(array) = array {
+            let step = self.paths.step(array);
+            self.paths.move_to(event, Some(item), step);
+            parent = event;
+        }
+        for index in indices.iter().copied().flatten() {
+            parent = self.paths.add(Some(parent), Step::Element(index));
+        }
+        let step = self.paths.step(field);
+        self.paths.move_to(delta, Some(parent), step);
+    }
+}

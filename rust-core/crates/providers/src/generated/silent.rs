@@ -1,0 +1,29 @@
+//! Answers that hold no generated text: embeddings, moderations, counts of tokens.
+
+use proofgate_json::{Event, JsonError, Reader};
+
+use super::{GeneratedText, Shape};
+use crate::dialect::Dialect;
+
+impl GeneratedText {
+    pub(super) fn read_silent(
+        &mut self,
+        dialect: Dialect,
+        reader: &mut Reader<'_, '_>,
+    ) -> Result<Shape, JsonError> {
+        let mut shape = Shape::Other;
+        let mut has_error = false;
+        while let Event::Key(key) = reader.read()? {
+            let value = reader.read()?;
+            match (dialect, key.decoded(&mut self.name), value) {
+                (_, "error", value) => has_error |= value != Event::Null,
+                (Dialect::Embeddings, "data", Event::ArrayStart)
+                | (Dialect::Moderations, "results", Event::ArrayStart)
+                | (Dialect::CountTokens, "input_tokens", Event::Number(_)) => shape = Shape::Known,
+                _ => {}
+            }
+            reader.skip(value)?;
+        }
+        Ok(if has_error { Shape::Other } else { shape })
+    }
+}

@@ -1,0 +1,40 @@
+//! Answers that hold no generated text are known, and what is none of them is not.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use proofgate_providers::{Dialect, Shape};
+use support::read;
+
+const SILENT: [Dialect; 3] = [Dialect::Embeddings, Dialect::Moderations, Dialect::CountTokens];
+
+#[test]
+fn nothing_is_read_from_embeddings_moderations_and_counts() {
+    let answers = [
+        r#"{"object":"list","data":[{"object":"embedding","embedding":[0.1],"index":0}],"model":"m"}"#,
+        r#"{"id":"modr_1","model":"m","results":[{"flagged":false,"categories":{"hate":false}}]}"#,
+        r#"{"input_tokens":2095}"#,
+    ];
+    for (dialect, answer) in SILENT.into_iter().zip(answers) {
+        assert_eq!(read(dialect, answer), (Shape::Known, vec![]), "{answer}");
+        let others = SILENT.into_iter().filter(|other| *other != dialect);
+        for other in others {
+            assert_eq!(read(other, answer), (Shape::Other, vec![]), "{answer}");
+        }
+    }
+}
+
+#[test]
+fn an_error_has_another_shape() {
+    for dialect in SILENT {
+        for error in [
+            r#"{"error":{"message":"no"}}"#,
+            r#"{"data":[],"results":[],"input_tokens":1,"error":"no"}"#,
+            "[]",
+        ] {
+            assert_eq!(read(dialect, error), (Shape::Other, vec![]), "{error}");
+        }
+        let without = r#"{"data":[],"results":[],"input_tokens":1,"error":null}"#;
+        assert_eq!(read(dialect, without), (Shape::Known, vec![]));
+    }
+}

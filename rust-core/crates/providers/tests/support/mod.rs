@@ -1,0 +1,50 @@
+//! What is read from a document of an answer.
+#![allow(dead_code, reason = "not every test file uses everything")]
+
+use proofgate_json::Workspace;
+use proofgate_providers::{Dialect, GeneratedText, Shape};
+
+/// The shape of a document, and the keys and values of its parts.
+pub fn read(dialect: Dialect, document: &str) -> (Shape, Vec<(String, String)>) {
+    let mut generated = GeneratedText::new();
+    let shape = generated
+        .read(dialect, document.as_bytes(), &mut Workspace::new())
+        .unwrap();
+    let parts = generated.parts().iter().map(|part| {
+        let mut key = String::new();
+        generated.write_key(part, &mut key);
+        (key, generated.value(part).to_owned())
+    });
+    (shape, parts.collect())
+}
+
+/// The pieces among the parts: what other events may go on with.
+pub fn pieces(dialect: Dialect, document: &str) -> Vec<(String, String)> {
+    let mut generated = GeneratedText::new();
+    generated
+        .read(dialect, document.as_bytes(), &mut Workspace::new())
+        .unwrap();
+    let parts = generated.parts().iter().filter(|part| !part.whole);
+    let pieces = parts.map(|part| {
+        let mut key = String::new();
+        generated.write_key(part, &mut key);
+        (key, generated.value(part).to_owned())
+    });
+    pieces.collect()
+}
+
+/// The indices of what an event finishes.
+pub fn finished(dialect: Dialect, document: &str) -> Vec<u64> {
+    let mut generated = GeneratedText::new();
+    generated
+        .read(dialect, document.as_bytes(), &mut Workspace::new())
+        .unwrap();
+    generated.finished().collect()
+}
+
+pub fn keyed(parts: &[(&str, &str)]) -> Vec<(String, String)> {
+    parts
+        .iter()
+        .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+        .collect()
+}
