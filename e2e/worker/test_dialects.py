@@ -150,6 +150,44 @@ def test_the_anthropic_client_lists_the_models(claude: anthropic.Anthropic) -> N
     assert {model.id for model in claude.models.list()} == {MODEL, CLAUDE}
 
 
+def test_the_openai_client_reaches_a_provider_of_anthropics_api(both: LocalGateway, client: openai.OpenAI) -> None:
+    raw = client.chat.completions.with_raw_response.create(model=CLAUDE, messages=HELLO)
+    completion = raw.parse()
+    assert (completion.choices[0].message.content or "").startswith("mock-claude: token1")
+    assert completion.model == CLAUDE and completion.choices[0].finish_reason == "stop"
+    assert completion_of(both, raw.headers["x-request-id"])["usage"] == {"prompt_tokens": 2, "completion_tokens": 8}
+    options: Any = {"include_usage": True}
+    chunks = list(client.chat.completions.create(model=CLAUDE, messages=HELLO, stream=True, stream_options=options))
+    text = "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
+    assert text.startswith("mock-claude: token1")
+    assert chunks[-1].usage is not None and chunks[-1].usage.total_tokens == 10
+
+
+def test_the_anthropic_client_reaches_a_provider_of_openais_api(
+    both: LocalGateway, claude: anthropic.Anthropic
+) -> None:
+    raw = claude.messages.with_raw_response.create(model=MODEL, max_tokens=100, messages=HELLO)
+    message = raw.parse()
+    assert message.content[0].type == "text" and message.content[0].text.startswith(f"{MODEL}: token1")
+    assert message.model == MODEL and message.stop_reason == "end_turn" and message.usage.output_tokens == 8
+    assert completion_of(both, raw.headers["x-request-id"])["usage"] == {"prompt_tokens": 2, "completion_tokens": 8}
+    with claude.messages.stream(model=MODEL, max_tokens=5, messages=HELLO) as stream:
+        text = "".join(stream.text_stream)
+        final = stream.get_final_message()
+    assert text.startswith(f"{MODEL}: token1") and final.stop_reason == "max_tokens"
+    assert final.usage.input_tokens == 2 and final.usage.output_tokens == 5
+
+
+def test_a_translated_stream_that_is_cut_off_raises_in_either_client(
+    client: openai.OpenAI, claude: anthropic.Anthropic
+) -> None:
+    cut: list[Any] = [{"role": "user", "content": "mock:cut=5"}]
+    with pytest.raises(openai.APIError):
+        list(client.chat.completions.create(model=CLAUDE, messages=cut, stream=True))
+    with pytest.raises(anthropic.APIError), claude.messages.stream(model=MODEL, max_tokens=9, messages=cut) as stream:
+        stream.get_final_message()
+
+
 def test_a_rule_reads_the_prompts_of_every_dialect(tmp_path: Path) -> None:
     rule = {"id": "name", "reason": "A name.", "target": "Request", "literals": ["johndoe"], "action": "Block"}
     with gateway_before_both(tmp_path, policy={"mode": "Enforce", "rules": [rule]}) as gateway:

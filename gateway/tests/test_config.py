@@ -59,6 +59,7 @@ def test_the_core_gets_everything_inline_in_snake_case_and_milliseconds(
                 "key_missing": False,
                 "ca_pem": None,
                 "stream_usage": "ask",
+                "untranslatable": "refuse",
                 "betas": [],
             }
         ],

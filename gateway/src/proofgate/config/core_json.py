@@ -83,6 +83,7 @@ def _public(config: Config) -> Json:
                 "base_url": provider.base_url,
                 "ca_pem": config.provider_cas.get(provider.name),
                 "stream_usage": _word(provider.stream_usage),
+                "untranslatable": _word(provider.untranslatable_fields),
                 "betas": list(provider.anthropic_betas) if provider.type == "Anthropic" else [],
             }
             for provider in settings.providers

@@ -122,6 +122,9 @@ class Provider(Section):
     stream_usage: Literal["Ask", "Leave"] = "Ask"
     """Whether a stream is asked for its usage when the client does not ask. `Leave` is for a provider that
     refuses `stream_options`."""
+    untranslatable_fields: Literal["Refuse", "Drop"] = "Refuse"
+    """What becomes of a field of a request that the provider's API has no counterpart for, where the client
+    speaks another one: the request is refused, or the field is left out and named in the answer."""
     anthropic_betas: Listed[Beta] = (
         "fine-grained-tool-streaming-2025-05-14",
         "interleaved-thinking-2025-05-14",

@@ -32,6 +32,10 @@ class Provider(Section):
     stream_usage: Literal["Ask", "Leave"] = "Ask"
     """Whether a stream is asked for its usage when the client does not ask. Leave is for an upstream that
     refuses stream_options."""
+    untranslatable_fields: Literal["Refuse", "Drop"] = "Refuse"
+    """What becomes of a field of a request that the upstream's API has no counterpart for, where the client
+    speaks another one. Refuse: the request is refused, and the field named. Drop: it is left out, and named
+    in the answer."""
     anthropic_betas: Annotated[tuple[Beta, ...] | None, Field(max_length=32, json_schema_extra=SET)] = None
     """Values of the header anthropic-beta that clients may send to an upstream of type Anthropic; others are
     left out, and named in the answer. Absent: those that cost nothing more, keep nothing there and reach

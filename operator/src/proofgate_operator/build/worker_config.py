@@ -55,6 +55,7 @@ def worker_config(gateway: Gateway, memory: int, defaults: Defaults) -> Manifest
             "type": provider.type,
             "baseURL": provider.base_url,
             "streamUsage": provider.stream_usage,
+            "untranslatableFields": provider.untranslatable_fields,
         }
         if provider.api_key_secret_ref:
             entry["apiKeyFile"] = f"{CONFIG_FOLDER}/providers/{provider.name}/api-key"

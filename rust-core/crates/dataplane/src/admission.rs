@@ -11,16 +11,19 @@ use proofgate_limits::CredentialId;
 use proofgate_policy::Direction;
 use proofgate_providers::{BodyText, Call, Dialect, RequestTemplate};
 use proofgate_stages::{Span, Stage};
+use proofgate_translate::Target;
+use proofgate_wire::encode;
 
 use crate::catalog::{Catalog, ModelRoute};
 use crate::client_fields::ClientFields;
 use crate::gateway::{Gateway, Reading};
-use crate::memory::{AT_ONCE, Exhausted, Share};
+use crate::memory::{AT_ONCE, Buffer, Exhausted, Share};
 use crate::metrics::{RequestOutcome, Series};
 use crate::open_exchange::{Admitted, Granted, OpenExchange};
 use crate::rejection::{RejectedRequest, Rejection};
 use crate::reply::Reply;
 use crate::request_policy::{self, Rewritten};
+use crate::translation::{Pair, Translation};
 
 /// A request to a provider whose sender is known and whose body is whole.
 pub(crate) struct IncomingCall<'c> {
@@ -48,6 +51,15 @@ pub(crate) struct Accepted<'c> {
     pub(crate) route: &'c ModelRoute,
     pub(crate) open: Box<OpenExchange>,
     pub(crate) rewritten: Option<Rewritten>,
+    /// What is sent in the place of all that, to a provider of another dialect.
+    pub(crate) translated: Option<Translated>,
+}
+
+/// A request in its provider's dialect.
+pub(crate) struct Translated {
+    pub(crate) pair: Pair,
+    pub(crate) body: Buffer,
+    pub(crate) back: Box<Translation>,
 }
 
 /// A request that is turned away after it was understood.
@@ -109,7 +121,12 @@ async fn read_and_admit<'c>(
         .map_err(|Exhausted| Rejection::OVERLOADED)?;
     let route = incoming.catalog.route(&incoming.identity.tenant, &call.model);
     let route = route.ok_or(Rejection::UNKNOWN_MODEL)?;
-    let template = route.upstream.template(incoming.dialect);
+    let pair = match route.upstream.template(incoming.dialect) {
+        Some(_) => None,
+        None => Pair::between(incoming.dialect, route.upstream.family),
+    };
+    let spoken = pair.map_or(incoming.dialect, Pair::upstream);
+    let template = route.upstream.template(spoken);
     let template = template.ok_or_else(|| Rejection::unserved_dialect(route.upstream.family))?;
     let labels = (call.model.as_ref(), route.upstream.name.as_str());
     let series = incoming
@@ -120,26 +137,47 @@ async fn read_and_admit<'c>(
     if route.upstream.key_missing {
         return Err(Rejection::NO_PROVIDER_KEY.into());
     }
-    let (open, rewritten) = admit(incoming, reply, &call, route, series, &reading.text, &mut room).await?;
+    let wanted = Wanted {
+        call: &call,
+        route,
+        pair,
+        series,
+    };
+    let admitted = admit(incoming, reply, wanted, &reading.text, &mut room).await?;
+    let (open, rewritten, translated) = admitted;
     Ok(Accepted {
         call,
         template,
         route,
         open,
         rewritten,
+        translated,
     })
+}
+
+/// What a request asks for, and where.
+struct Wanted<'w> {
+    call: &'w Call<'w>,
+    route: &'w ModelRoute,
+    /// What lies between the client and the provider, if they do not speak the same.
+    pair: Option<Pair>,
+    series: Arc<Series>,
 }
 
 /// Takes a request through the limits and the rules into the ledger. `room`: what is taken of the memory for `text`.
 async fn admit<'c>(
     incoming: &mut IncomingCall<'c>,
     reply: &mut Reply<'_>,
-    call: &Call<'_>,
-    route: &ModelRoute,
-    series: Arc<Series>,
+    wanted: Wanted<'_>,
     text: &BodyText,
     room: &mut Share,
-) -> Result<(Box<OpenExchange>, Option<Rewritten>), Box<RejectedCall<'c>>> {
+) -> Result<(Box<OpenExchange>, Option<Rewritten>, Option<Translated>), Box<RejectedCall<'c>>> {
+    let Wanted {
+        call,
+        route,
+        pair,
+        series,
+    } = wanted;
     let IncomingCall { gateway, catalog, .. } = *incoming;
     let tenant: &'c Tenant = &incoming.identity.tenant;
     let plan = catalog.terms.plan(tenant);
@@ -202,8 +240,18 @@ async fn admit<'c>(
             denied.note,
         )
     })?;
-    let digest = digest(incoming.body).await;
     granted.counts = false;
+    let translated = match pair {
+        None => None,
+        Some(pair) => {
+            let body = judged
+                .rewritten
+                .as_ref()
+                .map_or(incoming.body, |rewritten| &rewritten.body);
+            Some(translate(gateway, pair, body, call, route, now, reply.extra)?)
+        }
+    };
+    let digest = digest(incoming.body).await;
     let admitted = Admitted {
         gateway,
         catalog,
@@ -223,7 +271,45 @@ async fn admit<'c>(
         gateway.metrics.ledger_refusals.inc();
         turn_away(Rejection::from(unavailable), None, RequestOutcome::Refused, None)
     })?;
-    Ok((open, judged.rewritten))
+    Ok((open, judged.rewritten, translated))
+}
+
+/// Says a request in its provider's dialect; what was left out of it is named in a header line, in `extra`. `now`: unix
+/// microseconds.
+fn translate(
+    gateway: &Gateway,
+    pair: Pair,
+    body: &[u8],
+    call: &Call<'_>,
+    route: &ModelRoute,
+    now: u64,
+    extra: &mut Vec<u8>,
+) -> Result<Translated, Rejection> {
+    let target = Target {
+        model: &route.upstream_model,
+        max_output_tokens: route.max_output_tokens,
+        drop: route.upstream.drop,
+    };
+    let mut translated = Buffer::new(&gateway.budget);
+    // A text may become longer by what is escaped anew, a message by what frames it.
+    let most = body.len().saturating_mul(2).saturating_add(4096);
+    let asked = translated.write(most, |out| pair.request(body, &target, out));
+    let mut asked = asked.map_err(|Exhausted| Rejection::OVERLOADED)??;
+    asked.model = call.model.to_string();
+    if !asked.dropped.is_empty() {
+        // Names of fields are tokens.
+        let _ = encode::write_header(
+            extra,
+            "x-proofgate-dropped-fields",
+            asked.dropped.join(", ").as_bytes(),
+        );
+    }
+    let prompt = call.estimated_prompt_tokens();
+    Ok(Translated {
+        pair,
+        body: translated,
+        back: Box::new(Translation::new(pair, asked, now / 1_000_000, prompt)),
+    })
 }
 
 /// Boxed as all that only long bodies wait in: the others need no room for it.

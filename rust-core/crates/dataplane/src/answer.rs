@@ -24,7 +24,7 @@ pub(crate) struct Fields {
     /// `allow` (RFC 9110 section 10.2.1).
     pub allow: Option<&'static str>,
     /// `retry-after`, in seconds (RFC 9110 section 10.2.3).
-    pub retry_after: Option<u64>,
+    pub retry_after: Option<u32>,
     /// `x-should-retry`: the official clients obey it.
     pub should_retry: Option<bool>,
 }

@@ -14,10 +14,11 @@ use proofgate_ledger::Hash;
 use proofgate_limits::{Quotas, TenantLimits};
 use proofgate_policy::{Engine, PolicyConfig, Profile, Scratch, TenantPolicy};
 use proofgate_providers::{BaseUrl, Dialect, Family, RequestTemplate};
+use proofgate_translate::WhatHasNoCounterpart;
 use proofgate_wire::Limits;
 use rustls::ServerConfig;
 
-use crate::config::{Config, Cors, ProviderKind, StreamUsage, Timeouts};
+use crate::config::{Config, Cors, ProviderKind, StreamUsage, Timeouts, UntranslatableFields};
 use crate::routing::RoutingKey;
 use crate::upstream::{Pool, Route as UpstreamRoute, Upstream};
 use crate::{Error, client_tls};
@@ -63,6 +64,7 @@ struct UpstreamPlan {
     family: Family,
     templates: Vec<(Dialect, RequestTemplate)>,
     betas: Vec<String>,
+    drop: WhatHasNoCounterpart,
     key_missing: bool,
     stream_usage: StreamUsage,
     route: UpstreamRoute,
@@ -129,6 +131,10 @@ impl Blueprint {
                 family,
                 templates,
                 betas: provider.betas.clone(),
+                drop: match provider.untranslatable {
+                    UntranslatableFields::Refuse => WhatHasNoCounterpart::IsRefused,
+                    UntranslatableFields::Drop => WhatHasNoCounterpart::IsDropped,
+                },
                 key_missing: provider.key_missing,
                 stream_usage: provider.stream_usage,
                 route: route.map_err(fail)?,
@@ -325,6 +331,7 @@ impl Catalog {
                 family: plan.family,
                 templates: plan.templates,
                 betas: plan.betas,
+                drop: plan.drop,
                 key_missing: plan.key_missing,
                 stream_usage: plan.stream_usage,
                 pool,

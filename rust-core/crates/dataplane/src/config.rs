@@ -150,6 +150,9 @@ pub(crate) struct Provider {
     pub key_missing: bool,
     pub ca_pem: Option<String>,
     pub stream_usage: StreamUsage,
+    /// What becomes of fields that its dialect has no counterpart for.
+    #[serde(default)]
+    pub untranslatable: UntranslatableFields,
     /// Values of `anthropic-beta` that clients may send to it.
     #[serde(default)]
     pub betas: Vec<String>,
@@ -163,6 +166,17 @@ pub(crate) enum StreamUsage {
     Ask,
     /// The provider gets the request as the client made it.
     Leave,
+}
+
+/// What becomes of a field of a request that a provider's dialect has no counterpart for.
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum UntranslatableFields {
+    /// The request is refused, and the field named.
+    #[default]
+    Refuse,
+    /// It is left out, and named in the answer.
+    Drop,
 }
 
 #[derive(Clone, Copy, Deserialize)]

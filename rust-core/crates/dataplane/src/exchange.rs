@@ -3,6 +3,7 @@
 use std::pin::pin;
 
 use proofgate_ledger::record::Outcome;
+use proofgate_providers::UpstreamBody;
 use proofgate_stages::Stage;
 use tokio::time::Instant;
 
@@ -38,6 +39,7 @@ pub(crate) async fn run(mut incoming: IncomingCall<'_>, mut reply: Reply<'_>) ->
         route,
         mut open,
         rewritten,
+        translated,
     } = accepted;
     let admission = open.admission;
     if !open.written(Some(admission), Stage::AdmissionRecord).await {
@@ -52,13 +54,19 @@ pub(crate) async fn run(mut incoming: IncomingCall<'_>, mut reply: Reply<'_>) ->
         Some(rewritten) => (&rewritten.body[..], rewritten.model.clone()),
         None => (incoming.body, call.model_value()),
     };
-    let (body, keeps_usage) = upstream_body(route, &call, body, model, is_rewritten);
-    let fields = incoming.fields.as_deref();
-    let fields = fields.map(|fields| fields.for_upstream(&route.upstream.betas, reply.extra));
+    let (body, keeps_usage) = match &translated {
+        Some(translated) => (UpstreamBody::new(&translated.body, [None, None]), false),
+        None => upstream_body(route, &call, body, model, is_rewritten),
+    };
+    let fields = match (&translated, &incoming.fields) {
+        (Some(translated), _) => translated.pair.fields().to_vec(),
+        (None, Some(fields)) => fields.for_upstream(&route.upstream.betas, reply.extra),
+        (None, None) => Vec::new(),
+    };
     let to = Destination {
         upstream: &route.upstream,
         template,
-        fields: fields.as_deref().unwrap_or_default(),
+        fields: &fields,
     };
     let timeouts = incoming.catalog.terms.timeouts;
     let until = incoming.now.checked_add(timeouts.answer).map(Instant::from_std);
@@ -76,6 +84,7 @@ pub(crate) async fn run(mut incoming: IncomingCall<'_>, mut reply: Reply<'_>) ->
         }
     };
     drop(rewritten);
+    let translation = translated.map(|translated| translated.back);
     match forwarded {
         None => {
             open.end(Outcome::ClientDisconnect, CLIENT_CLOSED_REQUEST, None);
@@ -88,6 +97,7 @@ pub(crate) async fn run(mut incoming: IncomingCall<'_>, mut reply: Reply<'_>) ->
                 silence: timeouts.upstream_response,
                 until,
                 keeps_usage,
+                translation,
             };
             pin!(relay.run(open, upstream, &route.upstream.pool)).await
         }

@@ -25,6 +25,8 @@ pub(crate) enum Failure {
     TimedOut,
     /// The upstream ended a stream before its good end.
     Unfinished,
+    /// The upstream's answer is not what its dialect says, so it cannot be put into the client's.
+    Untranslatable,
     /// The upstream said in a stream that it failed; the client has been told in its words.
     Reported,
     /// The upstream does not accept the gateway's key.
@@ -36,9 +38,11 @@ pub(crate) enum Failure {
 impl Failure {
     pub(crate) fn outcome(self) -> Outcome {
         match self {
-            Failure::Unreachable | Failure::Unfinished | Failure::Reported | Failure::Unauthorized => {
-                Outcome::UpstreamError
-            }
+            Failure::Unreachable
+            | Failure::Unfinished
+            | Failure::Untranslatable
+            | Failure::Reported
+            | Failure::Unauthorized => Outcome::UpstreamError,
             Failure::TimedOut => Outcome::UpstreamTimeout,
             Failure::Drained => Outcome::Drained,
         }
@@ -55,6 +59,11 @@ impl Failure {
                 502,
                 "upstream_stream_unfinished",
                 "The model provider ended the stream before the answer was whole.",
+            ),
+            Failure::Untranslatable => (
+                502,
+                "upstream_answer_malformed",
+                "The model provider's answer is not what its API says, so it cannot be translated.",
             ),
             Failure::Reported => (
                 502,

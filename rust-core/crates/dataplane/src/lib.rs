@@ -53,6 +53,7 @@ mod routing;
 mod spare;
 mod tenant_shards;
 mod threads;
+mod translation;
 mod upstream;
 mod worker;
 mod workspace;

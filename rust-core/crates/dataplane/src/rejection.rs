@@ -8,6 +8,7 @@ use proofgate_ledger::record::PolicyNote;
 use proofgate_limits::Exceeded;
 use proofgate_policy::Fault;
 use proofgate_providers::{BadRequest, Family};
+use proofgate_translate::Untranslatable;
 use proofgate_wire::ProtocolError;
 
 use crate::answer::{Answer, Fields};
@@ -19,7 +20,7 @@ pub(crate) struct Rejection {
     pub(crate) status: u16,
     pub(crate) code: &'static str,
     message: Cow<'static, str>,
-    param: Option<&'static str>,
+    param: Option<Cow<'static, str>>,
     fields: Fields,
 }
 
@@ -84,7 +85,7 @@ impl Rejection {
         status: 404,
         code: "model_not_found",
         message: Cow::Borrowed("The model does not exist or you do not have access to it."),
-        param: Some("model"),
+        param: Some(Cow::Borrowed("model")),
         fields: Fields::NONE,
     };
 
@@ -97,7 +98,7 @@ impl Rejection {
             Family::Anthropic => "This model is reached by Anthropic's endpoints, such as POST /v1/messages.",
         };
         Rejection {
-            param: Some("model"),
+            param: Some(Cow::Borrowed("model")),
             ..Rejection::new(400, "endpoint_not_supported_by_model", message)
         }
     }
@@ -105,7 +106,7 @@ impl Rejection {
     /// Text that is there as the numbers of its tokens, and rules that have to read it.
     pub(crate) fn token_ids(field: &'static str) -> Rejection {
         Rejection {
-            param: Some(field),
+            param: Some(Cow::Borrowed(field)),
             ..Rejection::new(
                 400,
                 "token_ids_not_readable",
@@ -161,7 +162,7 @@ impl Rejection {
             status: self.status,
             code: self.code,
             message: &self.message,
-            param: self.param,
+            param: self.param.as_deref(),
             fields: self.fields,
         }
     }
@@ -193,8 +194,18 @@ impl From<BadRequest> for Rejection {
     fn from(bad: BadRequest) -> Self {
         Rejection {
             message: Cow::Owned(bad.to_string()),
-            param: bad.param(),
+            param: bad.param().map(Cow::Borrowed),
             ..Rejection::new(400, bad.code(), "")
+        }
+    }
+}
+
+impl From<Untranslatable> for Rejection {
+    fn from(unsaid: Untranslatable) -> Self {
+        Rejection {
+            message: unsaid.message,
+            param: Some(unsaid.param),
+            ..Rejection::new(400, "not_translatable", "")
         }
     }
 }
@@ -210,18 +221,19 @@ impl From<Fault> for Rejection {
 }
 
 /// For longer no client is told to wait and try again by itself, in seconds.
-const LONGEST_WAIT: u64 = 60;
+const LONGEST_WAIT: u32 = 60;
 
 impl From<Exceeded> for Rejection {
     fn from(exceeded: Exceeded) -> Self {
+        let wait = exceeded
+            .retry_after_seconds()
+            .map(|seconds| u32::try_from(seconds).unwrap_or(u32::MAX));
         Rejection {
             message: Cow::Owned(exceeded.to_string()),
             fields: Fields {
-                retry_after: exceeded.retry_after_seconds(),
+                retry_after: wait,
                 // Some clients sleep for as long as they are told, whatever that is (anthropic-sdk-python).
-                should_retry: Some(
-                    !exceeded.is_never() && exceeded.retry_after_seconds() <= Some(LONGEST_WAIT),
-                ),
+                should_retry: Some(!exceeded.is_never() && wait <= Some(LONGEST_WAIT)),
                 ..Fields::NONE
             },
             ..Rejection::new(429, exceeded.code(), "")

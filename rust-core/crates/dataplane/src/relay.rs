@@ -4,6 +4,7 @@ mod inspection;
 mod passage;
 mod sink;
 mod source;
+mod translated;
 
 use std::pin::pin;
 use std::rc::Rc;
@@ -24,6 +25,7 @@ use crate::gateway::Gateway;
 use crate::open_exchange::OpenExchange;
 use crate::reply::{Buffers, Reply, finish_with_answer};
 use crate::response_head::AnswerHead;
+use crate::translation::Translation;
 use crate::upstream::{Pool, UpstreamStream};
 use crate::workspace::Workspace;
 
@@ -37,6 +39,8 @@ pub(crate) struct Relay<'r, 'c> {
     pub(crate) until: Option<Instant>,
     /// Whether the gateway asked for usage and the client did not.
     pub(crate) keeps_usage: bool,
+    /// The way back, where the provider does not speak what the client does.
+    pub(crate) translation: Option<Box<Translation>>,
 }
 
 impl Relay<'_, '_> {
@@ -53,6 +57,7 @@ impl Relay<'_, '_> {
             silence,
             until,
             keeps_usage,
+            translation,
         } = self;
         let mut source = Source {
             gateway,
@@ -79,8 +84,11 @@ impl Relay<'_, '_> {
         open.upstream_status = Some(answer_head.status);
         open.span.lap_now(Stage::ResponseHead);
         let mut workspace = gateway.workspaces.take();
-        workspace.usage.reset(reply.dialect);
-        let mut progress = Progress::new(reply.dialect, keeps_usage);
+        let spoken = translation.as_ref().map_or(reply.dialect, |back| back.upstream());
+        workspace.usage.reset(spoken);
+        answer_head.dialect = reply.dialect;
+        answer_head.is_translated = translation.is_some();
+        let mut progress = Progress::new(spoken, keeps_usage, translation);
         let relayed = body(
             &mut source,
             reply,

@@ -2,7 +2,7 @@
 
 use proofgate_inspect::needs_response;
 use proofgate_policy::{Mode, Profile};
-use proofgate_providers::BodyKind;
+use proofgate_providers::{BodyKind, Dialect};
 use proofgate_wire::{ProtocolError, ResponseFraming, ResponseHead, encode};
 
 use crate::answer::AnswerOptions;
@@ -38,6 +38,10 @@ pub(crate) struct AnswerHead {
     pub(crate) events: bool,
     pub(crate) keep_alive: bool,
     pub(crate) scrutiny: Scrutiny,
+    /// What the client speaks.
+    pub(crate) dialect: Dialect,
+    /// Whether its body is written anew, because its provider speaks another dialect.
+    pub(crate) is_translated: bool,
     /// Whether the head still lacks its framing and its end, because the body is not known well enough.
     pub(crate) open_head: bool,
 }
@@ -50,7 +54,8 @@ impl AnswerHead {
             BodyKind::Object => self.events = false,
             BodyKind::Other => {}
         }
-        if !self.open_head || (self.scrutiny == Scrutiny::Enforce && !self.events) {
+        let is_held = self.scrutiny == Scrutiny::Enforce || self.is_translated;
+        if !self.open_head || (is_held && !self.events) {
             return;
         }
         self.open_head = false;
@@ -128,6 +133,8 @@ pub(crate) fn write_head(
         events,
         keep_alive: head.keep_alive,
         scrutiny,
+        dialect: Dialect::Chat,
+        is_translated: false,
         open_head,
     })
 }

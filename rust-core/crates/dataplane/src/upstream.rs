@@ -11,6 +11,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use proofgate_providers::{BaseUrl, Dialect, Family, RequestTemplate};
+use proofgate_translate::WhatHasNoCounterpart;
 use tokio::net::TcpStream;
 
 use self::names::{Names, Resolver};
@@ -35,6 +36,8 @@ pub(crate) struct Upstream {
     pub(crate) templates: Vec<(Dialect, RequestTemplate)>,
     /// Values of `anthropic-beta` that clients may send to it.
     pub(crate) betas: Vec<String>,
+    /// What becomes of fields that its dialect has no counterpart for.
+    pub(crate) drop: WhatHasNoCounterpart,
     /// Nothing may be sent: the key that it wants is not there.
     pub(crate) key_missing: bool,
     pub(crate) stream_usage: StreamUsage,

@@ -88,19 +88,19 @@ impl Workspace {
     }
 
     /// Has the inspector look at the answer from here on, if it does not yet.
-    pub(crate) fn inspect(&mut self, kind: AnswerKind, limit: u64) {
+    pub(crate) fn inspect(&mut self, dialect: Dialect, kind: AnswerKind, limit: u64) {
         if std::mem::replace(&mut self.inspected, true) {
             return;
         }
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         match &mut self.inspector {
-            Some(inspector) if self.limit == limit => inspector.reset(Dialect::Chat, kind),
-            other => *other = Some(ResponseInspector::new(Dialect::Chat, kind, limit)),
+            Some(inspector) if self.limit == limit => inspector.reset(dialect, kind),
+            other => *other = Some(ResponseInspector::new(dialect, kind, limit)),
         }
         self.limit = limit;
         // What an answer before this one has left may be more than there is room for.
         if self.make_room(0).is_err() {
-            self.inspector = Some(ResponseInspector::new(Dialect::Chat, kind, limit));
+            self.inspector = Some(ResponseInspector::new(dialect, kind, limit));
         }
     }
 
@@ -179,7 +179,7 @@ mod tests {
     fn a_workspace_that_is_taken_again_knows_nothing_of_the_answer_before() {
         let (workspaces, _) = workspaces(1 << 20);
         let mut workspace = workspaces.take();
-        workspace.inspect(AnswerKind::Unary, 100);
+        workspace.inspect(Dialect::Chat, AnswerKind::Unary, 100);
         assert!(workspace.inspector().is_some());
         for part in [
             &mut workspace.piece,
@@ -211,7 +211,7 @@ mod tests {
         let mut workspace = workspaces(1 << 20).0.take();
         let ends = [100, 5, 100].map(|limit| {
             workspace.inspected = false;
-            workspace.inspect(AnswerKind::Unary, limit);
+            workspace.inspect(Dialect::Chat, AnswerKind::Unary, limit);
             let (inspector, passed) = workspace.inspector().unwrap();
             inspector.push(
                 &engine,
@@ -244,7 +244,7 @@ mod tests {
         let (profile, mut scratch) = (engine.profile(None).unwrap(), Scratch::new());
         let (workspaces, used) = workspaces(1 << 20);
         let mut workspace = workspaces.take();
-        workspace.inspect(AnswerKind::Unary, 1 << 30);
+        workspace.inspect(Dialect::Chat, AnswerKind::Unary, 1 << 30);
         let piece = [b'x'; 16 * 1024];
         let mut taken = 0;
         while workspace.make_room(piece.len()).is_ok() {

@@ -178,6 +178,12 @@ pub fn is_usage_alone(event: &[u8]) -> bool {
     serde_json::from_slice::<Chunk>(data).is_ok_and(|chunk| chunk.choices.is_empty() && chunk.usage.is_some())
 }
 
+/// The name and the data of an event, both empty where it has none.
+pub fn event_parts(event: &[u8]) -> (&str, Cow<'_, [u8]>) {
+    let name = event_name(event).and_then(|name| std::str::from_utf8(name).ok());
+    (name.unwrap_or_default(), data_of(event))
+}
+
 /// The data of an event: the values of its `data` lines, joined by line feeds.
 pub(crate) fn data_of(event: &[u8]) -> Cow<'_, [u8]> {
     let mut lines = data_lines(event);

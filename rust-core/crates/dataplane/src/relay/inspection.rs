@@ -31,7 +31,7 @@ pub(super) fn inspect(
         true => AnswerKind::Events,
         false => AnswerKind::Unary,
     };
-    workspace.inspect(kind, terms.limits.body_bytes);
+    workspace.inspect(answer_head.dialect, kind, terms.limits.body_bytes);
     if workspace.make_room(bytes.len()).is_err() {
         workspace.passed.clear();
         return Err(Rejection::ANSWER_OVERLOADED);
@@ -63,10 +63,7 @@ pub(super) async fn last_of_inspection(
     open: &mut OpenExchange,
     workspace: &mut Workspace,
 ) -> Result<(), Aborted> {
-    if answer_head.scrutiny == Scrutiny::None {
-        return Ok(());
-    }
-    if workspace.inspector().is_some() {
+    if answer_head.scrutiny != Scrutiny::None && workspace.inspector().is_some() {
         workspace.passed.clear();
         let finished = loop {
             match next_slice(gateway, open, workspace) {
@@ -78,12 +75,11 @@ pub(super) async fn last_of_inspection(
         };
         open.span.lap_now(Stage::ResponsePolicy);
         let room = workspace.end_inspection();
-        if answer_head.scrutiny == Scrutiny::Observe {
-            return Ok(());
+        if answer_head.scrutiny == Scrutiny::Enforce {
+            finished.map_err(Aborted::Policy)?;
+            room.map_err(|Exhausted| Aborted::Policy(Rejection::ANSWER_OVERLOADED))?;
+            append(&mut workspace.held, &mut workspace.passed);
         }
-        finished.map_err(Aborted::Policy)?;
-        room.map_err(|Exhausted| Aborted::Policy(Rejection::ANSWER_OVERLOADED))?;
-        append(&mut workspace.held, &mut workspace.passed);
     }
     if answer_head.open_head {
         let Workspace { piece, held, .. } = workspace;

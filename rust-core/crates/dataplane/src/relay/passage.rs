@@ -8,6 +8,7 @@ use crate::failure::{Aborted, Failure};
 use crate::gateway::Gateway;
 use crate::open_exchange::OpenExchange;
 use crate::response_head::{AnswerHead, Scrutiny};
+use crate::translation::Translation;
 use crate::workspace::Workspace;
 
 /// How much an upstream may send from its end marker on, in bytes.
@@ -21,7 +22,7 @@ const MOST_UNKNOWN: usize = 4096;
 pub(super) struct Progress {
     /// Whether its first bytes have said what it is.
     known: bool,
-    ends: EventEnds,
+    pub(super) ends: EventEnds,
     /// Whether its end marker has come: all from there on is held back until the completion is written.
     pub(super) ended: bool,
     /// Bytes from the end marker on.
@@ -32,7 +33,12 @@ pub(super) struct Progress {
     in_last_event: bool,
     /// How many events there have been.
     pub(super) events: u64,
-    dialect: Dialect,
+    /// What the provider speaks.
+    pub(super) dialect: Dialect,
+    /// The way back, where that is not the client's dialect.
+    pub(super) translation: Option<Box<Translation>>,
+    /// What an event was translated to; kept for the next one.
+    pub(super) translated: Vec<u8>,
     /// Whether the event that brings usage alone is kept from the client, who did not ask for it.
     keeps_usage: bool,
     /// Whether the rules, which only observe, have failed.
@@ -40,7 +46,7 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    pub(super) fn new(dialect: Dialect, keeps_usage: bool) -> Self {
+    pub(super) fn new(dialect: Dialect, keeps_usage: bool, translation: Option<Box<Translation>>) -> Self {
         Progress {
             known: false,
             ends: EventEnds::default(),
@@ -50,6 +56,8 @@ impl Progress {
             in_last_event: false,
             events: 0,
             dialect,
+            translation,
+            translated: Vec::new(),
             keeps_usage,
             blind: false,
         }
@@ -123,6 +131,9 @@ impl Passage<'_> {
         if self.answer_head.is_stream_of_success() && !self.progress.ended {
             return Err(Aborted::Upstream(Failure::Unfinished));
         }
+        if let Some(translation) = self.progress.translation.take() {
+            return self.finish_translated(&translation);
+        }
         let rest = std::mem::take(&mut self.workspace.partial);
         self.workspace.usage.push(&rest);
         self.release(&rest)
@@ -145,6 +156,9 @@ impl Passage<'_> {
         if self.answer_head.events {
             return self.events(bytes);
         }
+        if self.progress.translation.is_some() {
+            return self.keep_to_translate(bytes);
+        }
         self.workspace.usage.push(bytes);
         self.release(bytes)
     }
@@ -158,6 +172,12 @@ impl Passage<'_> {
             let mut event = std::mem::take(&mut self.workspace.partial);
             event.extend_from_slice(&bytes[..end]);
             bytes = &bytes[end..];
+            if self.progress.translation.is_some() {
+                self.translate_event(&event)?;
+                event.clear();
+                self.workspace.partial = event;
+                return self.events(bytes);
+            }
             match self.event(&event) {
                 Event::Stays => {}
                 Event::Leaves => self.release(&event)?,
@@ -170,6 +190,9 @@ impl Passage<'_> {
             self.progress.in_event = false;
             event.clear();
             self.workspace.partial = event;
+        }
+        if self.progress.translation.is_some() {
+            return self.translate_events(bytes);
         }
         // What stands from `from` to `at` leaves in one go.
         let (mut from, mut at) = (0, 0);
@@ -217,13 +240,13 @@ impl Passage<'_> {
     }
 
     /// Lets an event go that says that the answer failed, and what stands before it.
-    fn fail(&mut self, bytes: &[u8]) -> Result<(), Aborted> {
+    pub(super) fn fail(&mut self, bytes: &[u8]) -> Result<(), Aborted> {
         self.release(bytes)?;
         Err(Aborted::Upstream(Failure::Reported))
     }
 
     /// Keeps what has come of an event until the rest of it does.
-    fn keep(&mut self, part: &[u8]) -> Result<(), Aborted> {
+    pub(super) fn keep(&mut self, part: &[u8]) -> Result<(), Aborted> {
         if part.is_empty() {
             return Ok(());
         }
@@ -233,6 +256,9 @@ impl Passage<'_> {
         }
         self.gateway.spare.lend(&mut self.workspace.partial);
         self.workspace.partial.extend_from_slice(part);
+        if self.progress.translation.is_some() {
+            return self.keep_to_translate(b"");
+        }
         if self.workspace.partial.len() > MOST_OF_AN_EVENT {
             self.progress.in_event = true;
             let part = std::mem::take(&mut self.workspace.partial);
@@ -247,7 +273,7 @@ impl Passage<'_> {
     }
 
     /// Lets bytes go, as far as the rules clear them.
-    fn release(&mut self, bytes: &[u8]) -> Result<(), Aborted> {
+    pub(super) fn release(&mut self, bytes: &[u8]) -> Result<(), Aborted> {
         if bytes.is_empty() {
             return Ok(());
         }

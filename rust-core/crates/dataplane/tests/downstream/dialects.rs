@@ -150,7 +150,7 @@ async fn errors_have_the_shape_that_the_client_of_the_path_reads() {
             "model_not_found",
         ),
         (
-            "/v1/messages",
+            "/v1/messages/count_tokens",
             json!({"model": MODEL, "messages": []}),
             400,
             "invalid_request_error",
@@ -176,7 +176,7 @@ async fn errors_have_the_shape_that_the_client_of_the_path_reads() {
             (&json!(kind), &json!(code))
         );
     }
-    let (request, body) = post("/v1/chat/completions", &json!({"model": CLAUDE, "messages": []}));
+    let (request, body) = post("/v1/responses", &json!({"model": CLAUDE, "input": "Hi"}));
     let answer = client.exchange(request, &body).await;
     assert_eq!(answer.code(), "endpoint_not_supported_by_model");
     assert_eq!(gateway.upstream.requests(), 0);

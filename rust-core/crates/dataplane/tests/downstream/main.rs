@@ -20,4 +20,5 @@ mod smuggling;
 mod streaming;
 mod tenants;
 mod tls;
+mod translation;
 mod upstream;

@@ -77,8 +77,14 @@ impl LeftOut {
     }
 
     /// A preference that the provider has no counterpart for.
+    ///
+    /// A mark for the cache is none: it says nothing of the answer, and Anthropic's clients set it by themselves.
     pub(super) fn preference(&mut self, place: &Place<'_>, name: &'static str) -> Result<(), Untranslatable> {
         match self.policy {
+            _ if name == "cache_control" => {
+                self.note(name);
+                Ok(())
+            }
             WhatHasNoCounterpart::IsDropped => {
                 self.note(name);
                 Ok(())

@@ -1,0 +1,92 @@
+//! An answer on its way to a client that does not speak what its provider does.
+
+use proofgate_providers::EventMeaning;
+use proofgate_translate::{AnswerError, Step};
+
+use super::passage::Passage;
+use crate::failure::{Aborted, Failure};
+use crate::rejection::Rejection;
+use crate::translation::Translation;
+
+/// What of an error's body is read, in bytes.
+const MOST_OF_AN_ERROR: usize = 64 * 1024;
+
+impl Passage<'_> {
+    /// Keeps bytes of an answer, or of an event, that is translated when it is whole.
+    pub(super) fn keep_to_translate(&mut self, bytes: &[u8]) -> Result<(), Aborted> {
+        if !self.answer_head.events {
+            self.workspace.usage.push(bytes);
+        }
+        let partial = &mut self.workspace.partial;
+        self.gateway.spare.lend(partial);
+        partial.extend_from_slice(bytes);
+        let length = partial.len();
+        let most = self.open.catalog.terms.limits.body_bytes;
+        if length as u64 > most || self.workspace.make_room(length).is_err() {
+            return Err(Aborted::Policy(Rejection::ANSWER_OVERLOADED));
+        }
+        Ok(())
+    }
+
+    /// Translates the events that end in `bytes`, and keeps the rest for theirs.
+    pub(super) fn translate_events(&mut self, bytes: &[u8]) -> Result<(), Aborted> {
+        let mut at = 0;
+        while let Some(length) = self.progress.ends.next_end(&bytes[at..]) {
+            self.translate_event(&bytes[at..at + length])?;
+            at += length;
+        }
+        self.keep(&bytes[at..])
+    }
+
+    /// Translates a whole event, and lets go what the client gets for it.
+    pub(super) fn translate_event(&mut self, event: &[u8]) -> Result<(), Aborted> {
+        self.progress.events += 1;
+        self.workspace.usage.push_event(event);
+        if self.progress.ended {
+            // The client has its end; what stands behind the provider's is nothing to it.
+            return Ok(());
+        }
+        let Some(translation) = &mut self.progress.translation else {
+            return Ok(());
+        };
+        let mut out = std::mem::take(&mut self.progress.translated);
+        out.clear();
+        let released = match translation.event(event, &mut out).map_err(failed)? {
+            Step::Continues if EventMeaning::of(self.progress.dialect, event) == EventMeaning::GoodEnd => {
+                Err(Aborted::Upstream(Failure::Unfinished))
+            }
+            Step::Continues => self.release(&out),
+            Step::Ended => {
+                self.progress.ended = true;
+                self.release(&out)
+            }
+            Step::Failed => self.fail(&out),
+        };
+        self.progress.translated = out;
+        released
+    }
+
+    /// Takes the end of an answer that is no stream, and translates it.
+    pub(super) fn finish_translated(&mut self, translation: &Translation) -> Result<(), Aborted> {
+        if self.answer_head.events {
+            return Ok(());
+        }
+        let body = std::mem::take(&mut self.workspace.partial);
+        let mut out = Vec::new();
+        if (200..300).contains(&self.answer_head.status) {
+            if translation.is_streamed() {
+                return Err(failed(AnswerError::Malformed("it is no stream")));
+            }
+            translation.answer(&body, &mut out).map_err(failed)?;
+        } else {
+            let read = &body[..body.len().min(MOST_OF_AN_ERROR)];
+            translation.error(self.answer_head.status, read, &mut out);
+        }
+        self.release(&out)
+    }
+}
+
+/// What is wrong with an answer that cannot be translated.
+fn failed(_error: AnswerError) -> Aborted {
+    Aborted::Upstream(Failure::Untranslatable)
+}

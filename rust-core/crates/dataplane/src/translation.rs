@@ -1,0 +1,135 @@
+//! A client and a provider that do not speak the same dialect.
+
+use proofgate_providers::{Dialect, Family, event_parts};
+use proofgate_translate::{
+    AnswerError, Asked, Step, Target, Untranslatable, anthropic_openai, openai_anthropic,
+};
+
+/// Who speaks what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pair {
+    /// A client of chat completions, and Anthropic's messages.
+    OpenAiAnthropic,
+    /// A client of Anthropic's messages, and chat completions.
+    AnthropicOpenAi,
+}
+
+/// The version of Anthropic's API that translated requests are written in: it still knows sampling fields.
+const ANTHROPIC_VERSION: &[u8] = b"anthropic-version: 2023-06-01\r\n";
+
+impl Pair {
+    /// What lies between a client and a provider; `None` when nothing can.
+    pub(crate) fn between(client: Dialect, provider: Family) -> Option<Pair> {
+        match (client, provider) {
+            (Dialect::Chat, Family::Anthropic) => Some(Pair::OpenAiAnthropic),
+            (Dialect::Messages, Family::OpenAi) => Some(Pair::AnthropicOpenAi),
+            _ => None,
+        }
+    }
+
+    /// What the provider speaks.
+    pub(crate) fn upstream(self) -> Dialect {
+        match self {
+            Pair::OpenAiAnthropic => Dialect::Messages,
+            Pair::AnthropicOpenAi => Dialect::Chat,
+        }
+    }
+
+    /// Header lines of every request.
+    pub(crate) fn fields(self) -> &'static [u8] {
+        match self {
+            Pair::OpenAiAnthropic => ANTHROPIC_VERSION,
+            Pair::AnthropicOpenAi => b"",
+        }
+    }
+
+    /// Writes what the provider is sent.
+    pub(crate) fn request(
+        self,
+        body: &[u8],
+        target: &Target<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<Asked, Untranslatable> {
+        match self {
+            Pair::OpenAiAnthropic => openai_anthropic::request(body, target, out),
+            Pair::AnthropicOpenAi => anthropic_openai::request(body, target, out),
+        }
+    }
+}
+
+/// The way back of one exchange.
+pub(crate) struct Translation {
+    pair: Pair,
+    asked: Asked,
+    /// When the answer was made, in unix seconds.
+    created: u64,
+    /// Tokens of the prompt, about.
+    prompt_tokens: u64,
+    stream: Option<Stream>,
+}
+
+enum Stream {
+    OpenAiAnthropic(openai_anthropic::Stream),
+    AnthropicOpenAi(anthropic_openai::Stream),
+}
+
+impl Translation {
+    pub(crate) fn new(pair: Pair, asked: Asked, created: u64, prompt_tokens: u64) -> Self {
+        Translation {
+            pair,
+            asked,
+            created,
+            prompt_tokens,
+            stream: None,
+        }
+    }
+
+    /// What the provider speaks.
+    pub(crate) fn upstream(&self) -> Dialect {
+        self.pair.upstream()
+    }
+
+    /// Whether the client wants a stream.
+    pub(crate) fn is_streamed(&self) -> bool {
+        self.asked.stream
+    }
+
+    /// Writes a whole answer of success.
+    pub(crate) fn answer(&self, body: &[u8], out: &mut Vec<u8>) -> Result<(), AnswerError> {
+        match self.pair {
+            Pair::OpenAiAnthropic => openai_anthropic::answer(body, &self.asked, self.created, out),
+            Pair::AnthropicOpenAi => anthropic_openai::answer(body, &self.asked, out),
+        }
+        .map(|_| ())
+    }
+
+    /// Writes what the provider says of a failure.
+    pub(crate) fn error(&self, status: u16, body: &[u8], out: &mut Vec<u8>) {
+        match self.pair {
+            Pair::OpenAiAnthropic => openai_anthropic::error(status, body, out),
+            Pair::AnthropicOpenAi => anthropic_openai::error(status, body, out),
+        }
+    }
+
+    /// Takes an event of a stream and writes those that the client gets for it.
+    pub(crate) fn event(&mut self, event: &[u8], out: &mut Vec<u8>) -> Result<Step, AnswerError> {
+        let (name, data) = event_parts(event);
+        if data.is_empty() {
+            // A comment, or a name alone: what keeps the connection busy.
+            return Ok(Step::Continues);
+        }
+        let (pair, asked) = (self.pair, &self.asked);
+        let stream = self.stream.get_or_insert_with(|| match pair {
+            Pair::OpenAiAnthropic => {
+                Stream::OpenAiAnthropic(openai_anthropic::Stream::new(asked, self.created))
+            }
+            Pair::AnthropicOpenAi => {
+                Stream::AnthropicOpenAi(anthropic_openai::Stream::new(asked, self.prompt_tokens))
+            }
+        });
+        match stream {
+            Stream::OpenAiAnthropic(stream) => stream.event(name, &data, out),
+            Stream::AnthropicOpenAi(stream) => stream.event(name, &data, out),
+        }
+    }
+}
