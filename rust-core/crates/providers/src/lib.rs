@@ -5,7 +5,7 @@
 //! request, [`GeneratedText`] of an answer, [`EventReader`] of a streamed one. Each text knows where it stands, so that a
 //! [`Rewriter`] changes nothing else.
 //!
-//! Amazon Bedrock wants requests signed ([`sigv4`]).
+//! Amazon Bedrock wants requests signed ([`sigv4`]) and streams its answers in frames ([`event_stream`]).
 #![forbid(unsafe_code)]
 
 mod attachment;
@@ -13,6 +13,7 @@ mod bad_request;
 mod body_kind;
 mod body_text;
 mod chat;
+pub mod event_stream;
 mod events;
 mod field_names;
 mod generated;
