@@ -83,20 +83,19 @@ STREAMS = {
 }
 
 
-
 def frame(payload: bytes, **headers: str) -> bytes:
     """A frame of an event stream whose headers are strings; ``_`` stands for the hyphen of a name."""
-    head = b"".join(
-        bytes([len(name) + 1]) + b":" + name.replace("_", "-").encode() + b"\7" + len(value).to_bytes(2) + value.encode()
-        for name, value in headers.items()
-    )
+    head = b""
+    for name, value in headers.items():
+        field = f":{name.replace('_', '-')}".encode()
+        head += bytes([len(field)]) + field + b"\7" + len(value).to_bytes(2) + value.encode()
     prelude = (len(head) + len(payload) + 16).to_bytes(4) + len(head).to_bytes(4)
     prelude += zlib.crc32(prelude).to_bytes(4)
     return prelude + head + payload + zlib.crc32(prelude + head + payload).to_bytes(4)
 
 
 DELTA = b'{"contentBlockIndex":0,"delta":{"text":"Hi"},"p":"abcd"}'
-# Whether checksums are made right (an odd byte), the limit of a payload (the rest of it) and the seed of the reads stand before.
+# The limit of a payload (a quarter of it), odd if checksums are made right, and the seed of the reads stand before.
 FRAMES = {
     "empty": frame(b""),
     "delta": frame(DELTA, event_type="contentBlockDelta", content_type="application/json", message_type="event"),

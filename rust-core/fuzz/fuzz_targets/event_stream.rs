@@ -27,7 +27,8 @@ impl Told {
         ];
         for header in headers {
             self.texts.push(u8::from(header.is_some()));
-            self.texts.extend_from_slice(header.unwrap_or_default().as_bytes());
+            self.texts
+                .extend_from_slice(header.unwrap_or_default().as_bytes());
         }
         self.texts.extend_from_slice(frame.payload);
         self.frames.push(self.texts.len());
@@ -57,7 +58,9 @@ fn tell(stream: &[u8], limit: usize, told: &mut Told, mut next_read: impl FnMut(
 /// Another CRC-32 than the reader's: bit by bit.
 fn crc32(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0, |crc, byte| {
-        (0..8).fold(crc ^ u32::from(*byte), |crc, _| (crc >> 1) ^ (0xEDB8_8320 * (crc & 1)))
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
+            (crc >> 1) ^ (0xEDB8_8320 * (crc & 1))
+        })
     })
 }
 
@@ -66,7 +69,9 @@ fn check(mut stream: &mut [u8]) {
     while let Some((prelude, _)) = stream.split_first_chunk::<8>() {
         let length = u32::from_be_bytes([prelude[0], prelude[1], prelude[2], prelude[3]]) as usize;
         let checksum = crc32(prelude).to_be_bytes();
-        let Some(place) = stream.get_mut(8..12) else { return };
+        let Some(place) = stream.get_mut(8..12) else {
+            return;
+        };
         place.copy_from_slice(&checksum);
         if length < 16 || length > stream.len() {
             return;
