@@ -4,6 +4,8 @@
 //! for the usage that a stream is asked for, and for what rules redact. What rules look at is read here: [`BodyText`] of a
 //! request, [`GeneratedText`] of an answer, [`EventReader`] of a streamed one. Each text knows where it stands, so that a
 //! [`Rewriter`] changes nothing else.
+//!
+//! Amazon Bedrock wants requests signed ([`sigv4`]) and streams its answers in frames ([`event_stream`]).
 #![forbid(unsafe_code)]
 
 mod attachment;
@@ -13,11 +15,13 @@ mod body_text;
 mod call;
 mod call_fields;
 mod dialect;
+pub mod event_stream;
 mod events;
 mod field_names;
 mod generated;
 mod json_edits;
 mod segment;
+pub mod sigv4;
 mod splice;
 mod stream_events;
 mod upstream;

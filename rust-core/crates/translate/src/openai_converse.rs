@@ -1,1 +1,46 @@
 //! A client of OpenAI's chat completions, and Amazon Bedrock's Converse.
+//!
+//! The model, and whether the answer is streamed, stand in Converse's path and not in its body: the caller takes both from
+//! [`Target::model`](crate::Target::model) and [`Asked::stream`](crate::Asked::stream).
+//!
+//! What is said otherwise than the client said it: `system` and `developer` messages stand before the conversation, wherever
+//! they stood; turns of the same role are one; the results of tools stand first in theirs; text that is empty or blank is left
+//! out, since Converse refuses it; a document's name keeps only the characters that Converse allows; ids of tool calls that
+//! Converse would refuse are replaced, a call's and its result's alike. `cache_control` and `prompt_cache_breakpoint` become cache
+//! points without a lifetime of their own, except `cache_control.ttl`.
+//!
+//! What cannot pass is refused: more than one answer (`n`), files and images that are not in the request itself (Converse
+//! fetches no URL and knows no `file_id`), audio in answers, custom tools and those that OpenAI runs, functions in the style of
+//! 2023, `response_format` `json_object` (Converse wants a schema). What is a preference is refused or left out as
+//! [`Target::drop`](crate::Target::drop) says: sampling by seed and penalties, `logprobs`, a `temperature` above 1,
+//! `parallel_tool_calls: false`, `tool_choice: "none"` where the conversation has tool calls, names of speakers, reasoning that came
+//! without its signature in `reasoning_details`, fields that are not known.
+//!
+//! Of an answer, images, citations and the calls of tools that the provider ran itself are not told to the client. Reasoning is
+//! told twice: its text in `reasoning_content`, and with its signature in `reasoning_details`, which the client sends back.
+
+mod answer;
+mod chat;
+mod chunks;
+mod completeness;
+mod content;
+mod error;
+mod files;
+mod finish;
+mod messages;
+mod object;
+mod preferences;
+mod reasoning;
+mod request;
+mod settings;
+mod stream;
+mod stream_events;
+mod text;
+mod tool_ids;
+mod tools;
+mod usage;
+
+pub use answer::answer;
+pub use error::error;
+pub use request::request;
+pub use stream::{EventKind, MOST_OPEN_TOOL_CALLS, Stream};

@@ -1,0 +1,300 @@
+//! Frames of Amazon's event streams (`application/vnd.amazon.eventstream`), as Bedrock streams its answers.
+//!
+//! A frame is: its length and that of its headers, a CRC-32 of these eight bytes, headers, a payload, and a CRC-32 of all
+//! before; numbers are big endian. Source: "Event stream encoding" of the Amazon Transcribe developer guide, and botocore.
+
+/// Bytes that headers may have.
+pub const MOST_HEADER_BYTES: usize = 128 << 10;
+/// Bytes that a payload may have.
+pub const MOST_PAYLOAD_BYTES: usize = 24 << 20;
+/// Headers that a frame may have. Bedrock sends three.
+const MOST_HEADERS: usize = 32;
+
+/// Two lengths and their checksum.
+const PRELUDE: usize = 12;
+const CHECKSUM: usize = 4;
+
+/// Why what was received is no stream of frames. There is no way to find the next frame behind it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum FrameError {
+    /// A checksum is not that of what stands before it.
+    #[error("a frame's checksum is wrong")]
+    Checksum,
+    /// A frame's length is less than that of its parts.
+    #[error("a frame's lengths contradict one another")]
+    Lengths,
+    /// A frame, or its headers, exceed a limit.
+    #[error("a frame is larger than may be read")]
+    TooLarge,
+    /// A header is cut short, of no known type, or there twice; or one that is read is no text.
+    #[error("a frame's headers are malformed")]
+    Headers,
+    /// The stream ended within a frame.
+    #[error("the stream ended within a frame")]
+    CutShort,
+}
+
+/// One frame. Of its headers those that say what it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Frame<'r> {
+    /// `:message-type`: `event`, `exception` or `error`.
+    pub message_type: Option<&'r str>,
+    /// `:event-type` of an event.
+    pub event_type: Option<&'r str>,
+    /// `:exception-type` of an exception.
+    pub exception_type: Option<&'r str>,
+    /// `:error-code` of an error.
+    pub error_code: Option<&'r str>,
+    /// `:error-message` of an error.
+    pub error_message: Option<&'r str>,
+    /// `:content-type` of the payload.
+    pub content_type: Option<&'r str>,
+    /// What it carries.
+    pub payload: &'r [u8],
+}
+
+/// Splits a stream into its frames, however it is cut into pieces.
+#[derive(Debug)]
+pub struct FrameReader {
+    buffer: Vec<u8>,
+    /// Where the frame at hand begins.
+    start: usize,
+    most_payload: usize,
+    failed: Option<FrameError>,
+}
+
+impl FrameReader {
+    /// A reader at the start of a stream whose payloads have at most `most_payload` bytes, and never more than
+    /// [`MOST_PAYLOAD_BYTES`].
+    #[must_use]
+    pub fn new(most_payload: usize) -> Self {
+        FrameReader {
+            buffer: Vec::new(),
+            start: 0,
+            most_payload: most_payload.min(MOST_PAYLOAD_BYTES),
+            failed: None,
+        }
+    }
+
+    /// Forgets everything, for the next stream; keeps the buffer.
+    pub fn clear(&mut self) {
+        self.buffer.clear();
+        self.start = 0;
+        self.failed = None;
+    }
+
+    /// Forgets everything, and gives back the memory of a buffer that has more than `most` bytes.
+    pub fn give_back(&mut self, most: usize) {
+        self.clear();
+        self.buffer.shrink_to(most);
+    }
+
+    /// Bytes of memory that the buffer takes.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.buffer.capacity()
+    }
+
+    /// How many bytes wait for the rest of their frame.
+    #[must_use]
+    pub fn pending(&self) -> usize {
+        self.buffer.len() - self.start
+    }
+
+    /// Takes the next piece of the stream.
+    pub fn push(&mut self, piece: &[u8]) {
+        if self.failed.is_none() {
+            self.buffer.drain(..self.start);
+            self.start = 0;
+            self.buffer.extend_from_slice(piece);
+        }
+    }
+
+    /// The next frame that is complete.
+    ///
+    /// # Errors
+    /// [`FrameError`] as soon as that is known, and from then on.
+    pub fn next_frame(&mut self) -> Result<Option<Frame<'_>>, FrameError> {
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
+        let begin = self.start;
+        match self.whole_frame() {
+            Ok(None) => Ok(None),
+            Ok(Some((length, headers))) => {
+                self.start = begin + length;
+                let frame = &self.buffer[begin..begin + length];
+                read(frame, headers).inspect_err(|error| self.failed = Some(*error))
+            }
+            Err(error) => {
+                self.failed = Some(error);
+                Err(error)
+            }
+        }
+    }
+
+    /// What the end of the stream means.
+    ///
+    /// # Errors
+    /// [`FrameError::CutShort`] if a frame has begun and not ended, else what was wrong before.
+    pub fn finish(&self) -> Result<(), FrameError> {
+        match self.failed {
+            Some(error) => Err(error),
+            None if self.pending() > 0 => Err(FrameError::CutShort),
+            None => Ok(()),
+        }
+    }
+
+    /// The length of the frame at hand and that of its headers, when it is there and its checksums are right.
+    fn whole_frame(&self) -> Result<Option<(usize, usize)>, FrameError> {
+        let rest = &self.buffer[self.start..];
+        let Some(prelude) = rest.first_chunk::<PRELUDE>() else {
+            return Ok(None);
+        };
+        if crc32(&prelude[..8]) != number(&prelude[8..]) {
+            return Err(FrameError::Checksum);
+        }
+        let [length, headers] = [&prelude[..4], &prelude[4..8]].map(|bytes| number(bytes) as usize);
+        if headers > MOST_HEADER_BYTES {
+            return Err(FrameError::TooLarge);
+        }
+        let Some(payload) = length.checked_sub(PRELUDE + headers + CHECKSUM) else {
+            return Err(FrameError::Lengths);
+        };
+        if payload > self.most_payload {
+            return Err(FrameError::TooLarge);
+        }
+        let Some(frame) = rest.get(..length) else {
+            return Ok(None);
+        };
+        let (checked, checksum) = frame.split_at(length - CHECKSUM);
+        if crc32(checked) != number(checksum) {
+            return Err(FrameError::Checksum);
+        }
+        Ok(Some((length, headers)))
+    }
+}
+
+/// A number of four bytes.
+fn number(bytes: &[u8]) -> u32 {
+    bytes
+        .iter()
+        .fold(0, |number, byte| number << 8 | u32::from(*byte))
+}
+
+fn read(frame: &[u8], header_bytes: usize) -> Result<Option<Frame<'_>>, FrameError> {
+    let (headers, payload) = frame[PRELUDE..frame.len() - CHECKSUM].split_at(header_bytes);
+    let mut read = Frame {
+        payload,
+        ..Frame::default()
+    };
+    let mut names: [&[u8]; MOST_HEADERS] = [&[]; MOST_HEADERS];
+    let mut count = 0;
+    let mut rest = Bytes(headers);
+    while !rest.0.is_empty() {
+        let (name, value) = header(&mut rest).ok_or(FrameError::Headers)?;
+        if names[..count].contains(&name) {
+            return Err(FrameError::Headers);
+        }
+        *names.get_mut(count).ok_or(FrameError::TooLarge)? = name;
+        count += 1;
+        let kept = match name {
+            b":message-type" => &mut read.message_type,
+            b":event-type" => &mut read.event_type,
+            b":exception-type" => &mut read.exception_type,
+            b":error-code" => &mut read.error_code,
+            b":error-message" => &mut read.error_message,
+            b":content-type" => &mut read.content_type,
+            _ => continue,
+        };
+        let text = value.and_then(|text| std::str::from_utf8(text).ok());
+        *kept = Some(text.ok_or(FrameError::Headers)?);
+    }
+    Ok(Some(read))
+}
+
+struct Bytes<'r>(&'r [u8]);
+
+impl<'r> Bytes<'r> {
+    fn take(&mut self, length: usize) -> Option<&'r [u8]> {
+        let (taken, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    fn byte(&mut self) -> Option<u8> {
+        self.take(1)?.first().copied()
+    }
+}
+
+/// The name of a header, and its value if that is a string.
+fn header<'r>(rest: &mut Bytes<'r>) -> Option<(&'r [u8], Option<&'r [u8]>)> {
+    const BYTE_ARRAY: u8 = 6;
+    const STRING: u8 = 7;
+    let name_length = rest.byte()?;
+    let name = rest.take(usize::from(name_length))?;
+    let kind = rest.byte()?;
+    let length = match kind {
+        0 | 1 => 0, // true, false
+        2 => 1,     // i8
+        3 => 2,     // i16
+        4 => 4,     // i32
+        5 | 8 => 8, // i64, and a time in milliseconds
+        9 => 16,    // a UUID
+        BYTE_ARRAY | STRING => number(rest.take(2)?) as usize,
+        _ => return None,
+    };
+    let value = rest.take(length)?;
+    Some((name, (kind == STRING).then_some(value)))
+}
+
+/// Tables for eight bytes at a time. Source: M. Kounavis and F. Berry, "A Systematic Approach to Building High Performance
+/// Software-Based CRC Generators" (2005), slicing-by-8.
+const TABLES: [[u32; 256]; 8] = {
+    const IEEE_REVERSED: u32 = 0xEDB8_8320;
+    let mut tables = [[0u32; 256]; 8];
+    let mut byte = 0;
+    while byte < 256 {
+        let mut crc = byte as u32;
+        let mut bit = 0;
+        while bit < 8 {
+            crc = if crc & 1 == 1 {
+                crc >> 1 ^ IEEE_REVERSED
+            } else {
+                crc >> 1
+            };
+            bit += 1;
+        }
+        tables[0][byte] = crc;
+        byte += 1;
+    }
+    let mut table = 1;
+    while table < 8 {
+        let mut byte = 0;
+        while byte < 256 {
+            let before = tables[table - 1][byte];
+            tables[table][byte] = before >> 8 ^ tables[0][(before & 0xFF) as usize];
+            byte += 1;
+        }
+        table += 1;
+    }
+    tables
+};
+
+/// The CRC-32 of IEEE 802.3, as in zlib.
+fn crc32(bytes: &[u8]) -> u32 {
+    let (chunks, rest) = bytes.as_chunks::<8>();
+    let mut crc = !0u32;
+    for chunk in chunks {
+        let mixed = u64::from_le_bytes(*chunk) ^ u64::from(crc);
+        crc = mixed
+            .to_le_bytes()
+            .iter()
+            .zip(TABLES.iter().rev())
+            .fold(0, |crc, (byte, table)| crc ^ table[usize::from(*byte)]);
+    }
+    for byte in rest {
+        crc = crc >> 8 ^ TABLES[0][usize::from(crc.to_le_bytes()[0] ^ byte)];
+    }
+    !crc
+}

@@ -1,0 +1,341 @@
+//! Signatures of requests to Amazon Web Services: Signature Version 4, in headers.
+//!
+//! What is signed is what is sent: the path as it stands on the wire, the body after its last rewriting. A signature is good
+//! for some minutes around its time, so that a second try of a request is signed anew.
+//!
+//! Source: "Signature Version 4 signing process" of the AWS General Reference; the rules for services other than S3.
+
+use std::fmt::Write as _;
+
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::{Digest, Sha256};
+
+const ALGORITHM: &str = "AWS4-HMAC-SHA256";
+/// 9999-12-31T23:59:59Z: a later year has five digits, which the format of a date cannot hold.
+const LAST_SECOND: u64 = 253_402_300_799;
+const SECONDS_OF_A_DAY: u64 = 86_400;
+
+/// Headers that a proxy may change or add to, and those that the signer writes itself.
+const NEVER_SIGNED: [&str; 20] = [
+    "authorization",
+    "baggage",
+    "connection",
+    "expect",
+    "host",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "traceparent",
+    "tracestate",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "user-agent",
+    "x-amz-content-sha256",
+    "x-amz-date",
+    "x-amz-security-token",
+    "x-amzn-trace-id",
+];
+
+/// Whose signature it is. It has no `Debug`, so that no log shows a secret.
+///
+/// ```compile_fail
+/// fn shown<T: std::fmt::Debug>() {}
+/// shown::<proofgate_providers::sigv4::Credentials<'_>>();
+/// ```
+#[derive(Clone, Copy)]
+pub struct Credentials<'c> {
+    /// The id of the access key, which stands in the signature.
+    pub access_key_id: &'c str,
+    /// The secret access key.
+    pub secret_access_key: &'c str,
+    /// The token of temporary credentials.
+    pub session_token: Option<&'c str>,
+}
+
+/// The key that signs for one day, region and service. It may be kept while [`is_for`](SigningKey::is_for) holds. It has no
+/// `Debug`.
+///
+/// ```compile_fail
+/// fn shown<T: std::fmt::Debug>() {}
+/// shown::<proofgate_providers::sigv4::SigningKey>();
+/// ```
+#[derive(Clone)]
+pub struct SigningKey {
+    key: [u8; 32],
+    /// Days since 1970-01-01.
+    day: u64,
+    region: String,
+    service: String,
+}
+
+/// The head of a request, as far as it is signed.
+#[derive(Debug, Clone, Copy)]
+pub struct RequestHead<'r> {
+    /// Such as `POST`.
+    pub method: &'r str,
+    /// The path on the wire, each segment [percent-encoded](encode_segment) once.
+    pub path: &'r str,
+    /// What stands behind the path's question mark, as on the wire; empty if nothing does.
+    pub query: &'r str,
+    /// The value of `host`, which is always signed. The default port `:443` is left out; so must it be on the wire.
+    pub host: &'r str,
+    /// Other headers that are to be signed, names in any case. Those that proxies change and those that the signer writes are
+    /// passed over.
+    pub headers: &'r [(&'r str, &'r str)],
+    /// The SHA-256 of the body as it is sent.
+    pub body_sha256: &'r [u8; 32],
+    /// Whether `x-amz-content-sha256` is sent and signed, as `bedrock-mantle` wants it.
+    pub with_body_hash: bool,
+}
+
+/// The headers that a signature adds to a request.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Signature {
+    /// The value of `authorization`.
+    pub authorization: String,
+    /// The value of `x-amz-date`, as `20261120T120000Z`.
+    pub date: String,
+    /// The value of `x-amz-content-sha256`, if it was asked for.
+    pub content_sha256: Option<String>,
+}
+
+impl SigningKey {
+    /// The key of a secret for the day of `at` (Unix seconds), a region as `us-east-1` and a service as `bedrock`.
+    #[must_use]
+    pub fn derive(secret_access_key: &str, at: u64, region: &str, service: &str) -> Self {
+        let day = day_of(at);
+        let date = timestamp(at);
+        let key = hmac(
+            format!("AWS4{secret_access_key}").as_bytes(),
+            &date.as_bytes()[..8],
+        );
+        let key = hmac(&key, region.as_bytes());
+        let key = hmac(&key, service.as_bytes());
+        SigningKey {
+            key: hmac(&key, b"aws4_request"),
+            day,
+            region: region.to_owned(),
+            service: service.to_owned(),
+        }
+    }
+
+    /// Whether it is the key of this day (`at` in Unix seconds), region and service, for the same secret.
+    #[must_use]
+    pub fn is_for(&self, at: u64, region: &str, service: &str) -> bool {
+        self.day == day_of(at) && self.region == region && self.service == service
+    }
+
+    /// Signs a request at a time (Unix seconds). The time's day must be the key's, else the provider refuses the signature.
+    #[must_use]
+    pub fn sign(&self, request: &RequestHead<'_>, credentials: &Credentials<'_>, at: u64) -> Signature {
+        let date = timestamp(at);
+        let body_hash = hex(request.body_sha256);
+        let (canonical, signed) = canonical_request(request, credentials, &date, &body_hash);
+        let scope = format!("{}/{}/{}/aws4_request", &date[..8], self.region, self.service);
+        let hash = hex(&Sha256::digest(canonical).into());
+        let to_sign = format!("{ALGORITHM}\n{date}\n{scope}\n{hash}");
+        let signature = hex(&hmac(&self.key, to_sign.as_bytes()));
+        Signature {
+            authorization: format!(
+                "{ALGORITHM} Credential={}/{scope}, SignedHeaders={signed}, Signature={signature}",
+                credentials.access_key_id
+            ),
+            date,
+            content_sha256: request.with_body_hash.then_some(body_hash),
+        }
+    }
+}
+
+/// The canonical request, and the names of the headers in it. Public for those who ask why a signature was refused; it holds
+/// the session token.
+#[must_use]
+pub fn canonical_request(
+    request: &RequestHead<'_>,
+    credentials: &Credentials<'_>,
+    date: &str,
+    body_hash: &str,
+) -> (String, String) {
+    let mut headers: Vec<(String, &str)> = Vec::with_capacity(request.headers.len() + 4);
+    for &(name, value) in request.headers {
+        let name = name.to_ascii_lowercase();
+        if !NEVER_SIGNED.contains(&name.as_str()) && !name.starts_with("amz-sdk-") {
+            headers.push((name, value));
+        }
+    }
+    let host = request.host.strip_suffix(":443").unwrap_or(request.host);
+    headers.push(("host".to_owned(), host));
+    headers.push(("x-amz-date".to_owned(), date));
+    if let Some(token) = credentials.session_token {
+        headers.push(("x-amz-security-token".to_owned(), token));
+    }
+    if request.with_body_hash {
+        headers.push(("x-amz-content-sha256".to_owned(), body_hash));
+    }
+    // The sort is stable: the values of a repeated header keep their order.
+    headers.sort_by(|one, other| one.0.cmp(&other.0));
+
+    let mut canonical = format!("{}\n", request.method);
+    write_path(&mut canonical, request.path);
+    canonical.push('\n');
+    write_query(&mut canonical, request.query);
+    let mut names = String::new();
+    let mut before = None;
+    for (name, value) in &headers {
+        if before == Some(name) {
+            canonical.push(',');
+        } else {
+            names.push_str(if before.is_some() { ";" } else { "" });
+            names.push_str(name);
+            canonical.push('\n');
+            canonical.push_str(name);
+            canonical.push(':');
+        }
+        write_collapsed(&mut canonical, value);
+        before = Some(name);
+    }
+    let _ = write!(canonical, "\n\n{names}\n{body_hash}");
+    (canonical, names)
+}
+
+/// Appends a segment of a path as it stands on the wire: all but `A-Z a-z 0-9 - . _ ~` percent-encoded, so that a model's
+/// `:` becomes `%3A` and an ARN's `/` becomes `%2F`.
+pub fn encode_segment(out: &mut String, segment: &str) {
+    encode(out, segment.bytes());
+}
+
+fn encode(out: &mut String, bytes: impl Iterator<Item = u8>) {
+    for byte in bytes {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            let _ = write!(out, "%{byte:02X}");
+        }
+    }
+}
+
+/// The path without empty and dot segments (RFC 3986, section 5.2.4), and each segment encoded once more: only S3 takes the
+/// path as it is.
+fn write_path(out: &mut String, path: &str) {
+    let mut segments: Vec<&str> = Vec::new();
+    for segment in path.split('/') {
+        match segment {
+            "" | "." => {}
+            ".." => drop(segments.pop()),
+            _ => segments.push(segment),
+        }
+    }
+    for segment in &segments {
+        out.push('/');
+        encode(out, segment.bytes());
+    }
+    if segments.is_empty() || path.ends_with('/') {
+        out.push('/');
+    }
+}
+
+/// The pairs of the query, sorted and encoded anew.
+fn write_query(out: &mut String, query: &str) {
+    let encoded = |text: &str| {
+        let mut written = String::with_capacity(text.len());
+        encode(&mut written, Decoded(text.as_bytes()));
+        written
+    };
+    let mut pairs: Vec<(String, String)> = query
+        .split('&')
+        .filter(|pair| !pair.is_empty())
+        .map(|pair| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            (encoded(name), encoded(value))
+        })
+        .collect();
+    pairs.sort();
+    for (number, (name, value)) in pairs.iter().enumerate() {
+        let separator = if number == 0 { "" } else { "&" };
+        let _ = write!(out, "{separator}{name}={value}");
+    }
+}
+
+/// The bytes of a percent-encoded text; a `%` without two digits stands for itself.
+struct Decoded<'t>(&'t [u8]);
+
+impl Iterator for Decoded<'_> {
+    type Item = u8;
+
+    fn next(&mut self) -> Option<u8> {
+        let (&first, rest) = self.0.split_first()?;
+        let digit = |at: usize| rest.get(at).and_then(|byte| char::from(*byte).to_digit(16));
+        if first == b'%'
+            && let (Some(high), Some(low)) = (digit(0), digit(1))
+        {
+            self.0 = &rest[2..];
+            return u8::try_from(high * 16 + low).ok();
+        }
+        self.0 = rest;
+        Some(first)
+    }
+}
+
+/// A header's value without blanks at its ends, and with one where several stand.
+fn write_collapsed(out: &mut String, value: &str) {
+    for (number, word) in value.split_ascii_whitespace().enumerate() {
+        out.push_str(if number == 0 { "" } else { " " });
+        out.push_str(word);
+    }
+}
+
+fn hmac(key: &[u8], data: &[u8]) -> [u8; 32] {
+    // A key longer than the block is hashed first (RFC 2104, section 2).
+    let mut block = [0u8; 64];
+    match block.get_mut(..key.len()) {
+        Some(start) => start.copy_from_slice(key),
+        None => block[..32].copy_from_slice(&Sha256::digest(key)),
+    }
+    let mut mac = Hmac::<Sha256>::new(&block.into());
+    mac.update(data);
+    mac.finalize().into_bytes().into()
+}
+
+fn hex(bytes: &[u8; 32]) -> String {
+    let mut text = String::with_capacity(64);
+    for byte in bytes {
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
+fn day_of(at: u64) -> u64 {
+    at.min(LAST_SECOND) / SECONDS_OF_A_DAY
+}
+
+/// `20261120T120000Z`, of Unix seconds.
+fn timestamp(at: u64) -> String {
+    let at = at.min(LAST_SECOND);
+    let (year, month, day) = date_of(at / SECONDS_OF_A_DAY);
+    let second = at % SECONDS_OF_A_DAY;
+    format!(
+        "{year:04}{month:02}{day:02}T{:02}{:02}{:02}Z",
+        second / 3600,
+        second / 60 % 60,
+        second % 60
+    )
+}
+
+/// Year, month and day of a day since 1970-01-01. Source: H. Hinnant, "chrono-Compatible Low-Level Date Algorithms",
+/// `civil_from_days`: years begin with March, and 400 of them have 146,097 days.
+fn date_of(day: u64) -> (u64, u64, u64) {
+    let day = day + 719_468;
+    let (era, day) = (day / 146_097, day % 146_097);
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day_of_month = day - (153 * month + 2) / 5 + 1;
+    let (month, later) = if month < 10 {
+        (month + 3, 0)
+    } else {
+        (month - 9, 1)
+    };
+    (era * 400 + year + later, month, day_of_month)
+}

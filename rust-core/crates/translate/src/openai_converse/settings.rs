@@ -1,0 +1,234 @@
+use serde_json::value::RawValue;
+
+use crate::Untranslatable;
+use crate::openai_converse::chat::{Chat, ResponseFormat};
+use crate::openai_converse::content::missing;
+use crate::openai_converse::preferences::Preferences;
+use crate::openai_converse::text::{Text, inner, parse, parse_list, write_all, write_string, wrong_type};
+
+/// Refuses what changes the meaning of a request, except values that say what is so without them.
+pub(super) fn refuse_what_has_meaning(chat: &Chat<'_>) -> Result<(), Untranslatable> {
+    let only_text = chat.modalities.is_some_and(|modalities| {
+        parse_list::<Text<'_>>(modalities, String::new)
+            .is_ok_and(|modalities| modalities.iter().all(|modality| &**modality == "text"))
+    });
+    for (name, value, without_effect) in [
+        ("n", chat.n, "1"),
+        ("audio", chat.audio, ""),
+        ("modalities", chat.modalities.filter(|_| !only_text), ""),
+        ("web_search_options", chat.web_search_options, ""),
+        ("functions", chat.functions, "[]"),
+        ("function_call", chat.function_call, ""),
+        ("moderation", chat.moderation, ""),
+    ] {
+        if value.is_some_and(|value| value.get() != without_effect) {
+            let reason = "Converse has no counterpart of this field, and without it the request would mean something else.";
+            return Err(Untranslatable::new(name, reason));
+        }
+    }
+    Ok(())
+}
+
+/// Leaves out, or refuses, preferences that Converse does not know, except values that say what is so without them.
+pub(super) fn leave_out_preferences(
+    chat: &Chat<'_>,
+    preferences: &mut Preferences,
+) -> Result<(), Untranslatable> {
+    for (name, value, without_effect) in [
+        ("parallel_tool_calls", chat.parallel_tool_calls, &["true"][..]),
+        ("seed", chat.seed, &[]),
+        ("frequency_penalty", chat.frequency_penalty, &["0", "0.0"]),
+        ("presence_penalty", chat.presence_penalty, &["0", "0.0"]),
+        ("logit_bias", chat.logit_bias, &["{}"]),
+        ("logprobs", chat.logprobs, &["false"]),
+        ("top_logprobs", chat.top_logprobs, &["0"]),
+        ("user", chat.user, &[]),
+        ("safety_identifier", chat.safety_identifier, &[]),
+        ("metadata", chat.metadata, &["{}"]),
+        ("store", chat.store, &["false"]),
+        ("verbosity", chat.verbosity, &[]),
+        ("prediction", chat.prediction, &[]),
+        ("prompt_cache_key", chat.prompt_cache_key, &[]),
+        ("prompt_cache_options", chat.prompt_cache_options, &[]),
+        ("prompt_cache_retention", chat.prompt_cache_retention, &[]),
+    ] {
+        if let Some(value) = value.filter(|value| !without_effect.contains(&value.get())) {
+            preferences.leave_out(name, value, || name.to_owned())?;
+        }
+    }
+    preferences.unknown(chat.unknown.as_ref(), String::new)
+}
+
+/// The fields of an object, and the object itself only if it has any.
+struct Fields<'o> {
+    out: &'o mut Vec<u8>,
+    name: &'static str,
+    begun: bool,
+}
+
+impl<'o> Fields<'o> {
+    fn of(name: &'static str, out: &'o mut Vec<u8>) -> Self {
+        Fields {
+            out,
+            name,
+            begun: false,
+        }
+    }
+
+    fn field(&mut self, name: &str) -> &mut Vec<u8> {
+        match self.begun {
+            true => write_all(self.out, &[",\"", name, "\":"]),
+            false => write_all(self.out, &[",\"", self.name, "\":{\"", name, "\":"]),
+        }
+        self.begun = true;
+        self.out
+    }
+
+    fn end(self) {
+        if self.begun {
+            self.out.push(b'}');
+        }
+    }
+}
+
+/// Writes `inferenceConfig` if there is any.
+pub(super) fn write_inference(
+    out: &mut Vec<u8>,
+    chat: &Chat<'_>,
+    preferences: &mut Preferences,
+) -> Result<(), Untranslatable> {
+    let mut fields = Fields::of("inferenceConfig", out);
+    // The newer name rules, as at OpenAI.
+    let most = [
+        (chat.max_completion_tokens, "max_completion_tokens"),
+        (chat.max_tokens, "max_tokens"),
+    ];
+    if let Some((most, name)) = most
+        .iter()
+        .find_map(|(value, name)| value.map(|value| (value, *name)))
+    {
+        if !most.get().bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(wrong_type(name));
+        }
+        write_all(fields.field("maxTokens"), &[most.get()]);
+    }
+    if let Some(temperature) = chat.temperature {
+        let mut written = temperature.get();
+        if number(temperature, "temperature")? > 1.0 {
+            let reason = "Converse takes a temperature of at most 1.";
+            preferences.leave_out_for(reason, "temperature", temperature, || "temperature".to_owned())?;
+            written = "1";
+        }
+        write_all(fields.field("temperature"), &[written]);
+    }
+    if let Some(top_p) = chat.top_p {
+        number(top_p, "top_p")?;
+        write_all(fields.field("topP"), &[top_p.get()]);
+    }
+    if let Some(stop) = chat.stop {
+        let stops: Vec<&RawValue> = match inner(stop) {
+            Some(_) => vec![stop],
+            None => parse_list(stop, || "stop".to_owned())?,
+        };
+        for (number, stop) in stops.iter().enumerate() {
+            let text = inner(stop).ok_or_else(|| wrong_type("stop"))?;
+            if text.is_empty() {
+                return Err(Untranslatable::new(
+                    "stop",
+                    "Converse takes no empty text to stop at.",
+                ));
+            }
+            let before = if number == 0 { "[" } else { "," };
+            let out = if number == 0 {
+                fields.field("stopSequences")
+            } else {
+                &mut *fields.out
+            };
+            write_all(out, &[before, stop.get()]);
+        }
+        if !stops.is_empty() {
+            fields.out.push(b']');
+        }
+    }
+    fields.end();
+    Ok(())
+}
+
+fn number(value: &RawValue, name: &'static str) -> Result<f64, Untranslatable> {
+    parse(value, || name.to_owned())
+}
+
+/// Writes `serviceTier` and `outputConfig` if there are any.
+pub(super) fn write_output(
+    out: &mut Vec<u8>,
+    chat: &Chat<'_>,
+    preferences: &mut Preferences,
+) -> Result<(), Untranslatable> {
+    if let Some(tier) = chat.service_tier {
+        match inner(tier) {
+            Some("auto") => {}
+            Some("default" | "flex" | "priority") => {
+                write_all(out, &[r#","serviceTier":{"type":"#, tier.get(), "}"]);
+            }
+            _ => preferences.leave_out("service_tier", tier, || "service_tier".to_owned())?,
+        }
+    }
+    let mut fields = Fields::of("outputConfig", out);
+    if let Some(format) = chat.response_format {
+        write_format(
+            &parse(format, || "response_format".to_owned())?,
+            &mut fields,
+            preferences,
+        )?;
+    }
+    if let Some(effort) = chat.reasoning_effort {
+        match inner(effort) {
+            Some("low" | "medium" | "high" | "xhigh" | "max") => {
+                write_all(fields.field("effort"), &[effort.get()]);
+            }
+            _ => preferences.leave_out("reasoning_effort", effort, || "reasoning_effort".to_owned())?,
+        }
+    }
+    fields.end();
+    Ok(())
+}
+
+fn write_format(
+    format: &ResponseFormat<'_>,
+    fields: &mut Fields<'_>,
+    preferences: &mut Preferences,
+) -> Result<(), Untranslatable> {
+    let param = |field: &str| format!("response_format{field}");
+    preferences.unknown(format.unknown.as_ref(), || param(""))?;
+    match format.kind.as_deref() {
+        Some("text") => return Ok(()),
+        Some("json_schema") => {}
+        _ => {
+            let reason = "Converse answers in JSON only by a schema: use json_schema.";
+            return Err(Untranslatable::new(param(".type"), reason));
+        }
+    }
+    let said = format
+        .json_schema
+        .as_ref()
+        .ok_or_else(|| missing(param(".json_schema")))?;
+    preferences.unknown(said.unknown.as_ref(), || param(".json_schema"))?;
+    let schema = said.schema.ok_or_else(|| missing(param(".json_schema.schema")))?;
+    if !schema.get().starts_with('{') {
+        return Err(wrong_type(param(".json_schema.schema")));
+    }
+    let out = fields.field("textFormat");
+    write_all(
+        out,
+        &[r#"{"type":"json_schema","structure":{"jsonSchema":{"schema":"#],
+    );
+    write_string(out, schema.get());
+    for (value, name) in [(said.name, "name"), (said.description, "description")] {
+        if let Some(value) = value {
+            inner(value).ok_or_else(|| wrong_type(param(&format!(".json_schema.{name}"))))?;
+            write_all(out, &[",\"", name, "\":", value.get()]);
+        }
+    }
+    write_all(out, &["}}}"]);
+    Ok(())
+}
