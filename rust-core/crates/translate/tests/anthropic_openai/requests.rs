@@ -115,8 +115,19 @@ fn what_has_no_counterpart_is_refused_by_its_path() {
         refused_at(&messages, ""),
         "messages[0].content[0].transformations"
     );
-    let messages = r#"[{"role":"user","content":[{"type":"text","text":"a","cache_control":{}}]}]"#;
-    assert_eq!(refused_at(messages, ""), "messages[0].content[0].cache_control");
+}
+
+#[test]
+fn a_mark_for_the_cache_is_left_out_and_never_refused() {
+    let messages =
+        r#"[{"role":"user","content":[{"type":"text","text":"a","cache_control":{"type":"ephemeral"}}]}]"#;
+    let body = format!(r#"{{"model":"c","max_tokens":5,"messages":{messages}}}"#);
+    let asked = request(
+        body.as_bytes(),
+        &target(WhatHasNoCounterpart::IsRefused),
+        &mut Vec::new(),
+    );
+    assert_eq!(asked.unwrap().dropped, ["cache_control"]);
 }
 
 #[test]
