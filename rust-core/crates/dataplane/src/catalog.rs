@@ -116,10 +116,10 @@ impl Blueprint {
             let family = match provider.kind {
                 ProviderKind::OpenAi => Family::OpenAi,
                 ProviderKind::Anthropic => Family::Anthropic,
+                ProviderKind::Gemini => Family::Google,
             };
-            let spoken = Dialect::ALL
-                .into_iter()
-                .filter(|dialect| dialect.family() == family);
+            let spoken = Dialect::ALL.into_iter().chain([Dialect::Gemini]);
+            let spoken = spoken.filter(|dialect| dialect.family() == family);
             let templates = spoken.map(|dialect| (dialect, RequestTemplate::new(&base, dialect, key)));
             let templates = templates.collect();
             let route = UpstreamRoute::new(base, provider.ca_pem.clone(), config.timeouts.upstream_connect);

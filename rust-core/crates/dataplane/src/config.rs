@@ -185,6 +185,7 @@ pub(crate) enum ProviderKind {
     #[serde(rename = "openai")]
     OpenAi,
     Anthropic,
+    Gemini,
 }
 
 #[derive(Deserialize)]

@@ -59,6 +59,7 @@ impl Route {
                 Dialect::Embeddings => Endpoint::Embeddings,
                 Dialect::Moderations => Endpoint::Moderations,
                 Dialect::Messages | Dialect::CountTokens => Endpoint::Messages,
+                Dialect::Gemini => return None,
             }),
             Route::Models | Route::Model(_) => Some(Endpoint::Models),
             Route::Options(_) | Route::WrongMethod(_) | Route::Unknown => None,

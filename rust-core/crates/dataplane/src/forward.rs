@@ -44,6 +44,8 @@ pub(crate) fn upstream_body<'b>(
 pub(crate) struct Destination<'d> {
     pub(crate) upstream: &'d Upstream,
     pub(crate) template: &'d RequestTemplate,
+    /// What the path ends in.
+    pub(crate) model: &'d str,
     /// Header lines of this request alone.
     pub(crate) fields: &'d [u8],
 }
@@ -60,7 +62,8 @@ pub(crate) async fn forward(
     let mut head = gateway.outgoing.take();
     head.clear();
     let length = body.length();
-    to.template.write(open.id.as_str(), length, to.fields, &mut head);
+    to.template
+        .write(open.id.as_str(), length, to.model, to.fields, &mut head);
     let mut parts = body.parts();
     if length <= ONE_PIECE {
         for part in &mut parts {

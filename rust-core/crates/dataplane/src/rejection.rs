@@ -93,9 +93,16 @@ impl Rejection {
     pub(crate) fn unserved_dialect(family: Family) -> Rejection {
         let message = match family {
             Family::OpenAi => {
-                "This model is reached by OpenAI's endpoints, such as POST /v1/chat/completions."
+                "The provider of this model speaks OpenAI's API. It is reached by OpenAI's endpoints and POST \
+                 /v1/messages."
             }
-            Family::Anthropic => "This model is reached by Anthropic's endpoints, such as POST /v1/messages.",
+            Family::Anthropic => {
+                "The provider of this model speaks Anthropic's API. It is reached by Anthropic's endpoints and POST \
+                 /v1/chat/completions."
+            }
+            Family::Google => {
+                "The provider of this model speaks Google's API. It is reached by POST /v1/chat/completions."
+            }
         };
         Rejection {
             param: Some(Cow::Borrowed("model")),

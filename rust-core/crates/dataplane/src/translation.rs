@@ -1,8 +1,10 @@
 //! A client and a provider that do not speak the same dialect.
 
+use proofgate_providers::sigv4::encode_segment;
 use proofgate_providers::{Dialect, Family, event_parts};
 use proofgate_translate::{
-    AnswerError, Asked, Step, Target, Untranslatable, anthropic_openai, openai_anthropic,
+    AnswerError, Asked, Step, Target, Untranslatable, Usage, anthropic_openai, openai_anthropic,
+    openai_gemini,
 };
 
 /// Who speaks what.
@@ -12,6 +14,8 @@ pub(crate) enum Pair {
     OpenAiAnthropic,
     /// A client of Anthropic's messages, and chat completions.
     AnthropicOpenAi,
+    /// A client of chat completions, and Google's Gemini.
+    OpenAiGemini,
 }
 
 /// The version of Anthropic's API that translated requests are written in: it still knows sampling fields.
@@ -23,6 +27,7 @@ impl Pair {
         match (client, provider) {
             (Dialect::Chat, Family::Anthropic) => Some(Pair::OpenAiAnthropic),
             (Dialect::Messages, Family::OpenAi) => Some(Pair::AnthropicOpenAi),
+            (Dialect::Chat, Family::Google) => Some(Pair::OpenAiGemini),
             _ => None,
         }
     }
@@ -32,6 +37,7 @@ impl Pair {
         match self {
             Pair::OpenAiAnthropic => Dialect::Messages,
             Pair::AnthropicOpenAi => Dialect::Chat,
+            Pair::OpenAiGemini => Dialect::Gemini,
         }
     }
 
@@ -39,7 +45,7 @@ impl Pair {
     pub(crate) fn fields(self) -> &'static [u8] {
         match self {
             Pair::OpenAiAnthropic => ANTHROPIC_VERSION,
-            Pair::AnthropicOpenAi => b"",
+            Pair::AnthropicOpenAi | Pair::OpenAiGemini => b"",
         }
     }
 
@@ -53,6 +59,7 @@ impl Pair {
         match self {
             Pair::OpenAiAnthropic => openai_anthropic::request(body, target, out),
             Pair::AnthropicOpenAi => anthropic_openai::request(body, target, out),
+            Pair::OpenAiGemini => openai_gemini::request(body, target, out),
         }
     }
 }
@@ -71,6 +78,7 @@ pub(crate) struct Translation {
 enum Stream {
     OpenAiAnthropic(openai_anthropic::Stream),
     AnthropicOpenAi(anthropic_openai::Stream),
+    OpenAiGemini(openai_gemini::Stream),
 }
 
 impl Translation {
@@ -94,13 +102,24 @@ impl Translation {
         self.asked.stream
     }
 
-    /// Writes a whole answer of success.
-    pub(crate) fn answer(&self, body: &[u8], out: &mut Vec<u8>) -> Result<(), AnswerError> {
+    /// What the path of the request ends in.
+    pub(crate) fn model_in_path(&self, model: &str) -> String {
+        match (self.pair, self.asked.stream) {
+            (Pair::OpenAiAnthropic | Pair::AnthropicOpenAi, _) => String::new(),
+            (Pair::OpenAiGemini, false) => format!("/{}:generateContent", segment(model)),
+            (Pair::OpenAiGemini, true) => {
+                format!("/{}:streamGenerateContent?alt=sse", segment(model))
+            }
+        }
+    }
+
+    /// Writes a whole answer of success; returns its usage.
+    pub(crate) fn answer(&self, body: &[u8], out: &mut Vec<u8>) -> Result<Usage, AnswerError> {
         match self.pair {
             Pair::OpenAiAnthropic => openai_anthropic::answer(body, &self.asked, self.created, out),
             Pair::AnthropicOpenAi => anthropic_openai::answer(body, &self.asked, out),
+            Pair::OpenAiGemini => openai_gemini::answer(body, &self.asked, self.created, out),
         }
-        .map(|_| ())
     }
 
     /// Writes what the provider says of a failure.
@@ -108,6 +127,7 @@ impl Translation {
         match self.pair {
             Pair::OpenAiAnthropic => openai_anthropic::error(status, body, out),
             Pair::AnthropicOpenAi => anthropic_openai::error(status, body, out),
+            Pair::OpenAiGemini => openai_gemini::error(status, body, out),
         }
     }
 
@@ -126,10 +146,34 @@ impl Translation {
             Pair::AnthropicOpenAi => {
                 Stream::AnthropicOpenAi(anthropic_openai::Stream::new(asked, self.prompt_tokens))
             }
+            Pair::OpenAiGemini => Stream::OpenAiGemini(openai_gemini::Stream::new(asked, self.created)),
         });
         match stream {
             Stream::OpenAiAnthropic(stream) => stream.event(name, &data, out),
             Stream::AnthropicOpenAi(stream) => stream.event(name, &data, out),
+            Stream::OpenAiGemini(stream) => stream.event(name, &data, out),
         }
     }
+
+    /// The provider's stream is over: of a dialect in which that is its good end, writes the client's. Says whether it is.
+    pub(crate) fn finish(&mut self, out: &mut Vec<u8>) -> Result<bool, AnswerError> {
+        match &mut self.stream {
+            Some(Stream::OpenAiGemini(stream)) => Ok(stream.finish(out)? == Step::Ended),
+            _ => Ok(false),
+        }
+    }
+
+    /// What a stream has cost so far, where no reader of the provider's dialect says so.
+    pub(crate) fn usage(&self) -> Option<Usage> {
+        match &self.stream {
+            Some(Stream::OpenAiGemini(stream)) => stream.usage(),
+            _ => None,
+        }
+    }
+}
+
+fn segment(model: &str) -> String {
+    let mut encoded = String::new();
+    encode_segment(&mut encoded, model);
+    encoded
 }

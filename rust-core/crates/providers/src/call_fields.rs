@@ -70,7 +70,7 @@ impl Dialect {
                 "input" => Read::TextOrTokens("input"),
                 _ => Read::Text,
             },
-            Dialect::Moderations => match name {
+            Dialect::Moderations | Dialect::Gemini => match name {
                 "model" => Read::Model,
                 _ => Read::Text,
             },
@@ -125,7 +125,7 @@ impl Dialect {
                 "background",
             ],
             Dialect::Embeddings => &["model", "input"],
-            Dialect::Moderations => &["model"],
+            Dialect::Moderations | Dialect::Gemini => &["model"],
             Dialect::Messages | Dialect::CountTokens => &[
                 "model",
                 "messages",

@@ -15,6 +15,8 @@ pub enum Dialect {
     Messages,
     /// Anthropic's `POST /v1/messages/count_tokens`.
     CountTokens,
+    /// Google's `generateContent` and `streamGenerateContent`: no client speaks it here.
+    Gemini,
 }
 
 /// Whose conventions a dialect follows: how a key is presented, how errors look.
@@ -25,10 +27,12 @@ pub enum Family {
     OpenAi,
     /// `x-api-key`, `{"type": "error", "error": {"type", "message"}}`.
     Anthropic,
+    /// `x-goog-api-key`, `{"error": {"code", "message", "status"}}`.
+    Google,
 }
 
 impl Dialect {
-    /// Every dialect.
+    /// Every dialect that clients speak.
     pub const ALL: [Dialect; 7] = [
         Dialect::Chat,
         Dialect::Completions,
@@ -39,7 +43,7 @@ impl Dialect {
         Dialect::CountTokens,
     ];
 
-    /// The path at which clients reach it; records name it so.
+    /// The path at which clients reach it, as records name it; of one that no client speaks, what its providers' begin with.
     pub fn path(self) -> &'static str {
         match self {
             Dialect::Chat => "/v1/chat/completions",
@@ -49,6 +53,7 @@ impl Dialect {
             Dialect::Moderations => "/v1/moderations",
             Dialect::Messages => "/v1/messages",
             Dialect::CountTokens => "/v1/messages/count_tokens",
+            Dialect::Gemini => "/v1/models",
         }
     }
 
@@ -61,6 +66,7 @@ impl Dialect {
     pub fn family(self) -> Family {
         match self {
             Dialect::Messages | Dialect::CountTokens => Family::Anthropic,
+            Dialect::Gemini => Family::Google,
             _ => Family::OpenAi,
         }
     }
@@ -69,7 +75,7 @@ impl Dialect {
     pub fn streams(self) -> bool {
         matches!(
             self,
-            Dialect::Chat | Dialect::Completions | Dialect::Responses | Dialect::Messages
+            Dialect::Chat | Dialect::Completions | Dialect::Responses | Dialect::Messages | Dialect::Gemini
         )
     }
 

@@ -85,14 +85,15 @@ impl GeneratedText {
         let mut reader = Reader::new(document, workspace)?;
         let first = reader.read()?;
         let shape = match dialect {
-            _ if first != Event::ObjectStart => {
+            // What no client speaks is translated before it is read.
+            _ if first != Event::ObjectStart || dialect == Dialect::Gemini => {
                 reader.skip(first)?;
                 Shape::Other
             }
             Dialect::Chat | Dialect::Completions => self.read_completion(&mut reader)?,
             Dialect::Messages => self.read_message(&mut reader)?,
             Dialect::Responses => self.read_response(&mut reader)?,
-            Dialect::Embeddings | Dialect::Moderations | Dialect::CountTokens => {
+            Dialect::Embeddings | Dialect::Moderations | Dialect::CountTokens | Dialect::Gemini => {
                 self.read_silent(dialect, &mut reader)?
             }
         };

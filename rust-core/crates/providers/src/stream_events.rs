@@ -96,7 +96,9 @@ impl EventMeaning {
                 "error" => EventMeaning::Failure,
                 _ => EventMeaning::Part,
             }),
-            Dialect::Embeddings | Dialect::Moderations | Dialect::CountTokens => EventMeaning::Part,
+            Dialect::Embeddings | Dialect::Moderations | Dialect::CountTokens | Dialect::Gemini => {
+                EventMeaning::Part
+            }
         }
     }
 

@@ -85,9 +85,11 @@ fn split_port(authority: &str) -> Result<(&str, Option<u16>), BaseUrlError> {
     }
 }
 
-/// The head of every request to one provider, written once; only the id and the length are filled in per request.
+/// The head of every request to one provider in one dialect, written once; only what differs is filled in per request.
 #[derive(Clone)]
 pub struct RequestTemplate {
+    /// As far as the path; of a path that no model is part of, all of it.
+    before_model: Vec<u8>,
     before_fields: Vec<u8>,
 }
 
@@ -97,7 +99,7 @@ impl RequestTemplate {
         let BaseUrl { path, authority, .. } = base;
         let endpoint = dialect.path().trim_start_matches("/v1");
         let mut head = format!(
-            "POST {path}{endpoint} HTTP/1.1\r\nHost: {authority}\r\nUser-Agent: proofgate/{}\r\n\
+            " HTTP/1.1\r\nHost: {authority}\r\nUser-Agent: proofgate/{}\r\n\
              Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\
              Accept-Encoding: identity\r\n",
             env!("CARGO_PKG_VERSION"),
@@ -106,17 +108,22 @@ impl RequestTemplate {
             head.push_str(match dialect.family() {
                 Family::OpenAi => "Authorization: Bearer ",
                 Family::Anthropic => "X-Api-Key: ",
+                Family::Google => "X-Goog-Api-Key: ",
             });
             head.push_str(key);
             head.push_str("\r\n");
         }
         RequestTemplate {
+            before_model: format!("POST {path}{endpoint}").into_bytes(),
             before_fields: head.into_bytes(),
         }
     }
 
     /// Writes the head of one request whose body has `length` bytes. `fields`: header lines of this request alone.
-    pub fn write(&self, request_id: &str, length: usize, fields: &[u8], out: &mut Vec<u8>) {
+    /// `model`: what the path ends in where the model stands there, percent-encoded.
+    pub fn write(&self, request_id: &str, length: usize, model: &str, fields: &[u8], out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.before_model);
+        out.extend_from_slice(model.as_bytes());
         out.extend_from_slice(&self.before_fields);
         out.extend_from_slice(fields);
         out.extend_from_slice(b"X-Request-Id: ");

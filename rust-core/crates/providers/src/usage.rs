@@ -86,7 +86,7 @@ impl UsageReader {
                 });
                 self.running.usage().is_some()
             }
-            Dialect::Moderations | Dialect::CountTokens => false,
+            Dialect::Moderations | Dialect::CountTokens | Dialect::Gemini => false,
         }
     }
 
@@ -112,6 +112,11 @@ impl UsageReader {
         }
     }
 
+    /// Takes the usage from whoever has read it already.
+    pub fn tell(&mut self, usage: Usage) {
+        self.last = Some(usage);
+    }
+
     /// Takes a part of an event that is too large to be kept.
     pub fn push_part(&mut self, part: &[u8]) {
         // Of a message, no event that brings a usage is that large.
@@ -129,7 +134,7 @@ impl UsageReader {
         match self.dialect {
             Dialect::Chat | Dialect::Completions | Dialect::Embeddings => self.anywhere.usage(),
             Dialect::Messages => self.running.usage(),
-            Dialect::Responses => self.last,
+            Dialect::Responses | Dialect::Gemini => self.last,
             Dialect::Moderations | Dialect::CountTokens => None,
         }
     }

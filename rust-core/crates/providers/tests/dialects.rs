@@ -50,7 +50,7 @@ fn a_request_goes_to_its_path_with_the_key_as_its_provider_wants_it() {
     ] {
         let mut head = Vec::new();
         let fields = b"anthropic-version: 2023-06-01\r\n";
-        RequestTemplate::new(&base, dialect, Some("k")).write("req_1", 7, fields, &mut head);
+        RequestTemplate::new(&base, dialect, Some("k")).write("req_1", 7, "", fields, &mut head);
         let head = String::from_utf8(head).unwrap();
         assert!(head.starts_with(begin) && head.contains(key), "{head}");
         let end = "\r\nanthropic-version: 2023-06-01\r\nX-Request-Id: req_1\r\nContent-Length: 7\r\n\r\n";

@@ -243,7 +243,7 @@ fn a_request_head_is_complete_and_its_key_is_never_printed() {
     let base = BaseUrl::parse("http://mock:9000/v1").unwrap();
     let template = RequestTemplate::new(&base, Dialect::Chat, Some("sk-secret"));
     let mut head = Vec::new();
-    template.write("req_1", 42, b"", &mut head);
+    template.write("req_1", 42, "", b"", &mut head);
     let head = String::from_utf8(head).unwrap();
     assert!(head.starts_with("POST /v1/chat/completions HTTP/1.1\r\nHost: mock:9000\r\n"));
     assert!(head.contains("\r\nAuthorization: Bearer sk-secret\r\n"));

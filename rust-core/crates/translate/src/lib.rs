@@ -6,7 +6,8 @@
 //! * `request(body, target, out)` writes what the provider is sent, and says what the way back has to know ([`Asked`]);
 //! * `answer(body, asked, out)` writes a whole answer in the client's dialect;
 //! * `error(status, body, out)` writes what the provider says of a failure as the client's dialect says it;
-//! * `Stream` takes the events of a streamed answer one by one and writes those that the client expects.
+//! * `Stream` takes the events of a streamed answer one by one and writes those that the client expects. Where an event is an
+//!   error, it may have written that to the client already: whoever says it in its place drops what was written.
 //!
 //! Nothing is guessed and nothing vanishes in silence: what has no counterpart is [refused by name](Untranslatable), or
 //! left out where [`Target::drop`] allows it and then named in [`Asked::dropped`]. What both sides know passes byte for byte

@@ -128,7 +128,7 @@ impl Passage<'_> {
                 self.pass(&begin)?;
             }
         }
-        if self.answer_head.is_stream_of_success() && !self.progress.ended {
+        if self.answer_head.is_stream_of_success() && !self.progress.ended && !self.finish_stream()? {
             return Err(Aborted::Upstream(Failure::Unfinished));
         }
         if let Some(translation) = self.progress.translation.take() {

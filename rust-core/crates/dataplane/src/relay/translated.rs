@@ -1,6 +1,6 @@
 //! An answer on its way to a client that does not speak what its provider does.
 
-use proofgate_providers::EventMeaning;
+use proofgate_providers::{Dialect, EventMeaning, Usage};
 use proofgate_translate::{AnswerError, Step};
 
 use super::passage::Passage;
@@ -51,7 +51,11 @@ impl Passage<'_> {
         };
         let mut out = std::mem::take(&mut self.progress.translated);
         out.clear();
-        let released = match translation.event(event, &mut out).map_err(failed)? {
+        let step = translation.event(event, &mut out).map_err(failed)?;
+        if let Some(usage) = translation.usage() {
+            self.workspace.usage.tell(told(usage));
+        }
+        let released = match step {
             Step::Continues if EventMeaning::of(self.progress.dialect, event) == EventMeaning::GoodEnd => {
                 Err(Aborted::Upstream(Failure::Unfinished))
             }
@@ -66,6 +70,21 @@ impl Passage<'_> {
         released
     }
 
+    /// Takes the end of a stream that has had no good end; says whether its dialect takes that for one.
+    pub(super) fn finish_stream(&mut self) -> Result<bool, Aborted> {
+        let Some(translation) = &mut self.progress.translation else {
+            return Ok(false);
+        };
+        let mut out = std::mem::take(&mut self.progress.translated);
+        out.clear();
+        if !translation.finish(&mut out).unwrap_or(false) {
+            return Ok(false);
+        }
+        self.progress.ended = true;
+        self.release(&out)?;
+        Ok(true)
+    }
+
     /// Takes the end of an answer that is no stream, and translates it.
     pub(super) fn finish_translated(&mut self, translation: &Translation) -> Result<(), Aborted> {
         if self.answer_head.events {
@@ -77,12 +96,22 @@ impl Passage<'_> {
             if translation.is_streamed() {
                 return Err(failed(AnswerError::Malformed("it is no stream")));
             }
-            translation.answer(&body, &mut out).map_err(failed)?;
+            let usage = translation.answer(&body, &mut out).map_err(failed)?;
+            if self.progress.dialect == Dialect::Gemini {
+                self.workspace.usage.tell(told(usage));
+            }
         } else {
             let read = &body[..body.len().min(MOST_OF_AN_ERROR)];
             translation.error(self.answer_head.status, read, &mut out);
         }
         self.release(&out)
+    }
+}
+
+fn told(usage: proofgate_translate::Usage) -> Usage {
+    Usage {
+        prompt_tokens: usage.input,
+        completion_tokens: usage.output,
     }
 }
 

@@ -9,6 +9,7 @@ use crate::relayed::{completion, id};
 use crate::upstream::Exchange;
 
 const CLAUDE: &str = "claude";
+const GEMINI: &str = "gemini";
 
 async fn gateway_with(change: impl FnOnce(&mut Value)) -> Gateway {
     Gateway::with(|config| {
@@ -16,11 +17,18 @@ async fn gateway_with(change: impl FnOnce(&mut Value)) -> Gateway {
         anthropic["name"] = "anthropic".into();
         anthropic["type"] = "anthropic".into();
         anthropic["api_key"] = "provider-key".into();
-        config["providers"].as_array_mut().unwrap().push(anthropic);
+        let mut gemini = anthropic.clone();
+        gemini["name"] = "gemini".into();
+        gemini["type"] = "gemini".into();
+        let providers = config["providers"].as_array_mut().unwrap();
+        providers.extend([anthropic, gemini]);
         let model = json!({
             "name": CLAUDE, "provider": "anthropic", "upstream_model": "claude-upstream", "max_output_tokens": 100,
         });
-        config["models"].as_array_mut().unwrap().push(model);
+        let gemini = json!({
+            "name": GEMINI, "provider": "gemini", "upstream_model": "gemini/3:x", "max_output_tokens": 100,
+        });
+        config["models"].as_array_mut().unwrap().extend([model, gemini]);
         change(config);
     })
     .await
@@ -322,4 +330,66 @@ async fn rules_read_the_clients_words_on_both_ways() {
         whole && body.contains("[redacted:word]") && !body.contains("doe."),
         "{body}"
     );
+}
+
+fn generated(text: &str, finish: &str) -> String {
+    format!(
+        "{{\"responseId\":\"r1\",\"candidates\":[{{\"content\":{{\"role\":\"model\",\"parts\":[{{\"text\":\"{text}\"}}]}}{finish},\"index\":0}}],\"usageMetadata\":{{\"promptTokenCount\":9,\"candidatesTokenCount\":2,\"totalTokenCount\":11}}}}"
+    )
+}
+
+#[tokio::test]
+async fn a_chat_completion_is_generated_by_gemini_whose_model_stands_in_the_path() {
+    let mut gateway = gateway_with(|_| ()).await;
+    let mut document = chat(false);
+    document["model"] = GEMINI.into();
+    let (_client, answer, exchange) = begin(&mut gateway, "/v1/chat/completions", &document).await;
+    let head = &exchange.head;
+    assert!(
+        head.starts_with("POST /v1/models/gemini%2F3%3Ax:generateContent HTTP/1.1\r\n"),
+        "{head}"
+    );
+    assert!(
+        head.to_ascii_lowercase()
+            .contains("\r\nx-goog-api-key: provider-key\r\n")
+    );
+    let sent: Value = serde_json::from_slice(&exchange.body).unwrap();
+    assert_eq!(sent["contents"][0]["parts"][0]["text"], "Hi");
+    exchange
+        .answer(generated("Hello", ",\"finishReason\":\"STOP\"").as_bytes())
+        .await;
+    let answer = read(answer).await.unwrap();
+    let body: Value = serde_json::from_slice(&answer.body).unwrap();
+    assert_eq!(body["choices"][0]["message"]["content"], "Hello");
+    let record = completion(&gateway, id(&answer)).await;
+    assert_eq!(record["usage"]["prompt_tokens"], 9);
+    assert_eq!(record["usage"]["completion_tokens"], 2);
+}
+
+#[tokio::test]
+async fn a_stream_of_gemini_is_whole_where_its_reason_to_finish_is_followed_by_its_end() {
+    let mut gateway = gateway_with(|_| ()).await;
+    let mut document = chat(true);
+    document["model"] = GEMINI.into();
+    for (last, outcome) in [(",\"finishReason\":\"STOP\"", "complete"), ("", "upstream_error")] {
+        let (_client, answer, exchange) = begin(&mut gateway, "/v1/chat/completions", &document).await;
+        assert!(
+            exchange
+                .head
+                .starts_with("POST /v1/models/gemini%2F3%3Ax:streamGenerateContent?alt=sse HTTP/1.1\r\n")
+        );
+        let first = format!("data: {}\r\n\r\n", generated("Hel", ""));
+        let second = format!("data: {}\r\n\r\n", generated("lo", last));
+        let (body, whole, id) = streamed(answer, exchange, &first, &[&second]).await;
+        let text: String = documents(&body)
+            .iter()
+            .filter_map(|chunk| chunk["choices"][0]["delta"]["content"].as_str())
+            .collect();
+        assert_eq!(text, "Hello");
+        assert_eq!(whole, outcome == "complete", "{body}");
+        assert_eq!(body.ends_with("data: [DONE]\n\n"), whole, "{body}");
+        let record = completion(&gateway, &id).await;
+        assert_eq!(record["outcome"], outcome);
+        assert_eq!(record["usage"]["completion_tokens"], 2);
+    }
 }
