@@ -18,7 +18,12 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 #: Values whose words a change of case alone does not give.
-_WORDS = {"OpenAI": "openai", "GitHub": "github", "ChatCompletions": "chat.completions"}
+_WORDS = {
+    "OpenAI": "openai",
+    "AzureOpenAI": "azure_openai",
+    "GitHub": "github",
+    "ChatCompletions": "chat.completions",
+}
 
 
 def worker_json(config: Config, shard: int, profile_stages: bool) -> str:

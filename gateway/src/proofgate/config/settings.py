@@ -111,7 +111,7 @@ class Provider(Section):
 
     name: Name
     """Letters, digits and `. _ -`, at most 63, unique."""
-    type: Literal["OpenAI", "Anthropic", "Gemini"]
+    type: Literal["OpenAI", "AzureOpenAI", "Anthropic", "Gemini"]
     """Which API it speaks."""
     base_url: Annotated[BaseURL, Field(alias="baseURL")]
     """http or https, without user name, query or fragment; the path of a request is appended."""

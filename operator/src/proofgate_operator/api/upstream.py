@@ -20,11 +20,13 @@ class Provider(Section):
 
     name: ResourceName
     """Name that models refer to."""
-    type: Literal["OpenAI", "Anthropic", "Gemini"]
-    """Protocol of the upstream. OpenAI is that of vLLM, Ollama and many others, too."""
+    type: Literal["OpenAI", "AzureOpenAI", "Anthropic", "Gemini"]
+    """Protocol of the upstream. OpenAI is that of vLLM, Ollama and many others, too; AzureOpenAI is the same
+    with Azure's field for the key (the v1 API: models are named by their deployments)."""
     base_url: Annotated[str, Field(alias="baseURL", max_length=512, pattern=_HTTP_URL)]
-    """Where the API begins, for example https://api.openai.com/v1, https://api.anthropic.com/v1 or
-    https://generativelanguage.googleapis.com/v1beta. No user name, query or fragment."""
+    """Where the API begins, for example https://api.openai.com/v1, https://RESOURCE.openai.azure.com/openai/v1,
+    https://api.anthropic.com/v1 or https://generativelanguage.googleapis.com/v1beta. No user name, query or
+    fragment."""
     api_key_secret_ref: SecretKeyRef | None = None
     """The upstream's API key: one line of printable ASCII without spaces. Mounted into the workers, never
     copied; another key in the entry is used within seconds, another entry rolls the workers. Absent: the

@@ -13,7 +13,7 @@ use proofgate_auth::{AllowList, ApiKey, Authenticator, ShardedTenant, Shards, Te
 use proofgate_ledger::Hash;
 use proofgate_limits::{Quotas, TenantLimits};
 use proofgate_policy::{Engine, PolicyConfig, Profile, Scratch, TenantPolicy};
-use proofgate_providers::{BaseUrl, Dialect, Family, RequestTemplate};
+use proofgate_providers::{BaseUrl, Dialect, Family, ProviderKey, RequestTemplate};
 use proofgate_translate::WhatHasNoCounterpart;
 use proofgate_wire::Limits;
 use rustls::ServerConfig;
@@ -113,11 +113,13 @@ impl Blueprint {
             if key.is_some_and(|key| !key.bytes().all(|byte| byte.is_ascii_graphic())) {
                 return Err(fail("its API key holds a byte that no key has".into()));
             }
-            let family = match provider.kind {
-                ProviderKind::OpenAi => Family::OpenAi,
-                ProviderKind::Anthropic => Family::Anthropic,
-                ProviderKind::Gemini => Family::Google,
+            let (family, field) = match provider.kind {
+                ProviderKind::OpenAi => (Family::OpenAi, "Authorization: Bearer "),
+                ProviderKind::AzureOpenAi => (Family::OpenAi, "api-key: "),
+                ProviderKind::Anthropic => (Family::Anthropic, "x-api-key: "),
+                ProviderKind::Gemini => (Family::Google, "x-goog-api-key: "),
             };
+            let key = key.map(|key| ProviderKey { field, key });
             let spoken = Dialect::ALL.into_iter().chain([Dialect::Gemini]);
             let spoken = spoken.filter(|dialect| dialect.family() == family);
             let templates = spoken.map(|dialect| (dialect, RequestTemplate::new(&base, dialect, key)));

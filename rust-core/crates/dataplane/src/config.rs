@@ -184,6 +184,9 @@ pub(crate) enum UntranslatableFields {
 pub(crate) enum ProviderKind {
     #[serde(rename = "openai")]
     OpenAi,
+    /// The same API, with another field for the key.
+    #[serde(rename = "azure_openai")]
+    AzureOpenAi,
     Anthropic,
     Gemini,
 }

@@ -39,6 +39,6 @@ pub use generated::{GeneratedText, Part, Shape, Written};
 pub use json_edits::{Edit, KeyNames, within_json};
 pub use splice::{Offsets, Place, Rewriter};
 pub use stream_events::{EventEnds, EventMeaning, event_parts, is_usage_alone};
-pub use upstream::{BaseUrl, BaseUrlError, RequestTemplate};
+pub use upstream::{BaseUrl, BaseUrlError, ProviderKey, RequestTemplate};
 pub use upstream_body::UpstreamBody;
 pub use usage::{Usage, UsageReader};

@@ -1,6 +1,6 @@
 use std::fmt;
 
-use crate::dialect::{Dialect, Family};
+use crate::dialect::Dialect;
 
 /// Why a provider's `baseURL` is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -85,6 +85,15 @@ fn split_port(authority: &str) -> Result<(&str, Option<u16>), BaseUrlError> {
     }
 }
 
+/// A provider's key, and how it is presented.
+#[derive(Clone, Copy)]
+pub struct ProviderKey<'k> {
+    /// The field's name and what stands before the key in it, such as `Authorization: Bearer `.
+    pub field: &'static str,
+    /// The key.
+    pub key: &'k str,
+}
+
 /// The head of every request to one provider in one dialect, written once; only what differs is filled in per request.
 #[derive(Clone)]
 pub struct RequestTemplate {
@@ -95,7 +104,7 @@ pub struct RequestTemplate {
 
 impl RequestTemplate {
     /// Prepares `POST` to the dialect's path below `base`, which stands for the `/v1` of clients.
-    pub fn new(base: &BaseUrl, dialect: Dialect, api_key: Option<&str>) -> Self {
+    pub fn new(base: &BaseUrl, dialect: Dialect, api_key: Option<ProviderKey<'_>>) -> Self {
         let BaseUrl { path, authority, .. } = base;
         let endpoint = dialect.path().trim_start_matches("/v1");
         let mut head = format!(
@@ -104,14 +113,10 @@ impl RequestTemplate {
              Accept-Encoding: identity\r\n",
             env!("CARGO_PKG_VERSION"),
         );
-        if let Some(key) = api_key {
-            head.push_str(match dialect.family() {
-                Family::OpenAi => "Authorization: Bearer ",
-                Family::Anthropic => "X-Api-Key: ",
-                Family::Google => "X-Goog-Api-Key: ",
-            });
-            head.push_str(key);
-            head.push_str("\r\n");
+        if let Some(ProviderKey { field, key }) = api_key {
+            for part in [field, key, "\r\n"] {
+                head.push_str(part);
+            }
         }
         RequestTemplate {
             before_model: format!("POST {path}{endpoint}").into_bytes(),

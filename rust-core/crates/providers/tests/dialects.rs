@@ -2,7 +2,8 @@
 
 use proofgate_json::Workspace;
 use proofgate_providers::{
-    BadRequest, BaseUrl, BodyText, Call, Dialect, EventMeaning, RequestTemplate, Usage, UsageReader,
+    BadRequest, BaseUrl, BodyText, Call, Dialect, EventMeaning, ProviderKey, RequestTemplate, Usage,
+    UsageReader,
 };
 use proptest::prelude::*;
 
@@ -31,28 +32,26 @@ fn each_path_speaks_its_dialect() {
 #[test]
 fn a_request_goes_to_its_path_with_the_key_as_its_provider_wants_it() {
     let base = BaseUrl::parse("https://host/prefix/v1").unwrap();
-    for (dialect, begin, key) in [
+    for (dialect, begin, field) in [
         (
             Dialect::Chat,
             "POST /prefix/v1/chat/completions ",
-            "\r\nAuthorization: Bearer k\r\n",
+            "Authorization: Bearer ",
         ),
-        (
-            Dialect::Embeddings,
-            "POST /prefix/v1/embeddings ",
-            "\r\nAuthorization: Bearer k\r\n",
-        ),
+        (Dialect::Embeddings, "POST /prefix/v1/embeddings ", "api-key: "),
         (
             Dialect::CountTokens,
             "POST /prefix/v1/messages/count_tokens ",
-            "\r\nX-Api-Key: k\r\n",
+            "x-api-key: ",
         ),
     ] {
+        let key = format!("\r\n{field}k\r\n");
         let mut head = Vec::new();
         let fields = b"anthropic-version: 2023-06-01\r\n";
-        RequestTemplate::new(&base, dialect, Some("k")).write("req_1", 7, "", fields, &mut head);
+        RequestTemplate::new(&base, dialect, Some(ProviderKey { field, key: "k" }))
+            .write("req_1", 7, "", fields, &mut head);
         let head = String::from_utf8(head).unwrap();
-        assert!(head.starts_with(begin) && head.contains(key), "{head}");
+        assert!(head.starts_with(begin) && head.contains(&key), "{head}");
         let end = "\r\nanthropic-version: 2023-06-01\r\nX-Request-Id: req_1\r\nContent-Length: 7\r\n\r\n";
         assert!(head.ends_with(end), "{head}");
     }

@@ -1,8 +1,8 @@
 //! How a provider is addressed, and what is read from its answers as they pass.
 
 use proofgate_providers::{
-    BaseUrl, BaseUrlError, BodyKind, Dialect, EventEnds, EventMeaning, EventReader, RequestTemplate, Usage,
-    UsageReader, is_usage_alone,
+    BaseUrl, BaseUrlError, BodyKind, Dialect, EventEnds, EventMeaning, EventReader, ProviderKey,
+    RequestTemplate, Usage, UsageReader, is_usage_alone,
 };
 use proptest::prelude::*;
 
@@ -241,7 +241,14 @@ fn a_base_url_with_a_wrong_part_is_refused_naming_the_part() {
 #[test]
 fn a_request_head_is_complete_and_its_key_is_never_printed() {
     let base = BaseUrl::parse("http://mock:9000/v1").unwrap();
-    let template = RequestTemplate::new(&base, Dialect::Chat, Some("sk-secret"));
+    let template = RequestTemplate::new(
+        &base,
+        Dialect::Chat,
+        Some(ProviderKey {
+            field: "Authorization: Bearer ",
+            key: "sk-secret",
+        }),
+    );
     let mut head = Vec::new();
     template.write("req_1", 42, "", b"", &mut head);
     let head = String::from_utf8(head).unwrap();

@@ -91,6 +91,11 @@ impl Passage<'_> {
             return Ok(());
         }
         let body = std::mem::take(&mut self.workspace.partial);
+        // What it becomes may be longer than it by its escapes; the room is kept until all of it is sent.
+        let most = body.len().saturating_mul(3);
+        if self.workspace.make_room(most).is_err() {
+            return Err(Aborted::Policy(Rejection::ANSWER_OVERLOADED));
+        }
         let mut out = Vec::new();
         if (200..300).contains(&self.answer_head.status) {
             if translation.is_streamed() {
