@@ -16,13 +16,13 @@ from .console import LabError, say
 from .layout import cache_folder
 from .toolchain import KUBERNETES_VERSION, Tool, kubernetes_stamps, run_logged
 
-#: One release of each minor; of 1.33, one whose modules are all on the module proxy.
+#: One release of each minor whose modules are all on the module proxy.
 RELEASES = {
     "1.30": "v1.30.14",
     "1.31": "v1.31.14",
-    "1.32": "v1.32.11",
+    "1.32": "v1.32.9",
     "1.33": "v1.33.5",
-    "1.34": "v1.34.5",
+    "1.34": "v1.34.12",
     "1.35": "v1.35.3",
     "1.36": KUBERNETES_VERSION,
 }
