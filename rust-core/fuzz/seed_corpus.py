@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import json
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 
 FUZZ = Path(__file__).parent
 CASES = FUZZ.parent.parent / "e2e" / "framing" / "cases.json"
 VECTORS = FUZZ.parent / "crates" / "ledger" / "tests" / "vectors"
+GOLDEN = FUZZ.parent / "crates" / "translate" / "tests" / "golden"
 LARGEST_SEED = 2048  # bytes
 
 RESPONSES = {
@@ -162,6 +164,23 @@ def seed(target: str, name: str, data: bytes) -> None:
         (folder / name).write_bytes(data)
 
 
+def _translations() -> Iterator[tuple[str, int, bytes]]:
+    """Each golden input of a translation, with the pair and the way that it is for."""
+    pairs = ["openai_anthropic", "anthropic_openai", "openai_gemini"]
+    ways = ["request.json", "answer.json", "stream.sse", "error.json"]
+    for pair in pairs:
+        for case in sorted((GOLDEN / pair).iterdir()):
+            for way, name in enumerate(ways):
+                path = case / name
+                if not path.is_file():
+                    continue
+                data = path.read_bytes()
+                if name == "stream.sse":
+                    lines = [line[5:].strip() for line in data.splitlines() if line.startswith(b"data:")]
+                    data = b"\n".join(lines)
+                yield f"{pair}_{case.name}", way * len(pairs) + pairs.index(pair), data
+
+
 def main() -> None:
     for case in json.loads(CASES.read_text())["cases"]:
         name, raw = case["id"], case["raw"].encode("latin-1")
@@ -194,6 +213,9 @@ def main() -> None:
     for name, data in FRAMES.items():
         for first in (0, 254, 255):
             seed("event_stream", f"{name}_{first}", bytes([first, 7]) + data)
+    for name, mode, data in _translations():
+        for drop in (0, 1):
+            seed("translate", f"{name}_{drop}", bytes([mode << 1 | drop]) + data)
     for name, text in RECORDS.items():
         seed("record", name, text.encode())
         seed("frame", name, text.encode())

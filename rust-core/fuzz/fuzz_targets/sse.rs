@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use proofgate_providers::{EventEnds, EventReader, EventTooLarge, StreamEvent, Usage, UsageReader};
+use proofgate_providers::{Dialect, EventEnds, EventReader, EventTooLarge, StreamEvent, Usage, UsageReader};
 use std::cell::RefCell;
 
 /// What a reader says, written down so that two can be compared without allocation.
@@ -58,8 +58,8 @@ fn tell(stream: &[u8], limit: usize, told: &mut Told, mut next_read: impl FnMut(
 }
 
 /// How many events end in the stream, and the usage that it tells.
-fn relay(stream: &[u8], mut next_read: impl FnMut() -> usize) -> (usize, Option<Usage>) {
-    let (mut ends, mut usage) = (EventEnds::default(), UsageReader::default());
+fn relay(dialect: Dialect, stream: &[u8], mut next_read: impl FnMut() -> usize) -> (usize, Option<Usage>) {
+    let (mut ends, mut usage) = (EventEnds::default(), UsageReader::new(dialect));
     let (mut at, mut count) = (0, 0);
     while at < stream.len() {
         let end = (at + next_read()).min(stream.len());
@@ -94,8 +94,10 @@ fuzz_target!(|input: &[u8]| {
             1 + (state >> 24) as usize % 24
         });
         assert_eq!(parts, whole, "random reads");
-        let relayed = relay(stream, || stream.len());
-        assert_eq!(relay(stream, || 1), relayed, "byte by byte");
-        assert_eq!(relay(stream, || 1 + usize::from(seed)), relayed, "equal reads");
+        for dialect in [Dialect::Chat, Dialect::Responses, Dialect::Messages] {
+            let relayed = relay(dialect, stream, || stream.len());
+            assert_eq!(relay(dialect, stream, || 1), relayed, "byte by byte");
+            assert_eq!(relay(dialect, stream, || 1 + usize::from(seed)), relayed, "equal reads");
+        }
     });
 });

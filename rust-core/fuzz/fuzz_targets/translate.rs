@@ -1,0 +1,77 @@
+//! Whatever a client or a provider sends, a translation ends without a panic, and what it writes of a request and of a whole
+//! answer is JSON. The first byte of the input says which pair and which way; the events of a stream are split at line feeds.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use proofgate_translate::{
+    Asked, Step, Target, WhatHasNoCounterpart, anthropic_openai, openai_anthropic, openai_gemini,
+};
+
+fn is_json(document: &[u8]) {
+    assert!(serde_json::from_slice::<serde::de::IgnoredAny>(document).is_ok());
+}
+
+/// Feeds each line as an event until the stream has ended, as a relay does.
+fn stream(data: &[u8], mut event: impl FnMut(&[u8], &mut Vec<u8>) -> Option<Step>) {
+    let mut out = Vec::new();
+    for line in data.split(|byte| *byte == b'\n') {
+        out.clear();
+        if event(line, &mut out) != Some(Step::Continues) {
+            return;
+        }
+    }
+}
+
+fuzz_target!(|input: &[u8]| {
+    let Some((&mode, data)) = input.split_first() else {
+        return;
+    };
+    let target = Target {
+        model: "m",
+        max_output_tokens: 100,
+        drop: match mode & 1 {
+            0 => WhatHasNoCounterpart::IsRefused,
+            _ => WhatHasNoCounterpart::IsDropped,
+        },
+    };
+    let asked = Asked {
+        model: "c".into(),
+        stream: true,
+        include_usage: mode & 1 == 1,
+        ..Asked::default()
+    };
+    let mut out = Vec::new();
+    match (mode >> 1) % 12 {
+        0 => drop(openai_anthropic::request(data, &target, &mut out).map(|_| is_json(&out))),
+        1 => drop(anthropic_openai::request(data, &target, &mut out).map(|_| is_json(&out))),
+        2 => drop(openai_gemini::request(data, &target, &mut out).map(|_| is_json(&out))),
+        3 => drop(openai_anthropic::answer(data, &asked, 1, &mut out).map(|_| is_json(&out))),
+        4 => drop(anthropic_openai::answer(data, &asked, &mut out).map(|_| is_json(&out))),
+        5 => drop(openai_gemini::answer(data, &asked, 1, &mut out).map(|_| is_json(&out))),
+        6 => {
+            let mut translated = openai_anthropic::Stream::new(&asked, 1);
+            stream(data, |line, out| translated.event("", line, out).ok());
+        }
+        7 => {
+            let mut translated = anthropic_openai::Stream::new(&asked, 1);
+            stream(data, |line, out| translated.event("", line, out).ok());
+        }
+        8 => {
+            let mut translated = openai_gemini::Stream::new(&asked, 1);
+            stream(data, |line, out| translated.event("", line, out).ok());
+            let _ = translated.finish(&mut out);
+        }
+        9 => {
+            openai_anthropic::error(400, data, &mut out);
+            is_json(&out);
+        }
+        10 => {
+            anthropic_openai::error(400, data, &mut out);
+            is_json(&out);
+        }
+        _ => {
+            openai_gemini::error(400, data, &mut out);
+            is_json(&out);
+        }
+    }
+});
