@@ -2,7 +2,9 @@
 //! and which one only brings its usage.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
+use memchr::memmem::Finder;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
@@ -135,7 +137,8 @@ fn has_error(event: &[u8]) -> bool {
     struct Document {
         error: Option<IgnoredAny>,
     }
-    memchr::memmem::find(event, b"\"error\"").is_some()
+    static FINDER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\"error\""));
+    FINDER.find(event).is_some()
         && serde_json::from_slice::<Document>(&data_of(event)).is_ok_and(|document| document.error.is_some())
 }
 
