@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use proofgate_translate::{
-    Asked, Step, Target, WhatHasNoCounterpart, anthropic_openai, openai_anthropic, openai_gemini,
+    Asked, Step, Target, UntranslatableFields, anthropic_openai, openai_anthropic, openai_gemini,
 };
 
 fn is_json(document: &[u8]) {
@@ -29,9 +29,9 @@ fuzz_target!(|input: &[u8]| {
     let target = Target {
         model: "m",
         max_output_tokens: 100,
-        drop: match mode & 1 {
-            0 => WhatHasNoCounterpart::IsRefused,
-            _ => WhatHasNoCounterpart::IsDropped,
+        untranslatable: match mode & 1 {
+            0 => UntranslatableFields::Refuse,
+            _ => UntranslatableFields::Drop,
         },
     };
     let asked = Asked {

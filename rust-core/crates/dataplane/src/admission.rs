@@ -57,7 +57,6 @@ pub(crate) struct Accepted<'c> {
 
 /// A request in its provider's dialect.
 pub(crate) struct Translated {
-    pub(crate) pair: Pair,
     pub(crate) body: Buffer,
     pub(crate) back: Box<Translation>,
 }
@@ -240,7 +239,6 @@ async fn admit<'c>(
             denied.note,
         )
     })?;
-    granted.counts = false;
     let translated = match pair {
         None => None,
         Some(pair) => {
@@ -248,9 +246,15 @@ async fn admit<'c>(
                 .rewritten
                 .as_ref()
                 .map_or(incoming.body, |rewritten| &rewritten.body);
-            Some(translate(gateway, pair, body, call, route, now, reply.extra)?)
+            let translated = translate(gateway, pair, body, call, route, now, reply.extra);
+            // It has had its rules, which cost more than anything else here: it counts as a request.
+            let note = || judged.note.clone();
+            Some(translated.map_err(|rejection| {
+                turn_away(rejection, limited.then_some(key), RequestOutcome::Refused, note())
+            })?)
         }
     };
+    granted.counts = false;
     let digest = digest(incoming.body).await;
     let admitted = Admitted {
         gateway,
@@ -288,7 +292,7 @@ fn translate(
     let target = Target {
         model: &route.upstream_model,
         max_output_tokens: route.max_output_tokens,
-        drop: route.upstream.drop,
+        untranslatable: route.upstream.untranslatable,
     };
     let mut translated = Buffer::new(&gateway.budget);
     // A text may become longer by what is escaped anew, a message by what frames it.
@@ -306,7 +310,6 @@ fn translate(
     }
     let prompt = call.estimated_prompt_tokens();
     Ok(Translated {
-        pair,
         body: translated,
         back: Box::new(Translation::new(pair, asked, now / 1_000_000, prompt)),
     })

@@ -14,11 +14,11 @@ use proofgate_ledger::Hash;
 use proofgate_limits::{Quotas, TenantLimits};
 use proofgate_policy::{Engine, PolicyConfig, Profile, Scratch, TenantPolicy};
 use proofgate_providers::{BaseUrl, Dialect, Family, ProviderKey, RequestTemplate};
-use proofgate_translate::WhatHasNoCounterpart;
+use proofgate_translate::UntranslatableFields;
 use proofgate_wire::Limits;
 use rustls::ServerConfig;
 
-use crate::config::{Config, Cors, ProviderKind, StreamUsage, Timeouts, UntranslatableFields};
+use crate::config::{Config, Cors, ProviderKind, StreamUsage, Timeouts};
 use crate::routing::RoutingKey;
 use crate::upstream::{Pool, Route as UpstreamRoute, Upstream};
 use crate::{Error, client_tls};
@@ -64,7 +64,7 @@ struct UpstreamPlan {
     family: Family,
     templates: Vec<(Dialect, RequestTemplate)>,
     betas: Vec<String>,
-    drop: WhatHasNoCounterpart,
+    untranslatable: UntranslatableFields,
     key_missing: bool,
     stream_usage: StreamUsage,
     route: UpstreamRoute,
@@ -120,9 +120,8 @@ impl Blueprint {
                 ProviderKind::Gemini => (Family::Google, "x-goog-api-key: "),
             };
             let key = key.map(|key| ProviderKey { field, key });
-            let spoken = Dialect::ALL.into_iter().chain([Dialect::Gemini]);
-            let spoken = spoken.filter(|dialect| dialect.family() == family);
-            let templates = spoken.map(|dialect| (dialect, RequestTemplate::new(&base, dialect, key)));
+            let spoken = family.dialects().iter();
+            let templates = spoken.map(|&dialect| (dialect, RequestTemplate::new(&base, dialect, key)));
             let templates = templates.collect();
             let route = UpstreamRoute::new(base, provider.ca_pem.clone(), config.timeouts.upstream_connect);
             if places.insert(provider.name.as_str(), upstreams.len()).is_some() {
@@ -133,10 +132,7 @@ impl Blueprint {
                 family,
                 templates,
                 betas: provider.betas.clone(),
-                drop: match provider.untranslatable {
-                    UntranslatableFields::Refuse => WhatHasNoCounterpart::IsRefused,
-                    UntranslatableFields::Drop => WhatHasNoCounterpart::IsDropped,
-                },
+                untranslatable: provider.untranslatable,
                 key_missing: provider.key_missing,
                 stream_usage: provider.stream_usage,
                 route: route.map_err(fail)?,
@@ -333,7 +329,7 @@ impl Catalog {
                 family: plan.family,
                 templates: plan.templates,
                 betas: plan.betas,
-                drop: plan.drop,
+                untranslatable: plan.untranslatable,
                 key_missing: plan.key_missing,
                 stream_usage: plan.stream_usage,
                 pool,

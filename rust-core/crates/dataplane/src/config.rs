@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use proofgate_auth::{Endpoint, Issuer};
 use proofgate_policy::{PolicyConfig, TenantPolicy};
+use proofgate_translate::UntranslatableFields;
 use serde::{Deserialize, Deserializer};
 
 use crate::Error;
@@ -166,17 +167,6 @@ pub(crate) enum StreamUsage {
     Ask,
     /// The provider gets the request as the client made it.
     Leave,
-}
-
-/// What becomes of a field of a request that a provider's dialect has no counterpart for.
-#[derive(Clone, Copy, Default, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum UntranslatableFields {
-    /// The request is refused, and the field named.
-    #[default]
-    Refuse,
-    /// It is left out, and named in the answer.
-    Drop,
 }
 
 #[derive(Clone, Copy, Deserialize)]

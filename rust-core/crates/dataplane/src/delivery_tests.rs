@@ -33,7 +33,7 @@ async fn upstream() -> (Upstream, TcpListener) {
         family: Family::OpenAi,
         templates: vec![(Dialect::Chat, RequestTemplate::new(&base, Dialect::Chat, None))],
         betas: Vec::new(),
-        drop: proofgate_translate::WhatHasNoCounterpart::IsRefused,
+        untranslatable: proofgate_translate::UntranslatableFields::Refuse,
         key_missing: false,
         stream_usage: crate::config::StreamUsage::Leave,
         pool: Rc::new(Pool::new(

@@ -59,7 +59,7 @@ pub(crate) async fn run(mut incoming: IncomingCall<'_>, mut reply: Reply<'_>) ->
         None => upstream_body(route, &call, body, model, is_rewritten),
     };
     let fields = match (&translated, &incoming.fields) {
-        (Some(translated), _) => translated.pair.fields().to_vec(),
+        (Some(translated), _) => translated.back.fields().to_vec(),
         (None, Some(fields)) => fields.for_upstream(&route.upstream.betas, reply.extra),
         (None, None) => Vec::new(),
     };

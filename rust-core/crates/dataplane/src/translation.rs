@@ -3,8 +3,7 @@
 use proofgate_providers::sigv4::encode_segment;
 use proofgate_providers::{Dialect, Family, event_parts};
 use proofgate_translate::{
-    AnswerError, Asked, Step, Target, Untranslatable, Usage, anthropic_openai, openai_anthropic,
-    openai_gemini,
+    AnswerError, Asked, Step, Target, Untranslatable, anthropic_openai, openai_anthropic, openai_gemini,
 };
 
 /// Who speaks what.
@@ -38,14 +37,6 @@ impl Pair {
             Pair::OpenAiAnthropic => Dialect::Messages,
             Pair::AnthropicOpenAi => Dialect::Chat,
             Pair::OpenAiGemini => Dialect::Gemini,
-        }
-    }
-
-    /// Header lines of every request.
-    pub(crate) fn fields(self) -> &'static [u8] {
-        match self {
-            Pair::OpenAiAnthropic => ANTHROPIC_VERSION,
-            Pair::AnthropicOpenAi | Pair::OpenAiGemini => b"",
         }
     }
 
@@ -102,6 +93,14 @@ impl Translation {
         self.asked.stream
     }
 
+    /// Header lines of the request.
+    pub(crate) fn fields(&self) -> &'static [u8] {
+        match self.pair {
+            Pair::OpenAiAnthropic => ANTHROPIC_VERSION,
+            Pair::AnthropicOpenAi | Pair::OpenAiGemini => b"",
+        }
+    }
+
     /// What the path of the request ends in.
     pub(crate) fn model_in_path(&self, model: &str) -> String {
         match (self.pair, self.asked.stream) {
@@ -113,13 +112,14 @@ impl Translation {
         }
     }
 
-    /// Writes a whole answer of success; returns its usage.
-    pub(crate) fn answer(&self, body: &[u8], out: &mut Vec<u8>) -> Result<Usage, AnswerError> {
+    /// Writes a whole answer of success.
+    pub(crate) fn answer(&self, body: &[u8], out: &mut Vec<u8>) -> Result<(), AnswerError> {
         match self.pair {
             Pair::OpenAiAnthropic => openai_anthropic::answer(body, &self.asked, self.created, out),
             Pair::AnthropicOpenAi => anthropic_openai::answer(body, &self.asked, out),
             Pair::OpenAiGemini => openai_gemini::answer(body, &self.asked, self.created, out),
         }
+        .map(|_usage| ())
     }
 
     /// Writes what the provider says of a failure.
@@ -160,14 +160,6 @@ impl Translation {
         match &mut self.stream {
             Some(Stream::OpenAiGemini(stream)) => Ok(stream.finish(out)? == Step::Ended),
             _ => Ok(false),
-        }
-    }
-
-    /// What a stream has cost so far, where no reader of the provider's dialect says so.
-    pub(crate) fn usage(&self) -> Option<Usage> {
-        match &self.stream {
-            Some(Stream::OpenAiGemini(stream)) => stream.usage(),
-            _ => None,
         }
     }
 }

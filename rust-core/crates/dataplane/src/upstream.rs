@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use proofgate_providers::{BaseUrl, Dialect, Family, RequestTemplate};
-use proofgate_translate::WhatHasNoCounterpart;
+use proofgate_translate::UntranslatableFields;
 use tokio::net::TcpStream;
 
 use self::names::{Names, Resolver};
@@ -37,7 +37,7 @@ pub(crate) struct Upstream {
     /// Values of `anthropic-beta` that clients may send to it.
     pub(crate) betas: Vec<String>,
     /// What becomes of fields that its dialect has no counterpart for.
-    pub(crate) drop: WhatHasNoCounterpart,
+    pub(crate) untranslatable: UntranslatableFields,
     /// Nothing may be sent: the key that it wants is not there.
     pub(crate) key_missing: bool,
     pub(crate) stream_usage: StreamUsage,

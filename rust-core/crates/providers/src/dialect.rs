@@ -31,6 +31,23 @@ pub enum Family {
     Google,
 }
 
+impl Family {
+    /// The dialects that follow its conventions.
+    pub fn dialects(self) -> &'static [Dialect] {
+        match self {
+            Family::OpenAi => &[
+                Dialect::Chat,
+                Dialect::Completions,
+                Dialect::Responses,
+                Dialect::Embeddings,
+                Dialect::Moderations,
+            ],
+            Family::Anthropic => &[Dialect::Messages, Dialect::CountTokens],
+            Family::Google => &[Dialect::Gemini],
+        }
+    }
+}
+
 impl Dialect {
     /// Every dialect that clients speak.
     pub const ALL: [Dialect; 7] = [

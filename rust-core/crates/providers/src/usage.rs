@@ -2,13 +2,15 @@
 
 mod anthropic;
 mod anywhere;
+mod google;
 mod member;
 mod openai;
 
 use serde::Deserialize;
 
-use self::anthropic::{MessageUsage, Running, UsageEvent};
+use self::anthropic::{MessageUsage, Running};
 use self::anywhere::Anywhere;
+use self::google::UsageMetadata;
 use self::member::Member;
 use self::openai::ResponseUsage;
 use crate::dialect::Dialect;
@@ -21,6 +23,17 @@ pub struct Usage {
     pub prompt_tokens: u64,
     /// Tokens of the answer, reasoning included.
     pub completion_tokens: u64,
+}
+
+impl Usage {
+    /// A usage of which the provider tells the total, too. What that has beyond its parts has been generated.
+    fn of_parts(prompt_tokens: u64, completion_tokens: u64, total_tokens: Option<u64>) -> Usage {
+        let beyond_prompt = total_tokens.and_then(|total| total.checked_sub(prompt_tokens));
+        Usage {
+            prompt_tokens,
+            completion_tokens: completion_tokens.max(beyond_prompt.unwrap_or(0)),
+        }
+    }
 }
 
 /// Reads the usage of an answer as the answer passes. Of the answer no more is kept than what may be the beginning of a
@@ -48,7 +61,7 @@ impl UsageReader {
         UsageReader {
             dialect,
             anywhere: Anywhere::default(),
-            member: Member::new(1),
+            member: Member::of_answer(dialect),
             running: Running::default(),
             last: None,
             in_event: false,
@@ -59,7 +72,7 @@ impl UsageReader {
     pub fn reset(&mut self, dialect: Dialect) {
         self.dialect = dialect;
         self.anywhere.clear();
-        self.member = Member::new(1);
+        self.member = Member::of_answer(dialect);
         self.in_event = false;
         self.running = Running::default();
         self.last = None;
@@ -86,45 +99,56 @@ impl UsageReader {
                 });
                 self.running.usage().is_some()
             }
-            Dialect::Moderations | Dialect::CountTokens | Dialect::Gemini => false,
+            Dialect::Gemini => {
+                let last = &mut self.last;
+                self.member.push(piece, |value| {
+                    let usage: Option<UsageMetadata> = read(value);
+                    *last = usage.map(|usage| usage.usage()).or(*last);
+                });
+                self.last.is_some()
+            }
+            Dialect::Moderations | Dialect::CountTokens => false,
         }
     }
 
     /// Takes the next event of a stream; says whether it brings a usage.
     pub fn push_event(&mut self, event: &[u8]) -> bool {
         self.in_event = false;
+        let name: &[u8] = match self.dialect {
+            Dialect::Responses | Dialect::Messages => b"\"usage\"",
+            Dialect::Gemini => b"\"usageMetadata\"",
+            _ => return self.push(event),
+        };
+        if memchr::memmem::find(event, name).is_none() {
+            return false;
+        }
+        let data = data_of(event);
         match self.dialect {
-            Dialect::Responses | Dialect::Messages => {
-                if memchr::memmem::find(event, b"\"usage\"").is_none() {
-                    return false;
-                }
-                let data = data_of(event);
-                if self.dialect == Dialect::Messages {
-                    return read(&data).is_some_and(|event: UsageEvent| {
-                        self.running.event(&event);
-                        true
-                    });
-                }
-                self.member = Member::new(2);
+            Dialect::Messages => read(&data).is_some_and(|event: anthropic::UsageEvent| {
+                self.running.event(&event);
+                true
+            }),
+            Dialect::Gemini => {
+                let event: Option<google::UsageEvent> = read(&data);
+                let usage = event.and_then(|event| event.usage_metadata);
+                self.last = usage.map(|usage| usage.usage()).or(self.last);
+                self.last.is_some()
+            }
+            _ => {
+                self.member = Member::new(NAME, 2);
                 self.push(&data)
             }
-            _ => self.push(event),
         }
-    }
-
-    /// Takes the usage from whoever has read it already.
-    pub fn tell(&mut self, usage: Usage) {
-        self.last = Some(usage);
     }
 
     /// Takes a part of an event that is too large to be kept.
     pub fn push_part(&mut self, part: &[u8]) {
-        // Of a message, no event that brings a usage is that large.
-        if self.dialect == Dialect::Messages {
+        // Of a message, no event that brings a usage is that large; one of Gemini's is translated when it is whole.
+        if matches!(self.dialect, Dialect::Messages | Dialect::Gemini) {
             return;
         }
         if !std::mem::replace(&mut self.in_event, true) {
-            self.member = Member::new(2);
+            self.member = Member::new(NAME, 2);
         }
         self.push(part);
     }
@@ -136,6 +160,19 @@ impl UsageReader {
             Dialect::Messages => self.running.usage(),
             Dialect::Responses | Dialect::Gemini => self.last,
             Dialect::Moderations | Dialect::CountTokens => None,
+        }
+    }
+}
+
+/// The name of a usage in the APIs of OpenAI and Anthropic.
+const NAME: &[u8] = b"usage";
+
+impl Member {
+    /// Where a whole answer in this dialect has its usage.
+    fn of_answer(dialect: Dialect) -> Member {
+        match dialect {
+            Dialect::Gemini => Member::new(b"usageMetadata", 1),
+            _ => Member::new(NAME, 1),
         }
     }
 }

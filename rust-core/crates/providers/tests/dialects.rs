@@ -371,6 +371,23 @@ fn the_usage_of_a_message_is_cumulative_and_never_added_up() {
 }
 
 #[test]
+fn the_usage_of_generated_content_is_that_of_its_last_piece_with_thoughts_and_tools() {
+    let first = r#"{"candidates":[],"usageMetadata":{"promptTokenCount":5,"totalTokenCount":5}}"#;
+    let last = r#"{"candidates":[{"content":{"parts":[{"functionCall":{"args":{"usageMetadata":{"promptTokenCount":0}}}}]}}],"usageMetadata":{"promptTokenCount":5,"toolUsePromptTokenCount":1,"candidatesTokenCount":2,"thoughtsTokenCount":3,"totalTokenCount":11},"modelVersion":"m"}"#;
+    assert_eq!(of_stream(Dialect::Gemini, &[first, last]), usage(6, 5));
+    assert_eq!(of_answer(Dialect::Gemini, last), usage(6, 5));
+}
+
+#[test]
+fn the_dialects_of_the_families_are_all_that_there_are() {
+    let clients = Dialect::ALL
+        .iter()
+        .all(|dialect| dialect.family().dialects().contains(dialect));
+    assert!(clients);
+    assert_eq!(Dialect::Gemini.family().dialects(), [Dialect::Gemini]);
+}
+
+#[test]
 fn the_usage_of_an_incomplete_response_counts() {
     // BerriAI/litellm#34351.
     let event = r#"{"type":"response.incomplete","response":{"usage":{"input_tokens":1,"output_tokens":2}}}"#;

@@ -6,7 +6,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use proofgate_translate::anthropic_openai::{Stream, request};
-use proofgate_translate::{Target, WhatHasNoCounterpart};
+use proofgate_translate::{Target, UntranslatableFields};
 
 const RUNS: usize = 101;
 const TIMES: u32 = 2_000;
@@ -46,7 +46,7 @@ fn main() {
     let target = Target {
         model: "gpt-4.1",
         max_output_tokens: 4096,
-        drop: WhatHasNoCounterpart::IsRefused,
+        untranslatable: UntranslatableFields::Refuse,
     };
     let mut out = Vec::with_capacity(1 << 16);
     let nanoseconds = median(|| {

@@ -3,7 +3,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use proofgate_translate::openai_anthropic::{Stream, answer, request};
-use proofgate_translate::{Asked, Target, WhatHasNoCounterpart};
+use proofgate_translate::{Asked, Target, UntranslatableFields};
 
 const RUNS: usize = 201;
 const IN_A_RUN: usize = 500;
@@ -12,7 +12,7 @@ fn main() {
     let target = Target {
         model: "claude-opus-4-7",
         max_output_tokens: 4096,
-        drop: WhatHasNoCounterpart::IsRefused,
+        untranslatable: UntranslatableFields::Refuse,
     };
     let question = "Tell me what the weather is like, \\\"please\\\".\\n".repeat(8);
     let body = format!(

@@ -7,7 +7,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use proofgate_translate::openai_converse::{EventKind, Stream, answer, request};
-use proofgate_translate::{Asked, Target, WhatHasNoCounterpart};
+use proofgate_translate::{Asked, Target, UntranslatableFields};
 
 const ROUNDS: u32 = 200;
 const SERIES: usize = 301;
@@ -57,7 +57,7 @@ fn main() {
     let target = Target {
         model: "anthropic.claude",
         max_output_tokens: 4096,
-        drop: WhatHasNoCounterpart::IsRefused,
+        untranslatable: UntranslatableFields::Refuse,
     };
     let mut out = Vec::with_capacity(64 * 1024);
     for (name, body) in [("text", plain()), ("tools", with_tools())] {

@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use proofgate_translate::openai_gemini::{Stream, answer, request};
-use proofgate_translate::{Asked, Target, WhatHasNoCounterpart};
+use proofgate_translate::{Asked, Target, UntranslatableFields};
 
 const RUNS: usize = 301;
 const REPEATS: u32 = 200;
@@ -37,7 +37,7 @@ fn main() {
     let target = Target {
         model: "gemini-3-pro",
         max_output_tokens: 4096,
-        drop: WhatHasNoCounterpart::IsRefused,
+        untranslatable: UntranslatableFields::Refuse,
     };
     let asked = Asked {
         model: "assistant".into(),

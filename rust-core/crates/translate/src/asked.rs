@@ -1,11 +1,12 @@
-/// What to do with a field of a request that the provider has no counterpart for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum WhatHasNoCounterpart {
+/// What becomes of a field of a request that the provider has no counterpart for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UntranslatableFields {
     /// The request is refused, and the field named.
     #[default]
-    IsRefused,
+    Refuse,
     /// It is left out and named in [`Asked::dropped`]; what would change the meaning of the request is refused still.
-    IsDropped,
+    Drop,
 }
 
 /// Where a request goes.
@@ -16,7 +17,7 @@ pub struct Target<'t> {
     /// Tokens that an answer may have when the request names no maximum and the provider demands one.
     pub max_output_tokens: u64,
     /// What becomes of fields without a counterpart.
-    pub drop: WhatHasNoCounterpart,
+    pub untranslatable: UntranslatableFields,
 }
 
 /// What the way back has to know of a request.

@@ -10,7 +10,7 @@
 //!   error, it may have written that to the client already: whoever says it in its place drops what was written.
 //!
 //! Nothing is guessed and nothing vanishes in silence: what has no counterpart is [refused by name](Untranslatable), or
-//! left out where [`Target::drop`] allows it and then named in [`Asked::dropped`]. What both sides know passes byte for byte
+//! left out where [`Target::untranslatable`] allows it and then named in [`Asked::dropped`]. What both sides know passes byte for byte
 //! (numbers keep their digits, objects the order of their keys).
 #![forbid(unsafe_code)]
 
@@ -24,7 +24,7 @@ mod error;
 mod events;
 mod usage;
 
-pub use asked::{Asked, Target, WhatHasNoCounterpart};
+pub use asked::{Asked, Target, UntranslatableFields};
 pub use error::{AnswerError, Untranslatable};
 pub use events::{Step, write_data, write_event};
 pub use usage::Usage;

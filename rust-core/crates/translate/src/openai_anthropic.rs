@@ -2,7 +2,7 @@
 //!
 //! What cannot pass: more than one answer, audio in or out, files and answers that the other provider keeps, its web search
 //! and its moderation, tools with a grammar, the older `functions`; a request with any of these is refused. Penalties,
-//! `seed`, `logprobs` and their kin follow [`Target::drop`](crate::Target::drop). System and developer messages lose
+//! `seed`, `logprobs` and their kin follow [`Target::untranslatable`](crate::Target::untranslatable). System and developer messages lose
 //! their place among the others: they become `system`, in their order, as at Anthropic's own endpoint for OpenAI's clients.
 //! `temperature`, `top_p` and `top_k` pass, a temperature above 1 as 1 where it may be changed; models that take none of
 //! them (version 2026-10-21 of the API) refuse the request, so a route to such a model takes these fields out before.

@@ -12,7 +12,7 @@
 //! What cannot pass is refused: more than one answer (`n`), files and images that are not in the request itself (Converse
 //! fetches no URL and knows no `file_id`), audio in answers, custom tools and those that OpenAI runs, functions in the style of
 //! 2023, `response_format` `json_object` (Converse wants a schema). What is a preference is refused or left out as
-//! [`Target::drop`](crate::Target::drop) says: sampling by seed and penalties, `logprobs`, a `temperature` above 1,
+//! [`Target::untranslatable`](crate::Target::untranslatable) says: sampling by seed and penalties, `logprobs`, a `temperature` above 1,
 //! `parallel_tool_calls: false`, `tool_choice: "none"` where the conversation has tool calls, names of speakers, reasoning that came
 //! without its signature in `reasoning_details`, fields that are not known.
 //!

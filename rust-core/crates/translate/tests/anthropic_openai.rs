@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use proofgate_translate::anthropic_openai::{Stream, answer, error, request};
-use proofgate_translate::{AnswerError, Asked, Step, Target, Untranslatable, Usage, WhatHasNoCounterpart};
+use proofgate_translate::{AnswerError, Asked, Step, Target, Untranslatable, UntranslatableFields, Usage};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -48,11 +48,11 @@ fn pretty(bytes: &[u8]) -> String {
     serde_json::to_string_pretty(&json(bytes)).unwrap() + "\n"
 }
 
-fn target(drop: WhatHasNoCounterpart) -> Target<'static> {
+fn target(drop: UntranslatableFields) -> Target<'static> {
     Target {
         model: "gpt-4.1",
         max_output_tokens: 4096,
-        drop,
+        untranslatable: drop,
     }
 }
 
@@ -68,7 +68,7 @@ fn sent_to(model: &str, body: &str) -> Result<String, Untranslatable> {
     let mut out = Vec::new();
     let target = Target {
         model,
-        ..target(WhatHasNoCounterpart::IsRefused)
+        ..target(UntranslatableFields::Refuse)
     };
     request(body.as_bytes(), &target, &mut out)?;
     Ok(String::from_utf8(out).unwrap())
@@ -210,9 +210,9 @@ fn requests_are_sent_as_the_golden_files_say() {
     for case in cases("request.json") {
         let drops = case.join("dropped.json").exists();
         let drop = if drops {
-            WhatHasNoCounterpart::IsDropped
+            UntranslatableFields::Drop
         } else {
-            WhatHasNoCounterpart::IsRefused
+            UntranslatableFields::Refuse
         };
         let mut out = Vec::new();
         let asked = request(read(&case, "request.json").as_bytes(), &target(drop), &mut out).unwrap();
@@ -274,7 +274,7 @@ fn inputs() -> Vec<String> {
 /// Everything takes any bytes, and all that is written is whole.
 fn survives(bytes: &[u8]) {
     let mut out = Vec::new();
-    if request(bytes, &target(WhatHasNoCounterpart::IsDropped), &mut out).is_ok() {
+    if request(bytes, &target(UntranslatableFields::Drop), &mut out).is_ok() {
         json(&out);
     }
     out.clear();

@@ -7,7 +7,7 @@
 )]
 
 use proofgate_translate::openai_anthropic::request;
-use proofgate_translate::{Asked, Target, Untranslatable, WhatHasNoCounterpart};
+use proofgate_translate::{Asked, Target, Untranslatable, UntranslatableFields};
 use serde_json::{Value, json};
 
 #[path = "openai_anthropic/answers.rs"]
@@ -23,11 +23,11 @@ mod streams;
 
 const CREATED: u64 = 1_750_000_000;
 
-fn target(drop: WhatHasNoCounterpart) -> Target<'static> {
+fn target(drop: UntranslatableFields) -> Target<'static> {
     Target {
         model: "claude-opus-4-7",
         max_output_tokens: 4096,
-        drop,
+        untranslatable: drop,
     }
 }
 
@@ -42,12 +42,12 @@ fn asked() -> Asked {
 
 fn sent(body: &Value) -> Value {
     let mut out = Vec::new();
-    let rule = target(WhatHasNoCounterpart::IsRefused);
+    let rule = target(UntranslatableFields::Refuse);
     request(body.to_string().as_bytes(), &rule, &mut out).expect("it is translated");
     serde_json::from_slice(&out).expect("what is sent is JSON")
 }
 
-fn refused(body: &Value, drop: WhatHasNoCounterpart) -> Untranslatable {
+fn refused(body: &Value, drop: UntranslatableFields) -> Untranslatable {
     let mut out = b"before".to_vec();
     let error = request(body.to_string().as_bytes(), &target(drop), &mut out).expect_err("it is refused");
     assert_eq!(out, b"before", "nothing is left of a refused request");

@@ -16,16 +16,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use proofgate_translate::openai_converse::{EventKind, Stream, answer, request};
-use proofgate_translate::{AnswerError, Asked, Step, Target, Untranslatable, Usage, WhatHasNoCounterpart};
+use proofgate_translate::{AnswerError, Asked, Step, Target, Untranslatable, UntranslatableFields, Usage};
 use serde_json::{Value, json};
 
 const CREATED: u64 = 1_764_000_000;
 
-fn target(drop: WhatHasNoCounterpart) -> Target<'static> {
+fn target(drop: UntranslatableFields) -> Target<'static> {
     Target {
         model: "anthropic.claude-sonnet-4-5-20250929-v1:0",
         max_output_tokens: 4096,
-        drop,
+        untranslatable: drop,
     }
 }
 
@@ -40,10 +40,10 @@ fn asked() -> Asked {
 
 /// What is sent for a request, by a gateway that leaves nothing out.
 fn sent(body: &Value) -> Result<Value, Untranslatable> {
-    sent_with(body, WhatHasNoCounterpart::IsRefused).map(|(sent, _)| sent)
+    sent_with(body, UntranslatableFields::Refuse).map(|(sent, _)| sent)
 }
 
-fn sent_with(body: &Value, drop: WhatHasNoCounterpart) -> Result<(Value, Asked), Untranslatable> {
+fn sent_with(body: &Value, drop: UntranslatableFields) -> Result<(Value, Asked), Untranslatable> {
     let mut out = Vec::new();
     let asked = request(body.to_string().as_bytes(), &target(drop), &mut out)?;
     Ok((serde_json::from_slice(&out).unwrap(), asked))
@@ -132,8 +132,8 @@ fn goldens_are_translated_as_they_say() {
         if let Ok(body) = fs::read(case.join("request.json")) {
             let dropped = fs::read(case.join("dropped.json")).ok();
             let drop = match dropped {
-                Some(_) => WhatHasNoCounterpart::IsDropped,
-                None => WhatHasNoCounterpart::IsRefused,
+                Some(_) => UntranslatableFields::Drop,
+                None => UntranslatableFields::Refuse,
             };
             let asked = request(&body, &target(drop), &mut out).unwrap();
             let names: Vec<String> = dropped

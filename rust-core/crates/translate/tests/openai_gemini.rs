@@ -11,7 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use proofgate_translate::openai_gemini::{Stream, answer, error, request, retry_after};
-use proofgate_translate::{AnswerError, Asked, Step, Target, Untranslatable, Usage, WhatHasNoCounterpart};
+use proofgate_translate::{AnswerError, Asked, Step, Target, Untranslatable, UntranslatableFields, Usage};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ fn target(model: &str) -> Target<'_> {
     Target {
         model,
         max_output_tokens: 4096,
-        drop: WhatHasNoCounterpart::IsRefused,
+        untranslatable: UntranslatableFields::Refuse,
     }
 }
 
@@ -157,9 +157,9 @@ fn every_golden_case_comes_out_as_written() {
         let mut out = Vec::new();
         let expected = if let Some(body) = case.read("request.json") {
             let target = Target {
-                drop: match settings["drop"].as_bool() {
-                    Some(true) => WhatHasNoCounterpart::IsDropped,
-                    _ => WhatHasNoCounterpart::IsRefused,
+                untranslatable: match settings["drop"].as_bool() {
+                    Some(true) => UntranslatableFields::Drop,
+                    _ => UntranslatableFields::Refuse,
                 },
                 ..target(settings["model"].as_str().unwrap_or("gemini-3-pro-preview"))
             };
@@ -549,7 +549,7 @@ fn what_would_change_the_meaning_is_refused_by_name_whatever_the_policy() {
     ];
     for (body, param) in cases {
         let target = Target {
-            drop: WhatHasNoCounterpart::IsDropped,
+            untranslatable: UntranslatableFields::Drop,
             ..target("gemini-3-pro")
         };
         let mut out = Vec::new();
@@ -641,9 +641,9 @@ fn mutated() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #[test]
     fn no_input_makes_it_panic(input in prop_oneof![mutated(), prop::collection::vec(any::<u8>(), 0..64)]) {
-        for drop in [WhatHasNoCounterpart::IsRefused, WhatHasNoCounterpart::IsDropped] {
+        for drop in [UntranslatableFields::Refuse, UntranslatableFields::Drop] {
             let mut out = Vec::new();
-            let result = request(&input, &Target { drop, ..target("gemini-3") }, &mut out);
+            let result = request(&input, &Target { untranslatable: drop, ..target("gemini-3") }, &mut out);
             prop_assert_eq!(result.is_ok(), serde_json::from_slice::<Value>(&out).is_ok());
         }
         let mut out = Vec::new();

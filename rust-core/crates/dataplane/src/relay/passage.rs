@@ -257,7 +257,7 @@ impl Passage<'_> {
         self.gateway.spare.lend(&mut self.workspace.partial);
         self.workspace.partial.extend_from_slice(part);
         if self.progress.translation.is_some() {
-            return self.keep_to_translate(b"");
+            return self.take_room_for_partial();
         }
         if self.workspace.partial.len() > MOST_OF_AN_EVENT {
             self.progress.in_event = true;

@@ -1,6 +1,6 @@
 //! An answer on its way to a client that does not speak what its provider does.
 
-use proofgate_providers::{Dialect, EventMeaning, Usage};
+use proofgate_providers::EventMeaning;
 use proofgate_translate::{AnswerError, Step};
 
 use super::passage::Passage;
@@ -12,15 +12,17 @@ use crate::translation::Translation;
 const MOST_OF_AN_ERROR: usize = 64 * 1024;
 
 impl Passage<'_> {
-    /// Keeps bytes of an answer, or of an event, that is translated when it is whole.
+    /// Keeps bytes of an answer that is no stream: it is translated when it is whole.
     pub(super) fn keep_to_translate(&mut self, bytes: &[u8]) -> Result<(), Aborted> {
-        if !self.answer_head.events {
-            self.workspace.usage.push(bytes);
-        }
-        let partial = &mut self.workspace.partial;
-        self.gateway.spare.lend(partial);
-        partial.extend_from_slice(bytes);
-        let length = partial.len();
+        self.workspace.usage.push(bytes);
+        self.gateway.spare.lend(&mut self.workspace.partial);
+        self.workspace.partial.extend_from_slice(bytes);
+        self.take_room_for_partial()
+    }
+
+    /// Takes room for what is kept of an answer, or of an event, until it is whole.
+    pub(super) fn take_room_for_partial(&mut self) -> Result<(), Aborted> {
+        let length = self.workspace.partial.len();
         let most = self.open.catalog.terms.limits.body_bytes;
         if length as u64 > most || self.workspace.make_room(length).is_err() {
             return Err(Aborted::Policy(Rejection::ANSWER_OVERLOADED));
@@ -51,11 +53,7 @@ impl Passage<'_> {
         };
         let mut out = std::mem::take(&mut self.progress.translated);
         out.clear();
-        let step = translation.event(event, &mut out).map_err(failed)?;
-        if let Some(usage) = translation.usage() {
-            self.workspace.usage.tell(told(usage));
-        }
-        let released = match step {
+        let released = match translation.event(event, &mut out).map_err(failed)? {
             Step::Continues if EventMeaning::of(self.progress.dialect, event) == EventMeaning::GoodEnd => {
                 Err(Aborted::Upstream(Failure::Unfinished))
             }
@@ -101,22 +99,12 @@ impl Passage<'_> {
             if translation.is_streamed() {
                 return Err(failed(AnswerError::Malformed("it is no stream")));
             }
-            let usage = translation.answer(&body, &mut out).map_err(failed)?;
-            if self.progress.dialect == Dialect::Gemini {
-                self.workspace.usage.tell(told(usage));
-            }
+            translation.answer(&body, &mut out).map_err(failed)?;
         } else {
             let read = &body[..body.len().min(MOST_OF_AN_ERROR)];
             translation.error(self.answer_head.status, read, &mut out);
         }
         self.release(&out)
-    }
-}
-
-fn told(usage: proofgate_translate::Usage) -> Usage {
-    Usage {
-        prompt_tokens: usage.input,
-        completion_tokens: usage.output,
     }
 }
 

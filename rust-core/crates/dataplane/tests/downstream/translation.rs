@@ -34,19 +34,22 @@ async fn gateway_with(change: impl FnOnce(&mut Value)) -> Gateway {
     .await
 }
 
+fn post(path: &str, body: &[u8]) -> Request<()> {
+    Request::post(format!("https://gateway.test{path}"))
+        .header("authorization", format!("Bearer {ACME}"))
+        .header("content-length", body.len())
+        .body(())
+        .unwrap()
+}
+
 async fn begin(
     gateway: &mut Gateway,
     path: &str,
     document: &Value,
 ) -> (Client, h2::client::ResponseFuture, Exchange) {
     let body = document.to_string().into_bytes();
-    let request = Request::post(format!("https://gateway.test{path}"))
-        .header("authorization", format!("Bearer {ACME}"))
-        .header("content-length", body.len())
-        .body(())
-        .unwrap();
     let mut client = Client::connect(gateway).await;
-    let answer = client.send(request, &body).await;
+    let answer = client.send(post(path, &body), &body).await;
     let exchange = gateway.upstream.exchange().await;
     (client, answer, exchange)
 }
@@ -276,11 +279,7 @@ async fn what_cannot_be_said_in_the_providers_dialect_is_refused_or_left_out_and
     document["seed"] = 7.into();
     let gateway = gateway_with(|_| ()).await;
     let body = document.to_string().into_bytes();
-    let request = Request::post("https://gateway.test/v1/chat/completions")
-        .header("authorization", format!("Bearer {ACME}"))
-        .header("content-length", body.len())
-        .body(())
-        .unwrap();
+    let request = post("/v1/chat/completions", &body);
     let answer = Client::connect(&gateway).await.exchange(request, &body).await;
     assert_eq!(
         (answer.status.as_u16(), answer.code().as_str()),
@@ -295,6 +294,24 @@ async fn what_cannot_be_said_in_the_providers_dialect_is_refused_or_left_out_and
     exchange.answer(MESSAGE.as_bytes()).await;
     let answer = read(answer).await.unwrap();
     assert_eq!(answer.headers["x-proofgate-dropped-fields"], "seed");
+}
+
+#[tokio::test]
+async fn what_is_refused_for_its_translation_counts_as_a_request() {
+    let gateway = gateway_with(|config| {
+        config["tenants"][0]["limits"] = json!({"requests_per_minute": 1});
+    })
+    .await;
+    let mut document = chat(false);
+    document["seed"] = 7.into();
+    let body = document.to_string().into_bytes();
+    let mut client = Client::connect(&gateway).await;
+    let mut codes = Vec::new();
+    for _ in 0..2 {
+        let answer = client.exchange(post("/v1/chat/completions", &body), &body).await;
+        codes.push(answer.code());
+    }
+    assert_eq!(codes, ["not_translatable", "requests_per_minute_exceeded"]);
 }
 
 #[tokio::test]

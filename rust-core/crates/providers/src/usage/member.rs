@@ -1,10 +1,11 @@
 /// A longer value is passed over, in bytes.
 const LONGEST: usize = 4096;
 
-/// Finds the value of a member `usage` of the object that an answer is, or of an object right in it, however the answer is cut into pieces. One of the
+/// Finds the value of a member of the object that an answer is, or of an object right in it, however the answer is cut into pieces. One of the
 /// same name further down, in the arguments of a tool or in what a provider repeats of the request, is none.
 #[derive(Debug)]
 pub(super) struct Member {
+    wanted: &'static [u8],
     /// How deep the object lies whose member it is; 1 is the outermost.
     of: u32,
     depth: u32,
@@ -24,15 +25,14 @@ enum Name {
     /// The string at hand has begun so.
     Begun(usize),
     /// It was this one.
-    Usage,
+    Wanted,
 }
 
-const NAME: &[u8] = b"usage";
-
 impl Member {
-    /// Looks for a member of the outermost object (1), or of an object right in it (2).
-    pub(super) fn new(of: u32) -> Self {
+    /// Looks for a member of this name of the outermost object (1), or of an object right in it (2).
+    pub(super) fn new(wanted: &'static [u8], of: u32) -> Self {
         Member {
+            wanted,
             of,
             depth: 0,
             in_string: false,
@@ -71,7 +71,7 @@ impl Member {
         let length = memchr::memchr2(b'"', b'\\', rest).unwrap_or(rest.len());
         if let Name::Begun(before) = self.name {
             let part = &rest[..length];
-            let goes_on = NAME.get(before..before + length) == Some(part);
+            let goes_on = self.wanted.get(before..before + length) == Some(part);
             self.name = if goes_on {
                 Name::Begun(before + length)
             } else {
@@ -83,7 +83,7 @@ impl Member {
             Some(b'"') => {
                 self.in_string = false;
                 self.name = match self.name {
-                    Name::Begun(all) if all == NAME.len() => Name::Usage,
+                    Name::Begun(all) if all == self.wanted.len() => Name::Wanted,
                     _ => Name::Other,
                 };
                 from + length + 1
@@ -112,7 +112,7 @@ impl Member {
                 return self.depth < self.of && self.value.is_some();
             }
             b',' => return self.depth == self.of && self.value.is_some(),
-            b':' if self.depth == self.of && self.name == Name::Usage => self.value = Some(Vec::new()),
+            b':' if self.depth == self.of && self.name == Name::Wanted => self.value = Some(Vec::new()),
             _ => {}
         }
         false

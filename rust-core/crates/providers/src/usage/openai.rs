@@ -15,13 +15,7 @@ pub(super) struct Counted {
 impl Counted {
     /// What a total has beyond its parts is reasoning, which some providers leave out of the completion (xAI).
     pub(super) fn usage(&self) -> Usage {
-        let beyond_prompt = self
-            .total_tokens
-            .and_then(|total| total.checked_sub(self.prompt_tokens));
-        Usage {
-            prompt_tokens: self.prompt_tokens,
-            completion_tokens: self.completion_tokens.max(beyond_prompt.unwrap_or(0)),
-        }
+        Usage::of_parts(self.prompt_tokens, self.completion_tokens, self.total_tokens)
     }
 }
 

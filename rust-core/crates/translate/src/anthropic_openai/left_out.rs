@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use crate::{Untranslatable, WhatHasNoCounterpart};
+use crate::{Untranslatable, UntranslatableFields};
 
 /// The longest name of a field that an error repeats, in bytes: nothing that a client calls a field is longer.
 const LONGEST_NAME: usize = 64;
@@ -57,12 +57,12 @@ impl fmt::Display for Place<'_> {
 /// Notes what is left out of a request, or refuses it.
 #[derive(Debug)]
 pub(super) struct LeftOut {
-    policy: WhatHasNoCounterpart,
+    policy: UntranslatableFields,
     pub(super) dropped: Vec<&'static str>,
 }
 
 impl LeftOut {
-    pub(super) fn new(policy: WhatHasNoCounterpart) -> Self {
+    pub(super) fn new(policy: UntranslatableFields) -> Self {
         LeftOut {
             policy,
             dropped: Vec::new(),
@@ -85,11 +85,11 @@ impl LeftOut {
                 self.note(name);
                 Ok(())
             }
-            WhatHasNoCounterpart::IsDropped => {
+            UntranslatableFields::Drop => {
                 self.note(name);
                 Ok(())
             }
-            WhatHasNoCounterpart::IsRefused => {
+            UntranslatableFields::Refuse => {
                 Err(place.refused("This field has no counterpart at the provider of this model."))
             }
         }

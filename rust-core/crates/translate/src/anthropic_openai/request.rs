@@ -18,7 +18,7 @@ const LONGEST_USER: usize = 64;
 /// # Errors
 /// [`Untranslatable`] names the field that is malformed, or that the provider has no counterpart for. A preference without
 /// counterpart (`top_k`, `thinking`, `cache_control`, citations, a `user_id` of more than 64 characters …) and a field that
-/// is not known are refused or left out as [`Target::drop`] says; what would change the meaning of the request is refused
+/// is not known are refused or left out as [`Target::untranslatable`] says; what would change the meaning of the request is refused
 /// always.
 ///
 /// Source: Anthropic's API reference, Messages; OpenAI's API reference, Chat Completions.
@@ -35,7 +35,7 @@ pub fn request(body: &[u8], target: &Target<'_>, out: &mut Vec<u8>) -> Result<As
 }
 
 fn put_request(body: &Body<'_>, target: &Target<'_>, out: &mut Vec<u8>) -> Result<Asked, Untranslatable> {
-    let mut left_out = LeftOut::new(target.drop);
+    let mut left_out = LeftOut::new(target.untranslatable);
     let model = body
         .model
         .as_ref()

@@ -1,18 +1,18 @@
 use crate::openai_anthropic::place::plain_name;
-use crate::{Untranslatable, WhatHasNoCounterpart};
+use crate::{Untranslatable, UntranslatableFields};
 
 /// The name under which fields are noted that no list knows.
 pub(super) const OTHER_FIELDS: &str = "other fields";
 
 /// The fields of a request that were left out, or what refuses them.
 pub(super) struct LeftOut {
-    rule: WhatHasNoCounterpart,
+    rule: UntranslatableFields,
     pub(super) names: Vec<&'static str>,
 }
 
 impl LeftOut {
     /// Nothing yet.
-    pub(super) fn new(rule: WhatHasNoCounterpart) -> Self {
+    pub(super) fn new(rule: UntranslatableFields) -> Self {
         LeftOut {
             rule,
             names: Vec::new(),
@@ -28,7 +28,7 @@ impl LeftOut {
         name: &'static str,
         path: impl FnOnce() -> String,
     ) -> Result<(), Untranslatable> {
-        if self.rule == WhatHasNoCounterpart::IsRefused {
+        if self.rule == UntranslatableFields::Refuse {
             let path = path();
             let message = format!("{path} has no counterpart at this model's provider; leave it out");
             return Err(Untranslatable::new(path, message));

@@ -19,7 +19,7 @@ const JSON_OBJECT: &str = "Answer with one JSON object, and with nothing before 
 ///
 /// # Errors
 /// [`Untranslatable`] when the body is not such a request, when it asks for something that Anthropic does not have and that
-/// cannot be left out without asking for something else, or when [`Target::drop`] refuses what it has no counterpart for.
+/// cannot be left out without asking for something else, or when [`Target::untranslatable`] refuses what it has no counterpart for.
 pub fn request(body: &[u8], target: &Target<'_>, out: &mut Vec<u8>) -> Result<Asked, Untranslatable> {
     let text = std::str::from_utf8(body).map_err(|_| Untranslatable::new("", "the body is not UTF-8"))?;
     let read = serde_json::from_str(text).map_err(|error| unreadable(text, text, &error))?;
@@ -37,7 +37,7 @@ fn write(
     target: &Target<'_>,
     out: &mut Vec<u8>,
 ) -> Result<Asked, Untranslatable> {
-    let mut left_out = LeftOut::new(target.drop);
+    let mut left_out = LeftOut::new(target.untranslatable);
     let model = body.model.as_deref().filter(|model| !model.is_empty());
     let model = model.ok_or_else(|| Untranslatable::new("model", "model is missing"))?;
     refuse(body)?;

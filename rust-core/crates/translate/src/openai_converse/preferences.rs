@@ -1,19 +1,19 @@
 use serde_json::value::RawValue;
 
 use crate::openai_converse::text::Text;
-use crate::{Untranslatable, WhatHasNoCounterpart};
+use crate::{Untranslatable, UntranslatableFields};
 
 const NO_COUNTERPART: &str = "Converse has no counterpart of this field.";
 
 /// What becomes of fields without a counterpart, and those that were left out.
 pub(super) struct Preferences {
-    policy: WhatHasNoCounterpart,
+    policy: UntranslatableFields,
     /// A field's name, and where in the body its value stands.
     left_out: Vec<(usize, &'static str)>,
 }
 
 impl Preferences {
-    pub(super) fn new(policy: WhatHasNoCounterpart) -> Self {
+    pub(super) fn new(policy: UntranslatableFields) -> Self {
         Preferences {
             policy,
             left_out: Vec::new(),
@@ -39,8 +39,8 @@ impl Preferences {
         param: impl FnOnce() -> String,
     ) -> Result<(), Untranslatable> {
         match self.policy {
-            WhatHasNoCounterpart::IsRefused => Err(Untranslatable::new(param(), reason)),
-            WhatHasNoCounterpart::IsDropped => {
+            UntranslatableFields::Refuse => Err(Untranslatable::new(param(), reason)),
+            UntranslatableFields::Drop => {
                 if self.left_out.iter().all(|(_, other)| *other != name) {
                     self.left_out.push((value.get().as_ptr() as usize, name));
                 }

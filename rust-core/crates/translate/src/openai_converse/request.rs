@@ -22,7 +22,7 @@ fn write_request(body: &[u8], target: &Target<'_>, out: &mut Vec<u8>) -> Result<
     let body = std::str::from_utf8(body).map_err(|_| Untranslatable::new("", "The body is not in UTF-8."))?;
     let chat: Chat<'_> = serde_json::from_str(body)
         .map_err(|_| Untranslatable::new("", "The body is not a JSON object, or has a field twice."))?;
-    let mut preferences = Preferences::new(target.drop);
+    let mut preferences = Preferences::new(target.untranslatable);
     let model = chat.model.ok_or_else(|| missing("model".to_owned()))?;
     let model: Text<'_> = parse(model, || "model".to_owned())?;
     let messages = chat.messages.ok_or_else(|| missing("messages".to_owned()))?;

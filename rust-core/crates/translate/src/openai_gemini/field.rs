@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde::de::{MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::{Untranslatable, WhatHasNoCounterpart};
+use crate::{Untranslatable, UntranslatableFields};
 
 /// The longest name of a client's own field that an error repeats, in bytes.
 const LONGEST_NAME: usize = 64;
@@ -206,14 +206,14 @@ impl<'de> Deserialize<'de> for Listed<'de> {
 /// Fields that the provider has no counterpart for: refused, or noted.
 #[derive(Debug)]
 pub(super) struct Losses {
-    policy: WhatHasNoCounterpart,
+    policy: UntranslatableFields,
     /// Names, and where in the body the first field of that name stands.
     dropped: Vec<(usize, &'static str)>,
 }
 
 impl Losses {
     /// None yet.
-    pub fn new(policy: WhatHasNoCounterpart) -> Self {
+    pub fn new(policy: UntranslatableFields) -> Self {
         Losses {
             policy,
             dropped: Vec::new(),
@@ -225,7 +225,7 @@ impl Losses {
     /// # Errors
     /// [`Untranslatable`] where the policy refuses it.
     pub fn lose(&mut self, name: &'static str, field: &Field<'_, '_>) -> Result<(), Untranslatable> {
-        if self.policy == WhatHasNoCounterpart::IsRefused {
+        if self.policy == UntranslatableFields::Refuse {
             return Err(field.refuse("The provider has no counterpart for it."));
         }
         // Members of an object are not read in their order where one decides what another means. Every field is a piece of

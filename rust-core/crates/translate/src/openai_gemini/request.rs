@@ -10,7 +10,7 @@ use crate::{Asked, Target, Untranslatable};
 /// decides how thinking is asked for.
 ///
 /// # Errors
-/// [`Untranslatable`] when the body is no chat request, or asks for what Gemini cannot do or, where `target.drop` refuses
+/// [`Untranslatable`] when the body is no chat request, or asks for what Gemini cannot do or, where `target.untranslatable` refuses
 /// it, for what it has no word for. Nothing is appended then.
 pub fn request(body: &[u8], target: &Target<'_>, out: &mut Vec<u8>) -> Result<Asked, Untranslatable> {
     let body = Field::body(body)?;
@@ -20,7 +20,7 @@ pub fn request(body: &[u8], target: &Target<'_>, out: &mut Vec<u8>) -> Result<As
         generation: Generation::new(target.model),
         asked: Asked::default(),
         has_model: false,
-        losses: Losses::new(target.drop),
+        losses: Losses::new(target.untranslatable),
     };
     for (name, value) in body.members()? {
         request.field(&name, &body.member(&name, value))?;

@@ -84,12 +84,7 @@ fn thinking_of_earlier_turns_is_left_out_and_named_whatever_the_target_says() {
         {"role":"assistant","content":[{"type":"thinking","thinking":"secret","signature":"s"},{"type":"redacted_thinking","data":"d"}]},
         {"role":"user","content":"on"}]}"#;
     let mut out = Vec::new();
-    let asked = request(
-        body.as_bytes(),
-        &target(WhatHasNoCounterpart::IsRefused),
-        &mut out,
-    )
-    .unwrap();
+    let asked = request(body.as_bytes(), &target(UntranslatableFields::Refuse), &mut out).unwrap();
     assert_eq!(asked.dropped, ["thinking"]);
     assert_eq!(json(&out)["messages"].as_array().unwrap().len(), 2);
 }
@@ -124,7 +119,7 @@ fn a_mark_for_the_cache_is_left_out_and_never_refused() {
     let body = format!(r#"{{"model":"c","max_tokens":5,"messages":{messages}}}"#);
     let asked = request(
         body.as_bytes(),
-        &target(WhatHasNoCounterpart::IsRefused),
+        &target(UntranslatableFields::Refuse),
         &mut Vec::new(),
     );
     assert_eq!(asked.unwrap().dropped, ["cache_control"]);
@@ -177,11 +172,7 @@ fn what_would_change_the_meaning_is_refused_even_where_fields_may_be_dropped() {
     for (messages, fields, param) in refused {
         let body = format!(r#"{{"model":"c","max_tokens":5,"messages":{messages}{fields}}}"#);
         let mut out = b"before".to_vec();
-        let refused = request(
-            body.as_bytes(),
-            &target(WhatHasNoCounterpart::IsDropped),
-            &mut out,
-        );
+        let refused = request(body.as_bytes(), &target(UntranslatableFields::Drop), &mut out);
         assert_eq!(refused.unwrap_err().param, param);
         assert_eq!(out, b"before");
     }

@@ -1,4 +1,4 @@
-use proofgate_translate::WhatHasNoCounterpart;
+use proofgate_translate::UntranslatableFields;
 use proofgate_translate::openai_anthropic::{Stream, answer, error, request};
 use proptest::prelude::*;
 
@@ -17,7 +17,7 @@ fn goldens() -> Vec<Vec<u8>> {
         .collect()
 }
 
-fn feed(input: &[u8], drop: WhatHasNoCounterpart) {
+fn feed(input: &[u8], drop: UntranslatableFields) {
     let mut out = Vec::new();
     if request(input, &target(drop), &mut out).is_ok() {
         serde_json::from_slice::<serde::de::IgnoredAny>(&out).expect("what is sent is JSON");
@@ -57,18 +57,18 @@ fn depth_that_no_stack_has_is_taken_or_refused() {
             r#""messages":[{"role":"user","content":"a"}],"#
         };
         let body = format!(r#"{{"model":"m",{messages}"{field}":{deep}}}"#);
-        feed(body.as_bytes(), WhatHasNoCounterpart::IsDropped);
+        feed(body.as_bytes(), UntranslatableFields::Drop);
     }
     let message = format!(
         r#"{{"content":[{{"type":"tool_use","id":"a","name":"f","input":{deep}}}],"stop_reason":"x","usage":{{}},"unknown":{deep}}}"#
     );
-    feed(message.as_bytes(), WhatHasNoCounterpart::IsDropped);
+    feed(message.as_bytes(), UntranslatableFields::Drop);
 }
 
 proptest! {
     #[test]
     fn any_bytes_are_taken_or_refused(input in proptest::collection::vec(any::<u8>(), 0..300)) {
-        feed(&input, WhatHasNoCounterpart::IsDropped);
+        feed(&input, UntranslatableFields::Drop);
     }
 
     #[test]
@@ -86,7 +86,7 @@ proptest! {
             let end = (at + removed).min(input.len());
             input.splice(at..end, [byte]);
         }
-        let drop = if drops { WhatHasNoCounterpart::IsDropped } else { WhatHasNoCounterpart::IsRefused };
+        let drop = if drops { UntranslatableFields::Drop } else { UntranslatableFields::Refuse };
         feed(&input, drop);
     }
 }

@@ -2,7 +2,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use proofgate_translate::openai_anthropic::{Stream, answer, error, request};
-use proofgate_translate::{Asked, Step, WhatHasNoCounterpart};
+use proofgate_translate::{Asked, Step, UntranslatableFields};
 use serde_json::Value;
 
 use super::{CREATED, asked, events, target};
@@ -60,8 +60,8 @@ fn a_request_is_sent_as_messages() {
             .exists()
             .then(|| read(&case, "dropped.json"));
         let rule = match dropped {
-            Some(_) => WhatHasNoCounterpart::IsDropped,
-            None => WhatHasNoCounterpart::IsRefused,
+            Some(_) => UntranslatableFields::Drop,
+            None => UntranslatableFields::Refuse,
         };
         let mut out = Vec::new();
         let asked = request(read(&case, "request.json").as_bytes(), &target(rule), &mut out);

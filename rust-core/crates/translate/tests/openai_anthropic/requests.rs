@@ -1,4 +1,4 @@
-use proofgate_translate::WhatHasNoCounterpart;
+use proofgate_translate::UntranslatableFields;
 use proofgate_translate::openai_anthropic::request;
 use serde_json::json;
 
@@ -98,7 +98,7 @@ fn a_call_without_arguments_has_an_empty_object_and_a_cut_one_is_refused() {
         json!([{"type": "tool_use", "id": "a", "name": "f", "input": {}}])
     );
     for cut in [r#"{"a": "secret"#, "[1]", "null", "{} {}"] {
-        let error = refused(&with(cut), WhatHasNoCounterpart::IsDropped);
+        let error = refused(&with(cut), UntranslatableFields::Drop);
         assert_eq!(error.param, "messages[1].tool_calls[0].function.arguments");
         assert!(!error.message.contains("secret"));
     }
@@ -129,10 +129,10 @@ fn thinking_without_its_signature_does_not_return() {
     let body = after(
         json!({"role": "assistant", "content": "Yes", "reasoning_details": [{"type": "thinking", "thinking": "a"}]}),
     );
-    let error = refused(&body, WhatHasNoCounterpart::IsRefused);
+    let error = refused(&body, UntranslatableFields::Refuse);
     assert_eq!(error.param, "messages[1].reasoning_details");
     let mut out = Vec::new();
-    let rule = target(WhatHasNoCounterpart::IsDropped);
+    let rule = target(UntranslatableFields::Drop);
     let asked = request(body.to_string().as_bytes(), &rule, &mut out).unwrap();
     assert_eq!(asked.dropped, ["messages[].reasoning_details"]);
     assert!(!String::from_utf8(out).unwrap().contains("thinking"));
@@ -203,7 +203,7 @@ fn what_would_be_another_request_without_it_is_refused_whatever_the_rule() {
         ),
         (json!({"messages": []}), "model"),
     ] {
-        assert_eq!(refused(&body, WhatHasNoCounterpart::IsDropped).param, param);
+        assert_eq!(refused(&body, UntranslatableFields::Drop).param, param);
     }
 }
 
@@ -221,13 +221,13 @@ fn a_field_without_counterpart_is_refused_by_its_name() {
         ),
     ] {
         assert_eq!(
-            refused(&asking(fields), WhatHasNoCounterpart::IsRefused).param,
+            refused(&asking(fields), UntranslatableFields::Refuse).param,
             param
         );
     }
     let named = after(json!({"role": "user", "content": "x", "name": "Ann"}));
     assert_eq!(
-        refused(&named, WhatHasNoCounterpart::IsRefused).param,
+        refused(&named, UntranslatableFields::Refuse).param,
         "messages[1].name"
     );
 }
@@ -236,12 +236,7 @@ fn a_field_without_counterpart_is_refused_by_its_name() {
 fn a_field_of_a_wrong_type_is_named_by_its_path_and_its_text_is_not_quoted() {
     let wrong = |body: &str| {
         let mut out = Vec::new();
-        request(
-            body.as_bytes(),
-            &target(WhatHasNoCounterpart::IsDropped),
-            &mut out,
-        )
-        .unwrap_err()
+        request(body.as_bytes(), &target(UntranslatableFields::Drop), &mut out).unwrap_err()
     };
     for (body, param) in [
         (
@@ -276,12 +271,7 @@ fn a_field_of_a_wrong_type_is_named_by_its_path_and_its_text_is_not_quoted() {
 fn a_temperature_that_the_provider_knows_passes_with_its_digits() {
     let mut out = Vec::new();
     let body = r#"{"model":"m","temperature":1.0,"top_p":0.10,"top_k":4e1,"messages":[{"role":"user","content":"a"}]}"#;
-    request(
-        body.as_bytes(),
-        &target(WhatHasNoCounterpart::IsRefused),
-        &mut out,
-    )
-    .unwrap();
+    request(body.as_bytes(), &target(UntranslatableFields::Refuse), &mut out).unwrap();
     let sent = String::from_utf8(out).unwrap();
     assert!(
         sent.contains(r#""temperature":1.0,"top_p":0.10,"top_k":4e1"#),

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use proofgate_translate::WhatHasNoCounterpart;
+use proofgate_translate::UntranslatableFields;
 use proofgate_translate::openai_converse::{EventKind, Stream, answer, error, request};
 use proptest::prelude::*;
 
@@ -18,7 +18,7 @@ fn inputs() -> Vec<Vec<u8>> {
 
 fn feed(bytes: &[u8]) {
     let mut out = Vec::new();
-    for drop in [WhatHasNoCounterpart::IsRefused, WhatHasNoCounterpart::IsDropped] {
+    for drop in [UntranslatableFields::Refuse, UntranslatableFields::Drop] {
         if request(bytes, &target(drop), &mut out).is_ok() {
             assert!(serde_json::from_slice::<serde::de::IgnoredAny>(&out).is_ok());
         }

@@ -1,6 +1,6 @@
 //! What is refused, and by what name.
 
-use proofgate_translate::WhatHasNoCounterpart;
+use proofgate_translate::UntranslatableFields;
 use proofgate_translate::openai_converse::request;
 use serde_json::{Value, json};
 
@@ -130,7 +130,7 @@ fn what_would_change_the_meaning_is_refused_by_name_even_where_fields_are_droppe
         (arguments("[1]"), "messages[0].tool_calls[0].function.arguments"),
         (arguments("{} {}"), "messages[0].tool_calls[0].function.arguments"),
     ] {
-        for drop in [WhatHasNoCounterpart::IsRefused, WhatHasNoCounterpart::IsDropped] {
+        for drop in [UntranslatableFields::Refuse, UntranslatableFields::Drop] {
             let said = sent_with(&chat(fields.clone()), drop);
             assert_eq!(said.unwrap_err().param, param, "{fields}");
         }
@@ -157,7 +157,7 @@ fn a_preference_without_counterpart_is_refused_by_name_unless_it_may_be_dropped(
         (json!({"service_tier": "fast"}), "service_tier"),
     ] {
         assert_eq!(refused(fields.clone()), param);
-        let (_, asked) = sent_with(&chat(fields), WhatHasNoCounterpart::IsDropped).unwrap();
+        let (_, asked) = sent_with(&chat(fields), UntranslatableFields::Drop).unwrap();
         assert_eq!(asked.dropped, [param]);
     }
 }
@@ -185,7 +185,7 @@ fn unknown_fields_are_refused_where_they_stand_or_dropped_as_others() {
         ),
     ] {
         assert_eq!(refused(fields.clone()), param);
-        let (_, asked) = sent_with(&chat(fields), WhatHasNoCounterpart::IsDropped).unwrap();
+        let (_, asked) = sent_with(&chat(fields), UntranslatableFields::Drop).unwrap();
         assert_eq!(asked.dropped, ["other fields"]);
     }
     assert!(sent(&chat(json!({"top_k": null}))).is_ok(), "null says nothing");
@@ -195,9 +195,9 @@ fn unknown_fields_are_refused_where_they_stand_or_dropped_as_others() {
 fn a_field_that_stands_twice_is_refused() {
     let mut out = b"before".to_vec();
     let body = br#"{"model":"a","messages":[],"model":"b"}"#;
-    assert!(request(body, &target(WhatHasNoCounterpart::IsDropped), &mut out).is_err());
+    assert!(request(body, &target(UntranslatableFields::Drop), &mut out).is_err());
     for body in [&b"{"[..], b"[]", b"\"a\"", b"\xff", b"{\"model\":1}", b"{}"] {
-        assert!(request(body, &target(WhatHasNoCounterpart::IsDropped), &mut out).is_err());
+        assert!(request(body, &target(UntranslatableFields::Drop), &mut out).is_err());
     }
     assert_eq!(out, b"before", "nothing is appended then");
 }

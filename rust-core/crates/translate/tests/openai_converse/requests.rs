@@ -1,6 +1,6 @@
 //! How a conversation is told to Converse.
 
-use proofgate_translate::WhatHasNoCounterpart;
+use proofgate_translate::UntranslatableFields;
 use proofgate_translate::openai_converse::{answer, request};
 use serde_json::{Value, json};
 
@@ -49,7 +49,7 @@ fn tool_choice_none_leaves_tools_out_only_where_the_conversation_has_no_calls() 
         {"role": "tool", "tool_call_id": "1", "content": "a"},
     ]);
     assert_eq!(sent(&body).unwrap_err().param, "tool_choice");
-    let (sent, asked) = sent_with(&body, WhatHasNoCounterpart::IsDropped).unwrap();
+    let (sent, asked) = sent_with(&body, UntranslatableFields::Drop).unwrap();
     assert_eq!(sent["toolConfig"]["tools"].as_array().unwrap().len(), 1);
     assert_eq!(asked.dropped, ["tool_choice"]);
 }
@@ -141,12 +141,7 @@ fn reasoning_returns_byte_for_byte_with_its_signature() {
     let message = &heard[begin..heard.find(r#","logprobs""#).unwrap()];
     let body = format!(r#"{{"model":"claude","messages":[{message},{{"role":"user","content":"c"}}]}}"#);
     let mut sent = Vec::new();
-    request(
-        body.as_bytes(),
-        &target(WhatHasNoCounterpart::IsRefused),
-        &mut sent,
-    )
-    .unwrap();
+    request(body.as_bytes(), &target(UntranslatableFields::Refuse), &mut sent).unwrap();
     let content = &said[said.find(r#""content":"#).unwrap()..said.find("]}").unwrap()];
     assert!(String::from_utf8(sent).unwrap().contains(content));
 }
@@ -159,7 +154,7 @@ fn reasoning_whose_signature_is_lost_is_never_made_into_a_block() {
         {"role": "user", "content": "c"},
     ]}));
     assert_eq!(sent(&body).unwrap_err().param, "messages[1].reasoning_content");
-    let (sent, asked) = sent_with(&body, WhatHasNoCounterpart::IsDropped).unwrap();
+    let (sent, asked) = sent_with(&body, UntranslatableFields::Drop).unwrap();
     assert_eq!(sent["messages"][1]["content"], json!([{"text": "b"}]));
     assert_eq!(asked.dropped, ["messages[].reasoning_content"]);
 }

@@ -1,0 +1,35 @@
+use serde::Deserialize;
+
+use super::Usage;
+
+/// The usage of a generated content, or of a piece of it: later ones count what came before, too.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct UsageMetadata {
+    prompt_token_count: Option<u64>,
+    tool_use_prompt_token_count: Option<u64>,
+    candidates_token_count: Option<u64>,
+    thoughts_token_count: Option<u64>,
+    total_token_count: Option<u64>,
+}
+
+/// A piece of a stream.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct UsageEvent {
+    pub(super) usage_metadata: Option<UsageMetadata>,
+}
+
+impl UsageMetadata {
+    /// What the total has beyond its parts is reasoning.
+    pub(super) fn usage(&self) -> Usage {
+        let sum = |parts: [Option<u64>; 2]| {
+            parts
+                .iter()
+                .fold(0u64, |sum, part| sum.saturating_add(part.unwrap_or(0)))
+        };
+        let prompt = sum([self.prompt_token_count, self.tool_use_prompt_token_count]);
+        let answer = sum([self.candidates_token_count, self.thoughts_token_count]);
+        Usage::of_parts(prompt, answer, self.total_token_count)
+    }
+}
