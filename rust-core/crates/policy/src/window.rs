@@ -85,6 +85,9 @@ pub(crate) struct Ground<'t> {
 
 impl Pass<'_> {
     /// Finds the matches that begin where nothing is decided yet, as far as `reach` decides it, and moves `progress` on.
+    // Never a part of its callers: of what is left behind once it has become one of some, the compiler thinks that it is
+    // cold, and the rest of them run that.
+    #[inline(never)]
     pub(crate) fn window(
         &mut self,
         text: &str,
