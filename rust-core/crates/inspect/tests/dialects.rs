@@ -9,39 +9,10 @@ use proofgate_providers::Dialect;
 use proptest::prelude::*;
 use proptest::sample::Index;
 use serde_json::{Value, json};
-use support::{Policy, events, named_event};
+use support::{Policy, events, named_event, text};
 
 /// How many texts an answer has.
 const TEXTS: usize = 3;
-
-fn text() -> impl Strategy<Value = String> {
-    let token = prop::sample::select(vec![
-        "sk-",
-        "abcdef",
-        "123456",
-        " ",
-        "\n",
-        "Ann",
-        " Smith",
-        "smith sk",
-        "dragon",
-        "open the pod bay ",
-        "doors",
-        "gold",
-        "silver",
-        "x",
-        "\u{e9}",
-        "\u{1f600}",
-        "\"",
-        "\\",
-        "a story ",
-        "c2stYWJjZGVmMTIzNDU2IGlz",
-        "\u{200b}",
-        "an**n smi*th",
-        "&#",
-    ]);
-    prop::collection::vec(token, 0..10).prop_map(|tokens| tokens.concat())
-}
 
 /// Cuts a text into pieces with so many characters, and a rest.
 fn pieces(text: &str, lengths: &[usize]) -> Vec<String> {

@@ -9,48 +9,10 @@ use proofgate_inspect::{AnswerKind, Denial};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use serde_json::{Value, json};
-use support::Policy;
+use support::{Policy, text};
 
 /// The texts of an answer: contents of two choices, and arguments of two tool calls of the first.
 const TEXTS: usize = 4;
-
-fn text() -> impl Strategy<Value = String> {
-    let token = prop::sample::select(vec![
-        "sk-",
-        "abcdef",
-        "123456",
-        " ",
-        "\n",
-        "Ann",
-        " Smith",
-        "smith sk",
-        "dragon",
-        "open the pod bay ",
-        "doors",
-        "gold",
-        "silver",
-        "x",
-        "\u{e9}",
-        "\u{1f600}",
-        "\"",
-        "\\",
-        ".",
-        "a story ",
-        "c2stYWJjZGVmMTIzNDU2IGlz",
-        "%73%6b%2d",
-        "\\u0073",
-        "\u{200b}",
-        "\u{ff41}",
-        "ann  \n smith",
-        "an**n smi*th",
-        "a<b>nn</b>&nbsp;smi&#116;h",
-        "**",
-        "<b",
-        "&#",
-        "\u{1}",
-    ]);
-    prop::collection::vec(token, 0..12).prop_map(|tokens| tokens.concat())
-}
 
 /// A JSON string in which every character with a number divisible by `every` is written as an escape.
 fn written(text: &str, every: usize) -> String {

@@ -20,8 +20,12 @@ pub mod openai_converse;
 pub mod openai_gemini;
 
 mod asked;
+mod chat_error;
+mod chat_place;
+mod dropped;
 mod error;
 mod events;
+mod json;
 mod usage;
 
 pub use asked::{Asked, Target, UntranslatableFields};

@@ -29,13 +29,13 @@ mod messages;
 mod nesting;
 mod object;
 mod parts;
-mod place;
 mod preferences;
 mod reasoning;
 mod request;
 mod stream;
 mod tokens;
 mod tools;
+mod unreadable;
 
 pub use answer::answer;
 pub use error::error;

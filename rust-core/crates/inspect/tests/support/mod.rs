@@ -4,6 +4,7 @@
 use proofgate_inspect::{AnswerKind, Denial, Reading, ResponseInspector};
 use proofgate_policy::{Engine, PolicyConfig, Profile, Scratch, TenantPolicy};
 use proofgate_providers::Dialect;
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 pub const LIMIT: usize = 64 * 1024;
@@ -130,4 +131,43 @@ pub fn contents(stream: &[u8]) -> Vec<String> {
                 .map(str::to_owned)
         })
         .collect()
+}
+
+/// Texts that the policy finds something in, hides something from, or nearly.
+pub fn text() -> impl Strategy<Value = String> {
+    let token = prop::sample::select(vec![
+        "sk-",
+        "abcdef",
+        "123456",
+        " ",
+        "\n",
+        "Ann",
+        " Smith",
+        "smith sk",
+        "dragon",
+        "open the pod bay ",
+        "doors",
+        "gold",
+        "silver",
+        "x",
+        "\u{e9}",
+        "\u{1f600}",
+        "\"",
+        "\\",
+        ".",
+        "a story ",
+        "c2stYWJjZGVmMTIzNDU2IGlz",
+        "%73%6b%2d",
+        "\\u0073",
+        "\u{200b}",
+        "\u{ff41}",
+        "ann  \n smith",
+        "an**n smi*th",
+        "a<b>nn</b>&nbsp;smi&#116;h",
+        "**",
+        "<b",
+        "&#",
+        "\u{1}",
+    ]);
+    prop::collection::vec(token, 0..12).prop_map(|tokens| tokens.concat())
 }

@@ -1,9 +1,10 @@
 //! A chat answer as a Message.
 
 use super::chat::{Answer, Arguments, Said, Spoken, ToolCall};
-use super::json::{Object, Text, inside_quotes, put, put_number, put_string};
+use super::json::{Object, Text, inside_quotes, put};
 use super::stop::{Finish, Held};
 use super::usage::{put_usage, usage_of};
+use crate::json::{write_number, write_string};
 use crate::{AnswerError, Asked, Usage};
 
 /// The id of an answer whose provider gives none.
@@ -43,7 +44,7 @@ fn put_answer(body: &[u8], asked: &Asked, out: &mut Vec<u8>) -> Result<Usage, An
     put(out, "{\"id\":\"");
     put(out, id);
     put(out, "\",\"type\":\"message\",\"role\":\"assistant\",\"model\":");
-    put_string(out, &asked.model);
+    write_string(out, &asked.model);
     put(out, ",\"content\":[");
     let held = put_content(said, id, finish, out)?;
     put(out, "],\"stop_reason\":\"");
@@ -136,7 +137,7 @@ pub(super) fn put_call_id(id: Option<&str>, answer: &str, at: u64, out: &mut Vec
         None => {
             put(out, answer);
             out.push(b'_');
-            put_number(out, at);
+            write_number(out, at);
         }
     }
 }

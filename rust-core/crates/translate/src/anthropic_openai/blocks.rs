@@ -6,8 +6,9 @@ use std::collections::VecDeque;
 use super::answer::put_call_id;
 use super::arguments::Progress;
 use super::chat::{Arguments, Spoken, ToolCall};
-use super::json::{put, put_number, put_string};
+use super::json::put;
 use super::stop::Held;
+use crate::json::{write_number, write_string};
 use crate::{AnswerError, write_event};
 
 /// Bytes that are held of a stream: names and ids of its calls, and what waits for a block to close.
@@ -98,7 +99,7 @@ impl Blocks {
             Arguments::String(text) => self.extend(number, text)?,
             Arguments::Object(json) => {
                 let mut quoted = Vec::with_capacity(json.len().saturating_mul(2));
-                put_string(&mut quoted, json);
+                write_string(&mut quoted, json);
                 let quoted = String::from_utf8(quoted).unwrap_or_default();
                 self.extend(number, quoted.trim_matches('"'))?;
             }
@@ -262,7 +263,7 @@ impl Blocks {
             }
             write_event(out, "content_block_stop", |out| {
                 put(out, "{\"type\":\"content_block_stop\",\"index\":");
-                put_number(out, self.index);
+                write_number(out, self.index);
                 out.push(b'}');
             });
             self.index = self.index.saturating_add(1);
@@ -300,7 +301,7 @@ fn begins_another(call: &Call, fragment: &ToolCall<'_>, arguments: Arguments<'_>
 fn put_start(index: u64, out: &mut Vec<u8>, block: impl FnOnce(&mut Vec<u8>)) {
     write_event(out, "content_block_start", |out| {
         put(out, "{\"type\":\"content_block_start\",\"index\":");
-        put_number(out, index);
+        write_number(out, index);
         put(out, ",\"content_block\":");
         block(out);
         out.push(b'}');
@@ -323,7 +324,7 @@ fn put_call(call: &Call, answer: &str, number: usize, out: &mut Vec<u8>) {
 fn put_delta(index: u64, [kind, field, text]: [&str; 3], out: &mut Vec<u8>) {
     write_event(out, "content_block_delta", |out| {
         put(out, "{\"type\":\"content_block_delta\",\"index\":");
-        put_number(out, index);
+        write_number(out, index);
         for piece in [
             ",\"delta\":{\"type\":\"",
             kind,

@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 
 use super::body::{Block, Content, Piece, Source};
-use super::json::{Text, put, put_continued, put_string};
+use super::json::{Text, put, put_continued};
 use super::left_out::{LeftOut, Place};
 use super::misfit::content_within;
 use crate::Untranslatable;
+use crate::json::write_string;
 
 /// Types of blocks that chat completions have nothing like (anthropic-py 2.12.0, `types/beta/beta_content_block_param.py`).
 const ELSEWHERE: [&str; 19] = [
@@ -88,7 +89,7 @@ impl Joined {
             put(out, "\\");
             put_continued(out, b'n', text);
         } else {
-            put_string(out, text);
+            write_string(out, text);
         }
         self.begun = true;
     }
@@ -151,7 +152,7 @@ impl<'o> Parts<'o> {
 
     pub(super) fn text(&mut self, text: &str) {
         self.begin("{\"type\":\"text\",\"text\":");
-        put_string(self.out, text);
+        write_string(self.out, text);
         self.out.push(b'}');
     }
 
@@ -193,7 +194,7 @@ impl<'o> Parts<'o> {
                 self.only(place, source, &["type", "url"])?;
                 let url = source.url.as_ref().ok_or_else(|| place.field("url").required())?;
                 self.begin("{\"type\":\"image_url\",\"image_url\":{\"url\":");
-                put_string(self.out, &url.0);
+                write_string(self.out, &url.0);
             }
             _ => return Err(source_refused(place)),
         }
@@ -223,7 +224,7 @@ impl<'o> Parts<'o> {
                 }
                 self.texts([&block.context]);
                 self.begin("{\"type\":\"file\",\"file\":{\"filename\":");
-                put_string(
+                write_string(
                     self.out,
                     block.title.as_ref().map_or("document.pdf", |title| &title.0),
                 );

@@ -3,7 +3,8 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::json::{inside_quotes, put, put_number};
+use super::json::{inside_quotes, put};
+use crate::json::write_number;
 
 /// Appends to `out` the error body that says what a provider's says.
 ///
@@ -23,7 +24,7 @@ pub fn error(status: u16, body: &[u8], out: &mut Vec<u8>) {
             kind,
             |out| {
                 put(out, "The provider answered with status ");
-                put_number(out, u64::from(status));
+                write_number(out, u64::from(status));
                 out.push(b'.');
             },
             out,

@@ -6,6 +6,8 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 use serde_json::value::RawValue;
 
+use crate::json::write_string;
+
 /// A string that borrows from the body unless it has escapes.
 #[derive(Debug)]
 pub(super) struct Text<'a>(pub Cow<'a, str>);
@@ -140,24 +142,13 @@ pub(super) fn put(out: &mut Vec<u8>, json: &str) {
     out.extend_from_slice(json.as_bytes());
 }
 
-/// Appends a string, quoted and escaped.
-pub(super) fn put_string(out: &mut Vec<u8>, text: &str) {
-    // Writing into memory does not fail.
-    let _ = serde_json::to_writer(out, text);
-}
-
 /// Appends a string that goes on one already begun: `before` stands where its opening quote would.
 pub(super) fn put_continued(out: &mut Vec<u8>, before: u8, text: &str) {
     let quote = out.len();
-    put_string(out, text);
+    write_string(out, text);
     if let Some(quote) = out.get_mut(quote) {
         *quote = before;
     }
-}
-
-/// Appends a whole number.
-pub(super) fn put_number(out: &mut Vec<u8>, number: u64) {
-    put(out, itoa::Buffer::new().format(number));
 }
 
 /// What stands between the quotes of a JSON string, its escapes untouched; `None` for any other value and for `""`.

@@ -3,10 +3,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use crate::dropped::{Dropped, OTHER_FIELDS, no_counterpart, plain_name};
 use crate::{Untranslatable, UntranslatableFields};
-
-/// The longest name of a field that an error repeats, in bytes: nothing that a client calls a field is longer.
-const LONGEST_NAME: usize = 64;
 
 /// A place in a request; written as `messages[3].content[0].type`.
 #[derive(Debug, Clone, Copy)]
@@ -30,11 +28,14 @@ impl<'p> Place<'p> {
 
     /// An error about what stands here.
     pub(super) fn refused(&self, message: impl Into<Cow<'static, str>>) -> Untranslatable {
-        let param = match self {
+        Untranslatable::new(self.path(), message)
+    }
+
+    fn path(&self) -> String {
+        match self {
             Place::Body => "body".to_owned(),
             place => place.to_string(),
-        };
-        Untranslatable::new(param, message)
+        }
     }
 
     /// The error for a field that has to be there.
@@ -56,51 +57,39 @@ impl fmt::Display for Place<'_> {
 
 /// Notes what is left out of a request, or refuses it.
 #[derive(Debug)]
-pub(super) struct LeftOut {
-    policy: UntranslatableFields,
-    pub(super) dropped: Vec<&'static str>,
-}
+pub(super) struct LeftOut(Dropped);
 
 impl LeftOut {
-    pub(super) fn new(policy: UntranslatableFields) -> Self {
-        LeftOut {
-            policy,
-            dropped: Vec::new(),
-        }
+    pub(super) fn new(fields: UntranslatableFields) -> Self {
+        LeftOut(Dropped::new(fields))
+    }
+
+    /// The names of what was left out, in the order of what is written.
+    pub(super) fn into_names(self) -> Vec<&'static str> {
+        self.0.into_names()
     }
 
     /// Notes a name, once.
     pub(super) fn note(&mut self, name: &'static str) {
-        if !self.dropped.contains(&name) {
-            self.dropped.push(name);
-        }
+        self.0.note(name, 0);
     }
 
     /// A preference that the provider has no counterpart for.
     ///
     /// A mark for the cache is none: it says nothing of the answer, and Anthropic's clients set it by themselves.
     pub(super) fn preference(&mut self, place: &Place<'_>, name: &'static str) -> Result<(), Untranslatable> {
-        match self.policy {
-            _ if name == "cache_control" => {
-                self.note(name);
-                Ok(())
-            }
-            UntranslatableFields::Drop => {
-                self.note(name);
-                Ok(())
-            }
-            UntranslatableFields::Refuse => {
-                Err(place.refused("This field has no counterpart at the provider of this model."))
-            }
+        if name == "cache_control" {
+            self.note(name);
+            return Ok(());
         }
+        self.0.drop_or(name, 0, || no_counterpart(place.path()))
     }
 
     /// A field whose name is not known, if there is one.
     pub(super) fn unknown(&mut self, place: &Place<'_>, name: Option<&str>) -> Result<(), Untranslatable> {
         match name {
             None => Ok(()),
-            Some(name) if name.len() > LONGEST_NAME => self.preference(place, "other fields"),
-            Some(name) => self.preference(&place.field(name), "other fields"),
+            Some(name) => self.preference(&place.field(plain_name(name)), OTHER_FIELDS),
         }
     }
 

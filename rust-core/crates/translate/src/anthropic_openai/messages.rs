@@ -2,10 +2,11 @@
 
 use super::body::{Block, Content, Message, Piece};
 use super::content::{Joined, Parts, block_refused, put_text_only, text_of};
-use super::json::{put, put_string};
+use super::json::put;
 use super::left_out::{LeftOut, Place};
 use super::misfit::content_within;
 use crate::Untranslatable;
+use crate::json::write_string;
 
 /// What a tool's result begins with that is an error: chat completions have no flag for it.
 const ERROR: &str = "\"Error:";
@@ -137,9 +138,9 @@ impl<'o> Turns<'o> {
     fn only_text(&mut self, turn: &Turn<'_, '_, '_>) -> Result<(), Untranslatable> {
         turn.each(|place, piece| {
             match piece {
-                Piece::Text(text) => put_string(self.out, text),
+                Piece::Text(text) => write_string(self.out, text),
                 Piece::Block(block) if is(block, "tool_result") => {}
-                Piece::Block(block) => put_string(self.out, text_of(place, block, self.left_out)?),
+                Piece::Block(block) => write_string(self.out, text_of(place, block, self.left_out)?),
             }
             Ok(())
         })
@@ -152,7 +153,7 @@ impl<'o> Turns<'o> {
         let id = block.tool_use_id.as_ref();
         let id = id.ok_or_else(|| place.field("tool_use_id").required())?;
         self.begin("{\"role\":\"tool\",\"tool_call_id\":");
-        put_string(self.out, &id.0);
+        write_string(self.out, &id.0);
         put(self.out, ",\"content\":");
         let start = self.out.len();
         match &block.content {
@@ -234,11 +235,11 @@ impl<'o> Turns<'o> {
         let name = block.name.as_ref().ok_or_else(required("name"))?;
         let input = block.input.as_ref().ok_or_else(required("input"))?;
         put(self.out, "{\"id\":");
-        put_string(self.out, &id.0);
+        write_string(self.out, &id.0);
         put(self.out, ",\"type\":\"function\",\"function\":{\"name\":");
-        put_string(self.out, &name.0);
+        write_string(self.out, &name.0);
         put(self.out, ",\"arguments\":");
-        put_string(self.out, input.0);
+        write_string(self.out, input.0);
         put(self.out, "}}");
         Ok(())
     }

@@ -1,11 +1,12 @@
 //! A Messages request as a chat request.
 
 use super::body::{Body, Format, Metadata, OutputConfig, Thinking};
-use super::json::{Number, put, put_string};
+use super::json::{Number, put};
 use super::left_out::{LeftOut, Place};
 use super::messages::Turns;
 use super::misfit::misfit;
 use super::tools::put_tools;
+use crate::json::write_string;
 use crate::{Asked, Target, Untranslatable};
 
 /// The longest `user` that OpenAI takes, in characters (its error `string_above_max_length`).
@@ -41,7 +42,7 @@ fn put_request(body: &Body<'_>, target: &Target<'_>, out: &mut Vec<u8>) -> Resul
         .as_ref()
         .ok_or_else(|| Place::Body.field("model").required())?;
     put(out, "{\"model\":");
-    put_string(out, target.model);
+    write_string(out, target.model);
     put(out, ",\"messages\":[");
     let mut turns = Turns::new(&mut left_out, out);
     if let Some(system) = &body.system {
@@ -80,7 +81,7 @@ fn put_request(body: &Body<'_>, target: &Target<'_>, out: &mut Vec<u8>) -> Resul
         stream,
         include_usage: stream,
         json_by_tool: false,
-        dropped: left_out.dropped,
+        dropped: left_out.into_names(),
     })
 }
 
@@ -133,7 +134,7 @@ fn put_stop(body: &Body<'_>, out: &mut Vec<u8>) {
     let sequences = body.stop_sequences.as_deref().unwrap_or_default();
     for sequence in sequences {
         put(out, std::mem::replace(&mut before, ","));
-        put_string(out, &sequence.0);
+        write_string(out, &sequence.0);
     }
     if !sequences.is_empty() {
         out.push(b']');
@@ -148,7 +149,7 @@ fn put_form(body: &Body<'_>, left_out: &mut LeftOut, out: &mut Vec<u8>) -> Resul
     left_out.unknown(config_place, config.unknown.as_deref())?;
     if let Some(effort) = &config.effort {
         put(out, ",\"reasoning_effort\":");
-        put_string(out, &effort.0);
+        write_string(out, &effort.0);
     }
     match (&config.format, &body.output_format) {
         (Some(_), Some(_)) => Err(Place::Body
@@ -198,7 +199,7 @@ fn put_user(
         }
         Some(user) => {
             put(out, ",\"user\":");
-            put_string(out, &user.0);
+            write_string(out, &user.0);
             Ok(())
         }
         None => Ok(()),

@@ -4,9 +4,10 @@ use super::answer::NO_ID;
 use super::blocks::Blocks;
 use super::chat::Answer;
 use super::error::{Told, put_error};
-use super::json::{inside_quotes, put, put_string};
+use super::json::{inside_quotes, put};
 use super::stop::Finish;
 use super::usage::{put_usage, usage_of};
+use crate::json::write_string;
 use crate::{AnswerError, Asked, Step, Usage, write_event};
 
 /// The longest id of an answer that is kept, in bytes.
@@ -152,7 +153,7 @@ impl Stream {
             put(out, "{\"type\":\"message_start\",\"message\":{\"id\":\"");
             put(out, id);
             put(out, "\",\"type\":\"message\",\"role\":\"assistant\",\"model\":");
-            put_string(out, &self.model);
+            write_string(out, &self.model);
             put(
                 out,
                 ",\"content\":[],\"stop_reason\":null,\"stop_sequence\":null,\"usage\":",

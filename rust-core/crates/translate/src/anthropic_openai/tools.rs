@@ -1,9 +1,10 @@
 //! Tools, and which of them the model may or must use.
 
 use super::body::{Tool, ToolChoice};
-use super::json::{put, put_string};
+use super::json::put;
 use super::left_out::{LeftOut, Place};
 use crate::Untranslatable;
+use crate::json::write_string;
 
 /// What the types of tools that Anthropic defines begin with; a date follows.
 const ANTHROPICS: [&str; 11] = [
@@ -54,10 +55,10 @@ fn put_tool(
     let name = tool.name.as_ref().ok_or_else(required("name"))?;
     let schema = tool.input_schema.as_ref().ok_or_else(required("input_schema"))?;
     put(out, "{\"type\":\"function\",\"function\":{\"name\":");
-    put_string(out, &name.0);
+    write_string(out, &name.0);
     if let Some(description) = &tool.description {
         put(out, ",\"description\":");
-        put_string(out, &description.0);
+        write_string(out, &description.0);
     }
     put(out, ",\"parameters\":");
     put(out, schema.0);
@@ -122,7 +123,7 @@ fn put_choice(
                 out,
                 ",\"tool_choice\":{\"type\":\"function\",\"function\":{\"name\":",
             );
-            put_string(out, &name.0);
+            write_string(out, &name.0);
             put(out, "}}");
         }
         _ => {

@@ -1,8 +1,9 @@
 //! What an answer cost.
 
 use super::chat::TokenUsage;
-use super::json::{put, put_number};
+use super::json::put;
 use crate::Usage;
+use crate::json::write_number;
 
 /// What a provider's count means; `None` when it counts nothing.
 ///
@@ -41,16 +42,16 @@ pub(super) fn usage_of(told: &TokenUsage) -> Option<Usage> {
 pub(super) fn put_usage(usage: &Usage, out: &mut Vec<u8>) {
     let cached = usage.cache_read.saturating_add(usage.cache_write);
     put(out, "{\"input_tokens\":");
-    put_number(out, usage.input.saturating_sub(cached));
+    write_number(out, usage.input.saturating_sub(cached));
     put(out, ",\"cache_creation_input_tokens\":");
-    put_number(out, usage.cache_write);
+    write_number(out, usage.cache_write);
     put(out, ",\"cache_read_input_tokens\":");
-    put_number(out, usage.cache_read);
+    write_number(out, usage.cache_read);
     put(out, ",\"output_tokens\":");
-    put_number(out, usage.output);
+    write_number(out, usage.output);
     if usage.reasoning > 0 {
         put(out, ",\"output_tokens_details\":{\"thinking_tokens\":");
-        put_number(out, usage.reasoning);
+        write_number(out, usage.reasoning);
         out.push(b'}');
     }
     out.push(b'}');

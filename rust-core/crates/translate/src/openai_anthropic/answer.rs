@@ -1,8 +1,9 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::json::{write_number, write_string};
 use crate::openai_anthropic::finish::finish_reason;
-use crate::openai_anthropic::json_text::{JsonText, write_number, write_text};
+use crate::openai_anthropic::json_text::JsonText;
 use crate::openai_anthropic::object::Word;
 use crate::openai_anthropic::tokens::{Tokens, write_usage};
 use crate::{AnswerError, Asked, Usage};
@@ -119,7 +120,7 @@ pub fn answer(body: &[u8], asked: &Asked, created: u64, out: &mut Vec<u8>) -> Re
     out.extend_from_slice(b",\"object\":\"chat.completion\",\"created\":");
     write_number(out, created);
     out.extend_from_slice(b",\"model\":");
-    write_text(out, &asked.model);
+    write_string(out, &asked.model);
     out.extend_from_slice(b",\"choices\":[{\"index\":0,\"message\":{\"role\":\"assistant\",\"content\":");
     let refusal = refusal(&stop_reason, message.stop_details);
     write_content(&said, refusal.is_some() || has_calls, out);
@@ -130,7 +131,7 @@ pub fn answer(body: &[u8], asked: &Asked, created: u64, out: &mut Vec<u8>) -> Re
         write_calls(&said, out);
     }
     out.extend_from_slice(b"},\"logprobs\":null,\"finish_reason\":");
-    write_text(out, finish_reason(&stop_reason, has_calls));
+    write_string(out, finish_reason(&stop_reason, has_calls));
     out.extend_from_slice(b"}],\"usage\":");
     write_usage(&usage, out);
     out.push(b'}');
@@ -240,7 +241,7 @@ fn write_calls(said: &[SaidAndInput<'_>], out: &mut Vec<u8>) {
         out.extend_from_slice(b",\"type\":\"function\",\"function\":{\"name\":");
         out.extend_from_slice(name.raw().as_bytes());
         out.extend_from_slice(b",\"arguments\":");
-        write_text(out, input.map_or("{}", RawValue::get));
+        write_string(out, input.map_or("{}", RawValue::get));
         out.extend_from_slice(b"}},");
     }
     out.pop();

@@ -1,5 +1,6 @@
+use crate::json::{write_number, write_string};
 use crate::openai_anthropic::answer::{Said, write_detail};
-use crate::openai_anthropic::json_text::{JsonText, write_number, write_text};
+use crate::openai_anthropic::json_text::JsonText;
 use crate::openai_anthropic::tokens::write_usage;
 use crate::{Usage, write_data};
 
@@ -19,7 +20,7 @@ impl Chunks {
         head.extend_from_slice(b",\"object\":\"chat.completion.chunk\",\"created\":");
         write_number(&mut head, created);
         head.extend_from_slice(b",\"model\":");
-        write_text(&mut head, model);
+        write_string(&mut head, model);
         head.extend_from_slice(b",\"choices\":[");
         Chunks { head, include_usage }
     }
@@ -130,7 +131,7 @@ impl Chunks {
             delta(out);
             out.extend_from_slice(b"},\"finish_reason\":");
             match finish {
-                Some(reason) => write_text(out, reason),
+                Some(reason) => write_string(out, reason),
                 None => out.extend_from_slice(b"null"),
             }
             // As OpenAI has it: only the chunk behind the last choice tells the usage.

@@ -1,7 +1,8 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::openai_anthropic::json_text::{JsonText, write_text};
+use crate::chat_error::{self, Message};
+use crate::openai_anthropic::json_text::JsonText;
 
 /// Anthropic's error, whole or as the data of the event `error`.
 #[derive(Default, Deserialize)]
@@ -71,19 +72,11 @@ pub(super) fn write_error(status: Option<u16>, body: &[u8], out: &mut Vec<u8>) {
         false => (found.kind, found.code),
     };
 
-    out.extend_from_slice(b"{\"error\":{\"message\":");
-    match message.filter(|message| !message.is_empty()) {
-        Some(message) => out.extend_from_slice(message.raw().as_bytes()),
-        None => write_text(out, found.message),
-    }
-    out.extend_from_slice(b",\"type\":");
-    write_text(out, kind);
-    out.extend_from_slice(b",\"param\":null,\"code\":");
-    match code {
-        Some(code) => write_text(out, code),
-        None => out.extend_from_slice(b"null"),
-    }
-    out.extend_from_slice(b"}}");
+    let message = message.filter(|message| !message.is_empty());
+    let message = message.map_or(Message::Text(found.message), |message| {
+        Message::Json(message.raw())
+    });
+    chat_error::write_error(out, message, kind, code);
 }
 
 /// A kind of failure in both dialects.

@@ -58,17 +58,6 @@ impl<'de: 'b, 'b> Deserialize<'de> for JsonText<'b> {
     }
 }
 
-/// Appends a string as JSON.
-pub(super) fn write_text(out: &mut Vec<u8>, text: &str) {
-    // Writing to memory does not fail, and strings are always JSON.
-    let _ = serde_json::to_writer(out, text);
-}
-
-/// Appends a number as JSON.
-pub(super) fn write_number(out: &mut Vec<u8>, number: u64) {
-    out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
-}
-
 /// Whether a value is an object.
 pub(super) fn is_object(value: &RawValue) -> bool {
     value.get().starts_with('{')

@@ -1,22 +1,18 @@
-use crate::openai_anthropic::place::plain_name;
+use crate::dropped::{Dropped, OTHER_FIELDS, no_counterpart, plain_name};
 use crate::{Untranslatable, UntranslatableFields};
 
-/// The name under which fields are noted that no list knows.
-pub(super) const OTHER_FIELDS: &str = "other fields";
-
 /// The fields of a request that were left out, or what refuses them.
-pub(super) struct LeftOut {
-    rule: UntranslatableFields,
-    pub(super) names: Vec<&'static str>,
-}
+pub(super) struct LeftOut(Dropped);
 
 impl LeftOut {
     /// Nothing yet.
-    pub(super) fn new(rule: UntranslatableFields) -> Self {
-        LeftOut {
-            rule,
-            names: Vec::new(),
-        }
+    pub(super) fn new(fields: UntranslatableFields) -> Self {
+        LeftOut(Dropped::new(fields))
+    }
+
+    /// The names of what was left out.
+    pub(super) fn into_names(self) -> Vec<&'static str> {
+        self.0.into_names()
     }
 
     /// Leaves out a field, known to the list of what was left out as `name`.
@@ -28,15 +24,7 @@ impl LeftOut {
         name: &'static str,
         path: impl FnOnce() -> String,
     ) -> Result<(), Untranslatable> {
-        if self.rule == UntranslatableFields::Refuse {
-            let path = path();
-            let message = format!("{path} has no counterpart at this model's provider; leave it out");
-            return Err(Untranslatable::new(path, message));
-        }
-        if !self.names.contains(&name) {
-            self.names.push(name);
-        }
-        Ok(())
+        self.0.drop_or(name, 0, || no_counterpart(path()))
     }
 
     /// Leaves out a field of the body when it is there.
@@ -60,7 +48,7 @@ impl LeftOut {
         path: impl FnOnce(&str) -> String,
     ) -> Result<(), Untranslatable> {
         match unknown {
-            Some(name) => self.leave(OTHER_FIELDS, || path(&plain_name(name))),
+            Some(name) => self.leave(OTHER_FIELDS, || path(plain_name(name))),
             None => Ok(()),
         }
     }

@@ -1,11 +1,11 @@
 use serde_json::value::RawValue;
 
 use crate::Untranslatable;
+use crate::chat_place::Place;
 use crate::openai_anthropic::json_text::{JsonText, is_object};
 use crate::openai_anthropic::left_out::LeftOut;
 use crate::openai_anthropic::object::{Word, object};
 use crate::openai_anthropic::parts::Content;
-use crate::openai_anthropic::place::Place;
 use crate::openai_anthropic::reasoning;
 
 object! {

@@ -1,11 +1,13 @@
 use serde_json::value::RawValue;
 
 use crate::Untranslatable;
-use crate::openai_anthropic::json_text::{JsonText, write_text};
+use crate::chat_place::Place;
+use crate::json::write_string;
+use crate::openai_anthropic::json_text::JsonText;
 use crate::openai_anthropic::left_out::LeftOut;
 use crate::openai_anthropic::messages::{cache_control, end_block, write_text_block};
 use crate::openai_anthropic::object::{Word, object};
-use crate::openai_anthropic::place::{Place, unreadable};
+use crate::openai_anthropic::unreadable::unreadable;
 
 object! {
     /// A part of a message's content.
@@ -285,14 +287,14 @@ fn image_kind(base64: &str) -> Option<&'static str> {
 
 fn write_base64(kind: &str, data: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(b"{\"type\":\"base64\",\"media_type\":");
-    write_text(out, kind);
+    write_string(out, kind);
     out.extend_from_slice(b",\"data\":");
-    write_text(out, data);
+    write_string(out, data);
     out.push(b'}');
 }
 
 fn write_url(url: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(b"{\"type\":\"url\",\"url\":");
-    write_text(out, url);
+    write_string(out, url);
     out.push(b'}');
 }

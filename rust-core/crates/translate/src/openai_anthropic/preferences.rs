@@ -1,8 +1,9 @@
 use serde_json::value::RawValue;
 
 use crate::Untranslatable;
+use crate::dropped::OTHER_FIELDS;
 use crate::openai_anthropic::body::Body;
-use crate::openai_anthropic::left_out::{LeftOut, OTHER_FIELDS};
+use crate::openai_anthropic::left_out::LeftOut;
 use crate::openai_anthropic::object::Word;
 
 /// Refuses what would be another request without it.

@@ -1,10 +1,10 @@
 use serde_json::value::RawValue;
 
 use crate::Untranslatable;
+use crate::chat_place::Place;
 use crate::openai_anthropic::json_text::JsonText;
 use crate::openai_anthropic::left_out::LeftOut;
 use crate::openai_anthropic::object::{Word, object};
-use crate::openai_anthropic::place::Place;
 
 object! {
     /// An element of `reasoning_details`, or a fragment of one as it is streamed.

@@ -1,12 +1,13 @@
 use serde_json::value::RawValue;
 
+use crate::json::{write_number, write_string};
 use crate::openai_anthropic::body::{Body, ResponseFormat};
-use crate::openai_anthropic::json_text::{JsonText, is_object, write_number, write_text};
+use crate::openai_anthropic::json_text::{JsonText, is_object};
 use crate::openai_anthropic::left_out::LeftOut;
 use crate::openai_anthropic::messages;
-use crate::openai_anthropic::place::unreadable;
 use crate::openai_anthropic::preferences::{in_order, leave_preferences, refuse};
 use crate::openai_anthropic::tools::Tools;
+use crate::openai_anthropic::unreadable::unreadable;
 use crate::{Asked, Target, Untranslatable};
 
 /// What asks for JSON where Anthropic has no mode for it. A forced tool would exclude the client's own tools and, on some
@@ -51,7 +52,7 @@ fn write(
 
     out.reserve(text.len() + 256);
     out.extend_from_slice(b"{\"model\":");
-    write_text(out, target.model);
+    write_string(out, target.model);
     out.extend_from_slice(b",\"max_tokens\":");
     write_number(out, max_tokens(body)?.unwrap_or(target.max_output_tokens));
     let mut system = Vec::new();
@@ -80,7 +81,7 @@ fn write(
         stream: body.stream == Some(true),
         include_usage: options.and_then(|options| options.include_usage) == Some(true),
         json_by_tool: false,
-        dropped: in_order(left_out.names, text),
+        dropped: in_order(left_out.into_names(), text),
     })
 }
 
@@ -121,7 +122,7 @@ fn write_output_config(
     out.extend_from_slice(b",\"output_config\":{");
     if let Some(effort) = effort {
         out.extend_from_slice(b"\"effort\":");
-        write_text(out, effort);
+        write_string(out, effort);
     }
     if let Some(schema) = schema {
         if effort.is_some() {
@@ -176,7 +177,7 @@ fn schema<'b>(
     match format.kind.as_deref() {
         Some("text") => Ok(None),
         Some("json_object") => {
-            messages::write_text_block(system, |out| write_text(out, JSON_OBJECT), None);
+            messages::write_text_block(system, |out| write_string(out, JSON_OBJECT), None);
             Ok(None)
         }
         Some("json_schema") => {

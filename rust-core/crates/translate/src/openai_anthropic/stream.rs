@@ -1,9 +1,10 @@
+use crate::json::write_string;
 use crate::openai_anthropic::answer::{Block, Said, refusal};
 use crate::openai_anthropic::chunk::Chunks;
 use crate::openai_anthropic::error::write_error;
 use crate::openai_anthropic::event::{Event, Piece};
 use crate::openai_anthropic::finish::finish_reason;
-use crate::openai_anthropic::json_text::{JsonText, write_text};
+use crate::openai_anthropic::json_text::JsonText;
 use crate::openai_anthropic::nesting::Nesting;
 use crate::openai_anthropic::tokens::Tokens;
 use crate::{AnswerError, Asked, Step, Usage, write_data};
@@ -251,7 +252,7 @@ impl Stream {
             if !nesting.has_begun() {
                 let input = input.as_deref().unwrap_or("{}");
                 self.chunks()?
-                    .write_arguments(number, out, |out| write_text(out, input));
+                    .write_arguments(number, out, |out| write_string(out, input));
             }
         }
         Ok(())

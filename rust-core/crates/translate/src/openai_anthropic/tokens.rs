@@ -1,7 +1,7 @@
 use serde::Deserialize;
 
 use crate::Usage;
-use crate::openai_anthropic::json_text::write_number;
+use crate::json::write_number;
 
 /// Anthropic's count of tokens, as far as it is known: a whole one, or what a streamed answer has said so far.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]

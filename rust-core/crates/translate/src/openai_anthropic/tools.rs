@@ -1,10 +1,11 @@
 use serde_json::value::RawValue;
 
 use crate::Untranslatable;
-use crate::openai_anthropic::json_text::{JsonText, is_object, write_text};
+use crate::json::write_string;
+use crate::openai_anthropic::json_text::{JsonText, is_object};
 use crate::openai_anthropic::left_out::LeftOut;
 use crate::openai_anthropic::object::{Word, object};
-use crate::openai_anthropic::place::unreadable;
+use crate::openai_anthropic::unreadable::unreadable;
 
 object! {
     /// A tool that the model may call.
@@ -164,7 +165,7 @@ impl<'t, 'b> Tools<'t, 'b> {
             return Ok(false);
         }
         out.extend_from_slice(b"{\"name\":");
-        write_text(out, name);
+        write_string(out, name);
         if let Some(description) = function.description {
             out.extend_from_slice(b",\"description\":");
             out.extend_from_slice(description.raw().as_bytes());
@@ -213,7 +214,7 @@ impl<'t, 'b> Tools<'t, 'b> {
         out.push(b'"');
         if let Some(Choice::Tool(name)) = &self.choice {
             out.extend_from_slice(b",\"name\":");
-            write_text(out, name);
+            write_string(out, name);
         }
         if self.at_most_one && !matches!(self.choice, Some(Choice::None)) {
             out.extend_from_slice(b",\"disable_parallel_tool_use\":true");

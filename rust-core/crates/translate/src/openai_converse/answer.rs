@@ -1,9 +1,10 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::json::write_string;
 use crate::openai_converse::finish::finish_reason;
 use crate::openai_converse::reasoning::{ENCRYPTED, TEXT};
-use crate::openai_converse::text::{fnv1a, inner, write_all, write_string};
+use crate::openai_converse::text::{fnv1a, inner, write_all};
 use crate::openai_converse::usage::{TokenUsage, write_usage};
 use crate::{AnswerError, Asked, Usage};
 

@@ -1,6 +1,7 @@
 use serde_json::value::RawValue;
 
 use crate::Untranslatable;
+use crate::chat_place::Place;
 use crate::openai_converse::chat::{CacheControl, File, ImageUrl, InputAudio, Part};
 use crate::openai_converse::files::{DocumentNames, data_url, document_format, image_format, is_base64};
 use crate::openai_converse::preferences::Preferences;
@@ -56,28 +57,6 @@ pub(super) struct Conversation<'p> {
     pub(super) document_names: DocumentNames,
 }
 
-/// A place in a request, to be named when something there is refused.
-#[derive(Clone, Copy)]
-pub(super) struct Place {
-    pub(super) message: usize,
-    part: Option<usize>,
-}
-
-impl Place {
-    pub(super) fn of_message(message: usize) -> Self {
-        Place { message, part: None }
-    }
-
-    /// The path of a field there, or of the place itself if the name is empty.
-    pub(super) fn field(self, name: &str) -> String {
-        let separator = if name.is_empty() { "" } else { "." };
-        match self.part {
-            Some(part) => format!("messages[{}].content[{part}]{separator}{name}", self.message),
-            None => format!("messages[{}]{separator}{name}", self.message),
-        }
-    }
-}
-
 impl Conversation<'_> {
     /// Writes the blocks of a message's content, which is a string or a list of parts. What is blank is left out. Returns the
     /// [`ttl`] of a cache point that is asked for and has no place among the blocks: within a tool's result.
@@ -97,10 +76,7 @@ impl Conversation<'_> {
         let before = blocks.length();
         let mut cache_point = None;
         for (number, part) in parts.iter().enumerate() {
-            let place = Place {
-                part: Some(number),
-                ..place
-            };
+            let place = place.part(number);
             self.write_part(part, place, speaker, blocks)?;
             if part.cache_control.is_none() && part.prompt_cache_breakpoint.is_none() {
                 continue;

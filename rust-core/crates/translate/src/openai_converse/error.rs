@@ -1,7 +1,8 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::openai_converse::text::{inner, write_all, write_string};
+use crate::chat_error::{Message, write_error};
+use crate::openai_converse::text::inner;
 
 /// What Converse says of a failure, and how it names its kind where no header does.
 #[derive(Deserialize)]
@@ -115,14 +116,6 @@ fn limited(code: Option<&'static str>, message: &'static str) -> Failure {
 fn write(out: &mut Vec<u8>, failure: &Failure, message: Option<&RawValue>) {
     let said = message
         .filter(|message| failure.is_for_the_client && inner(message).is_some_and(|text| !text.is_empty()));
-    write_all(out, &[r#"{"error":{"message":"#]);
-    match said {
-        Some(message) => write_all(out, &[message.get()]),
-        None => write_string(out, failure.message),
-    }
-    write_all(out, &[r#","type":""#, failure.kind, r#"","param":null,"code":"#]);
-    match failure.code {
-        Some(code) => write_all(out, &["\"", code, "\"}}"]),
-        None => write_all(out, &["null}}"]),
-    }
+    let message = said.map_or(Message::Text(failure.message), |said| Message::Json(said.get()));
+    write_error(out, message, failure.kind, failure.code);
 }

@@ -1,9 +1,10 @@
 use serde_json::value::RawValue;
 
 use crate::Untranslatable;
+use crate::chat_place::Place;
 use crate::openai_converse::chat::{Message, ToolCall};
 use crate::openai_converse::content::{
-    Blocks, Conversation, List, Place, Speaker, missing, required, ttl, write_cache_point, write_text,
+    Blocks, Conversation, List, Speaker, missing, required, ttl, write_cache_point, write_text,
 };
 use crate::openai_converse::files::DocumentNames;
 use crate::openai_converse::preferences::Preferences;
@@ -27,7 +28,7 @@ pub(super) fn write_messages(
     let mut all = Vec::with_capacity(messages.len());
     for (number, message) in messages.iter().enumerate() {
         let speaker = speaker(number, message)?;
-        let place = Place::of_message(number);
+        let place = Place::message(number);
         all.push(Said {
             place,
             message,

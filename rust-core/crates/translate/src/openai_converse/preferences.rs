@@ -1,23 +1,15 @@
 use serde_json::value::RawValue;
 
+use crate::dropped::{Dropped, OTHER_FIELDS, no_counterpart, plain_name};
 use crate::openai_converse::text::Text;
 use crate::{Untranslatable, UntranslatableFields};
 
-const NO_COUNTERPART: &str = "Converse has no counterpart of this field.";
-
 /// What becomes of fields without a counterpart, and those that were left out.
-pub(super) struct Preferences {
-    policy: UntranslatableFields,
-    /// A field's name, and where in the body its value stands.
-    left_out: Vec<(usize, &'static str)>,
-}
+pub(super) struct Preferences(Dropped);
 
 impl Preferences {
-    pub(super) fn new(policy: UntranslatableFields) -> Self {
-        Preferences {
-            policy,
-            left_out: Vec::new(),
-        }
+    pub(super) fn new(fields: UntranslatableFields) -> Self {
+        Preferences(Dropped::new(fields))
     }
 
     /// Leaves a field out, or refuses it.
@@ -27,7 +19,7 @@ impl Preferences {
         value: &RawValue,
         param: impl FnOnce() -> String,
     ) -> Result<(), Untranslatable> {
-        self.leave_out_for(NO_COUNTERPART, name, value, param)
+        self.0.drop_or(name, place_of(value), || no_counterpart(param()))
     }
 
     /// Leaves a field out, or refuses it for a reason, which is a sentence.
@@ -38,15 +30,8 @@ impl Preferences {
         value: &RawValue,
         param: impl FnOnce() -> String,
     ) -> Result<(), Untranslatable> {
-        match self.policy {
-            UntranslatableFields::Refuse => Err(Untranslatable::new(param(), reason)),
-            UntranslatableFields::Drop => {
-                if self.left_out.iter().all(|(_, other)| *other != name) {
-                    self.left_out.push((value.get().as_ptr() as usize, name));
-                }
-                Ok(())
-            }
-        }
+        self.0
+            .drop_or(name, place_of(value), || Untranslatable::new(param(), reason))
     }
 
     /// Leaves out, or refuses, the first unknown field of an object, given where the object stands.
@@ -58,23 +43,20 @@ impl Preferences {
         let Some((name, value)) = field else {
             return Ok(());
         };
-        self.leave_out("other fields", value, || {
+        self.leave_out(OTHER_FIELDS, value, || {
             let object = object();
             let separator = if object.is_empty() { "" } else { "." };
-            // Anything may be a name; only what looks like one is repeated.
-            let like_a_name = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
-            let name = if name.len() <= 64 && name.bytes().all(like_a_name) {
-                name
-            } else {
-                "*"
-            };
-            format!("{object}{separator}{name}")
+            format!("{object}{separator}{}", plain_name(name))
         })
     }
 
     /// The names of what was left out, in the order of the request.
-    pub(super) fn names(mut self) -> Vec<&'static str> {
-        self.left_out.sort_unstable();
-        self.left_out.into_iter().map(|(_, name)| name).collect()
+    pub(super) fn names(self) -> Vec<&'static str> {
+        self.0.into_names()
     }
+}
+
+/// Where in the request a value stands, which is a piece of it.
+fn place_of(value: &RawValue) -> usize {
+    value.get().as_ptr().addr()
 }

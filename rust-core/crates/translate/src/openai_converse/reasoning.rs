@@ -1,8 +1,9 @@
 use serde_json::value::RawValue;
 
 use crate::Untranslatable;
+use crate::chat_place::Place;
 use crate::openai_converse::chat::{Message, ReasoningDetail};
-use crate::openai_converse::content::{Blocks, Conversation, Place, missing};
+use crate::openai_converse::content::{Blocks, Conversation, missing};
 use crate::openai_converse::text::{inner, parse_list, write_all, wrong_type};
 
 /// What OpenRouter calls, in `reasoning_details`, reasoning that can be read.

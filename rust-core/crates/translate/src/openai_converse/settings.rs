@@ -1,10 +1,11 @@
 use serde_json::value::RawValue;
 
 use crate::Untranslatable;
+use crate::json::write_string;
 use crate::openai_converse::chat::{Chat, ResponseFormat};
 use crate::openai_converse::content::missing;
 use crate::openai_converse::preferences::Preferences;
-use crate::openai_converse::text::{Text, inner, parse, parse_list, write_all, write_string, wrong_type};
+use crate::openai_converse::text::{Text, inner, parse, parse_list, write_all, wrong_type};
 
 /// Refuses what changes the meaning of a request, except values that say what is so without them.
 pub(super) fn refuse_what_has_meaning(chat: &Chat<'_>) -> Result<(), Untranslatable> {

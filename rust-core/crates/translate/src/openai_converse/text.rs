@@ -91,12 +91,6 @@ pub(super) fn is_blank(inner: &str) -> bool {
     rest.is_empty()
 }
 
-/// Appends a text as a JSON string.
-pub(super) fn write_string(out: &mut Vec<u8>, text: &str) {
-    // Writing to a vector does not fail, and a string has no key that could be wrong.
-    let _ = serde_json::to_writer(out, text);
-}
-
 /// Appends literal bytes and values between them.
 pub(super) fn write_all(out: &mut Vec<u8>, parts: &[&str]) {
     for part in parts {

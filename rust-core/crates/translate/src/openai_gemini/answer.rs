@@ -1,7 +1,6 @@
+use crate::json::{write_number, write_string};
 use crate::openai_gemini::generated::{Candidate, Finish, Generated, UsageMetadata, inside};
-use crate::openai_gemini::said::{
-    CallIds, Said, write_integer, write_joined, write_logprobs, write_string, write_usage,
-};
+use crate::openai_gemini::said::{CallIds, Said, write_joined, write_logprobs, write_usage};
 use crate::{AnswerError, Asked, Usage};
 
 /// The longest id of an answer that is used, in bytes; an answer with a longer one counts as one without.
@@ -64,7 +63,7 @@ fn write_choice(
         .ok_or(AnswerError::Malformed("a candidate has not ended"))?;
     let said = Said::read(candidate)?;
     out.extend_from_slice(br#"{"index":"#);
-    write_integer(u64::from(index), out);
+    write_number(out, u64::from(index));
     out.extend_from_slice(br#","message":{"role":"assistant","content":"#);
     if said.text.is_empty() && !said.calls.is_empty() {
         out.extend_from_slice(b"null");
@@ -113,8 +112,8 @@ pub(super) fn write_head(id: &str, object: &str, created: u64, model: &str, out:
     out.extend_from_slice(br#"","object":""#);
     out.extend_from_slice(object.as_bytes());
     out.extend_from_slice(br#"","created":"#);
-    write_integer(created, out);
+    write_number(out, created);
     out.extend_from_slice(br#","model":"#);
-    write_string(model, out);
+    write_string(out, model);
     out.extend_from_slice(br#","choices":["#);
 }

@@ -1,6 +1,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::chat_error::{Message, write_error};
 use crate::openai_gemini::generated::inside;
 
 const RETRY_INFO: &str = "type.googleapis.com/google.rpc.RetryInfo";
@@ -76,8 +77,8 @@ pub(super) fn write_reported(body: &[u8], out: &mut Vec<u8>) {
 
 /// Appends the error of an answer that could not be finished for this reason, which is a word.
 pub(super) fn write_failure(reason: &str, out: &mut Vec<u8>) {
-    let message = r#""The provider could not finish the answer.""#;
-    write_error(message, "api_error", Some(reason), out);
+    let message = Message::Text("The provider could not finish the answer.");
+    write_error(out, message, "api_error", Some(reason));
 }
 
 fn write(status: u16, message: Option<&RawValue>, out: &mut Vec<u8>) {
@@ -85,53 +86,32 @@ fn write(status: u16, message: Option<&RawValue>, out: &mut Vec<u8>) {
         401 => (
             "authentication_error",
             Some("invalid_api_key"),
-            r#""The provider refused the key.""#,
+            "The provider refused the key.",
         ),
-        403 => ("permission_error", None, r#""The provider denied access.""#),
+        403 => ("permission_error", None, "The provider denied access."),
         404 => (
             "invalid_request_error",
             Some("model_not_found"),
-            r#""The provider does not know the model.""#,
+            "The provider does not know the model.",
         ),
         429 => (
             "rate_limit_error",
             Some("rate_limit_exceeded"),
-            r#""The provider's limits are reached.""#,
+            "The provider's limits are reached.",
         ),
-        400..=499 => (
-            "invalid_request_error",
-            None,
-            r#""The provider refused the request.""#,
-        ),
+        400..=499 => ("invalid_request_error", None, "The provider refused the request."),
         503 => (
             "api_error",
             Some("server_is_overloaded"),
-            r#""The provider is overloaded.""#,
+            "The provider is overloaded.",
         ),
-        _ => ("api_error", None, r#""The provider failed.""#),
+        _ => ("api_error", None, "The provider failed."),
     };
     let message = message
         .map(RawValue::get)
         .filter(|message| message.starts_with('"'));
-    write_error(message.unwrap_or(default), kind, code, out);
-}
-
-/// Appends OpenAI's error object; `message` is a string as JSON.
-fn write_error(message: &str, kind: &str, code: Option<&str>, out: &mut Vec<u8>) {
-    out.extend_from_slice(br#"{"error":{"message":"#);
-    out.extend_from_slice(message.as_bytes());
-    out.extend_from_slice(br#","type":""#);
-    out.extend_from_slice(kind.as_bytes());
-    out.extend_from_slice(br#"","param":null,"code":"#);
-    match code {
-        Some(code) => {
-            out.push(b'"');
-            out.extend_from_slice(code.as_bytes());
-            out.push(b'"');
-        }
-        None => out.extend_from_slice(b"null"),
-    }
-    out.extend_from_slice(b"}}");
+    let message = message.map_or(Message::Text(default), Message::Json);
+    write_error(out, message, kind, code);
 }
 
 /// The error of a body: an object, or as Google's endpoint for OpenAI's clients has it, an array of one.

@@ -5,10 +5,9 @@ use serde::Deserialize;
 use serde::de::{MapAccess, Visitor};
 use serde_json::value::RawValue;
 
+use crate::dropped::{Dropped, OTHER_FIELDS, no_counterpart, plain_name};
 use crate::{Untranslatable, UntranslatableFields};
 
-/// The longest name of a client's own field that an error repeats, in bytes.
-const LONGEST_NAME: usize = 64;
 /// From how many members on a set finds those that appear twice.
 const MANY_MEMBERS: usize = 32;
 
@@ -147,7 +146,7 @@ impl<'b, 'p> Field<'b, 'p> {
                 if !path.is_empty() {
                     path.push('.');
                 }
-                path.extend(name.chars().take(LONGEST_NAME));
+                path.push_str(plain_name(name));
             }
             Step::Index(index) => {
                 path.push('[');
@@ -205,43 +204,28 @@ impl<'de> Deserialize<'de> for Listed<'de> {
 
 /// Fields that the provider has no counterpart for: refused, or noted.
 #[derive(Debug)]
-pub(super) struct Losses {
-    policy: UntranslatableFields,
-    /// Names, and where in the body the first field of that name stands.
-    dropped: Vec<(usize, &'static str)>,
-}
+pub(super) struct Losses(Dropped);
 
 impl Losses {
     /// None yet.
-    pub fn new(policy: UntranslatableFields) -> Self {
-        Losses {
-            policy,
-            dropped: Vec::new(),
-        }
+    pub fn new(fields: UntranslatableFields) -> Self {
+        Losses(Dropped::new(fields))
     }
 
     /// Leaves a preference out under this name.
     ///
     /// # Errors
-    /// [`Untranslatable`] where the policy refuses it.
+    /// [`Untranslatable`] where such fields are refused.
     pub fn lose(&mut self, name: &'static str, field: &Field<'_, '_>) -> Result<(), Untranslatable> {
-        if self.policy == UntranslatableFields::Refuse {
-            return Err(field.refuse("The provider has no counterpart for it."));
-        }
         // Members of an object are not read in their order where one decides what another means. Every field is a piece of
         // the body, so that its address tells the order.
-        let place = field.value.as_ptr().addr();
-        match self.dropped.iter_mut().find(|(_, dropped)| *dropped == name) {
-            Some((first, _)) => *first = place.min(*first),
-            None => self.dropped.push((place, name)),
-        }
-        Ok(())
+        let at = field.value.as_ptr().addr();
+        self.0.drop_or(name, at, || no_counterpart(field.path()))
     }
 
     /// The names of what was left out, in the order of the body.
-    pub fn names(mut self) -> Vec<&'static str> {
-        self.dropped.sort_unstable();
-        self.dropped.into_iter().map(|(_, name)| name).collect()
+    pub fn names(self) -> Vec<&'static str> {
+        self.0.into_names()
     }
 
     /// Leaves out a field that no version of the API is known to have.
@@ -249,6 +233,6 @@ impl Losses {
     /// # Errors
     /// As for [`lose`](Losses::lose).
     pub fn unknown(&mut self, field: &Field<'_, '_>) -> Result<(), Untranslatable> {
-        self.lose("other fields", field)
+        self.lose(OTHER_FIELDS, field)
     }
 }

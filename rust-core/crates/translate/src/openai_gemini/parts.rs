@@ -1,6 +1,7 @@
 use std::borrow::Cow;
 
 use crate::Untranslatable;
+use crate::json::write_string;
 use crate::openai_gemini::field::{Field, Losses};
 
 /// Which kinds of parts a message may have.
@@ -226,9 +227,4 @@ pub(super) fn next(out: &mut Vec<u8>) {
     if !out.is_empty() {
         out.push(b',');
     }
-}
-
-fn write_string(out: &mut Vec<u8>, text: &str) {
-    // Writing to a vector cannot fail.
-    let _ = serde_json::to_writer(out, text);
 }

@@ -1,3 +1,4 @@
+use crate::json::write_number;
 use crate::openai_gemini::generated::{Candidate, FunctionCall, Logprobs, Token, inside};
 use crate::{AnswerError, Usage};
 
@@ -120,7 +121,7 @@ impl<'b> Call<'b> {
         out.push(b'{');
         if in_delta {
             out.extend_from_slice(br#""index":"#);
-            write_integer(u64::from(number), out);
+            write_number(out, u64::from(number));
             out.push(b',');
         }
         out.extend_from_slice(br#""id":""#);
@@ -145,9 +146,9 @@ impl CallIds<'_> {
         out.extend_from_slice(b"call_");
         out.extend_from_slice(self.answer.as_bytes());
         out.push(b'_');
-        write_integer(u64::from(self.choice), out);
+        write_number(out, u64::from(self.choice));
         out.push(b'_');
-        write_integer(u64::from(number), out);
+        write_number(out, u64::from(number));
     }
 }
 
@@ -216,7 +217,7 @@ pub(super) fn write_usage(usage: &Usage, out: &mut Vec<u8>) {
         ),
     ] {
         out.extend_from_slice(name.as_bytes());
-        write_integer(tokens, out);
+        write_number(out, tokens);
     }
     out.extend_from_slice(b"}}");
 }
@@ -228,11 +229,6 @@ pub(super) fn write_joined(pieces: &[&str], out: &mut Vec<u8>) {
         out.extend_from_slice(piece.as_bytes());
     }
     out.push(b'"');
-}
-
-pub(super) fn write_string(text: &str, out: &mut Vec<u8>) {
-    // Writing to a vector cannot fail.
-    let _ = serde_json::to_writer(out, text);
 }
 
 /// Appends JSON as the inside of a string, without the blanks between its parts: Gemini indents whole answers.
@@ -250,8 +246,4 @@ fn write_in_string(json: &str, out: &mut Vec<u8>) {
         }
         escaped = byte == b'\\' && !escaped;
     }
-}
-
-pub(super) fn write_integer(number: u64, out: &mut Vec<u8>) {
-    out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }

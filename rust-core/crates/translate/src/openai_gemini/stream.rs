@@ -1,7 +1,8 @@
+use crate::json::write_number;
 use crate::openai_gemini::answer::{answer_id, parse, write_head};
 use crate::openai_gemini::error::{write_failure, write_reported};
 use crate::openai_gemini::generated::{Candidate, Finish, UsageMetadata};
-use crate::openai_gemini::said::{CallIds, Said, write_integer, write_joined, write_logprobs, write_usage};
+use crate::openai_gemini::said::{CallIds, Said, write_joined, write_logprobs, write_usage};
 use crate::{AnswerError, Asked, Step, Usage, write_data};
 
 /// How many candidates of one answer are told apart. Gemini makes eight at most.
@@ -226,7 +227,7 @@ impl Stream {
         write_data(out, |out| {
             out.extend_from_slice(&self.head);
             out.extend_from_slice(br#"{"index":"#);
-            write_integer(u64::from(index), out);
+            write_number(out, u64::from(index));
             out.extend_from_slice(br#","delta":{"#);
             write(out);
             match reason {

@@ -1,4 +1,5 @@
 use crate::Untranslatable;
+use crate::dropped::plain_name;
 
 /// What is wrong with a request that cannot be read: where, as a path of its fields. Nothing of its text is quoted.
 ///
@@ -67,50 +68,10 @@ fn path_before(body: &str, offset: usize) -> String {
                 if !path.is_empty() && !key.is_empty() {
                     path.push('.');
                 }
-                path.push_str(&plain_name(key));
+                path.push_str(plain_name(key));
             }
             Within::Array { element } => path.push_str(&format!("[{element}]")),
         }
     }
     path
-}
-
-/// A name of a field as an error may show it: anything that does not look like one could be text of the prompt.
-pub(super) fn plain_name(name: &str) -> String {
-    let is_name = name.len() <= 64
-        && name
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
-    if is_name { name.to_owned() } else { "?".to_owned() }
-}
-
-/// Where in the messages of a request something stands.
-#[derive(Clone, Copy)]
-pub(super) struct Place {
-    pub(super) message: usize,
-    pub(super) part: Option<usize>,
-}
-
-impl Place {
-    /// A message.
-    pub(super) fn message(message: usize) -> Self {
-        Place { message, part: None }
-    }
-
-    /// A part of its content.
-    pub(super) fn part(self, part: usize) -> Self {
-        Place {
-            part: Some(part),
-            ..self
-        }
-    }
-
-    /// The path of a field there.
-    pub(super) fn field(self, field: &str) -> String {
-        let Place { message, part } = self;
-        match part {
-            Some(part) => format!("messages[{message}].content[{part}].{field}"),
-            None => format!("messages[{message}].{field}"),
-        }
-    }
 }

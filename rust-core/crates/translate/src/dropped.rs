@@ -1,0 +1,79 @@
+//! Fields of a request that the provider has no counterpart for.
+
+use std::borrow::Cow;
+
+use crate::{Untranslatable, UntranslatableFields};
+
+/// The name under which fields are noted that no list knows.
+pub(crate) const OTHER_FIELDS: &str = "other fields";
+
+/// The longest name of a field that an error repeats, in bytes: nothing that a client calls a field is longer.
+const LONGEST_NAME: usize = 64;
+
+/// Refuses such fields, or notes what was left out.
+#[derive(Debug)]
+pub(crate) struct Dropped {
+    fields: UntranslatableFields,
+    /// Each name once, and where it stands.
+    names: Vec<(usize, &'static str)>,
+}
+
+impl Dropped {
+    /// Nothing yet.
+    pub(crate) fn new(fields: UntranslatableFields) -> Self {
+        Dropped {
+            fields,
+            names: Vec::new(),
+        }
+    }
+
+    /// Leaves a field out, which stands at `at`, or refuses it.
+    ///
+    /// # Errors
+    /// The `refusal`, where such fields are refused.
+    pub(crate) fn drop_or(
+        &mut self,
+        name: &'static str,
+        at: usize,
+        refusal: impl FnOnce() -> Untranslatable,
+    ) -> Result<(), Untranslatable> {
+        match self.fields {
+            UntranslatableFields::Refuse => Err(refusal()),
+            UntranslatableFields::Drop => {
+                self.note(name, at);
+                Ok(())
+            }
+        }
+    }
+
+    /// Notes what was left out, whatever becomes of other fields.
+    pub(crate) fn note(&mut self, name: &'static str, at: usize) {
+        match self.names.iter_mut().find(|(_, noted)| *noted == name) {
+            Some((first, _)) => *first = at.min(*first),
+            None => self.names.push((at, name)),
+        }
+    }
+
+    /// The names of what was left out, by where it stands; what stands at one place, as it was noted.
+    pub(crate) fn into_names(mut self) -> Vec<&'static str> {
+        self.names.sort_by_key(|(at, _)| *at);
+        self.names.into_iter().map(|(_, name)| name).collect()
+    }
+}
+
+/// The refusal of a field for which there is no other reason.
+pub(crate) fn no_counterpart(path: impl Into<Cow<'static, str>>) -> Untranslatable {
+    Untranslatable::new(
+        path,
+        "This field has no counterpart at the provider of this model.",
+    )
+}
+
+/// A name of a field as an error may show it: anything that does not look like one could be text of the prompt.
+pub(crate) fn plain_name(name: &str) -> &str {
+    let is_name = name.len() <= LONGEST_NAME
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte));
+    if is_name { name } else { "?" }
+}
