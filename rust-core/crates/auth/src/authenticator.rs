@@ -2,7 +2,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::jwt::{Issuer, JwtVerifier, KeySet, WantedKeySets, has_three_parts};
-use crate::key_fields::{KeyFields, MAX_TOKEN_BYTES};
+use proofgate_wire::KeyFields;
+
+use crate::key_fields::{MAX_TOKEN_BYTES, only_key};
 use crate::shards::{ShardedTenant, TenantName};
 use crate::{AuthError, Credential, Error, Identity, Shards, Tenant, TenantTable, hash_api_key};
 
@@ -56,7 +58,7 @@ impl Authenticator {
             Some(_) => MAX_TOKEN_BYTES,
             None => MAX_KEY_BYTES,
         };
-        let (field, token) = keys.only_key(most_bytes)?;
+        let (field, token) = only_key(keys, most_bytes)?;
         let digest = hash_api_key(token);
         let owner = match self.tenants.owner(&digest, now_unix_seconds) {
             Ok(tenant) => Ok(tenant.clone()),

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use proofgate_wire::KeyFields;
+
 use crate::AuthError;
 
 /// The longest token that is looked at, in bytes. A JWT is seldom longer than two kilobytes.
@@ -59,57 +61,36 @@ impl fmt::Display for KeyField {
     }
 }
 
-/// The values of those fields in one request, `None` for what it does not have.
-#[derive(Clone, Copy, Default)]
-pub struct KeyFields<'h> {
-    /// Of [`KeyField::Authorization`].
-    pub authorization: Option<&'h [u8]>,
-    /// Of [`KeyField::XApiKey`].
-    pub x_api_key: Option<&'h [u8]>,
-    /// Of [`KeyField::ApiKey`].
-    pub api_key: Option<&'h [u8]>,
-    /// Of [`KeyField::XGoogApiKey`].
-    pub x_goog_api_key: Option<&'h [u8]>,
+fn present<'h>(fields: &KeyFields<'h>) -> impl Iterator<Item = (KeyField, &'h [u8])> {
+    [
+        (KeyField::Authorization, fields.authorization),
+        (KeyField::XApiKey, fields.x_api_key),
+        (KeyField::ApiKey, fields.api_key),
+        (KeyField::XGoogApiKey, fields.x_goog_api_key),
+    ]
+    .into_iter()
+    .filter_map(|(field, value)| Some((field, value?)))
 }
 
-impl<'h> KeyFields<'h> {
-    fn present(&self) -> impl Iterator<Item = (KeyField, &'h [u8])> {
-        [
-            (KeyField::Authorization, self.authorization),
-            (KeyField::XApiKey, self.x_api_key),
-            (KeyField::ApiKey, self.api_key),
-            (KeyField::XGoogApiKey, self.x_goog_api_key),
-        ]
-        .into_iter()
-        .filter_map(|(field, value)| Some((field, value?)))
-    }
-
-    /// The one key of the request, of at most `most_bytes`, and the first field that holds it.
-    ///
-    /// # Errors
-    /// [`AuthError::MissingKey`]; else what is wrong with the first field that is at fault, in the order of
-    /// [`KeyField`]: [`AuthError::MalformedKey`] or [`AuthError::AmbiguousKey`].
-    pub(crate) fn only_key(&self, most_bytes: usize) -> Result<(KeyField, &'h [u8]), AuthError> {
-        let mut fields = self.present();
-        let (first, value) = fields.next().ok_or(AuthError::MissingKey)?;
-        let key = first.key_in(value, most_bytes)?;
-        for (field, value) in fields {
-            // The client sent both, so the time that it takes to compare them gives nothing away.
-            if field.key_in(value, most_bytes)? != key {
-                return Err(AuthError::AmbiguousKey(first, field));
-            }
+/// The one key of a request, of at most `most_bytes`, and the first field that holds it.
+///
+/// # Errors
+/// [`AuthError::MissingKey`]; else what is wrong with the first field that is at fault, in the order of
+/// [`KeyField`]: [`AuthError::MalformedKey`] or [`AuthError::AmbiguousKey`].
+pub(crate) fn only_key<'h>(
+    fields: &KeyFields<'h>,
+    most_bytes: usize,
+) -> Result<(KeyField, &'h [u8]), AuthError> {
+    let mut fields = present(fields);
+    let (first, value) = fields.next().ok_or(AuthError::MissingKey)?;
+    let key = first.key_in(value, most_bytes)?;
+    for (field, value) in fields {
+        // The client sent both, so the time that it takes to compare them gives nothing away.
+        if field.key_in(value, most_bytes)? != key {
+            return Err(AuthError::AmbiguousKey(first, field));
         }
-        Ok((first, key))
     }
-}
-
-/// Says which there are: values are secrets.
-impl fmt::Debug for KeyFields<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set()
-            .entries(self.present().map(|(field, _)| field))
-            .finish()
-    }
+    Ok((first, key))
 }
 
 /// Whether all bytes are visible ASCII. It looks at all of them, sixteen at a time, which for a token is much faster

@@ -35,6 +35,7 @@ pub use authenticator::Authenticator;
 pub use error::Error;
 pub use identity::{Credential, Identity};
 pub use jwt::{Issuer, KeySet, SigningAlgorithm, WantedKeySets};
-pub use key_fields::{KeyField, KeyFields};
+pub use key_fields::KeyField;
+pub use proofgate_wire::KeyFields;
 pub use shards::{BadLine, SHARDS, Shard, ShardError, ShardFile, ShardedTenant, Shards};
 pub use tenants::{ApiKey, KeyHash, Tenant, TenantTable, hash_api_key};

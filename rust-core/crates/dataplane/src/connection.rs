@@ -4,7 +4,7 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use proofgate_auth::{Identity, KeyFields};
+use proofgate_auth::Identity;
 use proofgate_ledger::record::ConfigId;
 use proofgate_providers::Family;
 use proofgate_stages::{Span, Stage};
@@ -97,16 +97,6 @@ struct RequestSoFar {
     head_only: bool,
     /// In whose shape an error is said.
     family: Family,
-}
-
-/// The fields in which a key can stand, as the authenticator has them.
-fn key_fields<'h>(found: &proofgate_wire::KeyFields<'h>) -> KeyFields<'h> {
-    KeyFields {
-        authorization: found.authorization,
-        x_api_key: found.x_api_key,
-        api_key: found.api_key,
-        x_goog_api_key: found.x_goog_api_key,
-    }
 }
 
 /// What the head of a request came to.
@@ -280,7 +270,7 @@ impl Connection {
         let seconds = self.gateway.clock.unix_micros(now) / 1_000_000;
         let identity = self
             .gateway
-            .authenticate(&terms.authenticator, &key_fields(&head.keys), seconds)
+            .authenticate(&terms.authenticator, &head.keys, seconds)
             .map_err(Rejection::from)?;
         known.tenant = Some(Arc::clone(&identity.tenant.name));
         if !self.owns(&identity) {

@@ -145,7 +145,7 @@ impl<'b> Call<'b> {
         event: Event<'b>,
         meaning: Meaning,
     ) -> Result<(), BadRequest> {
-        match self.dialect.field(name) {
+        match self.dialect.field(name)? {
             Read::Model => {
                 let Event::String(model) = event else {
                     return Err(BadRequest::MissingModel);
@@ -182,13 +182,7 @@ impl<'b> Call<'b> {
             }
             Read::Tools => walk.tools(event)?,
             Read::Unserved(field) => walk.nothing(event, field)?,
-            Read::Text => {
-                let mut names = self.dialect.names().iter();
-                if let Some(read) = names.find(|read| equals_but_for_case(name, read)) {
-                    return Err(BadRequest::AmbiguousName(read));
-                }
-                walk.collect(event, meaning)?;
-            }
+            Read::Text => walk.collect(event, meaning)?,
         }
         Ok(())
     }
@@ -262,6 +256,11 @@ impl<'b> Call<'b> {
         let messages = (self.messages as u64).saturating_mul(4);
         (self.counted_bytes as u64).div_ceil(4).saturating_add(messages)
     }
+}
+
+/// Whether a field is the id of what the provider keeps, also to parsers that ignore case.
+fn is_id(name: &str) -> bool {
+    equals_but_for_case(name, "file_id")
 }
 
 fn boolean(event: Event<'_>, field: Field) -> Result<bool, BadRequest> {
@@ -349,7 +348,7 @@ impl<'b> Walk<'b, '_, '_> {
         while let Event::Key(key) = self.reader.read()? {
             let name = key.decoded(&mut self.name);
             let (meaning, is_role) = (meaning(name), name == "role");
-            let (is_type, is_id) = (name == "type", name == "file_id");
+            let (is_type, is_id) = (name == "type", self.refuses_ids && is_id(name));
             if meaning == Meaning::Unknown {
                 self.text.push_key(key);
             }
@@ -361,7 +360,7 @@ impl<'b> Walk<'b, '_, '_> {
                     return Err(BadRequest::UnservedField("item_reference"));
                 }
             }
-            self.check_id(is_id, value)?;
+            Self::check_id(is_id, value)?;
             self.collect(value, meaning)?;
         }
         if is_instructions {
@@ -417,6 +416,9 @@ impl<'b> Walk<'b, '_, '_> {
         while let Event::Key(key) = self.reader.read()? {
             let name = key.decoded(&mut self.name);
             let (meaning, is_type) = (meaning(name), name == "type");
+            if !is_type && equals_but_for_case(name, "type") {
+                return Err(BadRequest::AmbiguousName("type"));
+            }
             if meaning == Meaning::Unknown {
                 self.text.push_key(key);
             }
@@ -442,8 +444,8 @@ impl<'b> Walk<'b, '_, '_> {
     }
 
     /// Refuses a value that is an id of what the provider keeps.
-    fn check_id(&self, is_id: bool, value: Event<'_>) -> Result<(), BadRequest> {
-        if is_id && self.refuses_ids && value != Event::Null {
+    fn check_id(is_id: bool, value: Event<'_>) -> Result<(), BadRequest> {
+        if is_id && value != Event::Null {
             return Err(BadRequest::UnservedField("file_id"));
         }
         Ok(())
@@ -473,7 +475,7 @@ impl<'b> Walk<'b, '_, '_> {
             Event::ObjectStart => {
                 while let Event::Key(key) = self.reader.read()? {
                     let name = key.decoded(&mut self.name);
-                    let (meaning, is_id) = (meaning(name), name == "file_id");
+                    let (meaning, is_id) = (meaning(name), self.refuses_ids && is_id(name));
                     // The arguments of a tool (Anthropic's `tool_use`) may have any names.
                     let refuses_ids = self.refuses_ids;
                     self.refuses_ids &= name != "input";
@@ -481,7 +483,7 @@ impl<'b> Walk<'b, '_, '_> {
                         self.text.push_key(key);
                     }
                     let value = self.reader.read()?;
-                    self.check_id(is_id, value)?;
+                    Self::check_id(is_id, value)?;
                     self.collect(value, meaning)?;
                     self.refuses_ids = refuses_ids;
                 }

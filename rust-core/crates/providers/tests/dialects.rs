@@ -128,6 +128,11 @@ fn what_a_provider_keeps_for_all_tenants_is_not_served() {
             "file_id",
         ),
         (
+            Dialect::Chat,
+            r#"{"model":"m","messages":[{"role":"user","content":[{"type":"file","file":{"File_Id":"f"}}]}]}"#,
+            "file_id",
+        ),
+        (
             Dialect::Responses,
             r#"{"model":"m","previous_response_id":"resp_1"}"#,
             "previous_response_id",
@@ -217,6 +222,11 @@ fn a_name_that_differs_by_case_from_one_that_is_read_is_refused_in_each_dialect(
             "previous_response_id",
         ),
         (Dialect::Embeddings, r#"{"model":"m","INPUT":"x"}"#, "input"),
+        (
+            Dialect::Responses,
+            r#"{"model":"m","tools":[{"type":"function","Type":"web_search"}]}"#,
+            "type",
+        ),
     ] {
         assert_eq!(refused(dialect, body), BadRequest::AmbiguousName(name));
     }
