@@ -11,7 +11,7 @@ import anthropic
 import openai
 import pytest
 
-from e2e.local_gateway import KEYS, MODEL, LocalGateway
+from e2e.local_gateway import KEYS, MODEL, LocalGateway, wait_until
 
 CLAUDE = "mock-claude"
 HELLO: list[Any] = [{"role": "user", "content": "hello there"}]
@@ -186,6 +186,25 @@ def test_a_translated_stream_that_is_cut_off_raises_in_either_client(
         list(client.chat.completions.create(model=CLAUDE, messages=cut, stream=True))
     with pytest.raises(anthropic.APIError), claude.messages.stream(model=MODEL, max_tokens=9, messages=cut) as stream:
         stream.get_final_message()
+
+
+@pytest.mark.parametrize("model", [CLAUDE, MODEL])
+def test_a_client_that_leaves_a_stream_of_messages_cancels_its_upstream_and_is_recorded(
+    both: LocalGateway, claude: anthropic.Anthropic, model: str
+) -> None:
+    before = both.upstream_stats()["client_disconnects"]
+    stalls: list[Any] = [{"role": "user", "content": "mock:stall=4"}]
+    stream = claude.messages.create(model=model, max_tokens=9, messages=stalls, stream=True)
+    request_id = stream.response.headers["x-request-id"]
+    assert next(iter(stream)).type == "message_start"
+    stream.close()
+    wait_until(lambda: both.upstream_stats()["client_disconnects"] > before, 10, "the upstream is cancelled")
+
+    def kinds() -> list[str]:
+        return [record["kind"] for record in both.records() if record.get("id") == request_id]
+
+    wait_until(lambda: "completion" in kinds(), 10, "the exchange is completed")
+    assert completion_of(both, request_id)["outcome"] == "client_disconnect"
 
 
 def test_a_rule_reads_the_prompts_of_every_dialect(tmp_path: Path) -> None:
