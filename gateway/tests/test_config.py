@@ -60,14 +60,15 @@ def test_the_core_gets_everything_inline_in_snake_case_and_milliseconds(
                 "ca_pem": None,
                 "stream_usage": "ask",
                 "untranslatable": "refuse",
+                "max_concurrency": None,
                 "betas": [],
             }
         ],
         "models": [
             {
                 "name": name,
-                "provider": "openai",
-                "upstream_model": "gpt-4o-mini",
+                "targets": [{"provider": "openai", "upstream_model": "gpt-4o-mini", "weight": 1}],
+                "fall_back_on": ["unreachable", "rate_limited", "overloaded"],
                 "max_output_tokens": 4096,
             }
             for name in ("gpt-4o-mini", "fast")

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pydantic import SecretStr
 
     from proofgate.config.checked import Config
+    from proofgate.config.settings import Model
 
 Json = dict[str, Any]
 
@@ -89,6 +90,7 @@ def _public(config: Config) -> Json:
                 "ca_pem": config.provider_cas.get(provider.name),
                 "stream_usage": _word(provider.stream_usage),
                 "untranslatable": _word(provider.untranslatable_fields),
+                "max_concurrency": provider.max_concurrent_requests,
                 "betas": list(provider.anthropic_betas) if provider.type == "Anthropic" else [],
             }
             for provider in settings.providers
@@ -96,8 +98,8 @@ def _public(config: Config) -> Json:
         "models": [
             {
                 "name": model.name,
-                "provider": model.provider,
-                "upstream_model": model.upstream_model or model.name,
+                "targets": _targets(model),
+                "fall_back_on": [_word(reason) for reason in model.fallback_on],
                 "max_output_tokens": model.max_output_tokens,
             }
             for model in settings.models
@@ -146,6 +148,18 @@ def _tenants(config: Config) -> list[Json]:
             **_terms(plans.get(tenant.plan or "", tenant)),
         }
         for tenant in config.settings.tenants
+    ]
+
+
+def _targets(model: Model) -> list[Json]:
+    """The providers of a model with their shares; those of 0 are for what failed elsewhere."""
+    targets = [(route.provider, route.upstream_model, route.weight) for route in model.routes]
+    if model.provider is not None:
+        targets.append((model.provider, model.upstream_model, 1))
+    targets += [(route.provider, route.upstream_model, 0) for route in model.fallbacks]
+    return [
+        {"provider": provider, "upstream_model": name or model.name, "weight": weight}
+        for provider, name, weight in targets
     ]
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from proofgate.address import split_address
 from proofgate.config.access import Plan
 from proofgate.config.document import FieldPath
 from proofgate.config.problems import Findings, did_you_mean
-from proofgate.config.settings import Settings
+from proofgate.config.settings import Model, Settings
 
 
 def check_references(settings: Settings, findings: Findings) -> None:
@@ -46,13 +46,29 @@ def _check_names(settings: Settings, findings: Findings) -> None:
     report_duplicates((entry.name for entry in settings.tenants), ("tenants",), "name", findings)
 
 
+def _providers_of(model: Model) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """The providers that a model names, and where."""
+    if model.provider is not None:
+        yield ("provider",), model.provider
+    for field, routes in (("routes", model.routes), ("fallbacks", model.fallbacks)):
+        for place, route in enumerate(routes):
+            yield (field, place, "provider"), route.provider
+
+
 def _check_models(settings: Settings, findings: Findings) -> None:
     providers = {provider.name for provider in settings.providers}
     models = {model.name for model in settings.models}
     for position, model in enumerate(settings.models):
-        if model.provider not in providers:
-            message = unknown("provider", model.provider, providers, "define it under providers")
-            findings.report("config_unknown_provider", ("models", position, "provider"), message)
+        if (model.provider is None) == (not model.routes):
+            message = "name a provider, or routes to several"
+            findings.report("config_no_provider", ("models", position), message)
+        if model.routes and model.upstream_model is not None:
+            message = "each of the routes has its own: move it there"
+            findings.report("config_two_names", ("models", position, "upstreamModel"), message)
+        for where_named, name in _providers_of(model):
+            if name not in providers:
+                message = unknown("provider", name, providers, "define it under providers")
+                findings.report("config_unknown_provider", ("models", position, *where_named), message)
     terms: dict[str, tuple[Plan, ...]] = {"plans": settings.plans, "tenants": settings.tenants}
     for where, entries in terms.items():
         for position, entry in enumerate(entries):

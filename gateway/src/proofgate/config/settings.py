@@ -133,6 +133,30 @@ class Provider(Section):
     )
     """Values of `anthropic-beta` that clients may send to a provider of type `Anthropic`; others stay out.
     The default has those that cost nothing more, keep nothing there and reach nothing else."""
+    max_concurrent_requests: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    """Requests that may be under way there at a time, from this worker, 1 to 100000; any number when it is
+    not set. What is over goes to another provider of its model, or is refused with `provider_busy`."""
+
+
+class Fallback(Section):
+    """A provider that answers for a model when others did not."""
+
+    provider: str
+    """The name of a provider."""
+    upstream_model: ModelName | None = None
+    """The model's name there; the same when it is not set."""
+
+
+class Route(Fallback):
+    """A provider that answers for a share of a model's requests."""
+
+    weight: Annotated[int, Field(ge=1, le=1_000_000)] = 1
+    """Its share, in proportion to the sum of all, 1 to 1000000."""
+
+
+FallbackReason = Literal[
+    "Unreachable", "RateLimited", "Overloaded", "Timeout", "ServerError", "Unauthorized", "ContextLength"
+]
 
 
 class Model(Section):
@@ -140,10 +164,19 @@ class Model(Section):
 
     name: ModelName
     """1 to 128 printable ASCII characters, unique."""
-    provider: str
-    """The name of a provider."""
+    provider: str | None = None
+    """The name of a provider; in its place, `routes` name several."""
     upstream_model: ModelName | None = None
     """The model's name there; the same when it is not set."""
+    routes: Annotated[Listed[Route], Field(max_length=8)] = ()
+    """Providers that share its requests, in the place of `provider`; each takes what failed at another."""
+    fallbacks: Annotated[Listed[Fallback], Field(max_length=8)] = ()
+    """Providers for requests that failed everywhere else, tried in this order."""
+    fallback_on: Listed[FallbackReason] = ("Unreachable", "RateLimited", "Overloaded")
+    """For what a request goes to the next provider. `Unreachable`: not all of it was sent. `RateLimited`: 429.
+    `Overloaded`: 408, 503 or 529. `Unauthorized`: 401 or 403, the gateway's key is not accepted.
+    `ContextLength`: the prompt is too long for the model. `Timeout` (no answer in time) and `ServerError`
+    (500, 502, 504, or an end in place of an answer): it may be answered, and paid for, twice."""
     max_output_tokens: Annotated[int, Field(ge=1, le=1_000_000)] = 4096
     """What is reserved of a token limit for a request that sets no maximum, 1 to 1000000."""
 

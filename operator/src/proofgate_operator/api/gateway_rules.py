@@ -10,9 +10,17 @@ MAX_NAME_LENGTH = 40
 #: below both.
 SPEC_RULES: list[dict[str, Any]] = [
     {
-        "rule": "self.models.all(m, self.providers.exists(p, p.name == m.provider))",
+        "rule": "[self.providers.map(p, p.name)].all(names, self.models.all(m,"
+        " (!has(m.provider) || m.provider in names) && m.routes.all(r, r.provider in names) &&"
+        " m.fallbacks.all(f, f.provider in names)))",
         "fieldPath": ".models",
-        "message": "spec.models: the provider of every model must be in spec.providers",
+        "message": "spec.models: every provider of a model must be in spec.providers",
+    },
+    {
+        "rule": "self.models.all(m, has(m.provider) != (m.routes.size() > 0) &&"
+        " (has(m.provider) || !has(m.upstreamModel)))",
+        "fieldPath": ".models",
+        "message": "spec.models: a model has a provider, or routes; its upstreamModel goes with its provider",
     },
     {
         # A list of one binds the names once; `in` costs a step per name, a comparison of strings many.

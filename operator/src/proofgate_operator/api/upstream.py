@@ -3,6 +3,7 @@
 Workers take on a change of them while they run.
 """
 
+from enum import StrEnum
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -42,6 +43,37 @@ class Provider(Section):
     """Values of the header anthropic-beta that clients may send to an upstream of type Anthropic; others are
     left out, and named in the answer. Absent: those that cost nothing more, keep nothing there and reach
     nothing else."""
+    max_concurrent_requests: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    """Requests that each worker may have under way there at a time. What is over goes to another upstream of
+    its model, or is refused. Absent: any number."""
+
+
+class Fallback(Section):
+    """An upstream that serves a model when others did not."""
+
+    provider: ResourceName
+    """The provider: a name from spec.providers."""
+    upstream_model: ModelName | None = None
+    """Name the provider knows the model by. Absent: the same name."""
+
+
+class Route(Fallback):
+    """An upstream that serves a share of a model's requests."""
+
+    weight: Annotated[int, Field(ge=1, le=1_000_000)] = 1
+    """Its share, in proportion to the sum of the weights."""
+
+
+class FallbackReason(StrEnum):
+    """What sends a request on to the next upstream."""
+
+    UNREACHABLE = "Unreachable"
+    RATE_LIMITED = "RateLimited"
+    OVERLOADED = "Overloaded"
+    TIMEOUT = "Timeout"
+    SERVER_ERROR = "ServerError"
+    UNAUTHORIZED = "Unauthorized"
+    CONTEXT_LENGTH = "ContextLength"
 
 
 class ModelRoute(Section):
@@ -49,9 +81,22 @@ class ModelRoute(Section):
 
     name: ModelName
     """Name in the client's request."""
-    provider: ResourceName
-    """The provider that serves it: a name from spec.providers."""
+    provider: ResourceName | None = None
+    """The provider that serves it: a name from spec.providers. In its place, routes name several."""
     upstream_model: ModelName | None = None
     """Name the provider knows it by. Absent: the same name."""
+    routes: Annotated[tuple[Route, ...], Field(max_length=8)] = ()
+    """Providers that share its requests, in the place of provider. Each takes what failed at another."""
+    fallbacks: Annotated[tuple[Fallback, ...], Field(max_length=8)] = ()
+    """Providers for requests that failed everywhere else, tried in this order."""
+    fallback_on: Annotated[tuple[FallbackReason, ...], Field(max_length=7, json_schema_extra=SET)] = (
+        FallbackReason.UNREACHABLE,
+        FallbackReason.RATE_LIMITED,
+        FallbackReason.OVERLOADED,
+    )
+    """For what a request goes to the next provider. Unreachable: not all of it could be sent. RateLimited:
+    429. Overloaded: 408, 503 or 529. Unauthorized: 401 or 403, the gateway's key is not accepted.
+    ContextLength: the prompt is too long for the model. Timeout (no answer in time) and ServerError (500,
+    502, 504, or an end in place of an answer): it may be answered, and paid for, twice."""
     max_output_tokens: Annotated[int, Field(ge=1, le=1_000_000)] = 4096
     """What a request that sets no maximum reserves of a tenant's token limits for its answer."""

@@ -61,6 +61,8 @@ def worker_config(gateway: Gateway, memory: int, defaults: Defaults) -> Manifest
             entry["apiKeyFile"] = f"{CONFIG_FOLDER}/providers/{provider.name}/api-key"
         if provider.anthropic_betas is not None:
             entry["anthropicBetas"] = list(provider.anthropic_betas)
+        if provider.max_concurrent_requests is not None:
+            entry["maxConcurrentRequests"] = provider.max_concurrent_requests
         providers.append(entry)
     content: Manifest = {
         "ledger": {
@@ -82,15 +84,7 @@ def worker_config(gateway: Gateway, memory: int, defaults: Defaults) -> Manifest
             "tokenFile": f"{CONFIG_FOLDER}/admin/{ADMIN_TOKEN}",
         },
         "providers": providers,
-        "models": [
-            {
-                "name": model.name,
-                "provider": model.provider,
-                "upstreamModel": model.upstream_model or model.name,
-                "maxOutputTokens": model.max_output_tokens,
-            }
-            for model in spec.models
-        ],
+        "models": [model.as_written() for model in spec.models],
         **_plans(gateway),
         "tenants": [_tenant(tenant) for tenant in spec.tenants],
         "limits": {"bufferedBytes": _buffered_bytes(memory)},

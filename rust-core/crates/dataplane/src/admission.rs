@@ -11,10 +11,10 @@ use proofgate_limits::CredentialId;
 use proofgate_policy::Direction;
 use proofgate_providers::{BodyText, Call, Dialect, RequestTemplate};
 use proofgate_stages::{Span, Stage};
-use proofgate_translate::Target;
+use proofgate_translate::Target as TranslationTarget;
 use proofgate_wire::encode;
 
-use crate::catalog::{Catalog, ModelRoute};
+use crate::catalog::Catalog;
 use crate::client_fields::ClientFields;
 use crate::gateway::{Gateway, Reading};
 use crate::memory::{AT_ONCE, Buffer, Exhausted, Share};
@@ -23,6 +23,7 @@ use crate::open_exchange::{Admitted, Granted, OpenExchange};
 use crate::rejection::{RejectedRequest, Rejection};
 use crate::reply::Reply;
 use crate::request_policy::{self, Rewritten};
+use crate::routes::{Model, Target, Way};
 use crate::translation::{Pair, Translation};
 
 /// A request to a provider whose sender is known and whose body is whole.
@@ -42,16 +43,26 @@ pub(crate) struct IncomingCall<'c> {
     pub(crate) span: Span,
     /// Where it counts, once its model is known.
     pub(crate) series: Option<Arc<Series>>,
+    /// How many bytes of the answer's further fields hold wherever the request is sent.
+    pub(crate) own_fields: usize,
 }
 
 /// A request that was understood, passed limits and rules, and is in the ledger.
 pub(crate) struct Accepted<'c> {
     pub(crate) call: Call<'c>,
-    pub(crate) template: &'c RequestTemplate,
-    pub(crate) route: &'c ModelRoute,
+    pub(crate) model: &'c Model,
+    /// Where it goes first.
+    pub(crate) chosen: Chosen<'c>,
     pub(crate) open: Box<OpenExchange>,
     pub(crate) rewritten: Option<Rewritten>,
-    /// What is sent in the place of all that, to a provider of another dialect.
+}
+
+/// A provider that a request is sent to, and how.
+pub(crate) struct Chosen<'c> {
+    /// Which of its model's targets it is.
+    pub(crate) place: usize,
+    pub(crate) template: &'c RequestTemplate,
+    /// What is sent in the place of the client's body, to a provider of another dialect.
     pub(crate) translated: Option<Translated>,
 }
 
@@ -118,27 +129,22 @@ async fn read_and_admit<'c>(
     let call = read.map_err(Rejection::from)?;
     room.resize(reading.text.size())
         .map_err(|Exhausted| Rejection::OVERLOADED)?;
-    let route = incoming.catalog.route(&incoming.identity.tenant, &call.model);
-    let route = route.ok_or(Rejection::UNKNOWN_MODEL)?;
-    let pair = match route.upstream.template(incoming.dialect) {
-        Some(_) => None,
-        None => Pair::between(incoming.dialect, route.upstream.family),
-    };
-    let spoken = pair.map_or(incoming.dialect, Pair::upstream);
-    let template = route.upstream.template(spoken);
-    let template = template.ok_or_else(|| Rejection::unserved_dialect(route.upstream.family))?;
-    let labels = (call.model.as_ref(), route.upstream.name.as_str());
+    let model = incoming.catalog.route(&incoming.identity.tenant, &call.model);
+    let model = model.ok_or(Rejection::UNKNOWN_MODEL)?;
+    let first = model.first(incoming.dialect, incoming.now);
+    let place = first.as_ref().map_or(0, |(place, _)| *place);
+    let target = &model.targets[place];
+    let labels = (call.model.as_ref(), target.upstream.name.as_str());
     let series = incoming
         .gateway
         .traffic
         .series(&incoming.identity.tenant.name, Some(labels));
     incoming.series = Some(Arc::clone(&series));
-    if route.upstream.key_missing {
-        return Err(Rejection::NO_PROVIDER_KEY.into());
-    }
+    let (_, Way { template, pair }) = first?;
     let wanted = Wanted {
         call: &call,
-        route,
+        target,
+        max_output_tokens: model.max_output_tokens,
         pair,
         series,
     };
@@ -146,18 +152,23 @@ async fn read_and_admit<'c>(
     let (open, rewritten, translated) = admitted;
     Ok(Accepted {
         call,
-        template,
-        route,
+        model,
+        chosen: Chosen {
+            place,
+            template,
+            translated,
+        },
         open,
         rewritten,
-        translated,
     })
 }
 
 /// What a request asks for, and where.
 struct Wanted<'w> {
     call: &'w Call<'w>,
-    route: &'w ModelRoute,
+    target: &'w Target,
+    /// Tokens set aside for an answer whose request names no maximum.
+    max_output_tokens: u64,
     /// What lies between the client and the provider, if they do not speak the same.
     pair: Option<Pair>,
     series: Arc<Series>,
@@ -173,7 +184,8 @@ async fn admit<'c>(
 ) -> Result<(Box<OpenExchange>, Option<Rewritten>, Option<Translated>), Box<RejectedCall<'c>>> {
     let Wanted {
         call,
-        route,
+        target,
+        max_output_tokens,
         pair,
         series,
     } = wanted;
@@ -217,12 +229,13 @@ async fn admit<'c>(
     let grant = gateway
         .limiter
         .borrow_mut()
-        .admit(counter, key, tokens(call, route), now);
+        .admit(counter, key, tokens(call, max_output_tokens), now);
     let limited = !plan.quotas.is_unlimited();
     if limited {
         let mut limiter = gateway.limiter.borrow_mut();
         limiter.standing(counter, key, now).write(reply.extra);
     }
+    incoming.own_fields = reply.extra.len();
     incoming.span.lap_now(Stage::Limit);
     let grant = grant.map_err(|exceeded| {
         gateway.metrics.limited();
@@ -246,7 +259,13 @@ async fn admit<'c>(
                 .rewritten
                 .as_ref()
                 .map_or(incoming.body, |rewritten| &rewritten.body);
-            let translated = translate(gateway, pair, body, call, route, now, reply.extra);
+            let said = Said {
+                body,
+                call,
+                max_output_tokens,
+                now,
+            };
+            let translated = translate(gateway, pair, &said, target, reply.extra);
             // It has had its rules, which cost more than anything else here: it counts as a request.
             let note = || judged.note.clone();
             Some(translated.map_err(|rejection| {
@@ -264,7 +283,7 @@ async fn admit<'c>(
         body: incoming.body,
         digest,
         call,
-        route,
+        target,
         series,
         policy: judged.note,
         config: incoming.config,
@@ -278,26 +297,35 @@ async fn admit<'c>(
     Ok((open, judged.rewritten, translated))
 }
 
-/// Says a request in its provider's dialect; what was left out of it is named in a header line, in `extra`. `now`: unix
-/// microseconds.
-fn translate(
+/// A request as its client said it.
+pub(crate) struct Said<'s> {
+    /// What the rules made of the body.
+    pub(crate) body: &'s [u8],
+    pub(crate) call: &'s Call<'s>,
+    /// Tokens set aside for an answer whose request names no maximum.
+    pub(crate) max_output_tokens: u64,
+    /// When it was said, in unix microseconds.
+    pub(crate) now: u64,
+}
+
+/// Says a request in its provider's dialect; what was left out of it is named in a header line, in `extra`.
+pub(crate) fn translate(
     gateway: &Gateway,
     pair: Pair,
-    body: &[u8],
-    call: &Call<'_>,
-    route: &ModelRoute,
-    now: u64,
+    said: &Said<'_>,
+    target: &Target,
     extra: &mut Vec<u8>,
 ) -> Result<Translated, Rejection> {
-    let target = Target {
-        model: &route.upstream_model,
-        max_output_tokens: route.max_output_tokens,
-        untranslatable: route.upstream.untranslatable,
+    let Said { body, call, .. } = *said;
+    let provider = TranslationTarget {
+        model: &target.upstream_model,
+        max_output_tokens: said.max_output_tokens,
+        untranslatable: target.upstream.untranslatable,
     };
     let mut translated = Buffer::new(&gateway.budget);
     // A text may become longer by what is escaped anew, a message by what frames it.
     let most = body.len().saturating_mul(2).saturating_add(4096);
-    let asked = translated.write(most, |out| pair.request(body, &target, out));
+    let asked = translated.write(most, |out| pair.request(body, &provider, out));
     let mut asked = asked.map_err(|Exhausted| Rejection::OVERLOADED)??;
     asked.model = call.model.to_string();
     if !asked.dropped.is_empty() {
@@ -311,7 +339,7 @@ fn translate(
     let prompt = call.estimated_prompt_tokens();
     Ok(Translated {
         body: translated,
-        back: Box::new(Translation::new(pair, asked, now / 1_000_000, prompt)),
+        back: Box::new(Translation::new(pair, asked, said.now / 1_000_000, prompt)),
     })
 }
 
@@ -344,7 +372,7 @@ async fn digest(body: &[u8]) -> BodyDigest {
 }
 
 /// Tokens that a request can use at most: its prompt, about, and as many for each answer as it may have.
-fn tokens(call: &Call<'_>, route: &ModelRoute) -> u64 {
+fn tokens(call: &Call<'_>, max_output_tokens: u64) -> u64 {
     if !call.dialect.costs_tokens() {
         return 0;
     }
@@ -352,6 +380,6 @@ fn tokens(call: &Call<'_>, route: &ModelRoute) -> u64 {
     if !call.dialect.generates() {
         return prompt;
     }
-    let answer = call.max_tokens.unwrap_or(route.max_output_tokens);
+    let answer = call.max_tokens.unwrap_or(max_output_tokens);
     prompt.saturating_add(answer.saturating_mul(u64::from(call.n)))
 }

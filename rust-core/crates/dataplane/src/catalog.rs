@@ -19,6 +19,7 @@ use proofgate_wire::Limits;
 use rustls::ServerConfig;
 
 use crate::config::{Config, Cors, ProviderKind, StreamUsage, Timeouts};
+use crate::routes::{MAX_TARGETS, Model, Reasons, Target};
 use crate::routing::RoutingKey;
 use crate::upstream::{Pool, Route as UpstreamRoute, Upstream};
 use crate::{Error, client_tls};
@@ -67,34 +68,31 @@ struct UpstreamPlan {
     untranslatable: UntranslatableFields,
     key_missing: bool,
     stream_usage: StreamUsage,
+    max_concurrency: Option<u32>,
     route: UpstreamRoute,
 }
 
 struct ModelPlan {
+    targets: Vec<TargetPlan>,
+    fall_back_on: Reasons,
+    max_output_tokens: u64,
+}
+
+struct TargetPlan {
     upstream: usize,
     upstream_model: String,
     replacement: Option<Vec<u8>>,
-    max_output_tokens: u64,
+    weight: u32,
 }
 
 /// A configuration in service.
 pub(crate) struct Catalog {
     upstreams: Vec<Rc<Upstream>>,
-    models: HashMap<String, ModelRoute>,
+    models: HashMap<String, Model>,
     /// What every scan of the engine needs and the next one can use again. Catalogs of one engine share it; one of another
     /// engine must not, for the automata in it would be built anew at every turn.
     pub(crate) scratch: Rc<RefCell<Scratch>>,
     pub(crate) terms: Terms,
-}
-
-/// Where a model is answered.
-pub(crate) struct ModelRoute {
-    pub(crate) upstream: Rc<Upstream>,
-    pub(crate) upstream_model: String,
-    /// The JSON string that replaces the model's name, when it has another one upstream.
-    pub(crate) replacement: Option<Vec<u8>>,
-    /// Tokens set aside for an answer whose request names no maximum.
-    pub(crate) max_output_tokens: u64,
 }
 
 impl Blueprint {
@@ -135,6 +133,7 @@ impl Blueprint {
                 untranslatable: provider.untranslatable,
                 key_missing: provider.key_missing,
                 stream_usage: provider.stream_usage,
+                max_concurrency: provider.max_concurrency,
                 route: route.map_err(fail)?,
             });
         }
@@ -149,20 +148,31 @@ impl Blueprint {
 fn models(config: &Config, upstreams: &HashMap<&str, usize>) -> Result<HashMap<String, ModelPlan>, Error> {
     let mut models = HashMap::new();
     for model in &config.models {
-        let upstream = *upstreams.get(model.provider.as_str()).ok_or_else(|| {
-            Error::Config(format!(
-                "model {:?} names provider {:?}, which is not there",
-                model.name, model.provider
-            ))
-        })?;
-        let replacement = (model.upstream_model != model.name)
-            .then(|| serde_json::to_vec(&model.upstream_model))
-            .transpose()
-            .map_err(|error| Error::Config(error.to_string()))?;
+        let fail = |message: String| Error::Config(format!("model {:?} {message}", model.name));
+        if model.targets.is_empty() || model.targets.len() > MAX_TARGETS {
+            return Err(fail(format!("needs a target, and has {MAX_TARGETS} at most")));
+        }
+        let targets = model.targets.iter().map(|target| {
+            let upstream = upstreams.get(target.provider.as_str());
+            let missing = || {
+                fail(format!(
+                    "names provider {:?}, which is not there",
+                    target.provider
+                ))
+            };
+            let replacement = (target.upstream_model != model.name)
+                .then(|| serde_json::to_vec(&target.upstream_model))
+                .transpose();
+            Ok(TargetPlan {
+                upstream: *upstream.ok_or_else(missing)?,
+                upstream_model: target.upstream_model.clone(),
+                replacement: replacement.map_err(|error| fail(error.to_string()))?,
+                weight: target.weight,
+            })
+        });
         let plan = ModelPlan {
-            upstream,
-            upstream_model: model.upstream_model.clone(),
-            replacement,
+            targets: targets.collect::<Result<_, Error>>()?,
+            fall_back_on: model.fall_back_on,
             max_output_tokens: model.max_output_tokens,
         };
         if models.insert(model.name.clone(), plan).is_some() {
@@ -332,6 +342,7 @@ impl Catalog {
                 untranslatable: plan.untranslatable,
                 key_missing: plan.key_missing,
                 stream_usage: plan.stream_usage,
+                max_concurrency: plan.max_concurrency,
                 pool,
             })
         });
@@ -340,13 +351,16 @@ impl Catalog {
             .filter(|previous| Arc::ptr_eq(&previous.terms.engine, &terms.engine))
             .map(|previous| Rc::clone(&previous.scratch));
         let models = models.into_iter().map(|(name, plan)| {
-            let route = ModelRoute {
-                upstream: Rc::clone(&upstreams[plan.upstream]),
-                upstream_model: plan.upstream_model,
-                replacement: plan.replacement,
+            let targets = plan.targets.into_iter().map(|target| {
+                let upstream = Rc::clone(&upstreams[target.upstream]);
+                Target::new(upstream, target.upstream_model, target.replacement, target.weight)
+            });
+            let model = Model {
+                targets: targets.collect(),
+                fall_back_on: plan.fall_back_on,
                 max_output_tokens: plan.max_output_tokens,
             };
-            (name, route)
+            (name, model)
         });
         Catalog {
             models: models.collect(),
@@ -357,19 +371,19 @@ impl Catalog {
     }
 
     /// Where `model` is answered for `tenant`; `None` both when it does not exist and when it is not for this tenant.
-    pub(crate) fn route(&self, tenant: &Tenant, model: &str) -> Option<&ModelRoute> {
+    pub(crate) fn route(&self, tenant: &Tenant, model: &str) -> Option<&Model> {
         let allowed = &self.terms.plan(tenant).allowed;
         self.models.get(model).filter(|_| allowed.has_model(model))
     }
 
-    /// The models that `tenant` may use, each with the name of its provider, sorted by name.
+    /// The models that `tenant` may use, each with the name of its first provider, sorted by name.
     pub(crate) fn models_of<'c>(&'c self, tenant: &Tenant) -> Vec<(&'c str, &'c str)> {
         let allowed = &self.terms.plan(tenant).allowed;
         let mut models: Vec<_> = self
             .models
             .iter()
             .filter(|(name, _)| allowed.has_model(name))
-            .map(|(name, route)| (name.as_str(), route.upstream.name.as_str()))
+            .filter_map(|(name, model)| Some((name.as_str(), model.targets.first()?.upstream.name.as_str())))
             .collect();
         models.sort_unstable();
         models
@@ -377,9 +391,12 @@ impl Catalog {
 
     /// Whether `model` is answered by `provider`.
     pub(crate) fn has_model(&self, model: &str, provider: &str) -> bool {
-        self.models
-            .get(model)
-            .is_some_and(|route| route.upstream.name == provider)
+        self.models.get(model).is_some_and(|model| {
+            model
+                .targets
+                .iter()
+                .any(|target| target.upstream.name == provider)
+        })
     }
 
     pub(crate) fn upstreams(&self) -> &[Rc<Upstream>] {

@@ -6,6 +6,7 @@ use proofgate_translate::UntranslatableFields;
 use serde::{Deserialize, Deserializer};
 
 use crate::Error;
+use crate::routes::Reasons;
 
 /// A worker's configuration as the Python loader hands it over: checked, complete, every file already read.
 ///
@@ -157,6 +158,9 @@ pub(crate) struct Provider {
     /// Values of `anthropic-beta` that clients may send to it.
     #[serde(default)]
     pub betas: Vec<String>,
+    /// Requests that may be under way there at a time; `None` means any number.
+    #[serde(default)]
+    pub max_concurrency: Option<u32>,
 }
 
 /// Whether a stream is asked for its usage when the client does not ask.
@@ -185,10 +189,22 @@ pub(crate) enum ProviderKind {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Model {
     pub name: String,
-    pub provider: String,
-    pub upstream_model: String,
+    pub targets: Vec<Target>,
+    /// What sends a request on to the next of them.
+    #[serde(default)]
+    pub fall_back_on: Reasons,
     /// Tokens set aside for the answer when a request names no maximum.
     pub max_output_tokens: u64,
+}
+
+/// A provider that answers for a model.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Target {
+    pub provider: String,
+    pub upstream_model: String,
+    /// Its share of the requests; of 0 it gets those that failed elsewhere.
+    pub weight: u32,
 }
 
 #[derive(Deserialize)]

@@ -178,6 +178,7 @@ impl Connection {
                     now,
                     span,
                     series: None,
+                    own_fields: 0,
                 };
                 let back = Reply {
                     client: &mut self.client,

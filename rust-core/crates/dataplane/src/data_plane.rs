@@ -187,8 +187,11 @@ async fn keep_house(gateway: Rc<Gateway>, limits: Rc<RefCell<LimitLink>>) {
             );
             limits.exchange(&mut gateway.limiter.borrow_mut(), appended, now);
         }
+        let now = Instant::now();
         for upstream in gateway.catalog().upstreams() {
             upstream.pool.close_expired();
+            let paused = upstream.pool.health.is_paused(now);
+            gateway.metrics.provider_paused(&upstream.name, paused);
         }
     }
 }

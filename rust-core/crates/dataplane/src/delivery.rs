@@ -11,9 +11,9 @@ use proofgate_stages::{Span, Stage};
 use proofgate_wire::{HeadScanner, Limits, Method, parse_response};
 use tokio::io::AsyncWrite;
 
+use crate::attempt::Executed;
 use crate::failure::Failure;
 use crate::memory::AT_ONCE;
-use crate::open_exchange::Executed;
 use crate::upstream::{ConnectError, Upstream, UpstreamStream};
 
 /// How much of an answer is read before the request has left, in bytes.
@@ -66,14 +66,14 @@ pub(crate) async fn deliver<const N: usize>(
     match sending {
         Sending::Whole => {}
         Sending::CutShort => connection.spend(),
-        Sending::NotBegun => return Err(Failure::Unreachable),
+        Sending::NotBegun => return Err(Failure::Unconnected),
     }
     Ok(connection)
 }
 
 async fn connect(to: &Upstream) -> Result<UpstreamStream, Failure> {
     to.pool.connect(&to.name).await.map_err(|error| match error {
-        ConnectError::Failed => Failure::Unreachable,
+        ConnectError::Failed => Failure::Unconnected,
         ConnectError::TimedOut => Failure::TimedOut,
     })
 }

@@ -36,6 +36,7 @@ async fn upstream() -> (Upstream, TcpListener) {
         untranslatable: proofgate_translate::UntranslatableFields::Refuse,
         key_missing: false,
         stream_usage: crate::config::StreamUsage::Leave,
+        max_concurrency: None,
         pool: Rc::new(Pool::new(
             Route::new(base, None, Duration::from_secs(20)).unwrap(),
         )),

@@ -3,18 +3,26 @@
 use std::pin::pin;
 
 use proofgate_ledger::record::Outcome;
-use proofgate_providers::UpstreamBody;
+use proofgate_providers::{Call, UpstreamBody, says_prompt_is_too_long};
 use proofgate_stages::Stage;
+use proofgate_wire::ResponseHead;
 use tokio::time::Instant;
 
-use crate::admission::{Accepted, IncomingCall, RejectedCall, accept};
+use crate::admission::{Accepted, Chosen, IncomingCall, RejectedCall, accept};
+use crate::answer::AnswerOptions;
+use crate::attempt::{Begun, Lent, Request, attempt, upstream_body, whole_body};
 use crate::client::After;
 use crate::failure::{CLIENT_CLOSED_REQUEST, Failure};
-use crate::forward::{Destination, forward, upstream_body};
+use crate::fallback;
 use crate::lifecycle::Phase;
+use crate::open_exchange::OpenExchange;
 use crate::rejection::{RejectedRequest, Rejection};
 use crate::relay::Relay;
-use crate::reply::{Reply, finish_with_answer, send_answer};
+use crate::reply::{Buffers, Reply, finish_with_answer, send_answer};
+use crate::request_policy::Rewritten;
+use crate::response_head::{AnswerHead, Scrutiny, write_head};
+use crate::routes::{Model, Reason, Tried};
+use crate::upstream::{Attending, Verdict};
 
 /// Bytes of memory that an exchange takes besides large bodies and what rules hold: its answer's head and a piece of it
 /// that the client has not taken yet, for the most part.
@@ -35,11 +43,10 @@ pub(crate) async fn run(mut incoming: IncomingCall<'_>, mut reply: Reply<'_>) ->
     };
     let Accepted {
         call,
-        template,
-        route,
+        model,
+        mut chosen,
         mut open,
         rewritten,
-        translated,
     } = accepted;
     let admission = open.admission;
     if !open.written(Some(admission), Stage::AdmissionRecord).await {
@@ -49,67 +56,230 @@ pub(crate) async fn run(mut incoming: IncomingCall<'_>, mut reply: Reply<'_>) ->
         return send_answer(reply, &Rejection::LEDGER_STOPPED.answer(), id.as_str()).await;
     }
 
-    let is_rewritten = rewritten.is_some();
-    let (body, model) = match &rewritten {
-        Some(rewritten) => (&rewritten.body[..], rewritten.model.clone()),
-        None => (incoming.body, call.model_value()),
-    };
-    let (body, keeps_usage) = match &translated {
-        Some(translated) => (UpstreamBody::new(&translated.body, [None, None]), false),
-        None => upstream_body(route, &call, body, model, is_rewritten),
-    };
-    let fields = match (&translated, &incoming.fields) {
-        (Some(translated), _) => translated.back.fields().to_vec(),
-        (None, Some(fields)) => fields.for_upstream(&route.upstream.betas, reply.extra),
-        (None, None) => Vec::new(),
-    };
-    let model_in_path = translated.as_ref().map_or_else(String::new, |translated| {
-        translated.back.model_in_path(&route.upstream_model)
-    });
-    let to = Destination {
-        upstream: &route.upstream,
-        template,
-        model: &model_in_path,
-        fields: &fields,
-    };
     let timeouts = incoming.catalog.terms.timeouts;
-    let until = incoming.now.checked_add(timeouts.answer).map(Instant::from_std);
-    let forwarded = {
-        let early = &mut reply.buffers.upstream;
-        early.clear();
-        let forwarding = pin!(forward(incoming.gateway, to, &mut open, body, early));
-        tokio::select! {
-            biased;
-            forwarded = reply.deadline.within_until(timeouts.upstream_response, until, forwarding) => {
-                Some(forwarded.unwrap_or(Err(Failure::TimedOut)))
-            }
-            () = reply.client.gone() => None,
-            () = reply.lifecycle.reached(Phase::Cancelled) => Some(Err(Failure::Drained)),
-        }
+    let sender = Sender {
+        incoming: &incoming,
+        call,
+        model,
+        rewritten,
+        until: incoming.now.checked_add(timeouts.answer).map(Instant::from_std),
     };
-    drop(rewritten);
-    let translation = translated.map(|translated| translated.back);
-    match forwarded {
-        None => {
+    let may_turn = sender.may_turn(chosen.place);
+    let mut heard = pin!(sender.send(reply, &mut open, &chosen, may_turn)).await;
+    if let Heard::Nothing(failure) = heard
+        && fallback::is_wanted(&sender, failure, &open)
+    {
+        let elsewhere = fallback::elsewhere(&sender, reply, &mut open, &mut chosen, failure);
+        heard = Box::pin(elsewhere).await;
+    }
+    let until = sender.until;
+    drop(sender);
+    match heard {
+        Heard::ClientGone => {
             open.end(Outcome::ClientDisconnect, CLIENT_CLOSED_REQUEST, None);
             After::Close
         }
-        Some(Ok(upstream)) => {
+        Heard::Begun {
+            begun,
+            keeps_usage,
+            attending: _attending,
+        } => {
             let relay = Relay {
                 gateway: incoming.gateway,
                 reply,
                 silence: timeouts.upstream_response,
                 until,
                 keeps_usage,
-                translation,
+                translation: chosen.translated.map(|translated| translated.back),
             };
-            pin!(relay.run(open, upstream, &route.upstream.pool)).await
+            let pool = &model.targets[chosen.place].upstream.pool;
+            pin!(relay.run(open, begun, pool)).await
         }
-        Some(Err(failure)) => {
+        Heard::Nothing(failure) => {
             let (outcome, answer) = (failure.outcome(), failure.answer());
             Box::pin(finish_with_answer(reply, open, outcome, answer, None)).await
         }
     }
+}
+
+/// What came of an attempt.
+pub(crate) enum Heard {
+    /// The answer has begun.
+    Begun {
+        begun: Begun<AnswerHead>,
+        /// Whether the gateway asked for usage and the client did not.
+        keeps_usage: bool,
+        attending: Attending,
+    },
+    Nothing(Failure),
+    /// The client did not wait for it.
+    ClientGone,
+}
+
+/// An admitted request, as it is sent to one provider or several.
+pub(crate) struct Sender<'s, 'c> {
+    pub(crate) incoming: &'s IncomingCall<'c>,
+    pub(crate) call: Call<'c>,
+    pub(crate) model: &'c Model,
+    pub(crate) rewritten: Option<Rewritten>,
+    /// When the answer must be over.
+    pub(crate) until: Option<Instant>,
+}
+
+impl Sender<'_, '_> {
+    /// What the rules made of the body.
+    pub(crate) fn body(&self) -> &[u8] {
+        match &self.rewritten {
+            Some(rewritten) => &rewritten.body,
+            None => self.incoming.body,
+        }
+    }
+
+    /// Whether a request at the target in a place, the first, could go to another one.
+    fn may_turn(&self, place: usize) -> bool {
+        self.model.has_next(self.incoming.dialect, Tried::only(place))
+    }
+
+    /// Sends the request to a target and waits for the head of its answer, of which the client's stands in the reply's head buffer then.
+    /// `may_turn`: whether the request goes elsewhere if the provider does not want it.
+    pub(crate) async fn send(
+        &self,
+        reply: &mut Reply<'_>,
+        open: &mut OpenExchange,
+        chosen: &Chosen<'_>,
+        may_turn: bool,
+    ) -> Heard {
+        let IncomingCall { gateway, catalog, .. } = *self.incoming;
+        let target = &self.model.targets[chosen.place];
+        let upstream = &*target.upstream;
+        let model = match &self.rewritten {
+            Some(rewritten) => rewritten.model.clone(),
+            None => self.call.model_value(),
+        };
+        let translated = chosen.translated.as_ref();
+        let (body, keeps_usage) = match translated {
+            Some(translated) => (UpstreamBody::new(&translated.body, [None, None]), false),
+            None => upstream_body(target, &self.call, self.body(), model, self.rewritten.is_some()),
+        };
+        let fields = match (translated, &self.incoming.fields) {
+            (Some(translated), _) => translated.back.fields().to_vec(),
+            (None, Some(fields)) => fields.for_upstream(&upstream.betas, reply.extra),
+            (None, None) => Vec::new(),
+        };
+        let model_in_path = translated.map_or_else(String::new, |translated| {
+            translated.back.model_in_path(&target.upstream_model)
+        });
+        let id = open.id;
+        let request = Request {
+            to: upstream,
+            template: chosen.template,
+            model: &model_in_path,
+            fields: &fields,
+            id: id.as_str(),
+            body,
+        };
+        let scrutiny = Scrutiny::of(&catalog.terms.plan(&open.tenant).profile);
+        let options = AnswerOptions {
+            close: reply.close,
+            head_only: false,
+            extra: reply.extra,
+            family: reply.dialect.family(),
+        };
+        let Buffers {
+            head: out,
+            upstream: answer,
+        } = &mut *reply.buffers;
+        let accept = |head: &ResponseHead<'_>| {
+            if let Some(failure) = self.turned_away(head, may_turn) {
+                return Err(failure);
+            }
+            gateway.spare.lend(out);
+            write_head(head, id.as_str(), options, scrutiny, out).map_err(|_| Failure::Unreachable)
+        };
+        let lent = Lent {
+            outgoing: &gateway.outgoing,
+            incoming: &gateway.incoming,
+        };
+        let timeouts = catalog.terms.timeouts;
+        let limits = catalog.terms.limits;
+        let mut attending = upstream.pool.health.begin(self.incoming.now);
+        let attempted = {
+            let (reached, span) = (&mut open.reached, &mut open.span);
+            let attempting = pin!(attempt(request, limits, reached, span, lent, answer, accept));
+            tokio::select! {
+                biased;
+                attempted = reply.deadline.within_until(timeouts.upstream_response, self.until, attempting) => {
+                    attempted.unwrap_or(Err(Failure::TimedOut))
+                }
+                () = reply.client.gone() => return Heard::ClientGone,
+                () = reply.lifecycle.reached(Phase::Cancelled) => return Heard::Nothing(Failure::Drained),
+            }
+        };
+        let mut begun = match attempted {
+            Ok(begun) => begun,
+            Err(failure) => {
+                attending.heard(failure.verdict(open.reached.sent()), std::time::Instant::now());
+                gateway
+                    .metrics
+                    .provider_failed(&upstream.name, failure.answer().code);
+                return Heard::Nothing(failure);
+            }
+        };
+        let status = begun.head.status;
+        match Reason::of_status(status) {
+            Some(Reason::Overloaded | Reason::ServerError) if status != 500 => {
+                attending.heard(Verdict::Failed, std::time::Instant::now());
+            }
+            _ => attending.heard(Verdict::Well, self.incoming.now),
+        }
+        let may_be_too_long = matches!(status, 400 | 413) && may_turn;
+        if may_be_too_long && self.model.fall_back_on.has(Reason::ContextLength) {
+            let framing = begun.head.framing;
+            let read = Box::pin(whole_body(&mut begun, framing, lent, answer));
+            let read = reply
+                .deadline
+                .within_until(timeouts.upstream_response, self.until, read);
+            if read
+                .await
+                .is_ok_and(|body| body.is_some_and(|body| says_prompt_is_too_long(&body)))
+            {
+                return Heard::Nothing(Failure::Declined {
+                    status,
+                    reason: Reason::ContextLength,
+                    retry_after: None,
+                });
+            }
+        }
+        Heard::Begun {
+            begun,
+            keeps_usage,
+            attending,
+        }
+    }
+
+    /// What the head of an answer says against relaying it.
+    fn turned_away(&self, head: &ResponseHead<'_>, may_turn: bool) -> Option<Failure> {
+        if head.status < 400 {
+            return None;
+        }
+        let reason = Reason::of_status(head.status);
+        if reason == Some(Reason::Unauthorized) {
+            // It speaks of the gateway's key, and may quote it.
+            return Some(Failure::Unauthorized);
+        }
+        let reason = reason.filter(|reason| may_turn && self.model.fall_back_on.has(*reason))?;
+        Some(Failure::Declined {
+            status: head.status,
+            reason,
+            retry_after: retry_after(head),
+        })
+    }
+}
+
+/// How long a provider wants to be left alone, in seconds (RFC 9110 section 10.2.3), where it says that as a number.
+fn retry_after(head: &ResponseHead<'_>) -> Option<u32> {
+    let value = std::str::from_utf8(head.headers.get("retry-after")?).ok()?;
+    value.trim().parse().ok()
 }
 
 /// Records a refusal and tells the client.

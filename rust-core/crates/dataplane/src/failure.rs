@@ -1,12 +1,19 @@
 //! Why an exchange that was admitted did not come to its end.
 
-use proofgate_ledger::record::Outcome;
+use std::time::Duration;
+
+use proofgate_ledger::record::{Outcome, Sent};
 
 use crate::answer::{Answer, Fields};
-use crate::rejection::Rejection;
+use crate::rejection::{LONGEST_WAIT, Rejection};
+use crate::routes::Reason;
+use crate::upstream::Verdict;
 
 /// What a client that left before its answer began is recorded with; nobody receives it.
 pub(crate) const CLIENT_CLOSED_REQUEST: u16 = 499;
+
+/// How long a provider is left alone that turns requests away and does not say for how long.
+const SHORT_PAUSE: Duration = Duration::from_secs(1);
 
 /// Why an answer was aborted.
 pub(crate) enum Aborted {
@@ -19,7 +26,9 @@ pub(crate) enum Aborted {
 /// Why a request did not reach its upstream, or no answer came back.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Failure {
-    /// The upstream refused the connection, broke it, or spoke something else than HTTP.
+    /// No connection to the upstream came about, or it took not a byte.
+    Unconnected,
+    /// The upstream broke the connection, or spoke something else than HTTP.
     Unreachable,
     /// The upstream did not connect or answer in time.
     TimedOut,
@@ -31,18 +40,46 @@ pub(crate) enum Failure {
     Reported,
     /// The upstream does not accept the gateway's key.
     Unauthorized,
+    /// The upstream turned the request away, and so it is to be sent elsewhere.
+    Declined {
+        status: u16,
+        reason: Reason,
+        /// Seconds that it wants to be left alone.
+        retry_after: Option<u32>,
+    },
     /// The worker stops and may not wait any longer.
     Drained,
 }
 
 impl Failure {
+    /// What it says of the provider's health.
+    pub(crate) fn verdict(self, sent: Sent) -> Verdict {
+        match (self, Reason::of(self, sent)) {
+            (
+                Failure::Declined {
+                    retry_after: Some(pause),
+                    ..
+                },
+                _,
+            ) => Verdict::Busy(Duration::from_secs(pause.into())),
+            (_, Some(Reason::RateLimited)) => Verdict::Busy(SHORT_PAUSE),
+            (Failure::Declined { status: 500, .. }, _) => Verdict::Nothing,
+            (_, Some(Reason::Unreachable | Reason::Overloaded | Reason::Timeout | Reason::ServerError)) => {
+                Verdict::Failed
+            }
+            _ => Verdict::Nothing,
+        }
+    }
+
     pub(crate) fn outcome(self) -> Outcome {
         match self {
-            Failure::Unreachable
+            Failure::Unconnected
+            | Failure::Unreachable
             | Failure::Unfinished
             | Failure::Untranslatable
             | Failure::Reported
-            | Failure::Unauthorized => Outcome::UpstreamError,
+            | Failure::Unauthorized
+            | Failure::Declined { .. } => Outcome::UpstreamError,
             Failure::TimedOut => Outcome::UpstreamTimeout,
             Failure::Drained => Outcome::Drained,
         }
@@ -50,7 +87,7 @@ impl Failure {
 
     pub(crate) fn answer(self) -> Answer<'static> {
         let (status, code, message) = match self {
-            Failure::Unreachable => (
+            Failure::Unconnected | Failure::Unreachable => (
                 502,
                 "upstream_unreachable",
                 "The model provider could not be reached or broke the connection.",
@@ -80,6 +117,11 @@ impl Failure {
                 "upstream_auth_failed",
                 "The model provider does not accept the gateway's key for this request. Your own key is not concerned.",
             ),
+            Failure::Declined { status, .. } => (
+                status,
+                "upstream_declined",
+                "The model's provider turned the request away, and no other one could take it.",
+            ),
             Failure::Drained => (503, "draining", "The gateway is shutting down. Try again."),
         };
         Answer {
@@ -88,8 +130,16 @@ impl Failure {
             message,
             param: None,
             fields: Fields {
-                should_retry: matches!(self, Failure::Unauthorized).then_some(false),
-                retry_after: if status == 503 { Some(1) } else { None },
+                should_retry: match self {
+                    Failure::Unauthorized => Some(false),
+                    Failure::Declined { retry_after, .. } if retry_after > Some(LONGEST_WAIT) => Some(false),
+                    _ => None,
+                },
+                retry_after: match self {
+                    Failure::Declined { retry_after, .. } => retry_after,
+                    _ if status == 503 => Some(1),
+                    _ => None,
+                },
                 ..Fields::NONE
             },
         }

@@ -7,6 +7,7 @@
 
 mod admission;
 mod answer;
+mod attempt;
 mod body;
 mod catalog;
 mod client;
@@ -24,7 +25,7 @@ mod error;
 pub mod evidence;
 mod exchange;
 mod failure;
-mod forward;
+mod fallback;
 mod front_door;
 mod gateway;
 mod held_checkpoint;
@@ -49,6 +50,7 @@ mod request_id;
 mod request_policy;
 mod response_head;
 mod rotation;
+mod routes;
 mod routing;
 mod spare;
 mod tenant_shards;

@@ -42,6 +42,8 @@ pub(crate) struct Metrics {
     pub(crate) checkpoint_interval: Gauge<f64, AtomicU64>,
     pub(crate) predecessor_missing: Gauge,
     pub(crate) ready: Gauge,
+    provider_failures: Family<ProviderFailure, Counter>,
+    providers_paused: Family<ProviderLabel, Gauge>,
     traffic: Arc<Shown>,
     pub(crate) shard_tenants: Gauge,
     pub(crate) shard_keys: Gauge,
@@ -56,6 +58,17 @@ struct OutcomeLabel {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct StatusLabel {
     status: u16,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ProviderFailure {
+    provider: String,
+    failure: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ProviderLabel {
+    provider: String,
 }
 
 const REFUSAL_STATUSES: [u16; 13] = [400, 401, 403, 404, 405, 408, 413, 414, 417, 421, 429, 431, 503];
@@ -102,6 +115,8 @@ impl Metrics {
             checkpoint_interval: Gauge::default(),
             predecessor_missing: Gauge::default(),
             ready: Gauge::default(),
+            provider_failures: Family::default(),
+            providers_paused: Family::default(),
             traffic: Arc::default(),
             shard_tenants: Gauge::default(),
             shard_keys: Gauge::default(),
@@ -227,6 +242,16 @@ impl Metrics {
             "Whether the log that the predecessor of this worker's first one names was not there when it started",
             m.predecessor_missing.clone(),
         );
+        registry.register(
+            "provider_failures",
+            "Attempts at a provider that came to no answer, or to one that was not taken, by what came of them",
+            m.provider_failures.clone(),
+        );
+        registry.register(
+            "provider_paused",
+            "Whether a provider is passed over where a model has another one, because it failed or asked for that",
+            m.providers_paused.clone(),
+        );
         registry.register("ready", "Whether the worker wants traffic", m.ready.clone());
         registry.register_collector(Box::new(Arc::clone(&m.traffic)));
         registry.register_collector(Box::new(Arc::clone(profiler)));
@@ -247,6 +272,23 @@ impl Metrics {
         // Writing to a String cannot fail.
         let _ = text::encode(&mut out, &self.registry);
         out
+    }
+
+    /// An attempt at a provider failed.
+    pub(crate) fn provider_failed(&self, provider: &str, failure: &'static str) {
+        let labels = ProviderFailure {
+            provider: provider.to_owned(),
+            failure,
+        };
+        self.provider_failures.get_or_create(&labels).inc();
+    }
+
+    /// Shows whether a provider is passed over.
+    pub(crate) fn provider_paused(&self, provider: &str, paused: bool) {
+        let labels = ProviderLabel {
+            provider: provider.to_owned(),
+        };
+        self.providers_paused.get_or_create(&labels).set(paused.into());
     }
 
     pub(crate) fn policy_blocked(&self) {

@@ -6,18 +6,20 @@ use std::time::Instant;
 
 use proofgate_auth::Tenant;
 use proofgate_ledger::commitment::{BodyDigest, Salted, salt_id};
-use proofgate_ledger::record::{Admission, Completion, ConfigId, Outcome, PolicyNote, Usage};
+use proofgate_ledger::record::{Admission, Attempt, Completion, ConfigId, Outcome, PolicyNote, Sent, Usage};
 use proofgate_limits::{CredentialId, Grant};
 use proofgate_providers::Call;
 use proofgate_stages::{Span, Stage};
 
-use crate::catalog::{Catalog, ModelRoute};
+use crate::attempt::{Executed, Reached};
+use crate::catalog::Catalog;
 use crate::clock::micros;
 use crate::gateway::Gateway;
 use crate::metrics::Series;
 use crate::open_table::Entry;
 use crate::recorder::{Room, Unavailable};
 use crate::request_id::RequestId;
+use crate::routes::Target;
 
 /// An exchange whose admission is in the ledger and whose completion is not.
 ///
@@ -39,8 +41,12 @@ pub(crate) struct OpenExchange {
     pub(crate) response: BodyDigest,
     /// Bytes of the response body so far.
     pub(crate) bytes: u64,
-    pub(crate) upstream_status: Option<u16>,
-    pub(crate) executed: Executed,
+    /// How far the attempt under way has come.
+    pub(crate) reached: Reached,
+    /// Attempts so far.
+    attempts: u32,
+    /// Tokens that attempts before may have cost, about which nobody knows.
+    unsettled: u64,
     /// What the policy saw in the response.
     pub(crate) policy: Option<PolicyNote<'static>>,
     pub(crate) span: Span,
@@ -49,15 +55,6 @@ pub(crate) struct OpenExchange {
     started: Instant,
     started_at: u64,
     config: ConfigId,
-}
-
-/// Whether the upstream can have acted on a request of which it has said nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Executed {
-    /// Not all of it has left: of a body with a length, no upstream may act on a part (RFC 9112 section 8).
-    No,
-    /// All of it has left.
-    Maybe,
 }
 
 /// Holds what was granted until the exchange is open; dropped before that, it counts as a request that used nothing.
@@ -95,7 +92,7 @@ pub(crate) struct Admitted<'a> {
     pub(crate) body: &'a [u8],
     pub(crate) digest: BodyDigest,
     pub(crate) call: &'a Call<'a>,
-    pub(crate) route: &'a ModelRoute,
+    pub(crate) target: &'a Target,
     pub(crate) series: Arc<Series>,
     pub(crate) policy: Option<PolicyNote<'a>>,
     /// The configuration in force when it began.
@@ -132,8 +129,8 @@ impl OpenExchange {
             tenant: (&*admitted.tenant.name).into(),
             key: key.as_str().into(),
             model: admitted.call.model.as_ref().into(),
-            provider: admitted.route.upstream.name.as_str().into(),
-            upstream_model: admitted.route.upstream_model.as_str().into(),
+            provider: admitted.target.upstream.name.as_str().into(),
+            upstream_model: admitted.target.upstream_model.as_str().into(),
             endpoint: admitted.call.dialect.path().into(),
             stream: admitted.call.stream,
             bytes: admitted.body.len() as u64,
@@ -168,8 +165,9 @@ impl OpenExchange {
             salted,
             response: BodyDigest::new(),
             bytes: 0,
-            upstream_status: None,
-            executed: Executed::No,
+            reached: Reached::default(),
+            attempts: 1,
+            unsettled: 0,
             policy: None,
             span,
             series: admitted.series,
@@ -181,6 +179,52 @@ impl OpenExchange {
             gateway.limiter.borrow_mut().recorded(grant);
         }
         Ok(open)
+    }
+
+    /// Attempts so far.
+    pub(crate) fn attempts(&self) -> u32 {
+        self.attempts
+    }
+
+    /// Records that the request is sent once more, to `target`, because the attempt before came to `failure`. The record is not
+    /// written yet.
+    ///
+    /// # Errors
+    /// [`Unavailable`] when the ledger cannot take it: then the request may not be sent.
+    pub(crate) fn turn_to(
+        &mut self,
+        target: &Target,
+        series: Arc<Series>,
+        failure: &str,
+    ) -> Result<u64, Unavailable> {
+        let recorder = &self.gateway.recorder;
+        let mut room = recorder.reserve_one()?;
+        let (incarnation, admission) = recorder.locate(self.admission);
+        let elsewhere = (!recorder.is_current(self.admission)).then(|| incarnation.to_string());
+        let attempts = self.attempts.saturating_add(1);
+        let attempt = |seq| Attempt {
+            seq,
+            ts: self.started_at.saturating_add(micros(self.started.elapsed())),
+            id: self.id.as_str().into(),
+            admission,
+            incarnation: elsewhere.as_deref().map(Into::into),
+            attempt: attempts,
+            provider: target.upstream.name.as_str().into(),
+            upstream_model: target.upstream_model.as_str().into(),
+            failure: failure.into(),
+            failed_status: self.reached.status,
+            failed_sent: self.reached.sent(),
+            config: self.config,
+        };
+        let appended = recorder.append(&mut room, |seq, out| attempt(seq).encode_into(out))?;
+        if self.reached.sent() == Sent::Maybe {
+            let reserved = self.grant.as_ref().and_then(Grant::reserved);
+            self.unsettled = self.unsettled.saturating_add(reserved.unwrap_or(0));
+        }
+        self.attempts = attempts;
+        self.reached = Reached::default();
+        self.series = series;
+        Ok(appended)
     }
 
     /// Adds bytes of the upstream's answer to the response as the client gets it.
@@ -216,7 +260,8 @@ impl OpenExchange {
             admission,
             incarnation: elsewhere.as_deref().map(Into::into),
             status,
-            upstream_status: self.upstream_status,
+            upstream_status: self.reached.status,
+            attempts: self.attempts,
             outcome,
             bytes: self.bytes,
             response,
@@ -241,13 +286,19 @@ impl OpenExchange {
         let grant = self.grant.take()?;
         let counted = grant.reserved().is_some();
         let mut limiter = self.gateway.limiter.borrow_mut();
-        let unused = match self.upstream_status {
+        let unused = match self.reached.status {
             Some(status) => status >= 400,
-            None => self.executed == Executed::No,
+            None => self.reached.executed == Executed::No,
         };
         let used = match usage {
             Some(usage) => Some(usage.prompt_tokens.saturating_add(usage.completion_tokens)),
             None => unused.then_some(0),
+        };
+        let used = match (used, self.unsettled) {
+            (used, 0) => used,
+            // Nobody knows what this one cost either: as much as was set aside for it, as for those before.
+            (None, before) => grant.reserved().map(|reserved| reserved.saturating_add(before)),
+            (Some(used), before) => Some(used.saturating_add(before)),
         };
         match used {
             Some(used) => limiter.settle(grant, used, now),

@@ -48,7 +48,7 @@ fn bench() -> Bench {
         "listen": "127.0.0.1:0",
         "providers": [{"name": "vendor", "type": "openai", "base_url": "http://127.0.0.1:1", "api_key": null,
             "ca_pem": null, "stream_usage": "leave"}],
-        "models": [{"name": "large", "provider": "vendor", "upstream_model": "large", "max_output_tokens": 1}],
+        "models": [{"name": "large", "targets": [{"provider": "vendor", "upstream_model": "large", "weight": 1}], "max_output_tokens": 1}],
         "tenants": [{"name": "acme", "keys": [], "models": null, "endpoints": null,
             "limits": {"concurrency": 1, "tokens_per_minute": TOKENS}, "key_limits": {}, "policy": null}],
         "timeouts": {"client_head_ms": 1, "client_body_ms": 1, "client_idle_ms": 1, "upstream_connect_ms": 1,
@@ -115,7 +115,7 @@ impl Bench {
             name: "acme".into(),
             plan: 0,
         };
-        let route = self.catalog.route(&tenant, &call.model).unwrap();
+        let model = self.catalog.route(&tenant, &call.model).unwrap();
         let admitted = Admitted {
             gateway: &self.gateway,
             catalog: &self.catalog,
@@ -124,7 +124,7 @@ impl Bench {
             body: BODY,
             digest: BodyDigest::new(),
             call: &call,
-            route,
+            target: &model.targets[0],
             series: self.gateway.traffic.series("acme", Some(("large", "vendor"))),
             policy: None,
             config: ConfigId::from(&[0; 32]),

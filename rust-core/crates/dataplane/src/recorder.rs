@@ -189,6 +189,11 @@ impl Recorder {
         Ok(self.writer.borrow_mut().reserve(EXCHANGE_BYTES)?)
     }
 
+    /// Sets room aside for one record more of an exchange.
+    pub(crate) fn reserve_one(&self) -> Result<Room, Unavailable> {
+        Ok(self.writer.borrow_mut().reserve(RECORD_BYTES)?)
+    }
+
     /// The salt of the record that is appended next.
     pub(crate) fn next_salt(&self) -> Result<[u8; 32], Unavailable> {
         let mut writer = self.writer.borrow_mut();

@@ -70,6 +70,11 @@ impl Rejection {
         "provider_key_missing",
         "The gateway has no usable API key for this model's provider, so nothing was sent. Ask whoever runs it.",
     );
+    pub(crate) const PROVIDER_BUSY: Rejection = Rejection::new(
+        503,
+        "provider_busy",
+        "As many requests as may be are under way at this model's provider. Try again later.",
+    );
     pub(crate) const LEDGER_FULL: Rejection = Rejection::new(
         503,
         "ledger_full",
@@ -228,7 +233,7 @@ impl From<Fault> for Rejection {
 }
 
 /// For longer no client is told to wait and try again by itself, in seconds.
-const LONGEST_WAIT: u32 = 60;
+pub(crate) const LONGEST_WAIT: u32 = 60;
 
 impl From<Exceeded> for Rejection {
     fn from(exceeded: Exceeded) -> Self {

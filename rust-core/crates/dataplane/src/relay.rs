@@ -19,14 +19,15 @@ use self::inspection::{last_of_inspection, note_judgement};
 use self::passage::{Passage, Progress};
 use self::sink::{break_off, end_as_reported, finish, send_piece};
 use self::source::Source;
+use crate::attempt::Begun;
 use crate::client::After;
-use crate::failure::{Aborted, CLIENT_CLOSED_REQUEST, Failure};
+use crate::failure::{Aborted, Failure};
 use crate::gateway::Gateway;
 use crate::open_exchange::OpenExchange;
 use crate::reply::{Buffers, Reply, finish_with_answer};
 use crate::response_head::AnswerHead;
 use crate::translation::Translation;
-use crate::upstream::{Pool, UpstreamStream};
+use crate::upstream::Pool;
 use crate::workspace::Workspace;
 
 /// Everything that one answer's way needs.
@@ -48,7 +49,7 @@ impl Relay<'_, '_> {
     pub(crate) async fn run(
         self,
         mut open: Box<OpenExchange>,
-        upstream: UpstreamStream,
+        begun: Begun<AnswerHead>,
         home: &Rc<Pool>,
     ) -> After {
         let Relay {
@@ -59,29 +60,17 @@ impl Relay<'_, '_> {
             keeps_usage,
             translation,
         } = self;
+        let Begun {
+            connection,
+            head: mut answer_head,
+            body: begin,
+        } = begun;
         let mut source = Source {
             gateway,
-            upstream,
+            upstream: connection,
             silence,
             until,
         };
-        let (mut answer_head, begin) = match source.head(reply, &mut open).await {
-            Ok(head) => head,
-            Err(Aborted::Client) => {
-                open.end(Outcome::ClientDisconnect, CLIENT_CLOSED_REQUEST, None);
-                return After::Close;
-            }
-            Err(Aborted::Upstream(failure)) => {
-                let (outcome, answer) = (failure.outcome(), failure.answer());
-                return Box::pin(finish_with_answer(reply, open, outcome, answer, None)).await;
-            }
-            Err(Aborted::Policy(rejection)) => {
-                let answer = rejection.answer();
-                let blocked = finish_with_answer(reply, open, Outcome::PolicyBlocked, answer, None);
-                return Box::pin(blocked).await;
-            }
-        };
-        open.upstream_status = Some(answer_head.status);
         open.span.lap_now(Stage::ResponseHead);
         let mut workspace = gateway.workspaces.take();
         let spoken = translation.as_ref().map_or(reply.dialect, |back| back.upstream());

@@ -6,6 +6,7 @@ use proofgate_providers::{BodyKind, Dialect};
 use proofgate_wire::{ProtocolError, ResponseFraming, ResponseHead, encode};
 
 use crate::answer::AnswerOptions;
+use crate::rejection::LONGEST_WAIT;
 
 /// What rules do with an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,7 +97,11 @@ pub(crate) fn write_head(
     out.clear();
     encode::write_status_line(out, head.status)?;
     let mut events = false;
+    let mut waits_long = false;
     for (name, value) in head.headers.iter() {
+        if name.eq_ignore_ascii_case("retry-after") {
+            waits_long = is_long_wait(value);
+        }
         if name.eq_ignore_ascii_case("content-type") {
             let begin = value.get(..EVENT_STREAM.len());
             events = begin.is_some_and(|begin| begin.eq_ignore_ascii_case(EVENT_STREAM));
@@ -118,6 +123,9 @@ pub(crate) fn write_head(
         encode::write_chunked(out);
     }
     let open_head = !empty && !chunked;
+    if waits_long && head.headers.get("x-should-retry").is_none() {
+        encode::write_header(out, "x-should-retry", b"false")?;
+    }
     encode::write_header(out, "x-request-id", id.as_bytes())?;
     if options.close {
         encode::write_header(out, "connection", b"close")?;
@@ -145,6 +153,7 @@ fn is_ours(name: &str) -> bool {
         || starts_with(name, "x-ratelimit-")
         || starts_with(name, "anthropic-ratelimit-")
         || starts_with(name, "access-control-")
+        || starts_with(name, "x-proofgate-")
 }
 
 /// The provider's limits and its account are those of the gateway's key. What browsers are to do with the gateway's host
@@ -173,6 +182,14 @@ const WITHHELD: [&str; 21] = [
     "refresh",
     "expect-ct",
 ];
+
+/// Whether a client is told to wait for longer than it should by itself: some sleep for as long as they are told,
+/// whatever that is (anthropic-sdk-python). A date is taken for that, too.
+fn is_long_wait(retry_after: &[u8]) -> bool {
+    let seconds = std::str::from_utf8(retry_after).ok();
+    let seconds = seconds.and_then(|seconds| seconds.trim().parse::<f64>().ok());
+    seconds.is_none_or(|seconds| seconds > f64::from(LONGEST_WAIT))
+}
 
 fn starts_with(name: &str, prefix: &str) -> bool {
     name.get(..prefix.len())

@@ -1,6 +1,7 @@
 //! Providers, and the connections that lead there.
 
 mod happy_eyeballs;
+mod health;
 mod names;
 mod stream;
 mod tls;
@@ -14,6 +15,8 @@ use proofgate_providers::{BaseUrl, Dialect, Family, RequestTemplate};
 use proofgate_translate::UntranslatableFields;
 use tokio::net::TcpStream;
 
+use self::health::Health;
+pub(crate) use self::health::{Attending, Verdict};
 use self::names::{Names, Resolver};
 use self::stream::Socket;
 pub(crate) use self::stream::UpstreamStream;
@@ -41,10 +44,18 @@ pub(crate) struct Upstream {
     /// Nothing may be sent: the key that it wants is not there.
     pub(crate) key_missing: bool,
     pub(crate) stream_usage: StreamUsage,
+    /// Requests that may be under way there at a time.
+    pub(crate) max_concurrency: Option<u32>,
     pub(crate) pool: Rc<Pool>,
 }
 
 impl Upstream {
+    /// Whether as many requests are under way there as may be.
+    pub(crate) fn is_full(&self) -> bool {
+        self.max_concurrency
+            .is_some_and(|most| self.pool.health.in_flight() >= most)
+    }
+
     /// The head of requests in a dialect; `None` when the provider does not speak it.
     pub(crate) fn template(&self, dialect: Dialect) -> Option<&RequestTemplate> {
         let mut templates = self.templates.iter();
@@ -82,6 +93,8 @@ impl Route {
 /// Connections to one place, and those of them that wait for the next request.
 pub(crate) struct Pool {
     route: Route,
+    /// How the provider is; it outlives a configuration, as the connections do.
+    pub(crate) health: Rc<Health>,
     names: Rc<Names>,
     idle: RefCell<Vec<Idle>>,
     /// When [`Pool::close_expired`] was called last: near enough to tell how long a connection has idled.
@@ -106,6 +119,7 @@ impl Pool {
         Pool {
             names: Names::new(&route.base.host, route.base.port, Resolver::of_system()),
             route,
+            health: Rc::default(),
             idle: RefCell::default(),
             second: Cell::new(Instant::now()),
             reported: Cell::default(),

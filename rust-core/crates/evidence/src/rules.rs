@@ -202,12 +202,25 @@ impl Rules {
                 self.open.insert(seq, admission.id.as_ref().to_owned());
                 Ok(())
             }
+            Record::Attempt(attempt) if attempt.incarnation.is_none() => {
+                self.is_open(seq, attempt.admission, &attempt.id)
+            }
             Record::Completion(completion) => match &completion.incarnation {
                 Some(incarnation) => self.end_elsewhere(seq, incarnation, completion.admission),
                 None => self.end_here(seq, completion.admission, &completion.id),
             },
             Record::Seal(seal) => self.seal(seq, seal),
             _ => Ok(()),
+        }
+    }
+
+    fn is_open(&self, seq: u64, admission: u64, id: &str) -> Result<(), String> {
+        match self.open.get(&admission) {
+            Some(admitted) if admitted == id => Ok(()),
+            None if !self.complete => Ok(()),
+            _ => Err(format!(
+                "record {seq} is an attempt of record {admission}, which is no open admission of {id}"
+            )),
         }
     }
 

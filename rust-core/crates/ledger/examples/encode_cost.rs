@@ -40,6 +40,7 @@ fn main() -> Result<(), LedgerError> {
         incarnation: None,
         status: 200,
         upstream_status: Some(200),
+        attempts: 1,
         outcome: Outcome::Complete,
         bytes: 600,
         response: [3; 32],

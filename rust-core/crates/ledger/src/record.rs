@@ -62,6 +62,15 @@ fn is_false(flag: &bool) -> bool {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde calls")]
+fn is_once(count: &u32) -> bool {
+    *count == 1
+}
+
+fn once() -> u32 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde calls")]
 fn is_zero(count: &u32) -> bool {
     *count == 0
 }
@@ -173,6 +182,52 @@ pub struct Admission<'a> {
     pub config: ConfigId,
 }
 
+/// Whether a provider can have acted on what it was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sent {
+    /// It cannot: not all of the request left.
+    No,
+    /// It can: all of it left, and nothing was answered.
+    Maybe,
+    /// It answered, and so said what became of it.
+    Answered,
+}
+
+/// An admitted request that is sent once more, because the attempt before failed; written before any byte of it goes there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attempt<'a> {
+    /// Number of the record.
+    pub seq: u64,
+    /// Unix microseconds.
+    pub ts: u64,
+    /// Request id.
+    #[serde(borrow)]
+    pub id: Cow<'a, str>,
+    /// Number of the admission record, in the same log unless `incarnation` names another.
+    pub admission: u64,
+    /// ULID of the incarnation that admitted it; absent when that is this one.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub incarnation: Option<Cow<'a, str>>,
+    /// Which attempt this is: 2 for the first after the one that the admission names.
+    pub attempt: u32,
+    /// Provider chosen now.
+    #[serde(borrow)]
+    pub provider: Cow<'a, str>,
+    /// Model name sent there.
+    #[serde(borrow)]
+    pub upstream_model: Cow<'a, str>,
+    /// Stable machine code of what became of the attempt before.
+    #[serde(borrow)]
+    pub failure: Cow<'a, str>,
+    /// Status that the attempt before was answered with, if it was.
+    pub failed_status: Option<u16>,
+    /// Whether the provider of the attempt before can have acted on it.
+    pub failed_sent: Sent,
+    /// The configuration in force when the exchange was admitted.
+    pub config: ConfigId,
+}
+
 /// How an exchange ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -250,8 +305,11 @@ pub struct Completion<'a> {
     pub incarnation: Option<Cow<'a, str>>,
     /// Status sent to the client.
     pub status: u16,
-    /// Status received from the upstream, if any came.
+    /// Status received from the upstream, if any came; of several attempts, from the last one.
     pub upstream_status: Option<u16>,
+    /// How often it was sent; absent when that was not more than once.
+    #[serde(default = "once", skip_serializing_if = "is_once")]
+    pub attempts: u32,
     /// How it ended.
     pub outcome: Outcome,
     /// Size of the response body in bytes.
@@ -415,6 +473,7 @@ pub struct Unknown<'a> {
 pub enum Record<'a> {
     Open(Open<'a>),
     Admission(Admission<'a>),
+    Attempt(Attempt<'a>),
     Completion(Completion<'a>),
     Rejection(Rejection<'a>),
     Aborted(Aborted<'a>),
@@ -484,6 +543,7 @@ macro_rules! kinds {
 kinds!(
     Open = "open",
     Admission = "admission",
+    Attempt = "attempt",
     Completion = "completion",
     Rejection = "rejection",
     Aborted = "aborted",
@@ -499,6 +559,7 @@ impl Record<'_> {
     pub fn id(&self) -> Option<&str> {
         match self {
             Self::Admission(record) => Some(&record.id),
+            Self::Attempt(record) => Some(&record.id),
             Self::Completion(record) => Some(&record.id),
             Self::Rejection(record) => Some(&record.id),
             Self::Aborted(record) => Some(&record.id),

@@ -3,8 +3,8 @@
 use proofgate_ledger::LedgerError;
 use proofgate_ledger::commitment::{BodyDigest, Salted, commit, salt_id};
 use proofgate_ledger::record::{
-    Aborted, Admission, Completion, Config, ConfigId, Gap, MAX_RECORD, Open, Outcome, PolicyNote,
-    Predecessor, Record, Rejection, SaltId, Seal, Takeover, Usage, parse,
+    Aborted, Admission, Attempt, Completion, Config, ConfigId, Gap, MAX_RECORD, Open, Outcome, PolicyNote,
+    Predecessor, Record, Rejection, SaltId, Seal, Sent, Takeover, Usage, parse,
 };
 
 /// The whole record as `serde_json` writes it.
@@ -116,6 +116,7 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
                 incarnation: None,
                 status: 200,
                 upstream_status: Some(200),
+                attempts: 1,
                 outcome: Outcome::ClientDisconnect,
                 bytes: 99,
                 response: [0; 32],
@@ -220,6 +221,7 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
                 incarnation: Some(incarnation.into()),
                 status: 200,
                 upstream_status: None,
+                attempts: 1,
                 outcome: Outcome::Complete,
                 bytes: 99,
                 response: [0; 32],
@@ -230,6 +232,23 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
                 config: ConfigId([0xab; 8]),
             }),
             r#"{"v":1,"kind":"completion","seq":2,"ts":3,"id":"r1","admission":1,"incarnation":"01ARZ3NDEKTSV4RRFFQ69G5FAV","status":200,"upstream_status":null,"outcome":"complete","bytes":99,"response":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=","usage":null,"charged":null,"duration_us":6,"config":"abababababababab"}"#,
+        ),
+        (
+            Record::Attempt(Attempt {
+                seq: 2,
+                ts: 3,
+                id: "r1".into(),
+                admission: 1,
+                incarnation: None,
+                attempt: 2,
+                provider: "second".into(),
+                upstream_model: "m".into(),
+                failure: "upstream_declined".into(),
+                failed_status: Some(429),
+                failed_sent: Sent::Answered,
+                config: ConfigId([0xab; 8]),
+            }),
+            r#"{"v":1,"kind":"attempt","seq":2,"ts":3,"id":"r1","admission":1,"attempt":2,"provider":"second","upstream_model":"m","failure":"upstream_declined","failed_status":429,"failed_sent":"answered","config":"abababababababab"}"#,
         ),
         (
             Record::Takeover(Takeover {

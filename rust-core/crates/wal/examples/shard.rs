@@ -152,6 +152,7 @@ impl Log {
                 incarnation: incarnation.as_deref().map(Into::into),
                 status: 200,
                 upstream_status: Some(200),
+                attempts: 1,
                 outcome: Outcome::Complete,
                 bytes: 512,
                 response: [3; 32],

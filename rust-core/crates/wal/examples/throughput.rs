@@ -236,6 +236,7 @@ fn recovery(root: &Path) -> f64 {
                     incarnation: None,
                     status: 200,
                     upstream_status: Some(200),
+                    attempts: 1,
                     outcome: Outcome::Complete,
                     bytes: 4096,
                     response: [1; 32],

@@ -97,6 +97,7 @@ impl Log {
                 incarnation: of.map(|of| of.to_string().into()),
                 status: 200,
                 upstream_status: Some(200),
+                attempts: 1,
                 outcome: Outcome::Complete,
                 bytes: 7,
                 response: [2; 32],

@@ -99,6 +99,7 @@ impl Rotated {
                     incarnation: Some(of.to_string().into()),
                     status: 200,
                     upstream_status: Some(200),
+                    attempts: 1,
                     outcome: Outcome::Complete,
                     bytes: 7,
                     response: [2; 32],

@@ -10,7 +10,7 @@ mod support;
 use proofgate_evidence::checkpoint_file::cover_name;
 use proofgate_evidence::{HeldCheckpoint, ReadStorage, Report, Verdict, fsck};
 use proofgate_ledger::Checkpoint;
-use proofgate_ledger::record::{Aborted, ConfigId, Seal};
+use proofgate_ledger::record::{Aborted, Attempt, ConfigId, Seal, Sent};
 use proofgate_wal::simulated::SimulatedDisk;
 use proofgate_wal::{Storage, succession};
 use std::path::{Path, PathBuf};
@@ -203,6 +203,39 @@ fn an_exchange_with_two_ends_is_told() {
     worker.step().unwrap();
     worker.sync().unwrap();
     worker.checkpoint().unwrap();
+    expect(&check(&disk), Verdict::Invalid, "which is no open admission");
+}
+
+#[test]
+fn an_attempt_of_what_was_not_admitted_or_has_ended_is_told() {
+    let attempt = |worker: &mut Worker, id: &'static str, admission| {
+        let appended = worker.append(|seq, out| {
+            Attempt {
+                seq,
+                ts: 1,
+                id: id.into(),
+                admission,
+                incarnation: None,
+                attempt: 2,
+                provider: "other".into(),
+                upstream_model: "m".into(),
+                failure: "upstream_declined".into(),
+                failed_status: Some(429),
+                failed_sent: Sent::Answered,
+                config: ConfigId([1; 8]),
+            }
+            .encode_into(out)
+        });
+        appended.unwrap();
+    };
+    let (disk, mut worker) = filled();
+    let open = worker.admit("open", 1).unwrap();
+    attempt(&mut worker, "open", open);
+    worker.complete("open", open).unwrap();
+    worker.complete_one("next");
+    assert_eq!(check(&disk).verdict, Verdict::Ok);
+    attempt(&mut worker, "open", open);
+    worker.complete_one("last");
     expect(&check(&disk), Verdict::Invalid, "which is no open admission");
 }
 

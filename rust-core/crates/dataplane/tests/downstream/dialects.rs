@@ -24,7 +24,8 @@ async fn gateway_with(change: impl FnOnce(&mut Value)) -> Gateway {
         anthropic["betas"] = json!(["known-2025-01-01"]);
         config["providers"].as_array_mut().unwrap().push(anthropic);
         let model = json!({
-            "name": CLAUDE, "provider": "anthropic", "upstream_model": "claude-upstream", "max_output_tokens": 100,
+            "name": CLAUDE, "targets": [{"provider": "anthropic", "upstream_model": "claude-upstream", "weight": 1}],
+            "max_output_tokens": 100,
         });
         config["models"].as_array_mut().unwrap().push(model);
         change(config);

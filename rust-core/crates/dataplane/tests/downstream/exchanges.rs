@@ -150,7 +150,7 @@ async fn a_provider_without_its_key_costs_its_own_models_and_nothing_else() {
         config["providers"].as_array_mut().unwrap().insert(0, keyless);
         let mut model = config["models"][0].clone();
         model["name"] = "of-keyless".into();
-        model["provider"] = "keyless".into();
+        model["targets"][0]["provider"] = "keyless".into();
         config["models"].as_array_mut().unwrap().push(model);
     });
     let body = br#"{"model":"of-keyless","messages":[]}"#;

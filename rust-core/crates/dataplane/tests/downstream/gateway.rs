@@ -70,7 +70,8 @@ impl Gateway {
                 "stream_usage": "ask",
             }],
             "models": [{
-                "name": MODEL, "provider": "stand-in", "upstream_model": MODEL, "max_output_tokens": 100,
+                "name": MODEL, "targets": [{"provider": "stand-in", "upstream_model": MODEL, "weight": 1}],
+                "max_output_tokens": 100,
             }],
             "tenants": [tenant("acme", ACME), tenant("globex", GLOBEX)],
             "tls": certificate(FIRST),

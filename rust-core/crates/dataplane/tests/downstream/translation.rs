@@ -23,10 +23,12 @@ async fn gateway_with(change: impl FnOnce(&mut Value)) -> Gateway {
         let providers = config["providers"].as_array_mut().unwrap();
         providers.extend([anthropic, gemini]);
         let model = json!({
-            "name": CLAUDE, "provider": "anthropic", "upstream_model": "claude-upstream", "max_output_tokens": 100,
+            "name": CLAUDE, "targets": [{"provider": "anthropic", "upstream_model": "claude-upstream", "weight": 1}],
+            "max_output_tokens": 100,
         });
         let gemini = json!({
-            "name": GEMINI, "provider": "gemini", "upstream_model": "gemini/3:x", "max_output_tokens": 100,
+            "name": GEMINI, "targets": [{"provider": "gemini", "upstream_model": "gemini/3:x", "weight": 1}],
+            "max_output_tokens": 100,
         });
         config["models"].as_array_mut().unwrap().extend([model, gemini]);
         change(config);

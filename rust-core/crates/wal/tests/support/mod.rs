@@ -302,6 +302,7 @@ impl Worker {
                 incarnation: log.as_deref().map(Into::into),
                 status: 200,
                 upstream_status: Some(200),
+                attempts: 1,
                 outcome: Outcome::Complete,
                 bytes: 7,
                 response: [2; 32],

@@ -1,0 +1,232 @@
+//! One attempt: a request to one provider, as far as the head of its answer. It knows neither the client nor the ledger.
+
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::ops::Range;
+
+use proofgate_ledger::record::Sent;
+use proofgate_providers::{Call, RequestTemplate, UpstreamBody};
+use proofgate_stages::{Span, Stage};
+use proofgate_wire::{
+    BodyDecoder, HeadScanner, Limits, Method, ResponseFraming, ResponseHead, parse_response,
+};
+
+use crate::config::StreamUsage;
+use crate::delivery::deliver;
+use crate::failure::Failure;
+use crate::routes::Target;
+use crate::upstream::{Upstream, UpstreamStream};
+
+/// Up to so many bytes a copy costs less than a vectored write.
+const ONE_PIECE: usize = 16 * 1024;
+/// Room for one read from an upstream, in bytes.
+pub(crate) const READ: usize = 16 * 1024;
+/// Most bytes of an answer's head.
+const HEAD_BYTES: usize = 64 * 1024;
+
+/// The body that goes upstream: with the model's name replaced where the manifest says so, and, if it is for a stream,
+/// asking for usage. Says also whether the client did not ask for that.
+///
+/// `body` is what the client sent, or what the rules made of it; the value of `model` stands at `model` there.
+pub(crate) fn upstream_body<'b>(
+    target: &'b Target,
+    call: &Call<'_>,
+    body: &'b [u8],
+    model: Range<usize>,
+    rewritten: bool,
+) -> (UpstreamBody<'b>, bool) {
+    let usage = match target.upstream.stream_usage {
+        StreamUsage::Leave => None,
+        StreamUsage::Ask if rewritten && call.has_stream_options() => {
+            let call = Call::parse(call.dialect, body).ok();
+            call.and_then(|call| call.usage_edit(&model))
+        }
+        StreamUsage::Ask => call.usage_edit(&model),
+    };
+    let name = target.replacement.as_ref().map(|name| (model, &name[..]));
+    (UpstreamBody::new(body, [name, usage.clone()]), usage.is_some())
+}
+
+/// Whether the upstream can have acted on a request of which it has said nothing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Executed {
+    /// Not all of it has left: of a body with a length, no upstream may act on a part (RFC 9112 section 8).
+    #[default]
+    No,
+    /// All of it has left.
+    Maybe,
+}
+
+/// How far an attempt has come. It is kept outside of it, so that it is known also when nobody waits for its end.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Reached {
+    pub(crate) executed: Executed,
+    /// The status of the answer.
+    pub(crate) status: Option<u16>,
+}
+
+impl Reached {
+    pub(crate) fn sent(self) -> Sent {
+        match (self.status, self.executed) {
+            (Some(_), _) => Sent::Answered,
+            (None, Executed::Maybe) => Sent::Maybe,
+            (None, Executed::No) => Sent::No,
+        }
+    }
+}
+
+/// A request for one provider.
+pub(crate) struct Request<'a> {
+    pub(crate) to: &'a Upstream,
+    pub(crate) template: &'a RequestTemplate,
+    /// What the path ends in.
+    pub(crate) model: &'a str,
+    /// Header lines of this request alone.
+    pub(crate) fields: &'a [u8],
+    pub(crate) id: &'a str,
+    pub(crate) body: UpstreamBody<'a>,
+}
+
+/// Memory that all attempts share.
+#[derive(Clone, Copy)]
+pub(crate) struct Lent<'a> {
+    /// Where a request is put together.
+    pub(crate) outgoing: &'a Cell<Vec<u8>>,
+    /// Of those who wait to read.
+    pub(crate) incoming: &'a Cell<Vec<u8>>,
+}
+
+/// An answer that has begun.
+pub(crate) struct Begun<H> {
+    pub(crate) connection: UpstreamStream,
+    /// What was made of its head.
+    pub(crate) head: H,
+    /// Where its body begins in what was read.
+    pub(crate) body: usize,
+}
+
+/// Sends a request, and reads the head of the answer into `answer`; `accept` says what is made of it.
+///
+/// # Errors
+/// Why there is no answer, or what `accept` has against it.
+pub(crate) async fn attempt<H>(
+    request: Request<'_>,
+    limits: Limits,
+    reached: &mut Reached,
+    span: &mut Span,
+    lent: Lent<'_>,
+    answer: &mut Vec<u8>,
+    mut accept: impl FnMut(&ResponseHead<'_>) -> Result<H, Failure>,
+) -> Result<Begun<H>, Failure> {
+    answer.clear();
+    let mut connection = send(request, limits, reached, span, lent, answer).await?;
+    let limits = Limits {
+        head_bytes: HEAD_BYTES,
+        ..limits
+    };
+    let mut scanner = HeadScanner::new();
+    let mut begun = false;
+    loop {
+        let scanned = scanner.scan(answer, &limits);
+        if let Some(length) = scanned.map_err(|_| Failure::Unreachable)? {
+            let parsed = parse_response(&answer[..length], Method::Post, &limits);
+            let head = parsed.as_ref().map_err(|_| Failure::Unreachable)?;
+            if head.status >= 200 {
+                reached.status = Some(head.status);
+                let head = accept(head)?;
+                return Ok(Begun {
+                    connection,
+                    head,
+                    body: length,
+                });
+            }
+            drop(parsed);
+            answer.drain(..length);
+            scanner.reset();
+        } else {
+            let read = poll_fn(|context| connection.poll_fill(context, lent.incoming, answer, READ));
+            if !read.await.is_ok_and(|read| read != 0) {
+                return Err(Failure::Unreachable);
+            }
+            if !std::mem::replace(&mut begun, true) {
+                span.lap_now(Stage::UpstreamWait);
+            }
+        }
+    }
+}
+
+/// Sends a request; returns the connection on which the answer is to be read. What came of it before the request had left
+/// is in `early`.
+async fn send(
+    request: Request<'_>,
+    limits: Limits,
+    reached: &mut Reached,
+    span: &mut Span,
+    lent: Lent<'_>,
+    early: &mut Vec<u8>,
+) -> Result<UpstreamStream, Failure> {
+    let Request {
+        to,
+        template,
+        model,
+        fields,
+        id,
+        body,
+    } = request;
+    let mut head = lent.outgoing.take();
+    head.clear();
+    let length = body.length();
+    template.write(id, length, model, fields, &mut head);
+    let mut parts = body.parts();
+    if length <= ONE_PIECE {
+        for part in &mut parts {
+            head.extend_from_slice(part);
+            *part = &[];
+        }
+    }
+    span.lap_now(Stage::Adapt);
+    let [one, two, three, four, five] = parts;
+    let message = [&head[..], one, two, three, four, five];
+    let executed = &mut reached.executed;
+    let delivered = deliver(to, message, limits, executed, span, lent.incoming, early).await;
+    lent.outgoing.set(head);
+    delivered
+}
+
+/// Most bytes of an error's body that are read to see what it says.
+const ERROR_BYTES: usize = 64 * 1024;
+
+/// Reads on until the body of an answer is whole, and returns it decoded; what was read stays in `answer`. `None` when it is too long for an
+/// error, or does not come to its end.
+pub(crate) async fn whole_body<H>(
+    begun: &mut Begun<H>,
+    framing: ResponseFraming,
+    lent: Lent<'_>,
+    answer: &mut Vec<u8>,
+) -> Option<Vec<u8>> {
+    loop {
+        let mut decoder = BodyDecoder::for_response(framing);
+        let (mut at, mut body) = (begun.body, Vec::new());
+        loop {
+            let step = decoder.decode(&answer[at..]).ok()?;
+            body.extend_from_slice(&answer[at + step.data.start..at + step.data.end]);
+            at += step.consumed;
+            if step.done {
+                return Some(body);
+            }
+            if step.consumed == 0 {
+                break;
+            }
+        }
+        if answer.len() - begun.body > ERROR_BYTES {
+            return None;
+        }
+        let connection = &mut begun.connection;
+        let read = poll_fn(|context| connection.poll_fill(context, lent.incoming, answer, READ));
+        match read.await {
+            Ok(0) if framing == ResponseFraming::UntilClose => return Some(body),
+            Ok(0) | Err(_) => return None,
+            Ok(_) => {}
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! The models that clients name, and the providers that answer for each.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::Instant;
+
+use proofgate_ledger::record::Sent;
+use proofgate_providers::{Dialect, RequestTemplate};
+use serde::Deserialize;
+
+use crate::failure::Failure;
+use crate::rejection::Rejection;
+use crate::translation::Pair;
+use crate::upstream::Upstream;
+
+/// Most targets of one model.
+pub(crate) const MAX_TARGETS: usize = 16;
+
+/// A model as clients name it.
+pub(crate) struct Model {
+    /// Where it is answered: at least one, at most [`MAX_TARGETS`].
+    pub(crate) targets: Vec<Target>,
+    /// What sends a request on to the next of them.
+    pub(crate) fall_back_on: Reasons,
+    /// Tokens set aside for an answer whose request names no maximum.
+    pub(crate) max_output_tokens: u64,
+}
+
+/// A provider that answers for a model.
+pub(crate) struct Target {
+    pub(crate) upstream: Rc<Upstream>,
+    pub(crate) upstream_model: String,
+    /// The JSON string that replaces the model's name, when it has another one upstream.
+    pub(crate) replacement: Option<Vec<u8>>,
+    /// Its share of the requests; of 0 it gets those that failed elsewhere.
+    weight: u32,
+    /// What it is ahead or behind of its share.
+    credit: Cell<i64>,
+}
+
+/// How a target is spoken to.
+#[derive(Clone, Copy)]
+pub(crate) struct Way<'m> {
+    pub(crate) template: &'m RequestTemplate,
+    /// What lies between the client and the provider, if they do not speak the same.
+    pub(crate) pair: Option<Pair>,
+}
+
+/// Which targets of a model a request has been sent to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Tried(u32);
+
+impl Tried {
+    pub(crate) fn only(target: usize) -> Self {
+        Tried(1 << target)
+    }
+
+    pub(crate) fn add(&mut self, target: usize) {
+        self.0 |= 1 << target;
+    }
+
+    fn has(self, target: usize) -> bool {
+        self.0 & (1 << target) != 0
+    }
+}
+
+/// What may send a request on to another provider.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Reason {
+    /// No connection was made, or it took not all of the request.
+    Unreachable,
+    /// 429.
+    RateLimited,
+    /// 408, 503 or 529.
+    Overloaded,
+    /// All of the request left, and no answer began in time: it may have been answered and paid for.
+    Timeout,
+    /// 500, 502 or 504, or an end instead of an answer: it may have been answered and paid for.
+    ServerError,
+    /// 401 or 403: the provider does not accept the gateway's key.
+    Unauthorized,
+    /// The provider says that the prompt is too long for its model.
+    ContextLength,
+}
+
+/// A set of reasons.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Reasons(u8);
+
+impl Reasons {
+    pub(crate) fn has(self, reason: Reason) -> bool {
+        self.0 & (1 << reason as u8) != 0
+    }
+}
+
+impl FromIterator<Reason> for Reasons {
+    fn from_iter<I: IntoIterator<Item = Reason>>(reasons: I) -> Self {
+        Reasons(
+            reasons
+                .into_iter()
+                .fold(0, |set, reason| set | (1 << reason as u8)),
+        )
+    }
+}
+
+impl<'de> Deserialize<'de> for Reasons {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Vec::<Reason>::deserialize(deserializer)?.into_iter().collect())
+    }
+}
+
+impl Reason {
+    /// What a status says, apart from those that say the prompt is too long.
+    pub(crate) fn of_status(status: u16) -> Option<Reason> {
+        match status {
+            401 | 403 => Some(Reason::Unauthorized),
+            408 | 503 | 529 => Some(Reason::Overloaded),
+            429 => Some(Reason::RateLimited),
+            500 | 502 | 504 => Some(Reason::ServerError),
+            _ => None,
+        }
+    }
+
+    /// Why an attempt failed, if that is one.
+    pub(crate) fn of(failure: Failure, sent: Sent) -> Option<Reason> {
+        match (failure, sent) {
+            (Failure::Unconnected, _) | (Failure::Unreachable | Failure::TimedOut, Sent::No) => {
+                Some(Reason::Unreachable)
+            }
+            (Failure::TimedOut, _) => Some(Reason::Timeout),
+            (Failure::Unreachable, _) => Some(Reason::ServerError),
+            (Failure::Unauthorized, _) => Some(Reason::Unauthorized),
+            (Failure::Declined { reason, .. }, _) => Some(reason),
+            _ => None,
+        }
+    }
+}
+
+impl Target {
+    pub(crate) fn new(
+        upstream: Rc<Upstream>,
+        upstream_model: String,
+        replacement: Option<Vec<u8>>,
+        weight: u32,
+    ) -> Self {
+        Target {
+            upstream,
+            upstream_model,
+            replacement,
+            weight,
+            credit: Cell::new(0),
+        }
+    }
+
+    /// How a request in a dialect is put to it.
+    ///
+    /// # Errors
+    /// Why it cannot be, now or at all.
+    pub(crate) fn way(&self, dialect: Dialect) -> Result<Way<'_>, Rejection> {
+        let upstream = &*self.upstream;
+        let pair = match upstream.template(dialect) {
+            Some(_) => None,
+            None => Pair::between(dialect, upstream.family),
+        };
+        let spoken = pair.map_or(dialect, Pair::upstream);
+        let template = upstream.template(spoken);
+        let template = template.ok_or_else(|| Rejection::unserved_dialect(upstream.family))?;
+        if upstream.key_missing {
+            return Err(Rejection::NO_PROVIDER_KEY);
+        }
+        if upstream.is_full() {
+            return Err(Rejection::PROVIDER_BUSY);
+        }
+        Ok(Way { template, pair })
+    }
+}
+
+impl Model {
+    /// Where a request in a dialect goes first, and how.
+    ///
+    /// # Errors
+    /// Why it can go nowhere: the reason of the target that is nearest to taking it.
+    pub(crate) fn first(&self, dialect: Dialect, now: Instant) -> Result<(usize, Way<'_>), Rejection> {
+        let chosen = match &self.targets[..] {
+            [_] => Some(0),
+            _ => self.choose(dialect, Tried::default(), now),
+        };
+        if let Some(chosen) = chosen {
+            return Ok((chosen, self.targets[chosen].way(dialect)?));
+        }
+        let refusals = self.targets.iter().filter_map(|target| target.way(dialect).err());
+        // What passes first: 503 before 400.
+        let nearest = refusals.max_by_key(|refusal| refusal.status);
+        Err(nearest.unwrap_or(Rejection::UNKNOWN_MODEL))
+    }
+
+    /// Where a request that was tried elsewhere goes next.
+    pub(crate) fn next(&self, dialect: Dialect, tried: Tried, now: Instant) -> Option<(usize, Way<'_>)> {
+        let chosen = self.choose(dialect, tried, now)?;
+        Some((chosen, self.targets[chosen].way(dialect).ok()?))
+    }
+
+    /// Whether there is another target for a request in a dialect.
+    pub(crate) fn has_next(&self, dialect: Dialect, tried: Tried) -> bool {
+        let mut targets = self.targets.iter().enumerate();
+        self.targets.len() > 1
+            && targets.any(|(place, target)| !tried.has(place) && target.way(dialect).is_ok())
+    }
+
+    fn choose(&self, dialect: Dialect, tried: Tried, now: Instant) -> Option<usize> {
+        let serves = |place: usize, target: &Target| !tried.has(place) && target.way(dialect).is_ok();
+        let available = |target: &Target| target.upstream.pool.health.is_available(now);
+        self.pick(|place, target| available(target) && serves(place, target))
+            .or_else(|| self.pick(serves))
+    }
+
+    /// By their shares those that have one: smooth weighted round-robin, as nginx has it. Else the first of the others.
+    fn pick(&self, fits: impl Fn(usize, &Target) -> bool) -> Option<usize> {
+        let mut total = 0;
+        let mut best: Option<(usize, &Target)> = None;
+        for (place, target) in self.targets.iter().enumerate() {
+            if target.weight == 0 || !fits(place, target) {
+                continue;
+            }
+            let weight = i64::from(target.weight);
+            target.credit.set(target.credit.get().saturating_add(weight));
+            total += weight;
+            if best.is_none_or(|(_, best)| target.credit.get() > best.credit.get()) {
+                best = Some((place, target));
+            }
+        }
+        if let Some((place, target)) = best {
+            target.credit.set(target.credit.get().saturating_sub(total));
+            return Some(place);
+        }
+        let mut others = self.targets.iter().enumerate();
+        others
+            .find(|(place, target)| target.weight == 0 && fits(*place, target))
+            .map(|(place, _)| place)
+    }
+}

@@ -1,0 +1,250 @@
+//! Whether a provider is worth asking, by what came of asking it.
+//!
+//! After [`FAILURES`] attempts in a row that failed it is passed over for a while, wherever a model has somewhere else to
+//! go; then one request is let through to see. A model that has nowhere else is sent to its provider all the same: nothing
+//! would be gained by failing for it.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+/// Failures in a row from which on a provider is passed over.
+const FAILURES: u32 = 5;
+/// How long, at first; twice as long with each request in vain after that.
+const FIRST_PAUSE: Duration = Duration::from_secs(5);
+/// How long at most, also when a provider asks for more.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// Requests for each of which one may be sent again to the same provider, and what is saved up of that at most.
+const REQUESTS_PER_RETRY: u32 = 10;
+const MOST_SAVED: u32 = 10 * REQUESTS_PER_RETRY;
+
+/// What came of an attempt, as far as it tells how its provider is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// It answers.
+    Well,
+    /// It could not be reached, or says itself that it cannot answer.
+    Failed,
+    /// It wants to be left alone for so long.
+    Busy(Duration),
+    /// Nothing follows from it.
+    Nothing,
+}
+
+/// How a provider is.
+pub(crate) struct Health {
+    /// Failures since it was last well.
+    failures: Cell<u32>,
+    /// Pauses since then.
+    pauses: Cell<u32>,
+    /// When the one request may go that tells whether it is well again; `None` while it is.
+    paused_until: Cell<Option<Instant>>,
+    /// Whether that request is under way.
+    probing: Cell<bool>,
+    in_flight: Cell<u32>,
+    /// What is left for sending again.
+    saved: Cell<u32>,
+}
+
+impl Default for Health {
+    fn default() -> Self {
+        Health {
+            failures: Cell::default(),
+            pauses: Cell::default(),
+            paused_until: Cell::default(),
+            probing: Cell::default(),
+            in_flight: Cell::default(),
+            saved: Cell::new(MOST_SAVED),
+        }
+    }
+}
+
+impl Health {
+    /// Whether a request that could go elsewhere should come here.
+    pub(crate) fn is_available(&self, now: Instant) -> bool {
+        self.paused_until
+            .get()
+            .is_none_or(|until| until <= now && !self.probing.get())
+    }
+
+    /// Whether it is passed over at `now`.
+    pub(crate) fn is_paused(&self, now: Instant) -> bool {
+        self.paused_until.get().is_some_and(|until| now < until)
+    }
+
+    /// Requests that are under way there.
+    pub(crate) fn in_flight(&self) -> u32 {
+        self.in_flight.get()
+    }
+
+    /// Counts a request as under way, until what is returned is dropped.
+    pub(crate) fn begin(self: &Rc<Self>, now: Instant) -> Attending {
+        self.in_flight.set(self.in_flight.get().saturating_add(1));
+        self.saved.set(MOST_SAVED.min(self.saved.get() + 1));
+        let is_due = self.paused_until.get().is_some_and(|until| until <= now);
+        Attending {
+            probes: is_due && !self.probing.replace(true),
+            health: Rc::clone(self),
+        }
+    }
+
+    /// Whether a request may be sent here once more; that it is counts then.
+    pub(crate) fn take_retry(&self) -> bool {
+        let left = self.saved.get().checked_sub(REQUESTS_PER_RETRY);
+        left.map(|left| self.saved.set(left)).is_some()
+    }
+
+    fn pause(&self, now: Instant, pause: Duration) {
+        let until = now.checked_add(pause.min(LONGEST_PAUSE));
+        self.paused_until.set(self.paused_until.get().max(until));
+    }
+
+    fn failed(&self, now: Instant, probed: bool) {
+        self.failures.set(self.failures.get().saturating_add(1));
+        if probed || (self.failures.get() >= FAILURES && self.paused_until.get().is_none()) {
+            let factor = 1_u32.checked_shl(self.pauses.get()).unwrap_or(u32::MAX);
+            self.pauses.set(self.pauses.get().saturating_add(1));
+            self.pause(now, FIRST_PAUSE.saturating_mul(factor));
+        }
+    }
+}
+
+/// A request that is under way at a provider.
+pub(crate) struct Attending {
+    health: Rc<Health>,
+    /// Whether it is the one that tells whether the provider is well again.
+    probes: bool,
+}
+
+impl Attending {
+    /// Takes note of what came of it.
+    pub(crate) fn heard(&mut self, verdict: Verdict, now: Instant) {
+        let probed = std::mem::take(&mut self.probes);
+        let health = &*self.health;
+        if probed {
+            health.probing.set(false);
+        }
+        match verdict {
+            Verdict::Well => {
+                health.failures.set(0);
+                // What was under way before the pause does not tell that it is over.
+                if probed || health.paused_until.get().is_none() {
+                    health.pauses.set(0);
+                    health.paused_until.set(None);
+                }
+            }
+            Verdict::Failed => health.failed(now, probed),
+            Verdict::Busy(pause) => health.pause(now, pause),
+            Verdict::Nothing => {}
+        }
+    }
+}
+
+impl Drop for Attending {
+    fn drop(&mut self) {
+        self.health
+            .in_flight
+            .set(self.health.in_flight.get().saturating_sub(1));
+        if self.probes {
+            self.health.probing.set(false);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fail(health: &Rc<Health>, now: Instant) {
+        health.begin(now).heard(Verdict::Failed, now);
+    }
+
+    /// A provider that has just been paused.
+    fn paused(now: Instant) -> Rc<Health> {
+        let health = Rc::new(Health::default());
+        (0..FAILURES).for_each(|_| fail(&health, now));
+        health
+    }
+
+    #[test]
+    fn failures_in_a_row_pause_a_provider_and_fewer_do_not() {
+        let (health, now) = (Rc::new(Health::default()), Instant::now());
+        for _ in 0..3 {
+            (1..FAILURES).for_each(|_| fail(&health, now));
+            assert!(health.is_available(now));
+            health.begin(now).heard(Verdict::Well, now);
+        }
+        (0..FAILURES).for_each(|_| fail(&health, now));
+        assert!(!health.is_available(now) && health.is_paused(now));
+    }
+
+    #[test]
+    fn after_the_pause_one_request_is_let_through_and_its_success_ends_it() {
+        let now = Instant::now();
+        let (health, later) = (paused(now), now + FIRST_PAUSE);
+        assert!(health.is_available(later));
+        let mut probe = health.begin(later);
+        assert!(!health.is_available(later), "the probe is under way");
+        // Another that goes there all the same, because it has nowhere else, is no probe.
+        let mut other = health.begin(later);
+        other.heard(Verdict::Nothing, later);
+        assert!(!health.is_available(later));
+        probe.heard(Verdict::Well, later);
+        assert!(health.is_available(later));
+        (1..FAILURES).for_each(|_| fail(&health, later));
+        assert!(health.is_available(later), "failures count from zero again");
+    }
+
+    #[test]
+    fn each_probe_in_vain_doubles_the_pause_up_to_a_minute() {
+        let mut now = Instant::now();
+        let health = paused(now);
+        for seconds in [5, 10, 20, 40, 60, 60] {
+            let end = now + Duration::from_secs(seconds);
+            assert!(!health.is_available(end - Duration::from_millis(1)));
+            assert!(health.is_available(end));
+            now = end;
+            fail(&health, now);
+        }
+    }
+
+    #[test]
+    fn a_probe_whose_client_goes_lets_the_next_one_try() {
+        let now = Instant::now();
+        let (health, later) = (paused(now), now + FIRST_PAUSE);
+        drop(health.begin(later));
+        assert!(health.is_available(later));
+        assert_eq!(health.in_flight(), 0);
+    }
+
+    #[test]
+    fn an_answer_from_before_the_pause_does_not_end_it() {
+        let now = Instant::now();
+        let health = Rc::new(Health::default());
+        let mut early = health.begin(now);
+        (0..FAILURES).for_each(|_| fail(&health, now));
+        early.heard(Verdict::Well, now);
+        assert!(!health.is_available(now));
+    }
+
+    #[test]
+    fn a_provider_that_asks_for_a_pause_gets_it_but_not_for_longer_than_a_minute() {
+        for (asked, given) in [(7, 7), (3600, 60)] {
+            let (health, now) = (Rc::new(Health::default()), Instant::now());
+            health
+                .begin(now)
+                .heard(Verdict::Busy(Duration::from_secs(asked)), now);
+            let end = now + Duration::from_secs(given);
+            assert!(!health.is_available(end - Duration::from_millis(1)));
+            assert!(health.is_available(end));
+        }
+    }
+
+    #[test]
+    fn of_ten_requests_one_may_be_sent_again_beyond_what_was_saved() {
+        let (health, now) = (Rc::new(Health::default()), Instant::now());
+        assert_eq!((0..100).filter(|_| health.take_retry()).count(), 10);
+        (0..30).for_each(|_| drop(health.begin(now)));
+        assert_eq!((0..100).filter(|_| health.take_retry()).count(), 3);
+    }
+}

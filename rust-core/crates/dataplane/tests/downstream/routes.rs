@@ -1,0 +1,262 @@
+//! Models that several providers answer for: who is asked, and what is recorded of that.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::client::{Answer, Client, post, read};
+use crate::gateway::{Gateway, MODEL, PATIENCE, chat};
+use crate::upstream::{Exchange, Upstream};
+
+const ANSWER: &[u8] = br#"{"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}"#;
+
+/// A gateway whose model has these targets; the first provider is its own stand-in, called `stand-in`, the second `other`.
+async fn gateway(other: &Upstream, targets: Value, change: impl FnOnce(&mut Value)) -> Gateway {
+    let url = other.url().to_owned();
+    Gateway::with(|document| {
+        let mut provider = document["providers"][0].clone();
+        provider["name"] = json!("other");
+        provider["base_url"] = json!(url);
+        document["providers"].as_array_mut().unwrap().push(provider);
+        document["models"][0]["targets"] = targets;
+        document["models"][0]["fall_back_on"] = json!(["unreachable", "rate_limited", "overloaded"]);
+        change(document);
+    })
+    .await
+}
+
+fn target(provider: &str, weight: u32) -> Value {
+    json!({"provider": provider, "upstream_model": format!("{MODEL}-of-{provider}"), "weight": weight})
+}
+
+async fn records(gateway: &Gateway, answer: &Answer) -> Vec<Value> {
+    let id = answer.headers["x-request-id"].to_str().unwrap().to_owned();
+    let worker = Arc::clone(&gateway.worker);
+    let evidence = tokio::task::spawn_blocking(move || worker.prove(&id, PATIENCE));
+    let evidence = evidence.await.unwrap().unwrap();
+    let records = evidence
+        .iter()
+        .map(|proved| serde_json::from_str(&proved.record).unwrap());
+    records.collect()
+}
+
+async fn decline(mut exchange: Exchange, status: u16) {
+    let head = format!("HTTP/1.1 {status} No\r\nContent-Length: 2\r\n\r\n{{}}");
+    exchange.send(head.as_bytes()).await;
+}
+
+#[tokio::test]
+async fn requests_are_shared_by_weight_exactly() {
+    let mut other = Upstream::start().await;
+    let targets = json!([target("stand-in", 3), target("other", 1)]);
+    let mut gateway = gateway(&other, targets, |_| ()).await;
+    let mut client = Client::connect(&gateway).await;
+    for _ in 0..8 {
+        let sent = client.send_chat(false).await;
+        tokio::select! {
+            exchange = gateway.upstream.exchange() => exchange.answer(ANSWER).await,
+            exchange = other.exchange() => exchange.answer(ANSWER).await,
+        }
+        assert_eq!(read(sent).await.unwrap().status, 200);
+    }
+    assert_eq!((gateway.upstream.requests(), other.requests()), (6, 2));
+}
+
+#[tokio::test]
+async fn what_another_provider_is_sent_is_recorded_before_and_named_as_it_is_there() {
+    let mut other = Upstream::start().await;
+    let targets = json!([target("stand-in", 1), target("other", 0)]);
+    let mut gateway = gateway(&other, targets, |_| ()).await;
+    let mut client = Client::connect(&gateway).await;
+    let sent = client.send_chat(false).await;
+    decline(gateway.upstream.exchange().await, 429).await;
+    let exchange = other.exchange().await;
+    // It is there although nobody has answered yet.
+    gateway
+        .wait_for_metric("proofgate_ledger_records_written", 3)
+        .await;
+    let body: Value = serde_json::from_slice(&exchange.body).unwrap();
+    assert_eq!(body["model"], format!("{MODEL}-of-other"));
+    exchange.answer(ANSWER).await;
+    let answer = read(sent).await.unwrap();
+    assert_eq!((answer.status.as_u16(), &answer.body[..]), (200, ANSWER));
+    let records = records(&gateway, &answer).await;
+    let kinds: Vec<_> = records
+        .iter()
+        .map(|record| record["kind"].as_str().unwrap())
+        .collect();
+    assert_eq!(kinds, ["admission", "attempt", "completion"]);
+    assert_eq!(records[0]["provider"], "stand-in");
+    let attempt = &records[1];
+    assert_eq!(
+        [&attempt["provider"], &attempt["failure"], &attempt["failed_sent"]],
+        ["other", "upstream_declined", "answered"]
+    );
+    assert_eq!(
+        (&attempt["failed_status"], &attempt["attempt"]),
+        (&json!(429), &json!(2))
+    );
+    assert_eq!(
+        (&records[2]["upstream_status"], &records[2]["attempts"]),
+        (&json!(200), &json!(2))
+    );
+    let series = "proofgate_requests_total{tenant=\"acme\",model=\"gpt-4o-mini\",provider=\"other\",outcome=\"complete\"}";
+    gateway.wait_for_metric(series, 1).await;
+}
+
+#[tokio::test]
+async fn a_provider_that_keeps_failing_is_not_asked_while_another_one_is_there() {
+    let mut other = Upstream::start().await;
+    let targets = json!([target("stand-in", 1), target("other", 0)]);
+    let mut gateway = gateway(&other, targets, |_| ()).await;
+    let mut client = Client::connect(&gateway).await;
+    for _ in 0..5 {
+        let sent = client.send_chat(false).await;
+        decline(gateway.upstream.exchange().await, 503).await;
+        other.exchange().await.answer(ANSWER).await;
+        assert_eq!(read(sent).await.unwrap().status, 200);
+    }
+    for _ in 0..5 {
+        let sent = client.send_chat(false).await;
+        other.exchange().await.answer(ANSWER).await;
+        let answer = read(sent).await.unwrap();
+        assert_eq!(
+            (answer.status.as_u16(), answer.headers.get("x-proofgate-attempts")),
+            (200, None)
+        );
+    }
+    assert_eq!((gateway.upstream.requests(), other.requests()), (5, 10));
+    gateway
+        .wait_for_metric("proofgate_provider_paused{provider=\"stand-in\"}", 1)
+        .await;
+    let failures = "proofgate_provider_failures_total{provider=\"stand-in\",failure=\"upstream_declined\"}";
+    assert_eq!(gateway.metric(failures), 5);
+}
+
+#[tokio::test]
+async fn a_provider_without_an_alternative_is_asked_however_often_it_fails() {
+    let mut gateway = Gateway::start().await;
+    let mut client = Client::connect(&gateway).await;
+    for _ in 0..8 {
+        let sent = client.send_chat(false).await;
+        decline(gateway.upstream.exchange().await, 503).await;
+        assert_eq!(read(sent).await.unwrap().status, 503);
+    }
+    assert_eq!(gateway.upstream.requests(), 8);
+}
+
+#[tokio::test]
+async fn what_is_over_a_providers_concurrency_goes_elsewhere_or_is_refused() {
+    let mut other = Upstream::start().await;
+    let targets = json!([target("stand-in", 1), target("other", 0)]);
+    let mut gateway = gateway(&other, targets, |document| {
+        for provider in 0..2 {
+            document["providers"][provider]["max_concurrency"] = json!(1);
+        }
+    })
+    .await;
+    let mut client = Client::connect(&gateway).await;
+    let first = client.send_chat(false).await;
+    let at_first = gateway.upstream.exchange().await;
+    let second = client.send_chat(false).await;
+    let at_second = other.exchange().await;
+    let body = chat(10, false);
+    let third = client.exchange(post(Some(body.len())), &body).await;
+    assert_eq!((third.status.as_u16(), &*third.code()), (503, "provider_busy"));
+    assert_eq!(third.headers["retry-after"], "1");
+    at_first.answer(ANSWER).await;
+    at_second.answer(ANSWER).await;
+    assert_eq!(read(first).await.unwrap().status, 200);
+    assert_eq!(read(second).await.unwrap().status, 200);
+    let fourth = client.send_chat(false).await;
+    gateway.upstream.exchange().await.answer(ANSWER).await;
+    assert_eq!(read(fourth).await.unwrap().status, 200);
+}
+
+#[tokio::test]
+async fn when_nobody_takes_it_the_client_is_told_what_the_last_one_said() {
+    let mut other = Upstream::start().await;
+    let targets = json!([target("stand-in", 1), target("other", 0)]);
+    let mut gateway = gateway(&other, targets, |_| ()).await;
+    let mut client = Client::connect(&gateway).await;
+    let sent = client.send_chat(false).await;
+    decline(gateway.upstream.exchange().await, 429).await;
+    decline(other.exchange().await, 529).await;
+    let answer = read(sent).await.unwrap();
+    assert_eq!((answer.status.as_u16(), &answer.body[..]), (529, &b"{}"[..]));
+    assert_eq!(answer.headers["x-proofgate-attempts"], "2");
+}
+
+#[tokio::test]
+async fn a_fallback_that_the_request_cannot_be_said_to_leaves_what_the_first_one_said() {
+    let mut other = Upstream::start().await;
+    let targets = json!([target("stand-in", 1), target("other", 0)]);
+    let mut gateway = gateway(&other, targets, |document| {
+        document["providers"][1]["type"] = json!("anthropic");
+    })
+    .await;
+    let mut client = Client::connect(&gateway).await;
+    let body =
+        json!({"model": MODEL, "logit_bias": {"1": 2}, "messages": [{"role": "user", "content": "hi"}]});
+    let body = serde_json::to_vec(&body).unwrap();
+    let sent = client.send(post(Some(body.len())), &body).await;
+    decline(gateway.upstream.exchange().await, 503).await;
+    let answer = read(sent).await.unwrap();
+    assert_eq!(
+        (answer.status.as_u16(), &*answer.code()),
+        (503, "upstream_declined")
+    );
+    assert_eq!(answer.headers.get("x-proofgate-attempts"), None);
+    // One that can be said is.
+    let sent = client.send_chat(false).await;
+    decline(gateway.upstream.exchange().await, 503).await;
+    let exchange = other.exchange().await;
+    assert!(
+        exchange.head.starts_with("POST /v1/messages "),
+        "{}",
+        exchange.head
+    );
+    exchange
+        .answer(br#"{"id":"m","type":"message","role":"assistant","model":"x","content":[{"type":"text","text":"yes"}],"stop_reason":"end_turn","usage":{"input_tokens":1,"output_tokens":1}}"#)
+        .await;
+    let answer = read(sent).await.unwrap();
+    let said: Value = serde_json::from_slice(&answer.body).unwrap();
+    assert_eq!(said["choices"][0]["message"]["content"], "yes");
+}
+
+#[tokio::test]
+async fn other_routes_are_taken_without_a_restart() {
+    let mut other = Upstream::start().await;
+    let mut gateway = gateway(&other, json!([target("stand-in", 1)]), |_| ()).await;
+    let mut client = Client::connect(&gateway).await;
+    let sent = client.send_chat(false).await;
+    gateway.upstream.exchange().await.answer(ANSWER).await;
+    assert_eq!(read(sent).await.unwrap().status, 200);
+    gateway.reload(|document| document["models"][0]["targets"] = json!([target("other", 1)]));
+    let sent = client.send_chat(false).await;
+    other.exchange().await.answer(ANSWER).await;
+    assert_eq!(read(sent).await.unwrap().status, 200);
+}
+
+#[tokio::test]
+async fn a_client_that_is_told_to_wait_for_long_is_told_not_to_try_again_by_itself() {
+    let mut gateway = Gateway::start().await;
+    let mut client = Client::connect(&gateway).await;
+    for (wait, hint) in [
+        ("60", None),
+        ("61", Some("false")),
+        ("Wed, 25 Nov 2026 10:00:00 GMT", Some("false")),
+    ] {
+        let sent = client.send_chat(false).await;
+        let mut exchange = gateway.upstream.exchange().await;
+        let head = format!("HTTP/1.1 429 No\r\nRetry-After: {wait}\r\nContent-Length: 2\r\n\r\n{{}}");
+        exchange.send(head.as_bytes()).await;
+        let answer = read(sent).await.unwrap();
+        assert_eq!(answer.headers["retry-after"], wait);
+        let told = answer
+            .headers
+            .get("x-should-retry")
+            .map(|hint| hint.to_str().unwrap());
+        assert_eq!(told, hint, "{wait}");
+    }
+}
