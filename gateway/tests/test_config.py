@@ -64,6 +64,7 @@ def test_the_core_gets_everything_inline_in_snake_case_and_milliseconds(
                 "betas": [],
             }
         ],
+        "egress_allow": None,
         "models": [
             {
                 "name": name,
@@ -223,6 +224,41 @@ def test_an_empty_list_is_refused(config_directory: ConfigDirectory, section: st
     rest = dict.fromkeys(("providers", "models"), "[]")
     config_directory.file.write_text(head + "".join(f"{name}: {value}\n" for name, value in rest.items()))
     assert f"{section}: list at least one" in str(config_directory.problems())
+
+
+@pytest.mark.parametrize(
+    ("model", "code"),
+    [
+        ("{name: other}", "config_no_provider"),
+        ("{name: other, provider: openai, routes: [{provider: openai}]}", "config_no_provider"),
+        ("{name: other, routes: [{provider: openai}], upstreamModel: x}", "config_two_names"),
+        ("{name: other, routes: [{provider: nobody}]}", "config_unknown_provider"),
+        ("{name: other, provider: openai, fallbacks: [{provider: nobody}]}", "config_unknown_provider"),
+        ("{name: other, provider: openai, fallbackOn: [Boredom]}", "config_invalid_value"),
+        ("{name: other, routes: [{provider: openai, weight: 0}]}", "config_invalid_value"),
+    ],
+)
+def test_a_model_whose_providers_make_no_sense_is_refused(
+    config_directory: ConfigDirectory, model: str, code: str
+) -> None:
+    config_directory.replace("models:\n", f"models:\n  - {model}\n")
+    assert config_directory.codes() == [code]
+
+
+def test_the_providers_of_a_model_reach_the_core_with_their_shares(config_directory: ConfigDirectory) -> None:
+    routes = "routes: [{provider: openai, weight: 3, upstreamModel: x}, {provider: openai}]"
+    model = f"{{name: other, {routes}, fallbacks: [{{provider: openai}}], fallbackOn: [Timeout]}}"
+    config_directory.replace("models:\n", f"models:\n  - {model}\n")
+    found = json.loads(load(config_directory.file).to_core_json(shard=0))["models"][0]
+    targets = [(target["upstream_model"], target["weight"]) for target in found["targets"]]
+    assert targets == [("x", 3), ("other", 1), ("other", 0)]
+    assert found["fall_back_on"] == ["timeout"]
+
+
+def test_a_range_of_addresses_that_is_none_is_refused(config_directory: ConfigDirectory) -> None:
+    config_directory.replace("models:\n", "egress: {allow: [10.0.0.1/8]}\nmodels:\n")
+    assert config_directory.codes() == ["config_invalid_value"]
+    assert "has host bits set" in str(config_directory.problems())
 
 
 def test_all_problems_are_reported_at_once(config_directory: ConfigDirectory) -> None:

@@ -21,7 +21,7 @@ from pydantic import TypeAdapter, ValidationError
 from proofgate_operator.api import access, ledger, upstream
 from proofgate_operator.api.access import Endpoint
 from proofgate_operator.api.policy import Action, Attachments, Check, Mode, Pack, Target, View
-from proofgate_operator.plan.addresses import address_fault
+from proofgate_operator.plan.addresses import address_fault, range_fault
 from tests.controlplane.largest import everything
 from tests.gateways import ACME_KEY, SPEC, gateway
 from tests.test_attached_tenants import TEN, World
@@ -298,6 +298,25 @@ def test_a_base_url_that_workers_could_not_use_does_not_fit_the_schema(url: str)
 @pytest.mark.parametrize("url", ["https://1.2.3/v1", "https://999.1.1.1", "http://[::g]", "http://[1.2.3.4]"])
 def test_a_host_that_looks_like_an_address_has_to_be_one(url: str) -> None:
     assert address_fault(url)
+
+
+def test_routes_fallbacks_and_egress_reach_the_worker(tmp_path: Path) -> None:
+    first = {
+        "name": SPEC["models"][0]["name"],
+        "routes": [{"provider": "openai", "weight": 3}, {"provider": "openai", "upstreamModel": "mini"}],
+        "fallbacks": [{"provider": "openai"}],
+        "fallbackOn": ["Timeout", "ContextLength"],
+    }
+    core = core_json(tmp_path, models=[first, *SPEC["models"][1:]], egress={"allow": ["10.0.0.0/8"]})
+    assert core["egress_allow"] == ["10.0.0.0/8"]
+    assert [target["weight"] for target in core["models"][0]["targets"]] == [3, 1, 0]
+    assert core["models"][0]["fall_back_on"] == ["timeout", "context_length"]
+
+
+@pytest.mark.parametrize("cidr", ["10.0.0.1/8", "10.0.0.0/33", "::/129", "1.2.3/8"])
+def test_a_range_that_looks_like_one_has_to_be_one(cidr: str) -> None:
+    assert range_fault(cidr)
+    assert range_fault("10.0.0.0/8") is range_fault("2001:db8::/32") is None
 
 
 def test_the_configuration_is_yaml_without_aliases(tmp_path: Path) -> None:

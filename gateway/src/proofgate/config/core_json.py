@@ -95,6 +95,7 @@ def _public(config: Config) -> Json:
             }
             for provider in settings.providers
         ],
+        "egress_allow": None if settings.egress is None else list(settings.egress.allow),
         "models": [
             {
                 "name": model.name,

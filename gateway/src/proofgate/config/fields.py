@@ -137,6 +137,13 @@ def _file_path(text: str) -> str:
     return text
 
 
+def _address_range(text: str) -> str:
+    try:
+        return str(ipaddress.ip_network(text))
+    except ValueError as error:
+        raise ValueError(f"write a range of addresses such as 10.0.0.0/8: {error}") from error
+
+
 T = TypeVar("T")
 
 
@@ -161,6 +168,7 @@ WebOrigin = Annotated[str, AfterValidator(_web_origin)]
 LogOrigin = Annotated[str, AfterValidator(_log_origin)]
 Name = Annotated[str, AfterValidator(_name)]
 ModelName = Annotated[str, AfterValidator(_model_name)]
+AddressRange = Annotated[str, AfterValidator(_address_range)]
 Claim = Annotated[str, AfterValidator(_claim)]
 FilePath = Annotated[str, AfterValidator(_file_path)]
 Instant = Annotated[int, BeforeValidator(_instant)]

@@ -13,6 +13,7 @@ from pydantic import AfterValidator, Field
 from proofgate.config.access import Jwt, Plan, Tenant, TenantShards
 from proofgate.config.fields import (
     Address,
+    AddressRange,
     BaseURL,
     FilePath,
     Listed,
@@ -138,6 +139,14 @@ class Provider(Section):
     not set. What is over goes to another provider of its model, or is refused with `provider_busy`."""
 
 
+class Egress(Section):
+    """Where connections to providers may lead. Without this section, everywhere but to addresses that are no
+    provider's: link-local ones and others at which clouds keep a machine's metadata, multicast."""
+
+    allow: Listed[AddressRange]
+    """Ranges of addresses such as 10.0.0.0/8, in place of that rule. What a name resolves to is compared."""
+
+
 class Fallback(Section):
     """A provider that answers for a model when others did not."""
 
@@ -173,8 +182,8 @@ class Model(Section):
     fallbacks: Annotated[Listed[Fallback], Field(max_length=8)] = ()
     """Providers for requests that failed everywhere else, tried in this order."""
     fallback_on: Listed[FallbackReason] = ("Unreachable", "RateLimited", "Overloaded")
-    """For what a request goes to the next provider. `Unreachable`: not all of it was sent. `RateLimited`: 429.
-    `Overloaded`: 408, 503 or 529. `Unauthorized`: 401 or 403, the gateway's key is not accepted.
+    """For what a request goes to the next provider. `Unreachable`: not all of it was sent. `RateLimited`:
+    429. `Overloaded`: 408, 503 or 529. `Unauthorized`: 401 or 403, the gateway's key is not accepted.
     `ContextLength`: the prompt is too long for the model. `Timeout` (no answer in time) and `ServerError`
     (500, 502, 504, or an end in place of an answer): it may be answered, and paid for, twice."""
     max_output_tokens: Annotated[int, Field(ge=1, le=1_000_000)] = 4096
@@ -255,6 +264,7 @@ class Settings(Section):
     tls: Tls | None = None
     cors: Cors | None = None
     providers: NonEmptyListed[Provider]
+    egress: Egress | None = None
     models: NonEmptyListed[Model]
     plans: Listed[Plan] = ()
     tenants: Listed[Tenant] = ()

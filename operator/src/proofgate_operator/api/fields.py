@@ -45,6 +45,9 @@ Cores = Annotated[
     # The length bounds the cost of the rule on it.
     Field(max_length=16, json_schema_extra={"x-kubernetes-int-or-string": True}),
 ]
+#: A range of addresses, of IPv4 or IPv6. What no pattern tells, the API server does of a NetworkPolicy, and
+#: `plan.addresses` of the rest.
+Cidr = Annotated[str, Field(max_length=49, pattern=r"^[0-9A-Fa-f.:]+/[0-9]{1,3}$")]
 
 
 class Section(BaseModel):

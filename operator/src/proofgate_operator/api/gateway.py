@@ -19,7 +19,7 @@ from proofgate_operator.api.ledger import Ledger
 from proofgate_operator.api.load_balancer import LoadBalancer
 from proofgate_operator.api.monitoring import Monitoring
 from proofgate_operator.api.policy import Policy
-from proofgate_operator.api.upstream import ModelRoute, Provider
+from proofgate_operator.api.upstream import Egress, ModelRoute, Provider
 from proofgate_operator.api.worker import Worker
 
 MAX_REPLICAS = 64
@@ -71,6 +71,9 @@ class GatewaySpec(Section):
         tuple[Provider, ...], Field(min_length=1, max_length=16, json_schema_extra=keyed_by("name"))
     ]
     """Upstreams."""
+    egress: Egress | None = None
+    """Where workers may connect to reach them. Absent: everywhere but link-local addresses and others at
+    which clouds keep a machine's metadata, and multicast."""
     models: Annotated[
         tuple[ModelRoute, ...], Field(min_length=1, max_length=64, json_schema_extra=keyed_by("name"))
     ]

@@ -5,11 +5,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from proofgate_operator.api.fields import Image, LabelSelector, SecretRef, Section, rules
+from proofgate_operator.api.fields import Cidr, Image, LabelSelector, SecretRef, Section, rules
 from proofgate_operator.api.pod_template import PodTemplate
 
-#: An address range, of IPv4 or IPv6; the API server parses it for good.
-Cidr = Annotated[str, Field(max_length=49, pattern=r"^[0-9A-Fa-f.:]+/[0-9]{1,3}$")]
 AnnotationValue = Annotated[str, Field(max_length=4096)]
 
 

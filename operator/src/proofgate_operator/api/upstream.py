@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from proofgate_operator.api.fields import AUTHORITY, SET, ModelName, ResourceName, SecretKeyRef, Section
+from proofgate_operator.api.fields import AUTHORITY, SET, Cidr, ModelName, ResourceName, SecretKeyRef, Section
 
 #: The path is printable ASCII without a query or fragment: a request's own path is appended.
 _HTTP_URL = rf'^https?://{AUTHORITY}(/[!-"$->@-~]*)?$'
@@ -46,6 +46,13 @@ class Provider(Section):
     max_concurrent_requests: Annotated[int, Field(ge=1, le=100_000)] | None = None
     """Requests that each worker may have under way there at a time. What is over goes to another upstream of
     its model, or is refused. Absent: any number."""
+
+
+class Egress(Section):
+    """Where workers may connect to reach providers, by address."""
+
+    allow: Annotated[tuple[Cidr, ...], Field(min_length=1, max_length=32, json_schema_extra=SET)]
+    """Ranges of addresses, for example 10.0.0.0/8: what a provider's name resolves to must be in one."""
 
 
 class Fallback(Section):

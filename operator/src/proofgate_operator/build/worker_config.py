@@ -98,7 +98,8 @@ def worker_config(gateway: Gateway, memory: int, defaults: Defaults) -> Manifest
         },
     }
     # The spec and the workers' file spell these sections alike.
-    for name, section in (("jwt", spec.jwt), ("policy", spec.policy), ("cors", spec.cors)):
+    alike = {"egress": spec.egress, "jwt": spec.jwt, "policy": spec.policy, "cors": spec.cors}
+    for name, section in alike.items():
         if section is not None:
             content[name] = section.as_written()
     return content

@@ -1,4 +1,4 @@
-"""What is wrong with the host of a URL, where no pattern of the schema can tell."""
+"""What is wrong with the host of a URL or a range of addresses, where no pattern of the schema can tell."""
 
 import ipaddress
 from urllib.parse import urlsplit
@@ -20,6 +20,15 @@ def address_fault(url: str) -> str | None:
     # TLS takes a name whose last label is a number for a broken IPv4 address (RFC 1123, section 2.1).
     if host.rstrip(".").rpartition(".")[2].isdigit() and not _is_address(host, 4):
         return "its host ends with a number and is no IPv4 address"
+    return None
+
+
+def range_fault(cidr: str) -> str | None:
+    """Return why a range that fits its field's pattern is none; None if nothing is wrong."""
+    try:
+        ipaddress.ip_network(cidr)
+    except ValueError as error:
+        return str(error)
     return None
 
 

@@ -16,7 +16,7 @@ from proofgate_operator.build.owners import Shares, read_shares
 from proofgate_operator.build.storage import claim_names
 from proofgate_operator.build.tenant_keys import KeyDigest
 from proofgate_operator.build.worker_config import fixed_config_text, worker_config_text
-from proofgate_operator.plan.addresses import address_fault
+from proofgate_operator.plan.addresses import address_fault, range_fault
 from proofgate_operator.plan.api_keys import entry
 from proofgate_operator.plan.certificates import certificate_fault
 from proofgate_operator.plan.observed import Observed
@@ -118,6 +118,10 @@ def _address_problems(gateway: Gateway) -> Iterator[Problem]:
         fault = address_fault(url)
         if fault:
             yield Problem("SpecInvalid", f"{place}: {fault}")
+    for cidr in spec.egress.allow if spec.egress else ():
+        fault = range_fault(cidr)
+        if fault:
+            yield Problem("SpecInvalid", f"spec.egress.allow: {fault}")
 
 
 def _signing_key(

@@ -21,7 +21,7 @@ use rustls::ServerConfig;
 use crate::config::{Config, Cors, ProviderKind, StreamUsage, Timeouts};
 use crate::routes::{MAX_TARGETS, Model, Reasons, Target};
 use crate::routing::RoutingKey;
-use crate::upstream::{Pool, Route as UpstreamRoute, Upstream};
+use crate::upstream::{Egress, Pool, Route as UpstreamRoute, Upstream};
 use crate::{Error, client_tls};
 
 /// A configuration, checked whole and compiled.
@@ -104,6 +104,7 @@ impl Blueprint {
     pub(crate) fn new(config: &Config, in_service: Option<&Arc<Engine>>) -> Result<Self, Error> {
         let mut places = HashMap::new();
         let mut upstreams = Vec::new();
+        let egress = Egress::new(config.egress_allow.as_deref()).map_err(Error::Config)?;
         for provider in &config.providers {
             let fail = |message: String| Error::Config(format!("provider {:?}: {message}", provider.name));
             let base = BaseUrl::parse(&provider.base_url).map_err(|error| fail(error.to_string()))?;
@@ -121,7 +122,12 @@ impl Blueprint {
             let spoken = family.dialects().iter();
             let templates = spoken.map(|&dialect| (dialect, RequestTemplate::new(&base, dialect, key)));
             let templates = templates.collect();
-            let route = UpstreamRoute::new(base, provider.ca_pem.clone(), config.timeouts.upstream_connect);
+            let route = UpstreamRoute::new(
+                base,
+                provider.ca_pem.clone(),
+                config.timeouts.upstream_connect,
+                egress.clone(),
+            );
             if places.insert(provider.name.as_str(), upstreams.len()).is_some() {
                 return Err(fail("given twice".into()));
             }

@@ -20,6 +20,9 @@ pub struct Config {
     #[serde(default)]
     pub(crate) proxy_protocol: Option<ProxyProtocol>,
     pub(crate) providers: Vec<Provider>,
+    /// Ranges of addresses that providers may be reached at; `None` means all but the machine's own.
+    #[serde(default)]
+    pub(crate) egress_allow: Option<Vec<String>>,
     pub(crate) models: Vec<Model>,
     pub(crate) tenants: Vec<Tenant>,
     /// What tenants of shards may use, by name.

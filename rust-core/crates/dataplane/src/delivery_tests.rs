@@ -7,7 +7,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::LocalSet;
 
 use super::*;
-use crate::upstream::{Pool, Route};
+use crate::upstream::{Egress, Pool, Route};
 
 const LIMITS: Limits = Limits {
     head_bytes: EARLY,
@@ -38,7 +38,7 @@ async fn upstream() -> (Upstream, TcpListener) {
         stream_usage: crate::config::StreamUsage::Leave,
         max_concurrency: None,
         pool: Rc::new(Pool::new(
-            Route::new(base, None, Duration::from_secs(20)).unwrap(),
+            Route::new(base, None, Duration::from_secs(20), Egress::default()).unwrap(),
         )),
     };
     (upstream, listener)

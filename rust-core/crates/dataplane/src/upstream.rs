@@ -1,5 +1,6 @@
 //! Providers, and the connections that lead there.
 
+mod egress;
 mod happy_eyeballs;
 mod health;
 mod names;
@@ -15,6 +16,7 @@ use proofgate_providers::{BaseUrl, Dialect, Family, RequestTemplate};
 use proofgate_translate::UntranslatableFields;
 use tokio::net::TcpStream;
 
+pub(crate) use self::egress::Egress;
 use self::health::Health;
 pub(crate) use self::health::{Attending, Verdict};
 use self::names::{Names, Resolver};
@@ -71,6 +73,7 @@ pub(crate) struct Route {
     ca_pem: Option<String>,
     tls: Option<Tls>,
     connect_timeout: Duration,
+    egress: Egress,
 }
 
 impl Route {
@@ -79,6 +82,7 @@ impl Route {
         base: BaseUrl,
         ca_pem: Option<String>,
         connect_timeout: Duration,
+        egress: Egress,
     ) -> Result<Self, String> {
         let tls = base.tls.then(|| tls(&base.host, ca_pem.as_deref())).transpose()?;
         Ok(Route {
@@ -86,6 +90,7 @@ impl Route {
             ca_pem,
             tls,
             connect_timeout,
+            egress,
         })
     }
 }
@@ -132,9 +137,13 @@ impl Pool {
             base,
             ca_pem,
             connect_timeout,
-            ..
+            egress,
+            tls: _,
         } = &self.route;
-        *base == route.base && *ca_pem == route.ca_pem && *connect_timeout == route.connect_timeout
+        *base == route.base
+            && *ca_pem == route.ca_pem
+            && *connect_timeout == route.connect_timeout
+            && *egress == route.egress
     }
 
     /// A connection on which others have been answered, if one of them can serve again.
@@ -179,7 +188,10 @@ impl Pool {
     }
 
     async fn try_to_connect(&self) -> io::Result<UpstreamStream> {
-        let addresses = self.names.addresses().await?;
+        let addresses = self.route.egress.admitted(&self.names.addresses().await?);
+        if addresses.is_empty() {
+            return Err(io::Error::other("none of its addresses may be reached (egress)"));
+        }
         let tcp = happy_eyeballs::connect(&addresses, TcpStream::connect).await;
         let tcp = tcp.inspect_err(|_| self.names.distrust())?;
         tcp.set_nodelay(true)?;

@@ -225,6 +225,33 @@ async fn a_fallback_that_the_request_cannot_be_said_to_leaves_what_the_first_one
 }
 
 #[tokio::test]
+async fn a_provider_at_an_address_that_may_not_be_reached_is_not_connected_to() {
+    let mut other = Upstream::start().await;
+    let targets = json!([target("other", 1)]);
+    let gateway = gateway(&other, targets, |document| {
+        document["egress_allow"] = json!(["10.0.0.0/8"])
+    })
+    .await;
+    let mut client = Client::connect(&gateway).await;
+    let body = chat(10, false);
+    let refused = client.exchange(post(Some(body.len())), &body).await;
+    assert_eq!(
+        (refused.status.as_u16(), &*refused.code()),
+        (502, "upstream_unreachable")
+    );
+    assert_eq!(other.requests(), 0);
+    // What may be reached changes without a restart, also for connections that are open.
+    gateway.reload(|document| document["egress_allow"] = json!(["127.0.0.0/8"]));
+    let sent = client.send_chat(false).await;
+    other.exchange().await.answer(ANSWER).await;
+    assert_eq!(read(sent).await.unwrap().status, 200);
+    gateway.reload(|document| document["egress_allow"] = json!(["10.0.0.0/8"]));
+    let refused = client.exchange(post(Some(body.len())), &body).await;
+    assert_eq!(&*refused.code(), "upstream_unreachable");
+    assert_eq!(other.requests(), 1);
+}
+
+#[tokio::test]
 async fn other_routes_are_taken_without_a_restart() {
     let mut other = Upstream::start().await;
     let mut gateway = gateway(&other, json!([target("stand-in", 1)]), |_| ()).await;
