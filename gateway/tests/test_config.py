@@ -235,6 +235,10 @@ def test_an_empty_list_is_refused(config_directory: ConfigDirectory, section: st
         ("{name: other, routes: [{provider: nobody}]}", "config_unknown_provider"),
         ("{name: other, provider: openai, fallbacks: [{provider: nobody}]}", "config_unknown_provider"),
         ("{name: other, provider: openai, fallbackOn: [Boredom]}", "config_invalid_value"),
+        ("{name: 'o*r', provider: openai}", "config_invalid_value"),
+        ("{name: 'o*', provider: openai, upstreamModel: '*-*'}", "config_invalid_value"),
+        ("{name: other, provider: openai, upstreamModel: 'x-*'}", "config_no_wildcard"),
+        ("{name: other, routes: [{provider: openai, upstreamModel: '*'}]}", "config_no_wildcard"),
         ("{name: other, routes: [{provider: openai, weight: 0}]}", "config_invalid_value"),
     ],
 )

@@ -122,6 +122,14 @@ def _name(text: str) -> str:
 def _model_name(text: str) -> str:
     if not re.fullmatch(r"[!-~]{1,128}", text):
         raise ValueError("a model name has 1 to 128 printable ASCII characters and no space")
+    if "*" in text[:-1]:
+        raise ValueError("the wildcard '*' stands for the rest of a name: it comes last")
+    return text
+
+
+def _upstream_model_name(text: str) -> str:
+    if not re.fullmatch(r"[!-~]{1,128}", text) or text.count("*") > 1:
+        raise ValueError("a model name has 1 to 128 printable ASCII characters, no space and one '*' at most")
     return text
 
 
@@ -168,6 +176,7 @@ WebOrigin = Annotated[str, AfterValidator(_web_origin)]
 LogOrigin = Annotated[str, AfterValidator(_log_origin)]
 Name = Annotated[str, AfterValidator(_name)]
 ModelName = Annotated[str, AfterValidator(_model_name)]
+UpstreamModelName = Annotated[str, AfterValidator(_upstream_model_name)]
 AddressRange = Annotated[str, AfterValidator(_address_range)]
 Claim = Annotated[str, AfterValidator(_claim)]
 FilePath = Annotated[str, AfterValidator(_file_path)]

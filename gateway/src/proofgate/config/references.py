@@ -46,6 +46,14 @@ def _check_names(settings: Settings, findings: Findings) -> None:
     report_duplicates((entry.name for entry in settings.tenants), ("tenants",), "name", findings)
 
 
+def _names_there(model: Model) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """What a model is called at its providers, and where that is said."""
+    yield ("upstreamModel",), model.upstream_model or ""
+    for field, routes in (("routes", model.routes), ("fallbacks", model.fallbacks)):
+        for place, route in enumerate(routes):
+            yield (field, place, "upstreamModel"), route.upstream_model or ""
+
+
 def _providers_of(model: Model) -> Iterator[tuple[tuple[str | int, ...], str]]:
     """The providers that a model names, and where."""
     if model.provider is not None:
@@ -65,6 +73,11 @@ def _check_models(settings: Settings, findings: Findings) -> None:
         if model.routes and model.upstream_model is not None:
             message = "each of the routes has its own: move it there"
             findings.report("config_two_names", ("models", position, "upstreamModel"), message)
+        if not model.name.endswith("*"):
+            for where_named, name in _names_there(model):
+                if "*" in name:
+                    message = "the model's own name has no '*' that this could stand for"
+                    findings.report("config_no_wildcard", ("models", position, *where_named), message)
         for where_named, name in _providers_of(model):
             if name not in providers:
                 message = unknown("provider", name, providers, "define it under providers")

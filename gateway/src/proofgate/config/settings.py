@@ -23,6 +23,7 @@ from proofgate.config.fields import (
     NonEmptyListed,
     Seconds,
     Section,
+    UpstreamModelName,
     WebOrigin,
 )
 from proofgate.config.policy import Policy
@@ -152,8 +153,8 @@ class Fallback(Section):
 
     provider: str
     """The name of a provider."""
-    upstream_model: ModelName | None = None
-    """The model's name there; the same when it is not set."""
+    upstream_model: UpstreamModelName | None = None
+    """The model's name there; the same when it is not set. A `*` is what the model's stands for."""
 
 
 class Route(Fallback):
@@ -172,11 +173,12 @@ class Model(Section):
     """A model name that clients may ask for, and who serves it under which name."""
 
     name: ModelName
-    """1 to 128 printable ASCII characters, unique."""
+    """1 to 128 printable ASCII characters, unique. With `*` at its end it stands for all names that begin so
+    and are not themselves there; of several the longest."""
     provider: str | None = None
     """The name of a provider; in its place, `routes` name several."""
-    upstream_model: ModelName | None = None
-    """The model's name there; the same when it is not set."""
+    upstream_model: UpstreamModelName | None = None
+    """The model's name there; the same when it is not set. A `*` is what the model's stands for."""
     routes: Annotated[Listed[Route], Field(max_length=8)] = ()
     """Providers that share its requests, in the place of `provider`; each takes what failed at another."""
     fallbacks: Annotated[Listed[Fallback], Field(max_length=8)] = ()

@@ -23,6 +23,14 @@ SPEC_RULES: list[dict[str, Any]] = [
         "message": "spec.models: a model has a provider, or routes; its upstreamModel goes with its provider",
     },
     {
+        "rule": "self.models.all(m, m.name.endsWith('*') ||"
+        " (!has(m.upstreamModel) || !m.upstreamModel.contains('*')) &&"
+        " m.routes.all(r, !has(r.upstreamModel) || !r.upstreamModel.contains('*')) &&"
+        " m.fallbacks.all(f, !has(f.upstreamModel) || !f.upstreamModel.contains('*')))",
+        "fieldPath": ".models",
+        "message": "spec.models: an upstreamModel has a '*' only where the model's own name ends with one",
+    },
+    {
         # A list of one binds the names once; `in` costs a step per name, a comparison of strings many.
         "rule": "[self.models.map(m, m.name)].all(names,"
         " self.tenants.all(t, !has(t.models) || t.models.all(name, name in names)))",

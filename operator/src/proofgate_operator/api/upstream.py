@@ -8,7 +8,16 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from proofgate_operator.api.fields import AUTHORITY, SET, Cidr, ModelName, ResourceName, SecretKeyRef, Section
+from proofgate_operator.api.fields import (
+    AUTHORITY,
+    SET,
+    Cidr,
+    ModelName,
+    ResourceName,
+    SecretKeyRef,
+    Section,
+    UpstreamModelName,
+)
 
 #: The path is printable ASCII without a query or fragment: a request's own path is appended.
 _HTTP_URL = rf'^https?://{AUTHORITY}(/[!-"$->@-~]*)?$'
@@ -60,8 +69,9 @@ class Fallback(Section):
 
     provider: ResourceName
     """The provider: a name from spec.providers."""
-    upstream_model: ModelName | None = None
-    """Name the provider knows the model by. Absent: the same name."""
+    upstream_model: UpstreamModelName | None = None
+    """Name the provider knows the model by. A `*` is what that of the model's name stands for. Absent: the
+    same name."""
 
 
 class Route(Fallback):
@@ -87,11 +97,13 @@ class ModelRoute(Section):
     """A model that clients may name."""
 
     name: ModelName
-    """Name in the client's request."""
+    """Name in the client's request. With `*` at its end it stands for all names that begin so and are not in
+    spec.models themselves; of several, the longest."""
     provider: ResourceName | None = None
     """The provider that serves it: a name from spec.providers. In its place, routes name several."""
-    upstream_model: ModelName | None = None
-    """Name the provider knows it by. Absent: the same name."""
+    upstream_model: UpstreamModelName | None = None
+    """Name the provider knows it by. A `*` is what that of the model's name stands for. Absent: the same
+    name."""
     routes: Annotated[tuple[Route, ...], Field(max_length=8)] = ()
     """Providers that share its requests, in the place of provider. Each takes what failed at another."""
     fallbacks: Annotated[tuple[Fallback, ...], Field(max_length=8)] = ()

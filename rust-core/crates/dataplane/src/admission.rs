@@ -23,7 +23,7 @@ use crate::open_exchange::{Admitted, Granted, OpenExchange};
 use crate::rejection::{RejectedRequest, Rejection};
 use crate::reply::Reply;
 use crate::request_policy::{self, Rewritten};
-use crate::routes::{Model, Target, Way};
+use crate::routes::{Model, Named, Target, Way};
 use crate::translation::{Pair, Translation};
 
 /// A request to a provider whose sender is known and whose body is whole.
@@ -61,6 +61,8 @@ pub(crate) struct Accepted<'c> {
 pub(crate) struct Chosen<'c> {
     /// Which of its model's targets it is.
     pub(crate) place: usize,
+    /// What the model is called there.
+    pub(crate) named: Named<'c>,
     pub(crate) template: &'c RequestTemplate,
     /// What is sent in the place of the client's body, to a provider of another dialect.
     pub(crate) translated: Option<Translated>,
@@ -134,7 +136,8 @@ async fn read_and_admit<'c>(
     let first = model.first(incoming.dialect, incoming.now);
     let place = first.as_ref().map_or(0, |(place, _)| *place);
     let target = &model.targets[place];
-    let labels = (call.model.as_ref(), target.upstream.name.as_str());
+    let named = target.named(model, &call.model);
+    let labels = (model.name.as_str(), target.upstream.name.as_str());
     let series = incoming
         .gateway
         .traffic
@@ -144,6 +147,7 @@ async fn read_and_admit<'c>(
     let wanted = Wanted {
         call: &call,
         target,
+        named: &named,
         max_output_tokens: model.max_output_tokens,
         pair,
         series,
@@ -155,6 +159,7 @@ async fn read_and_admit<'c>(
         model,
         chosen: Chosen {
             place,
+            named,
             template,
             translated,
         },
@@ -167,6 +172,7 @@ async fn read_and_admit<'c>(
 struct Wanted<'w> {
     call: &'w Call<'w>,
     target: &'w Target,
+    named: &'w Named<'w>,
     /// Tokens set aside for an answer whose request names no maximum.
     max_output_tokens: u64,
     /// What lies between the client and the provider, if they do not speak the same.
@@ -185,6 +191,7 @@ async fn admit<'c>(
     let Wanted {
         call,
         target,
+        named,
         max_output_tokens,
         pair,
         series,
@@ -265,7 +272,7 @@ async fn admit<'c>(
                 max_output_tokens,
                 now,
             };
-            let translated = translate(gateway, pair, &said, target, reply.extra);
+            let translated = translate(gateway, pair, &said, target, &named.model, reply.extra);
             // It has had its rules, which cost more than anything else here: it counts as a request.
             let note = || judged.note.clone();
             Some(translated.map_err(|rejection| {
@@ -284,6 +291,7 @@ async fn admit<'c>(
         digest,
         call,
         target,
+        upstream_model: &named.model,
         series,
         policy: judged.note,
         config: incoming.config,
@@ -308,17 +316,18 @@ pub(crate) struct Said<'s> {
     pub(crate) now: u64,
 }
 
-/// Says a request in its provider's dialect; what was left out of it is named in a header line, in `extra`.
+/// Says a request in the dialect of a provider that calls the model `model`; what was left out of it is named in a header line, in `extra`.
 pub(crate) fn translate(
     gateway: &Gateway,
     pair: Pair,
     said: &Said<'_>,
     target: &Target,
+    model: &str,
     extra: &mut Vec<u8>,
 ) -> Result<Translated, Rejection> {
     let Said { body, call, .. } = *said;
     let provider = TranslationTarget {
-        model: &target.upstream_model,
+        model,
         max_output_tokens: said.max_output_tokens,
         untranslatable: target.upstream.untranslatable,
     };

@@ -14,7 +14,6 @@ use proofgate_wire::{
 use crate::config::StreamUsage;
 use crate::delivery::deliver;
 use crate::failure::Failure;
-use crate::routes::Target;
 use crate::upstream::{Upstream, UpstreamStream};
 
 /// Up to so many bytes a copy costs less than a vectored write.
@@ -29,13 +28,14 @@ const HEAD_BYTES: usize = 64 * 1024;
 ///
 /// `body` is what the client sent, or what the rules made of it; the value of `model` stands at `model` there.
 pub(crate) fn upstream_body<'b>(
-    target: &'b Target,
+    usage: StreamUsage,
+    replacement: Option<&'b [u8]>,
     call: &Call<'_>,
     body: &'b [u8],
     model: Range<usize>,
     rewritten: bool,
 ) -> (UpstreamBody<'b>, bool) {
-    let usage = match target.upstream.stream_usage {
+    let usage = match usage {
         StreamUsage::Leave => None,
         StreamUsage::Ask if rewritten && call.has_stream_options() => {
             let call = Call::parse(call.dialect, body).ok();
@@ -43,7 +43,7 @@ pub(crate) fn upstream_body<'b>(
         }
         StreamUsage::Ask => call.usage_edit(&model),
     };
-    let name = target.replacement.as_ref().map(|name| (model, &name[..]));
+    let name = replacement.map(|name| (model, name));
     (UpstreamBody::new(body, [name, usage.clone()]), usage.is_some())
 }
 

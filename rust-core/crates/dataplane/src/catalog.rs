@@ -5,6 +5,7 @@
 //! upstream connections of its predecessor where they lead to the same place.
 
 use std::cell::RefCell;
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use proofgate_wire::Limits;
 use rustls::ServerConfig;
 
 use crate::config::{Config, Cors, ProviderKind, StreamUsage, Timeouts};
-use crate::routes::{MAX_TARGETS, Model, Reasons, Target};
+use crate::routes::{MAX_TARGETS, Model, Reasons, Target, WILDCARD};
 use crate::routing::RoutingKey;
 use crate::upstream::{Egress, Pool, Route as UpstreamRoute, Upstream};
 use crate::{Error, client_tls};
@@ -89,6 +90,8 @@ struct TargetPlan {
 pub(crate) struct Catalog {
     upstreams: Vec<Rc<Upstream>>,
     models: HashMap<String, Model>,
+    /// Those that stand for all names that begin as theirs, the longest first.
+    wildcards: Vec<Model>,
     /// What every scan of the engine needs and the next one can use again. Catalogs of one engine share it; one of another
     /// engine must not, for the automata in it would be built anew at every turn.
     pub(crate) scratch: Rc<RefCell<Scratch>>,
@@ -166,6 +169,12 @@ fn models(config: &Config, upstreams: &HashMap<&str, usize>) -> Result<HashMap<S
                     target.provider
                 ))
             };
+            if target.upstream_model.contains(WILDCARD) && !model.name.ends_with(WILDCARD) {
+                return Err(fail(format!(
+                    "is called {:?} at a provider, and has no {WILDCARD} itself",
+                    target.upstream_model
+                )));
+            }
             let replacement = (target.upstream_model != model.name)
                 .then(|| serde_json::to_vec(&target.upstream_model))
                 .transpose();
@@ -362,14 +371,19 @@ impl Catalog {
                 Target::new(upstream, target.upstream_model, target.replacement, target.weight)
             });
             let model = Model {
+                name: name.clone(),
                 targets: targets.collect(),
                 fall_back_on: plan.fall_back_on,
                 max_output_tokens: plan.max_output_tokens,
             };
             (name, model)
         });
+        let (wildcards, models): (Vec<_>, Vec<_>) = models.partition(|(_, model)| model.prefix().is_some());
+        let mut wildcards: Vec<_> = wildcards.into_iter().map(|(_, model)| model).collect();
+        wildcards.sort_unstable_by_key(|model| Reverse(model.name.len()));
         Catalog {
-            models: models.collect(),
+            models: models.into_iter().collect(),
+            wildcards,
             scratch: scratch.unwrap_or_default(),
             upstreams,
             terms,
@@ -379,10 +393,12 @@ impl Catalog {
     /// Where `model` is answered for `tenant`; `None` both when it does not exist and when it is not for this tenant.
     pub(crate) fn route(&self, tenant: &Tenant, model: &str) -> Option<&Model> {
         let allowed = &self.terms.plan(tenant).allowed;
-        self.models.get(model).filter(|_| allowed.has_model(model))
+        let named = self.models.get(model);
+        let found = named.or_else(|| self.wildcards.iter().find(|wildcard| wildcard.takes(model)));
+        found.filter(|found| allowed.has_model(&found.name))
     }
 
-    /// The models that `tenant` may use, each with the name of its first provider, sorted by name.
+    /// The models that `tenant` may use, each with the name of its first provider, sorted by name; none that stand for others.
     pub(crate) fn models_of<'c>(&'c self, tenant: &Tenant) -> Vec<(&'c str, &'c str)> {
         let allowed = &self.terms.plan(tenant).allowed;
         let mut models: Vec<_> = self
@@ -397,12 +413,11 @@ impl Catalog {
 
     /// Whether `model` is answered by `provider`.
     pub(crate) fn has_model(&self, model: &str, provider: &str) -> bool {
-        self.models.get(model).is_some_and(|model| {
-            model
-                .targets
-                .iter()
-                .any(|target| target.upstream.name == provider)
-        })
+        let mut wildcards = self.wildcards.iter();
+        let found = self.models.get(model);
+        let found = found.or_else(|| wildcards.find(|wildcard| wildcard.name == model));
+        let mut targets = found.iter().flat_map(|model| &model.targets);
+        targets.any(|target| target.upstream.name == provider)
     }
 
     pub(crate) fn upstreams(&self) -> &[Rc<Upstream>] {

@@ -159,7 +159,17 @@ impl Sender<'_, '_> {
         let translated = chosen.translated.as_ref();
         let (body, keeps_usage) = match translated {
             Some(translated) => (UpstreamBody::new(&translated.body, [None, None]), false),
-            None => upstream_body(target, &self.call, self.body(), model, self.rewritten.is_some()),
+            None => {
+                let (usage, name) = (upstream.stream_usage, chosen.named.replacement.as_deref());
+                upstream_body(
+                    usage,
+                    name,
+                    &self.call,
+                    self.body(),
+                    model,
+                    self.rewritten.is_some(),
+                )
+            }
         };
         let fields = match (translated, &self.incoming.fields) {
             (Some(translated), _) => translated.back.fields().to_vec(),
@@ -167,7 +177,7 @@ impl Sender<'_, '_> {
             (None, None) => Vec::new(),
         };
         let model_in_path = translated.map_or_else(String::new, |translated| {
-            translated.back.model_in_path(&target.upstream_model)
+            translated.back.model_in_path(&chosen.named.model)
         });
         let id = open.id;
         let request = Request {

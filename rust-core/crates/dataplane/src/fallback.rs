@@ -98,6 +98,8 @@ fn prepare<'c>(
     reply: &mut Reply<'_>,
 ) -> Option<Chosen<'c>> {
     let incoming = sender.incoming;
+    let target = &sender.model.targets[place];
+    let named = target.named(sender.model, &sender.call.model);
     let translated = match way.pair {
         None => None,
         Some(pair) => {
@@ -107,12 +109,12 @@ fn prepare<'c>(
                 max_output_tokens: sender.model.max_output_tokens,
                 now: incoming.gateway.clock.unix_micros(incoming.now),
             };
-            let target = &sender.model.targets[place];
-            Some(translate(incoming.gateway, pair, &said, target, reply.extra).ok()?)
+            Some(translate(incoming.gateway, pair, &said, target, &named.model, reply.extra).ok()?)
         }
     };
     Some(Chosen {
         place,
+        named,
         template: way.template,
         translated,
     })
@@ -137,9 +139,9 @@ async fn turn_to(
 ) -> bool {
     let gateway = sender.incoming.gateway;
     let target = &sender.model.targets[chosen.place];
-    let labels = (sender.call.model.as_ref(), target.upstream.name.as_str());
+    let labels = (sender.model.name.as_str(), target.upstream.name.as_str());
     let series = gateway.traffic.series(&open.tenant.name, Some(labels));
-    match open.turn_to(target, series, failure.answer().code) {
+    match open.turn_to(target, &chosen.named.model, series, failure.answer().code) {
         Ok(record) => open.written(Some(record), Stage::AdmissionRecord).await,
         Err(_) => false,
     }

@@ -93,6 +93,8 @@ pub(crate) struct Admitted<'a> {
     pub(crate) digest: BodyDigest,
     pub(crate) call: &'a Call<'a>,
     pub(crate) target: &'a Target,
+    /// What the model is called there.
+    pub(crate) upstream_model: &'a str,
     pub(crate) series: Arc<Series>,
     pub(crate) policy: Option<PolicyNote<'a>>,
     /// The configuration in force when it began.
@@ -130,7 +132,7 @@ impl OpenExchange {
             key: key.as_str().into(),
             model: admitted.call.model.as_ref().into(),
             provider: admitted.target.upstream.name.as_str().into(),
-            upstream_model: admitted.target.upstream_model.as_str().into(),
+            upstream_model: admitted.upstream_model.into(),
             endpoint: admitted.call.dialect.path().into(),
             stream: admitted.call.stream,
             bytes: admitted.body.len() as u64,
@@ -194,6 +196,7 @@ impl OpenExchange {
     pub(crate) fn turn_to(
         &mut self,
         target: &Target,
+        upstream_model: &str,
         series: Arc<Series>,
         failure: &str,
     ) -> Result<u64, Unavailable> {
@@ -210,7 +213,7 @@ impl OpenExchange {
             incarnation: elsewhere.as_deref().map(Into::into),
             attempt: attempts,
             provider: target.upstream.name.as_str().into(),
-            upstream_model: target.upstream_model.as_str().into(),
+            upstream_model: upstream_model.into(),
             failure: failure.into(),
             failed_status: self.reached.status,
             failed_sent: self.reached.sent(),

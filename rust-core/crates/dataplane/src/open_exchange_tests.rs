@@ -125,6 +125,7 @@ impl Bench {
             digest: BodyDigest::new(),
             call: &call,
             target: &model.targets[0],
+            upstream_model: "large",
             series: self.gateway.traffic.series("acme", Some(("large", "vendor"))),
             policy: None,
             config: ConfigId::from(&[0; 32]),

@@ -1,5 +1,6 @@
 //! The models that clients name, and the providers that answer for each.
 
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Instant;
@@ -13,11 +14,18 @@ use crate::rejection::Rejection;
 use crate::translation::Pair;
 use crate::upstream::Upstream;
 
+/// Longest name of a model, in bytes.
+const MAX_NAME: usize = 128;
 /// Most targets of one model.
 pub(crate) const MAX_TARGETS: usize = 16;
 
+/// Stands for the rest of a name, at the end of a model's.
+pub(crate) const WILDCARD: char = '*';
+
 /// A model as clients name it.
 pub(crate) struct Model {
+    /// Its name; with the [`WILDCARD`] at its end it is that of all models whose names begin so.
+    pub(crate) name: String,
     /// Where it is answered: at least one, at most [`MAX_TARGETS`].
     pub(crate) targets: Vec<Target>,
     /// What sends a request on to the next of them.
@@ -29,13 +37,21 @@ pub(crate) struct Model {
 /// A provider that answers for a model.
 pub(crate) struct Target {
     pub(crate) upstream: Rc<Upstream>,
-    pub(crate) upstream_model: String,
-    /// The JSON string that replaces the model's name, when it has another one upstream.
-    pub(crate) replacement: Option<Vec<u8>>,
+    /// The model's name there; the [`WILDCARD`] in it is what the model's stands for.
+    upstream_model: String,
+    /// The JSON string that replaces the model's name, when it has another one upstream that is always the same.
+    replacement: Option<Vec<u8>>,
     /// Its share of the requests; of 0 it gets those that failed elsewhere.
     weight: u32,
     /// What it is ahead or behind of its share.
     credit: Cell<i64>,
+}
+
+/// What a target calls the model that a client asks for.
+pub(crate) struct Named<'m> {
+    pub(crate) model: Cow<'m, str>,
+    /// The JSON string that replaces the model's name in the request, where that is another one.
+    pub(crate) replacement: Option<Cow<'m, [u8]>>,
 }
 
 /// How a target is spoken to.
@@ -153,6 +169,25 @@ impl Target {
         }
     }
 
+    /// What it calls the model that a client asks for by the name `asked`, where `model` is its own.
+    pub(crate) fn named(&self, model: &Model, asked: &str) -> Named<'_> {
+        let parts = self.upstream_model.split_once(WILDCARD);
+        let rest = model.prefix().and_then(|prefix| asked.strip_prefix(prefix));
+        let (Some((before, after)), Some(rest)) = (parts, rest) else {
+            return Named {
+                model: Cow::Borrowed(&self.upstream_model),
+                replacement: self.replacement.as_deref().map(Cow::Borrowed),
+            };
+        };
+        let named = [before, rest, after].concat();
+        // A name without anything to escape: see `Model::takes`.
+        let replacement = (named != asked).then(|| Cow::Owned(format!("\"{named}\"").into_bytes()));
+        Named {
+            model: Cow::Owned(named),
+            replacement,
+        }
+    }
+
     /// How a request in a dialect is put to it.
     ///
     /// # Errors
@@ -177,6 +212,18 @@ impl Target {
 }
 
 impl Model {
+    /// What all names begin with that it stands for, where it stands for several.
+    pub(crate) fn prefix(&self) -> Option<&str> {
+        self.name.strip_suffix(WILDCARD)
+    }
+
+    /// Whether it stands for a model of this name, which is not its own: printable ASCII without quotes, as the names in a configuration.
+    pub(crate) fn takes(&self, asked: &str) -> bool {
+        let plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\' | b'*');
+        let rest = self.prefix().and_then(|prefix| asked.strip_prefix(prefix));
+        asked.len() <= MAX_NAME && rest.is_some_and(|rest| !rest.is_empty() && rest.bytes().all(plain))
+    }
+
     /// Where a request in a dialect goes first, and how.
     ///
     /// # Errors

@@ -48,6 +48,7 @@ async fn can_serve_again(behind: Behind) -> bool {
         BaseUrl::parse(&url).unwrap(),
         Some(CERTIFICATE.into()),
         std::time::Duration::from_secs(20),
+        Egress::default(),
     );
     let pool = Pool::new(route.unwrap());
     let serve = async {

@@ -252,6 +252,77 @@ async fn a_provider_at_an_address_that_may_not_be_reached_is_not_connected_to() 
 }
 
 #[tokio::test]
+async fn a_wildcard_stands_for_all_names_that_begin_so_and_passes_the_rest_on() {
+    let mut gateway = Gateway::with(|document| {
+        let model = |name: &str, upstream_model: &str| {
+            json!({
+                "name": name, "max_output_tokens": 100,
+                "targets": [{"provider": "stand-in", "upstream_model": upstream_model, "weight": 1}],
+            })
+        };
+        document["models"] = json!([
+            model("vendor/*", "*"),
+            model("vendor/large-*", "big/*/v2"),
+            model("vendor/large-one", "fixed"),
+            model("same-*", "same-*"),
+        ]);
+        document["tenants"][0]["models"] = json!(["vendor/*", "vendor/large-*", "same-*"]);
+    })
+    .await;
+    let mut client = Client::connect(&gateway).await;
+    let ask = |model: &str| serde_json::to_vec(&json!({"model": model, "messages": []})).unwrap();
+    for (asked, there) in [
+        ("vendor/small", "small"),
+        ("vendor/large-two", "big/two/v2"),
+        ("vendor/a/b", "a/b"),
+        ("same-1", "same-1"),
+    ] {
+        let body = ask(asked);
+        let sent = client.send(post(Some(body.len())), &body).await;
+        let exchange = gateway.upstream.exchange().await;
+        let got: Value = serde_json::from_slice(&exchange.body).unwrap();
+        assert_eq!(got["model"], there, "{asked}");
+        exchange.answer(ANSWER).await;
+        let answer = read(sent).await.unwrap();
+        let admission = &records(&gateway, &answer).await[0];
+        assert_eq!(
+            [&admission["model"], &admission["upstream_model"]],
+            [asked, there]
+        );
+    }
+    // Its own name is not for this tenant, and nothing else stands for it; the rest has to be a name.
+    for asked in [
+        "vendor/large-one",
+        "vendor/",
+        "vendor/*",
+        "vendor/a b",
+        "vendor/\"",
+        "vendor/\u{e9}",
+        "other",
+    ] {
+        let body = ask(asked);
+        let refused = client.exchange(post(Some(body.len())), &body).await;
+        assert_eq!(
+            (refused.status.as_u16(), &*refused.code()),
+            (404, "model_not_found"),
+            "{asked}"
+        );
+    }
+    let long = ask(&format!("vendor/{}", "x".repeat(122)));
+    let refused = client.exchange(post(Some(long.len())), &long).await;
+    assert_eq!(&*refused.code(), "model_not_found");
+    let series = "proofgate_requests_total{tenant=\"acme\",model=\"vendor/*\",provider=\"stand-in\",outcome=\"complete\"}";
+    gateway.wait_for_metric(series, 2).await;
+    let listed = client.exchange(ask_models(), b"").await;
+    let listed: Value = serde_json::from_slice(&listed.body).unwrap();
+    assert_eq!(listed["data"], json!([]), "what stands for others is no model");
+}
+
+fn ask_models() -> http::Request<()> {
+    crate::client::ask("GET", "/v1/models")
+}
+
+#[tokio::test]
 async fn other_routes_are_taken_without_a_restart() {
     let mut other = Upstream::start().await;
     let mut gateway = gateway(&other, json!([target("stand-in", 1)]), |_| ()).await;
