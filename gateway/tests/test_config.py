@@ -107,6 +107,7 @@ def test_the_core_gets_everything_inline_in_snake_case_and_milliseconds(
             "upstream_connect_ms": 5000,
             "upstream_response_ms": 60000,
             "answer_ms": 3600000,
+            "heartbeat_ms": 15000,
             "connection_age_ms": 300000,
             "drain_ms": 20000,
             "lame_duck_ms": 0,

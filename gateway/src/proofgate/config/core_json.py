@@ -196,6 +196,7 @@ def _timeouts(config: Config) -> Json:
         "upstream_connect_ms": _milliseconds(timeouts.upstream_connect_seconds),
         "upstream_response_ms": _milliseconds(timeouts.upstream_response_seconds),
         "answer_ms": _milliseconds(timeouts.answer_seconds),
+        "heartbeat_ms": _milliseconds(timeouts.heartbeat_seconds),
         "connection_age_ms": _milliseconds(timeouts.connection_age_seconds),
         "drain_ms": _milliseconds(timeouts.drain_seconds),
         "lame_duck_ms": _milliseconds(timeouts.lame_duck_seconds),

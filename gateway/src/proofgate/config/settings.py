@@ -193,7 +193,8 @@ class Model(Section):
 
 
 class Timeouts(Section):
-    """How long each side may take, in seconds, each 0.001 to 86400 (`lameDuckSeconds` 0 to 3600)."""
+    """How long each side may take, in seconds, each 0.001 to 86400 (`lameDuckSeconds` and `heartbeatSeconds` 0
+    to 3600)."""
 
     client_head_seconds: Seconds = 10.0
     """For a request's head, from its first byte."""
@@ -207,6 +208,9 @@ class Timeouts(Section):
     """For a provider's next bytes."""
     answer_seconds: Seconds = 3600.0
     """From a request's head to the end of its answer, however steadily that comes."""
+    heartbeat_seconds: Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)] = 15.0
+    """After so much silence in a stream, and again and again, its client gets a comment (`: hb`), so that
+    nothing between the two takes the connection for dead; 0: never."""
     connection_age_seconds: Seconds = 300.0
     """Age at which a client's connection ends with its next answer, up to a tenth more or less: its client
     comes back where it is routed by then."""

@@ -44,6 +44,9 @@ class Timeouts(Section):
     """Longest silence of a provider, before the first byte or between two."""
     answer_seconds: Annotated[int, Field(ge=1, le=86_400)] = 3600
     """From a request's head to the end of its answer, however steadily that comes."""
+    heartbeat_seconds: Annotated[int, Field(ge=0, le=3600)] = 15
+    """After so much silence in a stream, and again and again, its client gets a comment, so that nothing
+    between the two takes the connection for dead. 0: never."""
     connection_age_seconds: Annotated[int, Field(ge=1, le=86_400)] = 300
     """Age at which a client's connection ends with its next answer, up to a tenth more or less: its client
     comes back where its tenant is served by then, and an HAProxy that is replaced gets rid of its

@@ -93,6 +93,7 @@ def worker_config(gateway: Gateway, memory: int, defaults: Defaults) -> Manifest
             "upstreamConnectSeconds": spec.timeouts.upstream_connect_seconds,
             "upstreamResponseSeconds": spec.timeouts.upstream_response_seconds,
             "answerSeconds": spec.timeouts.answer_seconds,
+            "heartbeatSeconds": spec.timeouts.heartbeat_seconds,
             "connectionAgeSeconds": spec.timeouts.connection_age_seconds,
             "drainSeconds": spec.timeouts.drain_seconds,
         },

@@ -279,6 +279,9 @@ pub(crate) struct Timeouts {
     /// From a request's head to the end of its answer.
     #[serde(rename = "answer_ms", deserialize_with = "milliseconds")]
     pub answer: Duration,
+    /// How long a stream is silent at most before its client is told that it goes on; `None`: for ever.
+    #[serde(rename = "heartbeat_ms", default, deserialize_with = "optional_milliseconds")]
+    pub heartbeat: Option<Duration>,
     /// Of a client's connection, after which the next answer ends it.
     #[serde(rename = "connection_age_ms", deserialize_with = "milliseconds")]
     pub connection_age: Duration,
@@ -313,4 +316,10 @@ impl Default for Metrics {
 
 fn milliseconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     u64::deserialize(deserializer).map(Duration::from_millis)
+}
+
+/// None for 0.
+fn optional_milliseconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+    let duration = milliseconds(deserializer)?;
+    Ok((!duration.is_zero()).then_some(duration))
 }

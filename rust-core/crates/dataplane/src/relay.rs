@@ -215,9 +215,18 @@ async fn body(
         ] {
             gateway.spare.take_back(buffer);
         }
-        let read = match progress.ended {
-            true => source.read_end(reply).await,
-            false => source.read(reply).await,
+        let has_left = answer_head.chunked && answer_head.events && reply.buffers.head.is_empty();
+        let beats = has_left && !progress.has_left_an_event_open(answer_head);
+        let interval = open.catalog.terms.timeouts.heartbeat.filter(|_| beats);
+        let read = match (progress.ended, interval) {
+            (true, _) => source.read_end(reply).await,
+            (false, None) => source.read(reply).await,
+            (false, Some(interval)) => match source.read_for(reply, interval).await {
+                Err(Aborted::Upstream(Failure::TimedOut)) => {
+                    Box::pin(source.read_beating(reply, open, interval)).await
+                }
+                read => read,
+            },
         };
         match read {
             Ok(true) => {}

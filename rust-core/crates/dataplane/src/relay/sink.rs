@@ -28,6 +28,23 @@ pub(super) async fn send_piece(
     send(gateway, reply).await.map_err(|_| Aborted::Client)
 }
 
+/// What a client of a stream gets while nothing else comes: a comment, and no event, for it has no empty line. With one,
+/// official clients take it for an event without data (openai-go before 3.45).
+const HEARTBEAT: &[u8] = b": hb\n";
+
+/// Lets a client know that its stream, of which only whole events have left, goes on.
+pub(super) async fn send_heartbeat(
+    gateway: &Gateway,
+    reply: &mut Reply<'_>,
+    open: &mut OpenExchange,
+) -> Result<(), Aborted> {
+    open.respond(HEARTBEAT);
+    let head = &mut reply.buffers.head;
+    gateway.spare.lend(head);
+    encode::write_chunk(head, HEARTBEAT);
+    send(gateway, reply).await.map_err(|_| Aborted::Client)
+}
+
 /// Puts what is decoded behind the head, or where that would stand: a short copy costs less than a vectored write.
 fn write_piece(
     gateway: &Gateway,

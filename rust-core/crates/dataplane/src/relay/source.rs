@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::sink::send_heartbeat;
 use crate::attempt::READ;
 use crate::failure::{Aborted, Failure};
 use crate::gateway::Gateway;
 use crate::lifecycle::Phase;
+use crate::open_exchange::OpenExchange;
 use crate::reply::Reply;
 use crate::upstream::UpstreamStream;
 
@@ -32,6 +34,38 @@ impl Source<'_> {
     /// Waits for bytes from upstream; `false` at the end of its stream.
     pub(super) async fn read(&mut self, reply: &mut Reply<'_>) -> Result<bool, Aborted> {
         self.read_within(reply, self.silence).await
+    }
+
+    /// The same, with less patience.
+    pub(super) async fn read_for(
+        &mut self,
+        reply: &mut Reply<'_>,
+        patience: Duration,
+    ) -> Result<bool, Aborted> {
+        self.read_within(reply, patience.min(self.silence)).await
+    }
+
+    /// Goes on waiting for bytes of a stream that has been silent for `interval`: each time it has been, its client is told
+    /// that it goes on.
+    pub(super) async fn read_beating(
+        &mut self,
+        reply: &mut Reply<'_>,
+        open: &mut OpenExchange,
+        interval: Duration,
+    ) -> Result<bool, Aborted> {
+        let mut left = self.silence;
+        loop {
+            left = left.saturating_sub(interval);
+            let is_over = self.until.is_some_and(|until| until <= Instant::now());
+            if left.is_zero() || is_over {
+                return Err(Aborted::Upstream(Failure::TimedOut));
+            }
+            send_heartbeat(self.gateway, reply, open).await?;
+            match self.read_within(reply, left.min(interval)).await {
+                Err(Aborted::Upstream(Failure::TimedOut)) => {}
+                read => return read,
+            }
+        }
     }
 
     /// The same for what only ends the transfer of an answer that is whole.

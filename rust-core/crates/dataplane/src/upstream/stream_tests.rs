@@ -9,7 +9,7 @@ use tokio::net::TcpListener;
 use tokio::task::{LocalSet, yield_now};
 use tokio_rustls::TlsAcceptor;
 
-use super::super::{Pool, Route};
+use super::super::{Egress, Pool, Route};
 use super::*;
 
 const CERTIFICATE: &str = include_str!("../../tests/downstream/certificates/upstream.crt");

@@ -30,6 +30,37 @@ async fn every_event_arrives_when_it_is_sent() {
 }
 
 #[tokio::test]
+async fn a_silent_stream_has_heartbeats_between_whole_events_until_its_provider_has_been_silent_for_too_long()
+{
+    let mut gateway = Gateway::with(|document| {
+        document["timeouts"]["heartbeat_ms"] = serde_json::json!(50);
+        document["timeouts"]["upstream_response_ms"] = serde_json::json!(200);
+    })
+    .await;
+    let mut client = Client::connect(&gateway).await;
+    let answer = client.send_chat(true).await;
+    let mut exchange = gateway.upstream.exchange().await;
+    exchange.begin_events().await;
+    let mut body = answer.await.unwrap().into_body();
+    assert_eq!(next(&mut body).await.unwrap().unwrap(), ": hb\n");
+    // Half an event has not left, so a heartbeat never stands within one.
+    exchange.send_chunk("data: {\"half\":").await;
+    assert_eq!(next(&mut body).await.unwrap().unwrap(), ": hb\n");
+    exchange.send_chunk("1}\n\n").await;
+    let mut piece = next(&mut body).await.unwrap().unwrap();
+    while piece == ": hb\n" {
+        piece = next(&mut body).await.unwrap().unwrap();
+    }
+    assert_eq!(piece, "data: {\"half\":1}\n\n");
+    for _ in 0..3 {
+        assert_eq!(next(&mut body).await.unwrap().unwrap(), ": hb\n");
+    }
+    let error = next(&mut body).await.unwrap().unwrap();
+    assert!(error.starts_with(b"data: {\"error\":"), "{error:?}");
+    assert!(next(&mut body).await.is_err());
+}
+
+#[tokio::test]
 async fn an_event_stream_that_the_upstream_breaks_off_says_so_and_never_looks_finished() {
     let mut gateway = Gateway::start().await;
     let mut client = Client::connect(&gateway).await;
