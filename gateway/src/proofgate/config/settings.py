@@ -193,8 +193,8 @@ class Model(Section):
 
 
 class Timeouts(Section):
-    """How long each side may take, in seconds, each 0.001 to 86400 (`lameDuckSeconds` and `heartbeatSeconds` 0
-    to 3600)."""
+    """How long each side may take, in seconds, each 0.001 to 86400 (`lameDuckSeconds` and `heartbeatSeconds`
+    0 to 3600)."""
 
     client_head_seconds: Seconds = 10.0
     """For a request's head, from its first byte."""
