@@ -63,9 +63,10 @@ pub(crate) async fn run(mut incoming: IncomingCall<'_>, mut reply: Reply<'_>) ->
         (None, Some(fields)) => fields.for_upstream(&route.upstream.betas, reply.extra),
         (None, None) => Vec::new(),
     };
-    let model_in_path = translated.as_ref().map_or_else(String::new, |translated| {
-        translated.back.model_in_path(&route.upstream_model)
-    });
+    let model_in_path = match &translated {
+        Some(translated) => translated.back.model_in_path(&route.upstream_model),
+        None => call.dialect.model_in_path(&route.upstream_model, call.stream),
+    };
     let to = Destination {
         upstream: &route.upstream,
         template,

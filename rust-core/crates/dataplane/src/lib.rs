@@ -27,6 +27,7 @@ mod failure;
 mod forward;
 mod front_door;
 mod gateway;
+mod google_path;
 mod held_checkpoint;
 mod incarnation;
 mod ledger_delay;

@@ -1,6 +1,5 @@
 //! A client and a provider that do not speak the same dialect.
 
-use proofgate_providers::sigv4::encode_segment;
 use proofgate_providers::{Dialect, Family, event_parts};
 use proofgate_translate::{
     AnswerError, Asked, Step, Target, Untranslatable, anthropic_openai, openai_anthropic, openai_gemini,
@@ -103,13 +102,7 @@ impl Translation {
 
     /// What the path of the request ends in.
     pub(crate) fn model_in_path(&self, model: &str) -> String {
-        match (self.pair, self.asked.stream) {
-            (Pair::OpenAiAnthropic | Pair::AnthropicOpenAi, _) => String::new(),
-            (Pair::OpenAiGemini, false) => format!("/{}:generateContent", segment(model)),
-            (Pair::OpenAiGemini, true) => {
-                format!("/{}:streamGenerateContent?alt=sse", segment(model))
-            }
-        }
+        self.upstream().model_in_path(model, self.asked.stream)
     }
 
     /// Writes a whole answer of success.
@@ -162,10 +155,4 @@ impl Translation {
             _ => Ok(false),
         }
     }
-}
-
-fn segment(model: &str) -> String {
-    let mut encoded = String::new();
-    encode_segment(&mut encoded, model);
-    encoded
 }

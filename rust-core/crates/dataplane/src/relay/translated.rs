@@ -71,7 +71,7 @@ impl Passage<'_> {
     /// Takes the end of a stream that has had no good end; says whether its dialect takes that for one.
     pub(super) fn finish_stream(&mut self) -> Result<bool, Aborted> {
         let Some(translation) = &mut self.progress.translation else {
-            return Ok(false);
+            return self.finish_candidates();
         };
         let mut out = std::mem::take(&mut self.progress.translated);
         out.clear();
@@ -81,6 +81,19 @@ impl Passage<'_> {
         self.progress.ended = true;
         self.release(&out)?;
         Ok(true)
+    }
+
+    /// The same of a stream that leaves as it came. What says that it failed may have no end of its own.
+    fn finish_candidates(&mut self) -> Result<bool, Aborted> {
+        let Some(candidates) = &mut self.progress.candidates else {
+            return Ok(false);
+        };
+        if candidates.event(&self.workspace.partial) == EventMeaning::Failure {
+            let rest = std::mem::take(&mut self.workspace.partial);
+            return self.fail(&rest).map(|()| false);
+        }
+        self.progress.ended = candidates.are_whole();
+        Ok(self.progress.ended)
     }
 
     /// Takes the end of an answer that is no stream, and translates it.

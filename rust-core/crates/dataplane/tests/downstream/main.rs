@@ -11,6 +11,7 @@ mod dialects;
 mod drain;
 mod exchanges;
 mod gateway;
+mod google;
 mod keys;
 mod raw;
 mod relayed;
