@@ -75,7 +75,7 @@ GEMINI: dict[str, Any] = {
 }
 GENERATE = "/v1beta/models/m%2F1:generateContent"
 STREAM = "/v1beta/models/m%2F1:streamGenerateContent?alt=sse"
-#: For each dialect: its path, that of its streams, what its requests are made of, the types of answer and event.
+#: Of each dialect: its path, that of its streams, the parts of its requests, the types of answer and event.
 DIALECTS: dict[str, tuple[str, str, dict[str, Any], Any, Any]] = {
     "chat": ("/v1/chat/completions", "/v1/chat/completions", CHAT, ChatCompletion, ChatCompletionChunk),
     "responses": ("/v1/responses", "/v1/responses", RESPONSES, Response, ResponseStreamEvent),
