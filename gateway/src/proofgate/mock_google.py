@@ -57,7 +57,11 @@ class GeneratedContent(Exchange):
 
     def picture(self, part: dict[str, Any]) -> str | None:
         given = part.get("inlineData")
-        return picture_in_url(f"data:{given['mimeType']};base64,{given['data']}") if given else None
+        if not given:
+            return None
+        # Google takes either spelling of a name, and its Python client writes this one so.
+        kind = given.get("mimeType", given.get("mime_type"))
+        return picture_in_url(f"data:{kind};base64,{given['data']}")
 
     @staticmethod
     def error(status: int, code: str, message: str) -> bytes:

@@ -124,6 +124,14 @@ impl Translation {
         }
     }
 
+    /// For how many seconds the provider wants no further request, where it says so in an error's body and not in a header.
+    pub(crate) fn retry_after(&self, body: &[u8]) -> Option<u64> {
+        match self.pair {
+            Pair::OpenAiAnthropic | Pair::AnthropicOpenAi => None,
+            Pair::OpenAiGemini => openai_gemini::retry_after(body),
+        }
+    }
+
     /// Takes an event of a stream and writes those that the client gets for it.
     pub(crate) fn event(&mut self, event: &[u8], out: &mut Vec<u8>) -> Result<Step, AnswerError> {
         let (name, data) = event_parts(event);

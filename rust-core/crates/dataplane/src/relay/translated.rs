@@ -2,6 +2,7 @@
 
 use proofgate_providers::EventMeaning;
 use proofgate_translate::{AnswerError, Step};
+use proofgate_wire::encode;
 
 use super::passage::Passage;
 use crate::failure::{Aborted, Failure};
@@ -96,6 +97,20 @@ impl Passage<'_> {
         Ok(self.progress.ended)
     }
 
+    /// Adds to the head, which has not left, what the provider said in the body.
+    fn say_when_to_retry(&mut self, seconds: u64) {
+        const NAME: &[u8] = b"retry-after:";
+        let mut lines = self.head.split(|byte| *byte == b'\n');
+        let is_there = lines.any(|line| {
+            let name = line.get(..NAME.len());
+            name.is_some_and(|name| name.eq_ignore_ascii_case(NAME))
+        });
+        if self.answer_head.open_head && !is_there {
+            // Digits can be written as a value.
+            let _ = encode::write_header(self.head, "retry-after", seconds.to_string().as_bytes());
+        }
+    }
+
     /// Takes the end of an answer that is no stream, and translates it.
     pub(super) fn finish_translated(&mut self, translation: &Translation) -> Result<(), Aborted> {
         if self.answer_head.events {
@@ -116,6 +131,9 @@ impl Passage<'_> {
         } else {
             let read = &body[..body.len().min(MOST_OF_AN_ERROR)];
             translation.error(self.answer_head.status, read, &mut out);
+            if let Some(seconds) = translation.retry_after(read) {
+                self.say_when_to_retry(seconds);
+            }
         }
         self.release(&out)
     }
