@@ -200,6 +200,39 @@ async fn a_stream_is_whole_where_its_end_follows_the_last_reason_to_finish() {
 }
 
 #[tokio::test]
+async fn a_stream_comes_as_it_was_however_it_is_cut_into_pieces() {
+    // What finishes one candidate is held back, and let go when another one goes on.
+    let stream = [
+        event(&generated("Hel", "")),
+        event(&generated("lo", FINISHED)),
+        ": busy\n\n".to_owned(),
+        event(r#"{"candidates":[{"index":1,"content":{"parts":[{"text":"Ho"}]}}]}"#),
+        event(r#"{"candidates":[{"index":1,"finishReason":"MAX_TOKENS"}]}"#),
+        event(r#"{"usageMetadata":{"promptTokenCount":9,"candidatesTokenCount":70}}"#),
+    ]
+    .concat();
+    for policy in [Value::Null, rule("response", "redact")] {
+        let mut gateway = gateway_with(|config| {
+            if !policy.is_null() {
+                config["policy"] = policy;
+            }
+        })
+        .await;
+        for size in [7, 50, 333] {
+            let pieces: Vec<&str> = stream
+                .as_bytes()
+                .chunks(size)
+                .map(|piece| std::str::from_utf8(piece).unwrap())
+                .collect();
+            let (body, whole, record) = streamed(&mut gateway, &pieces, true).await;
+            assert!(whole && body == stream, "{size}: {body}");
+            assert_eq!(record["outcome"], "complete");
+            assert_eq!(record["usage"]["completion_tokens"], 70);
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_stream_that_ends_before_is_a_failure_that_the_client_is_told_in_googles_shape() {
     let mut gateway = gateway_with(|_| ()).await;
     let first = event(&generated("Hel", ""));
