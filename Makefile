@@ -116,12 +116,25 @@ check-repo: develop
 # --- The long suites ------------------------------------------------------------------------------------------------
 
 .PHONY: test
-test: check garden test-worker test-haproxy-lts test-operator test-e2e ## Everything: checks, unit tests, and the end-to-end tests on a real cluster
+test: check garden test-worker test-clients test-haproxy-lts test-operator test-e2e ## Everything: checks, unit tests, and the end-to-end tests on a real cluster
 
 .PHONY: test-worker
 test-worker: develop ## The worker end to end on loopback, without a cluster
 	@echo "== worker: end to end on loopback"
-	@pytest -q e2e/worker
+	@pytest -q e2e/worker -m "not node"
+
+# The packages stay outside the checkout, in a folder that is named by the digest of their lock file.
+NODE_CLIENTS = $(PROOFGATE_CACHE)/node-clients-$(shell sha256sum e2e/worker/clients/package-lock.json | cut -c1-16)
+
+.PHONY: test-clients
+test-clients: develop $(NODE_CLIENTS)/.ready ## Every official client, of Python and Node, against a provider of every type (1 minute)
+	@echo "== clients: each against a provider of every type"
+	@PROOFGATE_NODE_CLIENTS="$(NODE_CLIENTS)" pytest -q e2e/worker/test_clients.py
+
+$(NODE_CLIENTS)/.ready:
+	@rm -rf "$(@D)" && mkdir -p "$(@D)" && cp e2e/worker/clients/package.json e2e/worker/clients/package-lock.json "$(@D)"
+	@cd "$(@D)" && npm ci --ignore-scripts --no-audit --no-fund --silent
+	@touch $@
 
 .PHONY: test-kills
 test-kills: develop ## A worker killed under load KILLS (200) times: no record of a completed answer is lost (8 minutes)

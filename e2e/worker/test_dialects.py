@@ -1,4 +1,4 @@
-"""The endpoints besides chat completions, as the official clients use them."""
+"""What the official clients use besides what test_clients.py asks of all of them."""
 
 from __future__ import annotations
 
@@ -8,17 +8,21 @@ from pathlib import Path
 from typing import Any
 
 import anthropic
+import httpx
 import openai
 import pytest
+from google import genai
+from google.genai import errors, types
 
-from e2e.local_gateway import KEYS, MODEL, LocalGateway, wait_until
+from e2e.local_gateway import KEYS, MODEL, LocalGateway
 
 CLAUDE = "mock-claude"
+GEMINI = "mock-gemini"
 HELLO: list[Any] = [{"role": "user", "content": "hello there"}]
 
 
 @contextmanager
-def gateway_before_both(folder: Path, **settings: Any) -> Iterator[LocalGateway]:
+def gateway_before_all(folder: Path, **settings: Any) -> Iterator[LocalGateway]:
     """A gateway before a provider of each family."""
     gateway = LocalGateway(folder)
     try:
@@ -27,8 +31,13 @@ def gateway_before_both(folder: Path, **settings: Any) -> Iterator[LocalGateway]
             "providers": [
                 {"name": "mock", "type": "OpenAI", "baseURL": gateway.upstream_url},
                 {"name": "anthropic", "type": "Anthropic", "baseURL": gateway.upstream_url},
+                {"name": "gemini", "type": "Gemini", "baseURL": gateway.upstream_url},
             ],
-            "models": [{"name": MODEL, "provider": "mock"}, {"name": CLAUDE, "provider": "anthropic"}],
+            "models": [
+                {"name": MODEL, "provider": "mock"},
+                {"name": CLAUDE, "provider": "anthropic"},
+                {"name": GEMINI, "provider": "gemini"},
+            ],
             **settings,
         }
         gateway.write_configuration()
@@ -40,7 +49,7 @@ def gateway_before_both(folder: Path, **settings: Any) -> Iterator[LocalGateway]
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalGateway]:
-    with gateway_before_both(tmp_path_factory.mktemp("both")) as gateway:
+    with gateway_before_all(tmp_path_factory.mktemp("all")) as gateway:
         yield gateway
 
 
@@ -57,16 +66,19 @@ def claude(both: LocalGateway) -> Iterator[anthropic.Anthropic]:
         yield found
 
 
+@pytest.fixture
+def google(both: LocalGateway) -> genai.Client:
+    return google_client(both)
+
+
+def google_client(gateway: LocalGateway) -> genai.Client:
+    options = types.HttpOptions(base_url=gateway.base_url.removesuffix("/v1"))
+    return genai.Client(api_key=KEYS["acme"], http_options=options)
+
+
 def completion_of(gateway: LocalGateway, request_id: str | None) -> dict[str, Any]:
     found = [record for record in gateway.records() if record.get("id") == request_id]
     return next(record for record in found if record["kind"] == "completion")
-
-
-def test_a_response_is_whole_and_recorded_with_its_usage(both: LocalGateway, client: openai.OpenAI) -> None:
-    raw = client.responses.with_raw_response.create(model=MODEL, input="hello there")
-    response = raw.parse()
-    assert response.output_text.startswith(f"{MODEL}: token1") and response.status == "completed"
-    assert completion_of(both, raw.headers["x-request-id"])["usage"] == {"prompt_tokens": 2, "completion_tokens": 8}
 
 
 def test_a_response_is_streamed_event_by_event(both: LocalGateway, client: openai.OpenAI) -> None:
@@ -80,15 +92,6 @@ def test_a_response_is_streamed_event_by_event(both: LocalGateway, client: opena
     assert completion["usage"] == {"prompt_tokens": 2, "completion_tokens": 8}
 
 
-def test_a_response_that_is_cut_off_raises_in_the_client(both: LocalGateway, client: openai.OpenAI) -> None:
-    with (
-        pytest.raises(openai.APIError),
-        client.responses.create(model=MODEL, input="mock:cut=6", stream=True) as stream,
-    ):
-        for _ in stream:
-            pass
-
-
 def test_embeddings_completions_and_moderations_are_answered(client: openai.OpenAI) -> None:
     vectors = client.embeddings.create(model=MODEL, input=["one", "two"], encoding_format="float")
     assert [vector.index for vector in vectors.data] == [0, 1] and vectors.usage.prompt_tokens == 2
@@ -96,14 +99,6 @@ def test_embeddings_completions_and_moderations_are_answered(client: openai.Open
     chunks = list(client.completions.create(model=MODEL, prompt="one", stream=True))
     assert "".join(chunk.choices[0].text for chunk in chunks).startswith(MODEL)
     assert not client.moderations.create(model=MODEL, input="one").results[0].flagged
-
-
-def test_a_message_is_whole_and_recorded_with_its_usage(both: LocalGateway, claude: anthropic.Anthropic) -> None:
-    raw = claude.messages.with_raw_response.create(model=CLAUDE, max_tokens=100, messages=HELLO)
-    message = raw.parse()
-    assert message.content[0].type == "text" and message.content[0].text.startswith(CLAUDE)
-    assert message.stop_reason == "end_turn" and message.usage.output_tokens == 8
-    assert completion_of(both, raw.headers["x-request-id"])["usage"] == {"prompt_tokens": 2, "completion_tokens": 8}
 
 
 def test_a_message_is_streamed_event_by_event(both: LocalGateway, claude: anthropic.Anthropic) -> None:
@@ -115,17 +110,6 @@ def test_a_message_is_streamed_event_by_event(both: LocalGateway, claude: anthro
     completion = completion_of(both, request_id)
     assert completion["outcome"] == "complete"
     assert completion["usage"] == {"prompt_tokens": 2, "completion_tokens": 8}
-
-
-def test_a_message_that_is_cut_off_raises_in_the_client(both: LocalGateway, claude: anthropic.Anthropic) -> None:
-    # By itself the client takes a stream without its end for a whole answer.
-    cut: list[Any] = [{"role": "user", "content": "mock:cut=5"}]
-    with (
-        pytest.raises(anthropic.APIStatusError) as raised,
-        claude.messages.stream(model=CLAUDE, max_tokens=100, messages=cut) as stream,
-    ):
-        stream.get_final_message()
-    assert "before the answer was whole" in str(raised.value) or "broke the connection" in str(raised.value)
 
 
 def test_tokens_of_a_message_are_counted(claude: anthropic.Anthropic) -> None:
@@ -147,69 +131,55 @@ def test_the_anthropic_client_reads_the_gateways_errors(claude: anthropic.Anthro
 
 
 def test_the_anthropic_client_lists_the_models(claude: anthropic.Anthropic) -> None:
-    assert {model.id for model in claude.models.list()} == {MODEL, CLAUDE}
+    assert {model.id for model in claude.models.list()} == {MODEL, CLAUDE, GEMINI}
 
 
-def test_the_openai_client_reaches_a_provider_of_anthropics_api(both: LocalGateway, client: openai.OpenAI) -> None:
-    raw = client.chat.completions.with_raw_response.create(model=CLAUDE, messages=HELLO)
-    completion = raw.parse()
-    assert (completion.choices[0].message.content or "").startswith("mock-claude: token1")
-    assert completion.model == CLAUDE and completion.choices[0].finish_reason == "stop"
-    assert completion_of(both, raw.headers["x-request-id"])["usage"] == {"prompt_tokens": 2, "completion_tokens": 8}
-    options: Any = {"include_usage": True}
-    chunks = list(client.chat.completions.create(model=CLAUDE, messages=HELLO, stream=True, stream_options=options))
-    text = "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
-    assert text.startswith("mock-claude: token1")
-    assert chunks[-1].usage is not None and chunks[-1].usage.total_tokens == 10
+def test_googles_client_counts_tokens_and_reads_the_models(google: genai.Client) -> None:
+    assert google.models.count_tokens(model=GEMINI, contents="hello there").total_tokens == 2
+    listed = {model.name: model.supported_actions for model in google.models.list(config={"page_size": 50})}
+    assert listed == {
+        f"models/{MODEL}": [],
+        f"models/{CLAUDE}": [],
+        f"models/{GEMINI}": ["generateContent", "countTokens"],
+    }
+    assert google.models.get(model=GEMINI).display_name == GEMINI
 
 
-def test_the_anthropic_client_reaches_a_provider_of_openais_api(
-    both: LocalGateway, claude: anthropic.Anthropic
-) -> None:
-    raw = claude.messages.with_raw_response.create(model=MODEL, max_tokens=100, messages=HELLO)
-    message = raw.parse()
-    assert message.content[0].type == "text" and message.content[0].text.startswith(f"{MODEL}: token1")
-    assert message.model == MODEL and message.stop_reason == "end_turn" and message.usage.output_tokens == 8
-    assert completion_of(both, raw.headers["x-request-id"])["usage"] == {"prompt_tokens": 2, "completion_tokens": 8}
-    with claude.messages.stream(model=MODEL, max_tokens=5, messages=HELLO) as stream:
-        text = "".join(stream.text_stream)
-        final = stream.get_final_message()
-    assert text.startswith(f"{MODEL}: token1") and final.stop_reason == "max_tokens"
-    assert final.usage.input_tokens == 2 and final.usage.output_tokens == 5
+def test_googles_client_is_told_what_is_not_served(google: genai.Client) -> None:
+    kept = types.Part.from_uri(
+        file_uri="https://generativelanguage.googleapis.com/v1beta/files/1", mime_type="image/png"
+    )
+    generate: Any = google.models.generate_content
+    for asked, reason in (
+        (lambda: generate(model=GEMINI, contents=[kept]), "UNSERVED_FIELD"),
+        (
+            lambda: generate(model=GEMINI, contents="hi", config={"cached_content": "cachedContents/1"}),
+            "UNSERVED_FIELD",
+        ),
+        (lambda: generate(model=GEMINI, contents="hi", config={"tools": [{"google_search": {}}]}), "UNSERVED_TOOL"),
+        (lambda: generate(model=GEMINI, contents="hi", config={"tools": [{"code_execution": {}}]}), "UNSERVED_TOOL"),
+        (lambda: generate(model=GEMINI, contents="hi", config={"tools": [{"url_context": {}}]}), "UNSERVED_TOOL"),
+        (lambda: google.models.embed_content(model=GEMINI, contents=["hi"]), "UNKNOWN_ENDPOINT"),
+    ):
+        with pytest.raises(errors.ClientError) as raised:
+            asked()
+        assert raised.value.details["error"]["details"][0]["reason"] == reason
 
 
-def test_a_translated_stream_that_is_cut_off_raises_in_either_client(
-    client: openai.OpenAI, claude: anthropic.Anthropic
-) -> None:
-    cut: list[Any] = [{"role": "user", "content": "mock:cut=5"}]
-    with pytest.raises(openai.APIError):
-        list(client.chat.completions.create(model=CLAUDE, messages=cut, stream=True))
-    with pytest.raises(anthropic.APIError), claude.messages.stream(model=MODEL, max_tokens=9, messages=cut) as stream:
-        stream.get_final_message()
-
-
-@pytest.mark.parametrize("model", [CLAUDE, MODEL])
-def test_a_client_that_leaves_a_stream_of_messages_cancels_its_upstream_and_is_recorded(
-    both: LocalGateway, claude: anthropic.Anthropic, model: str
-) -> None:
-    before = both.upstream_stats()["client_disconnects"]
-    stalls: list[Any] = [{"role": "user", "content": "mock:stall=4"}]
-    stream = claude.messages.create(model=model, max_tokens=9, messages=stalls, stream=True)
-    request_id = stream.response.headers["x-request-id"]
-    assert next(iter(stream)).type == "message_start"
-    stream.close()
-    wait_until(lambda: both.upstream_stats()["client_disconnects"] > before, 10, "the upstream is cancelled")
-
-    def kinds() -> list[str]:
-        return [record["kind"] for record in both.records() if record.get("id") == request_id]
-
-    wait_until(lambda: "completion" in kinds(), 10, "the exchange is completed")
-    assert completion_of(both, request_id)["outcome"] == "client_disconnect"
+def test_a_key_in_the_url_is_refused_and_stands_in_no_record_or_log(both: LocalGateway) -> None:
+    key = KEYS["acme"]
+    url = f"{both.base_url.removesuffix('/v1')}/v1beta/models/{GEMINI}:generateContent?key={key}"
+    for headers in ({}, {"x-goog-api-key": key}):
+        answer = httpx.post(url, json={"contents": []}, headers=headers)
+        assert (answer.status_code, answer.json()["error"]["details"][0]["reason"]) == (400, "KEY_IN_QUERY")
+        assert key not in answer.text
+    for file in (path for path in both.folder.rglob("*") if path.is_file()):
+        assert key.encode() not in file.read_bytes(), file
 
 
 def test_a_rule_reads_the_prompts_of_every_dialect(tmp_path: Path) -> None:
     rule = {"id": "name", "reason": "A name.", "target": "Request", "literals": ["johndoe"], "action": "Block"}
-    with gateway_before_both(tmp_path, policy={"mode": "Enforce", "rules": [rule]}) as gateway:
+    with gateway_before_all(tmp_path, policy={"mode": "Enforce", "rules": [rule]}) as gateway:
         base_url = gateway.base_url.removesuffix("/v1")
         claude = anthropic.Anthropic(base_url=base_url, api_key=KEYS["acme"], max_retries=0)
         client = openai.OpenAI(base_url=gateway.base_url, api_key=KEYS["acme"], max_retries=0)
@@ -229,4 +199,21 @@ def test_a_rule_reads_the_prompts_of_every_dialect(tmp_path: Path) -> None:
                 claude.messages.create(model=CLAUDE, max_tokens=9, messages=said)
         with pytest.raises(anthropic.PermissionDeniedError):
             claude.messages.count_tokens(model=CLAUDE, messages=HELLO, system="johndoe")
+        google = google_client(gateway)
+        generate: Any = google.models.generate_content
+        tool = {"function_declarations": [{"name": "look", "description": "johndoe"}]}
+        result = types.Part.from_function_response(name="look", response={"found": "johndoe"})
+        for contents, config in (
+            ("johndoe", {}),
+            ("hi", {"system_instruction": "johndoe"}),
+            ("hi", {"tools": [tool]}),
+            (
+                "hi",
+                {"response_mime_type": "application/json", "response_schema": {"type": "STRING", "enum": ["johndoe"]}},
+            ),
+            ([result], {}),
+        ):
+            with pytest.raises(errors.ClientError) as raised:
+                generate(model=GEMINI, contents=contents, config=config)
+            assert raised.value.code == 403
         assert gateway.upstream_stats()["started"] == 0

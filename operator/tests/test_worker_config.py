@@ -97,6 +97,7 @@ def test_endpoints_reach_the_worker(tmp_path: Path) -> None:
         "embeddings",
         "moderations",
         "messages",
+        "generate.content",
         "models",
     ]
     assert globex["endpoints"] is None

@@ -1,8 +1,10 @@
-"""What the stand-in upstream answers: directives, texts, chunks and usage. Pure: no sockets, no clock."""
+"""What the stand-in upstream answers: directives, texts, calls, chunks, usage. Pure: no sockets, no clock."""
 
 from __future__ import annotations
 
+import base64
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +15,7 @@ per request, as words in the last user message:
   mock:status=500         answer with this error status (400-599)
   mock:latency=2000       wait this many milliseconds before the first byte
   mock:tokens=100         answer with this many tokens
+  mock:calls=2            call the tools of the request, one after the other, this many times in all
   mock:interval=20        milliseconds between the tokens of a stream
   mock:cut=5              close the connection after 5 chunks of a stream, or half-way through a plain answer
   mock:stall=5            fall silent after 5 chunks of a stream, without closing
@@ -22,9 +25,11 @@ per request, as words in the last user message:
 GET /mock/stats tells how many requests were started, completed, failed on purpose and given up by the
 client, and how often each of the last 10000 ids was seen. Usage: a prompt has one token per word, an answer
 as many as content chunks; max_tokens and max_completion_tokens shorten it (finish_reason "length").
+An answer that has to have a JSON schema is a sample of it; one to pictures says what they are.
 """
 
 CREATED = 1_700_000_000  # constant, so that answers are the same bytes in every run
+_OF_URLS = str.maketrans("+/", "-_")
 _TOKENS_MAXIMUM = 1_000_000
 
 
@@ -34,6 +39,7 @@ class Behaviour:
 
     latency: float = 0.0
     tokens: int = 8
+    calls: int = 0
     interval: float = 0.0
     status: int | None = None
     cut: int | None = None
@@ -51,32 +57,59 @@ class ClientError(Exception):
         self.code = code
 
 
+@dataclass(frozen=True)
+class Call:
+    """A call of a tool: the first one asks for `city-1`, the next for `city-2`."""
+
+    number: int
+    name: str
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        return {"city": f"city-{self.number + 1}"}
+
+    def fragments(self) -> list[str]:
+        """The arguments as JSON, in two pieces."""
+        text = encode(self.arguments).decode()
+        return [text[:6], text[6:]]
+
+
 class Exchange:
     """One parsed request for a chat completion and the parts of its answer."""
 
     id_prefix = "chatcmpl-mock"
 
-    def __init__(self, body: bytes, default: Behaviour, number: int) -> None:
+    def __init__(self, body: bytes, default: Behaviour, number: int, target: str = "") -> None:
         try:
             request = json.loads(body)
         except ValueError:
             raise ClientError(400, "invalid_json", "the body is not JSON") from None
-        if not isinstance(request, dict) or not isinstance(request.get("model"), str):
-            raise ClientError(400, "missing_model", "you must provide a model parameter")
+        if not isinstance(request, dict):
+            raise ClientError(400, "invalid_json", "the body is not an object")
+        self.model, self.stream = self.asked(request, target)
         texts = self.texts(request)
         last_user = next((text for role, text in reversed(texts) if role == "user"), "")
 
         self.id = f"{self.id_prefix}-{number}"
-        self.model: str = request["model"]
         self.behaviour = directed(last_user, default, self.model)
-        self.stream = request.get("stream") is True
         options = request.get("stream_options")
         self.include_usage = isinstance(options, dict) and options.get("include_usage") is True
         self.prompt_tokens = sum(len(text.split()) for _, text in texts)
         limit = self.limit(request)
         wanted = self.behaviour.tokens
         self.tokens = min(wanted, limit) if isinstance(limit, int) and limit > 0 else wanted
-        self.finish_reason = "length" if self.tokens < wanted else "stop"
+        self.calls = self._calls(self.tool_names(request))
+        self.finish_reason = "tool_calls" if self.calls else "length" if self.tokens < wanted else "stop"
+        schema = self.schema(request)
+        self.sample = None if schema is None else encode(sample_of(schema)).decode()
+        self.pictures = [picture for part in _objects(request) if (picture := self.picture(part))]
+
+    def asked(self, request: dict[str, Any], target: str) -> tuple[str, bool]:
+        """The model, and whether a stream is asked for; `target` is the path with its query."""
+        del target
+        if not isinstance(request.get("model"), str):
+            raise ClientError(400, "missing_model", "you must provide a model parameter")
+        return request["model"], request.get("stream") is True
 
     def texts(self, request: dict[str, Any]) -> list[tuple[object, str]]:
         """The role and the text of each message."""
@@ -86,9 +119,37 @@ class Exchange:
         """How many tokens the answer may have."""
         return request.get("max_completion_tokens", request.get("max_tokens"))
 
+    def tool_names(self, request: dict[str, Any]) -> list[str]:
+        """The names of the tools that the client runs."""
+        return [tool["function"]["name"] for tool in request.get("tools") or [] if "function" in tool]
+
+    def schema(self, request: dict[str, Any]) -> dict[str, Any] | None:
+        """The JSON schema that the answer has to have."""
+        wanted = request.get("response_format") or {}
+        found: dict[str, Any] | None = (wanted.get("json_schema") or {}).get("schema")
+        return found
+
+    def picture(self, part: dict[str, Any]) -> str | None:
+        """What picture an object of the request is."""
+        url = part.get("image_url")
+        return picture_in_url(url.get("url")) if isinstance(url, dict) else None
+
+    def _calls(self, names: list[str]) -> list[Call]:
+        wanted = self.behaviour.calls
+        if wanted and not names:
+            raise ClientError(400, "no_tools", "mock:calls needs tools")
+        return [Call(number, names[number % len(names)]) for number in range(wanted)]
+
     def pieces(self) -> list[str]:
-        """The answer, one piece per token: the first one names the model."""
-        return [f"{self.model}:", *(f" token{number}" for number in range(1, self.tokens))][: self.tokens]
+        """The answer, one piece per token: the first one names the model and the pictures."""
+        if self.calls:
+            return []
+        if self.sample is not None:
+            return [self.sample]
+        saw = "".join(f" saw {picture};" for picture in self.pictures)
+        return [f"{self.model}:{saw}", *(f" token{number}" for number in range(1, self.tokens))][
+            : self.tokens
+        ]
 
     def usage(self) -> dict[str, int]:
         return {
@@ -98,7 +159,10 @@ class Exchange:
         }
 
     def completion(self) -> bytes:
-        message = {"role": "assistant", "content": "".join(self.pieces()), "refusal": None}
+        text = None if self.calls else "".join(self.pieces())
+        message: dict[str, Any] = {"role": "assistant", "content": text, "refusal": None}
+        if self.calls:
+            message["tool_calls"] = [_tool_call(call, "".join(call.fragments())) for call in self.calls]
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": self.finish_reason}
         return encode({**self._frame("chat.completion"), "choices": [choice], "usage": self.usage()})
 
@@ -108,7 +172,7 @@ class Exchange:
         # Once usage is asked for, every chunk has the field, null in all but the last (OpenAI API reference).
         usage: dict[str, Any] = {"usage": None} if self.include_usage else {}
 
-        def chunk(delta: dict[str, str], finish_reason: str | None) -> bytes:
+        def chunk(delta: dict[str, Any], finish_reason: str | None) -> bytes:
             choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
             return b"data: %b\n\n" % encode({**frame, "choices": [choice], **usage})
 
@@ -116,11 +180,22 @@ class Exchange:
         before, after = chunk({"content": "\0"}, None).rsplit(rb'"\u0000"', 1)
         events = [chunk({"role": "assistant", "content": ""}, None)]
         events += [b"%b%b%b" % (before, json.dumps(piece).encode(), after) for piece in self.pieces()]
+        for call in self.calls:
+            events.append(chunk({"tool_calls": [{"index": call.number, **_tool_call(call, "")}]}, None))
+            for fragment in call.fragments():
+                piece = {"index": call.number, "function": {"arguments": fragment}}
+                events.append(chunk({"tool_calls": [piece]}, None))
         events.append(chunk({}, self.finish_reason))
         if self.include_usage:
             events.append(b"data: %b\n\n" % encode({**frame, "choices": [], "usage": self.usage()}))
         events.append(b"data: [DONE]\n\n")
         return events
+
+    @staticmethod
+    def error(status: int, code: str, message: str) -> bytes:
+        """An error as the API says it."""
+        del status
+        return encode({"error": {"message": message, "type": "mock_error", "param": None, "code": code}})
 
     def _frame(self, kind: str) -> dict[str, Any]:
         return {
@@ -152,6 +227,8 @@ def directed(text: str, default: Behaviour, model: str) -> Behaviour:
                 behaviour = replace(behaviour, interval=_number(name, value, 0, 3_600_000) / 1000)
             case "tokens":
                 behaviour = replace(behaviour, tokens=_number(name, value, 1, _TOKENS_MAXIMUM))
+            case "calls":
+                behaviour = replace(behaviour, calls=_number(name, value, 1, 100))
             case "status":
                 behaviour = replace(behaviour, status=_number(name, value, 400, 599))
             case "cut":
@@ -168,6 +245,46 @@ def _number(name: str, text: str, minimum: int, maximum: int) -> int:
         message = f"mock:{name} takes a number from {minimum} to {maximum}"
         raise ClientError(400, "invalid_directive", message)
     return int(text)
+
+
+def sample_of(schema: dict[str, Any]) -> Any:
+    """A value that a JSON schema, or Google's kind of it, allows."""
+    if "enum" in schema:
+        return schema["enum"][0]
+    match str(schema.get("type", "object")).lower():
+        case "object":
+            return {name: sample_of(field) for name, field in schema.get("properties", {}).items()}
+        case "array":
+            return [sample_of(schema.get("items", {"type": "string"}))]
+        case "integer" | "number":
+            return 7
+        case "boolean":
+            return True
+        case _:
+            return "sample"
+
+
+def picture_in_url(url: object) -> str | None:
+    """What a data URL holds."""
+    if not isinstance(url, str) or not url.startswith("data:"):
+        return None
+    kind, _, data = url.removeprefix("data:").partition(";base64,")
+    # Google's clients write the alphabet of URLs.
+    return f"{kind} of {len(base64.urlsafe_b64decode(data.translate(_OF_URLS)))} bytes"
+
+
+def _objects(value: object) -> Iterator[dict[str, Any]]:
+    """Every object in a document, outer ones first."""
+    if isinstance(value, dict):
+        yield value
+    if isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _objects(inner)
+
+
+def _tool_call(call: Call, arguments: str) -> dict[str, Any]:
+    function = {"name": call.name, "arguments": arguments}
+    return {"id": f"call_mock_{call.number}", "type": "function", "function": function}
 
 
 def encode(value: object) -> bytes:

@@ -1,14 +1,29 @@
-"""The stand-in upstream's other endpoints: each answers as its API does, with the same texts."""
+"""The stand-in upstream's other endpoints of OpenAI and Anthropic: each answers as its API does."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from proofgate.mock_answers import CREATED, ClientError, Exchange, encode, text_of, texts_of
+from proofgate.mock_answers import (
+    CREATED,
+    ClientError,
+    Exchange,
+    encode,
+    picture_in_url,
+    text_of,
+    texts_of,
+)
+from proofgate.mock_google import GeneratedContent, GeneratedTokens
 
 #: Numbers of an embedding; a real one has hundreds.
 _DIMENSIONS = 4
+#: What a moderation looks for.
+_CATEGORIES = (
+    *("harassment", "harassment/threatening", "hate", "hate/threatening", "illicit", "illicit/violent"),
+    *("self-harm", "self-harm/intent", "self-harm/instructions", "sexual", "sexual/minors"),
+    *("violence", "violence/graphic"),
+)
 
 
 class TextCompletion(Exchange):
@@ -61,7 +76,12 @@ class Moderation(Embedding):
     id_prefix = "modr-mock"
 
     def completion(self) -> bytes:
-        result = {"flagged": False, "categories": {}, "category_scores": {}}
+        result = {
+            "flagged": False,
+            "categories": dict.fromkeys(_CATEGORIES, False),
+            "category_scores": dict.fromkeys(_CATEGORIES, 0.0),
+            "category_applied_input_types": {category: ["text"] for category in _CATEGORIES},
+        }
         return encode({"id": self.id, "model": self.model, "results": [result] * self.count})
 
 
@@ -78,6 +98,16 @@ class Response(Exchange):
     def limit(self, request: dict[str, Any]) -> object:
         return request.get("max_output_tokens")
 
+    def tool_names(self, request: dict[str, Any]) -> list[str]:
+        return [tool["name"] for tool in request.get("tools") or [] if tool.get("type") == "function"]
+
+    def schema(self, request: dict[str, Any]) -> dict[str, Any] | None:
+        found: dict[str, Any] | None = ((request.get("text") or {}).get("format") or {}).get("schema")
+        return found
+
+    def picture(self, part: dict[str, Any]) -> str | None:
+        return picture_in_url(part.get("image_url"))
+
     def completion(self) -> bytes:
         return encode(self._response(True))
 
@@ -90,6 +120,26 @@ class Response(Exchange):
     def _events(self) -> Iterator[dict[str, Any]]:
         yield {"type": "response.created", "response": self._response(False)}
         yield {"type": "response.in_progress", "response": self._response(False)}
+        if self.calls:
+            yield from self._call_events()
+        else:
+            yield from self._text_events()
+        end = "response.incomplete" if self.finish_reason == "length" else "response.completed"
+        yield {"type": end, "response": self._response(True)}
+
+    def _call_events(self) -> Iterator[dict[str, Any]]:
+        for item, call in zip(self._calls_items(), self.calls, strict=True):
+            at = {"output_index": call.number}
+            empty = {**item, "arguments": "", "status": "in_progress"}
+            yield {"type": "response.output_item.added", **at, "item": empty}
+            of_item = {**at, "item_id": item["id"]}
+            for fragment in call.fragments():
+                yield {"type": "response.function_call_arguments.delta", **of_item, "delta": fragment}
+            done = {"name": call.name, "arguments": item["arguments"]}
+            yield {"type": "response.function_call_arguments.done", **of_item, **done}
+            yield {"type": "response.output_item.done", **at, "item": item}
+
+    def _text_events(self) -> Iterator[dict[str, Any]]:
         at = {"item_id": f"{self.id}-item", "output_index": 0, "content_index": 0}
         empty = {**self._item(""), "content": [], "status": "in_progress"}
         yield {"type": "response.output_item.added", "output_index": 0, "item": empty}
@@ -100,8 +150,22 @@ class Response(Exchange):
         yield {"type": "response.output_text.done", **at, "text": text, "logprobs": []}
         yield {"type": "response.content_part.done", **at, "part": self._part(text)}
         yield {"type": "response.output_item.done", "output_index": 0, "item": self._item(text)}
-        end = "response.incomplete" if self.finish_reason == "length" else "response.completed"
-        yield {"type": end, "response": self._response(True)}
+
+    def _calls_items(self) -> list[dict[str, Any]]:
+        def item(number: int, name: str, arguments: str) -> dict[str, Any]:
+            ids = {"id": f"{self.id}-call{number}", "call_id": f"call_mock_{number}"}
+            return {
+                "type": "function_call",
+                **ids,
+                "name": name,
+                "arguments": arguments,
+                "status": "completed",
+            }
+
+        return [item(call.number, call.name, "".join(call.fragments())) for call in self.calls]
+
+    def _output(self) -> list[dict[str, Any]]:
+        return self._calls_items() if self.calls else [self._item("".join(self.pieces()))]
 
     def _part(self, text: str) -> dict[str, Any]:
         return {"type": "output_text", "text": text, "annotations": []}
@@ -119,7 +183,7 @@ class Response(Exchange):
         short = self.finish_reason == "length"
         usage = {
             "input_tokens": self.prompt_tokens,
-            "input_tokens_details": {"cached_tokens": 0},
+            "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
             "output_tokens": self.tokens,
             "output_tokens_details": {"reasoning_tokens": 0},
             "total_tokens": self.prompt_tokens + self.tokens,
@@ -133,7 +197,7 @@ class Response(Exchange):
             "incomplete_details": {"reason": "max_output_tokens"} if over and short else None,
             "instructions": None,
             "model": self.model,
-            "output": [self._item("".join(self.pieces()))] if over else [],
+            "output": self._output() if over else [],
             "parallel_tool_calls": True,
             "tool_choice": "auto",
             "tools": [],
@@ -156,36 +220,63 @@ class Message(Exchange):
             raise ClientError(400, "missing_max_tokens", "max_tokens: Field required")
         return limit
 
+    def tool_names(self, request: dict[str, Any]) -> list[str]:
+        return [tool["name"] for tool in request.get("tools") or []]
+
+    def schema(self, request: dict[str, Any]) -> dict[str, Any] | None:
+        wanted = (request.get("output_config") or {}).get("format") or {}
+        found: dict[str, Any] | None = wanted.get("schema")
+        return found
+
+    def picture(self, part: dict[str, Any]) -> str | None:
+        if part.get("type") != "base64" or "media_type" not in part:
+            return None
+        return picture_in_url(f"data:{part['media_type']};base64,{part['data']}")
+
+    @staticmethod
+    def error(status: int, code: str, message: str) -> bytes:
+        kind = _ERRORS.get(status, "api_error" if status >= 500 else "invalid_request_error")
+        error = {"type": kind, "message": f"{code}: {message}"}
+        return encode({"type": "error", "error": error, "request_id": None})
+
     def completion(self) -> bytes:
-        content = [{"type": "text", "text": "".join(self.pieces())}]
-        return encode(self._message(content, self._stop_reason(), self.tokens))
+        return encode(self._message(self._content(), self._stop_reason(), self.tokens))
+
+    def _content(self) -> list[dict[str, Any]]:
+        def called(number: int, name: str, given: dict[str, Any]) -> dict[str, Any]:
+            return {"type": "tool_use", "id": f"toolu_mock_{number}", "name": name, "input": given}
+
+        if self.calls:
+            return [called(call.number, call.name, call.arguments) for call in self.calls]
+        return [{"type": "text", "text": "".join(self.pieces())}]
 
     def events(self) -> list[bytes]:
-        def delta(text: str) -> bytes:
-            piece = {"type": "text_delta", "text": text}
-            return _event("content_block_delta", {"type": "content_block_delta", "index": 0, "delta": piece})
+        def event(kind: str, **fields: Any) -> bytes:
+            return _event(kind, {"type": kind, **fields})
 
-        block = {"index": 0, "content_block": {"type": "text", "text": ""}}
+        blocks: list[bytes] = []
+        for index, block in enumerate(self._content()):
+            is_text = block["type"] == "text"
+            empty = {**block, "text": ""} if is_text else {**block, "input": {}}
+            blocks.append(event("content_block_start", index=index, content_block=empty))
+            if index == 0:
+                blocks.append(event("ping"))
+            for piece in self.pieces() if is_text else self.calls[index].fragments():
+                kind, field = ("text_delta", "text") if is_text else ("input_json_delta", "partial_json")
+                blocks.append(event("content_block_delta", index=index, delta={"type": kind, field: piece}))
+            blocks.append(event("content_block_stop", index=index))
         end = {"stop_reason": self._stop_reason(), "stop_sequence": None}
         return [
-            _event("message_start", {"type": "message_start", "message": self._message([], None, 1)}),
-            _event(
-                "content_block_start", {"type": "content_block_start", "index": 0, "content_block": block}
-            ),
-            _event("ping", {"type": "ping"}),
-            *(delta(piece) for piece in self.pieces()),
-            _event("content_block_stop", {"type": "content_block_stop", "index": 0}),
-            _event(
-                "message_delta",
-                {"type": "message_delta", "delta": end, "usage": {"output_tokens": self.tokens}},
-            ),
-            _event("message_stop", {"type": "message_stop"}),
+            event("message_start", message=self._message([], None, 1)),
+            *blocks,
+            event("message_delta", delta=end, usage={"output_tokens": self.tokens}),
+            event("message_stop"),
         ]
 
     def _stop_reason(self) -> str:
-        return "max_tokens" if self.finish_reason == "length" else "end_turn"
+        return {"length": "max_tokens", "tool_calls": "tool_use"}.get(self.finish_reason, "end_turn")
 
-    def _message(self, content: list[dict[str, str]], stop: str | None, output: int) -> dict[str, Any]:
+    def _message(self, content: list[dict[str, Any]], stop: str | None, output: int) -> dict[str, Any]:
         return {
             "id": self.id,
             "type": "message",
@@ -216,6 +307,33 @@ ENDPOINTS: dict[str, type[Exchange]] = {
     "/v1/moderations": Moderation,
     "/v1/messages": Message,
     "/v1/messages/count_tokens": TokenCount,
+}
+
+
+def endpoint_at(path: str) -> type[Exchange] | None:
+    """What is served at a path."""
+    if path in ENDPOINTS:
+        return ENDPOINTS[path]
+    if not path.startswith(("/v1/models/", "/v1beta/models/")):
+        return None
+    return _GOOGLE.get(path.rpartition(":")[2])
+
+
+_GOOGLE: dict[str, type[Exchange]] = {
+    "generateContent": GeneratedContent,
+    "streamGenerateContent": GeneratedContent,
+    "countTokens": GeneratedTokens,
+}
+
+#: Types of Anthropic's errors (Anthropic, "Errors").
+_ERRORS = {
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    504: "timeout_error",
+    529: "overloaded_error",
 }
 
 

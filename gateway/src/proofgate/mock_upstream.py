@@ -1,4 +1,4 @@
-"""An honest upstream, of OpenAI's API and Anthropic's, for demonstrations, tests and benchmarks.
+"""An honest upstream, of the APIs of OpenAI, Anthropic and Google, for demonstrations, tests and benchmarks.
 
 Plain ASGI without a framework, because in a benchmark it shares the machine with the gateway under test.
 Answers are deterministic: the same request gets the same text and the same usage.
@@ -18,7 +18,8 @@ import uvloop
 
 from proofgate.http_server import Server, address_of, on_signals
 from proofgate.mock_answers import CREATED, Behaviour, ClientError, Exchange, encode
-from proofgate.mock_dialects import ENDPOINTS
+from proofgate.mock_dialects import endpoint_at
+from proofgate.mock_google import GeneratedContent
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -26,6 +27,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
 _IDS_MAXIMUM = 10_000
+_KEY_FIELDS = (b"authorization", b"x-api-key", b"api-key", b"x-goog-api-key")
 _JSON = [(b"content-type", b"application/json")]
 _EVENTS = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache")]
 
@@ -84,8 +86,9 @@ class MockUpstream:
         if scope["type"] != "http":
             return
         route = (scope["method"], scope["path"])
-        if route[0] == "POST" and route[1] in ENDPOINTS:
-            await self._generate(ENDPOINTS[route[1]], scope, receive, send)
+        endpoint = endpoint_at(route[1]) if route[0] == "POST" else None
+        if endpoint is not None:
+            await self._generate(endpoint, scope, receive, send)
         elif route == ("GET", "/v1/models"):
             await self._models(scope, send)
         elif route == ("GET", "/health"):
@@ -114,14 +117,16 @@ class MockUpstream:
             return
         if not self._authorized(scope):
             stats.unauthorized += 1
-            await _answer(send, 401, _error("invalid_api_key", "incorrect API key provided"))
+            await _answer(send, 401, endpoint.error(401, "invalid_api_key", "incorrect API key provided"))
             return
+        query = scope["query_string"].decode()
+        target = f"{scope['path']}?{query}" if query else scope["path"]
         try:
-            exchange = endpoint(body, self._upstream.behaviour, stats.started)
+            exchange = endpoint(body, self._upstream.behaviour, stats.started, target)
             self._require_model(exchange.model)
         except ClientError as error:
             stats.failed += 1
-            await _answer(send, error.status, _error(error.code, str(error)))
+            await _answer(send, error.status, endpoint.error(error.status, error.code, str(error)))
             return
         if exchange.behaviour.id is not None:
             stats.count_id(exchange.behaviour.id)
@@ -137,7 +142,7 @@ class MockUpstream:
     def _authorized(self, scope: Scope) -> bool:
         if self._credentials is None:
             return True
-        given = [value for name, value in scope["headers"] if name in (b"authorization", b"x-api-key")]
+        given = [value for name, value in scope["headers"] if name in _KEY_FIELDS]
         return len(given) == 1 and given[0] in self._credentials
 
     def _require_model(self, model: str) -> None:
@@ -180,8 +185,10 @@ async def _send_answer(
     exchange: Exchange, status: int | None, gone: asyncio.Future[None] | None, send: Send
 ) -> bool:
     if status is not None:
-        retry = [(b"retry-after", b"1")] if status in (429, 503) else []
-        await _answer(send, status, _error("mock_failure", f"the mock fails with {status} as asked"), retry)
+        in_head = status in (429, 503) and not isinstance(exchange, GeneratedContent)
+        retry = [(b"retry-after", b"1")] if in_head else []
+        failure = exchange.error(status, "mock_failure", f"the mock fails with {status} as asked")
+        await _answer(send, status, failure, retry)
         return True
     if exchange.stream:
         return await _send_stream(exchange, gone, send)

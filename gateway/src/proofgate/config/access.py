@@ -10,7 +10,14 @@ from proofgate.config.fields import Claim, FilePath, Instant, KeySetURL, Listed,
 from proofgate.config.policy import TenantPolicy
 
 Endpoint = Literal[
-    "ChatCompletions", "Completions", "Responses", "Embeddings", "Moderations", "Messages", "Models"
+    "ChatCompletions",
+    "Completions",
+    "Responses",
+    "Embeddings",
+    "Moderations",
+    "Messages",
+    "GenerateContent",
+    "Models",
 ]
 # Asymmetric only: with HS256, whoever can check a token can make one (RFC 8725, section 3.1).
 Algorithm = Literal["RS256", "ES256", "EdDSA"]

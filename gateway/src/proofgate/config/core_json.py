@@ -24,6 +24,7 @@ _WORDS = {
     "AzureOpenAI": "azure_openai",
     "GitHub": "github",
     "ChatCompletions": "chat.completions",
+    "GenerateContent": "generate.content",
 }
 
 

@@ -49,6 +49,7 @@ class Endpoint(StrEnum):
     EMBEDDINGS = "Embeddings"
     MODERATIONS = "Moderations"
     MESSAGES = "Messages"
+    GENERATE_CONTENT = "GenerateContent"
     MODELS = "Models"
 
 

@@ -21,20 +21,24 @@ pub enum Endpoint {
     /// `POST /v1/messages` and `POST /v1/messages/count_tokens`.
     #[serde(rename = "messages")]
     Messages,
-    /// `GET /v1/models`.
+    /// `POST /v1beta/models/{model}:generateContent`, `:streamGenerateContent` and `:countTokens`.
+    #[serde(rename = "generate.content")]
+    GenerateContent,
+    /// `GET /v1/models` and `GET /v1beta/models`.
     #[serde(rename = "models")]
     Models,
 }
 
 impl Endpoint {
     /// Every endpoint.
-    pub const ALL: [Endpoint; 7] = [
+    pub const ALL: [Endpoint; 8] = [
         Endpoint::ChatCompletions,
         Endpoint::Completions,
         Endpoint::Responses,
         Endpoint::Embeddings,
         Endpoint::Moderations,
         Endpoint::Messages,
+        Endpoint::GenerateContent,
         Endpoint::Models,
     ];
 
@@ -47,6 +51,7 @@ impl Endpoint {
             Endpoint::Embeddings => "embeddings",
             Endpoint::Moderations => "moderations",
             Endpoint::Messages => "messages",
+            Endpoint::GenerateContent => "generate.content",
             Endpoint::Models => "models",
         }
     }

@@ -17,6 +17,7 @@ use proofgate_wire::encode;
 use crate::catalog::Catalog;
 use crate::client_fields::ClientFields;
 use crate::gateway::{Gateway, Reading};
+use crate::google_path::InPath;
 use crate::memory::{AT_ONCE, Buffer, Exhausted, Share};
 use crate::metrics::{RequestOutcome, Series};
 use crate::open_exchange::{Admitted, Granted, OpenExchange};
@@ -33,6 +34,8 @@ pub(crate) struct IncomingCall<'c> {
     pub(crate) identity: &'c Identity,
     /// What its body is written in.
     pub(crate) dialect: Dialect,
+    /// What its path says of it.
+    pub(crate) in_path: Option<&'c InPath>,
     /// What of its head goes upstream.
     pub(crate) fields: Option<Box<ClientFields>>,
     /// What was in force when its head was complete.
@@ -128,7 +131,11 @@ async fn read_and_admit<'c>(
         reading.text.shrink();
     }
     incoming.span.lap_now(Stage::Parse);
-    let call = read.map_err(Rejection::from)?;
+    let mut call = read.map_err(Rejection::from)?;
+    if let Some(in_path) = incoming.in_path {
+        call.model = in_path.model.as_str().into();
+        call.stream = in_path.stream;
+    }
     room.resize(reading.text.size())
         .map_err(|Exhausted| Rejection::OVERLOADED)?;
     let model = incoming.catalog.route(&incoming.identity.tenant, &call.model);

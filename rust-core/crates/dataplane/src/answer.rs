@@ -89,6 +89,43 @@ struct ErrorBody<'a> {
     code: &'a str,
 }
 
+/// An error as Google's APIs say it (google.rpc.Status, in its JSON form over HTTP).
+#[derive(Serialize)]
+struct GoogleBody<'a> {
+    error: GoogleError<'a>,
+}
+
+#[derive(Serialize)]
+struct GoogleError<'a> {
+    code: u16,
+    message: &'a str,
+    status: &'static str,
+    details: Vec<GoogleDetail<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "@type")]
+enum GoogleDetail<'a> {
+    /// The stable code, in capitals as its standard has it.
+    #[serde(rename = "type.googleapis.com/google.rpc.ErrorInfo")]
+    ErrorInfo { reason: String, domain: &'static str },
+    #[serde(
+        rename = "type.googleapis.com/google.rpc.BadRequest",
+        rename_all = "camelCase"
+    )]
+    BadRequest {
+        field_violations: [FieldViolation<'a>; 1],
+    },
+    #[serde(rename = "type.googleapis.com/google.rpc.RetryInfo", rename_all = "camelCase")]
+    RetryInfo { retry_delay: String },
+}
+
+#[derive(Serialize)]
+struct FieldViolation<'a> {
+    field: &'a str,
+    description: &'a str,
+}
+
 impl Answer<'_> {
     fn kind(&self) -> &'static str {
         match self.status {
@@ -113,6 +150,48 @@ impl Answer<'_> {
         }
     }
 
+    /// The same in Google's words (google.rpc.Code).
+    fn google_status(&self) -> &'static str {
+        match self.status {
+            401 => "UNAUTHENTICATED",
+            403 => "PERMISSION_DENIED",
+            404 => "NOT_FOUND",
+            405 => "UNIMPLEMENTED",
+            408 | 504 => "DEADLINE_EXCEEDED",
+            429 => "RESOURCE_EXHAUSTED",
+            421 | 502 | 503 => "UNAVAILABLE",
+            500.. => "INTERNAL",
+            _ => "INVALID_ARGUMENT",
+        }
+    }
+
+    fn google_error(&self) -> GoogleError<'_> {
+        let mut details = vec![GoogleDetail::ErrorInfo {
+            reason: self.code.to_ascii_uppercase(),
+            domain: "proofgate.dev",
+        }];
+        details.extend(self.param.map(|field| GoogleDetail::BadRequest {
+            field_violations: [FieldViolation {
+                field,
+                description: self.message,
+            }],
+        }));
+        // Who should not try again by itself is told no time.
+        let wait = self
+            .fields
+            .retry_after
+            .filter(|_| self.fields.should_retry != Some(false));
+        details.extend(wait.map(|seconds| GoogleDetail::RetryInfo {
+            retry_delay: format!("{seconds}s"),
+        }));
+        GoogleError {
+            code: self.status,
+            message: self.message,
+            status: self.google_status(),
+            details,
+        }
+    }
+
     fn error(&self) -> ErrorBody<'_> {
         ErrorBody {
             message: self.message,
@@ -125,7 +204,10 @@ impl Answer<'_> {
     /// The JSON document alone.
     pub(crate) fn json(&self, family: Family) -> Vec<u8> {
         let json = match family {
-            Family::OpenAi | Family::Google => serde_json::to_vec(&Body { error: self.error() }),
+            Family::OpenAi => serde_json::to_vec(&Body { error: self.error() }),
+            Family::Google => serde_json::to_vec(&GoogleBody {
+                error: self.google_error(),
+            }),
             Family::Anthropic => serde_json::to_vec(&AnthropicBody {
                 r#type: "error",
                 error: AnthropicError {
@@ -157,7 +239,7 @@ impl Answer<'_> {
                 )
             }
             Dialect::Messages => (&b"event: error\n"[..], self.json(Family::Anthropic)),
-            _ => (&b""[..], self.json(Family::OpenAi)),
+            _ => (&b""[..], self.json(dialect.family())),
         };
         [name, b"data: ", &json, b"\n\n"].concat()
     }

@@ -43,7 +43,9 @@ pub(crate) fn upstream_body<'b>(
         }
         StreamUsage::Ask => call.usage_edit(&model),
     };
-    let name = replacement.map(|name| (model, name));
+    // Where the path names the model, the body does not.
+    let name = replacement.filter(|_| !model.is_empty());
+    let name = name.map(|name| (model, name));
     (UpstreamBody::new(body, [name, usage.clone()]), usage.is_some())
 }
 

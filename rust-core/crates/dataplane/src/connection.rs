@@ -165,13 +165,14 @@ impl Connection {
         let close = !request.keep_alive || self.is_leaving(now);
         let tenant = &request.identity.tenant;
         let answered = match &request.route {
-            Route::Call(dialect) => {
+            Route::Call(dialect, in_path) => {
                 let input = self.client.take_input();
                 let call = IncomingCall {
                     gateway: &self.gateway,
                     catalog: &self.catalog,
                     identity: &request.identity,
                     dialect: *dialect,
+                    in_path: in_path.as_deref(),
                     fields: request.fields,
                     config: request.config,
                     body: &input[body.range],
@@ -204,6 +205,7 @@ impl Connection {
             Route::Options(allow) => Ok((204, None, Some(("allow", *allow)))),
             Route::WrongMethod(allow) => Err(Rejection::method_not_allowed(allow)),
             Route::Unknown => Err(Rejection::UNKNOWN_ENDPOINT),
+            Route::Refused(error) => Err(Rejection::from(*error)),
         };
         let options = AnswerOptions {
             close,
@@ -268,6 +270,9 @@ impl Connection {
             let keep_alive = head.keep_alive && head.framing == RequestFraming::Empty;
             return Ok(Head::Preflight { keep_alive });
         }
+        if let Route::Refused(error) = route {
+            return Err(Rejection::from(error).into());
+        }
         let seconds = self.gateway.clock.unix_micros(now) / 1_000_000;
         let identity = self
             .gateway
@@ -284,7 +289,7 @@ impl Connection {
         }
         span.lap_now(Stage::Auth);
         let fields = match route {
-            Route::Call(_) => ClientFields::of(known.family, &head.headers),
+            Route::Call(..) => ClientFields::of(known.family, &head.headers),
             _ => None,
         };
         Ok(Head::Request(Request {

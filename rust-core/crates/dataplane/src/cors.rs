@@ -47,7 +47,7 @@ pub(crate) fn preflight_fields(max_age: &str) -> [(&'static str, &str); 3] {
         (
             "access-control-allow-headers",
             "authorization, anthropic-beta, anthropic-dangerous-direct-browser-access, anthropic-version, \
-             api-key, content-type, x-api-key, x-goog-api-key, x-stainless-arch, x-stainless-lang, \
+             api-key, content-type, x-api-key, x-goog-api-client, x-goog-api-key, x-server-timeout, x-stainless-arch, x-stainless-lang, \
              x-stainless-os, x-stainless-package-version, x-stainless-retry-count, x-stainless-runtime, \
              x-stainless-runtime-version, x-stainless-timeout",
         ),

@@ -4,13 +4,15 @@ use proofgate_auth::Endpoint;
 use proofgate_providers::{Dialect, Family};
 use proofgate_wire::{Method, RequestHead};
 
+use crate::google_path::{self, GooglePath, InPath, PathError, percent_decoded};
+
 const MODELS: &str = "/v1/models";
 
 /// What a request asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Route {
-    /// Something that a provider answers.
-    Call(Dialect),
+    /// Something that a provider answers, and what the path says of it.
+    Call(Dialect, Option<Box<InPath>>),
     /// The models that the tenant may use.
     Models,
     /// One of them, by name.
@@ -21,6 +23,8 @@ pub(crate) enum Route {
     WrongMethod(&'static str),
     /// Nothing here has this path.
     Unknown,
+    /// A path of Google's API, or its query, is refused.
+    Refused(PathError),
 }
 
 const POST: &str = "POST, OPTIONS";
@@ -28,52 +32,84 @@ const GET: &str = "GET, HEAD, OPTIONS";
 
 impl Route {
     pub(crate) fn of(head: &RequestHead<'_>) -> Self {
-        let path = head.target.split('?').next().unwrap_or_default();
+        let (path, query) = match head.target.split_once('?') {
+            Some((path, query)) => (path, Some(query)),
+            None => (head.target, None),
+        };
         let model = path
             .strip_prefix(MODELS)
             .and_then(|rest| rest.strip_prefix('/'))
             .filter(|name| !name.is_empty());
         if let Some(dialect) = Dialect::at(path) {
             return match head.method {
-                Method::Post => Route::Call(dialect),
+                Method::Post => Route::Call(dialect, None),
                 Method::Options => Route::Options(POST),
                 _ => Route::WrongMethod(POST),
             };
         }
+        match google_path::read(path, query) {
+            Ok(Some(found)) => return Route::of_google(found, head.method),
+            Ok(None) => {}
+            Err(error) => return Route::Refused(error),
+        }
         match (head.method, model) {
             _ if model.is_none() && path != MODELS => Route::Unknown,
+            // A method of Google's API that is not served.
+            (Method::Post, Some(name)) if name.contains(':') => Route::Unknown,
             (Method::Options, _) => Route::Options(GET),
             (Method::Get | Method::Head, None) => Route::Models,
-            (Method::Get | Method::Head, Some(name)) => Route::Model(percent_decoded(name)),
+            (Method::Get | Method::Head, Some(name)) => {
+                Route::Model(String::from_utf8_lossy(&percent_decoded(name)).into_owned())
+            }
             _ => Route::WrongMethod(GET),
+        }
+    }
+
+    fn of_google(path: GooglePath, method: Method) -> Self {
+        let allow = match path {
+            GooglePath::Call(..) => POST,
+            GooglePath::Models | GooglePath::Model(_) => GET,
+        };
+        match (path, method) {
+            (_, Method::Options) => Route::Options(allow),
+            (GooglePath::Call(dialect, in_path), Method::Post) => {
+                Route::Call(dialect, Some(Box::new(in_path)))
+            }
+            (GooglePath::Model(name), Method::Post) if name.contains(':') => Route::Unknown,
+            (GooglePath::Models, Method::Get | Method::Head) => Route::Models,
+            (GooglePath::Model(name), Method::Get | Method::Head) => Route::Model(name),
+            _ => Route::WrongMethod(allow),
         }
     }
 
     /// The endpoint that a tenant must be allowed to use.
     pub(crate) fn endpoint(&self) -> Option<Endpoint> {
         match self {
-            Route::Call(dialect) => Some(match dialect {
+            Route::Call(dialect, _) => Some(match dialect {
                 Dialect::Chat => Endpoint::ChatCompletions,
                 Dialect::Completions => Endpoint::Completions,
                 Dialect::Responses => Endpoint::Responses,
                 Dialect::Embeddings => Endpoint::Embeddings,
                 Dialect::Moderations => Endpoint::Moderations,
                 Dialect::Messages | Dialect::CountTokens => Endpoint::Messages,
-                Dialect::Gemini => return None,
+                Dialect::Gemini | Dialect::GeminiTokens => Endpoint::GenerateContent,
             }),
             Route::Models | Route::Model(_) => Some(Endpoint::Models),
-            Route::Options(_) | Route::WrongMethod(_) | Route::Unknown => None,
+            Route::Options(_) | Route::WrongMethod(_) | Route::Unknown | Route::Refused(_) => None,
         }
     }
 
-    /// In whose shape its errors are said. `GET /v1/models` is known in both families: who names a version of Anthropic's API
-    /// means that one.
+    /// In whose shape its errors are said. `GET /v1/models` is known in all families: who names a version of Anthropic's API
+    /// means that one, and who sends a key as Google's clients do means Google's.
     pub(crate) fn family(&self, head: &RequestHead<'_>) -> Family {
         match self {
-            Route::Call(dialect) => dialect.family(),
+            Route::Call(dialect, _) => dialect.family(),
+            Route::Refused(_) => Family::Google,
+            _ if google_path::is_google_alone(head.target) => Family::Google,
             Route::Models | Route::Model(_) if head.headers.get("anthropic-version").is_some() => {
                 Family::Anthropic
             }
+            _ if head.keys.x_goog_api_key.is_some() => Family::Google,
             _ => Family::OpenAi,
         }
     }
@@ -81,38 +117,9 @@ impl Route {
     /// The name by which records know it.
     pub(crate) fn path(&self) -> Option<&'static str> {
         match self {
-            Route::Call(dialect) => Some(dialect.path()),
+            Route::Call(dialect, _) => Some(dialect.path()),
             Route::Models | Route::Model(_) => Some(MODELS),
-            Route::Options(_) | Route::WrongMethod(_) | Route::Unknown => None,
+            Route::Options(_) | Route::WrongMethod(_) | Route::Unknown | Route::Refused(_) => None,
         }
-    }
-}
-
-/// Names of models hold slashes and colons, which clients write either way. What is no escape stands for itself.
-fn percent_decoded(name: &str) -> String {
-    let bytes = name.as_bytes();
-    let mut decoded = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while let Some(&byte) = bytes.get(at) {
-        let escape = bytes.get(at + 1..at + 3).filter(|_| byte == b'%');
-        let value = escape
-            .and_then(|digits| std::str::from_utf8(digits).ok())
-            .filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()))
-            .and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        decoded.push(value.unwrap_or(byte));
-        at += if value.is_some() { 3 } else { 1 };
-    }
-    String::from_utf8_lossy(&decoded).into_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::percent_decoded;
-
-    #[test]
-    fn escapes_in_a_model_name_are_decoded_and_the_rest_stands_for_itself() {
-        assert_eq!(percent_decoded("a%2Fb%3a1"), "a/b:1");
-        assert_eq!(percent_decoded("100%"), "100%");
-        assert_eq!(percent_decoded("%+1%zz"), "%+1%zz");
     }
 }

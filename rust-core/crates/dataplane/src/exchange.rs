@@ -176,9 +176,11 @@ impl Sender<'_, '_> {
             (None, Some(fields)) => fields.for_upstream(&upstream.betas, reply.extra),
             (None, None) => Vec::new(),
         };
-        let model_in_path = translated.map_or_else(String::new, |translated| {
-            translated.back.model_in_path(&chosen.named.model)
-        });
+        let name = &chosen.named.model;
+        let model_in_path = match translated {
+            Some(translated) => translated.back.model_in_path(name),
+            None => self.call.dialect.model_in_path(name, self.call.stream),
+        };
         let id = open.id;
         let request = Request {
             to: upstream,

@@ -28,6 +28,7 @@ mod failure;
 mod fallback;
 mod front_door;
 mod gateway;
+mod google_path;
 mod held_checkpoint;
 mod incarnation;
 mod ledger_delay;

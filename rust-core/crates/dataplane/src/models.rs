@@ -1,4 +1,4 @@
-//! The models that a tenant may use, as `GET /v1/models` answers.
+//! The models that a tenant may use, as `GET /v1/models` and `GET /v1beta/models` answer.
 
 use proofgate_auth::Tenant;
 use proofgate_providers::Family;
@@ -39,6 +39,34 @@ struct ModelInfo<'m> {
     created_at: &'static str,
 }
 
+/// The list as Google's API has it, in one page.
+#[derive(Serialize)]
+struct GoogleModelList<'m> {
+    models: Vec<GoogleModel<'m>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct GoogleModel<'m> {
+    name: String,
+    display_name: &'m str,
+    /// What can be asked of it in this dialect: nothing, where its provider speaks another one.
+    supported_generation_methods: &'static [&'static str],
+}
+
+fn google_model<'m>(catalog: &Catalog, tenant: &Tenant, id: &'m str) -> GoogleModel<'m> {
+    let model = catalog.route(tenant, id);
+    let mut targets = model.iter().flat_map(|model| &model.targets);
+    GoogleModel {
+        name: format!("models/{id}"),
+        display_name: id,
+        supported_generation_methods: match targets.any(|target| target.upstream.family == Family::Google) {
+            true => &["generateContent", "countTokens"],
+            false => &[],
+        },
+    }
+}
+
 fn card<'m>((id, owned_by): (&'m str, &'m str)) -> ModelCard<'m> {
     ModelCard {
         id,
@@ -61,7 +89,13 @@ fn info<'m>((id, _): (&'m str, &'m str)) -> ModelInfo<'m> {
 pub(crate) fn list(catalog: &Catalog, tenant: &Tenant, family: Family) -> Vec<u8> {
     let models = catalog.models_of(tenant);
     let json = match family {
-        Family::OpenAi | Family::Google => serde_json::to_vec(&ModelList {
+        Family::Google => serde_json::to_vec(&GoogleModelList {
+            models: models
+                .into_iter()
+                .map(|(id, _)| google_model(catalog, tenant, id))
+                .collect(),
+        }),
+        Family::OpenAi => serde_json::to_vec(&ModelList {
             object: "list",
             data: models.into_iter().map(card).collect(),
         }),
@@ -83,10 +117,16 @@ pub(crate) fn one(
     name: &str,
     family: Family,
 ) -> Result<Vec<u8>, Rejection> {
-    let found = catalog.models_of(tenant).into_iter().find(|(id, _)| *id == name);
-    let found = found.ok_or(Rejection::UNKNOWN_MODEL)?;
+    // Also one that a wildcard stands for.
+    let found = catalog
+        .route(tenant, name)
+        .filter(|model| model.prefix().is_none() || model.name != name);
+    let target = found.and_then(|model| model.targets.first());
+    let target = target.ok_or(Rejection::UNKNOWN_MODEL)?;
+    let found = (name, target.upstream.name.as_str());
     let json = match family {
-        Family::OpenAi | Family::Google => serde_json::to_vec(&card(found)),
+        Family::OpenAi => serde_json::to_vec(&card(found)),
+        Family::Google => serde_json::to_vec(&google_model(catalog, tenant, found.0)),
         Family::Anthropic => serde_json::to_vec(&info(found)),
     };
     Ok(json.unwrap_or_default())

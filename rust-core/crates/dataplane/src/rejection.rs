@@ -12,6 +12,7 @@ use proofgate_translate::Untranslatable;
 use proofgate_wire::ProtocolError;
 
 use crate::answer::{Answer, Fields};
+use crate::google_path::PathError;
 use crate::metrics::{RequestOutcome, Series};
 
 /// Why a request is turned away before it is admitted: what the client is told and what the record says.
@@ -45,7 +46,9 @@ impl Rejection {
         404,
         "unknown_endpoint",
         "There is nothing at this path. There are POST /v1/chat/completions, /v1/completions, /v1/responses, \
-         /v1/embeddings, /v1/moderations, /v1/messages and /v1/messages/count_tokens, and GET /v1/models.",
+         /v1/embeddings, /v1/moderations, /v1/messages, /v1/messages/count_tokens and \
+         /v1beta/models/{model}:generateContent, :streamGenerateContent and :countTokens, and GET /v1/models and \
+         /v1beta/models.",
     );
     pub(crate) const OVERLOADED: Rejection = Rejection::new(
         503,
@@ -106,7 +109,8 @@ impl Rejection {
                  /v1/chat/completions."
             }
             Family::Google => {
-                "The provider of this model speaks Google's API. It is reached by POST /v1/chat/completions."
+                "The provider of this model speaks Google's API. It is reached by Google's endpoints and POST \
+                 /v1/chat/completions."
             }
         };
         Rejection {
@@ -208,6 +212,33 @@ impl From<BadRequest> for Rejection {
             message: Cow::Owned(bad.to_string()),
             param: bad.param().map(Cow::Borrowed),
             ..Rejection::new(400, bad.code(), "")
+        }
+    }
+}
+
+impl From<PathError> for Rejection {
+    fn from(error: PathError) -> Self {
+        match error {
+            PathError::KeyInQuery => Rejection::new(
+                400,
+                "key_in_query",
+                "A key in the URL ends in the logs of whatever passes it on. Send it in x-goog-api-key, and replace this one.",
+            ),
+            PathError::Query => Rejection::new(
+                400,
+                "unserved_query",
+                "This query is not served. Only streamGenerateContent has one, ?alt=sse, and the list of models pageSize.",
+            ),
+            PathError::NotEvents => Rejection::new(
+                400,
+                "unserved_query",
+                "A stream is served as server-sent events alone. Ask for ?alt=sse.",
+            ),
+            PathError::Model => Rejection::new(
+                400,
+                "invalid_path",
+                "The path names no model: models/, its name, a colon and the method stand there.",
+            ),
         }
     }
 }

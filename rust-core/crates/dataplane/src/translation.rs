@@ -1,6 +1,5 @@
 //! A client and a provider that do not speak the same dialect.
 
-use proofgate_providers::sigv4::encode_segment;
 use proofgate_providers::{Dialect, Family, event_parts};
 use proofgate_translate::{
     AnswerError, Asked, Step, Target, Untranslatable, anthropic_openai, openai_anthropic, openai_gemini,
@@ -103,13 +102,7 @@ impl Translation {
 
     /// What the path of the request ends in.
     pub(crate) fn model_in_path(&self, model: &str) -> String {
-        match (self.pair, self.asked.stream) {
-            (Pair::OpenAiAnthropic | Pair::AnthropicOpenAi, _) => String::new(),
-            (Pair::OpenAiGemini, false) => format!("/{}:generateContent", segment(model)),
-            (Pair::OpenAiGemini, true) => {
-                format!("/{}:streamGenerateContent?alt=sse", segment(model))
-            }
-        }
+        self.upstream().model_in_path(model, self.asked.stream)
     }
 
     /// Writes a whole answer of success.
@@ -128,6 +121,14 @@ impl Translation {
             Pair::OpenAiAnthropic => openai_anthropic::error(status, body, out),
             Pair::AnthropicOpenAi => anthropic_openai::error(status, body, out),
             Pair::OpenAiGemini => openai_gemini::error(status, body, out),
+        }
+    }
+
+    /// For how many seconds the provider wants no further request, where it says so in an error's body and not in a header.
+    pub(crate) fn retry_after(&self, body: &[u8]) -> Option<u64> {
+        match self.pair {
+            Pair::OpenAiAnthropic | Pair::AnthropicOpenAi => None,
+            Pair::OpenAiGemini => openai_gemini::retry_after(body),
         }
     }
 
@@ -162,10 +163,4 @@ impl Translation {
             _ => Ok(false),
         }
     }
-}
-
-fn segment(model: &str) -> String {
-    let mut encoded = String::new();
-    encode_segment(&mut encoded, model);
-    encoded
 }

@@ -1,4 +1,4 @@
-/// Whether `text` is `name`, a name in lower-case ASCII, for a parser that ignores case.
+/// Whether `text` is `name`, a name in ASCII, for a parser that ignores case.
 ///
 /// Go's `encoding/json` compares names by Unicode's simple case folding, in which U+017F is an `s` and U+212A a `k`;
 /// Java's `equalsIgnoreCase` also takes U+0130 and U+0131 for an `i`. No other character beyond ASCII is a letter of
@@ -11,7 +11,9 @@ pub fn equals_but_for_case(text: &str, name: &str) -> bool {
         '\u{130}' | '\u{131}' => 'i',
         other => other.to_ascii_lowercase(),
     });
-    name.chars().all(|wanted| letters.next() == Some(wanted)) && letters.next().is_none()
+    name.chars()
+        .all(|wanted| letters.next() == Some(wanted.to_ascii_lowercase()))
+        && letters.next().is_none()
 }
 
 #[cfg(test)]
@@ -43,6 +45,7 @@ mod tests {
     #[test]
     fn a_longer_or_shorter_name_is_another_one() {
         assert!(equals_but_for_case("MODEL", "model"));
+        assert!(equals_but_for_case("FILEURI", "fileUri"));
         for other in ["", "mode", "models", "model ", "\u{130}model"] {
             assert!(!equals_but_for_case(other, "model"), "{other}");
         }

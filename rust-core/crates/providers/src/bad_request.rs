@@ -23,6 +23,12 @@ pub enum Field {
     N,
     /// `best_of`, an integer from 1
     BestOf,
+    /// `generationConfig`, an object
+    GenerationConfig,
+    /// `generationConfig.maxOutputTokens`, an integer from 0
+    GeminiMaxOutputTokens,
+    /// `generationConfig.candidateCount`, an integer from 1
+    CandidateCount,
 }
 
 impl Field {
@@ -38,18 +44,22 @@ impl Field {
             Field::MaxOutputTokens => "max_output_tokens",
             Field::N => "n",
             Field::BestOf => "best_of",
+            Field::GenerationConfig => "generationConfig",
+            Field::GeminiMaxOutputTokens => "generationConfig.maxOutputTokens",
+            Field::CandidateCount => "generationConfig.candidateCount",
         }
     }
 
     fn expected(self) -> &'static str {
         match self {
             Field::Messages => "an array",
-            Field::StreamOptions => "an object",
+            Field::StreamOptions | Field::GenerationConfig => "an object",
             Field::Stream | Field::IncludeUsage => "true or false",
-            Field::MaxTokens | Field::MaxCompletionTokens | Field::MaxOutputTokens => {
-                "an integer of at least 0"
-            }
-            Field::N | Field::BestOf => "an integer from 1 to 4294967295",
+            Field::MaxTokens
+            | Field::MaxCompletionTokens
+            | Field::MaxOutputTokens
+            | Field::GeminiMaxOutputTokens => "an integer of at least 0",
+            Field::N | Field::BestOf | Field::CandidateCount => "an integer from 1 to 4294967295",
         }
     }
 }
@@ -71,8 +81,11 @@ pub enum BadRequest {
     InvalidField(Field),
     /// A name is that of a field that is read, but for upper and lower case: parsers that ignore case (Go's
     /// `encoding/json`, ASP.NET's web defaults) take it for that field.
-    #[error("A field is spelled almost like \"{0}\": write its name exactly so, in lower case.")]
+    #[error("A field is spelled almost like \"{0}\": write its name exactly so.")]
     AmbiguousName(&'static str),
+    /// A body names a model, and so does its path.
+    #[error("The path names the model: leave \"model\" out of the request body.")]
+    ModelInBody,
     /// A field stands for something that the provider keeps or does on its own.
     #[error(
         "\"{0}\" is not served here: it stands for what the provider keeps for every tenant of this gateway alike, or does where no rule sees it. Send the content itself."
@@ -96,6 +109,7 @@ impl BadRequest {
             BadRequest::MissingModel => "missing_model",
             BadRequest::InvalidField(_) => "invalid_value",
             BadRequest::AmbiguousName(_) => "ambiguous_name",
+            BadRequest::ModelInBody => "ambiguous_model",
             BadRequest::UnservedField(_) => "unserved_field",
             BadRequest::UnservedTool => "unserved_tool",
             BadRequest::TooManyStrings => "too_many_strings",
@@ -106,7 +120,7 @@ impl BadRequest {
     pub fn param(self) -> Option<&'static str> {
         match self {
             BadRequest::InvalidJson(_) | BadRequest::NotAnObject | BadRequest::TooManyStrings => None,
-            BadRequest::MissingModel => Some("model"),
+            BadRequest::MissingModel | BadRequest::ModelInBody => Some("model"),
             BadRequest::InvalidField(field) => Some(field.name()),
             BadRequest::AmbiguousName(name) | BadRequest::UnservedField(name) => Some(name),
             BadRequest::UnservedTool => Some("tools"),

@@ -5,7 +5,7 @@ use proofgate_json::{Event, JsonError, Reader, Workspace, equals_but_for_case};
 
 use crate::bad_request::{BadRequest, Field};
 use crate::body_text::BodyText;
-use crate::call_fields::Read;
+use crate::call_fields::{Fields, Read, field};
 use crate::dialect::Dialect;
 use crate::field_names::{Meaning, is_word, meaning};
 
@@ -20,7 +20,7 @@ const INCLUDE_USAGE: &str = "include_usage";
 pub struct Call<'b> {
     /// What the body is written in.
     pub dialect: Dialect,
-    /// The model that the client asks for.
+    /// The model that the client asks for; empty where the path [names it](Dialect::has_model_in_path).
     pub model: Cow<'b, str>,
     /// Whether the answer is to be streamed as server-sent events.
     pub stream: bool,
@@ -56,7 +56,7 @@ impl<'b> Call<'b> {
     /// values of `role` and `type` that are single words.
     ///
     /// # Errors
-    /// [`BadRequest`] when the body is not a JSON object with a model, when it has more than
+    /// [`BadRequest`] when the body is not a JSON object with a model (without one, where the path names it), when it has more than
     /// [`MOST_STRINGS`](crate::MOST_STRINGS) strings, when a field that is read has a wrong type, or when a name is that of
     /// such a field but for its case. A field that is `null` counts as absent, except `model` and `messages`.
     pub fn read(
@@ -115,37 +115,43 @@ impl<'b> Call<'b> {
             model_value: 0..0,
             counted_bytes: 0,
         };
-        while let Event::Key(key) = walk.reader.read()? {
-            let mut name = std::mem::take(&mut walk.name);
-            let field = key.decoded(&mut name);
-            let meaning = meaning(field);
-            if meaning == Meaning::Unknown {
-                walk.text.push_key(key);
-            }
-            let event = walk.reader.read()?;
-            request.field(&mut walk, field, event, meaning)?;
-            walk.name = name;
-        }
+        request.members(&mut walk, dialect.fields())?;
         request.counted_bytes = walk.text.text().len().saturating_sub(walk.uncounted) + walk.left_out;
         walk.reader.finish()?;
         if text.overflowed() {
             return Err(BadRequest::TooManyStrings);
         }
-        if request.model.is_empty() {
+        if request.model.is_empty() && !dialect.has_model_in_path() {
             return Err(BadRequest::MissingModel);
         }
         text.set_model(request.model_value());
         Ok(request)
     }
 
-    fn field(
+    /// Reads an object that has begun.
+    fn members(&mut self, walk: &mut Walk<'b, '_, '_>, fields: Fields) -> Result<(), BadRequest> {
+        while let Event::Key(key) = walk.reader.read()? {
+            let mut name = std::mem::take(&mut walk.name);
+            let decoded = key.decoded(&mut name);
+            let meaning = meaning(decoded);
+            if meaning == Meaning::Unknown {
+                walk.text.push_key(key);
+            }
+            let event = walk.reader.read()?;
+            self.member(walk, field(fields, decoded)?, event, meaning)?;
+            walk.name = name;
+        }
+        Ok(())
+    }
+
+    fn member(
         &mut self,
         walk: &mut Walk<'b, '_, '_>,
-        name: &str,
+        read: Read,
         event: Event<'b>,
         meaning: Meaning,
     ) -> Result<(), BadRequest> {
-        match self.dialect.field(name)? {
+        match read {
             Read::Model => {
                 let Event::String(model) = event else {
                     return Err(BadRequest::MissingModel);
@@ -181,6 +187,13 @@ impl<'b> Call<'b> {
                 }
             }
             Read::Tools => walk.tools(event)?,
+            Read::Object(fields, field) => match event {
+                Event::Null => {}
+                Event::ObjectStart => self.members(walk, fields)?,
+                _ => return Err(BadRequest::InvalidField(field)),
+            },
+            Read::ModelInPath if event == Event::Null => {}
+            Read::ModelInPath => return Err(BadRequest::ModelInBody),
             Read::Unserved(field) => walk.nothing(event, field)?,
             Read::Text => walk.collect(event, meaning)?,
         }
@@ -258,9 +271,9 @@ impl<'b> Call<'b> {
     }
 }
 
-/// Whether a field is the id of what the provider keeps, also to parsers that ignore case.
-fn is_id(name: &str) -> bool {
-    equals_but_for_case(name, "file_id")
+/// The name of a field of what the provider keeps, where such are refused.
+fn kept(dialect: Dialect, refuses: bool, name: &str) -> Option<&'static str> {
+    refuses.then(|| dialect.kept_by_provider(name)).flatten()
 }
 
 fn boolean(event: Event<'_>, field: Field) -> Result<bool, BadRequest> {
@@ -331,7 +344,7 @@ impl<'b> Walk<'b, '_, '_> {
                 turns += 1;
             }
         } else {
-            self.collect(event, Meaning::Field)?;
+            self.turn(event)?;
             turns = 1;
         }
         self.refuses_ids = false;
@@ -348,7 +361,7 @@ impl<'b> Walk<'b, '_, '_> {
         while let Event::Key(key) = self.reader.read()? {
             let name = key.decoded(&mut self.name);
             let (meaning, is_role) = (meaning(name), name == "role");
-            let (is_type, is_id) = (name == "type", self.refuses_ids && is_id(name));
+            let (is_type, kept) = (name == "type", kept(self.dialect, self.refuses_ids, name));
             if meaning == Meaning::Unknown {
                 self.text.push_key(key);
             }
@@ -360,7 +373,7 @@ impl<'b> Walk<'b, '_, '_> {
                     return Err(BadRequest::UnservedField("item_reference"));
                 }
             }
-            Self::check_id(is_id, value)?;
+            Self::check_kept(kept, value)?;
             self.collect(value, meaning)?;
         }
         if is_instructions {
@@ -372,7 +385,10 @@ impl<'b> Walk<'b, '_, '_> {
     /// Takes what the model takes for its instructions.
     fn instructions(&mut self, event: Event<'b>) -> Result<(), BadRequest> {
         let start = self.text.next_start();
+        // In Gemini's stand the same parts as in a conversation.
+        self.refuses_ids = self.dialect == Dialect::Gemini;
         self.collect(event, Meaning::Field)?;
+        self.refuses_ids = false;
         self.text.mark_instructions(start);
         Ok(())
     }
@@ -400,8 +416,11 @@ impl<'b> Walk<'b, '_, '_> {
 
     /// Takes the text of tools, which are those of the client.
     fn tools(&mut self, event: Event<'b>) -> Result<(), BadRequest> {
-        if event != Event::ArrayStart {
-            return self.collect(event, Meaning::Field);
+        match event {
+            Event::ArrayStart => {}
+            // Google's parsers take one element for a list of it.
+            Event::ObjectStart => return self.tool(),
+            _ => return self.collect(event, Meaning::Field),
         }
         loop {
             match self.reader.read()? {
@@ -416,6 +435,7 @@ impl<'b> Walk<'b, '_, '_> {
         while let Event::Key(key) = self.reader.read()? {
             let name = key.decoded(&mut self.name);
             let (meaning, is_type) = (meaning(name), name == "type");
+            let is_of_client = self.dialect.is_field_of_client_tools(name);
             if !is_type && equals_but_for_case(name, "type") {
                 return Err(BadRequest::AmbiguousName("type"));
             }
@@ -427,6 +447,9 @@ impl<'b> Walk<'b, '_, '_> {
                 && is_type
                 && !self.dialect.is_tool_of_the_client(kind.decoded(&mut self.name))
             {
+                return Err(BadRequest::UnservedTool);
+            }
+            if !is_of_client && value != Event::Null {
                 return Err(BadRequest::UnservedTool);
             }
             self.collect(value, meaning)?;
@@ -443,12 +466,12 @@ impl<'b> Walk<'b, '_, '_> {
         }
     }
 
-    /// Refuses a value that is an id of what the provider keeps.
-    fn check_id(is_id: bool, value: Event<'_>) -> Result<(), BadRequest> {
-        if is_id && value != Event::Null {
-            return Err(BadRequest::UnservedField("file_id"));
+    /// Refuses a value that names what the provider keeps.
+    fn check_kept(kept: Option<&'static str>, value: Event<'_>) -> Result<(), BadRequest> {
+        match kept {
+            Some(name) if value != Event::Null => Err(BadRequest::UnservedField(name)),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// Takes the text of the value that `event` begins; `meaning` is that of its key. The depth limit of the reader
@@ -475,15 +498,14 @@ impl<'b> Walk<'b, '_, '_> {
             Event::ObjectStart => {
                 while let Event::Key(key) = self.reader.read()? {
                     let name = key.decoded(&mut self.name);
-                    let (meaning, is_id) = (meaning(name), self.refuses_ids && is_id(name));
-                    // The arguments of a tool (Anthropic's `tool_use`) may have any names.
+                    let (meaning, kept) = (meaning(name), kept(self.dialect, self.refuses_ids, name));
                     let refuses_ids = self.refuses_ids;
-                    self.refuses_ids &= name != "input";
+                    self.refuses_ids &= !self.dialect.is_of_a_tool(name);
                     if meaning == Meaning::Unknown {
                         self.text.push_key(key);
                     }
                     let value = self.reader.read()?;
-                    Self::check_id(is_id, value)?;
+                    Self::check_kept(kept, value)?;
                     self.collect(value, meaning)?;
                     self.refuses_ids = refuses_ids;
                 }

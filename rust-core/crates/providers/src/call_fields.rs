@@ -22,6 +22,10 @@ pub(crate) enum Read {
     MaxTokens(Field),
     Count(Field),
     Tools,
+    /// An object in which these fields are read.
+    Object(Fields, Field),
+    /// The model, which the path names already: only `null` may stand there.
+    ModelInPath,
     /// What the provider keeps for all tenants of the gateway alike, or does on its own: not served unless it is `null`,
     /// `false` or an empty array.
     Unserved(&'static str),
@@ -29,7 +33,7 @@ pub(crate) enum Read {
     Text,
 }
 
-type Fields = &'static [(&'static str, Read)];
+pub(crate) type Fields = &'static [(&'static str, Read)];
 
 const CHAT: Fields = &[
     ("model", Read::Model),
@@ -85,31 +89,51 @@ const MESSAGES: Fields = &[
     ("fallbacks", Read::Unserved("fallbacks")),
 ];
 
+/// Google's parsers take the names of Protocol Buffers as well as those of JSON (Protocol Buffers, "ProtoJSON Format").
+const GEMINI: Fields = &[
+    ("model", Read::ModelInPath),
+    ("contents", Read::TurnsOrText),
+    ("systemInstruction", Read::Instructions),
+    ("system_instruction", Read::Instructions),
+    ("generationConfig", GENERATION_CONFIG),
+    ("generation_config", GENERATION_CONFIG),
+    ("tools", Read::Tools),
+    ("cachedContent", Read::Unserved("cachedContent")),
+    ("cached_content", Read::Unserved("cachedContent")),
+];
+
+const GENERATION_CONFIG: Read = Read::Object(
+    &[
+        ("maxOutputTokens", Read::MaxTokens(Field::GeminiMaxOutputTokens)),
+        ("max_output_tokens", Read::MaxTokens(Field::GeminiMaxOutputTokens)),
+        ("candidateCount", Read::Count(Field::CandidateCount)),
+        ("candidate_count", Read::Count(Field::CandidateCount)),
+    ],
+    Field::GenerationConfig,
+);
+
+/// `generateContentRequest` is a request in the request, with a model of its own.
+const GEMINI_TOKENS: Fields = &[
+    ("model", Read::ModelInPath),
+    ("contents", Read::TurnsOrText),
+    ("generateContentRequest", Read::Unserved("generateContentRequest")),
+    (
+        "generate_content_request",
+        Read::Unserved("generateContentRequest"),
+    ),
+];
+
 impl Dialect {
-    fn fields(self) -> Fields {
+    pub(crate) fn fields(self) -> Fields {
         match self {
             Dialect::Chat => CHAT,
             Dialect::Completions => COMPLETIONS,
             Dialect::Responses => RESPONSES,
             Dialect::Embeddings => EMBEDDINGS,
-            Dialect::Moderations | Dialect::Gemini => MODERATIONS,
+            Dialect::Moderations => MODERATIONS,
             Dialect::Messages | Dialect::CountTokens => MESSAGES,
-        }
-    }
-
-    /// What the field `name` at the top of a body is read for.
-    ///
-    /// # Errors
-    /// [`BadRequest::AmbiguousName`] when it is the name of one that is read but for its case.
-    pub(crate) fn field(self, name: &str) -> Result<Read, BadRequest> {
-        let mut fields = self.fields().iter();
-        if let Some((_, read)) = fields.find(|(field, _)| *field == name) {
-            return Ok(*read);
-        }
-        let mut fields = self.fields().iter();
-        match fields.find(|(field, _)| equals_but_for_case(name, field)) {
-            Some((field, _)) => Err(BadRequest::AmbiguousName(field)),
-            None => Ok(Read::Text),
+            Dialect::Gemini => GEMINI,
+            Dialect::GeminiTokens => GEMINI_TOKENS,
         }
     }
 
@@ -129,12 +153,60 @@ impl Dialect {
         }
     }
 
+    /// Whether a tool that stands in this field is run by the client, where a tool's field says which it is.
+    pub(crate) fn is_field_of_client_tools(self, name: &str) -> bool {
+        match self {
+            Dialect::Gemini => matches!(
+                name,
+                "functionDeclarations" | "function_declarations" | "computerUse" | "computer_use"
+            ),
+            _ => true,
+        }
+    }
+
+    /// The name of a field that holds the id or the address of what the provider keeps, also to parsers that ignore case.
+    pub(crate) fn kept_by_provider(self, name: &str) -> Option<&'static str> {
+        let names: &[&'static str] = match self {
+            Dialect::Gemini | Dialect::GeminiTokens => &["fileUri", "file_uri"],
+            _ => &["file_id"],
+        };
+        names.iter().copied().find(|kept| equals_but_for_case(name, kept))
+    }
+
+    /// Whether a field of a conversation holds what a tool was called with, or what it gave: any names may stand there.
+    pub(crate) fn is_of_a_tool(self, name: &str) -> bool {
+        match self {
+            Dialect::Gemini | Dialect::GeminiTokens => matches!(name, "args" | "response"),
+            // Anthropic's `tool_use`.
+            _ => name == "input",
+        }
+    }
+
     /// Whether ids of what the provider keeps, such as files and items, are refused in a conversation: whoever knows one
     /// reads what another tenant of the gateway has put there.
     pub(crate) fn refuses_ids(self) -> bool {
         matches!(
             self,
-            Dialect::Chat | Dialect::Responses | Dialect::Messages | Dialect::CountTokens
+            Dialect::Chat
+                | Dialect::Responses
+                | Dialect::Messages
+                | Dialect::CountTokens
+                | Dialect::Gemini
+                | Dialect::GeminiTokens
         )
+    }
+}
+
+/// What the field `name` is read for, of an object in which `fields` are read.
+///
+/// # Errors
+/// [`BadRequest::AmbiguousName`] when it is the name of one that is read but for its case.
+pub(crate) fn field(fields: Fields, name: &str) -> Result<Read, BadRequest> {
+    if let Some((_, read)) = fields.iter().find(|(field, _)| *field == name) {
+        return Ok(*read);
+    }
+    match fields.iter().find(|(field, _)| equals_but_for_case(name, field)) {
+        Some((field, _)) => Err(BadRequest::AmbiguousName(field)),
+        None => Ok(Read::Text),
     }
 }

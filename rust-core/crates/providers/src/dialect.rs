@@ -1,3 +1,5 @@
+use crate::sigv4::encode_segment;
+
 /// What is spoken on one path: how its requests are read, and its answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Dialect {
@@ -15,8 +17,10 @@ pub enum Dialect {
     Messages,
     /// Anthropic's `POST /v1/messages/count_tokens`.
     CountTokens,
-    /// Google's `generateContent` and `streamGenerateContent`: no client speaks it here.
+    /// Google's `generateContent` and `streamGenerateContent`.
     Gemini,
+    /// Google's `countTokens`.
+    GeminiTokens,
 }
 
 /// Whose conventions a dialect follows: how a key is presented, how errors look.
@@ -43,14 +47,14 @@ impl Family {
                 Dialect::Moderations,
             ],
             Family::Anthropic => &[Dialect::Messages, Dialect::CountTokens],
-            Family::Google => &[Dialect::Gemini],
+            Family::Google => &[Dialect::Gemini, Dialect::GeminiTokens],
         }
     }
 }
 
 impl Dialect {
     /// Every dialect that clients speak.
-    pub const ALL: [Dialect; 7] = [
+    pub const ALL: [Dialect; 9] = [
         Dialect::Chat,
         Dialect::Completions,
         Dialect::Responses,
@@ -58,9 +62,11 @@ impl Dialect {
         Dialect::Moderations,
         Dialect::Messages,
         Dialect::CountTokens,
+        Dialect::Gemini,
+        Dialect::GeminiTokens,
     ];
 
-    /// The path at which clients reach it, as records name it; of one that no client speaks, what its providers' begin with.
+    /// The path at which clients reach it, as records name it.
     pub fn path(self) -> &'static str {
         match self {
             Dialect::Chat => "/v1/chat/completions",
@@ -70,8 +76,37 @@ impl Dialect {
             Dialect::Moderations => "/v1/moderations",
             Dialect::Messages => "/v1/messages",
             Dialect::CountTokens => "/v1/messages/count_tokens",
-            Dialect::Gemini => "/v1/models",
+            Dialect::Gemini => "/v1beta/models/{model}:generateContent",
+            Dialect::GeminiTokens => "/v1beta/models/{model}:countTokens",
         }
+    }
+
+    /// The path below the base of its providers; of a dialect that has the model there, what stands before it.
+    pub(crate) fn path_upstream(self) -> &'static str {
+        match self {
+            Dialect::Gemini | Dialect::GeminiTokens => "/models",
+            _ => self.path().trim_start_matches("/v1"),
+        }
+    }
+
+    /// Whether the path names the model, and says whether the answer is to be a stream. The body says neither.
+    pub fn has_model_in_path(self) -> bool {
+        matches!(self, Dialect::Gemini | Dialect::GeminiTokens)
+    }
+
+    /// What the path of a request upstream ends in where the model stands there, percent-encoded, with its query; empty
+    /// elsewhere.
+    pub fn model_in_path(self, model: &str, stream: bool) -> String {
+        let method = match (self, stream) {
+            (Dialect::Gemini, false) => ":generateContent",
+            (Dialect::Gemini, true) => ":streamGenerateContent?alt=sse",
+            (Dialect::GeminiTokens, _) => ":countTokens",
+            _ => return String::new(),
+        };
+        let mut end = String::from("/");
+        encode_segment(&mut end, model);
+        end.push_str(method);
+        end
     }
 
     /// The dialect that is spoken at a path.
@@ -83,7 +118,7 @@ impl Dialect {
     pub fn family(self) -> Family {
         match self {
             Dialect::Messages | Dialect::CountTokens => Family::Anthropic,
-            Dialect::Gemini => Family::Google,
+            Dialect::Gemini | Dialect::GeminiTokens => Family::Google,
             _ => Family::OpenAi,
         }
     }
@@ -103,7 +138,10 @@ impl Dialect {
 
     /// Whether the provider charges tokens for it at all.
     pub fn costs_tokens(self) -> bool {
-        !matches!(self, Dialect::Moderations | Dialect::CountTokens)
+        !matches!(
+            self,
+            Dialect::Moderations | Dialect::CountTokens | Dialect::GeminiTokens
+        )
     }
 
     /// Whether `stream_options.include_usage` asks for the usage of a stream.

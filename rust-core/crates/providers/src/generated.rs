@@ -1,5 +1,6 @@
 //! What a model generated, in answers of each dialect.
 
+mod candidates;
 mod choices;
 mod content;
 mod messages;
@@ -85,15 +86,15 @@ impl GeneratedText {
         let mut reader = Reader::new(document, workspace)?;
         let first = reader.read()?;
         let shape = match dialect {
-            // What no client speaks is translated before it is read.
-            _ if first != Event::ObjectStart || dialect == Dialect::Gemini => {
+            _ if first != Event::ObjectStart => {
                 reader.skip(first)?;
                 Shape::Other
             }
             Dialect::Chat | Dialect::Completions => self.read_completion(&mut reader)?,
             Dialect::Messages => self.read_message(&mut reader)?,
             Dialect::Responses => self.read_response(&mut reader)?,
-            Dialect::Embeddings | Dialect::Moderations | Dialect::CountTokens | Dialect::Gemini => {
+            Dialect::Gemini => self.read_candidates(&mut reader)?,
+            Dialect::Embeddings | Dialect::Moderations | Dialect::CountTokens | Dialect::GeminiTokens => {
                 self.read_silent(dialect, &mut reader)?
             }
         };

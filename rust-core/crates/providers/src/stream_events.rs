@@ -98,9 +98,12 @@ impl EventMeaning {
                 "error" => EventMeaning::Failure,
                 _ => EventMeaning::Part,
             }),
-            Dialect::Embeddings | Dialect::Moderations | Dialect::CountTokens | Dialect::Gemini => {
-                EventMeaning::Part
-            }
+            // Only all events of a stream of Gemini's together tell its end: see `CandidateEnds`.
+            Dialect::Embeddings
+            | Dialect::Moderations
+            | Dialect::CountTokens
+            | Dialect::Gemini
+            | Dialect::GeminiTokens => EventMeaning::Part,
         }
     }
 

@@ -106,7 +106,7 @@ impl RequestTemplate {
     /// Prepares `POST` to the dialect's path below `base`, which stands for the `/v1` of clients.
     pub fn new(base: &BaseUrl, dialect: Dialect, api_key: Option<ProviderKey<'_>>) -> Self {
         let BaseUrl { path, authority, .. } = base;
-        let endpoint = dialect.path().trim_start_matches("/v1");
+        let endpoint = dialect.path_upstream();
         let mut head = format!(
             " HTTP/1.1\r\nHost: {authority}\r\nUser-Agent: proofgate/{}\r\n\
              Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\

@@ -107,7 +107,7 @@ impl UsageReader {
                 });
                 self.last.is_some()
             }
-            Dialect::Moderations | Dialect::CountTokens => false,
+            Dialect::Moderations | Dialect::CountTokens | Dialect::GeminiTokens => false,
         }
     }
 
@@ -143,7 +143,7 @@ impl UsageReader {
 
     /// Takes a part of an event that is too large to be kept.
     pub fn push_part(&mut self, part: &[u8]) {
-        // Of a message, no event that brings a usage is that large; one of Gemini's is translated when it is whole.
+        // Of a message, no event that brings a usage is that large; one of Gemini's is kept until it is whole.
         if matches!(self.dialect, Dialect::Messages | Dialect::Gemini) {
             return;
         }
@@ -159,7 +159,7 @@ impl UsageReader {
             Dialect::Chat | Dialect::Completions | Dialect::Embeddings => self.anywhere.usage(),
             Dialect::Messages => self.running.usage(),
             Dialect::Responses | Dialect::Gemini => self.last,
-            Dialect::Moderations | Dialect::CountTokens => None,
+            Dialect::Moderations | Dialect::CountTokens | Dialect::GeminiTokens => None,
         }
     }
 }

@@ -1,9 +1,9 @@
 //! What of an answer may leave: whole events, of what the rules have cleared, less the answer's end.
 
 use proofgate_inspect::Denial;
-use proofgate_providers::{BodyKind, Dialect, EventEnds, EventMeaning, is_usage_alone};
+use proofgate_providers::{BodyKind, CandidateEnds, Dialect, EventEnds, EventMeaning, is_usage_alone};
 
-use super::inspection::inspect;
+use super::inspection::{append, inspect};
 use crate::failure::{Aborted, Failure};
 use crate::gateway::Gateway;
 use crate::open_exchange::OpenExchange;
@@ -25,6 +25,10 @@ pub(super) struct Progress {
     pub(super) ends: EventEnds,
     /// Whether its end marker has come: all from there on is held back until the completion is written.
     pub(super) ended: bool,
+    /// How far the candidates of a stream are that has no end marker: it leaves as it came, in Gemini's dialect.
+    pub(super) candidates: Option<CandidateEnds>,
+    /// Whether all from some event on is held back, because that may be the last one.
+    holds: bool,
     /// Bytes from the end marker on.
     behind: usize,
     /// Whether a part of the event at hand has been let go; the rules, which clear whole events, may hold it still.
@@ -51,6 +55,8 @@ impl Progress {
             known: false,
             ends: EventEnds::default(),
             ended: false,
+            candidates: (translation.is_none() && dialect == Dialect::Gemini).then(CandidateEnds::default),
+            holds: false,
             behind: 0,
             in_event: false,
             in_last_event: false,
@@ -73,6 +79,8 @@ impl Progress {
 enum Event {
     Leaves,
     Stays,
+    /// It may be the last one: it is held back until another one comes after which the answer is not whole.
+    MayEnd,
     /// From it on everything is the answer's end.
     Ends,
     /// It says that the answer failed: the client is told so, and gets nothing behind it.
@@ -180,7 +188,14 @@ impl Passage<'_> {
             }
             match self.event(&event) {
                 Event::Stays => {}
-                Event::Leaves => self.release(&event)?,
+                Event::Leaves => {
+                    self.let_go();
+                    self.release(&event)?;
+                }
+                Event::MayEnd => {
+                    self.progress.holds = true;
+                    self.release(&event)?;
+                }
                 Event::Ends => {
                     self.progress.ended = true;
                     self.release(&event)?;
@@ -200,7 +215,17 @@ impl Passage<'_> {
             let begin = at;
             at += length;
             match self.event(&bytes[begin..at]) {
-                Event::Leaves => {}
+                Event::Leaves if !self.progress.holds => {}
+                Event::Leaves => {
+                    self.release(&bytes[from..begin])?;
+                    self.let_go();
+                    from = begin;
+                }
+                Event::MayEnd => {
+                    self.release(&bytes[from..begin])?;
+                    self.progress.holds = true;
+                    from = begin;
+                }
                 Event::Stays => {
                     self.release(&bytes[from..begin])?;
                     from = at;
@@ -231,6 +256,13 @@ impl Passage<'_> {
         if self.progress.ended {
             return Event::Leaves;
         }
+        if let Some(candidates) = &mut self.progress.candidates {
+            return match candidates.event(event) {
+                EventMeaning::Failure if self.answer_head.is_stream_of_success() => Event::Fails,
+                _ if candidates.are_whole() => Event::MayEnd,
+                _ => Event::Leaves,
+            };
+        }
         match EventMeaning::of(self.progress.dialect, event) {
             EventMeaning::GoodEnd => Event::Ends,
             EventMeaning::Failure if self.answer_head.is_stream_of_success() => Event::Fails,
@@ -256,7 +288,7 @@ impl Passage<'_> {
         }
         self.gateway.spare.lend(&mut self.workspace.partial);
         self.workspace.partial.extend_from_slice(part);
-        if self.progress.translation.is_some() {
+        if self.progress.translation.is_some() || self.progress.candidates.is_some() {
             return self.take_room_for_partial();
         }
         if self.workspace.partial.len() > MOST_OF_AN_EVENT {
@@ -272,6 +304,13 @@ impl Passage<'_> {
         Ok(())
     }
 
+    /// Lets go what was held back as the end that it was not.
+    fn let_go(&mut self) {
+        if std::mem::take(&mut self.progress.holds) {
+            append(&mut self.workspace.piece, &mut self.workspace.held);
+        }
+    }
+
     /// Lets bytes go, as far as the rules clear them.
     pub(super) fn release(&mut self, bytes: &[u8]) -> Result<(), Aborted> {
         if bytes.is_empty() {
@@ -283,8 +322,12 @@ impl Passage<'_> {
                 return Err(Aborted::Upstream(Failure::Unreachable));
             }
         }
+        if self.progress.holds && self.workspace.held.len() + bytes.len() > MAX_HELD {
+            self.let_go();
+        }
+        let is_held = self.progress.ended || self.progress.holds;
         let Workspace { piece, held, .. } = &mut *self.workspace;
-        let out = if self.progress.ended { held } else { piece };
+        let out = if is_held { held } else { piece };
         match self.answer_head.scrutiny {
             Scrutiny::None => out.extend_from_slice(bytes),
             Scrutiny::Observe => {
@@ -303,7 +346,7 @@ impl Passage<'_> {
                 let Workspace {
                     piece, held, passed, ..
                 } = &mut *self.workspace;
-                let out = if self.progress.ended { held } else { piece };
+                let out = if is_held { held } else { piece };
                 out.extend_from_slice(passed);
                 return cleared.map_err(Aborted::Policy);
             }

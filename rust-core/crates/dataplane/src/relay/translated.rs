@@ -2,6 +2,7 @@
 
 use proofgate_providers::EventMeaning;
 use proofgate_translate::{AnswerError, Step};
+use proofgate_wire::encode;
 
 use super::passage::Passage;
 use crate::failure::{Aborted, Failure};
@@ -71,7 +72,7 @@ impl Passage<'_> {
     /// Takes the end of a stream that has had no good end; says whether its dialect takes that for one.
     pub(super) fn finish_stream(&mut self) -> Result<bool, Aborted> {
         let Some(translation) = &mut self.progress.translation else {
-            return Ok(false);
+            return self.finish_candidates();
         };
         let mut out = std::mem::take(&mut self.progress.translated);
         out.clear();
@@ -81,6 +82,33 @@ impl Passage<'_> {
         self.progress.ended = true;
         self.release(&out)?;
         Ok(true)
+    }
+
+    /// The same of a stream that leaves as it came. What says that it failed may have no end of its own.
+    fn finish_candidates(&mut self) -> Result<bool, Aborted> {
+        let Some(candidates) = &mut self.progress.candidates else {
+            return Ok(false);
+        };
+        if candidates.event(&self.workspace.partial) == EventMeaning::Failure {
+            let rest = std::mem::take(&mut self.workspace.partial);
+            return self.fail(&rest).map(|()| false);
+        }
+        self.progress.ended = candidates.are_whole();
+        Ok(self.progress.ended)
+    }
+
+    /// Adds to the head, which has not left, what the provider said in the body.
+    fn say_when_to_retry(&mut self, seconds: u64) {
+        const NAME: &[u8] = b"retry-after:";
+        let mut lines = self.head.split(|byte| *byte == b'\n');
+        let is_there = lines.any(|line| {
+            let name = line.get(..NAME.len());
+            name.is_some_and(|name| name.eq_ignore_ascii_case(NAME))
+        });
+        if self.answer_head.open_head && !is_there {
+            // Digits can be written as a value.
+            let _ = encode::write_header(self.head, "retry-after", seconds.to_string().as_bytes());
+        }
     }
 
     /// Takes the end of an answer that is no stream, and translates it.
@@ -103,6 +131,9 @@ impl Passage<'_> {
         } else {
             let read = &body[..body.len().min(MOST_OF_AN_ERROR)];
             translation.error(self.answer_head.status, read, &mut out);
+            if let Some(seconds) = translation.retry_after(read) {
+                self.say_when_to_retry(seconds);
+            }
         }
         self.release(&out)
     }

@@ -63,7 +63,7 @@ async fn begin(
     (client, answer, exchange)
 }
 
-async fn admission(gateway: &Gateway, id: &str) -> Value {
+pub async fn admission(gateway: &Gateway, id: &str) -> Value {
     let (worker, id) = (std::sync::Arc::clone(&gateway.worker), id.to_owned());
     let evidence = tokio::task::spawn_blocking(move || worker.prove(&id, crate::gateway::PATIENCE));
     let evidence = evidence.await.unwrap().unwrap();

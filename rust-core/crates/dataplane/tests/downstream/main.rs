@@ -13,6 +13,7 @@ mod dying_provider;
 mod exchanges;
 mod faults;
 mod gateway;
+mod google;
 mod keys;
 mod many_streams;
 mod raw;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::client::{Answer, Client, post, read};
+use crate::client::{Answer, Client, ask, post, read};
 use crate::gateway::{Gateway, MODEL, PATIENCE, chat};
 use crate::upstream::{Exchange, Upstream};
 
@@ -270,14 +270,14 @@ async fn a_wildcard_stands_for_all_names_that_begin_so_and_passes_the_rest_on() 
     })
     .await;
     let mut client = Client::connect(&gateway).await;
-    let ask = |model: &str| serde_json::to_vec(&json!({"model": model, "messages": []})).unwrap();
+    let call = |model: &str| serde_json::to_vec(&json!({"model": model, "messages": []})).unwrap();
     for (asked, there) in [
         ("vendor/small", "small"),
         ("vendor/large-two", "big/two/v2"),
         ("vendor/a/b", "a/b"),
         ("same-1", "same-1"),
     ] {
-        let body = ask(asked);
+        let body = call(asked);
         let sent = client.send(post(Some(body.len())), &body).await;
         let exchange = gateway.upstream.exchange().await;
         let got: Value = serde_json::from_slice(&exchange.body).unwrap();
@@ -300,7 +300,7 @@ async fn a_wildcard_stands_for_all_names_that_begin_so_and_passes_the_rest_on() 
         "vendor/\u{e9}",
         "other",
     ] {
-        let body = ask(asked);
+        let body = call(asked);
         let refused = client.exchange(post(Some(body.len())), &body).await;
         assert_eq!(
             (refused.status.as_u16(), &*refused.code()),
@@ -308,18 +308,21 @@ async fn a_wildcard_stands_for_all_names_that_begin_so_and_passes_the_rest_on() 
             "{asked}"
         );
     }
-    let long = ask(&format!("vendor/{}", "x".repeat(122)));
+    let long = call(&format!("vendor/{}", "x".repeat(122)));
     let refused = client.exchange(post(Some(long.len())), &long).await;
     assert_eq!(&*refused.code(), "model_not_found");
     let series = "proofgate_requests_total{tenant=\"acme\",model=\"vendor/*\",provider=\"stand-in\",outcome=\"complete\"}";
     gateway.wait_for_metric(series, 2).await;
-    let listed = client.exchange(ask_models(), b"").await;
+    let listed = client.exchange(ask("GET", "/v1/models"), b"").await;
     let listed: Value = serde_json::from_slice(&listed.body).unwrap();
     assert_eq!(listed["data"], json!([]), "what stands for others is no model");
-}
-
-fn ask_models() -> http::Request<()> {
-    crate::client::ask("GET", "/v1/models")
+    let one = client.exchange(ask("GET", "/v1/models/vendor/small"), b"").await;
+    let one: Value = serde_json::from_slice(&one.body).unwrap();
+    assert_eq!([&one["id"], &one["owned_by"]], ["vendor/small", "stand-in"]);
+    let none = client
+        .exchange(ask("GET", "/v1/models/vendor/large-one"), b"")
+        .await;
+    assert_eq!(&*none.code(), "model_not_found");
 }
 
 #[tokio::test]

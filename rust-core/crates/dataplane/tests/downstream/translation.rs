@@ -412,3 +412,28 @@ async fn a_stream_of_gemini_is_whole_where_its_reason_to_finish_is_followed_by_i
         assert_eq!(record["usage"]["completion_tokens"], 2);
     }
 }
+
+#[tokio::test]
+async fn how_long_to_wait_is_said_where_clients_of_openai_look_for_it() {
+    let mut gateway = gateway_with(|_| ()).await;
+    let mut document = chat(false);
+    document["model"] = GEMINI.into();
+    let error = r#"{"error":{"code":429,"message":"slow down","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"16.5s"}]}}"#;
+    for (field, expected) in [("", "17"), ("Retry-After: 3\r\n", "3")] {
+        let (_client, answer, mut exchange) = begin(&mut gateway, "/v1/chat/completions", &document).await;
+        let head = format!(
+            "HTTP/1.1 429 Too Many Requests\r\n{field}Content-Length: {}\r\n\r\n",
+            error.len()
+        );
+        exchange.send(head.as_bytes()).await;
+        exchange.send(error.as_bytes()).await;
+        let answer = read(answer).await.unwrap();
+        let body: Value = serde_json::from_slice(&answer.body).unwrap();
+        assert_eq!(
+            (answer.status.as_u16(), &body["error"]["message"]),
+            (429, &json!("slow down"))
+        );
+        let waits: Vec<_> = answer.headers.get_all("retry-after").iter().collect();
+        assert_eq!(waits, [expected]);
+    }
+}

@@ -182,6 +182,7 @@ pub(super) fn is_opaque(name: &str) -> bool {
             | "status"
             | "role"
             | "signature"
+            | "thoughtSignature"
             | "stop_reason"
             | "stop_sequence"
     ) || name.starts_with("encrypted_")

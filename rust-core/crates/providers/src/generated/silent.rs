@@ -19,7 +19,8 @@ impl GeneratedText {
                 (_, "error", value) => has_error |= value != Event::Null,
                 (Dialect::Embeddings, "data", Event::ArrayStart)
                 | (Dialect::Moderations, "results", Event::ArrayStart)
-                | (Dialect::CountTokens, "input_tokens", Event::Number(_)) => shape = Shape::Known,
+                | (Dialect::CountTokens, "input_tokens", Event::Number(_))
+                | (Dialect::GeminiTokens, "totalTokens", Event::Number(_)) => shape = Shape::Known,
                 _ => {}
             }
             reader.skip(value)?;

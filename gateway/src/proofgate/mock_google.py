@@ -1,0 +1,122 @@
+"""The stand-in upstream's endpoints of Google's API, in which the path names the model."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import unquote
+
+from proofgate.mock_answers import ClientError, Exchange, encode, picture_in_url
+
+#: What Google calls an error of a status (google.rpc.Code).
+_STATUSES = {
+    400: "INVALID_ARGUMENT",
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    429: "RESOURCE_EXHAUSTED",
+    503: "UNAVAILABLE",
+    504: "DEADLINE_EXCEEDED",
+}
+
+
+class GeneratedContent(Exchange):
+    """`POST /v1beta/models/{model}:generateContent` and `:streamGenerateContent`."""
+
+    id_prefix = "gen-mock"
+
+    def asked(self, request: dict[str, Any], target: str) -> tuple[str, bool]:
+        if "model" in request:
+            raise ClientError(400, "unknown_field", "the path names the model")
+        path, _, query = target.partition("?")
+        name, _, method = path.rpartition(":")
+        stream = method == "streamGenerateContent"
+        if stream != (query == "alt=sse"):
+            raise ClientError(400, "unknown_query", "a stream is asked for with alt=sse")
+        return unquote(name.partition("/models/")[2]), stream
+
+    def texts(self, request: dict[str, Any]) -> list[tuple[object, str]]:
+        contents = request.get("contents")
+        if not isinstance(contents, list) or not all(isinstance(content, dict) for content in contents):
+            raise ClientError(400, "invalid_contents", "contents must be a list of objects")
+        system = [("system", _text(request.get("systemInstruction") or {}))]
+        return [*system, *((content.get("role", "user"), _text(content)) for content in contents)]
+
+    def limit(self, request: dict[str, Any]) -> object:
+        return (request.get("generationConfig") or {}).get("maxOutputTokens")
+
+    def tool_names(self, request: dict[str, Any]) -> list[str]:
+        tools = request.get("tools") or []
+        return [tool["name"] for kind in tools for tool in kind.get("functionDeclarations") or []]
+
+    def schema(self, request: dict[str, Any]) -> dict[str, Any] | None:
+        wanted = request.get("generationConfig") or {}
+        if wanted.get("responseMimeType") != "application/json":
+            return None
+        found: dict[str, Any] | None = wanted.get("responseJsonSchema", wanted.get("responseSchema"))
+        return found
+
+    def picture(self, part: dict[str, Any]) -> str | None:
+        given = part.get("inlineData")
+        if not given:
+            return None
+        # Google takes either spelling of a name, and its Python client writes this one so.
+        kind = given.get("mimeType", given.get("mime_type"))
+        return picture_in_url(f"data:{kind};base64,{given['data']}")
+
+    @staticmethod
+    def error(status: int, code: str, message: str) -> bytes:
+        details: list[dict[str, Any]] = [
+            {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": code.upper(), "domain": "mock"}
+        ]
+        if status in (429, 503):
+            # Google says here how long to wait, and not in Retry-After.
+            details.append({"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "1s"})
+        name = _STATUSES.get(status, "INTERNAL" if status >= 500 else "INVALID_ARGUMENT")
+        return encode({"error": {"code": status, "message": message, "status": name, "details": details}})
+
+    def completion(self) -> bytes:
+        called = [_called(call.name, call.arguments) for call in self.calls]
+        parts = called or [{"text": "".join(self.pieces())}]
+        return encode(self._generated(parts, self.tokens, True))
+
+    def events(self) -> list[bytes]:
+        """One call for each event, and in the last one why the answer ended. Usage counts so far."""
+        parts = [_called(call.name, call.arguments) for call in self.calls]
+        parts = parts or [{"text": piece} for piece in self.pieces()]
+        answers = [self._generated([part], number, False) for number, part in enumerate(parts, 1)]
+        answers.append(self._generated([{"text": ""}], self.tokens, True))
+        return [b"data: %b\r\n\r\n" % encode(answer) for answer in answers]
+
+    def _generated(self, parts: list[dict[str, Any]], tokens: int, last: bool) -> dict[str, Any]:
+        candidate: dict[str, Any] = {"content": {"parts": parts, "role": "model"}, "index": 0}
+        if last:
+            # Calls of tools are no reason of their own.
+            candidate["finishReason"] = "MAX_TOKENS" if self.finish_reason == "length" else "STOP"
+        usage = {
+            "promptTokenCount": self.prompt_tokens,
+            "candidatesTokenCount": tokens,
+            "totalTokenCount": self.prompt_tokens + tokens,
+        }
+        return {
+            "candidates": [candidate],
+            "usageMetadata": usage,
+            "modelVersion": self.model,
+            "responseId": self.id,
+        }
+
+
+class GeneratedTokens(GeneratedContent):
+    """`POST /v1beta/models/{model}:countTokens`."""
+
+    def completion(self) -> bytes:
+        return encode({"totalTokens": self.prompt_tokens})
+
+
+def _text(content: dict[str, Any]) -> str:
+    parts = content.get("parts") or []
+    texts = (part.get("text") for part in parts if isinstance(part, dict))
+    return " ".join(text for text in texts if isinstance(text, str))
+
+
+def _called(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    return {"functionCall": {"name": name, "args": arguments}}

@@ -1,0 +1,156 @@
+"""What the stand-in upstream says is what the providers' own packages say that their APIs say."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from anthropic.types import Message, MessageTokensCount, RawMessageStreamEvent
+from google.genai.types import CountTokensResponse, GenerateContentResponse
+from openai.types import Completion, CreateEmbeddingResponse, ModerationCreateResponse
+from openai.types.chat import ChatCompletion, ChatCompletionChunk
+from openai.types.responses import Response, ResponseStreamEvent
+from pydantic import TypeAdapter
+
+from proofgate.mock_answers import Behaviour
+from proofgate.mock_dialects import endpoint_at
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
+}
+PNG = "iVBORw0KGgo="
+#: What each dialect's request is made of: a text, tools, a schema for the answer, a picture.
+CHAT: dict[str, Any] = {
+    "text": lambda text: {"messages": [{"role": "user", "content": text}]},
+    "tools": {"tools": [{"type": "function", "function": {"name": "look", "parameters": SCHEMA}}]},
+    "schema": {"response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": SCHEMA}}},
+    "picture": {
+        "messages": [
+            {
+                "role": "user",
+                "content": [{"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG}"}}],
+            }
+        ]
+    },
+}
+RESPONSES: dict[str, Any] = {
+    "text": lambda text: {"input": text},
+    "tools": {"tools": [{"type": "function", "name": "look", "parameters": SCHEMA, "strict": False}]},
+    "schema": {"text": {"format": {"type": "json_schema", "name": "n", "schema": SCHEMA}}},
+    "picture": {
+        "input": [
+            {
+                "role": "user",
+                "content": [{"type": "input_image", "image_url": f"data:image/png;base64,{PNG}"}],
+            }
+        ]
+    },
+}
+MESSAGES: dict[str, Any] = {
+    "text": lambda text: {"max_tokens": 100, "messages": [{"role": "user", "content": text}]},
+    "tools": {"tools": [{"name": "look", "input_schema": SCHEMA}]},
+    "schema": {"output_config": {"format": {"type": "json_schema", "schema": SCHEMA}}},
+    "picture": {
+        "messages": [
+            {
+                "role": "user",
+                "content": [
+                    {
+                        "type": "image",
+                        "source": {"type": "base64", "media_type": "image/png", "data": PNG},
+                    }
+                ],
+            }
+        ]
+    },
+}
+GEMINI: dict[str, Any] = {
+    "text": lambda text: {"contents": [{"role": "user", "parts": [{"text": text}]}]},
+    "tools": {"tools": [{"functionDeclarations": [{"name": "look", "parametersJsonSchema": SCHEMA}]}]},
+    "schema": {"generationConfig": {"responseMimeType": "application/json", "responseJsonSchema": SCHEMA}},
+    "picture": {"contents": [{"parts": [{"inlineData": {"mimeType": "image/png", "data": PNG}}]}]},
+}
+GENERATE = "/v1beta/models/m%2F1:generateContent"
+STREAM = "/v1beta/models/m%2F1:streamGenerateContent?alt=sse"
+#: Of each dialect: its path, that of its streams, the parts of its requests, the types of answer and event.
+DIALECTS: dict[str, tuple[str, str, dict[str, Any], Any, Any]] = {
+    "chat": ("/v1/chat/completions", "/v1/chat/completions", CHAT, ChatCompletion, ChatCompletionChunk),
+    "responses": ("/v1/responses", "/v1/responses", RESPONSES, Response, ResponseStreamEvent),
+    "messages": ("/v1/messages", "/v1/messages", MESSAGES, Message, RawMessageStreamEvent),
+    "gemini": (GENERATE, STREAM, GEMINI, GenerateContentResponse, GenerateContentResponse),
+}
+KINDS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "text": lambda asked: asked["text"]("hi there"),
+    "short": lambda asked: asked["text"]("mock:tokens=1"),
+    "one_call": lambda asked: asked["text"]("mock:calls=1") | asked["tools"],
+    "parallel_calls": lambda asked: asked["text"]("mock:calls=3") | asked["tools"],
+    "schema": lambda asked: asked["text"]("hi there") | asked["schema"],
+    "picture": lambda asked: asked["text"]("hi") | asked["picture"],
+}
+
+
+def exchange(target: str, request: dict[str, Any]) -> Any:
+    endpoint = endpoint_at(target.partition("?")[0])
+    assert endpoint is not None
+    named = {} if "/models/" in target else {"model": "m/1"}
+    return endpoint(json.dumps(named | request).encode(), Behaviour(), 1, target)
+
+
+def documents(events: list[bytes]) -> Iterator[str]:
+    """The data of the events, but for those that are no documents of their API."""
+    for event in events:
+        lines = event.decode().splitlines()
+        data = next(line.removeprefix("data: ") for line in lines if line.startswith("data: "))
+        # No package has a type for the end of a stream and for a ping: their clients pass over both.
+        if data not in ("[DONE]", '{"type":"ping"}'):
+            yield data
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_whole_answer_has_the_published_type(dialect: str, kind: str) -> None:
+    target, _, asked, answer, _ = DIALECTS[dialect]
+    TypeAdapter(answer).validate_json(exchange(target, KINDS[kind](asked)).completion())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_every_event_of_a_stream_has_the_published_type(dialect: str, kind: str) -> None:
+    _, target, asked, _, event = DIALECTS[dialect]
+    streamed = {} if dialect == "gemini" else {"stream": True}
+    usage = {"stream_options": {"include_usage": True}} if dialect == "chat" else {}
+    found = list(documents(exchange(target, KINDS[kind](asked) | streamed | usage).events()))
+    assert len(found) > 1
+    adapter: TypeAdapter[Any] = TypeAdapter(event)
+    for document in found:
+        adapter.validate_json(document)
+
+
+def test_the_endpoints_without_streams_and_text_completions_have_the_published_types() -> None:
+    for target, request, answer in (
+        ("/v1/completions", {"prompt": "hi"}, Completion),
+        ("/v1/embeddings", {"input": ["hi", "ho"]}, CreateEmbeddingResponse),
+        ("/v1/moderations", {"input": "hi"}, ModerationCreateResponse),
+        ("/v1/messages/count_tokens", MESSAGES["text"]("hi"), MessageTokensCount),
+        ("/v1beta/models/m:countTokens", GEMINI["text"]("hi"), CountTokensResponse),
+    ):
+        TypeAdapter(answer).validate_json(exchange(target, request).completion())
+    for document in documents(exchange("/v1/completions", {"prompt": "hi", "stream": True}).events()):
+        event = json.loads(document)
+        # As the API answers; the published type knows no chunk before the last.
+        event["choices"][0]["finish_reason"] = event["choices"][0]["finish_reason"] or "stop"
+        Completion.model_validate(event)
+
+
+def test_what_is_asked_for_is_found_in_the_words_of_each_dialect() -> None:
+    for target, _, asked, _, _ in DIALECTS.values():
+        calls = exchange(target, KINDS["parallel_calls"](asked)).calls
+        assert [(call.name, call.arguments) for call in calls] == [
+            ("look", {"city": f"city-{number}"}) for number in (1, 2, 3)
+        ]
+        assert json.loads(exchange(target, KINDS["schema"](asked)).sample) == {"city": "sample", "days": 7}
+        assert exchange(target, KINDS["picture"](asked)).pictures == ["image/png of 8 bytes"]
+        assert exchange(target, KINDS["text"](asked)).pieces()[0] == "m/1:"

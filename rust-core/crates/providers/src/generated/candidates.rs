@@ -1,0 +1,157 @@
+//! Gemini's generated contents, whole or as the events of a stream.
+//!
+//! Generated are the strings of candidates, and what is said of a prompt that was not let through. All texts of a candidate
+//! are one, whose key is `0/text`, and so are its thoughts (`0/thought`): neither a stream nor a client keeps the parts of
+//! content apart. Fragments of arguments, which a stream brings where it is asked for them, have the key `0/partialArgs`.
+//! No candidate counts as finished before its stream ends: what it says may go on behind its reason to finish.
+
+use proofgate_json::{Event, JsonError, Reader};
+
+use super::paths::Step;
+use super::{GeneratedText, Shape};
+
+impl GeneratedText {
+    pub(super) fn read_candidates(&mut self, reader: &mut Reader<'_, '_>) -> Result<Shape, JsonError> {
+        let (mut is_known, mut has_error) = (false, false);
+        while let Event::Key(key) = reader.read()? {
+            let value = reader.read()?;
+            match (key.decoded(&mut self.name), value) {
+                ("candidates", Event::ArrayStart) => {
+                    is_known = true;
+                    self.candidates(reader)?;
+                }
+                ("error", value) => {
+                    has_error |= value != Event::Null;
+                    reader.skip(value)?;
+                }
+                ("usageMetadata", value) => {
+                    is_known = true;
+                    reader.skip(value)?;
+                }
+                ("modelVersion" | "responseId" | "createTime", value) => reader.skip(value)?,
+                (name, value) => {
+                    is_known |= name == "promptFeedback";
+                    let field = self.paths.field(None, key);
+                    self.content(reader, value, field)?;
+                }
+            }
+        }
+        Ok(match is_known && !has_error {
+            true => Shape::Known,
+            false => Shape::Other,
+        })
+    }
+
+    fn candidates(&mut self, reader: &mut Reader<'_, '_>) -> Result<(), JsonError> {
+        loop {
+            // An index of 0 may be left out, wherever its candidate stands.
+            let candidate = self.paths.add(None, Step::Element(0));
+            match reader.read()? {
+                Event::ArrayEnd => return Ok(()),
+                Event::ObjectStart => self.candidate(reader, candidate)?,
+                other => self.content(reader, other, candidate)?,
+            }
+        }
+    }
+
+    fn candidate(&mut self, reader: &mut Reader<'_, '_>, candidate: usize) -> Result<(), JsonError> {
+        while let Event::Key(key) = reader.read()? {
+            let start = reader.offset();
+            let value = reader.read()?;
+            match (key.decoded(&mut self.name), value) {
+                ("index", Event::Number(_)) => self.paths.set_index(candidate, value),
+                ("content", Event::ObjectStart) => self.parts_of(reader, candidate)?,
+                ("finishReason" | "safetyRatings", value) => reader.skip(value)?,
+                ("logprobsResult", Event::ObjectStart | Event::ArrayStart) => {
+                    reader.skip(value)?;
+                    self.logprobs.push(start..reader.offset());
+                }
+                (_, value) => {
+                    let field = self.paths.field(Some(candidate), key);
+                    self.content(reader, value, field)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn parts_of(&mut self, reader: &mut Reader<'_, '_>, candidate: usize) -> Result<(), JsonError> {
+        while let Event::Key(key) = reader.read()? {
+            let value = reader.read()?;
+            match (key.decoded(&mut self.name), value) {
+                ("role", Event::String(_)) => {}
+                ("parts", Event::ArrayStart) => loop {
+                    match reader.read()? {
+                        Event::ArrayEnd => break,
+                        Event::ObjectStart => self.part_of(reader, candidate)?,
+                        other => self.content(reader, other, candidate)?,
+                    }
+                },
+                (_, value) => {
+                    let field = self.paths.field(Some(candidate), key);
+                    self.content(reader, value, field)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn part_of(&mut self, reader: &mut Reader<'_, '_>, candidate: usize) -> Result<(), JsonError> {
+        let text = self.paths.step("text");
+        let text = self.paths.add(Some(candidate), text);
+        while let Event::Key(key) = reader.read()? {
+            let value = reader.read()?;
+            match (key.decoded(&mut self.name), value) {
+                ("text", Event::String(string)) => self.piece(string, text),
+                // It may stand on either side of the text.
+                ("thought", Event::Bool(true)) => {
+                    let thought = self.paths.step("thought");
+                    self.paths.move_to(text, Some(candidate), thought);
+                }
+                ("thoughtSignature", Event::String(_)) => {}
+                ("functionCall", Event::ObjectStart) => self.function_call(reader, candidate)?,
+                (_, value) => {
+                    let field = self.paths.field(Some(candidate), key);
+                    self.content(reader, value, field)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn function_call(&mut self, reader: &mut Reader<'_, '_>, candidate: usize) -> Result<(), JsonError> {
+        while let Event::Key(key) = reader.read()? {
+            let value = reader.read()?;
+            match (key.decoded(&mut self.name), value) {
+                ("id", Event::String(_)) => {}
+                ("partialArgs", Event::ArrayStart) => self.fragments(reader, candidate)?,
+                // The arguments are the model's down to the names of their fields.
+                (_, value) => {
+                    let field = self.paths.field(Some(candidate), key);
+                    self.json(reader, value, field)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn fragments(&mut self, reader: &mut Reader<'_, '_>, candidate: usize) -> Result<(), JsonError> {
+        let step = self.paths.step("partialArgs");
+        let fragments = self.paths.add(Some(candidate), step);
+        loop {
+            match reader.read()? {
+                Event::ArrayEnd => return Ok(()),
+                Event::ObjectStart => {
+                    while let Event::Key(key) = reader.read()? {
+                        let value = reader.read()?;
+                        match (key.decoded(&mut self.name), value) {
+                            ("stringValue", Event::String(string)) => self.piece(string, fragments),
+                            (_, value) => self.json(reader, value, fragments)?,
+                        }
+                    }
+                }
+                other => self.json(reader, other, fragments)?,
+            }
+        }
+    }
+}
