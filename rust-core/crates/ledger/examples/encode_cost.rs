@@ -46,6 +46,7 @@ fn main() -> Result<(), LedgerError> {
         usage: Some(Usage {
             prompt_tokens: 250,
             completion_tokens: 20,
+            ..Usage::default()
         }),
         charged: Some(270),
         duration_us: 51_234,

@@ -224,13 +224,28 @@ impl Outcome {
     }
 }
 
-/// Tokens as the provider counted them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Tokens as the provider counted them. What it counts apart is part of the totals, and absent when it is zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// Tokens of the prompt.
     pub prompt_tokens: u64,
     /// Tokens of the answer.
     pub completion_tokens: u64,
+    /// Of the prompt, those read from a cache.
+    #[serde(default, skip_serializing_if = "is_zero_64")]
+    pub cached_prompt_tokens: u64,
+    /// Of the prompt, those written to a cache; none of them is one that was read from it.
+    #[serde(default, skip_serializing_if = "is_zero_64")]
+    pub cache_write_tokens: u64,
+    /// Of the prompt, those of audio.
+    #[serde(default, skip_serializing_if = "is_zero_64")]
+    pub audio_prompt_tokens: u64,
+    /// Of the answer, those of reasoning.
+    #[serde(default, skip_serializing_if = "is_zero_64")]
+    pub reasoning_tokens: u64,
+    /// Of the answer, those of audio.
+    #[serde(default, skip_serializing_if = "is_zero_64")]
+    pub audio_completion_tokens: u64,
 }
 
 /// The end of an admitted exchange; written before the last byte of the response.

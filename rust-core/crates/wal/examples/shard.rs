@@ -158,6 +158,7 @@ impl Log {
                 usage: Some(Usage {
                     prompt_tokens: 250,
                     completion_tokens: 50,
+                    ..Usage::default()
                 }),
                 charged: Some(300),
                 duration_us: 50,

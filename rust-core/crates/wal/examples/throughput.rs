@@ -242,6 +242,7 @@ fn recovery(root: &Path) -> f64 {
                     usage: Some(Usage {
                         prompt_tokens: 100,
                         completion_tokens: 200,
+                        ..Usage::default()
                     }),
                     charged: Some(300),
                     duration_us: 1_000_000,

@@ -29,6 +29,7 @@ fn tokens(prompt: u64, completion: u64) -> Option<Usage> {
     Some(Usage {
         prompt_tokens: prompt,
         completion_tokens: completion,
+        ..Usage::default()
     })
 }
 
