@@ -72,6 +72,7 @@ def test_the_core_gets_everything_inline_in_snake_case_and_milliseconds(
             }
             for name in ("gpt-4o-mini", "fast")
         ],
+        "prices": [],
         "plans": [],
         "tenant_shards": False,
         "tenants": [

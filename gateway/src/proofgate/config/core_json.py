@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from proofgate.config.access import Plan, Quota
 from proofgate.config.policy import Policy, Rule, TenantPolicy
+from proofgate.config.prices import price_documents
 
 if TYPE_CHECKING:
     from pydantic import SecretStr
@@ -102,6 +103,7 @@ def _public(config: Config) -> Json:
             }
             for model in settings.models
         ],
+        "prices": price_documents(settings.prices, settings.default_prices),
         "plans": [{"name": plan.name, **_terms(plan)} for plan in settings.plans],
         "tenants": _tenants(config),
         "tenant_shards": settings.tenant_shards is not None,

@@ -25,6 +25,7 @@ from proofgate.config.fields import (
     WebOrigin,
 )
 from proofgate.config.policy import Policy
+from proofgate.config.prices import Price
 
 Beta = Annotated[str, Field(min_length=1, max_length=64, pattern="^[a-z0-9][-a-z0-9]*$")]
 
@@ -223,6 +224,10 @@ class Settings(Section):
     cors: Cors | None = None
     providers: NonEmptyListed[Provider]
     models: NonEmptyListed[Model]
+    prices: Listed[Price] = ()
+    default_prices: bool = False
+    """Whether the prices that come with the gateway hold where `prices` say nothing. They are dated, and as
+    old as the gateway: `proofgate prices` lists what holds."""
     plans: Listed[Plan] = ()
     tenants: Listed[Tenant] = ()
     tenant_shards: TenantShards | None = None

@@ -13,12 +13,14 @@ use proofgate_auth::{AllowList, ApiKey, Authenticator, ShardedTenant, Shards, Te
 use proofgate_ledger::Hash;
 use proofgate_limits::{Quotas, TenantLimits};
 use proofgate_policy::{Engine, PolicyConfig, Profile, Scratch, TenantPolicy};
+use proofgate_prices::Schedule;
 use proofgate_providers::{BaseUrl, Dialect, Family, ProviderKey, RequestTemplate};
 use proofgate_translate::UntranslatableFields;
 use proofgate_wire::Limits;
 use rustls::ServerConfig;
 
 use crate::config::{Config, Cors, ProviderKind, StreamUsage, Timeouts};
+use crate::pricing::Pricing;
 use crate::routing::RoutingKey;
 use crate::upstream::{Pool, Route as UpstreamRoute, Upstream};
 use crate::{Error, client_tls};
@@ -75,6 +77,7 @@ struct ModelPlan {
     upstream_model: String,
     replacement: Option<Vec<u8>>,
     max_output_tokens: u64,
+    prices: Schedule,
 }
 
 /// A configuration in service.
@@ -89,12 +92,16 @@ pub(crate) struct Catalog {
 
 /// Where a model is answered.
 pub(crate) struct ModelRoute {
+    /// The model's name, as clients say it.
+    pub(crate) name: Arc<str>,
     pub(crate) upstream: Rc<Upstream>,
     pub(crate) upstream_model: String,
     /// The JSON string that replaces the model's name, when it has another one upstream.
     pub(crate) replacement: Option<Vec<u8>>,
     /// Tokens set aside for an answer whose request names no maximum.
     pub(crate) max_output_tokens: u64,
+    /// What it costs there.
+    pub(crate) prices: Schedule,
 }
 
 impl Blueprint {
@@ -148,6 +155,7 @@ impl Blueprint {
 
 fn models(config: &Config, upstreams: &HashMap<&str, usize>) -> Result<HashMap<String, ModelPlan>, Error> {
     let mut models = HashMap::new();
+    let pricing = Pricing::new(config)?;
     for model in &config.models {
         let upstream = *upstreams.get(model.provider.as_str()).ok_or_else(|| {
             Error::Config(format!(
@@ -164,6 +172,7 @@ fn models(config: &Config, upstreams: &HashMap<&str, usize>) -> Result<HashMap<S
             upstream_model: model.upstream_model.clone(),
             replacement,
             max_output_tokens: model.max_output_tokens,
+            prices: pricing.schedule(&model.provider, &model.upstream_model),
         };
         if models.insert(model.name.clone(), plan).is_some() {
             return Err(Error::Config(format!("model {:?} is given twice", model.name)));
@@ -341,10 +350,12 @@ impl Catalog {
             .map(|previous| Rc::clone(&previous.scratch));
         let models = models.into_iter().map(|(name, plan)| {
             let route = ModelRoute {
+                name: name.as_str().into(),
                 upstream: Rc::clone(&upstreams[plan.upstream]),
                 upstream_model: plan.upstream_model,
                 replacement: plan.replacement,
                 max_output_tokens: plan.max_output_tokens,
+                prices: plan.prices,
             };
             (name, route)
         });

@@ -20,6 +20,9 @@ pub struct Config {
     pub(crate) proxy_protocol: Option<ProxyProtocol>,
     pub(crate) providers: Vec<Provider>,
     pub(crate) models: Vec<Model>,
+    /// What models cost; of those that come with the gateway only when the configuration asks for them.
+    #[serde(default)]
+    pub(crate) prices: Vec<proofgate_prices::Entry>,
     pub(crate) tenants: Vec<Tenant>,
     /// What tenants of shards may use, by name.
     #[serde(default)]

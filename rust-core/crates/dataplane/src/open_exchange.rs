@@ -8,6 +8,7 @@ use proofgate_auth::Tenant;
 use proofgate_ledger::commitment::{BodyDigest, Salted, salt_id};
 use proofgate_ledger::record::{Admission, Completion, ConfigId, Outcome, PolicyNote, Usage};
 use proofgate_limits::{CredentialId, Grant};
+use proofgate_prices::Price;
 use proofgate_providers::Call;
 use proofgate_stages::{Span, Stage};
 
@@ -16,6 +17,7 @@ use crate::clock::micros;
 use crate::gateway::Gateway;
 use crate::metrics::Series;
 use crate::open_table::Entry;
+use crate::pricing;
 use crate::recorder::{Room, Unavailable};
 use crate::request_id::RequestId;
 
@@ -41,6 +43,8 @@ pub(crate) struct OpenExchange {
     pub(crate) bytes: u64,
     pub(crate) upstream_status: Option<u16>,
     pub(crate) executed: Executed,
+    /// What its tokens cost, where that is known: the price that held when it was admitted.
+    pub(crate) price: Option<Price>,
     /// What the policy saw in the response.
     pub(crate) policy: Option<PolicyNote<'static>>,
     pub(crate) span: Span,
@@ -140,6 +144,7 @@ impl OpenExchange {
             request,
             salt: Some(salt),
             reserved: grant.reserved(),
+            reserved_nanodollars: None,
             policy: admitted.policy.clone(),
             config,
         };
@@ -152,6 +157,8 @@ impl OpenExchange {
             tenant: Arc::clone(&admitted.tenant.name),
             key: admitted.key,
             reserved: grant.reserved(),
+            reserved_nanodollars: None,
+            model: Arc::clone(&admitted.route.name),
         });
         gateway.metrics.in_flight.inc();
         gateway.metrics.request_bytes.inc_by(admitted.body.len() as u64);
@@ -170,6 +177,7 @@ impl OpenExchange {
             bytes: 0,
             upstream_status: None,
             executed: Executed::No,
+            price: admitted.route.prices.at(started_at).map(|held| held.price),
             policy: None,
             span,
             series: admitted.series,
@@ -202,6 +210,7 @@ impl OpenExchange {
         let mut room = self.room.take()?;
         let duration_us = micros(self.started.elapsed());
         let ts = self.started_at.saturating_add(duration_us);
+        let cost = usage.and_then(|usage| Some(self.price?.cost(&pricing::tokens(&usage))));
         let charged = self.settle(usage, ts);
         let response = self.salted.commit("response", std::mem::take(&mut self.response));
         let policy = self.policy.take();
@@ -222,6 +231,7 @@ impl OpenExchange {
             response,
             usage,
             charged,
+            cost_nanodollars: cost,
             duration_us,
             policy: policy.clone(),
             config: self.config,
@@ -231,7 +241,7 @@ impl OpenExchange {
         self.gateway.metrics.in_flight.dec();
         self.gateway.metrics.response_bytes.inc_by(self.bytes);
         self.gateway.metrics.ended(outcome);
-        self.series.ended(outcome, usage, duration_us);
+        self.series.ended(outcome, usage, cost, duration_us);
         appended.ok()
     }
 

@@ -29,6 +29,7 @@ fn main() -> Result<(), LedgerError> {
         request: [9; 32],
         salt: Some(SaltId([4; 8])),
         reserved: Some(4352),
+        reserved_nanodollars: None,
         policy: None,
         config,
     };
@@ -49,6 +50,7 @@ fn main() -> Result<(), LedgerError> {
             ..Usage::default()
         }),
         charged: Some(270),
+        cost_nanodollars: None,
         duration_us: 51_234,
         policy: None,
         config,

@@ -166,6 +166,9 @@ pub struct Admission<'a> {
     pub salt: Option<SaltId>,
     /// Tokens set aside for it in its tenant's limits; null when the tenant has none.
     pub reserved: Option<u64>,
+    /// Nanodollars set aside for it in its tenant's budgets; absent when it counts in none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reserved_nanodollars: Option<u64>,
     /// What the policy saw in the request.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<PolicyNote<'a>>,
@@ -278,6 +281,10 @@ pub struct Completion<'a> {
     pub usage: Option<Usage>,
     /// Tokens charged to its tenant's limits in place of those reserved; null when the reservation stands.
     pub charged: Option<u64>,
+    /// What it costs at the price that held when it was admitted; absent when no price or no usage is known. Where money
+    /// was set aside and `charged` is not null, this takes its place; nothing does when it is absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_nanodollars: Option<u64>,
     /// From admission to here, in microseconds.
     pub duration_us: u64,
     /// What the policy saw in the response.

@@ -40,6 +40,7 @@ proptest::proptest! {
             request: [7; 32],
             salt: noted.then_some(SaltId([0x5a; 8])),
             reserved,
+            reserved_nanodollars: None,
             policy: noted.then(|| PolicyNote {
                 score: 30,
                 rules: vec![text(1), text(2)],
@@ -96,6 +97,7 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
                 request: [0; 32],
                 salt: Some(SaltId([0x5a; 8])),
                 reserved: Some(77),
+                reserved_nanodollars: None,
                 policy: Some(PolicyNote {
                     unnamed: 0,
                     score: 30,
@@ -125,6 +127,7 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
                     ..Usage::default()
                 }),
                 charged: Some(9),
+                cost_nanodollars: None,
                 duration_us: 6,
                 policy: None,
                 config: ConfigId([0xab; 8]),
@@ -226,6 +229,7 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
                 response: [0; 32],
                 usage: None,
                 charged: None,
+                cost_nanodollars: None,
                 duration_us: 6,
                 policy: None,
                 config: ConfigId([0xab; 8]),
