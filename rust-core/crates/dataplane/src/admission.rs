@@ -20,6 +20,7 @@ use crate::gateway::{Gateway, Reading};
 use crate::memory::{AT_ONCE, Buffer, Exhausted, Share};
 use crate::metrics::{RequestOutcome, Series};
 use crate::open_exchange::{Admitted, Granted, OpenExchange};
+use crate::pricing;
 use crate::rejection::{RejectedRequest, Rejection};
 use crate::reply::Reply;
 use crate::request_policy::{self, Rewritten};
@@ -214,10 +215,16 @@ async fn admit<'c>(
         ));
     };
     let now = gateway.clock.unix_micros(incoming.now);
-    let grant = gateway
-        .limiter
-        .borrow_mut()
-        .admit(counter, key, tokens(call, route), now);
+    let demand = pricing::demand(call, route, now);
+    if demand.cost.is_none() && plan.quotas.has_budget_for(&call.model) {
+        return Err(turn_away(
+            Rejection::PRICE_UNKNOWN,
+            None,
+            RequestOutcome::Refused,
+            None,
+        ));
+    }
+    let grant = gateway.limiter.borrow_mut().admit(counter, key, demand, now);
     let limited = !plan.quotas.is_unlimited();
     if limited {
         let mut limiter = gateway.limiter.borrow_mut();
@@ -341,17 +348,4 @@ async fn digest(body: &[u8]) -> BodyDigest {
     };
     Box::pin(pieces).await;
     digest
-}
-
-/// Tokens that a request can use at most: its prompt, about, and as many for each answer as it may have.
-fn tokens(call: &Call<'_>, route: &ModelRoute) -> u64 {
-    if !call.dialect.costs_tokens() {
-        return 0;
-    }
-    let prompt = call.estimated_prompt_tokens();
-    if !call.dialect.generates() {
-        return prompt;
-    }
-    let answer = call.max_tokens.unwrap_or(route.max_output_tokens);
-    prompt.saturating_add(answer.saturating_mul(u64::from(call.n)))
 }

@@ -196,7 +196,11 @@ impl Terms {
                     models: tenant.models.clone(),
                     endpoints: tenant.endpoints.clone(),
                 },
-                quotas: Arc::new(Quotas::new(&tenant.limits, &tenant.key_limits)),
+                quotas: Arc::new(Quotas::with_budgets(
+                    &tenant.limits,
+                    &tenant.key_limits,
+                    &tenant.model_budgets,
+                )),
                 profile: profile(&engine, "tenant", &tenant.name, tenant.policy.as_ref())?,
             };
             Ok(plan)
@@ -207,7 +211,11 @@ impl Terms {
                     models: plan.models.clone(),
                     endpoints: plan.endpoints.clone(),
                 },
-                quotas: Arc::new(Quotas::new(&plan.limits, &plan.key_limits)),
+                quotas: Arc::new(Quotas::with_budgets(
+                    &plan.limits,
+                    &plan.key_limits,
+                    &plan.model_budgets,
+                )),
                 profile: profile(&engine, "plan", &plan.name, plan.policy.as_ref())?,
             };
             Ok(plan)

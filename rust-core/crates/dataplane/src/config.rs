@@ -204,6 +204,9 @@ pub(crate) struct Plan {
     pub limits: proofgate_limits::Limits,
     /// Of each of its keys by itself.
     pub key_limits: proofgate_limits::Limits,
+    /// What may be spent on models.
+    #[serde(default)]
+    pub model_budgets: Vec<proofgate_limits::ModelBudget>,
     pub policy: Option<TenantPolicy>,
 }
 
@@ -218,6 +221,9 @@ pub(crate) struct Tenant {
     pub limits: proofgate_limits::Limits,
     /// Of each of its keys by itself.
     pub key_limits: proofgate_limits::Limits,
+    /// What may be spent on models.
+    #[serde(default)]
+    pub model_budgets: Vec<proofgate_limits::ModelBudget>,
     pub policy: Option<TenantPolicy>,
 }
 

@@ -7,7 +7,7 @@ use std::time::Instant;
 use proofgate_auth::Tenant;
 use proofgate_ledger::commitment::{BodyDigest, Salted, salt_id};
 use proofgate_ledger::record::{Admission, Completion, ConfigId, Outcome, PolicyNote, Usage};
-use proofgate_limits::{CredentialId, Grant};
+use proofgate_limits::{CredentialId, Grant, Used};
 use proofgate_prices::Price;
 use proofgate_providers::Call;
 use proofgate_stages::{Span, Stage};
@@ -144,7 +144,7 @@ impl OpenExchange {
             request,
             salt: Some(salt),
             reserved: grant.reserved(),
-            reserved_nanodollars: None,
+            reserved_nanodollars: grant.reserved_cost(),
             policy: admitted.policy.clone(),
             config,
         };
@@ -157,7 +157,7 @@ impl OpenExchange {
             tenant: Arc::clone(&admitted.tenant.name),
             key: admitted.key,
             reserved: grant.reserved(),
-            reserved_nanodollars: None,
+            reserved_nanodollars: grant.reserved_cost(),
             model: Arc::clone(&admitted.route.name),
         });
         gateway.metrics.in_flight.inc();
@@ -211,7 +211,7 @@ impl OpenExchange {
         let duration_us = micros(self.started.elapsed());
         let ts = self.started_at.saturating_add(duration_us);
         let cost = usage.and_then(|usage| Some(self.price?.cost(&pricing::tokens(&usage))));
-        let charged = self.settle(usage, ts);
+        let charged = self.settle(usage, cost.unwrap_or(0), ts);
         let response = self.salted.commit("response", std::mem::take(&mut self.response));
         let policy = self.policy.take();
         let recorder = &self.gateway.recorder;
@@ -246,8 +246,8 @@ impl OpenExchange {
     }
 
     /// Gives back what is held of the tenant's limits; returns the tokens charged, `None` when the reservation stands
-    /// because nobody knows what was used.
-    fn settle(&mut self, usage: Option<Usage>, now: u64) -> Option<u64> {
+    /// because nobody knows what was used. `cost`: nanodollars, where a usage is known.
+    fn settle(&mut self, usage: Option<Usage>, cost: u64, now: u64) -> Option<u64> {
         let grant = self.grant.take()?;
         let counted = grant.reserved().is_some();
         let mut limiter = self.gateway.limiter.borrow_mut();
@@ -260,7 +260,7 @@ impl OpenExchange {
             None => unused.then_some(0),
         };
         match used {
-            Some(used) => limiter.settle(grant, used, now),
+            Some(tokens) => limiter.settle(grant, Used { tokens, cost }, now),
             None => limiter.keep(grant),
         }
         used.filter(|_| counted)

@@ -3,11 +3,13 @@
 use std::collections::HashMap;
 
 use proofgate_ledger::record::Usage;
+use proofgate_limits::Demand;
 use proofgate_prices::{Entry, PriceTable, Schedule, Seller, Tokens};
-use proofgate_providers::BaseUrl;
+use proofgate_providers::{BaseUrl, Call};
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
+use crate::catalog::ModelRoute;
 use crate::config::Config;
 
 /// The prices of a configuration, and where its providers are.
@@ -44,6 +46,38 @@ impl<'c> Pricing<'c> {
         let host = self.hosts.get(provider).map_or("", String::as_str);
         self.table.schedule(Seller { provider, host }, upstream_model)
     }
+}
+
+// What limits book at most of one exchange is what one can cost at most: so a replay books what was charged.
+const _: () = assert!(proofgate_limits::MAX_COST == proofgate_prices::MAX_COST);
+
+/// The most that a call can use: the tokens of its prompt, about, as many for each answer as it may have, and what they
+/// cost at most at the price that holds at `now` (unix microseconds); `None` when no price is known.
+pub(crate) fn demand<'c>(call: &'c Call<'_>, route: &ModelRoute, now: u64) -> Demand<'c> {
+    let (prompt, answers) = most_tokens(call, route);
+    let cost = if call.dialect.costs_tokens() {
+        let held = route.prices.at(now);
+        held.map(|held| held.price.most(prompt, answers))
+    } else {
+        Some(0)
+    };
+    Demand {
+        tokens: prompt.saturating_add(answers),
+        model: &call.model,
+        cost,
+    }
+}
+
+fn most_tokens(call: &Call<'_>, route: &ModelRoute) -> (u64, u64) {
+    if !call.dialect.costs_tokens() {
+        return (0, 0);
+    }
+    let prompt = call.estimated_prompt_tokens();
+    if !call.dialect.generates() {
+        return (prompt, 0);
+    }
+    let answer = call.max_tokens.unwrap_or(route.max_output_tokens);
+    (prompt, answer.saturating_mul(u64::from(call.n)))
 }
 
 /// What was used, as prices count it.

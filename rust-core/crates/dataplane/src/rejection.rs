@@ -70,6 +70,20 @@ impl Rejection {
         "provider_key_missing",
         "The gateway has no usable API key for this model's provider, so nothing was sent. Ask whoever runs it.",
     );
+    /// A budget counts what the model costs, and nobody knows it.
+    pub(crate) const PRICE_UNKNOWN: Rejection = Rejection {
+        status: 503,
+        code: "price_unknown",
+        message: Cow::Borrowed(
+            "This request counts in a budget, and the gateway knows no price of its model, so nothing was sent. Ask \
+             whoever runs it.",
+        ),
+        param: Some(Cow::Borrowed("model")),
+        fields: Fields {
+            should_retry: Some(false),
+            ..Fields::NONE
+        },
+    };
     pub(crate) const LEDGER_FULL: Rejection = Rejection::new(
         503,
         "ledger_full",
