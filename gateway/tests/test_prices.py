@@ -119,3 +119,37 @@ def test_a_price_names_a_provider_that_exists_and_stands_once(config_directory: 
 @pytest.mark.parametrize("text", ["0.000000001", "1", "25.50", "999999999.999999999", "007.10"])
 def test_dollars_are_exact_in_nanodollars(text: str) -> None:
     assert nanodollars(text) == Decimal(text) * 10**9
+
+
+def test_budgets_of_tenants_keys_and_models_are_told_in_nanodollars(
+    config_directory: ConfigDirectory,
+) -> None:
+    config_directory.replace(
+        "    models: [gpt-4o-mini]\n",
+        "    limits: {dollarsPerDay: '0.000000001', dollarsPerMonth: '999999999.999999999'}\n"
+        "    keyLimits: {dollarsPerDay: '25.50'}\n"
+        "    modelBudgets: [{model: fast, dollarsPerMonth: '3'}]\n",
+    )
+    acme = config_directory.core()["tenants"][0]
+    assert acme["limits"]["nanodollars_per_day"] == 1
+    assert acme["limits"]["nanodollars_per_month"] == 999_999_999_999_999_999
+    assert acme["key_limits"]["nanodollars_per_day"] == 25_500_000_000
+    assert acme["model_budgets"] == [
+        {"model": "fast", "nanodollars_per_day": None, "nanodollars_per_month": 3_000_000_000}
+    ]
+
+
+@pytest.mark.parametrize("amount", ["'0'", "'0.0'", "25", "'-1'", "'1000000000'", "'0.0000000001'", "'1e3'"])
+def test_a_budget_that_is_none_is_refused(config_directory: ConfigDirectory, amount: str) -> None:
+    config_directory.replace("    models: [gpt-4o-mini]\n", f"    limits: {{dollarsPerDay: {amount}}}\n")
+    with pytest.raises(config.InvalidConfigError, match="dollarsPerDay"):
+        config.load(config_directory.file)
+
+
+def test_a_budget_is_for_a_model_that_exists_and_stands_once(config_directory: ConfigDirectory) -> None:
+    budgets = ", ".join(f"{{model: {model}, dollarsPerDay: '1'}}" for model in ("fast", "fast", "fsat"))
+    config_directory.replace("    models: [gpt-4o-mini]\n", f"    modelBudgets: [{budgets}]\n")
+    with pytest.raises(config.InvalidConfigError) as caught:
+        config.load(config_directory.file)
+    codes = [problem.code for problem in caught.value.problems]
+    assert codes == ["config_duplicate_name", "config_unknown_model"]

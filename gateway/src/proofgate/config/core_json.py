@@ -7,9 +7,9 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from proofgate.config.access import Plan, Quota
+from proofgate.config.access import ModelBudget, Plan, Quota
 from proofgate.config.policy import Policy, Rule, TenantPolicy
-from proofgate.config.prices import price_documents
+from proofgate.config.prices import nanodollars, price_documents
 
 if TYPE_CHECKING:
     from pydantic import SecretStr
@@ -157,6 +157,7 @@ def _terms(plan: Plan) -> Json:
         "endpoints": None if plan.endpoints is None else [_word(name) for name in plan.endpoints],
         "limits": _quota(plan.limits),
         "key_limits": _quota(plan.key_limits),
+        "model_budgets": [{"model": budget.model, **_budget(budget)} for budget in plan.model_budgets],
         "policy": tenant_policy_document(plan.policy),
     }
 
@@ -236,6 +237,15 @@ def _quota(quota: Quota) -> Json:
         "tokens_per_minute": quota.tokens_per_minute,
         "tokens_per_day": quota.tokens_per_day,
         "concurrency": quota.concurrency,
+        **_budget(quota),
+    }
+
+
+def _budget(budget: Quota | ModelBudget) -> Json:
+    told = {"day": budget.dollars_per_day, "month": budget.dollars_per_month}
+    return {
+        f"nanodollars_per_{span}": None if dollars is None else nanodollars(dollars)
+        for span, dollars in told.items()
     }
 
 

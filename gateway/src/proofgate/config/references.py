@@ -61,6 +61,12 @@ def _check_models(settings: Settings, findings: Findings) -> None:
                 if name not in models:
                     message = unknown("model", name, models, "define it under models")
                     findings.report("config_unknown_model", (where, position, "models", place), message)
+            budgets = (where, position, "modelBudgets")
+            report_duplicates((budget.model for budget in entry.model_budgets), budgets, "model", findings)
+            for place, budget in enumerate(entry.model_budgets):
+                if budget.model not in models:
+                    message = unknown("model", budget.model, models, "define it under models")
+                    findings.report("config_unknown_model", (*budgets, place, "model"), message)
 
 
 def _check_prices(settings: Settings, findings: Findings) -> None:
@@ -90,7 +96,7 @@ def _check_plans(settings: Settings, findings: Findings) -> None:
             message = unknown("plan", tenant.plan, plans, "define it under plans")
             findings.report("config_unknown_plan", path, message)
         if tenant.has_own_terms:
-            message = "the plan says it: remove models, endpoints, limits, keyLimits and policy, or the plan"
+            message = "the plan says it: remove the tenant's own models, endpoints, limits, budgets and policy, or the plan"
             findings.report("config_two_plans", path, message)
 
 

@@ -181,10 +181,7 @@ async fn admit<'c>(
     let IncomingCall { gateway, catalog, .. } = *incoming;
     let tenant: &'c Tenant = &incoming.identity.tenant;
     let plan = catalog.terms.plan(tenant);
-    let key = match &incoming.identity.credential {
-        Credential::ApiKey(digest) => CredentialId::of_api_key(digest),
-        Credential::Subject(digest) => CredentialId::of_subject(digest),
-    };
+    let key = credential(incoming.identity);
     let turn_away = |rejection, counted: Option<CredentialId>, outcome, policy| {
         Box::new(RejectedCall {
             rejection,
@@ -283,6 +280,14 @@ async fn admit<'c>(
         turn_away(Rejection::from(unavailable), None, RequestOutcome::Refused, None)
     })?;
     Ok((open, judged.rewritten, translated))
+}
+
+/// Who sends a request, as limits and records name it.
+pub(crate) fn credential(identity: &Identity) -> CredentialId {
+    match &identity.credential {
+        Credential::ApiKey(digest) => CredentialId::of_api_key(digest),
+        Credential::Subject(digest) => CredentialId::of_subject(digest),
+    }
 }
 
 /// Says a request in its provider's dialect; what was left out of it is named in a header line, in `extra`. `now`: unix

@@ -5,6 +5,7 @@ use proofgate_providers::{Dialect, Family};
 use proofgate_wire::{Method, RequestHead};
 
 const MODELS: &str = "/v1/models";
+const USAGE: &str = "/v1/usage";
 
 /// What a request asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,6 +16,8 @@ pub(crate) enum Route {
     Models,
     /// One of them, by name.
     Model(String),
+    /// What the tenant and its key have used of their limits.
+    Usage,
     /// Which methods the path knows.
     Options(&'static str),
     /// The path knows only these methods.
@@ -40,6 +43,13 @@ impl Route {
                 _ => Route::WrongMethod(POST),
             };
         }
+        if path == USAGE {
+            return match head.method {
+                Method::Get | Method::Head => Route::Usage,
+                Method::Options => Route::Options(GET),
+                _ => Route::WrongMethod(GET),
+            };
+        }
         match (head.method, model) {
             _ if model.is_none() && path != MODELS => Route::Unknown,
             (Method::Options, _) => Route::Options(GET),
@@ -49,7 +59,7 @@ impl Route {
         }
     }
 
-    /// The endpoint that a tenant must be allowed to use.
+    /// The endpoint that a tenant must be allowed to use. What it has used itself it may always know.
     pub(crate) fn endpoint(&self) -> Option<Endpoint> {
         match self {
             Route::Call(dialect) => Some(match dialect {
@@ -62,7 +72,7 @@ impl Route {
                 Dialect::Gemini => return None,
             }),
             Route::Models | Route::Model(_) => Some(Endpoint::Models),
-            Route::Options(_) | Route::WrongMethod(_) | Route::Unknown => None,
+            Route::Usage | Route::Options(_) | Route::WrongMethod(_) | Route::Unknown => None,
         }
     }
 
@@ -83,6 +93,7 @@ impl Route {
         match self {
             Route::Call(dialect) => Some(dialect.path()),
             Route::Models | Route::Model(_) => Some(MODELS),
+            Route::Usage => Some(USAGE),
             Route::Options(_) | Route::WrongMethod(_) | Route::Unknown => None,
         }
     }

@@ -56,6 +56,7 @@ mod tenant_shards;
 mod threads;
 mod translation;
 mod upstream;
+mod usage_report;
 mod worker;
 mod workspace;
 

@@ -45,7 +45,8 @@ impl Rejection {
         404,
         "unknown_endpoint",
         "There is nothing at this path. There are POST /v1/chat/completions, /v1/completions, /v1/responses, \
-         /v1/embeddings, /v1/moderations, /v1/messages and /v1/messages/count_tokens, and GET /v1/models.",
+         /v1/embeddings, /v1/moderations, /v1/messages and /v1/messages/count_tokens, and GET /v1/models \
+         and /v1/usage.",
     );
     pub(crate) const OVERLOADED: Rejection = Rejection::new(
         503,

@@ -137,8 +137,9 @@ impl fmt::Display for Exceeded {
 
 impl Error for Exceeded {}
 
-/// Nanodollars as a decimal number of dollars.
-fn dollars(nanodollars: u64) -> String {
+/// Nanodollars as a decimal number of dollars, without zeros at its end.
+#[must_use]
+pub fn dollars(nanodollars: u64) -> String {
     let text = format!(
         "{}.{:09}",
         nanodollars / 1_000_000_000,

@@ -45,7 +45,7 @@ mod window;
 
 pub use config::{CredentialHex, CredentialId, Limits, ModelBudget, Quotas, TenantLimits};
 pub use demand::{Demand, Used};
-pub use exceeded::{Exceeded, Limit, Scope};
+pub use exceeded::{Exceeded, Limit, Scope, dollars};
 pub use foreign::{Foreign, IN_FLIGHT_FRESH_SECONDS};
 pub use limiter::{Grant, Limiter, MAX_COST, MAX_TOKENS, TenantId};
 pub use replay::{Admitted, Replay};
