@@ -96,7 +96,8 @@ def _check_plans(settings: Settings, findings: Findings) -> None:
             message = unknown("plan", tenant.plan, plans, "define it under plans")
             findings.report("config_unknown_plan", path, message)
         if tenant.has_own_terms:
-            message = "the plan says it: remove the tenant's own models, endpoints, limits, budgets and policy, or the plan"
+            own = "models, endpoints, limits, keyLimits, modelBudgets and policy"
+            message = f"the plan says it: remove {own}, or the plan"
             findings.report("config_two_plans", path, message)
 
 

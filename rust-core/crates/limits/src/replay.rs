@@ -37,6 +37,9 @@ struct Open {
     reserved: Used,
 }
 
+/// What of a use counts for a subject.
+type Share = fn(Used) -> Used;
+
 /// An exchange that reserved something, as its admission record tells it.
 #[derive(Clone, Copy, Debug)]
 pub struct Admitted<'r> {
@@ -165,15 +168,14 @@ impl Replay {
     }
 
     /// Changes what each subject of an exchange has used: it is told how many requests count for it, and its share of a use.
-    fn each(&mut self, open: &Open, change: impl Fn(&mut Usage, u32, &dyn Fn(Used) -> Used)) {
-        let whole = |used: Used| used;
-        let cost_alone = |used: Used| Used { tokens: 0, ..used };
-        let subjects: [Option<(Part, u32, &dyn Fn(Used) -> Used)>; 3] = [
-            Some((Part::Whole, 1, &whole)),
-            open.key.map(|key| (Part::Key(key), 1, &whole as _)),
-            open.model
-                .as_ref()
-                .map(|model| (Part::Model(Arc::clone(model)), 0, &cost_alone as _)),
+    fn each(&mut self, open: &Open, change: impl Fn(&mut Usage, u32, Share)) {
+        let whole: Share = |used| used;
+        let cost_alone: Share = |used| Used { tokens: 0, ..used };
+        let model = open.model.as_ref().map(Arc::clone);
+        let subjects = [
+            Some((Part::Whole, 1, whole)),
+            open.key.map(|key| (Part::Key(key), 1, whole)),
+            model.map(|model| (Part::Model(model), 0, cost_alone)),
         ];
         for (part, requests, share) in subjects.into_iter().flatten() {
             let name = SubjectName {
