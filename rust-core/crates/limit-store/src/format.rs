@@ -11,8 +11,9 @@
 //! second   the first absolute, each other one as the distance to the one before; requests, tokens
 //! ```
 //!
-//! Fixed-width numbers are little-endian, except for the incarnation; all others are LEB128. Version 1, which knew no money,
-//! is read as well: a subject there has neither nanodollars nor a month.
+//! Fixed-width numbers are little-endian, except for the incarnation; all others are LEB128. Version 1, which knows no money,
+//! is written while there is none to tell, so that workers from before it can read it: a subject there has neither
+//! nanodollars nor a month.
 
 use proofgate_limits::{CredentialId, HELD_SECONDS, Origin, Part, Second, Snapshot, SubjectName, Usage};
 use std::sync::Arc;
@@ -40,16 +41,27 @@ pub(crate) fn encode<'s>(
     out.clear();
     out.resize(HEADER, 0);
     put(out, snapshots.clone().count() as u64);
+    let has_money = snapshots.clone().any(tells_money);
     for snapshot in snapshots {
-        put_snapshot(out, snapshot);
+        put_snapshot(out, snapshot, has_money);
     }
     let (header, body) = out.split_at_mut(HEADER);
     header[..8].copy_from_slice(&MAGIC);
+    if !has_money {
+        header[7] = WITHOUT_MONEY;
+    }
     header[8..16].copy_from_slice(&(body.len() as u64).to_le_bytes());
     header[16..24].copy_from_slice(&number.to_le_bytes());
     header[24..28].copy_from_slice(&crc32c::crc32c(body).to_le_bytes());
     let crc = crc32c::crc32c(&header[..28]);
     header[28..].copy_from_slice(&crc.to_le_bytes());
+}
+
+fn tells_money(snapshot: &Snapshot) -> bool {
+    let mut subjects = snapshot.subjects.iter();
+    subjects.any(|(name, usage)| {
+        usage.day_cost > 0 || usage.month_cost > 0 || matches!(name.part, Part::Model(_))
+    })
 }
 
 /// The body that follows a header.
@@ -114,7 +126,7 @@ fn put(out: &mut Vec<u8>, number: u64) {
     out.push(left as u8);
 }
 
-fn put_snapshot(out: &mut Vec<u8>, snapshot: &Snapshot) {
+fn put_snapshot(out: &mut Vec<u8>, snapshot: &Snapshot, has_money: bool) {
     put(out, u64::from(snapshot.origin.shard));
     out.extend_from_slice(&snapshot.origin.incarnation.to_be_bytes());
     put(out, snapshot.through_seq);
@@ -131,12 +143,12 @@ fn put_snapshot(out: &mut Vec<u8>, snapshot: &Snapshot) {
         out.extend_from_slice(name);
         put(out, group.len() as u64);
         for (name, usage) in group {
-            put_subject(out, &name.part, usage);
+            put_subject(out, &name.part, usage, has_money);
         }
     }
 }
 
-fn put_subject(out: &mut Vec<u8>, part: &Part, usage: &Usage) {
+fn put_subject(out: &mut Vec<u8>, part: &Part, usage: &Usage, has_money: bool) {
     match part {
         Part::Whole => out.push(0),
         Part::Model(name) => {
@@ -154,9 +166,11 @@ fn put_subject(out: &mut Vec<u8>, part: &Part, usage: &Usage) {
     }
     put(out, usage.day);
     put(out, usage.day_tokens);
-    put(out, usage.day_cost);
-    put(out, usage.month);
-    put(out, usage.month_cost);
+    if has_money {
+        put(out, usage.day_cost);
+        put(out, usage.month);
+        put(out, usage.month_cost);
+    }
     put(out, usage.in_flight);
     put(out, usage.seconds.len() as u64);
     let mut before = 0;
@@ -319,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_the_version_without_money_is_read() {
+    fn without_money_a_file_is_one_that_workers_from_before_it_read() {
         // One snapshot of shard 0, incarnation 0: 5 records, not ended, at 6; tenant `a` as a whole: day 7, 8 tokens, 9 in
         // flight, one second.
         let mut body = vec![1, 0];
@@ -339,6 +353,9 @@ mod tests {
             ..Usage::default()
         };
         assert_eq!(*usage, expected);
+        let mut written = Vec::new();
+        encode(1, snapshots.iter(), &mut written);
+        assert_eq!((written[7], &written[HEADER..]), (WITHOUT_MONEY, &body[..]));
     }
 
     fn usage() -> impl Strategy<Value = Usage> {

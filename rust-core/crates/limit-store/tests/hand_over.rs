@@ -174,13 +174,13 @@ fn a_worker_that_crashed_before_it_published_is_worked_out_from_its_log() {
 }
 
 #[test]
-fn an_incarnation_whose_successor_began_more_than_a_day_ago_is_not_looked_at() {
+fn an_incarnation_whose_successor_began_more_than_a_month_ago_is_not_looked_at() {
     let disk = SimulatedDisk::new();
     let (mut first, _) = start(&disk, 0, 0, false).unwrap();
     first.consume(300, START).unwrap();
     first.publish(START).unwrap();
     let (second, _) = start(&disk, 0, 60, false).unwrap();
-    let (_, found) = start(&disk, 0, 26 * 3600, false).unwrap();
+    let (_, found) = start(&disk, 0, 32 * 24 * 3600, false).unwrap();
     assert_eq!(
         found.crashed.iter().map(|state| state.origin).collect::<Vec<_>>(),
         [second.store.own().origin]
