@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
@@ -15,20 +16,20 @@ from anthropic import RateLimitError as AnthropicRateLimitError
 from openai import OpenAI, RateLimitError
 from proofgate import _core
 
-from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway
+from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway, wait_until
 from e2e.worker.raw_http import chat_request, error_of, send, status_of
 
 NANODOLLARS = 10**9
 OTHER_KEY = "acme-other-key-0123456789abcdef"
 
 
-def budgeted(price: str = "10", **terms: Any) -> dict[str, Any]:
+def budgeted(**terms: Any) -> dict[str, Any]:
     """Ten dollars for a million tokens: ten microdollars each. `globex` has no limits."""
     hashes = {tenant: [_core.hash_api_key(key)] for tenant, key in KEYS.items()}
     hashes["acme"].append(_core.hash_api_key(OTHER_KEY))
     return {
         "models": [{"name": MODEL, "provider": "mock"}, {"name": "small", "provider": "mock"}],
-        "prices": [{"model": MODEL, "effectiveFrom": "2026-01-01", "input": price, "output": price}],
+        "prices": [{"model": MODEL, "effectiveFrom": "2026-01-01", "input": "10", "output": "10"}],
         "tenants": [
             {"name": tenant, "keyHashes": hashes[tenant], **(terms if tenant == "acme" else {})} for tenant in KEYS
         ],
@@ -90,7 +91,7 @@ def test_a_budget_in_money_is_exact_across_a_kill(folder: Path, span: str) -> No
 
 
 def test_budgets_of_a_key_and_of_a_model_are_kept_across_a_kill(folder: Path) -> None:
-    terms = {
+    terms: dict[str, Any] = {
         "keyLimits": {"dollarsPerDay": "0.001"},
         "modelBudgets": [{"model": MODEL, "dollarsPerMonth": "0.0015"}],
     }
@@ -109,6 +110,39 @@ def test_budgets_of_a_key_and_of_a_model_are_kept_across_a_kill(folder: Path) ->
         cost = spent(gateway)
         told = usage(gateway, OTHER_KEY)
     assert 1_200_000 < cost <= 1_500_000
+    assert Decimal(told["models"][MODEL]["dollars_per_month"]["used"]) * NANODOLLARS == cost
+
+
+def test_what_was_set_aside_for_a_request_in_flight_stands_after_a_kill(folder: Path) -> None:
+    with local_gateway(folder, settings=budgeted(limits={"dollarsPerMonth": "1"})) as gateway:
+        messages = [{"role": "user", "content": "mock:hang"}]
+        body = json.dumps({"model": MODEL, "max_tokens": 500, "messages": messages}).encode()
+        host, port = gateway.address.rsplit(":", 1)
+        with socket.create_connection((host, int(port)), timeout=10) as connection:
+            connection.sendall(chat_request(body, KEYS["acme"]))
+            wait_until(lambda: gateway.upstream_stats()["started"] == 1, 10, "the upstream has the request")
+            assert gateway.worker is not None
+            gateway.worker.stop(SIGKILL)
+        [admission] = [record for record in gateway.records() if record["kind"] == "admission"]
+        gateway.start_worker()
+        told = usage(gateway)["tenant"]
+    assert admission["reserved_nanodollars"] > 500 * 10_000
+    assert Decimal(told["dollars_per_month"]["used"]) * NANODOLLARS == admission["reserved_nanodollars"]
+    assert told["concurrency"]["used"] == 0
+
+
+def test_another_worker_counts_what_was_spent(folder: Path) -> None:
+    terms = {"limits": {"dollarsPerDay": "1"}, "modelBudgets": [{"model": MODEL, "dollarsPerMonth": "0.0005"}]}
+    with local_gateway(folder, settings=budgeted(**terms)) as gateway:
+        while status_of(ask(gateway)) == 200:
+            pass
+        cost = spent(gateway)
+        assert gateway.worker is not None
+        assert gateway.worker.stop() == 0
+        gateway.start_worker(shard=1)
+        told = usage(gateway)
+        assert b"dollars_per_month_exceeded" in ask(gateway, 20)
+    assert Decimal(told["tenant"]["dollars_per_day"]["used"]) * NANODOLLARS == cost > 0
     assert Decimal(told["models"][MODEL]["dollars_per_month"]["used"]) * NANODOLLARS == cost
 
 
@@ -154,7 +188,7 @@ def test_the_records_tell_what_was_set_aside_and_what_it_cost(folder: Path) -> N
 
 
 def test_what_was_used_is_told_to_whoever_has_the_key_and_not_recorded(folder: Path) -> None:
-    terms = {
+    terms: dict[str, Any] = {
         "limits": {"requestsPerMinute": 10, "dollarsPerDay": "1"},
         "keyLimits": {"tokensPerDay": 1000},
         "modelBudgets": [{"model": "small", "dollarsPerDay": "0.5"}],
