@@ -92,7 +92,8 @@ def test_how_much_of_its_limits_each_tenant_has_used_is_told_with_the_token(fold
             return json.loads(gateway.admin_text("/tenants/limits", token=gateway.admin_token))
 
         def used() -> dict[str, Any]:
-            no_limit = dict.fromkeys(("tokens_per_minute", "concurrency"))
+            money = ("nanodollars_per_day", "nanodollars_per_month")
+            no_limit = dict.fromkeys(("tokens_per_minute", "concurrency", *money))
             tokens = {"used": charged(gateway), "limit": 100_000}
             of_acme = {"requests_per_minute": {"used": 2, "limit": 4}, "tokens_per_day": tokens}
             return {"tenants": [{"tenant": "acme", **no_limit, **of_acme}], "more": 0}

@@ -189,6 +189,35 @@ class Worker:
             self.intervals.append(name)
 
 
+def prices_at(asked_json: str, now_us: int) -> str:
+    """Knows exact names of models, and what stands first."""
+    asked = json.loads(asked_json)
+
+    def price(model: str) -> dict[str, Any] | None:
+        for entry in asked["prices"]:
+            if entry["model"] == model and entry["effective_from"] * 1_000_000 <= now_us:
+                output, told = (round(float(entry[part]) * 10**6) for part in ("output", "input"))
+                inputs = dict.fromkeys(("input", "cached_input", "cache_write", "audio_input"), told)
+                outputs = dict.fromkeys(("output", "audio_output"), output)
+                kept = {"effective_from": entry["effective_from"], "default": "host" in entry}
+                return {**kept, **inputs, **outputs, "per_request": 0}
+        return None
+
+    return json.dumps(
+        [
+            {
+                "model": model["name"],
+                "provider": target["provider"],
+                "upstream_model": target["upstream_model"],
+                "price": price(target["upstream_model"]),
+                "next_change": None,
+            }
+            for model in asked["models"]
+            for target in model["targets"]
+        ]
+    )
+
+
 def policy_rules(policy_json: str) -> str:
     try:
         return json.dumps([rule.listed() for rule in policy_double.rules_of(json.loads(policy_json))])

@@ -17,7 +17,12 @@ from proofgate.config import InvalidConfigError, Problem, load
 from proofgate.config.document import parse_document
 from proofgate.config.settings import Limits, Settings
 
-NO_QUOTA = dict.fromkeys(("requests_per_minute", "tokens_per_minute", "tokens_per_day", "concurrency"))
+NO_QUOTA = dict.fromkeys(
+    (
+        *("requests_per_minute", "tokens_per_minute", "tokens_per_day", "concurrency"),
+        *("nanodollars_per_day", "nanodollars_per_month"),
+    )
+)
 
 
 def load_problems(directory: ConfigDirectory) -> tuple[Problem, ...]:
@@ -74,6 +79,7 @@ def test_the_core_gets_everything_inline_in_snake_case_and_milliseconds(
             }
             for name in ("gpt-4o-mini", "fast")
         ],
+        "prices": [],
         "plans": [],
         "tenant_shards": False,
         "tenants": [
@@ -84,6 +90,7 @@ def test_the_core_gets_everything_inline_in_snake_case_and_milliseconds(
                 "endpoints": None,
                 "limits": NO_QUOTA,
                 "key_limits": NO_QUOTA,
+                "model_budgets": [],
                 "policy": None,
             }
             for name, key, models in (("acme", "acme-key", ["gpt-4o-mini"]), ("globex", "globex-key", None))

@@ -109,6 +109,8 @@ def test_quotas_and_endpoints_reach_the_core(config_directory: ConfigDirectory) 
         "tokens_per_minute": 100000,
         "tokens_per_day": 2000000,
         "concurrency": 64,
+        "nanodollars_per_day": None,
+        "nanodollars_per_month": None,
     }
     assert tenant["key_limits"]["requests_per_minute"] == 60
     assert tenant["key_limits"]["concurrency"] is None

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from proofgate import _core
 from proofgate.config import fields, settings
+from proofgate.config import prices as worker_prices
 from proofgate.config.core_json import policy_document
 from proofgate.config.policy import Policy as WorkerPolicy
 from proofgate.front_door.map_sources import MapSources
@@ -18,7 +19,7 @@ from proofgate.reload import needs_restart
 from proofgate.trial import require_usable
 from pydantic import TypeAdapter, ValidationError
 
-from proofgate_operator.api import access, ledger, upstream
+from proofgate_operator.api import access, ledger, prices, upstream
 from proofgate_operator.api.access import Endpoint
 from proofgate_operator.api.policy import Action, Attachments, Check, Mode, Pack, Target, View
 from proofgate_operator.plan.addresses import address_fault, range_fault
@@ -83,9 +84,57 @@ def test_limits_of_tenant_and_key_reach_the_worker(tmp_path: Path) -> None:
         "tokens_per_minute": 2,
         "tokens_per_day": 10**12,
         "concurrency": 4,
+        "nanodollars_per_day": None,
+        "nanodollars_per_month": None,
     }
     assert acme["key_limits"]["concurrency"] == 5
     assert set(globex["limits"].values()) == {None}
+
+
+def test_prices_and_budgets_reach_the_worker(tmp_path: Path) -> None:
+    model = SPEC["models"][0]["name"]
+    price = {"model": "gpt-*", "effectiveFrom": "2026-01-01", "input": "0.15", "output": "0.60"}
+    own = tenant(
+        limits={"dollarsPerDay": "0.0001"},
+        keyLimits={"dollarsPerMonth": "999999999.999999999"},
+        modelBudgets=[{"model": model, "dollarsPerDay": "25.50"}],
+    )
+    core = core_json(tmp_path, tenants=own, prices=[price])
+    assert core["prices"] == [
+        {"model": "gpt-*", "effective_from": 1767225600, "input": "0.15", "output": "0.60"}
+    ]
+    acme, globex = core["tenants"]
+    assert acme["limits"]["nanodollars_per_day"] == 100_000
+    assert acme["key_limits"]["nanodollars_per_month"] == 10**18 - 1
+    assert acme["model_budgets"] == [
+        {"model": model, "nanodollars_per_day": 25_500_000_000, "nanodollars_per_month": None}
+    ]
+    assert globex["model_budgets"] == []
+    other = tmp_path / "other"
+    other.mkdir()
+    with_defaults = core_json(other, prices=[price], defaultPrices=True)["prices"]
+    assert with_defaults[0] == core["prices"][0]
+    assert all(entry["default"] for entry in with_defaults[1:])
+
+
+@given(st.from_regex(re.compile(prices.BUDGET, re.ASCII), fullmatch=True))
+def test_every_budget_that_a_manifest_may_have_is_one_for_the_worker(amount: str) -> None:
+    assert TypeAdapter(worker_prices.Dollars).validate_python(amount) == amount
+
+
+@given(
+    st.from_regex(re.compile(prices.PER_MILLION, re.ASCII), fullmatch=True),
+    st.from_regex(re.compile(prices.PER_REQUEST, re.ASCII), fullmatch=True),
+)
+def test_every_price_that_a_manifest_may_have_is_one_for_the_worker(tokens: str, request_: str) -> None:
+    price = {
+        "model": "m",
+        "effectiveFrom": "2026-01-01",
+        "input": tokens,
+        "output": "1",
+        "perRequest": request_,
+    }
+    assert worker_prices.Price.model_validate(price).per_request == request_
 
 
 def test_endpoints_reach_the_worker(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ __all__ = [
     "hash_api_key",
     "policy_rules",
     "policy_scan",
+    "prices_at",
     "prove",
     "reveal",
     "verify_proof",
@@ -157,6 +158,17 @@ class Worker:
 
     def record_interval(self, name: str, duration_seconds: float) -> None:
         """Records an interval that Python measured, `python_resume` or `loop_lag`, while profiling is on."""
+
+def prices_at(asked_json: str, now_us: int) -> str:
+    """The price of each model that holds at a time (unix microseconds), as a JSON list.
+
+    `asked_json` has the sections `prices`, `providers` (names and base URLs) and `models`. An entry has
+    `model`, `provider`, `upstream_model`, `next_change` (unix seconds, or null) and `price`: null when none
+    is known, or `effective_from` (unix seconds), `default` (of the table that comes with the gateway), and
+    in picodollars `input`, `cached_input`, `cache_write`, `audio_input`, `output`, `audio_output` for a
+    token, `per_request` for a request.
+    Raises ConfigError.
+    """
 
 def policy_rules(policy_json: str) -> str:
     """The rules that a policy section yields, as a JSON list.

@@ -66,6 +66,7 @@ def _parser() -> argparse.ArgumentParser:
     status_command.add(partial(_command, commands))
     _add_worker_commands(commands)
     _add_front_door(commands)
+    _add_prices(commands)
     _add_policy_commands(commands)
     _add_evidence_commands(commands)
     _add_key_commands(commands)
@@ -178,6 +179,21 @@ def _add_front_door(commands: _Commands[argparse.ArgumentParser]) -> None:
     )
     front_door.add_argument(
         "--listen", type=_address, default="127.0.0.1:8405", metavar="ADDRESS", help="default: %(default)s"
+    )
+
+
+def _add_prices(commands: _Commands[argparse.ArgumentParser]) -> None:
+    prices = _command(
+        commands,
+        "prices",
+        handlers.prices,
+        "list the price that holds for each model of a configuration",
+        "In US dollars for a million tokens.\nThe files that the configuration names are not read.",
+    )
+    prices.add_argument("config", type=Path, metavar="CONFIG", help="the worker's YAML file")
+    prices.add_argument("--at", metavar="DATE", help="on this day, midnight UTC (default: now)")
+    prices.add_argument(
+        "--output", choices=("text", "json"), default="text", help="how to report (default: %(default)s)"
     )
 
 

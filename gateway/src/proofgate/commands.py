@@ -87,6 +87,13 @@ def front_door(options: argparse.Namespace) -> int:
     return EXIT_OK
 
 
+def prices(options: argparse.Namespace) -> int:
+    """Lists what models cost."""
+    from proofgate import prices_command
+
+    return prices_command.show(options)
+
+
 def policy_test(options: argparse.Namespace) -> int:
     from proofgate import policy_commands
 

@@ -9,7 +9,16 @@ _NEVER = "2099-12-31T23:59:59.999999999+14:00"
 
 def everything() -> Manifest:
     """Return a spec's fields with every option set, to be used with the Secrets of the tests."""
-    quota = {"requestsPerMinute": 600, "tokensPerMinute": 10**5, "tokensPerDay": 10**7, "concurrency": 64}
+    quota = {
+        **{"requestsPerMinute": 600, "tokensPerMinute": 10**5, "tokensPerDay": 10**7, "concurrency": 64},
+        **{"dollarsPerDay": "0.0001", "dollarsPerMonth": "999999999.999999999"},
+    }
+    budget = {"model": "gpt-4o-mini", "dollarsPerDay": "2", "dollarsPerMonth": "25.50"}
+    price = {
+        **{"provider": "openai", "model": "gpt-4o*", "effectiveFrom": "2026-01-01", "currency": "USD"},
+        **{"input": "0.15", "cachedInput": "0.075", "cacheWrite": "0", "audioInput": "999999.999999"},
+        **{"output": "0.60", "audioOutput": "10", "perRequest": "0.000000000001"},
+    }
     policy = {"mode": "DryRun", "action": "Flag", "threshold": 200, "disabledRules": ["pii-email"]}
     acme = {
         "name": "acme",
@@ -21,6 +30,7 @@ def everything() -> Manifest:
         "endpoints": ["ChatCompletions", "Models"],
         "limits": quota,
         "keyLimits": quota,
+        "modelBudgets": [budget],
         "policy": policy,
     }
     rule = {
@@ -45,7 +55,14 @@ def everything() -> Manifest:
     }
     return {
         "models": [{"name": "gpt-4o-mini", "provider": "openai", "upstreamModel": "x", "maxOutputTokens": 1}],
-        "plans": [{"name": "gold", "models": ["gpt-4o-mini"], "limits": quota, "policy": policy}],
+        "prices": [price],
+        "defaultPrices": True,
+        "plans": [
+            {
+                **{"name": "gold", "models": ["gpt-4o-mini"], "limits": quota},
+                **{"modelBudgets": [budget], "policy": policy},
+            }
+        ],
         "allowedTenants": {"namespaces": {"from": "All"}},
         "tenants": [acme, {"name": "tokens-only", "plan": "gold"}],
         "jwt": {"issuers": [issuer]},
@@ -75,9 +92,17 @@ def largest() -> Manifest:
                 for key in range(32)
             ],
             "models": [model["name"] for model in models[-32:]],
+            "modelBudgets": [{"model": model["name"], "dollarsPerDay": "1"} for model in models[-16:]],
             "policy": {"disabledRules": [f"rule-{rule}" for rule in range(32)]},
         }
         for number in range(128)
+    ]
+    prices = [
+        {
+            **{"provider": "openai", "model": "m" * 96, "effectiveFrom": f"20{number:02d}-01-01"},
+            **{"input": "1", "output": "1"},
+        }
+        for number in range(64)
     ]
     rules = [
         {
@@ -104,6 +129,7 @@ def largest() -> Manifest:
     ]
     return {
         "models": models,
+        "prices": prices,
         "plans": plans,
         "tenants": tenants,
         "allowedTenants": {"namespaces": {"from": "All"}},

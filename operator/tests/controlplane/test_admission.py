@@ -16,6 +16,7 @@ EXAMPLES = sorted((Path(__file__).parents[3] / "examples").rglob("*.yaml"))
 OPENAI = {"name": "openai", "type": "OpenAI", "baseURL": "https://api.example.com/v1"}
 MODEL = {"name": "gpt", "provider": "openai"}
 KEY = {"name": "ci", "secretRef": {"name": "acme-keys", "key": "ci"}}
+PRICE = {"model": "gpt-4o-mini", "effectiveFrom": "2026-01-01", "input": "1", "output": "2"}
 TENANT = {"name": "acme", "apiKeys": [KEY]}
 RULE = {"id": "a-rule", "reason": "It is a test.", "literals": ["bluebird"]}
 ISSUER = {
@@ -89,6 +90,26 @@ ORIGIN = "ledger.example.com/prod"
         (
             {"tenants": [{**TENANT, "keyLimits": {"tokensPerHour": 1}}]},
             'unknown field "spec.tenants[0].keyLimits.tokensPerHour"',
+        ),
+        *(
+            ({"tenants": [{**TENANT, "limits": {"dollarsPerDay": amount}}]}, "limits.dollarsPerDay")
+            for amount in ("0", "0.00", "-1", "1e3", "1000000000", "0.0000000001")
+        ),
+        (
+            {"tenants": [{**TENANT, "modelBudgets": [{"model": "gone", "dollarsPerDay": "1"}]}]},
+            "spec.tenants: every model of a budget must be in spec.models",
+        ),
+        ({"prices": [{**PRICE, "effectiveFrom": "2026-02-30"}]}, "spec.prices[0].effectiveFrom"),
+        ({"prices": [{**PRICE, "input": "0.0000001"}]}, "spec.prices[0].input"),
+        ({"prices": [{**PRICE, "model": "a*b"}]}, "spec.prices[0].model"),
+        ({"prices": [{**PRICE, "currency": "EUR"}]}, "spec.prices[0].currency: Unsupported value"),
+        (
+            {"prices": [{**PRICE, "provider": "gone"}]},
+            "spec.prices: the provider of every price must be in spec.providers",
+        ),
+        (
+            {"prices": [PRICE, {**PRICE, "input": "3"}]},
+            "spec.prices: a model has one price at a provider from the same day on",
         ),
         (
             {"tenants": [{**TENANT, "policy": {"mode": "off"}}]},

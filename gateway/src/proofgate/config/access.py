@@ -8,6 +8,7 @@ from pydantic import Field
 
 from proofgate.config.fields import Claim, FilePath, Instant, KeySetURL, Listed, Name, NonEmptyListed, Section
 from proofgate.config.policy import TenantPolicy
+from proofgate.config.prices import Dollars
 
 Endpoint = Literal[
     "ChatCompletions",
@@ -44,6 +45,22 @@ class Quota(Section):
     """The same, in a day."""
     concurrency: Count | None = None
     """Exchanges in flight at the same time."""
+    dollars_per_day: Dollars | None = None
+    """What exchanges cost on a UTC day, in US dollars as text such as '25.50', by the prices of their models;
+    reserved before a request, settled after it."""
+    dollars_per_month: Dollars | None = None
+    """The same, in a UTC month."""
+
+
+class ModelBudget(Section):
+    """What a tenant may spend on one model; what is not set is not limited."""
+
+    model: str
+    """The name of a model."""
+    dollars_per_day: Dollars | None = None
+    """As in `limits`."""
+    dollars_per_month: Dollars | None = None
+    """As in `limits`."""
 
 
 class Plan(Section):
@@ -59,6 +76,8 @@ class Plan(Section):
     """Of the tenant as a whole."""
     key_limits: Quota = Quota()
     """Of each of its API keys by itself."""
+    model_budgets: Listed[ModelBudget] = ()
+    """What may be spent on models, with all keys together; each model once."""
     policy: TenantPolicy | None = None
     """Where the tenant's policy differs from the gateway's."""
 
@@ -74,7 +93,7 @@ class Tenant(Plan):
     """Who is audited and limited; known by the SHA-256 of its API keys, or by a claim of a token."""
 
     plan: str | None = None
-    """The plan that holds for it, in the place of its own models, endpoints, limits and policy."""
+    """The plan that holds for it, in the place of its own models, endpoints, limits, budgets and policy."""
     key_hashes: Listed[str] = ()
     """Keys that never expire."""
     key_hashes_file: FilePath | None = None

@@ -7,8 +7,9 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from proofgate.config.access import Plan, Quota
+from proofgate.config.access import ModelBudget, Plan, Quota
 from proofgate.config.policy import Policy, Rule, TenantPolicy
+from proofgate.config.prices import nanodollars, price_documents
 
 if TYPE_CHECKING:
     from pydantic import SecretStr
@@ -100,12 +101,13 @@ def _public(config: Config) -> Json:
         "models": [
             {
                 "name": model.name,
-                "targets": _targets(model),
+                "targets": targets_of(model),
                 "fall_back_on": [_word(reason) for reason in model.fallback_on],
                 "max_output_tokens": model.max_output_tokens,
             }
             for model in settings.models
         ],
+        "prices": price_documents(settings.prices, settings.default_prices),
         "plans": [{"name": plan.name, **_terms(plan)} for plan in settings.plans],
         "tenants": _tenants(config),
         "tenant_shards": settings.tenant_shards is not None,
@@ -153,7 +155,7 @@ def _tenants(config: Config) -> list[Json]:
     ]
 
 
-def _targets(model: Model) -> list[Json]:
+def targets_of(model: Model) -> list[Json]:
     """The providers of a model with their shares; those of 0 are for what failed elsewhere."""
     targets = [(route.provider, route.upstream_model, route.weight) for route in model.routes]
     if model.provider is not None:
@@ -171,6 +173,7 @@ def _terms(plan: Plan) -> Json:
         "endpoints": None if plan.endpoints is None else [_word(name) for name in plan.endpoints],
         "limits": _quota(plan.limits),
         "key_limits": _quota(plan.key_limits),
+        "model_budgets": [{"model": budget.model, **_budget(budget)} for budget in plan.model_budgets],
         "policy": tenant_policy_document(plan.policy),
     }
 
@@ -251,6 +254,15 @@ def _quota(quota: Quota) -> Json:
         "tokens_per_minute": quota.tokens_per_minute,
         "tokens_per_day": quota.tokens_per_day,
         "concurrency": quota.concurrency,
+        **_budget(quota),
+    }
+
+
+def _budget(budget: Quota | ModelBudget) -> Json:
+    told = {"day": budget.dollars_per_day, "month": budget.dollars_per_month}
+    return {
+        f"nanodollars_per_{span}": None if dollars is None else nanodollars(dollars)
+        for span, dollars in told.items()
     }
 
 

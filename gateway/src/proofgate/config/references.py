@@ -15,6 +15,7 @@ def check_references(settings: Settings, findings: Findings) -> None:
     """Reports every name that is taken or missing, and every pair of fields that contradict each other."""
     _check_names(settings, findings)
     _check_models(settings, findings)
+    _check_prices(settings, findings)
     _check_plans(settings, findings)
     _check_ports(settings, findings)
     _check_issuers(settings, findings)
@@ -89,6 +90,26 @@ def _check_models(settings: Settings, findings: Findings) -> None:
                 if name not in models:
                     message = unknown("model", name, models, "define it under models")
                     findings.report("config_unknown_model", (where, position, "models", place), message)
+            budgets = (where, position, "modelBudgets")
+            report_duplicates((budget.model for budget in entry.model_budgets), budgets, "model", findings)
+            for place, budget in enumerate(entry.model_budgets):
+                if budget.model not in models:
+                    message = unknown("model", budget.model, models, "define it under models")
+                    findings.report("config_unknown_model", (*budgets, place, "model"), message)
+
+
+def _check_prices(settings: Settings, findings: Findings) -> None:
+    providers = {provider.name for provider in settings.providers}
+    seen = set()
+    for position, price in enumerate(settings.prices):
+        if price.provider is not None and price.provider not in providers:
+            message = unknown("provider", price.provider, providers, "define it under providers")
+            findings.report("config_unknown_provider", ("prices", position, "provider"), message)
+        named = (price.provider, price.model, price.effective_from)
+        if named in seen:
+            message = f"{price.model} already has a price for this provider and day: remove one"
+            findings.report("config_duplicate_price", ("prices", position), message)
+        seen.add(named)
 
 
 def _check_plans(settings: Settings, findings: Findings) -> None:
@@ -104,7 +125,8 @@ def _check_plans(settings: Settings, findings: Findings) -> None:
             message = unknown("plan", tenant.plan, plans, "define it under plans")
             findings.report("config_unknown_plan", path, message)
         if tenant.has_own_terms:
-            message = "the plan says it: remove models, endpoints, limits, keyLimits and policy, or the plan"
+            own = "models, endpoints, limits, keyLimits, modelBudgets and policy"
+            message = f"the plan says it: remove {own}, or the plan"
             findings.report("config_two_plans", path, message)
 
 

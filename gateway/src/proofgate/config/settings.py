@@ -27,6 +27,7 @@ from proofgate.config.fields import (
     WebOrigin,
 )
 from proofgate.config.policy import Policy
+from proofgate.config.prices import Price
 
 Beta = Annotated[str, Field(min_length=1, max_length=64, pattern="^[a-z0-9][-a-z0-9]*$")]
 
@@ -272,6 +273,10 @@ class Settings(Section):
     providers: NonEmptyListed[Provider]
     egress: Egress | None = None
     models: NonEmptyListed[Model]
+    prices: Listed[Price] = ()
+    default_prices: bool = False
+    """Whether the prices that come with the gateway hold where `prices` say nothing. They are dated, and as
+    old as the gateway: `proofgate prices` lists what holds."""
     plans: Listed[Plan] = ()
     tenants: Listed[Tenant] = ()
     tenant_shards: TenantShards | None = None

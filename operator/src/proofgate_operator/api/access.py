@@ -18,6 +18,7 @@ from proofgate_operator.api.fields import (
     rules,
 )
 from proofgate_operator.api.policy import TenantPolicy
+from proofgate_operator.api.prices import Dollars
 
 _ORIGIN = rf"^(\*|https?://([a-z0-9][-a-z0-9._]*|\[[0-9a-f:.]+\]){PORT})$"
 #: The rest of a URL is printable ASCII without a fragment.
@@ -72,6 +73,22 @@ class Quota(Section):
     """The same, in a day."""
     concurrency: Count | None = None
     """Exchanges in flight at the same time."""
+    dollars_per_day: Dollars | None = None
+    """What exchanges cost on a UTC day, in US dollars as text such as '25.50', by the prices of their models;
+    reserved before a request, settled after it. A model without a price is refused then."""
+    dollars_per_month: Dollars | None = None
+    """The same, in a UTC month."""
+
+
+class ModelBudget(Section):
+    """What may be spent on one model; what is absent is not limited."""
+
+    model: ModelName
+    """A name from spec.models."""
+    dollars_per_day: Dollars | None = None
+    """As in limits."""
+    dollars_per_month: Dollars | None = None
+    """As in limits."""
 
 
 class ApiKey(Section):
@@ -125,12 +142,17 @@ class Terms(Section):
     spec.loadBalancer.affinity."""
     key_limits: Quota | None = None
     """How much may be used with each of its API keys by itself."""
+    model_budgets: Annotated[
+        tuple[ModelBudget, ...] | None,
+        Field(min_length=1, max_length=16, json_schema_extra=keyed_by("model")),
+    ] = None
+    """What may be spent on models, with all of its API keys together."""
     policy: TenantPolicy | None = None
     """Where the policy for this tenant differs from spec.policy."""
 
 
 #: What a plan says, as a manifest spells it.
-TERMS = ("models", "endpoints", "limits", "keyLimits", "policy")
+TERMS = ("models", "endpoints", "limits", "keyLimits", "modelBudgets", "policy")
 
 
 class Plan(Terms):
@@ -150,7 +172,7 @@ class Tenant(Terms):
     list locks out whoever has no token."""
     plan: ResourceName | None = None
     """What the tenant may use and how much: a name from spec.plans, in the place of its own models,
-    endpoints, limits, keyLimits and policy."""
+    endpoints, limits, keyLimits, modelBudgets and policy."""
     placement: Annotated[int | None, Field(ge=0, le=63)] = None
     """Number of the worker that serves the tenant, for tenants whose load would unbalance the others'. It
     counts while spec.replicas is greater than it. Absent: a hash of the name decides."""
@@ -162,8 +184,8 @@ TenantOfTheGateway = Annotated[
         json_schema_extra=rules(
             {
                 "rule": "!has(self.plan) || !(" + " || ".join(f"has(self.{name})" for name in TERMS) + ")",
-                "message": "spec.tenants: a tenant has a plan, or models, endpoints, limits, keyLimits and"
-                " policy of its own",
+                "message": "spec.tenants: a tenant has a plan, or models, endpoints, limits, keyLimits,"
+                " modelBudgets and policy of its own",
             }
         )
     ),

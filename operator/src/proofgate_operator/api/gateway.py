@@ -1,7 +1,8 @@
 """The `GovernanceGateway` object and its spec as frozen models.
 
-Workers take on a change of providers, models, tenants, jwt, policy, cors and timeouts while they run. They
-are replaced one by one for a change of `worker`, of `ledger`, or of the Secret entries that are mounted.
+Workers take on a change of providers, models, prices, tenants, jwt, policy, cors and timeouts while they
+run. They are replaced one by one for a change of `worker`, of `ledger`, or of the Secret entries that are
+mounted.
 
 The models are the one source of the schema: `api/crd.py` turns them into the CRD, so a default, a bound or a
 rule stands here once. Whatever the schema or its CEL rules refuse never reaches the operator; what needs a
@@ -19,6 +20,7 @@ from proofgate_operator.api.ledger import Ledger
 from proofgate_operator.api.load_balancer import LoadBalancer
 from proofgate_operator.api.monitoring import Monitoring
 from proofgate_operator.api.policy import Policy
+from proofgate_operator.api.prices import Price
 from proofgate_operator.api.upstream import Egress, ModelRoute, Provider
 from proofgate_operator.api.worker import Worker
 
@@ -81,6 +83,12 @@ class GatewaySpec(Section):
         tuple[ModelRoute, ...], Field(min_length=1, max_length=64, json_schema_extra=keyed_by("name"))
     ]
     """Models that clients may name."""
+    prices: Annotated[tuple[Price, ...], Field(max_length=64)] = ()
+    """What models cost, for costs in records and metrics, and for budgets. Of those that fit, the ones that
+    name the provider go before others, exact names before beginnings, later days before earlier ones."""
+    default_prices: bool = False
+    """True: where prices say nothing, those hold that come with the gateway, for providers at their vendors'
+    own hosts. They are dated, and as old as the release."""
     plans: Annotated[tuple[Plan, ...], Field(max_length=32, json_schema_extra=keyed_by("name"))] = ()
     """What tenants may use and how much, by name."""
     tenants: Annotated[

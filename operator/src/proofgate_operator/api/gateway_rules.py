@@ -44,6 +44,31 @@ SPEC_RULES: list[dict[str, Any]] = [
         "message": "spec.plans: every model of a plan must be in spec.models",
     },
     {
+        "rule": "[self.models.map(m, m.name)].all(names,"
+        " self.tenants.all(t, !has(t.modelBudgets) || t.modelBudgets.all(b, b.model in names)))",
+        "fieldPath": ".tenants",
+        "message": "spec.tenants: every model of a budget must be in spec.models",
+    },
+    {
+        "rule": "[self.models.map(m, m.name)].all(names,"
+        " self.plans.all(p, !has(p.modelBudgets) || p.modelBudgets.all(b, b.model in names)))",
+        "fieldPath": ".plans",
+        "message": "spec.plans: every model of a budget must be in spec.models",
+    },
+    {
+        "rule": "[self.providers.map(p, p.name)].all(names,"
+        " self.prices.all(p, !has(p.provider) || p.provider in names))",
+        "fieldPath": ".prices",
+        "message": "spec.prices: the provider of every price must be in spec.providers",
+    },
+    {
+        "rule": "self.prices.all(p, self.prices.exists_one(q, p.model == q.model &&"
+        " p.effectiveFrom == q.effectiveFrom && has(p.provider) == has(q.provider) &&"
+        " (!has(p.provider) || p.provider == q.provider)))",
+        "fieldPath": ".prices",
+        "message": "spec.prices: a model has one price at a provider from the same day on",
+    },
+    {
         "rule": "[self.plans.map(p, p.name)].all(names,"
         " self.tenants.all(t, !has(t.plan) || t.plan in names))",
         "fieldPath": ".tenants",

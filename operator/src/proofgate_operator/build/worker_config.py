@@ -107,8 +107,12 @@ def worker_config(gateway: Gateway, memory: int, defaults: Defaults) -> Manifest
 
 
 def _plans(gateway: Gateway) -> Manifest:
-    """Return what the file says of plans, and where the tenants are that do not stand in it."""
+    """Return what the file says of prices and plans, and where the tenants are that do not stand in it."""
     content: Manifest = {}
+    if gateway.spec.prices:
+        content["prices"] = [price.as_written() for price in gateway.spec.prices]
+    if gateway.spec.default_prices:
+        content["defaultPrices"] = True
     if gateway.spec.plans:
         content["plans"] = [plan.as_written() for plan in gateway.spec.plans]
     if gateway.spec.allowed_tenants is not None:

@@ -21,6 +21,7 @@ use crate::google_path::InPath;
 use crate::memory::{AT_ONCE, Buffer, Exhausted, Share};
 use crate::metrics::{RequestOutcome, Series};
 use crate::open_exchange::{Admitted, Granted, OpenExchange};
+use crate::pricing;
 use crate::rejection::{RejectedRequest, Rejection};
 use crate::reply::Reply;
 use crate::request_policy::{self, Rewritten};
@@ -144,7 +145,7 @@ async fn read_and_admit<'c>(
     let place = first.as_ref().map_or(0, |(place, _)| *place);
     let target = &model.targets[place];
     let named = target.named(model, &call.model);
-    let labels = (model.name.as_str(), target.upstream.name.as_str());
+    let labels = (&*model.name, target.upstream.name.as_str());
     let series = incoming
         .gateway
         .traffic
@@ -153,9 +154,9 @@ async fn read_and_admit<'c>(
     let (_, Way { template, pair }) = first?;
     let wanted = Wanted {
         call: &call,
+        model,
         target,
         named: &named,
-        max_output_tokens: model.max_output_tokens,
         pair,
         series,
     };
@@ -178,10 +179,9 @@ async fn read_and_admit<'c>(
 /// What a request asks for, and where.
 struct Wanted<'w> {
     call: &'w Call<'w>,
+    model: &'w Model,
     target: &'w Target,
     named: &'w Named<'w>,
-    /// Tokens set aside for an answer whose request names no maximum.
-    max_output_tokens: u64,
     /// What lies between the client and the provider, if they do not speak the same.
     pair: Option<Pair>,
     series: Arc<Series>,
@@ -197,19 +197,16 @@ async fn admit<'c>(
 ) -> Result<(Box<OpenExchange>, Option<Rewritten>, Option<Translated>), Box<RejectedCall<'c>>> {
     let Wanted {
         call,
+        model,
         target,
         named,
-        max_output_tokens,
         pair,
         series,
     } = wanted;
     let IncomingCall { gateway, catalog, .. } = *incoming;
     let tenant: &'c Tenant = &incoming.identity.tenant;
     let plan = catalog.terms.plan(tenant);
-    let key = match &incoming.identity.credential {
-        Credential::ApiKey(digest) => CredentialId::of_api_key(digest),
-        Credential::Subject(digest) => CredentialId::of_subject(digest),
-    };
+    let key = credential(incoming.identity);
     let turn_away = |rejection, counted: Option<CredentialId>, outcome, policy| {
         Box::new(RejectedCall {
             rejection,
@@ -240,10 +237,16 @@ async fn admit<'c>(
         ));
     };
     let now = gateway.clock.unix_micros(incoming.now);
-    let grant = gateway
-        .limiter
-        .borrow_mut()
-        .admit(counter, key, tokens(call, max_output_tokens), now);
+    let demand = pricing::demand(call, model, now);
+    if demand.cost.is_none() && plan.quotas.has_budget_for(&model.name) {
+        return Err(turn_away(
+            Rejection::PRICE_UNKNOWN,
+            None,
+            RequestOutcome::Refused,
+            None,
+        ));
+    }
+    let grant = gateway.limiter.borrow_mut().admit(counter, key, demand, now);
     let limited = !plan.quotas.is_unlimited();
     if limited {
         let mut limiter = gateway.limiter.borrow_mut();
@@ -276,7 +279,7 @@ async fn admit<'c>(
             let said = Said {
                 body,
                 call,
-                max_output_tokens,
+                max_output_tokens: model.max_output_tokens,
                 now,
             };
             let translated = translate(gateway, pair, &said, target, &named.model, reply.extra);
@@ -297,6 +300,7 @@ async fn admit<'c>(
         body: incoming.body,
         digest,
         call,
+        model: &model.name,
         target,
         upstream_model: &named.model,
         series,
@@ -310,6 +314,14 @@ async fn admit<'c>(
         turn_away(Rejection::from(unavailable), None, RequestOutcome::Refused, None)
     })?;
     Ok((open, judged.rewritten, translated))
+}
+
+/// Who sends a request, as limits and records name it.
+pub(crate) fn credential(identity: &Identity) -> CredentialId {
+    match &identity.credential {
+        Credential::ApiKey(digest) => CredentialId::of_api_key(digest),
+        Credential::Subject(digest) => CredentialId::of_subject(digest),
+    }
 }
 
 /// A request as its client said it.
@@ -385,17 +397,4 @@ async fn digest(body: &[u8]) -> BodyDigest {
     };
     Box::pin(pieces).await;
     digest
-}
-
-/// Tokens that a request can use at most: its prompt, about, and as many for each answer as it may have.
-fn tokens(call: &Call<'_>, max_output_tokens: u64) -> u64 {
-    if !call.dialect.costs_tokens() {
-        return 0;
-    }
-    let prompt = call.estimated_prompt_tokens();
-    if !call.dialect.generates() {
-        return prompt;
-    }
-    let answer = call.max_tokens.unwrap_or(max_output_tokens);
-    prompt.saturating_add(answer.saturating_mul(u64::from(call.n)))
 }

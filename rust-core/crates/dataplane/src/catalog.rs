@@ -20,6 +20,7 @@ use proofgate_wire::Limits;
 use rustls::ServerConfig;
 
 use crate::config::{Config, Cors, ProviderKind, StreamUsage, Timeouts};
+use crate::pricing::{Prices, Pricing};
 use crate::routes::{MAX_TARGETS, Model, Reasons, Target, WILDCARD};
 use crate::routing::RoutingKey;
 use crate::upstream::{Egress, Pool, Route as UpstreamRoute, Upstream};
@@ -84,6 +85,7 @@ struct TargetPlan {
     upstream_model: String,
     replacement: Option<Vec<u8>>,
     weight: u32,
+    prices: Prices,
 }
 
 /// A configuration in service.
@@ -156,6 +158,7 @@ impl Blueprint {
 
 fn models(config: &Config, upstreams: &HashMap<&str, usize>) -> Result<HashMap<String, ModelPlan>, Error> {
     let mut models = HashMap::new();
+    let pricing = Pricing::new(config)?;
     for model in &config.models {
         let fail = |message: String| Error::Config(format!("model {:?} {message}", model.name));
         if model.targets.is_empty() || model.targets.len() > MAX_TARGETS {
@@ -183,6 +186,7 @@ fn models(config: &Config, upstreams: &HashMap<&str, usize>) -> Result<HashMap<S
                 upstream_model: target.upstream_model.clone(),
                 replacement: replacement.map_err(|error| fail(error.to_string()))?,
                 weight: target.weight,
+                prices: pricing.prices(&target.provider, &target.upstream_model),
             })
         });
         let plan = ModelPlan {
@@ -212,7 +216,11 @@ impl Terms {
                     models: tenant.models.clone(),
                     endpoints: tenant.endpoints.clone(),
                 },
-                quotas: Arc::new(Quotas::new(&tenant.limits, &tenant.key_limits)),
+                quotas: Arc::new(Quotas::with_budgets(
+                    &tenant.limits,
+                    &tenant.key_limits,
+                    &tenant.model_budgets,
+                )),
                 profile: profile(&engine, "tenant", &tenant.name, tenant.policy.as_ref())?,
             };
             Ok(plan)
@@ -223,7 +231,11 @@ impl Terms {
                     models: plan.models.clone(),
                     endpoints: plan.endpoints.clone(),
                 },
-                quotas: Arc::new(Quotas::new(&plan.limits, &plan.key_limits)),
+                quotas: Arc::new(Quotas::with_budgets(
+                    &plan.limits,
+                    &plan.key_limits,
+                    &plan.model_budgets,
+                )),
                 profile: profile(&engine, "plan", &plan.name, plan.policy.as_ref())?,
             };
             Ok(plan)
@@ -368,10 +380,16 @@ impl Catalog {
         let models = models.into_iter().map(|(name, plan)| {
             let targets = plan.targets.into_iter().map(|target| {
                 let upstream = Rc::clone(&upstreams[target.upstream]);
-                Target::new(upstream, target.upstream_model, target.replacement, target.weight)
+                Target::new(
+                    upstream,
+                    target.upstream_model,
+                    target.replacement,
+                    target.weight,
+                    target.prices,
+                )
             });
             let model = Model {
-                name: name.clone(),
+                name: name.as_str().into(),
                 targets: targets.collect(),
                 fall_back_on: plan.fall_back_on,
                 max_output_tokens: plan.max_output_tokens,
@@ -415,7 +433,7 @@ impl Catalog {
     pub(crate) fn has_model(&self, model: &str, provider: &str) -> bool {
         let mut wildcards = self.wildcards.iter();
         let found = self.models.get(model);
-        let found = found.or_else(|| wildcards.find(|wildcard| wildcard.name == model));
+        let found = found.or_else(|| wildcards.find(|wildcard| *wildcard.name == *model));
         let mut targets = found.iter().flat_map(|model| &model.targets);
         targets.any(|target| target.upstream.name == provider)
     }

@@ -24,6 +24,9 @@ pub struct Config {
     #[serde(default)]
     pub(crate) egress_allow: Option<Vec<String>>,
     pub(crate) models: Vec<Model>,
+    /// What models cost; of those that come with the gateway only when the configuration asks for them.
+    #[serde(default)]
+    pub(crate) prices: Vec<proofgate_prices::Entry>,
     pub(crate) tenants: Vec<Tenant>,
     /// What tenants of shards may use, by name.
     #[serde(default)]
@@ -220,6 +223,9 @@ pub(crate) struct Plan {
     pub limits: proofgate_limits::Limits,
     /// Of each of its keys by itself.
     pub key_limits: proofgate_limits::Limits,
+    /// What may be spent on models.
+    #[serde(default)]
+    pub model_budgets: Vec<proofgate_limits::ModelBudget>,
     pub policy: Option<TenantPolicy>,
 }
 
@@ -234,6 +240,9 @@ pub(crate) struct Tenant {
     pub limits: proofgate_limits::Limits,
     /// Of each of its keys by itself.
     pub key_limits: proofgate_limits::Limits,
+    /// What may be spent on models.
+    #[serde(default)]
+    pub model_budgets: Vec<proofgate_limits::ModelBudget>,
     pub policy: Option<TenantPolicy>,
 }
 

@@ -28,6 +28,7 @@ use crate::models;
 use crate::rejection::{RejectedRequest, Rejection};
 use crate::reply::{Buffers, Reply};
 use crate::routing::Routed;
+use crate::usage_report;
 
 /// Serves one client until either side has had enough. `routed` is what a load balancer says of the connection.
 pub(crate) async fn serve(gateway: Rc<Gateway>, stream: ClientStream, lifecycle: Lifecycle, routed: Routed) {
@@ -201,6 +202,11 @@ impl Connection {
             Route::Models => Ok((200, Some(models::list(&self.catalog, tenant, family)), None)),
             Route::Model(name) => {
                 models::one(&self.catalog, tenant, name, family).map(|model| (200, Some(model), None))
+            }
+            Route::Usage => {
+                let now = self.gateway.clock.unix_micros(now);
+                let told = usage_report::tell(&self.gateway, &request.identity, now);
+                told.map(|usage| (200, Some(usage), None))
             }
             Route::Options(allow) => Ok((204, None, Some(("allow", *allow)))),
             Route::WrongMethod(allow) => Err(Rejection::method_not_allowed(allow)),

@@ -7,6 +7,7 @@ use proofgate_wire::{Method, RequestHead};
 use crate::google_path::{self, GooglePath, InPath, PathError, percent_decoded};
 
 const MODELS: &str = "/v1/models";
+const USAGE: &str = "/v1/usage";
 
 /// What a request asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +18,8 @@ pub(crate) enum Route {
     Models,
     /// One of them, by name.
     Model(String),
+    /// What the tenant and its key have used of their limits.
+    Usage,
     /// Which methods the path knows.
     Options(&'static str),
     /// The path knows only these methods.
@@ -45,6 +48,13 @@ impl Route {
                 Method::Post => Route::Call(dialect, None),
                 Method::Options => Route::Options(POST),
                 _ => Route::WrongMethod(POST),
+            };
+        }
+        if path == USAGE {
+            return match head.method {
+                Method::Get | Method::Head => Route::Usage,
+                Method::Options => Route::Options(GET),
+                _ => Route::WrongMethod(GET),
             };
         }
         match google_path::read(path, query) {
@@ -82,7 +92,7 @@ impl Route {
         }
     }
 
-    /// The endpoint that a tenant must be allowed to use.
+    /// The endpoint that a tenant must be allowed to use. What it has used itself it may always know.
     pub(crate) fn endpoint(&self) -> Option<Endpoint> {
         match self {
             Route::Call(dialect, _) => Some(match dialect {
@@ -95,7 +105,9 @@ impl Route {
                 Dialect::Gemini | Dialect::GeminiTokens => Endpoint::GenerateContent,
             }),
             Route::Models | Route::Model(_) => Some(Endpoint::Models),
-            Route::Options(_) | Route::WrongMethod(_) | Route::Unknown | Route::Refused(_) => None,
+            Route::Usage | Route::Options(_) | Route::WrongMethod(_) | Route::Unknown | Route::Refused(_) => {
+                None
+            }
         }
     }
 
@@ -119,6 +131,7 @@ impl Route {
         match self {
             Route::Call(dialect, _) => Some(dialect.path()),
             Route::Models | Route::Model(_) => Some(MODELS),
+            Route::Usage => Some(USAGE),
             Route::Options(_) | Route::WrongMethod(_) | Route::Unknown | Route::Refused(_) => None,
         }
     }

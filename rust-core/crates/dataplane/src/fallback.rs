@@ -139,7 +139,7 @@ async fn turn_to(
 ) -> bool {
     let gateway = sender.incoming.gateway;
     let target = &sender.model.targets[chosen.place];
-    let labels = (sender.model.name.as_str(), target.upstream.name.as_str());
+    let labels = (&*sender.model.name, target.upstream.name.as_str());
     let series = gateway.traffic.series(&open.tenant.name, Some(labels));
     match open.turn_to(target, &chosen.named.model, series, failure.answer().code) {
         Ok(record) => open.written(Some(record), Stage::AdmissionRecord).await,

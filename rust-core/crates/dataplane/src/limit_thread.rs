@@ -9,7 +9,9 @@ use std::time::Duration;
 use proofgate_ledger::SigningKey;
 use proofgate_ledger::record::Record;
 use proofgate_limit_store::{LimitStore, Opened};
-use proofgate_limits::{Changes, CredentialId, Limiter, Replay, Snapshot, SubjectName, Totals, Usage};
+use proofgate_limits::{
+    Admitted, Changes, CredentialId, Limiter, Replay, Snapshot, SubjectName, Totals, Usage, Used,
+};
 use proofgate_wal::{FileStorage, Shard, Ulid, WalError, recovery};
 use tokio::sync::mpsc;
 
@@ -162,13 +164,15 @@ fn replay(shard: &Shard<'_>, snapshot: Snapshot, until: Ulid, now: u64) -> Resul
     {
         for open in open {
             if let (Some(at), Some(reserved)) = (position(open.incarnation, open.admission), open.reserved) {
-                replay.admission(
-                    at,
-                    open.ts,
-                    &open.tenant,
-                    CredentialId::parse(&open.key),
+                replay.admission(&Admitted {
+                    seq: at,
+                    ts: open.ts,
+                    tenant: &open.tenant,
+                    key: CredentialId::parse(&open.key),
+                    model: &open.model,
                     reserved,
-                );
+                    reserved_cost: open.reserved_nanodollars,
+                });
             }
         }
         from = (logs.len().saturating_sub(1), size);
@@ -197,13 +201,22 @@ fn take(
     match record {
         Record::Admission(admission) => {
             if let Some(reserved) = admission.reserved {
-                let key = CredentialId::parse(&admission.key);
-                replay.admission(at, admission.ts, &admission.tenant, key, reserved);
+                replay.admission(&Admitted {
+                    seq: at,
+                    ts: admission.ts,
+                    tenant: &admission.tenant,
+                    key: CredentialId::parse(&admission.key),
+                    model: &admission.model,
+                    reserved,
+                    reserved_cost: admission.reserved_nanodollars,
+                });
             }
         }
         Record::Completion(completion) => {
             if let Some(admission) = admission_at(completion.admission, completion.incarnation.as_deref()) {
-                replay.completion(at, completion.ts, admission, completion.charged);
+                let cost = completion.cost_nanodollars.unwrap_or(0);
+                let charged = completion.charged.map(|tokens| Used { tokens, cost });
+                replay.completion(at, completion.ts, admission, charged);
             }
         }
         Record::Rejection(rejection) => {

@@ -33,6 +33,10 @@ pub struct TenantUse {
     pub tokens_per_day: Option<Used>,
     /// Requests in flight.
     pub concurrency: Option<Used>,
+    /// Nanodollars set aside or spent on this UTC day.
+    pub nanodollars_per_day: Option<Used>,
+    /// Nanodollars set aside or spent in this UTC month.
+    pub nanodollars_per_month: Option<Used>,
 }
 
 /// What is used of one limit; more than it is, when that became smaller or a provider counted beyond a reservation.
@@ -44,19 +48,21 @@ pub struct Used {
     pub limit: NonZeroU64,
 }
 
-/// What is used of each limit that there is: requests and tokens of a minute, tokens of a day, requests in flight.
-fn used(limits: &Limits, totals: &Totals) -> [Option<Used>; 4] {
+/// What is used of each limit that there is, in the order of the fields of [`TenantUse`].
+fn used(limits: &Limits, totals: &Totals) -> [Option<Used>; 6] {
     [
         (totals.requests, limits.requests_per_minute),
         (totals.tokens, limits.tokens_per_minute),
         (totals.day_tokens, limits.tokens_per_day),
         (totals.in_flight, limits.concurrency),
+        (totals.day_cost, limits.nanodollars_per_day),
+        (totals.month_cost, limits.nanodollars_per_month),
     ]
     .map(|(used, limit)| limit.map(|limit| Used { used, limit }))
 }
 
 /// The greatest part of a limit that is used.
-fn part(used: &[Option<Used>; 4]) -> f64 {
+fn part(used: &[Option<Used>; 6]) -> f64 {
     let parts = used
         .iter()
         .flatten()
@@ -65,12 +71,14 @@ fn part(used: &[Option<Used>; 4]) -> f64 {
 }
 
 impl TenantUse {
-    fn new(tenant: &str, used: [Option<Used>; 4]) -> Self {
+    fn new(tenant: &str, used: [Option<Used>; 6]) -> Self {
         let [
             requests_per_minute,
             tokens_per_minute,
             tokens_per_day,
             concurrency,
+            nanodollars_per_day,
+            nanodollars_per_month,
         ] = used;
         TenantUse {
             tenant: tenant.to_owned(),
@@ -78,6 +86,8 @@ impl TenantUse {
             tokens_per_minute,
             tokens_per_day,
             concurrency,
+            nanodollars_per_day,
+            nanodollars_per_month,
         }
     }
 }

@@ -120,7 +120,7 @@ pub(crate) fn one(
     // Also one that a wildcard stands for.
     let found = catalog
         .route(tenant, name)
-        .filter(|model| model.prefix().is_none() || model.name != name);
+        .filter(|model| model.prefix().is_none() || *model.name != *name);
     let target = found.and_then(|model| model.targets.first());
     let target = target.ok_or(Rejection::UNKNOWN_MODEL)?;
     let found = (name, target.upstream.name.as_str());

@@ -7,7 +7,8 @@ use std::time::Instant;
 use proofgate_auth::Tenant;
 use proofgate_ledger::commitment::{BodyDigest, Salted, salt_id};
 use proofgate_ledger::record::{Admission, Attempt, Completion, ConfigId, Outcome, PolicyNote, Sent, Usage};
-use proofgate_limits::{CredentialId, Grant};
+use proofgate_limits::{CredentialId, Grant, Used};
+use proofgate_prices::Price;
 use proofgate_providers::Call;
 use proofgate_stages::{Span, Stage};
 
@@ -17,6 +18,7 @@ use crate::clock::micros;
 use crate::gateway::Gateway;
 use crate::metrics::Series;
 use crate::open_table::Entry;
+use crate::pricing;
 use crate::recorder::{Room, Unavailable};
 use crate::request_id::RequestId;
 use crate::routes::Target;
@@ -45,8 +47,10 @@ pub(crate) struct OpenExchange {
     pub(crate) reached: Reached,
     /// Attempts so far.
     attempts: u32,
-    /// Tokens that attempts before may have cost, about which nobody knows.
-    unsettled: u64,
+    /// What attempts before may have used, about which nobody knows.
+    unsettled: Used,
+    /// What its tokens cost, where that is known: the price that held when it was admitted.
+    pub(crate) price: Option<Price>,
     /// What the policy saw in the response.
     pub(crate) policy: Option<PolicyNote<'static>>,
     pub(crate) span: Span,
@@ -92,6 +96,8 @@ pub(crate) struct Admitted<'a> {
     pub(crate) body: &'a [u8],
     pub(crate) digest: BodyDigest,
     pub(crate) call: &'a Call<'a>,
+    /// The model's name in the configuration.
+    pub(crate) model: &'a Arc<str>,
     pub(crate) target: &'a Target,
     /// What the model is called there.
     pub(crate) upstream_model: &'a str,
@@ -139,6 +145,7 @@ impl OpenExchange {
             request,
             salt: Some(salt),
             reserved: grant.reserved(),
+            reserved_nanodollars: grant.reserved_cost(),
             policy: admitted.policy.clone(),
             config,
         };
@@ -151,6 +158,8 @@ impl OpenExchange {
             tenant: Arc::clone(&admitted.tenant.name),
             key: admitted.key,
             reserved: grant.reserved(),
+            reserved_nanodollars: grant.reserved_cost(),
+            model: Arc::clone(admitted.model),
         });
         gateway.metrics.in_flight.inc();
         gateway.metrics.request_bytes.inc_by(admitted.body.len() as u64);
@@ -169,7 +178,8 @@ impl OpenExchange {
             bytes: 0,
             reached: Reached::default(),
             attempts: 1,
-            unsettled: 0,
+            unsettled: Used::default(),
+            price: admitted.target.price(admitted.upstream_model, started_at),
             policy: None,
             span,
             series: admitted.series,
@@ -221,9 +231,9 @@ impl OpenExchange {
         };
         let appended = recorder.append(&mut room, |seq, out| attempt(seq).encode_into(out))?;
         if self.reached.sent() == Sent::Maybe {
-            let reserved = self.grant.as_ref().and_then(Grant::reserved);
-            self.unsettled = self.unsettled.saturating_add(reserved.unwrap_or(0));
+            self.unsettled = self.unsettled_besides();
         }
+        self.price = target.price(upstream_model, self.started_at);
         self.attempts = attempts;
         self.reached = Reached::default();
         self.series = series;
@@ -249,7 +259,7 @@ impl OpenExchange {
         let mut room = self.room.take()?;
         let duration_us = micros(self.started.elapsed());
         let ts = self.started_at.saturating_add(duration_us);
-        let charged = self.settle(usage, ts);
+        let (charged, cost) = self.settle(usage, ts);
         let response = self.salted.commit("response", std::mem::take(&mut self.response));
         let policy = self.policy.take();
         let recorder = &self.gateway.recorder;
@@ -270,6 +280,7 @@ impl OpenExchange {
             response,
             usage,
             charged,
+            cost_nanodollars: cost,
             duration_us,
             policy: policy.clone(),
             config: self.config,
@@ -279,16 +290,27 @@ impl OpenExchange {
         self.gateway.metrics.in_flight.dec();
         self.gateway.metrics.response_bytes.inc_by(self.bytes);
         self.gateway.metrics.ended(outcome);
-        self.series.ended(outcome, usage, duration_us);
+        self.series.ended(outcome, usage, cost, duration_us);
         appended.ok()
     }
 
-    /// Gives back what is held of the tenant's limits; returns the tokens charged, `None` when the reservation stands
-    /// because nobody knows what was used.
-    fn settle(&mut self, usage: Option<Usage>, now: u64) -> Option<u64> {
-        let grant = self.grant.take()?;
-        let counted = grant.reserved().is_some();
-        let mut limiter = self.gateway.limiter.borrow_mut();
+    /// What attempts before may have used, and this one as much as was set aside for it.
+    fn unsettled_besides(&self) -> Used {
+        let grant = self.grant.as_ref();
+        let (tokens, cost) = (
+            grant.and_then(Grant::reserved),
+            grant.and_then(Grant::reserved_cost),
+        );
+        Used {
+            tokens: self.unsettled.tokens.saturating_add(tokens.unwrap_or(0)),
+            cost: self.unsettled.cost.saturating_add(cost.unwrap_or(0)),
+        }
+    }
+
+    /// Gives back what is held of the tenant's limits. Returns the tokens charged, `None` when the reservation stands
+    /// because nobody knows what was used, and the cost in nanodollars, where it is known.
+    fn settle(&mut self, usage: Option<Usage>, now: u64) -> (Option<u64>, Option<u64>) {
+        let cost = usage.and_then(|usage| Some(self.price?.cost(&pricing::tokens(&usage))));
         let unused = match self.reached.status {
             Some(status) => status >= 400,
             None => self.reached.executed == Executed::No,
@@ -297,17 +319,31 @@ impl OpenExchange {
             Some(usage) => Some(usage.prompt_tokens.saturating_add(usage.completion_tokens)),
             None => unused.then_some(0),
         };
-        let used = match (used, self.unsettled) {
-            (used, 0) => used,
-            // Nobody knows what this one cost either: as much as was set aside for it, as for those before.
-            (None, before) => grant.reserved().map(|reserved| reserved.saturating_add(before)),
-            (Some(used), before) => Some(used.saturating_add(before)),
+        let (used, cost) = match (used, self.unsettled) {
+            (_, Used { tokens: 0, cost: 0 }) => (used, cost),
+            (Some(tokens), before) => (
+                Some(tokens.saturating_add(before.tokens)),
+                Some(cost.unwrap_or(0).saturating_add(before.cost)),
+            ),
+            // Nobody knows what this one used either.
+            (None, _) => {
+                let all = self.unsettled_besides();
+                (Some(all.tokens), Some(all.cost))
+            }
         };
+        let Some(grant) = self.grant.take() else {
+            return (None, cost);
+        };
+        let counted = grant.reserved().is_some();
+        let mut limiter = self.gateway.limiter.borrow_mut();
         match used {
-            Some(used) => limiter.settle(grant, used, now),
+            Some(tokens) => {
+                let cost = cost.unwrap_or(0);
+                limiter.settle(grant, Used { tokens, cost }, now);
+            }
             None => limiter.keep(grant),
         }
-        used.filter(|_| counted)
+        (used.filter(|_| counted), cost)
     }
 
     /// Waits until record `seq` is written and notes how long that took.

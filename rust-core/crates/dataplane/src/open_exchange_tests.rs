@@ -124,6 +124,7 @@ impl Bench {
             body: BODY,
             digest: BodyDigest::new(),
             call: &call,
+            model: &model.name,
             target: &model.targets[0],
             upstream_model: "large",
             series: self.gateway.traffic.series("acme", Some(("large", "vendor"))),

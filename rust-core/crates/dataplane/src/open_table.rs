@@ -20,6 +20,8 @@ pub(crate) struct Entry {
     pub(crate) tenant: Arc<str>,
     pub(crate) key: CredentialId,
     pub(crate) reserved: Option<u64>,
+    pub(crate) reserved_nanodollars: Option<u64>,
+    pub(crate) model: Arc<str>,
 }
 
 impl OpenTable {
@@ -46,6 +48,8 @@ impl OpenTable {
                 tenant: entry.tenant.to_string(),
                 key: entry.key.hex().as_str().to_owned(),
                 reserved: entry.reserved,
+                reserved_nanodollars: entry.reserved_nanodollars,
+                model: entry.model.to_string(),
             }
         });
         listed.collect()

@@ -47,8 +47,8 @@ impl Rejection {
         "unknown_endpoint",
         "There is nothing at this path. There are POST /v1/chat/completions, /v1/completions, /v1/responses, \
          /v1/embeddings, /v1/moderations, /v1/messages, /v1/messages/count_tokens and \
-         /v1beta/models/{model}:generateContent, :streamGenerateContent and :countTokens, and GET /v1/models and \
-         /v1beta/models.",
+         /v1beta/models/{model}:generateContent, :streamGenerateContent and :countTokens, and GET /v1/models, \
+         /v1beta/models and /v1/usage.",
     );
     pub(crate) const OVERLOADED: Rejection = Rejection::new(
         503,
@@ -78,6 +78,20 @@ impl Rejection {
         "provider_busy",
         "As many requests as may be are under way at this model's provider. Try again later.",
     );
+    /// A budget counts what the model costs, and nobody knows it.
+    pub(crate) const PRICE_UNKNOWN: Rejection = Rejection {
+        status: 503,
+        code: "price_unknown",
+        message: Cow::Borrowed(
+            "This request counts in a budget, and the gateway knows no price of its model, so nothing was sent. Ask \
+             whoever runs it.",
+        ),
+        param: Some(Cow::Borrowed("model")),
+        fields: Fields {
+            should_retry: Some(false),
+            ..Fields::NONE
+        },
+    };
     pub(crate) const LEDGER_FULL: Rejection = Rejection::new(
         503,
         "ledger_full",

@@ -3,13 +3,16 @@
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Instant;
 
 use proofgate_ledger::record::Sent;
+use proofgate_prices::Price;
 use proofgate_providers::{Dialect, RequestTemplate};
 use serde::Deserialize;
 
 use crate::failure::Failure;
+use crate::pricing::Prices;
 use crate::rejection::Rejection;
 use crate::translation::Pair;
 use crate::upstream::Upstream;
@@ -25,7 +28,7 @@ pub(crate) const WILDCARD: char = '*';
 /// A model as clients name it.
 pub(crate) struct Model {
     /// Its name; with the [`WILDCARD`] at its end it is that of all models whose names begin so.
-    pub(crate) name: String,
+    pub(crate) name: Arc<str>,
     /// Where it is answered: at least one, at most [`MAX_TARGETS`].
     pub(crate) targets: Vec<Target>,
     /// What sends a request on to the next of them.
@@ -43,6 +46,7 @@ pub(crate) struct Target {
     replacement: Option<Vec<u8>>,
     /// Its share of the requests; of 0 it gets those that failed elsewhere.
     weight: u32,
+    prices: Prices,
     /// What it is ahead or behind of its share.
     credit: Cell<i64>,
 }
@@ -159,14 +163,21 @@ impl Target {
         upstream_model: String,
         replacement: Option<Vec<u8>>,
         weight: u32,
+        prices: Prices,
     ) -> Self {
         Target {
             upstream,
             upstream_model,
             replacement,
             weight,
+            prices,
             credit: Cell::new(0),
         }
+    }
+
+    /// What the model that it calls `model` costs there at `now` (unix microseconds); `None` when that is not known.
+    pub(crate) fn price(&self, model: &str, now: u64) -> Option<Price> {
+        self.prices.at(model, now)
     }
 
     /// What it calls the model that a client asks for by the name `asked`, where `model` is its own.

@@ -116,6 +116,11 @@ impl Workspace {
         Some(Usage {
             prompt_tokens: usage.prompt_tokens,
             completion_tokens: usage.completion_tokens,
+            cached_prompt_tokens: usage.cached_prompt_tokens,
+            cache_write_tokens: usage.cache_write_tokens,
+            audio_prompt_tokens: usage.audio_prompt_tokens,
+            reasoning_tokens: usage.reasoning_tokens,
+            audio_completion_tokens: usage.audio_completion_tokens,
         })
     }
 }

@@ -29,6 +29,7 @@ fn main() -> Result<(), LedgerError> {
         request: [9; 32],
         salt: Some(SaltId([4; 8])),
         reserved: Some(4352),
+        reserved_nanodollars: None,
         policy: None,
         config,
     };
@@ -47,8 +48,10 @@ fn main() -> Result<(), LedgerError> {
         usage: Some(Usage {
             prompt_tokens: 250,
             completion_tokens: 20,
+            ..Usage::default()
         }),
         charged: Some(270),
+        cost_nanodollars: None,
         duration_us: 51_234,
         policy: None,
         config,

@@ -175,6 +175,9 @@ pub struct Admission<'a> {
     pub salt: Option<SaltId>,
     /// Tokens set aside for it in its tenant's limits; null when the tenant has none.
     pub reserved: Option<u64>,
+    /// Nanodollars set aside for it in its tenant's budgets; absent when it counts in none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reserved_nanodollars: Option<u64>,
     /// What the policy saw in the request.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<PolicyNote<'a>>,
@@ -279,13 +282,28 @@ impl Outcome {
     }
 }
 
-/// Tokens as the provider counted them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Tokens as the provider counted them. What it counts apart is part of the totals, and absent when it is zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// Tokens of the prompt.
     pub prompt_tokens: u64,
     /// Tokens of the answer.
     pub completion_tokens: u64,
+    /// Of the prompt, those read from a cache.
+    #[serde(default, skip_serializing_if = "is_zero_64")]
+    pub cached_prompt_tokens: u64,
+    /// Of the prompt, those written to a cache; none of them is one that was read from it.
+    #[serde(default, skip_serializing_if = "is_zero_64")]
+    pub cache_write_tokens: u64,
+    /// Of the prompt, those of audio.
+    #[serde(default, skip_serializing_if = "is_zero_64")]
+    pub audio_prompt_tokens: u64,
+    /// Of the answer, those of reasoning.
+    #[serde(default, skip_serializing_if = "is_zero_64")]
+    pub reasoning_tokens: u64,
+    /// Of the answer, those of audio.
+    #[serde(default, skip_serializing_if = "is_zero_64")]
+    pub audio_completion_tokens: u64,
 }
 
 /// The end of an admitted exchange; written before the last byte of the response.
@@ -321,6 +339,10 @@ pub struct Completion<'a> {
     pub usage: Option<Usage>,
     /// Tokens charged to its tenant's limits in place of those reserved; null when the reservation stands.
     pub charged: Option<u64>,
+    /// What it costs at the price that held when it was admitted; absent when no price or no usage is known. Where money
+    /// was set aside and `charged` is not null, this takes its place; nothing does when it is absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_nanodollars: Option<u64>,
     /// From admission to here, in microseconds.
     pub duration_us: u64,
     /// What the policy saw in the response.

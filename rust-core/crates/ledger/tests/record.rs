@@ -40,6 +40,7 @@ proptest::proptest! {
             request: [7; 32],
             salt: noted.then_some(SaltId([0x5a; 8])),
             reserved,
+            reserved_nanodollars: None,
             policy: noted.then(|| PolicyNote {
                 score: 30,
                 rules: vec![text(1), text(2)],
@@ -96,6 +97,7 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
                 request: [0; 32],
                 salt: Some(SaltId([0x5a; 8])),
                 reserved: Some(77),
+                reserved_nanodollars: None,
                 policy: Some(PolicyNote {
                     unnamed: 0,
                     score: 30,
@@ -123,8 +125,10 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
                 usage: Some(Usage {
                     prompt_tokens: 4,
                     completion_tokens: 5,
+                    ..Usage::default()
                 }),
                 charged: Some(9),
+                cost_nanodollars: None,
                 duration_us: 6,
                 policy: None,
                 config: ConfigId([0xab; 8]),
@@ -227,6 +231,7 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
                 response: [0; 32],
                 usage: None,
                 charged: None,
+                cost_nanodollars: None,
                 duration_us: 6,
                 policy: None,
                 config: ConfigId([0xab; 8]),
@@ -419,4 +424,23 @@ fn a_commitment_does_not_depend_on_the_pieces_and_depends_on_all_else() {
     assert_ne!(commit(&[8; 32], "response", b"hello"), whole);
     assert_ne!(commit(&[7; 32], "request", b"hello"), whole);
     assert_ne!(commit(&[7; 32], "response", b"hellp"), whole);
+}
+
+#[test]
+fn the_parts_of_a_usage_stand_behind_its_totals_and_are_absent_when_they_are_zero() {
+    let completion = |usage: &str| {
+        format!(
+            r#"{{"v":1,"kind":"completion","seq":2,"ts":3,"id":"r1","admission":1,"status":200,"upstream_status":200,"outcome":"complete","bytes":99,"response":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=","usage":{usage},"charged":9,"duration_us":6,"config":"abababababababab"}}"#
+        )
+    };
+    for usage in [
+        r#"{"prompt_tokens":4,"completion_tokens":5}"#,
+        r#"{"prompt_tokens":4,"completion_tokens":5,"reasoning_tokens":5}"#,
+        r#"{"prompt_tokens":4,"completion_tokens":5,"cached_prompt_tokens":1,"cache_write_tokens":2,"audio_prompt_tokens":3,"reasoning_tokens":4,"audio_completion_tokens":5}"#,
+    ] {
+        let bytes = completion(usage);
+        let mut again = Vec::new();
+        parse(bytes.as_bytes()).unwrap().encode_into(&mut again).unwrap();
+        assert_eq!(String::from_utf8(again).unwrap(), bytes);
+    }
 }

@@ -7,9 +7,9 @@ use proofgate_wal::{ReadFile, Storage, Ulid};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// How long an incarnation can count after its successor has begun: the day that it consumed on, and some for clocks
+/// How long an incarnation can count after its successor has begun: the month that it consumed in, and some for clocks
 /// that differ. In milliseconds.
-const COUNTS_FOR: u64 = 25 * 3600 * 1000;
+const COUNTS_FOR: u64 = (31 * 24 + 1) * 3600 * 1000;
 
 const SUFFIX: &str = ".limits";
 
@@ -124,18 +124,18 @@ pub(crate) fn read(
     if !whole {
         return Ok(Read::Damaged("it ends in its header"));
     }
-    let (length, crc) = match format::decode_header(&header) {
+    let told = match format::decode_header(&header) {
         Ok(decoded) => decoded,
         Err(damage) => return Ok(Read::Damaged(damage)),
     };
-    if file.len()? != (HEADER + length) as u64 {
+    if file.len()? != (HEADER + told.length) as u64 {
         return Ok(Read::Damaged("its length is not the one in its header"));
     }
-    let mut body = vec![0; length];
-    if read_full(&*file, &mut body, HEADER as u64)? != length {
+    let mut body = vec![0; told.length];
+    if read_full(&*file, &mut body, HEADER as u64)? != told.length {
         return Ok(Read::Damaged("it ends early"));
     }
-    let snapshots = match format::decode_body(&body, crc) {
+    let snapshots = match format::decode_body(&body, told) {
         Ok(snapshots) => snapshots,
         Err(damage) => return Ok(Read::Damaged(damage)),
     };

@@ -5,14 +5,17 @@
 //! body     snapshots: count, then each; the first is the writer's own
 //! snapshot shard, incarnation (16 bytes), records, ended (1 byte), at (µs), tenants: count, then each
 //! tenant   length and bytes of its name, subjects: count, then each
-//! subject  0, or 1 and the 4 bytes of an API key, or 2 and the 16 bytes of who tokens are about;
-//!          day, tokens on it, in flight, seconds: count, then each
+//! subject  0, or 1 and the 4 bytes of an API key, or 2 and the 16 bytes of who tokens are about, or 3 and length and bytes
+//!          of a model's name; day, tokens and nanodollars on it, month, nanodollars in it, in flight, seconds: count, then
+//!          each
 //! second   the first absolute, each other one as the distance to the one before; requests, tokens
 //! ```
 //!
-//! Fixed-width numbers are little-endian, except for the incarnation; all others are LEB128.
+//! Fixed-width numbers are little-endian, except for the incarnation; all others are LEB128. Version 1, which knows no money,
+//! is written while there is none to tell, so that workers from before it can read it: a subject there has neither
+//! nanodollars nor a month.
 
-use proofgate_limits::{CredentialId, HELD_SECONDS, Origin, Second, Snapshot, SubjectName, Usage};
+use proofgate_limits::{CredentialId, HELD_SECONDS, Origin, Part, Second, Snapshot, SubjectName, Usage};
 use std::sync::Arc;
 
 /// Largest file in bytes: some 200,000 busy keys, or millions that only have a day's count.
@@ -20,8 +23,10 @@ pub const MAX_FILE_BYTES: usize = 64 << 20;
 
 /// Bytes of the header. It differs between any two writes, so it tells whether a file has changed.
 pub(crate) const HEADER: usize = 32;
-const MAGIC: [u8; 8] = *b"PGLIMIT\x01";
-/// Longest name of a tenant in bytes that is believed.
+const MAGIC: [u8; 8] = *b"PGLIMIT\x02";
+/// The version before there was money.
+const WITHOUT_MONEY: u8 = 1;
+/// Longest name of a tenant or a model in bytes that is believed.
 const MAX_NAME: usize = 4096;
 
 /// Why bytes are not a state file.
@@ -36,11 +41,15 @@ pub(crate) fn encode<'s>(
     out.clear();
     out.resize(HEADER, 0);
     put(out, snapshots.clone().count() as u64);
+    let has_money = snapshots.clone().any(tells_money);
     for snapshot in snapshots {
-        put_snapshot(out, snapshot);
+        put_snapshot(out, snapshot, has_money);
     }
     let (header, body) = out.split_at_mut(HEADER);
     header[..8].copy_from_slice(&MAGIC);
+    if !has_money {
+        header[7] = WITHOUT_MONEY;
+    }
     header[8..16].copy_from_slice(&(body.len() as u64).to_le_bytes());
     header[16..24].copy_from_slice(&number.to_le_bytes());
     header[24..28].copy_from_slice(&crc32c::crc32c(body).to_le_bytes());
@@ -48,8 +57,24 @@ pub(crate) fn encode<'s>(
     header[28..].copy_from_slice(&crc.to_le_bytes());
 }
 
-/// Length and checksum of the body that follows a header.
-pub(crate) fn decode_header(header: &[u8; HEADER]) -> Result<(usize, u32), Damage> {
+fn tells_money(snapshot: &Snapshot) -> bool {
+    let mut subjects = snapshot.subjects.iter();
+    subjects.any(|(name, usage)| {
+        usage.day_cost > 0 || usage.month_cost > 0 || matches!(name.part, Part::Model(_))
+    })
+}
+
+/// The body that follows a header.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Body {
+    /// Bytes.
+    pub(crate) length: usize,
+    crc: u32,
+    version: u8,
+}
+
+/// What a header says of its body.
+pub(crate) fn decode_header(header: &[u8; HEADER]) -> Result<Body, Damage> {
     let u32_at = |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
     if header[..7] != MAGIC[..7] {
         return Err("it is not a file of limits");
@@ -57,7 +82,7 @@ pub(crate) fn decode_header(header: &[u8; HEADER]) -> Result<(usize, u32), Damag
     if crc32c::crc32c(&header[..28]) != u32_at(28) {
         return Err("the header's checksum does not match");
     }
-    if header[7] != MAGIC[7] {
+    if ![WITHOUT_MONEY, MAGIC[7]].contains(&header[7]) {
         return Err("it is of another version");
     }
     let length = u64::from(u32_at(8)) | u64::from(u32_at(12)) << 32;
@@ -65,15 +90,22 @@ pub(crate) fn decode_header(header: &[u8; HEADER]) -> Result<(usize, u32), Damag
     if length > MAX_FILE_BYTES - HEADER {
         return Err("it is larger than a file may be");
     }
-    Ok((length, u32_at(24)))
+    Ok(Body {
+        length,
+        crc: u32_at(24),
+        version: header[7],
+    })
 }
 
 /// The snapshots of a body, the writer's own first.
-pub(crate) fn decode_body(body: &[u8], crc: u32) -> Result<Vec<Snapshot>, Damage> {
-    if crc32c::crc32c(body) != crc {
+pub(crate) fn decode_body(body: &[u8], told: Body) -> Result<Vec<Snapshot>, Damage> {
+    if crc32c::crc32c(body) != told.crc {
         return Err("the checksum does not match");
     }
-    let mut reader = Reader { left: body };
+    let mut reader = Reader {
+        left: body,
+        has_money: told.version != WITHOUT_MONEY,
+    };
     let count = reader.count(20)?;
     let mut snapshots = Vec::with_capacity(count);
     for _ in 0..count {
@@ -94,7 +126,7 @@ fn put(out: &mut Vec<u8>, number: u64) {
     out.push(left as u8);
 }
 
-fn put_snapshot(out: &mut Vec<u8>, snapshot: &Snapshot) {
+fn put_snapshot(out: &mut Vec<u8>, snapshot: &Snapshot, has_money: bool) {
     put(out, u64::from(snapshot.origin.shard));
     out.extend_from_slice(&snapshot.origin.incarnation.to_be_bytes());
     put(out, snapshot.through_seq);
@@ -111,15 +143,20 @@ fn put_snapshot(out: &mut Vec<u8>, snapshot: &Snapshot) {
         out.extend_from_slice(name);
         put(out, group.len() as u64);
         for (name, usage) in group {
-            put_subject(out, name.key, usage);
+            put_subject(out, &name.part, usage, has_money);
         }
     }
 }
 
-fn put_subject(out: &mut Vec<u8>, key: Option<CredentialId>, usage: &Usage) {
-    match key {
-        None => out.push(0),
-        Some(key) => {
+fn put_subject(out: &mut Vec<u8>, part: &Part, usage: &Usage, has_money: bool) {
+    match part {
+        Part::Whole => out.push(0),
+        Part::Model(name) => {
+            out.push(3);
+            put(out, name.len() as u64);
+            out.extend_from_slice(name.as_bytes());
+        }
+        Part::Key(key) => {
             out.push(match key {
                 CredentialId::ApiKey(_) => 1,
                 CredentialId::Subject(_) => 2,
@@ -129,6 +166,11 @@ fn put_subject(out: &mut Vec<u8>, key: Option<CredentialId>, usage: &Usage) {
     }
     put(out, usage.day);
     put(out, usage.day_tokens);
+    if has_money {
+        put(out, usage.day_cost);
+        put(out, usage.month);
+        put(out, usage.month_cost);
+    }
     put(out, usage.in_flight);
     put(out, usage.seconds.len() as u64);
     let mut before = 0;
@@ -143,6 +185,7 @@ fn put_subject(out: &mut Vec<u8>, key: Option<CredentialId>, usage: &Usage) {
 /// Takes a body apart; what does not fit is damage.
 struct Reader<'b> {
     left: &'b [u8],
+    has_money: bool,
 }
 
 const SHORT: Damage = "it ends early";
@@ -205,22 +248,18 @@ impl<'b> Reader<'b> {
     }
 
     fn tenant(&mut self, snapshot: &mut Snapshot) -> Result<(), Damage> {
-        let length = self.count(1)?;
-        if length > MAX_NAME {
-            return Err("a name is too long");
-        }
-        let name = std::str::from_utf8(self.bytes(length)?).map_err(|_| "a name is not UTF-8")?;
-        let tenant: Arc<str> = Arc::from(name);
+        let tenant = self.name()?;
         for _ in 0..self.count(5)? {
-            let key = match self.array()? {
-                [0] => None,
-                [1] => Some(CredentialId::ApiKey(self.array()?)),
-                [2] => Some(CredentialId::Subject(self.array()?)),
+            let part = match self.array()? {
+                [0] => Part::Whole,
+                [1] => Part::Key(CredentialId::ApiKey(self.array()?)),
+                [2] => Part::Key(CredentialId::Subject(self.array()?)),
+                [3] if self.has_money => Part::Model(self.name()?),
                 _ => return Err("a subject is of no known kind"),
             };
             let name = SubjectName {
                 tenant: Arc::clone(&tenant),
-                key,
+                part,
             };
             let usage = self.usage()?;
             if snapshot.subjects.insert(name, usage).is_some() {
@@ -230,8 +269,22 @@ impl<'b> Reader<'b> {
         Ok(())
     }
 
+    fn name(&mut self) -> Result<Arc<str>, Damage> {
+        let length = self.count(1)?;
+        if length > MAX_NAME {
+            return Err("a name is too long");
+        }
+        let name = std::str::from_utf8(self.bytes(length)?).map_err(|_| "a name is not UTF-8")?;
+        Ok(Arc::from(name))
+    }
+
     fn usage(&mut self) -> Result<Usage, Damage> {
-        let (day, day_tokens, in_flight) = (self.number()?, self.number()?, self.number()?);
+        let (day, day_tokens) = (self.number()?, self.number()?);
+        let [day_cost, month, month_cost] = match self.has_money {
+            true => [self.number()?, self.number()?, self.number()?],
+            false => [0; 3],
+        };
+        let in_flight = self.number()?;
         let count = self.count(3)?;
         if count as u64 > HELD_SECONDS {
             return Err("a minute has too many seconds");
@@ -257,6 +310,9 @@ impl<'b> Reader<'b> {
         Ok(Usage {
             day,
             day_tokens,
+            day_cost,
+            month,
+            month_cost,
             in_flight,
             seconds,
         })
@@ -268,12 +324,50 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn told(body: &[u8], version: u8) -> Body {
+        Body {
+            length: body.len(),
+            crc: crc32c::crc32c(body),
+            version,
+        }
+    }
+
+    #[test]
+    fn without_money_a_file_is_one_that_workers_from_before_it_read() {
+        // One snapshot of shard 0, incarnation 0: 5 records, not ended, at 6; tenant `a` as a whole: day 7, 8 tokens, 9 in
+        // flight, one second.
+        let mut body = vec![1, 0];
+        body.extend_from_slice(&[0; 16]);
+        body.extend_from_slice(&[5, 0, 6, 1, 1, b'a', 1, 0, 7, 8, 9, 1, 10, 11, 12]);
+        let snapshots = decode_body(&body, told(&body, WITHOUT_MONEY)).unwrap();
+        let usage = snapshots[0].subjects.values().next().unwrap();
+        let expected = Usage {
+            day: 7,
+            day_tokens: 8,
+            in_flight: 9,
+            seconds: vec![Second {
+                second: 10,
+                requests: 11,
+                tokens: 12,
+            }],
+            ..Usage::default()
+        };
+        assert_eq!(*usage, expected);
+        let mut written = Vec::new();
+        encode(1, snapshots.iter(), &mut written);
+        assert_eq!((written[7], &written[HEADER..]), (WITHOUT_MONEY, &body[..]));
+    }
+
     fn usage() -> impl Strategy<Value = Usage> {
         let seconds = prop::collection::btree_map(0..1u64 << 40, (any::<u32>(), any::<u64>()), 0..61);
-        (any::<u64>(), any::<u64>(), any::<u64>(), seconds).prop_map(
-            |(day, day_tokens, in_flight, seconds)| Usage {
+        let money = (any::<u64>(), any::<u64>(), any::<u64>());
+        (any::<u64>(), any::<u64>(), money, any::<u64>(), seconds).prop_map(
+            |(day, day_tokens, (day_cost, month, month_cost), in_flight, seconds)| Usage {
                 day,
                 day_tokens,
+                day_cost,
+                month,
+                month_cost,
                 in_flight,
                 seconds: seconds
                     .into_iter()
@@ -292,9 +386,14 @@ mod tests {
             any::<[u8; 4]>().prop_map(CredentialId::ApiKey),
             any::<[u8; 16]>().prop_map(CredentialId::Subject),
         ];
-        let name = ("[a-cé]{0,3}", prop::option::of(credential)).prop_map(|(tenant, key)| SubjectName {
+        let part = prop_oneof![
+            Just(Part::Whole),
+            credential.prop_map(Part::Key),
+            "[a-cé]{0,3}".prop_map(|model| Part::Model(model.into())),
+        ];
+        let name = ("[a-cé]{0,3}", part).prop_map(|(tenant, part)| SubjectName {
             tenant: tenant.into(),
-            key,
+            part,
         });
         let subjects = prop::collection::btree_map(name, usage(), 0..8);
         (any::<(u32, u128, u64, bool, u64)>(), subjects).prop_map(
@@ -313,9 +412,9 @@ mod tests {
         fn what_is_written_is_read(number in any::<u64>(), snapshots in prop::collection::vec(snapshot(), 0..4)) {
             let mut bytes = Vec::new();
             encode(number, snapshots.iter(), &mut bytes);
-            let (length, crc) = decode_header(bytes[..HEADER].try_into().unwrap()).unwrap();
-            prop_assert_eq!(length, bytes.len() - HEADER);
-            prop_assert_eq!(decode_body(&bytes[HEADER..], crc), Ok(snapshots));
+            let body = decode_header(bytes[..HEADER].try_into().unwrap()).unwrap();
+            prop_assert_eq!(body.length, bytes.len() - HEADER);
+            prop_assert_eq!(decode_body(&bytes[HEADER..], body), Ok(snapshots));
         }
 
         /// Also a body whose checksum matches is taken apart with care.
@@ -332,19 +431,19 @@ mod tests {
                 let at = at.index(body.len());
                 body[at] = byte;
             }
-            let _ = decode_body(&body, crc32c::crc32c(&body));
+            let _ = decode_body(&body, told(&body, MAGIC[7]));
             body.truncate(cut.index(body.len() + 1));
-            let _ = decode_body(&body, crc32c::crc32c(&body));
+            let _ = decode_body(&body, told(&body, MAGIC[7]));
         }
     }
 
     #[test]
     fn a_count_that_cannot_be_is_refused_before_anything_is_allocated() {
         let body = [0xff, 0xff, 0xff, 0xff, 0x7f];
-        assert_eq!(decode_body(&body, crc32c::crc32c(&body)), Err(SHORT));
+        assert_eq!(decode_body(&body, told(&body, MAGIC[7])), Err(SHORT));
         let body = [0xff; 11];
         assert_eq!(
-            decode_body(&body, crc32c::crc32c(&body)),
+            decode_body(&body, told(&body, MAGIC[7])),
             Err("a number is too large")
         );
     }

@@ -20,6 +20,7 @@ fn limits(concurrency: u64) -> Limits {
         tokens_per_minute: NonZeroU64::new(10_000_000_000),
         tokens_per_day: NonZeroU64::new(10_000_000_000_000),
         concurrency: NonZeroU64::new(concurrency),
+        ..Limits::default()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::policies;
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -18,6 +19,10 @@ pub struct Limits {
     pub tokens_per_day: Option<NonZeroU64>,
     /// Requests admitted and not ended.
     pub concurrency: Option<NonZeroU64>,
+    /// What exchanges cost on one UTC day, in nanodollars (10⁻⁹ USD).
+    pub nanodollars_per_day: Option<NonZeroU64>,
+    /// What they cost in one UTC month.
+    pub nanodollars_per_month: Option<NonZeroU64>,
 }
 
 impl Limits {
@@ -26,6 +31,24 @@ impl Limits {
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
+
+    /// Whether money is limited.
+    #[must_use]
+    pub fn has_budget(&self) -> bool {
+        self.nanodollars_per_day.is_some() || self.nanodollars_per_month.is_some()
+    }
+}
+
+/// What a tenant may spend on one model, with all of its keys together; `None` is no limit.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModelBudget {
+    /// The model's name, as clients say it.
+    pub model: String,
+    /// Nanodollars on one UTC day.
+    pub nanodollars_per_day: Option<NonZeroU64>,
+    /// Nanodollars in one UTC month.
+    pub nanodollars_per_month: Option<NonZeroU64>,
 }
 
 /// The limits of a tenant and of its keys, in the form in which they are compared; tenants of one plan share them.
@@ -37,6 +60,10 @@ pub struct Quotas {
     pub(crate) keys_counted: bool,
     pub(crate) ceilings: Ceilings,
     pub(crate) key_ceilings: Ceilings,
+    /// Whether what requests cost counts whatever their model.
+    pub(crate) money_counted: bool,
+    /// Budgets of models, sorted by name.
+    pub(crate) models: Box<[(Arc<str>, Ceilings)]>,
     /// Value of `RateLimit-Policy`.
     pub(crate) policies: Box<[u8]>,
 }
@@ -46,10 +73,22 @@ impl Quotas {
     /// tokens, by itself.
     #[must_use]
     pub fn new(limits: &Limits, key_limits: &Limits) -> Self {
+        Self::with_budgets(limits, key_limits, &[])
+    }
+
+    /// The same with what may be spent on models; of several budgets of one model the last counts.
+    #[must_use]
+    pub fn with_budgets(limits: &Limits, key_limits: &Limits, budgets: &[ModelBudget]) -> Self {
         let keys_counted = !key_limits.is_empty();
+        let models: BTreeMap<Arc<str>, Ceilings> = budgets
+            .iter()
+            .map(|budget| (budget.model.as_str().into(), Ceilings::from(budget)))
+            .collect();
         Self {
-            counted: keys_counted || !limits.is_empty(),
+            counted: keys_counted || !limits.is_empty() || !models.is_empty(),
             keys_counted,
+            money_counted: limits.has_budget() || key_limits.has_budget(),
+            models: models.into_iter().collect(),
             ceilings: Ceilings::from(limits),
             key_ceilings: Ceilings::from(key_limits),
             policies: policies::describe(limits, key_limits),
@@ -60,6 +99,20 @@ impl Quotas {
     #[must_use]
     pub fn is_unlimited(&self) -> bool {
         !self.counted
+    }
+
+    /// Whether what a request for this model costs is limited, so that its price has to be known.
+    #[inline]
+    #[must_use]
+    pub fn has_budget_for(&self, model: &str) -> bool {
+        self.money_counted || self.model(model).is_some()
+    }
+
+    /// The budget of a model, if it has one.
+    #[inline]
+    pub(crate) fn model(&self, model: &str) -> Option<&(Arc<str>, Ceilings)> {
+        let at = self.models.binary_search_by(|(name, _)| (**name).cmp(model));
+        self.models.get(at.ok()?)
     }
 }
 
@@ -188,6 +241,10 @@ pub(crate) struct Ceilings {
     pub(crate) tokens: u64,
     pub(crate) day_tokens: u64,
     pub(crate) in_flight: u64,
+    /// Nanodollars.
+    pub(crate) day_cost: u64,
+    /// Nanodollars.
+    pub(crate) month_cost: u64,
 }
 
 impl Ceilings {
@@ -196,17 +253,34 @@ impl Ceilings {
         tokens: u64::MAX,
         day_tokens: u64::MAX,
         in_flight: u64::MAX,
+        day_cost: u64::MAX,
+        month_cost: u64::MAX,
     };
 }
 
 impl From<&Limits> for Ceilings {
     fn from(limits: &Limits) -> Self {
-        let ceiling = |limit: Option<NonZeroU64>| limit.map_or(u64::MAX, NonZeroU64::get);
         Self {
             requests: ceiling(limits.requests_per_minute),
             tokens: ceiling(limits.tokens_per_minute),
             day_tokens: ceiling(limits.tokens_per_day),
             in_flight: ceiling(limits.concurrency),
+            day_cost: ceiling(limits.nanodollars_per_day),
+            month_cost: ceiling(limits.nanodollars_per_month),
         }
     }
+}
+
+impl From<&ModelBudget> for Ceilings {
+    fn from(budget: &ModelBudget) -> Self {
+        Self {
+            day_cost: ceiling(budget.nanodollars_per_day),
+            month_cost: ceiling(budget.nanodollars_per_month),
+            ..Self::NONE
+        }
+    }
+}
+
+fn ceiling(limit: Option<NonZeroU64>) -> u64 {
+    limit.map_or(u64::MAX, NonZeroU64::get)
 }

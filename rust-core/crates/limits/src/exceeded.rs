@@ -15,16 +15,28 @@ pub enum Limit {
     TokensPerDay,
     /// Requests admitted and not ended.
     Concurrency,
+    /// Nanodollars on one UTC day.
+    MoneyPerDay,
+    /// Nanodollars in one UTC month.
+    MoneyPerMonth,
 }
 
 impl Limit {
     /// Every limit, in the order in which they are told.
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 6] = [
         Self::RequestsPerMinute,
         Self::TokensPerMinute,
         Self::TokensPerDay,
         Self::Concurrency,
+        Self::MoneyPerDay,
+        Self::MoneyPerMonth,
     ];
+
+    /// Whether it is counted in nanodollars.
+    #[must_use]
+    pub fn is_money(self) -> bool {
+        matches!(self, Self::MoneyPerDay | Self::MoneyPerMonth)
+    }
 
     fn noun(self) -> &'static str {
         match self {
@@ -32,6 +44,8 @@ impl Limit {
             Self::TokensPerMinute => "tokens per minute",
             Self::TokensPerDay => "tokens per day",
             Self::Concurrency => "concurrent requests",
+            Self::MoneyPerDay => "dollars per day",
+            Self::MoneyPerMonth => "dollars per month",
         }
     }
 }
@@ -43,6 +57,8 @@ pub enum Scope {
     Tenant,
     /// The API key's.
     Key,
+    /// The tenant's for this model, for all of its keys together.
+    Model,
 }
 
 /// A request would pass a limit. When it would pass several, this is the one that keeps it out longest.
@@ -78,6 +94,8 @@ impl Exceeded {
             (_, Limit::TokensPerMinute) => "tokens_per_minute_exceeded",
             (_, Limit::TokensPerDay) => "tokens_per_day_exceeded",
             (_, Limit::Concurrency) => "concurrency_exceeded",
+            (_, Limit::MoneyPerDay) => "dollars_per_day_exceeded",
+            (_, Limit::MoneyPerMonth) => "dollars_per_month_exceeded",
         }
     }
 
@@ -94,21 +112,38 @@ impl Exceeded {
 impl fmt::Display for Exceeded {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let owner = match self.scope {
-            Scope::Tenant => "tenant",
-            Scope::Key => "API key",
+            Scope::Tenant => "tenant's",
+            Scope::Key => "API key's",
+            Scope::Model => "tenant's and model's",
         };
-        let (value, noun) = (self.value, self.limit.noun());
+        let noun = self.limit.noun();
+        let (kind, value) = if self.limit.is_money() {
+            ("budget", dollars(self.value))
+        } else {
+            ("limit", self.value.to_string())
+        };
         match self.retry_after_seconds() {
             None => write!(
                 out,
-                "the request alone needs more than this {owner}'s limit of {value} {noun}: make it smaller"
+                "the request alone needs more than this {owner} {kind} of {value} {noun}: make it smaller"
             ),
             Some(seconds) => write!(
                 out,
-                "this {owner}'s limit of {value} {noun} is reached: try again in {seconds} s"
+                "this {owner} {kind} of {value} {noun} is reached: try again in {seconds} s"
             ),
         }
     }
 }
 
 impl Error for Exceeded {}
+
+/// Nanodollars as a decimal number of dollars, without zeros at its end.
+#[must_use]
+pub fn dollars(nanodollars: u64) -> String {
+    let text = format!(
+        "{}.{:09}",
+        nanodollars / 1_000_000_000,
+        nanodollars % 1_000_000_000
+    );
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}

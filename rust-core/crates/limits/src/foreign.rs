@@ -1,7 +1,7 @@
 //! What all other origins have consumed.
 
 use crate::snapshot::{Origin, Second, Snapshot, SubjectName, Usage};
-use crate::subject::Totals;
+use crate::subject::{Moment, Totals};
 use crate::{DAY_SECONDS, MICROS};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -135,8 +135,10 @@ impl Foreign {
 
     fn sum(&self, name: &SubjectName, now: u64) -> Usage {
         let second = now / MICROS;
+        let now = Moment::of_second(second);
         let mut sum = Usage {
-            day: second / DAY_SECONDS,
+            day: now.day,
+            month: now.month,
             ..Usage::default()
         };
         let mut seconds: BTreeMap<u64, Second> = BTreeMap::new();
@@ -147,6 +149,10 @@ impl Foreign {
             // A day that has not begun is that of a worker whose clock is ahead.
             if usage.day >= sum.day {
                 sum.day_tokens = sum.day_tokens.saturating_add(usage.day_tokens);
+                sum.day_cost = sum.day_cost.saturating_add(usage.day_cost);
+            }
+            if usage.month >= sum.month {
+                sum.month_cost = sum.month_cost.saturating_add(usage.month_cost);
             }
             if held.fresh {
                 sum.in_flight = sum.in_flight.saturating_add(usage.in_flight);

@@ -1,5 +1,5 @@
 //! Exact limits for each tenant and each of its API keys: requests per minute, tokens per minute, tokens per day,
-//! concurrent requests.
+//! concurrent requests, and money per day and per month; and money for each model within a tenant.
 //!
 //! One thread owns the [`Limiter`], so it needs no lock. A request reserves the most that it can use before it is let
 //! through ([`Limiter::admit`]); its [`Grant`] ends with what it did use ([`Limiter::settle`]).
@@ -7,7 +7,8 @@
 //! **What holds.** In no 60 seconds are more than `requests_per_minute` requests admitted. In no 60 seconds, and on no
 //! UTC day, are more tokens booked than the limit plus `Σ max(used − reserved, 0)` over the requests that were settled
 //! in that time: only a provider that counts more than was reserved can pass a limit, and no request is admitted after
-//! it until the excess has left. Consumption is held for 60 to 61 seconds, because it is kept by the second.
+//! it until the excess has left. Of money the same holds on every UTC day and in every UTC month, with what a request is
+//! said to cost at most in the place of its tokens. Consumption is held for 60 to 61 seconds, because it is kept by the second.
 //!
 //! **Hand-over without a shared store.** Every incarnation of a worker publishes its own consumption and nothing else,
 //! as a [`Snapshot`] under its [`Origin`]. Whoever serves a tenant counts its own consumption and the sum over all other
@@ -27,24 +28,29 @@
 //! caller that wants to be immune adds a monotonic clock to the wall time of its start.
 #![forbid(unsafe_code)]
 
+mod calendar;
 mod config;
+mod demand;
 mod exceeded;
 mod foreign;
 mod limiter;
 mod policies;
 mod replay;
+mod report;
 mod snapshot;
 mod standing;
 mod subject;
 mod text;
 mod window;
 
-pub use config::{CredentialHex, CredentialId, Limits, Quotas, TenantLimits};
-pub use exceeded::{Exceeded, Limit, Scope};
+pub use config::{CredentialHex, CredentialId, Limits, ModelBudget, Quotas, TenantLimits};
+pub use demand::{Demand, Used};
+pub use exceeded::{Exceeded, Limit, Scope, dollars};
 pub use foreign::{Foreign, IN_FLIGHT_FRESH_SECONDS};
-pub use limiter::{Grant, Limiter, MAX_TOKENS, TenantId};
-pub use replay::Replay;
-pub use snapshot::{Changes, Origin, Second, Snapshot, SubjectName, Usage};
+pub use limiter::{Grant, Limiter, MAX_COST, MAX_TOKENS, TenantId};
+pub use replay::{Admitted, Replay};
+pub use report::{Counted, Report};
+pub use snapshot::{Changes, Origin, Part, Second, Snapshot, SubjectName, Usage};
 pub use standing::Standing;
 pub use subject::Totals;
 pub use window::HELD_SECONDS;

@@ -7,10 +7,11 @@ mod keys;
 pub use grant::Grant;
 
 use crate::config::{Ceilings, CredentialId, Quotas, TenantLimits};
+use crate::demand::{Demand, Used};
 use crate::exceeded::{Exceeded, Scope};
-use crate::snapshot::SubjectName;
+use crate::snapshot::{Part, SubjectName};
 use crate::standing::Standing;
-use crate::subject::{Consumption, Moment, Subject, waits_longer};
+use crate::subject::{Consumption, Moment, Subject, Totals, waits_longer};
 use crate::window::Window;
 use grant::Booking;
 use keys::KeyMap;
@@ -19,6 +20,8 @@ use std::sync::Arc;
 
 /// The most tokens that are booked for one request, so that sums stay far from their ends. No model answers with as many.
 pub const MAX_TOKENS: u64 = 1 << 40;
+/// The most nanodollars that are booked for one request, some nine million dollars.
+pub const MAX_COST: u64 = 1 << 53;
 
 const NONE: u32 = u32::MAX;
 
@@ -34,6 +37,8 @@ struct Tenant {
     subject: u32,
     /// Keys of it that are counted.
     keys: u32,
+    /// Models of it that are counted: few have budgets.
+    models: Vec<(Arc<str>, u32)>,
 }
 
 impl Tenant {
@@ -97,7 +102,7 @@ impl Limiter {
         if limits.quotas.counted && tenant.subject == NONE {
             let name = SubjectName {
                 tenant: Arc::clone(&tenant.name),
-                key: None,
+                part: Part::Whole,
             };
             self.tenants[id.0 as usize].subject = self.insert(name);
         }
@@ -117,6 +122,7 @@ impl Limiter {
     fn forget_tenant(&mut self, id: TenantId) {
         let tenant = &self.tenants[id.0 as usize];
         let counts = tenant.quotas.is_some() || tenant.subject != NONE || tenant.keys > 0;
+        let counts = counts || !tenant.models.is_empty();
         if !counts && self.by_name.get(&tenant.name) == Some(&id) {
             self.by_name.remove(&tenant.name);
             self.vacant_tenants.push(id);
@@ -137,6 +143,7 @@ impl Limiter {
             quotas: None,
             subject: NONE,
             keys: 0,
+            models: Vec::new(),
         };
         let id = match self.vacant_tenants.pop() {
             Some(id) => {
@@ -152,58 +159,92 @@ impl Limiter {
         id
     }
 
-    /// Admits a request that uses at most `tokens` (prompt and answer), if it fits all limits of the tenant and the key;
-    /// otherwise nothing is booked. The tokens count from now on, until the grant comes back with what was used.
+    /// Admits a request that uses at most what it demands, if that fits all limits of the tenant, the key and the model;
+    /// otherwise nothing is booked. It counts from now on, until the grant comes back with what was used. What it costs
+    /// counts where there is a budget for it, and a budget admits nothing whose cost is not known.
     ///
     /// # Errors
     /// [`Exceeded`] for the limit that keeps the request out longest.
     #[inline]
-    pub fn admit(
+    pub fn admit<'d>(
         &mut self,
         tenant: TenantId,
         key: CredentialId,
-        tokens: u64,
+        demand: impl Into<Demand<'d>>,
         now: u64,
     ) -> Result<Grant, Exceeded> {
+        let demand = demand.into();
         let moment = self.tell(now);
         let at = tenant.0 as usize;
-        let Some(keys_counted) = self.tenants[at].counted().map(|quotas| quotas.keys_counted) else {
+        let Some(quotas) = self.tenants[at].counted() else {
             return Ok(Grant {
                 tenant: NONE,
                 key: NONE,
+                model: NONE,
                 unrecorded: NONE,
                 at: self.now,
                 moment,
-                reserved: 0,
+                reserved: Used::default(),
+                money_counted: false,
             });
         };
-        let (tenant, key) = (
-            self.tenants[at].subject,
-            if keys_counted {
-                self.key_subject(at, key)
-            } else {
-                NONE
-            },
-        );
+        let keys_counted = quotas.keys_counted;
+        let budget = quotas
+            .model(demand.model)
+            .map(|(name, ceilings)| (Arc::clone(name), *ceilings));
+        let money_counted = quotas.money_counted || budget.is_some();
+        let cost = match demand.cost {
+            _ if !money_counted => 0,
+            None => u64::MAX,
+            Some(cost) => cost.min(MAX_COST),
+        };
+        let asked = Used {
+            tokens: demand.tokens,
+            cost,
+        };
+        let tenant = self.tenants[at].subject;
+        let key = if keys_counted {
+            self.key_subject(at, key)
+        } else {
+            NONE
+        };
+        let model = match &budget {
+            Some((name, _)) => self.model_subject(at, name),
+            None => NONE,
+        };
         let limits = self.tenants[at].counted();
         let tenant_fits = self.subjects[tenant as usize]
             .totals(moment)
-            .fit(limits.map_or(&Ceilings::NONE, |limits| &limits.ceilings), tokens);
+            .fit(limits.map_or(&Ceilings::NONE, |limits| &limits.ceilings), asked);
         let key_fits = key == NONE
             || self.subjects[key as usize].totals(moment).fit(
                 limits.map_or(&Ceilings::NONE, |limits| &limits.key_ceilings),
-                tokens,
+                asked,
             );
-        if !(tenant_fits && key_fits)
-            && let Some(exceeded) = self.exceeded(at, key, tokens, (moment, now))
+        let model_fits = budget.as_ref().is_none_or(|(_, ceilings)| {
+            let totals = self.subjects[model as usize].totals(moment);
+            totals.fit(ceilings, asked)
+        });
+        if !(tenant_fits && key_fits && model_fits)
+            && let Some(exceeded) = self.exceeded(
+                at,
+                key,
+                (model, budget.map(|(_, ceilings)| ceilings)),
+                asked,
+                (moment, now),
+            )
         {
             return Err(exceeded);
         }
         let booking = Booking {
             tenant,
             key,
+            model,
             at: moment,
-            tokens: tokens.min(MAX_TOKENS),
+            used: Used {
+                tokens: asked.tokens.min(MAX_TOKENS),
+                cost,
+            },
         };
         self.book(&booking);
         let unrecorded = match self.unrecorded_vacant.pop() {
@@ -219,10 +260,12 @@ impl Limiter {
         Ok(Grant {
             tenant,
             key,
+            model,
             unrecorded,
             at: self.now,
             moment,
-            reserved: booking.tokens,
+            reserved: booking.used,
+            money_counted,
         })
     }
 
@@ -231,28 +274,32 @@ impl Limiter {
     #[inline]
     pub fn recorded(&mut self, grant: &mut Grant) {
         if self.forget_unrecorded(grant) {
-            self.change(grant.tenant);
-            self.change(grant.key);
+            for share in grant.shares() {
+                self.change(share.subject);
+            }
         }
     }
 
-    /// Ends a request that used so many tokens: they replace its reservation. What was used beyond it is booked now;
-    /// what was not used is given back in the second in which it was reserved.
+    /// Ends a request that used so much: it replaces its reservation. What was used beyond it is booked now; what was not
+    /// used is given back in the second in which it was reserved.
     #[inline]
-    pub fn settle(&mut self, mut grant: Grant, used: u64, now: u64) {
+    pub fn settle(&mut self, mut grant: Grant, used: impl Into<Used>, now: u64) {
         let moment = self.tell(now);
         if grant.tenant == NONE {
             return;
         }
         self.forget_unrecorded(&mut grant);
-        let used = used.min(MAX_TOKENS);
-        let unused = grant.reserved.saturating_sub(used);
-        let beyond = used.saturating_sub(grant.reserved);
-        for index in [grant.tenant, grant.key] {
-            self.end(index, |own| own.take(grant.moment, 0, unused));
-            if beyond > 0 && index != NONE {
-                self.ensure_window(index, moment);
-                let own = &mut self.subjects[index as usize].own;
+        let used: Used = used.into();
+        let used = used.booked(grant.money_counted);
+        let (unused, beyond) = (grant.reserved.beyond(used), used.beyond(grant.reserved));
+        for share in grant.shares() {
+            self.end(share.subject, |own| own.take(grant.moment, 0, share.of(unused)));
+            let beyond = share.of(beyond);
+            if beyond != Used::default() && share.subject != NONE {
+                if beyond.tokens > 0 {
+                    self.ensure_window(share.subject, moment);
+                }
+                let own = &mut self.subjects[share.subject as usize].own;
                 own.advance(moment);
                 own.add(moment, 0, beyond);
             }
@@ -262,18 +309,19 @@ impl Limiter {
     /// Ends a request of which nobody knows what it used: its reservation stands.
     pub fn keep(&mut self, mut grant: Grant) {
         self.forget_unrecorded(&mut grant);
-        for index in [grant.tenant, grant.key] {
-            self.end(index, |_| {});
+        for share in grant.shares() {
+            self.end(share.subject, |_| {});
         }
     }
 
-    /// Ends a request that used no tokens because it was refused after all, before its admission was recorded. With
+    /// Ends a request that used nothing because it was refused after all, before its admission was recorded. With
     /// `keep_request` it still counts as a request.
     pub fn refund(&mut self, mut grant: Grant, keep_request: bool) {
         self.forget_unrecorded(&mut grant);
-        for index in [grant.tenant, grant.key] {
-            self.end(index, |own| {
-                own.take(grant.moment, u32::from(!keep_request), grant.reserved)
+        for share in grant.shares() {
+            let requests = if keep_request { 0 } else { share.requests() };
+            self.end(share.subject, |own| {
+                own.take(grant.moment, requests, share.of(grant.reserved))
             });
         }
     }
@@ -311,7 +359,41 @@ impl Limiter {
         standing
     }
 
-    /// Number of tenants and keys that are counted now.
+    /// The time that counts after one was told, in unix microseconds.
+    pub(crate) fn now_after(&mut self, now: u64) -> u64 {
+        self.tell(now);
+        self.now
+    }
+
+    /// The quotas of a tenant that is counted.
+    pub(crate) fn quotas_of(&self, tenant: TenantId) -> Option<Arc<Quotas>> {
+        self.tenants[tenant.0 as usize].counted().cloned()
+    }
+
+    pub(crate) fn totals_of_tenant(&mut self, tenant: TenantId, now: Moment) -> Totals {
+        let subject = self.tenants[tenant.0 as usize].subject;
+        self.totals_of(subject, now)
+    }
+
+    /// Of a key that was not seen, nothing.
+    pub(crate) fn totals_of_key(&mut self, tenant: TenantId, key: CredentialId, now: Moment) -> Totals {
+        let subject = self.keys.get(&(tenant.0, key)).copied();
+        self.totals_of(subject.unwrap_or(NONE), now)
+    }
+
+    /// Of a model that was not asked for, nothing.
+    pub(crate) fn totals_of_model(&mut self, tenant: TenantId, model: &str, now: Moment) -> Totals {
+        let models = &self.tenants[tenant.0 as usize].models;
+        let subject = models.iter().find(|(name, _)| **name == *model);
+        self.totals_of(subject.map_or(NONE, |(_, subject)| *subject), now)
+    }
+
+    fn totals_of(&mut self, subject: u32, now: Moment) -> Totals {
+        let subject = self.subjects.get_mut(subject as usize);
+        subject.map(|subject| subject.totals(now)).unwrap_or_default()
+    }
+
+    /// Number of tenants, keys and models that are counted now.
     #[must_use]
     pub fn subjects(&self) -> usize {
         self.subjects.len() - self.vacant.len()
@@ -345,11 +427,26 @@ impl Limiter {
         }
         let name = SubjectName {
             tenant: Arc::clone(&self.tenants[tenant].name),
-            key: Some(key),
+            part: Part::Key(key),
         };
         let index = self.insert(name);
         self.keys.insert(at, index);
         self.tenants[tenant].keys += 1;
+        index
+    }
+
+    #[inline]
+    fn model_subject(&mut self, tenant: usize, model: &Arc<str>) -> u32 {
+        let known = self.tenants[tenant].models.iter();
+        if let Some((_, index)) = known.into_iter().find(|(name, _)| name == model) {
+            return *index;
+        }
+        let name = SubjectName {
+            tenant: Arc::clone(&self.tenants[tenant].name),
+            part: Part::Model(Arc::clone(model)),
+        };
+        let index = self.insert(name);
+        self.tenants[tenant].models.push((Arc::clone(model), index));
         index
     }
 
@@ -365,15 +462,17 @@ impl Limiter {
 
     #[inline]
     fn book(&mut self, booking: &Booking) {
-        for index in [booking.tenant, booking.key] {
-            if index == NONE {
+        for share in booking.shares() {
+            if share.subject == NONE {
                 continue;
             }
-            self.ensure_window(index, booking.at);
-            let own = &mut self.subjects[index as usize].own;
+            if share.requests() > 0 {
+                self.ensure_window(share.subject, booking.at);
+            }
+            let own = &mut self.subjects[share.subject as usize].own;
             own.in_flight += 1;
-            own.add(booking.at, 1, booking.tokens);
-            self.change(index);
+            own.add(booking.at, share.requests(), share.of(booking.used));
+            self.change(share.subject);
         }
     }
 
@@ -409,20 +508,35 @@ impl Limiter {
     }
 
     #[cold]
-    fn exceeded(&mut self, tenant: usize, key: u32, tokens: u64, time: (Moment, u64)) -> Option<Exceeded> {
+    fn exceeded(
+        &mut self,
+        tenant: usize,
+        key: u32,
+        (model, budget): (u32, Option<Ceilings>),
+        asked: Used,
+        time: (Moment, u64),
+    ) -> Option<Exceeded> {
         let tenant = &self.tenants[tenant];
         let limits = tenant.counted()?;
         let subject = &mut self.subjects[tenant.subject as usize];
         let totals = subject.totals(time.0);
-        let of_tenant = subject.exceeded(Scope::Tenant, &limits.ceilings, &totals, tokens, time);
+        let of_tenant = subject.exceeded(Scope::Tenant, &limits.ceilings, &totals, asked, time);
         let of_key = self.subjects.get_mut(key as usize).and_then(|subject| {
             let totals = subject.totals(time.0);
-            subject.exceeded(Scope::Key, &limits.key_ceilings, &totals, tokens, time)
+            subject.exceeded(Scope::Key, &limits.key_ceilings, &totals, asked, time)
         });
-        match (of_tenant, of_key) {
-            (Some(tenant), Some(key)) if waits_longer(&key, &tenant) => Some(key),
-            (of_tenant, of_key) => of_tenant.or(of_key),
-        }
+        let of_model = self.subjects.get_mut(model as usize).and_then(|subject| {
+            let totals = subject.totals(time.0);
+            subject.exceeded(Scope::Model, &budget?, &totals, asked, time)
+        });
+        let found = [of_tenant, of_key, of_model].into_iter().flatten();
+        found.reduce(|longest, next| {
+            if waits_longer(&next, &longest) {
+                next
+            } else {
+                longest
+            }
+        })
     }
 }
 

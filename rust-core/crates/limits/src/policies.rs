@@ -15,6 +15,12 @@ pub(crate) fn name(scope: Scope, limit: Limit) -> &'static str {
         (Scope::Key, Limit::TokensPerMinute) => r#""key-tokens""#,
         (Scope::Key, Limit::TokensPerDay) => r#""key-tokens-day""#,
         (Scope::Key, Limit::Concurrency) => r#""key-concurrency""#,
+        (Scope::Tenant, Limit::MoneyPerDay) => r#""money-day""#,
+        (Scope::Tenant, Limit::MoneyPerMonth) => r#""money-month""#,
+        (Scope::Key, Limit::MoneyPerDay) => r#""key-money-day""#,
+        (Scope::Key, Limit::MoneyPerMonth) => r#""key-money-month""#,
+        // A request tells its client's limits, not those of each model.
+        (Scope::Model, _) => r#""model""#,
     }
 }
 
@@ -25,6 +31,18 @@ fn parameters(limit: Limit) -> &'static str {
         Limit::TokensPerMinute => r#";qu="tokens";w=60"#,
         Limit::TokensPerDay => r#";qu="tokens";w=86400"#,
         Limit::Concurrency => r#";qu="concurrent-requests""#,
+        Limit::MoneyPerDay => r#";qu="microdollars";w=86400"#,
+        // Months differ in length.
+        Limit::MoneyPerMonth => r#";qu="microdollars""#,
+    }
+}
+
+/// An amount in the unit that is told: money in microdollars, rounded down, so that budgets up to a thousand million
+/// dollars fit into an integer of a structured field.
+pub(crate) fn told(limit: Limit, amount: u64) -> u64 {
+    match limit {
+        Limit::MoneyPerDay | Limit::MoneyPerMonth => amount / 1000,
+        _ => amount,
     }
 }
 
@@ -35,6 +53,8 @@ pub(crate) fn set(ceilings: &Ceilings) -> impl Iterator<Item = (Limit, u64)> + u
         ceilings.tokens,
         ceilings.day_tokens,
         ceilings.in_flight,
+        ceilings.day_cost,
+        ceilings.month_cost,
     ];
     Limit::ALL
         .into_iter()
@@ -52,7 +72,7 @@ pub(crate) fn describe(limits: &Limits, key_limits: &Limits) -> Box<[u8]> {
             }
             text.extend_from_slice(name(scope, limit).as_bytes());
             text.extend_from_slice(b";q=");
-            push_integer(&mut text, value);
+            push_integer(&mut text, told(limit, value));
             text.extend_from_slice(parameters(limit).as_bytes());
         }
     }

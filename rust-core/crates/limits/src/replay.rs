@@ -1,7 +1,8 @@
 //! What a dead incarnation consumed after its last snapshot, from its ledger.
 
-use crate::snapshot::{Snapshot, SubjectName, Usage};
-use crate::{CredentialId, HELD_SECONDS, MAX_TOKENS, MICROS};
+use crate::demand::Used;
+use crate::snapshot::{Part, Snapshot, SubjectName, Usage};
+use crate::{CredentialId, HELD_SECONDS, MICROS};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -18,7 +19,8 @@ pub struct Replay {
     snapshot: Snapshot,
     /// Exchanges that were admitted and not ended, by the number of their admission.
     open: BTreeMap<u64, Open>,
-    tenants: BTreeSet<Arc<str>>,
+    /// Names of tenants and models.
+    names: BTreeSet<Arc<str>>,
     /// Records seen.
     records: u64,
     /// The latest time of a record, in unix microseconds.
@@ -30,7 +32,31 @@ struct Open {
     second: u64,
     tenant: Arc<str>,
     key: Option<CredentialId>,
-    reserved: u64,
+    /// The model, where what it costs was counted.
+    model: Option<Arc<str>>,
+    reserved: Used,
+}
+
+/// What of a use counts for a subject.
+type Share = fn(Used) -> Used;
+
+/// An exchange that reserved something, as its admission record tells it.
+#[derive(Clone, Copy, Debug)]
+pub struct Admitted<'r> {
+    /// Number of the record.
+    pub seq: u64,
+    /// Unix microseconds.
+    pub ts: u64,
+    /// Tenant.
+    pub tenant: &'r str,
+    /// `None` for tenants whose keys have no limits.
+    pub key: Option<CredentialId>,
+    /// Model asked for.
+    pub model: &'r str,
+    /// Tokens reserved.
+    pub reserved: u64,
+    /// Nanodollars reserved; `None` when no budget counted them.
+    pub reserved_cost: Option<u64>,
 }
 
 impl Replay {
@@ -41,30 +67,37 @@ impl Replay {
             records: 0,
             latest: 0,
             open: BTreeMap::new(),
-            tenants: BTreeSet::new(),
+            names: BTreeSet::new(),
             snapshot,
         }
     }
 
-    /// An admission that reserved tokens; those that reserved none (`null`) are not to be told. `key` is `None` for
-    /// tenants whose keys have no limits. `ts` is in unix microseconds.
-    pub fn admission(&mut self, seq: u64, ts: u64, tenant: &str, key: Option<CredentialId>, reserved: u64) {
-        let second = self.pass(seq, ts);
+    /// An admission that reserved tokens; those that reserved none (`null`) are not to be told.
+    pub fn admission(&mut self, admitted: &Admitted<'_>) {
+        let seq = admitted.seq;
+        let second = self.pass(seq, admitted.ts);
+        let reserved = Used {
+            tokens: admitted.reserved,
+            cost: admitted.reserved_cost.unwrap_or(0),
+        };
         let open = Open {
             second,
-            tenant: self.tenant(tenant),
-            key,
-            reserved: reserved.min(MAX_TOKENS),
+            tenant: self.name(admitted.tenant),
+            key: admitted.key,
+            model: admitted.reserved_cost.map(|_| self.name(admitted.model)),
+            reserved: reserved.booked(true),
         };
         if seq >= self.snapshot.through_seq {
-            self.each(&open, |usage| usage.book(second, 1, open.reserved));
+            self.each(&open, |usage, requests, share| {
+                usage.book(second, requests, share(open.reserved));
+            });
         }
         self.open.insert(seq, open);
     }
 
-    /// The completion of the exchange whose admission has the number `admission`. `charged` are the tokens it used, or
-    /// `None` when its reservation stands.
-    pub fn completion(&mut self, seq: u64, ts: u64, admission: u64, charged: Option<u64>) {
+    /// The completion of the exchange whose admission has the number `admission`. `charged` is what it used, or `None` when
+    /// its reservation stands.
+    pub fn completion(&mut self, seq: u64, ts: u64, admission: u64, charged: Option<Used>) {
         self.pass(seq, ts);
         let second = self.latest / MICROS;
         let Some(open) = self.open.remove(&admission) else {
@@ -73,13 +106,13 @@ impl Replay {
         if seq < self.snapshot.through_seq {
             return;
         }
-        let charged = charged.map_or(open.reserved, |tokens| tokens.min(MAX_TOKENS));
-        let unused = open.reserved.saturating_sub(charged);
-        let beyond = charged.saturating_sub(open.reserved);
-        self.each(&open, |usage| {
-            usage.release(open.second, unused);
-            if beyond > 0 {
-                usage.book(second, 0, beyond);
+        let charged = charged.map_or(open.reserved, |used| used.booked(open.model.is_some()));
+        let unused = open.reserved.beyond(charged);
+        let beyond = charged.beyond(open.reserved);
+        self.each(&open, |usage, _, share| {
+            usage.release(open.second, share(unused));
+            if share(beyond) != Used::default() {
+                usage.book(second, 0, share(beyond));
             }
         });
     }
@@ -91,11 +124,14 @@ impl Replay {
         if seq >= self.snapshot.through_seq {
             let refused = Open {
                 second,
-                tenant: self.tenant(tenant),
+                tenant: self.name(tenant),
                 key,
-                reserved: 0,
+                model: None,
+                reserved: Used::default(),
             };
-            self.each(&refused, |usage| usage.book(second, 1, 0));
+            self.each(&refused, |usage, requests, _| {
+                usage.book(second, requests, Used::default());
+            });
         }
     }
 
@@ -122,24 +158,31 @@ impl Replay {
         counted / MICROS
     }
 
-    fn tenant(&mut self, name: &str) -> Arc<str> {
-        if let Some(known) = self.tenants.get(name) {
+    fn name(&mut self, name: &str) -> Arc<str> {
+        if let Some(known) = self.names.get(name) {
             return Arc::clone(known);
         }
         let new: Arc<str> = Arc::from(name);
-        self.tenants.insert(Arc::clone(&new));
+        self.names.insert(Arc::clone(&new));
         new
     }
 
-    fn each(&mut self, open: &Open, change: impl Fn(&mut Usage)) {
-        let keys = [None, open.key];
-        let count = if open.key.is_some() { 2 } else { 1 };
-        for key in keys.into_iter().take(count) {
+    /// Changes what each subject of an exchange has used: it is told how many requests count for it, and its share of a use.
+    fn each(&mut self, open: &Open, change: impl Fn(&mut Usage, u32, Share)) {
+        let whole: Share = |used| used;
+        let cost_alone: Share = |used| Used { tokens: 0, ..used };
+        let model = open.model.as_ref().map(Arc::clone);
+        let subjects = [
+            Some((Part::Whole, 1, whole)),
+            open.key.map(|key| (Part::Key(key), 1, whole)),
+            model.map(|model| (Part::Model(model), 0, cost_alone)),
+        ];
+        for (part, requests, share) in subjects.into_iter().flatten() {
             let name = SubjectName {
                 tenant: Arc::clone(&open.tenant),
-                key,
+                part,
             };
-            change(self.snapshot.subjects.entry(name).or_default());
+            change(self.snapshot.subjects.entry(name).or_default(), requests, share);
         }
     }
 }

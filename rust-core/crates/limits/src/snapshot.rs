@@ -1,8 +1,9 @@
 //! Consumption as it is handed over: by origin, tenant and key.
 
-use crate::subject::Totals;
+use crate::demand::Used;
+use crate::subject::{Moment, Totals};
 use crate::window::HELD_SECONDS;
-use crate::{CredentialId, DAY_SECONDS, IN_FLIGHT_FRESH_SECONDS, MICROS};
+use crate::{CredentialId, IN_FLIGHT_FRESH_SECONDS, MICROS};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,13 +17,24 @@ pub struct Origin {
     pub incarnation: u128,
 }
 
-/// Whose consumption: a tenant's, or one of its keys'.
+/// Whose consumption: a tenant's, one of its keys', or its consumption of a model.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SubjectName {
     /// The tenant.
     pub tenant: Arc<str>,
-    /// The key; `None` for the tenant as a whole.
-    pub key: Option<CredentialId>,
+    /// All of it, or which part.
+    pub part: Part,
+}
+
+/// What of a tenant's consumption is counted by itself.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Part {
+    /// All of it.
+    Whole,
+    /// That of one key.
+    Key(CredentialId),
+    /// What one model costs, by its name: no requests and no tokens, and only while it has a budget.
+    Model(Arc<str>),
 }
 
 /// What was consumed in one second.
@@ -39,10 +51,16 @@ pub struct Second {
 /// One subject's consumption.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// The UTC day that `day_tokens` are of, in days since 1970.
+    /// The UTC day that `day_tokens` and `day_cost` are of, in days since 1970.
     pub day: u64,
     /// Tokens on that day.
     pub day_tokens: u64,
+    /// Nanodollars on that day.
+    pub day_cost: u64,
+    /// The UTC month that `month_cost` is of, in months since January 1970.
+    pub month: u64,
+    /// Nanodollars in that month.
+    pub month_cost: u64,
     /// Requests admitted and not ended.
     pub in_flight: u64,
     /// The last minute, oldest second first, no second twice.
@@ -53,14 +71,21 @@ impl Usage {
     /// Whether nothing was consumed and nothing is in flight.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.day_tokens == 0 && self.in_flight == 0 && self.seconds.is_empty()
+        let nothing_counts = self.day_tokens == 0 && self.day_cost == 0 && self.month_cost == 0;
+        nothing_counts && self.in_flight == 0 && self.seconds.is_empty()
     }
 
     /// Books consumption. Seconds that are no longer held when this one comes are dropped.
-    pub(crate) fn book(&mut self, second: u64, requests: u32, tokens: u64) {
-        self.turn_day(second / DAY_SECONDS);
-        if self.day == second / DAY_SECONDS {
+    pub(crate) fn book(&mut self, second: u64, requests: u32, used: Used) {
+        let at = Moment::of_second(second);
+        let tokens = used.tokens;
+        self.turn(at);
+        if self.day == at.day {
             self.day_tokens = self.day_tokens.saturating_add(tokens);
+            self.day_cost = self.day_cost.saturating_add(used.cost);
+        }
+        if self.month == at.month {
+            self.month_cost = self.month_cost.saturating_add(used.cost);
         }
         if requests == 0 && tokens == 0 {
             return;
@@ -83,10 +108,16 @@ impl Usage {
         }
     }
 
-    /// Takes back tokens that were booked in a second, where it still counts.
-    pub(crate) fn release(&mut self, second: u64, tokens: u64) {
-        if self.day == second / DAY_SECONDS {
+    /// Takes back what was booked in a second, where it still counts.
+    pub(crate) fn release(&mut self, second: u64, used: Used) {
+        let at = Moment::of_second(second);
+        let tokens = used.tokens;
+        if self.day == at.day {
             self.day_tokens = self.day_tokens.saturating_sub(tokens);
+            self.day_cost = self.day_cost.saturating_sub(used.cost);
+        }
+        if self.month == at.month {
+            self.month_cost = self.month_cost.saturating_sub(used.cost);
         }
         if let Ok(at) = self.seconds.binary_search_by_key(&second, |held| held.second) {
             let held = &mut self.seconds[at];
@@ -100,12 +131,15 @@ impl Usage {
     /// Drops what no longer counts at a second.
     pub(crate) fn prune(&mut self, second: u64) {
         self.forget_before(second);
-        self.turn_day(second / DAY_SECONDS);
+        self.turn(Moment::of_second(second));
     }
 
-    fn turn_day(&mut self, day: u64) {
-        if self.day < day {
-            (self.day, self.day_tokens) = (day, 0);
+    fn turn(&mut self, at: Moment) {
+        if self.day < at.day {
+            (self.day, self.day_tokens, self.day_cost) = (at.day, 0, 0);
+        }
+        if self.month < at.month {
+            (self.month, self.month_cost) = (at.month, 0);
         }
     }
 
@@ -161,24 +195,25 @@ impl Snapshot {
         self.at = self.at.max(changes.at);
         for change in &changes.entries {
             let seconds = changes.seconds.get(change.seconds.clone()).unwrap_or_default();
-            let empty = change.day_tokens == 0 && change.in_flight == 0 && seconds.is_empty();
-            if empty {
+            if change.usage.is_empty() && seconds.is_empty() {
                 self.subjects.remove(&change.name);
                 continue;
             }
             let usage = self.subjects.entry(change.name.clone()).or_default();
-            usage.day = change.day;
-            usage.day_tokens = change.day_tokens;
-            usage.in_flight = change.in_flight;
-            usage.seconds.clear();
-            usage.seconds.extend_from_slice(seconds);
+            let mut held = std::mem::take(&mut usage.seconds);
+            held.clear();
+            held.extend_from_slice(seconds);
+            *usage = Usage {
+                seconds: held,
+                ..change.usage
+            };
         }
     }
 
     /// Adds to the totals of each tenant what of this origin's consumption counts at `now` (unix microseconds).
     /// `fresh`: whether its requests in flight do.
     pub fn add_to(&self, tenants: &mut HashMap<Arc<str>, Totals>, now: u64, fresh: bool) {
-        let of_tenants = self.subjects.iter().filter(|(name, _)| name.key.is_none());
+        let of_tenants = self.subjects.iter().filter(|(name, _)| name.part == Part::Whole);
         for (name, usage) in of_tenants {
             let totals = tenants.entry(Arc::clone(&name.tenant)).or_default();
             totals.add(usage, now / MICROS, fresh);
@@ -198,14 +233,17 @@ impl Snapshot {
     #[must_use]
     pub fn is_past(&self, now: u64) -> bool {
         let second = now / MICROS;
+        let at = Moment::of_second(second);
         let fresh = self.is_fresh(now);
         self.subjects.values().all(|usage| {
             let minute_is_past = usage
                 .seconds
                 .iter()
                 .all(|held| held.second.saturating_add(HELD_SECONDS) <= second);
-            let day_is_past = usage.day < second / DAY_SECONDS || usage.day_tokens == 0;
-            minute_is_past && day_is_past && (usage.in_flight == 0 || !fresh)
+            let nothing_today = usage.day_tokens == 0 && usage.day_cost == 0;
+            let day_is_past = usage.day < at.day || nothing_today;
+            let month_is_past = usage.month < at.month || usage.month_cost == 0;
+            minute_is_past && day_is_past && month_is_past && (usage.in_flight == 0 || !fresh)
         })
     }
 
@@ -232,9 +270,8 @@ pub struct Changes {
 #[derive(Debug)]
 pub(crate) struct Change {
     pub(crate) name: SubjectName,
-    pub(crate) day: u64,
-    pub(crate) day_tokens: u64,
-    pub(crate) in_flight: u64,
+    /// Without its seconds.
+    pub(crate) usage: Usage,
     /// Where its seconds are in `Changes::seconds`.
     pub(crate) seconds: Range<usize>,
 }

@@ -2,9 +2,10 @@
 
 use crate::DAY_SECONDS;
 use crate::config::Ceilings;
+use crate::demand::Used;
 use crate::exceeded::{Limit, Scope};
 use crate::policies;
-use crate::subject::Totals;
+use crate::subject::{Moment, Totals};
 use crate::text::{push_integer, push_number, push_seconds};
 use crate::window::HELD_SECONDS;
 
@@ -26,7 +27,7 @@ struct Left {
 pub struct Standing<'a> {
     policies: &'a [u8],
     second: u64,
-    left: [Option<Left>; 8],
+    left: [Option<Left>; 12],
 }
 
 impl<'a> Standing<'a> {
@@ -34,7 +35,7 @@ impl<'a> Standing<'a> {
         Self {
             policies,
             second,
-            left: [None; 8],
+            left: [None; 12],
         }
     }
 
@@ -49,12 +50,16 @@ impl<'a> Standing<'a> {
         let second = self.second;
         let leaves_in = |held: u64| held.saturating_add(HELD_SECONDS).saturating_sub(second);
         for (limit, value) in policies::set(ceilings) {
-            let (_, used, _) = totals.of(limit, ceilings, 0);
+            let (_, used, _) = totals.of(limit, ceilings, Used::default());
             let (more_in, reset_in) = match limit {
                 Limit::Concurrency => (None, 0),
-                Limit::TokensPerDay => {
+                Limit::TokensPerDay | Limit::MoneyPerDay => {
                     let day = DAY_SECONDS - second % DAY_SECONDS;
                     (Some(day), if used == 0 { 0 } else { day })
+                }
+                Limit::MoneyPerMonth => {
+                    let month = Moment::of_second(second).next_month().saturating_sub(second);
+                    (Some(month), if used == 0 { 0 } else { month })
                 }
                 Limit::RequestsPerMinute | Limit::TokensPerMinute => match span.filter(|_| used > 0) {
                     Some((oldest, latest)) => (Some(leaves_in(oldest)), leaves_in(latest)),
@@ -99,7 +104,7 @@ impl<'a> Standing<'a> {
             }
             out.extend_from_slice(policies::name(left.scope, left.limit).as_bytes());
             out.extend_from_slice(b";r=");
-            push_integer(out, left.remaining);
+            push_integer(out, policies::told(left.limit, left.remaining));
             if let Some(seconds) = left.more_in {
                 out.extend_from_slice(b";t=");
                 push_integer(out, seconds);

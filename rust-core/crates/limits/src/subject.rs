@@ -1,36 +1,62 @@
 //! One subject's consumption, and whether a request fits into its limits.
 
+use crate::calendar;
 use crate::config::Ceilings;
+use crate::demand::Used;
 use crate::exceeded::{Exceeded, Limit, Scope};
 use crate::snapshot::{Second, SubjectName, Usage};
 use crate::window::{HELD_SECONDS, Window};
 use crate::{DAY_SECONDS, MICROS};
 use std::time::Duration;
 
-/// A moment as it is counted: its second, and its UTC day.
+/// A moment as it is counted: its second, its UTC day, and its UTC month.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Moment {
     pub(crate) second: u64,
     pub(crate) day: u64,
+    /// In months since January 1970.
+    pub(crate) month: u64,
 }
 
 impl Moment {
     #[inline]
     pub(crate) fn of_micros(micros: u64) -> Self {
-        let second = micros / MICROS;
+        Self::of_second(micros / MICROS)
+    }
+
+    #[inline]
+    pub(crate) fn of_second(second: u64) -> Self {
+        let day = second / DAY_SECONDS;
         Self {
             second,
-            day: second / DAY_SECONDS,
+            day,
+            month: calendar::month_of(day),
         }
+    }
+
+    /// The second in which the next day begins.
+    pub(crate) fn next_day(self) -> u64 {
+        (self.day + 1).saturating_mul(DAY_SECONDS)
+    }
+
+    /// The second in which the next month begins.
+    pub(crate) fn next_month(self) -> u64 {
+        calendar::first_day_of(self.month + 1).saturating_mul(DAY_SECONDS)
     }
 }
 
-/// A minute's ring, a day's count and the requests in flight.
+/// A minute's ring, counts of a day and a month, and the requests in flight.
 #[derive(Debug, Default)]
 pub(crate) struct Consumption {
-    /// UTC day of `day_tokens`.
+    /// UTC day of `day_tokens` and `day_cost`.
     day: u64,
     day_tokens: u64,
+    /// Nanodollars.
+    day_cost: u64,
+    /// UTC month of `month_cost`.
+    month: u64,
+    /// Nanodollars.
+    month_cost: u64,
     pub(crate) in_flight: u64,
     /// `None` while the last minute is empty.
     pub(crate) window: Option<Box<Window>>,
@@ -44,35 +70,47 @@ impl Consumption {
             window.advance(to.second);
         }
         if self.day < to.day {
-            (self.day, self.day_tokens) = (to.day, 0);
+            (self.day, self.day_tokens, self.day_cost) = (to.day, 0, 0);
+        }
+        if self.month < to.month {
+            (self.month, self.month_cost) = (to.month, 0);
         }
     }
 
     /// Books consumption; the window must be there and have advanced to that moment.
     #[inline]
-    pub(crate) fn add(&mut self, at: Moment, requests: u32, tokens: u64) {
+    pub(crate) fn add(&mut self, at: Moment, requests: u32, used: Used) {
         if let Some(window) = &mut self.window {
-            window.add(at.second, requests, tokens);
+            window.add(at.second, requests, used.tokens);
         }
         if self.day == at.day {
-            self.day_tokens = self.day_tokens.saturating_add(tokens);
+            self.day_tokens = self.day_tokens.saturating_add(used.tokens);
+            self.day_cost = self.day_cost.saturating_add(used.cost);
+        }
+        if self.month == at.month {
+            self.month_cost = self.month_cost.saturating_add(used.cost);
         }
     }
 
     /// Takes back what was booked in a second, where it still counts.
     #[inline]
-    pub(crate) fn take(&mut self, at: Moment, requests: u32, tokens: u64) {
+    pub(crate) fn take(&mut self, at: Moment, requests: u32, used: Used) {
         if let Some(window) = &mut self.window {
-            window.take(at.second, requests, tokens);
+            window.take(at.second, requests, used.tokens);
         }
         if self.day == at.day {
-            self.day_tokens = self.day_tokens.saturating_sub(tokens);
+            self.day_tokens = self.day_tokens.saturating_sub(used.tokens);
+            self.day_cost = self.day_cost.saturating_sub(used.cost);
+        }
+        if self.month == at.month {
+            self.month_cost = self.month_cost.saturating_sub(used.cost);
         }
     }
 
     /// Replaces everything; seconds that have not begun count as `second`, because clocks of workers differ.
     pub(crate) fn replace(&mut self, usage: &Usage, second: u64) {
-        (self.day, self.day_tokens) = (usage.day, usage.day_tokens);
+        (self.day, self.day_tokens, self.day_cost) = (usage.day, usage.day_tokens, usage.day_cost);
+        (self.month, self.month_cost) = (usage.month, usage.month_cost);
         self.in_flight = usage.in_flight;
         if let Some(window) = &mut self.window {
             window.restart(second);
@@ -84,11 +122,21 @@ impl Consumption {
 
     /// Whether it could be forgotten: nothing counts and nothing is in flight.
     pub(crate) fn is_idle(&self) -> bool {
-        self.day_tokens == 0 && self.in_flight == 0 && self.window.as_deref().is_none_or(Window::is_empty)
+        let nothing_counts = self.day_tokens == 0 && self.day_cost == 0 && self.month_cost == 0;
+        nothing_counts && self.in_flight == 0 && self.window.as_deref().is_none_or(Window::is_empty)
     }
 
-    pub(crate) fn day(&self) -> (u64, u64) {
-        (self.day, self.day_tokens)
+    /// All but the last minute.
+    pub(crate) fn without_seconds(&self) -> Usage {
+        Usage {
+            day: self.day,
+            day_tokens: self.day_tokens,
+            day_cost: self.day_cost,
+            month: self.month,
+            month_cost: self.month_cost,
+            in_flight: self.in_flight,
+            seconds: Vec::new(),
+        }
     }
 
     pub(crate) fn seconds(&self) -> impl Iterator<Item = Second> + '_ {
@@ -107,6 +155,10 @@ pub struct Totals {
     pub day_tokens: u64,
     /// Requests admitted and not ended.
     pub in_flight: u64,
+    /// Nanodollars set aside or spent on this UTC day.
+    pub day_cost: u64,
+    /// Nanodollars set aside or spent in this UTC month.
+    pub month_cost: u64,
 }
 
 impl Totals {
@@ -116,6 +168,8 @@ impl Totals {
         self.tokens = self.tokens.saturating_add(tokens);
         self.day_tokens = self.day_tokens.saturating_add(other.day_tokens);
         self.in_flight = self.in_flight.saturating_add(other.in_flight);
+        self.day_cost = self.day_cost.saturating_add(other.day_cost);
+        self.month_cost = self.month_cost.saturating_add(other.month_cost);
     }
 
     /// Adds what of an origin's consumption counts in a second. `fresh`: whether its requests in flight do.
@@ -125,31 +179,40 @@ impl Totals {
             self.requests = self.requests.saturating_add(u64::from(held.requests));
             self.tokens = self.tokens.saturating_add(held.tokens);
         }
+        let now = Moment::of_second(second);
         // A day that has not begun is that of a worker whose clock is ahead.
-        if usage.day >= second / DAY_SECONDS {
+        if usage.day >= now.day {
             self.day_tokens = self.day_tokens.saturating_add(usage.day_tokens);
+            self.day_cost = self.day_cost.saturating_add(usage.day_cost);
+        }
+        if usage.month >= now.month {
+            self.month_cost = self.month_cost.saturating_add(usage.month_cost);
         }
         if fresh {
             self.in_flight = self.in_flight.saturating_add(usage.in_flight);
         }
     }
 
-    /// Whether one more request with so many tokens fits.
+    /// Whether one more request that uses so much fits.
     #[inline]
-    pub(crate) fn fit(&self, ceilings: &Ceilings, tokens: u64) -> bool {
+    pub(crate) fn fit(&self, ceilings: &Ceilings, asked: Used) -> bool {
         self.requests.saturating_add(1) <= ceilings.requests
-            && self.tokens.saturating_add(tokens) <= ceilings.tokens
-            && self.day_tokens.saturating_add(tokens) <= ceilings.day_tokens
+            && self.tokens.saturating_add(asked.tokens) <= ceilings.tokens
+            && self.day_tokens.saturating_add(asked.tokens) <= ceilings.day_tokens
             && self.in_flight.saturating_add(1) <= ceilings.in_flight
+            && self.day_cost.saturating_add(asked.cost) <= ceilings.day_cost
+            && self.month_cost.saturating_add(asked.cost) <= ceilings.month_cost
     }
 
     /// What one limit is, how much of it is consumed, and how much of it one request needs.
-    pub(crate) fn of(&self, limit: Limit, ceilings: &Ceilings, tokens: u64) -> (u64, u64, u64) {
+    pub(crate) fn of(&self, limit: Limit, ceilings: &Ceilings, asked: Used) -> (u64, u64, u64) {
         match limit {
             Limit::RequestsPerMinute => (ceilings.requests, self.requests, 1),
-            Limit::TokensPerMinute => (ceilings.tokens, self.tokens, tokens),
-            Limit::TokensPerDay => (ceilings.day_tokens, self.day_tokens, tokens),
+            Limit::TokensPerMinute => (ceilings.tokens, self.tokens, asked.tokens),
+            Limit::TokensPerDay => (ceilings.day_tokens, self.day_tokens, asked.tokens),
             Limit::Concurrency => (ceilings.in_flight, self.in_flight, 1),
+            Limit::MoneyPerDay => (ceilings.day_cost, self.day_cost, asked.cost),
+            Limit::MoneyPerMonth => (ceilings.month_cost, self.month_cost, asked.cost),
         }
     }
 }
@@ -215,12 +278,12 @@ impl Subject {
         scope: Scope,
         ceilings: &Ceilings,
         totals: &Totals,
-        tokens: u64,
+        asked: Used,
         (now, told): (Moment, u64),
     ) -> Option<Exceeded> {
         let mut longest: Option<Exceeded> = None;
         for limit in Limit::ALL {
-            let (value, used, needed) = totals.of(limit, ceilings, tokens);
+            let (value, used, needed) = totals.of(limit, ceilings, asked);
             if used.saturating_add(needed) <= value {
                 continue;
             }
@@ -230,7 +293,8 @@ impl Subject {
             let retry_after = match limit {
                 _ if needed > value => None,
                 Limit::Concurrency => Some(Duration::ZERO),
-                Limit::TokensPerDay => Some(opens_at((now.day + 1).saturating_mul(DAY_SECONDS))),
+                Limit::TokensPerDay | Limit::MoneyPerDay => Some(opens_at(now.next_day())),
+                Limit::MoneyPerMonth => Some(opens_at(now.next_month())),
                 Limit::RequestsPerMinute => Some(opens_at(
                     self.leaves_at(now.second, excess, |held| u64::from(held.requests)),
                 )),

@@ -3,10 +3,13 @@
 
 mod support;
 
-use proofgate_limits::{Changes, CredentialId};
+use proofgate_limits::{
+    Changes, CredentialId, Demand, Limiter, Limits, ModelBudget, Quotas, TenantLimits, Used,
+};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
-use support::{SECOND, START, limiter};
+use std::num::NonZeroU64;
+use support::{SECOND, START, limits};
 
 struct Counting;
 
@@ -32,18 +35,42 @@ static ALLOCATOR: Counting = Counting;
 
 #[test]
 fn the_steady_state_allocates_nothing() {
-    let (mut limiter, acme) = limiter([40_000, 1 << 40, 1 << 50, 8], [3000, 1 << 40, 1 << 50, 8]);
+    let with_budget = |values| Limits {
+        nanodollars_per_day: NonZeroU64::new(1 << 60),
+        nanodollars_per_month: NonZeroU64::new(1 << 60),
+        ..limits(values)
+    };
+    let quotas = Quotas::with_budgets(
+        &with_budget([40_000, 1 << 40, 1 << 50, 8]),
+        &with_budget([3000, 1 << 40, 1 << 50, 8]),
+        &["large", "small"].map(|model| ModelBudget {
+            model: model.to_owned(),
+            nanodollars_per_day: None,
+            nanodollars_per_month: NonZeroU64::new(1 << 60),
+        }),
+    );
+    let mut limiter = Limiter::new();
+    let acme = limiter.set_tenant(&TenantLimits {
+        name: "acme".into(),
+        quotas: quotas.into(),
+    });
     let mut changes = Changes::default();
-    let mut lines = Vec::with_capacity(1024);
+    let mut lines = Vec::with_capacity(4096);
+    let demand = |step: u64| Demand {
+        tokens: 100,
+        model: ["large", "small", "other"][(step % 3) as usize],
+        cost: Some(100),
+    };
     let mut round = |from: u64, seconds: u64| {
         let (mut refused, mut bytes) = (0, 0);
         for step in 0..seconds * 200 {
             let now = START + from * SECOND + step * SECOND / 200;
             let key = CredentialId::ApiKey([(step % 20) as u8; 4]);
-            match limiter.admit(acme, key, 100, now) {
+            match limiter.admit(acme, key, demand(step), now) {
                 Ok(mut grant) => {
                     limiter.recorded(&mut grant);
-                    limiter.settle(grant, 90 + step % 30, now);
+                    let tokens = 90 + step % 30;
+                    limiter.settle(grant, Used { tokens, cost: tokens }, now);
                 }
                 Err(_) => refused += 1,
             }

@@ -4,11 +4,13 @@
 mod support;
 
 use proofgate_limits::{
-    Changes, CredentialId, Foreign, Grant, IN_FLIGHT_FRESH_SECONDS, Limit, Limiter, Origin, Replay, Second,
-    Snapshot, SubjectName, Usage,
+    Admitted, Changes, CredentialId, Demand, Foreign, Grant, IN_FLIGHT_FRESH_SECONDS, Limit, Limiter, Limits,
+    ModelBudget, Origin, Part, Quotas, Replay, Second, Snapshot, SubjectName, TenantLimits, Usage, Used,
 };
 use proptest::prelude::*;
 use std::collections::BTreeMap;
+use std::num::NonZeroU64;
+use std::sync::Arc;
 use support::{KEY, MIDNIGHT, SECOND, START, consume, consumed, limiter, tenant};
 
 fn origin(number: u128) -> Origin {
@@ -130,6 +132,9 @@ fn what_is_not_recorded_is_in_no_snapshot() {
     let usage = Usage {
         day: START / SECOND / 86_400,
         day_tokens: 100,
+        day_cost: 0,
+        month: 53 * 12 + 10,
+        month_cost: 0,
         in_flight: 1,
         seconds: vec![Second {
             second: START / SECOND,
@@ -174,17 +179,17 @@ fn new_limits_find_what_others_consumed_when_everything_is_sent_again() {
 #[test]
 fn a_replay_ends_what_was_in_flight_and_keeps_its_reservation() {
     let mut replay = Replay::new(Snapshot::empty(origin(1)));
-    replay.admission(1, START, "acme", Some(KEY), 500);
-    replay.admission(2, START, "acme", None, 300);
-    replay.completion(3, START + SECOND, 2, Some(100));
-    replay.completion(4, START + SECOND, 2, Some(100));
+    replay.admission(&admitted(1, START, Some(KEY), 500));
+    replay.admission(&admitted(2, START, None, 300));
+    replay.completion(3, START + SECOND, 2, Some(100.into()));
+    replay.completion(4, START + SECOND, 2, Some(100.into()));
     replay.counted_rejection(5, START + SECOND, "acme", None);
     replay.completion(6, START + SECOND, 99, None);
     let ended = replay.finish(9, START + SECOND);
     assert_eq!((ended.through_seq, ended.ended), (9, true));
     let of_tenant = &ended.subjects[&SubjectName {
         tenant: "acme".into(),
-        key: None,
+        part: Part::Whole,
     }];
     assert_eq!((of_tenant.day_tokens, of_tenant.in_flight), (600, 0));
     let requests: Vec<_> = of_tenant.seconds.iter().map(|held| held.requests).collect();
@@ -194,19 +199,31 @@ fn a_replay_ends_what_was_in_flight_and_keeps_its_reservation() {
 #[test]
 fn a_log_whose_clock_stepped_back_is_counted_at_its_latest_time() {
     let mut replay = Replay::new(Snapshot::empty(origin(1)));
-    replay.admission(1, MIDNIGHT, "acme", None, 5);
-    replay.admission(2, MIDNIGHT - 3600 * SECOND, "acme", None, 5);
-    replay.completion(3, MIDNIGHT - 3600 * SECOND, 2, Some(7));
+    replay.admission(&admitted(1, MIDNIGHT, None, 5));
+    replay.admission(&admitted(2, MIDNIGHT - 3600 * SECOND, None, 5));
+    replay.completion(3, MIDNIGHT - 3600 * SECOND, 2, Some(7.into()));
     let ended = replay.finish(4, MIDNIGHT);
     let usage = ended.subjects.values().next().unwrap();
     assert_eq!((usage.day_tokens, usage.seconds[0].tokens), (12, 12));
 }
 
+fn admitted(seq: u64, ts: u64, key: Option<CredentialId>, reserved: u64) -> Admitted<'static> {
+    Admitted {
+        seq,
+        ts,
+        tenant: "acme",
+        key,
+        model: "large",
+        reserved,
+        reserved_cost: None,
+    }
+}
+
 /// One record of a ledger, as far as limits are concerned.
 #[derive(Clone, Debug)]
 enum Fact {
-    Admission(u64, String, CredentialId, u64),
-    Completion(u64, u64, Option<u64>),
+    Admission(u64, String, CredentialId, &'static str, u64, Option<u64>),
+    Completion(u64, u64, Option<Used>),
     Rejection(u64, String, CredentialId),
     Other,
 }
@@ -216,8 +233,16 @@ fn replay(from: Snapshot, facts: &[Fact], now: u64) -> Snapshot {
     for (seq, fact) in facts.iter().enumerate() {
         let seq = seq as u64;
         match fact {
-            Fact::Admission(ts, tenant, key, reserved) => {
-                replay.admission(seq, *ts, tenant, Some(*key), *reserved)
+            Fact::Admission(ts, tenant, key, model, reserved, reserved_cost) => {
+                replay.admission(&Admitted {
+                    seq,
+                    ts: *ts,
+                    tenant,
+                    key: Some(*key),
+                    model,
+                    reserved: *reserved,
+                    reserved_cost: *reserved_cost,
+                });
             }
             Fact::Completion(ts, admission, charged) => replay.completion(seq, *ts, *admission, *charged),
             Fact::Rejection(ts, tenant, key) => replay.counted_rejection(seq, *ts, tenant, Some(*key)),
@@ -267,7 +292,19 @@ proptest! {
         let mut limiter = Limiter::new();
         let names = ["acme", "beta"];
         let roomy = [1000, 100_000, 1_000_000, 1000];
-        let ids = limiter.set_limits(&names.map(|name| tenant(name, roomy, roomy)));
+        let ids = limiter.set_limits(&names.map(|name| TenantLimits {
+            name: name.into(),
+            quotas: Arc::new(Quotas::with_budgets(
+                &Limits { nanodollars_per_day: NonZeroU64::new(if name == "acme" { 100_000 } else { 0 }), ..support::limits(roomy) },
+                &support::limits(roomy),
+                // Of the other tenant, what the small one costs does not count.
+                &["large", if name == "acme" { "small" } else { "none" }].map(|model| ModelBudget {
+                    model: model.to_owned(),
+                    nanodollars_per_day: None,
+                    nanodollars_per_month: NonZeroU64::new(200_000),
+                }),
+            )),
+        }));
         let mut facts: Vec<Fact> = vec![Fact::Other];
         let mut held: Vec<Option<Held>> = (0..16).map(|_| None).collect();
         let mut own = Snapshot::empty(origin(1));
@@ -278,9 +315,11 @@ proptest! {
             now += step.passed;
             let client = step.client;
             let (tenant, key) = (client % 2, CredentialId::ApiKey([(client % 5) as u8; 4]));
+            let model = ["large", "small"][client % 3 % 2];
+            let demand = Demand { tokens: step.reserve, model, cost: Some(step.reserve * 7) };
             let seq = facts.len() as u64;
             held[client] = match held[client].take() {
-                None => limiter.admit(ids[tenant], key, step.reserve, now).ok().map(Held::Pending),
+                None => limiter.admit(ids[tenant], key, demand, now).ok().map(Held::Pending),
                 // A minute is the longest between an admission and its record.
                 Some(Held::Pending(mut grant)) => match step.act * u8::from(now - grant.at() <= 60 * SECOND) {
                     0 => {
@@ -294,13 +333,14 @@ proptest! {
                     }
                     _ => {
                         let reserved = grant.reserved().unwrap();
-                        facts.push(Fact::Admission(grant.at(), names[tenant].to_owned(), key, reserved));
+                        let cost = grant.reserved_cost();
+                        facts.push(Fact::Admission(grant.at(), names[tenant].to_owned(), key, model, reserved, cost));
                         limiter.recorded(&mut grant);
                         Some(Held::Recorded(grant, seq))
                     }
                 },
                 Some(Held::Recorded(grant, admission)) => {
-                    let charged = (step.act > 0).then_some(step.used);
+                    let charged = (step.act > 0).then_some(Used { tokens: step.used, cost: step.used * 6 });
                     facts.push(Fact::Completion(now, admission, charged));
                     match charged {
                         Some(used) => limiter.settle(grant, used, now),
@@ -362,7 +402,7 @@ proptest! {
         // And a limiter that was told them piecemeal counts the same sum.
         let (mut limiter, acme) = limiter([1 << 40, 0, 0, 0], [0; 4]);
         limiter.absorb(&taken.into_iter().collect::<Vec<_>>(), START);
-        let of_tenant = sums.iter().find(|(name, _)| &*name.tenant == "acme" && name.key.is_none());
+        let of_tenant = sums.iter().find(|(name, _)| &*name.tenant == "acme" && name.part == Part::Whole);
         let requests = of_tenant.map_or(0, |(_, usage)| usage.seconds.iter().map(|held| u64::from(held.requests)).sum());
         let mut lines = Vec::new();
         limiter.standing(acme, KEY, START).write(&mut lines);
@@ -382,7 +422,11 @@ fn arbitrary_snapshot() -> impl Strategy<Value = Snapshot> {
         for subject in 0..seed % 5 {
             let name = SubjectName {
                 tenant: ["acme", "beta"][(subject % 2) as usize].into(),
-                key: (subject > 1).then_some(CredentialId::ApiKey([subject as u8; 4])),
+                part: match subject {
+                    0 | 1 => Part::Whole,
+                    2 => Part::Key(CredentialId::ApiKey([2; 4])),
+                    _ => Part::Model("large".into()),
+                },
             };
             let second = |age: u64| Second {
                 second: START / SECOND - age,
@@ -392,6 +436,9 @@ fn arbitrary_snapshot() -> impl Strategy<Value = Snapshot> {
             let usage = Usage {
                 day: START / SECOND / 86_400 - seed % 2,
                 day_tokens: seed + subject,
+                day_cost: seed * subject,
+                month: 53 * 12 + 10 - seed % 2,
+                month_cost: seed * 3,
                 in_flight: seed % 3,
                 seconds: [70, 60, 30, 3 + seed % 3].map(second).to_vec(),
             };

@@ -3,6 +3,7 @@
 mod anthropic;
 mod anywhere;
 mod google;
+mod lenient;
 mod member;
 mod openai;
 
@@ -16,22 +17,45 @@ use self::openai::ResponseUsage;
 use crate::dialect::Dialect;
 use crate::stream_events::data_of;
 
-/// Tokens that an answer says it cost.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Tokens that an answer says it cost. What is counted apart is part of the totals.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Tokens of the prompt, those read from a cache and written to one included.
     pub prompt_tokens: u64,
     /// Tokens of the answer, reasoning included.
     pub completion_tokens: u64,
+    /// Of the prompt, those read from a cache.
+    pub cached_prompt_tokens: u64,
+    /// Of the prompt, those written to a cache.
+    pub cache_write_tokens: u64,
+    /// Of the prompt, those of audio.
+    pub audio_prompt_tokens: u64,
+    /// Of the answer, those of reasoning.
+    pub reasoning_tokens: u64,
+    /// Of the answer, those of audio.
+    pub audio_completion_tokens: u64,
 }
 
 impl Usage {
-    /// A usage of which the provider tells the total, too. What that has beyond its parts has been generated.
-    fn of_parts(prompt_tokens: u64, completion_tokens: u64, total_tokens: Option<u64>) -> Usage {
-        let beyond_prompt = total_tokens.and_then(|total| total.checked_sub(prompt_tokens));
+    /// The same with the total that the provider tells, too: what that has beyond its parts has been generated.
+    fn with_total(self, total_tokens: Option<u64>) -> Usage {
+        let beyond_prompt = total_tokens.and_then(|total| total.checked_sub(self.prompt_tokens));
         Usage {
-            prompt_tokens,
-            completion_tokens: completion_tokens.max(beyond_prompt.unwrap_or(0)),
+            completion_tokens: self.completion_tokens.max(beyond_prompt.unwrap_or(0)),
+            ..self
+        }
+    }
+
+    /// The same with no part larger than its total, and no token both read from a cache and written to one.
+    fn with_parts_within(self) -> Usage {
+        let cached = self.cached_prompt_tokens.min(self.prompt_tokens);
+        Usage {
+            cached_prompt_tokens: cached,
+            cache_write_tokens: self.cache_write_tokens.min(self.prompt_tokens - cached),
+            audio_prompt_tokens: self.audio_prompt_tokens.min(self.prompt_tokens),
+            reasoning_tokens: self.reasoning_tokens.min(self.completion_tokens),
+            audio_completion_tokens: self.audio_completion_tokens.min(self.completion_tokens),
+            ..self
         }
     }
 }
@@ -155,12 +179,13 @@ impl UsageReader {
 
     /// The usage of the whole answer, if it gave one.
     pub fn usage(&self) -> Option<Usage> {
-        match self.dialect {
+        let usage = match self.dialect {
             Dialect::Chat | Dialect::Completions | Dialect::Embeddings => self.anywhere.usage(),
             Dialect::Messages => self.running.usage(),
             Dialect::Responses | Dialect::Gemini => self.last,
             Dialect::Moderations | Dialect::CountTokens | Dialect::GeminiTokens => None,
-        }
+        };
+        usage.map(Usage::with_parts_within)
     }
 }
 

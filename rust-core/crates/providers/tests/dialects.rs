@@ -334,7 +334,12 @@ fn usage(prompt_tokens: u64, completion_tokens: u64) -> Option<Usage> {
     Some(Usage {
         prompt_tokens,
         completion_tokens,
+        ..Usage::default()
     })
+}
+
+fn totals(usage: Usage) -> (u64, u64) {
+    (usage.prompt_tokens, usage.completion_tokens)
 }
 
 fn of_answer(dialect: Dialect, answer: &str) -> Option<Usage> {
@@ -358,7 +363,8 @@ fn what_a_provider_repeats_of_the_request_is_no_usage() {
     let event = format!(r#"{{"type":"response.completed","response":{answer}}}"#);
     assert_eq!(of_stream(Dialect::Responses, &[&event]), usage(100, 50));
     let message = r#"{"type":"message","content":[{"type":"tool_use","input":{"usage":{"input_tokens":0,"output_tokens":0}}}],"usage":{"input_tokens":7,"cache_read_input_tokens":3,"output_tokens":2},"x":{"usage":{"output_tokens":0}}}"#;
-    assert_eq!(of_answer(Dialect::Messages, message), usage(10, 2));
+    let of_message = of_answer(Dialect::Messages, message).map(totals);
+    assert_eq!(of_message, Some((10, 2)));
 }
 
 #[test]
@@ -371,11 +377,9 @@ fn the_usage_of_a_message_is_cumulative_and_never_added_up() {
         None,
         "the output of the beginning is not all"
     );
-    assert_eq!(of_stream(Dialect::Messages, &[start, delta]), usage(16, 20));
-    assert_eq!(
-        of_stream(Dialect::Messages, &[start, delta, later]),
-        usage(17, 30)
-    );
+    let of_events = |events: &[&str]| of_stream(Dialect::Messages, events).map(totals);
+    assert_eq!(of_events(&[start, delta]), Some((16, 20)));
+    assert_eq!(of_events(&[start, delta, later]), Some((17, 30)));
     // Some backends say everything at the end (envoyproxy/ai-gateway#2290).
     assert_eq!(of_stream(Dialect::Messages, &[later]), usage(11, 30));
 }
@@ -384,8 +388,9 @@ fn the_usage_of_a_message_is_cumulative_and_never_added_up() {
 fn the_usage_of_generated_content_is_that_of_its_last_piece_with_thoughts_and_tools() {
     let first = r#"{"candidates":[],"usageMetadata":{"promptTokenCount":5,"totalTokenCount":5}}"#;
     let last = r#"{"candidates":[{"content":{"parts":[{"functionCall":{"args":{"usageMetadata":{"promptTokenCount":0}}}}]}}],"usageMetadata":{"promptTokenCount":5,"toolUsePromptTokenCount":1,"candidatesTokenCount":2,"thoughtsTokenCount":3,"totalTokenCount":11},"modelVersion":"m"}"#;
-    assert_eq!(of_stream(Dialect::Gemini, &[first, last]), usage(6, 5));
-    assert_eq!(of_answer(Dialect::Gemini, last), usage(6, 5));
+    let of_pieces = of_stream(Dialect::Gemini, &[first, last]).map(totals);
+    assert_eq!(of_pieces, Some((6, 5)));
+    assert_eq!(of_answer(Dialect::Gemini, last).map(totals), Some((6, 5)));
 }
 
 #[test]
@@ -410,6 +415,83 @@ fn reasoning_that_only_the_total_counts_is_charged() {
     assert_eq!(of_answer(Dialect::Chat, answer), usage(10, 30));
     let odd = r#"{"usage":{"prompt_tokens":10,"completion_tokens":5,"total_tokens":3}}"#;
     assert_eq!(of_answer(Dialect::Chat, odd), usage(10, 5));
+}
+
+#[test]
+fn what_a_provider_counts_apart_is_part_of_the_totals() {
+    let chat = r#"{"usage":{"prompt_tokens":100,"completion_tokens":50,"total_tokens":150,"prompt_tokens_details":{"cached_tokens":40,"cache_write_tokens":20,"audio_tokens":10,"image_tokens":3},"completion_tokens_details":{"reasoning_tokens":30,"audio_tokens":5,"rejected_prediction_tokens":2}}}"#;
+    let response = r#"{"usage":{"input_tokens":100,"input_tokens_details":{"cached_tokens":40,"cache_write_tokens":20,"audio_tokens":10},"output_tokens":50,"output_tokens_details":{"reasoning_tokens":30,"audio_tokens":5},"total_tokens":150}}"#;
+    let expected = Usage {
+        prompt_tokens: 100,
+        completion_tokens: 50,
+        cached_prompt_tokens: 40,
+        cache_write_tokens: 20,
+        audio_prompt_tokens: 10,
+        reasoning_tokens: 30,
+        audio_completion_tokens: 5,
+    };
+    assert_eq!(of_answer(Dialect::Chat, chat), Some(expected));
+    assert_eq!(of_answer(Dialect::Responses, response), Some(expected));
+    // Of an answer with the dialect of Anthropic, what is read from a cache and written to one is not in `input_tokens`.
+    let message = r#"{"usage":{"input_tokens":40,"cache_read_input_tokens":40,"cache_creation_input_tokens":20,"output_tokens":50,"output_tokens_details":{"thinking_tokens":30}}}"#;
+    let without_audio = Usage {
+        audio_prompt_tokens: 0,
+        audio_completion_tokens: 0,
+        ..expected
+    };
+    assert_eq!(of_answer(Dialect::Messages, message), Some(without_audio));
+    let content = r#"{"usageMetadata":{"promptTokenCount":100,"cachedContentTokenCount":40,"candidatesTokenCount":20,"thoughtsTokenCount":30,"totalTokenCount":150,"promptTokensDetails":[{"modality":"TEXT","tokenCount":90},{"modality":"AUDIO","tokenCount":10}],"candidatesTokensDetails":[{"modality":"AUDIO","tokenCount":5}]}}"#;
+    let without_writes = Usage {
+        cache_write_tokens: 0,
+        ..expected
+    };
+    assert_eq!(of_answer(Dialect::Gemini, content), Some(without_writes));
+}
+
+#[test]
+fn details_of_an_unexpected_form_leave_the_totals_readable() {
+    for details in ["null", "[]", "7", r#""x""#, r#"{"cached_tokens":"many"}"#, "{}"] {
+        let chat = format!(
+            r#"{{"usage":{{"prompt_tokens":10,"completion_tokens":5,"prompt_tokens_details":{details},"completion_tokens_details":{details},"prompt_cache_hit_tokens":{details}}}}}"#
+        );
+        let expected = Usage {
+            cached_prompt_tokens: if details == "7" { 7 } else { 0 },
+            ..usage(10, 5).unwrap()
+        };
+        assert_eq!(of_answer(Dialect::Chat, &chat), Some(expected), "{details}");
+        let message = format!(
+            r#"{{"usage":{{"input_tokens":10,"output_tokens":5,"output_tokens_details":{details}}}}}"#
+        );
+        assert_eq!(of_answer(Dialect::Messages, &message), usage(10, 5), "{details}");
+        let content = format!(
+            r#"{{"usageMetadata":{{"promptTokenCount":10,"candidatesTokenCount":5,"promptTokensDetails":{details}}}}}"#
+        );
+        assert_eq!(of_answer(Dialect::Gemini, &content), usage(10, 5), "{details}");
+    }
+}
+
+#[test]
+fn no_part_of_a_usage_is_larger_than_its_total() {
+    let chat = r#"{"usage":{"prompt_tokens":10,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":8,"cache_write_tokens":8,"audio_tokens":99},"completion_tokens_details":{"reasoning_tokens":99,"audio_tokens":99}}}"#;
+    let expected = Usage {
+        prompt_tokens: 10,
+        completion_tokens: 5,
+        cached_prompt_tokens: 8,
+        cache_write_tokens: 2,
+        audio_prompt_tokens: 10,
+        reasoning_tokens: 5,
+        audio_completion_tokens: 5,
+    };
+    assert_eq!(of_answer(Dialect::Chat, chat), Some(expected));
+}
+
+#[test]
+fn the_usage_that_groq_tells_twice_counts_once() {
+    // Portkey-AI/gateway#1338.
+    let own =
+        r#"{"choices":[],"x_groq":{"usage":{"prompt_tokens":3,"completion_tokens":4,"total_tokens":7}}}"#;
+    let last = r#"{"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":4,"total_tokens":7}}"#;
+    assert_eq!(of_stream(Dialect::Chat, &[own, last]), usage(3, 4));
 }
 
 #[test]

@@ -147,6 +147,7 @@ fn usage_is_read_wherever_it_stands_in_an_answer_and_however_that_is_cut() {
             let usage = Usage {
                 prompt_tokens: 12,
                 completion_tokens: 34,
+                ..Usage::default()
             };
             assert_eq!(reader.usage(), Some(usage));
         }

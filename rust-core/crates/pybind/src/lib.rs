@@ -6,6 +6,7 @@
 mod errors;
 mod evidence;
 mod policy;
+mod prices;
 mod worker;
 
 use pyo3::prelude::*;
@@ -16,5 +17,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<worker::Worker>()?;
     errors::register(module)?;
     policy::register(module)?;
+    prices::register(module)?;
     evidence::register(module)
 }

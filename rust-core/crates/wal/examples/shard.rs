@@ -126,6 +126,7 @@ impl Log {
                 request: [1; 32],
                 salt: Some(SaltId([4; 8])),
                 reserved: Some(4352),
+                reserved_nanodollars: None,
                 policy: None,
                 config: ConfigId([2; 8]),
             }
@@ -159,8 +160,10 @@ impl Log {
                 usage: Some(Usage {
                     prompt_tokens: 250,
                     completion_tokens: 50,
+                    ..Usage::default()
                 }),
                 charged: Some(300),
+                cost_nanodollars: None,
                 duration_us: 50,
                 policy: None,
                 config: ConfigId([2; 8]),
@@ -200,6 +203,8 @@ impl Log {
                 tenant: "acme".to_owned(),
                 key: "0123abcd".to_owned(),
                 reserved: Some(4352),
+                reserved_nanodollars: None,
+                model: "gpt-4o-mini".to_owned(),
             }
         });
         self.made.writer.mark(Mark {

@@ -220,6 +220,7 @@ fn recovery(root: &Path) -> f64 {
                     request: [1; 32],
                     salt: Some(SaltId([4; 8])),
                     reserved: Some(300),
+                    reserved_nanodollars: None,
                     policy: None,
                     config: ConfigId([2; 8]),
                 }
@@ -243,8 +244,10 @@ fn recovery(root: &Path) -> f64 {
                     usage: Some(Usage {
                         prompt_tokens: 100,
                         completion_tokens: 200,
+                        ..Usage::default()
                     }),
                     charged: Some(300),
+                    cost_nanodollars: None,
                     duration_us: 1_000_000,
                     policy: None,
                     config: ConfigId([2; 8]),

@@ -74,6 +74,12 @@ pub struct Unended {
     pub key: String,
     /// Tokens set aside for it in its tenant's limits; `None` when the tenant has none.
     pub reserved: Option<u64>,
+    /// Nanodollars set aside for it in its tenant's budgets; `None` when it counts in none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reserved_nanodollars: Option<u64>,
+    /// Model asked for; empty where a version before this one noted the exchange.
+    #[serde(default)]
+    pub model: String,
 }
 
 /// The end of a log that was cut short.

@@ -80,6 +80,7 @@ impl Log {
                 request: [1; 32],
                 salt: None,
                 reserved: None,
+                reserved_nanodollars: None,
                 policy: None,
                 config: ConfigId([1; 8]),
             }
@@ -103,6 +104,7 @@ impl Log {
                 response: [2; 32],
                 usage: None,
                 charged: None,
+                cost_nanodollars: None,
                 duration_us: later * 1000,
                 policy: None,
                 config: ConfigId([1; 8]),

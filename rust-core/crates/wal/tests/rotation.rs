@@ -105,6 +105,7 @@ impl Rotated {
                     response: [2; 32],
                     usage: None,
                     charged: None,
+                    cost_nanodollars: None,
                     duration_us: 1,
                     policy: None,
                     config: ConfigId([1; 8]),

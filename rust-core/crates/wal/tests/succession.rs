@@ -288,6 +288,8 @@ fn unended(worker: &Worker, admission: u64, id: &str) -> Unended {
         tenant: "acme".to_owned(),
         key: "01234567".to_owned(),
         reserved: None,
+        reserved_nanodollars: None,
+        model: "m".into(),
     }
 }
 

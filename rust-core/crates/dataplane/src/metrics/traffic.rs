@@ -81,9 +81,14 @@ pub(crate) struct Series {
     requests: [Count; RequestOutcome::ALL.len()],
     prompt_tokens: Count,
     completion_tokens: Count,
+    /// Nanodollars.
+    cost: Count,
     /// None where no model is known.
     latency: Option<Arc<Latency>>,
 }
+
+/// Nanodollars that are shown as dollars.
+struct Dollars<'c>(&'c Count);
 
 /// The series of one model and provider.
 #[derive(Debug)]
@@ -100,14 +105,16 @@ impl Series {
         self.requests[outcome as usize].add(1);
     }
 
-    /// Counts an exchange that has ended after so many microseconds, and what its provider says that it used.
-    pub(crate) fn ended(&self, outcome: Outcome, usage: Option<Usage>, microseconds: u64) {
+    /// Counts an exchange that has ended after so many microseconds, what its provider says that it used, and the
+    /// nanodollars that it costs.
+    pub(crate) fn ended(&self, outcome: Outcome, usage: Option<Usage>, cost: Option<u64>, microseconds: u64) {
         self.requests[RequestOutcome::from(outcome) as usize].add(1);
         if let Some(usage) = usage {
             self.prompt_tokens.add(usage.prompt_tokens.min(MAX_TOKENS));
             self.completion_tokens
                 .add(usage.completion_tokens.min(MAX_TOKENS));
         }
+        self.cost.add(cost.unwrap_or(0));
         if let Some(latency) = &self.latency {
             latency.exchange.observe(microseconds);
         }
@@ -250,6 +257,7 @@ impl Table {
             requests: Default::default(),
             prompt_tokens: Count::default(),
             completion_tokens: Count::default(),
+            cost: Count::default(),
             latency,
         });
         models.entry(model.into()).or_default().push(Arc::clone(&series));

@@ -29,6 +29,7 @@ fn tokens(prompt: u64, completion: u64) -> Option<Usage> {
     Some(Usage {
         prompt_tokens: prompt,
         completion_tokens: completion,
+        ..Usage::default()
     })
 }
 
@@ -37,7 +38,7 @@ fn requests_and_tokens_count_for_their_tenant_model_and_provider() {
     let (traffic, registry) = table(10);
     for (tenant, prompt) in [("a", 3), ("b", 5), ("a", 7)] {
         let series = traffic.series(tenant, ROUTE);
-        series.ended(Outcome::Complete, tokens(prompt, 1), 1);
+        series.ended(Outcome::Complete, tokens(prompt, 1), None, 1);
     }
     traffic.series("a", ROUTE).rejected(RequestOutcome::Denied);
     let of_a = told(
@@ -77,7 +78,7 @@ fn a_duration_counts_for_its_model_and_not_for_its_tenant() {
     for (tenant, microseconds) in [("a", 15_000), ("b", 2_000_000)] {
         let series = traffic.series(tenant, ROUTE);
         series.began(1);
-        series.ended(Outcome::UpstreamError, None, microseconds);
+        series.ended(Outcome::UpstreamError, None, None, microseconds);
     }
     let labels = r#"{model="large",provider="vendor"}"#;
     let name = |of: &str| format!("proofgate_{of}_seconds_count{labels} ");
@@ -98,7 +99,7 @@ fn what_comes_when_all_label_sets_are_taken_counts_for_other_tenants() {
     let (traffic, registry) = table(2);
     for number in 0..50 {
         let series = traffic.series(&format!("tenant-{number}"), ROUTE);
-        series.ended(Outcome::Complete, tokens(1, 1), 1);
+        series.ended(Outcome::Complete, tokens(1, 1), None, 1);
     }
     let prompts = told(&traffic, &registry, "proofgate_prompt_tokens_total");
     assert_eq!(
@@ -132,19 +133,19 @@ fn a_tenant_that_is_named_other_counts_for_itself() {
 fn a_reload_keeps_the_counts_of_what_stays_and_makes_room_for_the_rest() {
     let (traffic, registry) = table(2);
     let stays = traffic.series("stays", ROUTE);
-    stays.ended(Outcome::Complete, tokens(1, 1), 1);
+    stays.ended(Outcome::Complete, tokens(1, 1), None, 1);
     for tenant in ["goes", "late"] {
         traffic
             .series(tenant, ROUTE)
-            .ended(Outcome::Complete, tokens(1, 1), 1);
+            .ended(Outcome::Complete, tokens(1, 1), None, 1);
     }
     traffic.reconfigure(2, |tenant| ["stays", "late"].contains(&tenant), |_, _| true);
     for tenant in ["stays", "late"] {
         traffic
             .series(tenant, ROUTE)
-            .ended(Outcome::Complete, tokens(1, 1), 1);
+            .ended(Outcome::Complete, tokens(1, 1), None, 1);
     }
-    stays.ended(Outcome::Complete, tokens(1, 1), 1);
+    stays.ended(Outcome::Complete, tokens(1, 1), None, 1);
     let prompts = told(&traffic, &registry, "proofgate_prompt_tokens_total");
     assert_eq!(
         prompts,
@@ -164,7 +165,7 @@ fn a_model_that_changes_its_provider_has_series_of_both() {
     let (traffic, registry) = table(10);
     for provider in ["vendor", "spare"] {
         let series = traffic.series("a", Some(("large", provider)));
-        series.ended(Outcome::Complete, None, 1);
+        series.ended(Outcome::Complete, None, None, 1);
     }
     assert_eq!(
         told(&traffic, &registry, "proofgate_exchange_seconds_count"),
@@ -180,7 +181,7 @@ fn names_with_quotes_and_slashes_are_one_label_value() {
     let (traffic, registry) = table(10);
     traffic
         .series("team/a\"} 9\n", Some(("m\\", "p")))
-        .ended(Outcome::Complete, tokens(1, 1), 1);
+        .ended(Outcome::Complete, tokens(1, 1), None, 1);
     let told = told(&traffic, &registry, "proofgate_prompt_tokens_total");
     assert_eq!(told, [r#"{tenant="team/a\"} 9\n",model="m\\",provider="p"} 1"#]);
 }
@@ -189,8 +190,8 @@ fn names_with_quotes_and_slashes_are_one_label_value() {
 fn tokens_that_no_model_can_have_used_do_not_end_the_count() {
     let (traffic, registry) = table(10);
     let series = traffic.series("a", ROUTE);
-    series.ended(Outcome::Complete, tokens(u64::MAX, 1), 1);
-    series.ended(Outcome::Complete, tokens(1, 1), 1);
+    series.ended(Outcome::Complete, tokens(u64::MAX, 1), None, 1);
+    series.ended(Outcome::Complete, tokens(1, 1), None, 1);
     let prompts = told(&traffic, &registry, "proofgate_prompt_tokens_total{tenant=\"a\"");
     assert_eq!(
         prompts,
@@ -204,7 +205,7 @@ fn tokens_that_no_model_can_have_used_do_not_end_the_count() {
 #[test]
 fn series_are_shown_once_nobody_is_reading() {
     let (traffic, registry) = table(10);
-    traffic.series("a", ROUTE).ended(Outcome::Complete, None, 1);
+    traffic.series("a", ROUTE).ended(Outcome::Complete, None, None, 1);
     let shown = Arc::clone(&traffic.shown);
     let reading = shown.0.lock().unwrap();
     traffic.show();
@@ -213,5 +214,23 @@ fn series_are_shown_once_nobody_is_reading() {
     assert_eq!(
         told(&traffic, &registry, "proofgate_exchange_seconds_count"),
         [r#"{model="large",provider="vendor"} 1"#]
+    );
+}
+
+#[test]
+fn costs_are_summed_as_integers_and_shown_as_dollars() {
+    let (traffic, registry) = table(10);
+    for (tenant, cost) in [("a", Some(1)), ("b", None), ("a", Some(1_500_000_000))] {
+        traffic
+            .series(tenant, ROUTE)
+            .ended(Outcome::Complete, tokens(1, 1), cost, 1);
+    }
+    let costs = told(&traffic, &registry, "proofgate_cost_dollars_total");
+    assert_eq!(
+        costs,
+        [
+            r#"{tenant="a",model="large",provider="vendor"} 1.500000001"#,
+            r#"{tenant="b",model="large",provider="vendor"} 0.0"#,
+        ]
     );
 }

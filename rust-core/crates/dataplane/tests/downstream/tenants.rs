@@ -209,11 +209,13 @@ async fn how_much_of_its_limits_a_tenant_has_used_is_told_and_who_has_used_most_
     let acme = json!({
         "tenant": "acme", "requests_per_minute": no, "tokens_per_minute": no,
         "tokens_per_day": {"used": 0, "limit": 1000}, "concurrency": no,
+        "nanodollars_per_day": no, "nanodollars_per_month": no,
     });
     let sharded = |requests: u64, in_flight: u64| {
         json!({
             "tenant": TENANT, "requests_per_minute": {"used": requests, "limit": 4}, "tokens_per_minute": no,
             "tokens_per_day": no, "concurrency": {"used": in_flight, "limit": 2},
+            "nanodollars_per_day": no, "nanodollars_per_month": no,
         })
     };
     assert_eq!(fresh, json!({"tenants": [acme, sharded(0, 0)], "more": 0}));

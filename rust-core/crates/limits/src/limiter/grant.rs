@@ -1,6 +1,7 @@
 //! What was given to a request.
 
 use super::NONE;
+use crate::demand::Used;
 use crate::subject::Moment;
 
 /// A request that was admitted: one request, one place among the concurrent ones, and tokens.
@@ -13,12 +14,15 @@ use crate::subject::Moment;
 pub struct Grant {
     pub(super) tenant: u32,
     pub(super) key: u32,
+    pub(super) model: u32,
     /// Number of its entry in `Limiter::unrecorded`, until its admission is recorded.
     pub(super) unrecorded: u32,
     /// Unix microseconds.
     pub(super) at: u64,
     pub(super) moment: Moment,
-    pub(super) reserved: u64,
+    pub(super) reserved: Used,
+    /// Whether what it costs counts.
+    pub(super) money_counted: bool,
 }
 
 impl Grant {
@@ -32,7 +36,17 @@ impl Grant {
     /// Tokens reserved, for the admission record. `None` when the tenant has no limits and nothing is counted.
     #[must_use]
     pub fn reserved(&self) -> Option<u64> {
-        (self.tenant != NONE).then_some(self.reserved)
+        (self.tenant != NONE).then_some(self.reserved.tokens)
+    }
+
+    /// Nanodollars reserved, for the admission record. `None` when no budget counts what it costs.
+    #[must_use]
+    pub fn reserved_cost(&self) -> Option<u64> {
+        self.money_counted.then_some(self.reserved.cost)
+    }
+
+    pub(super) fn shares(&self) -> [Share; 3] {
+        shares(self.tenant, self.key, self.model)
     }
 }
 
@@ -41,6 +55,40 @@ impl Grant {
 pub(super) struct Booking {
     pub(super) tenant: u32,
     pub(super) key: u32,
+    pub(super) model: u32,
     pub(super) at: Moment,
-    pub(super) tokens: u64,
+    pub(super) used: Used,
+}
+
+impl Booking {
+    pub(super) fn shares(&self) -> [Share; 3] {
+        shares(self.tenant, self.key, self.model)
+    }
+}
+
+/// A subject that a request counts for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Share {
+    pub(super) subject: u32,
+    /// Whether it only pays.
+    pays_only: bool,
+}
+
+fn shares(tenant: u32, key: u32, model: u32) -> [Share; 3] {
+    [(tenant, false), (key, false), (model, true)].map(|(subject, pays_only)| Share { subject, pays_only })
+}
+
+impl Share {
+    /// What of a request's use counts for this subject.
+    pub(super) fn of(self, used: Used) -> Used {
+        Used {
+            tokens: if self.pays_only { 0 } else { used.tokens },
+            ..used
+        }
+    }
+
+    /// How often the request itself does.
+    pub(super) fn requests(self) -> u32 {
+        u32::from(!self.pays_only)
+    }
 }

@@ -1,9 +1,11 @@
 //! The limiter's side of the hand-over: what it tells and what it is told. And forgetting.
 
-use super::{Booking, Limiter, NONE, TenantId, spare_window};
-use crate::snapshot::{Change, Changes, SubjectName, Usage};
+use super::grant::{Booking, Share};
+use super::{Limiter, NONE, TenantId, spare_window};
+use crate::snapshot::{Change, Changes, Part, SubjectName, Usage};
 use crate::subject::Subject;
 use crate::window::Window;
+use std::sync::Arc;
 
 /// Spare windows that are kept for the next subjects that wake up.
 const SPARE_WINDOWS: usize = 4096;
@@ -21,10 +23,17 @@ impl Limiter {
             let Some(quotas) = tenant.counted() else {
                 continue;
             };
-            let index = match name.key {
-                None => tenant.subject,
-                Some(key) if quotas.keys_counted => self.key_subject(id as usize, key),
-                Some(_) => continue,
+            let index = match &name.part {
+                Part::Whole => tenant.subject,
+                Part::Key(key) if quotas.keys_counted => self.key_subject(id as usize, *key),
+                Part::Model(model) => match quotas.model(model) {
+                    Some((model, _)) => {
+                        let model = Arc::clone(model);
+                        self.model_subject(id as usize, &model)
+                    }
+                    None => continue,
+                },
+                Part::Key(_) => continue,
             };
             let subject = &mut self.subjects[index as usize];
             if usage.is_empty() {
@@ -59,12 +68,9 @@ impl Limiter {
             subject.changed = false;
             let start = changes.seconds.len();
             changes.seconds.extend(subject.own.seconds());
-            let (day, day_tokens) = subject.own.day();
             changes.entries.push(Change {
                 name: subject.name.clone(),
-                day,
-                day_tokens,
-                in_flight: subject.own.in_flight,
+                usage: subject.own.without_seconds(),
                 seconds: start..changes.seconds.len(),
             });
         }
@@ -104,13 +110,14 @@ impl Limiter {
         let name = &self.subjects[index as usize].name;
         if let Some(id) = self.by_name.get(&name.tenant).copied() {
             let tenant = &mut self.tenants[id.0 as usize];
-            match name.key {
-                Some(key) => {
-                    self.keys.remove(&(id.0, key));
+            match &name.part {
+                Part::Key(key) => {
+                    self.keys.remove(&(id.0, *key));
                     tenant.keys = tenant.keys.saturating_sub(1);
                 }
-                None if tenant.quotas.is_some() => return,
-                None => tenant.subject = NONE,
+                Part::Model(_) => tenant.models.retain(|(_, subject)| *subject != index),
+                Part::Whole if tenant.quotas.is_some() => return,
+                Part::Whole => tenant.subject = NONE,
             }
             self.forget_tenant(id);
         }
@@ -118,23 +125,27 @@ impl Limiter {
         self.vacant.push(index);
     }
 
-    fn for_unrecorded(&mut self, each: impl Fn(&mut Subject, &Booking)) {
+    fn for_unrecorded(&mut self, each: impl Fn(&mut Subject, &Booking, Share)) {
         for booking in self.unrecorded.iter().flatten() {
-            for index in [booking.tenant, booking.key] {
-                if let Some(subject) = self.subjects.get_mut(index as usize) {
-                    each(subject, booking);
+            for share in booking.shares() {
+                if let Some(subject) = self.subjects.get_mut(share.subject as usize) {
+                    each(subject, booking, share);
                 }
             }
         }
     }
 
-    fn unbook(subject: &mut Subject, booking: &Booking) {
+    fn unbook(subject: &mut Subject, booking: &Booking, share: Share) {
         subject.own.in_flight = subject.own.in_flight.saturating_sub(1);
-        subject.own.take(booking.at, 1, booking.tokens);
+        subject
+            .own
+            .take(booking.at, share.requests(), share.of(booking.used));
     }
 
-    fn rebook(subject: &mut Subject, booking: &Booking) {
+    fn rebook(subject: &mut Subject, booking: &Booking, share: Share) {
         subject.own.in_flight += 1;
-        subject.own.add(booking.at, 1, booking.tokens);
+        subject
+            .own
+            .add(booking.at, share.requests(), share.of(booking.used));
     }
 }

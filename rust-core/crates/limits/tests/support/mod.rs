@@ -23,6 +23,7 @@ pub fn limits(values: [u64; 4]) -> Limits {
         tokens_per_minute: tokens,
         tokens_per_day: day,
         concurrency,
+        ..Limits::default()
     }
 }
 

@@ -1,6 +1,7 @@
 use serde::Deserialize;
 
 use super::Usage;
+use super::lenient::Lenient;
 
 /// The usage of a message, or of an event: what it does not name stays as it was.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
@@ -9,6 +10,14 @@ pub(super) struct MessageUsage {
     cache_creation_input_tokens: Option<u64>,
     cache_read_input_tokens: Option<u64>,
     output_tokens: Option<u64>,
+    #[serde(default)]
+    output_tokens_details: Lenient<Option<AnswerDetails>>,
+}
+
+/// Parts of an answer.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+struct AnswerDetails {
+    thinking_tokens: Option<u64>,
 }
 
 /// An event that may bring usage: `message_start` and `message_delta`.
@@ -55,11 +64,13 @@ impl Running {
             cache_creation_input_tokens,
             cache_read_input_tokens,
             output_tokens,
+            output_tokens_details: Lenient(details),
         } = &mut self.known;
         *input_tokens = usage.input_tokens.or(*input_tokens);
         *cache_creation_input_tokens = usage.cache_creation_input_tokens.or(*cache_creation_input_tokens);
         *cache_read_input_tokens = usage.cache_read_input_tokens.or(*cache_read_input_tokens);
         *output_tokens = usage.output_tokens.or(*output_tokens);
+        *details = usage.output_tokens_details.0.or(*details);
     }
 
     /// The usage of the whole answer. Before it is counted nobody knows it: what `message_start` says of the output is the
@@ -74,9 +85,14 @@ impl Running {
         let prompt = parts
             .iter()
             .fold(0u64, |sum, part| sum.saturating_add(part.unwrap_or(0)));
+        let details = known.output_tokens_details.0.unwrap_or_default();
         self.counted.then_some(Usage {
             prompt_tokens: prompt,
             completion_tokens: known.output_tokens?,
+            cached_prompt_tokens: known.cache_read_input_tokens.unwrap_or(0),
+            cache_write_tokens: known.cache_creation_input_tokens.unwrap_or(0),
+            reasoning_tokens: details.thinking_tokens.unwrap_or(0),
+            ..Usage::default()
         })
     }
 }

@@ -1,6 +1,7 @@
 use serde::Deserialize;
 
 use super::Usage;
+use super::lenient::{AudioTokens, Lenient};
 
 /// The usage of a generated content, or of a piece of it: later ones count what came before, too.
 #[derive(Deserialize)]
@@ -11,6 +12,12 @@ pub(super) struct UsageMetadata {
     candidates_token_count: Option<u64>,
     thoughts_token_count: Option<u64>,
     total_token_count: Option<u64>,
+    #[serde(default)]
+    cached_content_token_count: Lenient<u64>,
+    #[serde(default)]
+    prompt_tokens_details: Lenient<AudioTokens>,
+    #[serde(default)]
+    candidates_tokens_details: Lenient<AudioTokens>,
 }
 
 /// A piece of a stream.
@@ -30,6 +37,15 @@ impl UsageMetadata {
         };
         let prompt = sum([self.prompt_token_count, self.tool_use_prompt_token_count]);
         let answer = sum([self.candidates_token_count, self.thoughts_token_count]);
-        Usage::of_parts(prompt, answer, self.total_token_count)
+        Usage {
+            prompt_tokens: prompt,
+            completion_tokens: answer,
+            cached_prompt_tokens: self.cached_content_token_count.0,
+            cache_write_tokens: 0,
+            audio_prompt_tokens: self.prompt_tokens_details.0.0,
+            reasoning_tokens: self.thoughts_token_count.unwrap_or(0),
+            audio_completion_tokens: self.candidates_tokens_details.0.0,
+        }
+        .with_total(self.total_token_count)
     }
 }

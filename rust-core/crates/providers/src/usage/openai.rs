@@ -1,6 +1,7 @@
 use serde::Deserialize;
 
 use super::Usage;
+use super::lenient::Lenient;
 
 /// The usage of a chat completion, a completion or an embedding.
 #[derive(Deserialize)]
@@ -10,12 +11,46 @@ pub(super) struct Counted {
     completion_tokens: u64,
     #[serde(default)]
     total_tokens: Option<u64>,
+    #[serde(default)]
+    prompt_tokens_details: Lenient<Option<PromptDetails>>,
+    #[serde(default)]
+    completion_tokens_details: Lenient<Option<AnswerDetails>>,
+    /// What DeepSeek has read from its cache.
+    #[serde(default)]
+    prompt_cache_hit_tokens: Lenient<u64>,
+}
+
+/// Parts of a prompt.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+struct PromptDetails {
+    #[serde(default)]
+    cached_tokens: Option<u64>,
+    #[serde(default)]
+    cache_write_tokens: Option<u64>,
+    #[serde(default)]
+    audio_tokens: Option<u64>,
+}
+
+/// Parts of an answer.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+struct AnswerDetails {
+    #[serde(default)]
+    reasoning_tokens: Option<u64>,
+    #[serde(default)]
+    audio_tokens: Option<u64>,
 }
 
 impl Counted {
     /// What a total has beyond its parts is reasoning, which some providers leave out of the completion (xAI).
     pub(super) fn usage(&self) -> Usage {
-        Usage::of_parts(self.prompt_tokens, self.completion_tokens, self.total_tokens)
+        let prompt = self.prompt_tokens_details.0.unwrap_or_default();
+        let answer = self.completion_tokens_details.0.unwrap_or_default();
+        let parts = usage(self.prompt_tokens, self.completion_tokens, prompt, answer);
+        Usage {
+            cached_prompt_tokens: parts.cached_prompt_tokens.max(self.prompt_cache_hit_tokens.0),
+            ..parts
+        }
+        .with_total(self.total_tokens)
     }
 }
 
@@ -25,13 +60,30 @@ pub(super) struct ResponseUsage {
     input_tokens: u64,
     #[serde(default)]
     output_tokens: u64,
+    #[serde(default)]
+    total_tokens: Lenient<Option<u64>>,
+    #[serde(default)]
+    input_tokens_details: Lenient<Option<PromptDetails>>,
+    #[serde(default)]
+    output_tokens_details: Lenient<Option<AnswerDetails>>,
 }
 
 impl ResponseUsage {
     pub(super) fn usage(&self) -> Usage {
-        Usage {
-            prompt_tokens: self.input_tokens,
-            completion_tokens: self.output_tokens,
-        }
+        let prompt = self.input_tokens_details.0.unwrap_or_default();
+        let answer = self.output_tokens_details.0.unwrap_or_default();
+        usage(self.input_tokens, self.output_tokens, prompt, answer).with_total(self.total_tokens.0)
+    }
+}
+
+fn usage(prompt_tokens: u64, completion_tokens: u64, prompt: PromptDetails, answer: AnswerDetails) -> Usage {
+    Usage {
+        prompt_tokens,
+        completion_tokens,
+        cached_prompt_tokens: prompt.cached_tokens.unwrap_or(0),
+        cache_write_tokens: prompt.cache_write_tokens.unwrap_or(0),
+        audio_prompt_tokens: prompt.audio_tokens.unwrap_or(0),
+        reasoning_tokens: answer.reasoning_tokens.unwrap_or(0),
+        audio_completion_tokens: answer.audio_tokens.unwrap_or(0),
     }
 }

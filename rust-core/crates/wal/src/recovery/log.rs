@@ -343,5 +343,7 @@ fn unended((incarnation, admission): (Ulid, u64), record: Admission<'_>) -> Unen
         tenant: record.tenant.into_owned(),
         key: record.key.into_owned(),
         reserved: record.reserved,
+        reserved_nanodollars: record.reserved_nanodollars,
+        model: record.model.into_owned(),
     }
 }

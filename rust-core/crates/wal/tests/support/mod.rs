@@ -278,6 +278,7 @@ impl Worker {
                 request: proofgate_ledger::commitment::commit(&salt, "request", b"hello"),
                 salt: Some(proofgate_ledger::commitment::salt_id(&salt)),
                 reserved: None,
+                reserved_nanodollars: None,
                 policy: None,
                 config: ConfigId([1; 8]),
             }
@@ -308,6 +309,7 @@ impl Worker {
                 response: [2; 32],
                 usage: None,
                 charged: None,
+                cost_nanodollars: None,
                 duration_us: 1,
                 policy: None,
                 config: ConfigId([1; 8]),

@@ -6,7 +6,9 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Unit;
 
-use super::{Count, Histogram, Latency, Listed, RequestOutcome, Series, Shown};
+use proofgate_prices::NANODOLLARS;
+
+use super::{Count, Dollars, Histogram, Latency, Listed, RequestOutcome, Series, Shown};
 
 /// Exposes the series; the registry adds its prefix to their names.
 impl Collector for Shown {
@@ -45,6 +47,16 @@ impl Collector for Shown {
         for one in with_model() {
             one.completion_tokens
                 .encode(completion.encode_family(&one.labels())?)?;
+        }
+        let dollars = Unit::Other("dollars".into());
+        let mut cost = encoder.encode_descriptor(
+            "cost",
+            "What exchanges cost at the configured prices, where their usage and a price are known",
+            Some(&dollars),
+            MetricType::Counter,
+        )?;
+        for one in with_model() {
+            Dollars(&one.cost).encode(cost.encode_family(&one.labels())?)?;
         }
         let mut exchange = encoder.encode_descriptor(
             "exchange",
@@ -94,6 +106,18 @@ impl Latency {
 impl EncodeMetric for Count {
     fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
         encoder.encode_counter::<NoLabelSet, _, u64>(&self.get(), None)
+    }
+
+    fn metric_type(&self) -> MetricType {
+        MetricType::Counter
+    }
+}
+
+impl EncodeMetric for Dollars<'_> {
+    fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
+        // Counted as integers; only what is shown is a floating-point number, as Prometheus keeps it.
+        let dollars = self.0.get() as f64 / NANODOLLARS as f64;
+        encoder.encode_counter::<NoLabelSet, _, u64>(&dollars, None)
     }
 
     fn metric_type(&self) -> MetricType {

@@ -1,0 +1,86 @@
+"""`proofgate prices`: what each model of a configuration costs."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+from proofgate import _core
+from proofgate.commands import EXIT_OK, EXIT_USAGE, fail
+from proofgate.config import InvalidConfigError, load_settings
+from proofgate.config.core_json import targets_of
+from proofgate.config.prices import price_documents
+from proofgate.config.settings import Settings
+
+_PARTS = ("input", "cached_input", "cache_write", "audio_input", "output", "audio_output")
+_HEADINGS = ("input", "cached", "cache write", "audio in", "output", "audio out")
+
+
+def show(options: argparse.Namespace) -> int:
+    """Lists the price that holds for each model."""
+    try:
+        settings = load_settings(options.config)
+        at = time.time_ns() // 1000 if options.at is None else _midnight(options.at)
+    except InvalidConfigError as error:
+        return fail(f"the configuration is not usable\n{error}", EXIT_USAGE)
+    except ValueError:
+        return fail("--at takes a day such as 2026-01-31", EXIT_USAGE)
+    listed = prices_of(settings, at)
+    print(json.dumps(listed, indent=2) if options.output == "json" else _text(listed))
+    return EXIT_OK
+
+
+def prices_of(settings: Settings, at: int) -> list[dict[str, Any]]:
+    """The price of each model at a time (unix microseconds), amounts as decimal numbers: US dollars for a
+    million tokens, and for a request. What has no price has `price: null`. Raises the core's ConfigError."""
+    asked = {
+        "prices": price_documents(settings.prices, settings.default_prices),
+        "providers": [{"name": entry.name, "base_url": entry.base_url} for entry in settings.providers],
+        "models": [{"name": model.name, "targets": targets_of(model)} for model in settings.models],
+    }
+    return [_told(entry) for entry in json.loads(_core.prices_at(json.dumps(asked), at))]
+
+
+def _told(entry: dict[str, Any]) -> dict[str, Any]:
+    price = entry["price"]
+    if price is not None:
+        price = {
+            "source": "default" if price["default"] else "configuration",
+            "effective_from": _day(price["effective_from"]),
+            **{part: _decimal(price[part], 6) for part in _PARTS},
+            "per_request": _decimal(price["per_request"], 12),
+        }
+    next_change = entry["next_change"]
+    return {**entry, "price": price, "next_change": next_change and _day(next_change)}
+
+
+def _text(listed: list[dict[str, Any]]) -> str:
+    rows = [("model", "provider", "upstream model", "from", *_HEADINGS, "request", "next change")]
+    for entry in listed:
+        price = entry["price"]
+        told = ("no price", *("-" for _ in _PARTS), "-")
+        if price is not None:
+            since = price["effective_from"] + (" (default)" if price["source"] == "default" else "")
+            told = (since, *(price[part] for part in _PARTS), price["per_request"])
+        names = (entry["model"], entry["provider"], entry["upstream_model"])
+        rows.append((*names, *told, entry["next_change"] or "-"))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    )
+
+
+def _midnight(day: str) -> int:
+    return int(datetime.strptime(day, "%Y-%m-%d").replace(tzinfo=UTC).timestamp()) * 1_000_000
+
+
+def _day(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).date().isoformat()
+
+
+def _decimal(number: int, places: int) -> str:
+    return f"{Decimal(number).scaleb(-places).normalize():f}"

@@ -1,0 +1,155 @@
+"""Prices: what a configuration may say of them, and what `proofgate prices` lists."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from conftest import ConfigDirectory
+
+from proofgate import config
+from proofgate.cli import main
+from proofgate.config.prices import nanodollars, price_documents
+
+Capture = pytest.CaptureFixture[str]
+
+PRICES = """
+prices:
+  - {model: gpt-4o-mini, effectiveFrom: 2025-01-01, input: '0.2', output: '0.8'}
+  - model: gpt-4*
+    provider: openai
+    effectiveFrom: '2026-06-01'
+    input: '0.25'
+    cachedInput: '0.000001'
+    output: '1'
+    perRequest: '0.01'
+"""
+
+
+def problems(directory: ConfigDirectory, section: str) -> list[tuple[str, str]]:
+    directory.append(section)
+    with pytest.raises(config.InvalidConfigError) as caught:
+        config.load(directory.file)
+    return [(problem.code, problem.message) for problem in caught.value.problems]
+
+
+def listed(directory: ConfigDirectory, capsys: Capture, *arguments: str) -> Any:
+    assert main(["prices", str(directory.file), "--output", "json", *arguments]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_what_is_listed_is_what_holds_on_the_day(config_directory: ConfigDirectory, capsys: Capture) -> None:
+    config_directory.append(PRICES)
+    (config_directory.path / "openai-key").unlink()
+    first, same_upstream = listed(config_directory, capsys, "--at", "2025-01-01")
+    assert first == {
+        "model": "gpt-4o-mini",
+        "provider": "openai",
+        "upstream_model": "gpt-4o-mini",
+        "price": {
+            "source": "configuration",
+            "effective_from": "2025-01-01",
+            **dict.fromkeys(("input", "cached_input", "cache_write", "audio_input"), "0.2"),
+            **dict.fromkeys(("output", "audio_output"), "0.8"),
+            "per_request": "0",
+        },
+        "next_change": None,
+    }
+    assert same_upstream["price"] == first["price"]
+    earlier, _ = listed(config_directory, capsys, "--at", "2024-12-31")
+    assert earlier["price"] is None
+
+
+def test_the_listing_is_a_table_for_people(config_directory: ConfigDirectory, capsys: Capture) -> None:
+    config_directory.append(PRICES)
+    assert main(["prices", str(config_directory.file), "--at", "2025-06-01"]) == 0
+    head, first, *_ = capsys.readouterr().out.splitlines()
+    assert head.split()[:2] == ["model", "provider"]
+    assert first.split()[:5] == ["gpt-4o-mini", "openai", "gpt-4o-mini", "2025-01-01", "0.2"]
+    assert main(["prices", str(config_directory.file), "--at", "yesterday"]) == 2
+
+
+def test_every_price_that_comes_along_is_dated_and_of_a_named_source(
+    config_directory: ConfigDirectory,
+) -> None:
+    documents = price_documents((), with_defaults=True)
+    assert all(document["default"] and document["host"] for document in documents)
+    named = [(document["host"], document["model"]) for document in documents]
+    assert len(set(named)) == len(named)
+    config_directory.append("\ndefaultPrices: true\n")
+    core = json.loads(config.load(config_directory.file).to_core_json(0))
+    assert core["prices"] == documents
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("input", "0.2"),
+        ("input", "'-1'"),
+        ("input", "'1e3'"),
+        ("input", "'0.0000001'"),
+        ("input", "'1000000.1'"),
+        ("perRequest", "'1000.5'"),
+        ("effectiveFrom", "2026-02-30"),
+        ("effectiveFrom", "'2026-01-01T00:00:00Z'"),
+        ("currency", "EUR"),
+        ("model", "a*b"),
+        ("model", "''"),
+    ],
+)
+def test_a_price_that_cannot_be_exact_is_refused(
+    config_directory: ConfigDirectory, field: str, value: str
+) -> None:
+    entry = {"model": "m", "effectiveFrom": "2026-01-01", "input": "'1'", "output": "'1'", field: value}
+    section = "\nprices:\n  - {" + ", ".join(f"{name}: {said}" for name, said in entry.items()) + "}\n"
+    config_directory.append(section)
+    with pytest.raises(config.InvalidConfigError):
+        config.load(config_directory.file)
+
+
+def test_a_price_names_a_provider_that_exists_and_stands_once(config_directory: ConfigDirectory) -> None:
+    entry = "{model: m, effectiveFrom: 2026-01-01, input: '1', output: '1'}"
+    other = entry.replace("{", "{provider: opena1, ")
+    found = problems(config_directory, f"\nprices: [{entry}, {entry}, {other}]\n")
+    assert [code for code, _ in found] == ["config_duplicate_price", "config_unknown_provider"]
+
+
+@pytest.mark.parametrize("text", ["0.000000001", "1", "25.50", "999999999.999999999", "007.10"])
+def test_dollars_are_exact_in_nanodollars(text: str) -> None:
+    assert nanodollars(text) == Decimal(text) * 10**9
+
+
+def test_budgets_of_tenants_keys_and_models_are_told_in_nanodollars(
+    config_directory: ConfigDirectory,
+) -> None:
+    config_directory.replace(
+        "    models: [gpt-4o-mini]\n",
+        "    limits: {dollarsPerDay: '0.000000001', dollarsPerMonth: '999999999.999999999'}\n"
+        "    keyLimits: {dollarsPerDay: '25.50'}\n"
+        "    modelBudgets: [{model: fast, dollarsPerMonth: '3'}]\n",
+    )
+    acme = config_directory.core()["tenants"][0]
+    assert acme["limits"]["nanodollars_per_day"] == 1
+    assert acme["limits"]["nanodollars_per_month"] == 999_999_999_999_999_999
+    assert acme["key_limits"]["nanodollars_per_day"] == 25_500_000_000
+    assert acme["model_budgets"] == [
+        {"model": "fast", "nanodollars_per_day": None, "nanodollars_per_month": 3_000_000_000}
+    ]
+
+
+@pytest.mark.parametrize("amount", ["'0'", "'0.0'", "25", "'-1'", "'1000000000'", "'0.0000000001'", "'1e3'"])
+def test_a_budget_that_is_none_is_refused(config_directory: ConfigDirectory, amount: str) -> None:
+    config_directory.replace("    models: [gpt-4o-mini]\n", f"    limits: {{dollarsPerDay: {amount}}}\n")
+    with pytest.raises(config.InvalidConfigError, match="dollarsPerDay"):
+        config.load(config_directory.file)
+
+
+def test_a_budget_is_for_a_model_that_exists_and_stands_once(config_directory: ConfigDirectory) -> None:
+    budgets = ", ".join(f"{{model: {model}, dollarsPerDay: '1'}}" for model in ("fast", "fast", "fsat"))
+    config_directory.replace("    models: [gpt-4o-mini]\n", f"    modelBudgets: [{budgets}]\n")
+    with pytest.raises(config.InvalidConfigError) as caught:
+        config.load(config_directory.file)
+    codes = [problem.code for problem in caught.value.problems]
+    assert codes == ["config_duplicate_name", "config_unknown_model"]

@@ -1,0 +1,60 @@
+//! What a request asks for, and what it turns out to have used.
+
+use crate::{MAX_COST, MAX_TOKENS};
+
+/// What a request can use at most.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Demand<'m> {
+    /// Tokens of its prompt and its answer.
+    pub tokens: u64,
+    /// The model's name, as the client said it.
+    pub model: &'m str,
+    /// Nanodollars; `None` when its price is not known, which no budget admits.
+    pub cost: Option<u64>,
+}
+
+/// Tokens alone, of a request whose price nobody knows.
+impl From<u64> for Demand<'_> {
+    fn from(tokens: u64) -> Self {
+        Self {
+            tokens,
+            ..Self::default()
+        }
+    }
+}
+
+/// What a request has used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Used {
+    /// Tokens of its prompt and its answer.
+    pub tokens: u64,
+    /// Nanodollars.
+    pub cost: u64,
+}
+
+impl Used {
+    /// What is booked of it.
+    #[inline]
+    pub(crate) fn booked(self, money_counted: bool) -> Self {
+        Self {
+            tokens: self.tokens.min(MAX_TOKENS),
+            cost: if money_counted { self.cost.min(MAX_COST) } else { 0 },
+        }
+    }
+
+    /// How much more it is than the other.
+    #[inline]
+    pub(crate) fn beyond(self, other: Self) -> Self {
+        Self {
+            tokens: self.tokens.saturating_sub(other.tokens),
+            cost: self.cost.saturating_sub(other.cost),
+        }
+    }
+}
+
+/// Tokens alone, at no cost.
+impl From<u64> for Used {
+    fn from(tokens: u64) -> Self {
+        Self { tokens, cost: 0 }
+    }
+}

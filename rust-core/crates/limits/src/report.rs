@@ -1,0 +1,76 @@
+//! What a tenant and a key have used, limit by limit, for whoever asks.
+
+use crate::CredentialId;
+use crate::config::Ceilings;
+use crate::demand::Used;
+use crate::exceeded::Limit;
+use crate::limiter::{Limiter, TenantId};
+use crate::subject::{Moment, Totals};
+use std::sync::Arc;
+
+/// What was used of one thing that is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counted {
+    /// What.
+    pub limit: Limit,
+    /// How much of it, in its unit (money in nanodollars), reservations included.
+    pub used: u64,
+    /// How much of it may be; `None` is no limit.
+    pub value: Option<u64>,
+    /// The unix second in which a day or a month ends that it is counted in; `None` of what slides.
+    pub resets_at: Option<u64>,
+}
+
+/// What is counted for one sender, in the order of [`Limit::ALL`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Of the tenant; empty when nothing of it is counted.
+    pub tenant: Vec<Counted>,
+    /// Of the key; empty when keys are not counted.
+    pub key: Vec<Counted>,
+    /// Of each model that has a budget, by its name: money alone.
+    pub models: Vec<(Arc<str>, Vec<Counted>)>,
+}
+
+impl Limiter {
+    /// What a tenant and a key have used at `now` (unix microseconds).
+    pub fn report(&mut self, tenant: TenantId, key: CredentialId, now: u64) -> Report {
+        let moment = Moment::of_micros(self.now_after(now));
+        let mut report = Report::default();
+        let Some(quotas) = self.quotas_of(tenant) else {
+            return report;
+        };
+        let money = quotas.money_counted;
+        let shown = |limit: Limit| money || !limit.is_money();
+        let whole = self.totals_of_tenant(tenant, moment);
+        report.tenant = counted(&quotas.ceilings, &whole, moment, shown);
+        if quotas.keys_counted {
+            let of_key = self.totals_of_key(tenant, key, moment);
+            report.key = counted(&quotas.key_ceilings, &of_key, moment, shown);
+        }
+        for (model, ceilings) in &quotas.models {
+            let totals = self.totals_of_model(tenant, model, moment);
+            let of_model = counted(ceilings, &totals, moment, Limit::is_money);
+            report.models.push((Arc::clone(model), of_model));
+        }
+        report
+    }
+}
+
+fn counted(ceilings: &Ceilings, totals: &Totals, now: Moment, shown: impl Fn(Limit) -> bool) -> Vec<Counted> {
+    let limits = Limit::ALL.into_iter().filter(|limit| shown(*limit));
+    let counted = limits.map(|limit| {
+        let (value, used, _) = totals.of(limit, ceilings, Used::default());
+        Counted {
+            limit,
+            used,
+            value: (value != u64::MAX).then_some(value),
+            resets_at: match limit {
+                Limit::TokensPerDay | Limit::MoneyPerDay => Some(now.next_day()),
+                Limit::MoneyPerMonth => Some(now.next_month()),
+                Limit::RequestsPerMinute | Limit::TokensPerMinute | Limit::Concurrency => None,
+            },
+        }
+    });
+    counted.collect()
+}

@@ -1,0 +1,96 @@
+//! One price, and what an exchange costs at it.
+
+/// The most that is booked for one exchange, in nanodollars (some nine million dollars), so that sums stay far from their
+/// ends.
+pub const MAX_COST: u64 = 1 << 53;
+
+/// The largest price of a token: a dollar.
+pub(crate) const MAX_PER_TOKEN: u64 = 1_000_000_000_000;
+/// The largest price of a request: a thousand dollars.
+pub(crate) const MAX_PER_REQUEST: u64 = 1_000 * MAX_PER_TOKEN;
+
+const PICODOLLARS_IN_NANODOLLAR: u128 = 1000;
+
+/// What a model's tokens cost, in picodollars (10⁻¹² USD) each, and a request besides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Price {
+    /// A token of a prompt.
+    pub input: u64,
+    /// One that was read from a cache.
+    pub cached_input: u64,
+    /// One that was written to a cache.
+    pub cache_write: u64,
+    /// One of audio.
+    pub audio_input: u64,
+    /// A token of an answer, also one of reasoning.
+    pub output: u64,
+    /// One of audio.
+    pub audio_output: u64,
+    /// Picodollars for each request that was answered.
+    pub per_request: u64,
+}
+
+/// The tokens of an exchange: totals, and parts of them. A part that is more than what is left of its total counts as that.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tokens {
+    /// Of the prompt, all.
+    pub prompt: u64,
+    /// Of the prompt, those read from a cache.
+    pub cached: u64,
+    /// Of the prompt, those written to a cache.
+    pub cache_write: u64,
+    /// Of the prompt, those of audio.
+    pub audio_prompt: u64,
+    /// Of the answer, all.
+    pub completion: u64,
+    /// Of the answer, those of audio.
+    pub audio_completion: u64,
+}
+
+impl Price {
+    /// What an exchange costs, in nanodollars: the exact sum, rounded up once, [`MAX_COST`] at most.
+    ///
+    /// Every token is charged once: as read from a cache before written to one before audio before plain, because audio
+    /// that was read from a cache is counted as both.
+    #[must_use]
+    pub fn cost(&self, tokens: &Tokens) -> u64 {
+        let cached = tokens.cached.min(tokens.prompt);
+        let left = tokens.prompt - cached;
+        let cache_write = tokens.cache_write.min(left);
+        let left = left - cache_write;
+        let audio = tokens.audio_prompt.min(left);
+        let plain = left - audio;
+        let audio_completion = tokens.audio_completion.min(tokens.completion);
+        let plain_completion = tokens.completion - audio_completion;
+        self.sum([
+            (cached, self.cached_input),
+            (cache_write, self.cache_write),
+            (audio, self.audio_input),
+            (plain, self.input),
+            (audio_completion, self.audio_output),
+            (plain_completion, self.output),
+        ])
+    }
+
+    /// The most that an exchange of so many tokens can cost, in nanodollars: all of its prompt at the dearest price of a
+    /// prompt's tokens, all of its answer at the dearest of an answer's. No exchange with as many tokens of each or fewer
+    /// costs more.
+    #[must_use]
+    pub fn most(&self, prompt: u64, completion: u64) -> u64 {
+        let input = self.input.max(self.cached_input);
+        let input = input.max(self.cache_write).max(self.audio_input);
+        let output = self.output.max(self.audio_output);
+        self.sum([(prompt, input), (completion, output)])
+    }
+
+    /// 64 bits of tokens times 40 bits of a price fit into 128 bits however often they are added here.
+    fn sum<const N: usize>(&self, parts: [(u64, u64); N]) -> u64 {
+        let sum = parts
+            .iter()
+            .fold(u128::from(self.per_request), |sum, &(tokens, price)| {
+                sum.saturating_add(u128::from(tokens) * u128::from(price))
+            });
+        let nanodollars = sum.div_ceil(PICODOLLARS_IN_NANODOLLAR);
+        u64::try_from(nanodollars).unwrap_or(u64::MAX).min(MAX_COST)
+    }
+}
