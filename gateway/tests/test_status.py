@@ -370,6 +370,19 @@ def test_limits_fit_a_terminal_and_of_many_tenants_the_most_used_are_shown() -> 
     assert text._limits(from_answer({"tenants": [], "more": 0})) == ["no tenant has limits"]
 
 
+def test_of_budgets_the_one_that_is_used_most_is_shown_where_there_are_any() -> None:
+    rich = used("rich", requests_per_minute=(1, 4))
+    rich["nanodollars_per_day"] = {"used": 1_999, "limit": 10_000}
+    rich["nanodollars_per_month"] = {"used": 90_000, "limit": 100_000}
+    limits = from_answer({"tenants": [rich, used("plain", concurrency=(0, 4))], "more": 0})
+    assert [line.split() for line in text._limits(limits)] == [
+        ["LIMITS", "USED", "REQUESTS/MIN", "TOKENS/MIN", "TOKENS/DAY", "IN", "FLIGHT", "BUDGET"],
+        ["rich", "1/4", "25%", "-", "-", "-", "90%"],
+        ["plain", "-", "-", "-", "0/4", "0%", "-"],
+    ]
+    assert limits.tenants[0].part == 0.9
+
+
 @pytest.mark.parametrize(
     ("number", "shown"),
     [(0, "0"), (9999, "9999"), (10_000, "10k"), (12_345, "12.3k"), (999_999, "999k"), (1_050_000, "1M")],

@@ -49,6 +49,9 @@ def from_answer(told: Mapping[str, Any]) -> Limits:
             tokens_per_minute=_used(found["tokens_per_minute"]),
             tokens_per_day=_used(found["tokens_per_day"]),
             concurrency=_used(found["concurrency"]),
+            # Workers of the release before tell none.
+            nanodollars_per_day=_used(found.get("nanodollars_per_day")),
+            nanodollars_per_month=_used(found.get("nanodollars_per_month")),
         )
         for found in told["tenants"]
     )

@@ -80,16 +80,24 @@ class TenantLimits:
     tokens_per_minute: Used | None
     tokens_per_day: Used | None
     concurrency: Used | None
+    nanodollars_per_day: Used | None = None
+    nanodollars_per_month: Used | None = None
 
     @property
-    def all(self) -> tuple[Used | None, ...]:
-        """Every limit, in the order in which they are shown."""
+    def counts(self) -> tuple[Used | None, ...]:
+        """Every limit but those of money, in the order in which they are shown."""
         return (self.requests_per_minute, self.tokens_per_minute, self.tokens_per_day, self.concurrency)
+
+    @property
+    def budget(self) -> Used | None:
+        """Of the budgets in money, the one of which the greater part is used."""
+        budgets = (self.nanodollars_per_day, self.nanodollars_per_month)
+        return max(filter(None, budgets), key=lambda budget: budget.used / budget.limit, default=None)
 
     @property
     def part(self) -> float:
         """The greatest part of a limit that is used."""
-        return max((limit.used / limit.limit for limit in self.all if limit), default=0.0)
+        return max((limit.used / limit.limit for limit in (*self.counts, self.budget) if limit), default=0.0)
 
 
 @dataclass(frozen=True)

@@ -96,15 +96,23 @@ def _limits(limits: Limits | None) -> list[str]:
         return []
     shown = limits.tenants[:TENANTS_SHOWN]
     hidden = len(limits.tenants) - len(shown) + limits.more
-    rows = [(tenant.tenant, *map(_used, tenant.all)) for tenant in shown]
+    rows = [(tenant.tenant, *map(_used, tenant.counts)) for tenant in shown]
+    heading: tuple[str, ...] = _LIMITS
+    if any(tenant.budget for tenant in shown):
+        rows = [(*row, _part(tenant.budget)) for row, tenant in zip(rows, shown, strict=True)]
+        heading = (*_LIMITS, "BUDGET")
     return [
-        *(_table(rows, _LIMITS) or ["no tenant has limits"]),
+        *(_table(rows, heading) or ["no tenant has limits"]),
         *([f"and {hidden} more that have used less"] if hidden else []),
     ]
 
 
 def _used(limit: Used | None) -> str:
     return f"{_short(limit.used)}/{_short(limit.limit)} {limit.percent}%" if limit else _NOTHING
+
+
+def _part(budget: Used | None) -> str:
+    return f"{budget.percent}%" if budget else _NOTHING
 
 
 def _short(number: int) -> str:

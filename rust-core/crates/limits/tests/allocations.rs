@@ -85,10 +85,12 @@ fn the_steady_state_allocates_nothing() {
         (refused, bytes)
     };
     round(0, 130);
-    // A pause in which every window runs empty, then the same again.
-    round(300, 130);
+    // Pauses in which every window runs empty, then the same again, until the sweep has begun everywhere.
+    for pause in 1..6 {
+        round(pause * 300, 130);
+    }
     let before = ALLOCATIONS.with(Cell::get);
-    let (refused, bytes) = round(600, 130);
+    let (refused, bytes) = round(1800, 130);
     assert_eq!(ALLOCATIONS.with(Cell::get) - before, 0);
     assert!(refused == 0 && bytes > 0);
 }
