@@ -19,6 +19,7 @@ use proofgate_wire::Limits;
 use rustls::ServerConfig;
 
 use crate::config::{Config, Cors, ProviderKind, StreamUsage, Timeouts};
+use crate::hooks::Hook;
 use crate::routing::RoutingKey;
 use crate::upstream::{Pool, Route as UpstreamRoute, Upstream};
 use crate::{Error, client_tls};
@@ -57,6 +58,8 @@ pub(crate) struct Plan {
     pub(crate) allowed: AllowList,
     pub(crate) quotas: Arc<Quotas>,
     pub(crate) profile: Profile,
+    /// What is asked beyond the rules, in this order.
+    pub(crate) hooks: Box<[Arc<Hook>]>,
 }
 
 struct UpstreamPlan {
@@ -189,6 +192,7 @@ impl Terms {
                 },
                 quotas: Arc::new(Quotas::new(&tenant.limits, &tenant.key_limits)),
                 profile: profile(&engine, "tenant", &tenant.name, tenant.policy.as_ref())?,
+                hooks: config.hooks.named("tenant", &tenant.name, &tenant.policies)?,
             };
             Ok(plan)
         });
@@ -200,6 +204,7 @@ impl Terms {
                 },
                 quotas: Arc::new(Quotas::new(&plan.limits, &plan.key_limits)),
                 profile: profile(&engine, "plan", &plan.name, plan.policy.as_ref())?,
+                hooks: config.hooks.named("plan", &plan.name, &plan.policies)?,
             };
             Ok(plan)
         });

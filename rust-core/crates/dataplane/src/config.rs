@@ -6,6 +6,7 @@ use proofgate_translate::UntranslatableFields;
 use serde::{Deserialize, Deserializer};
 
 use crate::Error;
+use crate::hooks::Hooks;
 
 /// A worker's configuration as the Python loader hands it over: checked, complete, every file already read.
 ///
@@ -33,6 +34,9 @@ pub struct Config {
     /// The rules; `None` means that nothing is scanned.
     #[serde(default)]
     pub(crate) policy: Option<PolicyConfig>,
+    /// The policies that are evaluated outside of the data plane.
+    #[serde(default, rename = "policies")]
+    pub(crate) hooks: Hooks,
     /// TLS towards clients; `None` means plain TCP.
     #[serde(default)]
     pub(crate) tls: Option<Tls>,
@@ -202,6 +206,9 @@ pub(crate) struct Plan {
     /// Of each of its keys by itself.
     pub key_limits: proofgate_limits::Limits,
     pub policy: Option<TenantPolicy>,
+    /// Names of the policies that its requests ask for, in their order.
+    #[serde(default)]
+    pub policies: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -216,6 +223,9 @@ pub(crate) struct Tenant {
     /// Of each of its keys by itself.
     pub key_limits: proofgate_limits::Limits,
     pub policy: Option<TenantPolicy>,
+    /// Names of the policies that its requests ask for, in their order.
+    #[serde(default)]
+    pub policies: Vec<String>,
 }
 
 #[derive(Deserialize)]

@@ -28,6 +28,7 @@ mod forward;
 mod front_door;
 mod gateway;
 mod held_checkpoint;
+mod hooks;
 mod incarnation;
 mod ledger_delay;
 mod ledger_thread;
@@ -60,6 +61,7 @@ mod workspace;
 
 pub use config::Config;
 pub use error::Error;
+pub use hooks::{Failure, PolicyItem, PolicyQueue, Replacement, Verdict};
 pub use limit_use::{LimitUse, TenantUse, Used};
 pub use tenant_shards::{RefusedShard, ShardFiles, ShardsReport};
 pub use worker::{Status, Worker};

@@ -217,6 +217,14 @@ pub(crate) fn note<'c>(engine: &'c Engine, judgement: &Judgement, redacted: bool
     }
 }
 
+/// Names one more rule in a record, or counts it where that has no room.
+pub(crate) fn name<'c>(note: &mut PolicyNote<'c>, rule: Cow<'c, str>) {
+    match note.rules.len() < MOST_NAMED {
+        true => note.rules.push(rule),
+        false => note.unnamed = note.unnamed.saturating_add(1),
+    }
+}
+
 /// The same, for a record that is made after its configuration may be gone.
 pub(crate) fn owned(note: PolicyNote<'_>) -> PolicyNote<'static> {
     PolicyNote {

@@ -6,6 +6,7 @@
 mod errors;
 mod evidence;
 mod policy;
+mod policy_queue;
 mod worker;
 
 use pyo3::prelude::*;
@@ -14,6 +15,8 @@ use pyo3::prelude::*;
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<worker::Worker>()?;
+    module.add_class::<policy_queue::PolicyQueue>()?;
+    module.add_class::<policy_queue::PolicyItem>()?;
     errors::register(module)?;
     policy::register(module)?;
     evidence::register(module)
