@@ -1,11 +1,13 @@
 """The Rust side of a worker, and the offline tools for its evidence."""
 
-from typing import Self, final
+from typing import Literal, Self, final
 
 __all__ = [
     "BindError",
     "ConfigError",
     "LedgerError",
+    "PolicyItem",
+    "PolicyQueue",
     "ProofError",
     "ProofgateError",
     "Worker",
@@ -140,6 +142,13 @@ class Worker:
         ProofgateError with the code `busy` as `reload`.
         """
 
+    def policy_queue(self, policy: str) -> PolicyQueue:
+        """The queue of a policy of the configuration in force, once for each; also before the start.
+
+        A reload keeps the queue of a policy that stays as it is. Raises ConfigError when there is no such
+        policy or its queue was taken.
+        """
+
     def key_sets_wanted(self) -> list[str]:
         """Issuers for which a token named an unknown key since the last call."""
 
@@ -157,6 +166,47 @@ class Worker:
 
     def record_interval(self, name: str, duration_seconds: float) -> None:
         """Records an interval that Python measured, `python_resume` or `loop_lag`, while profiling is on."""
+
+@final
+class PolicyItem:
+    """One request that waits for a policy's verdict. Dropped without one, it has failed."""
+
+    @property
+    def tenant(self) -> str:
+        """Who sends it."""
+
+    @property
+    def model(self) -> str:
+        """The model that it asks for."""
+
+    @property
+    def endpoint(self) -> str:
+        """The endpoint's path."""
+
+    @property
+    def texts(self) -> tuple[tuple[str, Literal["text", "key", "number"], bool], ...]:
+        """Each text, what it is, and whether it is a part of the model's instructions."""
+
+@final
+class PolicyQueue:
+    """The queue of one policy. Once it is closed or gone, requests for the policy fail at once."""
+
+    def take_policy_batch(self, most: int, timeout_seconds: float) -> list[PolicyItem] | None:
+        """Waits for requests, and takes as many as there are, at most `most`; an empty list when none came in
+        time, None when none will ever come. Releases the GIL. Requests that nobody waits for are left out.
+        """
+
+    def return_verdicts(
+        self, verdicts: list[tuple[PolicyItem, tuple[str, str, str, int, list[tuple[int, int, int, str]]]]]
+    ) -> int:
+        """Returns verdicts; how many of them somebody still waited for.
+
+        Each is `("allow" | "deny" | "flag" | "replace" | "failed", rule or code or reason of the failure,
+        reason, score, [(text, start, end, by)])`. Anything else fails that request as `bad_verdict`.
+        """
+
+    def close(self) -> None:
+        """Gives the queue up."""
 
 def policy_rules(policy_json: str) -> str:
     """The rules that a policy section yields, as a JSON list.

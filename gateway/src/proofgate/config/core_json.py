@@ -107,6 +107,15 @@ def _public(config: Config) -> Json:
         "tenant_shards": settings.tenant_shards is not None,
         "jwt": _jwt(config),
         "policy": policy_document(settings.policy),
+        "policies": [
+            {
+                "name": hook.name,
+                "revision": hook.revision(),
+                "deadline_ms": hook.deadline_milliseconds,
+                "on_failure": _word(hook.on_failure),
+            }
+            for hook in settings.policies
+        ],
         "timeouts": _timeouts(config),
         "limits": {
             "head_bytes": limits.head_bytes,
@@ -156,6 +165,7 @@ def _terms(plan: Plan) -> Json:
         "limits": _quota(plan.limits),
         "key_limits": _quota(plan.key_limits),
         "policy": tenant_policy_document(plan.policy),
+        "policies": list(plan.policies),
     }
 
 
