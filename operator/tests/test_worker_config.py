@@ -55,6 +55,23 @@ def test_a_gateway_without_options_is_usable(tmp_path: Path) -> None:
     assert len(core["proxy_protocol"]["routing_key"]) == 32
 
 
+def test_policies_reach_the_workers_with_who_asks_for_them(tmp_path: Path) -> None:
+    found = load_worker_config(tmp_path, **everything())
+    local, elsewhere = found.settings.policies
+    assert (local.factory, local.parameters) == (
+        "acme.policies:names",
+        {"words": ["bluebird"], "strict": True},
+    )
+    assert (local.deadline_milliseconds, local.on_failure, local.batch) == (20, "Allow", 1)
+    assert (elsewhere.url, elsewhere.token_file) == (
+        "https://guardrail.example.com:8443/v1/evaluate?team=a",
+        "/etc/guardrail/token",
+    )
+    core = json.loads(found.to_core_json(0))
+    assert core["tenants"][0]["policies"] == ["names", "guardrail"]
+    assert [plan["policies"] for plan in core["plans"]] == [["names"]]
+
+
 def test_a_gateway_with_every_option_is_usable(tmp_path: Path) -> None:
     core = core_json(tmp_path, **everything())
     assert core["policy"]["rules"] and core["jwt"] and core["cors"]

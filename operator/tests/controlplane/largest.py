@@ -22,6 +22,21 @@ def everything() -> Manifest:
         "limits": quota,
         "keyLimits": quota,
         "policy": policy,
+        "policies": ["names", "guardrail"],
+    }
+    local = {
+        "name": "names",
+        "factory": "acme.policies:names",
+        "deadlineMilliseconds": 20,
+        "onFailure": "Allow",
+        "batch": 1,
+        "parameters": {"words": ["bluebird"], "strict": True},
+    }
+    elsewhere = {
+        "name": "guardrail",
+        "url": "https://guardrail.example.com:8443/v1/evaluate?team=a",
+        "caFile": "/etc/guardrail/ca.crt",
+        "tokenFile": "/etc/guardrail/token",
     }
     rule = {
         "id": "staff-number",
@@ -45,7 +60,15 @@ def everything() -> Manifest:
     }
     return {
         "models": [{"name": "gpt-4o-mini", "provider": "openai", "upstreamModel": "x", "maxOutputTokens": 1}],
-        "plans": [{"name": "gold", "models": ["gpt-4o-mini"], "limits": quota, "policy": policy}],
+        "plans": [
+            {
+                "name": "gold",
+                "models": ["gpt-4o-mini"],
+                "limits": quota,
+                "policy": policy,
+                "policies": ["names"],
+            }
+        ],
         "allowedTenants": {"namespaces": {"from": "All"}},
         "tenants": [acme, {"name": "tokens-only", "plan": "gold"}],
         "jwt": {"issuers": [issuer]},
@@ -60,6 +83,7 @@ def everything() -> Manifest:
             "disabledRules": ["pii-phone"],
             "rules": [rule],
         },
+        "policies": [local, elsewhere],
         "cors": {"allowedOrigins": ["https://app.example.com"], "maxAgeSeconds": 0},
     }
 
@@ -67,6 +91,10 @@ def everything() -> Manifest:
 def largest() -> Manifest:
     """Return fields with as many items as the schema allows, each as long as an object's size does."""
     models = [{"name": f"{'m' * 24}-{number:03d}", "provider": "openai"} for number in range(64)]
+    policies = [
+        {"name": f"{'p' * 28}-{number:02d}", "url": f"https://example.com/{'u' * 490}"}
+        for number in range(16)
+    ]
     tenants = [
         {
             "name": f"tenant-{number}",
@@ -76,6 +104,7 @@ def largest() -> Manifest:
             ],
             "models": [model["name"] for model in models[-32:]],
             "policy": {"disabledRules": [f"rule-{rule}" for rule in range(32)]},
+            "policies": [policy["name"] for policy in policies[-8:]],
         }
         for number in range(128)
     ]
@@ -99,7 +128,11 @@ def largest() -> Manifest:
     ]
     disabled = [f"{'d' * 60}-{number:03d}" for number in range(128)]
     plans = [
-        {"name": f"plan-{number}", "models": [model["name"] for model in models[-32:]]}
+        {
+            "name": f"plan-{number}",
+            "models": [model["name"] for model in models[-32:]],
+            "policies": [policy["name"] for policy in policies[-8:]],
+        }
         for number in range(32)
     ]
     return {
@@ -109,5 +142,6 @@ def largest() -> Manifest:
         "allowedTenants": {"namespaces": {"from": "All"}},
         "jwt": {"issuers": issuers},
         "policy": {"rules": rules, "disabledRules": disabled},
+        "policies": policies,
         "cors": {"allowedOrigins": [f"https://{'o' * 240}{number:03d}.dev" for number in range(32)]},
     }

@@ -83,17 +83,20 @@ class HttpHook:
             self._connection = None
 
     def _exchange(self, body: bytes, deadline: float) -> Any:
+        was_used = self._connection is not None
         try:
             return self._post(body, deadline)
-        except (ConnectionError, http.client.RemoteDisconnected):
-            # A connection that was used before may have been closed meanwhile. A verdict changes nothing at
-            # the service, so the batch may be sent again.
+        except ConnectionError:
             self.close()
-            return self._post(body, deadline)
+            if not was_used:
+                raise
         except BaseException:
             # What is left of an answer must not be taken for the next one.
             self.close()
             raise
+        # The service may have closed a connection that was used before. A verdict changes nothing there, so
+        # the batch may be sent again.
+        return self._exchange(body, deadline)
 
     def _post(self, body: bytes, deadline: float) -> Any:
         left = deadline - time.monotonic()

@@ -18,6 +18,7 @@ from proofgate_operator.api.fields import (
     rules,
 )
 from proofgate_operator.api.policy import TenantPolicy
+from proofgate_operator.api.python_policy import PolicyName
 
 _ORIGIN = rf"^(\*|https?://([a-z0-9][-a-z0-9._]*|\[[0-9a-f:.]+\]){PORT})$"
 #: The rest of a URL is printable ASCII without a fragment.
@@ -126,10 +127,13 @@ class Terms(Section):
     """How much may be used with each of its API keys by itself."""
     policy: TenantPolicy | None = None
     """Where the policy for this tenant differs from spec.policy."""
+    policies: Annotated[tuple[PolicyName, ...] | None, Field(min_length=1, max_length=8)] = None
+    """Names from spec.policies that its requests ask for, in this order, once the rules have let them pass.
+    Absent: none."""
 
 
 #: What a plan says, as a manifest spells it.
-TERMS = ("models", "endpoints", "limits", "keyLimits", "policy")
+TERMS = ("models", "endpoints", "limits", "keyLimits", "policy", "policies")
 
 
 class Plan(Terms):
@@ -149,7 +153,7 @@ class Tenant(Terms):
     list locks out whoever has no token."""
     plan: ResourceName | None = None
     """What the tenant may use and how much: a name from spec.plans, in the place of its own models,
-    endpoints, limits, keyLimits and policy."""
+    endpoints, limits, keyLimits, policy and policies."""
     placement: Annotated[int | None, Field(ge=0, le=63)] = None
     """Number of the worker that serves the tenant, for tenants whose load would unbalance the others'. It
     counts while spec.replicas is greater than it. Absent: a hash of the name decides."""
@@ -161,8 +165,8 @@ TenantOfTheGateway = Annotated[
         json_schema_extra=rules(
             {
                 "rule": "!has(self.plan) || !(" + " || ".join(f"has(self.{name})" for name in TERMS) + ")",
-                "message": "spec.tenants: a tenant has a plan, or models, endpoints, limits, keyLimits and"
-                " policy of its own",
+                "message": "spec.tenants: a tenant has a plan, or models, endpoints, limits, keyLimits,"
+                " policy and policies of its own",
             }
         )
     ),

@@ -1,7 +1,8 @@
 """The `GovernanceGateway` object and its spec as frozen models.
 
-Workers take on a change of providers, models, tenants, jwt, policy, cors and timeouts while they run. They
-are replaced one by one for a change of `worker`, of `ledger`, or of the Secret entries that are mounted.
+Workers take on a change of providers, models, tenants, jwt, policy, policies, cors and timeouts while they
+run. They are replaced one by one for a change of `worker`, of `ledger`, or of the Secret entries that are
+mounted.
 
 The models are the one source of the schema: `api/crd.py` turns them into the CRD, so a default, a bound or a
 rule stands here once. Whatever the schema or its CEL rules refuse never reaches the operator; what needs a
@@ -19,6 +20,7 @@ from proofgate_operator.api.ledger import Ledger
 from proofgate_operator.api.load_balancer import LoadBalancer
 from proofgate_operator.api.monitoring import Monitoring
 from proofgate_operator.api.policy import Policy
+from proofgate_operator.api.python_policy import PythonPolicyWithSource
 from proofgate_operator.api.upstream import ModelRoute, Provider
 from proofgate_operator.api.worker import Worker
 
@@ -89,6 +91,10 @@ class GatewaySpec(Section):
     names, and the worker verifies the token."""
     policy: Policy | None = None
     """The rules that look at prompts and answers. Absent: there are none."""
+    policies: Annotated[
+        tuple[PythonPolicyWithSource, ...], Field(max_length=16, json_schema_extra=keyed_by("name"))
+    ] = ()
+    """Policies in Python, or of services elsewhere, for tenants and plans that name them."""
     cors: Annotated[
         Cors | None,
         Field(

@@ -104,6 +104,8 @@ def worker_config(gateway: Gateway, memory: int, defaults: Defaults) -> Manifest
         },
     }
     # The spec and the workers' file spell these sections alike.
+    if spec.policies:
+        content["policies"] = [policy.as_written() for policy in spec.policies]
     for name, section in (("jwt", spec.jwt), ("policy", spec.policy), ("cors", spec.cors)):
         if section is not None:
             content[name] = section.as_written()
