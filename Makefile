@@ -178,6 +178,10 @@ bench-ledger: develop ## The ledger alone: restarts, proofs and checks of up to 
 bench-neighbour: develop ## What a tenant notices of another one's prompts of 10 MiB (6 minutes); writes bench/results/neighbour.json
 	@$(PY) -m bench.neighbour
 
+.PHONY: bench-policies
+bench-policies: develop ## What policies in Python cost a request, and one that asks for none (3 minutes); writes bench/results/python-policies.json
+	@$(PY) -m bench.python_policies
+
 .PHONY: bench-scoring
 bench-scoring: develop ## The policy engine alone: speed, agreement with a plain reference, precision and recall
 	@$(PY) -m bench.scoring

@@ -12,6 +12,7 @@ class PolicyItem:
     def __init__(self, text: str = "hello", tenant: str = "acme") -> None:
         self._tenant = tenant
         self._texts: Texts = ((text, "text", False),)
+        self.awaited = True
 
     @property
     def tenant(self) -> str:
@@ -28,6 +29,9 @@ class PolicyItem:
     @property
     def texts(self) -> Texts:
         return self._texts
+
+    def is_awaited(self) -> bool:
+        return self.awaited
 
 
 class PolicyQueue:

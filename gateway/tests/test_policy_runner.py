@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from conftest import eventually
 from policies_under_test import Answers, Exits, Waits, Words, broken
-from policy_queue_double import PolicyQueue
+from policy_queue_double import PolicyItem, PolicyQueue
 
 from proofgate.policy import Allow, Deny, Flag, Policy, Replace, Replacement
 from proofgate.policy.runner import Runner
@@ -52,6 +52,16 @@ def test_a_request_that_makes_the_policy_raise_fails_alone() -> None:
         verdicts = queue.ask("hello", "raise", "bluebird")
     assert [verdict[0] for verdict in verdicts.values()] == ["allow", "failed", "deny"]
     assert verdicts["raise"] == failed("exception")
+
+
+def test_a_batch_that_raised_is_not_tried_again_for_requests_that_nobody_waits_for() -> None:
+    policy = Words()
+    gone, there = PolicyItem("gone"), PolicyItem("raise")
+    gone.awaited = False
+    with running(lambda: policy) as (_, queue):
+        queue.batches.put([gone, there])
+        assert queue.returned.get(timeout=20) == {"gone": failed("exception"), "raise": failed("exception")}
+    assert policy.calls == [2, 1]
 
 
 def test_a_policy_that_ends_its_thread_fails_the_request_and_serves_on() -> None:

@@ -187,6 +187,9 @@ class PolicyItem:
     def texts(self) -> tuple[tuple[str, Literal["text", "key", "number"], bool], ...]:
         """Each text, what it is, and whether it is a part of the model's instructions."""
 
+    def is_awaited(self) -> bool:
+        """Whether somebody still waits for the verdict: not after the deadline."""
+
 @final
 class PolicyQueue:
     """The queue of one policy. Once it is closed or gone, requests for the policy fail at once."""

@@ -113,6 +113,8 @@ class Runner:
                 return
             if items:
                 queue.return_verdicts(list(zip(items, self._judge(items), strict=True)))
+            # Texts that nobody needs any more must not wait for the next ones.
+            del items
 
     def _judge(self, items: Sequence[_core.PolicyItem]) -> list[Said]:
         if self._policy is None:
@@ -124,8 +126,15 @@ class Runner:
         if len(requests) == 1:
             return [failed("exception")]
         # One request must not be the failure of all that came with it.
-        alone = [self._evaluate(self._policy, [request]) for request in requests]
-        return [failed("exception") if verdicts is None else verdicts[0] for verdicts in alone]
+        return [
+            self._judge_alone(self._policy, item, request)
+            for item, request in zip(items, requests, strict=True)
+        ]
+
+    def _judge_alone(self, policy: Policy, item: _core.PolicyItem, request: PolicyRequest) -> Said:
+        # A policy that raises after its deadline must not have to do so once more for each request.
+        verdicts = self._evaluate(policy, [request]) if item.is_awaited() else None
+        return failed("exception") if verdicts is None else verdicts[0]
 
     def _evaluate(self, policy: Policy, requests: list[PolicyRequest]) -> list[Said] | None:
         with self._failures_told("evaluating"):

@@ -71,6 +71,14 @@ impl PolicyQueue {
     }
 }
 
+#[pymethods]
+impl PolicyItem {
+    fn is_awaited(&self) -> bool {
+        let item = self.item.lock().unwrap_or_else(PoisonError::into_inner);
+        item.as_ref().is_some_and(dataplane::PolicyItem::is_awaited)
+    }
+}
+
 impl PolicyItem {
     fn new(python: Python<'_>, item: dataplane::PolicyItem) -> PyResult<Self> {
         let texts = PyTuple::new(python, item.texts())?.unbind();

@@ -58,6 +58,11 @@ impl PolicyItem {
         texts.map(move |(text, kind, is_instructions)| (text, name(kind), is_instructions))
     }
 
+    /// Whether somebody still waits for the verdict.
+    pub fn is_awaited(&self) -> bool {
+        !self.verdict.is_closed()
+    }
+
     /// Answers; `false` when nobody waits any more.
     pub fn answer(self, verdict: Verdict) -> bool {
         self.verdict.send(verdict).is_ok()
@@ -96,7 +101,7 @@ impl PolicyQueue {
                 Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,
             }
         }
-        batch.retain(|item| !item.verdict.is_closed());
+        batch.retain(PolicyItem::is_awaited);
         Some(batch)
     }
 }

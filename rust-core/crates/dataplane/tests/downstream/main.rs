@@ -12,6 +12,7 @@ mod drain;
 mod exchanges;
 mod gateway;
 mod keys;
+mod policies;
 mod raw;
 mod relayed;
 mod retire;
