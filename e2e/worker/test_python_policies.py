@@ -188,3 +188,41 @@ def test_the_examples_work_in_a_worker(folder: Path) -> None:
     ]
     assert b"[EMAIL_1]" in upstream.requests[0] and b"ann@" not in upstream.requests[0]
     assert admission["policy"]["rules"] == ["masking/personal-data", "classifier/override"]
+
+
+@pytest.mark.parametrize("rules", [False, True], ids=["without rules", "with rules over answers"])
+def test_what_was_masked_is_put_back_in_an_answer_and_never_left(folder: Path, rules: bool) -> None:
+    with governed(folder) as (upstream, gateway):
+        content = "mail [EMAIL_1], not [EMAIL_2], and [EMAIL_9]"
+        reply = {"choices": [{"index": 0, "message": {"role": "assistant", "content": content}}]}
+        upstream.answer = answer(json.dumps(reply).encode(), head=b"Content-Type: application/json\r\n")
+        gateway.settings["policies"] = [{**OBEYS, "factory": "examples.policies.masking.masking_policy:policy"}]
+        gateway.settings["policies"][0]["deadlineMilliseconds"] = 10_000
+        if rules:
+            gateway.settings["policy"] = {"packs": ["secrets"]}
+        gateway.write_configuration()
+        gateway.admin_text("/reload", "POST", gateway.admin_token)
+        told = ask(gateway, "from ann@a.example to bob@b.example")
+        [completion] = records(gateway, "completion")
+    body = told.split(b"\r\n\r\n", 1)[1]
+    said = json.loads(body)["choices"][0]["message"]["content"]
+    assert said == "mail ann@a.example, not bob@b.example, and [EMAIL_9]"
+    assert b"example" not in upstream.requests[0]
+    # What the record binds is what the client got.
+    assert completion["bytes"] == len(body)
+
+
+def test_a_streamed_answer_keeps_its_masks(folder: Path) -> None:
+    with governed(folder) as (upstream, gateway):
+        event = {"choices": [{"index": 0, "delta": {"content": "[EMAIL_1]"}}]}
+        events = b"data: " + json.dumps(event).encode() + b"\n\ndata: [DONE]\n\n"
+        upstream.answer = answer(events, head=b"Content-Type: text/event-stream\r\n")
+        gateway.settings["policies"] = [{**OBEYS, "factory": "examples.policies.masking.masking_policy:policy"}]
+        gateway.settings["policies"][0]["deadlineMilliseconds"] = 10_000
+        gateway.write_configuration()
+        gateway.admin_text("/reload", "POST", gateway.admin_token)
+        message = {"role": "user", "content": "ann@a.example"}
+        body = json.dumps({"model": MODEL, "stream": True, "messages": [message]}).encode()
+        told = send(gateway.address, chat_request(body, KEYS["acme"]))
+    assert b"[EMAIL_1]" in told and b"[DONE]" in told
+    assert b"ann@" not in upstream.requests[0]

@@ -85,12 +85,19 @@ def test_a_batch_is_one_post_and_its_answer_the_verdicts() -> None:
         {"verdict": "deny", "code": "c", "reason": "R."},
         {"verdict": "flag", "rule": "r", "score": 7},
         {"verdict": "replace", "rule": "r", "replacements": [{"text": 0, "start": 1, "end": 2, "by": "x"}]},
+        {"verdict": "replace", "rule": "r", "replacements": [], "reversible": True},
     )
     with serving(answer) as service, contextlib.closing(hook(service)) as policy:
-        found = policy.evaluate([REQUEST] * 4)
-    assert found == [Allow(), Deny("c", "R."), Flag("r", 7), Replace("r", [Replacement(0, 1, 2, "x")])]
+        found = policy.evaluate([REQUEST] * 5)
+    assert found == [
+        Allow(),
+        Deny("c", "R."),
+        Flag("r", 7),
+        Replace("r", [Replacement(0, 1, 2, "x")]),
+        Replace("r", [], True),
+    ]
     [sent] = service.bodies
-    assert (sent["version"], sent["policy"], len(sent["requests"])) == (1, "guard", 4)
+    assert (sent["version"], sent["policy"], len(sent["requests"])) == (1, "guard", 5)
     assert sent["requests"][0] == {
         "tenant": "acme",
         "model": "gpt",
@@ -112,6 +119,7 @@ def test_a_batch_is_one_post_and_its_answer_the_verdicts() -> None:
         (verdicts({"verdict": "allow", "deny": True}), 200),
         (verdicts({"verdict": "flag", "rule": "r", "score": "7"}), 200),
         (verdicts({"verdict": "replace", "rule": "r", "replacements": [{"text": 0}]}), 200),
+        (verdicts({"verdict": "replace", "rule": "r", "replacements": [], "reversible": 1}), 200),
         (verdicts({"verdict": "allow"}), 500),
         (verdicts({"verdict": "allow"}), 302),
     ],

@@ -87,12 +87,14 @@ def test_what_is_no_verdict_fails_its_request_alone(answer: object) -> None:
 
 def test_every_verdict_crosses_with_all_that_it_says() -> None:
     verdicts = [Deny("c", "R."), Flag("r", 7), Replace("r", (Replacement(0, 1, 2, "x"),))]
+    verdicts.append(Replace("r", [Replacement(0, 1, 2, "x")], reversible=True))
     with running(lambda: Answers(verdicts)) as (_, queue):
-        said = queue.ask("one", "two", "three")
+        said = queue.ask("one", "two", "three", "four")
     assert list(said.values()) == [
         ("deny", "c", "R.", 0, []),
         ("flag", "r", "", 7, []),
         ("replace", "r", "", 0, [(0, 1, 2, "x")]),
+        ("replace_reversibly", "r", "", 0, [(0, 1, 2, "x")]),
     ]
 
 

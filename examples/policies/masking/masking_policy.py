@@ -1,7 +1,7 @@
 """Masks personal data in prompts: the provider sees `[EMAIL_1]` where the client wrote an address.
 
-Within one request the same value always gets the same mask, so a model can still tell two people apart. The masks
-are not put back in the answer: what the client reads has them too.
+Within one request the same value always gets the same mask, so a model can still tell two people apart. In an answer
+that is not streamed the gateway puts the values back, so the client reads them; a streamed one keeps the masks.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ PATTERNS = {
     "IBAN": r"\b[A-Z]{2}[0-9]{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?\b",
     "PHONE": r"(?<![\w+])\+[0-9]{1,3}(?:[ /.-]?[0-9]{2,5}){2,5}\b",
 }
+
+#: Different values that the gateway puts back in one answer.
+MOST_PUT_BACK = 256
 
 
 class Masking:
@@ -47,7 +50,10 @@ class Masking:
                     counts[kind] = counts.get(kind, 0) + 1
                     masks[known] = f"[{kind}_{counts[kind]}]"
                 replacements.append(Replacement(number, match.start(), match.end(), masks[known]))
-        return Replace("personal-data", replacements) if replacements else Allow()
+        if not replacements:
+            return Allow()
+        # More than the gateway puts back are masked for good.
+        return Replace("personal-data", replacements, reversible=len(masks) <= MOST_PUT_BACK)
 
 
 def policy(kinds: Sequence[str] = tuple(PATTERNS)) -> Policy:

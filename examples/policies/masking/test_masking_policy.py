@@ -10,6 +10,7 @@ def masked(*texts: str) -> list[str]:
     [verdict] = policy().evaluate([request])
     found = list(texts)
     if isinstance(verdict, Replace):
+        assert verdict.reversible
         for part in reversed(verdict.replacements):
             text = found[part.text]
             found[part.text] = text[: part.start] + part.by + text[part.end :]

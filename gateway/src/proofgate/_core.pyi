@@ -204,8 +204,9 @@ class PolicyQueue:
     ) -> int:
         """Returns verdicts; how many of them somebody still waited for.
 
-        Each is `("allow" | "deny" | "flag" | "replace" | "failed", rule or code or reason of the failure,
-        reason, score, [(text, start, end, by)])`. Anything else fails that request as `bad_verdict`.
+        Each is `("allow" | "deny" | "flag" | "replace" | "replace_reversibly" | "failed", rule or code or
+        reason of the failure, reason, score, [(text, start, end, by)])`. Anything else fails that request as
+        `bad_verdict`.
         """
 
     def close(self) -> None:

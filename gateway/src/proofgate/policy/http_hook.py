@@ -167,8 +167,12 @@ def _verdict(said: Any) -> Verdict:
             return Deny(code, reason)
         case {"verdict": "flag", "rule": str(rule), "score": int(score), **others} if not others:
             return Flag(rule, score)
-        case {"verdict": "replace", "rule": str(rule), "replacements": list(parts), **others} if not others:
-            return Replace(rule, [_replacement(part) for part in parts])
+        case {"verdict": "replace", "rule": str(rule), "replacements": list(parts), **others}:
+            match others:
+                case {"reversible": bool(reversible)} if len(others) == 1:
+                    return Replace(rule, [_replacement(part) for part in parts], reversible)
+                case {} if not others:
+                    return Replace(rule, [_replacement(part) for part in parts])
     raise HttpHookError("the answer has what is no verdict")
 
 

@@ -24,12 +24,12 @@ def said(verdict: object) -> Said:
             return ("deny", code, reason, 0, [])
         case Flag(rule, score):
             return ("flag", rule, "", score, [])
-        case Replace(rule, Sequence() as replacements):
+        case Replace(rule, Sequence() as replacements, reversible):
             try:
                 parts = [(part.text, part.start, part.end, part.by) for part in replacements]
             except AttributeError:
                 return failed("bad_verdict")
-            return ("replace", rule, "", 0, parts)
+            return ("replace_reversibly" if reversible else "replace", rule, "", 0, parts)
     return failed("bad_verdict")
 
 

@@ -296,10 +296,12 @@ async fn admit<'c>(
         started: incoming.now,
     };
     let span = std::mem::take(&mut incoming.span);
-    let open = OpenExchange::admit(admitted, granted, span).map_err(|unavailable| {
+    let mut open = OpenExchange::admit(admitted, granted, span).map_err(|unavailable| {
         gateway.metrics.ledger_refusals.inc();
         turn_away(Rejection::from(unavailable), None, RequestOutcome::Refused, None)
     })?;
+    // A mask may be cut by the pieces of a stream: there it stays.
+    open.masks = judged.masks.filter(|_| !call.stream);
     Ok((open, judged.rewritten, translated))
 }
 

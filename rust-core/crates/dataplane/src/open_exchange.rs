@@ -14,6 +14,7 @@ use proofgate_stages::{Span, Stage};
 use crate::catalog::{Catalog, ModelRoute};
 use crate::clock::micros;
 use crate::gateway::Gateway;
+use crate::hooks::Masks;
 use crate::metrics::Series;
 use crate::open_table::Entry;
 use crate::recorder::{Room, Unavailable};
@@ -43,6 +44,8 @@ pub(crate) struct OpenExchange {
     pub(crate) executed: Executed,
     /// What the policy saw in the response.
     pub(crate) policy: Option<PolicyNote<'static>>,
+    /// What is put back in the response where masks stand for it.
+    pub(crate) masks: Option<Box<Masks>>,
     pub(crate) span: Span,
     /// Where it counts.
     series: Arc<Series>,
@@ -171,6 +174,7 @@ impl OpenExchange {
             upstream_status: None,
             executed: Executed::No,
             policy: None,
+            masks: None,
             span,
             series: admitted.series,
             started: admitted.started,

@@ -98,8 +98,9 @@ fn verdict(said: &Bound<'_, PyAny>) -> Option<Verdict> {
         "allow" => Verdict::Allow,
         "deny" => Verdict::Deny { code: word, reason },
         "flag" => Verdict::Flag { rule: word, score },
-        "replace" => Verdict::Replace {
+        "replace" | "replace_reversibly" => Verdict::Replace {
             rule: word,
+            reversible: which == "replace_reversibly",
             replacements: replacements.into_iter().map(replacement).collect(),
         },
         "failed" => Verdict::Failed(

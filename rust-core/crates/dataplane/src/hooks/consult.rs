@@ -9,6 +9,7 @@ use proofgate_providers::{Call, Dialect};
 
 use super::document::Document;
 use super::hook::{Hook, OnFailure};
+use super::masks::Masks;
 use super::queue::PolicyRequest;
 use super::replacement::{Unreplaced, replace};
 use super::verdict::{Failure, Verdict};
@@ -143,7 +144,12 @@ impl<'c> Asked<'_, '_, 'c> {
         let verdict = hook.evaluate(request).await;
         room.settle();
         let enforced = self.asking.plan.profile.mode() == Mode::Enforce;
-        let Ok(Verdict::Replace { replacements, .. }) = &verdict else {
+        let Ok(Verdict::Replace {
+            replacements,
+            reversible,
+            ..
+        }) = &verdict
+        else {
             return Ok(verdict);
         };
         if !enforced {
@@ -152,12 +158,10 @@ impl<'c> Asked<'_, '_, 'c> {
         self.read().await?;
         let body = self.judged.rewritten.as_ref();
         let body = body.map_or(self.asking.body, |rewritten| &rewritten.body);
-        match replace(
-            &self.asking.gateway.budget,
-            &self.reading.text,
-            body,
-            replacements,
-        ) {
+        let (budget, text) = (&self.asking.gateway.budget, &self.reading.text);
+        let masks = &mut self.judged.masks;
+        let masks = reversible.then(|| &mut **masks.get_or_insert_with(|| Box::new(Masks::new(budget))));
+        match replace(budget, text, body, replacements, masks) {
             Ok(rewritten) => {
                 self.judged.rewritten = Some(rewritten);
                 self.is_read = false;

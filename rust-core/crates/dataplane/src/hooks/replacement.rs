@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use proofgate_providers::BodyText;
 
+use super::masks::Masks;
 use super::verdict::{Failure, Replacement};
 use crate::memory::{Budget, Buffer, Exhausted};
 use crate::request_policy::Rewritten;
@@ -31,14 +32,18 @@ impl From<Exhausted> for Unreplaced {
     }
 }
 
-/// The body with the parts replaced; `text` was read from `body`.
+/// The body with the parts replaced; `text` was read from `body`. Adds to `masks` what is to be put back.
 pub(crate) fn replace(
     budget: &Rc<Budget>,
     text: &BodyText,
     body: &[u8],
     replacements: &[Replacement],
+    masks: Option<&mut Masks>,
 ) -> Result<Rewritten, Unreplaced> {
     let ranges = ranges(text, replacements).ok_or(Unreplaced::Failure(Failure::BadVerdict))?;
+    if let Some(masks) = masks {
+        masks.add(text, &ranges, replacements)?;
+    }
     let edits = ranges.into_iter().zip(replacements);
     let edits: Vec<_> = edits
         .map(|(range, replacement)| (range, replacement.by.as_str()))
@@ -107,12 +112,18 @@ mod tests {
     use proofgate_json::Workspace;
     use proofgate_providers::{BodyText, Call, Dialect};
 
-    use super::{Failure, Replacement, Unreplaced, replace};
+    use super::{Failure, Masks, Replacement, Unreplaced, replace};
     use crate::memory::Budget;
 
     const BODY: &str = r#"{ "messages": [{"role":"user","content":"Grüße \"an\" Ann und Bob"}],"model":"m"}"#;
 
-    fn replaced(parts: &[(usize, usize, usize, &str)]) -> Result<String, Unreplaced> {
+    type Parts<'p> = [(usize, usize, usize, &'p str)];
+
+    fn replaced(parts: &Parts<'_>) -> Result<String, Unreplaced> {
+        replaced_with(parts, None)
+    }
+
+    fn replaced_with(parts: &Parts<'_>, masks: Option<&mut Masks>) -> Result<String, Unreplaced> {
         let budget = Rc::new(Budget::new(1 << 20, Gauge::default()));
         let mut text = BodyText::new();
         Call::read_text(Dialect::Chat, BODY, &mut Workspace::new(), &mut text).unwrap();
@@ -127,7 +138,7 @@ mod tests {
             by: (*by).to_owned(),
         });
         let parts: Vec<_> = parts.collect();
-        let rewritten = replace(&budget, &text, BODY.as_bytes(), &parts)?;
+        let rewritten = replace(&budget, &text, BODY.as_bytes(), &parts, masks)?;
         assert_eq!(&rewritten.body[rewritten.model.clone()], br#""m""#);
         Ok(String::from_utf8(rewritten.body.to_vec()).unwrap())
     }
@@ -161,5 +172,20 @@ mod tests {
                 "{parts:?}"
             );
         }
+    }
+
+    #[test]
+    fn one_mask_stands_for_one_text() {
+        let budget = Rc::new(Budget::new(1 << 20, Gauge::default()));
+        let mut masks = Masks::new(&budget);
+        assert!(replaced_with(&[(0, 11, 14, "[A]"), (0, 19, 22, "[B]")], Some(&mut masks)).is_ok());
+        let mut answer = b"[B] and [A]".to_vec();
+        masks.put_back(&mut answer);
+        assert_eq!(answer, b"Bob and Ann");
+        let same = replaced_with(
+            &[(0, 11, 14, "[A]"), (0, 19, 22, "[A]")],
+            Some(&mut Masks::new(&budget)),
+        );
+        assert_eq!(same, Err(Unreplaced::Failure(Failure::BadVerdict)));
     }
 }

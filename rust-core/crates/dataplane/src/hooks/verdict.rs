@@ -36,6 +36,8 @@ pub enum Verdict {
         rule: String,
         /// The parts, in order.
         replacements: Vec<Replacement>,
+        /// Whether what was replaced is put back where the answer has what took its place.
+        reversible: bool,
     },
     /// There is no verdict.
     Failed(Failure),

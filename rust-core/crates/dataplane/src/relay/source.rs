@@ -71,7 +71,11 @@ impl Source<'_> {
                         extra: reply.extra,
                         family: reply.dialect.family(),
                     };
-                    let scrutiny = Scrutiny::of(&open.catalog.terms.plan(&open.tenant).profile);
+                    let scrutiny = match open.masks {
+                        // It is held to its end, as for rules.
+                        Some(_) => Scrutiny::Enforce,
+                        None => Scrutiny::of(&open.catalog.terms.plan(&open.tenant).profile),
+                    };
                     self.gateway.spare.lend(&mut buffers.head);
                     write_head(head, open.id.as_str(), options, scrutiny, &mut buffers.head)
                 });
