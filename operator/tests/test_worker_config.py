@@ -13,12 +13,13 @@ from proofgate import _core
 from proofgate.config import fields, settings
 from proofgate.config.core_json import policy_document
 from proofgate.config.policy import Policy as WorkerPolicy
+from proofgate.config.python_policy import PythonPolicy as WorkerPythonPolicy
 from proofgate.front_door.map_sources import MapSources
 from proofgate.reload import needs_restart
 from proofgate.trial import require_usable
 from pydantic import TypeAdapter, ValidationError
 
-from proofgate_operator.api import access, ledger, upstream
+from proofgate_operator.api import access, ledger, python_policy, upstream
 from proofgate_operator.api.access import Endpoint
 from proofgate_operator.api.policy import Action, Attachments, Check, Mode, Pack, Target, View
 from proofgate_operator.plan.addresses import address_fault
@@ -274,6 +275,20 @@ def test_a_base_url_that_is_let_in_is_one_to_the_worker(document: dict[str, Any]
 def test_a_key_set_url_that_is_let_in_is_one_to_the_worker(url: str) -> None:
     if address_fault(url) is None:
         TypeAdapter(fields.KeySetURL).validate_python(url)
+
+
+@given(written(python_policy._URL).filter(lambda url: len(url) <= 512))
+def test_a_policys_url_that_is_let_in_is_one_to_the_worker(url: str) -> None:
+    if address_fault(url) is None:
+        TypeAdapter(fields.HookURL).validate_python(url)
+
+
+@given(
+    written(python_policy._NAME).filter(lambda name: len(name) <= 31),
+    written(python_policy._FACTORY).filter(lambda factory: len(factory) <= 256),
+)
+def test_a_policys_name_and_factory_that_are_let_in_are_such_to_the_worker(name: str, factory: str) -> None:
+    WorkerPythonPolicy.model_validate({"name": name, "factory": factory})
 
 
 @given(written(access._ORIGIN).filter(lambda origin: len(origin) <= 256))
