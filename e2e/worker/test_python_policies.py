@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +39,43 @@ def governed(folder: Path, **more: Any) -> Iterator[tuple[RecordingUpstream, Loc
         }
         with local_gateway(folder, settings=settings) as gateway:
             yield upstream, gateway
+
+
+class Guardrail(BaseHTTPRequestHandler):
+    """A service that denies what names the bluebird."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        verdicts = [
+            {"verdict": "deny", "code": "bird", "reason": "No birds."}
+            if any("bluebird" in text["text"] for text in request["texts"])
+            else {"verdict": "allow"}
+            for request in asked["requests"]
+        ]
+        body = json.dumps({"verdicts": verdicts}).encode()
+        self.send_response(200 if self.headers["Authorization"] == "Bearer guard-token" else 401)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextmanager
+def guardrail() -> Iterator[str]:
+    """The service on loopback; gives its URL."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Guardrail)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
 
 
 def ask(gateway: LocalGateway, text: str, tenant: str = "acme") -> bytes:
@@ -226,3 +265,20 @@ def test_a_streamed_answer_keeps_its_masks(folder: Path) -> None:
         told = send(gateway.address, chat_request(body, KEYS["acme"]))
     assert b"[EMAIL_1]" in told and b"[DONE]" in told
     assert b"ann@" not in upstream.requests[0]
+
+
+def test_a_service_elsewhere_decides_and_fails_as_any_policy(folder: Path) -> None:
+    token = folder / "guard-token"
+    with guardrail() as url, governed(folder) as (_, gateway):
+        token.write_text("guard-token\n")
+        gateway.settings["policies"] = [
+            {"name": "obeys", "url": url, "tokenFile": str(token), "deadlineMilliseconds": 10_000}
+        ]
+        gateway.write_configuration()
+        gateway.admin_text("/reload", "POST", gateway.admin_token)
+        assert [status_of(ask(gateway, text)) for text in ("a bluebird", "hello")] == [403, 200]
+        token.write_text("another\n")
+        refused = ask(gateway, "hello")
+        log = (folder / "worker.log").read_text()
+    assert error_of(refused)["code"] == "policy_unavailable"
+    assert "HttpHookError" in log and "another" not in log
