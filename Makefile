@@ -72,7 +72,7 @@ check: setup check-rust check-python check-repo ## Format, lint, types, unit tes
 .PHONY: fmt
 fmt: setup ## Format everything
 	@cargo fmt --all --manifest-path $(RUST_MANIFEST)
-	@ruff format gateway operator e2e bench setup && ruff check --fix-only --quiet gateway operator e2e bench setup
+	@ruff format gateway operator e2e bench setup examples && ruff check --fix-only --quiet gateway operator e2e bench setup examples
 
 # A check says the same of the same code whenever it runs; `make properties` looks for what nobody has seen.
 .PHONY: check-rust
@@ -90,12 +90,12 @@ check-rust:
 .PHONY: check-python
 check-python: develop
 	@echo "== Python: format, lint, types, tests"
-	@ruff format --check --quiet gateway operator e2e bench setup && ruff check --quiet gateway operator e2e bench setup
+	@ruff format --check --quiet gateway operator e2e bench setup examples && ruff check --quiet gateway operator e2e bench setup examples
 	@cd gateway && mypy && pytest
 	@cd operator && mypy && lint-imports --no-cache && pytest -q
-	@mypy --strict e2e bench setup
+	@mypy --strict e2e bench setup examples
 	@pytest -q e2e/cluster/tests
-	@pytest -q e2e/garden/tests bench/tests bench/scoring/tests
+	@pytest -q e2e/garden/tests bench/tests bench/scoring/tests examples/policies
 
 .PHONY: check-repo
 check-repo: develop
@@ -190,6 +190,10 @@ bench-ledger: develop ## The ledger alone: restarts, proofs and checks of up to 
 .PHONY: bench-neighbour
 bench-neighbour: develop ## What a tenant notices of another one's prompts of 10 MiB (6 minutes); writes bench/results/neighbour.json
 	@$(PY) -m bench.neighbour
+
+.PHONY: bench-policies
+bench-policies: develop ## What policies in Python cost a request, and one that asks for none (3 minutes); writes bench/results/python-policies.json
+	@$(PY) -m bench.python_policies
 
 .PHONY: bench-scoring
 bench-scoring: develop ## The policy engine alone: speed, agreement with a plain reference, precision and recall

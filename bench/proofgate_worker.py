@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -63,15 +63,20 @@ def configuration(home: Path, upstream: str, port: int) -> dict[str, Any]:
 
 
 @contextmanager
-def start(folder: Path, upstream: str, *, spin: bool = False) -> Iterator[System]:
-    """A worker on the gateway's core; `spin` adds a Python thread that never rests."""
+def start(
+    folder: Path, upstream: str, *, spin: bool = False, change: Callable[[dict[str, Any]], None] | None = None
+) -> Iterator[System]:
+    """A worker on the gateway's core; `spin` adds a Python thread that never rests, `change` edits its file."""
     home = folder / "proofgate"
     (home / "ledger").mkdir(parents=True)
     secret, _ = _core.generate_key(_LEDGER)
     (home / "signing-key").write_text(secret)
     port = free_port()
     file = home / "gateway.yaml"
-    file.write_text(yaml.safe_dump(configuration(home, upstream, port)))
+    document = configuration(home, upstream, port)
+    if change is not None:
+        change(document)
+    file.write_text(yaml.safe_dump(document))
     module = "bench.spinning_worker" if spin else "proofgate"
     command = [sys.executable, "-m", module, "serve", "--config", str(file)]
     with pinned(GATEWAY_CORE, command, home / "log", ready="proofgate ready") as process:

@@ -16,8 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import policy_double
+from policy_queue_double import PolicyItem, PolicyQueue
 
 __version__ = "0.0.0"
+__all__ = ["PolicyItem", "PolicyQueue"]
 
 RECORD = '{"kind":"admission","id":"exchange-1","note":"caf\\u00e9  é"}'
 
@@ -58,6 +60,7 @@ class Worker:
         self.key_sets: dict[str, str] = {}
         self.wanted: list[str] = []
         self.reloads = 0
+        self.policy_queues: dict[str, PolicyQueue] = {}
         self.tenant_shards: dict[int, tuple[bytes, bytes]] = {}
         self.shard_changes: list[list[int]] = []
         self._end = threading.Event()
@@ -165,6 +168,12 @@ class Worker:
             raise ConfigError("the key set is not JSON of the form that RFC 7517 wants", "config") from None
         self.key_sets[issuer] = jwks_json
         return usable
+
+    def policy_queue(self, policy: str) -> PolicyQueue:
+        if policy not in [entry["name"] for entry in self._config["policies"]]:
+            raise ConfigError(f"there is no policy {policy}", "config")
+        self.policy_queues[policy] = PolicyQueue()
+        return self.policy_queues[policy]
 
     def key_sets_wanted(self) -> list[str]:
         wanted, self.wanted = self.wanted, []

@@ -92,6 +92,7 @@ def test_the_core_gets_everything_inline_in_snake_case_and_milliseconds(
                 "key_limits": NO_QUOTA,
                 "model_budgets": [],
                 "policy": None,
+                "policies": [],
             }
             for name, key, models in (("acme", "acme-key", ["gpt-4o-mini"]), ("globex", "globex-key", None))
         ],
@@ -107,6 +108,7 @@ def test_the_core_gets_everything_inline_in_snake_case_and_milliseconds(
             "disabled_rules": [],
             "rules": [],
         },
+        "policies": [],
         "timeouts": {
             "client_head_ms": 10000,
             "client_body_ms": 30000,

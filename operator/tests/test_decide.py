@@ -236,6 +236,7 @@ def test_a_provider_key_that_no_header_can_hold_is_a_condition(key: str, complai
             "spec.jwt.issuers[me].jwksURL",
         ),
         ({"cors": {"allowedOrigins": ["http://[::1::]"]}}, "spec.cors.allowedOrigins[http://[::1::]]"),
+        ({"policies": [{"name": "a", "url": "https://1.2.3/v1"}]}, "spec.policies[a].url"),
         ({"policy": {"disabledRules": ["no-such-rule"]}}, "spec.policy.disabledRules"),
     ],
 )

@@ -14,12 +14,13 @@ from proofgate.config import fields, settings
 from proofgate.config import prices as worker_prices
 from proofgate.config.core_json import policy_document
 from proofgate.config.policy import Policy as WorkerPolicy
+from proofgate.config.python_policy import PythonPolicy as WorkerPythonPolicy
 from proofgate.front_door.map_sources import MapSources
 from proofgate.reload import needs_restart
 from proofgate.trial import require_usable
 from pydantic import TypeAdapter, ValidationError
 
-from proofgate_operator.api import access, ledger, prices, upstream
+from proofgate_operator.api import access, ledger, prices, python_policy, upstream
 from proofgate_operator.api.access import Endpoint
 from proofgate_operator.api.policy import Action, Attachments, Check, Mode, Pack, Target, View
 from proofgate_operator.plan.addresses import address_fault, range_fault
@@ -54,6 +55,23 @@ def test_a_gateway_without_options_is_usable(tmp_path: Path) -> None:
     assert [model["max_output_tokens"] for model in core["models"]] == [4096, 4096]
     assert core["policy"]["packs"] == [] and core["cors"] is None and core["jwt"] == []
     assert len(core["proxy_protocol"]["routing_key"]) == 32
+
+
+def test_policies_reach_the_workers_with_who_asks_for_them(tmp_path: Path) -> None:
+    found = load_worker_config(tmp_path, **everything())
+    local, elsewhere = found.settings.policies
+    assert (local.factory, local.parameters) == (
+        "acme.policies:names",
+        {"words": ["bluebird"], "strict": True},
+    )
+    assert (local.deadline_milliseconds, local.on_failure, local.batch) == (20, "Allow", 1)
+    assert (elsewhere.url, elsewhere.token_file) == (
+        "https://guardrail.example.com:8443/v1/evaluate?team=a",
+        "/etc/guardrail/token",
+    )
+    core = json.loads(found.to_core_json(0))
+    assert core["tenants"][0]["policies"] == ["names", "guardrail"]
+    assert [plan["policies"] for plan in core["plans"]] == [["names"]]
 
 
 def test_a_gateway_with_every_option_is_usable(tmp_path: Path) -> None:
@@ -307,6 +325,20 @@ def test_a_base_url_that_is_let_in_is_one_to_the_worker(document: dict[str, Any]
 def test_a_key_set_url_that_is_let_in_is_one_to_the_worker(url: str) -> None:
     if address_fault(url) is None:
         TypeAdapter(fields.KeySetURL).validate_python(url)
+
+
+@given(written(python_policy._URL).filter(lambda url: len(url) <= 512))
+def test_a_policys_url_that_is_let_in_is_one_to_the_worker(url: str) -> None:
+    if address_fault(url) is None:
+        TypeAdapter(fields.HookURL).validate_python(url)
+
+
+@given(
+    written(python_policy._NAME).filter(lambda name: len(name) <= 31),
+    written(python_policy._FACTORY).filter(lambda factory: len(factory) <= 256),
+)
+def test_a_policys_name_and_factory_that_are_let_in_are_such_to_the_worker(name: str, factory: str) -> None:
+    WorkerPythonPolicy.model_validate({"name": name, "factory": factory})
 
 
 @given(written(access._ORIGIN).filter(lambda origin: len(origin) <= 256))

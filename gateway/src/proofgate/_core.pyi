@@ -1,11 +1,13 @@
 """The Rust side of a worker, and the offline tools for its evidence."""
 
-from typing import Self, final
+from typing import Literal, Self, final
 
 __all__ = [
     "BindError",
     "ConfigError",
     "LedgerError",
+    "PolicyItem",
+    "PolicyQueue",
     "ProofError",
     "ProofgateError",
     "Worker",
@@ -141,6 +143,13 @@ class Worker:
         ProofgateError with the code `busy` as `reload`.
         """
 
+    def policy_queue(self, policy: str) -> PolicyQueue:
+        """The queue of a policy of the configuration in force, once for each; also before the start.
+
+        A reload keeps the queue of a policy that stays as it is. Raises ConfigError when there is no such
+        policy or its queue was taken.
+        """
+
     def key_sets_wanted(self) -> list[str]:
         """Issuers for which a token named an unknown key since the last call."""
 
@@ -169,6 +178,51 @@ def prices_at(asked_json: str, now_us: int) -> str:
     token, `per_request` for a request.
     Raises ConfigError.
     """
+
+@final
+class PolicyItem:
+    """One request that waits for a policy's verdict. Dropped without one, it has failed."""
+
+    @property
+    def tenant(self) -> str:
+        """Who sends it."""
+
+    @property
+    def model(self) -> str:
+        """The model that it asks for."""
+
+    @property
+    def endpoint(self) -> str:
+        """The endpoint's path."""
+
+    @property
+    def texts(self) -> tuple[tuple[str, Literal["text", "key", "number"], bool], ...]:
+        """Each text, what it is, and whether it is a part of the model's instructions."""
+
+    def is_awaited(self) -> bool:
+        """Whether somebody still waits for the verdict: not after the deadline."""
+
+@final
+class PolicyQueue:
+    """The queue of one policy. Once it is closed or gone, requests for the policy fail at once."""
+
+    def take_policy_batch(self, most: int, timeout_seconds: float) -> list[PolicyItem] | None:
+        """Waits for requests, and takes as many as there are, at most `most`; an empty list when none came in
+        time, None when none will ever come. Releases the GIL. Requests that nobody waits for are left out.
+        """
+
+    def return_verdicts(
+        self, verdicts: list[tuple[PolicyItem, tuple[str, str, str, int, list[tuple[int, int, int, str]]]]]
+    ) -> int:
+        """Returns verdicts; how many of them somebody still waited for.
+
+        Each is `("allow" | "deny" | "flag" | "replace" | "replace_reversibly" | "failed", rule or code or
+        reason of the failure, reason, score, [(text, start, end, by)])`. Anything else fails that request as
+        `bad_verdict`.
+        """
+
+    def close(self) -> None:
+        """Gives the queue up."""
 
 def policy_rules(policy_json: str) -> str:
     """The rules that a policy section yields, as a JSON list.

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import functools
 import http.client
-import io
-import socket
 import ssl
 import time
-from typing import Any
 from urllib.parse import urlsplit
+
+from proofgate.timed_http import TimedResponse
 
 TIMEOUT_SECONDS = 5.0
 SIZE_MAXIMUM = 262_144
@@ -37,7 +36,7 @@ def fetch_key_set(url: str, timeout: float = TIMEOUT_SECONDS) -> str:
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         connection.connect()
         connection.response_class = functools.partial(  # type: ignore[assignment]
-            _Response, deadline=time.monotonic() + timeout
+            TimedResponse, deadline=time.monotonic() + timeout
         )
         connection.request("GET", target, headers={"Accept": "application/json", "Connection": "close"})
         with connection.getresponse() as response:
@@ -81,34 +80,3 @@ def _text(response: http.client.HTTPResponse) -> str:
         return body.decode()
     except UnicodeDecodeError:
         raise FetchError("bad_answer", "the answer is not UTF-8 text") from None
-
-
-class _Response(http.client.HTTPResponse):
-    """A response that has to be read whole by a deadline, however slowly its bytes drip."""
-
-    def __init__(self, sock: socket.socket, *args: Any, deadline: float, **options: Any) -> None:
-        super().__init__(sock, *args, **options)
-        self.fp.close()
-        self.fp = io.BufferedReader(_TimedReader(sock, deadline))
-
-
-class _TimedReader(io.RawIOBase):
-    def __init__(self, sock: socket.socket, deadline: float) -> None:
-        # A file keeps the socket open: the connection lets go of it once the head of its last answer is read.
-        self._file = sock.makefile("rb", buffering=0)
-        self._sock = sock
-        self._deadline = deadline
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int | None:
-        left = self._deadline - time.monotonic()
-        if left <= 0:
-            raise TimeoutError
-        self._sock.settimeout(left)
-        return self._file.readinto(buffer)
-
-    def close(self) -> None:
-        self._file.close()
-        super().close()

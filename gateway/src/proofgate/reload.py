@@ -22,6 +22,7 @@ from proofgate import _core, profiling
 from proofgate.config import Config, InvalidConfigError, Problem, load
 from proofgate.config.document import FieldPath
 from proofgate.config.files import digest_of, look_at
+from proofgate.policy.runners import Policies
 from proofgate.tenant_shards import TenantShards
 from proofgate.trial import require_usable
 
@@ -71,8 +72,10 @@ class Reloader:
         shard: int,
         applied: Applied,
         tenant_shards: TenantShards | None = None,
+        policies: Policies | None = None,
     ) -> None:
         self._worker = worker
+        self._policies = policies or Policies(worker)
         self._config = config
         self._tenant_shards = tenant_shards or TenantShards(worker, config.tenant_shards)
         self._digest = worker.config_digest
@@ -217,11 +220,18 @@ class Reloader:
         stages = new.settings.profiling.stages
         if stages == self._config.settings.profiling.stages:
             stages = profiling.is_switched_on()
+        # Loaded ahead: no request waits for a policy that is being loaded.
+        self._policies.prepare(new)
         try:
             self._worker.reload(new.to_core_json(self._shard, profile_stages=stages))
         except _core.ConfigError as error:
+            self._policies.discard()
             problem = new.problem("config_refused", (), str(error))
             raise InvalidConfigError(new.source, [problem], new.files) from None
+        except _core.ProofgateError:
+            self._policies.discard()
+            raise
+        self._policies.take_on(new)
         profiling.set_enabled(stages)
 
     def _renew(self) -> Config | None:

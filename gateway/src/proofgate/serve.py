@@ -26,6 +26,7 @@ from proofgate.cgroups import read_cpus
 from proofgate.config import Config
 from proofgate.http_server import Server, address_of, bind, on_signals
 from proofgate.key_sets import KeySets
+from proofgate.policy.runners import Policies
 from proofgate.reload import Outcome, Reloader, warn
 from proofgate.tenant_shards import TenantShards
 
@@ -65,15 +66,21 @@ def serve(config: Config, shard: int) -> int:
         key_sets.load_files(config)
         tenant_shards = TenantShards(worker, config.tenant_shards)
         tenant_shards.take_on()
+        policies = Policies(worker)
+        policies.prepare(config)
+        policies.take_on(config)
         worker.start()
         log.info(
             "stage profiling is %s (%s: %s, profiling.stages: %s)",
             *("on" if stages else "off", profiling.VARIABLE, asked, configured),
         )
         _yield_the_core()
-        process = WorkerProcess(config, shard, worker, key_sets, tenant_shards)
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            return runner.run(process.run(listener))
+        process = WorkerProcess(config, shard, worker, key_sets, tenant_shards, policies)
+        try:
+            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+                return runner.run(process.run(listener))
+        finally:
+            policies.close()
 
 
 def _yield_the_core() -> None:
@@ -95,10 +102,12 @@ class WorkerProcess:
         worker: _core.Worker,
         key_sets: KeySets,
         tenant_shards: TenantShards,
+        policies: Policies,
     ) -> None:
         self._worker = worker
         self._key_sets = key_sets
-        self._reloader = Reloader(worker, config, shard, self._configured, tenant_shards)
+        self._reloader = Reloader(worker, config, shard, self._configured, tenant_shards, policies)
+        self._policies = policies
         self._draining = False
         self._retiring = False
         self._signalled = asyncio.Event()
@@ -146,8 +155,13 @@ class WorkerProcess:
         return await self._reloader.reload()
 
     def status(self) -> dict[str, Any]:
-        """The configuration in force, the last one that was refused, the keys of issuers, and the CPUs."""
-        return {**self._reloader.status(), "key_sets": self._key_sets.status(), **read_cpus().as_json()}
+        """The configuration in force, the last one that was refused, key sets, policies and the CPUs."""
+        return {
+            **self._reloader.status(),
+            "key_sets": self._key_sets.status(),
+            "policies": self._policies.status(),
+            **read_cpus().as_json(),
+        }
 
     def _configured(self, config: Config) -> None:
         self._key_sets.load_files(config)

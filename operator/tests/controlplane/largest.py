@@ -32,6 +32,21 @@ def everything() -> Manifest:
         "keyLimits": quota,
         "modelBudgets": [budget],
         "policy": policy,
+        "policies": ["names", "guardrail"],
+    }
+    local = {
+        "name": "names",
+        "factory": "acme.policies:names",
+        "deadlineMilliseconds": 20,
+        "onFailure": "Allow",
+        "batch": 1,
+        "parameters": {"words": ["bluebird"], "strict": True},
+    }
+    elsewhere = {
+        "name": "guardrail",
+        "url": "https://guardrail.example.com:8443/v1/evaluate?team=a",
+        "caFile": "/etc/guardrail/ca.crt",
+        "tokenFile": "/etc/guardrail/token",
     }
     rule = {
         "id": "staff-number",
@@ -60,7 +75,7 @@ def everything() -> Manifest:
         "plans": [
             {
                 **{"name": "gold", "models": ["gpt-4o-mini"], "limits": quota},
-                **{"modelBudgets": [budget], "policy": policy},
+                **{"modelBudgets": [budget], "policy": policy, "policies": ["names"]},
             }
         ],
         "allowedTenants": {"namespaces": {"from": "All"}},
@@ -77,6 +92,7 @@ def everything() -> Manifest:
             "disabledRules": ["pii-phone"],
             "rules": [rule],
         },
+        "policies": [local, elsewhere],
         "cors": {"allowedOrigins": ["https://app.example.com"], "maxAgeSeconds": 0},
     }
 
@@ -84,6 +100,10 @@ def everything() -> Manifest:
 def largest() -> Manifest:
     """Return fields with as many items as the schema allows, each as long as an object's size does."""
     models = [{"name": f"{'m' * 24}-{number:03d}", "provider": "openai"} for number in range(64)]
+    policies = [
+        {"name": f"{'p' * 28}-{number:02d}", "url": f"https://example.com/{'u' * 490}"}
+        for number in range(16)
+    ]
     tenants = [
         {
             "name": f"tenant-{number}",
@@ -94,6 +114,7 @@ def largest() -> Manifest:
             "models": [model["name"] for model in models[-32:]],
             "modelBudgets": [{"model": model["name"], "dollarsPerDay": "1"} for model in models[-16:]],
             "policy": {"disabledRules": [f"rule-{rule}" for rule in range(32)]},
+            "policies": [policy["name"] for policy in policies[-8:]],
         }
         for number in range(128)
     ]
@@ -124,7 +145,11 @@ def largest() -> Manifest:
     ]
     disabled = [f"{'d' * 60}-{number:03d}" for number in range(128)]
     plans = [
-        {"name": f"plan-{number}", "models": [model["name"] for model in models[-32:]]}
+        {
+            "name": f"plan-{number}",
+            "models": [model["name"] for model in models[-32:]],
+            "policies": [policy["name"] for policy in policies[-8:]],
+        }
         for number in range(32)
     ]
     return {
@@ -135,5 +160,6 @@ def largest() -> Manifest:
         "allowedTenants": {"namespaces": {"from": "All"}},
         "jwt": {"issuers": issuers},
         "policy": {"rules": rules, "disabledRules": disabled},
+        "policies": policies,
         "cors": {"allowedOrigins": [f"https://{'o' * 240}{number:03d}.dev" for number in range(32)]},
     }

@@ -19,6 +19,7 @@ KEY = {"name": "ci", "secretRef": {"name": "acme-keys", "key": "ci"}}
 PRICE = {"model": "gpt-4o-mini", "effectiveFrom": "2026-01-01", "input": "1", "output": "2"}
 TENANT = {"name": "acme", "apiKeys": [KEY]}
 RULE = {"id": "a-rule", "reason": "It is a test.", "literals": ["bluebird"]}
+NAMES = {"name": "names", "factory": "acme.policies:names"}
 ISSUER = {
     "issuer": "https://login.example.com/",
     "audiences": ["a"],
@@ -49,6 +50,26 @@ ORIGIN = "ledger.example.com/prod"
             "spec.tenants: every model of a tenant must be in spec.models",
         ),
         ({"tenants": []}, "spec.tenants"),
+        (
+            {"tenants": [{**TENANT, "policies": ["names"]}]},
+            "spec.policies: every policy of a tenant or plan must be in spec.policies",
+        ),
+        (
+            {"plans": [{"name": "gold", "policies": ["name"]}], "policies": [NAMES]},
+            "spec.policies: every policy of a tenant or plan must be in spec.policies",
+        ),
+        ({"policies": [{"name": "a"}]}, "spec.policies: a policy has either factory or url"),
+        ({"policies": [{**NAMES, "url": "https://h/"}]}, "spec.policies: a policy has either factory or url"),
+        ({"policies": [{**NAMES, "caFile": "/ca"}]}, "spec.policies: caFile is for a url with https"),
+        (
+            {"policies": [{"name": "a", "url": "http://h/", "tokenFile": "/t"}]},
+            "spec.policies: tokenFile is for a url with https, or on loopback",
+        ),
+        (
+            {"policies": [{"name": "a", "url": "http://h/", "parameters": {}}]},
+            "spec.policies: a service is told no parameters",
+        ),
+        ({"policies": [NAMES, NAMES]}, "spec.policies[1]: Duplicate value"),
         (
             {"timeouts": {"drainSeconds": 60}},
             "spec.timeouts.drainSeconds must be at least 13 below spec.worker.terminationGracePeriodSeconds",

@@ -80,6 +80,8 @@ class Plan(Section):
     """What may be spent on models, with all keys together; each model once."""
     policy: TenantPolicy | None = None
     """Where the tenant's policy differs from the gateway's."""
+    policies: Listed[str] = ()
+    """Names of `policies` that its requests ask for, in this order, once the rules have let them pass."""
 
 
 class TenantShards(Section):
@@ -93,7 +95,8 @@ class Tenant(Plan):
     """Who is audited and limited; known by the SHA-256 of its API keys, or by a claim of a token."""
 
     plan: str | None = None
-    """The plan that holds for it, in the place of its own models, endpoints, limits, budgets and policy."""
+    """The plan that holds for it, in the place of its own models, endpoints, limits, budgets, policy and
+    policies."""
     key_hashes: Listed[str] = ()
     """Keys that never expire."""
     key_hashes_file: FilePath | None = None

@@ -113,6 +113,15 @@ def _public(config: Config) -> Json:
         "tenant_shards": settings.tenant_shards is not None,
         "jwt": _jwt(config),
         "policy": policy_document(settings.policy),
+        "policies": [
+            {
+                "name": hook.name,
+                "revision": hook.revision(),
+                "deadline_ms": hook.deadline_milliseconds,
+                "on_failure": _word(hook.on_failure),
+            }
+            for hook in settings.policies
+        ],
         "timeouts": _timeouts(config),
         "limits": {
             "head_bytes": limits.head_bytes,
@@ -175,6 +184,7 @@ def _terms(plan: Plan) -> Json:
         "key_limits": _quota(plan.key_limits),
         "model_budgets": [{"model": budget.model, **_budget(budget)} for budget in plan.model_budgets],
         "policy": tenant_policy_document(plan.policy),
+        "policies": list(plan.policies),
     }
 
 

@@ -93,6 +93,13 @@ def _key_set_url(text: str) -> str:
     return text
 
 
+def _hook_url(text: str) -> str:
+    url = _split_url(text, "https://guardrail.example.com/evaluate")
+    if url.fragment:
+        raise ValueError("remove the part from '#' on: it is never sent")
+    return text
+
+
 def _web_origin(text: str) -> str:
     if text == "*":
         return text
@@ -172,6 +179,7 @@ NonEmptyListed = Annotated[tuple[T, ...], BeforeValidator(_as_tuple), AfterValid
 Address = Annotated[str, AfterValidator(_address)]
 BaseURL = Annotated[str, AfterValidator(_base_url)]
 KeySetURL = Annotated[str, AfterValidator(_key_set_url)]
+HookURL = Annotated[str, AfterValidator(_hook_url)]
 WebOrigin = Annotated[str, AfterValidator(_web_origin)]
 LogOrigin = Annotated[str, AfterValidator(_log_origin)]
 Name = Annotated[str, AfterValidator(_name)]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from urllib.parse import urlsplit
 
 from proofgate.address import split_address
 from proofgate.config.access import Plan
 from proofgate.config.document import FieldPath
+from proofgate.config.fields import is_loopback
 from proofgate.config.problems import Findings, did_you_mean
 from proofgate.config.settings import Model, Settings
 
@@ -17,6 +19,7 @@ def check_references(settings: Settings, findings: Findings) -> None:
     _check_models(settings, findings)
     _check_prices(settings, findings)
     _check_plans(settings, findings)
+    _check_policies(settings, findings)
     _check_ports(settings, findings)
     _check_issuers(settings, findings)
     if settings.limits.buffered_bytes < 4 * settings.limits.body_bytes:
@@ -125,9 +128,34 @@ def _check_plans(settings: Settings, findings: Findings) -> None:
             message = unknown("plan", tenant.plan, plans, "define it under plans")
             findings.report("config_unknown_plan", path, message)
         if tenant.has_own_terms:
-            own = "models, endpoints, limits, keyLimits, modelBudgets and policy"
-            message = f"the plan says it: remove {own}, or the plan"
+            message = "the plan says it: remove everything that a plan may say, or the plan"
             findings.report("config_two_plans", path, message)
+
+
+def _check_policies(settings: Settings, findings: Findings) -> None:
+    names = [policy.name for policy in settings.policies]
+    report_duplicates(names, ("policies",), "name", findings)
+    for position, policy in enumerate(settings.policies):
+        url = urlsplit(policy.url or "")
+        if (policy.factory is None) == (policy.url is None):
+            message = "set exactly one of factory and url"
+            findings.report("config_policy_source", ("policies", position), message)
+        if policy.url is not None and policy.parameters:
+            message = "a service is told no parameters: remove them"
+            findings.report("config_policy_source", ("policies", position, "parameters"), message)
+        if policy.ca_file is not None and url.scheme != "https":
+            message = "it is for a url with https: remove it, or use https"
+            findings.report("config_policy_source", ("policies", position, "caFile"), message)
+        if policy.token_file is not None and url.scheme != "https" and not is_loopback(url.hostname or ""):
+            message = "it would go over the network in clear: use a url with https"
+            findings.report("config_policy_source", ("policies", position, "tokenFile"), message)
+    terms: dict[str, tuple[Plan, ...]] = {"plans": settings.plans, "tenants": settings.tenants}
+    for where, entries in terms.items():
+        for position, entry in enumerate(entries):
+            for place, name in enumerate(entry.policies):
+                if name not in names:
+                    message = unknown("policy", name, names, "define it under policies")
+                    findings.report("config_unknown_policy", (where, position, "policies", place), message)
 
 
 def _check_ports(settings: Settings, findings: Findings) -> None:

@@ -28,6 +28,7 @@ from proofgate.config.fields import (
 )
 from proofgate.config.policy import Policy
 from proofgate.config.prices import Price
+from proofgate.config.python_policy import PythonPolicy
 
 Beta = Annotated[str, Field(min_length=1, max_length=64, pattern="^[a-z0-9][-a-z0-9]*$")]
 
@@ -282,6 +283,7 @@ class Settings(Section):
     tenant_shards: TenantShards | None = None
     jwt: Jwt | None = None
     policy: Policy = Policy()
+    policies: Listed[PythonPolicy] = ()
     timeouts: Timeouts = Timeouts()
     limits: Limits = Limits()
     metrics: Metrics = Metrics()

@@ -19,6 +19,7 @@ from proofgate_operator.api.fields import (
 )
 from proofgate_operator.api.policy import TenantPolicy
 from proofgate_operator.api.prices import Dollars
+from proofgate_operator.api.python_policy import PolicyName
 
 _ORIGIN = rf"^(\*|https?://([a-z0-9][-a-z0-9._]*|\[[0-9a-f:.]+\]){PORT})$"
 #: The rest of a URL is printable ASCII without a fragment.
@@ -149,10 +150,13 @@ class Terms(Section):
     """What may be spent on models, with all of its API keys together."""
     policy: TenantPolicy | None = None
     """Where the policy for this tenant differs from spec.policy."""
+    policies: Annotated[tuple[PolicyName, ...] | None, Field(min_length=1, max_length=8)] = None
+    """Names from spec.policies that its requests ask for, in this order, once the rules have let them pass.
+    Absent: none."""
 
 
 #: What a plan says, as a manifest spells it.
-TERMS = ("models", "endpoints", "limits", "keyLimits", "modelBudgets", "policy")
+TERMS = ("models", "endpoints", "limits", "keyLimits", "modelBudgets", "policy", "policies")
 
 
 class Plan(Terms):
@@ -172,7 +176,7 @@ class Tenant(Terms):
     list locks out whoever has no token."""
     plan: ResourceName | None = None
     """What the tenant may use and how much: a name from spec.plans, in the place of its own models,
-    endpoints, limits, keyLimits, modelBudgets and policy."""
+    endpoints, limits, keyLimits, modelBudgets, policy and policies."""
     placement: Annotated[int | None, Field(ge=0, le=63)] = None
     """Number of the worker that serves the tenant, for tenants whose load would unbalance the others'. It
     counts while spec.replicas is greater than it. Absent: a hash of the name decides."""
@@ -185,7 +189,7 @@ TenantOfTheGateway = Annotated[
             {
                 "rule": "!has(self.plan) || !(" + " || ".join(f"has(self.{name})" for name in TERMS) + ")",
                 "message": "spec.tenants: a tenant has a plan, or models, endpoints, limits, keyLimits,"
-                " modelBudgets and policy of its own",
+                " modelBudgets, policy and policies of its own",
             }
         )
     ),

@@ -1,7 +1,7 @@
 """The `GovernanceGateway` object and its spec as frozen models.
 
-Workers take on a change of providers, models, prices, tenants, jwt, policy, cors and timeouts while they
-run. They are replaced one by one for a change of `worker`, of `ledger`, or of the Secret entries that are
+Workers take on a change of providers, models, egress, prices, tenants, jwt, policy, policies, cors and
+timeouts while they run. They are replaced one by one for a change of `worker`, of `ledger`, or of the Secret entries that are
 mounted.
 
 The models are the one source of the schema: `api/crd.py` turns them into the CRD, so a default, a bound or a
@@ -21,6 +21,7 @@ from proofgate_operator.api.load_balancer import LoadBalancer
 from proofgate_operator.api.monitoring import Monitoring
 from proofgate_operator.api.policy import Policy
 from proofgate_operator.api.prices import Price
+from proofgate_operator.api.python_policy import PythonPolicyWithSource
 from proofgate_operator.api.upstream import Egress, ModelRoute, Provider
 from proofgate_operator.api.worker import Worker
 
@@ -103,6 +104,10 @@ class GatewaySpec(Section):
     names, and the worker verifies the token."""
     policy: Policy | None = None
     """The rules that look at prompts and answers. Absent: there are none."""
+    policies: Annotated[
+        tuple[PythonPolicyWithSource, ...], Field(max_length=16, json_schema_extra=keyed_by("name"))
+    ] = ()
+    """Policies in Python, or of services elsewhere, for tenants and plans that name them."""
     cors: Annotated[
         Cors | None,
         Field(

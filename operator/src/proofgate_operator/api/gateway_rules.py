@@ -69,6 +69,13 @@ SPEC_RULES: list[dict[str, Any]] = [
         "message": "spec.prices: a model has one price at a provider from the same day on",
     },
     {
+        "rule": "[self.policies.map(p, p.name)].all(names,"
+        " self.tenants.all(t, !has(t.policies) || t.policies.all(name, name in names)) &&"
+        " self.plans.all(p, !has(p.policies) || p.policies.all(name, name in names)))",
+        "fieldPath": ".policies",
+        "message": "spec.policies: every policy of a tenant or plan must be in spec.policies",
+    },
+    {
         "rule": "[self.plans.map(p, p.name)].all(names,"
         " self.tenants.all(t, !has(t.plan) || t.plan in names))",
         "fieldPath": ".tenants",

@@ -99,6 +99,8 @@ def worker_config(gateway: Gateway, memory: int, defaults: Defaults) -> Manifest
         },
     }
     # The spec and the workers' file spell these sections alike.
+    if spec.policies:
+        content["policies"] = [policy.as_written() for policy in spec.policies]
     alike = {"egress": spec.egress, "jwt": spec.jwt, "policy": spec.policy, "cors": spec.cors}
     for name, section in alike.items():
         if section is not None:

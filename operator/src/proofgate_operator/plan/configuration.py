@@ -114,6 +114,9 @@ def _address_problems(gateway: Gateway) -> Iterator[Problem]:
     for origin in spec.cors.allowed_origins if spec.cors else ():
         if origin != "*":
             places.append((f"spec.cors.allowedOrigins[{origin}]", origin))
+    for policy in spec.policies:
+        if policy.url is not None:
+            places.append((f"spec.policies[{policy.name}].url", policy.url))
     for place, url in places:
         fault = address_fault(url)
         if fault:

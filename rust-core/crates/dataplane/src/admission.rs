@@ -18,13 +18,14 @@ use crate::catalog::Catalog;
 use crate::client_fields::ClientFields;
 use crate::gateway::{Gateway, Reading};
 use crate::google_path::InPath;
+use crate::hooks::{self, Asking};
 use crate::memory::{AT_ONCE, Buffer, Exhausted, Share};
 use crate::metrics::{RequestOutcome, Series};
 use crate::open_exchange::{Admitted, Granted, OpenExchange};
 use crate::pricing;
 use crate::rejection::{RejectedRequest, Rejection};
 use crate::reply::Reply;
-use crate::request_policy::{self, Rewritten};
+use crate::request_policy::{self, DeniedRequest, Rewritten};
 use crate::routes::{Model, Named, Target, Way};
 use crate::translation::{Pair, Translation};
 
@@ -105,8 +106,7 @@ pub(crate) async fn accept<'c>(
     let attachments = request_policy::attachments(incoming.catalog);
     reading.text.set_attachments(attachments);
     let accepted = read_and_admit(incoming, reply, &mut reading).await;
-    reading.end();
-    gateway.reading.set(reading);
+    reading.give_back_to(gateway);
     accepted
 }
 
@@ -160,7 +160,7 @@ async fn read_and_admit<'c>(
         pair,
         series,
     };
-    let admitted = admit(incoming, reply, wanted, &reading.text, &mut room).await?;
+    let admitted = admit(incoming, reply, wanted, reading, &mut room).await?;
     let (open, rewritten, translated) = admitted;
     Ok(Accepted {
         call,
@@ -187,12 +187,13 @@ struct Wanted<'w> {
     series: Arc<Series>,
 }
 
-/// Takes a request through the limits and the rules into the ledger. `room`: what is taken of the memory for `text`.
+/// Takes a request through the limits and the rules into the ledger. `room`: what is taken of the memory for the text
+/// in `reading`.
 async fn admit<'c>(
     incoming: &mut IncomingCall<'c>,
     reply: &mut Reply<'_>,
     wanted: Wanted<'_>,
-    text: &BodyText,
+    reading: &mut Reading,
     room: &mut Share,
 ) -> Result<(Box<OpenExchange>, Option<Rewritten>, Option<Translated>), Box<RejectedCall<'c>>> {
     let Wanted {
@@ -222,7 +223,7 @@ async fn admit<'c>(
         })
     };
     if let Some(field) = call.token_ids
-        && !plan.profile.is_idle(Direction::Request)
+        && !(plan.profile.is_idle(Direction::Request) && plan.hooks.is_empty())
     {
         return Err(Rejection::token_ids(field).into());
     }
@@ -259,16 +260,40 @@ async fn admit<'c>(
         turn_away(Rejection::from(exceeded), None, RequestOutcome::Refused, None)
     })?;
     let mut granted = Granted::new(gateway, grant);
-    let judged = request_policy::judge(gateway, catalog, &plan.profile, text, room, incoming.body).await;
+    let judged = request_policy::judge(
+        gateway,
+        catalog,
+        &plan.profile,
+        &reading.text,
+        room,
+        incoming.body,
+    )
+    .await;
     incoming.span.lap_now(Stage::Policy);
-    let judged = judged.map_err(|denied| {
+    let turn_denied_away = |denied: Box<DeniedRequest<'c>>| {
         turn_away(
             denied.rejection,
             limited.then_some(key),
             RequestOutcome::Denied,
             denied.note,
         )
-    })?;
+    };
+    let mut judged = judged.map_err(turn_denied_away)?;
+    if !plan.hooks.is_empty() {
+        let asking = Asking {
+            gateway,
+            catalog,
+            plan,
+            dialect: incoming.dialect,
+            tenant: &tenant.name,
+            model: &call.model,
+            body: incoming.body,
+        };
+        // Boxed: only requests that ask for policies need the room.
+        let asked = Box::pin(hooks::ask(asking, reading, room, &mut judged)).await;
+        incoming.span.lap_now(Stage::Policy);
+        asked.map_err(turn_denied_away)?;
+    }
     let translated = match pair {
         None => None,
         Some(pair) => {
@@ -309,10 +334,12 @@ async fn admit<'c>(
         started: incoming.now,
     };
     let span = std::mem::take(&mut incoming.span);
-    let open = OpenExchange::admit(admitted, granted, span).map_err(|unavailable| {
+    let mut open = OpenExchange::admit(admitted, granted, span).map_err(|unavailable| {
         gateway.metrics.ledger_refusals.inc();
         turn_away(Rejection::from(unavailable), None, RequestOutcome::Refused, None)
     })?;
+    // A mask may be cut by the pieces of a stream: there it stays.
+    open.masks = judged.masks.filter(|_| !call.stream);
     Ok((open, judged.rewritten, translated))
 }
 
@@ -372,7 +399,7 @@ pub(crate) fn translate(
 }
 
 /// Boxed as all that only long bodies wait in: the others need no room for it.
-async fn make_ready(text: &mut BodyText, bytes: usize) {
+pub(crate) async fn make_ready(text: &mut BodyText, bytes: usize) {
     let pieces = async {
         for (number, ()) in text.make_ready(bytes).enumerate() {
             if number % 4 == 3 {

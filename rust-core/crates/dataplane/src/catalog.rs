@@ -20,6 +20,7 @@ use proofgate_wire::Limits;
 use rustls::ServerConfig;
 
 use crate::config::{Config, Cors, ProviderKind, StreamUsage, Timeouts};
+use crate::hooks::Hook;
 use crate::pricing::{Prices, Pricing};
 use crate::routes::{MAX_TARGETS, Model, Reasons, Target, WILDCARD};
 use crate::routing::RoutingKey;
@@ -60,6 +61,8 @@ pub(crate) struct Plan {
     pub(crate) allowed: AllowList,
     pub(crate) quotas: Arc<Quotas>,
     pub(crate) profile: Profile,
+    /// What is asked beyond the rules, in this order.
+    pub(crate) hooks: Box<[Arc<Hook>]>,
 }
 
 struct UpstreamPlan {
@@ -222,6 +225,7 @@ impl Terms {
                     &tenant.model_budgets,
                 )),
                 profile: profile(&engine, "tenant", &tenant.name, tenant.policy.as_ref())?,
+                hooks: config.hooks.named("tenant", &tenant.name, &tenant.policies)?,
             };
             Ok(plan)
         });
@@ -237,6 +241,7 @@ impl Terms {
                     &plan.model_budgets,
                 )),
                 profile: profile(&engine, "plan", &plan.name, plan.policy.as_ref())?,
+                hooks: config.hooks.named("plan", &plan.name, &plan.policies)?,
             };
             Ok(plan)
         });

@@ -6,6 +6,7 @@ use proofgate_translate::UntranslatableFields;
 use serde::{Deserialize, Deserializer};
 
 use crate::Error;
+use crate::hooks::Hooks;
 use crate::routes::Reasons;
 
 /// A worker's configuration as the Python loader hands it over: checked, complete, every file already read.
@@ -40,6 +41,9 @@ pub struct Config {
     /// The rules; `None` means that nothing is scanned.
     #[serde(default)]
     pub(crate) policy: Option<PolicyConfig>,
+    /// The policies that are evaluated outside of the data plane.
+    #[serde(default, rename = "policies")]
+    pub(crate) hooks: Hooks,
     /// TLS towards clients; `None` means plain TCP.
     #[serde(default)]
     pub(crate) tls: Option<Tls>,
@@ -227,6 +231,9 @@ pub(crate) struct Plan {
     #[serde(default)]
     pub model_budgets: Vec<proofgate_limits::ModelBudget>,
     pub policy: Option<TenantPolicy>,
+    /// Names of the policies that its requests ask for, in their order.
+    #[serde(default)]
+    pub policies: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -244,6 +251,9 @@ pub(crate) struct Tenant {
     #[serde(default)]
     pub model_budgets: Vec<proofgate_limits::ModelBudget>,
     pub policy: Option<TenantPolicy>,
+    /// Names of the policies that its requests ask for, in their order.
+    #[serde(default)]
+    pub policies: Vec<String>,
 }
 
 #[derive(Deserialize)]

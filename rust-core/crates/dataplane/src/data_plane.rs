@@ -176,6 +176,7 @@ async fn keep_house(gateway: Rc<Gateway>, limits: Rc<RefCell<LimitLink>>) {
         gateway.recorder.keep();
         gateway.traffic.show();
         gateway.clock.set();
+        gateway.hook_room.settle();
         {
             let mut limits = limits.borrow_mut();
             if gateway.take_limits_changed() {

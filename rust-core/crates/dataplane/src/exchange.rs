@@ -190,7 +190,11 @@ impl Sender<'_, '_> {
             id: id.as_str(),
             body,
         };
-        let scrutiny = Scrutiny::of(&catalog.terms.plan(&open.tenant).profile);
+        let scrutiny = match open.masks {
+            // It is held to its end, as for rules.
+            Some(_) => Scrutiny::Enforce,
+            None => Scrutiny::of(&catalog.terms.plan(&open.tenant).profile),
+        };
         let options = AnswerOptions {
             close: reply.close,
             head_only: false,

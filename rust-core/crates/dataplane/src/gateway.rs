@@ -13,6 +13,7 @@ use rand::{Rng, SeedableRng};
 
 use crate::catalog::Catalog;
 use crate::clock::Clock;
+use crate::hooks::HookRoom;
 use crate::memory::Budget;
 use crate::metrics::{Metrics, Traffic};
 use crate::recorder::Recorder;
@@ -41,6 +42,8 @@ pub(crate) struct Gateway {
     /// The memory that bodies and answers may take.
     pub(crate) budget: Rc<Budget>,
     pub(crate) workspaces: Workspaces,
+    /// What requests that wait for policies take of it.
+    pub(crate) hook_room: HookRoom,
     /// For pieces of answers on their way.
     pub(crate) spare: Spare,
     /// Where a request for an upstream is put together.
@@ -72,10 +75,14 @@ impl Reading {
         }
     }
 
-    /// Gives back what only a large request needs.
-    pub(crate) fn end(&mut self) {
+    /// Leaves the buffers to the next request, without what only a large one needs.
+    pub(crate) fn give_back_to(mut self, gateway: &Gateway) {
         if self.text.capacity() > KEPT {
             self.text.give_back(KEPT);
+        }
+        // One that never read would take the place of one that has its memory.
+        if self.text.capacity() > 0 {
+            gateway.reading.set(self);
         }
     }
 }
@@ -105,6 +112,7 @@ impl Gateway {
             reading: Cell::default(),
             answer_reading: RefCell::default(),
             workspaces: Workspaces::new(&budget),
+            hook_room: HookRoom::new(&budget),
             budget,
             spare: Spare::default(),
             outgoing: Cell::default(),

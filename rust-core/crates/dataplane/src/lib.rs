@@ -30,6 +30,7 @@ mod front_door;
 mod gateway;
 mod google_path;
 mod held_checkpoint;
+mod hooks;
 mod incarnation;
 mod ledger_delay;
 mod ledger_thread;
@@ -65,6 +66,7 @@ mod workspace;
 
 pub use config::Config;
 pub use error::Error;
+pub use hooks::{Failure, PolicyItem, PolicyQueue, Replacement, Verdict};
 pub use limit_use::{LimitUse, TenantUse, Used};
 pub use pricing::prices_at;
 pub use tenant_shards::{RefusedShard, ShardFiles, ShardsReport};

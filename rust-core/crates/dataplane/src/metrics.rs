@@ -1,4 +1,4 @@
-mod single_writer;
+pub(crate) mod single_writer;
 mod traffic;
 
 use std::sync::Arc;
@@ -12,6 +12,7 @@ use prometheus_client::registry::{Registry, Unit};
 use proofgate_ledger::record::Outcome;
 use proofgate_stages::Profiler;
 
+use crate::hooks::HooksInService;
 use traffic::Shown;
 pub(crate) use traffic::{RequestOutcome, Series, Traffic};
 
@@ -74,7 +75,7 @@ struct ProviderLabel {
 const REFUSAL_STATUSES: [u16; 13] = [400, 401, 403, 404, 405, 408, 413, 414, 417, 421, 429, 431, 503];
 
 impl Metrics {
-    pub(crate) fn new(profiler: &Arc<Profiler>) -> Self {
+    pub(crate) fn new(profiler: &Arc<Profiler>, hooks: &HooksInService) -> Self {
         let mut registry = Registry::with_prefix("proofgate");
         let outcome_family = Family::<OutcomeLabel, Counter>::default();
         let rejection_family = Family::<StatusLabel, Counter>::default();
@@ -254,6 +255,7 @@ impl Metrics {
         );
         registry.register("ready", "Whether the worker wants traffic", m.ready.clone());
         registry.register_collector(Box::new(Arc::clone(&m.traffic)));
+        registry.register_collector(Box::new(hooks.clone()));
         registry.register_collector(Box::new(Arc::clone(profiler)));
         Metrics {
             registry: Arc::new(registry),

@@ -16,6 +16,7 @@ use crate::attempt::{Executed, Reached};
 use crate::catalog::Catalog;
 use crate::clock::micros;
 use crate::gateway::Gateway;
+use crate::hooks::Masks;
 use crate::metrics::Series;
 use crate::open_table::Entry;
 use crate::pricing;
@@ -53,6 +54,8 @@ pub(crate) struct OpenExchange {
     pub(crate) price: Option<Price>,
     /// What the policy saw in the response.
     pub(crate) policy: Option<PolicyNote<'static>>,
+    /// What is put back in the response where masks stand for it.
+    pub(crate) masks: Option<Box<Masks>>,
     pub(crate) span: Span,
     /// Where it counts.
     series: Arc<Series>,
@@ -181,6 +184,7 @@ impl OpenExchange {
             unsettled: Used::default(),
             price: admitted.target.price(admitted.upstream_model, started_at),
             policy: None,
+            masks: None,
             span,
             series: admitted.series,
             started: admitted.started,

@@ -16,6 +16,7 @@ use tokio::sync::Notify;
 use super::*;
 use crate::Config;
 use crate::catalog::Blueprint;
+use crate::hooks::{Hooks, HooksInService};
 use crate::incarnation::NextLog;
 use crate::ledger_delay::LedgerDelay;
 use crate::metrics::Metrics;
@@ -74,7 +75,7 @@ fn bench() -> Bench {
     let mut limiter = Limiter::new();
     let catalog = Catalog::new(Blueprint::new(&config, None).unwrap(), None);
     limiter.set_limits(&catalog.terms.limits_of_all(&Shards::default()));
-    let metrics = Metrics::new(&profiler);
+    let metrics = Metrics::new(&profiler, &HooksInService::new(&Hooks::default()));
     let gateway = Rc::new(Gateway::new(
         catalog,
         Shards::default(),

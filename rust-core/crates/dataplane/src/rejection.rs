@@ -153,6 +153,24 @@ impl Rejection {
         }
     }
 
+    /// A policy outside of the data plane gave no verdict, and its requests are denied then.
+    pub(crate) fn policy_unavailable(policy: &str) -> Rejection {
+        Rejection {
+            message: Cow::Owned(format!(
+                "The policy {policy} could not be evaluated for this request, so it was denied."
+            )),
+            ..Rejection::new(403, "policy_unavailable", "")
+        }
+    }
+
+    /// A policy outside of the data plane denies the request.
+    pub(crate) fn denied_by_policy(policy: &str, reason: &str) -> Rejection {
+        Rejection {
+            message: Cow::Owned(format!("Denied by the policy {policy}: {reason}")),
+            ..Rejection::new(403, "policy_blocked", "")
+        }
+    }
+
     /// Rules look at the answer and cannot.
     pub(crate) fn unreadable_answer(code: &'static str, message: String) -> Rejection {
         Rejection {

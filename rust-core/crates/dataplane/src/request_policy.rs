@@ -11,6 +11,7 @@ use proofgate_providers::{self as providers, BodyText};
 
 use crate::catalog::Catalog;
 use crate::gateway::Gateway;
+use crate::hooks::Masks;
 use crate::memory::{Buffer, Exhausted, Share};
 use crate::rejection::Rejection;
 
@@ -25,6 +26,8 @@ pub(crate) struct Judged<'c> {
     pub(crate) note: Option<PolicyNote<'c>>,
     /// The body to send in the place of the client's, when something was redacted.
     pub(crate) rewritten: Option<Rewritten>,
+    /// What policies have replaced and is put back in the answer.
+    pub(crate) masks: Option<Box<Masks>>,
 }
 
 /// A body after redaction.
@@ -88,7 +91,7 @@ pub(crate) async fn judge<'c>(
                 });
                 return Ok(Judged {
                     note,
-                    rewritten: None,
+                    ..Judged::default()
                 });
             }
             return Err(Box::new(DeniedRequest {
@@ -110,13 +113,14 @@ pub(crate) async fn judge<'c>(
     if !redacted {
         return Ok(Judged {
             note,
-            rewritten: None,
+            ..Judged::default()
         });
     }
     match rewrite(gateway, &verdict, engine, text, body) {
         Ok(rewritten) => Ok(Judged {
             note,
             rewritten: Some(rewritten),
+            masks: None,
         }),
         Err(Exhausted) => Err(Box::new(DeniedRequest {
             rejection: Rejection::OVERLOADED,
@@ -214,6 +218,14 @@ pub(crate) fn note<'c>(engine: &'c Engine, judgement: &Judgement, redacted: bool
         unnamed: u32::try_from(matched.saturating_sub(MOST_NAMED)).unwrap_or(u32::MAX),
         redacted,
         would_block: judgement.would_block(),
+    }
+}
+
+/// Names one more rule in a record, or counts it where that has no room.
+pub(crate) fn name<'c>(note: &mut PolicyNote<'c>, rule: Cow<'c, str>) {
+    match note.rules.len() < MOST_NAMED {
+        true => note.rules.push(rule),
+        false => note.unnamed = note.unnamed.saturating_add(1),
     }
 }
 

@@ -23,6 +23,7 @@ use crate::clock::unix_seconds;
 use crate::config::Durability;
 use crate::data_plane::DataPlane;
 use crate::held_checkpoint::HeldCheckpoint;
+use crate::hooks::{HooksInService, PolicyQueue};
 use crate::incarnation::NextLog;
 use crate::ledger_delay::LedgerDelay;
 use crate::ledger_thread::{LedgerThread, Rotation};
@@ -49,6 +50,8 @@ pub struct Worker {
     /// The rules in service, which a reload keeps if they have not changed.
     engine: Mutex<Arc<Engine>>,
     wanted: Mutex<WantedKeySets>,
+    /// The policies outside of the data plane, for the metrics.
+    hooks: HooksInService,
     running: Mutex<Option<Arc<Running>>>,
 }
 
@@ -114,6 +117,7 @@ impl Worker {
             profiler: Arc::new(Profiler::new(config.profile_stages)),
             engine: Mutex::new(Arc::clone(&blueprint.terms.engine)),
             wanted: Mutex::new(blueprint.terms.authenticator.wanted_key_sets()),
+            hooks: HooksInService::new(&config.hooks),
             shards: Mutex::new(TenantShards::new(&blueprint.terms.digest, config.tenant_shards)),
             config: Mutex::new(Arc::new(config)),
             blueprint: Mutex::new(Some(blueprint)),
@@ -132,13 +136,14 @@ impl Worker {
     /// # Errors
     /// [`Error::Config`] when it is wrong, or changes what needs a restart, and [`Error::Busy`]: the old one stays.
     /// [`Error::NotRunning`].
-    pub fn reload(&self, config: Config) -> Result<(), Error> {
+    pub fn reload(&self, mut config: Config) -> Result<(), Error> {
         let running = self.running()?;
         // Held to the end: two configurations must not overtake each other.
         let mut current = lock(&self.config);
         if let Some(field) = current.needs_restart(&config) {
             return Err(Error::Config(format!("{field} cannot change without a restart")));
         }
+        config.hooks.keep(&current.hooks);
         let shards = lock(&self.shards).clone();
         let in_service = Arc::clone(&lock(&self.engine));
         let blueprint = Blueprint::new(&config, Some(&in_service))?;
@@ -154,6 +159,7 @@ impl Worker {
         *lock(&self.shards) = next;
         *lock(&self.wanted) = wanted;
         *lock(&self.engine) = engine;
+        self.hooks.set(&config.hooks);
         *current = Arc::new(config);
         Ok(())
     }
@@ -179,6 +185,14 @@ impl Worker {
             true => Ok(usable),
             false => Err(Error::Config(format!("JWT issuer {issuer:?} is not configured"))),
         }
+    }
+
+    /// The evaluator's end of a policy's queue, once for each: a reload keeps the queue of a policy that stays as it is.
+    ///
+    /// # Errors
+    /// [`Error::Config`] when there is no such policy, or its queue was taken.
+    pub fn policy_queue(&self, policy: &str) -> Result<PolicyQueue, Error> {
+        self.config().hooks.open(policy)
     }
 
     /// Issuers for which a token named a key that is not known, since the last call.
@@ -242,7 +256,7 @@ impl Worker {
             age: ledger.log_age,
         };
         let (phase, told) = watch::channel(Phase::Serving);
-        let metrics = Metrics::new(&self.profiler);
+        let metrics = Metrics::new(&self.profiler, &self.hooks);
         metrics.records_lost.set(as_gauge(lost));
         // The beginning of a log is signed before it serves.
         metrics.checkpoint_timestamp.set(unix_seconds());

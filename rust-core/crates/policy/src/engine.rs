@@ -427,7 +427,8 @@ impl Rule {
     }
 }
 
-fn is_kebab_case(id: &str) -> bool {
+/// Whether an id has lower-case words of letters and digits, joined by single dashes, and 64 characters at most.
+pub fn is_kebab_case(id: &str) -> bool {
     let word = |word: &str| {
         !word.is_empty()
             && word

@@ -47,7 +47,7 @@ mod woken;
 
 pub use budget::Budget;
 pub use config::{Attachments, Mode, PolicyConfig, TenantPolicy};
-pub use engine::{Engine, RuleIndex, RuleInfo};
+pub use engine::{Engine, RuleIndex, RuleInfo, is_kebab_case};
 pub use error::PolicyError;
 pub use fault::Fault;
 pub use judgement::{Decision, Judgement};

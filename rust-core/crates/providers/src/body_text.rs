@@ -52,6 +52,12 @@ impl BodyText {
             .is_some_and(|message| message.start as usize <= part.start)
     }
 
+    /// The strings and long numbers that the text is joined of, in the order of the document.
+    pub fn strings(&self) -> impl Iterator<Item = (Range<usize>, Kind)> + '_ {
+        (self.segments.iter().enumerate())
+            .filter_map(|(index, segment)| Some((self.string(index)?, segment.kind())))
+    }
+
     /// Says what is to become of attachments in the documents that follow.
     pub fn set_attachments(&mut self, attachments: Attachments) {
         self.attachments = attachments;

@@ -40,6 +40,7 @@ pub use dialect::{Dialect, Family};
 pub use events::{EventReader, EventTooLarge, StreamEvent};
 pub use generated::{GeneratedText, Part, Shape, Written};
 pub use json_edits::{Edit, KeyNames, within_json};
+pub use segment::Kind as StringKind;
 pub use splice::{Offsets, Place, Rewriter};
 pub use stream_events::{EventEnds, EventMeaning, event_parts, is_usage_alone};
 pub use too_long::says_prompt_is_too_long;

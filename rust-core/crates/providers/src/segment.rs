@@ -1,11 +1,13 @@
 use crate::splice::Place;
 
-/// What of a document a segment is.
+/// What a part of a text is in its document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
+    /// The value of a string.
     Text,
     /// The key of an object.
     Key,
+    /// A long number, as it is written.
     Number,
 }
 

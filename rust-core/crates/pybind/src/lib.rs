@@ -6,6 +6,7 @@
 mod errors;
 mod evidence;
 mod policy;
+mod policy_queue;
 mod prices;
 mod worker;
 
@@ -15,6 +16,8 @@ use pyo3::prelude::*;
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<worker::Worker>()?;
+    module.add_class::<policy_queue::PolicyQueue>()?;
+    module.add_class::<policy_queue::PolicyItem>()?;
     errors::register(module)?;
     policy::register(module)?;
     prices::register(module)?;

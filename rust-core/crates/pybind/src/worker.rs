@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 
 use crate::errors::worker_error;
+use crate::policy_queue::PolicyQueue;
 
 /// One worker; see `_core.pyi`.
 #[pyclass(frozen)]
@@ -108,6 +109,13 @@ impl Worker {
             .map_err(|error| worker_error(python, &error))
     }
 
+    fn policy_queue(&self, python: Python<'_>, policy: &str) -> PyResult<PolicyQueue> {
+        let queue = self.0.policy_queue(policy);
+        queue
+            .map(PolicyQueue::new)
+            .map_err(|error| worker_error(python, &error))
+    }
+
     fn key_sets_wanted(&self) -> Vec<String> {
         self.0.key_sets_wanted()
     }
@@ -154,7 +162,7 @@ impl Worker {
     }
 }
 
-fn seconds(value: f64) -> PyResult<Duration> {
+pub(crate) fn seconds(value: f64) -> PyResult<Duration> {
     Duration::try_from_secs_f64(value)
         .map_err(|_| PyValueError::new_err("a timeout is a number of seconds from 0 on"))
 }

@@ -17,7 +17,7 @@
 //! | `auth` | the head is parsed | tenant and key are known, and this worker owns the tenant |
 //! | `body` | the tenant is known | the whole body is here, decoded; waiting for the client included |
 //! | `limit` | the model is known | requests, tokens and concurrency are reserved |
-//! | `policy` | reserved | the rules have judged the request |
+//! | `policy` | reserved | the rules, and the policies that its plan names, have judged the request |
 //! | `admission_record` | the request may go | its admission record is written, as `ledger.durability` says |
 //! | `connect` | the admission is written | a connection is there: pooled, or opened with its TLS handshake |
 //! | `adapt` | the connection is there | the upstream request is built |

@@ -4,16 +4,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A count. Only the data-plane thread adds to it, so adding needs no locked instruction.
 #[derive(Debug, Default)]
-pub(super) struct Count(AtomicU64);
+pub(crate) struct Count(AtomicU64);
 
 impl Count {
     /// Stays at the greatest number once it is there.
-    pub(super) fn add(&self, more: u64) {
+    pub(crate) fn add(&self, more: u64) {
         let before = self.0.load(Ordering::Relaxed);
         self.0.store(before.saturating_add(more), Ordering::Relaxed);
     }
 
-    pub(super) fn get(&self) -> u64 {
+    pub(crate) fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
@@ -25,22 +25,22 @@ const FIRST_BOUND_US: u64 = 10_000;
 
 /// Durations, in few buckets.
 #[derive(Debug, Default)]
-pub(super) struct Histogram {
+pub(crate) struct Histogram {
     /// The last is for what is longer than every bound.
     counts: [Count; BOUNDED + 1],
     sum_us: Count,
 }
 
 /// What a histogram holds.
-pub(super) struct Distribution {
+pub(crate) struct Distribution {
     /// Upper bounds in seconds, and how many are above the bound before and not above this one.
-    pub(super) buckets: [(f64, u64); BOUNDED + 1],
-    pub(super) count: u64,
-    pub(super) sum_seconds: f64,
+    pub(crate) buckets: [(f64, u64); BOUNDED + 1],
+    pub(crate) count: u64,
+    pub(crate) sum_seconds: f64,
 }
 
 impl Histogram {
-    pub(super) fn observe(&self, microseconds: u64) {
+    pub(crate) fn observe(&self, microseconds: u64) {
         let firsts = microseconds.div_ceil(FIRST_BOUND_US);
         // The least n with 2^n >= firsts.
         let bucket = u64::BITS - firsts.saturating_sub(1).leading_zeros();
@@ -48,7 +48,7 @@ impl Histogram {
         self.sum_us.add(microseconds);
     }
 
-    pub(super) fn get(&self) -> Distribution {
+    pub(crate) fn get(&self) -> Distribution {
         let mut buckets = [(f64::INFINITY, 0); BOUNDED + 1];
         for (index, (bound, count)) in buckets.iter_mut().enumerate() {
             *count = self.counts[index].get();

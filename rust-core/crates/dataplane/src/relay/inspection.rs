@@ -81,6 +81,11 @@ pub(super) async fn last_of_inspection(
             append(&mut workspace.held, &mut workspace.passed);
         }
     }
+    if let Some(masks) = &open.masks
+        && answer_head.open_head
+    {
+        masks.put_back(&mut workspace.held);
+    }
     if answer_head.open_head {
         let Workspace { piece, held, .. } = workspace;
         encode::write_content_length(head, (piece.len() + held.len()) as u64);

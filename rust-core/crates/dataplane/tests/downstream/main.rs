@@ -16,6 +16,7 @@ mod gateway;
 mod google;
 mod keys;
 mod many_streams;
+mod policies;
 mod raw;
 mod relayed;
 mod retire;

@@ -1,0 +1,48 @@
+"""Policies that the tests put into a worker: each does what the request's text says."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from proofgate.policy import Allow, Deny, Flag, Policy, PolicyRequest, Replace, Replacement, Verdict
+
+
+class Obeys:
+    """Denies, flags, replaces, sleeps, spins, raises or returns nonsense, as it is told."""
+
+    name = "obeys"
+
+    def __init__(self, word: str) -> None:
+        self.word = word
+
+    def evaluate(self, batch: Sequence[PolicyRequest]) -> Sequence[Verdict]:
+        return [self._verdict(request) for request in batch]
+
+    def _verdict(self, request: PolicyRequest) -> Any:
+        said = " ".join(text.text for text in request.texts)
+        if self.word in said:
+            return Deny("word", f"It has the word of {request.tenant}.")
+        if "do-flag" in said:
+            return Flag("odd", 60)
+        if "do-sleep" in said:
+            threading.Event().wait(5)
+        while "do-spin" in said:
+            pass
+        if "do-raise" in said:
+            raise ValueError(said)
+        if "do-nonsense" in said:
+            return 7
+        found = [
+            Replacement(number, match.start(), match.end(), "[NAME]")
+            for number, text in enumerate(request.texts)
+            for match in re.finditer("Ann|staff", text.text)
+        ]
+        return Replace("names", found) if found else Allow()
+
+
+def obeys(word: str = "bluebird") -> Policy:
+    """The factory that configurations name."""
+    return Obeys(word)

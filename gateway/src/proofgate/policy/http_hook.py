@@ -1,0 +1,183 @@
+"""A policy that a service elsewhere evaluates: one POST of JSON for a batch, verdicts in its answer.
+
+docs/python-policies.md has the schema. Nothing is followed: no redirect, no proxy of the environment.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import http.client
+import json
+import os
+import ssl
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from proofgate.policy.interface import (
+    Allow,
+    Deny,
+    Flag,
+    PolicyRequest,
+    Replace,
+    Replacement,
+    Verdict,
+)
+from proofgate.timed_http import TimedResponse
+
+VERSION = 1
+#: Most bytes of an answer.
+ANSWER_MAXIMUM = 8 << 20
+TOKEN_MAXIMUM = 16 << 10
+
+
+class HttpHookError(Exception):
+    """The service gave no verdicts. Says why, without a word of its answer."""
+
+
+class HttpHook:
+    """Asks the service at `url`; one exchange takes `seconds` at most.
+
+    The token is read for each batch, and the certificates of `ca_file` when they have changed, so both can be
+    rotated while it runs.
+    """
+
+    def __init__(
+        self, name: str, url: str, *, seconds: float, ca_file: Path | None, token_file: Path | None
+    ) -> None:
+        self._name = name
+        self._url = urlsplit(url)
+        self._seconds = seconds
+        self._ca_file = ca_file
+        self._token_file = token_file
+        self._ca_seen: tuple[int, int, int] | None = None
+        self._context: ssl.SSLContext | None = None
+        self._connection: http.client.HTTPConnection | None = None
+
+    @property
+    def name(self) -> str:
+        """The policy's name in the configuration."""
+        return self._name
+
+    def evaluate(self, batch: Sequence[PolicyRequest]) -> list[Verdict]:
+        """The service's verdicts. Raises HttpHookError, OSError or http.client.HTTPException."""
+        document = {
+            "version": VERSION,
+            "policy": self._name,
+            "requests": [asdict(request) for request in batch],
+        }
+        answer = self._exchange(json.dumps(document).encode(), time.monotonic() + self._seconds)
+        match answer:
+            case {"verdicts": list() as verdicts}:
+                return [_verdict(verdict) for verdict in verdicts]
+        raise HttpHookError("the answer has no list of verdicts")
+
+    def close(self) -> None:
+        """Closes the connection."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _exchange(self, body: bytes, deadline: float) -> Any:
+        was_used = self._connection is not None
+        try:
+            return self._post(body, deadline)
+        except ConnectionError:
+            self.close()
+            if not was_used:
+                raise
+        except BaseException:
+            # What is left of an answer must not be taken for the next one.
+            self.close()
+            raise
+        # The service may have closed a connection that was used before. A verdict changes nothing there, so
+        # the batch may be sent again.
+        return self._exchange(body, deadline)
+
+    def _post(self, body: bytes, deadline: float) -> Any:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        connection = self._connected(left)
+        connection.response_class = functools.partial(  # type: ignore[assignment]
+            TimedResponse, deadline=deadline
+        )
+        target = (self._url.path or "/") + (f"?{self._url.query}" if self._url.query else "")
+        connection.request("POST", target, body, self._headers())
+        with connection.getresponse() as response:
+            if response.status != http.HTTPStatus.OK:
+                raise HttpHookError(f"the answer is HTTP {response.status}")
+            answer = response.read(ANSWER_MAXIMUM + 1)
+            if len(answer) > ANSWER_MAXIMUM or response.length:
+                raise HttpHookError("the answer is too long, or ends too early")
+        try:
+            return json.loads(answer)
+        except (ValueError, RecursionError):
+            raise HttpHookError("the answer is not JSON") from None
+
+    def _headers(self) -> dict[str, str]:
+        headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        if self._token_file is not None:
+            with self._token_file.open("rb") as file:
+                token = file.read(TOKEN_MAXIMUM).decode("ascii").strip()
+            headers["Authorization"] = f"Bearer {token}"
+        return headers
+
+    def _connected(self, seconds: float) -> http.client.HTTPConnection:
+        if self._ca_changed():
+            self.close()
+        if self._connection is None:
+            self._connection = self._new_connection(seconds)
+            self._connection.connect()
+        if self._connection.sock is None:
+            self._connection.timeout = seconds
+            self._connection.connect()
+        with contextlib.suppress(AttributeError):
+            self._connection.sock.settimeout(seconds)
+        return self._connection
+
+    def _new_connection(self, seconds: float) -> http.client.HTTPConnection:
+        host = self._url.hostname or ""
+        if self._url.scheme == "https":
+            if self._context is None:
+                self._context = ssl.create_default_context(cafile=self._ca_file)
+            return http.client.HTTPSConnection(host, self._url.port, timeout=seconds, context=self._context)
+        return http.client.HTTPConnection(host, self._url.port, timeout=seconds)
+
+    def _ca_changed(self) -> bool:
+        if self._ca_file is None:
+            return False
+        found = os.stat(self._ca_file)  # noqa: PTH116 - follows the links of a mount, as open does
+        seen = (found.st_ino, found.st_mtime_ns, found.st_size)
+        changed, self._ca_seen = seen != self._ca_seen, seen
+        if changed:
+            self._context = None
+        return changed
+
+
+def _verdict(said: Any) -> Verdict:
+    match said:
+        case {"verdict": "allow", **others} if not others:
+            return Allow()
+        case {"verdict": "deny", "code": str(code), "reason": str(reason), **others} if not others:
+            return Deny(code, reason)
+        case {"verdict": "flag", "rule": str(rule), "score": int(score), **others} if not others:
+            return Flag(rule, score)
+        case {"verdict": "replace", "rule": str(rule), "replacements": list(parts), **others}:
+            match others:
+                case {"reversible": bool(reversible)} if len(others) == 1:
+                    return Replace(rule, [_replacement(part) for part in parts], reversible)
+                case {} if not others:
+                    return Replace(rule, [_replacement(part) for part in parts])
+    raise HttpHookError("the answer has what is no verdict")
+
+
+def _replacement(said: Any) -> Replacement:
+    match said:
+        case {"text": int(text), "start": int(start), "end": int(end), "by": str(by), **others} if not others:
+            return Replacement(text, start, end, by)
+    raise HttpHookError("the answer has what is no replacement")

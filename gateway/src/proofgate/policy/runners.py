@@ -1,0 +1,85 @@
+"""The policies of a worker: loaded ahead, in service with the configuration that names them."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import time
+from typing import Any
+
+from proofgate import _core
+from proofgate.config import Config
+from proofgate.policy.loading import load_policy
+from proofgate.policy.runner import Runner
+
+log = logging.getLogger("proofgate")
+
+# So long a start or a reload waits for policies to load; requests then wait for those that still do.
+LOAD_SECONDS = 10.0
+# A process that ends gives its policies so long to close, all together.
+CLOSE_SECONDS = 1.0
+
+#: A policy's name, and what changes with everything that it is made of.
+Key = tuple[str, str]
+
+
+class Policies:
+    """Keeps one runner for each policy of the configuration in force. One thread at a time may change it."""
+
+    def __init__(self, worker: _core.Worker) -> None:
+        self._worker = worker
+        self._serving: dict[Key, Runner] = {}
+        self._prepared: dict[Key, Runner] = {}
+        self._retired: list[Runner] = []
+
+    def prepare(self, config: Config, seconds: float = LOAD_SECONDS) -> None:
+        """Loads the policies of a configuration that are not in service yet, before it is.
+
+        Waits at most so long. A policy that cannot be loaded fails the requests that ask for it, and nothing
+        else.
+        """
+        self.discard()
+        deadline = time.monotonic() + seconds
+        for entry in config.settings.policies:
+            key = (entry.name, entry.revision())
+            if key not in self._serving:
+                load = functools.partial(load_policy, entry, config.source.parent)
+                self._prepared[key] = Runner(entry.name, entry.batch, load)
+        for runner in self._prepared.values():
+            if not runner.wait_until_tried(max(deadline - time.monotonic(), 0)):
+                log.warning("policy %s: still loading, its requests wait for it", runner.name)
+
+    def take_on(self, config: Config) -> None:
+        """Serves the queues of the configuration that the worker has in service now."""
+        wanted = {(entry.name, entry.revision()) for entry in config.settings.policies}
+        for key in self._serving.keys() - wanted:
+            runner = self._serving.pop(key)
+            runner.retire()
+            self._retired.append(runner)
+        self._retired = [runner for runner in self._retired if not runner.join(0)]
+        for key, runner in self._prepared.items():
+            runner.begin(self._worker.policy_queue(runner.name))
+            self._serving[key] = runner
+        self._prepared = {}
+
+    def discard(self) -> None:
+        """Ends what was prepared for a configuration that did not come into service."""
+        for runner in self._prepared.values():
+            runner.retire(0)
+            self._retired.append(runner)
+        self._prepared = {}
+
+    def close(self, seconds: float = CLOSE_SECONDS) -> None:
+        """Ends all of them, and waits for that as long."""
+        self.discard()
+        runners = [*self._serving.values(), *self._retired]
+        for runner in runners:
+            runner.retire(0)
+        deadline = time.monotonic() + seconds
+        for runner in runners:
+            if not runner.join(max(deadline - time.monotonic(), 0)):
+                log.warning("policy %s: does not end, and is left behind", runner.name)
+
+    def status(self) -> list[dict[str, Any]]:
+        """What the admin port shows of each."""
+        return [runner.status() for runner in list(self._serving.values())]

@@ -1,0 +1,62 @@
+"""Queues of policies as the core has them, filled by tests."""
+
+from __future__ import annotations
+
+import queue
+from typing import Any
+
+Texts = tuple[tuple[str, str, bool], ...]
+
+
+class PolicyItem:
+    def __init__(self, text: str = "hello", tenant: str = "acme") -> None:
+        self._tenant = tenant
+        self._texts: Texts = ((text, "text", False),)
+        self.awaited = True
+
+    @property
+    def tenant(self) -> str:
+        return self._tenant
+
+    @property
+    def model(self) -> str:
+        return "gpt-4o-mini"
+
+    @property
+    def endpoint(self) -> str:
+        return "/v1/chat/completions"
+
+    @property
+    def texts(self) -> Texts:
+        return self._texts
+
+    def is_awaited(self) -> bool:
+        return self.awaited
+
+
+class PolicyQueue:
+    """`batches` are what is taken, one after the other; `returned` what came back, by text."""
+
+    def __init__(self) -> None:
+        self.batches: queue.Queue[list[PolicyItem] | None] = queue.Queue()
+        self.returned: queue.Queue[dict[str, Any]] = queue.Queue()
+        self.closed = False
+
+    def take_policy_batch(self, most: int, timeout_seconds: float) -> list[PolicyItem] | None:
+        assert most > 0
+        try:
+            return self.batches.get(timeout=timeout_seconds)
+        except queue.Empty:
+            return []
+
+    def return_verdicts(self, verdicts: list[tuple[PolicyItem, Any]]) -> int:
+        self.returned.put({item.texts[0][0]: verdict for item, verdict in verdicts})
+        return len(verdicts)
+
+    def close(self) -> None:
+        self.closed = True
+
+    def ask(self, *texts: str) -> dict[str, Any]:
+        """What came back for a batch of these texts."""
+        self.batches.put([PolicyItem(text) for text in texts])
+        return self.returned.get(timeout=20)

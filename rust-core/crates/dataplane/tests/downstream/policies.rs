@@ -1,0 +1,102 @@
+//! Policies outside of the data plane, with these tests as their evaluator.
+
+use std::sync::Arc;
+
+use proofgate_dataplane::{PolicyItem, PolicyQueue, Verdict};
+use serde_json::{Value, json};
+
+use crate::client::{Client, post, post_as, read};
+use crate::gateway::{GLOBEX, Gateway, PATIENCE, chat};
+
+/// A configuration whose first tenant, acme, asks for a policy; it waits longer than any test.
+fn asking(document: &mut Value, on_failure: &str) {
+    document["policies"] = json!([
+        {"name": "p", "revision": "1", "deadline_ms": 60_000, "on_failure": on_failure}
+    ]);
+    document["tenants"][0]["policies"] = json!(["p"]);
+}
+
+async fn governed() -> (Gateway, Arc<PolicyQueue>) {
+    let gateway = Gateway::with(|document| asking(document, "deny")).await;
+    let queue = Arc::new(gateway.worker.policy_queue("p").unwrap());
+    (gateway, queue)
+}
+
+/// The one request that waits for the policy.
+async fn taken(queue: &Arc<PolicyQueue>) -> PolicyItem {
+    let queue = Arc::clone(queue);
+    let batch = tokio::task::spawn_blocking(move || queue.take_batch(8, PATIENCE));
+    let mut batch = batch.await.unwrap().unwrap();
+    assert_eq!(batch.len(), 1);
+    batch.remove(0)
+}
+
+#[tokio::test]
+async fn while_a_request_waits_for_its_policy_nothing_of_it_leaves_and_others_are_served() {
+    let (mut gateway, queue) = governed().await;
+    let mut client = Client::connect(&gateway).await;
+    let body = chat(10, false);
+    let waits = client.send(post(Some(body.len())), &body).await;
+    let item = taken(&queue).await;
+    assert_eq!(item.texts().last().unwrap().0, "x".repeat(10));
+    for _ in 0..3 {
+        let other = client.send(post_as(GLOBEX, Some(body.len())), &body).await;
+        gateway.upstream.exchange().await.answer(b"{}").await;
+        assert_eq!(read(other).await.unwrap().status, 200);
+    }
+    assert_eq!(gateway.upstream.requests(), 3);
+    assert!(item.answer(Verdict::Allow));
+    gateway.upstream.exchange().await.answer(b"{}").await;
+    assert_eq!(read(waits).await.unwrap().status, 200);
+}
+
+#[tokio::test]
+async fn a_configuration_that_leaves_the_policy_as_it_is_leaves_those_who_wait_for_it() {
+    let (mut gateway, queue) = governed().await;
+    let mut client = Client::connect(&gateway).await;
+    let body = chat(10, false);
+    let waits = client.send(post(Some(body.len())), &body).await;
+    let item = taken(&queue).await;
+    gateway.reload(|document| document["timeouts"]["answer_ms"] = json!(700_000));
+    assert!(gateway.worker.policy_queue("p").is_err(), "its queue was taken");
+    assert!(item.answer(Verdict::Allow));
+    gateway.upstream.exchange().await.answer(b"{}").await;
+    assert_eq!(read(waits).await.unwrap().status, 200);
+    // The next one waits in the same queue.
+    let denied = client.send(post(Some(body.len())), &body).await;
+    let (code, reason) = ("no".to_owned(), "No.".to_owned());
+    assert!(taken(&queue).await.answer(Verdict::Deny { code, reason }));
+    assert_eq!(read(denied).await.unwrap().code(), "policy_blocked");
+}
+
+#[tokio::test]
+async fn a_copy_without_room_is_refused_whatever_becomes_of_failures() {
+    const BODY: usize = 600_000;
+    let gateway = Gateway::with(|document| {
+        asking(document, "allow");
+        // For a body and its text, and not for the copy, which takes as much as both.
+        document["limits"]["buffered_bytes"] = json!(4 * BODY);
+    });
+    let mut gateway = gateway.await;
+    let mut client = Client::connect(&gateway).await;
+    let body = chat(BODY, false);
+    let refused = client.exchange(post(Some(body.len())), &body).await;
+    assert_eq!((refused.status.as_u16(), &*refused.code()), (503, "overloaded"));
+    let other = client.send(post_as(GLOBEX, Some(body.len())), &body).await;
+    gateway.upstream.exchange().await.answer(b"{}").await;
+    assert_eq!(read(other).await.unwrap().status, 200);
+}
+
+#[tokio::test]
+async fn a_policy_of_a_removed_evaluator_fails_at_once() {
+    let (gateway, queue) = governed().await;
+    drop(queue);
+    let mut client = Client::connect(&gateway).await;
+    let body = chat(10, false);
+    let refused = client.exchange(post(Some(body.len())), &body).await;
+    assert_eq!(
+        (refused.status.as_u16(), &*refused.code()),
+        (403, "policy_unavailable")
+    );
+    assert_eq!(gateway.upstream.requests(), 0);
+}
