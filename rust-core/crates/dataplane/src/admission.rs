@@ -122,7 +122,7 @@ async fn read_and_admit<'c>(
     let route = route.ok_or(Rejection::UNKNOWN_MODEL)?;
     let pair = match route.upstream.template(incoming.dialect) {
         Some(_) => None,
-        None => Pair::between(incoming.dialect, route.upstream.family),
+        None => Pair::between(incoming.dialect, route.upstream.family, &route.upstream_model),
     };
     let spoken = pair.map_or(incoming.dialect, Pair::upstream);
     let template = route.upstream.template(spoken);
@@ -246,7 +246,7 @@ async fn admit<'c>(
                 .rewritten
                 .as_ref()
                 .map_or(incoming.body, |rewritten| &rewritten.body);
-            let translated = translate(gateway, pair, body, call, route, now, reply.extra);
+            let translated = translate(incoming, pair, body, call, route, now, reply.extra);
             // It has had its rules, which cost more than anything else here: it counts as a request.
             let note = || judged.note.clone();
             Some(translated.map_err(|rejection| {
@@ -281,7 +281,7 @@ async fn admit<'c>(
 /// Says a request in its provider's dialect; what was left out of it is named in a header line, in `extra`. `now`: unix
 /// microseconds.
 fn translate(
-    gateway: &Gateway,
+    incoming: &IncomingCall<'_>,
     pair: Pair,
     body: &[u8],
     call: &Call<'_>,
@@ -289,15 +289,19 @@ fn translate(
     now: u64,
     extra: &mut Vec<u8>,
 ) -> Result<Translated, Rejection> {
+    let betas = match (pair, &incoming.fields) {
+        (Pair::AnthropicInvoke, Some(fields)) => fields.allowed_betas(&route.upstream.betas, extra),
+        _ => Vec::new(),
+    };
     let target = Target {
         model: &route.upstream_model,
         max_output_tokens: route.max_output_tokens,
         untranslatable: route.upstream.untranslatable,
     };
-    let mut translated = Buffer::new(&gateway.budget);
+    let mut translated = Buffer::new(&incoming.gateway.budget);
     // A text may become longer by what is escaped anew, a message by what frames it.
     let most = body.len().saturating_mul(2).saturating_add(4096);
-    let asked = translated.write(most, |out| pair.request(body, &target, out));
+    let asked = translated.write(most, |out| pair.request(body, &target, &betas, out));
     let mut asked = asked.map_err(|Exhausted| Rejection::OVERLOADED)??;
     asked.model = call.model.to_string();
     if !asked.dropped.is_empty() {

@@ -125,7 +125,9 @@ impl Answer<'_> {
     /// The JSON document alone.
     pub(crate) fn json(&self, family: Family) -> Vec<u8> {
         let json = match family {
-            Family::OpenAi | Family::Google => serde_json::to_vec(&Body { error: self.error() }),
+            Family::OpenAi | Family::Google | Family::Amazon => {
+                serde_json::to_vec(&Body { error: self.error() })
+            }
             Family::Anthropic => serde_json::to_vec(&AnthropicBody {
                 r#type: "error",
                 error: AnthropicError {

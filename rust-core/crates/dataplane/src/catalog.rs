@@ -20,6 +20,7 @@ use rustls::ServerConfig;
 
 use crate::config::{Config, Cors, ProviderKind, StreamUsage, Timeouts};
 use crate::routing::RoutingKey;
+use crate::signer::Signer;
 use crate::upstream::{Pool, Route as UpstreamRoute, Upstream};
 use crate::{Error, client_tls};
 
@@ -63,6 +64,7 @@ struct UpstreamPlan {
     name: String,
     family: Family,
     templates: Vec<(Dialect, RequestTemplate)>,
+    signer: Option<Signer>,
     betas: Vec<String>,
     untranslatable: UntranslatableFields,
     key_missing: bool,
@@ -118,7 +120,14 @@ impl Blueprint {
                 ProviderKind::AzureOpenAi => (Family::OpenAi, "api-key: "),
                 ProviderKind::Anthropic => (Family::Anthropic, "x-api-key: "),
                 ProviderKind::Gemini => (Family::Google, "x-goog-api-key: "),
+                ProviderKind::Bedrock => (Family::Amazon, "Authorization: Bearer "),
             };
+            let signer = provider.aws.as_ref().map(Signer::new).transpose().map_err(fail)?;
+            if signer.is_some() && (family != Family::Amazon || key.is_some()) {
+                return Err(fail(
+                    "it has both a key and a signature, or is none of Amazon's".into(),
+                ));
+            }
             let key = key.map(|key| ProviderKey { field, key });
             let spoken = family.dialects().iter();
             let templates = spoken.map(|&dialect| (dialect, RequestTemplate::new(&base, dialect, key)));
@@ -131,6 +140,7 @@ impl Blueprint {
                 name: provider.name.clone(),
                 family,
                 templates,
+                signer,
                 betas: provider.betas.clone(),
                 untranslatable: provider.untranslatable,
                 key_missing: provider.key_missing,
@@ -328,6 +338,7 @@ impl Catalog {
                 name: plan.name,
                 family: plan.family,
                 templates: plan.templates,
+                signer: plan.signer,
                 betas: plan.betas,
                 untranslatable: plan.untranslatable,
                 key_missing: plan.key_missing,

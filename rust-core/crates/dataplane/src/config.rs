@@ -146,6 +146,9 @@ pub(crate) struct Provider {
     pub kind: ProviderKind,
     pub base_url: String,
     pub api_key: Option<String>,
+    /// What requests to it are signed with, in the place of a key.
+    #[serde(default)]
+    pub aws: Option<AwsCredentials>,
     /// It wants a key and there is none: its models are refused, and everything else goes on.
     #[serde(default)]
     pub key_missing: bool,
@@ -179,6 +182,19 @@ pub(crate) enum ProviderKind {
     AzureOpenAi,
     Anthropic,
     Gemini,
+    Bedrock,
+}
+
+/// Whose signature requests to Amazon carry.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AwsCredentials {
+    /// The region that they are signed for, such as `us-east-1`.
+    pub region: String,
+    pub access_key_id: String,
+    pub secret_access_key: String,
+    /// Of temporary credentials.
+    pub session_token: Option<String>,
 }
 
 #[derive(Deserialize)]

@@ -32,6 +32,7 @@ async fn upstream() -> (Upstream, TcpListener) {
         name: "upstream".into(),
         family: Family::OpenAi,
         templates: vec![(Dialect::Chat, RequestTemplate::new(&base, Dialect::Chat, None))],
+        signer: None,
         betas: Vec::new(),
         untranslatable: proofgate_translate::UntranslatableFields::Refuse,
         key_missing: false,

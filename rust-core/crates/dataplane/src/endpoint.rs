@@ -59,7 +59,7 @@ impl Route {
                 Dialect::Embeddings => Endpoint::Embeddings,
                 Dialect::Moderations => Endpoint::Moderations,
                 Dialect::Messages | Dialect::CountTokens => Endpoint::Messages,
-                Dialect::Gemini => return None,
+                Dialect::Gemini | Dialect::Converse | Dialect::Invoke => return None,
             }),
             Route::Models | Route::Model(_) => Some(Endpoint::Models),
             Route::Options(_) | Route::WrongMethod(_) | Route::Unknown => None,

@@ -1,6 +1,7 @@
 //! What goes upstream of a request.
 
 use std::ops::Range;
+use std::time::Instant;
 
 use proofgate_providers::{Call, RequestTemplate, UpstreamBody};
 use proofgate_stages::Stage;
@@ -59,11 +60,18 @@ pub(crate) async fn forward(
     body: UpstreamBody<'_>,
     early: &mut Vec<u8>,
 ) -> Result<UpstreamStream, Failure> {
+    let mut signed = Vec::new();
+    if let Some(signer) = &to.upstream.signer {
+        signed.extend_from_slice(to.fields);
+        let at = gateway.clock.unix_micros(Instant::now()) / 1_000_000;
+        signer.sign(to.template, to.model, &body, at, &mut signed).await;
+    }
+    let fields = if signed.is_empty() { to.fields } else { &signed };
     let mut head = gateway.outgoing.take();
     head.clear();
     let length = body.length();
     to.template
-        .write(open.id.as_str(), length, to.model, to.fields, &mut head);
+        .write(open.id.as_str(), length, to.model, fields, &mut head);
     let mut parts = body.parts();
     if length <= ONE_PIECE {
         for part in &mut parts {

@@ -50,6 +50,7 @@ mod request_policy;
 mod response_head;
 mod rotation;
 mod routing;
+mod signer;
 mod spare;
 mod tenant_shards;
 mod threads;

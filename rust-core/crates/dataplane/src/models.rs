@@ -61,7 +61,7 @@ fn info<'m>((id, _): (&'m str, &'m str)) -> ModelInfo<'m> {
 pub(crate) fn list(catalog: &Catalog, tenant: &Tenant, family: Family) -> Vec<u8> {
     let models = catalog.models_of(tenant);
     let json = match family {
-        Family::OpenAi | Family::Google => serde_json::to_vec(&ModelList {
+        Family::OpenAi | Family::Google | Family::Amazon => serde_json::to_vec(&ModelList {
             object: "list",
             data: models.into_iter().map(card).collect(),
         }),
@@ -86,7 +86,7 @@ pub(crate) fn one(
     let found = catalog.models_of(tenant).into_iter().find(|(id, _)| *id == name);
     let found = found.ok_or(Rejection::UNKNOWN_MODEL)?;
     let json = match family {
-        Family::OpenAi | Family::Google => serde_json::to_vec(&card(found)),
+        Family::OpenAi | Family::Google | Family::Amazon => serde_json::to_vec(&card(found)),
         Family::Anthropic => serde_json::to_vec(&info(found)),
     };
     Ok(json.unwrap_or_default())

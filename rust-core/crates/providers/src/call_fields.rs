@@ -92,7 +92,7 @@ impl Dialect {
             Dialect::Completions => COMPLETIONS,
             Dialect::Responses => RESPONSES,
             Dialect::Embeddings => EMBEDDINGS,
-            Dialect::Moderations | Dialect::Gemini => MODERATIONS,
+            Dialect::Moderations | Dialect::Gemini | Dialect::Converse | Dialect::Invoke => MODERATIONS,
             Dialect::Messages | Dialect::CountTokens => MESSAGES,
         }
     }

@@ -17,6 +17,10 @@ pub enum Dialect {
     CountTokens,
     /// Google's `generateContent` and `streamGenerateContent`: no client speaks it here.
     Gemini,
+    /// Amazon Bedrock's `Converse` and `ConverseStream`: no client speaks it here.
+    Converse,
+    /// Anthropic's messages in Amazon Bedrock's `InvokeModel` and `InvokeModelWithResponseStream`: no client speaks it here.
+    Invoke,
 }
 
 /// Whose conventions a dialect follows: how a key is presented, how errors look.
@@ -29,6 +33,8 @@ pub enum Family {
     Anthropic,
     /// `x-goog-api-key`, `{"error": {"code", "message", "status"}}`.
     Google,
+    /// `Authorization` with a key or a signature, `{"message"}` and the error's name in a field of the head.
+    Amazon,
 }
 
 impl Family {
@@ -44,6 +50,7 @@ impl Family {
             ],
             Family::Anthropic => &[Dialect::Messages, Dialect::CountTokens],
             Family::Google => &[Dialect::Gemini],
+            Family::Amazon => &[Dialect::Converse, Dialect::Invoke],
         }
     }
 }
@@ -71,6 +78,7 @@ impl Dialect {
             Dialect::Messages => "/v1/messages",
             Dialect::CountTokens => "/v1/messages/count_tokens",
             Dialect::Gemini => "/v1/models",
+            Dialect::Converse | Dialect::Invoke => "/model",
         }
     }
 
@@ -84,15 +92,16 @@ impl Dialect {
         match self {
             Dialect::Messages | Dialect::CountTokens => Family::Anthropic,
             Dialect::Gemini => Family::Google,
+            Dialect::Converse | Dialect::Invoke => Family::Amazon,
             _ => Family::OpenAi,
         }
     }
 
     /// Whether its answers can be streams of events.
     pub fn streams(self) -> bool {
-        matches!(
+        !matches!(
             self,
-            Dialect::Chat | Dialect::Completions | Dialect::Responses | Dialect::Messages | Dialect::Gemini
+            Dialect::Embeddings | Dialect::Moderations | Dialect::CountTokens
         )
     }
 

@@ -85,15 +85,19 @@ impl GeneratedText {
         let mut reader = Reader::new(document, workspace)?;
         let first = reader.read()?;
         let shape = match dialect {
+            _ if first != Event::ObjectStart => {
+                reader.skip(first)?;
+                Shape::Other
+            }
             // What no client speaks is translated before it is read.
-            _ if first != Event::ObjectStart || dialect == Dialect::Gemini => {
+            Dialect::Gemini | Dialect::Converse | Dialect::Invoke => {
                 reader.skip(first)?;
                 Shape::Other
             }
             Dialect::Chat | Dialect::Completions => self.read_completion(&mut reader)?,
             Dialect::Messages => self.read_message(&mut reader)?,
             Dialect::Responses => self.read_response(&mut reader)?,
-            Dialect::Embeddings | Dialect::Moderations | Dialect::CountTokens | Dialect::Gemini => {
+            Dialect::Embeddings | Dialect::Moderations | Dialect::CountTokens => {
                 self.read_silent(dialect, &mut reader)?
             }
         };

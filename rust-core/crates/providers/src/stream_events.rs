@@ -98,9 +98,12 @@ impl EventMeaning {
                 "error" => EventMeaning::Failure,
                 _ => EventMeaning::Part,
             }),
-            Dialect::Embeddings | Dialect::Moderations | Dialect::CountTokens | Dialect::Gemini => {
-                EventMeaning::Part
-            }
+            Dialect::Embeddings
+            | Dialect::Moderations
+            | Dialect::CountTokens
+            | Dialect::Gemini
+            | Dialect::Converse
+            | Dialect::Invoke => EventMeaning::Part,
         }
     }
 
