@@ -125,6 +125,14 @@ def _model_name(text: str) -> str:
     return text
 
 
+def _upstream_model_name(text: str) -> str:
+    if not re.fullmatch(r"[!-~]{1,256}", text):
+        raise ValueError(
+            "a model's name at its provider has 1 to 256 printable ASCII characters and no space"
+        )
+    return text
+
+
 def _claim(text: str) -> str:
     if not re.fullmatch(r"[!-~]{1,512}", text):
         raise ValueError("write 1 to 512 printable ASCII characters without spaces, as in the token")
@@ -161,6 +169,8 @@ WebOrigin = Annotated[str, AfterValidator(_web_origin)]
 LogOrigin = Annotated[str, AfterValidator(_log_origin)]
 Name = Annotated[str, AfterValidator(_name)]
 ModelName = Annotated[str, AfterValidator(_model_name)]
+#: Longer than a model's own: ARNs of Amazon Bedrock are such names.
+UpstreamModelName = Annotated[str, AfterValidator(_upstream_model_name)]
 Claim = Annotated[str, AfterValidator(_claim)]
 FilePath = Annotated[str, AfterValidator(_file_path)]
 Instant = Annotated[int, BeforeValidator(_instant)]

@@ -14,6 +14,7 @@ from proofgate.config.settings import Settings
 def check_references(settings: Settings, findings: Findings) -> None:
     """Reports every name that is taken or missing, and every pair of fields that contradict each other."""
     _check_names(settings, findings)
+    _check_credentials(settings, findings)
     _check_models(settings, findings)
     _check_plans(settings, findings)
     _check_ports(settings, findings)
@@ -44,6 +45,23 @@ def _check_names(settings: Settings, findings: Findings) -> None:
     report_duplicates((entry.name for entry in settings.models), ("models",), "name", findings)
     report_duplicates((entry.name for entry in settings.plans), ("plans",), "name", findings)
     report_duplicates((entry.name for entry in settings.tenants), ("tenants",), "name", findings)
+
+
+def _check_credentials(settings: Settings, findings: Findings) -> None:
+    for position, provider in enumerate(settings.providers):
+        path = ("providers", position)
+        has_key, signs = provider.api_key_file is not None, provider.aws_credentials is not None
+        if provider.type != "Bedrock":
+            for field, given in (("awsCredentials", signs), ("region", provider.region is not None)):
+                if given:
+                    message = f"only a provider of type Bedrock has {field}: remove it, or change the type"
+                    findings.report("config_provider_credentials", (*path, field), message)
+        elif has_key == signs:
+            message = "set exactly one of apiKeyFile and awsCredentials: Bedrock takes a key or a signature"
+            findings.report("config_provider_credentials", path, message)
+        elif signs and provider.region is None:
+            message = "set region: a signature is for one region"
+            findings.report("config_provider_credentials", path, message)
 
 
 def _check_models(settings: Settings, findings: Findings) -> None:

@@ -32,7 +32,8 @@ SET: dict[str, Any] = {"x-kubernetes-list-type": "set"}
 
 ResourceName = Annotated[str, Field(min_length=1, max_length=63, pattern=_DNS_LABEL)]
 ObjectName = Annotated[str, Field(min_length=1, max_length=253, pattern=_DNS_SUBDOMAIN)]
-ModelName = Annotated[str, Field(min_length=1, max_length=96, pattern=r"^[-a-zA-Z0-9._:/@]+$")]
+MODEL_NAME = r"^[-a-zA-Z0-9._:/@]+$"
+ModelName = Annotated[str, Field(min_length=1, max_length=96, pattern=MODEL_NAME)]
 LabelValue = Annotated[str, Field(max_length=63, pattern=r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$")]
 Labels = Annotated[dict[str, LabelValue], Field(max_length=16)]
 #: Bytes, in the API's notation.

@@ -19,7 +19,7 @@ from proofgate_operator.api.ledger import Ledger
 from proofgate_operator.api.load_balancer import LoadBalancer
 from proofgate_operator.api.monitoring import Monitoring
 from proofgate_operator.api.policy import Policy
-from proofgate_operator.api.upstream import ModelRoute, Provider
+from proofgate_operator.api.upstream import PROVIDER_RULES, ModelRoute, Provider
 from proofgate_operator.api.worker import Worker
 
 MAX_REPLICAS = 64
@@ -68,7 +68,8 @@ class GatewaySpec(Section):
     worker: Worker = Worker()
     """Size of one worker."""
     providers: Annotated[
-        tuple[Provider, ...], Field(min_length=1, max_length=16, json_schema_extra=keyed_by("name"))
+        tuple[Annotated[Provider, Field(json_schema_extra=rules(*PROVIDER_RULES))], ...],
+        Field(min_length=1, max_length=16, json_schema_extra=keyed_by("name")),
     ]
     """Upstreams."""
     models: Annotated[

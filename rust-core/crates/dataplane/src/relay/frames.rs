@@ -4,6 +4,7 @@ use proofgate_providers::{BodyKind, Family, FrameEvents};
 
 use super::passage::Passage;
 use crate::failure::{Aborted, Failure};
+use crate::memory::Exhausted;
 use crate::rejection::Rejection;
 use crate::response_head::{AnswerHead, EVENT_STREAM, FRAMES};
 use crate::translation::Translation;
@@ -45,9 +46,8 @@ impl Passage<'_> {
             // The client has its end; what stands behind the provider's is nothing to it.
             return Ok(());
         }
-        if self.workspace.make_room(frames.size_with(bytes.len())).is_err() {
-            return Err(Aborted::Policy(Rejection::ANSWER_OVERLOADED));
-        }
+        let room = self.workspace.make_room(frames.size_with(bytes.len()));
+        room.map_err(|Exhausted| Aborted::Policy(Rejection::ANSWER_OVERLOADED))?;
         if let Some(buffer) = frames.idle_buffer() {
             self.gateway.spare.lend(buffer);
         }
@@ -71,6 +71,8 @@ impl Passage<'_> {
         if let Some(buffer) = frames.idle_buffer() {
             self.gateway.spare.take_back(buffer);
         }
-        taken
+        // What waits for the rest of its frame is there until that comes.
+        let room = self.workspace.make_room(frames.size_with(0));
+        taken.and(room.map_err(|Exhausted| Aborted::Policy(Rejection::ANSWER_OVERLOADED)))
     }
 }

@@ -6,10 +6,13 @@
 )]
 
 mod abuse;
+mod bedrock;
 mod client;
 mod dialects;
 mod drain;
 mod exchanges;
+#[path = "../../../providers/tests/support/frames.rs"]
+mod frames;
 mod gateway;
 mod keys;
 mod raw;
