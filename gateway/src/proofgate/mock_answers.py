@@ -28,6 +28,10 @@ CREATED = 1_700_000_000  # constant, so that answers are the same bytes in every
 _TOKENS_MAXIMUM = 1_000_000
 
 
+#: Header fields and a body.
+Answered = tuple[list[tuple[bytes, bytes]], bytes]
+
+
 @dataclass(frozen=True)
 class Behaviour:
     """How to answer one request. Times in seconds; `cut` and `stall` in chunks."""
@@ -55,6 +59,14 @@ class Exchange:
     """One parsed request for a chat completion and the parts of its answer."""
 
     id_prefix = "chatcmpl-mock"
+    #: What a stream of its answers is.
+    stream_type = b"text/event-stream"
+
+    @classmethod
+    def error(cls, _status: int, code: str, message: str) -> Answered:
+        """The fields and the body of an error."""
+        error = {"message": message, "type": "mock_error", "param": None, "code": code}
+        return [], encode({"error": error})
 
     def __init__(self, body: bytes, default: Behaviour, number: int) -> None:
         try:

@@ -1,4 +1,4 @@
-"""An honest upstream, of OpenAI's API and Anthropic's, for demonstrations, tests and benchmarks.
+"""An honest upstream, of OpenAI's API, Anthropic's and Bedrock's, for demonstrations, tests and benchmarks.
 
 Plain ASGI without a framework, because in a benchmark it shares the machine with the gateway under test.
 Answers are deterministic: the same request gets the same text and the same usage.
@@ -16,8 +16,10 @@ from typing import Any
 
 import uvloop
 
+from proofgate import mock_bedrock
 from proofgate.http_server import Server, address_of, on_signals
 from proofgate.mock_answers import CREATED, Behaviour, ClientError, Exchange, encode
+from proofgate.mock_bedrock import with_model
 from proofgate.mock_dialects import ENDPOINTS
 
 Scope = MutableMapping[str, Any]
@@ -27,7 +29,6 @@ Send = Callable[[Message], Awaitable[None]]
 
 _IDS_MAXIMUM = 10_000
 _JSON = [(b"content-type", b"application/json")]
-_EVENTS = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache")]
 
 
 @dataclass(frozen=True)
@@ -84,8 +85,12 @@ class MockUpstream:
         if scope["type"] != "http":
             return
         route = (scope["method"], scope["path"])
+        bedrock = mock_bedrock.endpoint(scope["raw_path"].decode()) if route[0] == "POST" else None
         if route[0] == "POST" and route[1] in ENDPOINTS:
             await self._generate(ENDPOINTS[route[1]], scope, receive, send)
+        elif bedrock is not None:
+            kind, model, stream = bedrock
+            await self._generate(kind, scope, receive, send, lambda body: with_model(body, model, stream))
         elif route == ("GET", "/v1/models"):
             await self._models(scope, send)
         elif route == ("GET", "/health"):
@@ -93,19 +98,25 @@ class MockUpstream:
         elif route == ("GET", "/mock/stats"):
             await _answer(send, 200, self._stats.as_json())
         else:
-            await _answer(
-                send, 404, _error("not_found", f"no such endpoint: {scope['method']} {scope['path']}")
-            )
+            message = f"no such endpoint: {scope['method']} {scope['path']}"
+            await _fail(send, Exchange, 404, "not_found", message)
 
     async def _models(self, scope: Scope, send: Send) -> None:
         if not self._authorized(scope):
-            await _answer(send, 401, _error("invalid_api_key", "incorrect API key provided"))
+            await _fail(send, Exchange, 401, "invalid_api_key", "incorrect API key provided")
             return
         names = self._upstream.models or ("mock-fast", "mock")
         data = [{"id": name, "object": "model", "created": CREATED, "owned_by": "mock"} for name in names]
         await _answer(send, 200, encode({"object": "list", "data": data}))
 
-    async def _generate(self, endpoint: type[Exchange], scope: Scope, receive: Receive, send: Send) -> None:
+    async def _generate(
+        self,
+        endpoint: type[Exchange],
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        read: Callable[[bytes], bytes] = bytes,
+    ) -> None:
         stats = self._stats
         stats.started += 1
         body = await _read_body(receive)
@@ -114,14 +125,14 @@ class MockUpstream:
             return
         if not self._authorized(scope):
             stats.unauthorized += 1
-            await _answer(send, 401, _error("invalid_api_key", "incorrect API key provided"))
+            await _fail(send, endpoint, 401, "invalid_api_key", "incorrect API key provided")
             return
         try:
-            exchange = endpoint(body, self._upstream.behaviour, stats.started)
+            exchange = endpoint(read(body), self._upstream.behaviour, stats.started)
             self._require_model(exchange.model)
         except ClientError as error:
             stats.failed += 1
-            await _answer(send, error.status, _error(error.code, str(error)))
+            await _fail(send, endpoint, error.status, error.code, str(error))
             return
         if exchange.behaviour.id is not None:
             stats.count_id(exchange.behaviour.id)
@@ -181,7 +192,8 @@ async def _send_answer(
 ) -> bool:
     if status is not None:
         retry = [(b"retry-after", b"1")] if status in (429, 503) else []
-        await _answer(send, status, _error("mock_failure", f"the mock fails with {status} as asked"), retry)
+        message = f"the mock fails with {status} as asked"
+        await _fail(send, type(exchange), status, "mock_failure", message, retry)
         return True
     if exchange.stream:
         return await _send_stream(exchange, gone, send)
@@ -198,7 +210,7 @@ async def _send_answer(
 async def _send_stream(exchange: Exchange, gone: asyncio.Future[None] | None, send: Send) -> bool:
     behaviour = exchange.behaviour
     events = exchange.events()
-    await send(_head(200, _EVENTS))
+    await send(_head(200, [(b"content-type", exchange.stream_type), (b"cache-control", b"no-cache")]))
     loop = asyncio.get_running_loop()
     begun = loop.time()
     for number, event in enumerate(events):
@@ -245,8 +257,16 @@ def _head(status: int, headers: list[tuple[bytes, bytes]]) -> Message:
     return {"type": "http.response.start", "status": status, "headers": headers}
 
 
-def _error(code: str, message: str) -> bytes:
-    return encode({"error": {"message": message, "type": "mock_error", "param": None, "code": code}})
+async def _fail(
+    send: Send,
+    endpoint: type[Exchange],
+    status: int,
+    code: str,
+    message: str,
+    headers: list[tuple[bytes, bytes]] | None = None,
+) -> None:
+    fields, body = endpoint.error(status, code, message)
+    await _answer(send, status, body, [*fields, *(headers or [])])
 
 
 def run(upstream: Upstream, listener: socket.socket) -> None:

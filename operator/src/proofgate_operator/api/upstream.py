@@ -92,7 +92,7 @@ class Provider(Section):
     reach nothing else."""
 
     def secrets(self) -> Iterator[tuple[str, str, SecretKeyRef]]:
-        """Return each entry of a Secret that it needs: the field that names it, its file in workers, and it."""
+        """Return each entry of a Secret that it needs: its field, its file in workers, and where it is."""
         if self.api_key_secret_ref is not None:
             yield "apiKeySecretRef", "api-key", self.api_key_secret_ref
         aws = self.aws_credentials
