@@ -79,9 +79,7 @@ fn field<'h>(head: &'h str, name: &str) -> Option<&'h str> {
 /// Whether the request's signature is the one that its bytes have.
 fn assert_signed(exchange: &Exchange) {
     let head = &exchange.head;
-    let [_, path, _] = head.lines().next().unwrap().split(' ').collect::<Vec<_>>()[..] else {
-        panic!("{head}");
-    };
+    let path = head.split(' ').nth(1).unwrap();
     let date = field(head, "x-amz-date").unwrap();
     let at = at(date);
     let mut hash = BodyHash::default();
