@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from proofgate import mock_bedrock
@@ -98,12 +98,14 @@ def _handler(upstream: BedrockUpstream) -> Callable[..., BaseHTTPRequestHandler]
             for name, value in {**fields, "transfer-encoding": "chunked"}.items():
                 self.send_header(name, value)
             self.end_headers()
-            for piece in pieces:
-                if piece is None:
-                    self.close_connection = True
-                    return
-                self.wfile.write(b"%x\r\n%b\r\n" % (len(piece), piece))
-            self.wfile.write(b"0\r\n\r\n")
+            # Of a stream that is broken the worker takes no more.
+            with suppress(ConnectionError):
+                for piece in pieces:
+                    if piece is None:
+                        self.close_connection = True
+                        return
+                    self.wfile.write(b"%x\r\n%b\r\n" % (len(piece), piece))
+                self.wfile.write(b"0\r\n\r\n")
 
         def log_message(self, format: str, *arguments: object) -> None:
             pass

@@ -58,6 +58,7 @@ def test_the_core_gets_everything_inline_in_snake_case_and_milliseconds(
                 "api_key": "sk-very-secret",
                 "key_missing": False,
                 "ca_pem": None,
+                "arn_in_path": "encoded",
                 "stream_usage": "ask",
                 "untranslatable": "refuse",
                 "betas": [],

@@ -103,6 +103,9 @@ def test_the_credentials_of_bedrock_reach_the_worker_and_no_config_map(tmp_path:
         "session_token": GLOBEX_KEY,
     }
     assert core["models"][0]["upstream_model"] == arn
+    assert read["arn_in_path"] == "encoded"
+    literal = core_json(tmp_path / "literal", providers=[{**provider, "arnInPath": "Literal"}], models=models)
+    assert literal["providers"][0]["arn_in_path"] == "literal"
     content = worker_config.worker_config(gateway(providers=[provider]), 1 << 30, DEFAULTS)
     assert not any(key in str(content) for key in (ACME_KEY, ACME_OTHER_KEY, GLOBEX_KEY))
 

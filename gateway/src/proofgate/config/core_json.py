@@ -99,6 +99,7 @@ def _public(config: Config) -> Json:
                 "type": _word(provider.type),
                 "base_url": provider.base_url,
                 "ca_pem": config.provider_cas.get(provider.name),
+                "arn_in_path": _word(provider.arn_in_path),
                 "stream_usage": _word(provider.stream_usage),
                 "untranslatable": _word(provider.untranslatable_fields),
                 "betas": list(provider.anthropic_betas) if provider.type in _CLAUDES else [],

@@ -135,6 +135,9 @@ class Provider(Section):
     """The region of AWS that requests are signed for, for example us-east-1; type `Bedrock` only."""
     ca_file: FilePath | None = None
     """Certificates to trust in place of the system's roots, PEM; https only."""
+    arn_in_path: Annotated[Literal["Encoded", "Literal"], Field(alias="arnInPath")] = "Encoded"
+    """How a model that is named by an ARN stands in the path of a request to a provider of type `Bedrock`: as
+    one segment, percent-encoded, or with its colons and slashes as they are."""
     stream_usage: Literal["Ask", "Leave"] = "Ask"
     """Whether a stream is asked for its usage when the client does not ask. `Leave` is for a provider that
     refuses `stream_options`."""

@@ -79,6 +79,10 @@ class Provider(Section):
     region: Annotated[str | None, Field(max_length=32, pattern=r"^[a-z]{2,}(-[a-z0-9]+)+$")] = None
     """The region of AWS that requests are signed for, for example us-east-1. With awsCredentials only it has
     to be there."""
+    arn_in_path: Literal["Encoded", "Literal"] = "Encoded"
+    """How a model that is named by an ARN stands in the path of a request to an upstream of type Bedrock: as
+    one segment, percent-encoded, as AWS's own clients write it, or with its colons and slashes as they are,
+    which some application inference profiles were said to want."""
     stream_usage: Literal["Ask", "Leave"] = "Ask"
     """Whether a stream is asked for its usage when the client does not ask. Leave is for an upstream that
     refuses stream_options."""

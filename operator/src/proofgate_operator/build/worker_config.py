@@ -69,6 +69,8 @@ def worker_config(gateway: Gateway, memory: int, defaults: Defaults) -> Manifest
             }
             if "session-token" in files:
                 entry["awsCredentials"]["sessionTokenFile"] = files["session-token"]
+        if provider.type == "Bedrock":
+            entry["arnInPath"] = provider.arn_in_path
         if provider.region is not None:
             entry["region"] = provider.region
         if provider.anthropic_betas is not None:

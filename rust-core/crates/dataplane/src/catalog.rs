@@ -18,7 +18,7 @@ use proofgate_translate::UntranslatableFields;
 use proofgate_wire::Limits;
 use rustls::ServerConfig;
 
-use crate::config::{Config, Cors, ProviderKind, StreamUsage, Timeouts};
+use crate::config::{ArnInPath, Config, Cors, ProviderKind, StreamUsage, Timeouts};
 use crate::routing::RoutingKey;
 use crate::signer::Signer;
 use crate::upstream::{Pool, Route as UpstreamRoute, Upstream};
@@ -65,6 +65,7 @@ struct UpstreamPlan {
     family: Family,
     templates: Vec<(Dialect, RequestTemplate)>,
     signer: Option<Signer>,
+    arn_in_path: ArnInPath,
     betas: Vec<String>,
     untranslatable: UntranslatableFields,
     key_missing: bool,
@@ -141,6 +142,7 @@ impl Blueprint {
                 family,
                 templates,
                 signer,
+                arn_in_path: provider.arn_in_path,
                 betas: provider.betas.clone(),
                 untranslatable: provider.untranslatable,
                 key_missing: provider.key_missing,
@@ -339,6 +341,7 @@ impl Catalog {
                 family: plan.family,
                 templates: plan.templates,
                 signer: plan.signer,
+                arn_in_path: plan.arn_in_path,
                 betas: plan.betas,
                 untranslatable: plan.untranslatable,
                 key_missing: plan.key_missing,

@@ -149,6 +149,9 @@ pub(crate) struct Provider {
     /// What requests to it are signed with, in the place of a key.
     #[serde(default)]
     pub aws: Option<AwsCredentials>,
+    /// How an ARN stands in the path of its requests.
+    #[serde(default)]
+    pub arn_in_path: ArnInPath,
     /// It wants a key and there is none: its models are refused, and everything else goes on.
     #[serde(default)]
     pub key_missing: bool,
@@ -183,6 +186,17 @@ pub(crate) enum ProviderKind {
     Anthropic,
     Gemini,
     Bedrock,
+}
+
+/// How a model that is named by an ARN stands in the path of Amazon's requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ArnInPath {
+    /// As one segment, its colons and slashes percent-encoded.
+    #[default]
+    Encoded,
+    /// As it is.
+    Literal,
 }
 
 /// Whose signature requests to Amazon carry.

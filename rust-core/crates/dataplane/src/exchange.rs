@@ -64,7 +64,9 @@ pub(crate) async fn run(mut incoming: IncomingCall<'_>, mut reply: Reply<'_>) ->
         (None, None) => Vec::new(),
     };
     let model_in_path = translated.as_ref().map_or_else(String::new, |translated| {
-        translated.back.model_in_path(&route.upstream_model)
+        translated
+            .back
+            .model_in_path(&route.upstream_model, route.upstream.arn_in_path)
     });
     let to = Destination {
         upstream: &route.upstream,

@@ -7,6 +7,8 @@ use proofgate_translate::{
     openai_anthropic, openai_converse, openai_gemini,
 };
 
+use crate::config::ArnInPath;
+
 /// Who speaks what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pair {
@@ -118,17 +120,19 @@ impl Translation {
     }
 
     /// What the path of the request ends in.
-    pub(crate) fn model_in_path(&self, model: &str) -> String {
+    pub(crate) fn model_in_path(&self, model: &str, arn: ArnInPath) -> String {
         match (self.pair, self.asked.stream) {
             (Pair::OpenAiAnthropic | Pair::AnthropicOpenAi, _) => String::new(),
             (Pair::OpenAiGemini, false) => format!("/{}:generateContent", segment(model)),
             (Pair::OpenAiGemini, true) => {
                 format!("/{}:streamGenerateContent?alt=sse", segment(model))
             }
-            (Pair::OpenAiConverse, false) => format!("/{}/converse", segment(model)),
-            (Pair::OpenAiConverse, true) => format!("/{}/converse-stream", segment(model)),
-            (Pair::AnthropicInvoke, false) => format!("/{}/invoke", segment(model)),
-            (Pair::AnthropicInvoke, true) => format!("/{}/invoke-with-response-stream", segment(model)),
+            (Pair::OpenAiConverse, false) => format!("/{}/converse", bedrock_model(model, arn)),
+            (Pair::OpenAiConverse, true) => format!("/{}/converse-stream", bedrock_model(model, arn)),
+            (Pair::AnthropicInvoke, false) => format!("/{}/invoke", bedrock_model(model, arn)),
+            (Pair::AnthropicInvoke, true) => {
+                format!("/{}/invoke-with-response-stream", bedrock_model(model, arn))
+            }
         }
     }
 
@@ -193,6 +197,18 @@ impl Translation {
             Some(Stream::OpenAiGemini(stream)) => Ok(stream.finish(out)? == Step::Ended),
             _ => Ok(false),
         }
+    }
+}
+
+/// A model of Bedrock's in a path.
+fn bedrock_model(model: &str, arn: ArnInPath) -> String {
+    match arn {
+        ArnInPath::Literal if model.starts_with("arn:") => {
+            let segments = model.split('/').map(segment);
+            let segments: Vec<String> = segments.map(|part| part.replace("%3A", ":")).collect();
+            segments.join("/")
+        }
+        _ => segment(model),
     }
 }
 

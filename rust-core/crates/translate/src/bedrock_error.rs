@@ -32,7 +32,8 @@ pub(crate) enum BedrockError {
 }
 
 impl BedrockError {
-    /// Reads its name, as the field `x-amzn-errortype` or an exception of a stream gives it; the status tells what it is where the name does not.
+    /// Reads its name, as the field `x-amzn-errortype` or an exception of a stream gives it; the status tells what it is
+    /// where the name does not.
     ///
     /// Names may stand behind a namespace and before an address: `com.amazon.coral#ThrottlingException:http://…`. Source of the
     /// names: botocore 1.44.5, errors of the operations Converse and InvokeModel; of those on credentials: "Common errors" of
@@ -54,7 +55,21 @@ impl BedrockError {
             ("modelerror" | "modelstreamerror", _) => BedrockError::Model,
             ("internalserver", _) => BedrockError::Failed,
             ("serviceunavailable", _) => BedrockError::Unavailable,
-            (_, 401 | 403) => BedrockError::Denied,
+            (
+                "accessdenied"
+                | "expiredtoken"
+                | "incompletesignature"
+                | "invalidclienttokenid"
+                | "invalidsignature"
+                | "missingauthenticationtoken"
+                | "notauthorized"
+                | "optinrequired"
+                | "requestexpired"
+                | "signaturedoesnotmatch"
+                | "unrecognizedclient",
+                _,
+            )
+            | (_, 401 | 403) => BedrockError::Denied,
             (_, 404) => BedrockError::UnknownModel,
             (_, 429) => BedrockError::Throttled,
             (_, 503) => BedrockError::Unavailable,

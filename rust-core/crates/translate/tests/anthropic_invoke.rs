@@ -3,6 +3,7 @@
 
 use proofgate_translate::anthropic_invoke::{Stream, answer, error, request, takes_messages};
 use proofgate_translate::{Asked, EventKind, Step, Target, UntranslatableFields};
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 const TARGET: Target<'static> = Target {
@@ -140,6 +141,13 @@ fn errors_have_anthropics_shape_and_type() {
         ),
         (500, None, "<html>", "api_error", "The provider failed."),
         (
+            400,
+            Some("ExpiredTokenException"),
+            r#"{"message":"token TOKEN"}"#,
+            "api_error",
+            "The provider denied access to the gateway.",
+        ),
+        (
             403,
             Some("AccessDeniedException"),
             r#"{"message":"User: arn:aws:iam::1:user/x"}"#,
@@ -219,5 +227,24 @@ fn a_failure_is_one_error_event_whoever_reports_it() {
         let data = said.strip_prefix("event: error\ndata: ").unwrap();
         let error: Value = serde_json::from_str(data).unwrap();
         assert_eq!(error["error"]["type"], expected);
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_input_makes_it_panic_or_write_what_is_no_json(name in "[a-z_]{0,20}", value in any::<String>(), cut in 0usize..200) {
+        let body = json!({"model": value, "stream": true, name.as_str(): value, "messages": [{"content": value}]}).to_string();
+        let bytes = &body.as_bytes()[..cut.min(body.len())];
+        for bytes in [bytes, body.as_bytes()] {
+            let mut out = Vec::new();
+            if request(bytes, &TARGET, &["a", "b"], &mut out).is_ok() {
+                prop_assert!(serde_json::from_slice::<Value>(&out).is_ok());
+            }
+            out.clear();
+            error(400, Some(&value), bytes, &mut out);
+            prop_assert!(serde_json::from_slice::<Value>(&out).is_ok());
+            let _ = answer(bytes, &mut Vec::new());
+            let _ = Stream::new().event(EventKind::Exception, &name, bytes, &mut Vec::new());
+        }
     }
 }

@@ -249,7 +249,23 @@ async fn a_key_of_bedrock_is_sent_as_it_is_and_nothing_is_signed() {
 async fn an_arn_is_one_segment_of_the_path_and_signed_as_it_is_sent() {
     // envoyproxy/ai-gateway PR#1332: a slash that is not encoded makes two segments of it.
     let mut gateway = gateway_with(|_| ()).await;
-    let encoded = ARN.replace(':', "%3A").replace('/', "%2F");
+    assert_arn_in_path(&mut gateway, &ARN.replace(':', "%3A").replace('/', "%2F")).await;
+}
+
+#[tokio::test]
+async fn an_arn_stands_in_the_path_as_it_is_where_that_is_configured() {
+    // vercel/ai#14117: application inference profiles that were not found under an encoded name.
+    let mut gateway = gateway_with(|config| config["providers"][0]["arn_in_path"] = "literal".into()).await;
+    assert_arn_in_path(&mut gateway, ARN).await;
+    let (_client, _answer, exchange) = begin(&mut gateway, "/v1/chat/completions", &chat(NOVA, false)).await;
+    let head = &exchange.head;
+    assert!(
+        head.starts_with("POST /model/us.amazon.nova-pro-v1%3A0/converse "),
+        "{head}"
+    );
+}
+
+async fn assert_arn_in_path(gateway: &mut Gateway, written: &str) {
     for (path, document, operation) in [
         ("/v1/chat/completions", chat(PROFILE, false), "converse"),
         ("/v1/chat/completions", chat(PROFILE, true), "converse-stream"),
@@ -260,10 +276,10 @@ async fn an_arn_is_one_segment_of_the_path_and_signed_as_it_is_sent() {
             "invoke-with-response-stream",
         ),
     ] {
-        let (_client, _answer, exchange) = begin(&mut gateway, path, &document).await;
+        let (_client, _answer, exchange) = begin(gateway, path, &document).await;
         let head = &exchange.head;
         assert!(
-            head.starts_with(&format!("POST /model/{encoded}/{operation} HTTP/1.1\r\n")),
+            head.starts_with(&format!("POST /model/{written}/{operation} HTTP/1.1\r\n")),
             "{head}"
         );
         assert_signed(&exchange);
