@@ -63,10 +63,12 @@ def test_the_core_gets_everything_inline_in_snake_case_and_milliseconds(
                 "api_key": "sk-very-secret",
                 "key_missing": False,
                 "ca_pem": None,
+                "arn_in_path": "encoded",
                 "stream_usage": "ask",
                 "untranslatable": "refuse",
                 "max_concurrency": None,
                 "betas": [],
+                "aws": None,
             }
         ],
         "egress_allow": None,
@@ -382,6 +384,88 @@ def test_a_provider_without_a_usable_key_costs_nobody_else_anything(
     assert warning.code == code
     assert warning.message.endswith("requests for models of openai are refused")
     assert "sk-very-secret" not in str(config.warnings)
+
+
+def _bedrock(config_directory: ConfigDirectory, *lines: str) -> None:
+    config_directory.replace("type: OpenAI", "type: Bedrock")
+    config_directory.replace(
+        "    apiKeyFile: openai-key", "".join(f"    {line}\n" for line in lines).rstrip("\n")
+    )
+
+
+SIGNED = (
+    "region: eu-west-1",
+    "awsCredentials: {accessKeyIdFile: aws-id, secretAccessKeyFile: aws-secret, sessionTokenFile: aws-token}",
+)
+
+
+def test_the_credentials_of_bedrock_are_read_and_no_representation_shows_them(
+    config_directory: ConfigDirectory,
+) -> None:
+    _bedrock(config_directory, *SIGNED)
+    for name in ("id", "secret", "token"):
+        config_directory.write(f"aws-{name}", f"sk-very-{name}\n")
+    config = load(config_directory.file)
+    (provider,) = json.loads(config.to_core_json(shard=0))["providers"]
+    assert (provider["type"], provider["api_key"], provider["key_missing"]) == ("bedrock", None, False)
+    assert provider["aws"] == {
+        "region": "eu-west-1",
+        "access_key_id": "sk-very-id",
+        "secret_access_key": "sk-very-secret",
+        "session_token": "sk-very-token",
+    }
+    assert "sk-very" not in repr(config)
+    digest = config.digest()
+    config_directory.write("aws-secret", "sk-very-new\n")
+    changed = load(config_directory.file)
+    assert changed != config
+    assert changed.digest() == digest
+
+
+@pytest.mark.parametrize("lost", ["aws-id", "aws-secret", "aws-token"])
+def test_credentials_of_which_a_part_is_missing_are_none_at_all(
+    config_directory: ConfigDirectory, lost: str
+) -> None:
+    _bedrock(config_directory, *SIGNED)
+    for name in ("id", "secret", "token"):
+        config_directory.write(f"aws-{name}", "" if lost == f"aws-{name}" else "sk-very-secret")
+    config = load(config_directory.file)
+    (provider,) = json.loads(config.to_core_json(shard=0))["providers"]
+    assert (provider["aws"], provider["key_missing"]) == (None, True)
+    assert [warning.code for warning in config.warnings] == ["config_empty_secret"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ((), "set exactly one of apiKeyFile and awsCredentials"),
+        (("apiKeyFile: openai-key", *SIGNED), "set exactly one of apiKeyFile and awsCredentials"),
+        (SIGNED[1:], "set region"),
+    ],
+)
+def test_bedrock_takes_a_key_or_credentials_with_their_region(
+    config_directory: ConfigDirectory, lines: tuple[str, ...], message: str
+) -> None:
+    _bedrock(config_directory, *lines)
+    for name in ("id", "secret", "token"):
+        config_directory.write(f"aws-{name}", "x")
+    assert config_directory.codes() == ["config_provider_credentials"]
+    assert message in str(config_directory.problems())
+
+
+@pytest.mark.parametrize("line", SIGNED)
+def test_no_other_provider_has_credentials_of_aws_or_a_region(
+    config_directory: ConfigDirectory, line: str
+) -> None:
+    config_directory.replace("apiKeyFile: openai-key", f"apiKeyFile: openai-key\n    {line}")
+    for name in ("id", "secret", "token"):
+        config_directory.write(f"aws-{name}", "x")
+    assert "only a provider of type Bedrock has" in str(config_directory.problems())
+
+
+def test_a_region_that_is_none_is_refused(config_directory: ConfigDirectory) -> None:
+    _bedrock(config_directory, "apiKeyFile: openai-key", "region: US East")
+    assert "providers[0].region" in str(config_directory.problems())
 
 
 def test_a_tenant_whose_file_of_keys_is_gone_has_none(config_directory: ConfigDirectory) -> None:

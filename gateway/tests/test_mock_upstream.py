@@ -295,3 +295,23 @@ def test_the_command_serves_until_a_signal(number: signal.Signals) -> None:
     finally:
         process.kill()
         process.communicate()
+
+
+def test_bedrock_answers_whole_in_frames_and_with_errors_of_its_own(mock: Mock) -> None:
+    url, key = f"{mock.url}/model/us.amazon.nova-pro-v1%3A0", {"authorization": f"Bearer {API_KEY}"}
+
+    def said(text: str) -> dict[str, Any]:
+        return {"messages": [{"role": "user", "content": [{"text": text}]}]}
+
+    whole = httpx.post(f"{url}/converse", json=said("hello there"), headers=key).json()
+    assert whole["output"]["message"]["content"][0]["text"].startswith("us.amazon.nova-pro-v1:0: token1")
+    assert whole["usage"] == {"inputTokens": 2, "outputTokens": 8, "totalTokens": 10}
+    stream = httpx.post(f"{url}/converse-stream", json=said("hello there"), headers=key)
+    assert stream.headers["content-type"] == "application/vnd.amazon.eventstream"
+    assert stream.content.count(b"contentBlockDelta") == 8
+    refused = httpx.post(f"{url}/converse", json=said("mock:status=429"), headers=key)
+    assert (refused.status_code, refused.headers["retry-after"]) == (429, "1")
+    assert refused.headers["x-amzn-errortype"] == "ThrottlingException"
+    assert refused.json()["message"].startswith("the mock fails with 429")
+    invoked = httpx.post(f"{url}/invoke", json={"max_tokens": 9, "messages": []}, headers=key)
+    assert (invoked.status_code, invoked.headers["x-amzn-errortype"]) == (400, "ValidationException")

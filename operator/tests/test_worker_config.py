@@ -23,9 +23,10 @@ from pydantic import TypeAdapter, ValidationError
 from proofgate_operator.api import access, ledger, prices, python_policy, upstream
 from proofgate_operator.api.access import Endpoint
 from proofgate_operator.api.policy import Action, Attachments, Check, Mode, Pack, Target, View
+from proofgate_operator.build import worker_config
 from proofgate_operator.plan.addresses import address_fault, range_fault
 from tests.controlplane.largest import everything
-from tests.gateways import ACME_KEY, SPEC, gateway
+from tests.gateways import ACME_KEY, ACME_OTHER_KEY, DEFAULTS, GLOBEX_KEY, SPEC, gateway, secret, user_secrets
 from tests.test_attached_tenants import TEN, World
 from tests.worker_files import configuration, load_worker_config
 
@@ -92,6 +93,52 @@ def test_a_provider_of_anthropics_api_and_its_betas_reach_the_worker(tmp_path: P
     core = core_json(tmp_path, providers=[first, *SPEC["providers"][1:]])
     assert core["providers"][0]["type"] == "anthropic"
     assert core["providers"][0]["betas"] == ["context-1m-2025-08-07"]
+
+
+def bedrock(*entries: tuple[str, str]) -> dict[str, Any]:
+    """Return a provider that is signed for with these entries of Secrets: id, secret and token."""
+    fields = ("accessKeyIdSecretRef", "secretAccessKeySecretRef", "sessionTokenSecretRef")
+    references = ({"name": name, "key": key} for name, key in entries)
+    return {
+        "name": "openai",
+        "type": "Bedrock",
+        "baseURL": "https://bedrock-runtime.eu-west-1.amazonaws.com",
+        "region": "eu-west-1",
+        "awsCredentials": dict(zip(fields, references, strict=False)),
+    }
+
+
+def test_the_credentials_of_bedrock_reach_the_worker_and_no_config_map(tmp_path: Path) -> None:
+    provider = bedrock(("acme-keys", "first"), ("acme-keys", "second"), ("globex-keys", "only"))
+    arn = f"arn:aws:bedrock:eu-west-1:123456789012:inference-profile/eu.anthropic.{'x' * 60}-v1:0"
+    models = [{**SPEC["models"][0], "upstreamModel": arn}, SPEC["models"][1]]
+    core = core_json(tmp_path, providers=[provider], models=models)
+    (read,) = core["providers"]
+    assert (read["type"], read["api_key"], read["key_missing"]) == ("bedrock", None, False)
+    assert read["aws"] == {
+        "region": "eu-west-1",
+        "access_key_id": ACME_KEY,
+        "secret_access_key": ACME_OTHER_KEY,
+        "session_token": GLOBEX_KEY,
+    }
+    assert core["models"][0]["upstream_model"] == arn
+    assert read["arn_in_path"] == "encoded"
+    literal = core_json(tmp_path / "literal", providers=[{**provider, "arnInPath": "Literal"}], models=models)
+    assert literal["providers"][0]["arn_in_path"] == "literal"
+    content = worker_config.worker_config(gateway(providers=[provider]), 1 << 30, DEFAULTS)
+    assert not any(key in str(content) for key in (ACME_KEY, ACME_OTHER_KEY, GLOBEX_KEY))
+
+
+@pytest.mark.parametrize("lost", ["id", "secret", "token"])
+def test_a_part_of_the_credentials_that_is_missing_is_named_and_costs_that_provider_alone(lost: str) -> None:
+    names = ("id", "secret", "token")
+    provider = bedrock(*(("aws", name) for name in names))
+    secrets = {**user_secrets(), "aws": secret("aws", **{name: "x" for name in names if name != lost})}
+    found = configuration(gateway(providers=[provider]), secrets)
+    (fault,) = found.faults
+    assert (fault.field, fault.reason) == ("spec.providers[openai]", "SecretInvalid")
+    assert fault.message.endswith(f"SecretRef, has no text under {lost}")
+    assert not found.problems
 
 
 def test_limits_of_tenant_and_key_reach_the_worker(tmp_path: Path) -> None:

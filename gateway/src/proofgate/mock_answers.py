@@ -78,6 +78,8 @@ class Exchange:
     """One parsed request for a chat completion and the parts of its answer."""
 
     id_prefix = "chatcmpl-mock"
+    #: What a stream of its answers is.
+    stream_type = b"text/event-stream"
 
     def __init__(self, body: bytes, default: Behaviour, number: int, target: str = "") -> None:
         try:
@@ -190,6 +192,12 @@ class Exchange:
             events.append(b"data: %b\n\n" % encode({**frame, "choices": [], "usage": self.usage()}))
         events.append(b"data: [DONE]\n\n")
         return events
+
+    @staticmethod
+    def error_fields(status: int) -> list[tuple[bytes, bytes]]:
+        """Header fields of an error."""
+        del status
+        return []
 
     @staticmethod
     def error(status: int, code: str, message: str) -> bytes:

@@ -1,4 +1,4 @@
-"""An honest upstream, of the APIs of OpenAI, Anthropic and Google, for demonstrations, tests and benchmarks.
+"""An honest upstream, of OpenAI, Anthropic, Google and Bedrock, for demonstrations, tests and benchmarks.
 
 Plain ASGI without a framework, because in a benchmark it shares the machine with the gateway under test.
 Answers are deterministic: the same request gets the same text and the same usage.
@@ -16,6 +16,7 @@ from typing import Any
 
 import uvloop
 
+from proofgate import mock_bedrock
 from proofgate.http_server import Server, address_of, on_signals
 from proofgate.mock_answers import CREATED, Behaviour, ClientError, Exchange, encode
 from proofgate.mock_dialects import endpoint_at
@@ -29,7 +30,6 @@ Send = Callable[[Message], Awaitable[None]]
 _IDS_MAXIMUM = 10_000
 _KEY_FIELDS = (b"authorization", b"x-api-key", b"api-key", b"x-goog-api-key")
 _JSON = [(b"content-type", b"application/json")]
-_EVENTS = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache")]
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class MockUpstream:
         if scope["type"] != "http":
             return
         route = (scope["method"], scope["path"])
-        endpoint = endpoint_at(route[1]) if route[0] == "POST" else None
+        endpoint = _endpoint_at(scope) if route[0] == "POST" else None
         if endpoint is not None:
             await self._generate(endpoint, scope, receive, send)
         elif route == ("GET", "/v1/models"):
@@ -96,13 +96,12 @@ class MockUpstream:
         elif route == ("GET", "/mock/stats"):
             await _answer(send, 200, self._stats.as_json())
         else:
-            await _answer(
-                send, 404, _error("not_found", f"no such endpoint: {scope['method']} {scope['path']}")
-            )
+            message = f"no such endpoint: {scope['method']} {scope['path']}"
+            await _fail(send, Exchange, 404, "not_found", message)
 
     async def _models(self, scope: Scope, send: Send) -> None:
         if not self._authorized(scope):
-            await _answer(send, 401, _error("invalid_api_key", "incorrect API key provided"))
+            await _fail(send, Exchange, 401, "invalid_api_key", "incorrect API key provided")
             return
         names = self._upstream.models or ("mock-fast", "mock")
         data = [{"id": name, "object": "model", "created": CREATED, "owned_by": "mock"} for name in names]
@@ -117,16 +116,17 @@ class MockUpstream:
             return
         if not self._authorized(scope):
             stats.unauthorized += 1
-            await _answer(send, 401, endpoint.error(401, "invalid_api_key", "incorrect API key provided"))
+            await _fail(send, endpoint, 401, "invalid_api_key", "incorrect API key provided")
             return
         query = scope["query_string"].decode()
-        target = f"{scope['path']}?{query}" if query else scope["path"]
+        path = scope["raw_path"].decode()
+        target = f"{path}?{query}" if query else path
         try:
             exchange = endpoint(body, self._upstream.behaviour, stats.started, target)
             self._require_model(exchange.model)
         except ClientError as error:
             stats.failed += 1
-            await _answer(send, error.status, endpoint.error(error.status, error.code, str(error)))
+            await _fail(send, endpoint, error.status, error.code, str(error))
             return
         if exchange.behaviour.id is not None:
             stats.count_id(exchange.behaviour.id)
@@ -159,6 +159,10 @@ class MockUpstream:
         return self._upstream.fail_status
 
 
+def _endpoint_at(scope: Scope) -> type[Exchange] | None:
+    return endpoint_at(scope["path"]) or mock_bedrock.endpoint(scope["raw_path"].decode())
+
+
 async def _perform(exchange: Exchange, status: int | None, receive: Receive, send: Send) -> bool:
     """Answers as directed. False when the client went away first."""
     behaviour = exchange.behaviour
@@ -187,8 +191,8 @@ async def _send_answer(
     if status is not None:
         in_head = status in (429, 503) and not isinstance(exchange, GeneratedContent)
         retry = [(b"retry-after", b"1")] if in_head else []
-        failure = exchange.error(status, "mock_failure", f"the mock fails with {status} as asked")
-        await _answer(send, status, failure, retry)
+        message = f"the mock fails with {status} as asked"
+        await _fail(send, type(exchange), status, "mock_failure", message, retry)
         return True
     if exchange.stream:
         return await _send_stream(exchange, gone, send)
@@ -205,7 +209,7 @@ async def _send_answer(
 async def _send_stream(exchange: Exchange, gone: asyncio.Future[None] | None, send: Send) -> bool:
     behaviour = exchange.behaviour
     events = exchange.events()
-    await send(_head(200, _EVENTS))
+    await send(_head(200, [(b"content-type", exchange.stream_type), (b"cache-control", b"no-cache")]))
     loop = asyncio.get_running_loop()
     begun = loop.time()
     for number, event in enumerate(events):
@@ -252,8 +256,16 @@ def _head(status: int, headers: list[tuple[bytes, bytes]]) -> Message:
     return {"type": "http.response.start", "status": status, "headers": headers}
 
 
-def _error(code: str, message: str) -> bytes:
-    return encode({"error": {"message": message, "type": "mock_error", "param": None, "code": code}})
+async def _fail(
+    send: Send,
+    endpoint: type[Exchange],
+    status: int,
+    code: str,
+    message: str,
+    headers: list[tuple[bytes, bytes]] | None = None,
+) -> None:
+    fields = [*endpoint.error_fields(status), *(headers or [])]
+    await _answer(send, status, endpoint.error(status, code, message), fields)
 
 
 def run(upstream: Upstream, listener: socket.socket) -> None:

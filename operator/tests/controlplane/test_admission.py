@@ -14,6 +14,11 @@ pytestmark = pytest.mark.controlplane
 
 EXAMPLES = sorted((Path(__file__).parents[3] / "examples").rglob("*.yaml"))
 OPENAI = {"name": "openai", "type": "OpenAI", "baseURL": "https://api.example.com/v1"}
+AWS = {
+    "accessKeyIdSecretRef": {"name": "aws", "key": "id"},
+    "secretAccessKeySecretRef": {"name": "aws", "key": "secret"},
+}
+AWS_SIGNED = {"type": "Bedrock", "region": "eu-west-1", "awsCredentials": AWS}
 MODEL = {"name": "gpt", "provider": "openai"}
 KEY = {"name": "ci", "secretRef": {"name": "acme-keys", "key": "ci"}}
 PRICE = {"model": "gpt-4o-mini", "effectiveFrom": "2026-01-01", "input": "1", "output": "2"}
@@ -87,6 +92,20 @@ ORIGIN = "ledger.example.com/prod"
         ({"polices": {}}, 'unknown field "spec.polices"'),
         ({"providers": [{**OPENAI, "baseURL": "https://a:70000"}]}, "spec.providers[0].baseURL"),
         ({"providers": [{**OPENAI, "baseURL": "https://-a"}]}, "spec.providers[0].baseURL"),
+        ({"providers": [{**OPENAI, "region": "eu-west-1"}]}, "are for type Bedrock alone"),
+        (
+            {"providers": [{**OPENAI, "awsCredentials": AWS, "region": "eu-west-1"}]},
+            "are for type Bedrock alone",
+        ),
+        ({"providers": [{**OPENAI, "type": "Bedrock"}]}, "has either apiKeySecretRef or awsCredentials"),
+        (
+            {"providers": [{**OPENAI, **AWS_SIGNED, "apiKeySecretRef": {"name": "x", "key": "x"}}]},
+            "has either apiKeySecretRef or awsCredentials",
+        ),
+        (
+            {"providers": [{**OPENAI, "type": "Bedrock", "awsCredentials": AWS}]},
+            "awsCredentials need a region",
+        ),
         ({"models": [{**MODEL, "maxOutputTokens": 0}]}, "spec.models[0].maxOutputTokens: Invalid value: 0"),
         (
             {"tenants": [{"name": "acme"}]},

@@ -1,9 +1,11 @@
 //! A stream of Amazon's frames is split into the same frames however it is cut into reads. The first two bytes of the input are
-//! the size limit, whose lowest bit says whether checksums are made right first, and the seed of the reads.
+//! the size limit, whose lowest bit says whether checksums are made right first, and the seed of the reads. What is written
+//! of a frame is one event, whatever it carries.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use proofgate_providers::event_stream::{Frame, FrameError, FrameReader};
+use proofgate_providers::{Dialect, FrameEvents};
 use std::cell::RefCell;
 
 /// What a reader says, written down so that two can be compared.
@@ -55,6 +57,18 @@ fn tell(stream: &[u8], limit: usize, told: &mut Told, mut next_read: impl FnMut(
     told.end = run().err();
 }
 
+/// Reads the frames as events, of three lines each.
+fn read_events(dialect: Dialect, stream: &[u8], limit: usize) {
+    let mut frames = FrameEvents::new(dialect, limit);
+    frames.push(stream);
+    let mut event = Vec::new();
+    while let Ok(true) = frames.next_event(&mut event) {
+        let ends = event.iter().filter(|byte| matches!(byte, b'\n' | b'\r'));
+        assert_eq!(ends.count(), 3);
+        event.clear();
+    }
+}
+
 /// Another CRC-32 than the reader's: bit by bit.
 fn crc32(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0, |crc, byte| {
@@ -98,6 +112,8 @@ fuzz_target!(|input: &[u8]| {
             check(checked);
         }
         let limit = usize::from(limit) * 4;
+        read_events(Dialect::Converse, checked, limit);
+        read_events(Dialect::Invoke, checked, limit);
         tell(checked, limit, whole, || stream.len());
         tell(checked, limit, parts, || 1);
         assert_eq!(parts, whole, "byte by byte");

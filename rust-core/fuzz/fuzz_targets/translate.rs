@@ -4,7 +4,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use proofgate_translate::{
-    Asked, Step, Target, UntranslatableFields, anthropic_openai, openai_anthropic, openai_gemini,
+    Asked, EventKind, Step, Target, UntranslatableFields, anthropic_invoke, anthropic_openai,
+    openai_anthropic, openai_converse, openai_gemini,
 };
 
 fn is_json(document: &[u8]) {
@@ -20,6 +21,13 @@ fn stream(data: &[u8], mut event: impl FnMut(&[u8], &mut Vec<u8>) -> Option<Step
             return;
         }
     }
+}
+
+/// What stands before the first blank of a line, and what stands behind it.
+fn name_of(line: &[u8]) -> (&str, &[u8]) {
+    let at = line.iter().position(|byte| *byte == b' ').unwrap_or(0);
+    let (name, rest) = line.split_at(at);
+    (std::str::from_utf8(name).unwrap_or_default(), rest)
 }
 
 fuzz_target!(|input: &[u8]| {
@@ -41,7 +49,7 @@ fuzz_target!(|input: &[u8]| {
         ..Asked::default()
     };
     let mut out = Vec::new();
-    match (mode >> 1) % 12 {
+    match (mode >> 1) % 20 {
         0 => drop(openai_anthropic::request(data, &target, &mut out).map(|_| is_json(&out))),
         1 => drop(anthropic_openai::request(data, &target, &mut out).map(|_| is_json(&out))),
         2 => drop(openai_gemini::request(data, &target, &mut out).map(|_| is_json(&out))),
@@ -69,8 +77,34 @@ fuzz_target!(|input: &[u8]| {
             anthropic_openai::error(400, data, &mut out);
             is_json(&out);
         }
-        _ => {
+        11 => {
             openai_gemini::error(400, data, &mut out);
+            is_json(&out);
+        }
+        12 => drop(openai_converse::request(data, &target, &mut out).map(|_| is_json(&out))),
+        13 => drop(anthropic_invoke::request(data, &target, &["beta"], &mut out).map(|_| is_json(&out))),
+        14 => drop(openai_converse::answer(data, &asked, 1, &mut out).map(|_| is_json(&out))),
+        15 => drop(anthropic_invoke::answer(data, &mut out).map(|()| is_json(&out))),
+        16 => {
+            let mut translated = openai_converse::Stream::new(&asked, 1);
+            stream(data, |line, out| {
+                let (name, line) = name_of(line);
+                translated.event(EventKind::Event, name, line, out).ok()
+            });
+        }
+        17 => {
+            let mut translated = anthropic_invoke::Stream::new();
+            stream(data, |line, out| {
+                let (name, line) = name_of(line);
+                translated.event(EventKind::Exception, name, line, out).ok()
+            });
+        }
+        18 => {
+            openai_converse::error(400, None, data, &mut out);
+            is_json(&out);
+        }
+        _ => {
+            anthropic_invoke::error(400, None, data, &mut out);
             is_json(&out);
         }
     }

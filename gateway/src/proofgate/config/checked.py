@@ -18,13 +18,22 @@ from proofgate.config.settings import Settings
 
 
 @dataclass(frozen=True)
+class AwsCredentials:
+    """What requests to a provider are signed with. Its representation shows no secret."""
+
+    access_key_id: SecretStr
+    secret_access_key: SecretStr
+    session_token: SecretStr | None
+
+
+@dataclass(frozen=True)
 class Config:
     """Everything that a worker is started with. Its representation shows no secret.
 
     Two are equal when they mean the same, whatever their files look like. `key_sets` are those of `jwksFile`,
-    by issuer; `provider_keys` those of providers that want one, None where it is missing; `files` the files
-    that were read, with the digests of what they held; `warnings` what is wrong and costs one provider or
-    tenant alone, `content` the file as it was read.
+    by issuer; `provider_keys` and `aws_credentials` those of providers that want some, None where they are
+    missing; `files` the files that were read, with the digests of what they held; `warnings` what is wrong
+    and costs one provider or tenant alone, `content` the file as it was read.
     """
 
     source: Path
@@ -37,6 +46,7 @@ class Config:
     routing_key: SecretStr | None
     identity: Identity | None
     provider_keys: Mapping[str, SecretStr | None]
+    aws_credentials: Mapping[str, AwsCredentials | None]
     provider_cas: Mapping[str, str]
     tenant_keys: Mapping[str, tuple[KeyDigest, ...]]
     key_sets: Mapping[str, str]

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
+#: Types of providers that have models of Anthropic's.
+_CLAUDES = ("Anthropic", "Bedrock")
 #: Values whose words a change of case alone does not give.
 _WORDS = {
     "OpenAI": "openai",
@@ -37,8 +39,18 @@ def worker_json(config: Config, shard: int, profile_stages: bool) -> str:
     document["ledger"] |= {"shard": shard, "signing_key": config.signing_key.get_secret_value()}
     for provider in document["providers"]:
         key = config.provider_keys.get(provider["name"])
+        aws = config.aws_credentials.get(provider["name"])
         provider["api_key"] = _reveal(key)
-        provider["key_missing"] = key is None and provider["name"] in config.provider_keys
+        wanted = provider["name"] in config.provider_keys or provider["aws"] is not None
+        provider["key_missing"] = wanted and key is None and aws is None
+        if aws is None:
+            provider["aws"] = None
+        else:
+            provider["aws"] |= {
+                "access_key_id": _reveal(aws.access_key_id),
+                "secret_access_key": _reveal(aws.secret_access_key),
+                "session_token": _reveal(aws.session_token),
+            }
     if config.routing_key is not None:
         document["proxy_protocol"] = {"routing_key": config.routing_key.get_secret_value()}
     if config.identity is not None:
@@ -90,10 +102,12 @@ def _public(config: Config) -> Json:
                 "type": _word(provider.type),
                 "base_url": provider.base_url,
                 "ca_pem": config.provider_cas.get(provider.name),
+                "arn_in_path": _word(provider.arn_in_path),
                 "stream_usage": _word(provider.stream_usage),
                 "untranslatable": _word(provider.untranslatable_fields),
                 "max_concurrency": provider.max_concurrent_requests,
-                "betas": list(provider.anthropic_betas) if provider.type == "Anthropic" else [],
+                "betas": list(provider.anthropic_betas) if provider.type in _CLAUDES else [],
+                "aws": None if provider.aws_credentials is None else {"region": provider.region},
             }
             for provider in settings.providers
         ],

@@ -135,8 +135,11 @@ def _model_name(text: str) -> str:
 
 
 def _upstream_model_name(text: str) -> str:
-    if not re.fullmatch(r"[!-~]{1,128}", text) or text.count("*") > 1:
-        raise ValueError("a model name has 1 to 128 printable ASCII characters, no space and one '*' at most")
+    if not re.fullmatch(r"[!-~]{1,256}", text) or text.count("*") > 1:
+        raise ValueError(
+            "a model's name at its provider has 1 to 256 printable ASCII characters, no space and one '*' at"
+            " most"
+        )
     return text
 
 
@@ -184,6 +187,7 @@ WebOrigin = Annotated[str, AfterValidator(_web_origin)]
 LogOrigin = Annotated[str, AfterValidator(_log_origin)]
 Name = Annotated[str, AfterValidator(_name)]
 ModelName = Annotated[str, AfterValidator(_model_name)]
+#: Longer than a model's own: ARNs of Amazon Bedrock are such names.
 UpstreamModelName = Annotated[str, AfterValidator(_upstream_model_name)]
 AddressRange = Annotated[str, AfterValidator(_address_range)]
 Claim = Annotated[str, AfterValidator(_claim)]

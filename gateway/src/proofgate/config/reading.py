@@ -9,7 +9,7 @@ from pydantic import SecretStr
 
 from proofgate import _core
 from proofgate.config.certificates import identity, provider_cas
-from proofgate.config.checked import Config
+from proofgate.config.checked import AwsCredentials, Config
 from proofgate.config.document import Document, FieldPath
 from proofgate.config.files import NamedFiles
 from proofgate.config.key_digests import tenant_keys
@@ -38,6 +38,7 @@ def read_config(
         routing_key=_routing_key(settings, files, findings),
         identity=identity(settings, files, findings),
         provider_keys=_provider_keys(settings, files, findings),
+        aws_credentials=_aws_credentials(settings, files, findings),
         provider_cas=provider_cas(settings, files, findings),
         tenant_keys=tenant_keys(settings, files, findings),
         key_sets=_key_sets(settings, files, findings),
@@ -128,6 +129,28 @@ def _provider_keys(settings: Settings, files: NamedFiles, findings: Findings) ->
             missing = findings.tolerate_since(known, f"requests for models of {provider.name} are refused")
             keys[provider.name] = None if missing else SecretStr(key)
     return keys
+
+
+def _aws_credentials(
+    settings: Settings, files: NamedFiles, findings: Findings
+) -> dict[str, AwsCredentials | None]:
+    """What requests are signed with; None where a part of it is missing, as with keys."""
+    found: dict[str, AwsCredentials | None] = {}
+    for position, provider in enumerate(settings.providers):
+        credentials = provider.aws_credentials
+        if credentials is None:
+            continue
+        path = ("providers", position, "awsCredentials")
+        known = len(findings.problems)
+        token = credentials.session_token_file
+        read = AwsCredentials(
+            SecretStr(files.secret((*path, "accessKeyIdFile"), credentials.access_key_id_file)),
+            SecretStr(files.secret((*path, "secretAccessKeyFile"), credentials.secret_access_key_file)),
+            None if token is None else SecretStr(files.secret((*path, "sessionTokenFile"), token)),
+        )
+        missing = findings.tolerate_since(known, f"requests for models of {provider.name} are refused")
+        found[provider.name] = None if missing else read
+    return found
 
 
 def _key_sets(settings: Settings, files: NamedFiles, findings: Findings) -> dict[str, str]:

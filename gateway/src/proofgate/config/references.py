@@ -16,6 +16,7 @@ from proofgate.config.settings import Model, Settings
 def check_references(settings: Settings, findings: Findings) -> None:
     """Reports every name that is taken or missing, and every pair of fields that contradict each other."""
     _check_names(settings, findings)
+    _check_credentials(settings, findings)
     _check_models(settings, findings)
     _check_prices(settings, findings)
     _check_plans(settings, findings)
@@ -65,6 +66,23 @@ def _providers_of(model: Model) -> Iterator[tuple[tuple[str | int, ...], str]]:
     for field, routes in (("routes", model.routes), ("fallbacks", model.fallbacks)):
         for place, route in enumerate(routes):
             yield (field, place, "provider"), route.provider
+
+
+def _check_credentials(settings: Settings, findings: Findings) -> None:
+    for position, provider in enumerate(settings.providers):
+        path = ("providers", position)
+        has_key, signs = provider.api_key_file is not None, provider.aws_credentials is not None
+        if provider.type != "Bedrock":
+            for field, given in (("awsCredentials", signs), ("region", provider.region is not None)):
+                if given:
+                    message = f"only a provider of type Bedrock has {field}: remove it, or change the type"
+                    findings.report("config_provider_credentials", (*path, field), message)
+        elif has_key == signs:
+            message = "set exactly one of apiKeyFile and awsCredentials: Bedrock takes a key or a signature"
+            findings.report("config_provider_credentials", path, message)
+        elif signs and provider.region is None:
+            message = "set region: a signature is for one region"
+            findings.report("config_provider_credentials", path, message)
 
 
 def _check_models(settings: Settings, findings: Findings) -> None:

@@ -110,19 +110,37 @@ class Cors(Section):
     """How long a browser may remember the answer, 0 to 86400 seconds."""
 
 
+class AwsCredentials(Section):
+    """Credentials of AWS, in files: requests to Amazon Bedrock are signed with them (Signature Version 4)."""
+
+    access_key_id_file: FilePath
+    """The id of the access key, one line."""
+    secret_access_key_file: FilePath
+    """The secret access key, one line."""
+    session_token_file: FilePath | None = None
+    """The session token, one line; temporary credentials have one."""
+
+
 class Provider(Section):
     """An upstream that answers for models."""
 
     name: Name
     """Letters, digits and `. _ -`, at most 63, unique."""
-    type: Literal["OpenAI", "AzureOpenAI", "Anthropic", "Gemini"]
+    type: Literal["OpenAI", "AzureOpenAI", "Anthropic", "Gemini", "Bedrock"]
     """Which API it speaks."""
     base_url: Annotated[BaseURL, Field(alias="baseURL")]
     """http or https, without user name, query or fragment; the path of a request is appended."""
     api_key_file: FilePath | None = None
     """The key that the gateway sends, one line."""
+    aws_credentials: AwsCredentials | None = None
+    """What requests are signed with, in the place of a key; type `Bedrock` only."""
+    region: Annotated[str, Field(max_length=32, pattern="^[a-z]{2,}(-[a-z0-9]+)+$")] | None = None
+    """The region of AWS that requests are signed for, for example us-east-1; type `Bedrock` only."""
     ca_file: FilePath | None = None
     """Certificates to trust in place of the system's roots, PEM; https only."""
+    arn_in_path: Annotated[Literal["Encoded", "Literal"], Field(alias="arnInPath")] = "Encoded"
+    """How a model that is named by an ARN stands in the path of a request to a provider of type `Bedrock`: as
+    one segment, percent-encoded, or with its colons and slashes as they are."""
     stream_usage: Literal["Ask", "Leave"] = "Ask"
     """Whether a stream is asked for its usage when the client does not ask. `Leave` is for a provider that
     refuses `stream_options`."""
@@ -135,8 +153,9 @@ class Provider(Section):
         "output-128k-2025-02-19",
         "token-efficient-tools-2025-02-19",
     )
-    """Values of `anthropic-beta` that clients may send to a provider of type `Anthropic`; others stay out.
-    The default has those that cost nothing more, keep nothing there and reach nothing else."""
+    """Values of `anthropic-beta` that clients may send to a provider of type `Anthropic` or `Bedrock`;
+    others stay out. The default has those that cost nothing more, keep nothing there and reach nothing
+    else."""
     max_concurrent_requests: Annotated[int, Field(ge=1, le=100_000)] | None = None
     """Requests that may be under way there at a time, from this worker, 1 to 100000; any number when it is
     not set. What is over goes to another provider of its model, or is refused with `provider_busy`."""

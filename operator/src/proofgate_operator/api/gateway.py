@@ -1,8 +1,8 @@
 """The `GovernanceGateway` object and its spec as frozen models.
 
 Workers take on a change of providers, models, egress, prices, tenants, jwt, policy, policies, cors and
-timeouts while they run. They are replaced one by one for a change of `worker`, of `ledger`, or of the Secret entries that are
-mounted.
+timeouts while they run. They are replaced one by one for a change of `worker`, of `ledger`, or of the Secret
+entries that are mounted.
 
 The models are the one source of the schema: `api/crd.py` turns them into the CRD, so a default, a bound or a
 rule stands here once. Whatever the schema or its CEL rules refuse never reaches the operator; what needs a
@@ -22,7 +22,7 @@ from proofgate_operator.api.monitoring import Monitoring
 from proofgate_operator.api.policy import Policy
 from proofgate_operator.api.prices import Price
 from proofgate_operator.api.python_policy import PythonPolicyWithSource
-from proofgate_operator.api.upstream import Egress, ModelRoute, Provider
+from proofgate_operator.api.upstream import PROVIDER_RULES, Egress, ModelRoute, Provider
 from proofgate_operator.api.worker import Worker
 
 MAX_REPLICAS = 64
@@ -74,7 +74,8 @@ class GatewaySpec(Section):
     worker: Worker = Worker()
     """Size of one worker."""
     providers: Annotated[
-        tuple[Provider, ...], Field(min_length=1, max_length=16, json_schema_extra=keyed_by("name"))
+        tuple[Annotated[Provider, Field(json_schema_extra=rules(*PROVIDER_RULES))], ...],
+        Field(min_length=1, max_length=16, json_schema_extra=keyed_by("name")),
     ]
     """Upstreams."""
     egress: Egress | None = None

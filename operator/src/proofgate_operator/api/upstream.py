@@ -3,8 +3,9 @@
 Workers take on a change of them while they run.
 """
 
+from collections.abc import Iterator
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -16,7 +17,6 @@ from proofgate_operator.api.fields import (
     ResourceName,
     SecretKeyRef,
     Section,
-    UpstreamModelName,
 )
 
 #: The path is printable ASCII without a query or fragment: a request's own path is appended.
@@ -25,22 +25,67 @@ _HTTP_URL = rf'^https?://{AUTHORITY}(/[!-"$->@-~]*)?$'
 Beta = Annotated[str, Field(min_length=1, max_length=64, pattern="^[a-z0-9][-a-z0-9]*$")]
 
 
+#: An ARN of Amazon Bedrock is a model's name, too. A `*` is what that of the model's own name stands for.
+UpstreamModelName = Annotated[
+    str, Field(min_length=1, max_length=256, pattern=r"^[-a-zA-Z0-9._:/@]*[*]?[-a-zA-Z0-9._:/@]*$")
+]
+
+#: Rules over the fields of one provider.
+PROVIDER_RULES: tuple[dict[str, Any], ...] = (
+    {
+        "rule": "self.type == 'Bedrock' || !has(self.awsCredentials) && !has(self.region)",
+        "message": "providers: awsCredentials and region are for type Bedrock alone",
+    },
+    {
+        "rule": "self.type != 'Bedrock' || has(self.apiKeySecretRef) != has(self.awsCredentials)",
+        "message": "providers: one of type Bedrock has either apiKeySecretRef or awsCredentials",
+    },
+    {
+        "rule": "!has(self.awsCredentials) || has(self.region)",
+        "message": "providers: awsCredentials need a region, for which requests are signed",
+    },
+)
+
+
+class AwsCredentials(Section):
+    """Credentials of AWS. Entries of one Secret change together."""
+
+    access_key_id_secret_ref: SecretKeyRef
+    """The id of the access key: one line."""
+    secret_access_key_secret_ref: SecretKeyRef
+    """The secret access key: one line."""
+    session_token_secret_ref: SecretKeyRef | None = None
+    """The session token of temporary credentials: one line. Whatever renews them writes the Secret anew."""
+
+
 class Provider(Section):
     """An upstream that answers model requests."""
 
     name: ResourceName
     """Name that models refer to."""
-    type: Literal["OpenAI", "AzureOpenAI", "Anthropic", "Gemini"]
+    type: Literal["OpenAI", "AzureOpenAI", "Anthropic", "Gemini", "Bedrock"]
     """Protocol of the upstream. OpenAI is that of vLLM, Ollama and many others, too; AzureOpenAI is the same
-    with Azure's field for the key (the v1 API: models are named by their deployments)."""
+    with Azure's field for the key (the v1 API: models are named by their deployments). Bedrock is Amazon's:
+    Converse for clients of chat completions, and Claude models as they are for clients of Anthropic's API."""
     base_url: Annotated[str, Field(alias="baseURL", max_length=512, pattern=_HTTP_URL)]
     """Where the API begins, for example https://api.openai.com/v1, https://RESOURCE.openai.azure.com/openai/v1,
-    https://api.anthropic.com/v1 or https://generativelanguage.googleapis.com/v1beta. No user name, query or
+    https://api.anthropic.com/v1, https://generativelanguage.googleapis.com/v1beta or
+    https://bedrock-runtime.REGION.amazonaws.com (or that of a VPC endpoint). No user name, query or
     fragment."""
     api_key_secret_ref: SecretKeyRef | None = None
     """The upstream's API key: one line of printable ASCII without spaces. Mounted into the workers, never
     copied; another key in the entry is used within seconds, another entry rolls the workers. Absent: the
     upstream wants none."""
+    aws_credentials: AwsCredentials | None = None
+    """What requests to an upstream of type Bedrock are signed with (Signature Version 4), in the place of
+    apiKeySecretRef, which is then an API key of Bedrock. Mounted, and used when it changes, as that is."""
+    region: Annotated[str | None, Field(max_length=32, pattern=r"^[a-z]{2,}(-[a-z0-9]+)+$")] = None
+    """The region of AWS that requests are signed for, for example us-east-1. With awsCredentials only it has
+    to be there."""
+    arn_in_path: Literal["Encoded", "Literal"] = "Encoded"
+    """How a model that is named by an ARN stands in the path of a request to an upstream of type Bedrock: as
+    one segment, percent-encoded, as AWS's own clients write it, or with its colons and slashes as they are,
+    which some application inference profiles were said to want."""
     stream_usage: Literal["Ask", "Leave"] = "Ask"
     """Whether a stream is asked for its usage when the client does not ask. Leave is for an upstream that
     refuses stream_options."""
@@ -49,12 +94,27 @@ class Provider(Section):
     speaks another one. Refuse: the request is refused, and the field named. Drop: it is left out, and named
     in the answer."""
     anthropic_betas: Annotated[tuple[Beta, ...] | None, Field(max_length=32, json_schema_extra=SET)] = None
-    """Values of the header anthropic-beta that clients may send to an upstream of type Anthropic; others are
-    left out, and named in the answer. Absent: those that cost nothing more, keep nothing there and reach
-    nothing else."""
+    """Values of the header anthropic-beta that clients may send to an upstream of type Anthropic or Bedrock;
+    others are left out, and named in the answer. Absent: those that cost nothing more, keep nothing there and
+    reach nothing else."""
     max_concurrent_requests: Annotated[int, Field(ge=1, le=100_000)] | None = None
     """Requests that each worker may have under way there at a time. What is over goes to another upstream of
     its model, or is refused. Absent: any number."""
+
+    def secrets(self) -> Iterator[tuple[str, str, SecretKeyRef]]:
+        """Return each entry of a Secret that it needs: its field, its file in workers, and where it is."""
+        if self.api_key_secret_ref is not None:
+            yield "apiKeySecretRef", "api-key", self.api_key_secret_ref
+        aws = self.aws_credentials
+        if aws is not None:
+            yield "awsCredentials.accessKeyIdSecretRef", "access-key-id", aws.access_key_id_secret_ref
+            yield (
+                "awsCredentials.secretAccessKeySecretRef",
+                "secret-access-key",
+                aws.secret_access_key_secret_ref,
+            )
+            if aws.session_token_secret_ref is not None:
+                yield "awsCredentials.sessionTokenSecretRef", "session-token", aws.session_token_secret_ref
 
 
 class Egress(Section):

@@ -66,9 +66,8 @@ def _configuration(gateway: Gateway) -> Manifest:
         {"secret": {"name": ledger.name, "items": [{"key": ledger.key, "path": f"ledger/{SIGNING_KEY}"}]}},
     ]
     for provider in spec.providers:
-        if provider.api_key_secret_ref:
-            reference = provider.api_key_secret_ref
-            item = {"key": reference.key, "path": f"providers/{provider.name}/api-key"}
+        for _, file, reference in provider.secrets():
+            item = {"key": reference.key, "path": f"providers/{provider.name}/{file}"}
             # Without it the worker refuses the provider's models, and serves everybody else.
             sources.append({"secret": {"name": reference.name, "items": [item], "optional": True}})
     if spec.allowed_tenants is not None:

@@ -57,8 +57,22 @@ def worker_config(gateway: Gateway, memory: int, defaults: Defaults) -> Manifest
             "streamUsage": provider.stream_usage,
             "untranslatableFields": provider.untranslatable_fields,
         }
+        files = {
+            file: f"{CONFIG_FOLDER}/providers/{provider.name}/{file}" for _, file, _ in provider.secrets()
+        }
         if provider.api_key_secret_ref:
-            entry["apiKeyFile"] = f"{CONFIG_FOLDER}/providers/{provider.name}/api-key"
+            entry["apiKeyFile"] = files["api-key"]
+        if provider.aws_credentials:
+            entry["awsCredentials"] = {
+                "accessKeyIdFile": files["access-key-id"],
+                "secretAccessKeyFile": files["secret-access-key"],
+            }
+            if "session-token" in files:
+                entry["awsCredentials"]["sessionTokenFile"] = files["session-token"]
+        if provider.type == "Bedrock":
+            entry["arnInPath"] = provider.arn_in_path
+        if provider.region is not None:
+            entry["region"] = provider.region
         if provider.anthropic_betas is not None:
             entry["anthropicBetas"] = list(provider.anthropic_betas)
         if provider.max_concurrent_requests is not None:

@@ -86,23 +86,21 @@ def _provider_keys(gateway: Gateway, seen: Observed) -> tuple[list[str], list[Fa
     keys: list[str] = []
     faults: list[Fault] = []
     for provider in gateway.spec.providers:
-        reference = provider.api_key_secret_ref
-        if reference is None:
-            continue
         owner = f"spec.providers[{provider.name}]"
-        named = f"Secret {reference.name}, named by {owner}.apiKeySecretRef"
-        secret = seen.secrets.get(reference.name)
-        if secret is None:
-            faults.append(Fault(owner, "SecretMissing", f"{named}, does not exist"))
-            continue
-        key = entry(secret, reference.key)
-        if not key:
-            faults.append(Fault(owner, "SecretInvalid", f"{named}, has no text under {reference.key}"))
-        # A line end around the key is cut by the workers; within it, the rest would be another header.
-        elif not re.fullmatch(r"[!-~]+", key.strip()):
-            message = f"{reference.key} is not one line of printable ASCII without spaces"
-            faults.append(Fault(owner, "SecretInvalid", f"{named}: {message}"))
-        keys += [provider.name, key or ""]
+        for field, _, reference in provider.secrets():
+            named = f"Secret {reference.name}, named by {owner}.{field}"
+            secret = seen.secrets.get(reference.name)
+            if secret is None:
+                faults.append(Fault(owner, "SecretMissing", f"{named}, does not exist"))
+                continue
+            key = entry(secret, reference.key)
+            if not key:
+                faults.append(Fault(owner, "SecretInvalid", f"{named}, has no text under {reference.key}"))
+            # A line end around the key is cut by the workers; within it, the rest would be another header.
+            elif not re.fullmatch(r"[!-~]+", key.strip()):
+                message = f"{reference.key} is not one line of printable ASCII without spaces"
+                faults.append(Fault(owner, "SecretInvalid", f"{named}: {message}"))
+            keys += [provider.name, key or ""]
     return keys, faults
 
 

@@ -141,7 +141,7 @@ def named_secrets(gateway: Gateway) -> tuple[str, ...]:
     spec = gateway.spec
     found: Iterable[str] = (
         *(key.secret_ref.name for tenant in spec.tenants for key in tenant.api_keys or () if key.secret_ref),
-        *(provider.api_key_secret_ref.name for provider in spec.providers if provider.api_key_secret_ref),
+        *(reference.name for provider in spec.providers for _, _, reference in provider.secrets()),
         *([spec.ledger.signing_key_secret_ref.name] if spec.ledger.signing_key_secret_ref else []),
         *([spec.load_balancer.tls.certificate_secret_ref.name] if spec.load_balancer.tls else []),
     )

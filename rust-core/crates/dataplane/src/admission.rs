@@ -307,7 +307,7 @@ async fn admit<'c>(
                 max_output_tokens: model.max_output_tokens,
                 now,
             };
-            let translated = translate(gateway, pair, &said, target, &named.model, reply.extra);
+            let translated = translate(incoming, pair, &said, target, &named.model, reply.extra);
             // It has had its rules, which cost more than anything else here: it counts as a request.
             let note = || judged.note.clone();
             Some(translated.map_err(|rejection| {
@@ -364,7 +364,7 @@ pub(crate) struct Said<'s> {
 
 /// Says a request in the dialect of a provider that calls the model `model`; what was left out of it is named in a header line, in `extra`.
 pub(crate) fn translate(
-    gateway: &Gateway,
+    incoming: &IncomingCall<'_>,
     pair: Pair,
     said: &Said<'_>,
     target: &Target,
@@ -372,15 +372,19 @@ pub(crate) fn translate(
     extra: &mut Vec<u8>,
 ) -> Result<Translated, Rejection> {
     let Said { body, call, .. } = *said;
+    let betas = match (pair, &incoming.fields) {
+        (Pair::AnthropicInvoke, Some(fields)) => fields.allowed_betas(&target.upstream.betas, extra),
+        _ => Vec::new(),
+    };
     let provider = TranslationTarget {
         model,
         max_output_tokens: said.max_output_tokens,
         untranslatable: target.upstream.untranslatable,
     };
-    let mut translated = Buffer::new(&gateway.budget);
+    let mut translated = Buffer::new(&incoming.gateway.budget);
     // A text may become longer by what is escaped anew, a message by what frames it.
     let most = body.len().saturating_mul(2).saturating_add(4096);
-    let asked = translated.write(most, |out| pair.request(body, &provider, out));
+    let asked = translated.write(most, |out| pair.request(body, &provider, &betas, out));
     let mut asked = asked.map_err(|Exhausted| Rejection::OVERLOADED)??;
     asked.model = call.model.to_string();
     if !asked.dropped.is_empty() {

@@ -204,7 +204,7 @@ impl Answer<'_> {
     /// The JSON document alone.
     pub(crate) fn json(&self, family: Family) -> Vec<u8> {
         let json = match family {
-            Family::OpenAi => serde_json::to_vec(&Body { error: self.error() }),
+            Family::OpenAi | Family::Amazon => serde_json::to_vec(&Body { error: self.error() }),
             Family::Google => serde_json::to_vec(&GoogleBody {
                 error: self.google_error(),
             }),

@@ -86,6 +86,8 @@ pub(crate) struct Request<'a> {
     /// Header lines of this request alone.
     pub(crate) fields: &'a [u8],
     pub(crate) id: &'a str,
+    /// When it is sent, in unix seconds; 0 where nobody signs it.
+    pub(crate) at: u64,
     pub(crate) body: UpstreamBody<'a>,
 }
 
@@ -173,8 +175,15 @@ async fn send(
         model,
         fields,
         id,
+        at,
         body,
     } = request;
+    let mut signed = Vec::new();
+    if let Some(signer) = &to.signer {
+        signed.extend_from_slice(fields);
+        signer.sign(template, model, &body, at, &mut signed).await;
+    }
+    let fields = if signed.is_empty() { fields } else { &signed };
     let mut head = lent.outgoing.take();
     head.clear();
     let length = body.length();

@@ -19,11 +19,12 @@ use proofgate_translate::UntranslatableFields;
 use proofgate_wire::Limits;
 use rustls::ServerConfig;
 
-use crate::config::{Config, Cors, ProviderKind, StreamUsage, Timeouts};
+use crate::config::{ArnInPath, Config, Cors, ProviderKind, StreamUsage, Timeouts};
 use crate::hooks::Hook;
 use crate::pricing::{Prices, Pricing};
 use crate::routes::{MAX_TARGETS, Model, Reasons, Target, WILDCARD};
 use crate::routing::RoutingKey;
+use crate::signer::Signer;
 use crate::upstream::{Egress, Pool, Route as UpstreamRoute, Upstream};
 use crate::{Error, client_tls};
 
@@ -69,6 +70,8 @@ struct UpstreamPlan {
     name: String,
     family: Family,
     templates: Vec<(Dialect, RequestTemplate)>,
+    signer: Option<Signer>,
+    arn_in_path: ArnInPath,
     betas: Vec<String>,
     untranslatable: UntranslatableFields,
     key_missing: bool,
@@ -125,7 +128,14 @@ impl Blueprint {
                 ProviderKind::AzureOpenAi => (Family::OpenAi, "api-key: "),
                 ProviderKind::Anthropic => (Family::Anthropic, "x-api-key: "),
                 ProviderKind::Gemini => (Family::Google, "x-goog-api-key: "),
+                ProviderKind::Bedrock => (Family::Amazon, "Authorization: Bearer "),
             };
+            let signer = provider.aws.as_ref().map(Signer::new).transpose().map_err(fail)?;
+            if signer.is_some() && (family != Family::Amazon || key.is_some()) {
+                return Err(fail(
+                    "it has both a key and a signature, or is none of Amazon's".into(),
+                ));
+            }
             let key = key.map(|key| ProviderKey { field, key });
             let spoken = family.dialects().iter();
             let templates = spoken.map(|&dialect| (dialect, RequestTemplate::new(&base, dialect, key)));
@@ -143,6 +153,8 @@ impl Blueprint {
                 name: provider.name.clone(),
                 family,
                 templates,
+                signer,
+                arn_in_path: provider.arn_in_path,
                 betas: provider.betas.clone(),
                 untranslatable: provider.untranslatable,
                 key_missing: provider.key_missing,
@@ -370,6 +382,8 @@ impl Catalog {
                 name: plan.name,
                 family: plan.family,
                 templates: plan.templates,
+                signer: plan.signer,
+                arn_in_path: plan.arn_in_path,
                 betas: plan.betas,
                 untranslatable: plan.untranslatable,
                 key_missing: plan.key_missing,

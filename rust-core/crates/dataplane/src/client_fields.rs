@@ -39,17 +39,22 @@ impl ClientFields {
             // What was read as the value of a field can be written as one.
             let _ = encode::write_header(&mut lines, "anthropic-version", &self.version);
         }
+        write_names(&mut lines, "anthropic-beta", &self.allowed_betas(allowed, extra));
+        lines
+    }
+
+    /// The betas of a request that its provider may be sent. What is left out is named in a field of the answer, in `extra`.
+    pub(crate) fn allowed_betas(&self, allowed: &[String], extra: &mut Vec<u8>) -> Vec<&str> {
         let betas = self.betas.iter().map(AsRef::as_ref);
         let (sent, dropped): (Vec<&str>, Vec<&str>) =
             betas.partition(|beta| allowed.iter().any(|name| name == beta));
-        for (names, field, lines) in [
-            (sent, "anthropic-beta", &mut lines),
-            (dropped, "x-proofgate-dropped-betas", extra),
-        ] {
-            if !names.is_empty() {
-                let _ = encode::write_header(lines, field, names.join(", ").as_bytes());
-            }
-        }
-        lines
+        write_names(extra, "x-proofgate-dropped-betas", &dropped);
+        sent
+    }
+}
+
+fn write_names(lines: &mut Vec<u8>, field: &str, names: &[&str]) {
+    if !names.is_empty() {
+        let _ = encode::write_header(lines, field, names.join(", ").as_bytes());
     }
 }

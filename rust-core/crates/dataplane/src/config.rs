@@ -157,6 +157,12 @@ pub(crate) struct Provider {
     pub kind: ProviderKind,
     pub base_url: String,
     pub api_key: Option<String>,
+    /// What requests to it are signed with, in the place of a key.
+    #[serde(default)]
+    pub aws: Option<AwsCredentials>,
+    /// How an ARN stands in the path of its requests.
+    #[serde(default)]
+    pub arn_in_path: ArnInPath,
     /// It wants a key and there is none: its models are refused, and everything else goes on.
     #[serde(default)]
     pub key_missing: bool,
@@ -193,6 +199,30 @@ pub(crate) enum ProviderKind {
     AzureOpenAi,
     Anthropic,
     Gemini,
+    Bedrock,
+}
+
+/// How a model that is named by an ARN stands in the path of Amazon's requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ArnInPath {
+    /// As one segment, its colons and slashes percent-encoded.
+    #[default]
+    Encoded,
+    /// As it is.
+    Literal,
+}
+
+/// Whose signature requests to Amazon carry.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AwsCredentials {
+    /// The region that they are signed for, such as `us-east-1`.
+    pub region: String,
+    pub access_key_id: String,
+    pub secret_access_key: String,
+    /// Of temporary credentials.
+    pub session_token: Option<String>,
 }
 
 #[derive(Deserialize)]

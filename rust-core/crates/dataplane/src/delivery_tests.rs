@@ -32,6 +32,8 @@ async fn upstream() -> (Upstream, TcpListener) {
         name: "upstream".into(),
         family: Family::OpenAi,
         templates: vec![(Dialect::Chat, RequestTemplate::new(&base, Dialect::Chat, None))],
+        signer: None,
+        arn_in_path: crate::config::ArnInPath::Encoded,
         betas: Vec::new(),
         untranslatable: proofgate_translate::UntranslatableFields::Refuse,
         key_missing: false,

@@ -103,6 +103,7 @@ impl Route {
                 Dialect::Moderations => Endpoint::Moderations,
                 Dialect::Messages | Dialect::CountTokens => Endpoint::Messages,
                 Dialect::Gemini | Dialect::GeminiTokens => Endpoint::GenerateContent,
+                Dialect::Converse | Dialect::Invoke => return None,
             }),
             Route::Models | Route::Model(_) => Some(Endpoint::Models),
             Route::Usage | Route::Options(_) | Route::WrongMethod(_) | Route::Unknown | Route::Refused(_) => {

@@ -178,7 +178,7 @@ impl Sender<'_, '_> {
         };
         let name = &chosen.named.model;
         let model_in_path = match translated {
-            Some(translated) => translated.back.model_in_path(name),
+            Some(translated) => translated.back.model_in_path(name, upstream.arn_in_path),
             None => self.call.dialect.model_in_path(name, self.call.stream),
         };
         let id = open.id;
@@ -188,6 +188,7 @@ impl Sender<'_, '_> {
             model: &model_in_path,
             fields: &fields,
             id: id.as_str(),
+            at: upstream.signer.as_ref().map_or(0, |_| open.now() / 1_000_000),
             body,
         };
         let scrutiny = match open.masks {

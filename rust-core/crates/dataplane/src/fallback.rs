@@ -109,7 +109,7 @@ fn prepare<'c>(
                 max_output_tokens: sender.model.max_output_tokens,
                 now: incoming.gateway.clock.unix_micros(incoming.now),
             };
-            Some(translate(incoming.gateway, pair, &said, target, &named.model, reply.extra).ok()?)
+            Some(translate(incoming, pair, &said, target, &named.model, reply.extra).ok()?)
         }
     };
     Some(Chosen {

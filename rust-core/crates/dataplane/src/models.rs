@@ -95,7 +95,7 @@ pub(crate) fn list(catalog: &Catalog, tenant: &Tenant, family: Family) -> Vec<u8
                 .map(|(id, _)| google_model(catalog, tenant, id))
                 .collect(),
         }),
-        Family::OpenAi => serde_json::to_vec(&ModelList {
+        Family::OpenAi | Family::Amazon => serde_json::to_vec(&ModelList {
             object: "list",
             data: models.into_iter().map(card).collect(),
         }),
@@ -125,7 +125,7 @@ pub(crate) fn one(
     let target = target.ok_or(Rejection::UNKNOWN_MODEL)?;
     let found = (name, target.upstream.name.as_str());
     let json = match family {
-        Family::OpenAi => serde_json::to_vec(&card(found)),
+        Family::OpenAi | Family::Amazon => serde_json::to_vec(&card(found)),
         Family::Google => serde_json::to_vec(&google_model(catalog, tenant, found.0)),
         Family::Anthropic => serde_json::to_vec(&info(found)),
     };

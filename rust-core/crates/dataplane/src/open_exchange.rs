@@ -197,6 +197,11 @@ impl OpenExchange {
         Ok(open)
     }
 
+    /// The time, in unix microseconds.
+    pub(crate) fn now(&self) -> u64 {
+        self.started_at.saturating_add(micros(self.started.elapsed()))
+    }
+
     /// Attempts so far.
     pub(crate) fn attempts(&self) -> u32 {
         self.attempts
@@ -221,7 +226,7 @@ impl OpenExchange {
         let attempts = self.attempts.saturating_add(1);
         let attempt = |seq| Attempt {
             seq,
-            ts: self.started_at.saturating_add(micros(self.started.elapsed())),
+            ts: self.now(),
             id: self.id.as_str().into(),
             admission,
             incarnation: elsewhere.as_deref().map(Into::into),

@@ -126,6 +126,10 @@ impl Rejection {
                 "The provider of this model speaks Google's API. It is reached by Google's endpoints and POST \
                  /v1/chat/completions."
             }
+            Family::Amazon => {
+                "The provider of this model speaks Amazon Bedrock's API. It is reached by POST /v1/chat/completions, and \
+                 its Claude models by POST /v1/messages, too."
+            }
         };
         Rejection {
             param: Some(Cow::Borrowed("model")),

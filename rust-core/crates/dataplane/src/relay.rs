@@ -1,5 +1,6 @@
 //! Carries an upstream's answer to the client as it arrives, and holds back its end until it is recorded.
 
+mod frames;
 mod inspection;
 mod passage;
 mod sink;
@@ -15,6 +16,7 @@ use proofgate_stages::Stage;
 use proofgate_wire::{BodyDecoder, ResponseFraming};
 use tokio::time::Instant;
 
+use self::frames::frames_of;
 use self::inspection::{last_of_inspection, note_judgement};
 use self::passage::{Passage, Progress};
 use self::sink::{break_off, end_as_reported, finish, send_piece};
@@ -77,7 +79,10 @@ impl Relay<'_, '_> {
         workspace.usage.reset(spoken);
         answer_head.dialect = reply.dialect;
         answer_head.is_translated = translation.is_some();
-        let mut progress = Progress::new(spoken, keeps_usage, translation);
+        let most = open.catalog.terms.limits.body_bytes;
+        let head = &mut reply.buffers.head;
+        let frames = frames_of(translation.as_deref(), &mut answer_head, head, most);
+        let mut progress = Progress::new(spoken, keeps_usage, translation, frames);
         let relayed = body(
             &mut source,
             reply,

@@ -43,6 +43,10 @@ pub(crate) struct AnswerHead {
     pub(crate) dialect: Dialect,
     /// Whether its body is written anew, because its provider speaks another dialect.
     pub(crate) is_translated: bool,
+    /// Whether its content type is that of Amazon's event streams.
+    pub(crate) framed: bool,
+    /// What kind of failure it is, where the head says it.
+    pub(crate) error_kind: Option<Box<str>>,
     /// Whether the head still lacks its framing and its end, because the body is not known well enough.
     pub(crate) open_head: bool,
 }
@@ -72,18 +76,24 @@ impl AnswerHead {
 
     /// Whether it is a stream of events that must come to its good end.
     pub(crate) fn is_stream_of_success(&self) -> bool {
-        self.events && (200..300).contains(&self.status)
+        self.events && self.is_success()
+    }
+
+    /// Whether its status is one of success.
+    pub(crate) fn is_success(&self) -> bool {
+        (200..300).contains(&self.status)
     }
 
     /// Whether rules that have to clear the answer cannot tell what a client will make of it.
     pub(crate) fn is_unreadable(&self, kind: BodyKind) -> bool {
-        let success = (200..300).contains(&self.status);
-        success && self.scrutiny == Scrutiny::Enforce && kind == BodyKind::Other && !self.events
+        self.is_success() && self.scrutiny == Scrutiny::Enforce && kind == BodyKind::Other && !self.events
     }
 }
 
 /// The media type of a stream of events.
-const EVENT_STREAM: &[u8] = b"text/event-stream";
+pub(crate) const EVENT_STREAM: &[u8] = b"text/event-stream";
+/// That of Amazon's.
+pub(crate) const FRAMES: &[u8] = b"application/vnd.amazon.eventstream";
 
 /// Writes our head for an upstream's answer: its end-to-end fields, our request id, our framing. That of a stream of
 /// events is closed at once, so that it can leave before the first of them.
@@ -96,7 +106,7 @@ pub(crate) fn write_head(
 ) -> Result<AnswerHead, ProtocolError> {
     out.clear();
     encode::write_status_line(out, head.status)?;
-    let mut events = false;
+    let (mut events, mut framed, mut error_kind) = (false, false, None);
     let mut waits_long = false;
     for (name, value) in head.headers.iter() {
         if name.eq_ignore_ascii_case("retry-after") {
@@ -105,6 +115,10 @@ pub(crate) fn write_head(
         if name.eq_ignore_ascii_case("content-type") {
             let begin = value.get(..EVENT_STREAM.len());
             events = begin.is_some_and(|begin| begin.eq_ignore_ascii_case(EVENT_STREAM));
+            framed = value.eq_ignore_ascii_case(FRAMES);
+        }
+        if head.status >= 400 && name.eq_ignore_ascii_case("x-amzn-errortype") {
+            error_kind = std::str::from_utf8(value).ok().map(Into::into);
         }
         if !is_ours(name) && !head.headers.is_hop_by_hop(name) {
             encode::write_header(out, name, value)?;
@@ -143,6 +157,8 @@ pub(crate) fn write_head(
         scrutiny,
         dialect: Dialect::Chat,
         is_translated: false,
+        framed,
+        error_kind,
         open_head,
     })
 }

@@ -207,7 +207,7 @@ impl Target {
         let upstream = &*self.upstream;
         let pair = match upstream.template(dialect) {
             Some(_) => None,
-            None => Pair::between(dialect, upstream.family),
+            None => Pair::between(dialect, upstream.family, &self.upstream_model),
         };
         let spoken = pair.map_or(dialect, Pair::upstream);
         let template = upstream.template(spoken);

@@ -1,9 +1,13 @@
 //! A client and a provider that do not speak the same dialect.
 
-use proofgate_providers::{Dialect, Family, event_parts};
+use proofgate_providers::sigv4::encode_segment;
+use proofgate_providers::{Dialect, EXCEPTION, Family, event_parts};
 use proofgate_translate::{
-    AnswerError, Asked, Step, Target, Untranslatable, anthropic_openai, openai_anthropic, openai_gemini,
+    AnswerError, Asked, EventKind, Step, Target, Untranslatable, anthropic_invoke, anthropic_openai,
+    openai_anthropic, openai_converse, openai_gemini,
 };
+
+use crate::config::ArnInPath;
 
 /// Who speaks what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,18 +18,26 @@ pub(crate) enum Pair {
     AnthropicOpenAi,
     /// A client of chat completions, and Google's Gemini.
     OpenAiGemini,
+    /// A client of chat completions, and Amazon Bedrock's Converse.
+    OpenAiConverse,
+    /// A client of Anthropic's messages, and a Claude model that Amazon Bedrock invokes.
+    AnthropicInvoke,
 }
 
 /// The version of Anthropic's API that translated requests are written in: it still knows sampling fields.
 const ANTHROPIC_VERSION: &[u8] = b"anthropic-version: 2023-06-01\r\n";
 
 impl Pair {
-    /// What lies between a client and a provider; `None` when nothing can.
-    pub(crate) fn between(client: Dialect, provider: Family) -> Option<Pair> {
+    /// What lies between a client and a provider that knows the model as `model`; `None` when nothing can.
+    pub(crate) fn between(client: Dialect, provider: Family, model: &str) -> Option<Pair> {
         match (client, provider) {
             (Dialect::Chat, Family::Anthropic) => Some(Pair::OpenAiAnthropic),
             (Dialect::Messages, Family::OpenAi) => Some(Pair::AnthropicOpenAi),
             (Dialect::Chat, Family::Google) => Some(Pair::OpenAiGemini),
+            (Dialect::Chat, Family::Amazon) => Some(Pair::OpenAiConverse),
+            (Dialect::Messages, Family::Amazon) => {
+                anthropic_invoke::takes_messages(model).then_some(Pair::AnthropicInvoke)
+            }
             _ => None,
         }
     }
@@ -36,20 +48,25 @@ impl Pair {
             Pair::OpenAiAnthropic => Dialect::Messages,
             Pair::AnthropicOpenAi => Dialect::Chat,
             Pair::OpenAiGemini => Dialect::Gemini,
+            Pair::OpenAiConverse => Dialect::Converse,
+            Pair::AnthropicInvoke => Dialect::Invoke,
         }
     }
 
-    /// Writes what the provider is sent.
+    /// Writes what the provider is sent. `betas`: those of Anthropic's that the client uses and may use.
     pub(crate) fn request(
         self,
         body: &[u8],
         target: &Target<'_>,
+        betas: &[&str],
         out: &mut Vec<u8>,
     ) -> Result<Asked, Untranslatable> {
         match self {
             Pair::OpenAiAnthropic => openai_anthropic::request(body, target, out),
             Pair::AnthropicOpenAi => anthropic_openai::request(body, target, out),
             Pair::OpenAiGemini => openai_gemini::request(body, target, out),
+            Pair::OpenAiConverse => openai_converse::request(body, target, out),
+            Pair::AnthropicInvoke => anthropic_invoke::request(body, target, betas, out),
         }
     }
 }
@@ -69,6 +86,8 @@ enum Stream {
     OpenAiAnthropic(openai_anthropic::Stream),
     AnthropicOpenAi(anthropic_openai::Stream),
     OpenAiGemini(openai_gemini::Stream),
+    OpenAiConverse(openai_converse::Stream),
+    AnthropicInvoke(anthropic_invoke::Stream),
 }
 
 impl Translation {
@@ -96,13 +115,20 @@ impl Translation {
     pub(crate) fn fields(&self) -> &'static [u8] {
         match self.pair {
             Pair::OpenAiAnthropic => ANTHROPIC_VERSION,
-            Pair::AnthropicOpenAi | Pair::OpenAiGemini => b"",
+            Pair::AnthropicOpenAi | Pair::OpenAiGemini | Pair::OpenAiConverse | Pair::AnthropicInvoke => b"",
         }
     }
 
     /// What the path of the request ends in.
-    pub(crate) fn model_in_path(&self, model: &str) -> String {
-        self.upstream().model_in_path(model, self.asked.stream)
+    pub(crate) fn model_in_path(&self, model: &str, arn: ArnInPath) -> String {
+        let method = match (self.pair, self.asked.stream) {
+            (Pair::OpenAiConverse, false) => "converse",
+            (Pair::OpenAiConverse, true) => "converse-stream",
+            (Pair::AnthropicInvoke, false) => "invoke",
+            (Pair::AnthropicInvoke, true) => "invoke-with-response-stream",
+            (_, stream) => return self.upstream().model_in_path(model, stream),
+        };
+        format!("/{}/{method}", bedrock_model(model, arn))
     }
 
     /// Writes a whole answer of success.
@@ -111,24 +137,28 @@ impl Translation {
             Pair::OpenAiAnthropic => openai_anthropic::answer(body, &self.asked, self.created, out),
             Pair::AnthropicOpenAi => anthropic_openai::answer(body, &self.asked, out),
             Pair::OpenAiGemini => openai_gemini::answer(body, &self.asked, self.created, out),
+            Pair::OpenAiConverse => openai_converse::answer(body, &self.asked, self.created, out),
+            Pair::AnthropicInvoke => return anthropic_invoke::answer(body, out),
         }
         .map(|_usage| ())
     }
 
-    /// Writes what the provider says of a failure.
-    pub(crate) fn error(&self, status: u16, body: &[u8], out: &mut Vec<u8>) {
+    /// Writes what the provider says of a failure. `kind`: how a field of the answer's head names it.
+    pub(crate) fn error(&self, status: u16, kind: Option<&str>, body: &[u8], out: &mut Vec<u8>) {
         match self.pair {
             Pair::OpenAiAnthropic => openai_anthropic::error(status, body, out),
             Pair::AnthropicOpenAi => anthropic_openai::error(status, body, out),
             Pair::OpenAiGemini => openai_gemini::error(status, body, out),
+            Pair::OpenAiConverse => openai_converse::error(status, kind, body, out),
+            Pair::AnthropicInvoke => anthropic_invoke::error(status, kind, body, out),
         }
     }
 
     /// For how many seconds the provider wants no further request, where it says so in an error's body and not in a header.
     pub(crate) fn retry_after(&self, body: &[u8]) -> Option<u64> {
         match self.pair {
-            Pair::OpenAiAnthropic | Pair::AnthropicOpenAi => None,
             Pair::OpenAiGemini => openai_gemini::retry_after(body),
+            _ => None,
         }
     }
 
@@ -148,11 +178,19 @@ impl Translation {
                 Stream::AnthropicOpenAi(anthropic_openai::Stream::new(asked, self.prompt_tokens))
             }
             Pair::OpenAiGemini => Stream::OpenAiGemini(openai_gemini::Stream::new(asked, self.created)),
+            Pair::OpenAiConverse => Stream::OpenAiConverse(openai_converse::Stream::new(asked, self.created)),
+            Pair::AnthropicInvoke => Stream::AnthropicInvoke(anthropic_invoke::Stream::new()),
         });
+        let (kind, of_kind) = match name.strip_prefix(EXCEPTION) {
+            Some(exception) => (EventKind::Exception, exception),
+            None => (EventKind::Event, name),
+        };
         match stream {
             Stream::OpenAiAnthropic(stream) => stream.event(name, &data, out),
             Stream::AnthropicOpenAi(stream) => stream.event(name, &data, out),
             Stream::OpenAiGemini(stream) => stream.event(name, &data, out),
+            Stream::OpenAiConverse(stream) => stream.event(kind, of_kind, &data, out),
+            Stream::AnthropicInvoke(stream) => stream.event(kind, of_kind, &data, out),
         }
     }
 
@@ -163,4 +201,22 @@ impl Translation {
             _ => Ok(false),
         }
     }
+}
+
+/// A model of Bedrock's in a path.
+fn bedrock_model(model: &str, arn: ArnInPath) -> String {
+    match arn {
+        ArnInPath::Literal if model.starts_with("arn:") => {
+            let segments = model.split('/').map(segment);
+            let segments: Vec<String> = segments.map(|part| part.replace("%3A", ":")).collect();
+            segments.join("/")
+        }
+        _ => segment(model),
+    }
+}
+
+fn segment(model: &str) -> String {
+    let mut encoded = String::new();
+    encode_segment(&mut encoded, model);
+    encoded
 }

@@ -130,7 +130,7 @@ impl Dialect {
             Dialect::Completions => COMPLETIONS,
             Dialect::Responses => RESPONSES,
             Dialect::Embeddings => EMBEDDINGS,
-            Dialect::Moderations => MODERATIONS,
+            Dialect::Moderations | Dialect::Converse | Dialect::Invoke => MODERATIONS,
             Dialect::Messages | Dialect::CountTokens => MESSAGES,
             Dialect::Gemini => GEMINI,
             Dialect::GeminiTokens => GEMINI_TOKENS,

@@ -21,6 +21,10 @@ pub enum Dialect {
     Gemini,
     /// Google's `countTokens`.
     GeminiTokens,
+    /// Amazon Bedrock's `Converse` and `ConverseStream`: no client speaks it here.
+    Converse,
+    /// Anthropic's messages in Amazon Bedrock's `InvokeModel` and `InvokeModelWithResponseStream`: no client speaks it here.
+    Invoke,
 }
 
 /// Whose conventions a dialect follows: how a key is presented, how errors look.
@@ -33,6 +37,8 @@ pub enum Family {
     Anthropic,
     /// `x-goog-api-key`, `{"error": {"code", "message", "status"}}`.
     Google,
+    /// `Authorization` with a key or a signature, `{"message"}` and the error's name in a field of the head.
+    Amazon,
 }
 
 impl Family {
@@ -48,6 +54,7 @@ impl Family {
             ],
             Family::Anthropic => &[Dialect::Messages, Dialect::CountTokens],
             Family::Google => &[Dialect::Gemini, Dialect::GeminiTokens],
+            Family::Amazon => &[Dialect::Converse, Dialect::Invoke],
         }
     }
 }
@@ -78,6 +85,7 @@ impl Dialect {
             Dialect::CountTokens => "/v1/messages/count_tokens",
             Dialect::Gemini => "/v1beta/models/{model}:generateContent",
             Dialect::GeminiTokens => "/v1beta/models/{model}:countTokens",
+            Dialect::Converse | Dialect::Invoke => "/model",
         }
     }
 
@@ -119,15 +127,16 @@ impl Dialect {
         match self {
             Dialect::Messages | Dialect::CountTokens => Family::Anthropic,
             Dialect::Gemini | Dialect::GeminiTokens => Family::Google,
+            Dialect::Converse | Dialect::Invoke => Family::Amazon,
             _ => Family::OpenAi,
         }
     }
 
     /// Whether its answers can be streams of events.
     pub fn streams(self) -> bool {
-        matches!(
+        !matches!(
             self,
-            Dialect::Chat | Dialect::Completions | Dialect::Responses | Dialect::Messages | Dialect::Gemini
+            Dialect::Embeddings | Dialect::Moderations | Dialect::CountTokens
         )
     }
 

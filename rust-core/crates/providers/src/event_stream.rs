@@ -29,6 +29,9 @@ pub enum FrameError {
     /// A header is cut short, of no known type, or there twice; or one that is read is no text.
     #[error("a frame's headers are malformed")]
     Headers,
+    /// A frame carries something else than its type says.
+    #[error("a frame's payload is malformed")]
+    Payload,
     /// The stream ended within a frame.
     #[error("the stream ended within a frame")]
     CutShort,
@@ -87,6 +90,16 @@ impl FrameReader {
     pub fn give_back(&mut self, most: usize) {
         self.clear();
         self.buffer.shrink_to(most);
+    }
+
+    /// The buffer, emptied, while nothing waits in it for the rest of a frame.
+    pub fn idle_buffer(&mut self) -> Option<&mut Vec<u8>> {
+        if self.pending() > 0 {
+            return None;
+        }
+        self.buffer.clear();
+        self.start = 0;
+        Some(&mut self.buffer)
     }
 
     /// Bytes of memory that the buffer takes.

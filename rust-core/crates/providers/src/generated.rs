@@ -90,6 +90,11 @@ impl GeneratedText {
                 reader.skip(first)?;
                 Shape::Other
             }
+            // What no client speaks is translated before it is read.
+            Dialect::Converse | Dialect::Invoke => {
+                reader.skip(first)?;
+                Shape::Other
+            }
             Dialect::Chat | Dialect::Completions => self.read_completion(&mut reader)?,
             Dialect::Messages => self.read_message(&mut reader)?,
             Dialect::Responses => self.read_response(&mut reader)?,

@@ -5,7 +5,8 @@
 //! request, [`GeneratedText`] of an answer, [`EventReader`] of a streamed one. Each text knows where it stands, so that a
 //! [`Rewriter`] changes nothing else.
 //!
-//! Amazon Bedrock wants requests signed ([`sigv4`]) and streams its answers in frames ([`event_stream`]).
+//! Amazon Bedrock wants requests signed ([`sigv4`]) and streams its answers in frames ([`event_stream`]), which are read as
+//! events ([`FrameEvents`]).
 #![forbid(unsafe_code)]
 
 mod attachment;
@@ -19,6 +20,7 @@ mod dialect;
 pub mod event_stream;
 mod events;
 mod field_names;
+mod frame_events;
 mod generated;
 mod json_edits;
 mod segment;
@@ -38,12 +40,13 @@ pub use call::Call;
 pub use candidate_ends::CandidateEnds;
 pub use dialect::{Dialect, Family};
 pub use events::{EventReader, EventTooLarge, StreamEvent};
+pub use frame_events::{EXCEPTION, FrameEvents};
 pub use generated::{GeneratedText, Part, Shape, Written};
 pub use json_edits::{Edit, KeyNames, within_json};
 pub use segment::Kind as StringKind;
 pub use splice::{Offsets, Place, Rewriter};
 pub use stream_events::{EventEnds, EventMeaning, event_parts, is_usage_alone};
 pub use too_long::says_prompt_is_too_long;
-pub use upstream::{BaseUrl, BaseUrlError, ProviderKey, RequestTemplate};
+pub use upstream::{BaseUrl, BaseUrlError, CONTENT_TYPE, ProviderKey, RequestTemplate};
 pub use upstream_body::UpstreamBody;
 pub use usage::{Usage, UsageReader};

@@ -71,6 +71,23 @@ pub struct SigningKey {
     service: String,
 }
 
+/// The SHA-256 of a body that is read piece by piece.
+#[derive(Debug, Clone, Default)]
+pub struct BodyHash(Sha256);
+
+impl BodyHash {
+    /// Takes the next piece.
+    pub fn update(&mut self, piece: &[u8]) {
+        self.0.update(piece);
+    }
+
+    /// The hash of all pieces.
+    #[must_use]
+    pub fn finish(self) -> [u8; 32] {
+        self.0.finalize().into()
+    }
+}
+
 /// The head of a request, as far as it is signed.
 #[derive(Debug, Clone, Copy)]
 pub struct RequestHead<'r> {

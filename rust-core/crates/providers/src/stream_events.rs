@@ -103,7 +103,9 @@ impl EventMeaning {
             | Dialect::Moderations
             | Dialect::CountTokens
             | Dialect::Gemini
-            | Dialect::GeminiTokens => EventMeaning::Part,
+            | Dialect::GeminiTokens
+            | Dialect::Converse
+            | Dialect::Invoke => EventMeaning::Part,
         }
     }
 

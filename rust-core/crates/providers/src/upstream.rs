@@ -1,6 +1,6 @@
 use std::fmt;
 
-use crate::dialect::Dialect;
+use crate::dialect::{Dialect, Family};
 
 /// Why a provider's `baseURL` is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -30,7 +30,7 @@ pub struct BaseUrl {
     pub port: u16,
     /// Path without its trailing slash, such as `/v1`.
     pub path: String,
-    /// What goes into `Host`: the authority as it was written.
+    /// What goes into `Host`: the authority as it was written, without a default port.
     authority: String,
 }
 
@@ -52,6 +52,7 @@ impl BaseUrl {
         {
             return Err(BaseUrlError::Path);
         }
+        let default = if tls { ":443" } else { ":80" };
         let (host, port) = split_port(authority)?;
         let host = host
             .strip_prefix('[')
@@ -66,7 +67,7 @@ impl BaseUrl {
             host: host.to_owned(),
             port: port.unwrap_or(if tls { 443 } else { 80 }),
             path: path.trim_end_matches('/').to_owned(),
-            authority: authority.to_owned(),
+            authority: authority.strip_suffix(default).unwrap_or(authority).to_owned(),
         })
     }
 }
@@ -85,6 +86,9 @@ fn split_port(authority: &str) -> Result<(&str, Option<u16>), BaseUrlError> {
     }
 }
 
+/// What every body is.
+pub const CONTENT_TYPE: &str = "application/json";
+
 /// A provider's key, and how it is presented.
 #[derive(Clone, Copy)]
 pub struct ProviderKey<'k> {
@@ -98,8 +102,9 @@ pub struct ProviderKey<'k> {
 #[derive(Clone)]
 pub struct RequestTemplate {
     /// As far as the path; of a path that no model is part of, all of it.
-    before_model: Vec<u8>,
+    path: String,
     before_fields: Vec<u8>,
+    host: String,
 }
 
 impl RequestTemplate {
@@ -107,10 +112,14 @@ impl RequestTemplate {
     pub fn new(base: &BaseUrl, dialect: Dialect, api_key: Option<ProviderKey<'_>>) -> Self {
         let BaseUrl { path, authority, .. } = base;
         let endpoint = dialect.path_upstream();
+        let accept = match dialect.family() {
+            // It answers with another type where it streams.
+            Family::Amazon => "*/*",
+            _ => "application/json, text/event-stream",
+        };
         let mut head = format!(
             " HTTP/1.1\r\nHost: {authority}\r\nUser-Agent: proofgate/{}\r\n\
-             Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\
-             Accept-Encoding: identity\r\n",
+             Content-Type: {CONTENT_TYPE}\r\nAccept: {accept}\r\nAccept-Encoding: identity\r\n",
             env!("CARGO_PKG_VERSION"),
         );
         if let Some(ProviderKey { field, key }) = api_key {
@@ -119,15 +128,27 @@ impl RequestTemplate {
             }
         }
         RequestTemplate {
-            before_model: format!("POST {path}{endpoint}").into_bytes(),
+            path: format!("{path}{endpoint}"),
             before_fields: head.into_bytes(),
+            host: authority.clone(),
         }
+    }
+
+    /// The value of `Host`.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// The path of a request, with `model` behind it as in [`write`](Self::write).
+    pub fn path(&self, model: &str) -> String {
+        format!("{}{model}", self.path)
     }
 
     /// Writes the head of one request whose body has `length` bytes. `fields`: header lines of this request alone.
     /// `model`: what the path ends in where the model stands there, percent-encoded.
     pub fn write(&self, request_id: &str, length: usize, model: &str, fields: &[u8], out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.before_model);
+        out.extend_from_slice(b"POST ");
+        out.extend_from_slice(self.path.as_bytes());
         out.extend_from_slice(model.as_bytes());
         out.extend_from_slice(&self.before_fields);
         out.extend_from_slice(fields);

@@ -1,5 +1,6 @@
 //! What an answer says it cost.
 
+mod amazon;
 mod anthropic;
 mod anywhere;
 mod google;
@@ -9,6 +10,7 @@ mod openai;
 
 use serde::Deserialize;
 
+use self::amazon::TokenUsage;
 use self::anthropic::{MessageUsage, Running};
 use self::anywhere::Anywhere;
 use self::google::UsageMetadata;
@@ -114,7 +116,7 @@ impl UsageReader {
                 });
                 self.last.is_some()
             }
-            Dialect::Messages => {
+            Dialect::Messages | Dialect::Invoke => {
                 let running = &mut self.running;
                 self.member.push(piece, |value| {
                     if let Some(usage) = read::<MessageUsage>(value) {
@@ -131,6 +133,14 @@ impl UsageReader {
                 });
                 self.last.is_some()
             }
+            Dialect::Converse => {
+                let last = &mut self.last;
+                self.member.push(piece, |value| {
+                    let usage: Option<TokenUsage> = read(value);
+                    *last = usage.map(|usage| usage.usage()).or(*last);
+                });
+                self.last.is_some()
+            }
             Dialect::Moderations | Dialect::CountTokens | Dialect::GeminiTokens => false,
         }
     }
@@ -139,7 +149,7 @@ impl UsageReader {
     pub fn push_event(&mut self, event: &[u8]) -> bool {
         self.in_event = false;
         let name: &[u8] = match self.dialect {
-            Dialect::Responses | Dialect::Messages => b"\"usage\"",
+            Dialect::Responses | Dialect::Messages | Dialect::Converse | Dialect::Invoke => b"\"usage\"",
             Dialect::Gemini => b"\"usageMetadata\"",
             _ => return self.push(event),
         };
@@ -148,10 +158,16 @@ impl UsageReader {
         }
         let data = data_of(event);
         match self.dialect {
-            Dialect::Messages => read(&data).is_some_and(|event: anthropic::UsageEvent| {
+            Dialect::Messages | Dialect::Invoke => read(&data).is_some_and(|event: anthropic::UsageEvent| {
                 self.running.event(&event);
                 true
             }),
+            Dialect::Converse => {
+                let event: Option<amazon::UsageEvent> = read(&data);
+                let usage = event.and_then(|event| event.usage);
+                self.last = usage.map(|usage| usage.usage()).or(self.last);
+                self.last.is_some()
+            }
             Dialect::Gemini => {
                 let event: Option<google::UsageEvent> = read(&data);
                 let usage = event.and_then(|event| event.usage_metadata);
@@ -167,8 +183,12 @@ impl UsageReader {
 
     /// Takes a part of an event that is too large to be kept.
     pub fn push_part(&mut self, part: &[u8]) {
-        // Of a message, no event that brings a usage is that large; one of Gemini's is kept until it is whole.
-        if matches!(self.dialect, Dialect::Messages | Dialect::Gemini) {
+        // Of a message, no event that brings a usage is that large; one of Gemini's is kept until it is whole, and what no client speaks is
+        // translated when it is.
+        if matches!(
+            self.dialect,
+            Dialect::Messages | Dialect::Gemini | Dialect::Converse | Dialect::Invoke
+        ) {
             return;
         }
         if !std::mem::replace(&mut self.in_event, true) {
@@ -181,8 +201,8 @@ impl UsageReader {
     pub fn usage(&self) -> Option<Usage> {
         let usage = match self.dialect {
             Dialect::Chat | Dialect::Completions | Dialect::Embeddings => self.anywhere.usage(),
-            Dialect::Messages => self.running.usage(),
-            Dialect::Responses | Dialect::Gemini => self.last,
+            Dialect::Messages | Dialect::Invoke => self.running.usage(),
+            Dialect::Responses | Dialect::Gemini | Dialect::Converse => self.last,
             Dialect::Moderations | Dialect::CountTokens | Dialect::GeminiTokens => None,
         };
         usage.map(Usage::with_parts_within)

@@ -3,6 +3,10 @@
 //! The vectors are those of botocore 1.44.5, tests/unit/test_eventstream.py of its sdist (Apache-2.0), in hexadecimal.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "support/frames.rs"]
+mod frames;
+
+use frames::{crc32, frame, string};
 use proofgate_providers::event_stream::{Frame, FrameError, FrameReader, MOST_PAYLOAD_BYTES};
 use proptest::prelude::*;
 
@@ -23,35 +27,6 @@ fn bytes(hex: &str) -> Vec<u8> {
     (0..hex.len() / 2)
         .map(|at| u8::from_str_radix(&hex[at * 2..at * 2 + 2], 16).unwrap())
         .collect()
-}
-
-/// A bit by bit CRC-32, to have another than the reader's.
-fn crc32(bytes: &[u8]) -> u32 {
-    !bytes.iter().fold(!0, |crc, byte| {
-        (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
-            (crc >> 1) ^ (0xEDB8_8320 * (crc & 1))
-        })
-    })
-}
-
-fn frame(headers: &[u8], payload: &[u8]) -> Vec<u8> {
-    let length = u32::try_from(16 + headers.len() + payload.len()).unwrap();
-    let mut frame = length.to_be_bytes().to_vec();
-    frame.extend(u32::try_from(headers.len()).unwrap().to_be_bytes());
-    frame.extend(crc32(&frame).to_be_bytes());
-    frame.extend(headers);
-    frame.extend(payload);
-    frame.extend(crc32(&frame).to_be_bytes());
-    frame
-}
-
-fn string(name: &str, value: &str) -> Vec<u8> {
-    let mut header = vec![u8::try_from(name.len()).unwrap()];
-    header.extend(name.bytes());
-    header.push(7);
-    header.extend(u16::try_from(value.len()).unwrap().to_be_bytes());
-    header.extend(value.bytes());
-    header
 }
 
 /// Message type, event type and payload of a frame.

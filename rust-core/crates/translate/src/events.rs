@@ -1,3 +1,12 @@
+/// What a frame of Bedrock's streams is, by its `:message-type`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EventKind {
+    /// `event`, named by `:event-type`.
+    Event,
+    /// `exception`, named by `:exception-type`, or `error`, named by `:error-code`.
+    Exception,
+}
+
 /// How far an event has brought a streamed answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {

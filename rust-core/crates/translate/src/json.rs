@@ -1,4 +1,10 @@
-//! Writing JSON.
+//! Reading strings of JSON and writing JSON.
+
+use std::borrow::Cow;
+use std::fmt::Formatter;
+use std::ops::Deref;
+
+use serde::de::{Deserialize, Deserializer, Error, Visitor};
 
 /// Appends a string, quoted and escaped.
 pub(crate) fn write_string(out: &mut Vec<u8>, text: &str) {
@@ -9,4 +15,39 @@ pub(crate) fn write_string(out: &mut Vec<u8>, text: &str) {
 /// Appends a whole number.
 pub(crate) fn write_number(out: &mut Vec<u8>, number: u64) {
     out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+}
+
+/// A JSON string without its escapes, borrowed if it has none.
+pub(crate) struct Text<'b>(pub(crate) Cow<'b, str>);
+
+impl Deref for Text<'_> {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<'b> Deserialize<'b> for Text<'b> {
+    fn deserialize<D: Deserializer<'b>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Borrowing;
+
+        impl<'b> Visitor<'b> for Borrowing {
+            type Value = Text<'b>;
+
+            fn expecting(&self, out: &mut Formatter<'_>) -> std::fmt::Result {
+                out.write_str("a string")
+            }
+
+            fn visit_borrowed_str<E: Error>(self, text: &'b str) -> Result<Text<'b>, E> {
+                Ok(Text(Cow::Borrowed(text)))
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Text<'b>, E> {
+                Ok(Text(Cow::Owned(text.to_owned())))
+            }
+        }
+
+        deserializer.deserialize_str(Borrowing)
+    }
 }

@@ -14,12 +14,14 @@
 //! (numbers keep their digits, objects the order of their keys).
 #![forbid(unsafe_code)]
 
+pub mod anthropic_invoke;
 pub mod anthropic_openai;
 pub mod openai_anthropic;
 pub mod openai_converse;
 pub mod openai_gemini;
 
 mod asked;
+mod bedrock_error;
 mod chat_error;
 mod chat_place;
 mod dropped;
@@ -30,5 +32,5 @@ mod usage;
 
 pub use asked::{Asked, Target, UntranslatableFields};
 pub use error::{AnswerError, Untranslatable};
-pub use events::{Step, write_data, write_event};
+pub use events::{EventKind, Step, write_data, write_event};
 pub use usage::Usage;

@@ -43,4 +43,6 @@ mod usage;
 pub use answer::answer;
 pub use error::error;
 pub use request::request;
-pub use stream::{EventKind, MOST_OPEN_TOOL_CALLS, Stream};
+pub use stream::{MOST_OPEN_TOOL_CALLS, Stream};
+
+pub use crate::EventKind;

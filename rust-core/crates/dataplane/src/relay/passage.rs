@@ -1,7 +1,9 @@
 //! What of an answer may leave: whole events, of what the rules have cleared, less the answer's end.
 
 use proofgate_inspect::Denial;
-use proofgate_providers::{BodyKind, CandidateEnds, Dialect, EventEnds, EventMeaning, is_usage_alone};
+use proofgate_providers::{
+    BodyKind, CandidateEnds, Dialect, EventEnds, EventMeaning, FrameEvents, is_usage_alone,
+};
 
 use super::inspection::{append, inspect};
 use crate::failure::{Aborted, Failure};
@@ -41,6 +43,8 @@ pub(super) struct Progress {
     pub(super) dialect: Dialect,
     /// The way back, where that is not the client's dialect.
     pub(super) translation: Option<Box<Translation>>,
+    /// What reads the frames that it comes in, where it does.
+    pub(super) frames: Option<Box<FrameEvents>>,
     /// What an event was translated to; kept for the next one.
     pub(super) translated: Vec<u8>,
     /// Whether the event that brings usage alone is kept from the client, who did not ask for it.
@@ -50,9 +54,15 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    pub(super) fn new(dialect: Dialect, keeps_usage: bool, translation: Option<Box<Translation>>) -> Self {
+    pub(super) fn new(
+        dialect: Dialect,
+        keeps_usage: bool,
+        translation: Option<Box<Translation>>,
+        frames: Option<Box<FrameEvents>>,
+    ) -> Self {
         Progress {
-            known: false,
+            known: frames.is_some(),
+            frames,
             ends: EventEnds::default(),
             ended: false,
             candidates: (translation.is_none() && dialect == Dialect::Gemini).then(CandidateEnds::default),
@@ -102,6 +112,11 @@ impl Passage<'_> {
     /// Takes decoded bytes of the answer on their way to the client.
     pub(super) fn take(&mut self, data: &[u8]) -> Result<(), Aborted> {
         self.gateway.spare.lend(&mut self.workspace.piece);
+        if let Some(mut frames) = self.progress.frames.take() {
+            let taken = self.take_frames(&mut frames, data);
+            self.progress.frames = Some(frames);
+            return taken;
+        }
         if self.progress.known {
             return self.pass(data);
         }

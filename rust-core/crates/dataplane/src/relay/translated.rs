@@ -123,14 +123,15 @@ impl Passage<'_> {
             return Err(Aborted::Policy(Rejection::ANSWER_OVERLOADED));
         }
         let mut out = Vec::new();
-        if (200..300).contains(&self.answer_head.status) {
+        if self.answer_head.is_success() {
             if translation.is_streamed() {
                 return Err(failed(AnswerError::Malformed("it is no stream")));
             }
             translation.answer(&body, &mut out).map_err(failed)?;
         } else {
             let read = &body[..body.len().min(MOST_OF_AN_ERROR)];
-            translation.error(self.answer_head.status, read, &mut out);
+            let kind = self.answer_head.error_kind.as_deref();
+            translation.error(self.answer_head.status, kind, read, &mut out);
             if let Some(seconds) = translation.retry_after(read) {
                 self.say_when_to_retry(seconds);
             }

@@ -6,12 +6,15 @@
 )]
 
 mod abuse;
+mod bedrock;
 mod client;
 mod dialects;
 mod drain;
 mod dying_provider;
 mod exchanges;
 mod faults;
+#[path = "../../../providers/tests/support/frames.rs"]
+mod frames;
 mod gateway;
 mod google;
 mod keys;

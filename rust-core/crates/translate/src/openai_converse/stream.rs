@@ -10,19 +10,10 @@ use crate::openai_converse::stream_events::{
     BlockDelta, BlockStart, BlockStop, MessageStop, Metadata, ReasoningDelta,
 };
 use crate::openai_converse::text::inner;
-use crate::{AnswerError, Asked, Step, Usage, write_data};
+use crate::{AnswerError, Asked, EventKind, Step, Usage, write_data};
 
 /// Tool calls of an answer that may be open at the same time. Nothing else is kept of a stream but numbers.
 pub const MOST_OPEN_TOOL_CALLS: usize = 128;
-
-/// What a frame of the provider's stream is, by its `:message-type`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EventKind {
-    /// `event`, named by `:event-type`.
-    Event,
-    /// `exception`, named by `:exception-type`, or `error`, named by `:error-code`.
-    Exception,
-}
 
 /// A streamed answer of ConverseStream in the chunks of a chat completion.
 #[derive(Debug)]

@@ -1,46 +1,10 @@
 use std::borrow::Cow;
-use std::fmt::Formatter;
-use std::ops::Deref;
 
-use serde::de::{Deserialize, Deserializer, Error, Visitor};
+use serde::de::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::Untranslatable;
-
-/// A JSON string without its escapes, borrowed if it has none.
-pub(super) struct Text<'b>(pub(super) Cow<'b, str>);
-
-impl Deref for Text<'_> {
-    type Target = str;
-
-    fn deref(&self) -> &str {
-        &self.0
-    }
-}
-
-impl<'b> Deserialize<'b> for Text<'b> {
-    fn deserialize<D: Deserializer<'b>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Borrowing;
-
-        impl<'b> Visitor<'b> for Borrowing {
-            type Value = Text<'b>;
-
-            fn expecting(&self, out: &mut Formatter<'_>) -> std::fmt::Result {
-                out.write_str("a string")
-            }
-
-            fn visit_borrowed_str<E: Error>(self, text: &'b str) -> Result<Text<'b>, E> {
-                Ok(Text(Cow::Borrowed(text)))
-            }
-
-            fn visit_str<E: Error>(self, text: &str) -> Result<Text<'b>, E> {
-                Ok(Text(Cow::Owned(text.to_owned())))
-            }
-        }
-
-        deserializer.deserialize_str(Borrowing)
-    }
-}
+pub(super) use crate::json::Text;
 
 /// A value of the type that the API gives it. The parser's own message is not passed on, for it quotes.
 pub(super) fn parse<'b, T: Deserialize<'b>>(

@@ -1,0 +1,132 @@
+"""The stand-in upstream's Amazon Bedrock: Converse and Claude models that are invoked, whole and in frames.
+
+Source of the shapes: botocore 1.44.5, service model bedrock-runtime 2023-09-30.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import struct
+import zlib
+from typing import Any
+from urllib.parse import unquote
+
+from proofgate.mock_answers import ClientError, Exchange, encode, text_of, texts_of
+from proofgate.mock_dialects import Message
+
+#: What Bedrock calls the failures that a status may be asked of it for.
+_EXCEPTIONS = {
+    400: "ValidationException",
+    403: "AccessDeniedException",
+    404: "ResourceNotFoundException",
+    408: "ModelTimeoutException",
+    424: "ModelErrorException",
+    429: "ThrottlingException",
+    500: "InternalServerException",
+    503: "ServiceUnavailableException",
+}
+_PATH = re.compile(r"/model/([^/]+)/(converse|converse-stream|invoke|invoke-with-response-stream)")
+
+
+class Bedrock(Exchange):
+    """What the operations have in common: errors, and streams of frames."""
+
+    stream_type = b"application/vnd.amazon.eventstream"
+
+    def asked(self, request: dict[str, Any], target: str) -> tuple[str, bool]:
+        del request
+        found = _PATH.fullmatch(target)
+        if found is None:
+            raise ClientError(400, "unknown_path", "the path names no model, or has a query")
+        return unquote(found[1]), found[2].endswith("-stream")
+
+    @staticmethod
+    def error_fields(status: int) -> list[tuple[bytes, bytes]]:
+        return [(b"x-amzn-errortype", _EXCEPTIONS.get(status, "InternalServerException").encode())]
+
+    @staticmethod
+    def error(status: int, code: str, message: str) -> bytes:
+        del status
+        return encode({"message": f"{message} ({code})"})
+
+
+class Converse(Bedrock):
+    """`POST /model/{id}/converse` and `/converse-stream`."""
+
+    def texts(self, request: dict[str, Any]) -> list[tuple[object, str]]:
+        return [("system", text_of(request.get("system"))), *texts_of(request.get("messages"), "messages")]
+
+    def limit(self, request: dict[str, Any]) -> object:
+        config = request.get("inferenceConfig")
+        return config.get("maxTokens") if isinstance(config, dict) else None
+
+    def completion(self) -> bytes:
+        message = {"role": "assistant", "content": [{"text": "".join(self.pieces())}]}
+        end = {"stopReason": self._stop_reason(), **self._metadata()}
+        return encode({"output": {"message": message}, **end})
+
+    def events(self) -> list[bytes]:
+        deltas = ({"contentBlockIndex": 0, "delta": {"text": piece}} for piece in self.pieces())
+        return [
+            frame("messageStart", {"role": "assistant"}),
+            *(frame("contentBlockDelta", delta) for delta in deltas),
+            frame("contentBlockStop", {"contentBlockIndex": 0}),
+            frame("messageStop", {"stopReason": self._stop_reason()}),
+            frame("metadata", self._metadata()),
+        ]
+
+    def _stop_reason(self) -> str:
+        return "max_tokens" if self.finish_reason == "length" else "end_turn"
+
+    def _metadata(self) -> dict[str, Any]:
+        usage = {
+            "inputTokens": self.prompt_tokens,
+            "outputTokens": self.tokens,
+            "totalTokens": self.prompt_tokens + self.tokens,
+        }
+        return {"usage": usage, "metrics": {"latencyMs": 1}}
+
+
+class Invoke(Bedrock, Message):
+    """`POST /model/{id}/invoke` and `/invoke-with-response-stream` of a Claude model."""
+
+    id_prefix = "msg_bdrk_mock"
+
+    def limit(self, request: dict[str, Any]) -> object:
+        if "anthropic_version" not in request:
+            raise ClientError(400, "missing_version", "anthropic_version: Field required")
+        return super().limit(request)
+
+    def events(self) -> list[bytes]:
+        return [carried(json.loads(event.split(b"data: ", 1)[1])) for event in super().events()]
+
+
+def endpoint(path: str) -> type[Bedrock] | None:
+    """What is served at a percent-encoded path."""
+    found = _PATH.fullmatch(path)
+    if found is None:
+        return None
+    return Converse if found[2].startswith("converse") else Invoke
+
+
+def frame(event_type: str, payload: object, message_type: str = "event") -> bytes:
+    """A frame of an event, or of an exception, in Amazon's event stream encoding."""
+    headers = b"".join(
+        struct.pack(f">B{len(name)}sBH{len(value)}s", len(name), name, 7, len(value), value)
+        for name, value in (
+            (f":{message_type}-type".encode(), event_type.encode()),
+            (b":content-type", b"application/json"),
+            (b":message-type", message_type.encode()),
+        )
+    )
+    body = encode(payload)
+    prelude = struct.pack(">II", 16 + len(headers) + len(body), len(headers))
+    whole = prelude + struct.pack(">I", zlib.crc32(prelude)) + headers + body
+    return whole + struct.pack(">I", zlib.crc32(whole))
+
+
+def carried(event: object) -> bytes:
+    """A frame that carries an event of a model's own API, padded as Bedrock pads."""
+    return frame("chunk", {"bytes": base64.b64encode(encode(event)).decode(), "p": "abcdefgh"})

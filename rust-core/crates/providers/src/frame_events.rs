@@ -1,0 +1,132 @@
+//! Bedrock's frames as server-sent events, which is how everything behind them reads a stream.
+//!
+//! A frame of Converse becomes an event of its type with its payload. One of a model that is invoked carries an event of the
+//! model's own API, in base64, and becomes that. An exception becomes an event whose name begins with [`EXCEPTION`].
+
+use std::borrow::Cow;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use serde::Deserialize;
+
+use crate::dialect::Dialect;
+use crate::event_stream::{Frame, FrameError, FrameReader};
+
+/// What the name of an event begins with that stands for an exception; what it is called stands behind. No event's own name
+/// has a colon.
+pub const EXCEPTION: &str = "exception:";
+/// The longest name of an event or an exception, in bytes.
+const LONGEST_NAME: usize = 128;
+
+/// Reads frames, however the stream is cut into pieces, and writes the events that they stand for.
+#[derive(Debug)]
+pub struct FrameEvents {
+    reader: FrameReader,
+    dialect: Dialect,
+}
+
+impl FrameEvents {
+    /// A reader at the start of a stream in a dialect of Bedrock's, whose payloads have at most `most_payload` bytes.
+    #[must_use]
+    pub fn new(dialect: Dialect, most_payload: usize) -> Self {
+        FrameEvents {
+            reader: FrameReader::new(most_payload),
+            dialect,
+        }
+    }
+
+    /// Bytes of memory that it takes once the next `more` bytes have been pushed, at most.
+    #[must_use]
+    pub fn size_with(&self, more: usize) -> usize {
+        self.reader.pending().saturating_add(more)
+    }
+
+    /// Its buffer, while nothing waits in it for the rest of a frame: others can have the memory until the next piece comes.
+    pub fn idle_buffer(&mut self) -> Option<&mut Vec<u8>> {
+        self.reader.idle_buffer()
+    }
+
+    /// Takes the next piece of the stream.
+    pub fn push(&mut self, piece: &[u8]) {
+        self.reader.push(piece);
+    }
+
+    /// Appends the next event; `false` if none is complete.
+    ///
+    /// # Errors
+    /// [`FrameError`] when a frame is malformed. There is no next one then.
+    pub fn next_event(&mut self, out: &mut Vec<u8>) -> Result<bool, FrameError> {
+        let Some(frame) = self.reader.next_frame()? else {
+            return Ok(false);
+        };
+        match frame.message_type {
+            Some("event") => match self.dialect {
+                Dialect::Invoke => write_carried(&frame, out)?,
+                _ => write_event(out, "", named(frame.event_type)?, frame.payload),
+            },
+            Some("exception") => write_event(out, EXCEPTION, named(frame.exception_type)?, frame.payload),
+            Some("error") => write_error(&frame, out),
+            _ => return Err(FrameError::Headers),
+        }
+        Ok(true)
+    }
+}
+
+/// A name that cannot be taken for anything else in an event.
+fn named(name: Option<&str>) -> Result<&str, FrameError> {
+    let is_name = |name: &&str| {
+        let mut bytes = name.bytes();
+        (1..=LONGEST_NAME).contains(&name.len())
+            && bytes.all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte))
+    };
+    name.filter(is_name).ok_or(FrameError::Headers)
+}
+
+fn write_event(out: &mut Vec<u8>, before: &str, name: &str, data: &[u8]) {
+    for part in ["event: ", before, name, "\n"] {
+        out.extend_from_slice(part.as_bytes());
+    }
+    out.extend_from_slice(b"data: ");
+    let begin = out.len();
+    out.extend_from_slice(data);
+    // A line break in JSON is white space between its tokens; here it would end the line.
+    for byte in &mut out[begin..] {
+        if matches!(byte, b'\n' | b'\r') {
+            *byte = b' ';
+        }
+    }
+    out.extend_from_slice(b"\n\n");
+}
+
+/// An error of the connection, which says in headers what an exception says in its payload.
+fn write_error(frame: &Frame<'_>, out: &mut Vec<u8>) {
+    let name = named(frame.error_code).unwrap_or("error");
+    let said = serde_json::json!({ "message": frame.error_message });
+    write_event(out, EXCEPTION, name, said.to_string().as_bytes());
+}
+
+/// Writes the event of the model's own API that a frame carries. Source: botocore 1.44.5, shape `PayloadPart`.
+fn write_carried(frame: &Frame<'_>, out: &mut Vec<u8>) -> Result<(), FrameError> {
+    #[derive(Deserialize)]
+    struct Payload<'p> {
+        #[serde(borrow)]
+        bytes: Cow<'p, str>,
+    }
+    #[derive(Deserialize)]
+    struct Event<'e> {
+        #[serde(borrow)]
+        r#type: Cow<'e, str>,
+    }
+    if frame.event_type != Some("chunk") {
+        // One that is not known says nothing.
+        write_event(out, "", named(frame.event_type)?, b"");
+        return Ok(());
+    }
+    let payload: Payload<'_> = serde_json::from_slice(frame.payload).map_err(|_| FrameError::Payload)?;
+    let event = BASE64_STANDARD.decode(payload.bytes.as_bytes());
+    let event = event.map_err(|_| FrameError::Payload)?;
+    let said: Event<'_> = serde_json::from_slice(&event).map_err(|_| FrameError::Payload)?;
+    let name = named(Some(&said.r#type)).map_err(|_| FrameError::Payload)?;
+    write_event(out, "", name, &event);
+    Ok(())
+}

@@ -1,0 +1,89 @@
+use std::borrow::Cow;
+use std::fmt::Formatter;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use crate::json::{Text, write_string};
+use crate::{Asked, Target, Untranslatable};
+
+/// The version of Anthropic's API that every Claude model of Bedrock knows.
+const VERSION: &str = "bedrock-2023-05-31";
+
+/// Appends the body of InvokeModel for a request of Anthropic's messages. `betas`: those of the request that the provider may be sent.
+///
+/// # Errors
+/// [`Untranslatable`] for a body that is no object, and for fields that only the gateway may set: with `anthropic_beta` a client
+/// would choose betas that it may not use. `out` is as it was then.
+pub fn request(
+    body: &[u8],
+    _target: &Target<'_>,
+    betas: &[&str],
+    out: &mut Vec<u8>,
+) -> Result<Asked, Untranslatable> {
+    let Fields(fields) = serde_json::from_slice(body)
+        .map_err(|_| Untranslatable::new("", "The body is not a JSON object."))?;
+    if let Some((name, _)) = fields
+        .iter()
+        .find(|(name, _)| matches!(&**name, "anthropic_version" | "anthropic_beta"))
+    {
+        return Err(Untranslatable::new(
+            name.clone().into_owned(),
+            "This stands in the head of a request, not in its body.",
+        ));
+    }
+    let mut asked = Asked::default();
+    out.extend_from_slice(br#"{"anthropic_version":"#);
+    write_string(out, VERSION);
+    for (number, beta) in betas.iter().enumerate() {
+        out.extend_from_slice(if number == 0 {
+            br#","anthropic_beta":["#
+        } else {
+            b","
+        });
+        write_string(out, beta);
+    }
+    out.extend_from_slice(if betas.is_empty() { b"" } else { b"]" });
+    for (name, value) in fields {
+        match &*name {
+            "model" => asked.model = serde_json::from_str(value.get()).unwrap_or_default(),
+            "stream" => asked.stream = value.get() == "true",
+            name => {
+                out.push(b',');
+                write_string(out, name);
+                out.push(b':');
+                out.extend_from_slice(value.get().as_bytes());
+            }
+        }
+    }
+    out.push(b'}');
+    asked.include_usage = asked.stream;
+    Ok(asked)
+}
+
+/// The fields of an object, in their order.
+struct Fields<'b>(Vec<(Cow<'b, str>, &'b RawValue)>);
+
+impl<'b> Deserialize<'b> for Fields<'b> {
+    fn deserialize<D: Deserializer<'b>>(deserializer: D) -> Result<Self, D::Error> {
+        struct InOrder;
+
+        impl<'b> Visitor<'b> for InOrder {
+            type Value = Fields<'b>;
+
+            fn expecting(&self, out: &mut Formatter<'_>) -> std::fmt::Result {
+                out.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'b>>(self, mut map: A) -> Result<Fields<'b>, A::Error> {
+                let mut fields = Vec::new();
+                while let Some(name) = map.next_key::<Text<'b>>()? {
+                    fields.push((name.0, map.next_value()?));
+                }
+                Ok(Fields(fields))
+            }
+        }
+
+        deserializer.deserialize_map(InOrder)
+    }
+}
