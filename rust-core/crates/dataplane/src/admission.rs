@@ -212,7 +212,9 @@ async fn admit<'c>(
         ));
     };
     let now = gateway.clock.unix_micros(incoming.now);
-    let demand = pricing::demand(call, route, now);
+    // The same price as that of its end.
+    let admitted_at = gateway.limiter.borrow_mut().now_after(now);
+    let demand = pricing::demand(call, route, admitted_at);
     if demand.cost.is_none() && plan.quotas.has_budget_for(&call.model) {
         return Err(turn_away(
             Rejection::PRICE_UNKNOWN,
