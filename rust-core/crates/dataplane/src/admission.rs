@@ -238,7 +238,9 @@ async fn admit<'c>(
         ));
     };
     let now = gateway.clock.unix_micros(incoming.now);
-    let demand = pricing::demand(call, model, now);
+    // The same price as that of its end.
+    let admitted_at = gateway.limiter.borrow_mut().now_after(now);
+    let demand = pricing::demand(call, model, admitted_at);
     if demand.cost.is_none() && plan.quotas.has_budget_for(&model.name) {
         return Err(turn_away(
             Rejection::PRICE_UNKNOWN,

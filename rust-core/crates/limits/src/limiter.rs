@@ -359,8 +359,8 @@ impl Limiter {
         standing
     }
 
-    /// The time that counts after one was told, in unix microseconds.
-    pub(crate) fn now_after(&mut self, now: u64) -> u64 {
+    /// The time that counts when this one is told, in unix microseconds: a request that is admitted now is admitted at it.
+    pub fn now_after(&mut self, now: u64) -> u64 {
         self.tell(now);
         self.now
     }
