@@ -2,6 +2,7 @@
 
 mod inspection;
 mod passage;
+mod refused_key;
 mod sink;
 mod source;
 mod translated;
@@ -11,6 +12,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use proofgate_ledger::record::Outcome;
+use proofgate_providers::Family;
 use proofgate_stages::Stage;
 use proofgate_wire::{BodyDecoder, ResponseFraming};
 use tokio::time::Instant;
@@ -65,7 +67,21 @@ impl Relay<'_, '_> {
             silence,
             until,
         };
-        let (mut answer_head, begin) = match source.head(reply, &mut open).await {
+        let spoken = translation.as_ref().map_or(reply.dialect, |back| back.upstream());
+        let head = source.head(reply, &mut open).await;
+        let head = match head {
+            Ok((head, begin)) if head.status == 400 && spoken.family() == Family::Google => {
+                open.upstream_status = Some(head.status);
+                // In a box: it is rare.
+                match Box::pin(source.refuses_key(reply, head.framing, begin)).await {
+                    Ok(false) => Ok((head, begin)),
+                    Ok(true) => Err(Aborted::Upstream(Failure::Unauthorized)),
+                    Err(aborted) => Err(aborted),
+                }
+            }
+            head => head,
+        };
+        let (mut answer_head, begin) = match head {
             Ok(head) => head,
             Err(Aborted::Client) => {
                 open.end(Outcome::ClientDisconnect, CLIENT_CLOSED_REQUEST, None);
@@ -84,7 +100,6 @@ impl Relay<'_, '_> {
         open.upstream_status = Some(answer_head.status);
         open.span.lap_now(Stage::ResponseHead);
         let mut workspace = gateway.workspaces.take();
-        let spoken = translation.as_ref().map_or(reply.dialect, |back| back.upstream());
         workspace.usage.reset(spoken);
         answer_head.dialect = reply.dialect;
         answer_head.is_translated = translation.is_some();
