@@ -3,7 +3,7 @@
 use std::pin::pin;
 
 use proofgate_ledger::record::Outcome;
-use proofgate_providers::{Call, UpstreamBody, says_prompt_is_too_long};
+use proofgate_providers::{Call, Family, UpstreamBody, says_key_is_refused, says_prompt_is_too_long};
 use proofgate_stages::Stage;
 use proofgate_wire::ResponseHead;
 use tokio::time::Instant;
@@ -249,22 +249,33 @@ impl Sender<'_, '_> {
             }
             _ => attending.heard(Verdict::Well, self.incoming.now),
         }
-        let may_be_too_long = matches!(status, 400 | 413) && may_turn;
-        if may_be_too_long && self.model.fall_back_on.has(Reason::ContextLength) {
+        let may_be_too_long =
+            matches!(status, 400 | 413) && may_turn && self.model.fall_back_on.has(Reason::ContextLength);
+        let may_be_the_key = status == 400 && upstream.family == Family::Google;
+        if may_be_too_long || may_be_the_key {
             let framing = begun.head.framing;
             let read = Box::pin(whole_body(&mut begun, framing, lent, answer));
             let read = reply
                 .deadline
                 .within_until(timeouts.upstream_response, self.until, read);
-            if read
-                .await
-                .is_ok_and(|body| body.is_some_and(|body| says_prompt_is_too_long(&body)))
-            {
-                return Heard::Nothing(Failure::Declined {
+            // What does not come to its end, whoever relays it meets again.
+            let body = read.await.ok().flatten().unwrap_or_default();
+            let failure = if may_be_the_key && says_key_is_refused(&body) {
+                Some(Failure::Unauthorized)
+            } else if may_be_too_long && says_prompt_is_too_long(&body) {
+                Some(Failure::Declined {
                     status,
                     reason: Reason::ContextLength,
                     retry_after: None,
-                });
+                })
+            } else {
+                None
+            };
+            if let Some(failure) = failure {
+                gateway
+                    .metrics
+                    .provider_failed(&upstream.name, failure.answer().code);
+                return Heard::Nothing(failure);
             }
         }
         Heard::Begun {

@@ -119,25 +119,28 @@ fn the_usage_of_bedrock_counts_what_came_from_a_cache_once() {
         reader.push(answer.as_bytes());
         reader.usage()
     };
-    let counts = |prompt_tokens, completion_tokens| {
+    let counts = |prompt_tokens, completion_tokens, cached_prompt_tokens, cache_write_tokens| {
         Some(Usage {
             prompt_tokens,
             completion_tokens,
+            cached_prompt_tokens,
+            cache_write_tokens,
+            ..Usage::default()
         })
     };
     let converse = |usage: &str| format!(r#"{{"output":{{"message":{{}}}},"usage":{usage},"metrics":{{}}}}"#);
     for (said, expected) in [
         (
             r#"{"inputTokens":3,"outputTokens":5,"totalTokens":8}"#,
-            counts(3, 5),
+            counts(3, 5, 0, 0),
         ),
         (
             r#"{"inputTokens":3,"outputTokens":5,"totalTokens":18,"cacheReadInputTokens":4,"cacheWriteInputTokens":6}"#,
-            counts(13, 5),
+            counts(13, 5, 4, 6),
         ),
         (
             r#"{"inputTokens":10,"outputTokens":5,"totalTokens":15,"cacheReadInputTokens":4}"#,
-            counts(10, 5),
+            counts(10, 5, 4, 0),
         ),
     ] {
         assert_eq!(usage(Dialect::Converse, &converse(said)), expected, "{said}");
@@ -148,7 +151,7 @@ fn the_usage_of_bedrock_counts_what_came_from_a_cache_once() {
     }
     let message =
         r#"{"type":"message","usage":{"input_tokens":1,"cache_read_input_tokens":2,"output_tokens":4}}"#;
-    assert_eq!(usage(Dialect::Invoke, message), counts(3, 4));
+    assert_eq!(usage(Dialect::Invoke, message), counts(3, 4, 0, 0));
 }
 
 proptest! {

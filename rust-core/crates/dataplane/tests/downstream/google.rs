@@ -476,3 +476,45 @@ async fn the_list_of_models_has_googles_shape_for_googles_clients() {
     let (status, error) = told(&gateway, "GET", "/v1/models/nobodys", b"").await;
     assert_eq!((status, &error["error"]["status"]), (404, &json!("NOT_FOUND")));
 }
+
+#[tokio::test]
+async fn a_key_of_the_gateway_that_google_refuses_is_not_the_clients_concern() {
+    let mut gateway = gateway_with(|_| ()).await;
+    let prompt = prompt().to_string();
+    let chat = json!({"model": GEMINI, "messages": [{"role": "user", "content": "Hi"}]}).to_string();
+    let refused = r#"{"error":{"code":400,"message":"API key not valid.","status":"INVALID_ARGUMENT","details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"API_KEY_INVALID"}]}}"#;
+    let other =
+        r#"{"error":{"code":400,"message":"API_KEY_INVALID is no field.","status":"INVALID_ARGUMENT"}}"#;
+    for (path, body, code) in [
+        (
+            "/v1beta/models/team%2Fgemini:generateContent",
+            &prompt,
+            "UPSTREAM_AUTH_FAILED",
+        ),
+        (
+            "/v1beta/models/team%2Fgemini:streamGenerateContent?alt=sse",
+            &prompt,
+            "UPSTREAM_AUTH_FAILED",
+        ),
+        ("/v1/chat/completions", &chat, "upstream_auth_failed"),
+    ] {
+        for (error, status) in [(refused, 502), (other, 400)] {
+            let (_client, answer, mut exchange) = begin(&mut gateway, path, body.as_bytes()).await;
+            exchange
+                .send(b"HTTP/1.1 400 Bad Request\r\nTransfer-Encoding: chunked\r\n\r\n")
+                .await;
+            let (first, second) = error.split_at(40);
+            exchange.send_chunk(first).await;
+            exchange.send_chunk(second).await;
+            exchange.send(b"0\r\n\r\n").await;
+            let answer = read(answer).await.unwrap();
+            let text = String::from_utf8(answer.body.clone()).unwrap();
+            assert_eq!(answer.status.as_u16(), status, "{path}: {text}");
+            assert_eq!(text.contains(code), status == 502, "{path}: {text}");
+            assert!(!text.contains("API key not valid"), "{path}: {text}");
+            assert_eq!(text.contains("is no field"), status == 400, "{path}: {text}");
+            let record = completion(&gateway, id(&answer)).await;
+            assert_eq!(record["upstream_status"], 400);
+        }
+    }
+}
