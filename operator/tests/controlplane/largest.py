@@ -69,7 +69,15 @@ def everything() -> Manifest:
         "refreshSeconds": 60,
     }
     return {
-        "models": [{"name": "gpt-4o-mini", "provider": "openai", "upstreamModel": "x", "maxOutputTokens": 1}],
+        "models": [
+            {
+                **{"name": "gpt-4o-mini", "provider": "openai", "upstreamModel": "x", "maxOutputTokens": 1},
+                "routes": [],
+                "fallbacks": [{"provider": "openai", "upstreamModel": "other"}],
+                "fallbackOn": ["Timeout", "ContextLength"],
+            }
+        ],
+        "egress": {"allow": ["10.0.0.0/8"]},
         "prices": [price],
         "defaultPrices": True,
         "plans": [
@@ -99,10 +107,16 @@ def everything() -> Manifest:
 
 def largest() -> Manifest:
     """Return fields with as many items as the schema allows, each as long as an object's size does."""
-    models = [{"name": f"{'m' * 24}-{number:03d}", "provider": "openai"} for number in range(64)]
+    models = [
+        {
+            "name": f"model-{number:03d}",
+            "routes": [{"provider": "openai"}] * 8,
+            "fallbacks": [{"provider": "openai"}] * 8,
+        }
+        for number in range(64)
+    ]
     policies = [
-        {"name": f"{'p' * 28}-{number:02d}", "url": f"https://example.com/{'u' * 490}"}
-        for number in range(16)
+        {"name": f"policy-{number:02d}", "url": f"https://example.com/{'u' * 490}"} for number in range(16)
     ]
     tenants = [
         {

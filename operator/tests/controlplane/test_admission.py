@@ -46,9 +46,18 @@ ORIGIN = "ledger.example.com/prod"
         ({"tenants": [TENANT, TENANT]}, "spec.tenants[1]: Duplicate value"),
         ({"providers": [{**OPENAI, "type": "other"}]}, "spec.providers[0].type: Unsupported value"),
         ({"providers": [{**OPENAI, "baseURL": "ftp://x"}]}, "spec.providers[0].baseURL"),
+        ({"models": [{"name": "gpt"}]}, "spec.models: a model has a provider, or routes"),
+        (
+            {"models": [{"name": "gpt", "routes": [{"provider": "azure"}]}]},
+            "every provider of a model must be in",
+        ),
+        (
+            {"models": [{"name": "gpt", "provider": "openai", "upstreamModel": "*"}]},
+            "an upstreamModel has a '*' only where",
+        ),
         (
             {"models": [{"name": "gpt", "provider": "azure"}]},
-            "spec.models: the provider of every model must be in spec.providers",
+            "spec.models: every provider of a model must be in spec.providers",
         ),
         (
             {"tenants": [{**TENANT, "models": ["unknown"]}]},

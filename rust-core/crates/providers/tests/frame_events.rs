@@ -151,7 +151,7 @@ fn the_usage_of_bedrock_counts_what_came_from_a_cache_once() {
     }
     let message =
         r#"{"type":"message","usage":{"input_tokens":1,"cache_read_input_tokens":2,"output_tokens":4}}"#;
-    assert_eq!(usage(Dialect::Invoke, message), counts(3, 4, 0, 0));
+    assert_eq!(usage(Dialect::Invoke, message), counts(3, 4, 2, 0));
 }
 
 proptest! {
