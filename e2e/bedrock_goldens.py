@@ -38,11 +38,10 @@ MODELS = (
 
 def answer(path: str, body: bytes) -> bytes:
     """What the stand-in answers, whole or as a stream."""
-    found = mock_bedrock.endpoint(path)
-    assert found is not None
-    kind, name, stream = found
-    exchange = kind(mock_bedrock.with_model(body, name, stream), Behaviour(tokens=3), 1)
-    return b"".join(exchange.events()) if stream else exchange.completion()
+    kind = mock_bedrock.endpoint(path)
+    assert kind is not None
+    exchange = kind(body, Behaviour(tokens=3), 1, path)
+    return b"".join(exchange.events()) if exchange.stream else exchange.completion()
 
 
 def body_of(operation: str) -> bytes:

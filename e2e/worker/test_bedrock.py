@@ -109,11 +109,10 @@ def test_what_botocore_signs_is_accepted_and_nothing_else(case: dict[str, Any]) 
 
 @pytest.mark.parametrize("case", GOLDENS, ids=lambda case: case["path"])
 def test_the_stand_in_answers_what_botocore_has_read(case: dict[str, Any]) -> None:
-    found = mock_bedrock.endpoint(case["path"])
-    assert found is not None
-    kind, model, stream = found
-    exchange = kind(mock_bedrock.with_model(case["body"].encode(), model, stream), Behaviour(tokens=3), 1)
-    answer = b"".join(exchange.events()) if stream else exchange.completion()
+    kind = mock_bedrock.endpoint(case["path"])
+    assert kind is not None
+    exchange = kind(case["body"].encode(), Behaviour(tokens=3), 1, case["path"])
+    answer = b"".join(exchange.events()) if exchange.stream else exchange.completion()
     assert base64.b64encode(answer).decode() == case["answer"]
 
 

@@ -121,7 +121,7 @@ def test_the_credentials_of_bedrock_reach_the_worker_and_no_config_map(tmp_path:
         "secret_access_key": ACME_OTHER_KEY,
         "session_token": GLOBEX_KEY,
     }
-    assert core["models"][0]["upstream_model"] == arn
+    assert core["models"][0]["targets"][0]["upstream_model"] == arn
     assert read["arn_in_path"] == "encoded"
     literal = core_json(tmp_path / "literal", providers=[{**provider, "arnInPath": "Literal"}], models=models)
     assert literal["providers"][0]["arn_in_path"] == "literal"
