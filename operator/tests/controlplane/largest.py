@@ -44,6 +44,9 @@ def everything() -> Manifest:
     }
     elsewhere = {
         "name": "guardrail",
+        "deadlineMilliseconds": 100,
+        "onFailure": "Deny",
+        "batch": 32,
         "url": "https://guardrail.example.com:8443/v1/evaluate?team=a",
         "caFile": "/etc/guardrail/ca.crt",
         "tokenFile": "/etc/guardrail/token",
