@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from typing import Any
 
 import openai
@@ -21,7 +22,7 @@ def _failed(error: openai.OpenAIError) -> Failed:
     )
 
 
-class _OpenAI:
+class _OpenAI(ABC):
     def __init__(self, base_url: str, key: str) -> None:
         self._client = openai.OpenAI(base_url=f"{base_url}/v1", api_key=key, max_retries=0)
 
@@ -32,11 +33,13 @@ class _OpenAI:
         except openai.OpenAIError as error:
             return _failed(error)
 
+    @abstractmethod
     def _whole(self, client: Any, ask: Ask) -> Told:
-        raise NotImplementedError
+        """Asks for a whole answer."""
 
+    @abstractmethod
     def _streamed(self, client: Any, ask: Ask) -> Told:
-        raise NotImplementedError
+        """Asks for a stream."""
 
 
 class OpenAIChat(_OpenAI):
