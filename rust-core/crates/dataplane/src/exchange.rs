@@ -3,26 +3,17 @@
 use std::pin::pin;
 
 use proofgate_ledger::record::Outcome;
-use proofgate_providers::{Call, Family, UpstreamBody, says_key_is_refused, says_prompt_is_too_long};
 use proofgate_stages::Stage;
-use proofgate_wire::ResponseHead;
 use tokio::time::Instant;
 
-use crate::admission::{Accepted, Chosen, IncomingCall, RejectedCall, accept};
-use crate::answer::AnswerOptions;
-use crate::attempt::{Begun, Lent, Request, attempt, upstream_body, whole_body};
+use crate::admission::{Accepted, IncomingCall, RejectedCall, accept};
 use crate::client::After;
-use crate::failure::{CLIENT_CLOSED_REQUEST, Failure};
+use crate::failure::CLIENT_CLOSED_REQUEST;
 use crate::fallback;
-use crate::lifecycle::Phase;
-use crate::open_exchange::OpenExchange;
 use crate::rejection::{RejectedRequest, Rejection};
 use crate::relay::Relay;
-use crate::reply::{Buffers, Reply, finish_with_answer, send_answer};
-use crate::request_policy::Rewritten;
-use crate::response_head::{AnswerHead, Scrutiny, write_head};
-use crate::routes::{Model, Reason, Tried};
-use crate::upstream::{Attending, Verdict};
+use crate::reply::{Reply, finish_with_answer, send_answer};
+use crate::sender::{Heard, Sender};
 
 /// Bytes of memory that an exchange takes besides large bodies and what rules hold: its answer's head and a piece of it
 /// that the client has not taken yet, for the most part.
@@ -100,214 +91,6 @@ pub(crate) async fn run(mut incoming: IncomingCall<'_>, mut reply: Reply<'_>) ->
             Box::pin(finish_with_answer(reply, open, outcome, answer, None)).await
         }
     }
-}
-
-/// What came of an attempt.
-pub(crate) enum Heard {
-    /// The answer has begun.
-    Begun {
-        begun: Begun<AnswerHead>,
-        /// Whether the gateway asked for usage and the client did not.
-        keeps_usage: bool,
-        attending: Attending,
-    },
-    Nothing(Failure),
-    /// The client did not wait for it.
-    ClientGone,
-}
-
-/// An admitted request, as it is sent to one provider or several.
-pub(crate) struct Sender<'s, 'c> {
-    pub(crate) incoming: &'s IncomingCall<'c>,
-    pub(crate) call: Call<'c>,
-    pub(crate) model: &'c Model,
-    pub(crate) rewritten: Option<Rewritten>,
-    /// When the answer must be over.
-    pub(crate) until: Option<Instant>,
-}
-
-impl Sender<'_, '_> {
-    /// What the rules made of the body.
-    pub(crate) fn body(&self) -> &[u8] {
-        match &self.rewritten {
-            Some(rewritten) => &rewritten.body,
-            None => self.incoming.body,
-        }
-    }
-
-    /// Whether a request at the target in a place, the first, could go to another one.
-    fn may_turn(&self, place: usize) -> bool {
-        self.model.has_next(self.incoming.dialect, Tried::only(place))
-    }
-
-    /// Sends the request to a target and waits for the head of its answer, of which the client's stands in the reply's head buffer then.
-    /// `may_turn`: whether the request goes elsewhere if the provider does not want it.
-    pub(crate) async fn send(
-        &self,
-        reply: &mut Reply<'_>,
-        open: &mut OpenExchange,
-        chosen: &Chosen<'_>,
-        may_turn: bool,
-    ) -> Heard {
-        let IncomingCall { gateway, catalog, .. } = *self.incoming;
-        let target = &self.model.targets[chosen.place];
-        let upstream = &*target.upstream;
-        let model = match &self.rewritten {
-            Some(rewritten) => rewritten.model.clone(),
-            None => self.call.model_value(),
-        };
-        let translated = chosen.translated.as_ref();
-        let (body, keeps_usage) = match translated {
-            Some(translated) => (UpstreamBody::new(&translated.body, [None, None]), false),
-            None => {
-                let (usage, name) = (upstream.stream_usage, chosen.named.replacement.as_deref());
-                upstream_body(
-                    usage,
-                    name,
-                    &self.call,
-                    self.body(),
-                    model,
-                    self.rewritten.is_some(),
-                )
-            }
-        };
-        let fields = match (translated, &self.incoming.fields) {
-            (Some(translated), _) => translated.back.fields().to_vec(),
-            (None, Some(fields)) => fields.for_upstream(&upstream.betas, reply.extra),
-            (None, None) => Vec::new(),
-        };
-        let name = &chosen.named.model;
-        let model_in_path = match translated {
-            Some(translated) => translated.back.model_in_path(name, upstream.arn_in_path),
-            None => self.call.dialect.model_in_path(name, self.call.stream),
-        };
-        let id = open.id;
-        let request = Request {
-            to: upstream,
-            template: chosen.template,
-            model: &model_in_path,
-            fields: &fields,
-            id: id.as_str(),
-            at: upstream.signer.as_ref().map_or(0, |_| open.now() / 1_000_000),
-            body,
-        };
-        let scrutiny = match open.masks {
-            // It is held to its end, as for rules.
-            Some(_) => Scrutiny::Enforce,
-            None => Scrutiny::of(&catalog.terms.plan(&open.tenant).profile),
-        };
-        let options = AnswerOptions {
-            close: reply.close,
-            head_only: false,
-            extra: reply.extra,
-            family: reply.dialect.family(),
-        };
-        let Buffers {
-            head: out,
-            upstream: answer,
-        } = &mut *reply.buffers;
-        let accept = |head: &ResponseHead<'_>| {
-            if let Some(failure) = self.turned_away(head, may_turn) {
-                return Err(failure);
-            }
-            gateway.spare.lend(out);
-            write_head(head, id.as_str(), options, scrutiny, out).map_err(|_| Failure::Unreachable)
-        };
-        let lent = Lent {
-            outgoing: &gateway.outgoing,
-            incoming: &gateway.incoming,
-        };
-        let timeouts = catalog.terms.timeouts;
-        let limits = catalog.terms.limits;
-        let mut attending = upstream.pool.health.begin(self.incoming.now);
-        let attempted = {
-            let (reached, span) = (&mut open.reached, &mut open.span);
-            let attempting = pin!(attempt(request, limits, reached, span, lent, answer, accept));
-            tokio::select! {
-                biased;
-                attempted = reply.deadline.within_until(timeouts.upstream_response, self.until, attempting) => {
-                    attempted.unwrap_or(Err(Failure::TimedOut))
-                }
-                () = reply.client.gone() => return Heard::ClientGone,
-                () = reply.lifecycle.reached(Phase::Cancelled) => return Heard::Nothing(Failure::Drained),
-            }
-        };
-        let mut begun = match attempted {
-            Ok(begun) => begun,
-            Err(failure) => {
-                attending.heard(failure.verdict(open.reached.sent()), std::time::Instant::now());
-                gateway
-                    .metrics
-                    .provider_failed(&upstream.name, failure.answer().code);
-                return Heard::Nothing(failure);
-            }
-        };
-        let status = begun.head.status;
-        match Reason::of_status(status) {
-            Some(Reason::Overloaded | Reason::ServerError) if status != 500 => {
-                attending.heard(Verdict::Failed, std::time::Instant::now());
-            }
-            _ => attending.heard(Verdict::Well, self.incoming.now),
-        }
-        let may_be_too_long =
-            matches!(status, 400 | 413) && may_turn && self.model.fall_back_on.has(Reason::ContextLength);
-        let may_be_the_key = status == 400 && upstream.family == Family::Google;
-        if may_be_too_long || may_be_the_key {
-            let framing = begun.head.framing;
-            let read = Box::pin(whole_body(&mut begun, framing, lent, answer));
-            let read = reply
-                .deadline
-                .within_until(timeouts.upstream_response, self.until, read);
-            // What does not come to its end, whoever relays it meets again.
-            let body = read.await.ok().flatten().unwrap_or_default();
-            let failure = if may_be_the_key && says_key_is_refused(&body) {
-                Some(Failure::Unauthorized)
-            } else if may_be_too_long && says_prompt_is_too_long(&body) {
-                Some(Failure::Declined {
-                    status,
-                    reason: Reason::ContextLength,
-                    retry_after: None,
-                })
-            } else {
-                None
-            };
-            if let Some(failure) = failure {
-                gateway
-                    .metrics
-                    .provider_failed(&upstream.name, failure.answer().code);
-                return Heard::Nothing(failure);
-            }
-        }
-        Heard::Begun {
-            begun,
-            keeps_usage,
-            attending,
-        }
-    }
-
-    /// What the head of an answer says against relaying it.
-    fn turned_away(&self, head: &ResponseHead<'_>, may_turn: bool) -> Option<Failure> {
-        if head.status < 400 {
-            return None;
-        }
-        let reason = Reason::of_status(head.status);
-        if reason == Some(Reason::Unauthorized) {
-            // It speaks of the gateway's key, and may quote it.
-            return Some(Failure::Unauthorized);
-        }
-        let reason = reason.filter(|reason| may_turn && self.model.fall_back_on.has(*reason))?;
-        Some(Failure::Declined {
-            status: head.status,
-            reason,
-            retry_after: retry_after(head),
-        })
-    }
-}
-
-/// How long a provider wants to be left alone, in seconds (RFC 9110 section 10.2.3), where it says that as a number.
-fn retry_after(head: &ResponseHead<'_>) -> Option<u32> {
-    let value = std::str::from_utf8(head.headers.get("retry-after")?).ok()?;
-    value.trim().parse().ok()
 }
 
 /// Records a refusal and tells the client.

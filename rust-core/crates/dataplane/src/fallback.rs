@@ -9,12 +9,12 @@ use proofgate_stages::Stage;
 use proofgate_wire::encode;
 
 use crate::admission::{Chosen, Said, translate};
-use crate::exchange::{Heard, Sender};
 use crate::failure::Failure;
 use crate::lifecycle::Phase;
 use crate::open_exchange::OpenExchange;
 use crate::reply::Reply;
 use crate::routes::{Reason, Tried, Way};
+use crate::sender::{Heard, Sender};
 
 /// Before a request is sent to the same provider again.
 const PAUSE: Duration = Duration::from_millis(100);

@@ -55,6 +55,7 @@ mod response_head;
 mod rotation;
 mod routes;
 mod routing;
+mod sender;
 mod signer;
 mod spare;
 mod tenant_shards;
