@@ -394,8 +394,8 @@ def _add_mock_upstream(commands: _Commands[argparse.ArgumentParser]) -> None:
         commands,
         "mock-upstream",
         handlers.mock_upstream,
-        "an honest OpenAI-compatible stand-in for demonstrations, tests and benchmarks",
-        "POST /v1/chat/completions\n(plain and streamed), GET /v1/models, /health and /mock/stats.",
+        "an honest stand-in for OpenAI, Anthropic, Google and Bedrock, for demonstrations, tests and benchmarks",
+        "The\nendpoints that a gateway asks, plain and streamed, GET /v1/models, /health and /mock/stats.",
         DIRECTIVES,
     )
     mock.add_argument(
