@@ -19,6 +19,8 @@ from e2e.kubernetes import OPERATOR, REPOSITORY, Namespace, clear, install_opera
 DEMO = Namespace("proofgate-demo")
 KEYS = {"acme": "sk-demo-acme-0123456789abcdef", "globex": "sk-demo-globex-0123456789abcdef"}
 MODEL = "gpt-4o-mini"
+#: Of two providers, the first of which always answers 503.
+RESILIENT = "always-there"
 _STARTED = time.monotonic()
 
 
@@ -47,7 +49,7 @@ def main() -> None:
     DEMO.kubectl("scale", "ggw/demo", "--replicas=3")
     wait_for_workers(3)
     with DEMO.forwarded("service/demo", 80) as address:
-        request_id = chat(address, "acme")
+        request_id = fall_back(address)
     prove(request_id)
     finish()
 
@@ -87,6 +89,19 @@ def chat(address: str, tenant: str) -> str:
     return request_id
 
 
+def fall_back(address: str) -> str:
+    """A completion whose first provider turns it away and whose second one speaks Anthropic's API; its request id."""
+    with OpenAI(base_url=f"http://{address}/v1", api_key=KEYS["acme"], max_retries=0) as client:
+        raw = client.chat.completions.with_raw_response.create(
+            model=RESILIENT, messages=[{"role": "user", "content": "Hello, is anybody there?"}]
+        )
+    answer = raw.parse().choices[0].message.content
+    request_id: str = raw.headers["x-request-id"]
+    attempts = raw.headers["x-proofgate-attempts"]
+    say(f"acme, from the second provider after {attempts} attempts: {answer!r} ({request_id})")
+    return request_id
+
+
 def proofgate(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Runs the command line of the product on this machine."""
     command = [sys.executable, "-m", "proofgate", *arguments]
@@ -102,7 +117,7 @@ def prove(request_id: str) -> None:
         folder = Path(scratch)
         pod = export(request_id, folder)
         say(f"{pod} proved the exchange; verifying it here, offline, with {verifying_key}")
-        for kind in ("admission", "completion"):
+        for kind in ("admission", "attempt", "completion"):
             record, proof = folder / f"{request_id}.{kind}.json", folder / f"{request_id}.{kind}.tlog-proof"
             arguments = ["verify", str(proof), "--record", str(record), "--key", verifying_key]
             verified = proofgate(*arguments)

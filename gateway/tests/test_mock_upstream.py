@@ -184,6 +184,12 @@ def test_a_stream_is_paced_and_the_fast_model_is_not() -> None:
         assert completion.usage.completion_tokens == 5
 
 
+def test_the_overloaded_model_turns_every_request_away(mock: Mock) -> None:
+    with pytest.raises(openai.APIStatusError) as caught:
+        mock.ask("hello", model="mock-overloaded")
+    assert caught.value.status_code == 503
+
+
 def test_a_cut_stream_ends_without_its_end(mock: Mock) -> None:
     received = []
     with pytest.raises(openai.APIConnectionError), mock.ask("mock:cut=3", stream=True) as stream:

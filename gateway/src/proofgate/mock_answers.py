@@ -11,6 +11,7 @@ from typing import Any
 DIRECTIVES = """\
 per request, through the model name:
   mock-fast               no latency, no interval between tokens, whatever the options say
+  mock-overloaded         503, always
 per request, as words in the last user message:
   mock:status=500         answer with this error status (400-599)
   mock:latency=2000       wait this many milliseconds before the first byte
@@ -217,7 +218,11 @@ class Exchange:
 
 def directed(text: str, default: Behaviour, model: str) -> Behaviour:
     """The behaviour that a model name and the directives in a user message ask for."""
-    behaviour = replace(default, latency=0.0, interval=0.0) if model == "mock-fast" else default
+    behaviour = default
+    if model == "mock-fast":
+        behaviour = replace(default, latency=0.0, interval=0.0)
+    elif model == "mock-overloaded":
+        behaviour = replace(default, status=503)
     if "mock:" not in text:
         return behaviour
     for word in text.split():

@@ -369,15 +369,14 @@ impl Catalog {
                 .authenticator
                 .keep_key_sets_of(&previous.terms.authenticator);
         }
-        let kept = |route: &UpstreamRoute| {
-            let upstreams = previous.iter().flat_map(|catalog| &catalog.upstreams);
-            upstreams
-                .map(|upstream| &upstream.pool)
-                .find(|pool| pool.leads_as(route))
-                .cloned()
+        // By name, too: how a provider is, another one at the same address need not be.
+        let kept = |name: &str, route: &UpstreamRoute| {
+            let mut upstreams = previous.iter().flat_map(|catalog| &catalog.upstreams);
+            let same = upstreams.find(|upstream| upstream.name == name && upstream.pool.leads_as(route));
+            same.map(|upstream| Rc::clone(&upstream.pool))
         };
         let upstreams = upstreams.into_iter().map(|plan| {
-            let pool = kept(&plan.route).unwrap_or_else(|| Rc::new(Pool::new(plan.route)));
+            let pool = kept(&plan.name, &plan.route).unwrap_or_else(|| Rc::new(Pool::new(plan.route)));
             Rc::new(Upstream {
                 name: plan.name,
                 family: plan.family,

@@ -134,6 +134,34 @@ async fn a_provider_that_keeps_failing_is_not_asked_while_another_one_is_there()
 }
 
 #[tokio::test]
+async fn of_two_providers_at_one_address_each_has_its_own_health_also_after_a_reload() {
+    let other = Upstream::start().await;
+    let targets = json!([target("stand-in", 1), target("other", 0)]);
+    let mut gateway = gateway(&other, targets, |document| {
+        document["providers"][1]["base_url"] = document["providers"][0]["base_url"].clone();
+    })
+    .await;
+    gateway.reload(|document| document["timeouts"]["answer_ms"] = json!(500_000));
+    let mut client = Client::connect(&gateway).await;
+    for _ in 0..5 {
+        let sent = client.send_chat(false).await;
+        decline(gateway.upstream.exchange().await, 503).await;
+        gateway.upstream.exchange().await.answer(ANSWER).await;
+        assert_eq!(read(sent).await.unwrap().status, 200);
+    }
+    let sent = client.send_chat(false).await;
+    let exchange = gateway.upstream.exchange().await;
+    let body: Value = serde_json::from_slice(&exchange.body).unwrap();
+    assert_eq!(
+        body["model"],
+        format!("{MODEL}-of-other"),
+        "the first one is paused, not both"
+    );
+    exchange.answer(ANSWER).await;
+    assert_eq!(read(sent).await.unwrap().status, 200);
+}
+
+#[tokio::test]
 async fn a_provider_without_an_alternative_is_asked_however_often_it_fails() {
     let mut gateway = Gateway::start().await;
     let mut client = Client::connect(&gateway).await;
