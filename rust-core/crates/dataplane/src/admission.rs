@@ -28,6 +28,7 @@ use crate::reply::Reply;
 use crate::request_policy::{self, DeniedRequest, Rewritten};
 use crate::routes::{Model, Named, Target, Way};
 use crate::translation::{Pair, Translation};
+use crate::upstream::Attending;
 
 /// A request to a provider whose sender is known and whose body is whole.
 pub(crate) struct IncomingCall<'c> {
@@ -69,6 +70,8 @@ pub(crate) struct Chosen<'c> {
     /// What the model is called there.
     pub(crate) named: Named<'c>,
     pub(crate) template: &'c RequestTemplate,
+    /// Its place among those under way there, from when it was chosen on; `None` once the attempt has failed.
+    pub(crate) attending: Option<Attending>,
     /// What is sent in the place of the client's body, to a provider of another dialect.
     pub(crate) translated: Option<Translated>,
 }
@@ -152,6 +155,7 @@ async fn read_and_admit<'c>(
         .series(&incoming.identity.tenant.name, Some(labels));
     incoming.series = Some(Arc::clone(&series));
     let (_, Way { template, pair }) = first?;
+    let attending = target.upstream.pool.health.begin(incoming.now);
     let wanted = Wanted {
         call: &call,
         model,
@@ -169,6 +173,7 @@ async fn read_and_admit<'c>(
             place,
             named,
             template,
+            attending: Some(attending),
             translated,
         },
         open,

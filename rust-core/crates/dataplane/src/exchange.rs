@@ -56,7 +56,7 @@ pub(crate) async fn run(mut incoming: IncomingCall<'_>, mut reply: Reply<'_>) ->
         until: incoming.now.checked_add(timeouts.answer).map(Instant::from_std),
     };
     let may_turn = sender.may_turn(chosen.place);
-    let mut heard = pin!(sender.send(reply, &mut open, &chosen, may_turn)).await;
+    let mut heard = pin!(sender.send(reply, &mut open, &mut chosen, may_turn)).await;
     if let Heard::Nothing(failure) = heard
         && fallback::is_wanted(&sender, failure, &open)
     {
@@ -70,11 +70,7 @@ pub(crate) async fn run(mut incoming: IncomingCall<'_>, mut reply: Reply<'_>) ->
             open.end(Outcome::ClientDisconnect, CLIENT_CLOSED_REQUEST, None);
             After::Close
         }
-        Heard::Begun {
-            begun,
-            keeps_usage,
-            attending: _attending,
-        } => {
+        Heard::Begun { begun, keeps_usage } => {
             let relay = Relay {
                 gateway: incoming.gateway,
                 reply,

@@ -116,6 +116,7 @@ fn prepare<'c>(
         place,
         named,
         template: way.template,
+        attending: Some(target.upstream.pool.health.begin(Instant::now())),
         translated,
     })
 }

@@ -16,7 +16,7 @@ use crate::reply::{Buffers, Reply};
 use crate::request_policy::Rewritten;
 use crate::response_head::{AnswerHead, Scrutiny, write_head};
 use crate::routes::{Model, Reason, Tried};
-use crate::upstream::{Attending, Verdict};
+use crate::upstream::Verdict;
 
 /// What came of an attempt.
 pub(crate) enum Heard {
@@ -25,7 +25,6 @@ pub(crate) enum Heard {
         begun: Begun<AnswerHead>,
         /// Whether the gateway asked for usage and the client did not.
         keeps_usage: bool,
-        attending: Attending,
     },
     Nothing(Failure),
     /// The client did not wait for it.
@@ -62,7 +61,7 @@ impl Sender<'_, '_> {
         &self,
         reply: &mut Reply<'_>,
         open: &mut OpenExchange,
-        chosen: &Chosen<'_>,
+        chosen: &mut Chosen<'_>,
         may_turn: bool,
     ) -> Heard {
         let IncomingCall { gateway, catalog, .. } = *self.incoming;
@@ -135,7 +134,6 @@ impl Sender<'_, '_> {
         };
         let timeouts = catalog.terms.timeouts;
         let limits = catalog.terms.limits;
-        let mut attending = upstream.pool.health.begin(self.incoming.now);
         let attempted = {
             let (reached, span) = (&mut open.reached, &mut open.span);
             let attempting = pin!(attempt(request, limits, reached, span, lent, answer, accept));
@@ -151,7 +149,9 @@ impl Sender<'_, '_> {
         let mut begun = match attempted {
             Ok(begun) => begun,
             Err(failure) => {
-                attending.heard(failure.verdict(open.reached.sent()), std::time::Instant::now());
+                if let Some(mut attending) = chosen.attending.take() {
+                    attending.heard(failure.verdict(open.reached.sent()), std::time::Instant::now());
+                }
                 gateway
                     .metrics
                     .provider_failed(&upstream.name, failure.answer().code);
@@ -159,11 +159,15 @@ impl Sender<'_, '_> {
             }
         };
         let status = begun.head.status;
-        match Reason::of_status(status) {
-            Some(Reason::Overloaded | Reason::ServerError) if status != 500 => {
-                attending.heard(Verdict::Failed, std::time::Instant::now());
+        let is_down = matches!(
+            Reason::of_status(status),
+            Some(Reason::Overloaded | Reason::ServerError)
+        );
+        if let Some(attending) = &mut chosen.attending {
+            match is_down && status != 500 {
+                true => attending.heard(Verdict::Failed, std::time::Instant::now()),
+                false => attending.heard(Verdict::Well, self.incoming.now),
             }
-            _ => attending.heard(Verdict::Well, self.incoming.now),
         }
         let may_be_too_long =
             matches!(status, 400 | 413) && may_turn && self.model.fall_back_on.has(Reason::ContextLength);
@@ -191,14 +195,11 @@ impl Sender<'_, '_> {
                 gateway
                     .metrics
                     .provider_failed(&upstream.name, failure.answer().code);
+                chosen.attending = None;
                 return Heard::Nothing(failure);
             }
         }
-        Heard::Begun {
-            begun,
-            keeps_usage,
-            attending,
-        }
+        Heard::Begun { begun, keeps_usage }
     }
 
     /// What the head of an answer says against relaying it.

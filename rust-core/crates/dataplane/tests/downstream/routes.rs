@@ -202,6 +202,33 @@ async fn what_is_over_a_providers_concurrency_goes_elsewhere_or_is_refused() {
 }
 
 #[tokio::test]
+async fn requests_that_come_at_once_are_no_more_at_a_provider_than_may_be() {
+    let mut other = Upstream::start().await;
+    let targets = json!([target("stand-in", 1), target("other", 0)]);
+    let mut gateway = gateway(&other, targets, |document| {
+        document["providers"][0]["max_concurrency"] = json!(2);
+        document["providers"][1]["max_concurrency"] = json!(1);
+    })
+    .await;
+    let mut client = Client::connect(&gateway).await;
+    let mut sent = Vec::new();
+    for _ in 0..10 {
+        sent.push(client.send_chat(false).await);
+    }
+    for _ in 0..2 {
+        gateway.upstream.exchange().await.answer(ANSWER).await;
+    }
+    other.exchange().await.answer(ANSWER).await;
+    let mut statuses = Vec::new();
+    for answer in sent {
+        statuses.push(read(answer).await.unwrap().status.as_u16());
+    }
+    statuses.sort_unstable();
+    assert_eq!(statuses, [[200; 3].as_slice(), &[503; 7]].concat());
+    assert_eq!((gateway.upstream.requests(), other.requests()), (2, 1));
+}
+
+#[tokio::test]
 async fn when_nobody_takes_it_the_client_is_told_what_the_last_one_said() {
     let mut other = Upstream::start().await;
     let targets = json!([target("stand-in", 1), target("other", 0)]);
