@@ -144,7 +144,9 @@ providers:
   - name: upstream
     type: OpenAI
     baseURL: {json.dumps(setup.base_url)}{provider_key}
-# What clients may ask for, by the name that they use.
+  #- {{name: second, type: Anthropic, baseURL: "https://api.anthropic.com/v1", apiKeyFile: second-key}}
+# What clients may ask for, by the name that they use. A second provider takes what the first one turns away:
+# fallbacks: [{{provider: second, upstreamModel: claude-sonnet-4-5}}]
 models:
 {models}
 tenants:
