@@ -16,10 +16,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from proofgate.quickstart import Setup, create
+from proofgate.quickstart import CLAUDE, Setup, create
 
 from e2e.local_gateway import Program
-from e2e.run import start
+from e2e.run import OVERLOADED, start
 
 PROVIDER_KEY = "sk-quickstart-0123456789abcdef"
 ANYWHERE = Setup(listen="127.0.0.1:0", admin_listen="127.0.0.1:0")
@@ -129,6 +129,30 @@ def test_make_run_with_a_key_asks_the_real_provider_and_shows_the_key_to_nobody_
         *((process / n).read_text() for n in ("cmdline", "environ")),
     ):
         assert PROVIDER_KEY not in place
+
+
+def test_make_run_without_a_key_shows_the_second_provider_answer_for_the_first(
+    folder: Path, started: ExitStack
+) -> None:
+    _, told = start(folder / "run", dict(os.environ), started, ANYWHERE)
+    ask = commands(told[told.index("ask it") :])[0]
+    answer = run(ask.replace("gpt-4o-mini", OVERLOADED), folder)
+    assert answer.startswith("HTTP/1.1 200 OK"), answer
+    assert re.search(r"^x-proofgate-attempts: 2\b", answer, re.MULTILINE), answer
+    assert f"{CLAUDE}: token1" in answer
+
+
+def test_make_run_with_both_keys_falls_back_on_the_second_and_shows_neither(folder: Path, started: ExitStack) -> None:
+    second = "sk-ant-0123456789abcdef"
+    environment = {**os.environ, "OPENAI_API_KEY": PROVIDER_KEY, "ANTHROPIC_API_KEY": second}
+    worker, told = start(folder / "run", environment, started, ANYWHERE)
+    assert "https://api.anthropic.com/v1" in told
+    configuration = (folder / "run" / "gateway.yaml").read_text()
+    assert "fallbacks: [{provider: second, upstreamModel:" in configuration
+    assert (folder / "run" / "second-key").read_text() == f"{second}\n"
+    environ = Path(f"/proc/{worker.process.pid}/environ").read_text()
+    for place in (told, configuration, worker.log.read_text(), environ):
+        assert second not in place and PROVIDER_KEY not in place
 
 
 def test_a_run_without_the_key_takes_it_away_again(folder: Path, started: ExitStack) -> None:

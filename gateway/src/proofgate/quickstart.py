@@ -22,9 +22,12 @@ CONFIGURATION = "gateway.yaml"
 LEDGER = "ledger"
 TENANT_KEY = "tenant-key"
 PROVIDER_KEY = "provider-key"
+SECOND_KEY = "second-key"
 ADMIN_TOKEN = "admin-token"  # noqa: S105 - the name of a file
 
 OPENAI = "https://api.openai.com/v1"
+CLAUDE = "claude-sonnet-4-5"
+ANTHROPIC = "https://api.anthropic.com/v1"
 _KEY_BYTES = 24
 _PRIVATE = 0o600
 _PRIVATE_FOLDER = 0o700
@@ -35,6 +38,16 @@ class QuickstartError(Exception):
 
 
 @dataclass(frozen=True)
+class Second:
+    """The provider that takes what the first one turns away. It speaks as Anthropic does."""
+
+    model: str
+    """What it calls the model, whatever the client asked for."""
+    base_url: str = ANTHROPIC
+    provider_key: str | None = None
+
+
+@dataclass(frozen=True)
 class Setup:
     """Whose models to serve, and where. The configuration's own rules hold for every value."""
 
@@ -42,6 +55,7 @@ class Setup:
     provider_key: str | None = None
     """What the provider wants to see; None for one that asks for no key."""
     models: tuple[str, ...] = ("gpt-4o-mini",)
+    second: Second | None = None
     name: str = "proofgate.dev/local/quickstart"
     """Name of the ledger: the start of every origin, for ever."""
     listen: str = "127.0.0.1:8080"
@@ -71,17 +85,21 @@ def create(folder: Path, setup: Setup) -> None:
 
 
 def configure(folder: Path, setup: Setup) -> None:
-    """Writes the provider's key and the configuration anew; the folder's other keys and its ledger stay.
+    """Writes the providers' keys and the configuration anew; the folder's other keys and its ledger stay.
 
     Raises QuickstartError when a worker could not use it.
     """
     from proofgate.config import InvalidConfigError, load  # what only tells of a folder does without
 
     try:
-        if setup.provider_key is None:
-            (folder / PROVIDER_KEY).unlink(missing_ok=True)
-        else:
-            _replace(folder / PROVIDER_KEY, setup.provider_key)
+        for name, provider_key in (
+            (PROVIDER_KEY, setup.provider_key),
+            (SECOND_KEY, setup.second.provider_key if setup.second else None),
+        ):
+            if provider_key is None:
+                (folder / name).unlink(missing_ok=True)
+            else:
+                _replace(folder / name, provider_key)
         key = (folder / TENANT_KEY).read_text(encoding="ascii").strip()
         _replace(folder / CONFIGURATION, render(setup, _core.hash_api_key(key)))
         load(folder / CONFIGURATION)
@@ -122,9 +140,12 @@ look at it
 def render(setup: Setup, key_hash: str) -> str:
     """The configuration, with a comment at everything that a reader might want to change."""
     provider_key = "" if setup.provider_key is None else f"\n    apiKeyFile: {PROVIDER_KEY}"
-    models = "\n".join(f"  - {{name: {json.dumps(model)}, provider: upstream}}" for model in setup.models)
+    second, fallback = _second(setup.second)
+    models = "\n".join(
+        f"  - {{name: {json.dumps(model)}, provider: upstream{fallback}}}" for model in setup.models
+    )
     return f"""\
-# A gateway without Kubernetes: one worker in front of one provider. Paths start at this folder. A worker that
+# A gateway without Kubernetes: one worker in front of providers. Paths start at this folder. A worker that
 # runs takes a change on within seconds; `proofgate validate {CONFIGURATION}` says what is wrong with one.
 ledger:
   # The name of the signing key. Every checkpoint is signed under it, so it cannot change any more.
@@ -144,9 +165,9 @@ providers:
   - name: upstream
     type: OpenAI
     baseURL: {json.dumps(setup.base_url)}{provider_key}
-  #- {{name: second, type: Anthropic, baseURL: "https://api.anthropic.com/v1", apiKeyFile: second-key}}
+  {second}
 # What clients may ask for, by the name that they use. A second provider takes what the first one turns away:
-# fallbacks: [{{provider: second, upstreamModel: claude-sonnet-4-5}}]
+# fallbacks: [{{provider: second, upstreamModel: {CLAUDE}}}]
 models:
 {models}
 tenants:
@@ -160,6 +181,15 @@ tenants:
 # Nothing in front of this worker has to notice that it goes before it does.
 timeouts: {{lameDuckSeconds: 0}}
 """
+
+
+def _second(second: Second | None) -> tuple[str, str]:
+    """The second provider's entry, and what makes a model fall back on it."""
+    if second is None:
+        return f'#- {{name: second, type: Anthropic, baseURL: "{ANTHROPIC}", apiKeyFile: {SECOND_KEY}}}', ""
+    key = "" if second.provider_key is None else f", apiKeyFile: {SECOND_KEY}"
+    entry = f"- {{name: second, type: Anthropic, baseURL: {json.dumps(second.base_url)}{key}}}"
+    return entry, f", fallbacks: [{{provider: second, upstreamModel: {json.dumps(second.model)}}}]"
 
 
 def _reached(address: str) -> str:
