@@ -195,6 +195,10 @@ bench-neighbour: develop ## What a tenant notices of another one's prompts of 10
 bench-policies: develop ## What policies in Python cost a request, and one that asks for none (3 minutes); writes bench/results/python-policies.json
 	@$(PY) -m bench.python_policies
 
+.PHONY: bench-anthropic
+bench-anthropic: develop ## OpenAI's client before Anthropic's upstream, beside gateways that translate (12 minutes); writes bench/results/anthropic-upstream.json
+	@$(PY) -m bench.anthropic_upstream
+
 .PHONY: bench-scoring
 bench-scoring: develop ## The policy engine alone: speed, agreement with a plain reference, precision and recall
 	@$(PY) -m bench.scoring

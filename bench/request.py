@@ -21,9 +21,11 @@ def prompt(size: int) -> str:
     return (_SENTENCE * (size // len(_SENTENCE) + 1))[:size]
 
 
-def chat(text: str, model: str = MODEL, *, stream: bool = False) -> str:
-    """The JSON body of a chat request with one user message."""
+def chat(text: str, model: str = MODEL, *, stream: bool = False, max_tokens: int | None = None) -> str:
+    """The JSON body of a chat request with one user message; with `max_tokens`, one of Anthropic's messages as well."""
     body: dict[str, object] = {"model": model, "messages": [{"role": "user", "content": text}]}
+    if max_tokens is not None:
+        body["max_tokens"] = max_tokens
     if stream:
         body["stream"] = True
     return json.dumps(body)

@@ -62,7 +62,7 @@ def closed(connections: int, size: int, seconds: int) -> Callable[[System, Path]
     """A closed loop with a prompt of `size` bytes."""
 
     def measure(system: System, folder: Path) -> Cell:
-        body = request.chat(request.prompt(size), system.model)
+        body = request.chat(request.prompt(size), system.model, max_tokens=system.max_tokens)
         script = request.write_script(folder / "request.lua", system.path, _headers(system), body)
         return wrk.measure(system.url, script, connections, seconds, system.process)
 
@@ -95,12 +95,15 @@ def _attack(kind: str, seconds: int) -> Callable[[System, Path], Cell]:
     return measure
 
 
-def _streams(tools: Tools, count: int, seconds: int) -> Callable[[System, Path], Cell]:
+def streamed(stream_load: Path, count: int, seconds: int) -> Callable[[System, Path], Cell]:
+    """So many streams at a time."""
+
     def measure(system: System, folder: Path) -> Cell:
         body = folder / "stream.json"
-        body.write_text(request.chat(request.prompt(PROMPT_BYTES), system.model, stream=True))
+        text = request.prompt(PROMPT_BYTES)
+        body.write_text(request.chat(text, system.model, stream=True, max_tokens=system.max_tokens))
         return streams.measure(
-            tools.stream_load,
+            stream_load,
             system.address,
             system.path,
             system.headers,
@@ -137,6 +140,6 @@ def paced(candidate: Candidate, tools: Tools, length: Length) -> Iterator[Scenar
         return
     for count in STREAMS:
         if count <= 100 or not candidate.slow:
-            yield Scenario("streams", f"s{count}", _streams(tools, count, length.streams))
+            yield Scenario("streams", f"s{count}", streamed(tools.stream_load, count, length.streams))
     if not candidate.slow:
         yield Scenario("open_loop", "after_50ms", _open(tools, length.open_loop))

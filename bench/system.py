@@ -26,6 +26,8 @@ class System:
     path: str = PATH
     headers: dict[str, str] = field(default_factory=dict)
     model: str = MODEL
+    #: Tokens that each request asks for at most, where the way to the provider wants to be told.
+    max_tokens: int | None = None
 
     @property
     def url(self) -> str:

@@ -49,15 +49,16 @@ def greet(system: System) -> None:
     connection = http.client.HTTPConnection(system.address, timeout=60)
     try:
         headers = {**system.headers, "Content-Type": "application/json"}
-        connection.request("POST", system.path, request.chat("Good morning.", system.model), headers)
+        body = request.chat("Good morning.", system.model, max_tokens=system.max_tokens)
+        connection.request("POST", system.path, body, headers)
         answer = connection.getresponse()
-        body = answer.read()
+        told = answer.read()
     except http.client.HTTPException as error:
         raise StartError(f"no answer to the first request: {error!r}") from error
     finally:
         connection.close()
-    if answer.status != 200 or b'"choices"' not in body:
-        raise StartError(f"the first request was answered with {answer.status}: {body[:200]!r}")
+    if answer.status != 200 or b"quick brown fox" not in told:
+        raise StartError(f"the first request was answered with {answer.status}: {told[:200]!r}")
 
 
 def measure(record: Record, number: int, name: str, scenario: Scenario, system: System, folder: Path) -> None:

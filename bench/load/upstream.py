@@ -16,6 +16,14 @@ ANSWER = (
     + '"},"finish_reason":"stop"}],"usage":{"prompt_tokens":57,"completion_tokens":31,"total_tokens":88}}'
 )
 
+MESSAGE = (
+    '{"id":"msg_bench","type":"message","role":"assistant","model":"claude-bench","content":[{"type":"text","text":"'
+    + "The quick brown fox jumps over the lazy dog. " * 3
+    + '"}],"stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":57,"output_tokens":31}}'
+)
+# What is answered that is no stream, by whose events a stream has.
+_ANSWERS = {"openai": ANSWER, "anthropic": MESSAGE}
+
 # 50 tokens per second; a stream of four seconds is long enough that opening it is little of its cost.
 INTERVAL_US = 20_000
 TOKENS = 200
@@ -24,15 +32,21 @@ LATENCY_US = 50_000
 
 
 @contextmanager
-def run(stream_load: Path, folder: Path, core: int = LOAD_CORE, *, paced: bool) -> Iterator[System]:
-    """Runs it; streams have a pace in any case, other answers come after a time when it is `paced`."""
-    name = f"upstream-{core}-{'paced' if paced else 'at-once'}"
-    answer = folder / "answer.json"
-    answer.write_text(ANSWER)
+def run(
+    stream_load: Path, folder: Path, core: int = LOAD_CORE, *, paced: bool, events: str = "openai"
+) -> Iterator[System]:
+    """Runs it; streams have a pace in any case, other answers come after a time when it is `paced`.
+
+    `events`: whose answers it gives, `openai` or `anthropic`.
+    """
+    name = f"upstream-{core}-{events}-{'paced' if paced else 'at-once'}"
+    answer = folder / f"{events}.json"
+    answer.write_text(_ANSWERS[events])
     port = free_port()
     command = [
         *(str(stream_load), "upstream", "--listen", f"127.0.0.1:{port}", "--interval-us", str(INTERVAL_US)),
         *("--tokens", str(TOKENS), "--latency-us", str(LATENCY_US if paced else 0), "--answer", str(answer)),
+        *("--events", events),
     ]
     with pinned(core, command, folder / f"{name}.log", ready="listening ") as process:
         yield System(f"127.0.0.1:{port}", process)

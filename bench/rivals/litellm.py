@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -28,14 +28,25 @@ def _commands() -> Path:
     return environment.python("litellm", VERSION, f"litellm[proxy]=={VERSION}")
 
 
+def before_openai(upstream: str) -> dict[str, str]:
+    """How the model is reached at an upstream that speaks as OpenAI does."""
+    return {"model": f"openai/{MODEL}", "api_base": f"http://{upstream}/v1", "api_key": "unused"}
+
+
+def before_anthropic(upstream: str) -> dict[str, str]:
+    """How the model is reached at an upstream that speaks as Anthropic does."""
+    return {"model": f"anthropic/{MODEL}", "api_base": f"http://{upstream}", "api_key": "unused"}
+
+
 @contextmanager
-def start(folder: Path, upstream: str) -> Iterator[System]:
+def start(
+    folder: Path, upstream: str, *, provider: Callable[[str], dict[str, str]] = before_openai
+) -> Iterator[System]:
     """One model, one key."""
     port = free_port()
     file = folder / "litellm.yaml"
-    provider = {"model": f"openai/{MODEL}", "api_base": f"http://{upstream}/v1", "api_key": "unused"}
     document = {
-        "model_list": [{"model_name": MODEL, "litellm_params": provider}],
+        "model_list": [{"model_name": MODEL, "litellm_params": provider(upstream)}],
         "general_settings": {"master_key": _MASTER_KEY},
     }
     file.write_text(yaml.safe_dump(document))

@@ -28,13 +28,13 @@ def _modules() -> Path:
 
 
 @contextmanager
-def start(folder: Path, upstream: str) -> Iterator[System]:
+def start(folder: Path, upstream: str, *, provider: str = "openai") -> Iterator[System]:
     """Headless; the client names the provider with each request."""
     port = free_port()
     server = _modules() / "@portkey-ai" / "gateway" / "build" / "start-server.js"
     headers = {
         "Authorization": f"Bearer {KEY}",
-        "x-portkey-provider": "openai",
+        "x-portkey-provider": provider,
         "x-portkey-custom-host": f"http://{upstream}/v1",
     }
     command = ["node", str(server), f"--port={port}", "--headless"]

@@ -22,11 +22,13 @@ observability.enabled = false
 routing = ["mock"]
 
 [models.{model}.providers.mock]
-type = "openai"
+type = "{provider}"
 model_name = "{model}"
-api_base = "http://{upstream}/v1/"
-api_key_location = "none"
+api_base = "http://{upstream}{path}"
+api_key_location = "{key}"
 """
+# What follows the address in the address of each provider, and where its key is: Anthropic's wants one.
+_PATHS = {"openai": ("/v1/", "none"), "anthropic": ("/v1/messages", "env::ANTHROPIC_API_KEY")}
 
 # The wheel has no command: its embedded gateway is started from Python and lives as long as the process.
 _SERVER = """
@@ -50,15 +52,17 @@ def _commands() -> Path:
 
 
 @contextmanager
-def start(folder: Path, upstream: str) -> Iterator[System]:
+def start(folder: Path, upstream: str, *, provider: str = "openai") -> Iterator[System]:
     """One model behind its OpenAI-compatible path."""
     file = folder / "tensorzero.toml"
-    file.write_text(_CONFIGURATION.format(model=MODEL, upstream=upstream))
+    path, key = _PATHS[provider]
+    file.write_text(_CONFIGURATION.format(model=MODEL, upstream=upstream, provider=provider, path=path, key=key))
     server = folder / "tensorzero_server.py"
     server.write_text(_SERVER)
     log = folder / "tensorzero.log"
+    environ = {"ANTHROPIC_API_KEY": "unused"}
     command = [str(_commands() / "python"), str(server), str(file)]
-    with pinned(GATEWAY_CORE, command, log, ready="serving ", folder=folder) as process:
+    with pinned(GATEWAY_CORE, command, log, ready="serving ", folder=folder, environment=environ) as process:
         base = urlsplit(log.read_text().split("serving ", 1)[1].split()[0])
         path = f"{base.path}/chat/completions"
         yield System(base.netloc, process, path=path, model=f"tensorzero::model_name::{MODEL}")

@@ -9,6 +9,7 @@ use mio::{Events, Interest, Poll, Token};
 
 use crate::arguments::Arguments;
 use crate::body::{Body, read_head};
+use crate::events::GOOD_ENDS;
 use crate::mark;
 use crate::report::Report;
 
@@ -272,7 +273,7 @@ impl Stream {
                 if let Some(lateness) = &mut lateness {
                     lateness.push(u32::try_from(mark::lateness_us(now, mark)).unwrap_or(u32::MAX));
                 }
-            } else if line.starts_with(b"data: [DONE]") || line.starts_with(b"data:[DONE]") {
+            } else if GOOD_ENDS.iter().any(|end| line.starts_with(end)) {
                 self.done = true;
             }
         }

@@ -8,6 +8,7 @@
 pub mod arguments;
 pub mod body;
 pub mod client;
+pub mod events;
 pub mod mark;
 pub mod report;
 pub mod request;

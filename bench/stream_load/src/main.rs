@@ -7,7 +7,7 @@ use stream_load::{client, upstream};
 
 const USAGE: &str = "\
 stream-load upstream --listen 127.0.0.1:0 --interval-us N --tokens N
-                     --latency-us N --answer FILE
+                     --latency-us N --events openai|anthropic --answer FILE
     FILE is the JSON of what is no stream; prints `listening ADDRESS`, then serves until it is ended
 stream-load client --target ADDRESS --path PATH --body FILE [--header 'Name: value']...
                    --streams N --tokens N --ramp-ms N --window-ms N

@@ -8,11 +8,12 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use mio::net::{TcpListener, TcpStream};
 use mio::unix::SourceFd;
-use mio::{Events, Interest, Poll, Token};
+use mio::{Interest, Poll, Token};
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
 use rustix::time::{timerfd_create, timerfd_settime};
 
 use crate::arguments::Arguments;
+use crate::events::Events;
 use crate::{mark, request};
 
 const LISTENER: Token = Token(usize::MAX);
@@ -38,12 +39,13 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
         tokens: u32::try_from(arguments.number("tokens")?).map_err(|_| "--tokens: too many".to_owned())?,
         latency_us: arguments.number("latency-us")?,
     };
+    let events = Events::named(arguments.text("events")?)?;
     let answer = arguments.text("answer")?;
     let answer = std::fs::read(answer).map_err(|error| format!("{answer}: {error}"))?;
-    Upstream::bind(address, pace, &answer)
+    Upstream::bind(address, pace, events, &answer)
         .and_then(|mut upstream| {
             println!("listening {}", upstream.listener.local_addr()?);
-            let mut events = Events::with_capacity(1024);
+            let mut events = mio::Events::with_capacity(1024);
             loop {
                 upstream.turn(&mut events)?;
             }
@@ -75,6 +77,7 @@ struct Upstream {
     // The timeout of poll has whole milliseconds, a twentieth of the pace.
     timer: OwnedFd,
     pace: Pace,
+    events: Events,
     /// The answer to what is no stream, with its head.
     answer: Vec<u8>,
     /// Where every read goes first.
@@ -86,7 +89,7 @@ struct Upstream {
 }
 
 impl Upstream {
-    fn bind(address: SocketAddr, pace: Pace, json: &[u8]) -> std::io::Result<Self> {
+    fn bind(address: SocketAddr, pace: Pace, events: Events, json: &[u8]) -> std::io::Result<Self> {
         let poll = Poll::new()?;
         let mut listener = TcpListener::bind(address)?;
         poll.registry()
@@ -102,6 +105,7 @@ impl Upstream {
             listener,
             timer,
             pace,
+            events,
             answer: [head.as_bytes(), json].concat(),
             piece: vec![0; READ].into(),
             connections: Default::default(),
@@ -111,7 +115,7 @@ impl Upstream {
     }
 
     /// Waits for what comes next, then serves all that came.
-    fn turn(&mut self, events: &mut Events) -> std::io::Result<()> {
+    fn turn(&mut self, events: &mut mio::Events) -> std::io::Result<()> {
         self.set_timer()?;
         match self.poll.poll(events, None) {
             Err(error) if error.kind() == ErrorKind::Interrupted => return Ok(()),
@@ -199,11 +203,7 @@ impl Upstream {
             let wait = if request.stream {
                 connection.left = self.pace.tokens;
                 connection.output.extend_from_slice(STREAM_HEAD);
-                frame(
-                    &mut connection.output,
-                    r#"{"role":"assistant","content":""}"#,
-                    "null",
-                );
+                self.events.begin(&mut connection.output);
                 self.pace.interval_us
             } else {
                 self.pace.latency_us
@@ -232,7 +232,7 @@ impl Upstream {
                 continue;
             };
             if connection.left > 0 {
-                connection.send_token(due);
+                connection.send_token(self.events, due);
             } else {
                 connection.output.extend_from_slice(&self.answer);
                 connection.busy = false;
@@ -284,31 +284,14 @@ impl Connection {
         true
     }
 
-    fn send_token(&mut self, due: u64) {
+    fn send_token(&mut self, events: Events, due: u64) {
         let mark = mark::write(due);
         let mark = String::from_utf8_lossy(&mark);
-        frame(&mut self.output, &format!(r#"{{"content":" {mark}"}}"#), "null");
+        events.token(&mut self.output, &format!(" {mark}"));
         self.left -= 1;
         if self.left == 0 {
-            frame(&mut self.output, "{}", r#""stop""#);
-            self.output
-                .extend_from_slice(b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n");
+            events.end(&mut self.output);
             self.busy = false;
         }
-    }
-}
-
-/// Appends one event of a stream, as one chunk.
-fn frame(output: &mut Vec<u8>, delta: &str, finish: &str) {
-    const HEAD: &str = concat!(
-        r#"data: {"id":"chatcmpl-bench","object":"chat.completion.chunk","created":1700000000,"#,
-        r#""model":"gpt-4o-mini","choices":[{"index":0,"delta":"#
-    );
-    const MIDDLE: &str = r#","finish_reason":"#;
-    const END: &str = "}]}\n\n";
-    let length = HEAD.len() + delta.len() + MIDDLE.len() + finish.len() + END.len();
-    output.extend_from_slice(format!("{length:x}\r\n").as_bytes());
-    for part in [HEAD, delta, MIDDLE, finish, END, "\r\n"] {
-        output.extend_from_slice(part.as_bytes());
     }
 }

@@ -16,10 +16,10 @@ struct Upstream {
 
 impl Upstream {
     fn start(tokens: u32) -> Self {
-        Self::with_latency(tokens, 1000)
+        Self::with(tokens, 1000, "openai")
     }
 
-    fn with_latency(tokens: u32, latency_us: u32) -> Self {
+    fn with(tokens: u32, latency_us: u32, events: &str) -> Self {
         let (tokens, latency) = (tokens.to_string(), latency_us.to_string());
         let answer = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
         let mut process = Command::new(PROGRAM)
@@ -32,7 +32,7 @@ impl Upstream {
                 "--interval-us",
                 "1000",
             ])
-            .args(["--tokens", &tokens, "--latency-us", &latency])
+            .args(["--tokens", &tokens, "--latency-us", &latency, "--events", events])
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
@@ -89,15 +89,17 @@ fn tempfile(body: &str) -> String {
 
 #[test]
 fn every_stream_that_ends_is_whole_and_followed_by_the_next() {
-    let upstream = Upstream::start(20);
-    let output = upstream.ask(20, r#"{"stream":true}"#);
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.starts_with("window opens\nwindow closes\n"), "{text}");
-    assert!(text.contains(r#""failed":0"#), "{text}");
-    assert!(
-        !text.contains(r#""chunks":0"#) && !text.contains(r#""completed":0"#),
-        "{text}"
-    );
+    for events in ["openai", "anthropic"] {
+        let upstream = Upstream::with(20, 1000, events);
+        let output = upstream.ask(20, r#"{"stream":true}"#);
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(text.starts_with("window opens\nwindow closes\n"), "{text}");
+        assert!(text.contains(r#""failed":0"#), "{text}");
+        assert!(
+            !text.contains(r#""chunks":0"#) && !text.contains(r#""completed":0"#),
+            "{text}"
+        );
+    }
 }
 
 #[test]
@@ -120,7 +122,7 @@ fn an_answer_that_is_no_stream_fails() {
 #[test]
 fn requests_behind_each_other_are_answered_in_order_at_once_or_after_a_time() {
     for latency_us in [0, 1000] {
-        let upstream = Upstream::with_latency(1, latency_us);
+        let upstream = Upstream::with(1, latency_us, "openai");
         let mut client = TcpStream::connect(&upstream.address).unwrap();
         for request in ["POST / HTTP/1.1\r\ncontent-length: 2\r\n\r\n{}"; 3] {
             client.write_all(request.as_bytes()).unwrap();
