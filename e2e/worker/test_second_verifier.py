@@ -1,0 +1,129 @@
+"""The verifier of examples/verify is written after docs/ledger.md alone: it finds what the command line finds."""
+
+from __future__ import annotations
+
+import base64
+import json
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from e2e.local_gateway import KEYS, MODEL, local_gateway
+
+VERIFY = Path(__file__).parents[2] / "examples" / "verify" / "verify.py"
+
+
+class Exchange:
+    """One exchange that a worker served, and its evidence as it was handed out."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "evidence"
+        with local_gateway(folder) as gateway:
+            self.request = json.dumps({"model": MODEL, "messages": [{"role": "user", "content": "hi"}]}).encode()
+            asked = urllib.request.Request(
+                f"{gateway.base_url}/chat/completions",
+                self.request,
+                {"Authorization": f"Bearer {KEYS['acme']}", "Content-Type": "application/json"},
+            )
+            for _ in range(5):  # more than one leaf, so that paths have hashes
+                with urllib.request.urlopen(asked) as answer:
+                    self.id, self.response = answer.headers["x-request-id"], answer.read()
+            self.key = gateway.verifying_key
+            assert gateway.worker is not None and gateway.worker.stop() == 0
+        prove = ["prove", self.id, "--ledger", str(gateway.ledger), "--out", str(self.folder)]
+        subprocess.run([sys.executable, "-m", "proofgate", *prove], check=True, timeout=60, capture_output=True)
+
+    def record(self, kind: str) -> Path:
+        return self.folder / f"{self.id}.{kind}.json"
+
+    def proof(self, kind: str) -> Path:
+        return self.folder / f"{self.id}.{kind}.tlog-proof"
+
+    def verify(self, kind: str, body: bytes | None = None, key: str | None = None) -> str:
+        """What the second verifier says, with the words of its refusal."""
+        arguments = [str(self.proof(kind)), "--record", str(self.record(kind)), "--key", key or self.key]
+        if body is not None:
+            file = self.folder / "body"
+            file.write_bytes(body)
+            arguments += ["--body", str(file)]
+        # Isolated: nothing but the standard library is there.
+        command = [sys.executable, "-I", "-S", str(VERIFY), *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        assert (done.returncode == 0) == done.stdout.startswith("verified"), done
+        return done.stdout + done.stderr
+
+
+@pytest.fixture
+def exchange(folder: Path) -> Exchange:
+    return Exchange(folder)
+
+
+def test_both_records_and_both_bodies_verify_by_the_second_implementation(exchange: Exchange) -> None:
+    for kind, field, body in (
+        ("admission", "request", exchange.request),
+        ("completion", "response", exchange.response),
+    ):
+        told = exchange.verify(kind, body)
+        assert f"is this {kind}" in told
+        assert f"is its {field}, byte for byte" in told
+        assert f"not the {field} that was recorded" in exchange.verify(kind, body + b" ")
+
+
+def _with(change: Callable[[str], str]) -> Callable[[Path], None]:
+    return lambda file: (file.write_text(change(file.read_text())), None)[1]
+
+
+def test_what_is_changed_is_refused_and_the_first_implementation_agrees(exchange: Exchange) -> None:
+    proof, record = exchange.proof("completion"), exchange.record("completion")
+    originals = {file: file.read_bytes() for file in (proof, record)}
+    lines = proof.read_text().split("\n")
+    index = next(number for number, line in enumerate(lines) if line.startswith("index "))
+
+    def flip(text: str) -> str:
+        data = bytearray(base64.b64decode(text))
+        data[-1] ^= 1
+        return base64.b64encode(data).decode()
+
+    def line(number: int, to: Callable[[str], str]) -> Callable[[str], str]:
+        return lambda text: "\n".join(to(part) if at == number else part for at, part in enumerate(text.split("\n")))
+
+    blank = lines.index("")
+    signature = len(lines) - 2
+    name, _, value = lines[signature].rpartition(" ")
+    changes: list[tuple[Path, Callable[[Path], None], str]] = [
+        (record, _with(lambda text: text.replace('"status":200', '"status":201')), "another record stands there"),
+        (proof, _with(line(index + 1, flip)), "another record stands there"),
+        (proof, _with(line(index, lambda text: f"index {int(text.removeprefix('index ')) - 1}")), ""),
+        (proof, _with(lambda text: text.replace(f"{lines[index + 1]}\n", "", 1)), ""),
+        (proof, _with(line(blank + 2, lambda text: str(int(text) + 1))), "the signature is not by this key"),
+        (proof, _with(line(signature, lambda _: f"{name} {flip(value)}")), ""),
+    ]
+    for file, change, reason in changes:
+        change(file)
+        told = exchange.verify("completion")
+        assert not told.startswith("verified") and reason in told, told
+        command = ["verify", str(proof), "--record", str(record), "--key", exchange.key]
+        first = subprocess.run([sys.executable, "-m", "proofgate", *command], capture_output=True, timeout=60)
+        assert first.returncode != 0, "the first implementation takes it"
+        for kept, data in originals.items():
+            kept.write_bytes(data)
+    assert exchange.verify("completion").startswith("verified")
+
+
+def test_another_ledgers_key_and_a_proof_without_its_salt_open_nothing(exchange: Exchange, tmp_path: Path) -> None:
+    subprocess.run(
+        [sys.executable, "-m", "proofgate", "keygen", exchange.key.split("+")[0], "--out", str(tmp_path / "keys")],
+        check=True,
+        capture_output=True,
+    )
+    stranger = (tmp_path / "keys" / "verifying-key").read_text().strip()
+    assert "nobody whom this key knows" in exchange.verify("completion", key=stranger)
+    proof = exchange.proof("completion")
+    text = proof.read_text()
+    proof.write_text("\n".join(line for line in text.split("\n") if not line.startswith("extra ")))
+    assert exchange.verify("completion").startswith("verified")
+    assert "carries no salt" in exchange.verify("completion", exchange.response)

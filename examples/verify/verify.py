@@ -1,0 +1,122 @@
+"""Checks that a record stands in a signed log, and that a body is the one it was made of. Standard library alone.
+
+python verify.py PROOF.tlog-proof --record RECORD.json --key 'NAME+HASH+KEY' [--body FILE]
+
+Prints what was proved. A second implementation of docs/ledger.md, which shares no line with the first.
+"""
+
+import argparse
+import base64
+import hashlib
+import hmac
+import json
+import sys
+from pathlib import Path
+
+P, L = 2**255 - 19, 2**252 + 27742317777372353535851937790883648493  # the field and the group's order (RFC 8032, 5.1)
+D, ROOT = -121665 * pow(121666, -1, P) % P, pow(2, (P - 1) // 4, P)
+
+
+def require(holds: bool, what: str) -> None:
+    if not holds:
+        sys.exit(f"NOT VERIFIED: {what}")
+
+
+def point(data: bytes) -> tuple[int, int]:  # RFC 8032, 5.1.3
+    y, sign = int.from_bytes(data, "little") & (2**255 - 1), data[31] >> 7
+    x2 = (y * y - 1) * pow(D * y * y + 1, -1, P) % P
+    x = pow(x2, (P + 3) // 8, P)
+    x = x if x * x % P == x2 else x * ROOT % P
+    require(len(data) == 32 and y < P and x * x % P == x2 and (x > 0 or not sign), "no point of the curve")
+    return (x if x & 1 == sign else -x % P, y)
+
+
+def add(a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int]:
+    t = D * a[0] * b[0] * a[1] * b[1] % P
+    return (
+        (a[0] * b[1] + a[1] * b[0]) * pow(1 + t, -1, P) % P,
+        (a[1] * b[1] + a[0] * b[0]) * pow(1 - t, -1, P) % P,
+    )
+
+
+def times(n: int, a: tuple[int, int]) -> tuple[int, int]:
+    sum_ = (0, 1)
+    for bit in bin(n)[2:]:
+        sum_ = add(sum_, sum_)
+        sum_ = add(sum_, a) if bit == "1" else sum_
+    return sum_
+
+
+def check_signature(key: bytes, text: bytes, signature: bytes) -> None:  # RFC 8032, 5.1.7, without a cofactor
+    r, s, a = signature[:32], int.from_bytes(signature[32:], "little"), point(key)
+    base = point(bytes([0x58]) + bytes([0x66]) * 31)
+    require(times(8, a) != (0, 1) and len(signature) == 64 and s < L, "the key is weak or the signature no number")
+    h = int.from_bytes(hashlib.sha512(r + key + text).digest(), "little") % L
+    require(times(s, base) == add(point(r), times(h, a)), "the signature is not by this key")
+
+
+def decode(text: str) -> bytes:
+    data = base64.b64decode(text, validate=True)
+    require(base64.b64encode(data).decode() == text, "base64 that is not canonical")
+    return data
+
+
+def node(left: bytes, right: bytes) -> bytes:
+    return hashlib.sha256(b"\x01" + left + right).digest()
+
+
+def root_of(leaf: bytes, index: int, size: int, path: list[bytes]) -> bytes:  # RFC 9162, 2.1.3.2
+    fn, sn, r = index, size - 1, leaf
+    for p in path:
+        require(sn > 0, "the path is too long")
+        if fn & 1 or fn == sn:
+            r = node(p, r)
+            while not fn & 1 and fn:
+                fn, sn = fn >> 1, sn >> 1
+        else:
+            r = node(r, p)
+        fn, sn = fn >> 1, sn >> 1
+    require(sn == 0, "the path is too short")
+    return r
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("proof", type=Path)
+    parser.add_argument("--record", type=Path, required=True)
+    parser.add_argument("--key", required=True, help="the ledger's verifier key, or a file that holds it")
+    parser.add_argument("--body", type=Path, help="of an admission the request's, of a completion the answer's")
+    options = parser.parse_args()
+    record, (head, note) = options.record.read_bytes(), options.proof.read_text().split("\n\n", 1)
+    first, *lines = head.split("\n")
+    extra = decode(lines.pop(0).removeprefix("extra ")) if lines[0].startswith("extra ") else b""
+    index = int(lines.pop(0).removeprefix("index "))
+    text, _, signatures = note.rpartition("\n\n")
+    origin, size, root = text.split("\n")
+    key = options.key if "+" in options.key else Path(options.key).read_text().strip()
+    name, _, public = key.split("+", 2)
+    require(first == "c2sp.org/tlog-proof@v1", "no proof of the first version")
+    require(origin == name or origin.startswith(f"{name}/"), f"a log of {origin}, not of {name}")
+    key_id = hashlib.sha256(f"{origin}\n".encode() + decode(public)).digest()[:4]
+    signed = [s for n, s in (line[2:].split(" ") for line in signatures.splitlines()) if n == origin]
+    ours = [s for s in map(decode, signed) if s[:4] == key_id]
+    require(bool(ours) and decode(public)[:1] == b"\x01", f"nobody whom this key knows has signed for {origin}")
+    for signature in ours:
+        check_signature(decode(public)[1:], f"{text}\n".encode(), signature[4:])
+    leaf = hashlib.sha256(b"\x00" + record).digest()
+    require(root_of(leaf, index, int(size), list(map(decode, lines))) == decode(root), "another record stands there")
+    told = json.loads(record)
+    require(told["seq"] == index, "the record says that it stands elsewhere")
+    proved = [f"verified: record {index} of {size} in {origin} is this {told['kind']}"]
+    if options.body:
+        field = {"admission": "request", "completion": "response"}[told["kind"]]
+        require(extra.startswith(b"proofgate/v1/salt\0"), "the proof carries no salt: it was erased")
+        body = hashlib.sha256(options.body.read_bytes()).digest()
+        mac = hmac.digest(extra[18:], f"proofgate/v1/{field}\0".encode() + body, "sha256")
+        require(hmac.compare_digest(mac, decode(told[field])), f"this is not the {field} that was recorded")
+        proved.append(f"verified: {options.body} is its {field}, byte for byte")
+    print(*proved, sep="\n")
+
+
+if __name__ == "__main__":
+    main()
