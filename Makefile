@@ -112,6 +112,9 @@ check-repo: develop
 	@"$(PY)" -m bench.operator.page --check
 	@"$(PY)" -m bench.ledger_page --check
 	@cd e2e/verifier && go vet ./... && go test ./...
+	@$(RELEASE) && export RUSTFLAGS && \
+	  $(CARGO) run --release --quiet --manifest-path $(RUST_MANIFEST) --package proofgate-ledger --example proofs | \
+	  (cd e2e/verifier && go run . proofs)
 
 # --- The long suites ------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,6 @@ import (
 	"os"
 
 	"github.com/transparency-dev/merkle/compact"
-	"github.com/transparency-dev/merkle/proof"
 	"github.com/transparency-dev/merkle/rfc6962"
 	"golang.org/x/mod/sumdb/tlog"
 )
@@ -127,17 +126,9 @@ func consistencyOf(leaves [][]byte, older, newer int) ([][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := tlog.CheckTree(path, int64(newer), tlog.Hash(newRoot), int64(older), tlog.Hash(oldRoot)); err != nil {
-		return nil, fmt.Errorf("sumdb/tlog: %w", err)
-	}
 	hashes := make([][]byte, 0, len(path))
 	for _, hash := range path {
 		hashes = append(hashes, bytes.Clone(hash[:]))
 	}
-	err = proof.VerifyConsistency(
-		rfc6962.DefaultHasher, uint64(older), uint64(newer), hashes, oldRoot, newRoot)
-	if err != nil {
-		return nil, fmt.Errorf("transparency-dev/merkle: %w", err)
-	}
-	return hashes, nil
+	return hashes, checkConsistency(hashes, int64(older), oldRoot, int64(newer), newRoot)
 }

@@ -4,6 +4,7 @@
 //	verifier proof --vkey VKEY --record FILE PROOFFILE
 //	verifier root --leaves FILE
 //	verifier consistency --leaves FILE --old N [--new M]
+//	verifier proofs < LINES
 //
 // It exits with 0 when everything holds, 1 when it does not and 2 when it was called wrongly.
 package main
@@ -17,17 +18,18 @@ import (
 )
 
 func main() {
-	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-func run(args []string, stdout, stderr io.Writer) int {
+func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	commands := map[string]func(*flag.FlagSet, []string, io.Writer) error{
 		"proof":       proofCommand,
 		"root":        rootCommand,
 		"consistency": consistencyCommand,
+		"proofs":      proofsCommand(stdin),
 	}
 	if len(args) == 0 || commands[args[0]] == nil {
-		fmt.Fprintln(stderr, "usage: verifier proof|root|consistency [flags]")
+		fmt.Fprintln(stderr, "usage: verifier proof|root|consistency|proofs [flags]")
 		return 2
 	}
 	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)

@@ -9,10 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/transparency-dev/merkle/proof"
-	"github.com/transparency-dev/merkle/rfc6962"
 	"golang.org/x/mod/sumdb/note"
-	"golang.org/x/mod/sumdb/tlog"
 )
 
 // tlogProof is a c2sp.org/tlog-proof@v1 file.
@@ -67,18 +64,8 @@ func (p *tlogProof) verify(record []byte, ledgerKey string) (*checkpoint, error)
 	if p.index >= signed.size {
 		return nil, fmt.Errorf("record %d is outside a log of %d", p.index, signed.size)
 	}
-	var path tlog.RecordProof
-	for _, hash := range p.hashes {
-		path = append(path, tlog.Hash(hash))
-	}
-	if err := tlog.CheckRecord(path, signed.size, tlog.Hash(signed.root), p.index, tlog.RecordHash(record)); err != nil {
-		return nil, fmt.Errorf("sumdb/tlog: %w", err)
-	}
-	leaf := rfc6962.DefaultHasher.HashLeaf(record)
-	err = proof.VerifyInclusion(
-		rfc6962.DefaultHasher, uint64(p.index), uint64(signed.size), leaf, p.hashes, signed.root)
-	if err != nil {
-		return nil, fmt.Errorf("transparency-dev/merkle: %w", err)
+	if err := checkInclusion(p.hashes, p.index, signed.size, record, signed.root); err != nil {
+		return nil, err
 	}
 	return signed, nil
 }

@@ -64,8 +64,12 @@ func writeFile(t *testing.T, name string, contents []byte) string {
 }
 
 func call(args ...string) (int, string) {
+	return callWith("", args...)
+}
+
+func callWith(stdin string, args ...string) (int, string) {
 	var stdout, stderr bytes.Buffer
-	status := run(args, &stdout, &stderr)
+	status := run(args, strings.NewReader(stdin), &stdout, &stderr)
 	return status, stdout.String() + stderr.String()
 }
 
@@ -99,6 +103,27 @@ func TestConsistencyCommand(t *testing.T) {
 	for _, old := range []string{"0", "9"} {
 		if status, _ := call("consistency", "--leaves", path, "--old", old); status != 2 {
 			t.Errorf("old size %s: exit %d", old, status)
+		}
+	}
+}
+
+func TestProofsCommand(t *testing.T) {
+	hash := func(data tlog.Hash) string { return hex.EncodeToString(data[:]) }
+	zero, one := tlog.RecordHash([]byte("0")), tlog.RecordHash([]byte("1"))
+	root := hash(tlog.NodeHash(zero, one))
+	good := "root 2 " + root + "\ninclusion 0 2 " + hash(one) + "\ninclusion 1 2 " + hash(zero) +
+		"\nconsistency 1 2 " + hash(one) + "\nconsistency 2 2\n"
+	status, output := callWith(good, "proofs")
+	if status != 0 || output != "1 roots, 2 inclusions and 2 consistencies, of sizes up to 2\n" {
+		t.Errorf("%d %q", status, output)
+	}
+	for _, bad := range []string{
+		"", "root 2 " + hash(zero), "root 2", "inclusion 0 2 " + hash(zero), "inclusion 0 2", "inclusion 2 2 " + hash(one),
+		"inclusion 0 2 " + hash(one) + " " + hash(one), "consistency 1 2 " + hash(zero), "consistency 1 2",
+		"inclusion 00 2 " + hash(one), "inclusion 0 2 00", "other 0 2 " + hash(one),
+	} {
+		if status, output := callWith(bad+"\n", "proofs"); status != 1 {
+			t.Errorf("%q: exit %d, %s", bad, status, output)
 		}
 	}
 }
