@@ -29,7 +29,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let last = sizes.last().copied().unwrap_or(all).max(all);
     line(&mut out, "root 0", &[tree.root()])?;
     for size in 1..=last {
-        tree.push(leaf_hash((size - 1).to_string().as_bytes()), &mut |node| nodes.push(node));
+        tree.push(leaf_hash((size - 1).to_string().as_bytes()), &mut |node| {
+            nodes.push(node)
+        });
         let wanted: Vec<(u64, u64)> = if size <= all {
             (0..size).map(|index| (index, index + 1)).collect()
         } else if sizes.contains(&size) {
