@@ -155,6 +155,20 @@ TENANT_SHARDS = {
     "no_plan": b"\x20\0" + f"{_FIRST} \n".encode(),
 }
 
+_FIELD = 'Content-Disposition: form-data; name="model"\r\n\r\nwhisper-1\r\n'
+_FILE = 'Content-Disposition: form-data; name="file"; filename="a.mp3"\r\nContent-Type: audio/mpeg\r\n\r\n\0\r\n-\r\n'
+# The size of a read, less one, stands before the body; the boundary is b.
+FORMS = {
+    "model_first": f"--b\r\n{_FIELD}--b\r\n{_FILE}--b--\r\n",
+    "model_last": f"--b\r\n{_FILE}--b\r\n{_FIELD}--b--",
+    "longer_boundary": f"--b\r\n{_FIELD}--bc--",
+    "stray_boundary": f"--b\r\n{_FIELD}x\n--b--\r\n--b--",
+    "preamble": f"x\r\n--b\r\n{_FIELD}--b--",
+    "epilogue": f"--b\r\n{_FIELD}--b--\r\nx",
+    "folded": f"--b\r\nX: y\r\n {_FIELD}--b--",
+    "encoded_name": "--b\r\nContent-Disposition: form-data; name=\"a\"; filename*=UTF-8''f\r\n\r\n\r\n--b--",
+}
+
 
 def seed(target: str, name: str, data: bytes) -> None:
     """Writes one seed unless it is too large to be mutated usefully."""
@@ -213,6 +227,8 @@ def main() -> None:
     for name, data in FRAMES.items():
         for first in (0, 254, 255):
             seed("event_stream", f"{name}_{first}", bytes([first, 7]) + data)
+    for name, text in FORMS.items():
+        seed("multipart", name, b"\6" + text.encode())
     for name, mode, data in _translations():
         for drop in (0, 1):
             seed("translate", f"{name}_{drop}", bytes([mode << 1 | drop]) + data)

@@ -1,0 +1,127 @@
+use crate::MultipartError;
+
+/// Longest boundary, in bytes (RFC 2046 section 5.1.1).
+const LONGEST: usize = 70;
+/// Besides letters and digits. RFC 2046 has a comma and a space, too, at which lists of fields and lines are cut.
+const OTHERS: &[u8] = b"'()+_-./:=?";
+
+/// What separates the parts of a form.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Boundary(String);
+
+impl Boundary {
+    /// Reads the value of a `Content-Type`, which must be `multipart/form-data` with a boundary and no other parameter.
+    ///
+    /// # Errors
+    /// [`MultipartError::ContentType`] or [`MultipartError::Boundary`].
+    pub fn of(content_type: &[u8]) -> Result<Self, MultipartError> {
+        let value = std::str::from_utf8(content_type).map_err(|_| MultipartError::ContentType)?;
+        let (kind, parameter) = value.split_once(';').ok_or(MultipartError::ContentType)?;
+        if !kind
+            .trim_end_matches([' ', '\t'])
+            .eq_ignore_ascii_case("multipart/form-data")
+        {
+            return Err(MultipartError::ContentType);
+        }
+        let (name, value) = parameter
+            .trim_matches([' ', '\t'])
+            .split_once('=')
+            .ok_or(MultipartError::ContentType)?;
+        if !name.eq_ignore_ascii_case("boundary") {
+            return Err(MultipartError::ContentType);
+        }
+        let quoted = value.strip_prefix('"').map(|rest| rest.strip_suffix('"'));
+        let boundary = match quoted {
+            Some(quoted) => quoted.ok_or(MultipartError::Boundary)?,
+            // What is no token ends at different places for different readers.
+            None if value.bytes().all(is_token) => value,
+            None => return Err(MultipartError::Boundary),
+        };
+        let taken = |byte: u8| byte.is_ascii_alphanumeric() || OTHERS.contains(&byte);
+        match (1..=LONGEST).contains(&boundary.len()) && boundary.bytes().all(taken) {
+            true => Ok(Boundary(boundary.to_owned())),
+            false => Err(MultipartError::Boundary),
+        }
+    }
+
+    /// The boundary itself.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The value of a `Content-Type` that names it.
+    #[must_use]
+    pub fn content_type(&self) -> String {
+        let quote = if self.0.bytes().all(is_token) { "" } else { "\"" };
+        format!("multipart/form-data; boundary={quote}{}{quote}", self.0)
+    }
+}
+
+/// Whether a byte stands in a token (RFC 2045 section 5.1).
+fn is_token(byte: u8) -> bool {
+    byte.is_ascii_graphic() && !b"()<>@,;:\\\"/[]?=".contains(&byte)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Boundary;
+    use crate::MultipartError;
+
+    #[test]
+    fn a_boundary_is_read_bare_and_quoted_and_named_again_as_it_has_to_be() {
+        for (value, boundary, again) in [
+            (
+                "multipart/form-data; boundary=b",
+                "b",
+                "multipart/form-data; boundary=b",
+            ),
+            (
+                "Multipart/Form-Data ;Boundary=\"--a_b\"",
+                "--a_b",
+                "multipart/form-data; boundary=--a_b",
+            ),
+            (
+                "multipart/form-data;\tboundary=\"a:b=?\"",
+                "a:b=?",
+                "multipart/form-data; boundary=\"a:b=?\"",
+            ),
+        ] {
+            let read = Boundary::of(value.as_bytes()).unwrap();
+            assert_eq!((read.as_str(), &*read.content_type()), (boundary, again));
+        }
+        assert!(Boundary::of(format!("multipart/form-data; boundary={}", "b".repeat(70)).as_bytes()).is_ok());
+    }
+
+    #[test]
+    fn what_readers_would_cut_differently_is_refused() {
+        use MultipartError as E;
+        let long = format!("multipart/form-data; boundary={}", "b".repeat(71));
+        for (value, error) in [
+            ("multipart/form-data", E::ContentType),
+            ("multipart/form-data;", E::ContentType),
+            ("multipart/mixed; boundary=b", E::ContentType),
+            ("application/json", E::ContentType),
+            ("multipart/form-data; charset=utf-8; boundary=b", E::ContentType),
+            ("multipart/form-data; boundary =b", E::ContentType),
+            ("multipart/form-data; boundary=b; boundary=c", E::Boundary),
+            ("multipart/form-data; boundary=b; charset=utf-8", E::Boundary),
+            ("multipart/form-data; boundary=", E::Boundary),
+            ("multipart/form-data; boundary=\"\"", E::Boundary),
+            ("multipart/form-data; boundary=\"b", E::Boundary),
+            ("multipart/form-data; boundary=\"b\\\"\"", E::Boundary),
+            ("multipart/form-data; boundary=\"b c\"", E::Boundary),
+            ("multipart/form-data; boundary=\"b \"", E::Boundary),
+            ("multipart/form-data; boundary=b,multipart/form-data", E::Boundary),
+            ("multipart/form-data; boundary=a:b", E::Boundary),
+            ("multipart/form-data; boundary=\u{e9}", E::Boundary),
+            (&long, E::Boundary),
+        ] {
+            assert_eq!(Boundary::of(value.as_bytes()), Err(error), "{value}");
+        }
+        assert_eq!(
+            Boundary::of(b"multipart/form-data; boundary=\xff"),
+            Err(E::ContentType)
+        );
+    }
+}

@@ -1,0 +1,55 @@
+/// Why a form is refused: parsers could read it differently, or it is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum MultipartError {
+    /// The body is not declared as a form.
+    #[error("The Content-Type must be multipart/form-data with a boundary and nothing else.")]
+    ContentType,
+    /// The boundary is missing, longer than 70 characters, or has a character that is read differently.
+    #[error("The boundary must be 1 to 70 letters, digits or characters of '+_-.()/:=?, without spaces.")]
+    Boundary,
+    /// Something stands before the first boundary.
+    #[error("Something stands before the first boundary of the form.")]
+    Preamble,
+    /// Something stands behind the last boundary.
+    #[error("Something stands behind the last boundary of the form.")]
+    Epilogue,
+    /// Between a boundary and the end of its line stands something, or the line does not end in CRLF.
+    #[error("A boundary of the form must be followed by CRLF, or by -- and the end.")]
+    BoundaryLine,
+    /// The boundary stands behind a line break that is not CRLF, or where no part has ended.
+    #[error("The form's boundary stands where only some readers would take it for one.")]
+    StrayBoundary,
+    /// The body ended before its last boundary.
+    #[error("The form ends before its last boundary.")]
+    Truncated,
+    /// There are more than [`MOST_PARTS`](crate::MOST_PARTS) parts.
+    #[error("The form has more than 256 parts.")]
+    TooManyParts,
+    /// The head of a part is longer than [`MOST_HEAD_BYTES`](crate::MOST_HEAD_BYTES).
+    #[error("The head of one of the form's parts is longer than 4096 bytes.")]
+    HeadTooLong,
+    /// A line of a part's head is no header field, is folded, or does not end in CRLF.
+    #[error("The head of one of the form's parts has a line that is no header field.")]
+    HeadLine,
+    /// The head of a part has another field than `Content-Disposition` and `Content-Type`, or one of them twice.
+    #[error(
+        "A part of a form has Content-Disposition, once, and may have Content-Type; nothing else is taken."
+    )]
+    HeadField,
+    /// `Content-Disposition` is missing, or is not `form-data` with a `name` and at most a `filename`.
+    #[error(
+        "A part's Content-Disposition must be form-data; name=\"...\", for a file followed by filename=\"...\"; filename* is not taken."
+    )]
+    Disposition,
+    /// A name has a character that is read differently.
+    #[error("A part's name must be printable ASCII without quotes, backslashes and %.")]
+    Name,
+    /// A file's name is empty, or has a character that is read differently.
+    #[error("A file's name must be UTF-8 without quotes, backslashes and control characters, and not empty.")]
+    FileName,
+    /// The `Content-Type` of a part is none, is that of a form in the form, or one of a file for what is no file.
+    #[error(
+        "A part's Content-Type is not taken: a field is text/plain or application/json in UTF-8, a file anything but multipart."
+    )]
+    PartType,
+}

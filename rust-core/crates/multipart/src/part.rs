@@ -1,0 +1,121 @@
+use crate::MultipartError;
+
+/// Longest name of a part, in bytes.
+const LONGEST_NAME: usize = 128;
+
+/// What the head of a part says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// The field's name.
+    pub name: String,
+    /// The file's name, where it is one.
+    pub file_name: Option<String>,
+}
+
+impl Part {
+    /// Reads a head: its lines with their ends, without the empty one.
+    pub(crate) fn of(head: &[u8]) -> Result<Self, MultipartError> {
+        let (mut disposition, mut kind) = (None, None);
+        for line in head.split_inclusive(|byte| *byte == b'\n') {
+            let line = line.strip_suffix(b"\r\n").ok_or(MultipartError::HeadLine)?;
+            let line = std::str::from_utf8(line).map_err(|_| MultipartError::HeadLine)?;
+            // Also a line that begins with white space: it would go on with the one before (RFC 5322 section 2.2.3).
+            let (name, value) = line.split_once(':').ok_or(MultipartError::HeadLine)?;
+            let is_field = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+            if name.is_empty() || !name.bytes().all(is_field) || value.chars().any(char::is_control) {
+                return Err(MultipartError::HeadLine);
+            }
+            let place = match () {
+                () if name.eq_ignore_ascii_case("content-disposition") => &mut disposition,
+                () if name.eq_ignore_ascii_case("content-type") => &mut kind,
+                () => return Err(MultipartError::HeadField),
+            };
+            if place.replace(value.trim_matches(' ')).is_some() {
+                return Err(MultipartError::HeadField);
+            }
+        }
+        let part = Self::of_disposition(disposition.ok_or(MultipartError::Disposition)?)?;
+        match kind {
+            Some(kind) if !is_taken(kind, part.file_name.is_some()) => Err(MultipartError::PartType),
+            _ => Ok(part),
+        }
+    }
+
+    fn of_disposition(value: &str) -> Result<Self, MultipartError> {
+        let (kind, rest) = value.split_once(';').ok_or(MultipartError::Disposition)?;
+        if !kind.trim_end_matches(' ').eq_ignore_ascii_case("form-data") {
+            return Err(MultipartError::Disposition);
+        }
+        let (name, rest) = quoted(rest, "name")?;
+        let plain = |byte: u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'\\' | b'%');
+        if name.is_empty() || name.len() > LONGEST_NAME || !name.bytes().all(plain) {
+            return Err(MultipartError::Name);
+        }
+        // It would say how others are encoded (RFC 7578 section 4.6).
+        if name.eq_ignore_ascii_case("_charset_") {
+            return Err(MultipartError::Name);
+        }
+        let file_name = match rest.strip_prefix(';') {
+            None if rest.is_empty() => None,
+            None => return Err(MultipartError::Disposition),
+            Some(rest) => {
+                let (file_name, rest) = quoted(rest, "filename")?;
+                // What is called nothing is a file to some and a field to others.
+                if file_name.is_empty() || file_name.contains('\\') {
+                    return Err(MultipartError::FileName);
+                }
+                if !rest.is_empty() {
+                    return Err(MultipartError::Disposition);
+                }
+                Some(file_name.to_owned())
+            }
+        };
+        Ok(Part {
+            name: name.to_owned(),
+            file_name,
+        })
+    }
+}
+
+/// Reads ` name="value"`; returns the value and what is behind it. There is no escape: some take a backslash for one.
+fn quoted<'v>(text: &'v str, name: &str) -> Result<(&'v str, &'v str), MultipartError> {
+    let (found, rest) = text
+        .trim_start_matches(' ')
+        .split_once("=\"")
+        .ok_or(MultipartError::Disposition)?;
+    if !found.eq_ignore_ascii_case(name) {
+        return Err(MultipartError::Disposition);
+    }
+    let (value, rest) = rest.split_once('"').ok_or(MultipartError::Disposition)?;
+    Ok((value, rest.trim_start_matches(' ')))
+}
+
+/// Whether a content is taken as being of this type. Some readers tell files from fields by it, so a field has one of text.
+fn is_taken(kind: &str, is_file: bool) -> bool {
+    let (kind, parameters) = match kind.split_once(';') {
+        Some((kind, parameters)) => (kind, parameters.trim_matches(' ')),
+        None => (kind, ""),
+    };
+    let kind = kind.trim_end_matches(' ').to_ascii_lowercase();
+    let token = |part: &str| {
+        !part.is_empty()
+            && part
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&byte))
+    };
+    if !kind
+        .split_once('/')
+        .is_some_and(|(one, two)| token(one) && token(two))
+    {
+        return false;
+    }
+    if is_file {
+        return !kind.starts_with("multipart/") && !kind.starts_with("message/") && parameters.is_ascii();
+    }
+    let charset = parameters.to_ascii_lowercase();
+    let is_utf8 = matches!(
+        &*charset,
+        "" | "charset=utf-8" | "charset=\"utf-8\"" | "charset=us-ascii"
+    );
+    matches!(&*kind, "text/plain" | "application/json") && is_utf8
+}

@@ -1,0 +1,257 @@
+use memchr::memchr2;
+
+use crate::part::Part;
+use crate::{Boundary, MultipartError};
+
+/// Most parts of a form.
+pub const MOST_PARTS: usize = 256;
+/// Longest head of a part, in bytes.
+pub const MOST_HEAD_BYTES: usize = 4096;
+
+const LINE_END: &[u8] = b"\r\n";
+
+/// What stands in a form, in its order.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Event<'a> {
+    /// A part begins.
+    Part(Part),
+    /// Bytes of its content.
+    Data(&'a [u8]),
+    /// The part has ended.
+    PartEnd,
+}
+
+/// What one call of [`FormReader::read`] came to.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Step<'a> {
+    /// Bytes of the input that were used.
+    pub consumed: usize,
+    /// What was found; `None` when more bytes are needed to find something.
+    pub event: Option<Event<'a>>,
+}
+
+/// Reads a form in pieces.
+#[derive(Debug, Clone)]
+pub struct FormReader {
+    /// `CRLF--boundary`: CR and LF stand in it nowhere else.
+    delimiter: Vec<u8>,
+    state: State,
+    head: Vec<u8>,
+    parts: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// So many bytes of the first delimiter have come.
+    First(usize),
+    /// Behind a delimiter.
+    Line(LineEnd),
+    /// In the head of a part.
+    Head,
+    /// In a content.
+    Content(Content),
+    /// Behind the last delimiter, with so many bytes of a line's end.
+    Done(usize),
+    Refused(MultipartError),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LineEnd {
+    Nothing,
+    Cr,
+    Dash,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Content {
+    Data,
+    /// The last bytes are so many of a delimiter; they are data if it does not go on.
+    Delimiter(usize),
+    /// A line begins that CRLF does not stand before, and what it begins with is so much of a delimiter: there it would be
+    /// one for some readers.
+    Line(usize),
+}
+
+impl FormReader {
+    /// A reader of a body from its beginning.
+    #[must_use]
+    pub fn new(boundary: &Boundary) -> Self {
+        FormReader {
+            delimiter: [b"\r\n--", boundary.as_str().as_bytes()].concat(),
+            state: State::First(LINE_END.len()),
+            head: Vec::new(),
+            parts: 0,
+        }
+    }
+
+    /// Reads as far as the next thing that is to be told.
+    ///
+    /// # Errors
+    /// What is wrong with the form; every further call says the same.
+    pub fn read<'a>(&'a mut self, input: &'a [u8]) -> Result<Step<'a>, MultipartError> {
+        let mut at = 0;
+        loop {
+            if let State::Content(content) = self.state {
+                let (consumed, found) = self.content(content, &input[at..])?;
+                at += consumed;
+                let event = match found {
+                    Found::Nothing if at == input.len() => None,
+                    Found::Nothing => continue,
+                    Found::Data => Some(Event::Data(&input[at - consumed..at])),
+                    Found::Withheld(length) => Some(Event::Data(&self.delimiter[..length])),
+                    Found::End => Some(Event::PartEnd),
+                };
+                return Ok(Step { consumed: at, event });
+            }
+            let Some(byte) = input.get(at) else {
+                if let State::Refused(error) = self.state {
+                    return Err(error);
+                }
+                return Ok(Step {
+                    consumed: at,
+                    event: None,
+                });
+            };
+            at += 1;
+            match self.between(*byte) {
+                Ok(None) => {}
+                Ok(Some(part)) => {
+                    return Ok(Step {
+                        consumed: at,
+                        event: Some(Event::Part(part)),
+                    });
+                }
+                Err(error) => return Err(self.refuse(error)),
+            }
+        }
+    }
+
+    /// Whether the form is whole: only the end of its last line may follow.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        matches!(self.state, State::Done(_))
+    }
+
+    /// Says that the body ended.
+    ///
+    /// # Errors
+    /// [`MultipartError::Truncated`] when the form has not.
+    pub fn end(&self) -> Result<(), MultipartError> {
+        match self.state {
+            State::Done(0 | 2) => Ok(()),
+            State::Done(_) => Err(MultipartError::Epilogue),
+            State::Refused(error) => Err(error),
+            _ => Err(MultipartError::Truncated),
+        }
+    }
+
+    fn refuse(&mut self, error: MultipartError) -> MultipartError {
+        self.state = State::Refused(error);
+        error
+    }
+
+    /// Takes a byte that is not content.
+    fn between(&mut self, byte: u8) -> Result<Option<Part>, MultipartError> {
+        self.state = match self.state {
+            State::First(matched) if self.delimiter.get(matched) == Some(&byte) => {
+                match matched + 1 == self.delimiter.len() {
+                    true => State::Line(LineEnd::Nothing),
+                    false => State::First(matched + 1),
+                }
+            }
+            State::First(_) => return Err(MultipartError::Preamble),
+            State::Line(LineEnd::Nothing) if byte == b'\r' => State::Line(LineEnd::Cr),
+            // A form without parts is none (RFC 2046 section 5.1.1).
+            State::Line(LineEnd::Nothing) if byte == b'-' && self.parts > 0 => State::Line(LineEnd::Dash),
+            State::Line(LineEnd::Cr) if byte == b'\n' => {
+                self.parts += 1;
+                if self.parts > MOST_PARTS {
+                    return Err(MultipartError::TooManyParts);
+                }
+                State::Head
+            }
+            State::Line(LineEnd::Dash) if byte == b'-' => State::Done(0),
+            State::Line(_) => return Err(MultipartError::BoundaryLine),
+            State::Head => return self.head_byte(byte),
+            State::Done(matched) if LINE_END.get(matched) == Some(&byte) => State::Done(matched + 1),
+            State::Done(_) => return Err(MultipartError::Epilogue),
+            State::Refused(error) => return Err(error),
+            State::Content(_) => return Ok(None),
+        };
+        Ok(None)
+    }
+
+    fn head_byte(&mut self, byte: u8) -> Result<Option<Part>, MultipartError> {
+        if self.head.len() == MOST_HEAD_BYTES {
+            return Err(MultipartError::HeadTooLong);
+        }
+        self.head.push(byte);
+        if self.head.starts_with(LINE_END) {
+            return Err(MultipartError::Disposition);
+        }
+        if !self.head.ends_with(b"\r\n\r\n") {
+            return Ok(None);
+        }
+        let lines = &self.head[..self.head.len() - LINE_END.len()];
+        let part = Part::of(lines)?;
+        self.head.clear();
+        // Some readers take the head's end for the line break before a delimiter.
+        self.state = State::Content(Content::Line(0));
+        Ok(Some(part))
+    }
+
+    /// Takes bytes of a content; says how many, and what they are.
+    fn content(&mut self, content: Content, input: &[u8]) -> Result<(usize, Found), MultipartError> {
+        let goes_on = |matched: usize| {
+            let rest = &self.delimiter[matched..];
+            input.iter().zip(rest).take_while(|(one, two)| one == two).count()
+        };
+        let (next, consumed, found) = match content {
+            Content::Delimiter(matched) => {
+                let more = goes_on(matched);
+                let matched = matched + more;
+                if matched == self.delimiter.len() {
+                    self.state = State::Line(LineEnd::Nothing);
+                    return Ok((more, Found::End));
+                }
+                if more == input.len() {
+                    (Content::Delimiter(matched), more, Found::Nothing)
+                } else if matched == 1 {
+                    (Content::Line(0), more, Found::Withheld(1))
+                } else {
+                    (Content::Data, more, Found::Withheld(matched))
+                }
+            }
+            Content::Line(matched) => {
+                let more = goes_on(LINE_END.len() + matched);
+                let found = if more == 0 { Found::Nothing } else { Found::Data };
+                if LINE_END.len() + matched + more == self.delimiter.len() {
+                    return Err(self.refuse(MultipartError::StrayBoundary));
+                }
+                match more == input.len() {
+                    true => (Content::Line(matched + more), more, found),
+                    false => (Content::Data, more, found),
+                }
+            }
+            Content::Data => match (memchr2(b'\r', b'\n', input), input) {
+                (None, []) => (Content::Data, 0, Found::Nothing),
+                (None, _) => (Content::Data, input.len(), Found::Data),
+                (Some(0), [b'\r', ..]) => (Content::Delimiter(1), 1, Found::Nothing),
+                (Some(0), _) => (Content::Line(0), 1, Found::Data),
+                (Some(at), _) => (Content::Data, at, Found::Data),
+            },
+        };
+        self.state = State::Content(next);
+        Ok((consumed, found))
+    }
+}
+
+/// What bytes of a content are.
+enum Found {
+    Nothing,
+    /// All that were taken are data.
+    Data,
+    /// Before them stand so many of the delimiter that are data, because it did not go on.
+    Withheld(usize),
+    End,
+}
