@@ -2,7 +2,7 @@
 //!
 //! A log begins with its `open` and nothing follows a `seal`. Every record states its own number. Each admission has
 //! exactly one end: a `completion` in the same log, or an `aborted` or `completion` in a later one, which names the log of
-//! the admission. How a log ended that was still written when its successor was opened is stated once, in a `takeover`: by
+//! the admission. A completion says what arrived of a body if, and only if, that was still coming when it was admitted. How a log ended that was still written when its successor was opened is stated once, in a `takeover`: by
 //! that successor, or by a later log when it did not live to.
 
 use crate::layout::parse_incarnation;
@@ -46,6 +46,16 @@ pub struct ForeignEnd {
     pub admission: u64,
     /// Number of the record here that ends it.
     pub seq: u64,
+    /// Whether that says what arrived of its body; `None` where it is not for it to say.
+    pub received: Option<bool>,
+}
+
+/// An admission that has no end yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Admitted {
+    id: String,
+    /// Whether its body was still coming; `None` where that was not read.
+    coming: Option<bool>,
 }
 
 /// What is kept of a log's records while they pass. Memory grows with the number of open exchanges, not with the log.
@@ -53,7 +63,7 @@ pub struct ForeignEnd {
 pub struct Rules {
     incarnation: Ulid,
     opened: Option<Opened>,
-    open: BTreeMap<u64, String>,
+    open: BTreeMap<u64, Admitted>,
     foreign_ends: Vec<ForeignEnd>,
     takeovers: Vec<(u64, Predecessor)>,
     sealed: bool,
@@ -84,7 +94,10 @@ impl Rules {
     #[must_use]
     pub fn resume(incarnation: Ulid, open: impl IntoIterator<Item = (u64, String)>) -> Self {
         Self {
-            open: open.into_iter().collect(),
+            open: open
+                .into_iter()
+                .map(|(admission, id)| (admission, Admitted { id, coming: None }))
+                .collect(),
             ..Self::new(incarnation)
         }
     }
@@ -95,10 +108,15 @@ impl Rules {
         self.opened.as_ref()
     }
 
-    /// Admissions that have no end in this log so far, by number, with their request ids.
+    /// Numbers of the admissions that have no end in this log so far.
+    pub fn open_exchanges(&self) -> impl Iterator<Item = u64> {
+        self.open.keys().copied()
+    }
+
+    /// Whether the body of an admission that has no end in this log was still coming; `None` where that is not known.
     #[must_use]
-    pub fn open_exchanges(&self) -> &BTreeMap<u64, String> {
-        &self.open
+    pub fn is_coming(&self, admission: u64) -> Option<bool> {
+        self.open.get(&admission)?.coming
     }
 
     /// Ends of admissions of other logs, in order.
@@ -162,7 +180,9 @@ impl Rules {
             Record::Open(open) if seq == 0 => self.begin(open)?,
             Record::Open(_) => return Err(format!("record {seq} is a second open record")),
             _ if seq == 0 => return Err("the first record is no open record".to_owned()),
-            Record::Aborted(aborted) => self.end_elsewhere(seq, &aborted.incarnation, aborted.admission)?,
+            Record::Aborted(aborted) => {
+                self.end_elsewhere(seq, &aborted.incarnation, aborted.admission, None)?;
+            }
             Record::Takeover(takeover) => self.take_over(seq, takeover)?,
             other => {
                 self.served.get_or_insert(seq);
@@ -199,16 +219,25 @@ impl Rules {
     fn go_on(&mut self, seq: u64, record: &Record<'_>) -> Result<(), String> {
         match record {
             Record::Admission(admission) => {
-                self.open.insert(seq, admission.id.as_ref().to_owned());
+                let admitted = Admitted {
+                    id: admission.id.as_ref().to_owned(),
+                    coming: Some(admission.coming.is_some()),
+                };
+                self.open.insert(seq, admitted);
                 Ok(())
             }
             Record::Attempt(attempt) if attempt.incarnation.is_none() => {
                 self.is_open(seq, attempt.admission, &attempt.id)
             }
-            Record::Completion(completion) => match &completion.incarnation {
-                Some(incarnation) => self.end_elsewhere(seq, incarnation, completion.admission),
-                None => self.end_here(seq, completion.admission, &completion.id),
-            },
+            Record::Completion(completion) => {
+                let received = completion.received.is_some();
+                match &completion.incarnation {
+                    Some(incarnation) => {
+                        self.end_elsewhere(seq, incarnation, completion.admission, Some(received))
+                    }
+                    None => self.end_here(seq, completion.admission, &completion.id, received),
+                }
+            }
             Record::Seal(seal) => self.seal(seq, seal),
             _ => Ok(()),
         }
@@ -216,7 +245,7 @@ impl Rules {
 
     fn is_open(&self, seq: u64, admission: u64, id: &str) -> Result<(), String> {
         match self.open.get(&admission) {
-            Some(admitted) if admitted == id => Ok(()),
+            Some(admitted) if admitted.id == id => Ok(()),
             None if !self.complete => Ok(()),
             _ => Err(format!(
                 "record {seq} is an attempt of record {admission}, which is no open admission of {id}"
@@ -224,9 +253,9 @@ impl Rules {
         }
     }
 
-    fn end_here(&mut self, seq: u64, admission: u64, id: &str) -> Result<(), String> {
+    fn end_here(&mut self, seq: u64, admission: u64, id: &str, received: bool) -> Result<(), String> {
         match self.open.remove(&admission) {
-            Some(admitted) if admitted == id => Ok(()),
+            Some(admitted) if admitted.id == id => agree(seq, admission, admitted.coming, Some(received)),
             Some(_) => Err(format!(
                 "record {seq} completes record {admission}, which admitted another exchange"
             )),
@@ -237,7 +266,13 @@ impl Rules {
         }
     }
 
-    fn end_elsewhere(&mut self, seq: u64, incarnation: &str, admission: u64) -> Result<(), String> {
+    fn end_elsewhere(
+        &mut self,
+        seq: u64,
+        incarnation: &str,
+        admission: u64,
+        received: Option<bool>,
+    ) -> Result<(), String> {
         let incarnation = parse_incarnation(incarnation)
             .filter(|named| *named != self.incarnation)
             .ok_or_else(|| {
@@ -247,6 +282,7 @@ impl Rules {
             incarnation,
             admission,
             seq,
+            received,
         });
         Ok(())
     }
@@ -304,5 +340,26 @@ impl Rules {
         } else {
             Err(format!("record {seq} seals {} records, not {seq}", seal.records))
         }
+    }
+}
+
+/// Whether an end and its admission agree on whether the body was still coming, as far as both are known.
+///
+/// # Errors
+/// How they do not, in words.
+pub(crate) fn agree(
+    seq: u64,
+    admission: u64,
+    coming: Option<bool>,
+    received: Option<bool>,
+) -> Result<(), String> {
+    match (coming, received) {
+        (Some(true), Some(false)) => Err(format!(
+            "record {seq} does not say what arrived of the body that was still coming in record {admission}"
+        )),
+        (Some(false), Some(true)) => Err(format!(
+            "record {seq} says what arrived of a body that record {admission} admitted whole"
+        )),
+        _ => Ok(()),
     }
 }

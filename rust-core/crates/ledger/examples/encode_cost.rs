@@ -25,6 +25,7 @@ fn main() -> Result<(), LedgerError> {
         upstream_model: "gpt-4o-mini-2024-07-18".into(),
         endpoint: "/v1/chat/completions".into(),
         stream: false,
+        coming: None,
         bytes: 1100,
         request: [9; 32],
         salt: Some(SaltId([4; 8])),
@@ -43,6 +44,7 @@ fn main() -> Result<(), LedgerError> {
         upstream_status: Some(200),
         attempts: 1,
         outcome: Outcome::Complete,
+        received: None,
         bytes: 600,
         response: [3; 32],
         usage: Some(Usage {

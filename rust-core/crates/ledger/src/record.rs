@@ -135,6 +135,26 @@ pub struct Predecessor<'a> {
     pub missing: Option<Cow<'a, str>>,
 }
 
+/// Says of an admitted body that it was still coming.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Coming {
+    /// Its size in bytes as its sender declared it; absent when that was not told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub declared: Option<u64>,
+}
+
+/// What arrived of a body that was still coming when it was admitted, from its first byte on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Received {
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// Commitment to it, base64, with the salt of the admission.
+    #[serde(with = "base64_hash")]
+    pub request: Hash,
+    /// Whether it came to its end.
+    pub whole: bool,
+}
+
 /// A request that was let through; written before any byte of it goes upstream.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Admission<'a> {
@@ -165,6 +185,10 @@ pub struct Admission<'a> {
     pub endpoint: Cow<'a, str>,
     /// Whether the response streams.
     pub stream: bool,
+    /// Whether its body was still coming: size and commitment are then those of what had arrived, and the completion has
+    /// those of all. Absent for a whole body.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub coming: Option<Coming>,
     /// Size of the request body in bytes.
     pub bytes: u64,
     /// Commitment to the request body, base64.
@@ -330,6 +354,9 @@ pub struct Completion<'a> {
     pub attempts: u32,
     /// How it ended.
     pub outcome: Outcome,
+    /// What arrived of the request's body, if that was still coming when it was admitted; absent if not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub received: Option<Received>,
     /// Size of the response body in bytes.
     pub bytes: u64,
     /// Commitment to the response body, base64, with the salt of the admission.

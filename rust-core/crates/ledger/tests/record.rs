@@ -3,8 +3,8 @@
 use proofgate_ledger::LedgerError;
 use proofgate_ledger::commitment::{BodyDigest, Salted, commit, salt_id};
 use proofgate_ledger::record::{
-    Aborted, Admission, Attempt, Completion, Config, ConfigId, Gap, MAX_RECORD, Open, Outcome, PolicyNote,
-    Predecessor, Record, Rejection, SaltId, Seal, Sent, Takeover, Usage, parse,
+    Aborted, Admission, Attempt, Coming, Completion, Config, ConfigId, Gap, MAX_RECORD, Open, Outcome,
+    PolicyNote, Predecessor, Received, Record, Rejection, SaltId, Seal, Sent, Takeover, Usage, parse,
 };
 
 /// The whole record as `serde_json` writes it.
@@ -36,6 +36,7 @@ proptest::proptest! {
             upstream_model: text(3),
             endpoint: "/v1/chat/completions".into(),
             stream: noted,
+            coming: None,
             bytes: number / 3,
             request: [7; 32],
             salt: noted.then_some(SaltId([0x5a; 8])),
@@ -93,6 +94,7 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
                 upstream_model: "gpt-4o-mini-2024".into(),
                 endpoint: "chat.completions".into(),
                 stream: true,
+                coming: None,
                 bytes: 512,
                 request: [0; 32],
                 salt: Some(SaltId([0x5a; 8])),
@@ -120,6 +122,7 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
                 upstream_status: Some(200),
                 attempts: 1,
                 outcome: Outcome::ClientDisconnect,
+                received: None,
                 bytes: 99,
                 response: [0; 32],
                 usage: Some(Usage {
@@ -134,6 +137,58 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
                 config: ConfigId([0xab; 8]),
             }),
             r#"{"v":1,"kind":"completion","seq":2,"ts":3,"id":"r1","admission":1,"status":200,"upstream_status":200,"outcome":"client_disconnect","bytes":99,"response":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=","usage":{"prompt_tokens":4,"completion_tokens":5},"charged":9,"duration_us":6,"config":"abababababababab"}"#,
+        ),
+        (
+            Record::Admission(Admission {
+                seq: 1,
+                ts: 2,
+                id: "r1".into(),
+                tenant: "acme".into(),
+                key: "0123abcd".into(),
+                model: "whisper-1".into(),
+                provider: "openai".into(),
+                upstream_model: "whisper-1".into(),
+                endpoint: "/v1/audio/transcriptions".into(),
+                stream: false,
+                coming: Some(Coming {
+                    declared: Some(5_242_880),
+                }),
+                bytes: 512,
+                request: [0; 32],
+                salt: None,
+                reserved: None,
+                reserved_nanodollars: None,
+                policy: None,
+                config: ConfigId([0xab; 8]),
+            }),
+            r#"{"v":1,"kind":"admission","seq":1,"ts":2,"id":"r1","tenant":"acme","key":"0123abcd","model":"whisper-1","provider":"openai","upstream_model":"whisper-1","endpoint":"/v1/audio/transcriptions","stream":false,"coming":{"declared":5242880},"bytes":512,"request":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=","reserved":null,"config":"abababababababab"}"#,
+        ),
+        (
+            Record::Completion(Completion {
+                seq: 2,
+                ts: 3,
+                id: "r1".into(),
+                admission: 1,
+                incarnation: None,
+                status: 499,
+                upstream_status: None,
+                attempts: 1,
+                outcome: Outcome::ClientDisconnect,
+                received: Some(Received {
+                    bytes: 4096,
+                    request: [0; 32],
+                    whole: false,
+                }),
+                bytes: 0,
+                response: [0; 32],
+                usage: None,
+                charged: None,
+                cost_nanodollars: None,
+                duration_us: 6,
+                policy: None,
+                config: ConfigId([0xab; 8]),
+            }),
+            r#"{"v":1,"kind":"completion","seq":2,"ts":3,"id":"r1","admission":1,"status":499,"upstream_status":null,"outcome":"client_disconnect","received":{"bytes":4096,"request":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=","whole":false},"bytes":0,"response":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=","usage":null,"charged":null,"duration_us":6,"config":"abababababababab"}"#,
         ),
         (
             Record::Rejection(Rejection {
@@ -227,6 +282,7 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
                 upstream_status: None,
                 attempts: 1,
                 outcome: Outcome::Complete,
+                received: None,
                 bytes: 99,
                 response: [0; 32],
                 usage: None,

@@ -122,6 +122,7 @@ impl Log {
                 upstream_model: "gpt-4o-mini".into(),
                 endpoint: "/v1/chat/completions".into(),
                 stream: false,
+                coming: None,
                 bytes: 1024,
                 request: [1; 32],
                 salt: Some(SaltId([4; 8])),
@@ -155,6 +156,7 @@ impl Log {
                 upstream_status: Some(200),
                 attempts: 1,
                 outcome: Outcome::Complete,
+                received: None,
                 bytes: 512,
                 response: [3; 32],
                 usage: Some(Usage {

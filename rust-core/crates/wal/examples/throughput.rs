@@ -216,6 +216,7 @@ fn recovery(root: &Path) -> f64 {
                     upstream_model: "gpt-4o-mini-2024-07-18".into(),
                     endpoint: "chat.completions".into(),
                     stream: true,
+                    coming: None,
                     bytes: 512,
                     request: [1; 32],
                     salt: Some(SaltId([4; 8])),
@@ -239,6 +240,7 @@ fn recovery(root: &Path) -> f64 {
                     upstream_status: Some(200),
                     attempts: 1,
                     outcome: Outcome::Complete,
+                    received: None,
                     bytes: 4096,
                     response: [1; 32],
                     usage: Some(Usage {

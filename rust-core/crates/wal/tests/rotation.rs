@@ -101,6 +101,7 @@ impl Rotated {
                     upstream_status: Some(200),
                     attempts: 1,
                     outcome: Outcome::Complete,
+                    received: None,
                     bytes: 7,
                     response: [2; 32],
                     usage: None,

@@ -2,6 +2,7 @@
 
 use super::Verdict;
 use super::scan::Scanned;
+use crate::rules::agree;
 use std::collections::{BTreeMap, BTreeSet};
 use ulid::Ulid;
 
@@ -16,7 +17,7 @@ pub(super) fn check(
 ) {
     let mut open: Vec<BTreeSet<u64>> = logs
         .iter()
-        .map(|log| log.rules.open_exchanges().keys().copied().collect())
+        .map(|log| log.rules.open_exchanges().collect())
         .collect();
     let index: BTreeMap<Ulid, usize> = logs
         .iter()
@@ -35,6 +36,14 @@ pub(super) fn check(
                 continue;
             };
             let admitted = end.admission < logs[of].report.records && logs[of].whole;
+            if let Err(message) = agree(
+                end.seq,
+                end.admission,
+                logs[of].rules.is_coming(end.admission),
+                end.received,
+            ) {
+                logs[by].find(Verdict::Invalid, message);
+            }
             if open[of].remove(&end.admission) || twice_allowed || !admitted || !logs[of].rules.complete() {
                 continue;
             }

@@ -1,4 +1,5 @@
 //! A form read as its receiver would.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use proofgate_multipart::{Boundary, Event, FormReader, MultipartError};
 

@@ -4,7 +4,7 @@
 
 use proofgate_evidence::frame::{FRAME_HEADER, SEGMENT_HEADER, frame_bytes};
 use proofgate_evidence::log_reader::{Found, LogReader};
-use proofgate_ledger::record::{Admission, Completion, ConfigId, Outcome, Seal};
+use proofgate_ledger::record::{Admission, Coming, Completion, ConfigId, Outcome, Received, Seal};
 use proofgate_ledger::{Checkpoint, Hash, Mmr, SigningKey, VerifyingKey, leaf_hash};
 use proofgate_wal::simulated::SimulatedDisk;
 use proofgate_wal::{
@@ -260,6 +260,11 @@ impl Worker {
 
     /// Appends an admission whose record is about `size` bytes.
     pub fn admit(&mut self, id: &str, size: usize) -> Result<u64, WalError> {
+        self.admit_as(id, size, None)
+    }
+
+    /// Appends an admission of the body `hello`, or of one that begins so and is still coming.
+    pub fn admit_as(&mut self, id: &str, size: usize, coming: Option<Coming>) -> Result<u64, WalError> {
         let salt = self.writer.salt(self.writer.next_seq())?;
         let ts = self.tick();
         self.append(|seq, out| {
@@ -274,6 +279,7 @@ impl Worker {
                 upstream_model: "m".into(),
                 endpoint: "chat.completions".into(),
                 stream: false,
+                coming,
                 bytes: 5,
                 request: proofgate_ledger::commitment::commit(&salt, "request", b"hello"),
                 salt: Some(proofgate_ledger::commitment::salt_id(&salt)),
@@ -292,6 +298,16 @@ impl Worker {
 
     /// Ends an exchange that another log admitted.
     pub fn complete_in(&mut self, log: Option<Ulid>, id: &str, admission: u64) -> Result<u64, WalError> {
+        self.complete_as(log, id, admission, None)
+    }
+
+    pub fn complete_as(
+        &mut self,
+        log: Option<Ulid>,
+        id: &str,
+        admission: u64,
+        received: Option<Received>,
+    ) -> Result<u64, WalError> {
         let log = log.map(|log| log.to_string());
         let ts = self.tick();
         self.append(|seq, out| {
@@ -305,6 +321,7 @@ impl Worker {
                 upstream_status: Some(200),
                 attempts: 1,
                 outcome: Outcome::Complete,
+                received,
                 bytes: 7,
                 response: [2; 32],
                 usage: None,

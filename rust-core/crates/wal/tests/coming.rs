@@ -1,0 +1,70 @@
+//! Bodies that were still coming when they were admitted: what the completion must say of them, and what it commits to.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test may stop at the first failure"
+)]
+
+mod support;
+
+use proofgate_evidence::{Verdict, fsck, prove};
+use proofgate_ledger::LedgerError;
+use proofgate_ledger::commitment::commit;
+use proofgate_ledger::record::{Coming, Received};
+use std::path::Path;
+use support::{fresh, vkey};
+
+const COMING: Coming = Coming { declared: Some(11) };
+
+fn received(salt: &[u8; 32]) -> Received {
+    Received {
+        bytes: 11,
+        request: commit(salt, "received", b"hello world"),
+        whole: true,
+    }
+}
+
+#[test]
+fn what_was_admitted_of_a_body_and_what_arrived_of_it_are_both_revealed() {
+    let (disk, mut worker) = fresh();
+    let salt = worker.writer.salt(1).unwrap();
+    let admission = worker.admit_as("upload", 1, Some(COMING)).unwrap();
+    worker
+        .complete_as(None, "upload", admission, Some(received(&salt)))
+        .unwrap();
+    worker.seal().unwrap();
+    let report = fsck(&disk, Path::new("/"), Some(&vkey()), &[]).unwrap();
+    assert_eq!(report.verdict, Verdict::Ok, "{report:#?}");
+
+    let dir = &worker.promised.dir;
+    let reveal = |seq: u64, body: &[u8]| {
+        let proof = prove::proof(&disk, dir, seq, Some(&vkey())).unwrap();
+        proof.reveal(&worker.promised.appended[seq as usize], &vkey(), body)
+    };
+    assert_eq!(reveal(1, b"hello"), Ok("request"));
+    assert_eq!(reveal(2, b"hello world"), Ok("received"));
+    assert_eq!(
+        reveal(2, b"hello"),
+        Err(LedgerError::CommitmentMismatch("response"))
+    );
+}
+
+#[test]
+fn a_completion_says_what_arrived_of_a_body_if_and_only_if_it_was_coming() {
+    for (coming, told, message) in [
+        (Some(COMING), None, "does not say what arrived"),
+        (None, Some(received(&[0; 32])), "admitted whole"),
+    ] {
+        let (disk, mut worker) = fresh();
+        let admission = worker.admit_as("upload", 1, coming).unwrap();
+        worker.complete_as(None, "upload", admission, told).unwrap();
+        worker.seal().unwrap();
+        let report = fsck(&disk, Path::new("/"), Some(&vkey()), &[]).unwrap();
+        assert_eq!(report.verdict, Verdict::Invalid, "{report:#?}");
+        let findings = &report.incarnations[0].findings;
+        assert!(
+            findings.iter().any(|found| found.message.contains(message)),
+            "{report:#?}"
+        );
+    }
+}
