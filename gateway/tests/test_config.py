@@ -67,6 +67,7 @@ def test_the_core_gets_everything_inline_in_snake_case_and_milliseconds(
                 "stream_usage": "ask",
                 "untranslatable": "refuse",
                 "max_concurrency": None,
+                "timeouts": {"connect_ms": 0, "first_byte_ms": 0, "idle_ms": 0},
                 "betas": [],
                 "aws": None,
             }
@@ -116,6 +117,7 @@ def test_the_core_gets_everything_inline_in_snake_case_and_milliseconds(
             "client_body_ms": 30000,
             "client_idle_ms": 75000,
             "upstream_connect_ms": 5000,
+            "upstream_first_byte_ms": 0,
             "upstream_response_ms": 60000,
             "answer_ms": 3600000,
             "heartbeat_ms": 15000,

@@ -207,6 +207,19 @@ def test_a_worker_gives_up_before_haproxy_does(response_seconds: int) -> None:
         assert int(seconds) > max(client_idle_seconds, 5 + response_seconds)
 
 
+def test_haproxy_waits_for_all_providers_of_a_model_one_by_one() -> None:
+    patient = {"connectSeconds": 10, "firstByteSeconds": 500}
+    providers = [{**SPEC["providers"][0], "name": name} for name in ("first", "second")]
+    providers[1]["timeouts"] = patient
+    models = [{"name": "m", "provider": "first", "fallbacks": [{"provider": "second"}]}]
+    tenants = [{**SPEC["tenants"][0], "models": ["m"]}]
+    times = {"upstreamConnectSeconds": 5, "upstreamResponseSeconds": 60, "upstreamFirstByteSeconds": 100}
+    text = one(
+        "ConfigMap", "demo-haproxy", providers=providers, models=models, tenants=tenants, timeouts=times
+    )["data"]["haproxy.cfg"]
+    assert f"timeout server {15 + 5 + 100 + 10 + 500}s" in text
+
+
 def test_workers_expect_the_proxy_header_that_haproxy_sends() -> None:
     worker = yaml.safe_load(one("ConfigMap", "demo-config")["data"]["gateway.yaml"])
     assert worker["proxyProtocol"] == {"routingKeyFile": "/etc/proofgate/routing.key"}

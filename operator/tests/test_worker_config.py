@@ -289,6 +289,8 @@ CHANGES: list[dict[str, Any]] = [
     {"jwt": {"issuers": [ISSUER]}},
     {"policy": {"packs": ["pii"]}},
     {"cors": {"allowedOrigins": ["*"]}},
+    {"providers": [{**SPEC["providers"][0], "timeouts": {"connectSeconds": 1, "firstByteSeconds": 600}}]},
+    {"timeouts": {"upstreamFirstByteSeconds": 300}},
     {"timeouts": {"upstreamConnectSeconds": 1, "upstreamResponseSeconds": 2, "drainSeconds": 3}},
     {"timeouts": {"answerSeconds": 60, "connectionAgeSeconds": 30}},
     {"ledger": {**SPEC["ledger"], "durability": "Synced"}},

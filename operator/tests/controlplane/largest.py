@@ -105,6 +105,10 @@ def everything() -> Manifest:
         },
         "policies": [local, elsewhere],
         "cors": {"allowedOrigins": ["https://app.example.com"], "maxAgeSeconds": 0},
+        "timeouts": {
+            **{"upstreamConnectSeconds": 1, "upstreamFirstByteSeconds": 300, "upstreamResponseSeconds": 20},
+            **{"answerSeconds": 600, "heartbeatSeconds": 0, "connectionAgeSeconds": 60, "drainSeconds": 9},
+        },
     }
 
 

@@ -106,6 +106,11 @@ def _public(config: Config) -> Json:
                 "stream_usage": _word(provider.stream_usage),
                 "untranslatable": _word(provider.untranslatable_fields),
                 "max_concurrency": provider.max_concurrent_requests,
+                "timeouts": {
+                    "connect_ms": _optional_milliseconds(provider.timeouts.connect_seconds),
+                    "first_byte_ms": _optional_milliseconds(provider.timeouts.first_byte_seconds),
+                    "idle_ms": _optional_milliseconds(provider.timeouts.idle_seconds),
+                },
                 "betas": list(provider.anthropic_betas) if provider.type in _CLAUDES else [],
                 "aws": None if provider.aws_credentials is None else {"region": provider.region},
             }
@@ -222,6 +227,7 @@ def _timeouts(config: Config) -> Json:
         "client_body_ms": _milliseconds(timeouts.client_body_seconds),
         "client_idle_ms": _milliseconds(timeouts.client_idle_seconds),
         "upstream_connect_ms": _milliseconds(timeouts.upstream_connect_seconds),
+        "upstream_first_byte_ms": _optional_milliseconds(timeouts.upstream_first_byte_seconds),
         "upstream_response_ms": _milliseconds(timeouts.upstream_response_seconds),
         "answer_ms": _milliseconds(timeouts.answer_seconds),
         "heartbeat_ms": _milliseconds(timeouts.heartbeat_seconds),
@@ -301,6 +307,11 @@ def _optional_word(value: str | None) -> str | None:
 
 def _reveal(secret: SecretStr | None) -> str | None:
     return None if secret is None else secret.get_secret_value()
+
+
+def _optional_milliseconds(seconds: float | None) -> int:
+    """0 for what is not set."""
+    return 0 if seconds is None else _milliseconds(seconds)
 
 
 def _milliseconds(seconds: float) -> int:

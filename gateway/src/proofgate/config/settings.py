@@ -121,6 +121,17 @@ class AwsCredentials(Section):
     """The session token, one line; temporary credentials have one."""
 
 
+class ProviderTimeouts(Section):
+    """How long one provider may take, in seconds, each 0.001 to 86400, in the place of what holds for all."""
+
+    connect_seconds: Seconds | None = None
+    """For TCP and TLS, in the place of `timeouts.upstreamConnectSeconds`."""
+    first_byte_seconds: Seconds | None = None
+    """For the head of the answer, in the place of `timeouts.upstreamFirstByteSeconds`."""
+    idle_seconds: Seconds | None = None
+    """Between the bytes of the answer, in the place of `timeouts.upstreamResponseSeconds`."""
+
+
 class Provider(Section):
     """An upstream that answers for models."""
 
@@ -159,6 +170,7 @@ class Provider(Section):
     max_concurrent_requests: Annotated[int, Field(ge=1, le=100_000)] | None = None
     """Requests that may be under way there at a time, from this worker, 1 to 100000; any number when it is
     not set. What is over goes to another provider of its model, or is refused with `provider_busy`."""
+    timeouts: ProviderTimeouts = ProviderTimeouts()
 
 
 class Egress(Section):
@@ -225,8 +237,11 @@ class Timeouts(Section):
     """Between requests, and for one write to a client that does not read."""
     upstream_connect_seconds: Seconds = 5.0
     """For TCP and TLS to a provider."""
+    upstream_first_byte_seconds: Seconds | None = None
+    """For a provider to begin its answer: from the begin of an attempt, connecting included, to the end of the
+    answer's head. As long as `upstreamResponseSeconds` when it is not set."""
     upstream_response_seconds: Seconds = 60.0
-    """For a provider's next bytes."""
+    """For a provider's next bytes, once its answer has begun."""
     answer_seconds: Seconds = 3600.0
     """From a request's head to the end of its answer, however steadily that comes."""
     heartbeat_seconds: Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)] = 15.0

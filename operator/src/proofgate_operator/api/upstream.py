@@ -58,6 +58,17 @@ class AwsCredentials(Section):
     """The session token of temporary credentials: one line. Whatever renews them writes the Secret anew."""
 
 
+class ProviderTimeouts(Section):
+    """Time limits for one provider, in seconds, each in the place of what spec.timeouts says for all."""
+
+    connect_seconds: Annotated[int, Field(ge=1, le=300)] | None = None
+    """To connect, in the place of upstreamConnectSeconds."""
+    first_byte_seconds: Annotated[int, Field(ge=1, le=3600)] | None = None
+    """To begin an answer, in the place of upstreamFirstByteSeconds."""
+    idle_seconds: Annotated[int, Field(ge=1, le=3600)] | None = None
+    """Longest silence in the middle of an answer, in the place of upstreamResponseSeconds."""
+
+
 class Provider(Section):
     """An upstream that answers model requests."""
 
@@ -100,6 +111,8 @@ class Provider(Section):
     max_concurrent_requests: Annotated[int, Field(ge=1, le=100_000)] | None = None
     """Requests that each worker may have under way there at a time. What is over goes to another upstream of
     its model, or is refused. Absent: any number."""
+    timeouts: ProviderTimeouts | None = None
+    """Time limits for this upstream alone, for example one whose models think long before they answer."""
 
     def secrets(self) -> Iterator[tuple[str, str, SecretKeyRef]]:
         """Return each entry of a Secret that it needs: its field, its file in workers, and where it is."""

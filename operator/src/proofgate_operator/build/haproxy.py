@@ -8,6 +8,7 @@ import math
 
 from proofgate_operator.api.gateway import MAX_REPLICAS, Gateway
 from proofgate_operator.api.load_balancer import AccessLog, Affinity
+from proofgate_operator.api.upstream import ProviderTimeouts
 from proofgate_operator.build import haproxy_config, haproxy_maps, tenant_shards, worker_config
 from proofgate_operator.build.naming import (
     START_ANNOTATION,
@@ -59,7 +60,6 @@ def rendered_config(gateway: Gateway, defaults: Defaults) -> str:
     """Return haproxy.cfg for the gateway's workers."""
     own = names(gateway)
     balancer = gateway.spec.load_balancer
-    timeouts = gateway.spec.timeouts
     suffix = f"{own.workers}.{gateway.namespace}.svc.{defaults.cluster_domain}"
     servers = tuple(
         haproxy_config.Server(
@@ -90,14 +90,30 @@ def rendered_config(gateway: Gateway, defaults: Defaults) -> str:
             strict=balancer.affinity is Affinity.REQUIRED,
             log_all=balancer.access_log is AccessLog.ALL,
             # The worker gives up first, on a silent provider as on an idle client, and records that.
-            silence_seconds=15
-            + max(
-                _WORKER_IDLE_SECONDS,
-                timeouts.upstream_connect_seconds + timeouts.upstream_response_seconds,
-            ),
+            silence_seconds=15 + max(_WORKER_IDLE_SECONDS, _silence_seconds(gateway)),
             hard_stop_seconds=balancer.termination_grace_period_seconds - _GRACE_SPARED_SECONDS,
         )
     )
+
+
+def _silence_seconds(gateway: Gateway) -> int:
+    """Return how long a worker may wait for providers without a word: for all of one model, one by one."""
+    timeouts = gateway.spec.timeouts
+    begin: dict[str, int] = {}
+    idle = [timeouts.upstream_response_seconds]
+    for provider in gateway.spec.providers:
+        own = provider.timeouts or ProviderTimeouts()
+        first_byte = own.first_byte_seconds or timeouts.upstream_first_byte_seconds
+        begin[provider.name] = (own.connect_seconds or timeouts.upstream_connect_seconds) + (
+            first_byte or timeouts.upstream_response_seconds
+        )
+        idle.append(own.idle_seconds or timeouts.upstream_response_seconds)
+    waits = [
+        sum(begin.get(name, 0) for name in {model.provider, *(route.provider for route in others)} if name)
+        for model in gateway.spec.models
+        for others in [(*model.routes, *model.fallbacks)]
+    ]
+    return min(max((*waits, *idle)), timeouts.answer_seconds)
 
 
 def _bind(defaults: Defaults, port: int) -> str:

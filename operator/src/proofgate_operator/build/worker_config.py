@@ -77,6 +77,8 @@ def worker_config(gateway: Gateway, memory: int, defaults: Defaults) -> Manifest
             entry["anthropicBetas"] = list(provider.anthropic_betas)
         if provider.max_concurrent_requests is not None:
             entry["maxConcurrentRequests"] = provider.max_concurrent_requests
+        if provider.timeouts is not None:
+            entry["timeouts"] = provider.timeouts.as_written()
         providers.append(entry)
     content: Manifest = {
         "ledger": {
@@ -112,6 +114,8 @@ def worker_config(gateway: Gateway, memory: int, defaults: Defaults) -> Manifest
             "drainSeconds": spec.timeouts.drain_seconds,
         },
     }
+    if spec.timeouts.upstream_first_byte_seconds is not None:
+        content["timeouts"]["upstreamFirstByteSeconds"] = spec.timeouts.upstream_first_byte_seconds
     # The spec and the workers' file spell these sections alike.
     if spec.policies:
         content["policies"] = [policy.as_written() for policy in spec.policies]

@@ -9,6 +9,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use proofgate_auth::{AllowList, ApiKey, Authenticator, ShardedTenant, Shards, Tenant, TenantTable};
 use proofgate_ledger::Hash;
@@ -77,6 +78,8 @@ struct UpstreamPlan {
     key_missing: bool,
     stream_usage: StreamUsage,
     max_concurrency: Option<u32>,
+    first_byte: Duration,
+    idle: Duration,
     route: UpstreamRoute,
 }
 
@@ -140,10 +143,11 @@ impl Blueprint {
             let spoken = family.dialects().iter();
             let templates = spoken.map(|&dialect| (dialect, RequestTemplate::new(&base, dialect, key)));
             let templates = templates.collect();
+            let (own, all) = (provider.timeouts, config.timeouts);
             let route = UpstreamRoute::new(
                 base,
                 provider.ca_pem.clone(),
-                config.timeouts.upstream_connect,
+                own.connect.unwrap_or(all.upstream_connect),
                 egress.clone(),
             );
             if places.insert(provider.name.as_str(), upstreams.len()).is_some() {
@@ -160,6 +164,11 @@ impl Blueprint {
                 key_missing: provider.key_missing,
                 stream_usage: provider.stream_usage,
                 max_concurrency: provider.max_concurrency,
+                first_byte: own
+                    .first_byte
+                    .or(all.upstream_first_byte)
+                    .unwrap_or(all.upstream_response),
+                idle: own.idle.unwrap_or(all.upstream_response),
                 route: route.map_err(fail)?,
             });
         }
@@ -388,6 +397,8 @@ impl Catalog {
                 key_missing: plan.key_missing,
                 stream_usage: plan.stream_usage,
                 max_concurrency: plan.max_concurrency,
+                first_byte: plan.first_byte,
+                idle: plan.idle,
                 pool,
             })
         });

@@ -177,6 +177,20 @@ pub(crate) struct Provider {
     /// Requests that may be under way there at a time; `None` means any number.
     #[serde(default)]
     pub max_concurrency: Option<u32>,
+    #[serde(default)]
+    pub timeouts: ProviderTimeouts,
+}
+
+/// How long one provider may take, where that is not what holds for all.
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ProviderTimeouts {
+    #[serde(rename = "connect_ms", default, deserialize_with = "optional_milliseconds")]
+    pub connect: Option<Duration>,
+    #[serde(rename = "first_byte_ms", default, deserialize_with = "optional_milliseconds")]
+    pub first_byte: Option<Duration>,
+    #[serde(rename = "idle_ms", default, deserialize_with = "optional_milliseconds")]
+    pub idle: Option<Duration>,
 }
 
 /// Whether a stream is asked for its usage when the client does not ask.
@@ -323,6 +337,14 @@ pub(crate) struct Timeouts {
     pub client_idle: Duration,
     #[serde(rename = "upstream_connect_ms", deserialize_with = "milliseconds")]
     pub upstream_connect: Duration,
+    /// From the begin of an attempt to the head of its answer; `None`: as `upstream_response`.
+    #[serde(
+        rename = "upstream_first_byte_ms",
+        default,
+        deserialize_with = "optional_milliseconds"
+    )]
+    pub upstream_first_byte: Option<Duration>,
+    /// Between the bytes of an answer.
     #[serde(rename = "upstream_response_ms", deserialize_with = "milliseconds")]
     pub upstream_response: Duration,
     /// From a request's head to the end of its answer.

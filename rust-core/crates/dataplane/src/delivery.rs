@@ -12,7 +12,7 @@ use proofgate_wire::{HeadScanner, Limits, Method, parse_response};
 use tokio::io::AsyncWrite;
 
 use crate::attempt::Executed;
-use crate::failure::Failure;
+use crate::failure::{Failure, Timeout};
 use crate::memory::AT_ONCE;
 use crate::upstream::{ConnectError, Upstream, UpstreamStream};
 
@@ -74,7 +74,7 @@ pub(crate) async fn deliver<const N: usize>(
 async fn connect(to: &Upstream) -> Result<UpstreamStream, Failure> {
     to.pool.connect(&to.name).await.map_err(|error| match error {
         ConnectError::Failed => Failure::Unconnected,
-        ConnectError::TimedOut => Failure::TimedOut,
+        ConnectError::TimedOut => Failure::TimedOut(Timeout::Connect),
     })
 }
 

@@ -39,6 +39,8 @@ async fn upstream() -> (Upstream, TcpListener) {
         key_missing: false,
         stream_usage: crate::config::StreamUsage::Leave,
         max_concurrency: None,
+        first_byte: Duration::MAX,
+        idle: Duration::MAX,
         pool: Rc::new(Pool::new(
             Route::new(base, None, Duration::from_secs(20), Egress::default()).unwrap(),
         )),

@@ -71,16 +71,16 @@ pub(crate) async fn run(mut incoming: IncomingCall<'_>, mut reply: Reply<'_>) ->
             After::Close
         }
         Heard::Begun { begun, keeps_usage } => {
+            let upstream = &model.targets[chosen.place].upstream;
             let relay = Relay {
                 gateway: incoming.gateway,
                 reply,
-                silence: timeouts.upstream_response,
+                silence: upstream.idle,
                 until,
                 keeps_usage,
                 translation: chosen.translated.map(|translated| translated.back),
             };
-            let pool = &model.targets[chosen.place].upstream.pool;
-            pin!(relay.run(open, begun, pool)).await
+            pin!(relay.run(open, begun, upstream)).await
         }
         Heard::Nothing(failure) => {
             let (outcome, answer) = (failure.outcome(), failure.answer());

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use proofgate_ledger::record::{Outcome, Sent};
+use tokio::time::Instant;
 
 use crate::answer::{Answer, Fields};
 use crate::rejection::{LONGEST_WAIT, Rejection};
@@ -31,7 +32,7 @@ pub(crate) enum Failure {
     /// The upstream broke the connection, or spoke something else than HTTP.
     Unreachable,
     /// The upstream did not connect or answer in time.
-    TimedOut,
+    TimedOut(Timeout),
     /// The upstream ended a stream before its good end.
     Unfinished,
     /// The upstream's answer is not what its dialect says, so it cannot be put into the client's.
@@ -51,7 +52,50 @@ pub(crate) enum Failure {
     Drained,
 }
 
+/// Which time ran out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Timeout {
+    /// For a connection, TLS included.
+    Connect,
+    /// For the head of the answer, from the begin of the attempt.
+    FirstByte,
+    /// Between the bytes of the answer.
+    Idle,
+    /// Of the exchange.
+    Answer,
+}
+
+impl Timeout {
+    /// Its code, and what the client is told.
+    fn told(self) -> (&'static str, &'static str) {
+        match self {
+            Timeout::Connect => (
+                "upstream_connect_timeout",
+                "No connection to the model provider came about in time.",
+            ),
+            Timeout::FirstByte => (
+                "upstream_first_byte_timeout",
+                "The model provider did not begin to answer in time.",
+            ),
+            Timeout::Idle => (
+                "upstream_idle_timeout",
+                "The model provider was silent for too long in the middle of its answer.",
+            ),
+            Timeout::Answer => (
+                "upstream_answer_timeout",
+                "The model provider's answer took longer than an answer may.",
+            ),
+        }
+    }
+}
+
 impl Failure {
+    /// That `timeout` ran out, or before it the time of the exchange, which ends at `until`.
+    pub(crate) fn timed_out(timeout: Timeout, until: Option<Instant>) -> Failure {
+        let is_over = until.is_some_and(|until| until <= Instant::now());
+        Failure::TimedOut(if is_over { Timeout::Answer } else { timeout })
+    }
+
     /// What it says of the provider's health.
     pub(crate) fn verdict(self, sent: Sent) -> Verdict {
         match (self, Reason::of(self, sent)) {
@@ -80,7 +124,7 @@ impl Failure {
             | Failure::Reported
             | Failure::Unauthorized
             | Failure::Declined { .. } => Outcome::UpstreamError,
-            Failure::TimedOut => Outcome::UpstreamTimeout,
+            Failure::TimedOut(_) => Outcome::UpstreamTimeout,
             Failure::Drained => Outcome::Drained,
         }
     }
@@ -107,11 +151,10 @@ impl Failure {
                 "upstream_stream_failed",
                 "The model provider said in the stream that it failed.",
             ),
-            Failure::TimedOut => (
-                504,
-                "upstream_timeout",
-                "The model provider did not answer in time.",
-            ),
+            Failure::TimedOut(timeout) => {
+                let (code, message) = timeout.told();
+                (504, code, message)
+            }
             Failure::Unauthorized => (
                 502,
                 "upstream_auth_failed",

@@ -245,7 +245,7 @@ impl Metrics {
         );
         registry.register(
             "provider_failures",
-            "Attempts at a provider that came to no answer, or to one that was not taken, by what came of them",
+            "Attempts at a provider that came to no answer, to one that was not taken or to a part of one, by what came of them",
             m.provider_failures.clone(),
         );
         registry.register(

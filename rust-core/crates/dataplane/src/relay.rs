@@ -23,13 +23,13 @@ use self::sink::{break_off, end_as_reported, finish, send_piece};
 use self::source::Source;
 use crate::attempt::Begun;
 use crate::client::After;
-use crate::failure::{Aborted, Failure};
+use crate::failure::{Aborted, Failure, Timeout};
 use crate::gateway::Gateway;
 use crate::open_exchange::OpenExchange;
 use crate::reply::{Buffers, Reply, finish_with_answer};
 use crate::response_head::AnswerHead;
 use crate::translation::Translation;
-use crate::upstream::Pool;
+use crate::upstream::Upstream;
 use crate::workspace::Workspace;
 
 /// Everything that one answer's way needs.
@@ -52,7 +52,7 @@ impl Relay<'_, '_> {
         self,
         mut open: Box<OpenExchange>,
         begun: Begun<AnswerHead>,
-        home: &Rc<Pool>,
+        home: &Upstream,
     ) -> After {
         let Relay {
             gateway,
@@ -94,7 +94,7 @@ impl Relay<'_, '_> {
         );
         let relayed = pin!(relayed).await;
         if let Ok(true) = relayed {
-            home.put_back(source.upstream);
+            home.pool.put_back(source.upstream);
         }
         let ended = relayed.and_then(|_| {
             let mut passage = Passage {
@@ -126,7 +126,13 @@ impl Relay<'_, '_> {
                 open.end(Outcome::ClientDisconnect, answer_head.status, workspace.usage());
                 return After::Close;
             }
-            Aborted::Upstream(failure) => (failure.outcome(), failure.answer()),
+            Aborted::Upstream(failure) => {
+                let answer = failure.answer();
+                if !matches!(failure, Failure::Drained) {
+                    gateway.metrics.provider_failed(&home.name, answer.code);
+                }
+                (failure.outcome(), answer)
+            }
             Aborted::Policy(rejection) => (Outcome::PolicyBlocked, rejection.answer()),
         };
         if let Aborted::Upstream(Failure::Reported) = aborted {
@@ -227,7 +233,7 @@ async fn body(
             (true, _) => source.read_end(reply).await,
             (false, None) => source.read(reply).await,
             (false, Some(interval)) => match source.read_for(reply, interval).await {
-                Err(Aborted::Upstream(Failure::TimedOut)) => {
+                Err(Aborted::Upstream(Failure::TimedOut(Timeout::Idle))) => {
                     Box::pin(source.read_beating(reply, open, interval)).await
                 }
                 read => read,

@@ -145,10 +145,10 @@ impl Reason {
     /// Why an attempt failed, if that is one.
     pub(crate) fn of(failure: Failure, sent: Sent) -> Option<Reason> {
         match (failure, sent) {
-            (Failure::Unconnected, _) | (Failure::Unreachable | Failure::TimedOut, Sent::No) => {
+            (Failure::Unconnected, _) | (Failure::Unreachable | Failure::TimedOut(_), Sent::No) => {
                 Some(Reason::Unreachable)
             }
-            (Failure::TimedOut, _) => Some(Reason::Timeout),
+            (Failure::TimedOut(_), _) => Some(Reason::Timeout),
             (Failure::Unreachable, _) => Some(Reason::ServerError),
             (Failure::Unauthorized, _) => Some(Reason::Unauthorized),
             (Failure::Declined { reason, .. }, _) => Some(reason),

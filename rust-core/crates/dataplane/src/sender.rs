@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use crate::admission::{Chosen, IncomingCall};
 use crate::answer::AnswerOptions;
 use crate::attempt::{Begun, Lent, Request, attempt, upstream_body, whole_body};
-use crate::failure::Failure;
+use crate::failure::{Failure, Timeout};
 use crate::lifecycle::Phase;
 use crate::open_exchange::OpenExchange;
 use crate::reply::{Buffers, Reply};
@@ -132,15 +132,14 @@ impl Sender<'_, '_> {
             outgoing: &gateway.outgoing,
             incoming: &gateway.incoming,
         };
-        let timeouts = catalog.terms.timeouts;
         let limits = catalog.terms.limits;
         let attempted = {
             let (reached, span) = (&mut open.reached, &mut open.span);
             let attempting = pin!(attempt(request, limits, reached, span, lent, answer, accept));
             tokio::select! {
                 biased;
-                attempted = reply.deadline.within_until(timeouts.upstream_response, self.until, attempting) => {
-                    attempted.unwrap_or(Err(Failure::TimedOut))
+                attempted = reply.deadline.within_until(upstream.first_byte, self.until, attempting) => {
+                    attempted.unwrap_or_else(|_| Err(Failure::timed_out(Timeout::FirstByte, self.until)))
                 }
                 () = reply.client.gone() => return Heard::ClientGone,
                 () = reply.lifecycle.reached(Phase::Cancelled) => return Heard::Nothing(Failure::Drained),
@@ -175,9 +174,7 @@ impl Sender<'_, '_> {
         if may_be_too_long || may_be_the_key {
             let framing = begun.head.framing;
             let read = Box::pin(whole_body(&mut begun, framing, lent, answer));
-            let read = reply
-                .deadline
-                .within_until(timeouts.upstream_response, self.until, read);
+            let read = reply.deadline.within_until(upstream.idle, self.until, read);
             // What does not come to its end, whoever relays it meets again.
             let body = read.await.ok().flatten().unwrap_or_default();
             let failure = if may_be_the_key && says_key_is_refused(&body) {

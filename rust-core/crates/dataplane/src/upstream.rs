@@ -53,6 +53,10 @@ pub(crate) struct Upstream {
     pub(crate) stream_usage: StreamUsage,
     /// Requests that may be under way there at a time.
     pub(crate) max_concurrency: Option<u32>,
+    /// How long an attempt may take as far as the head of its answer, connecting included.
+    pub(crate) first_byte: Duration,
+    /// How long an answer may be silent.
+    pub(crate) idle: Duration,
     pub(crate) pool: Rc<Pool>,
 }
 

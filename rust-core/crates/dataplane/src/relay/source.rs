@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::sink::send_heartbeat;
 use crate::attempt::READ;
-use crate::failure::{Aborted, Failure};
+use crate::failure::{Aborted, Failure, Timeout};
 use crate::gateway::Gateway;
 use crate::lifecycle::Phase;
 use crate::open_exchange::OpenExchange;
@@ -56,13 +56,12 @@ impl Source<'_> {
         let mut left = self.silence;
         loop {
             left = left.saturating_sub(interval);
-            let is_over = self.until.is_some_and(|until| until <= Instant::now());
-            if left.is_zero() || is_over {
-                return Err(Aborted::Upstream(Failure::TimedOut));
+            if left.is_zero() {
+                return Err(Aborted::Upstream(Failure::timed_out(Timeout::Idle, self.until)));
             }
             send_heartbeat(self.gateway, reply, open).await?;
             match self.read_within(reply, left.min(interval)).await {
-                Err(Aborted::Upstream(Failure::TimedOut)) => {}
+                Err(Aborted::Upstream(Failure::TimedOut(Timeout::Idle))) => {}
                 read => return read,
             }
         }
@@ -86,7 +85,7 @@ impl Source<'_> {
             read = reply.deadline.within_until(patience, self.until, read) => match read {
                 Ok(Ok(length)) => Ok(length != 0),
                 Ok(Err(_)) => Err(Aborted::Upstream(Failure::Unreachable)),
-                Err(_) => Err(Aborted::Upstream(Failure::TimedOut)),
+                Err(_) => Err(Aborted::Upstream(Failure::timed_out(Timeout::Idle, self.until))),
             },
             () = reply.client.gone() => Err(Aborted::Client),
             () = reply.lifecycle.reached(Phase::Cancelled) => Err(Aborted::Upstream(Failure::Drained)),

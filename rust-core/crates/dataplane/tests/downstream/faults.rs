@@ -48,6 +48,8 @@ enum Fault {
     FindsThePromptTooLong,
     /// No fault: it is slow.
     Drips,
+    /// No fault: it thinks for longer than it may be silent once it answers.
+    ThinksForLong,
 }
 
 /// What else the model has.
@@ -260,6 +262,10 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
         Some(Fault::IsOverloaded) => (error(529, "overloaded", ""), false),
         Some(Fault::DoesNotKnowTheKey) => (error(401, "sk-secret-of-the-gateway", ""), false),
         Some(Fault::FindsThePromptTooLong) => (error(400, "context_length_exceeded", ""), false),
+        Some(Fault::ThinksForLong) => {
+            tokio::time::sleep(SILENCE * 2).await;
+            (all, false)
+        }
         Some(Fault::Drips) => {
             for piece in all.as_bytes().chunks(16) {
                 tcp.write_all(piece).await?;
@@ -281,7 +287,7 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
 }
 
 /// What is configured in front of the providers.
-fn configure(document: &mut Value, urls: [&str; 2], fallback: Fallback) {
+fn configure(document: &mut Value, fault: Fault, urls: [&str; 2], fallback: Fallback) {
     let mut well = document["providers"][0].clone();
     let faulty = &mut document["providers"][0];
     faulty["base_url"] = json!(urls[0]);
@@ -305,7 +311,16 @@ fn configure(document: &mut Value, urls: [&str; 2], fallback: Fallback) {
         let second = json!({"provider": "well", "upstream_model": MODEL, "weight": 0});
         model["targets"].as_array_mut().unwrap().push(second);
     }
-    document["timeouts"]["upstream_response_ms"] = json!(SILENCE.as_millis() as u64);
+    // Each of the two ends what it is for, however long the other one is.
+    let (short, long) = (SILENCE.as_millis() as u64, PATIENCE.as_millis() as u64);
+    let is_in_the_answer = matches!(fault, Fault::StallsInTheBody | Fault::ThinksForLong);
+    let (first_byte, silence) = if is_in_the_answer {
+        (long, short)
+    } else {
+        (short, long)
+    };
+    document["timeouts"]["upstream_first_byte_ms"] = json!(first_byte);
+    document["timeouts"]["upstream_response_ms"] = json!(silence);
     document["tenants"][0]["limits"] = json!({"tokens_per_day": 1_000_000_000, "concurrency": 10});
 }
 
@@ -314,7 +329,7 @@ async fn outcome(fault: Fault, stream: bool, fallback: Fallback) -> Cell {
     let faulty = Provider::start(Some(fault), stream).await;
     let well = Provider::start(None, stream).await;
     let urls = [&*faulty.url, &*well.url];
-    let gateway = Gateway::with(|document| configure(document, urls, fallback)).await;
+    let gateway = Gateway::with(|document| configure(document, fault, urls, fallback)).await;
     let mut client = Client::connect(&gateway).await;
     // Long enough not to leave before an early refusal has come.
     let body = chat(if fault == Fault::RefusesEarly { 6 << 20 } else { 10 }, stream);
@@ -439,8 +454,8 @@ fn broken_off(code: &str, stream: bool) -> Cell {
         code: if stream { code } else { "" }.to_owned(),
         whole: false,
         charged: Charged::Reservation,
-        outcome: if code == "upstream_timeout" {
-            code
+        outcome: if code.ends_with("_timeout") {
+            "upstream_timeout"
         } else {
             "upstream_error"
         }
@@ -513,12 +528,12 @@ async fn a_provider_that_speaks_nonsense() {
 
 #[tokio::test]
 async fn a_provider_that_stalls_before_its_head() {
-    check_unanswered(Fault::StallsBeforeTheHead, 504, "upstream_timeout").await;
+    check_unanswered(Fault::StallsBeforeTheHead, 504, "upstream_first_byte_timeout").await;
 }
 
 #[tokio::test]
 async fn a_provider_that_stalls_in_its_head() {
-    check_unanswered(Fault::StallsInTheHead, 504, "upstream_timeout").await;
+    check_unanswered(Fault::StallsInTheHead, 504, "upstream_first_byte_timeout").await;
 }
 
 #[tokio::test]
@@ -532,7 +547,7 @@ async fn a_provider_that_ends_in_its_body() {
 #[tokio::test]
 async fn a_provider_that_stalls_in_its_body() {
     check(Fault::StallsInTheBody, |stream, _| {
-        broken_off("upstream_timeout", stream)
+        broken_off("upstream_idle_timeout", stream)
     })
     .await;
 }
@@ -621,4 +636,9 @@ async fn a_provider_that_does_not_accept_the_gateways_key() {
 #[tokio::test]
 async fn a_provider_that_is_slow_and_well() {
     check(Fault::Drips, |_, _| answered()).await;
+}
+
+#[tokio::test]
+async fn a_provider_that_thinks_for_longer_than_it_may_be_silent_in_its_answer() {
+    check(Fault::ThinksForLong, |_, _| answered()).await;
 }

@@ -364,7 +364,7 @@ async fn an_answer_that_goes_on_for_ever_ends_when_its_time_is_over() {
         }
     });
     let (body, whole) = body(answer).await;
-    assert!(body.contains("upstream_timeout") && !whole, "{body}");
+    assert!(body.contains("upstream_answer_timeout") && !whole, "{body}");
     gateway.wait_for_metric(TIMEOUTS, 1).await;
     dripping.await.unwrap();
 }
@@ -382,7 +382,7 @@ async fn endless_interim_answers_end_when_the_time_of_the_answer_is_over() {
     let answer = read(answer).await.unwrap();
     assert_eq!(
         (answer.status.as_u16(), answer.code().as_str()),
-        (504, "upstream_timeout")
+        (504, "upstream_answer_timeout")
     );
     gateway.wait_for_metric(TIMEOUTS, 1).await;
     dripping.await.unwrap();
