@@ -335,6 +335,7 @@ async fn admit<'c>(
         model: &model.name,
         target,
         upstream_model: &named.model,
+        answer_tokens: pricing::most_answer_tokens(call, model),
         series,
         policy: judged.note,
         config: incoming.config,

@@ -50,6 +50,8 @@ pub(crate) struct OpenExchange {
     attempts: u32,
     /// What attempts before may have used, about which nobody knows.
     unsettled: Used,
+    /// Tokens that its answers may have.
+    answer_tokens: u64,
     /// What its tokens cost, where that is known: the price that held when it was admitted.
     pub(crate) price: Option<Price>,
     /// What the policy saw in the response.
@@ -104,6 +106,8 @@ pub(crate) struct Admitted<'a> {
     pub(crate) target: &'a Target,
     /// What the model is called there.
     pub(crate) upstream_model: &'a str,
+    /// Tokens that its answers may have.
+    pub(crate) answer_tokens: u64,
     pub(crate) series: Arc<Series>,
     pub(crate) policy: Option<PolicyNote<'a>>,
     /// The configuration in force when it began.
@@ -183,6 +187,7 @@ impl OpenExchange {
             reached: Reached::default(),
             attempts: 1,
             unsettled: Used::default(),
+            answer_tokens: admitted.answer_tokens,
             price: admitted.target.price(admitted.upstream_model, started_at),
             policy: None,
             masks: None,
@@ -318,15 +323,30 @@ impl OpenExchange {
         }
     }
 
+    /// A usage with as much as was set aside for an answer that its provider has not counted.
+    fn at_most(&self, usage: Usage) -> Usage {
+        let completion_tokens = match usage.partial {
+            true => usage.completion_tokens.max(self.answer_tokens),
+            false => usage.completion_tokens,
+        };
+        Usage {
+            completion_tokens,
+            ..usage
+        }
+    }
+
     /// Gives back what is held of the tenant's limits. Returns the tokens charged, `None` when the reservation stands
     /// because nobody knows what was used, and the cost in nanodollars, where it is known.
     fn settle(&mut self, usage: Option<Usage>, now: u64) -> (Option<u64>, Option<u64>) {
-        let cost = usage.and_then(|usage| Some(self.price?.cost(&pricing::tokens(&usage))));
+        let charged = usage.map(|usage| self.at_most(usage));
+        let has_money = self.grant.as_ref().and_then(Grant::reserved_cost).is_some();
+        let paid = if has_money { charged } else { usage };
+        let cost = paid.and_then(|usage| Some(self.price?.cost(&pricing::tokens(&usage))));
         let unused = match self.reached.status {
             Some(status) => status >= 400,
             None => self.reached.executed == Executed::No,
         };
-        let used = match usage {
+        let used = match charged {
             Some(usage) => Some(usage.prompt_tokens.saturating_add(usage.completion_tokens)),
             None => unused.then_some(0),
         };

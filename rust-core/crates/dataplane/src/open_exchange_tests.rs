@@ -128,6 +128,7 @@ impl Bench {
             model: &model.name,
             target: &model.targets[0],
             upstream_model: "large",
+            answer_tokens: 1,
             series: self.gateway.traffic.series("acme", Some(("large", "vendor"))),
             policy: None,
             config: ConfigId::from(&[0; 32]),

@@ -123,12 +123,16 @@ fn most_tokens(call: &Call<'_>, model: &Model) -> (u64, u64) {
     if !call.dialect.costs_tokens() {
         return (0, 0);
     }
-    let prompt = call.estimated_prompt_tokens();
-    if !call.dialect.generates() {
-        return (prompt, 0);
+    (call.estimated_prompt_tokens(), most_answer_tokens(call, model))
+}
+
+/// The most tokens that the answers of a call can have.
+pub(crate) fn most_answer_tokens(call: &Call<'_>, model: &Model) -> u64 {
+    if !call.dialect.costs_tokens() || !call.dialect.generates() {
+        return 0;
     }
     let answer = call.max_tokens.unwrap_or(model.max_output_tokens);
-    (prompt, answer.saturating_mul(u64::from(call.n)))
+    answer.saturating_mul(u64::from(call.n))
 }
 
 /// What was used, as prices count it.

@@ -121,6 +121,7 @@ impl Workspace {
             audio_prompt_tokens: usage.audio_prompt_tokens,
             reasoning_tokens: usage.reasoning_tokens,
             audio_completion_tokens: usage.audio_completion_tokens,
+            partial: usage.is_partial,
         })
     }
 }

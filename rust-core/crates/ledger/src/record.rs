@@ -328,6 +328,10 @@ pub struct Usage {
     /// Of the answer, those of audio.
     #[serde(default, skip_serializing_if = "is_zero_64")]
     pub audio_completion_tokens: u64,
+    /// Whether the answer ended before its provider had counted it: `completion_tokens` is what it said until then. Absent
+    /// when it was counted.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub partial: bool,
 }
 
 /// The end of an admitted exchange; written before the last byte of the response.

@@ -36,6 +36,8 @@ pub struct Usage {
     pub reasoning_tokens: u64,
     /// Of the answer, those of audio.
     pub audio_completion_tokens: u64,
+    /// Whether the answer has not been counted yet: its tokens are what was said of its beginning.
+    pub is_partial: bool,
 }
 
 impl Usage {
@@ -170,8 +172,7 @@ impl UsageReader {
             }
             Dialect::Gemini => {
                 let event: Option<google::UsageEvent> = read(&data);
-                let usage = event.and_then(|event| event.usage_metadata);
-                self.last = usage.map(|usage| usage.usage()).or(self.last);
+                self.last = event.and_then(|event| event.usage()).or(self.last);
                 self.last.is_some()
             }
             _ => {

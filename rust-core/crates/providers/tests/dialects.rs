@@ -372,10 +372,13 @@ fn the_usage_of_a_message_is_cumulative_and_never_added_up() {
     let start = r#"{"type":"message_start","message":{"usage":{"input_tokens":10,"cache_creation_input_tokens":5,"cache_read_input_tokens":1,"output_tokens":1}}}"#;
     let delta = r#"{"type":"message_delta","usage":{"output_tokens":20}}"#;
     let later = r#"{"type":"message_delta","usage":{"input_tokens":11,"output_tokens":30}}"#;
+    let begun = of_stream(Dialect::Messages, &[start]).unwrap();
+    assert_eq!(totals(begun), (16, 1));
+    assert!(begun.is_partial, "the output of the beginning is not all");
+    assert!(!of_stream(Dialect::Messages, &[start, delta]).unwrap().is_partial);
     assert_eq!(
-        of_stream(Dialect::Messages, &[start]),
-        None,
-        "the output of the beginning is not all"
+        of_stream(Dialect::Messages, &[r#"{"type":"ping","usage":{}}"#]),
+        None
     );
     let of_events = |events: &[&str]| of_stream(Dialect::Messages, events).map(totals);
     assert_eq!(of_events(&[start, delta]), Some((16, 20)));
@@ -391,6 +394,19 @@ fn the_usage_of_generated_content_is_that_of_its_last_piece_with_thoughts_and_to
     let of_pieces = of_stream(Dialect::Gemini, &[first, last]).map(totals);
     assert_eq!(of_pieces, Some((6, 5)));
     assert_eq!(of_answer(Dialect::Gemini, last).map(totals), Some((6, 5)));
+    let is_partial = |events: &[&str]| of_stream(Dialect::Gemini, events).unwrap().is_partial;
+    assert!(
+        is_partial(&[first]),
+        "nothing has been counted of an answer that goes on"
+    );
+    assert!(!is_partial(&[first, last]));
+    for end in [
+        r#""candidates":[{"finishReason":"SAFETY"}]"#,
+        r#""promptFeedback":{"blockReason":"OTHER"}"#,
+    ] {
+        let end = format!(r#"{{{end},"usageMetadata":{{"promptTokenCount":5,"totalTokenCount":5}}}}"#);
+        assert!(!is_partial(&[first, &end]), "{end}");
+    }
 }
 
 #[test]
@@ -429,6 +445,7 @@ fn what_a_provider_counts_apart_is_part_of_the_totals() {
         audio_prompt_tokens: 10,
         reasoning_tokens: 30,
         audio_completion_tokens: 5,
+        is_partial: false,
     };
     assert_eq!(of_answer(Dialect::Chat, chat), Some(expected));
     assert_eq!(of_answer(Dialect::Responses, response), Some(expected));
@@ -481,6 +498,7 @@ fn no_part_of_a_usage_is_larger_than_its_total() {
         audio_prompt_tokens: 10,
         reasoning_tokens: 5,
         audio_completion_tokens: 5,
+        is_partial: false,
     };
     assert_eq!(of_answer(Dialect::Chat, chat), Some(expected));
 }

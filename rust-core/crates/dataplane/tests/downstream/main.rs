@@ -17,6 +17,7 @@ mod faults;
 mod frames;
 mod gateway;
 mod google;
+mod interrupted;
 mod keys;
 mod many_streams;
 mod policies;

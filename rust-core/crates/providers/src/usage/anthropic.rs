@@ -73,8 +73,8 @@ impl Running {
         *details = usage.output_tokens_details.0.or(*details);
     }
 
-    /// The usage of the whole answer. Before it is counted nobody knows it: what `message_start` says of the output is the
-    /// beginning alone.
+    /// The usage as far as it is known. Before the answer is counted that is partial: what `message_start` says of the output
+    /// is the beginning alone.
     pub(super) fn usage(&self) -> Option<Usage> {
         let known = &self.known;
         let parts = [
@@ -86,9 +86,12 @@ impl Running {
             .iter()
             .fold(0u64, |sum, part| sum.saturating_add(part.unwrap_or(0)));
         let details = known.output_tokens_details.0.unwrap_or_default();
-        self.counted.then_some(Usage {
+        let is_partial = !self.counted || known.output_tokens.is_none();
+        let is_known = parts.iter().chain([&known.output_tokens]).any(Option::is_some);
+        is_known.then_some(Usage {
+            is_partial,
             prompt_tokens: prompt,
-            completion_tokens: known.output_tokens?,
+            completion_tokens: known.output_tokens.unwrap_or(0),
             cached_prompt_tokens: known.cache_read_input_tokens.unwrap_or(0),
             cache_write_tokens: known.cache_creation_input_tokens.unwrap_or(0),
             reasoning_tokens: details.thinking_tokens.unwrap_or(0),

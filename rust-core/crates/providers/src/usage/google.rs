@@ -1,4 +1,5 @@
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use super::Usage;
 use super::lenient::{AudioTokens, Lenient};
@@ -24,7 +25,32 @@ pub(super) struct UsageMetadata {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct UsageEvent {
-    pub(super) usage_metadata: Option<UsageMetadata>,
+    usage_metadata: Option<UsageMetadata>,
+    #[serde(default)]
+    candidates: Lenient<Vec<Candidate>>,
+    prompt_feedback: Option<IgnoredAny>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Candidate {
+    finish_reason: Option<IgnoredAny>,
+}
+
+impl UsageEvent {
+    /// The usage so far. It is partial while the answer goes on and nothing has been counted of it.
+    pub(super) fn usage(&self) -> Option<Usage> {
+        let usage = self.usage_metadata.as_ref()?.usage();
+        let has_finished = self
+            .candidates
+            .0
+            .iter()
+            .any(|candidate| candidate.finish_reason.is_some());
+        Some(Usage {
+            is_partial: usage.completion_tokens == 0 && !has_finished && self.prompt_feedback.is_none(),
+            ..usage
+        })
+    }
 }
 
 impl UsageMetadata {
@@ -45,6 +71,7 @@ impl UsageMetadata {
             audio_prompt_tokens: self.prompt_tokens_details.0.0,
             reasoning_tokens: self.thoughts_token_count.unwrap_or(0),
             audio_completion_tokens: self.candidates_tokens_details.0.0,
+            is_partial: false,
         }
         .with_total(self.total_token_count)
     }

@@ -85,5 +85,6 @@ fn usage(prompt_tokens: u64, completion_tokens: u64, prompt: PromptDetails, answ
         audio_prompt_tokens: prompt.audio_tokens.unwrap_or(0),
         reasoning_tokens: answer.reasoning_tokens.unwrap_or(0),
         audio_completion_tokens: answer.audio_tokens.unwrap_or(0),
+        is_partial: false,
     }
 }

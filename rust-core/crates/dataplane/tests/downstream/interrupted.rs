@@ -1,0 +1,212 @@
+//! What a stream that does not come to its end is charged: what is known of it by then, and for its answer what was reserved.
+
+use http::Request;
+use serde_json::{Value, json};
+
+use crate::client::{Client, next};
+use crate::frames::{carried, event};
+use crate::gateway::{ACME, Gateway, MODEL};
+use crate::relayed::completion;
+
+/// Tokens that each answer may have.
+const MOST: u64 = 50;
+
+const START: &str = r#"{"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","content":[],"model":"m","stop_reason":null,"usage":{"input_tokens":9,"cache_read_input_tokens":1000,"output_tokens":1}}}"#;
+const BLOCK: &str = r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#;
+const DELTA: &str =
+    r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Hello"}}"#;
+const COUNTED: &str = r#"{"type":"message_delta","delta":{"stop_reason":"end_turn","stop_sequence":null},"usage":{"output_tokens":2}}"#;
+const FAILED: &str = r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#;
+
+/// A gateway before a provider of each family, each with a model of its type's name.
+async fn gateway() -> Gateway {
+    Gateway::with(|config| {
+        let first = config["providers"][0].clone();
+        let url = first["base_url"]
+            .as_str()
+            .unwrap()
+            .trim_end_matches("/v1")
+            .to_owned();
+        for family in ["anthropic", "gemini", "bedrock"] {
+            let mut provider = first.clone();
+            provider["name"] = family.into();
+            provider["type"] = family.into();
+            if family == "bedrock" {
+                provider["base_url"] = url.as_str().into();
+            }
+            provider["api_key"] = "provider-key".into();
+            config["providers"].as_array_mut().unwrap().push(provider);
+            let model = json!({"name": family, "max_output_tokens": 100,
+                "targets": [{"provider": family, "upstream_model": "anthropic.claude", "weight": 1}]});
+            config["models"].as_array_mut().unwrap().push(model);
+        }
+        config["tenants"][0]["limits"] = json!({"tokens_per_day": 1_000_000_000});
+    })
+    .await
+}
+
+fn chat(model: &str) -> (String, Value) {
+    let body = json!({"model": model, "stream": true, "max_tokens": MOST,
+        "messages": [{"role": "user", "content": "Hi"}]});
+    ("/v1/chat/completions".to_owned(), body)
+}
+
+fn message(model: &str) -> (String, Value) {
+    let (_, body) = chat(model);
+    ("/v1/messages".to_owned(), body)
+}
+
+fn gemini() -> (String, Value) {
+    let body = json!({"contents": [{"role": "user", "parts": [{"text": "Hi"}]}],
+        "generationConfig": {"maxOutputTokens": MOST}});
+    (
+        "/v1beta/models/gemini:streamGenerateContent?alt=sse".to_owned(),
+        body,
+    )
+}
+
+/// Events of a message as a stream of them.
+fn events(events: &[&str]) -> Vec<u8> {
+    let event = |data: &&str| {
+        let document: Value = serde_json::from_str(data).unwrap();
+        let name = document["type"].as_str().unwrap_or("message").to_owned();
+        format!("event: {name}\ndata: {data}\n\n")
+    };
+    events.iter().map(event).collect::<String>().into_bytes()
+}
+
+fn chunks(chunks: &[&str]) -> Vec<u8> {
+    let chunks = chunks.iter().map(|chunk| format!("data: {chunk}\n\n"));
+    chunks.collect::<String>().into_bytes()
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Interrupted {
+    ByItsProvider,
+    ByItsClient,
+}
+
+/// The completion of a request whose answer begins with `begin` and is interrupted then.
+async fn record(
+    gateway: &mut Gateway,
+    (path, document): (String, Value),
+    kind: &str,
+    begin: &[u8],
+    interrupted: Interrupted,
+) -> Value {
+    let body = document.to_string().into_bytes();
+    let request = Request::post(format!("https://gateway.test{path}"))
+        .header("authorization", format!("Bearer {ACME}"))
+        .header("anthropic-version", "2023-06-01")
+        .header("content-length", body.len())
+        .body(())
+        .unwrap();
+    let mut client = Client::connect(gateway).await;
+    let answer = client.send(request, &body).await;
+    let mut exchange = gateway.upstream.exchange().await;
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nTransfer-Encoding: chunked\r\n\r\n");
+    exchange.send(head.as_bytes()).await;
+    exchange.send(format!("{:x}\r\n", begin.len()).as_bytes()).await;
+    exchange.send(begin).await;
+    exchange.send(b"\r\n").await;
+    let answer = answer.await.unwrap();
+    let id = answer.headers()["x-request-id"].to_str().unwrap().to_owned();
+    let mut body = answer.into_body();
+    next(&mut body).await.unwrap().unwrap();
+    let outcome = match interrupted {
+        Interrupted::ByItsProvider => {
+            drop(exchange);
+            while let Ok(Some(_)) = next(&mut body).await {}
+            "upstream_error"
+        }
+        Interrupted::ByItsClient => {
+            drop(body);
+            exchange.given_up().await;
+            "client_disconnect"
+        }
+    };
+    let record = completion(gateway, &id).await;
+    assert_eq!(record["outcome"], outcome);
+    record
+}
+
+const EVENTS: &str = "text/event-stream";
+const FRAMES: &str = "application/vnd.amazon.eventstream";
+
+#[tokio::test]
+async fn an_interrupted_stream_is_charged_what_its_provider_has_told_and_what_was_reserved_for_the_rest() {
+    let mut gateway = gateway().await;
+    let carried_begin = [START, BLOCK, DELTA].map(carried).concat();
+    let text = r#"{"candidates":[{"content":{"parts":[{"text":"Hello"}],"role":"model"},"index":0}]"#;
+    let uncounted = format!(r#"{text},"usageMetadata":{{"promptTokenCount":9,"totalTokenCount":9}}}}"#);
+    let counted = format!(
+        r#"{text},"usageMetadata":{{"promptTokenCount":9,"candidatesTokenCount":2,"totalTokenCount":11}}}}"#
+    );
+    let prompt_only = |cached: u64| {
+        let mut usage = json!({"prompt_tokens": 9 + cached, "completion_tokens": 0, "partial": true});
+        if cached > 0 {
+            usage["cached_prompt_tokens"] = cached.into();
+            usage["completion_tokens"] = 1.into();
+        }
+        (usage, json!(9 + cached + MOST))
+    };
+    let told = |cached: u64| {
+        let mut usage = json!({"prompt_tokens": 9 + cached, "completion_tokens": 2});
+        if cached > 0 {
+            usage["cached_prompt_tokens"] = cached.into();
+        }
+        (usage, json!(9 + cached + 2))
+    };
+    let unknown = (Value::Null, Value::Null);
+    let start = events(&[START, BLOCK, DELTA]);
+    let all = events(&[START, BLOCK, DELTA, COUNTED]);
+    let chunk = r#"{"choices":[{"index":0,"delta":{"content":"Hello"},"finish_reason":null}]}"#;
+    let response = r#"{"type":"response.output_text.delta","output_index":0,"content_index":0,"item_id":"i","delta":"Hello","sequence_number":0}"#;
+    let responses = (
+        "/v1/responses".to_owned(),
+        json!({"model": MODEL, "stream": true, "max_output_tokens": MOST, "input": "Hi"}),
+    );
+    let converse = [
+        event("messageStart", r#"{"role":"assistant"}"#),
+        event(
+            "contentBlockDelta",
+            r#"{"contentBlockIndex":0,"delta":{"text":"Hello"}}"#,
+        ),
+    ]
+    .concat();
+    for (asked, kind, begin, (usage, charged)) in [
+        (message("anthropic"), EVENTS, &start, prompt_only(1000)),
+        (message("anthropic"), EVENTS, &all, told(1000)),
+        (chat("anthropic"), EVENTS, &start, prompt_only(1000)),
+        (message("bedrock"), FRAMES, &carried_begin, prompt_only(1000)),
+        (gemini(), EVENTS, &chunks(&[&uncounted]), prompt_only(0)),
+        (gemini(), EVENTS, &chunks(&[&uncounted, &counted]), told(0)),
+        (chat("gemini"), EVENTS, &chunks(&[&uncounted]), prompt_only(0)),
+        (chat(MODEL), EVENTS, &chunks(&[chunk]), unknown.clone()),
+        (chat("bedrock"), FRAMES, &converse, unknown.clone()),
+        (responses, EVENTS, &events(&[response]), unknown),
+    ] {
+        for interrupted in [Interrupted::ByItsProvider, Interrupted::ByItsClient] {
+            let record = record(&mut gateway, asked.clone(), kind, begin, interrupted).await;
+            let found = (&record["usage"], &record["charged"]);
+            let begin = String::from_utf8_lossy(begin);
+            assert_eq!(found, (&usage, &charged), "{interrupted:?}: {asked:?} {begin}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_says_that_it_failed_is_charged_as_one_that_breaks_off() {
+    let mut gateway = gateway().await;
+    let begin = events(&[START, BLOCK, DELTA, FAILED]);
+    let record = record(
+        &mut gateway,
+        message("anthropic"),
+        EVENTS,
+        &begin,
+        Interrupted::ByItsProvider,
+    )
+    .await;
+    assert_eq!(record["usage"]["partial"], true);
+    assert_eq!(record["charged"], 1009 + MOST);
+}
