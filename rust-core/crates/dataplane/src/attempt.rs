@@ -1,11 +1,14 @@
 //! One attempt: a request to one provider, as far as the head of its answer. It knows neither the client nor the ledger.
 
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::future::poll_fn;
 use std::ops::Range;
 
 use proofgate_ledger::record::Sent;
-use proofgate_providers::{Call, RequestTemplate, UpstreamBody};
+use proofgate_providers::{
+    Beginning, Call, Dialect, FrameEvents, RequestTemplate, UpstreamBody, says_prompt_is_too_long,
+};
 use proofgate_stages::{Span, Stage};
 use proofgate_wire::{
     BodyDecoder, HeadScanner, Limits, Method, ResponseFraming, ResponseHead, parse_response,
@@ -215,29 +218,97 @@ pub(crate) async fn whole_body<H>(
     lent: Lent<'_>,
     answer: &mut Vec<u8>,
 ) -> Option<Vec<u8>> {
+    let mut whole = None;
+    read_body(begun, framing, lent, answer, |body, is_whole| {
+        whole = is_whole.then(|| body.to_vec());
+        is_whole
+    })
+    .await;
+    whole
+}
+
+/// Reads the body of an answer, of which the bytes stay in `answer`, until `enough` says so of what is decoded and whether that is all; or until it
+/// is longer than an error may be, or does not go on.
+async fn read_body<H>(
+    begun: &mut Begun<H>,
+    framing: ResponseFraming,
+    lent: Lent<'_>,
+    answer: &mut Vec<u8>,
+    mut enough: impl FnMut(&[u8], bool) -> bool,
+) {
     loop {
         let mut decoder = BodyDecoder::for_response(framing);
         let (mut at, mut body) = (begun.body, Vec::new());
-        loop {
-            let step = decoder.decode(&answer[at..]).ok()?;
+        let is_whole = loop {
+            let Ok(step) = decoder.decode(&answer[at..]) else {
+                return;
+            };
             body.extend_from_slice(&answer[at + step.data.start..at + step.data.end]);
             at += step.consumed;
-            if step.done {
-                return Some(body);
+            if step.done || step.consumed == 0 {
+                break step.done;
             }
-            if step.consumed == 0 {
-                break;
-            }
-        }
-        if answer.len() - begun.body > ERROR_BYTES {
-            return None;
+        };
+        if enough(&body, is_whole) || is_whole || answer.len() - begun.body > ERROR_BYTES {
+            return;
         }
         let connection = &mut begun.connection;
         let read = poll_fn(|context| connection.poll_fill(context, lent.incoming, answer, READ));
         match read.await {
-            Ok(0) if framing == ResponseFraming::UntilClose => return Some(body),
-            Ok(0) | Err(_) => return None,
+            Ok(0) if framing == ResponseFraming::UntilClose => {
+                enough(&body, true);
+                return;
+            }
+            Ok(0) | Err(_) => return,
             Ok(_) => {}
         }
     }
+}
+
+/// A failure with which an answer of success begins.
+pub(crate) struct EarlyFailure {
+    /// The status that says the same.
+    pub(crate) status: u16,
+    /// Whether it says that the prompt is too long.
+    pub(crate) is_too_long: bool,
+}
+
+/// Reads an answer of success, in the dialect `spoken`, until it has begun to be one; what was read stays in `answer`. Returns the failure that it begins
+/// with instead, if it does. `framed`: whether it comes in Amazon's frames.
+pub(crate) async fn early_failure<H>(
+    begun: &mut Begun<H>,
+    (framing, framed): (ResponseFraming, bool),
+    spoken: Dialect,
+    lent: Lent<'_>,
+    answer: &mut Vec<u8>,
+) -> Option<EarlyFailure> {
+    let mut failure = None;
+    read_body(begun, framing, lent, answer, |body, is_whole| {
+        let events = match framed {
+            true => match events_of(spoken, body) {
+                Some(events) => Cow::Owned(events),
+                None => return true,
+            },
+            false => Cow::Borrowed(body),
+        };
+        let beginning = Beginning::of(spoken, &events, is_whole);
+        if let Beginning::Failure { status } = beginning {
+            failure = Some(EarlyFailure {
+                status,
+                is_too_long: matches!(status, 400 | 413) && says_prompt_is_too_long(&events),
+            });
+        }
+        beginning != Beginning::Unknown
+    })
+    .await;
+    failure
+}
+
+/// The events of Amazon's frames that are whole; `None` when they are malformed.
+fn events_of(spoken: Dialect, body: &[u8]) -> Option<Vec<u8>> {
+    let mut frames = FrameEvents::new(spoken, ERROR_BYTES);
+    frames.push(body);
+    let mut events = Vec::new();
+    while frames.next_event(&mut events).ok()? {}
+    Some(events)
 }

@@ -112,6 +112,11 @@ impl Reasons {
     pub(crate) fn has(self, reason: Reason) -> bool {
         self.0 & (1 << reason as u8) != 0
     }
+
+    /// Whether any of them is one that a provider gives in an answer.
+    pub(crate) fn may_be_answered(self) -> bool {
+        self.0 & !(1 << Reason::Unreachable as u8 | 1 << Reason::Timeout as u8) != 0
+    }
 }
 
 impl FromIterator<Reason> for Reasons {

@@ -1,6 +1,7 @@
 //! Sends an admitted request to one of its model's providers, as far as the head of an answer that is taken.
 
 use std::pin::pin;
+use std::time::Duration;
 
 use proofgate_providers::{Call, Family, UpstreamBody, says_key_is_refused, says_prompt_is_too_long};
 use proofgate_wire::ResponseHead;
@@ -8,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::admission::{Chosen, IncomingCall};
 use crate::answer::AnswerOptions;
-use crate::attempt::{Begun, Lent, Request, attempt, upstream_body, whole_body};
+use crate::attempt::{Begun, EarlyFailure, Lent, Request, attempt, early_failure, upstream_body, whole_body};
 use crate::failure::{Failure, Timeout};
 use crate::lifecycle::Phase;
 use crate::open_exchange::OpenExchange;
@@ -16,7 +17,10 @@ use crate::reply::{Buffers, Reply};
 use crate::request_policy::Rewritten;
 use crate::response_head::{AnswerHead, Scrutiny, write_head};
 use crate::routes::{Model, Reason, Tried};
-use crate::upstream::Verdict;
+use crate::upstream::{Attending, Verdict};
+
+/// How long an answer that might be a failure waits for its first event, where no heartbeat says so.
+const UNTIL_THE_FIRST_EVENT: Duration = Duration::from_secs(15);
 
 /// What came of an attempt.
 pub(crate) enum Heard {
@@ -145,19 +149,41 @@ impl Sender<'_, '_> {
                 () = reply.lifecycle.reached(Phase::Cancelled) => return Heard::Nothing(Failure::Drained),
             }
         };
+        let failed = |failure: Failure, open: &OpenExchange, attending: &mut Option<Attending>| {
+            if let Some(mut attending) = attending.take() {
+                attending.heard(failure.verdict(open.reached.sent()), std::time::Instant::now());
+            }
+            gateway
+                .metrics
+                .provider_failed(&upstream.name, failure.answer().code);
+            Heard::Nothing(failure)
+        };
         let mut begun = match attempted {
             Ok(begun) => begun,
-            Err(failure) => {
-                if let Some(mut attending) = chosen.attending.take() {
-                    attending.heard(failure.verdict(open.reached.sent()), std::time::Instant::now());
-                }
-                gateway
-                    .metrics
-                    .provider_failed(&upstream.name, failure.answer().code);
-                return Heard::Nothing(failure);
-            }
+            Err(failure) => return failed(failure, open, &mut chosen.attending),
         };
         let status = begun.head.status;
+        if may_turn && begun.head.is_success() && self.model.fall_back_on.may_be_answered() {
+            let spoken = translated.map_or(self.call.dialect, |translated| translated.back.upstream());
+            let shape = (
+                begun.head.framing,
+                begun.head.framed && spoken.family() == Family::Amazon,
+            );
+            // Boxed: only requests that can go elsewhere need the room.
+            let early = Box::pin(early_failure(&mut begun, shape, spoken, lent, answer));
+            // For longer no client is left without the head of its answer.
+            let patience = timeouts.heartbeat.unwrap_or(UNTIL_THE_FIRST_EVENT);
+            let patience = patience.min(timeouts.upstream_response);
+            let early = tokio::select! {
+                biased;
+                early = reply.deadline.within_until(patience, self.until, early) => early.ok().flatten(),
+                () = reply.client.gone() => return Heard::ClientGone,
+                () = reply.lifecycle.reached(Phase::Cancelled) => return Heard::Nothing(Failure::Drained),
+            };
+            if let Some(failure) = early.and_then(|early| self.declined(early)) {
+                return failed(failure, open, &mut chosen.attending);
+            }
+        }
         let is_down = matches!(
             Reason::of_status(status),
             Some(Reason::Overloaded | Reason::ServerError)
@@ -197,6 +223,23 @@ impl Sender<'_, '_> {
             }
         }
         Heard::Begun { begun, keeps_usage }
+    }
+
+    /// What a failure with which an answer begins says against relaying it.
+    fn declined(&self, EarlyFailure { status, is_too_long }: EarlyFailure) -> Option<Failure> {
+        let reason = match is_too_long {
+            true => Some(Reason::ContextLength),
+            false => Reason::of_status(status),
+        };
+        let reason = reason.filter(|reason| self.model.fall_back_on.has(*reason))?;
+        Some(match reason {
+            Reason::Unauthorized => Failure::Unauthorized,
+            reason => Failure::Declined {
+                status,
+                reason,
+                retry_after: None,
+            },
+        })
     }
 
     /// What the head of an answer says against relaying it.

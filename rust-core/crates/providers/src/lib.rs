@@ -11,6 +11,7 @@
 
 mod attachment;
 mod bad_request;
+mod beginning;
 mod body_kind;
 mod body_text;
 mod call;
@@ -35,6 +36,7 @@ mod usage;
 
 pub use attachment::Attachments;
 pub use bad_request::{BadRequest, Field};
+pub use beginning::Beginning;
 pub use body_kind::BodyKind;
 pub use body_text::{BodyText, MOST_STRINGS};
 pub use call::Call;

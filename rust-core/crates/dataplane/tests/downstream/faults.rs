@@ -46,6 +46,10 @@ enum Fault {
     IsOverloaded,
     DoesNotKnowTheKey,
     FindsThePromptTooLong,
+    /// Its answer has status 200 and is, or begins with, an error.
+    BeginsWithAnError,
+    /// Its answer has status 200 and says in the middle that it failed.
+    FailsInTheMiddle,
     /// No fault: it is slow.
     Drips,
     /// No fault: it thinks for longer than it may be silent once it answers.
@@ -265,6 +269,24 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
         Some(Fault::ThinksForLong) => {
             tokio::time::sleep(SILENCE * 2).await;
             (all, false)
+        }
+        Some(Fault::BeginsWithAnError | Fault::FailsInTheMiddle) => {
+            let error = r#"{"error":{"message":"No.","type":"t","param":null,"code":"rate_limit_exceeded"}}"#;
+            let body = match (fault, stream) {
+                (Some(Fault::FailsInTheMiddle), true) => {
+                    let first = answer(true);
+                    let first = first.split_inclusive("\n\n").next().unwrap();
+                    chunk(&format!("{first}data: {error}\n\n"))
+                }
+                (_, true) => chunk(&format!(": PROCESSING\n\ndata: {error}\n\n")),
+                (Some(Fault::FailsInTheMiddle), false) => whole,
+                (_, false) => error.to_owned(),
+            };
+            let framing = match stream {
+                true => framing,
+                false => format!("Content-Length: {}", body.len()),
+            };
+            (format!("{}{body}", head(200, stream, &framing)), false)
         }
         Some(Fault::Drips) => {
             for piece in all.as_bytes().chunks(16) {
@@ -621,6 +643,35 @@ async fn a_provider_for_which_the_prompt_is_too_long() {
         "context_length_exceeded",
         false,
     )
+    .await;
+}
+
+/// What a client gets where nobody else takes its request: the answer as it came.
+fn passed_on(stream: bool, code: &str) -> Cell {
+    Cell {
+        code: code.to_owned(),
+        charged: Charged::Reservation,
+        whole: !stream,
+        outcome: if stream { "upstream_error" } else { "complete" }.to_owned(),
+        ..answered()
+    }
+}
+
+#[tokio::test]
+async fn a_provider_whose_answer_begins_with_an_error() {
+    check(Fault::BeginsWithAnError, |stream, fallback| match fallback {
+        Fallback::None => passed_on(stream, "rate_limit_exceeded"),
+        _ => answered_elsewhere(1, Charged::Usage),
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_provider_that_fails_behind_a_part_of_its_answer() {
+    check(Fault::FailsInTheMiddle, |stream, _| match stream {
+        true => passed_on(true, "rate_limit_exceeded"),
+        false => answered(),
+    })
     .await;
 }
 

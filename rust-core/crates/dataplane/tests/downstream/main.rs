@@ -11,6 +11,7 @@ mod client;
 mod dialects;
 mod drain;
 mod dying_provider;
+mod early_failures;
 mod exchanges;
 mod faults;
 #[path = "../../../providers/tests/support/frames.rs"]

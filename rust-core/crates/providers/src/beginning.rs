@@ -1,0 +1,346 @@
+//! How an answer of success begins: as one, or with the failure that its provider found after it had sent the head.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::body_kind::BodyKind;
+use crate::dialect::Dialect;
+use crate::frame_events::EXCEPTION;
+use crate::stream_events::{EventEnds, EventMeaning, event_parts};
+
+/// What the first bytes of an answer of success say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Beginning {
+    /// Nothing yet.
+    Unknown,
+    /// That it is an answer.
+    Answer,
+    /// That its provider failed.
+    Failure {
+        /// The status with which the provider's API says the same in a head.
+        status: u16,
+    },
+}
+
+impl Beginning {
+    /// Looks at the beginning of a body in `dialect`; frames of Amazon's are to be given as their events. `is_whole`: whether nothing
+    /// follows.
+    ///
+    /// Comments, pings and the events that announce an answer before anything of it (`message_start`, `response.created`) say
+    /// nothing.
+    #[must_use]
+    pub fn of(dialect: Dialect, begin: &[u8], is_whole: bool) -> Beginning {
+        let found = match BodyKind::of(begin) {
+            None => Beginning::Unknown,
+            Some(BodyKind::Events) => of_events(dialect, begin),
+            Some(BodyKind::Object) => of_object(dialect, begin),
+            // Google's compatible endpoints put an error into a list.
+            Some(BodyKind::Other) => match begin.trim_ascii().strip_prefix(b"[") {
+                Some(list) if !list.trim_ascii_start().starts_with(b"{") && !list.is_empty() => {
+                    Beginning::Answer
+                }
+                Some(list) => of_object(dialect, list.strip_suffix(b"]").unwrap_or(list).trim_ascii()),
+                None => Beginning::Answer,
+            },
+        };
+        match found {
+            Beginning::Unknown if is_whole => Beginning::Answer,
+            found => found,
+        }
+    }
+}
+
+fn of_events(dialect: Dialect, begin: &[u8]) -> Beginning {
+    let mut ends = EventEnds::default();
+    let mut at = 0;
+    while let Some(length) = ends.next_end(&begin[at..]) {
+        let event = &begin[at..at + length];
+        at += length;
+        let (name, data) = event_parts(event);
+        if let Some(exception) = name.strip_prefix(EXCEPTION) {
+            return Beginning::Failure {
+                status: status_of_exception(exception),
+            };
+        }
+        if data.trim_ascii().is_empty() || is_announcement(dialect, name, &data) {
+            continue;
+        }
+        let says_error = match dialect {
+            Dialect::Invoke => EventMeaning::of(Dialect::Messages, event) == EventMeaning::Failure,
+            Dialect::Gemini => true,
+            _ => EventMeaning::of(dialect, event) == EventMeaning::Failure,
+        };
+        return match says_error.then(|| status_of_error(&data)).flatten() {
+            Some(status) => Beginning::Failure { status },
+            None => Beginning::Answer,
+        };
+    }
+    Beginning::Unknown
+}
+
+/// Whether an event comes before anything of the answer.
+fn is_announcement(dialect: Dialect, name: &str, data: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Typed {
+        r#type: String,
+    }
+    let announcements: &[&str] = match dialect {
+        Dialect::Messages | Dialect::Invoke => &["message_start", "ping"],
+        Dialect::Responses => &["response.created", "response.queued", "response.in_progress"],
+        Dialect::Converse => return name == "messageStart",
+        _ => return false,
+    };
+    let typed: Option<Typed> = serde_json::from_slice(data).ok();
+    typed.is_some_and(|typed| announcements.contains(&typed.r#type.as_str()))
+}
+
+/// Of an object whose first member is no error, more is not read.
+fn of_object(dialect: Dialect, begin: &[u8]) -> Beginning {
+    let firsts: &[&[u8]] = match dialect {
+        Dialect::Messages => &[b"\"error\":", b"\"type\":\"error\""],
+        _ => &[b"\"error\":"],
+    };
+    // As many bytes that are no white space as tell the first member.
+    let first = begin.iter().copied().filter(|byte| !byte.is_ascii_whitespace());
+    let first: Vec<u8> = first.skip_while(|byte| *byte != b'{').skip(1).take(16).collect();
+    let is_error = firsts.iter().any(|error| first.starts_with(error));
+    let may_be_error = firsts.iter().any(|error| error.starts_with(&first));
+    match (is_error, serde_json::from_slice::<Value>(begin.trim_ascii())) {
+        (false, _) if !may_be_error => Beginning::Answer,
+        (true, Ok(_)) => match status_of_error(begin) {
+            Some(status) => Beginning::Failure { status },
+            None => Beginning::Answer,
+        },
+        _ => Beginning::Unknown,
+    }
+}
+
+/// The status of the error that a document is, if it is one: `{"error": {…}}` with a number for its code, or names for what it is; of
+/// a response's stream, also the event itself and the response in it.
+fn status_of_error(document: &[u8]) -> Option<u16> {
+    let document: Value = serde_json::from_slice(document).ok()?;
+    let is_flat = document["type"] == "error" && !document["error"].is_object();
+    let error = match is_flat {
+        true => &document,
+        false if document["response"]["error"].is_object() => &document["response"]["error"],
+        false => Some(&document["error"]).filter(|error| !error.is_null())?,
+    };
+    let number = |value: &Value| {
+        let number = value.as_u64().or_else(|| value.as_str()?.parse().ok());
+        number
+            .and_then(|number| u16::try_from(number).ok())
+            .filter(|status| (400..600).contains(status))
+    };
+    let told = number(&error["code"]).or_else(|| number(&error["status"]));
+    let names = [&error["code"], &error["type"], &error["status"]];
+    let named = || names.iter().find_map(|name| status_of_name(name.as_str()?));
+    Some(told.or_else(named).unwrap_or(500))
+}
+
+/// What OpenAI, Anthropic and Google call their errors; those of no name that is known are failures of the provider.
+fn status_of_name(name: &str) -> Option<u16> {
+    Some(match name.to_ascii_lowercase().as_str() {
+        "invalid_request_error" | "invalid_argument" | "failed_precondition" | "context_length_exceeded" => {
+            400
+        }
+        "authentication_error" | "invalid_api_key" | "unauthenticated" => 401,
+        "billing_error" => 402,
+        "permission_error" | "permission_denied" => 403,
+        "not_found_error" | "model_not_found" | "not_found" => 404,
+        "request_too_large" => 413,
+        "rate_limit_error"
+        | "rate_limit_exceeded"
+        | "insufficient_quota"
+        | "slow_down"
+        | "resource_exhausted" => 429,
+        "server_is_overloaded" | "overloaded" | "unavailable" | "service_unavailable" => 503,
+        "timeout_error" | "deadline_exceeded" => 504,
+        "overloaded_error" => 529,
+        _ => return None,
+    })
+}
+
+/// The status of Bedrock's errors. Source: botocore 1.44.5, errors of ConverseStream and InvokeModelWithResponseStream.
+fn status_of_exception(name: &str) -> u16 {
+    let name = name.strip_suffix("Exception").unwrap_or(name);
+    match name.to_ascii_lowercase().as_str() {
+        "validation" | "servicequotaexceeded" => 400,
+        "accessdenied" => 403,
+        "resourcenotfound" => 404,
+        "modeltimeout" => 408,
+        "modelerror" | "modelstreamerror" => 424,
+        "throttling" | "modelnotready" => 429,
+        "serviceunavailable" => 503,
+        _ => 500,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Beginning::{self, Answer, Unknown};
+    use crate::dialect::Dialect;
+
+    fn of(dialect: Dialect, begin: &str) -> Beginning {
+        Beginning::of(dialect, begin.as_bytes(), false)
+    }
+
+    fn failure(status: u16) -> Beginning {
+        Beginning::Failure { status }
+    }
+
+    #[test]
+    fn the_first_event_of_each_dialect_tells_its_failure_as_a_status() {
+        use Dialect::{Chat, Converse, Gemini, Invoke, Messages, Responses};
+        for (dialect, event, found) in [
+            (
+                Messages,
+                "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"m\"}}",
+                failure(529),
+            ),
+            (
+                Messages,
+                "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"rate_limit_error\"}}",
+                failure(429),
+            ),
+            (
+                Messages,
+                "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"api_error\"}}",
+                failure(500),
+            ),
+            (
+                Chat,
+                "data: {\"error\":{\"message\":\"m\",\"type\":\"server_error\",\"code\":null}}",
+                failure(500),
+            ),
+            (
+                Chat,
+                "data: {\"error\":{\"code\":502,\"message\":\"m\"},\"choices\":[]}",
+                failure(502),
+            ),
+            (
+                Chat,
+                "data: {\"error\":{\"type\":\"tokens\",\"code\":\"rate_limit_exceeded\"}}",
+                failure(429),
+            ),
+            (Chat, "data: {\"error\":\"broken\"}", failure(500)),
+            (Chat, "data: {\"error\":null,\"choices\":[]}", Answer),
+            (
+                Chat,
+                "data: {\"choices\":[{\"delta\":{\"role\":\"assistant\"}}]}",
+                Answer,
+            ),
+            (Chat, "data: [DONE]", Answer),
+            (
+                Responses,
+                "event: error\ndata: {\"type\":\"error\",\"code\":\"server_is_overloaded\",\"message\":\"m\"}",
+                failure(503),
+            ),
+            (
+                Responses,
+                "data: {\"type\":\"response.failed\",\"response\":{\"error\":{\"code\":\"rate_limit_exceeded\"}}}",
+                failure(429),
+            ),
+            (
+                Gemini,
+                "data: {\"error\":{\"code\":503,\"status\":\"UNAVAILABLE\"}}",
+                failure(503),
+            ),
+            (Gemini, "data: {\"candidates\":[]}", Answer),
+            (
+                Converse,
+                "event: exception:throttlingException\ndata: {\"message\":\"m\"}",
+                failure(429),
+            ),
+            (
+                Converse,
+                "event: exception:modelStreamErrorException\ndata: {}",
+                failure(424),
+            ),
+            (
+                Converse,
+                "event: contentBlockDelta\ndata: {\"delta\":{\"text\":\"Hi\"}}",
+                Answer,
+            ),
+            (
+                Invoke,
+                "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\"}}",
+                failure(529),
+            ),
+        ] {
+            assert_eq!(of(dialect, &format!("{event}\n\n")), found, "{event}");
+            assert_eq!(of(dialect, event), Unknown, "it is not whole: {event}");
+        }
+    }
+
+    #[test]
+    fn comments_pings_and_announcements_say_nothing() {
+        let error = "data: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\"}}\n\n";
+        for (dialect, before) in [
+            (
+                Dialect::Messages,
+                ": processing\n\nevent: ping\ndata: {\"type\":\"ping\"}\n\n",
+            ),
+            (
+                Dialect::Messages,
+                "data: {\"type\":\"message_start\",\"message\":{}}\n\n",
+            ),
+            (
+                Dialect::Responses,
+                "data: {\"type\":\"response.created\"}\n\ndata: {\"type\":\"response.in_progress\"}\n\n",
+            ),
+            (
+                Dialect::Converse,
+                "event: messageStart\ndata: {\"role\":\"assistant\"}\n\n",
+            ),
+        ] {
+            assert_eq!(of(dialect, before), Unknown, "{before}");
+            assert_eq!(
+                Beginning::of(dialect, before.as_bytes(), true),
+                Answer,
+                "nothing follows"
+            );
+            if dialect != Dialect::Converse {
+                assert_eq!(of(dialect, &format!("{before}{error}")), failure(529), "{before}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_whole_answer_is_read_on_only_while_its_first_member_may_be_an_error() {
+        for (dialect, begin, found) in [
+            (Dialect::Chat, "", Unknown),
+            (Dialect::Chat, "\n\n {", Unknown),
+            (Dialect::Chat, "{ \"er", Unknown),
+            (Dialect::Chat, "{\"error\":{\"code\":429,", Unknown),
+            (
+                Dialect::Chat,
+                "{ \"error\": {\"code\":429,\"message\":\"m\"},\"user_id\":\"u\"}\n",
+                failure(429),
+            ),
+            (Dialect::Chat, "{\"error\":null}", Answer),
+            (Dialect::Chat, "{\"id\":\"x\",\"error\":{}", Answer),
+            (Dialect::Chat, "plain", Answer),
+            (Dialect::Messages, "{\"type\": \"err", Unknown),
+            (
+                Dialect::Messages,
+                "{\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\"}}",
+                failure(529),
+            ),
+            (Dialect::Messages, "{\"type\":\"message\",", Answer),
+            (Dialect::Gemini, "[{\n  \"error\": {\"code\": 503", Unknown),
+            (
+                Dialect::Gemini,
+                "[{\n  \"error\": {\"code\": 503, \"status\": \"UNAVAILABLE\"}\n}\n]\n",
+                failure(503),
+            ),
+            (
+                Dialect::Gemini,
+                "{\"error\": {\"status\": \"RESOURCE_EXHAUSTED\"}}",
+                failure(429),
+            ),
+            (Dialect::Embeddings, "[1]", Answer),
+        ] {
+            assert_eq!(of(dialect, begin), found, "{begin}");
+        }
+    }
+}
