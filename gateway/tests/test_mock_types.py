@@ -9,7 +9,13 @@ from typing import Any
 import pytest
 from anthropic.types import Message, MessageTokensCount, RawMessageStreamEvent
 from google.genai.types import CountTokensResponse, GenerateContentResponse
-from openai.types import Completion, CreateEmbeddingResponse, ModerationCreateResponse
+from openai.types import (
+    Completion,
+    CreateEmbeddingResponse,
+    ImageGenStreamEvent,
+    ImagesResponse,
+    ModerationCreateResponse,
+)
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import TypeAdapter
@@ -134,6 +140,7 @@ def test_the_endpoints_without_streams_and_text_completions_have_the_published_t
         ("/v1/completions", {"prompt": "hi"}, Completion),
         ("/v1/embeddings", {"input": ["hi", "ho"]}, CreateEmbeddingResponse),
         ("/v1/moderations", {"input": "hi"}, ModerationCreateResponse),
+        ("/v1/images/generations", {"prompt": "hi", "n": 2}, ImagesResponse),
         ("/v1/messages/count_tokens", MESSAGES["text"]("hi"), MessageTokensCount),
         ("/v1beta/models/m:countTokens", GEMINI["text"]("hi"), CountTokensResponse),
     ):
@@ -143,6 +150,21 @@ def test_the_endpoints_without_streams_and_text_completions_have_the_published_t
         # As the API answers; the published type knows no chunk before the last.
         event["choices"][0]["finish_reason"] = event["choices"][0]["finish_reason"] or "stop"
         Completion.model_validate(event)
+
+
+def test_every_event_of_a_stream_of_images_or_speech_has_the_published_type() -> None:
+    image = {"prompt": "hi", "stream": True, "partial_images": 2}
+    events = list(documents(exchange("/v1/images/generations", image).events()))
+    assert len(events) == 3
+    for document in events:
+        TypeAdapter(ImageGenStreamEvent).validate_json(document)
+    *deltas, done = map(
+        json.loads, documents(exchange("/v1/audio/speech", {"input": "hi", "stream_format": "sse"}).events())
+    )
+    # openai has no types for these: as the API reference has them.
+    assert all(delta.keys() == {"type", "audio"} for delta in deltas)
+    assert done["type"] == "speech.audio.done"
+    assert done["usage"].keys() == {"input_tokens", "output_tokens", "total_tokens"}
 
 
 def test_what_is_asked_for_is_found_in_the_words_of_each_dialect() -> None:

@@ -210,6 +210,8 @@ def test_endpoints_reach_the_worker(tmp_path: Path) -> None:
         "responses",
         "embeddings",
         "moderations",
+        "images.generations",
+        "audio.speech",
         "messages",
         "generate.content",
         "models",

@@ -81,6 +81,8 @@ class Exchange:
     id_prefix = "chatcmpl-mock"
     #: What a stream of its answers is.
     stream_type = b"text/event-stream"
+    #: What a whole answer is.
+    answer_type = b"application/json"
 
     def __init__(self, body: bytes, default: Behaviour, number: int, target: str = "") -> None:
         try:

@@ -15,6 +15,7 @@ from proofgate.mock_answers import (
     texts_of,
 )
 from proofgate.mock_google import GeneratedContent, GeneratedTokens
+from proofgate.mock_media import Image, Speech
 
 #: Numbers of an embedding; a real one has hundreds.
 _DIMENSIONS = 4
@@ -305,6 +306,8 @@ ENDPOINTS: dict[str, type[Exchange]] = {
     "/v1/responses": Response,
     "/v1/embeddings": Embedding,
     "/v1/moderations": Moderation,
+    "/v1/images/generations": Image,
+    "/v1/audio/speech": Speech,
     "/v1/messages": Message,
     "/v1/messages/count_tokens": TokenCount,
 }

@@ -29,7 +29,6 @@ Send = Callable[[Message], Awaitable[None]]
 
 _IDS_MAXIMUM = 10_000
 _KEY_FIELDS = (b"authorization", b"x-api-key", b"api-key", b"x-goog-api-key")
-_JSON = [(b"content-type", b"application/json")]
 
 
 @dataclass(frozen=True)
@@ -198,10 +197,11 @@ async def _send_answer(
         return await _send_stream(exchange, gone, send)
     body = exchange.completion()
     if exchange.behaviour.cut is None:
-        await _answer(send, 200, body)
+        await _answer(send, 200, body, kind=exchange.answer_type)
     else:
         # An application that returns before the body is complete makes uvicorn close the connection.
-        await send(_head(200, [*_JSON, (b"content-length", b"%d" % len(body))]))
+        fields = [(b"content-type", exchange.answer_type), (b"content-length", b"%d" % len(body))]
+        await send(_head(200, fields))
         await send({"type": "http.response.body", "body": body[: len(body) // 2], "more_body": True})
     return True
 
@@ -246,9 +246,15 @@ async def _read_body(receive: Receive) -> bytes | None:
 
 
 async def _answer(
-    send: Send, status: int, body: bytes, headers: list[tuple[bytes, bytes]] | None = None
+    send: Send,
+    status: int,
+    body: bytes,
+    headers: list[tuple[bytes, bytes]] | None = None,
+    kind: bytes = b"application/json",
 ) -> None:
-    await send(_head(status, [*_JSON, (b"content-length", b"%d" % len(body)), *(headers or [])]))
+    await send(
+        _head(status, [(b"content-type", kind), (b"content-length", b"%d" % len(body)), *(headers or [])])
+    )
     await send({"type": "http.response.body", "body": body, "more_body": False})
 
 

@@ -16,6 +16,8 @@ Endpoint = Literal[
     "Responses",
     "Embeddings",
     "Moderations",
+    "ImagesGenerations",
+    "AudioSpeech",
     "Messages",
     "GenerateContent",
     "Models",

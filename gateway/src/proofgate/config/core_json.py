@@ -28,6 +28,8 @@ _WORDS = {
     "GitHub": "github",
     "ChatCompletions": "chat.completions",
     "GenerateContent": "generate.content",
+    "ImagesGenerations": "images.generations",
+    "AudioSpeech": "audio.speech",
 }
 
 

@@ -50,6 +50,8 @@ class Endpoint(StrEnum):
     RESPONSES = "Responses"
     EMBEDDINGS = "Embeddings"
     MODERATIONS = "Moderations"
+    IMAGES_GENERATIONS = "ImagesGenerations"
+    AUDIO_SPEECH = "AudioSpeech"
     MESSAGES = "Messages"
     GENERATE_CONTENT = "GenerateContent"
     MODELS = "Models"

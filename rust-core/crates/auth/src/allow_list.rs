@@ -18,6 +18,12 @@ pub enum Endpoint {
     /// `POST /v1/moderations`.
     #[serde(rename = "moderations")]
     Moderations,
+    /// `POST /v1/images/generations`.
+    #[serde(rename = "images.generations")]
+    ImagesGenerations,
+    /// `POST /v1/audio/speech`.
+    #[serde(rename = "audio.speech")]
+    AudioSpeech,
     /// `POST /v1/messages` and `POST /v1/messages/count_tokens`.
     #[serde(rename = "messages")]
     Messages,
@@ -31,12 +37,14 @@ pub enum Endpoint {
 
 impl Endpoint {
     /// Every endpoint.
-    pub const ALL: [Endpoint; 8] = [
+    pub const ALL: [Endpoint; 10] = [
         Endpoint::ChatCompletions,
         Endpoint::Completions,
         Endpoint::Responses,
         Endpoint::Embeddings,
         Endpoint::Moderations,
+        Endpoint::ImagesGenerations,
+        Endpoint::AudioSpeech,
         Endpoint::Messages,
         Endpoint::GenerateContent,
         Endpoint::Models,
@@ -50,6 +58,8 @@ impl Endpoint {
             Endpoint::Responses => "responses",
             Endpoint::Embeddings => "embeddings",
             Endpoint::Moderations => "moderations",
+            Endpoint::ImagesGenerations => "images.generations",
+            Endpoint::AudioSpeech => "audio.speech",
             Endpoint::Messages => "messages",
             Endpoint::GenerateContent => "generate.content",
             Endpoint::Models => "models",

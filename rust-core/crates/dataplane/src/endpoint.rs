@@ -101,6 +101,8 @@ impl Route {
                 Dialect::Responses => Endpoint::Responses,
                 Dialect::Embeddings => Endpoint::Embeddings,
                 Dialect::Moderations => Endpoint::Moderations,
+                Dialect::Images => Endpoint::ImagesGenerations,
+                Dialect::Speech => Endpoint::AudioSpeech,
                 Dialect::Messages | Dialect::CountTokens => Endpoint::Messages,
                 Dialect::Gemini | Dialect::GeminiTokens => Endpoint::GenerateContent,
                 Dialect::Converse | Dialect::Invoke => return None,

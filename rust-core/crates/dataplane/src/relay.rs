@@ -12,6 +12,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use proofgate_ledger::record::Outcome;
+use proofgate_providers::BodyKind;
 use proofgate_stages::Stage;
 use proofgate_wire::{BodyDecoder, ResponseFraming};
 use tokio::time::Instant;
@@ -27,7 +28,7 @@ use crate::failure::{Aborted, Failure, Timeout};
 use crate::gateway::Gateway;
 use crate::open_exchange::OpenExchange;
 use crate::reply::{Buffers, Reply, finish_with_answer};
-use crate::response_head::AnswerHead;
+use crate::response_head::{AnswerHead, Scrutiny};
 use crate::translation::Translation;
 use crate::upstream::Upstream;
 use crate::workspace::Workspace;
@@ -83,6 +84,11 @@ impl Relay<'_, '_> {
         let head = &mut reply.buffers.head;
         let frames = frames_of(translation.as_deref(), &mut answer_head, head, most);
         let mut progress = Progress::new(spoken, keeps_usage, translation, frames);
+        if answer_head.is_recording() {
+            answer_head.scrutiny = Scrutiny::None;
+            answer_head.know(BodyKind::Other, head);
+            progress.known = true;
+        }
         let relayed = body(
             &mut source,
             reply,

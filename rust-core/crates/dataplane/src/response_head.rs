@@ -45,6 +45,8 @@ pub(crate) struct AnswerHead {
     pub(crate) is_translated: bool,
     /// Whether its content type is that of Amazon's event streams.
     pub(crate) framed: bool,
+    /// Whether its content type is that of a recording, or of bytes of no known kind.
+    is_binary: bool,
     /// What kind of failure it is, where the head says it.
     pub(crate) error_kind: Option<Box<str>>,
     /// Whether the head still lacks its framing and its end, because the body is not known well enough.
@@ -74,6 +76,11 @@ impl AnswerHead {
         head.extend_from_slice(encode::CRLF);
     }
 
+    /// Whether it is speech as a recording: no text that a rule could read, and nothing that its first bytes tell.
+    pub(crate) fn is_recording(&self) -> bool {
+        self.dialect == Dialect::Speech && self.is_binary && self.is_success()
+    }
+
     /// Whether it is a stream of events that must come to its good end.
     pub(crate) fn is_stream_of_success(&self) -> bool {
         self.events && self.is_success()
@@ -95,6 +102,9 @@ pub(crate) const EVENT_STREAM: &[u8] = b"text/event-stream";
 /// That of Amazon's.
 pub(crate) const FRAMES: &[u8] = b"application/vnd.amazon.eventstream";
 
+/// Begins of the media types of recordings.
+const BINARY: [&[u8]; 2] = [b"audio/", b"application/octet-stream"];
+
 /// Writes our head for an upstream's answer: its end-to-end fields, our request id, our framing. That of a stream of
 /// events is closed at once, so that it can leave before the first of them.
 pub(crate) fn write_head(
@@ -106,7 +116,7 @@ pub(crate) fn write_head(
 ) -> Result<AnswerHead, ProtocolError> {
     out.clear();
     encode::write_status_line(out, head.status)?;
-    let (mut events, mut framed, mut error_kind) = (false, false, None);
+    let (mut events, mut framed, mut is_binary, mut error_kind) = (false, false, false, None);
     let mut waits_long = false;
     for (name, value) in head.headers.iter() {
         if name.eq_ignore_ascii_case("retry-after") {
@@ -116,6 +126,10 @@ pub(crate) fn write_head(
             let begin = value.get(..EVENT_STREAM.len());
             events = begin.is_some_and(|begin| begin.eq_ignore_ascii_case(EVENT_STREAM));
             framed = value.eq_ignore_ascii_case(FRAMES);
+            is_binary = BINARY.iter().any(|kind| {
+                let begin = value.get(..kind.len());
+                begin.is_some_and(|begin| begin.eq_ignore_ascii_case(kind))
+            });
         }
         if head.status >= 400 && name.eq_ignore_ascii_case("x-amzn-errortype") {
             error_kind = std::str::from_utf8(value).ok().map(Into::into);
@@ -158,6 +172,7 @@ pub(crate) fn write_head(
         dialect: Dialect::Chat,
         is_translated: false,
         framed,
+        is_binary,
         error_kind,
         open_head,
     })

@@ -9,6 +9,8 @@ pub enum Field {
     Messages,
     /// `stream`, a boolean
     Stream,
+    /// `stream_format`, a string
+    StreamFormat,
     /// `stream_options`, an object
     StreamOptions,
     /// `stream_options.include_usage`, a boolean
@@ -37,6 +39,7 @@ impl Field {
         match self {
             Field::Messages => "messages",
             Field::Stream => "stream",
+            Field::StreamFormat => "stream_format",
             Field::StreamOptions => "stream_options",
             Field::IncludeUsage => "stream_options.include_usage",
             Field::MaxTokens => "max_tokens",
@@ -53,6 +56,7 @@ impl Field {
     fn expected(self) -> &'static str {
         match self {
             Field::Messages => "an array",
+            Field::StreamFormat => "a string",
             Field::StreamOptions | Field::GenerationConfig => "an object",
             Field::Stream | Field::IncludeUsage => "true or false",
             Field::MaxTokens
@@ -96,6 +100,9 @@ pub enum BadRequest {
         "\"tools\" names a tool that the provider runs itself, which is not served here. Only tools that the client describes or runs are."
     )]
     UnservedTool,
+    /// Several images are asked for in one stream, whose end is that of one.
+    #[error("\"n\" must be 1 where \"stream\" is true.")]
+    SeveralInStream,
     /// The body has more strings than are read.
     #[error("The request body has more than {MOST_STRINGS} strings.")]
     TooManyStrings,
@@ -107,7 +114,7 @@ impl BadRequest {
         match self {
             BadRequest::InvalidJson(_) | BadRequest::NotAnObject => "invalid_json",
             BadRequest::MissingModel => "missing_model",
-            BadRequest::InvalidField(_) => "invalid_value",
+            BadRequest::InvalidField(_) | BadRequest::SeveralInStream => "invalid_value",
             BadRequest::AmbiguousName(_) => "ambiguous_name",
             BadRequest::ModelInBody => "ambiguous_model",
             BadRequest::UnservedField(_) => "unserved_field",
@@ -124,6 +131,7 @@ impl BadRequest {
             BadRequest::InvalidField(field) => Some(field.name()),
             BadRequest::AmbiguousName(name) | BadRequest::UnservedField(name) => Some(name),
             BadRequest::UnservedTool => Some("tools"),
+            BadRequest::SeveralInStream => Some("n"),
         }
     }
 }

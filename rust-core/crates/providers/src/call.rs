@@ -124,6 +124,9 @@ impl<'b> Call<'b> {
         if request.model.is_empty() && !dialect.has_model_in_path() {
             return Err(BadRequest::MissingModel);
         }
+        if dialect == Dialect::Images && request.stream && request.n > 1 {
+            return Err(BadRequest::SeveralInStream);
+        }
         text.set_model(request.model_value());
         Ok(request)
     }
@@ -174,6 +177,14 @@ impl<'b> Call<'b> {
             }
             Read::Instructions => walk.instructions(event)?,
             Read::Stream => self.stream = boolean(event, Field::Stream)?,
+            Read::StreamFormat => {
+                self.stream = match event {
+                    Event::String(format) => format.decoded(&mut walk.name) == "sse",
+                    Event::Null => false,
+                    _ => return Err(BadRequest::InvalidField(Field::StreamFormat)),
+                };
+                walk.collect(event, meaning)?;
+            }
             Read::StreamOptions => match event {
                 Event::Null => self.stream_options = StreamOptions::Null(walk.behind("null")),
                 Event::ObjectStart => self.stream_options(walk)?,

@@ -18,6 +18,8 @@ pub(crate) enum Read {
     /// What the model takes for its instructions.
     Instructions,
     Stream,
+    /// How an answer is to come that is no stream of events unless this is `sse`.
+    StreamFormat,
     StreamOptions,
     MaxTokens(Field),
     Count(Field),
@@ -76,6 +78,14 @@ const EMBEDDINGS: Fields = &[("model", Read::Model), ("input", Read::TextOrToken
 
 const MODERATIONS: Fields = &[("model", Read::Model)];
 
+const IMAGES: Fields = &[
+    ("model", Read::Model),
+    ("stream", Read::Stream),
+    ("n", Read::Count(Field::N)),
+];
+
+const SPEECH: Fields = &[("model", Read::Model), ("stream_format", Read::StreamFormat)];
+
 const MESSAGES: Fields = &[
     ("model", Read::Model),
     ("messages", Read::Turns),
@@ -131,6 +141,8 @@ impl Dialect {
             Dialect::Responses => RESPONSES,
             Dialect::Embeddings => EMBEDDINGS,
             Dialect::Moderations | Dialect::Converse | Dialect::Invoke => MODERATIONS,
+            Dialect::Images => IMAGES,
+            Dialect::Speech => SPEECH,
             Dialect::Messages | Dialect::CountTokens => MESSAGES,
             Dialect::Gemini => GEMINI,
             Dialect::GeminiTokens => GEMINI_TOKENS,

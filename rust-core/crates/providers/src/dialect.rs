@@ -13,6 +13,10 @@ pub enum Dialect {
     Embeddings,
     /// OpenAI's `POST /v1/moderations`.
     Moderations,
+    /// OpenAI's `POST /v1/images/generations`.
+    Images,
+    /// OpenAI's `POST /v1/audio/speech`.
+    Speech,
     /// Anthropic's `POST /v1/messages`.
     Messages,
     /// Anthropic's `POST /v1/messages/count_tokens`.
@@ -51,6 +55,8 @@ impl Family {
                 Dialect::Responses,
                 Dialect::Embeddings,
                 Dialect::Moderations,
+                Dialect::Images,
+                Dialect::Speech,
             ],
             Family::Anthropic => &[Dialect::Messages, Dialect::CountTokens],
             Family::Google => &[Dialect::Gemini, Dialect::GeminiTokens],
@@ -61,12 +67,14 @@ impl Family {
 
 impl Dialect {
     /// Every dialect that clients speak.
-    pub const ALL: [Dialect; 9] = [
+    pub const ALL: [Dialect; 11] = [
         Dialect::Chat,
         Dialect::Completions,
         Dialect::Responses,
         Dialect::Embeddings,
         Dialect::Moderations,
+        Dialect::Images,
+        Dialect::Speech,
         Dialect::Messages,
         Dialect::CountTokens,
         Dialect::Gemini,
@@ -81,6 +89,8 @@ impl Dialect {
             Dialect::Responses => "/v1/responses",
             Dialect::Embeddings => "/v1/embeddings",
             Dialect::Moderations => "/v1/moderations",
+            Dialect::Images => "/v1/images/generations",
+            Dialect::Speech => "/v1/audio/speech",
             Dialect::Messages => "/v1/messages",
             Dialect::CountTokens => "/v1/messages/count_tokens",
             Dialect::Gemini => "/v1beta/models/{model}:generateContent",
@@ -140,7 +150,7 @@ impl Dialect {
         )
     }
 
-    /// Whether the provider generates text, for which tokens have to be set aside.
+    /// Whether the provider generates something, for which tokens have to be set aside.
     pub fn generates(self) -> bool {
         self.streams()
     }

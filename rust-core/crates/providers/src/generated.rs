@@ -3,6 +3,7 @@
 mod candidates;
 mod choices;
 mod content;
+mod media;
 mod messages;
 mod paths;
 mod responses;
@@ -99,6 +100,8 @@ impl GeneratedText {
             Dialect::Messages => self.read_message(&mut reader)?,
             Dialect::Responses => self.read_response(&mut reader)?,
             Dialect::Gemini => self.read_candidates(&mut reader)?,
+            Dialect::Images => self.read_images(&mut reader)?,
+            Dialect::Speech => self.read_speech(&mut reader)?,
             Dialect::Embeddings | Dialect::Moderations | Dialect::CountTokens | Dialect::GeminiTokens => {
                 self.read_silent(dialect, &mut reader)?
             }

@@ -98,6 +98,8 @@ impl EventMeaning {
                 "error" => EventMeaning::Failure,
                 _ => EventMeaning::Part,
             }),
+            Dialect::Images => meaning_of_media(event, IMAGE),
+            Dialect::Speech => meaning_of_media(event, "speech.audio.done"),
             // Only all events of a stream of Gemini's together tell its end: see `CandidateEnds`.
             Dialect::Embeddings
             | Dialect::Moderations
@@ -109,13 +111,45 @@ impl EventMeaning {
         }
     }
 
-    /// Whether an event that is too large to be kept will be the good end, by its name. Only the last event of a response,
-    /// which repeats all of it, is ever that large.
+    /// Whether an event that is too large to be kept will be the good end, by its name or, where an event may have none, by
+    /// the type at its begin. Only the last event of a response, which repeats all of it, and those with an image are ever
+    /// that large.
     pub fn begins_good_end(dialect: Dialect, begin: &[u8]) -> bool {
         let name = event_name(begin);
-        dialect == Dialect::Responses
-            && (name == Some(b"response.completed") || name == Some(b"response.incomplete"))
+        match dialect {
+            Dialect::Responses => matches!(name, Some(b"response.completed" | b"response.incomplete")),
+            Dialect::Images => match name {
+                Some(name) => name == IMAGE.as_bytes(),
+                None => type_at_begin(begin) == Some(IMAGE.as_bytes()),
+            },
+            _ => false,
+        }
     }
+}
+
+/// The type of the event that brings a whole image.
+const IMAGE: &str = "image_generation.completed";
+
+/// What an event of a stream of images or speech means, whose last one has the type `end`.
+fn meaning_of_media(event: &[u8], end: &str) -> EventMeaning {
+    let meaning = meaning_by_type(event, &[end.as_bytes(), b"error"], |kind| match kind {
+        "error" => EventMeaning::Failure,
+        kind if kind == end => EventMeaning::GoodEnd,
+        _ => EventMeaning::Part,
+    });
+    match meaning {
+        EventMeaning::Part if has_error(event) => EventMeaning::Failure,
+        meaning => meaning,
+    }
+}
+
+/// The type that the data of an event begins with, where it begins with one.
+fn type_at_begin(begin: &[u8]) -> Option<&[u8]> {
+    let data = data_lines(begin).next()?;
+    let data = data.trim_ascii_start().strip_prefix(b"{")?.trim_ascii_start();
+    let value = data.strip_prefix(b"\"type\"")?.trim_ascii_start();
+    let value = value.strip_prefix(b":")?.trim_ascii_start().strip_prefix(b"\"")?;
+    value.split(|byte| *byte == b'"').next()
 }
 
 /// The words of events that end a response.

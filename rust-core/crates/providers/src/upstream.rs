@@ -112,9 +112,11 @@ impl RequestTemplate {
     pub fn new(base: &BaseUrl, dialect: Dialect, api_key: Option<ProviderKey<'_>>) -> Self {
         let BaseUrl { path, authority, .. } = base;
         let endpoint = dialect.path_upstream();
-        let accept = match dialect.family() {
+        let accept = match dialect {
+            // Its answers are recordings of any type.
+            Dialect::Speech => "*/*",
             // It answers with another type where it streams.
-            Family::Amazon => "*/*",
+            _ if dialect.family() == Family::Amazon => "*/*",
             _ => "application/json, text/event-stream",
         };
         let mut head = format!(

@@ -15,7 +15,7 @@ use self::anthropic::{MessageUsage, Running};
 use self::anywhere::Anywhere;
 use self::google::UsageMetadata;
 use self::member::Member;
-use self::openai::ResponseUsage;
+use self::openai::{ResponseUsage, UsageEvent};
 use crate::dialect::Dialect;
 use crate::stream_events::data_of;
 
@@ -110,7 +110,7 @@ impl UsageReader {
     pub fn push(&mut self, piece: &[u8]) -> bool {
         match self.dialect {
             Dialect::Chat | Dialect::Completions | Dialect::Embeddings => self.anywhere.push(piece),
-            Dialect::Responses => {
+            Dialect::Responses | Dialect::Images => {
                 let last = &mut self.last;
                 self.member.push(piece, |value| {
                     let usage: Option<ResponseUsage> = read(value);
@@ -143,7 +143,8 @@ impl UsageReader {
                 });
                 self.last.is_some()
             }
-            Dialect::Moderations | Dialect::CountTokens | Dialect::GeminiTokens => false,
+            // Of speech only a stream tells it.
+            Dialect::Moderations | Dialect::Speech | Dialect::CountTokens | Dialect::GeminiTokens => false,
         }
     }
 
@@ -151,7 +152,12 @@ impl UsageReader {
     pub fn push_event(&mut self, event: &[u8]) -> bool {
         self.in_event = false;
         let name: &[u8] = match self.dialect {
-            Dialect::Responses | Dialect::Messages | Dialect::Converse | Dialect::Invoke => b"\"usage\"",
+            Dialect::Responses
+            | Dialect::Images
+            | Dialect::Speech
+            | Dialect::Messages
+            | Dialect::Converse
+            | Dialect::Invoke => b"\"usage\"",
             Dialect::Gemini => b"\"usageMetadata\"",
             _ => return self.push(event),
         };
@@ -175,8 +181,14 @@ impl UsageReader {
                 self.last = event.and_then(|event| event.usage()).or(self.last);
                 self.last.is_some()
             }
+            Dialect::Speech => {
+                let event: Option<UsageEvent> = read(&data);
+                let usage = event.and_then(|event| event.usage);
+                self.last = usage.map(|usage| usage.usage()).or(self.last);
+                self.last.is_some()
+            }
             _ => {
-                self.member = Member::new(NAME, 2);
+                self.member = Member::of_event(self.dialect);
                 self.push(&data)
             }
         }
@@ -188,12 +200,12 @@ impl UsageReader {
         // translated when it is.
         if matches!(
             self.dialect,
-            Dialect::Messages | Dialect::Gemini | Dialect::Converse | Dialect::Invoke
+            Dialect::Speech | Dialect::Messages | Dialect::Gemini | Dialect::Converse | Dialect::Invoke
         ) {
             return;
         }
         if !std::mem::replace(&mut self.in_event, true) {
-            self.member = Member::new(NAME, 2);
+            self.member = Member::of_event(self.dialect);
         }
         self.push(part);
     }
@@ -203,7 +215,9 @@ impl UsageReader {
         let usage = match self.dialect {
             Dialect::Chat | Dialect::Completions | Dialect::Embeddings => self.anywhere.usage(),
             Dialect::Messages | Dialect::Invoke => self.running.usage(),
-            Dialect::Responses | Dialect::Gemini | Dialect::Converse => self.last,
+            Dialect::Responses | Dialect::Images | Dialect::Speech | Dialect::Gemini | Dialect::Converse => {
+                self.last
+            }
             Dialect::Moderations | Dialect::CountTokens | Dialect::GeminiTokens => None,
         };
         usage.map(Usage::with_parts_within)
@@ -220,6 +234,11 @@ impl Member {
             Dialect::Gemini => Member::new(b"usageMetadata", 1),
             _ => Member::new(NAME, 1),
         }
+    }
+
+    /// Where the data of an event has it: that of a response in its `response`.
+    fn of_event(dialect: Dialect) -> Member {
+        Member::new(NAME, if dialect == Dialect::Images { 1 } else { 2 })
     }
 }
 

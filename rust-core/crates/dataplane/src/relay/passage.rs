@@ -22,8 +22,8 @@ const MOST_UNKNOWN: usize = 4096;
 
 /// How far an answer has come.
 pub(super) struct Progress {
-    /// Whether its first bytes have said what it is.
-    known: bool,
+    /// Whether its first bytes have said what it is, or need not.
+    pub(super) known: bool,
     pub(super) ends: EventEnds,
     /// Whether its end marker has come: all from there on is held back until the completion is written.
     pub(super) ended: bool,

@@ -21,6 +21,7 @@ mod google;
 mod interrupted;
 mod keys;
 mod many_streams;
+mod media;
 mod policies;
 mod raw;
 mod relayed;

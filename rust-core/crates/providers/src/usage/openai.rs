@@ -54,7 +54,13 @@ impl Counted {
     }
 }
 
-/// The usage of a response.
+/// An event of a stream of speech that may bring its usage.
+#[derive(Deserialize)]
+pub(super) struct UsageEvent {
+    pub(super) usage: Option<ResponseUsage>,
+}
+
+/// The usage of a response, of images or of speech.
 #[derive(Deserialize)]
 pub(super) struct ResponseUsage {
     input_tokens: u64,

@@ -1,0 +1,88 @@
+//! Images and speech, whole or as events.
+//!
+//! Generated are the strings of an image but its encoded data: the prompt that a model has rewritten, its address. Of speech
+//! there is nothing to read. An error that stands beside them makes the document another one, which is read whole.
+
+use proofgate_json::{Event, JsonError, Reader};
+
+use super::paths::Step;
+use super::{GeneratedText, Shape};
+
+impl GeneratedText {
+    pub(super) fn read_images(&mut self, reader: &mut Reader<'_, '_>) -> Result<Shape, JsonError> {
+        let (mut is_known, mut has_error) = (false, false);
+        while let Event::Key(key) = reader.read()? {
+            match (key.decoded(&mut self.name), reader.read()?) {
+                ("data", Event::ArrayStart) => {
+                    is_known = true;
+                    self.images(reader)?;
+                }
+                ("type", Event::String(kind)) => {
+                    is_known |= kind.decoded(&mut self.name).starts_with("image_generation.");
+                }
+                ("b64_json", Event::String(_)) => {}
+                ("error", value) => {
+                    has_error |= value != Event::Null;
+                    reader.skip(value)?;
+                }
+                (_, value) => {
+                    let field = self.paths.field(None, key);
+                    self.content(reader, value, field)?;
+                }
+            }
+        }
+        Ok(shape(is_known, has_error))
+    }
+
+    /// Takes the strings of each image.
+    fn images(&mut self, reader: &mut Reader<'_, '_>) -> Result<(), JsonError> {
+        for position in 0.. {
+            let image = self.paths.add(None, Step::Element(position));
+            match reader.read()? {
+                Event::ArrayEnd => break,
+                Event::ObjectStart => {
+                    while let Event::Key(key) = reader.read()? {
+                        match (key.decoded(&mut self.name), reader.read()?) {
+                            ("b64_json", Event::String(_)) => {}
+                            (_, value) => {
+                                let field = self.paths.field(Some(image), key);
+                                self.content(reader, value, field)?;
+                            }
+                        }
+                    }
+                }
+                other => self.content(reader, other, image)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// An event of a stream of speech.
+    pub(super) fn read_speech(&mut self, reader: &mut Reader<'_, '_>) -> Result<Shape, JsonError> {
+        let (mut is_known, mut has_error) = (false, false);
+        while let Event::Key(key) = reader.read()? {
+            match (key.decoded(&mut self.name), reader.read()?) {
+                ("type", Event::String(kind)) => {
+                    is_known |= kind.decoded(&mut self.name).starts_with("speech.audio.");
+                }
+                ("audio", Event::String(_)) => {}
+                ("error", value) => {
+                    has_error |= value != Event::Null;
+                    reader.skip(value)?;
+                }
+                (_, value) => {
+                    let field = self.paths.field(None, key);
+                    self.content(reader, value, field)?;
+                }
+            }
+        }
+        Ok(shape(is_known, has_error))
+    }
+}
+
+fn shape(is_known: bool, has_error: bool) -> Shape {
+    match is_known && !has_error {
+        true => Shape::Known,
+        false => Shape::Other,
+    }
+}
