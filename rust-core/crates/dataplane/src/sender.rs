@@ -172,8 +172,8 @@ impl Sender<'_, '_> {
             // Boxed: only requests that can go elsewhere need the room.
             let early = Box::pin(early_failure(&mut begun, shape, spoken, lent, answer));
             // For longer no client is left without the head of its answer.
-            let patience = timeouts.heartbeat.unwrap_or(UNTIL_THE_FIRST_EVENT);
-            let patience = patience.min(timeouts.upstream_response);
+            let patience = catalog.terms.timeouts.heartbeat.unwrap_or(UNTIL_THE_FIRST_EVENT);
+            let patience = patience.min(upstream.idle);
             let early = tokio::select! {
                 biased;
                 early = reply.deadline.within_until(patience, self.until, early) => early.ok().flatten(),
