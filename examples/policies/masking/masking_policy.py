@@ -1,7 +1,7 @@
 """Masks personal data in prompts: the provider sees `[EMAIL_1]` where the client wrote an address.
 
-Within one request the same value always gets the same mask, so a model can still tell two people apart. In an answer
-that is not streamed the gateway puts the values back, so the client reads them; a streamed one keeps the masks.
+Within one request the same value always gets the same mask, so a model can still tell two people apart. In an answer,
+streamed or not, the gateway puts the values back, so the client reads them.
 """
 
 from __future__ import annotations

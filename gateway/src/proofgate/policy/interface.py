@@ -82,7 +82,7 @@ class Replace:
     """The request goes on with parts of it replaced; its record has `rule` (as `Deny.code`).
 
     1 to 10000 replacements, in order and without overlaps. With `reversible`, what was replaced is put back
-    wherever the answer, unless it is streamed, has what took its place: then each `by` stands for one text,
+    wherever the answer, streamed or not, has what took its place: then each `by` stands for one text,
     of which there are at most 256 of at most 1024 bytes. A text that JSON has to escape stays replaced.
     """
 

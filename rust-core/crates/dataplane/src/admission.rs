@@ -346,8 +346,7 @@ async fn admit<'c>(
         gateway.metrics.ledger_refusals.inc();
         turn_away(Rejection::from(unavailable), None, RequestOutcome::Refused, None)
     })?;
-    // A mask may be cut by the pieces of a stream: there it stays.
-    open.masks = judged.masks.filter(|_| !call.stream);
+    open.masks = judged.masks;
     Ok((open, judged.rewritten, translated))
 }
 

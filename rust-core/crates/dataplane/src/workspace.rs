@@ -87,10 +87,10 @@ impl Workspace {
         buffers + self.inspector.as_ref().map_or(0, ResponseInspector::capacity)
     }
 
-    /// Has the inspector look at the answer from here on, if it does not yet.
-    pub(crate) fn inspect(&mut self, dialect: Dialect, kind: AnswerKind, limit: u64) {
+    /// Has the inspector look at the answer from here on; says whether it did not before.
+    pub(crate) fn inspect(&mut self, dialect: Dialect, kind: AnswerKind, limit: u64) -> bool {
         if std::mem::replace(&mut self.inspected, true) {
-            return;
+            return false;
         }
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         match &mut self.inspector {
@@ -102,6 +102,7 @@ impl Workspace {
         if self.make_room(0).is_err() {
             self.inspector = Some(ResponseInspector::new(dialect, kind, limit));
         }
+        true
     }
 
     /// The inspector, if it has seen anything of this answer, and where it puts what it lets pass.

@@ -1,5 +1,6 @@
 //! What of an answer has arrived and may not leave yet.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -7,6 +8,7 @@ use proofgate_json::escape_into;
 use proofgate_policy::Engine;
 use proofgate_providers::{Edit, KeyNames, Offsets, Place, Rewriter, Written, within_json};
 
+use crate::masks::Masked;
 use crate::singles::Single;
 use crate::spans::Redaction;
 use crate::texts::{Text, Texts};
@@ -133,7 +135,7 @@ impl Held {
     pub(crate) fn release(&mut self, texts: &mut Texts, engine: &Engine, out: &mut Vec<u8>) {
         while let Some(event) = self.events.front() {
             let cleared = self.parts.iter().take(event.parts).all(|part| match part {
-                Part::Text { text, range, .. } => range.end <= texts.get(*text).cleared,
+                Part::Text { text, range, .. } => texts.is_cleared(*text, range.end),
                 Part::Single { .. } | Part::Logprobs(_) | Part::Replaced { .. } => true,
             });
             if !cleared {
@@ -174,10 +176,13 @@ impl Held {
 fn is_changed(part: &Part, texts: &Texts) -> bool {
     match part {
         Part::Text { text, range, .. } => {
-            let spans = &texts.get(*text).spans;
-            !spans.is_empty() && !spans.within(range).is_empty()
+            let text = texts.get(*text);
+            text.spans.touch(range) || text.masked(range).next().is_some()
         }
-        Part::Single { text, .. } => !texts.single(*text).spans.is_empty(),
+        Part::Single { text, .. } => {
+            let single = texts.single(*text);
+            !single.spans.is_empty() || !single.masked.is_empty()
+        }
         Part::Logprobs(_) => false,
         Part::Replaced { .. } => true,
     }
@@ -204,13 +209,42 @@ fn write_changed<'p>(
                     }
                     continue;
                 }
-                for span in texts.get(*text).spans.within(range) {
-                    replace(&mut writer, &mut offsets, span, range, engine);
+                let text = texts.get(*text);
+                let mut masked = text.masked(range).peekable();
+                let put_back = |writer: &mut Rewriter<'_, '_>, offsets: &mut Offsets<'_>, masked: &Masked| {
+                    let by = || texts.original(masked).into();
+                    replace(writer, offsets, &masked.range, range, by);
+                };
+                for span in text.spans.within(range) {
+                    while let Some(masked) = masked.next_if(|masked| masked.range.start < span.range.start) {
+                        put_back(&mut writer, &mut offsets, masked);
+                    }
+                    let by = || span.replacement(engine).into();
+                    replace(&mut writer, &mut offsets, &span.range, range, by);
+                }
+                for masked in masked {
+                    put_back(&mut writer, &mut offsets, masked);
                 }
             }
             Part::Single { text, place, written } => {
                 let mut offsets = Offsets::new(raw, place);
-                for (edit, by) in edits_of_single(texts.single(*text), *written, &mut keys, engine) {
+                let single = texts.single(*text);
+                let mut edits = edits_of_single(single, *written, &mut keys, engine);
+                if *written != Written::Number {
+                    // What a rule replaces in JSON may be more than it has found.
+                    let masked = single.masked.iter().filter(|masked| {
+                        let is_apart = |edit: &Edit<'_>| {
+                            edit.0.end <= masked.range.start || masked.range.end <= edit.0.start
+                        };
+                        edits.iter().all(is_apart)
+                    });
+                    let masked =
+                        masked.map(|masked| (masked.range.clone(), texts.original(masked).to_owned().into()));
+                    let masked: Vec<Edit<'static>> = masked.collect();
+                    edits.extend(masked);
+                    edits.sort_unstable_by_key(|(range, _)| range.start);
+                }
+                for (edit, by) in edits {
                     let raw = offsets.find(edit.start)..offsets.find(edit.end);
                     writer.replace(raw, |out| escape_into(&by, out));
                 }
@@ -262,20 +296,20 @@ fn edits(spans: &[Redaction], engine: &Engine) -> Vec<Edit<'static>> {
         .collect()
 }
 
-/// Replaces what of `span` lies in `range`: by the rule's name where the span begins, by nothing where it goes on.
-fn replace(
+/// Replaces what of `replaced` lies in `range`: by what takes its place where it begins, by nothing where it goes on.
+fn replace<'b>(
     writer: &mut Rewriter<'_, '_>,
     offsets: &mut Offsets<'_>,
-    span: &Redaction,
+    replaced: &Range<usize>,
     range: &Range<usize>,
-    engine: &Engine,
+    by: impl Fn() -> Cow<'b, str>,
 ) {
-    let start = span.range.start.max(range.start);
-    let end = span.range.end.min(range.end);
+    let start = replaced.start.max(range.start);
+    let end = replaced.end.min(range.end);
     let raw = offsets.find(start - range.start)..offsets.find(end - range.start);
     writer.replace(raw, |out| {
-        if span.range.start >= range.start {
-            escape_into(&span.replacement(engine), out);
+        if replaced.start >= range.start {
+            escape_into(&by(), out);
         }
     });
 }

@@ -11,6 +11,7 @@
 
 mod denial;
 mod held;
+mod masks;
 mod request;
 mod response;
 mod singles;
@@ -18,6 +19,7 @@ mod spans;
 mod texts;
 
 pub use denial::Denial;
+pub use masks::Masks;
 pub use request::{Outcome, RequestInspection, RequestVerdict, inspect_request};
 pub use response::{AnswerKind, Reading, ResponseInspector, needs_response};
 pub use spans::Redaction;

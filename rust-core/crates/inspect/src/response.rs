@@ -7,6 +7,7 @@ use proofgate_providers::{BodyText, Dialect, EventReader, GeneratedText, Place, 
 
 use crate::denial::Denial;
 use crate::held::{Held, Part};
+use crate::masks::Masks;
 use crate::spans::Spans;
 use crate::texts::{Findings, Rules, Texts};
 
@@ -92,6 +93,12 @@ impl ResponseInspector {
         self.inspection.reset(dialect, kind);
         self.ending = None;
         self.stopped = None;
+    }
+
+    /// Has what masks stand for in the texts of a streamed answer put back, also where one is cut by its events: what can be the
+    /// beginning of a mask is held until that is known. The rules see the masks, and what they replace a part of stays away.
+    pub fn put_back(&mut self, masks: Masks) {
+        self.inspection.texts.put_back(masks);
     }
 
     /// Takes the next bytes of the answer and appends to `out` what may go to the client.
@@ -450,7 +457,8 @@ impl Inspection {
         line_break: &[u8],
         engine: &Engine,
     ) {
-        if spans.is_empty() {
+        let masks = self.texts.masks();
+        if spans.is_empty() && masks.is_none() {
             return;
         }
         let redactions = spans.into_redactions();
@@ -464,7 +472,18 @@ impl Inspection {
             .map(|(redaction, name)| (redaction.range.clone(), name.as_str()))
             .collect();
         let mut rewritten = Vec::new();
-        text.rewrite(document, &edits, &mut rewritten);
+        match edits.is_empty() {
+            true => rewritten.extend_from_slice(document),
+            false => {
+                text.rewrite(document, &edits, &mut rewritten);
+            }
+        }
+        if let Some(masks) = masks {
+            masks.put_back(&mut rewritten);
+        }
+        if rewritten == document {
+            return;
+        }
         let lines: Vec<&[u8]> = rewritten.split(|byte| *byte == b'\n').collect();
         self.held.add(Part::Replaced {
             raw: locate(0)..locate(document.len()),

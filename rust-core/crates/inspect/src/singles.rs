@@ -6,6 +6,7 @@ use std::time::Duration;
 use proofgate_policy::{Scan, Step};
 
 use crate::denial::Denial;
+use crate::masks::Masked;
 use crate::spans::Spans;
 use crate::texts::{Findings, Rules, TOGETHER};
 
@@ -17,6 +18,8 @@ const LEAST: usize = 64;
 pub(crate) struct Single {
     pub(crate) value: String,
     pub(crate) spans: Spans,
+    /// Masks that are put back.
+    pub(crate) masked: Vec<Masked>,
 }
 
 /// All of them, by their numbers.
@@ -51,23 +54,25 @@ impl Singles {
 
     /// Takes a text that is scanned [at the end](Singles::finish); its number.
     pub(crate) fn add(&mut self, value: &str) -> usize {
-        self.push(value, Spans::default())
+        self.push(value, Spans::default(), Vec::new())
     }
 
-    /// Scans a text; its number if something of it is to be replaced, or else it is forgotten.
+    /// Scans a text, in which `masked` stands; its number if something of it is to be replaced, or else it is forgotten.
     pub(crate) fn scan(
         &mut self,
         value: &str,
+        mut masked: Vec<Masked>,
         rules: &mut Rules<'_>,
         findings: &mut Findings,
     ) -> Result<Option<usize>, Denial> {
         let mut spans = Spans::default();
         findings.whole(rules, value, &mut spans)?;
-        if spans.is_empty() {
+        masked.retain(|masked| !spans.touch(&masked.range));
+        if spans.is_empty() && masked.is_empty() {
             return Ok(None);
         }
         self.scanned += 1;
-        Ok(Some(self.push(value, spans)))
+        Ok(Some(self.push(value, spans, masked)))
     }
 
     /// Scans those that were added, for a slice of time.
@@ -78,7 +83,7 @@ impl Singles {
         findings: &mut Findings,
     ) -> Result<Step, Denial> {
         let mut scanned = 0;
-        while let Some(Single { value, spans }) = self.singles.get_mut(self.scanned) {
+        while let Some(Single { value, spans, .. }) = self.singles.get_mut(self.scanned) {
             if scanned > TOGETHER
                 || findings.step(&mut self.scan, rules, slice, value, spans)? == Step::Pending
             {
@@ -100,11 +105,12 @@ impl Singles {
         self.bytes -= value.len();
     }
 
-    fn push(&mut self, value: &str, spans: Spans) -> usize {
+    fn push(&mut self, value: &str, spans: Spans, masked: Vec<Masked>) -> usize {
         self.bytes += value.len();
         self.singles.push(Single {
             value: value.to_owned(),
             spans,
+            masked,
         });
         self.singles.len() - 1
     }

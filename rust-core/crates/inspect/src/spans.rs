@@ -69,6 +69,11 @@ impl Spans {
         self.spans.get(first..behind).unwrap_or_default()
     }
 
+    /// Whether a span and `range` overlap.
+    pub(crate) fn touch(&self, range: &Range<usize>) -> bool {
+        !self.within(range).is_empty()
+    }
+
     /// Drops the spans that end at or before `offset`.
     pub(crate) fn forget(&mut self, offset: usize) {
         let count = self.spans.partition_point(|span| span.range.end <= offset);

@@ -5,6 +5,7 @@
 //! other back. Should it go on after all, it is scanned as the one text that it is; a match that has to be replaced and
 //! begins in what has left denies the answer.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use proofgate_policy::{
@@ -13,6 +14,7 @@ use proofgate_policy::{
 };
 
 use crate::denial::Denial;
+use crate::masks::{Growth, MaskScan, Masked, Masks, masks_in};
 use crate::request::MOST_MATCHES;
 use crate::singles::{Single, Singles};
 use crate::spans::Spans;
@@ -153,6 +155,8 @@ pub(crate) struct Text {
     /// Bytes that no match can touch any more but for those in `spans`.
     pub(crate) cleared: usize,
     pub(crate) spans: Spans,
+    /// Masks that are put back, where that is wanted.
+    masked: MaskScan,
 }
 
 impl Text {
@@ -168,6 +172,14 @@ impl Text {
         self.length = 0;
         self.cleared = 0;
         self.spans.clear();
+        self.masked.clear();
+    }
+
+    /// The masks in `range` that are put back: none of which a rule replaces a part.
+    pub(crate) fn masked(&self, range: &Range<usize>) -> impl Iterator<Item = &Masked> + Clone {
+        self.masked
+            .within(range)
+            .filter(|masked| !self.spans.touch(&masked.range))
     }
 
     /// All of it, if it is scanned at its end.
@@ -176,6 +188,11 @@ impl Text {
     }
 
     fn push(&mut self, piece: &str, rules: &mut Rules<'_>, findings: &mut Findings) -> Result<(), Denial> {
+        if rules.profile.is_idle(Direction::Response) {
+            // Only masks are looked for.
+            self.cleared = self.length;
+            return Ok(());
+        }
         findings.found.clear();
         let cleared = self.scan.push(
             rules.engine,
@@ -245,6 +262,9 @@ pub(crate) struct Texts {
     at_end: bool,
     /// Whether the answer comes in blocks or items.
     in_blocks: bool,
+    /// What is put back in a stream, and how much longer that has made it.
+    masks: Option<Masks>,
+    growth: Growth,
     /// The number of the event whose pieces come.
     event: usize,
     /// Texts that are ended, and how far the scan of the next one is, if it is scanned at its end.
@@ -259,15 +279,34 @@ impl Texts {
         self.singles.clear();
         self.at_end = at_end;
         self.in_blocks = in_blocks;
+        self.masks = None;
+        self.growth = Growth::default();
         self.ended = 0;
         self.scan = Scan::new();
+    }
+
+    /// Has the masks in the texts of a stream put back.
+    pub(crate) fn put_back(&mut self, masks: Masks) {
+        self.masks = Some(masks);
+    }
+
+    /// What is put back, if anything is.
+    pub(crate) fn masks(&self) -> Option<&Masks> {
+        self.masks.as_ref()
+    }
+
+    /// The text that a mask stands for.
+    pub(crate) fn original(&self, masked: &Masked) -> &str {
+        self.masks
+            .as_ref()
+            .map_or("", |masks| masks.original(masked.mask))
     }
 
     /// Bytes of memory that is taken, for the most part.
     pub(crate) fn capacity(&self) -> usize {
         let texts = self.texts.iter();
         let strings: usize = texts
-            .map(|text| text.whole.capacity() + text.key.capacity())
+            .map(|text| text.whole.capacity() + text.key.capacity() + text.masked.capacity())
             .sum();
         strings + self.texts.capacity() * size_of::<Text>() + self.singles.capacity()
     }
@@ -314,7 +353,11 @@ impl Texts {
         if self.at_end {
             return Ok(Some(self.singles.add(value)));
         }
-        self.singles.scan(value, rules, findings)
+        let masked = match &self.masks {
+            Some(masks) => masks_in(value, masks, &mut self.growth),
+            None => Vec::new(),
+        };
+        self.singles.scan(value, masked, rules, findings)
     }
 
     /// Adds a piece to a text.
@@ -331,6 +374,9 @@ impl Texts {
         if self.at_end {
             text.whole.push_str(piece);
             return Ok(());
+        }
+        if let Some(masks) = &self.masks {
+            text.masked.push(piece, masks, &mut self.growth);
         }
         text.push(piece, rules, findings)
     }
@@ -356,7 +402,11 @@ impl Texts {
             let goes_on = event != self.event
                 && others.any(|other| other.choice == choice && other.event == self.event);
             if goes_on || finished.clone().any(|finished| finished == choice) {
-                self.texts[number].pause(rules, findings)?;
+                let text = &mut self.texts[number];
+                text.pause(rules, findings)?;
+                if let Some(masks) = &self.masks {
+                    text.masked.end(masks, &mut self.growth);
+                }
             }
         }
         self.event += 1;
@@ -387,6 +437,9 @@ impl Texts {
                 }
             } else {
                 text.finish(rules, findings)?;
+                if let Some(masks) = &self.masks {
+                    text.masked.end(masks, &mut self.growth);
+                }
                 self.ended += 1;
             }
         }
@@ -395,6 +448,22 @@ impl Texts {
 
     pub(crate) fn get(&self, number: usize) -> &Text {
         &self.texts[number]
+    }
+
+    /// Whether nothing can change any more in a text before `end`.
+    pub(crate) fn is_cleared(&self, number: usize, end: usize) -> bool {
+        let text = &self.texts[number];
+        if self.masks.is_none() {
+            return end <= text.cleared;
+        }
+        // A rule must have had its say of all of a mask.
+        let last = end.saturating_sub(1)..end;
+        let end = text
+            .masked
+            .within(&last)
+            .map(|masked| masked.range.end)
+            .fold(end, usize::max);
+        end <= text.cleared && end <= text.masked.decided()
     }
 
     pub(crate) fn single(&self, number: usize) -> &Single {
@@ -410,6 +479,11 @@ impl Texts {
     pub(crate) fn released(&mut self, number: usize, offset: usize) {
         let text = &mut self.texts[number];
         text.released = offset;
+        if self.masks.is_some() {
+            let Text { masked, spans, .. } = text;
+            masked.keep(|masked| !spans.touch(&masked.range));
+            masked.forget(offset);
+        }
         text.spans.forget(offset);
     }
 }

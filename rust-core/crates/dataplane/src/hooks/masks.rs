@@ -3,7 +3,6 @@
 use std::ops::Range;
 use std::rc::Rc;
 
-use aho_corasick::{AhoCorasick, MatchKind};
 use proofgate_providers::BodyText;
 
 use super::replacement::Unreplaced;
@@ -14,8 +13,6 @@ use crate::memory::{Budget, Share};
 const MOST: usize = 256;
 /// Longest text that is put back, in bytes.
 const LONGEST: usize = 1024;
-/// How much longer an answer becomes at most, in bytes: as much as an exchange has of the memory in any case.
-const MOST_ADDED: usize = 32 * 1024;
 
 /// What took the place of what in one request.
 pub(crate) struct Masks {
@@ -84,35 +81,11 @@ impl Masks {
         Ok(())
     }
 
-    /// Puts back what the masks in a JSON answer stand for. A text that would have to be escaped stays masked, since it may
-    /// stand in JSON inside of JSON; and so does what comes once the answer has grown by as much as it may.
-    pub(crate) fn put_back(&self, answer: &mut Vec<u8>) {
-        let automaton = AhoCorasick::builder()
-            .match_kind(MatchKind::LeftmostLongest)
-            .build(&self.masks);
-        let Ok(automaton) = automaton else { return };
-        let mut whole = Vec::new();
-        let (mut from, mut added) = (0, 0);
-        for found in automaton.find_iter(answer.as_slice()) {
-            let original = &self.originals[found.pattern().as_usize()];
-            let more = original.len().saturating_sub(found.len());
-            if added + more > MOST_ADDED || !original.chars().all(is_plain) {
-                continue;
-            }
-            added += more;
-            whole.extend_from_slice(&answer[from..found.start()]);
-            whole.extend_from_slice(original.as_bytes());
-            from = found.end();
-        }
-        if from > 0 {
-            whole.extend_from_slice(&answer[from..]);
-            *answer = whole;
-        }
+    /// What puts it back; `None` when nothing of it can be.
+    pub(crate) fn put_back(&self) -> Option<proofgate_inspect::Masks> {
+        let pairs = self.masks.iter().zip(&self.originals);
+        proofgate_inspect::Masks::new(pairs.map(|(mask, original)| (&**mask, &**original)))
     }
-}
-
-fn is_plain(character: char) -> bool {
-    !matches!(character, '"' | '\\') && !character.is_control()
 }
 
 #[cfg(test)]
@@ -121,7 +94,7 @@ mod tests {
 
     use prometheus_client::metrics::gauge::Gauge;
 
-    use super::{MOST_ADDED, Masks};
+    use super::Masks;
     use crate::memory::Budget;
 
     fn masks(pairs: &[(&str, &str)]) -> Masks {
@@ -135,7 +108,9 @@ mod tests {
 
     fn put_back(pairs: &[(&str, &str)], answer: &str) -> String {
         let mut answer = answer.as_bytes().to_vec();
-        masks(pairs).put_back(&mut answer);
+        if let Some(masks) = masks(pairs).put_back() {
+            masks.put_back(&mut answer);
+        }
         String::from_utf8(answer).unwrap()
     }
 
@@ -169,7 +144,7 @@ mod tests {
         let original = "x".repeat(1000);
         let answer = "[A_1]".repeat(10_000);
         let whole = put_back(&[("[A_1]", &original)], &answer);
-        assert!(whole.len() > answer.len() && whole.len() <= answer.len() + MOST_ADDED);
+        assert!(whole.len() > answer.len() && whole.len() <= answer.len() + 32 * 1024);
         assert!(whole.ends_with("[A_1]"));
     }
 }

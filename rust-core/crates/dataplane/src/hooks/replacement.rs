@@ -180,7 +180,7 @@ mod tests {
         let mut masks = Masks::new(&budget);
         assert!(replaced_with(&[(0, 11, 14, "[A]"), (0, 19, 22, "[B]")], Some(&mut masks)).is_ok());
         let mut answer = b"[B] and [A]".to_vec();
-        masks.put_back(&mut answer);
+        masks.put_back().unwrap().put_back(&mut answer);
         assert_eq!(answer, b"Bob and Ann");
         let same = replaced_with(
             &[(0, 11, 14, "[A]"), (0, 19, 22, "[A]")],

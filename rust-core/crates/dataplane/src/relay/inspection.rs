@@ -31,7 +31,14 @@ pub(super) fn inspect(
         true => AnswerKind::Events,
         false => AnswerKind::Unary,
     };
-    workspace.inspect(answer_head.dialect, kind, terms.limits.body_bytes);
+    let begins = workspace.inspect(answer_head.dialect, kind, terms.limits.body_bytes);
+    if begins
+        && kind == AnswerKind::Events
+        && let Some(masks) = open.masks.as_ref().and_then(|masks| masks.put_back())
+        && let Some((inspector, _)) = workspace.inspector()
+    {
+        inspector.put_back(masks);
+    }
     if workspace.make_room(bytes.len()).is_err() {
         workspace.passed.clear();
         return Err(Rejection::ANSWER_OVERLOADED);
@@ -83,6 +90,7 @@ pub(super) async fn last_of_inspection(
     }
     if let Some(masks) = &open.masks
         && answer_head.open_head
+        && let Some(masks) = masks.put_back()
     {
         masks.put_back(&mut workspace.held);
     }

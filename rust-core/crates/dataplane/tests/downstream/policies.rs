@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use proofgate_dataplane::{PolicyItem, PolicyQueue, Verdict};
+use proofgate_dataplane::{PolicyItem, PolicyQueue, Replacement, Verdict};
 use serde_json::{Value, json};
 
-use crate::client::{Client, post, post_as, read};
+use crate::client::{Client, next, post, post_as, read};
 use crate::gateway::{GLOBEX, Gateway, PATIENCE, chat};
 
 /// A configuration whose first tenant, acme, asks for a policy; it waits longer than any test.
@@ -99,4 +99,49 @@ async fn a_policy_of_a_removed_evaluator_fails_at_once() {
         (403, "policy_unavailable")
     );
     assert_eq!(gateway.upstream.requests(), 0);
+}
+
+#[tokio::test]
+async fn what_a_policy_has_replaced_is_put_back_in_a_stream_and_holds_nothing_else() {
+    let (mut gateway, queue) = governed().await;
+    let mut client = Client::connect(&gateway).await;
+    let body = chat(10, true);
+    let answer = client.send(post(Some(body.len())), &body).await;
+    let item = taken(&queue).await;
+    let text = item.texts().len() - 1;
+    let replacement = Replacement {
+        text,
+        start: 0,
+        end: 10,
+        by: "[NAME_1]".to_owned(),
+    };
+    assert!(item.answer(Verdict::Replace {
+        rule: "names".to_owned(),
+        replacements: vec![replacement],
+        reversible: true,
+    }));
+    let mut exchange = gateway.upstream.exchange().await;
+    assert!(String::from_utf8_lossy(&exchange.body).contains("[NAME_1]"));
+    exchange.begin_events().await;
+    let event = |text: &str| {
+        format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\n")
+    };
+    let mut stream = answer.await.unwrap().into_body();
+    for plain in ["Dear", " [NAM"] {
+        exchange.send_chunk(&event(plain)).await;
+    }
+    assert_eq!(next(&mut stream).await.unwrap().unwrap(), event("Dear"));
+    exchange.send_chunk(&event("E_1], hi")).await;
+    let mut rest = Vec::new();
+    while rest.len() < event(" xxxxxxxxxx, hi").len() + event("").len() {
+        rest.extend_from_slice(&next(&mut stream).await.unwrap().unwrap());
+    }
+    assert_eq!(
+        String::from_utf8(rest).unwrap(),
+        event(" xxxxxxxxxx") + &event(", hi")
+    );
+    exchange.send_chunk("data: [DONE]\n\n").await;
+    exchange.send(b"0\r\n\r\n").await;
+    assert_eq!(next(&mut stream).await.unwrap().unwrap(), "data: [DONE]\n\n");
+    assert_eq!(next(&mut stream).await.unwrap(), None);
 }
