@@ -336,6 +336,9 @@ async fn admit<'c>(
         target,
         upstream_model: &named.model,
         answer_tokens: pricing::most_answer_tokens(call, model),
+        dropped: translated
+            .as_ref()
+            .map_or(&[], |translated| translated.back.dropped()),
         series,
         policy: judged.note,
         config: incoming.config,

@@ -142,7 +142,15 @@ async fn turn_to(
     let target = &sender.model.targets[chosen.place];
     let labels = (&*sender.model.name, target.upstream.name.as_str());
     let series = gateway.traffic.series(&open.tenant.name, Some(labels));
-    match open.turn_to(target, &chosen.named.model, series, failure.answer().code) {
+    let translated = chosen.translated.as_ref();
+    let dropped = translated.map_or(&[][..], |translated| translated.back.dropped());
+    match open.turn_to(
+        target,
+        &chosen.named.model,
+        dropped,
+        series,
+        failure.answer().code,
+    ) {
         Ok(record) => open.written(Some(record), Stage::AdmissionRecord).await,
         Err(_) => false,
     }

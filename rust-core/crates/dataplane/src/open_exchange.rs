@@ -1,5 +1,6 @@
 //! An exchange between its two records.
 
+use std::borrow::Cow;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
@@ -22,6 +23,7 @@ use crate::open_table::Entry;
 use crate::pricing;
 use crate::recorder::{Room, Unavailable};
 use crate::request_id::RequestId;
+use crate::request_policy::MOST_NAMED;
 use crate::routes::Target;
 
 /// An exchange whose admission is in the ledger and whose completion is not.
@@ -92,6 +94,17 @@ impl Drop for Granted<'_> {
     }
 }
 
+/// The names of dropped fields that a record has room for.
+fn named(dropped: &[&'static str]) -> Vec<Cow<'static, str>> {
+    let named = dropped.iter().take(MOST_NAMED);
+    named.map(|name| Cow::Borrowed(*name)).collect()
+}
+
+/// How many more there are.
+fn unnamed(dropped: &[&'static str]) -> u32 {
+    u32::try_from(dropped.len().saturating_sub(MOST_NAMED)).unwrap_or(u32::MAX)
+}
+
 /// What is known when an exchange is admitted.
 pub(crate) struct Admitted<'a> {
     pub(crate) gateway: &'a Rc<Gateway>,
@@ -108,6 +121,8 @@ pub(crate) struct Admitted<'a> {
     pub(crate) upstream_model: &'a str,
     /// Tokens that its answers may have.
     pub(crate) answer_tokens: u64,
+    /// Fields that its translation left out.
+    pub(crate) dropped: &'a [&'static str],
     pub(crate) series: Arc<Series>,
     pub(crate) policy: Option<PolicyNote<'a>>,
     /// The configuration in force when it began.
@@ -155,6 +170,8 @@ impl OpenExchange {
             reserved: grant.reserved(),
             reserved_nanodollars: grant.reserved_cost(),
             policy: admitted.policy.clone(),
+            dropped: named(admitted.dropped),
+            dropped_unnamed: unnamed(admitted.dropped),
             config,
         };
         let admission = recorder.append(&mut room, |seq, out| admission(seq).encode_into(out));
@@ -213,7 +230,7 @@ impl OpenExchange {
         self.attempts
     }
 
-    /// Records that the request is sent once more, to `target`, because the attempt before came to `failure`. The record is not
+    /// Records that the request is sent once more, to `target`, without the fields that are `dropped`, because the attempt before came to `failure`. The record is not
     /// written yet.
     ///
     /// # Errors
@@ -222,6 +239,7 @@ impl OpenExchange {
         &mut self,
         target: &Target,
         upstream_model: &str,
+        dropped: &[&'static str],
         series: Arc<Series>,
         failure: &str,
     ) -> Result<u64, Unavailable> {
@@ -242,6 +260,8 @@ impl OpenExchange {
             failure: failure.into(),
             failed_status: self.reached.status,
             failed_sent: self.reached.sent(),
+            dropped: named(dropped),
+            dropped_unnamed: unnamed(dropped),
             config: self.config,
         };
         let appended = recorder.append(&mut room, |seq, out| attempt(seq).encode_into(out))?;

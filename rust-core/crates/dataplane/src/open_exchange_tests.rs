@@ -129,6 +129,7 @@ impl Bench {
             target: &model.targets[0],
             upstream_model: "large",
             answer_tokens: 1,
+            dropped: &[],
             series: self.gateway.traffic.series("acme", Some(("large", "vendor"))),
             policy: None,
             config: ConfigId::from(&[0; 32]),

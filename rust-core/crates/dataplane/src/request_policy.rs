@@ -202,8 +202,8 @@ impl Gateway {
     }
 }
 
-/// Rules that a record names at most: their ids have to fit into the room that is set aside for it.
-const MOST_NAMED: usize = 16;
+/// Rules, and fields that were left out, that a record names at most: they have to fit into the room that is set aside for it.
+pub(crate) const MOST_NAMED: usize = 16;
 
 /// What a record says of a judgement.
 pub(crate) fn note<'c>(engine: &'c Engine, judgement: &Judgement, redacted: bool) -> PolicyNote<'c> {

@@ -111,6 +111,11 @@ impl Translation {
         self.asked.stream
     }
 
+    /// The names of the fields that the request lost.
+    pub(crate) fn dropped(&self) -> &[&'static str] {
+        &self.asked.dropped
+    }
+
     /// Header lines of the request.
     pub(crate) fn fields(&self) -> &'static [u8] {
         match self.pair {

@@ -32,6 +32,8 @@ fn main() -> Result<(), LedgerError> {
         reserved: Some(4352),
         reserved_nanodollars: None,
         policy: None,
+        dropped: Vec::new(),
+        dropped_unnamed: 0,
         config,
     };
     let completion = Completion {

@@ -205,6 +205,12 @@ pub struct Admission<'a> {
     /// What the policy saw in the request.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<PolicyNote<'a>>,
+    /// Names of the fields that were left out because its provider's API has none for them; absent when none were.
+    #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
+    pub dropped: Vec<Cow<'a, str>>,
+    /// How many more were left out than are named; absent when it is zero.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub dropped_unnamed: u32,
     /// The configuration in force.
     pub config: ConfigId,
 }
@@ -251,6 +257,12 @@ pub struct Attempt<'a> {
     pub failed_status: Option<u16>,
     /// Whether the provider of the attempt before can have acted on it.
     pub failed_sent: Sent,
+    /// Names of the fields that were left out because its provider's API has none for them; absent when none were.
+    #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
+    pub dropped: Vec<Cow<'a, str>>,
+    /// How many more were left out than are named; absent when it is zero.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub dropped_unnamed: u32,
     /// The configuration in force when the exchange was admitted.
     pub config: ConfigId,
 }

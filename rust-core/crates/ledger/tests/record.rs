@@ -49,6 +49,8 @@ proptest::proptest! {
                 redacted: true,
                 would_block: false,
             }),
+            dropped: if noted { vec![text(3), text(0)] } else { Vec::new() },
+            dropped_unnamed: u32::from(noted),
             config: ConfigId([0xab; 8]),
         };
         let mut written = Vec::new();
@@ -107,9 +109,11 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
                     redacted: true,
                     would_block: false,
                 }),
+                dropped: vec!["seed".into(), "logit_bias".into()],
+                dropped_unnamed: 0,
                 config: ConfigId([0xab; 8]),
             }),
-            r#"{"v":1,"kind":"admission","seq":1,"ts":2,"id":"r1","tenant":"acme","key":"0123abcd","model":"gpt-4o-mini","provider":"openai","upstream_model":"gpt-4o-mini-2024","endpoint":"chat.completions","stream":true,"bytes":512,"request":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=","salt":"5a5a5a5a5a5a5a5a","reserved":77,"policy":{"score":30,"rules":["pii-email"],"redacted":true,"would_block":false},"config":"abababababababab"}"#,
+            r#"{"v":1,"kind":"admission","seq":1,"ts":2,"id":"r1","tenant":"acme","key":"0123abcd","model":"gpt-4o-mini","provider":"openai","upstream_model":"gpt-4o-mini-2024","endpoint":"chat.completions","stream":true,"bytes":512,"request":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=","salt":"5a5a5a5a5a5a5a5a","reserved":77,"policy":{"score":30,"rules":["pii-email"],"redacted":true,"would_block":false},"dropped":["seed","logit_bias"],"config":"abababababababab"}"#,
         ),
         (
             Record::Completion(Completion {
@@ -307,6 +311,8 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
                 failure: "upstream_declined".into(),
                 failed_status: Some(429),
                 failed_sent: Sent::Answered,
+                dropped: Vec::new(),
+                dropped_unnamed: 0,
                 config: ConfigId([0xab; 8]),
             }),
             r#"{"v":1,"kind":"attempt","seq":2,"ts":3,"id":"r1","admission":1,"attempt":2,"provider":"second","upstream_model":"m","failure":"upstream_declined","failed_status":429,"failed_sent":"answered","config":"abababababababab"}"#,

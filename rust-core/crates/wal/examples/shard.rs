@@ -129,6 +129,8 @@ impl Log {
                 reserved: Some(4352),
                 reserved_nanodollars: None,
                 policy: None,
+                dropped: Vec::new(),
+                dropped_unnamed: 0,
                 config: ConfigId([2; 8]),
             }
             .encode_into(out)

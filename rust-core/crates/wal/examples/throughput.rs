@@ -223,6 +223,8 @@ fn recovery(root: &Path) -> f64 {
                     reserved: Some(300),
                     reserved_nanodollars: None,
                     policy: None,
+                    dropped: Vec::new(),
+                    dropped_unnamed: 0,
                     config: ConfigId([2; 8]),
                 }
                 .encode_into(out)

@@ -83,6 +83,8 @@ impl Log {
                 reserved: None,
                 reserved_nanodollars: None,
                 policy: None,
+                dropped: Vec::new(),
+                dropped_unnamed: 0,
                 config: ConfigId([1; 8]),
             }
             .encode_into(out)

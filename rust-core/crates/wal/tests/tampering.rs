@@ -222,6 +222,8 @@ fn an_attempt_of_what_was_not_admitted_or_has_ended_is_told() {
                 failure: "upstream_declined".into(),
                 failed_status: Some(429),
                 failed_sent: Sent::Answered,
+                dropped: Vec::new(),
+                dropped_unnamed: 0,
                 config: ConfigId([1; 8]),
             }
             .encode_into(out)

@@ -81,7 +81,7 @@ async fn answer(exchange: &mut Exchange, kind: &str, body: &[u8]) {
 }
 
 /// The attempt record of an exchange that was sent twice.
-async fn attempt(gateway: &Gateway, id: &str) -> Value {
+pub async fn attempt(gateway: &Gateway, id: &str) -> Value {
     let (worker, id) = (std::sync::Arc::clone(&gateway.worker), id.to_owned());
     let evidence = tokio::task::spawn_blocking(move || worker.prove(&id, PATIENCE));
     let evidence = evidence.await.unwrap().unwrap();

@@ -4,6 +4,8 @@ use http::Request;
 use serde_json::{Value, json};
 
 use crate::client::{Client, next, read};
+use crate::dialects::admission;
+use crate::early_failures::attempt;
 use crate::gateway::{ACME, Gateway, MODEL};
 use crate::relayed::{completion, id};
 use crate::upstream::Exchange;
@@ -296,6 +298,7 @@ async fn what_cannot_be_said_in_the_providers_dialect_is_refused_or_left_out_and
     exchange.answer(MESSAGE.as_bytes()).await;
     let answer = read(answer).await.unwrap();
     assert_eq!(answer.headers["x-proofgate-dropped-fields"], "seed");
+    assert_eq!(admission(&gateway, id(&answer)).await["dropped"], json!(["seed"]));
 }
 
 #[tokio::test]
@@ -436,4 +439,28 @@ async fn how_long_to_wait_is_said_where_clients_of_openai_look_for_it() {
         let waits: Vec<_> = answer.headers.get_all("retry-after").iter().collect();
         assert_eq!(waits, [expected]);
     }
+}
+
+#[tokio::test]
+async fn an_attempt_elsewhere_records_what_its_own_translation_has_left_out() {
+    let mut gateway = gateway_with(|config| {
+        config["providers"][1]["untranslatable"] = "drop".into();
+        let targets = config["models"][0]["targets"].as_array_mut().unwrap();
+        targets.push(json!({"provider": "anthropic", "upstream_model": "claude-upstream", "weight": 0}));
+        config["models"][0]["fall_back_on"] = json!(["rate_limited"]);
+    })
+    .await;
+    let mut document = chat(false);
+    document["model"] = MODEL.into();
+    document["seed"] = 7.into();
+    let (_client, answer, mut first) = begin(&mut gateway, "/v1/chat/completions", &document).await;
+    first.send(b"HTTP/1.1 429 S\r\nContent-Length: 2\r\n\r\n{}").await;
+    gateway.upstream.exchange().await.answer(MESSAGE.as_bytes()).await;
+    let answer = read(answer).await.unwrap();
+    assert_eq!(answer.headers["x-proofgate-dropped-fields"], "seed");
+    assert_eq!(attempt(&gateway, id(&answer)).await["dropped"], json!(["seed"]));
+    assert!(
+        admission(&gateway, id(&answer)).await.get("dropped").is_none(),
+        "there it was said"
+    );
 }
