@@ -453,3 +453,44 @@ async fn an_answer_with_as_many_fields_as_a_provider_may_send_arrives_over_http_
     let answer = read(answer).await.unwrap();
     assert_eq!(answer.headers["x-field-62"], "x");
 }
+
+#[tokio::test]
+async fn comments_of_a_provider_stay_comments_and_become_no_events() {
+    // mnfst/llm-gateway#2053: OpenRouter and DeepSeek keep a connection busy with them.
+    const COMMENT: &str = ": OPENROUTER PROCESSING\n\n";
+    let stream = format!("{COMMENT}{EVENT}: keep-alive\n{EVENT}{COMMENT}{DONE}");
+    let ask = chat(10, true);
+    for scrutinised in [false, true] {
+        let mut gateway = Gateway::with(|config| {
+            if scrutinised {
+                enforce(config);
+            }
+        })
+        .await;
+        let (_client, answer, mut exchange) = begin(&mut gateway, &ask).await;
+        send(&mut exchange, "Content-Type: text/event-stream\r\n", &stream).await;
+        assert_eq!(body(answer).await, (stream.clone(), true));
+    }
+    // A client of messages gets none of them for an event of the completion.
+    let mut gateway = Gateway::start().await;
+    let message = json!({"model": MODEL, "max_tokens": 5, "stream": true, "messages": [{"role": "user", "content": "Hi"}]});
+    let message = message.to_string().into_bytes();
+    let mut request = post(Some(message.len()));
+    *request.uri_mut() = "https://gateway.test/v1/messages".parse().unwrap();
+    let mut client = Client::connect(&gateway).await;
+    let answer = client.send(request, &message).await;
+    let mut exchange = gateway.upstream.exchange().await;
+    let last = "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
+    send(
+        &mut exchange,
+        "Content-Type: text/event-stream\r\n",
+        &format!("{COMMENT}{EVENT}{COMMENT}{last}{DONE}"),
+    )
+    .await;
+    let (said, whole) = body(answer).await;
+    assert!(whole && said.starts_with("event: message_start\n"), "{said}");
+    assert!(
+        !said.contains("PROCESSING") && !said.contains("keep-alive"),
+        "{said}"
+    );
+}
