@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,11 +14,16 @@ import openai
 import pytest
 from google import genai
 from google.genai import errors, types
+from proofgate.mock_google import EMBEDDING
 
 from e2e.local_gateway import KEYS, MODEL, LocalGateway
 
 CLAUDE = "mock-claude"
 GEMINI = "mock-gemini"
+#: A model of Gemini's that has another name there.
+RENAMED = "embeddings"
+#: A model of Azure's that is a deployment there.
+DEPLOYMENT = "azure"
 HELLO: list[Any] = [{"role": "user", "content": "hello there"}]
 
 
@@ -32,11 +38,17 @@ def gateway_before_all(folder: Path, **settings: Any) -> Iterator[LocalGateway]:
                 {"name": "mock", "type": "OpenAI", "baseURL": gateway.upstream_url},
                 {"name": "anthropic", "type": "Anthropic", "baseURL": gateway.upstream_url},
                 {"name": "gemini", "type": "Gemini", "baseURL": gateway.upstream_url},
+                {
+                    **{"name": "azure", "type": "AzureOpenAI", "baseURL": gateway.upstream_url},
+                    **{"api": "Deployments", "apiVersion": "2024-10-21"},
+                },
             ],
             "models": [
                 {"name": MODEL, "provider": "mock"},
                 {"name": CLAUDE, "provider": "anthropic"},
                 {"name": GEMINI, "provider": "gemini"},
+                {"name": RENAMED, "provider": "gemini", "upstreamModel": "gemini-embedding-001"},
+                {"name": DEPLOYMENT, "provider": "azure", "upstreamModel": "my-gpt"},
             ],
             **settings,
         }
@@ -131,7 +143,7 @@ def test_the_anthropic_client_reads_the_gateways_errors(claude: anthropic.Anthro
 
 
 def test_the_anthropic_client_lists_the_models(claude: anthropic.Anthropic) -> None:
-    assert {model.id for model in claude.models.list()} == {MODEL, CLAUDE, GEMINI}
+    assert {model.id for model in claude.models.list()} == {MODEL, CLAUDE, GEMINI, RENAMED, DEPLOYMENT}
 
 
 def test_googles_client_counts_tokens_and_reads_the_models(google: genai.Client) -> None:
@@ -140,9 +152,90 @@ def test_googles_client_counts_tokens_and_reads_the_models(google: genai.Client)
     assert listed == {
         f"models/{MODEL}": [],
         f"models/{CLAUDE}": [],
-        f"models/{GEMINI}": ["generateContent", "countTokens"],
+        f"models/{DEPLOYMENT}": [],
+        f"models/{RENAMED}": ["generateContent", "countTokens", "embedContent"],
+        f"models/{GEMINI}": ["generateContent", "countTokens", "embedContent"],
     }
     assert google.models.get(model=GEMINI).display_name == GEMINI
+
+
+def test_googles_client_embeds_texts_by_a_model_that_has_another_name_there(
+    both: LocalGateway, google: genai.Client
+) -> None:
+    config = types.EmbedContentConfig(task_type="RETRIEVAL_QUERY", output_dimensionality=4)
+    answer = google.models.embed_content(model=RENAMED, contents=["hello there", "hi"], config=config)
+    assert answer.embeddings is not None
+    assert [vector.values for vector in answer.embeddings] == [EMBEDDING, EMBEDDING]
+    completion = both.records()[-1]
+    assert completion["usage"] == {"prompt_tokens": 3, "completion_tokens": 0}
+
+
+def test_openais_client_embeds_texts_by_gemini(client: openai.OpenAI) -> None:
+    # It asks for base64 by itself, and reads it.
+    answer = client.embeddings.create(model=RENAMED, input=["hello there", "hi"], dimensions=4)
+    numbers = client.embeddings.create(model=RENAMED, input="hi", encoding_format="float")
+    for vector in (*answer.data, *numbers.data):
+        assert vector.embedding == pytest.approx(EMBEDDING, abs=1e-7)
+    assert (answer.model, answer.usage.prompt_tokens) == (RENAMED, 3)
+    with pytest.raises(openai.BadRequestError) as raised:
+        client.embeddings.create(model=RENAMED, input=[[1, 2]])
+    assert (raised.value.code, raised.value.param) == ("not_translatable", "input[0]")
+
+
+def test_images_are_generated_whole_and_in_a_stream(both: LocalGateway, client: openai.OpenAI) -> None:
+    # Four images of a megabyte and a half: far more than a buffer, less than `limits.bodyBytes`.
+    images = client.images.generate(model=MODEL, prompt="a cat mock:tokens=18000", n=4)
+    assert images.data is not None and images.usage is not None
+    assert [len(base64.b64decode(image.b64_json or "")) for image in images.data] == [8 + 64 * 18_000] * 4
+    assert images.usage.output_tokens == 4 * 18_000
+    with client.images.generate(model=MODEL, prompt="a cat mock:tokens=18000", stream=True, partial_images=2) as stream:
+        events = list(stream)
+        request_id = stream.response.headers["x-request-id"]
+    assert [event.type.rpartition(".")[2] for event in events] == ["partial_image", "partial_image", "completed"]
+    completion = completion_of(both, request_id)
+    assert completion["outcome"] == "complete"
+    assert completion["usage"] == {"prompt_tokens": 3, "completion_tokens": 18_000}
+    with pytest.raises(openai.BadRequestError) as raised:
+        client.images.generate(prompt="a cat")
+    assert raised.value.code == "missing_model"
+
+
+def test_speech_is_a_recording_or_a_stream_of_events(both: LocalGateway, client: openai.OpenAI) -> None:
+    spoken: Any = client.audio.speech.create(model=MODEL, voice="alloy", input="hello there mock:tokens=5000")
+    assert spoken.content == (b"\xff\xfb\x90\x64" + bytes(64)) * 5000
+    assert spoken.response.headers["content-type"] == "audio/mpeg"
+    with client.audio.speech.with_streaming_response.create(
+        model=MODEL, voice="alloy", input="hello there", stream_format="sse"
+    ) as streamed:
+        assert b"speech.audio.done" in streamed.read()
+        request_id = streamed.headers["x-request-id"]
+    completion = completion_of(both, request_id)
+    assert completion["usage"] == {"prompt_tokens": 2, "completion_tokens": 8}
+
+
+def test_azures_client_names_the_model_in_the_path(both: LocalGateway) -> None:
+    endpoint = both.base_url.removesuffix("/v1")
+    with openai.AzureOpenAI(
+        azure_endpoint=endpoint, api_key=KEYS["acme"], api_version="2024-10-21", max_retries=0
+    ) as client:
+        assert client.chat.completions.create(model=MODEL, messages=HELLO).choices[0].message.content
+        chunks = list(client.chat.completions.create(model=MODEL, messages=HELLO, stream=True))
+        assert chunks[-1].choices[0].finish_reason == "stop"
+        assert client.embeddings.create(model=MODEL, input="hi").data[0].embedding
+        assert client.images.generate(model=MODEL, prompt="hi").data
+        assert client.responses.create(model=MODEL, input="hi").output_text.startswith(MODEL)
+        assert {model.id for model in client.models.list()} >= {MODEL, CLAUDE}
+        with pytest.raises(openai.NotFoundError) as raised:
+            client.chat.completions.create(model="nobody's", messages=HELLO)
+        assert raised.value.code == "model_not_found"
+
+
+def test_a_deployment_of_azures_stands_in_the_path(both: LocalGateway, client: openai.OpenAI) -> None:
+    assert client.chat.completions.create(model=DEPLOYMENT, messages=HELLO).choices[0].message.content
+    chunks = list(client.chat.completions.create(model=DEPLOYMENT, messages=HELLO, stream=True))
+    assert chunks[-1].choices[0].finish_reason == "stop"
+    assert client.embeddings.create(model=DEPLOYMENT, input="hi").data[0].embedding
+    assert client.responses.create(model=DEPLOYMENT, input="hi").output_text
 
 
 def test_googles_client_is_told_what_is_not_served(google: genai.Client) -> None:
@@ -159,7 +252,6 @@ def test_googles_client_is_told_what_is_not_served(google: genai.Client) -> None
         (lambda: generate(model=GEMINI, contents="hi", config={"tools": [{"google_search": {}}]}), "UNSERVED_TOOL"),
         (lambda: generate(model=GEMINI, contents="hi", config={"tools": [{"code_execution": {}}]}), "UNSERVED_TOOL"),
         (lambda: generate(model=GEMINI, contents="hi", config={"tools": [{"url_context": {}}]}), "UNSERVED_TOOL"),
-        (lambda: google.models.embed_content(model=GEMINI, contents=["hi"]), "UNKNOWN_ENDPOINT"),
     ):
         with pytest.raises(errors.ClientError) as raised:
             asked()

@@ -455,6 +455,23 @@ def test_bedrock_takes_a_key_or_credentials_with_their_region(
     assert message in str(config_directory.problems())
 
 
+@pytest.mark.parametrize(
+    ("kind", "lines", "message"),
+    [
+        ("OpenAI", ("api: Deployments", "apiVersion: 2024-10-21"), "only a provider of type AzureOpenAI"),
+        ("AzureOpenAI", ("api: Deployments",), "set apiVersion"),
+        ("AzureOpenAI", ("apiVersion: 2024-10-21",), "only api: Deployments has a version"),
+    ],
+)
+def test_a_version_and_deployments_belong_together_and_to_azure(
+    config_directory: ConfigDirectory, kind: str, lines: tuple[str, ...], message: str
+) -> None:
+    more = "".join(f"\n    {line}" for line in lines).replace("2024-10-21", "'2024-10-21'")
+    config_directory.replace("type: OpenAI", f"type: {kind}{more}")
+    assert config_directory.codes() == ["config_provider_api"]
+    assert message in str(config_directory.problems())
+
+
 @pytest.mark.parametrize("line", SIGNED)
 def test_no_other_provider_has_credentials_of_aws_or_a_region(
     config_directory: ConfigDirectory, line: str

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from anthropic.types import Message, MessageTokensCount, RawMessageStreamEvent
-from google.genai.types import CountTokensResponse, GenerateContentResponse
+from google.genai.types import CountTokensResponse, EmbedContentResponse, GenerateContentResponse
 from openai.types import (
     Completion,
     CreateEmbeddingResponse,
@@ -142,6 +142,11 @@ def test_the_endpoints_without_streams_and_text_completions_have_the_published_t
         ("/v1/moderations", {"input": "hi"}, ModerationCreateResponse),
         ("/v1/images/generations", {"prompt": "hi", "n": 2}, ImagesResponse),
         ("/v1/messages/count_tokens", MESSAGES["text"]("hi"), MessageTokensCount),
+        (
+            "/v1beta/models/m:batchEmbedContents",
+            {"requests": [{"model": "models/m", "content": GEMINI["text"]("hi")["contents"][0]}]},
+            EmbedContentResponse,
+        ),
         ("/v1beta/models/m:countTokens", GEMINI["text"]("hi"), CountTokensResponse),
     ):
         TypeAdapter(answer).validate_json(exchange(target, request).completion())

@@ -108,6 +108,14 @@ def bedrock(*entries: tuple[str, str]) -> dict[str, Any]:
     }
 
 
+def test_the_form_of_azures_api_reaches_the_worker(tmp_path: Path) -> None:
+    azure = {**SPEC["providers"][0], "type": "AzureOpenAI"}
+    deployments = {**azure, "api": "Deployments", "apiVersion": "2024-10-21"}
+    for folder, provider, version in (("v1", azure, None), ("old", deployments, "2024-10-21")):
+        (read,) = core_json(tmp_path / folder, providers=[provider])["providers"]
+        assert (read["type"], read["azure_api_version"]) == ("azure_openai", version)
+
+
 def test_the_credentials_of_bedrock_reach_the_worker_and_no_config_map(tmp_path: Path) -> None:
     provider = bedrock(("acme-keys", "first"), ("acme-keys", "second"), ("globex-keys", "only"))
     arn = f"arn:aws:bedrock:eu-west-1:123456789012:inference-profile/eu.anthropic.{'x' * 60}-v1:0"
@@ -214,6 +222,7 @@ def test_endpoints_reach_the_worker(tmp_path: Path) -> None:
         "audio.speech",
         "messages",
         "generate.content",
+        "embed.content",
         "models",
     ]
     assert globex["endpoints"] is None

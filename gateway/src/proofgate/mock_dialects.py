@@ -14,7 +14,12 @@ from proofgate.mock_answers import (
     text_of,
     texts_of,
 )
-from proofgate.mock_google import GeneratedContent, GeneratedTokens
+from proofgate.mock_google import (
+    GeneratedContent,
+    GeneratedEmbedding,
+    GeneratedEmbeddings,
+    GeneratedTokens,
+)
 from proofgate.mock_media import Image, Speech
 
 #: Numbers of an embedding; a real one has hundreds.
@@ -317,6 +322,10 @@ def endpoint_at(path: str) -> type[Exchange] | None:
     """What is served at a path."""
     if path in ENDPOINTS:
         return ENDPOINTS[path]
+    if path.startswith("/v1/deployments/"):
+        # Azure's: behind the name of the deployment.
+        name, _, rest = path.removeprefix("/v1/deployments/").partition("/")
+        return ENDPOINTS.get(f"/v1/{rest}") if name else None
     if not path.startswith(("/v1/models/", "/v1beta/models/")):
         return None
     return _GOOGLE.get(path.rpartition(":")[2])
@@ -326,6 +335,8 @@ _GOOGLE: dict[str, type[Exchange]] = {
     "generateContent": GeneratedContent,
     "streamGenerateContent": GeneratedContent,
     "countTokens": GeneratedTokens,
+    "embedContent": GeneratedEmbedding,
+    "batchEmbedContents": GeneratedEmbeddings,
 }
 
 #: Types of Anthropic's errors (Anthropic, "Errors").

@@ -7,6 +7,8 @@ from urllib.parse import unquote
 
 from proofgate.mock_answers import ClientError, Exchange, encode, picture_in_url
 
+#: Numbers of an embedding; a real one has hundreds.
+EMBEDDING = [0.5, -0.25, 1.0, 0.1]
 #: What Google calls an error of a status (google.rpc.Code).
 _STATUSES = {
     400: "INVALID_ARGUMENT",
@@ -110,6 +112,36 @@ class GeneratedTokens(GeneratedContent):
 
     def completion(self) -> bytes:
         return encode({"totalTokens": self.prompt_tokens})
+
+
+class GeneratedEmbedding(GeneratedContent):
+    """`POST /v1beta/models/{model}:embedContent`."""
+
+    def texts(self, request: dict[str, Any]) -> list[tuple[object, str]]:
+        content = request.get("content")
+        if not isinstance(content, dict):
+            raise ClientError(400, "invalid_content", "content must be an object")
+        return [("user", _text(content))]
+
+    def completion(self) -> bytes:
+        return encode({"embedding": {"values": EMBEDDING}})
+
+
+class GeneratedEmbeddings(GeneratedContent):
+    """`POST /v1beta/models/{model}:batchEmbedContents`: each request names the model of the path."""
+
+    def texts(self, request: dict[str, Any]) -> list[tuple[object, str]]:
+        requests = request.get("requests")
+        if not isinstance(requests, list) or not all(isinstance(one, dict) for one in requests):
+            raise ClientError(400, "invalid_requests", "requests must be a list of objects")
+        if any(one.get("model") != f"models/{self.model}" for one in requests):
+            raise ClientError(400, "wrong_model", "a request is for another model than the path names")
+        self.count = len(requests)
+        return [("user", _text(one.get("content") or {})) for one in requests]
+
+    def completion(self) -> bytes:
+        usage = {"promptTokenCount": self.prompt_tokens, "totalTokenCount": self.prompt_tokens}
+        return encode({"embeddings": [{"values": EMBEDDING}] * self.count, "usageMetadata": usage})
 
 
 def _text(content: dict[str, Any]) -> str:

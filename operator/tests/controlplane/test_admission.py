@@ -18,6 +18,7 @@ AWS = {
     "accessKeyIdSecretRef": {"name": "aws", "key": "id"},
     "secretAccessKeySecretRef": {"name": "aws", "key": "secret"},
 }
+DEPLOYMENTS = {"api": "Deployments", "apiVersion": "2024-10-21"}
 AWS_SIGNED = {"type": "Bedrock", "region": "eu-west-1", "awsCredentials": AWS}
 MODEL = {"name": "gpt", "provider": "openai"}
 KEY = {"name": "ci", "secretRef": {"name": "acme-keys", "key": "ci"}}
@@ -105,6 +106,15 @@ ORIGIN = "ledger.example.com/prod"
         (
             {"providers": [{**OPENAI, "awsCredentials": AWS, "region": "eu-west-1"}]},
             "are for type Bedrock alone",
+        ),
+        ({"providers": [{**OPENAI, **DEPLOYMENTS}]}, "api Deployments is for type AzureOpenAI alone"),
+        (
+            {"providers": [{**OPENAI, "type": "AzureOpenAI", "api": "Deployments"}]},
+            "apiVersion is for api Deployments, which needs one",
+        ),
+        (
+            {"providers": [{**OPENAI, "type": "AzureOpenAI", "apiVersion": "2024-10-21"}]},
+            "apiVersion is for api Deployments, which needs one",
         ),
         ({"providers": [{**OPENAI, "type": "Bedrock"}]}, "has either apiKeySecretRef or awsCredentials"),
         (

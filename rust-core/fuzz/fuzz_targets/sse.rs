@@ -94,7 +94,14 @@ fuzz_target!(|input: &[u8]| {
             1 + (state >> 24) as usize % 24
         });
         assert_eq!(parts, whole, "random reads");
-        for dialect in [Dialect::Chat, Dialect::Responses, Dialect::Messages, Dialect::Gemini] {
+        for dialect in [
+            Dialect::Chat,
+            Dialect::Responses,
+            Dialect::Images,
+            Dialect::Speech,
+            Dialect::Messages,
+            Dialect::Gemini,
+        ] {
             let relayed = relay(dialect, stream, || stream.len());
             assert_eq!(relay(dialect, stream, || 1), relayed, "byte by byte");
             assert_eq!(relay(dialect, stream, || 1 + usize::from(seed)), relayed, "equal reads");

@@ -20,6 +20,7 @@ Endpoint = Literal[
     "AudioSpeech",
     "Messages",
     "GenerateContent",
+    "EmbedContent",
     "Models",
 ]
 # Asymmetric only: with HS256, whoever can check a token can make one (RFC 8725, section 3.1).

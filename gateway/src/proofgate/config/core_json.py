@@ -28,6 +28,7 @@ _WORDS = {
     "GitHub": "github",
     "ChatCompletions": "chat.completions",
     "GenerateContent": "generate.content",
+    "EmbedContent": "embed.content",
     "ImagesGenerations": "images.generations",
     "AudioSpeech": "audio.speech",
 }
@@ -105,6 +106,7 @@ def _public(config: Config) -> Json:
                 "base_url": provider.base_url,
                 "ca_pem": config.provider_cas.get(provider.name),
                 "arn_in_path": _word(provider.arn_in_path),
+                "azure_api_version": provider.api_version,
                 "stream_usage": _word(provider.stream_usage),
                 "untranslatable": _word(provider.untranslatable_fields),
                 "max_concurrency": provider.max_concurrent_requests,

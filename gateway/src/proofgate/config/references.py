@@ -17,6 +17,7 @@ def check_references(settings: Settings, findings: Findings) -> None:
     """Reports every name that is taken or missing, and every pair of fields that contradict each other."""
     _check_names(settings, findings)
     _check_credentials(settings, findings)
+    _check_deployments(settings, findings)
     _check_models(settings, findings)
     _check_prices(settings, findings)
     _check_plans(settings, findings)
@@ -83,6 +84,20 @@ def _check_credentials(settings: Settings, findings: Findings) -> None:
         elif signs and provider.region is None:
             message = "set region: a signature is for one region"
             findings.report("config_provider_credentials", path, message)
+
+
+def _check_deployments(settings: Settings, findings: Findings) -> None:
+    for position, provider in enumerate(settings.providers):
+        path = ("providers", position)
+        if provider.api == "Deployments" and provider.type != "AzureOpenAI":
+            message = "only a provider of type AzureOpenAI has deployments: remove it, or change the type"
+            findings.report("config_provider_api", (*path, "api"), message)
+        elif provider.api == "Deployments" and provider.api_version is None:
+            message = "set apiVersion: every request to a deployment names one, for example 2024-10-21"
+            findings.report("config_provider_api", path, message)
+        elif provider.api == "V1" and provider.api_version is not None:
+            message = "only api: Deployments has a version: remove it, or set that"
+            findings.report("config_provider_api", (*path, "apiVersion"), message)
 
 
 def _check_models(settings: Settings, findings: Findings) -> None:

@@ -147,6 +147,11 @@ class Provider(Section):
     """What requests are signed with, in the place of a key; type `Bedrock` only."""
     region: Annotated[str, Field(max_length=32, pattern="^[a-z]{2,}(-[a-z0-9]+)+$")] | None = None
     """The region of AWS that requests are signed for, for example us-east-1; type `Bedrock` only."""
+    api: Literal["V1", "Deployments"] = "V1"
+    """Which form of Azure's API a provider of type `AzureOpenAI` has: `V1` names the model in the body,
+    `Deployments` its deployment in the path, and an `apiVersion` behind it."""
+    api_version: Annotated[str, Field(pattern="^20[0-9]{2}-[0-9]{2}-[0-9]{2}(-preview)?$")] | None = None
+    """The version of the API under `api: Deployments`, for example 2024-10-21."""
     ca_file: FilePath | None = None
     """Certificates to trust in place of the system's roots, PEM; https only."""
     arn_in_path: Annotated[Literal["Encoded", "Literal"], Field(alias="arnInPath")] = "Encoded"

@@ -54,6 +54,7 @@ class Endpoint(StrEnum):
     AUDIO_SPEECH = "AudioSpeech"
     MESSAGES = "Messages"
     GENERATE_CONTENT = "GenerateContent"
+    EMBED_CONTENT = "EmbedContent"
     MODELS = "Models"
 
 

@@ -41,6 +41,14 @@ PROVIDER_RULES: tuple[dict[str, Any], ...] = (
         "message": "providers: one of type Bedrock has either apiKeySecretRef or awsCredentials",
     },
     {
+        "rule": "self.api == 'V1' || self.type == 'AzureOpenAI'",
+        "message": "providers: api Deployments is for type AzureOpenAI alone",
+    },
+    {
+        "rule": "(self.api == 'Deployments') == has(self.apiVersion)",
+        "message": "providers: apiVersion is for api Deployments, which needs one",
+    },
+    {
         "rule": "!has(self.awsCredentials) || has(self.region)",
         "message": "providers: awsCredentials need a region, for which requests are signed",
     },
@@ -76,10 +84,11 @@ class Provider(Section):
     """Name that models refer to."""
     type: Literal["OpenAI", "AzureOpenAI", "Anthropic", "Gemini", "Bedrock"]
     """Protocol of the upstream. OpenAI is that of vLLM, Ollama and many others, too; AzureOpenAI is the same
-    with Azure's field for the key (the v1 API: models are named by their deployments). Bedrock is Amazon's:
+    with Azure's field for the key (models are named by their deployments; see api). Bedrock is Amazon's:
     Converse for clients of chat completions, and Claude models as they are for clients of Anthropic's API."""
     base_url: Annotated[str, Field(alias="baseURL", max_length=512, pattern=_HTTP_URL)]
-    """Where the API begins, for example https://api.openai.com/v1, https://RESOURCE.openai.azure.com/openai/v1,
+    """Where the API begins, for example https://api.openai.com/v1, https://RESOURCE.openai.azure.com/openai/v1
+    (with api Deployments without the v1),
     https://api.anthropic.com/v1, https://generativelanguage.googleapis.com/v1beta or
     https://bedrock-runtime.REGION.amazonaws.com (or that of a VPC endpoint). No user name, query or
     fragment."""
@@ -93,6 +102,13 @@ class Provider(Section):
     region: Annotated[str | None, Field(max_length=32, pattern=r"^[a-z]{2,}(-[a-z0-9]+)+$")] = None
     """The region of AWS that requests are signed for, for example us-east-1. With awsCredentials only it has
     to be there."""
+    api: Literal["V1", "Deployments"] = "V1"
+    """Which form of Azure's API an upstream of type AzureOpenAI has. V1 names the deployment in the body,
+    Deployments in the path, as /deployments/NAME/chat/completions?api-version=VERSION."""
+    api_version: (
+        Annotated[str, Field(max_length=32, pattern=r"^20[0-9]{2}-[0-9]{2}-[0-9]{2}(-preview)?$")] | None
+    ) = None
+    """The version of Azure's API that requests name with api Deployments, for example 2024-10-21."""
     arn_in_path: Literal["Encoded", "Literal"] = "Encoded"
     """How a model that is named by an ARN stands in the path of a request to an upstream of type Bedrock: as
     one segment, percent-encoded, as AWS's own clients write it, or with its colons and slashes as they are,

@@ -71,6 +71,8 @@ def worker_config(gateway: Gateway, memory: int, defaults: Defaults) -> Manifest
                 entry["awsCredentials"]["sessionTokenFile"] = files["session-token"]
         if provider.type == "Bedrock":
             entry["arnInPath"] = provider.arn_in_path
+        if provider.api_version is not None:
+            entry |= {"api": provider.api, "apiVersion": provider.api_version}
         if provider.region is not None:
             entry["region"] = provider.region
         if provider.anthropic_betas is not None:

@@ -30,6 +30,9 @@ pub enum Endpoint {
     /// `POST /v1beta/models/{model}:generateContent`, `:streamGenerateContent` and `:countTokens`.
     #[serde(rename = "generate.content")]
     GenerateContent,
+    /// `POST /v1beta/models/{model}:embedContent` and `:batchEmbedContents`.
+    #[serde(rename = "embed.content")]
+    EmbedContent,
     /// `GET /v1/models` and `GET /v1beta/models`.
     #[serde(rename = "models")]
     Models,
@@ -37,7 +40,7 @@ pub enum Endpoint {
 
 impl Endpoint {
     /// Every endpoint.
-    pub const ALL: [Endpoint; 10] = [
+    pub const ALL: [Endpoint; 11] = [
         Endpoint::ChatCompletions,
         Endpoint::Completions,
         Endpoint::Responses,
@@ -47,6 +50,7 @@ impl Endpoint {
         Endpoint::AudioSpeech,
         Endpoint::Messages,
         Endpoint::GenerateContent,
+        Endpoint::EmbedContent,
         Endpoint::Models,
     ];
 
@@ -62,6 +66,7 @@ impl Endpoint {
             Endpoint::AudioSpeech => "audio.speech",
             Endpoint::Messages => "messages",
             Endpoint::GenerateContent => "generate.content",
+            Endpoint::EmbedContent => "embed.content",
             Endpoint::Models => "models",
         }
     }

@@ -9,7 +9,7 @@ use proofgate_ledger::commitment::BodyDigest;
 use proofgate_ledger::record::ConfigId;
 use proofgate_limits::CredentialId;
 use proofgate_policy::Direction;
-use proofgate_providers::{BodyText, Call, Dialect, RequestTemplate};
+use proofgate_providers::{BadRequest, BodyText, Call, Dialect, RequestTemplate};
 use proofgate_stages::{Span, Stage};
 use proofgate_translate::Target as TranslationTarget;
 use proofgate_wire::encode;
@@ -137,8 +137,14 @@ async fn read_and_admit<'c>(
     incoming.span.lap_now(Stage::Parse);
     let mut call = read.map_err(Rejection::from)?;
     if let Some(in_path) = incoming.in_path {
-        call.model = in_path.model.as_str().into();
-        call.stream = in_path.stream;
+        match in_path.stream {
+            Some(stream) => {
+                call.model = in_path.model.as_str().into();
+                call.stream = stream;
+            }
+            None if call.model == in_path.model => {}
+            None => return Err(Rejection::from(BadRequest::OtherModel).into()),
+        }
     }
     room.resize(reading.text.size())
         .map_err(|Exhausted| Rejection::OVERLOADED)?;
@@ -394,7 +400,9 @@ pub(crate) fn translate(
     let mut translated = Buffer::new(&incoming.gateway.budget);
     // A text may become longer by what is escaped anew, a message by what frames it.
     let most = body.len().saturating_mul(2).saturating_add(4096);
-    let asked = translated.write(most, |out| pair.request(body, &provider, &betas, out));
+    let asked = translated.write(most, |out| {
+        pair.request(body, &call.model, &provider, &betas, out)
+    });
     let mut asked = asked.map_err(|Exhausted| Rejection::OVERLOADED)??;
     asked.model = call.model.to_string();
     if !asked.dropped.is_empty() {

@@ -20,8 +20,9 @@ use proofgate_translate::UntranslatableFields;
 use proofgate_wire::Limits;
 use rustls::ServerConfig;
 
-use crate::config::{ArnInPath, Config, Cors, ProviderKind, StreamUsage, Timeouts};
+use crate::config::{Config, Cors, Provider, ProviderKind, StreamUsage, Timeouts};
 use crate::hooks::Hook;
+use crate::path_end::PathEnd;
 use crate::pricing::{Prices, Pricing};
 use crate::routes::{MAX_TARGETS, Model, Reasons, Target, WILDCARD};
 use crate::routing::RoutingKey;
@@ -72,7 +73,7 @@ struct UpstreamPlan {
     family: Family,
     templates: Vec<(Dialect, RequestTemplate)>,
     signer: Option<Signer>,
-    arn_in_path: ArnInPath,
+    path_end: PathEnd,
     betas: Vec<String>,
     untranslatable: UntranslatableFields,
     key_missing: bool,
@@ -140,8 +141,12 @@ impl Blueprint {
                 ));
             }
             let key = key.map(|key| ProviderKey { field, key });
+            let path_end = path_end(provider).map_err(fail)?;
             let spoken = family.dialects().iter();
-            let templates = spoken.map(|&dialect| (dialect, RequestTemplate::new(&base, dialect, key)));
+            let templates = spoken.filter_map(|&dialect| {
+                let begin = path_end.begin(dialect)?;
+                Some((dialect, RequestTemplate::at(&base, begin, dialect, key)))
+            });
             let templates = templates.collect();
             let (own, all) = (provider.timeouts, config.timeouts);
             let route = UpstreamRoute::new(
@@ -158,7 +163,7 @@ impl Blueprint {
                 family,
                 templates,
                 signer,
-                arn_in_path: provider.arn_in_path,
+                path_end,
                 betas: provider.betas.clone(),
                 untranslatable: provider.untranslatable,
                 key_missing: provider.key_missing,
@@ -180,6 +185,22 @@ impl Blueprint {
     }
 }
 
+fn path_end(provider: &Provider) -> Result<PathEnd, String> {
+    let Some(version) = &provider.azure_api_version else {
+        return Ok(PathEnd::Dialect(provider.arn_in_path));
+    };
+    let is_version = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.');
+    if version.is_empty() || !version.bytes().all(is_version) {
+        return Err("its API version holds a byte that none has".into());
+    }
+    match provider.kind {
+        ProviderKind::AzureOpenAi => Ok(PathEnd::Deployment {
+            query: format!("?api-version={version}"),
+        }),
+        _ => Err("it has an API version, and is none of Azure's".into()),
+    }
+}
+
 fn models(config: &Config, upstreams: &HashMap<&str, usize>) -> Result<HashMap<String, ModelPlan>, Error> {
     let mut models = HashMap::new();
     let pricing = Pricing::new(config)?;
@@ -196,6 +217,13 @@ fn models(config: &Config, upstreams: &HashMap<&str, usize>) -> Result<HashMap<S
                     target.provider
                 ))
             };
+            // In a path it would be no name, but a step.
+            if matches!(target.upstream_model.as_str(), "." | "..") {
+                return Err(fail(format!(
+                    "is called {:?} at a provider",
+                    target.upstream_model
+                )));
+            }
             if target.upstream_model.contains(WILDCARD) && !model.name.ends_with(WILDCARD) {
                 return Err(fail(format!(
                     "is called {:?} at a provider, and has no {WILDCARD} itself",
@@ -391,7 +419,7 @@ impl Catalog {
                 family: plan.family,
                 templates: plan.templates,
                 signer: plan.signer,
-                arn_in_path: plan.arn_in_path,
+                path_end: plan.path_end,
                 betas: plan.betas,
                 untranslatable: plan.untranslatable,
                 key_missing: plan.key_missing,

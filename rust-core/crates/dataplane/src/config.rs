@@ -163,6 +163,9 @@ pub(crate) struct Provider {
     /// How an ARN stands in the path of its requests.
     #[serde(default)]
     pub arn_in_path: ArnInPath,
+    /// The version of Azure's API whose paths name deployments; `None` where they do not.
+    #[serde(default)]
+    pub azure_api_version: Option<String>,
     /// It wants a key and there is none: its models are refused, and everything else goes on.
     #[serde(default)]
     pub key_missing: bool,

@@ -4,6 +4,7 @@ use proofgate_auth::Endpoint;
 use proofgate_providers::{Dialect, Family};
 use proofgate_wire::{Method, RequestHead};
 
+use crate::azure_path::{self, AzurePath};
 use crate::google_path::{self, GooglePath, InPath, PathError, percent_decoded};
 
 const MODELS: &str = "/v1/models";
@@ -57,6 +58,9 @@ impl Route {
                 _ => Route::WrongMethod(GET),
             };
         }
+        if let Some(found) = azure_path::read(path) {
+            return Route::of_azure(found, head.method);
+        }
         match google_path::read(path, query) {
             Ok(Some(found)) => return Route::of_google(found, head.method),
             Ok(None) => {}
@@ -72,6 +76,19 @@ impl Route {
                 Route::Model(String::from_utf8_lossy(&percent_decoded(name)).into_owned())
             }
             _ => Route::WrongMethod(GET),
+        }
+    }
+
+    fn of_azure(path: AzurePath, method: Method) -> Self {
+        let allow = match path {
+            AzurePath::Call(..) => POST,
+            AzurePath::Models => GET,
+        };
+        match (path, method) {
+            (_, Method::Options) => Route::Options(allow),
+            (AzurePath::Call(dialect, in_path), Method::Post) => Route::Call(dialect, in_path.map(Box::new)),
+            (AzurePath::Models, Method::Get | Method::Head) => Route::Models,
+            _ => Route::WrongMethod(allow),
         }
     }
 
@@ -105,6 +122,7 @@ impl Route {
                 Dialect::Speech => Endpoint::AudioSpeech,
                 Dialect::Messages | Dialect::CountTokens => Endpoint::Messages,
                 Dialect::Gemini | Dialect::GeminiTokens => Endpoint::GenerateContent,
+                Dialect::GeminiEmbedding | Dialect::GeminiEmbeddings => Endpoint::EmbedContent,
                 Dialect::Converse | Dialect::Invoke => return None,
             }),
             Route::Models | Route::Model(_) => Some(Endpoint::Models),

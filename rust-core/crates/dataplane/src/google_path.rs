@@ -6,8 +6,8 @@ use proofgate_providers::Dialect;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct InPath {
     pub(crate) model: String,
-    /// Whether the answer is to be a stream of events.
-    pub(crate) stream: bool,
+    /// Whether the answer is to be a stream of events; `None` where the body says that, and names the model as well.
+    pub(crate) stream: Option<bool>,
 }
 
 /// Why a path is refused, or the query behind it.
@@ -65,7 +65,13 @@ pub(crate) fn read(path: &str, query: Option<&str>) -> Result<Option<GooglePath>
             (_, query) => return Err(check_query(query, &[]).err().unwrap_or(PathError::Query)),
         }
         let model = model_name(name).ok_or(PathError::Model)?;
-        return Ok(Some(GooglePath::Call(dialect, InPath { model, stream })));
+        return Ok(Some(GooglePath::Call(
+            dialect,
+            InPath {
+                model,
+                stream: Some(stream),
+            },
+        )));
     }
     if !is_beta {
         // What else there is under this version is read by the names of OpenAI's API.
@@ -92,6 +98,8 @@ fn method_of(name: &str) -> Option<(Dialect, bool)> {
         "generateContent" => Some((Dialect::Gemini, false)),
         "streamGenerateContent" => Some((Dialect::Gemini, true)),
         "countTokens" => Some((Dialect::GeminiTokens, false)),
+        "embedContent" => Some((Dialect::GeminiEmbedding, false)),
+        "batchEmbedContents" => Some((Dialect::GeminiEmbeddings, false)),
         _ => None,
     }
 }
@@ -119,7 +127,7 @@ fn check_query(query: Option<&str>, known: &[&str]) -> Result<(), PathError> {
 }
 
 /// The name of a model as a path has it; `None` for what no model is called, such as `..`.
-fn model_name(escaped: &str) -> Option<String> {
+pub(crate) fn model_name(escaped: &str) -> Option<String> {
     let name = String::from_utf8(percent_decoded(escaped)).ok()?;
     let is_segment = |segment: &str| !matches!(segment, "" | "." | "..");
     let is_name = name.split('/').all(is_segment) && !name.contains(char::is_control);
@@ -150,7 +158,7 @@ mod tests {
     use super::{GooglePath, InPath, PathError, percent_decoded, read};
 
     fn call(dialect: Dialect, model: &str, stream: bool) -> Result<Option<GooglePath>, PathError> {
-        let model = model.to_owned();
+        let (model, stream) = (model.to_owned(), Some(stream));
         Ok(Some(GooglePath::Call(dialect, InPath { model, stream })))
     }
 
@@ -169,6 +177,14 @@ mod tests {
             assert_eq!(
                 read(&path("gemini-3:countTokens"), None),
                 call(Dialect::GeminiTokens, "gemini-3", false)
+            );
+            assert_eq!(
+                read(&path("g:embedContent"), None),
+                call(Dialect::GeminiEmbedding, "g", false)
+            );
+            assert_eq!(
+                read(&path("g:batchEmbedContents"), None),
+                call(Dialect::GeminiEmbeddings, "g", false)
             );
         }
         assert_eq!(
@@ -263,7 +279,7 @@ mod tests {
         for path in [
             "/v1/models",
             "/v1/models/m",
-            "/v1/models/m:embedContent",
+            "/v1/models/m:predict",
             "/v1/chat/completions",
             "/v1beta/files",
             "/v1beta/modelsm",

@@ -8,6 +8,7 @@
 mod admission;
 mod answer;
 mod attempt;
+mod azure_path;
 mod body;
 mod catalog;
 mod client;
@@ -42,6 +43,7 @@ mod metrics;
 mod models;
 mod open_exchange;
 mod open_table;
+mod path_end;
 mod pricing;
 mod priority;
 mod recorder;

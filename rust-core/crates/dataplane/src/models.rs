@@ -61,7 +61,7 @@ fn google_model<'m>(catalog: &Catalog, tenant: &Tenant, id: &'m str) -> GoogleMo
         name: format!("models/{id}"),
         display_name: id,
         supported_generation_methods: match targets.any(|target| target.upstream.family == Family::Google) {
-            true => &["generateContent", "countTokens"],
+            true => &["generateContent", "countTokens", "embedContent"],
             false => &[],
         },
     }

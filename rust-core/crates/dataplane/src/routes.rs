@@ -211,8 +211,8 @@ impl Target {
     pub(crate) fn way(&self, dialect: Dialect) -> Result<Way<'_>, Rejection> {
         let upstream = &*self.upstream;
         let pair = match upstream.template(dialect) {
-            Some(_) => None,
-            None => Pair::between(dialect, upstream.family, &self.upstream_model),
+            Some(_) if dialect != Dialect::GeminiEmbeddings => None,
+            _ => Pair::between(dialect, upstream.family, &self.upstream_model),
         };
         let spoken = pair.map_or(dialect, Pair::upstream);
         let template = upstream.template(spoken);
@@ -237,7 +237,9 @@ impl Model {
     pub(crate) fn takes(&self, asked: &str) -> bool {
         let plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\' | b'*');
         let rest = self.prefix().and_then(|prefix| asked.strip_prefix(prefix));
-        asked.len() <= MAX_NAME && rest.is_some_and(|rest| !rest.is_empty() && rest.bytes().all(plain))
+        // Of dots alone it would be a step in a path that names the model.
+        let is_name = |rest: &str| rest.bytes().all(plain) && rest.bytes().any(|byte| byte != b'.');
+        asked.len() <= MAX_NAME && rest.is_some_and(is_name)
     }
 
     /// Where a request in a dialect goes first, and how.

@@ -7,7 +7,7 @@ use proofgate_providers::{Call, Family, UpstreamBody, says_key_is_refused, says_
 use proofgate_wire::ResponseHead;
 use tokio::time::Instant;
 
-use crate::admission::{Chosen, IncomingCall};
+use crate::admission::{Chosen, IncomingCall, Translated};
 use crate::answer::AnswerOptions;
 use crate::attempt::{Begun, EarlyFailure, Lent, Request, attempt, early_failure, upstream_body, whole_body};
 use crate::failure::{Failure, Timeout};
@@ -97,8 +97,8 @@ impl Sender<'_, '_> {
         };
         let name = &chosen.named.model;
         let model_in_path = match translated {
-            Some(translated) => translated.back.model_in_path(name, upstream.arn_in_path),
-            None => self.call.dialect.model_in_path(name, self.call.stream),
+            Some(Translated { back, .. }) => upstream.path_end.of(back.upstream(), name, back.is_streamed()),
+            None => upstream.path_end.of(self.call.dialect, name, self.call.stream),
         };
         let id = open.id;
         let request = Request {

@@ -1,13 +1,11 @@
 //! A client and a provider that do not speak the same dialect.
 
-use proofgate_providers::sigv4::encode_segment;
 use proofgate_providers::{Dialect, EXCEPTION, Family, event_parts};
+use proofgate_translate::openai_gemini::embeddings;
 use proofgate_translate::{
     AnswerError, Asked, EventKind, Step, Target, Untranslatable, anthropic_invoke, anthropic_openai,
     openai_anthropic, openai_converse, openai_gemini,
 };
-
-use crate::config::ArnInPath;
 
 /// Who speaks what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +16,10 @@ pub(crate) enum Pair {
     AnthropicOpenAi,
     /// A client of chat completions, and Google's Gemini.
     OpenAiGemini,
+    /// A client of OpenAI's embeddings, and Google's.
+    OpenAiGeminiEmbeddings,
+    /// A client of Google's embeddings: the body names the model besides the path.
+    GeminiEmbeddings,
     /// A client of chat completions, and Amazon Bedrock's Converse.
     OpenAiConverse,
     /// A client of Anthropic's messages, and a Claude model that Amazon Bedrock invokes.
@@ -34,6 +36,8 @@ impl Pair {
             (Dialect::Chat, Family::Anthropic) => Some(Pair::OpenAiAnthropic),
             (Dialect::Messages, Family::OpenAi) => Some(Pair::AnthropicOpenAi),
             (Dialect::Chat, Family::Google) => Some(Pair::OpenAiGemini),
+            (Dialect::Embeddings, Family::Google) => Some(Pair::OpenAiGeminiEmbeddings),
+            (Dialect::GeminiEmbeddings, Family::Google) => Some(Pair::GeminiEmbeddings),
             (Dialect::Chat, Family::Amazon) => Some(Pair::OpenAiConverse),
             (Dialect::Messages, Family::Amazon) => {
                 anthropic_invoke::takes_messages(model).then_some(Pair::AnthropicInvoke)
@@ -48,15 +52,17 @@ impl Pair {
             Pair::OpenAiAnthropic => Dialect::Messages,
             Pair::AnthropicOpenAi => Dialect::Chat,
             Pair::OpenAiGemini => Dialect::Gemini,
+            Pair::OpenAiGeminiEmbeddings | Pair::GeminiEmbeddings => Dialect::GeminiEmbeddings,
             Pair::OpenAiConverse => Dialect::Converse,
             Pair::AnthropicInvoke => Dialect::Invoke,
         }
     }
 
-    /// Writes what the provider is sent. `betas`: those of Anthropic's that the client uses and may use.
+    /// Writes what the provider is sent for a model that the client calls `asked_for`. `betas`: those of Anthropic's that the client uses and may use.
     pub(crate) fn request(
         self,
         body: &[u8],
+        asked_for: &str,
         target: &Target<'_>,
         betas: &[&str],
         out: &mut Vec<u8>,
@@ -65,6 +71,8 @@ impl Pair {
             Pair::OpenAiAnthropic => openai_anthropic::request(body, target, out),
             Pair::AnthropicOpenAi => anthropic_openai::request(body, target, out),
             Pair::OpenAiGemini => openai_gemini::request(body, target, out),
+            Pair::OpenAiGeminiEmbeddings => embeddings::request(body, target, out),
+            Pair::GeminiEmbeddings => embeddings::renamed(body, asked_for, target, out),
             Pair::OpenAiConverse => openai_converse::request(body, target, out),
             Pair::AnthropicInvoke => anthropic_invoke::request(body, target, betas, out),
         }
@@ -120,20 +128,8 @@ impl Translation {
     pub(crate) fn fields(&self) -> &'static [u8] {
         match self.pair {
             Pair::OpenAiAnthropic => ANTHROPIC_VERSION,
-            Pair::AnthropicOpenAi | Pair::OpenAiGemini | Pair::OpenAiConverse | Pair::AnthropicInvoke => b"",
+            _ => b"",
         }
-    }
-
-    /// What the path of the request ends in.
-    pub(crate) fn model_in_path(&self, model: &str, arn: ArnInPath) -> String {
-        let method = match (self.pair, self.asked.stream) {
-            (Pair::OpenAiConverse, false) => "converse",
-            (Pair::OpenAiConverse, true) => "converse-stream",
-            (Pair::AnthropicInvoke, false) => "invoke",
-            (Pair::AnthropicInvoke, true) => "invoke-with-response-stream",
-            (_, stream) => return self.upstream().model_in_path(model, stream),
-        };
-        format!("/{}/{method}", bedrock_model(model, arn))
     }
 
     /// Writes a whole answer of success.
@@ -142,6 +138,11 @@ impl Translation {
             Pair::OpenAiAnthropic => openai_anthropic::answer(body, &self.asked, self.created, out),
             Pair::AnthropicOpenAi => anthropic_openai::answer(body, &self.asked, out),
             Pair::OpenAiGemini => openai_gemini::answer(body, &self.asked, self.created, out),
+            Pair::OpenAiGeminiEmbeddings => embeddings::answer(body, &self.asked, self.prompt_tokens, out),
+            Pair::GeminiEmbeddings => {
+                out.extend_from_slice(body);
+                return Ok(());
+            }
             Pair::OpenAiConverse => openai_converse::answer(body, &self.asked, self.created, out),
             Pair::AnthropicInvoke => return anthropic_invoke::answer(body, out),
         }
@@ -153,7 +154,8 @@ impl Translation {
         match self.pair {
             Pair::OpenAiAnthropic => openai_anthropic::error(status, body, out),
             Pair::AnthropicOpenAi => anthropic_openai::error(status, body, out),
-            Pair::OpenAiGemini => openai_gemini::error(status, body, out),
+            Pair::OpenAiGemini | Pair::OpenAiGeminiEmbeddings => openai_gemini::error(status, body, out),
+            Pair::GeminiEmbeddings => out.extend_from_slice(body),
             Pair::OpenAiConverse => openai_converse::error(status, kind, body, out),
             Pair::AnthropicInvoke => anthropic_invoke::error(status, kind, body, out),
         }
@@ -162,7 +164,7 @@ impl Translation {
     /// For how many seconds the provider wants no further request, where it says so in an error's body and not in a header.
     pub(crate) fn retry_after(&self, body: &[u8]) -> Option<u64> {
         match self.pair {
-            Pair::OpenAiGemini => openai_gemini::retry_after(body),
+            Pair::OpenAiGemini | Pair::OpenAiGeminiEmbeddings => openai_gemini::retry_after(body),
             _ => None,
         }
     }
@@ -175,17 +177,28 @@ impl Translation {
             return Ok(Step::Continues);
         }
         let (pair, asked) = (self.pair, &self.asked);
-        let stream = self.stream.get_or_insert_with(|| match pair {
-            Pair::OpenAiAnthropic => {
-                Stream::OpenAiAnthropic(openai_anthropic::Stream::new(asked, self.created))
-            }
-            Pair::AnthropicOpenAi => {
-                Stream::AnthropicOpenAi(anthropic_openai::Stream::new(asked, self.prompt_tokens))
-            }
-            Pair::OpenAiGemini => Stream::OpenAiGemini(openai_gemini::Stream::new(asked, self.created)),
-            Pair::OpenAiConverse => Stream::OpenAiConverse(openai_converse::Stream::new(asked, self.created)),
-            Pair::AnthropicInvoke => Stream::AnthropicInvoke(anthropic_invoke::Stream::new()),
-        });
+        let new = || {
+            Ok(match pair {
+                Pair::OpenAiAnthropic => {
+                    Stream::OpenAiAnthropic(openai_anthropic::Stream::new(asked, self.created))
+                }
+                Pair::AnthropicOpenAi => {
+                    Stream::AnthropicOpenAi(anthropic_openai::Stream::new(asked, self.prompt_tokens))
+                }
+                Pair::OpenAiGemini => Stream::OpenAiGemini(openai_gemini::Stream::new(asked, self.created)),
+                Pair::OpenAiConverse => {
+                    Stream::OpenAiConverse(openai_converse::Stream::new(asked, self.created))
+                }
+                Pair::AnthropicInvoke => Stream::AnthropicInvoke(anthropic_invoke::Stream::new()),
+                Pair::OpenAiGeminiEmbeddings | Pair::GeminiEmbeddings => {
+                    return Err(AnswerError::Malformed("embeddings are no stream"));
+                }
+            })
+        };
+        let stream = match &mut self.stream {
+            Some(stream) => stream,
+            none => none.insert(new()?),
+        };
         let (kind, of_kind) = match name.strip_prefix(EXCEPTION) {
             Some(exception) => (EventKind::Exception, exception),
             None => (EventKind::Event, name),
@@ -206,22 +219,4 @@ impl Translation {
             _ => Ok(false),
         }
     }
-}
-
-/// A model of Bedrock's in a path.
-fn bedrock_model(model: &str, arn: ArnInPath) -> String {
-    match arn {
-        ArnInPath::Literal if model.starts_with("arn:") => {
-            let segments = model.split('/').map(segment);
-            let segments: Vec<String> = segments.map(|part| part.replace("%3A", ":")).collect();
-            segments.join("/")
-        }
-        _ => segment(model),
-    }
-}
-
-fn segment(model: &str) -> String {
-    let mut encoded = String::new();
-    encode_segment(&mut encoded, model);
-    encoded
 }

@@ -24,7 +24,8 @@ use self::stream::Socket;
 pub(crate) use self::stream::UpstreamStream;
 use self::tls::{Tls, tls};
 
-use crate::config::{ArnInPath, StreamUsage};
+use crate::config::StreamUsage;
+use crate::path_end::PathEnd;
 use crate::signer::Signer;
 
 /// Idle connections kept for each provider, and how long they may idle.
@@ -42,8 +43,8 @@ pub(crate) struct Upstream {
     pub(crate) templates: Vec<(Dialect, RequestTemplate)>,
     /// What signs requests to it, where that is done.
     pub(crate) signer: Option<Signer>,
-    /// How an ARN stands in the path of requests to it.
-    pub(crate) arn_in_path: ArnInPath,
+    /// What the paths of requests to it end in.
+    pub(crate) path_end: PathEnd,
     /// Values of `anthropic-beta` that clients may send to it.
     pub(crate) betas: Vec<String>,
     /// What becomes of fields that its dialect has no counterpart for.

@@ -248,7 +248,7 @@ proptest! {
     ) {
         let stream = tokens.concat();
         let mut policy = Policy::new();
-        for dialect in [Dialect::Messages, Dialect::Responses, Dialect::Embeddings, Dialect::Moderations, Dialect::CountTokens] {
+        for dialect in [Dialect::Messages, Dialect::Responses, Dialect::Embeddings, Dialect::Moderations, Dialect::CountTokens, Dialect::Images, Dialect::Speech, Dialect::GeminiEmbeddings] {
             for kind in [AnswerKind::Events, AnswerKind::Unary] {
                 let (whole, ended, _) = policy.pass_as(dialect, kind, &[&stream]);
                 let bytes: Vec<&[u8]> = stream.chunks(1).collect();

@@ -90,6 +90,9 @@ pub enum BadRequest {
     /// A body names a model, and so does its path.
     #[error("The path names the model: leave \"model\" out of the request body.")]
     ModelInBody,
+    /// A body names another model than its path.
+    #[error("The path names another model than \"model\" in the request body.")]
+    OtherModel,
     /// A field stands for something that the provider keeps or does on its own.
     #[error(
         "\"{0}\" is not served here: it stands for what the provider keeps for every tenant of this gateway alike, or does where no rule sees it. Send the content itself."
@@ -116,7 +119,7 @@ impl BadRequest {
             BadRequest::MissingModel => "missing_model",
             BadRequest::InvalidField(_) | BadRequest::SeveralInStream => "invalid_value",
             BadRequest::AmbiguousName(_) => "ambiguous_name",
-            BadRequest::ModelInBody => "ambiguous_model",
+            BadRequest::ModelInBody | BadRequest::OtherModel => "ambiguous_model",
             BadRequest::UnservedField(_) => "unserved_field",
             BadRequest::UnservedTool => "unserved_tool",
             BadRequest::TooManyStrings => "too_many_strings",
@@ -127,7 +130,7 @@ impl BadRequest {
     pub fn param(self) -> Option<&'static str> {
         match self {
             BadRequest::InvalidJson(_) | BadRequest::NotAnObject | BadRequest::TooManyStrings => None,
-            BadRequest::MissingModel | BadRequest::ModelInBody => Some("model"),
+            BadRequest::MissingModel | BadRequest::ModelInBody | BadRequest::OtherModel => Some("model"),
             BadRequest::InvalidField(field) => Some(field.name()),
             BadRequest::AmbiguousName(name) | BadRequest::UnservedField(name) => Some(name),
             BadRequest::UnservedTool => Some("tools"),

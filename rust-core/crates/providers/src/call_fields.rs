@@ -3,7 +3,7 @@
 use proofgate_json::equals_but_for_case;
 
 use crate::bad_request::{BadRequest, Field};
-use crate::dialect::Dialect;
+use crate::dialect::{Dialect, Family};
 
 /// What a field at the top of a body is read for.
 #[derive(Clone, Copy)]
@@ -133,6 +133,11 @@ const GEMINI_TOKENS: Fields = &[
     ),
 ];
 
+const GEMINI_EMBEDDING: Fields = &[("model", Read::ModelInPath), ("content", Read::TurnsOrText)];
+
+/// Each of the requests has a model of its own, which has to be that of the path.
+const GEMINI_EMBEDDINGS: Fields = &[("model", Read::ModelInPath), ("requests", Read::TurnsOrText)];
+
 impl Dialect {
     pub(crate) fn fields(self) -> Fields {
         match self {
@@ -146,6 +151,8 @@ impl Dialect {
             Dialect::Messages | Dialect::CountTokens => MESSAGES,
             Dialect::Gemini => GEMINI,
             Dialect::GeminiTokens => GEMINI_TOKENS,
+            Dialect::GeminiEmbedding => GEMINI_EMBEDDING,
+            Dialect::GeminiEmbeddings => GEMINI_EMBEDDINGS,
         }
     }
 
@@ -178,8 +185,8 @@ impl Dialect {
 
     /// The name of a field that holds the id or the address of what the provider keeps, also to parsers that ignore case.
     pub(crate) fn kept_by_provider(self, name: &str) -> Option<&'static str> {
-        let names: &[&'static str] = match self {
-            Dialect::Gemini | Dialect::GeminiTokens => &["fileUri", "file_uri"],
+        let names: &[&'static str] = match self.family() {
+            Family::Google => &["fileUri", "file_uri"],
             _ => &["file_id"],
         };
         names.iter().copied().find(|kept| equals_but_for_case(name, kept))
@@ -187,8 +194,8 @@ impl Dialect {
 
     /// Whether a field of a conversation holds what a tool was called with, or what it gave: any names may stand there.
     pub(crate) fn is_of_a_tool(self, name: &str) -> bool {
-        match self {
-            Dialect::Gemini | Dialect::GeminiTokens => matches!(name, "args" | "response"),
+        match self.family() {
+            Family::Google => matches!(name, "args" | "response"),
             // Anthropic's `tool_use`.
             _ => name == "input",
         }
@@ -205,6 +212,8 @@ impl Dialect {
                 | Dialect::CountTokens
                 | Dialect::Gemini
                 | Dialect::GeminiTokens
+                | Dialect::GeminiEmbedding
+                | Dialect::GeminiEmbeddings
         )
     }
 }

@@ -25,6 +25,10 @@ pub enum Dialect {
     Gemini,
     /// Google's `countTokens`.
     GeminiTokens,
+    /// Google's `embedContent`.
+    GeminiEmbedding,
+    /// Google's `batchEmbedContents`.
+    GeminiEmbeddings,
     /// Amazon Bedrock's `Converse` and `ConverseStream`: no client speaks it here.
     Converse,
     /// Anthropic's messages in Amazon Bedrock's `InvokeModel` and `InvokeModelWithResponseStream`: no client speaks it here.
@@ -59,7 +63,12 @@ impl Family {
                 Dialect::Speech,
             ],
             Family::Anthropic => &[Dialect::Messages, Dialect::CountTokens],
-            Family::Google => &[Dialect::Gemini, Dialect::GeminiTokens],
+            Family::Google => &[
+                Dialect::Gemini,
+                Dialect::GeminiTokens,
+                Dialect::GeminiEmbedding,
+                Dialect::GeminiEmbeddings,
+            ],
             Family::Amazon => &[Dialect::Converse, Dialect::Invoke],
         }
     }
@@ -67,7 +76,7 @@ impl Family {
 
 impl Dialect {
     /// Every dialect that clients speak.
-    pub const ALL: [Dialect; 11] = [
+    pub const ALL: [Dialect; 13] = [
         Dialect::Chat,
         Dialect::Completions,
         Dialect::Responses,
@@ -79,6 +88,8 @@ impl Dialect {
         Dialect::CountTokens,
         Dialect::Gemini,
         Dialect::GeminiTokens,
+        Dialect::GeminiEmbedding,
+        Dialect::GeminiEmbeddings,
     ];
 
     /// The path at which clients reach it, as records name it.
@@ -95,21 +106,23 @@ impl Dialect {
             Dialect::CountTokens => "/v1/messages/count_tokens",
             Dialect::Gemini => "/v1beta/models/{model}:generateContent",
             Dialect::GeminiTokens => "/v1beta/models/{model}:countTokens",
+            Dialect::GeminiEmbedding => "/v1beta/models/{model}:embedContent",
+            Dialect::GeminiEmbeddings => "/v1beta/models/{model}:batchEmbedContents",
             Dialect::Converse | Dialect::Invoke => "/model",
         }
     }
 
     /// The path below the base of its providers; of a dialect that has the model there, what stands before it.
-    pub(crate) fn path_upstream(self) -> &'static str {
-        match self {
-            Dialect::Gemini | Dialect::GeminiTokens => "/models",
+    pub fn path_upstream(self) -> &'static str {
+        match self.family() {
+            Family::Google => "/models",
             _ => self.path().trim_start_matches("/v1"),
         }
     }
 
     /// Whether the path names the model, and says whether the answer is to be a stream. The body says neither.
     pub fn has_model_in_path(self) -> bool {
-        matches!(self, Dialect::Gemini | Dialect::GeminiTokens)
+        self.family() == Family::Google
     }
 
     /// What the path of a request upstream ends in where the model stands there, percent-encoded, with its query; empty
@@ -119,6 +132,8 @@ impl Dialect {
             (Dialect::Gemini, false) => ":generateContent",
             (Dialect::Gemini, true) => ":streamGenerateContent?alt=sse",
             (Dialect::GeminiTokens, _) => ":countTokens",
+            (Dialect::GeminiEmbedding, _) => ":embedContent",
+            (Dialect::GeminiEmbeddings, _) => ":batchEmbedContents",
             _ => return String::new(),
         };
         let mut end = String::from("/");
@@ -136,7 +151,10 @@ impl Dialect {
     pub fn family(self) -> Family {
         match self {
             Dialect::Messages | Dialect::CountTokens => Family::Anthropic,
-            Dialect::Gemini | Dialect::GeminiTokens => Family::Google,
+            Dialect::Gemini
+            | Dialect::GeminiTokens
+            | Dialect::GeminiEmbedding
+            | Dialect::GeminiEmbeddings => Family::Google,
             Dialect::Converse | Dialect::Invoke => Family::Amazon,
             _ => Family::OpenAi,
         }
@@ -146,7 +164,11 @@ impl Dialect {
     pub fn streams(self) -> bool {
         !matches!(
             self,
-            Dialect::Embeddings | Dialect::Moderations | Dialect::CountTokens
+            Dialect::Embeddings
+                | Dialect::Moderations
+                | Dialect::CountTokens
+                | Dialect::GeminiEmbedding
+                | Dialect::GeminiEmbeddings
         )
     }
 

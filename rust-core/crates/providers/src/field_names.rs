@@ -36,8 +36,8 @@ fn is_field(key: &str) -> bool {
         5 => matches!(key, "model" | "tools" | "top_p" | "index" | "items" | "store" | "audio" | "title" | "$defs" | "anyOf" | "oneOf" | "allOf" | "const" | "voice" | "input" | "top_k" | "parts" | "style" | "speed"),
         6 => matches!(key, "stream" | "strict" | "schema" | "format" | "detail" | "effort" | "output" | "status" | "system" | "source" | "prompt" | "suffix"),
         7 => matches!(key, "content" | "file_id" | "refusal" | "default" | "minimum" | "maximum" | "pattern" | "summary" | "call_id" | "include" | "outcome" | "thought" | "user_id" | "context" | "enabled" | "best_of" | "quality"),
-        8 => matches!(key, "messages" | "function" | "required" | "metadata" | "logprobs" | "filename" | "is_error" | "thinking" | "contents" | "mimeType" | "response" | "category" | "language"),
-        9 => matches!(key, "arguments" | "image_url" | "functions" | "verbosity" | "minLength" | "maxLength" | "reasoning" | "citations" | "mime_type" | "threshold"),
+        8 => matches!(key, "requests" | "taskType" | "messages" | "function" | "required" | "metadata" | "logprobs" | "filename" | "is_error" | "thinking" | "contents" | "mimeType" | "response" | "category" | "language"),
+        9 => matches!(key, "task_type" | "arguments" | "image_url" | "functions" | "verbosity" | "minLength" | "maxLength" | "reasoning" | "citations" | "mime_type" | "threshold"),
         10 => matches!(key, "background" | "moderation" | "max_tokens" | "tool_calls" | "parameters" | "properties" | "logit_bias" | "modalities" | "prediction" | "truncation" | "media_type" | "dimensions" | "inlineData" | "toolConfig"),
         11 => matches!(key, "temperature" | "tool_choice" | "description" | "json_schema" | "input_audio" | "annotations" | "tool_use_id" | "inline_data" | "tool_config" | "displayName"),
         12 => matches!(key, "tool_call_id" | "top_logprobs" | "service_tier" | "instructions" | "input_schema" | "functionCall" | "display_name"),
@@ -48,8 +48,8 @@ fn is_field(key: &str) -> bool {
         17 => matches!(key, "frequency_penalty" | "safety_identifier" | "max_output_tokens" | "systemInstruction" | "function_response" | "generation_config"),
         18 => matches!(key, "output_compression" | "web_search_options" | "system_instruction" | "responseJsonSchema" | "response_mime_type"),
         19 => matches!(key, "parallel_tool_calls" | "codeExecutionResult"),
-        20 => matches!(key, "additionalProperties" | "functionDeclarations" | "parametersJsonSchema" | "allowedFunctionNames" | "response_json_schema"),
-        21 => matches!(key, "max_completion_tokens" | "function_declarations" | "code_execution_result" | "functionCallingConfig"),
+        20 => matches!(key, "outputDimensionality" | "additionalProperties" | "functionDeclarations" | "parametersJsonSchema" | "allowedFunctionNames" | "response_json_schema"),
+        21 => matches!(key, "output_dimensionality" | "max_completion_tokens" | "function_declarations" | "code_execution_result" | "functionCallingConfig"),
         _ => false,
     }
 }

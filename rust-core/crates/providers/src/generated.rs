@@ -102,9 +102,12 @@ impl GeneratedText {
             Dialect::Gemini => self.read_candidates(&mut reader)?,
             Dialect::Images => self.read_images(&mut reader)?,
             Dialect::Speech => self.read_speech(&mut reader)?,
-            Dialect::Embeddings | Dialect::Moderations | Dialect::CountTokens | Dialect::GeminiTokens => {
-                self.read_silent(dialect, &mut reader)?
-            }
+            Dialect::Embeddings
+            | Dialect::Moderations
+            | Dialect::CountTokens
+            | Dialect::GeminiTokens
+            | Dialect::GeminiEmbedding
+            | Dialect::GeminiEmbeddings => self.read_silent(dialect, &mut reader)?,
         };
         reader.finish()?;
         if shape == Shape::Other {

@@ -106,6 +106,8 @@ impl EventMeaning {
             | Dialect::CountTokens
             | Dialect::Gemini
             | Dialect::GeminiTokens
+            | Dialect::GeminiEmbedding
+            | Dialect::GeminiEmbeddings
             | Dialect::Converse
             | Dialect::Invoke => EventMeaning::Part,
         }

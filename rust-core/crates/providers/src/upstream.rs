@@ -110,8 +110,12 @@ pub struct RequestTemplate {
 impl RequestTemplate {
     /// Prepares `POST` to the dialect's path below `base`, which stands for the `/v1` of clients.
     pub fn new(base: &BaseUrl, dialect: Dialect, api_key: Option<ProviderKey<'_>>) -> Self {
+        RequestTemplate::at(base, dialect.path_upstream(), dialect, api_key)
+    }
+
+    /// Prepares `POST` to another path below `base`.
+    pub fn at(base: &BaseUrl, endpoint: &str, dialect: Dialect, api_key: Option<ProviderKey<'_>>) -> Self {
         let BaseUrl { path, authority, .. } = base;
-        let endpoint = dialect.path_upstream();
         let accept = match dialect {
             // Its answers are recordings of any type.
             Dialect::Speech => "*/*",

@@ -127,7 +127,7 @@ impl UsageReader {
                 });
                 self.running.usage().is_some()
             }
-            Dialect::Gemini => {
+            Dialect::Gemini | Dialect::GeminiEmbedding | Dialect::GeminiEmbeddings => {
                 let last = &mut self.last;
                 self.member.push(piece, |value| {
                     let usage: Option<UsageMetadata> = read(value);
@@ -215,9 +215,13 @@ impl UsageReader {
         let usage = match self.dialect {
             Dialect::Chat | Dialect::Completions | Dialect::Embeddings => self.anywhere.usage(),
             Dialect::Messages | Dialect::Invoke => self.running.usage(),
-            Dialect::Responses | Dialect::Images | Dialect::Speech | Dialect::Gemini | Dialect::Converse => {
-                self.last
-            }
+            Dialect::Responses
+            | Dialect::Images
+            | Dialect::Speech
+            | Dialect::Gemini
+            | Dialect::GeminiEmbedding
+            | Dialect::GeminiEmbeddings
+            | Dialect::Converse => self.last,
             Dialect::Moderations | Dialect::CountTokens | Dialect::GeminiTokens => None,
         };
         usage.map(Usage::with_parts_within)
@@ -231,7 +235,9 @@ impl Member {
     /// Where a whole answer in this dialect has its usage.
     fn of_answer(dialect: Dialect) -> Member {
         match dialect {
-            Dialect::Gemini => Member::new(b"usageMetadata", 1),
+            Dialect::Gemini | Dialect::GeminiEmbedding | Dialect::GeminiEmbeddings => {
+                Member::new(b"usageMetadata", 1)
+            }
             _ => Member::new(NAME, 1),
         }
     }

@@ -4,6 +4,7 @@
 use proofgate_json::Workspace;
 use proofgate_providers::{
     BadRequest, BaseUrl, BodyText, Call, CandidateEnds, Dialect, EventMeaning, Field, RequestTemplate,
+    UsageReader,
 };
 
 fn read(dialect: Dialect, body: &str) -> Result<(Call<'_>, String), BadRequest> {
@@ -241,4 +242,35 @@ fn an_error_is_a_failure_in_a_frame_or_without_one() {
             EventMeaning::Failure
         );
     }
+}
+
+#[test]
+fn the_texts_of_embeddings_are_read_and_no_file_that_the_provider_keeps_is_embedded() {
+    let one = r#"{"content":{"parts":[{"text":"a"},{"text":"b"}]},"taskType":"RETRIEVAL_QUERY","title":"c"}"#;
+    let (_, text) = read(Dialect::GeminiEmbedding, one).unwrap();
+    assert_eq!(text, "a\nb\nRETRIEVAL_QUERY\nc");
+    let several = r#"{"requests":[{"model":"models/m","content":{"parts":[{"text":"a"}]}},{"content":{"parts":[{"text":"b"}]}}]}"#;
+    let (call, text) = read(Dialect::GeminiEmbeddings, several).unwrap();
+    assert_eq!((call.messages, text.as_str()), (2, "models/m\na\nb"));
+    let file = r#"{"parts":[{"fileData":{"fileUri":"https://a.example/f"}}]}"#;
+    for (dialect, body) in [
+        (Dialect::GeminiEmbedding, format!(r#"{{"content":{file}}}"#)),
+        (
+            Dialect::GeminiEmbeddings,
+            format!(r#"{{"requests":[{{"content":{file}}}]}}"#),
+        ),
+    ] {
+        let refused = read(dialect, &body).map(|(call, _)| call.messages);
+        assert_eq!(refused, Err(BadRequest::UnservedField("fileUri")), "{body}");
+    }
+}
+
+#[test]
+fn the_usage_of_embeddings_is_read_where_there_is_one() {
+    let mut reader = UsageReader::new(Dialect::GeminiEmbeddings);
+    reader.push(br#"{"embeddings":[{"values":[0.5]}],"usageMetadata":{"promptTokenCount":3}}"#);
+    assert_eq!(reader.usage().map(|usage| usage.prompt_tokens), Some(3));
+    reader.reset(Dialect::GeminiEmbedding);
+    reader.push(br#"{"embedding":{"values":[0.5]}}"#);
+    assert_eq!(reader.usage(), None);
 }

@@ -31,6 +31,8 @@ pub struct Asked {
     pub include_usage: bool,
     /// Whether the answer was to be JSON and the provider was given a tool to that end: the tool's arguments are the answer.
     pub json_by_tool: bool,
+    /// Whether the numbers of embeddings are to come in base64.
+    pub base64: bool,
     /// The names of the fields that were left out, in the order of the request.
     pub dropped: Vec<&'static str>,
 }

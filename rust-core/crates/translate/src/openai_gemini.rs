@@ -15,6 +15,8 @@
 //! Sources: google-genai 3.4.0 (`types.py`, `models.py`), the discovery document of generativelanguage v1beta, revision
 //! 20260529, and openai 3.54.0.
 
+pub mod embeddings;
+
 mod answer;
 mod error;
 mod field;

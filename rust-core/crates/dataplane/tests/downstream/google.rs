@@ -355,7 +355,7 @@ async fn errors_have_googles_shape_whatever_is_wrong() {
             (400, "INVALID_ARGUMENT", "ENDPOINT_NOT_SUPPORTED_BY_MODEL"),
         ),
         (
-            format!("{model}:embedContent"),
+            format!("{model}:predict"),
             &prompt,
             (404, "NOT_FOUND", "UNKNOWN_ENDPOINT"),
         ),
@@ -464,7 +464,7 @@ async fn the_list_of_models_has_googles_shape_for_googles_clients() {
         assert_eq!(gemini["name"], format!("models/{GEMINI}"));
         assert_eq!(
             gemini["supportedGenerationMethods"],
-            json!(["generateContent", "countTokens"])
+            json!(["generateContent", "countTokens", "embedContent"])
         );
         let other = models.iter().find(|model| model["displayName"] == MODEL).unwrap();
         assert_eq!(other["supportedGenerationMethods"], json!([]));

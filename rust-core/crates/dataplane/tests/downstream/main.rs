@@ -6,6 +6,7 @@
 )]
 
 mod abuse;
+mod azure;
 mod bedrock;
 mod client;
 mod dialects;

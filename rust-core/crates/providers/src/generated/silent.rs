@@ -20,6 +20,8 @@ impl GeneratedText {
                 (Dialect::Embeddings, "data", Event::ArrayStart)
                 | (Dialect::Moderations, "results", Event::ArrayStart)
                 | (Dialect::CountTokens, "input_tokens", Event::Number(_))
+                | (Dialect::GeminiEmbedding, "embedding", Event::ObjectStart)
+                | (Dialect::GeminiEmbeddings, "embeddings", Event::ArrayStart)
                 | (Dialect::GeminiTokens, "totalTokens", Event::Number(_)) => shape = Shape::Known,
                 _ => {}
             }

@@ -81,6 +81,7 @@ fn put_request(body: &Body<'_>, target: &Target<'_>, out: &mut Vec<u8>) -> Resul
         stream,
         include_usage: stream,
         json_by_tool: false,
+        base64: false,
         dropped: left_out.into_names(),
     })
 }

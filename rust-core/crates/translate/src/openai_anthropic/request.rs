@@ -81,6 +81,7 @@ fn write(
         stream: body.stream == Some(true),
         include_usage: options.and_then(|options| options.include_usage) == Some(true),
         json_by_tool: false,
+        base64: false,
         dropped: in_order(left_out.into_names(), text),
     })
 }

@@ -54,6 +54,7 @@ fn write_request(body: &[u8], target: &Target<'_>, out: &mut Vec<u8>) -> Result<
         stream,
         include_usage,
         json_by_tool: false,
+        base64: false,
         dropped: preferences.names(),
     })
 }
