@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 use memchr::memmem::Finder;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
 
 use crate::dialect::Dialect;
 
@@ -172,15 +173,29 @@ fn is_done(event: &[u8]) -> bool {
     data_lines(&text[begin..]).any(|data| data == b"[DONE]")
 }
 
-/// Whether an event is an object with an error.
+/// Whether an event is an object with an error, its own or in the member of Groq's.
 fn has_error(event: &[u8]) -> bool {
     #[derive(Deserialize)]
-    struct Document {
+    struct Document<'d> {
+        error: Option<IgnoredAny>,
+        #[serde(borrow)]
+        x_groq: Option<&'d RawValue>,
+    }
+    #[derive(Deserialize)]
+    struct Groq {
         error: Option<IgnoredAny>,
     }
     static FINDER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\"error\""));
-    FINDER.find(event).is_some()
-        && serde_json::from_slice::<Document>(&data_of(event)).is_ok_and(|document| document.error.is_some())
+    if FINDER.find(event).is_none() {
+        return false;
+    }
+    let data = data_of(event);
+    serde_json::from_slice::<Document<'_>>(&data).is_ok_and(|document| {
+        let groq = document
+            .x_groq
+            .and_then(|groq| serde_json::from_str::<Groq>(groq.get()).ok());
+        document.error.is_some() || groq.is_some_and(|groq| groq.error.is_some())
+    })
 }
 
 /// What the type of an event's data makes of it, if any of these words is in it.
@@ -209,6 +224,8 @@ fn meaning_by_type(event: &[u8], words: &[&[u8]], meaning: impl Fn(&str) -> Even
 pub fn is_usage_alone(event: &[u8]) -> bool {
     #[derive(Deserialize)]
     struct Chunk {
+        // Some leave them out there (ROCm/ATOM#1711).
+        #[serde(default)]
         choices: Vec<IgnoredAny>,
         usage: Option<Counts>,
     }

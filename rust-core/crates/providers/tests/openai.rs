@@ -121,7 +121,8 @@ fn the_event_that_brings_usage_alone_is_told_from_the_others() {
         (format!("data: {{\"choices\":[],{usage}}}\n\n"), true),
         (format!("data:{{{usage},\"choices\":[ ]}}\r\n\r\n"), true),
         (format!("data: {{\"choices\":[{{}}],{usage}}}\n\n"), false),
-        (format!("data: {{{usage}}}\n\n"), false),
+        // ROCm/ATOM#1711.
+        (format!("data: {{{usage}}}\n\n"), true),
         ("data: {\"choices\":[],\"usage\":null}\n\n".into(), false),
         (format!("data: {{\"choices\":[],{usage}}}\ndata: 1\n\n"), false),
         ("data: [DONE]\n\n".into(), false),
