@@ -23,7 +23,7 @@ from proofgate_operator.plan.decide import wanted
 from proofgate_operator.plan.front_door import front_door
 from proofgate_operator.plan.observed import Observed
 from proofgate_operator.plan.tenants import read_tenant_keys
-from tests.gateways import ACME_KEY, DEFAULTS, GLOBEX_KEY, NAMESPACE, api_keys, gateway, user_secrets
+from tests.gateways import ACME_KEY, DEFAULTS, GLOBEX_KEY, NAMESPACE, SPEC, api_keys, gateway, user_secrets
 
 Manifest = dict[str, Any]
 GOLDEN = Path(__file__).parent / "golden"

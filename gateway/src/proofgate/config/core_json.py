@@ -110,6 +110,10 @@ def _public(config: Config) -> Json:
                 "stream_usage": _word(provider.stream_usage),
                 "untranslatable": _word(provider.untranslatable_fields),
                 "max_concurrency": provider.max_concurrent_requests,
+                "rate": {
+                    "requests_per_minute": provider.limits.requests_per_minute,
+                    "tokens_per_minute": provider.limits.tokens_per_minute,
+                },
                 "timeouts": {
                     "connect_ms": _optional_milliseconds(provider.timeouts.connect_seconds),
                     "first_byte_ms": _optional_milliseconds(provider.timeouts.first_byte_seconds),

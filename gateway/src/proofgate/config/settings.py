@@ -132,6 +132,17 @@ class ProviderTimeouts(Section):
     """Between the bytes of the answer, in the place of `timeouts.upstreamResponseSeconds`."""
 
 
+class ProviderLimits(Section):
+    """What a provider allows whoever its key is of in a minute, as far as this worker may use it. Without a
+    figure, any amount."""
+
+    requests_per_minute: Annotated[int, Field(ge=1, le=1_000_000_000)] | None = None
+    """Requests, 1 to 1000000000."""
+    tokens_per_minute: Annotated[int, Field(ge=1, le=1_000_000_000)] | None = None
+    """Tokens of prompts and answers, 1 to 1000000000. Of a request under way its estimate counts, then what
+    the provider says was used."""
+
+
 class Provider(Section):
     """An upstream that answers for models."""
 
@@ -175,6 +186,7 @@ class Provider(Section):
     max_concurrent_requests: Annotated[int, Field(ge=1, le=100_000)] | None = None
     """Requests that may be under way there at a time, from this worker, 1 to 100000; any number when it is
     not set. What is over goes to another provider of its model, or is refused with `provider_busy`."""
+    limits: ProviderLimits = ProviderLimits()
     timeouts: ProviderTimeouts = ProviderTimeouts()
 
 
@@ -243,8 +255,8 @@ class Timeouts(Section):
     upstream_connect_seconds: Seconds = 5.0
     """For TCP and TLS to a provider."""
     upstream_first_byte_seconds: Seconds | None = None
-    """For a provider to begin its answer: from the begin of an attempt, connecting included, to the end of the
-    answer's head. As long as `upstreamResponseSeconds` when it is not set."""
+    """For a provider to begin its answer: from the begin of an attempt, connecting included, to the end of
+    the answer's head. As long as `upstreamResponseSeconds` when it is not set."""
     upstream_response_seconds: Seconds = 60.0
     """For a provider's next bytes, once its answer has begun."""
     answer_seconds: Seconds = 3600.0

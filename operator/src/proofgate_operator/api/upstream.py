@@ -77,6 +77,17 @@ class ProviderTimeouts(Section):
     """Longest silence in the middle of an answer, in the place of upstreamResponseSeconds."""
 
 
+class ProviderLimits(Section):
+    """What an upstream allows whoever its key is of in a minute, as far as each worker may use it."""
+
+    requests_per_minute: Annotated[int, Field(ge=1, le=1_000_000_000)] | None = None
+    """Requests that each worker may send there in a minute, ten seconds' worth of them at once. Absent: any
+    number."""
+    tokens_per_minute: Annotated[int, Field(ge=1, le=1_000_000_000)] | None = None
+    """Tokens of prompts and answers that each worker may use there in a minute. Of a request under way its
+    estimate counts, then what the upstream says was used. Absent: any number."""
+
+
 class Provider(Section):
     """An upstream that answers model requests."""
 
@@ -127,6 +138,10 @@ class Provider(Section):
     max_concurrent_requests: Annotated[int, Field(ge=1, le=100_000)] | None = None
     """Requests that each worker may have under way there at a time. What is over goes to another upstream of
     its model, or is refused. Absent: any number."""
+    limits: ProviderLimits | None = None
+    """What the upstream allows in a minute: each worker keeps to it by itself, so of several each gets its
+    part of what the key has. What is over goes to another upstream of its model, or is refused and told when
+    to come back."""
     timeouts: ProviderTimeouts | None = None
     """Time limits for this upstream alone, for example one whose models think long before they answer."""
 

@@ -79,6 +79,8 @@ def worker_config(gateway: Gateway, memory: int, defaults: Defaults) -> Manifest
             entry["anthropicBetas"] = list(provider.anthropic_betas)
         if provider.max_concurrent_requests is not None:
             entry["maxConcurrentRequests"] = provider.max_concurrent_requests
+        if provider.limits is not None:
+            entry["limits"] = provider.limits.as_written()
         if provider.timeouts is not None:
             entry["timeouts"] = provider.timeouts.as_written()
         providers.append(entry)

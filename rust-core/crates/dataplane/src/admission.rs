@@ -22,7 +22,7 @@ use crate::hooks::{self, Asking};
 use crate::memory::{AT_ONCE, Buffer, Exhausted, Share};
 use crate::metrics::{RequestOutcome, Series};
 use crate::open_exchange::{Admitted, Granted, OpenExchange};
-use crate::pricing;
+use crate::pricing::{self, most_tokens};
 use crate::rejection::{RejectedRequest, Rejection};
 use crate::reply::Reply;
 use crate::request_policy::{self, DeniedRequest, Rewritten};
@@ -70,7 +70,7 @@ pub(crate) struct Chosen<'c> {
     /// What the model is called there.
     pub(crate) named: Named<'c>,
     pub(crate) template: &'c RequestTemplate,
-    /// Its place among those under way there, from when it was chosen on; `None` once the attempt has failed.
+    /// Its place among those under way there, from when it was chosen on until it is sent: then the exchange has it.
     pub(crate) attending: Option<Attending>,
     /// What is sent in the place of the client's body, to a provider of another dialect.
     pub(crate) translated: Option<Translated>,
@@ -161,7 +161,7 @@ async fn read_and_admit<'c>(
         .series(&incoming.identity.tenant.name, Some(labels));
     incoming.series = Some(Arc::clone(&series));
     let (_, Way { template, pair }) = first?;
-    let attending = target.upstream.pool.health.begin(incoming.now);
+    let attending = target.upstream.begin(incoming.now, || most_tokens(&call, model));
     let wanted = Wanted {
         call: &call,
         model,

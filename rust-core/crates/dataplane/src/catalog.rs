@@ -27,7 +27,7 @@ use crate::pricing::{Prices, Pricing};
 use crate::routes::{MAX_TARGETS, Model, Reasons, Target, WILDCARD};
 use crate::routing::RoutingKey;
 use crate::signer::Signer;
-use crate::upstream::{Egress, Pool, Route as UpstreamRoute, Upstream};
+use crate::upstream::{Egress, Pool, RateLimits, Route as UpstreamRoute, Upstream};
 use crate::{Error, client_tls};
 
 /// A configuration, checked whole and compiled.
@@ -79,6 +79,7 @@ struct UpstreamPlan {
     key_missing: bool,
     stream_usage: StreamUsage,
     max_concurrency: Option<u32>,
+    rate: RateLimits,
     first_byte: Duration,
     idle: Duration,
     route: UpstreamRoute,
@@ -169,6 +170,7 @@ impl Blueprint {
                 key_missing: provider.key_missing,
                 stream_usage: provider.stream_usage,
                 max_concurrency: provider.max_concurrency,
+                rate: provider.rate,
                 first_byte: own
                     .first_byte
                     .or(all.upstream_first_byte)
@@ -425,6 +427,7 @@ impl Catalog {
                 key_missing: plan.key_missing,
                 stream_usage: plan.stream_usage,
                 max_concurrency: plan.max_concurrency,
+                rate: plan.rate,
                 first_byte: plan.first_byte,
                 idle: plan.idle,
                 pool,

@@ -8,6 +8,7 @@ use serde::{Deserialize, Deserializer};
 use crate::Error;
 use crate::hooks::Hooks;
 use crate::routes::Reasons;
+use crate::upstream::RateLimits;
 
 /// A worker's configuration as the Python loader hands it over: checked, complete, every file already read.
 ///
@@ -180,6 +181,9 @@ pub(crate) struct Provider {
     /// Requests that may be under way there at a time; `None` means any number.
     #[serde(default)]
     pub max_concurrency: Option<u32>,
+    /// What it allows in a minute, as far as this worker may use it.
+    #[serde(default)]
+    pub rate: RateLimits,
     #[serde(default)]
     pub timeouts: ProviderTimeouts,
 }

@@ -7,7 +7,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::LocalSet;
 
 use super::*;
-use crate::upstream::{Egress, Pool, Route};
+use crate::upstream::{Egress, Pool, RateLimits, Route};
 
 const LIMITS: Limits = Limits {
     head_bytes: EARLY,
@@ -39,6 +39,7 @@ async fn upstream() -> (Upstream, TcpListener) {
         key_missing: false,
         stream_usage: crate::config::StreamUsage::Leave,
         max_concurrency: None,
+        rate: RateLimits::default(),
         first_byte: Duration::MAX,
         idle: Duration::MAX,
         pool: Rc::new(Pool::new(

@@ -12,6 +12,7 @@ use crate::admission::{Chosen, Said, translate};
 use crate::failure::Failure;
 use crate::lifecycle::Phase;
 use crate::open_exchange::OpenExchange;
+use crate::pricing::most_tokens;
 use crate::reply::Reply;
 use crate::routes::{Reason, Tried, Way};
 use crate::sender::{Heard, Sender};
@@ -56,7 +57,9 @@ pub(crate) async fn elsewhere<'c>(
                 if let Some(heard) = pause(sender, reply).await {
                     return heard;
                 }
-                let Ok(way) = target.way(dialect) else { break };
+                let Ok(way) = target.way(dialect, Instant::now()) else {
+                    break;
+                };
                 (chosen.place, way)
             }
         };
@@ -70,7 +73,7 @@ pub(crate) async fn elsewhere<'c>(
         if !turn_to(sender, open, chosen, failure).await {
             break;
         }
-        let may_turn = sender.model.has_next(dialect, tried);
+        let may_turn = sender.model.has_next(dialect, tried, Instant::now());
         match sender.send(reply, open, chosen, may_turn).await {
             Heard::Nothing(next) => failure = next,
             heard => return heard,
@@ -116,7 +119,11 @@ fn prepare<'c>(
         place,
         named,
         template: way.template,
-        attending: Some(target.upstream.pool.health.begin(Instant::now())),
+        attending: Some(
+            target
+                .upstream
+                .begin(Instant::now(), || most_tokens(&sender.call, sender.model)),
+        ),
         translated,
     })
 }

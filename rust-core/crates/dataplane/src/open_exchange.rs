@@ -25,6 +25,7 @@ use crate::recorder::{Room, Unavailable};
 use crate::request_id::RequestId;
 use crate::request_policy::MOST_NAMED;
 use crate::routes::Target;
+use crate::upstream::Attending;
 
 /// An exchange whose admission is in the ledger and whose completion is not.
 ///
@@ -48,6 +49,8 @@ pub(crate) struct OpenExchange {
     pub(crate) bytes: u64,
     /// How far the attempt under way has come.
     pub(crate) reached: Reached,
+    /// Its place among those under way at the provider, while an attempt is.
+    pub(crate) attending: Option<Attending>,
     /// Attempts so far.
     attempts: u32,
     /// What attempts before may have used, about which nobody knows.
@@ -202,6 +205,7 @@ impl OpenExchange {
             response: BodyDigest::new(),
             bytes: 0,
             reached: Reached::default(),
+            attending: None,
             attempts: 1,
             unsettled: Used::default(),
             answer_tokens: admitted.answer_tokens,
@@ -330,6 +334,27 @@ impl OpenExchange {
         appended.ok()
     }
 
+    /// The attempt under way came to nothing that would be relayed: its provider has one request less.
+    pub(crate) fn leave(&mut self) {
+        self.leave_with(None);
+    }
+
+    /// Its provider has one request less, and that used so many tokens, where they are known.
+    fn leave_with(&mut self, used: Option<u64>) {
+        let unused = self.is_unused().then_some(0);
+        if let Some(attending) = self.attending.take() {
+            attending.settle(self.reached.sent(), used.or(unused));
+        }
+    }
+
+    /// Whether the attempt under way used nothing, as far as its provider has said nothing else.
+    fn is_unused(&self) -> bool {
+        match self.reached.status {
+            Some(status) => status >= 400,
+            None => self.reached.executed == Executed::No,
+        }
+    }
+
     /// What attempts before may have used, and this one as much as was set aside for it.
     fn unsettled_besides(&self) -> Used {
         let grant = self.grant.as_ref();
@@ -362,14 +387,11 @@ impl OpenExchange {
         let has_money = self.grant.as_ref().and_then(Grant::reserved_cost).is_some();
         let paid = if has_money { charged } else { usage };
         let cost = paid.and_then(|usage| Some(self.price?.cost(&pricing::tokens(&usage))));
-        let unused = match self.reached.status {
-            Some(status) => status >= 400,
-            None => self.reached.executed == Executed::No,
-        };
         let used = match charged {
             Some(usage) => Some(usage.prompt_tokens.saturating_add(usage.completion_tokens)),
-            None => unused.then_some(0),
+            None => self.is_unused().then_some(0),
         };
+        self.leave_with(used);
         let (used, cost) = match (used, self.unsettled) {
             (_, Used { tokens: 0, cost: 0 }) => (used, cost),
             (Some(tokens), before) => (

@@ -99,7 +99,7 @@ const _: () = assert!(proofgate_limits::MAX_COST == proofgate_prices::MAX_COST);
 /// cost at most at the dearest of its providers, at the prices that hold at `now` (unix microseconds); `None` when one of
 /// them has none that is known.
 pub(crate) fn demand<'m>(call: &Call<'_>, model: &'m Model, now: u64) -> Demand<'m> {
-    let (prompt, answers) = most_tokens(call, model);
+    let (prompt, answers) = most_of_each(call, model);
     let most = |target: &Target| {
         let price = target.price(&target.named(model, &call.model).model, now);
         price.map(|price| price.most(prompt, answers))
@@ -119,7 +119,14 @@ pub(crate) fn demand<'m>(call: &Call<'_>, model: &'m Model, now: u64) -> Demand<
     }
 }
 
-fn most_tokens(call: &Call<'_>, model: &Model) -> (u64, u64) {
+/// The tokens that a call may come to.
+pub(crate) fn most_tokens(call: &Call<'_>, model: &Model) -> u64 {
+    let (prompt, answers) = most_of_each(call, model);
+    prompt.saturating_add(answers)
+}
+
+/// The tokens of a call's prompt, about, and the most that its answers may have.
+fn most_of_each(call: &Call<'_>, model: &Model) -> (u64, u64) {
     if !call.dialect.costs_tokens() {
         return (0, 0);
     }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use proofgate_auth::AuthError;
 use proofgate_ledger::record::PolicyNote;
@@ -147,6 +148,29 @@ impl Rejection {
                 "This tenant's rules have to read what is sent, and numbers of tokens cannot be read. Send the text.",
             )
         }
+    }
+
+    /// The model's provider allows no more requests for now.
+    pub(crate) fn provider_at_its_limit(wait: Duration) -> Rejection {
+        let seconds = wait.as_millis().div_ceil(1000);
+        let wait = u32::try_from(seconds).unwrap_or(u32::MAX).max(1);
+        Rejection {
+            fields: Fields {
+                retry_after: Some(wait),
+                should_retry: (wait > LONGEST_WAIT).then_some(false),
+                ..Fields::NONE
+            },
+            ..Rejection::new(
+                503,
+                "provider_busy",
+                "The gateway has sent this model's provider as much as it allows for now. Try again later.",
+            )
+        }
+    }
+
+    /// Seconds after which the client may try again, where that is known.
+    pub(crate) fn retry_after(&self) -> Option<u32> {
+        self.fields.retry_after
     }
 
     /// A rule denies the request.

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::cell::Cell;
+use std::cmp::Reverse;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
@@ -208,7 +209,7 @@ impl Target {
     ///
     /// # Errors
     /// Why it cannot be, now or at all.
-    pub(crate) fn way(&self, dialect: Dialect) -> Result<Way<'_>, Rejection> {
+    pub(crate) fn way(&self, dialect: Dialect, now: Instant) -> Result<Way<'_>, Rejection> {
         let upstream = &*self.upstream;
         let pair = match upstream.template(dialect) {
             Some(_) if dialect != Dialect::GeminiEmbeddings => None,
@@ -222,6 +223,9 @@ impl Target {
         }
         if upstream.is_full() {
             return Err(Rejection::PROVIDER_BUSY);
+        }
+        if let Some(wait) = upstream.wait(now) {
+            return Err(Rejection::provider_at_its_limit(wait));
         }
         Ok(Way { template, pair })
     }
@@ -252,29 +256,32 @@ impl Model {
             _ => self.choose(dialect, Tried::default(), now),
         };
         if let Some(chosen) = chosen {
-            return Ok((chosen, self.targets[chosen].way(dialect)?));
+            return Ok((chosen, self.targets[chosen].way(dialect, now)?));
         }
-        let refusals = self.targets.iter().filter_map(|target| target.way(dialect).err());
-        // What passes first: 503 before 400.
-        let nearest = refusals.max_by_key(|refusal| refusal.status);
+        let refusals = self
+            .targets
+            .iter()
+            .filter_map(|target| target.way(dialect, now).err());
+        // What passes first: 503 before 400, and of several the one that is over soonest.
+        let nearest = refusals.max_by_key(|refusal| (refusal.status, Reverse(refusal.retry_after())));
         Err(nearest.unwrap_or(Rejection::UNKNOWN_MODEL))
     }
 
     /// Where a request that was tried elsewhere goes next.
     pub(crate) fn next(&self, dialect: Dialect, tried: Tried, now: Instant) -> Option<(usize, Way<'_>)> {
         let chosen = self.choose(dialect, tried, now)?;
-        Some((chosen, self.targets[chosen].way(dialect).ok()?))
+        Some((chosen, self.targets[chosen].way(dialect, now).ok()?))
     }
 
     /// Whether there is another target for a request in a dialect.
-    pub(crate) fn has_next(&self, dialect: Dialect, tried: Tried) -> bool {
+    pub(crate) fn has_next(&self, dialect: Dialect, tried: Tried, now: Instant) -> bool {
         let mut targets = self.targets.iter().enumerate();
         self.targets.len() > 1
-            && targets.any(|(place, target)| !tried.has(place) && target.way(dialect).is_ok())
+            && targets.any(|(place, target)| !tried.has(place) && target.way(dialect, now).is_ok())
     }
 
     fn choose(&self, dialect: Dialect, tried: Tried, now: Instant) -> Option<usize> {
-        let serves = |place: usize, target: &Target| !tried.has(place) && target.way(dialect).is_ok();
+        let serves = |place: usize, target: &Target| !tried.has(place) && target.way(dialect, now).is_ok();
         let available = |target: &Target| target.upstream.pool.health.is_available(now);
         self.pick(|place, target| available(target) && serves(place, target))
             .or_else(|| self.pick(serves))

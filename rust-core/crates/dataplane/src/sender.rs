@@ -17,7 +17,7 @@ use crate::reply::{Buffers, Reply};
 use crate::request_policy::Rewritten;
 use crate::response_head::{AnswerHead, Scrutiny, write_head};
 use crate::routes::{Model, Reason, Tried};
-use crate::upstream::{Attending, Verdict};
+use crate::upstream::Verdict;
 
 /// How long an answer that might be a failure waits for its first event, where no heartbeat says so.
 const UNTIL_THE_FIRST_EVENT: Duration = Duration::from_secs(15);
@@ -56,7 +56,8 @@ impl Sender<'_, '_> {
 
     /// Whether a request at the target in a place, the first, could go to another one.
     pub(crate) fn may_turn(&self, place: usize) -> bool {
-        self.model.has_next(self.incoming.dialect, Tried::only(place))
+        let IncomingCall { dialect, now, .. } = *self.incoming;
+        self.model.has_next(dialect, Tried::only(place), now)
     }
 
     /// Sends the request to a target and waits for the head of its answer, of which the client's stands in the reply's head buffer then.
@@ -69,6 +70,7 @@ impl Sender<'_, '_> {
         may_turn: bool,
     ) -> Heard {
         let IncomingCall { gateway, catalog, .. } = *self.incoming;
+        open.attending = chosen.attending.take();
         let target = &self.model.targets[chosen.place];
         let upstream = &*target.upstream;
         let model = match &self.rewritten {
@@ -149,10 +151,12 @@ impl Sender<'_, '_> {
                 () = reply.lifecycle.reached(Phase::Cancelled) => return Heard::Nothing(Failure::Drained),
             }
         };
-        let failed = |failure: Failure, open: &OpenExchange, attending: &mut Option<Attending>| {
-            if let Some(mut attending) = attending.take() {
-                attending.heard(failure.verdict(open.reached.sent()), std::time::Instant::now());
+        let failed = |failure: Failure, open: &mut OpenExchange| {
+            let sent = open.reached.sent();
+            if let Some(attending) = &mut open.attending {
+                attending.heard(failure.verdict(sent), std::time::Instant::now());
             }
+            open.leave();
             gateway
                 .metrics
                 .provider_failed(&upstream.name, failure.answer().code);
@@ -160,7 +164,7 @@ impl Sender<'_, '_> {
         };
         let mut begun = match attempted {
             Ok(begun) => begun,
-            Err(failure) => return failed(failure, open, &mut chosen.attending),
+            Err(failure) => return failed(failure, open),
         };
         let status = begun.head.status;
         if may_turn && begun.head.is_success() && self.model.fall_back_on.may_be_answered() {
@@ -181,14 +185,14 @@ impl Sender<'_, '_> {
                 () = reply.lifecycle.reached(Phase::Cancelled) => return Heard::Nothing(Failure::Drained),
             };
             if let Some(failure) = early.and_then(|early| self.declined(early)) {
-                return failed(failure, open, &mut chosen.attending);
+                return failed(failure, open);
             }
         }
         let is_down = matches!(
             Reason::of_status(status),
             Some(Reason::Overloaded | Reason::ServerError)
         );
-        if let Some(attending) = &mut chosen.attending {
+        if let Some(attending) = &mut open.attending {
             match is_down && status != 500 {
                 true => attending.heard(Verdict::Failed, std::time::Instant::now()),
                 false => attending.heard(Verdict::Well, self.incoming.now),
@@ -218,7 +222,7 @@ impl Sender<'_, '_> {
                 gateway
                     .metrics
                     .provider_failed(&upstream.name, failure.answer().code);
-                chosen.attending = None;
+                open.leave();
                 return Heard::Nothing(failure);
             }
         }

@@ -4,6 +4,7 @@ mod egress;
 mod happy_eyeballs;
 mod health;
 mod names;
+mod rate;
 mod stream;
 mod tls;
 
@@ -20,6 +21,7 @@ pub(crate) use self::egress::Egress;
 use self::health::Health;
 pub(crate) use self::health::{Attending, Verdict};
 use self::names::{Names, Resolver};
+pub(crate) use self::rate::RateLimits;
 use self::stream::Socket;
 pub(crate) use self::stream::UpstreamStream;
 use self::tls::{Tls, tls};
@@ -54,6 +56,8 @@ pub(crate) struct Upstream {
     pub(crate) stream_usage: StreamUsage,
     /// Requests that may be under way there at a time.
     pub(crate) max_concurrency: Option<u32>,
+    /// What may be asked of it in a minute.
+    pub(crate) rate: RateLimits,
     /// How long an attempt may take as far as the head of its answer, connecting included.
     pub(crate) first_byte: Duration,
     /// How long an answer may be silent.
@@ -66,6 +70,17 @@ impl Upstream {
     pub(crate) fn is_full(&self) -> bool {
         self.max_concurrency
             .is_some_and(|most| self.pool.health.in_flight() >= most)
+    }
+
+    /// How long no request may be sent there, by what it allows in a minute; `None` when one may be.
+    pub(crate) fn wait(&self, now: Instant) -> Option<Duration> {
+        self.pool.health.wait(self.rate, now)
+    }
+
+    /// Counts a request that may come to `tokens` as under way there, until what is returned is dropped.
+    pub(crate) fn begin(&self, now: Instant, tokens: impl FnOnce() -> u64) -> Attending {
+        let tokens = if self.rate.counts_tokens() { tokens() } else { 0 };
+        self.pool.health.begin(now, self.rate, tokens)
     }
 
     /// The head of requests in a dialect; `None` when the provider does not speak it.

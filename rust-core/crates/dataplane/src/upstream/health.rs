@@ -8,6 +8,10 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use proofgate_ledger::record::Sent;
+
+use super::rate::{Rate, RateLimits, Taken};
+
 /// Failures in a row from which on a provider is passed over.
 const FAILURES: u32 = 5;
 /// How long, at first; twice as long with each request in vain after that.
@@ -44,6 +48,8 @@ pub(crate) struct Health {
     in_flight: Cell<u32>,
     /// What is left for sending again.
     saved: Cell<u32>,
+    /// What it was asked of late.
+    rate: Rate,
 }
 
 impl Default for Health {
@@ -55,6 +61,7 @@ impl Default for Health {
             probing: Cell::default(),
             in_flight: Cell::default(),
             saved: Cell::new(MOST_SAVED),
+            rate: Rate::default(),
         }
     }
 }
@@ -77,13 +84,19 @@ impl Health {
         self.in_flight.get()
     }
 
-    /// Counts a request as under way, until what is returned is dropped.
-    pub(crate) fn begin(self: &Rc<Self>, now: Instant) -> Attending {
+    /// How long no request may be sent there within `limits`; `None` when one may be.
+    pub(super) fn wait(&self, limits: RateLimits, now: Instant) -> Option<Duration> {
+        self.rate.wait(limits, now)
+    }
+
+    /// Counts a request that may come to `tokens` as under way, until what is returned is dropped.
+    pub(super) fn begin(self: &Rc<Self>, now: Instant, limits: RateLimits, tokens: u64) -> Attending {
         self.in_flight.set(self.in_flight.get().saturating_add(1));
         self.saved.set(MOST_SAVED.min(self.saved.get() + 1));
         let is_due = self.paused_until.get().is_some_and(|until| until <= now);
         Attending {
             probes: is_due && !self.probing.replace(true),
+            taken: Some(self.rate.take(limits, tokens, now)),
             health: Rc::clone(self),
         }
     }
@@ -114,6 +127,8 @@ pub(crate) struct Attending {
     health: Rc<Health>,
     /// Whether it is the one that tells whether the provider is well again.
     probes: bool,
+    /// What it took of the provider's limits, until that is settled.
+    taken: Option<Taken>,
 }
 
 impl Attending {
@@ -138,6 +153,13 @@ impl Attending {
             Verdict::Nothing => {}
         }
     }
+
+    /// Its end: how far it came, and the tokens that it used, where they are known.
+    pub(crate) fn settle(mut self, sent: Sent, used: Option<u64>) {
+        if let Some(taken) = self.taken.take() {
+            self.health.rate.settle(taken, sent, used);
+        }
+    }
 }
 
 impl Drop for Attending {
@@ -148,6 +170,10 @@ impl Drop for Attending {
         if self.probes {
             self.health.probing.set(false);
         }
+        // It was turned away before anything of it was sent.
+        if let Some(taken) = self.taken.take() {
+            self.health.rate.settle(taken, Sent::No, Some(0));
+        }
     }
 }
 
@@ -155,8 +181,12 @@ impl Drop for Attending {
 mod tests {
     use super::*;
 
+    fn begin(health: &Rc<Health>, now: Instant) -> Attending {
+        health.begin(now, RateLimits::default(), 0)
+    }
+
     fn fail(health: &Rc<Health>, now: Instant) {
-        health.begin(now).heard(Verdict::Failed, now);
+        begin(health, now).heard(Verdict::Failed, now);
     }
 
     /// A provider that has just been paused.
@@ -172,7 +202,7 @@ mod tests {
         for _ in 0..3 {
             (1..FAILURES).for_each(|_| fail(&health, now));
             assert!(health.is_available(now));
-            health.begin(now).heard(Verdict::Well, now);
+            begin(&health, now).heard(Verdict::Well, now);
         }
         (0..FAILURES).for_each(|_| fail(&health, now));
         assert!(!health.is_available(now) && health.is_paused(now));
@@ -183,10 +213,10 @@ mod tests {
         let now = Instant::now();
         let (health, later) = (paused(now), now + FIRST_PAUSE);
         assert!(health.is_available(later));
-        let mut probe = health.begin(later);
+        let mut probe = begin(&health, later);
         assert!(!health.is_available(later), "the probe is under way");
         // Another that goes there all the same, because it has nowhere else, is no probe.
-        let mut other = health.begin(later);
+        let mut other = begin(&health, later);
         other.heard(Verdict::Nothing, later);
         assert!(!health.is_available(later));
         probe.heard(Verdict::Well, later);
@@ -212,7 +242,7 @@ mod tests {
     fn a_probe_whose_client_goes_lets_the_next_one_try() {
         let now = Instant::now();
         let (health, later) = (paused(now), now + FIRST_PAUSE);
-        drop(health.begin(later));
+        drop(begin(&health, later));
         assert!(health.is_available(later));
         assert_eq!(health.in_flight(), 0);
     }
@@ -221,7 +251,7 @@ mod tests {
     fn an_answer_from_before_the_pause_does_not_end_it() {
         let now = Instant::now();
         let health = Rc::new(Health::default());
-        let mut early = health.begin(now);
+        let mut early = begin(&health, now);
         (0..FAILURES).for_each(|_| fail(&health, now));
         early.heard(Verdict::Well, now);
         assert!(!health.is_available(now));
@@ -231,9 +261,7 @@ mod tests {
     fn a_provider_that_asks_for_a_pause_gets_it_but_not_for_longer_than_a_minute() {
         for (asked, given) in [(7, 7), (3600, 60)] {
             let (health, now) = (Rc::new(Health::default()), Instant::now());
-            health
-                .begin(now)
-                .heard(Verdict::Busy(Duration::from_secs(asked)), now);
+            begin(&health, now).heard(Verdict::Busy(Duration::from_secs(asked)), now);
             let end = now + Duration::from_secs(given);
             assert!(!health.is_available(end - Duration::from_millis(1)));
             assert!(health.is_available(end));
@@ -244,7 +272,7 @@ mod tests {
     fn of_ten_requests_one_may_be_sent_again_beyond_what_was_saved() {
         let (health, now) = (Rc::new(Health::default()), Instant::now());
         assert_eq!((0..100).filter(|_| health.take_retry()).count(), 10);
-        (0..30).for_each(|_| drop(health.begin(now)));
+        (0..30).for_each(|_| drop(begin(&health, now)));
         assert_eq!((0..100).filter(|_| health.take_retry()).count(), 3);
     }
 }

@@ -24,6 +24,7 @@ mod keys;
 mod many_streams;
 mod media;
 mod policies;
+mod provider_limits;
 mod raw;
 mod relayed;
 mod retire;

@@ -1,0 +1,100 @@
+//! What a provider allows in a minute, and what becomes of requests beyond that.
+
+use serde_json::{Value, json};
+
+use crate::client::{Answer, Client, post, read};
+use crate::gateway::{Gateway, MODEL, chat};
+use crate::upstream::Upstream;
+
+const ANSWER: &[u8] = br#"{"id":"c","object":"chat.completion","choices":[],"usage":{"prompt_tokens":3,"completion_tokens":4,"total_tokens":7}}"#;
+
+/// A gateway in front of a provider that allows so much.
+async fn limited(rate: Value) -> Gateway {
+    Gateway::with(|document| document["providers"][0]["rate"] = rate).await
+}
+
+async fn refused(client: &mut Client) -> Answer {
+    let body = chat(10, false);
+    let answer = client.exchange(post(Some(body.len())), &body).await;
+    assert_eq!((answer.status.as_u16(), &*answer.code()), (503, "provider_busy"));
+    answer
+}
+
+fn seconds_to_wait(answer: &Answer) -> u64 {
+    answer.headers["retry-after"].to_str().unwrap().parse().unwrap()
+}
+
+async fn answered(client: &mut Client, upstream: &mut Upstream) {
+    let sent = client.send_chat(false).await;
+    upstream.exchange().await.answer(ANSWER).await;
+    assert_eq!(read(sent).await.unwrap().status, 200);
+}
+
+#[tokio::test]
+async fn a_provider_at_its_limit_is_passed_over_and_if_all_are_the_client_is_told_when_to_come_back() {
+    let mut other = Upstream::start().await;
+    let mut gateway = Gateway::with(|document| {
+        let mut second = document["providers"][0].clone();
+        second["name"] = json!("other");
+        second["base_url"] = json!(other.url());
+        second["rate"] = json!({"requests_per_minute": 2});
+        document["providers"][0]["rate"] = json!({"requests_per_minute": 1});
+        document["providers"].as_array_mut().unwrap().push(second);
+        let targets = document["models"][0]["targets"].as_array_mut().unwrap();
+        targets.push(json!({"provider": "other", "upstream_model": MODEL, "weight": 0}));
+    })
+    .await;
+    let mut client = Client::connect(&gateway).await;
+    answered(&mut client, &mut gateway.upstream).await;
+    answered(&mut client, &mut other).await;
+    let wait = seconds_to_wait(&refused(&mut client).await);
+    assert!(
+        (1..=30).contains(&wait),
+        "the sooner of 30 and 60 seconds: {wait}"
+    );
+    assert_eq!((gateway.upstream.requests(), other.requests()), (1, 1));
+}
+
+#[tokio::test]
+async fn what_was_sent_counts_after_a_change_of_the_configuration_and_under_a_new_limit() {
+    let mut gateway = limited(json!({"requests_per_minute": 1})).await;
+    let mut client = Client::connect(&gateway).await;
+    answered(&mut client, &mut gateway.upstream).await;
+    gateway.reload(|document| document["models"][0]["max_output_tokens"] = json!(7));
+    refused(&mut client).await;
+    gateway.reload(|document| document["providers"][0]["rate"] = json!({}));
+    answered(&mut client, &mut gateway.upstream).await;
+}
+
+#[tokio::test]
+async fn of_tokens_the_estimate_counts_until_the_provider_has_counted() {
+    // A bucket holds 100, and a request sets aside more.
+    let mut gateway = limited(json!({"tokens_per_minute": 600})).await;
+    let mut client = Client::connect(&gateway).await;
+    for _ in 0..3 {
+        let sent = client.send_chat(false).await;
+        let exchange = gateway.upstream.exchange().await;
+        assert!(seconds_to_wait(&refused(&mut client).await) <= 60);
+        exchange.answer(ANSWER).await;
+        assert_eq!(read(sent).await.unwrap().status, 200);
+    }
+    assert_eq!(gateway.upstream.requests(), 3);
+}
+
+#[tokio::test]
+async fn what_is_denied_before_it_is_sent_takes_nothing_of_what_a_provider_allows() {
+    let mut gateway = Gateway::with(|document| {
+        document["providers"][0]["rate"] = json!({"requests_per_minute": 1, "tokens_per_minute": 60});
+        document["policy"] =
+            json!({"rules": [{"id": "word", "reason": "A word.", "literals": ["xxxxxxxxxxxx"]}]});
+    })
+    .await;
+    let mut client = Client::connect(&gateway).await;
+    let body = chat(20, false);
+    for _ in 0..3 {
+        let denied = client.exchange(post(Some(body.len())), &body).await;
+        assert_eq!(denied.status, 403);
+    }
+    answered(&mut client, &mut gateway.upstream).await;
+    refused(&mut client).await;
+}
