@@ -42,7 +42,7 @@ def test_an_unknown_or_missing_key_is_a_401_in_openais_error_shape(namespace: Na
     [
         (chat("no-such-model"), 404, "model_not_found"),
         (chat("unreachable"), 502, "upstream_unreachable"),
-        (chat(MODEL, "mock:hang"), 504, "upstream_timeout"),
+        (chat(MODEL, "mock:hang"), 504, "upstream_first_byte_timeout"),
         ([*chat(MODEL), "--header", f"X-Large: {'x' * 20_000}"], 431, "head_too_large"),
         ([*chat(MODEL), "--header", "Content-Length: 99999999"], 413, "body_too_large"),
     ],

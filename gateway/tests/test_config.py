@@ -63,6 +63,8 @@ def test_the_core_gets_everything_inline_in_snake_case_and_milliseconds(
                 "api_key": "sk-very-secret",
                 "key_missing": False,
                 "ca_pem": None,
+                "client_certificate_pem": None,
+                "client_key_pem": None,
                 "arn_in_path": "encoded",
                 "stream_usage": "ask",
                 "untranslatable": "refuse",
@@ -338,7 +340,7 @@ def test_a_value_out_of_bounds_is_refused(
         (f"keyHashes: [{ACME_HASH}]", "keyHashes: [sk-very-secret]", "config_bad_hash"),
         (f"keyHashes: [{ACME_HASH}]", "keyHashes: []", "config_no_keys"),
         ("keyHashesFile: globex-keys", f"keyHashes: [{ACME_HASH}]", "config_shared_key"),
-        ("apiKeyFile: openai-key", "caFile: openai-key", "config_bad_ca"),
+        ("apiKeyFile: openai-key", "clientKeyFile: openai-key", "config_half_client_certificate"),
         ("timeouts:", "limits: {bodyBytes: 2048, bufferedBytes: 8191}\ntimeouts:", "config_small_buffer"),
     ],
 )

@@ -33,16 +33,20 @@ def configuration(gateway: Gateway, secrets: dict[str, Manifest | None] | None =
     )
 
 
-def load_worker_config(folder: Path, **changes: Any) -> Config:
-    """Return what a worker of the gateway reads; raises the loader's InvalidConfigError."""
+def load_worker_config(folder: Path, more: dict[str, Manifest] | None = None, **changes: Any) -> Config:
+    """Return what a worker of the gateway reads; raises the loader's InvalidConfigError.
+
+    `more`: Secrets and ConfigMaps, by name, besides those of the tests' gateway.
+    """
     gateway = Gateway.read(manifest(**changes))
-    found = configuration(gateway)
+    found = configuration(gateway, {**user_secrets(), **(more or {})})
     assert not found.problems and not found.faults, found.problems
     door = front_door(gateway, found, 2, Shares(2))
     made = {
         (m["kind"], m["metadata"]["name"]): m for m in wanted(gateway, Observed(), found, door, 2, DEFAULTS)
     }
     made |= {("Secret", name): secret for name, secret in user_secrets().items() if secret}
+    made |= {(item["kind"], name): item for name, item in (more or {}).items()}
     made[("Secret", "demo-admin")] = gateway_secrets.admin_secret(gateway, "admin-token-of-the-tests")
     made[("Secret", "demo-ledger")] = gateway_secrets.ledger_secret(
         gateway, SIGNING_KEY.signing_text, "verifying"

@@ -19,6 +19,7 @@ AWS = {
     "secretAccessKeySecretRef": {"name": "aws", "key": "secret"},
 }
 DEPLOYMENTS = {"api": "Deployments", "apiVersion": "2024-10-21"}
+CA_REFS = ("caSecretRef", "caConfigMapRef")
 AWS_SIGNED = {"type": "Bedrock", "region": "eu-west-1", "awsCredentials": AWS}
 MODEL = {"name": "gpt", "provider": "openai"}
 KEY = {"name": "ci", "secretRef": {"name": "acme-keys", "key": "ci"}}
@@ -124,6 +125,18 @@ ORIGIN = "ledger.example.com/prod"
         (
             {"providers": [{**OPENAI, "type": "Bedrock", "awsCredentials": AWS}]},
             "awsCredentials need a region",
+        ),
+        (
+            {
+                "providers": [
+                    {**OPENAI, "baseURL": "http://a", "tls": {"caSecretRef": {"name": "a", "key": "b"}}}
+                ]
+            },
+            "providers: tls is for a baseURL with https",
+        ),
+        (
+            {"providers": [{**OPENAI, "tls": {ref: {"name": "a", "key": "b"} for ref in CA_REFS}}]},
+            "providers: tls has its authorities in a Secret or in a ConfigMap, not in both",
         ),
         ({"models": [{**MODEL, "maxOutputTokens": 0}]}, "spec.models[0].maxOutputTokens: Invalid value: 0"),
         (

@@ -18,48 +18,93 @@ from proofgate.config.settings import Settings
 
 @dataclass(frozen=True)
 class Identity:
-    """The certificate chain that clients see, and its key."""
+    """A certificate chain that the other side sees, and its key."""
 
     certificate_pem: str
     private_key_pem: SecretStr
 
 
-def provider_cas(settings: Settings, files: NamedFiles, findings: Findings) -> dict[str, str]:
-    """The certificates that replace the system's roots, by provider."""
-    bundles = {}
+def provider_cas(settings: Settings, files: NamedFiles, findings: Findings) -> dict[str, str | None]:
+    """The certificates that replace the system's roots, by provider; None where there are none to be used.
+
+    As with keys, that costs the provider alone. Nothing is sent there: the system's roots are no substitute.
+    """
+    bundles: dict[str, str | None] = {}
     for position, provider in enumerate(settings.providers):
         if provider.ca_file is None:
             continue
         path: FieldPath = ("providers", position, "caFile")
+        known = len(findings.problems)
         text = files.text(path, provider.ca_file)
-        if text and not _holds_certificates(text):
+        if len(findings.problems) == known and not _holds_certificates(text):
             findings.report("config_bad_ca", path, f"{provider.ca_file} holds no PEM certificate")
+        missing = findings.tolerate_since(known, f"requests for models of {provider.name} are refused")
         if not provider.base_url.startswith("https:"):
             findings.report("config_unused_ca", path, "baseURL is not https: remove caFile or use https")
-        bundles[provider.name] = text
+        bundles[provider.name] = None if missing else text
     return bundles
+
+
+def client_identities(
+    settings: Settings, files: NamedFiles, findings: Findings
+) -> dict[str, Identity | None]:
+    """What the worker shows to providers that ask for a certificate; None where it cannot be used."""
+    found: dict[str, Identity | None] = {}
+    for position, provider in enumerate(settings.providers):
+        path: FieldPath = ("providers", position)
+        certificate, key = provider.client_certificate_file, provider.client_key_file
+        if certificate is None and key is None:
+            continue
+        if certificate is None or key is None:
+            message = "set both of clientCertificateFile and clientKeyFile, or neither"
+            findings.report("config_half_client_certificate", path, message)
+            continue
+        if not provider.base_url.startswith("https:"):
+            message = "baseURL is not https: remove clientCertificateFile and clientKeyFile, or use https"
+            findings.report("config_unused_client_certificate", (*path, "clientCertificateFile"), message)
+        known = len(findings.problems)
+        named = ((*path, "clientCertificateFile"), certificate), ((*path, "clientKeyFile"), key)
+        read = _identity(*named, files, findings)
+        missing = findings.tolerate_since(known, f"requests for models of {provider.name} are refused")
+        found[provider.name] = None if missing else read
+    return found
 
 
 def identity(settings: Settings, files: NamedFiles, findings: Findings) -> Identity | None:
     """The worker's certificate and key, checked to belong together."""
     if settings.tls is None:
         return None
+    return _identity(
+        (("tls", "certificateFile"), settings.tls.certificate_file),
+        (("tls", "privateKeyFile"), settings.tls.private_key_file),
+        files,
+        findings,
+    )
+
+
+def _identity(
+    certificate_at: tuple[FieldPath, str],
+    key_at: tuple[FieldPath, str],
+    files: NamedFiles,
+    findings: Findings,
+) -> Identity:
+    """A certificate and its key, each given by the field that names its file, and the name."""
     known = len(findings.problems)
-    certificate_path, key_path = ("tls", "certificateFile"), ("tls", "privateKeyFile")
-    certificate = files.text(certificate_path, settings.tls.certificate_file)
-    key = files.text(key_path, settings.tls.private_key_file)
+    (certificate_path, certificate_name), (key_path, key_name) = certificate_at, key_at
+    certificate = files.text(certificate_path, certificate_name)
+    key = files.text(key_path, key_name)
     if len(findings.problems) == known:
         if not _holds_certificates(certificate):
-            message = f"{settings.tls.certificate_file} holds no PEM certificate"
+            message = f"{certificate_name} holds no PEM certificate"
             findings.report("config_bad_certificate", certificate_path, message)
         if (problem := _key_problem(key)) is not None:
-            findings.report("config_bad_private_key", key_path, f"{settings.tls.private_key_file} {problem}")
+            findings.report("config_bad_private_key", key_path, f"{key_name} {problem}")
     if len(findings.problems) == known and (code := _pair_problem(certificate, key)) is not None:
-        names = f"{settings.tls.private_key_file} and {settings.tls.certificate_file}"
         if code == "config_foreign_private_key":
+            names = f"{key_name} and {certificate_name}"
             message = f"{names} do not belong together: use the key that the certificate was made for"
         else:
-            message = f"{settings.tls.private_key_file} cannot be read as a PEM private key"
+            message = f"{key_name} cannot be read as a PEM private key"
         findings.report(code, key_path, message)
     return Identity(certificate, SecretStr(key))
 

@@ -45,7 +45,14 @@ def worker_json(config: Config, shard: int, profile_stages: bool) -> str:
         aws = config.aws_credentials.get(provider["name"])
         provider["api_key"] = _reveal(key)
         wanted = provider["name"] in config.provider_keys or provider["aws"] is not None
-        provider["key_missing"] = wanted and key is None and aws is None
+        shown = config.client_identities.get(provider["name"])
+        unusable = (
+            wanted and key is None and aws is None,
+            provider["ca_pem"] is None and provider["name"] in config.provider_cas,
+            shown is None and provider["name"] in config.client_identities,
+        )
+        provider["key_missing"] = any(unusable)
+        provider["client_key_pem"] = None if shown is None else _reveal(shown.private_key_pem)
         if aws is None:
             provider["aws"] = None
         else:
@@ -105,6 +112,7 @@ def _public(config: Config) -> Json:
                 "type": _word(provider.type),
                 "base_url": provider.base_url,
                 "ca_pem": config.provider_cas.get(provider.name),
+                "client_certificate_pem": _client_certificate(config, provider.name),
                 "arn_in_path": _word(provider.arn_in_path),
                 "azure_api_version": provider.api_version,
                 "stream_usage": _word(provider.stream_usage),
@@ -166,6 +174,11 @@ def _held_checkpoints(config: Config) -> Json | None:
     if held is None:
         return None
     return {"directory": str(config.held_checkpoints), "by": _word(held.kept_by)}
+
+
+def _client_certificate(config: Config, provider: str) -> str | None:
+    shown = config.client_identities.get(provider)
+    return None if shown is None else shown.certificate_pem
 
 
 def _tls(config: Config) -> Json | None:

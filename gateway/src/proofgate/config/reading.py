@@ -8,7 +8,7 @@ from pathlib import Path
 from pydantic import SecretStr
 
 from proofgate import _core
-from proofgate.config.certificates import identity, provider_cas
+from proofgate.config.certificates import client_identities, identity, provider_cas
 from proofgate.config.checked import AwsCredentials, Config
 from proofgate.config.document import Document, FieldPath
 from proofgate.config.files import NamedFiles
@@ -40,6 +40,7 @@ def read_config(
         provider_keys=_provider_keys(settings, files, findings),
         aws_credentials=_aws_credentials(settings, files, findings),
         provider_cas=provider_cas(settings, files, findings),
+        client_identities=client_identities(settings, files, findings),
         tenant_keys=tenant_keys(settings, files, findings),
         key_sets=_key_sets(settings, files, findings),
         files=files.digests,

@@ -165,6 +165,10 @@ class Provider(Section):
     """The version of the API under `api: Deployments`, for example 2024-10-21."""
     ca_file: FilePath | None = None
     """Certificates to trust in place of the system's roots, PEM; https only."""
+    client_certificate_file: FilePath | None = None
+    """The certificate that the provider asks its clients for, then its intermediates, PEM; https only."""
+    client_key_file: FilePath | None = None
+    """Its private key, PEM, not encrypted."""
     arn_in_path: Annotated[Literal["Encoded", "Literal"], Field(alias="arnInPath")] = "Encoded"
     """How a model that is named by an ARN stands in the path of a request to a provider of type `Bedrock`: as
     one segment, percent-encoded, or with its colons and slashes as they are."""

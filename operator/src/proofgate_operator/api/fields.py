@@ -85,6 +85,15 @@ class SecretKeyRef(Section):
     """Entry of the Secret."""
 
 
+class ConfigMapKeyRef(Section):
+    """One entry of a ConfigMap in the namespace of the object that names it."""
+
+    name: ObjectName
+    """Name of the ConfigMap."""
+    key: Annotated[str, Field(min_length=1, max_length=253, pattern=SECRET_KEY)]
+    """Entry of the ConfigMap."""
+
+
 class SecretRef(Section):
     """A whole Secret in the namespace of the object that names it."""
 

@@ -44,8 +44,8 @@ class Timeouts(Section):
     upstream_connect_seconds: Annotated[int, Field(ge=1, le=300)] = 5
     """To connect to a provider."""
     upstream_first_byte_seconds: Annotated[int, Field(ge=1, le=3600)] | None = None
-    """For a provider to begin its answer: from the begin of an attempt, connecting included, to the end of the
-    answer's head. Absent: as upstreamResponseSeconds."""
+    """For a provider to begin its answer: from the begin of an attempt, connecting included, to the end of
+    the answer's head. Absent: as upstreamResponseSeconds."""
     upstream_response_seconds: Annotated[int, Field(ge=1, le=3600)] = 60
     """Longest silence of a provider in the middle of its answer."""
     answer_seconds: Annotated[int, Field(ge=1, le=86_400)] = 3600

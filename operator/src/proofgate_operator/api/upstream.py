@@ -13,14 +13,22 @@ from proofgate_operator.api.fields import (
     AUTHORITY,
     SET,
     Cidr,
+    ConfigMapKeyRef,
     ModelName,
     ResourceName,
     SecretKeyRef,
+    SecretRef,
     Section,
 )
 
 #: The path is printable ASCII without a query or fragment: a request's own path is appended.
 _HTTP_URL = rf'^https?://{AUTHORITY}(/[!-"$->@-~]*)?$'
+
+#: Files of a provider in the workers that are PEM, and not one line.
+CA_FILE = "ca.crt"
+CLIENT_CERTIFICATE_FILE = "client.crt"
+CLIENT_KEY_FILE = "client.key"
+PEM_FILES = frozenset((CA_FILE, CLIENT_CERTIFICATE_FILE, CLIENT_KEY_FILE))
 
 Beta = Annotated[str, Field(min_length=1, max_length=64, pattern="^[a-z0-9][-a-z0-9]*$")]
 
@@ -52,6 +60,14 @@ PROVIDER_RULES: tuple[dict[str, Any], ...] = (
         "rule": "!has(self.awsCredentials) || has(self.region)",
         "message": "providers: awsCredentials need a region, for which requests are signed",
     },
+    {
+        "rule": "!has(self.tls) || self.baseURL.startsWith('https://')",
+        "message": "providers: tls is for a baseURL with https",
+    },
+    {
+        "rule": "!has(self.tls) || !has(self.tls.caSecretRef) || !has(self.tls.caConfigMapRef)",
+        "message": "providers: tls has its authorities in a Secret or in a ConfigMap, not in both",
+    },
 )
 
 
@@ -64,6 +80,28 @@ class AwsCredentials(Section):
     """The secret access key: one line."""
     session_token_secret_ref: SecretKeyRef | None = None
     """The session token of temporary credentials: one line. Whatever renews them writes the Secret anew."""
+
+
+class ProviderTls(Section):
+    """TLS to an upstream that is behind an authority of your own, or asks for a certificate (mutual TLS)."""
+
+    ca_secret_ref: SecretKeyRef | None = None
+    """Certificates of the authorities to trust in the place of the system's, PEM, in a Secret."""
+    ca_config_map_ref: ConfigMapKeyRef | None = None
+    """The same in a ConfigMap. The operator reads none of yours: what is wrong with it, the workers say."""
+    client_certificate_secret_ref: SecretRef | None = None
+    """Secret of type kubernetes.io/tls in the gateway's namespace, for example that of a cert-manager
+    Certificate: what workers show to the upstream. A renewed one is used for new connections within
+    seconds."""
+
+    def secrets(self) -> Iterator[tuple[str, str, SecretKeyRef]]:
+        """Return each entry of a Secret that it needs, as those of a provider."""
+        if self.ca_secret_ref is not None:
+            yield "tls.caSecretRef", CA_FILE, self.ca_secret_ref
+        client = self.client_certificate_secret_ref
+        if client is not None:
+            for file, key in ((CLIENT_CERTIFICATE_FILE, "tls.crt"), (CLIENT_KEY_FILE, "tls.key")):
+                yield "tls.clientCertificateSecretRef", file, SecretKeyRef(name=client.name, key=key)
 
 
 class ProviderTimeouts(Section):
@@ -110,6 +148,9 @@ class Provider(Section):
     aws_credentials: AwsCredentials | None = None
     """What requests to an upstream of type Bedrock are signed with (Signature Version 4), in the place of
     apiKeySecretRef, which is then an API key of Bedrock. Mounted, and used when it changes, as that is."""
+    tls: ProviderTls | None = None
+    """Whom workers trust there, and what they show. Mounted, and used when it changes, as keys are; while a
+    part is missing, nothing is sent there."""
     region: Annotated[str | None, Field(max_length=32, pattern=r"^[a-z]{2,}(-[a-z0-9]+)+$")] = None
     """The region of AWS that requests are signed for, for example us-east-1. With awsCredentials only it has
     to be there."""
@@ -159,6 +200,8 @@ class Provider(Section):
             )
             if aws.session_token_secret_ref is not None:
                 yield "awsCredentials.sessionTokenSecretRef", "session-token", aws.session_token_secret_ref
+        if self.tls is not None:
+            yield from self.tls.secrets()
 
 
 class Egress(Section):

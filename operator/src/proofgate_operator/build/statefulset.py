@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.api.ledger import SigningKeyRef
+from proofgate_operator.api.upstream import CA_FILE
 from proofgate_operator.build import tenant_shards
 from proofgate_operator.build.gateway_secrets import ADMIN_TOKEN, SIGNING_KEY
 from proofgate_operator.build.naming import (
@@ -27,6 +28,7 @@ from proofgate_operator.build.worker_config import (
     LEDGER_FOLDER,
     SHARDS_FOLDER,
     TRAFFIC_PORT,
+    provider_file,
 )
 
 COMPONENT = "worker"
@@ -67,9 +69,13 @@ def _configuration(gateway: Gateway) -> Manifest:
     ]
     for provider in spec.providers:
         for _, file, reference in provider.secrets():
-            item = {"key": reference.key, "path": f"providers/{provider.name}/{file}"}
+            item = {"key": reference.key, "path": provider_file(provider, file)}
             # Without it the worker refuses the provider's models, and serves everybody else.
             sources.append({"secret": {"name": reference.name, "items": [item], "optional": True}})
+        authorities = provider.tls.ca_config_map_ref if provider.tls else None
+        if authorities is not None:
+            item = {"key": authorities.key, "path": provider_file(provider, CA_FILE)}
+            sources.append({"configMap": {"name": authorities.name, "items": [item], "optional": True}})
     if spec.allowed_tenants is not None:
         folder = SHARDS_FOLDER.removeprefix(f"{CONFIG_FOLDER}/")
         sources += tenant_shards.sources(gateway, f"{folder}/", (tenant_shards.KEYS, tenant_shards.TENANTS))

@@ -10,6 +10,13 @@ import yaml
 from proofgate_operator.api.access import TERMS, Tenant
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.api.quantity import whole
+from proofgate_operator.api.upstream import (
+    CA_FILE,
+    CLIENT_CERTIFICATE_FILE,
+    CLIENT_KEY_FILE,
+    Provider,
+    ProviderTls,
+)
 from proofgate_operator.api.worker import MEMORY_LEAST, MEMORY_OTHERWISE
 from proofgate_operator.build.gateway_secrets import ADMIN_TOKEN, ROUTING_KEY_FILE, SIGNING_KEY
 from proofgate_operator.build.naming import Defaults, Manifest, child, names
@@ -45,6 +52,25 @@ def listen(port: int, defaults: Defaults) -> str:
     return f"[::]:{port}" if defaults.ipv6 else f"0.0.0.0:{port}"
 
 
+def provider_file(provider: Provider, file: str) -> str:
+    """Return where workers find a file of a provider, in the folder of their configuration."""
+    return f"providers/{provider.name}/{file}"
+
+
+def _tls(provider: Provider) -> Manifest:
+    """Return what the file says of TLS to a provider."""
+    content: Manifest = {}
+    tls = provider.tls or ProviderTls()
+    if tls.ca_secret_ref is not None or tls.ca_config_map_ref is not None:
+        content["caFile"] = f"{CONFIG_FOLDER}/{provider_file(provider, CA_FILE)}"
+    if tls.client_certificate_secret_ref is not None:
+        content["clientCertificateFile"] = (
+            f"{CONFIG_FOLDER}/{provider_file(provider, CLIENT_CERTIFICATE_FILE)}"
+        )
+        content["clientKeyFile"] = f"{CONFIG_FOLDER}/{provider_file(provider, CLIENT_KEY_FILE)}"
+    return content
+
+
 def worker_config(gateway: Gateway, memory: int, defaults: Defaults) -> Manifest:
     """Return the content of the workers' configuration file; `memory` is the smallest worker's, in bytes."""
     spec = gateway.spec
@@ -58,7 +84,7 @@ def worker_config(gateway: Gateway, memory: int, defaults: Defaults) -> Manifest
             "untranslatableFields": provider.untranslatable_fields,
         }
         files = {
-            file: f"{CONFIG_FOLDER}/providers/{provider.name}/{file}" for _, file, _ in provider.secrets()
+            file: f"{CONFIG_FOLDER}/{provider_file(provider, file)}" for _, file, _ in provider.secrets()
         }
         if provider.api_key_secret_ref:
             entry["apiKeyFile"] = files["api-key"]
@@ -69,6 +95,8 @@ def worker_config(gateway: Gateway, memory: int, defaults: Defaults) -> Manifest
             }
             if "session-token" in files:
                 entry["awsCredentials"]["sessionTokenFile"] = files["session-token"]
+        if provider.tls is not None:
+            entry |= _tls(provider)
         if provider.type == "Bedrock":
             entry["arnInPath"] = provider.arn_in_path
         if provider.api_version is not None:

@@ -5,6 +5,15 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
 
 
+def authorities_fault(text: str) -> str | None:
+    """Return what is wrong with PEM certificates of authorities; None if nothing is."""
+    try:
+        x509.load_pem_x509_certificates(text.encode())
+    except ValueError:
+        return "has no certificate that can be read"
+    return None
+
+
 def certificate_fault(chain: str, key: str) -> str | None:
     """Return what is wrong with a PEM chain (RFC 7468) and its private key; None if nothing is.
 
@@ -17,7 +26,7 @@ def certificate_fault(chain: str, key: str) -> str | None:
     try:
         private = load_pem_private_key(key.encode(), None)
     except (ValueError, TypeError, UnsupportedAlgorithm):
-        # A TypeError is a key with a passphrase, which nobody could type for HAProxy.
+        # A TypeError is a key with a passphrase, which nobody could type for its reader.
         return "has no private key that can be read under tls.key, without a passphrase"
     form = Encoding.DER, PublicFormat.SubjectPublicKeyInfo
     try:

@@ -6,6 +6,13 @@ from dataclasses import dataclass
 
 from proofgate_operator.api.gateway import MAX_REPLICAS, Gateway
 from proofgate_operator.api.ledger import SigningKeyRef
+from proofgate_operator.api.upstream import (
+    CA_FILE,
+    CLIENT_CERTIFICATE_FILE,
+    CLIENT_KEY_FILE,
+    PEM_FILES,
+    Provider,
+)
 from proofgate_operator.build import ledger_key
 from proofgate_operator.build.digests import keyed_digest
 from proofgate_operator.build.gateway_secrets import ADMIN_TOKEN, ROUTING_KEY_FILE, routing_key
@@ -18,7 +25,7 @@ from proofgate_operator.build.tenant_keys import KeyDigest
 from proofgate_operator.build.worker_config import fixed_config_text, worker_config_text
 from proofgate_operator.plan.addresses import address_fault, range_fault
 from proofgate_operator.plan.api_keys import entry
-from proofgate_operator.plan.certificates import certificate_fault
+from proofgate_operator.plan.certificates import authorities_fault, certificate_fault
 from proofgate_operator.plan.observed import Observed
 from proofgate_operator.plan.ownership import Ownership, classify, of_a_predecessor
 from proofgate_operator.plan.pod_templates import balancer_template_problems, worker_template_problems
@@ -87,7 +94,8 @@ def _provider_keys(gateway: Gateway, seen: Observed) -> tuple[list[str], list[Fa
     faults: list[Fault] = []
     for provider in gateway.spec.providers:
         owner = f"spec.providers[{provider.name}]"
-        for field, _, reference in provider.secrets():
+        pem: dict[str, str] = {}
+        for field, file, reference in provider.secrets():
             named = f"Secret {reference.name}, named by {owner}.{field}"
             secret = seen.secrets.get(reference.name)
             if secret is None:
@@ -96,12 +104,31 @@ def _provider_keys(gateway: Gateway, seen: Observed) -> tuple[list[str], list[Fa
             key = entry(secret, reference.key)
             if not key:
                 faults.append(Fault(owner, "SecretInvalid", f"{named}, has no text under {reference.key}"))
+            elif file in PEM_FILES:
+                pem[file] = key
             # A line end around the key is cut by the workers; within it, the rest would be another header.
             elif not re.fullmatch(r"[!-~]+", key.strip()):
                 message = f"{reference.key} is not one line of printable ASCII without spaces"
                 faults.append(Fault(owner, "SecretInvalid", f"{named}: {message}"))
             keys += [provider.name, key or ""]
+        faults += _tls_faults(provider, pem)
     return keys, faults
+
+
+def _tls_faults(provider: Provider, pem: Mapping[str, str]) -> Iterator[Fault]:
+    """Return what is wrong with the certificates of a provider that are there; `pem`: their texts by file."""
+    owner, tls = f"spec.providers[{provider.name}]", provider.tls
+    if tls is not None and tls.ca_secret_ref is not None and CA_FILE in pem:
+        fault = authorities_fault(pem[CA_FILE])
+        if fault:
+            where = f"Secret {tls.ca_secret_ref.name}, named by {owner}.tls.caSecretRef,"
+            yield Fault(owner, "CertificateInvalid", f"{where} {fault} under {tls.ca_secret_ref.key}")
+    client = tls.client_certificate_secret_ref if tls else None
+    if client is not None and CLIENT_CERTIFICATE_FILE in pem and CLIENT_KEY_FILE in pem:
+        fault = certificate_fault(pem[CLIENT_CERTIFICATE_FILE], pem[CLIENT_KEY_FILE])
+        if fault:
+            where = f"Secret {client.name}, named by {owner}.tls.clientCertificateSecretRef,"
+            yield Fault(owner, "CertificateInvalid", f"{where} {fault}")
 
 
 def _address_problems(gateway: Gateway) -> Iterator[Problem]:

@@ -27,7 +27,7 @@ use crate::pricing::{Prices, Pricing};
 use crate::routes::{MAX_TARGETS, Model, Reasons, Target, WILDCARD};
 use crate::routing::RoutingKey;
 use crate::signer::Signer;
-use crate::upstream::{Egress, Pool, RateLimits, Route as UpstreamRoute, Upstream};
+use crate::upstream::{Egress, Pool, RateLimits, Route as UpstreamRoute, Trust, Upstream};
 use crate::{Error, client_tls};
 
 /// A configuration, checked whole and compiled.
@@ -152,7 +152,11 @@ impl Blueprint {
             let (own, all) = (provider.timeouts, config.timeouts);
             let route = UpstreamRoute::new(
                 base,
-                provider.ca_pem.clone(),
+                Trust {
+                    ca_pem: provider.ca_pem.clone(),
+                    client_certificate_pem: provider.client_certificate_pem.clone(),
+                    client_key_pem: provider.client_key_pem.clone(),
+                },
                 own.connect.unwrap_or(all.upstream_connect),
                 egress.clone(),
             );
@@ -409,14 +413,14 @@ impl Catalog {
                 .keep_key_sets_of(&previous.terms.authenticator);
         }
         // By name, too: how a provider is, another one at the same address need not be.
-        let kept = |name: &str, route: &UpstreamRoute| {
+        let pool = |name: &str, route: UpstreamRoute| {
             let mut upstreams = previous.iter().flat_map(|catalog| &catalog.upstreams);
-            let same = upstreams.find(|upstream| upstream.name == name && upstream.pool.leads_as(route));
-            same.map(|upstream| Rc::clone(&upstream.pool))
+            let before = upstreams.find(|upstream| upstream.name == name);
+            Pool::follow(before.map(|upstream| &upstream.pool), route)
         };
         let upstreams = upstreams.into_iter().map(|plan| {
-            let pool = kept(&plan.name, &plan.route).unwrap_or_else(|| Rc::new(Pool::new(plan.route)));
             Rc::new(Upstream {
+                pool: pool(&plan.name, plan.route),
                 name: plan.name,
                 family: plan.family,
                 templates: plan.templates,
@@ -430,7 +434,6 @@ impl Catalog {
                 rate: plan.rate,
                 first_byte: plan.first_byte,
                 idle: plan.idle,
-                pool,
             })
         });
         let upstreams: Vec<_> = upstreams.collect();

@@ -167,10 +167,15 @@ pub(crate) struct Provider {
     /// The version of Azure's API whose paths name deployments; `None` where they do not.
     #[serde(default)]
     pub azure_api_version: Option<String>,
-    /// It wants a key and there is none: its models are refused, and everything else goes on.
+    /// It wants a key or a certificate and there is none: its models are refused, and everything else goes on.
     #[serde(default)]
     pub key_missing: bool,
     pub ca_pem: Option<String>,
+    /// What the worker shows to it, with its intermediates.
+    #[serde(default)]
+    pub client_certificate_pem: Option<String>,
+    #[serde(default)]
+    pub client_key_pem: Option<String>,
     pub stream_usage: StreamUsage,
     /// What becomes of fields that its dialect has no counterpart for.
     #[serde(default)]

@@ -7,7 +7,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::LocalSet;
 
 use super::*;
-use crate::upstream::{Egress, Pool, RateLimits, Route};
+use crate::upstream::{Egress, Pool, RateLimits, Route, Trust};
 
 const LIMITS: Limits = Limits {
     head_bytes: EARLY,
@@ -43,7 +43,7 @@ async fn upstream() -> (Upstream, TcpListener) {
         first_byte: Duration::MAX,
         idle: Duration::MAX,
         pool: Rc::new(Pool::new(
-            Route::new(base, None, Duration::from_secs(20), Egress::default()).unwrap(),
+            Route::new(base, Trust::default(), Duration::from_secs(20), Egress::default()).unwrap(),
         )),
     };
     (upstream, listener)

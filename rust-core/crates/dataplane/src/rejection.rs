@@ -72,7 +72,7 @@ impl Rejection {
     pub(crate) const NO_PROVIDER_KEY: Rejection = Rejection::new(
         503,
         "provider_key_missing",
-        "The gateway has no usable API key for this model's provider, so nothing was sent. Ask whoever runs it.",
+        "The gateway has no usable key or certificate for this model's provider, so nothing was sent. Ask whoever runs it.",
     );
     pub(crate) const PROVIDER_BUSY: Rejection = Rejection::new(
         503,

@@ -24,7 +24,8 @@ use self::names::{Names, Resolver};
 pub(crate) use self::rate::RateLimits;
 use self::stream::Socket;
 pub(crate) use self::stream::UpstreamStream;
-use self::tls::{Tls, tls};
+use self::tls::Tls;
+pub(crate) use self::tls::Trust;
 
 use crate::config::StreamUsage;
 use crate::path_end::PathEnd;
@@ -95,24 +96,27 @@ impl Upstream {
 /// How a provider is reached.
 pub(crate) struct Route {
     base: BaseUrl,
-    ca_pem: Option<String>,
+    trust: Trust,
     tls: Option<Tls>,
     connect_timeout: Duration,
     egress: Egress,
 }
 
 impl Route {
-    /// Prepares the way to a base URL, trusting the system's roots or those of `ca_pem` alone.
+    /// Prepares the way to a base URL.
+    ///
+    /// # Errors
+    /// What TLS has against `trust`; never with a key.
     pub(crate) fn new(
         base: BaseUrl,
-        ca_pem: Option<String>,
+        trust: Trust,
         connect_timeout: Duration,
         egress: Egress,
     ) -> Result<Self, String> {
-        let tls = base.tls.then(|| tls(&base.host, ca_pem.as_deref())).transpose()?;
+        let tls = base.tls.then(|| Tls::new(&base.host, &trust)).transpose()?;
         Ok(Route {
             base,
-            ca_pem,
+            trust,
             tls,
             connect_timeout,
             egress,
@@ -127,6 +131,8 @@ pub(crate) struct Pool {
     pub(crate) health: Rc<Health>,
     names: Rc<Names>,
     idle: RefCell<Vec<Idle>>,
+    /// Whether another way has taken its place: no connection is kept any more.
+    left: Cell<bool>,
     /// When [`Pool::close_expired`] was called last: near enough to tell how long a connection has idled.
     second: Cell<Instant>,
     reported: Cell<Option<Instant>>,
@@ -151,22 +157,43 @@ impl Pool {
             route,
             health: Rc::default(),
             idle: RefCell::default(),
+            left: Cell::default(),
             second: Cell::new(Instant::now()),
             reported: Cell::default(),
         }
+    }
+
+    /// The connections of a provider that is reached over `route` from now on: those that it has, where they lead there,
+    /// else new ones, and those that it has end with the requests that they carry. Where only the way has changed, the
+    /// provider is as it was.
+    pub(crate) fn follow(before: Option<&Rc<Self>>, route: Route) -> Rc<Self> {
+        let Some(before) = before else {
+            return Rc::new(Pool::new(route));
+        };
+        if before.leads_as(&route) {
+            return Rc::clone(before);
+        }
+        before.left.set(true);
+        before.idle.borrow_mut().clear();
+        let is_same = before.route.base == route.base;
+        let mut pool = Pool::new(route);
+        if is_same {
+            pool.health = Rc::clone(&before.health);
+        }
+        Rc::new(pool)
     }
 
     /// Whether its connections lead where those of `route` would, over the same trust.
     pub(crate) fn leads_as(&self, route: &Route) -> bool {
         let Route {
             base,
-            ca_pem,
+            trust,
             connect_timeout,
             egress,
             tls: _,
         } = &self.route;
         *base == route.base
-            && *ca_pem == route.ca_pem
+            && *trust == route.trust
             && *connect_timeout == route.connect_timeout
             && *egress == route.egress
     }
@@ -233,7 +260,7 @@ impl Pool {
     /// Keeps a connection whose last exchange ended cleanly, unless its request had not left whole.
     pub(crate) fn put_back(&self, stream: UpstreamStream) {
         let mut idle = self.idle.borrow_mut();
-        if idle.len() < MAX_IDLE && !stream.is_spent() {
+        if idle.len() < MAX_IDLE && !self.left.get() && !stream.is_spent() {
             idle.push(Idle {
                 stream,
                 since: self.second.get(),

@@ -9,7 +9,7 @@ use tokio::net::TcpListener;
 use tokio::task::{LocalSet, yield_now};
 use tokio_rustls::TlsAcceptor;
 
-use super::super::{Egress, Pool, Route};
+use super::super::{Egress, Pool, Route, Trust};
 use super::*;
 
 const CERTIFICATE: &str = include_str!("../../tests/downstream/certificates/upstream.crt");
@@ -46,7 +46,10 @@ async fn can_serve_again(behind: Behind) -> bool {
     let url = format!("https://{}/v1", listener.local_addr().unwrap());
     let route = Route::new(
         BaseUrl::parse(&url).unwrap(),
-        Some(CERTIFICATE.into()),
+        Trust {
+            ca_pem: Some(CERTIFICATE.into()),
+            ..Trust::default()
+        },
         std::time::Duration::from_secs(20),
         Egress::default(),
     );

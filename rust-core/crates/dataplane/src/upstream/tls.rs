@@ -3,17 +3,62 @@
 use std::sync::Arc;
 
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use tokio_rustls::TlsConnector;
+
+/// Whom the worker trusts, and what it shows. It holds a key, so it has no `Debug`.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub(crate) struct Trust {
+    /// Certificates to trust in the place of the system's roots.
+    pub(crate) ca_pem: Option<String>,
+    /// What providers see that ask for a certificate.
+    pub(crate) client_certificate_pem: Option<String>,
+    pub(crate) client_key_pem: Option<String>,
+}
 
 pub(super) struct Tls {
     pub(super) connector: TlsConnector,
     pub(super) server_name: ServerName<'static>,
 }
 
-/// Prepares TLS to `host`, trusting the system's roots or those of `ca_pem` alone.
-pub(super) fn tls(host: &str, ca_pem: Option<&str>) -> Result<Tls, String> {
+impl Tls {
+    /// Prepares TLS to `host`.
+    ///
+    /// # Errors
+    /// What cannot be used of `trust`, or the host's name.
+    pub(super) fn new(host: &str, trust: &Trust) -> Result<Self, String> {
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| error.to_string())?
+            .with_root_certificates(roots(trust.ca_pem.as_deref())?);
+        let mut config = match (&trust.client_certificate_pem, &trust.client_key_pem) {
+            (Some(certificate), Some(key)) => {
+                let chain: Result<Vec<_>, _> =
+                    CertificateDer::pem_slice_iter(certificate.as_bytes()).collect();
+                let chain = chain.map_err(|error| format!("clientCertificateFile: {error}"))?;
+                // What the parser says may describe the key.
+                let key = PrivateKeyDer::from_pem_slice(key.as_bytes())
+                    .map_err(|_| "clientKeyFile holds no PEM private key")?;
+                let config = config.with_client_auth_cert(chain, key);
+                config.map_err(|error| format!("clientCertificateFile: {error}"))?
+            }
+            (None, None) => config.with_no_client_auth(),
+            _ => return Err("a client certificate and its key go together".into()),
+        };
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        let server_name =
+            ServerName::try_from(host.to_owned()).map_err(|_| format!("{host:?} is no host name for TLS"))?;
+        Ok(Tls {
+            connector: TlsConnector::from(Arc::new(config)),
+            server_name,
+        })
+    }
+}
+
+/// The certificates of `ca_pem`, or else the system's roots.
+fn roots(ca_pem: Option<&str>) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     match ca_pem {
         Some(pem) => {
@@ -31,17 +76,5 @@ pub(super) fn tls(host: &str, ca_pem: Option<&str>) -> Result<Tls, String> {
     if roots.is_empty() {
         return Err("no certificate authority is trusted: install ca-certificates or set caFile".into());
     }
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let mut config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| error.to_string())?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    let server_name =
-        ServerName::try_from(host.to_owned()).map_err(|_| format!("{host:?} is no host name for TLS"))?;
-    Ok(Tls {
-        connector: TlsConnector::from(Arc::new(config)),
-        server_name,
-    })
+    Ok(roots)
 }

@@ -105,6 +105,12 @@ impl Gateway {
         self.worker.reload(config).unwrap();
     }
 
+    /// The same, and later changes build on it.
+    pub fn change(&mut self, change: impl FnOnce(&mut Value)) {
+        change(&mut self.document);
+        self.reload(|_| ());
+    }
+
     /// The value of one series of the metrics; 0 while there is none.
     pub fn metric(&self, series: &str) -> u64 {
         let text = self.worker.metrics().unwrap();

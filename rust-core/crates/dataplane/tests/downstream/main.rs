@@ -36,3 +36,4 @@ mod tenants;
 mod tls;
 mod translation;
 mod upstream;
+mod upstream_tls;
