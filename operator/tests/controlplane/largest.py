@@ -71,7 +71,17 @@ def everything() -> Manifest:
         "leewaySeconds": 0,
         "refreshSeconds": 60,
     }
+    provider = {
+        **{"name": "openai", "type": "OpenAI", "baseURL": "https://api.example.com/v1"},
+        "apiKeySecretRef": {"name": "openai", "key": "api-key"},
+        "tls": {"caConfigMapRef": {"name": "authorities", "key": "ca.crt"}},
+        **{"arnInPath": "Encoded", "streamUsage": "Leave", "untranslatableFields": "Drop"},
+        **{"anthropicBetas": ["output-128k-2025-02-19"], "maxConcurrentRequests": 9},
+        **{"minIdleConnections": 1, "limits": {"requestsPerMinute": 500, "tokensPerMinute": 10**5}},
+        "timeouts": {"connectSeconds": 1, "firstByteSeconds": 600, "idleSeconds": 30},
+    }
     return {
+        "providers": [provider],
         "models": [
             {
                 **{"name": "gpt-4o-mini", "provider": "openai", "upstreamModel": "x", "maxOutputTokens": 1},

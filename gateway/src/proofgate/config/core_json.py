@@ -118,6 +118,7 @@ def _public(config: Config) -> Json:
                 "stream_usage": _word(provider.stream_usage),
                 "untranslatable": _word(provider.untranslatable_fields),
                 "max_concurrency": provider.max_concurrent_requests,
+                "min_idle": provider.min_idle_connections,
                 "rate": {
                     "requests_per_minute": provider.limits.requests_per_minute,
                     "tokens_per_minute": provider.limits.tokens_per_minute,

@@ -190,6 +190,9 @@ class Provider(Section):
     max_concurrent_requests: Annotated[int, Field(ge=1, le=100_000)] | None = None
     """Requests that may be under way there at a time, from this worker, 1 to 100000; any number when it is
     not set. What is over goes to another provider of its model, or is refused with `provider_busy`."""
+    min_idle_connections: Annotated[int, Field(ge=0, le=64)] = 0
+    """Connections that are kept ready for requests to come, 0 to 64, so that none waits for one to be made.
+    By default none is made before it is needed: a provider sees those that nobody uses, too."""
     limits: ProviderLimits = ProviderLimits()
     timeouts: ProviderTimeouts = ProviderTimeouts()
 

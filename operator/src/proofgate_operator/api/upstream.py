@@ -179,6 +179,10 @@ class Provider(Section):
     max_concurrent_requests: Annotated[int, Field(ge=1, le=100_000)] | None = None
     """Requests that each worker may have under way there at a time. What is over goes to another upstream of
     its model, or is refused. Absent: any number."""
+    min_idle_connections: Annotated[int, Field(ge=0, le=64)] = 0
+    """Connections that each worker keeps ready there, so that a request after a silence does not wait for its
+    name, TCP and TLS. 0: none is made before it is needed, for an upstream sees those that nobody uses,
+    too."""
     limits: ProviderLimits | None = None
     """What the upstream allows in a minute: each worker keeps to it by itself, so of several each gets its
     part of what the key has. What is over goes to another upstream of its model, or is refused and told when

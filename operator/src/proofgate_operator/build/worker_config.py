@@ -107,6 +107,8 @@ def worker_config(gateway: Gateway, memory: int, defaults: Defaults) -> Manifest
             entry["anthropicBetas"] = list(provider.anthropic_betas)
         if provider.max_concurrent_requests is not None:
             entry["maxConcurrentRequests"] = provider.max_concurrent_requests
+        if provider.min_idle_connections:
+            entry["minIdleConnections"] = provider.min_idle_connections
         if provider.limits is not None:
             entry["limits"] = provider.limits.as_written()
         if provider.timeouts is not None:

@@ -79,6 +79,7 @@ struct UpstreamPlan {
     key_missing: bool,
     stream_usage: StreamUsage,
     max_concurrency: Option<u32>,
+    min_idle: usize,
     rate: RateLimits,
     first_byte: Duration,
     idle: Duration,
@@ -174,6 +175,7 @@ impl Blueprint {
                 key_missing: provider.key_missing,
                 stream_usage: provider.stream_usage,
                 max_concurrency: provider.max_concurrency,
+                min_idle: provider.min_idle,
                 rate: provider.rate,
                 first_byte: own
                     .first_byte
@@ -431,6 +433,7 @@ impl Catalog {
                 key_missing: plan.key_missing,
                 stream_usage: plan.stream_usage,
                 max_concurrency: plan.max_concurrency,
+                min_idle: plan.min_idle,
                 rate: plan.rate,
                 first_byte: plan.first_byte,
                 idle: plan.idle,

@@ -186,6 +186,9 @@ pub(crate) struct Provider {
     /// Requests that may be under way there at a time; `None` means any number.
     #[serde(default)]
     pub max_concurrency: Option<u32>,
+    /// Idle connections that are to be there.
+    #[serde(default)]
+    pub min_idle: usize,
     /// What it allows in a minute, as far as this worker may use it.
     #[serde(default)]
     pub rate: RateLimits,

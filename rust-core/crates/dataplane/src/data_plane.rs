@@ -121,8 +121,12 @@ impl DataPlane {
         ));
         vital.spawn_local(reload::obey(Rc::clone(&gateway), self.orders));
         let limits = Rc::new(RefCell::new(limits));
-        vital.spawn_local(keep_house(Rc::clone(&gateway), Rc::clone(&limits)));
         let lifecycle = Lifecycle::new(self.told);
+        vital.spawn_local(keep_house(
+            Rc::clone(&gateway),
+            Rc::clone(&limits),
+            lifecycle.clone(),
+        ));
         vital.spawn_local(lifecycle.clone().follow());
         vital.spawn_local(advance(Rc::clone(&gateway), self.phase, lifecycle.clone()));
 
@@ -165,7 +169,7 @@ impl DataPlane {
 }
 
 /// What is done once a second, away from any request.
-async fn keep_house(gateway: Rc<Gateway>, limits: Rc<RefCell<LimitLink>>) {
+async fn keep_house(gateway: Rc<Gateway>, limits: Rc<RefCell<LimitLink>>, lifecycle: Lifecycle) {
     let mut second = tokio::time::interval(Duration::from_secs(1));
     loop {
         second.tick().await;
@@ -192,7 +196,11 @@ async fn keep_house(gateway: Rc<Gateway>, limits: Rc<RefCell<LimitLink>>) {
         for upstream in gateway.catalog().upstreams() {
             upstream.pool.close_expired();
             let paused = upstream.pool.health.is_paused(now);
-            gateway.metrics.provider_paused(&upstream.name, paused);
+            let idle = upstream.pool.idle_count();
+            gateway.metrics.provider(&upstream.name, paused, idle);
+            if lifecycle.phase() == Phase::Serving {
+                upstream.keep_warm(now);
+            }
         }
     }
 }

@@ -39,6 +39,7 @@ async fn upstream() -> (Upstream, TcpListener) {
         key_missing: false,
         stream_usage: crate::config::StreamUsage::Leave,
         max_concurrency: None,
+        min_idle: 0,
         rate: RateLimits::default(),
         first_byte: Duration::MAX,
         idle: Duration::MAX,

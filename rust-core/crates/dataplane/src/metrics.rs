@@ -45,6 +45,7 @@ pub(crate) struct Metrics {
     pub(crate) ready: Gauge,
     provider_failures: Family<ProviderFailure, Counter>,
     providers_paused: Family<ProviderLabel, Gauge>,
+    idle_connections: Family<ProviderLabel, Gauge>,
     traffic: Arc<Shown>,
     pub(crate) shard_tenants: Gauge,
     pub(crate) shard_keys: Gauge,
@@ -118,6 +119,7 @@ impl Metrics {
             ready: Gauge::default(),
             provider_failures: Family::default(),
             providers_paused: Family::default(),
+            idle_connections: Family::default(),
             traffic: Arc::default(),
             shard_tenants: Gauge::default(),
             shard_keys: Gauge::default(),
@@ -253,6 +255,11 @@ impl Metrics {
             "Whether a provider is passed over where a model has another one, because it failed or asked for that",
             m.providers_paused.clone(),
         );
+        registry.register(
+            "provider_idle_connections",
+            "Connections to a provider that wait for a request",
+            m.idle_connections.clone(),
+        );
         registry.register("ready", "Whether the worker wants traffic", m.ready.clone());
         registry.register_collector(Box::new(Arc::clone(&m.traffic)));
         registry.register_collector(Box::new(hooks.clone()));
@@ -285,12 +292,14 @@ impl Metrics {
         self.provider_failures.get_or_create(&labels).inc();
     }
 
-    /// Shows whether a provider is passed over.
-    pub(crate) fn provider_paused(&self, provider: &str, paused: bool) {
+    /// Shows whether a provider is passed over, and how many connections to it are idle.
+    pub(crate) fn provider(&self, provider: &str, paused: bool, idle: usize) {
         let labels = ProviderLabel {
             provider: provider.to_owned(),
         };
         self.providers_paused.get_or_create(&labels).set(paused.into());
+        let idle = i64::try_from(idle).unwrap_or(i64::MAX);
+        self.idle_connections.get_or_create(&labels).set(idle);
     }
 
     pub(crate) fn policy_blocked(&self) {

@@ -7,6 +7,7 @@ mod names;
 mod rate;
 mod stream;
 mod tls;
+mod warm;
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -26,6 +27,7 @@ use self::stream::Socket;
 pub(crate) use self::stream::UpstreamStream;
 use self::tls::Tls;
 pub(crate) use self::tls::Trust;
+use self::warm::Warming;
 
 use crate::config::StreamUsage;
 use crate::path_end::PathEnd;
@@ -57,6 +59,8 @@ pub(crate) struct Upstream {
     pub(crate) stream_usage: StreamUsage,
     /// Requests that may be under way there at a time.
     pub(crate) max_concurrency: Option<u32>,
+    /// Idle connections that are to be there.
+    pub(crate) min_idle: usize,
     /// What may be asked of it in a minute.
     pub(crate) rate: RateLimits,
     /// How long an attempt may take as far as the head of its answer, connecting included.
@@ -131,6 +135,7 @@ pub(crate) struct Pool {
     pub(crate) health: Rc<Health>,
     names: Rc<Names>,
     idle: RefCell<Vec<Idle>>,
+    warming: Warming,
     /// Whether another way has taken its place: no connection is kept any more.
     left: Cell<bool>,
     /// When [`Pool::close_expired`] was called last: near enough to tell how long a connection has idled.
@@ -157,6 +162,7 @@ impl Pool {
             route,
             health: Rc::default(),
             idle: RefCell::default(),
+            warming: Warming::default(),
             left: Cell::default(),
             second: Cell::new(Instant::now()),
             reported: Cell::default(),

@@ -37,3 +37,4 @@ mod tls;
 mod translation;
 mod upstream;
 mod upstream_tls;
+mod warm;
