@@ -27,6 +27,7 @@ use crate::rejection::{RejectedRequest, Rejection};
 use crate::reply::Reply;
 use crate::request_policy::{self, DeniedRequest, Rewritten};
 use crate::routes::{Model, Named, Target, Way};
+use crate::telemetry::Observed;
 use crate::translation::{Pair, Translation};
 use crate::upstream::Attending;
 
@@ -47,6 +48,8 @@ pub(crate) struct IncomingCall<'c> {
     /// When its head was complete.
     pub(crate) now: Instant,
     pub(crate) span: Span,
+    /// What is told of it, where somebody wants to know.
+    pub(crate) observed: Option<Box<Observed>>,
     /// Where it counts, once its model is known.
     pub(crate) series: Option<Arc<Series>>,
     /// How many bytes of the answer's further fields hold wherever the request is sent.
@@ -146,6 +149,9 @@ async fn read_and_admit<'c>(
             None => return Err(Rejection::from(BadRequest::OtherModel).into()),
         }
     }
+    if let Some(observed) = &mut incoming.observed {
+        observed.asks_for(&call.model, call.stream);
+    }
     room.resize(reading.text.size())
         .map_err(|Exhausted| Rejection::OVERLOADED)?;
     let model = incoming.catalog.route(&incoming.identity.tenant, &call.model);
@@ -230,6 +236,7 @@ async fn admit<'c>(
                 policy,
                 series: None,
                 outcome,
+                observed: None,
             }),
         })
     };
@@ -355,6 +362,10 @@ async fn admit<'c>(
         gateway.metrics.ledger_refusals.inc();
         turn_away(Rejection::from(unavailable), None, RequestOutcome::Refused, None)
     })?;
+    open.observed = incoming.observed.take();
+    if let Some(observed) = &mut open.observed {
+        observed.turns_to(&target.upstream.name, &named.model);
+    }
     open.masks = judged.masks;
     Ok((open, judged.rewritten, translated))
 }

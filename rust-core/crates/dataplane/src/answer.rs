@@ -8,7 +8,7 @@ use serde::Serialize;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Answer<'a> {
     pub status: u16,
-    pub code: &'a str,
+    pub code: &'static str,
     pub message: &'a str,
     /// Which request field is wrong, when one is.
     pub param: Option<&'a str>,

@@ -27,6 +27,7 @@ use crate::pricing::{Prices, Pricing};
 use crate::routes::{MAX_TARGETS, Model, Reasons, Target, WILDCARD};
 use crate::routing::RoutingKey;
 use crate::signer::Signer;
+use crate::telemetry::Settings;
 use crate::upstream::{Egress, Pool, RateLimits, Route as UpstreamRoute, Trust, Upstream};
 use crate::{Error, client_tls};
 
@@ -55,6 +56,8 @@ pub(crate) struct Terms {
     /// Most bytes of request bodies in memory, of all connections together.
     pub(crate) buffered_bytes: u64,
     pub(crate) timeouts: Timeouts,
+    /// What is told of exchanges beyond the metrics.
+    pub(crate) telemetry: Settings,
     /// Of the configuration, without the shards of tenants.
     pub(crate) digest: Hash,
 }
@@ -323,6 +326,7 @@ impl Terms {
             label_sets: config.metrics.label_sets,
             buffered_bytes: config.limits.buffered_bytes,
             timeouts: config.timeouts,
+            telemetry: Settings::new(&config.telemetry)?,
             digest: digest(&config.config_digest)
                 .ok_or_else(|| Error::Config("config_digest is not SHA-256 in hex".into()))?,
         })

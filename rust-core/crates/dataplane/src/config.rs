@@ -8,6 +8,7 @@ use serde::{Deserialize, Deserializer};
 use crate::Error;
 use crate::hooks::Hooks;
 use crate::routes::Reasons;
+use crate::telemetry::TelemetryConfig;
 use crate::upstream::RateLimits;
 
 /// A worker's configuration as the Python loader hands it over: checked, complete, every file already read.
@@ -57,6 +58,9 @@ pub struct Config {
     pub(crate) limits: Limits,
     #[serde(default)]
     pub(crate) metrics: Metrics,
+    /// What is told of exchanges beyond the metrics.
+    #[serde(default)]
+    pub(crate) telemetry: TelemetryConfig,
     /// SHA-256 of the configuration without its secrets, in hex; stands in every admission.
     pub(crate) config_digest: String,
 }

@@ -28,6 +28,7 @@ use crate::models;
 use crate::rejection::{RejectedRequest, Rejection};
 use crate::reply::{Buffers, Reply};
 use crate::routing::Routed;
+use crate::telemetry::{Asked, Observed};
 use crate::usage_report;
 
 /// Serves one client until either side has had enough. `routed` is what a load balancer says of the connection.
@@ -98,6 +99,8 @@ struct RequestSoFar {
     head_only: bool,
     /// In whose shape an error is said.
     family: Family,
+    /// What is told of it, where somebody wants to know.
+    observed: Option<Box<Observed>>,
 }
 
 /// What the head of a request came to.
@@ -152,18 +155,19 @@ impl Connection {
             Err(unserved) => return Box::pin(self.unserved(unserved, known, span)).await,
         };
         span.lap_now(Stage::Body);
-        pin!(self.answer(request, known.family, body, now, span)).await
+        pin!(self.answer(request, known, body, now, span)).await
     }
 
     async fn answer(
         &mut self,
         request: Request,
-        family: Family,
+        known: RequestSoFar,
         body: Body,
         now: std::time::Instant,
         mut span: Span,
     ) -> After {
         let close = !request.keep_alive || self.is_leaving(now);
+        let RequestSoFar { family, observed, .. } = known;
         let tenant = &request.identity.tenant;
         let answered = match &request.route {
             Route::Call(dialect, in_path) => {
@@ -179,6 +183,7 @@ impl Connection {
                     body: &input[body.range],
                     now,
                     span,
+                    observed,
                     series: None,
                     own_fields: 0,
                 };
@@ -240,6 +245,7 @@ impl Connection {
                 let refused = RejectedRequest {
                     tenant: Some(&tenant.name),
                     endpoint: request.route.path(),
+                    observed,
                     ..RejectedRequest::default()
                 };
                 let id = self.gateway.reject(&rejection, refused).await;
@@ -285,6 +291,13 @@ impl Connection {
             .authenticate(&terms.authenticator, &head.keys, seconds)
             .map_err(Rejection::from)?;
         known.tenant = Some(Arc::clone(&identity.tenant.name));
+        let asked = Asked {
+            headers: &head.headers,
+            at: now,
+            tenant: &identity.tenant.name,
+            endpoint: route.path(),
+        };
+        known.observed = Observed::begin(&self.gateway, &terms.telemetry, &asked);
         if !self.owns(&identity) {
             return Err(Rejection::MISDIRECTED.into());
         }
@@ -370,6 +383,7 @@ impl Connection {
         let refused = RejectedRequest {
             tenant: known.tenant.as_deref(),
             bytes: self.client.input.len(),
+            observed: known.observed,
             ..RejectedRequest::default()
         };
         self.client.forget();

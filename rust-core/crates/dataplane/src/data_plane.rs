@@ -27,6 +27,7 @@ use crate::metrics::Metrics;
 use crate::recorder::Recorder;
 use crate::reload::{self, Given};
 use crate::rotation::{CurrentLog, Desk};
+use crate::telemetry::Outlet;
 use crate::{Config, Error, front_door};
 
 /// How long exchanges have to end after they were cancelled.
@@ -53,6 +54,7 @@ pub(crate) struct DataPlane {
     pub(crate) desk: Arc<Desk>,
     pub(crate) current: CurrentLog,
     pub(crate) metrics: Metrics,
+    pub(crate) outlet: Outlet,
     pub(crate) phase: watch::Sender<Phase>,
     /// The phases that this thread is told.
     pub(crate) told: watch::Receiver<Phase>,
@@ -117,6 +119,7 @@ impl DataPlane {
             limiter,
             recorder,
             self.metrics,
+            self.outlet,
             Arc::clone(&self.delay.profiler),
         ));
         vital.spawn_local(reload::obey(Rc::clone(&gateway), self.orders));

@@ -103,6 +103,7 @@ async fn refuse(
         ..RejectedRequest::default()
     });
     refused.series = incoming.series.take();
+    refused.observed = incoming.observed.take();
     let id = incoming.gateway.reject(&rejection, refused).await;
     incoming.span.lap_now(Stage::CompletionRecord);
     let after = send_answer(reply, &rejection.answer(), id.as_str()).await;

@@ -21,6 +21,7 @@ use crate::rejection::{RejectedRequest, Rejection};
 use crate::reload::Change;
 use crate::request_id::RequestId;
 use crate::spare::Spare;
+use crate::telemetry::Outlet;
 use crate::workspace::Workspaces;
 
 /// What every connection of the data-plane thread shares.
@@ -30,6 +31,8 @@ pub(crate) struct Gateway {
     shards: RefCell<Shards>,
     pub(crate) recorder: Rc<Recorder>,
     pub(crate) metrics: Metrics,
+    /// Where exchanges are told that somebody wants to know of.
+    pub(crate) outlet: Outlet,
     /// Who has which part of the traffic.
     pub(crate) traffic: Traffic,
     pub(crate) profiler: Arc<Profiler>,
@@ -94,6 +97,7 @@ impl Gateway {
         limiter: Limiter,
         recorder: Rc<Recorder>,
         metrics: Metrics,
+        outlet: Outlet,
         profiler: Arc<Profiler>,
     ) -> Self {
         let budget = Rc::new(Budget::new(
@@ -106,6 +110,7 @@ impl Gateway {
             shards: RefCell::new(shards),
             recorder,
             metrics,
+            outlet,
             profiler,
             clock: Clock::new(),
             limiter: RefCell::new(limiter),
@@ -202,6 +207,11 @@ impl Gateway {
         RequestId::new(now, &mut *self.random.borrow_mut())
     }
 
+    /// What `draw` makes of the thread's random numbers.
+    pub(crate) fn with_random<T>(&self, draw: impl FnOnce(&mut StdRng) -> T) -> T {
+        draw(&mut self.random.borrow_mut())
+    }
+
     /// A duration up to a tenth shorter or longer, another one with each call: what began together does not end
     /// together.
     pub(crate) fn vary(&self, duration: Duration) -> Duration {
@@ -221,6 +231,9 @@ impl Gateway {
             let series = refused.series.take();
             let series = series.unwrap_or_else(|| self.traffic.series(tenant, None));
             series.rejected(refused.outcome);
+        }
+        if let Some(observed) = refused.observed.take() {
+            observed.refused(self, id, now, refused.bytes, rejection, refused.outcome);
         }
         if let Some(seq) = self.recorder.reject(now, id.as_str(), rejection, refused) {
             let _ = self.recorder.written(seq).await;

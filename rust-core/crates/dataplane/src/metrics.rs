@@ -1,3 +1,4 @@
+mod latency;
 pub(crate) mod single_writer;
 mod traffic;
 
@@ -13,8 +14,10 @@ use proofgate_ledger::record::Outcome;
 use proofgate_stages::Profiler;
 
 use crate::hooks::HooksInService;
+use crate::telemetry::Signal;
+use latency::Latencies;
 use traffic::Shown;
-pub(crate) use traffic::{RequestOutcome, Series, Traffic};
+pub(crate) use traffic::{Report, RequestOutcome, Series, Traffic};
 
 /// The counters of one worker. Every series is resolved once, at start: counting is one atomic addition.
 #[derive(Clone)]
@@ -47,6 +50,9 @@ pub(crate) struct Metrics {
     providers_paused: Family<ProviderLabel, Gauge>,
     idle_connections: Family<ProviderLabel, Gauge>,
     traffic: Arc<Shown>,
+    pub(crate) latencies: Arc<Latencies>,
+    /// By [`Signal`].
+    telemetry_dropped: [Counter; Signal::ALL.len()],
     pub(crate) shard_tenants: Gauge,
     pub(crate) shard_keys: Gauge,
     pub(crate) shards_refused: Gauge,
@@ -60,6 +66,11 @@ struct OutcomeLabel {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct StatusLabel {
     status: u16,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct SignalLabel {
+    signal: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -94,6 +105,12 @@ impl Metrics {
                 rejection_family.get_or_create_owned(&StatusLabel { status }),
             )
         };
+        let dropped_family = Family::<SignalLabel, Counter>::default();
+        let dropped = |signal: Signal| {
+            dropped_family.get_or_create_owned(&SignalLabel {
+                signal: signal.as_str(),
+            })
+        };
         let metrics = Metrics {
             outcomes: Outcome::ALL.map(outcome).into(),
             rejections: REFUSAL_STATUSES.map(rejection).into(),
@@ -121,6 +138,8 @@ impl Metrics {
             providers_paused: Family::default(),
             idle_connections: Family::default(),
             traffic: Arc::default(),
+            latencies: Arc::default(),
+            telemetry_dropped: Signal::ALL.map(dropped),
             shard_tenants: Gauge::default(),
             shard_keys: Gauge::default(),
             shards_refused: Gauge::default(),
@@ -260,8 +279,14 @@ impl Metrics {
             "Connections to a provider that wait for a request",
             m.idle_connections.clone(),
         );
+        registry.register(
+            "telemetry_dropped",
+            "Lines of the access log, traces of exchanges, and exports of metrics that were lost",
+            dropped_family,
+        );
         registry.register("ready", "Whether the worker wants traffic", m.ready.clone());
         registry.register_collector(Box::new(Arc::clone(&m.traffic)));
+        registry.register_collector(Box::new(Arc::clone(&m.latencies)));
         registry.register_collector(Box::new(hooks.clone()));
         registry.register_collector(Box::new(Arc::clone(profiler)));
         Metrics {
@@ -273,6 +298,11 @@ impl Metrics {
     /// The table of who has which part of the traffic, for the data-plane thread. It has room for `most` label sets.
     pub(crate) fn traffic(&self, most: usize) -> Traffic {
         Traffic::new(most, Arc::clone(&self.traffic))
+    }
+
+    /// What tenants and models have of the traffic, about a second late.
+    pub(crate) fn report(&self) -> Report {
+        self.traffic.report()
     }
 
     /// Prometheus' text format.
@@ -300,6 +330,11 @@ impl Metrics {
         self.providers_paused.get_or_create(&labels).set(paused.into());
         let idle = i64::try_from(idle).unwrap_or(i64::MAX);
         self.idle_connections.get_or_create(&labels).set(idle);
+    }
+
+    /// Counts telemetry that does not arrive.
+    pub(crate) fn telemetry_lost(&self, signal: Signal, count: u64) {
+        self.telemetry_dropped[signal as usize].inc_by(count);
     }
 
     pub(crate) fn policy_blocked(&self) {

@@ -18,13 +18,14 @@ use crate::catalog::Catalog;
 use crate::clock::micros;
 use crate::gateway::Gateway;
 use crate::hooks::Masks;
-use crate::metrics::Series;
+use crate::metrics::{RequestOutcome, Series};
 use crate::open_table::Entry;
 use crate::pricing;
 use crate::recorder::{Room, Unavailable};
 use crate::request_id::RequestId;
 use crate::request_policy::MOST_NAMED;
 use crate::routes::Target;
+use crate::telemetry::{Ended, Observed};
 use crate::upstream::Attending;
 
 /// An exchange whose admission is in the ledger and whose completion is not.
@@ -63,7 +64,13 @@ pub(crate) struct OpenExchange {
     pub(crate) policy: Option<PolicyNote<'static>>,
     /// What is put back in the response where masks stand for it.
     pub(crate) masks: Option<Box<Masks>>,
+    /// What it failed by: the machine code of what its client is told.
+    pub(crate) error: Option<&'static str>,
+    /// What is told of it, where somebody wants to know.
+    pub(crate) observed: Option<Box<Observed>>,
     pub(crate) span: Span,
+    stream: bool,
+    request_bytes: u64,
     /// Where it counts.
     series: Arc<Series>,
     started: Instant,
@@ -212,7 +219,11 @@ impl OpenExchange {
             price: admitted.target.price(admitted.upstream_model, started_at),
             policy: None,
             masks: None,
+            error: None,
+            observed: None,
             span,
+            stream: admitted.call.stream,
+            request_bytes: admitted.body.len() as u64,
             series: admitted.series,
             started: admitted.started,
             started_at,
@@ -272,6 +283,9 @@ impl OpenExchange {
         if self.reached.sent() == Sent::Maybe {
             self.unsettled = self.unsettled_besides();
         }
+        if let Some(observed) = &mut self.observed {
+            observed.turns_to(&target.upstream.name, upstream_model);
+        }
         self.price = target.price(upstream_model, self.started_at);
         self.attempts = attempts;
         self.reached = Reached::default();
@@ -282,7 +296,12 @@ impl OpenExchange {
     /// Adds bytes of the upstream's answer to the response as the client gets it.
     pub(crate) fn relay(&mut self, bytes: &[u8]) {
         if self.bytes == 0 && !bytes.is_empty() {
-            self.series.began(micros(self.started.elapsed()));
+            let waited = micros(self.started.elapsed());
+            self.series.began(waited);
+            self.gateway.metrics.latencies.began(self.stream, waited);
+            if let Some(observed) = &mut self.observed {
+                observed.answers(waited);
+            }
         }
         self.respond(bytes);
     }
@@ -331,6 +350,22 @@ impl OpenExchange {
         self.gateway.metrics.response_bytes.inc_by(self.bytes);
         self.gateway.metrics.ended(outcome);
         self.series.ended(outcome, usage, cost, duration_us);
+        let counts_as = RequestOutcome::from(outcome);
+        let latencies = &self.gateway.metrics.latencies;
+        latencies.ended(self.stream, counts_as, duration_us);
+        if let Some(observed) = self.observed.take() {
+            let ended = Ended {
+                outcome,
+                status,
+                error: self.error,
+                attempts: self.attempts,
+                duration_us,
+                response_bytes: self.bytes,
+                usage,
+                cost_nanodollars: cost,
+            };
+            observed.ended(&self.gateway, self.id, self.request_bytes, ended);
+        }
         appended.ok()
     }
 

@@ -22,6 +22,7 @@ use crate::ledger_delay::LedgerDelay;
 use crate::metrics::Metrics;
 use crate::recorder::Recorder;
 use crate::rotation::Desk;
+use crate::telemetry;
 
 const LEDGER: &str = "ledger.example/demo";
 const BODY: &[u8] = br#"{"model":"large","messages":[]}"#;
@@ -82,6 +83,7 @@ fn bench() -> Bench {
         limiter,
         recorder,
         metrics,
+        telemetry::outlet().0,
         profiler,
     ));
     Bench {

@@ -15,6 +15,7 @@ use proofgate_wire::ProtocolError;
 use crate::answer::{Answer, Fields};
 use crate::google_path::PathError;
 use crate::metrics::{RequestOutcome, Series};
+use crate::telemetry::Observed;
 
 /// Why a request is turned away before it is admitted: what the client is told and what the record says.
 #[derive(Debug, Clone)]
@@ -40,6 +41,8 @@ pub(crate) struct RejectedRequest<'r> {
     pub(crate) series: Option<Arc<Series>>,
     /// What it counts as.
     pub(crate) outcome: RequestOutcome,
+    /// What is told of it, where somebody wants to know.
+    pub(crate) observed: Option<Box<Observed>>,
 }
 
 impl Rejection {

@@ -141,6 +141,7 @@ impl Relay<'_, '_> {
             }
             Aborted::Policy(rejection) => (Outcome::PolicyBlocked, rejection.answer()),
         };
+        open.error = Some(answer.code);
         if let Aborted::Upstream(Failure::Reported) = aborted {
             return Box::pin(end_as_reported(gateway, reply, &answer_head, open, workspace)).await;
         }

@@ -52,6 +52,7 @@ pub(crate) async fn finish_with_answer(
     answer: Answer<'_>,
     usage: Option<Usage>,
 ) -> After {
+    open.error = Some(answer.code);
     open.respond(&answer.json(reply.dialect.family()));
     let id = open.id;
     let completion = open.end(outcome, answer.status, usage);

@@ -92,11 +92,15 @@ impl Sender<'_, '_> {
                 )
             }
         };
-        let fields = match (translated, &self.incoming.fields) {
+        let mut fields = match (translated, &self.incoming.fields) {
             (Some(translated), _) => translated.back.fields().to_vec(),
             (None, Some(fields)) => fields.for_upstream(&upstream.betas, reply.extra),
             (None, None) => Vec::new(),
         };
+        if let Some(observed) = &mut open.observed {
+            observed.leaves(self.incoming.now);
+            observed.write_trace(&mut fields);
+        }
         let name = &chosen.named.model;
         let model_in_path = match translated {
             Some(Translated { back, .. }) => upstream.path_end.of(back.upstream(), name, back.is_streamed()),

@@ -33,9 +33,13 @@ use crate::limit_use::LimitUse;
 use crate::metrics::Metrics;
 use crate::reload::{self, Change, Given, MAX_WAITING, Order};
 use crate::rotation::{Bounds, CurrentLog, Desk, InService};
+use crate::telemetry::{self, AccessLog, ExchangeQueue, Signal};
 use crate::tenant_shards::TenantShards;
 use crate::threads::Threads;
 use crate::{Config, Error};
+
+/// How long the access log's last lines are waited for.
+const LAST_LINES: Duration = Duration::from_millis(500);
 
 /// One gateway process's share of the work: a traffic port, a log, and the three threads behind them.
 pub struct Worker {
@@ -66,6 +70,10 @@ struct Running {
     orders: mpsc::Sender<Given>,
     limits: SharedStore,
     threads: Arc<Threads>,
+    /// Of those without which nothing is missing but what they would have told.
+    tellers: Arc<Threads>,
+    /// Until the exporter takes it.
+    exchanges: Mutex<Option<ExchangeQueue>>,
 }
 
 /// A worker's state, for people and dashboards.
@@ -195,6 +203,35 @@ impl Worker {
         self.config().hooks.open(policy)
     }
 
+    /// The exchanges whose traces are sampled, for whoever exports them; `None` when somebody took them before.
+    ///
+    /// # Errors
+    /// [`Error::NotRunning`].
+    pub fn exchange_queue(&self) -> Result<Option<ExchangeQueue>, Error> {
+        Ok(lock(&self.running()?.exchanges).take())
+    }
+
+    /// What tenants and models have of the traffic, as JSON. About a second late.
+    ///
+    /// # Errors
+    /// [`Error::NotRunning`].
+    pub fn counted(&self) -> Result<String, Error> {
+        let report = self.running()?.metrics.report();
+        // Strings and numbers always serialise.
+        Ok(serde_json::to_string(&report).unwrap_or_default())
+    }
+
+    /// Counts what an exporter could not deliver: `signal` is `traces` or `metrics`.
+    ///
+    /// # Errors
+    /// [`Error::NotRunning`]; [`Error::Config`] when there is no such signal.
+    pub fn telemetry_lost(&self, signal: &str, count: u64) -> Result<(), Error> {
+        let known = Signal::ALL.into_iter().find(|known| known.as_str() == signal);
+        let known = known.ok_or_else(|| Error::Config(format!("there is no signal {signal:?}")))?;
+        self.running()?.metrics.telemetry_lost(known, count);
+        Ok(())
+    }
+
     /// Issuers for which a token named a key that is not known, since the last call.
     pub fn key_sets_wanted(&self) -> Vec<String> {
         lock(&self.wanted).take()
@@ -282,6 +319,13 @@ impl Worker {
             checkpoint_timestamp: metrics.checkpoint_timestamp.clone(),
         };
         let ledger = threads.spawn("ledger", move || ledger_thread.run())?;
+        let (outlet, lines, exchanges) = telemetry::outlet();
+        let tellers = Threads::new(1);
+        let access_log = AccessLog {
+            lines,
+            metrics: metrics.clone(),
+            out: std::io::stdout(),
+        };
         let data_plane = DataPlane {
             config: Arc::clone(config),
             blueprint,
@@ -295,6 +339,7 @@ impl Worker {
             desk,
             current: current.clone(),
             metrics: metrics.clone(),
+            outlet,
             phase: phase.clone(),
             told,
             ledger,
@@ -303,6 +348,10 @@ impl Worker {
         let limit_store = limit_thread.store();
         threads.spawn("limits", move || limit_thread.run())?;
         threads.spawn("data-plane", move || data_plane.run())?;
+        tellers.spawn("access-log", move || {
+            access_log.run();
+            true
+        })?;
         *running = Some(Arc::new(Running {
             address,
             shard: config.ledger.shard,
@@ -313,6 +362,8 @@ impl Worker {
             orders,
             limits: limit_store,
             threads,
+            tellers,
+            exchanges: Mutex::new(Some(exchanges)),
         }));
         Ok(())
     }
@@ -472,7 +523,12 @@ impl Worker {
     /// Waits until the threads have ended, at most `timeout`; `true` when they have, with the log sealed.
     pub fn join(&self, timeout: Duration) -> bool {
         let Ok(running) = self.running() else { return true };
-        running.threads.join(timeout) && running.current.get().watermark.sealed()
+        let ended = running.threads.join(timeout) && running.current.get().watermark.sealed();
+        if ended {
+            // Whoever does not read standard output keeps nobody from ending.
+            running.tellers.join(timeout.min(LAST_LINES));
+        }
+        ended
     }
 }
 

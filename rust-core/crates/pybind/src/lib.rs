@@ -8,6 +8,7 @@ mod evidence;
 mod policy;
 mod policy_queue;
 mod prices;
+mod telemetry;
 mod worker;
 
 use pyo3::prelude::*;
@@ -18,6 +19,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<worker::Worker>()?;
     module.add_class::<policy_queue::PolicyQueue>()?;
     module.add_class::<policy_queue::PolicyItem>()?;
+    module.add_class::<telemetry::ExchangeQueue>()?;
     errors::register(module)?;
     policy::register(module)?;
     prices::register(module)?;

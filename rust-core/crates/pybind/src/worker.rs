@@ -8,6 +8,7 @@ use pyo3::pybacked::PyBackedBytes;
 
 use crate::errors::worker_error;
 use crate::policy_queue::PolicyQueue;
+use crate::telemetry::ExchangeQueue;
 
 /// One worker; see `_core.pyi`.
 #[pyclass(frozen)]
@@ -113,6 +114,24 @@ impl Worker {
         let queue = self.0.policy_queue(policy);
         queue
             .map(PolicyQueue::new)
+            .map_err(|error| worker_error(python, &error))
+    }
+
+    fn exchange_queue(&self, python: Python<'_>) -> PyResult<Option<ExchangeQueue>> {
+        let queue = self.0.exchange_queue();
+        let queue = queue.map_err(|error| worker_error(python, &error))?;
+        Ok(queue.map(ExchangeQueue::new))
+    }
+
+    fn counted(&self, python: Python<'_>) -> PyResult<String> {
+        python
+            .detach(|| self.0.counted())
+            .map_err(|error| worker_error(python, &error))
+    }
+
+    fn telemetry_lost(&self, python: Python<'_>, signal: &str, count: u64) -> PyResult<()> {
+        self.0
+            .telemetry_lost(signal, count)
             .map_err(|error| worker_error(python, &error))
     }
 

@@ -18,42 +18,57 @@ impl Count {
     }
 }
 
-/// Buckets with a bound: 10 ms, and each time twice as long up to 81.92 s, as OpenTelemetry's conventions for generative
-/// AI advise for the durations of requests.
-const BOUNDED: usize = 14;
-const FIRST_BOUND_US: u64 = 10_000;
+/// The greatest bound of a histogram, as OpenTelemetry's conventions for generative AI advise for the durations of
+/// requests: 81.92 s.
+const LAST_BOUND_US: u64 = 81_920_000;
 
-/// Durations, in few buckets.
-#[derive(Debug, Default)]
-pub(crate) struct Histogram {
+/// Buckets whose bounds double from 10 ms on, and the one without a bound: those conventions' own.
+const USUAL: usize = 15;
+/// The same with bounds from 0.625 ms on.
+pub(crate) const FINE: usize = 19;
+
+/// Durations, in few buckets: each bound is twice the one before.
+#[derive(Debug)]
+pub(crate) struct Histogram<const BUCKETS: usize = USUAL> {
     /// The last is for what is longer than every bound.
-    counts: [Count; BOUNDED + 1],
+    counts: [Count; BUCKETS],
     sum_us: Count,
 }
 
 /// What a histogram holds.
-pub(crate) struct Distribution {
+pub(crate) struct Distribution<const BUCKETS: usize = USUAL> {
     /// Upper bounds in seconds, and how many are above the bound before and not above this one.
-    pub(crate) buckets: [(f64, u64); BOUNDED + 1],
+    pub(crate) buckets: [(f64, u64); BUCKETS],
     pub(crate) count: u64,
     pub(crate) sum_seconds: f64,
 }
 
-impl Histogram {
+impl<const BUCKETS: usize> Default for Histogram<BUCKETS> {
+    fn default() -> Self {
+        Histogram {
+            counts: std::array::from_fn(|_| Count::default()),
+            sum_us: Count::default(),
+        }
+    }
+}
+
+impl<const BUCKETS: usize> Histogram<BUCKETS> {
+    const FIRST_BOUND_US: u64 = LAST_BOUND_US >> (BUCKETS - 2);
+
     pub(crate) fn observe(&self, microseconds: u64) {
-        let firsts = microseconds.div_ceil(FIRST_BOUND_US);
+        let firsts = microseconds.div_ceil(Self::FIRST_BOUND_US);
         // The least n with 2^n >= firsts.
         let bucket = u64::BITS - firsts.saturating_sub(1).leading_zeros();
-        self.counts[BOUNDED.min(bucket as usize)].add(1);
+        self.counts[(BUCKETS - 1).min(bucket as usize)].add(1);
         self.sum_us.add(microseconds);
     }
 
-    pub(crate) fn get(&self) -> Distribution {
-        let mut buckets = [(f64::INFINITY, 0); BOUNDED + 1];
+    pub(crate) fn get(&self) -> Distribution<BUCKETS> {
+        let mut buckets = [(f64::INFINITY, 0); BUCKETS];
         for (index, (bound, count)) in buckets.iter_mut().enumerate() {
             *count = self.counts[index].get();
-            if index < BOUNDED {
-                *bound = (FIRST_BOUND_US << index) as f64 / 1e6;
+            if index < BUCKETS - 1 {
+                *bound = (Self::FIRST_BOUND_US << index) as f64 / 1e6;
             }
         }
         Distribution {
@@ -69,7 +84,7 @@ mod tests {
     use super::*;
 
     fn bucket_of(microseconds: u64) -> f64 {
-        let histogram = Histogram::default();
+        let histogram: Histogram = Histogram::default();
         histogram.observe(microseconds);
         let found = histogram.get();
         let mut filled = found.buckets.into_iter().filter(|(_, count)| *count > 0);
@@ -79,9 +94,12 @@ mod tests {
     #[test]
     fn a_duration_is_in_the_first_bucket_whose_bound_it_does_not_exceed() {
         assert_eq!([0, 1, 10_000].map(bucket_of), [0.01; 3]);
-        for doublings in 1..BOUNDED {
-            let bound = FIRST_BOUND_US << doublings;
-            let (below, seconds) = (FIRST_BOUND_US << (doublings - 1), bound as f64 / 1e6);
+        for doublings in 1..USUAL - 1 {
+            let bound = Histogram::<USUAL>::FIRST_BOUND_US << doublings;
+            let (below, seconds) = (
+                Histogram::<USUAL>::FIRST_BOUND_US << (doublings - 1),
+                bound as f64 / 1e6,
+            );
             assert_eq!([below + 1, bound].map(bucket_of), [seconds; 2], "{bound}");
         }
         assert_eq!([81_920_001, u64::MAX].map(bucket_of), [f64::INFINITY; 2]);
@@ -89,9 +107,23 @@ mod tests {
 
     #[test]
     fn the_bounds_double_from_10_milliseconds_to_81_92_seconds() {
-        let bounds = Histogram::default().get().buckets.map(|(bound, _)| bound);
+        let bounds = Histogram::<USUAL>::default()
+            .get()
+            .buckets
+            .map(|(bound, _)| bound);
         assert_eq!(bounds[..3], [0.01, 0.02, 0.04]);
-        assert_eq!(bounds[BOUNDED - 1..], [81.92, f64::INFINITY]);
+        assert_eq!(bounds[USUAL - 2..], [81.92, f64::INFINITY]);
+    }
+
+    #[test]
+    fn the_bounds_of_a_fine_histogram_end_as_those_of_a_usual_one_and_begin_below_a_millisecond() {
+        let fine = Histogram::<FINE>::default().get().buckets.map(|(bound, _)| bound);
+        let usual = Histogram::<USUAL>::default()
+            .get()
+            .buckets
+            .map(|(bound, _)| bound);
+        assert_eq!(fine[..5], [0.000_625, 0.001_25, 0.002_5, 0.005, 0.01]);
+        assert_eq!(fine[4..], usual);
     }
 
     #[test]

@@ -8,6 +8,7 @@
 //! tenant [`OTHER`], with its model and provider, so that sums over a model are whole.
 
 mod exposition;
+mod report;
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -16,6 +17,7 @@ use std::sync::{Arc, Mutex, TryLockError};
 use proofgate_ledger::record::{Outcome, Usage};
 use proofgate_limits::MAX_TOKENS;
 
+pub(crate) use self::report::Report;
 use super::single_writer::{Count, Histogram};
 
 /// Stands for all tenants that have no series of their own. No name of a tenant has a bracket.
@@ -38,7 +40,7 @@ pub(crate) enum RequestOutcome {
 }
 
 impl RequestOutcome {
-    const ALL: [Self; 5] = [
+    pub(crate) const ALL: [Self; 5] = [
         Self::Complete,
         Self::Refused,
         Self::Denied,
@@ -46,7 +48,7 @@ impl RequestOutcome {
         Self::Failed,
     ];
 
-    fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Complete => "complete",
             Self::Refused => "refused",

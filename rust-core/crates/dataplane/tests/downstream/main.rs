@@ -32,6 +32,7 @@ mod routes;
 mod sending;
 mod smuggling;
 mod streaming;
+mod telemetry;
 mod tenants;
 mod tls;
 mod translation;

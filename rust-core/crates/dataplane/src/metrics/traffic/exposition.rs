@@ -82,7 +82,7 @@ impl Collector for Shown {
 
 impl Shown {
     /// A copy: writing it out takes long, and the table must not be kept from being shown meanwhile.
-    fn list(&self) -> Listed {
+    pub(super) fn list(&self) -> Listed {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
@@ -125,7 +125,7 @@ impl EncodeMetric for Dollars<'_> {
     }
 }
 
-impl EncodeMetric for Histogram {
+impl<const BUCKETS: usize> EncodeMetric for Histogram<BUCKETS> {
     fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
         let found = self.get();
         encoder.encode_histogram::<NoLabelSet>(found.sum_seconds, found.count, &found.buckets, None)

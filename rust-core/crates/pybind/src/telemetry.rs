@@ -1,0 +1,21 @@
+//! What Python exports of exchanges: one crossing for a batch of them.
+
+use proofgate_dataplane as dataplane;
+use pyo3::prelude::*;
+
+/// The exchanges whose traces are sampled; see `_core.pyi`.
+#[pyclass(frozen)]
+pub(crate) struct ExchangeQueue(dataplane::ExchangeQueue);
+
+impl ExchangeQueue {
+    pub(crate) fn new(queue: dataplane::ExchangeQueue) -> Self {
+        ExchangeQueue(queue)
+    }
+}
+
+#[pymethods]
+impl ExchangeQueue {
+    fn take(&self, python: Python<'_>, most: usize) -> Option<Vec<String>> {
+        python.detach(|| self.0.take(most))
+    }
+}
