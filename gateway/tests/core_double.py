@@ -48,6 +48,13 @@ class ProofError(ProofgateError):
     pass
 
 
+class ExchangeQueue:
+    """No exchange has ended."""
+
+    def take(self, most: int) -> list[str] | None:  # noqa: ARG002 - as the real one
+        return []
+
+
 class Worker:
     def __init__(self, config_json: str) -> None:
         self._config = _accepted(config_json)
@@ -60,6 +67,7 @@ class Worker:
         self.key_sets: dict[str, str] = {}
         self.wanted: list[str] = []
         self.reloads = 0
+        self.lost: dict[str, int] = {}
         self.policy_queues: dict[str, PolicyQueue] = {}
         self.tenant_shards: dict[int, tuple[bytes, bytes]] = {}
         self.shard_changes: list[list[int]] = []
@@ -174,6 +182,15 @@ class Worker:
             raise ConfigError(f"there is no policy {policy}", "config")
         self.policy_queues[policy] = PolicyQueue()
         return self.policy_queues[policy]
+
+    def exchange_queue(self) -> ExchangeQueue | None:
+        return ExchangeQueue()
+
+    def counted(self) -> str:
+        return '{"tenants": [], "models": []}'
+
+    def telemetry_lost(self, signal: str, count: int) -> None:
+        self.lost[signal] = self.lost.get(signal, 0) + count
 
     def key_sets_wanted(self) -> list[str]:
         wanted, self.wanted = self.wanted, []

@@ -150,6 +150,17 @@ class Worker:
         policy or its queue was taken.
         """
 
+    def exchange_queue(self) -> ExchangeQueue | None:
+        """The exchanges whose traces are sampled; None when somebody took the queue before. Raises
+        NotRunningError before the start.
+        """
+
+    def counted(self) -> str:
+        """What tenants and models have of the traffic, as JSON: `tenants`, `models`. About a second late."""
+
+    def telemetry_lost(self, signal: str, count: int) -> None:
+        """Counts what could not be delivered of `traces` or `metrics`."""
+
     def key_sets_wanted(self) -> list[str]:
         """Issuers for which a token named an unknown key since the last call."""
 
@@ -223,6 +234,15 @@ class PolicyQueue:
 
     def close(self) -> None:
         """Gives the queue up."""
+
+@final
+class ExchangeQueue:
+    """Exchanges that have ended and whose traces are sampled."""
+
+    def take(self, most: int) -> list[str] | None:
+        """Those that are there, at most `most`, each as a JSON object; waits for none. None when there will
+        never be one again.
+        """
 
 def policy_rules(policy_json: str) -> str:
     """The rules that a policy section yields, as a JSON list.

@@ -28,6 +28,7 @@ from proofgate.http_server import Server, address_of, bind, on_signals
 from proofgate.key_sets import KeySets
 from proofgate.policy.runners import Policies
 from proofgate.reload import Outcome, Reloader, warn
+from proofgate.telemetry.exporter import Exporter
 from proofgate.tenant_shards import TenantShards
 
 log = logging.getLogger("proofgate")
@@ -75,12 +76,14 @@ def serve(config: Config, shard: int) -> int:
             *("on" if stages else "off", profiling.VARIABLE, asked, configured),
         )
         _yield_the_core()
-        process = WorkerProcess(config, shard, worker, key_sets, tenant_shards, policies)
+        exporter = Exporter(worker)
+        process = WorkerProcess(config, shard, worker, key_sets, tenant_shards, policies, exporter)
         try:
             with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
                 return runner.run(process.run(listener))
         finally:
             policies.close()
+            exporter.close()
 
 
 def _yield_the_core() -> None:
@@ -103,11 +106,14 @@ class WorkerProcess:
         key_sets: KeySets,
         tenant_shards: TenantShards,
         policies: Policies,
+        exporter: Exporter,
     ) -> None:
         self._worker = worker
         self._key_sets = key_sets
         self._reloader = Reloader(worker, config, shard, self._configured, tenant_shards, policies)
         self._policies = policies
+        self._exporter = exporter
+        exporter.take_on(config)
         self._draining = False
         self._retiring = False
         self._signalled = asyncio.Event()
@@ -155,17 +161,20 @@ class WorkerProcess:
         return await self._reloader.reload()
 
     def status(self) -> dict[str, Any]:
-        """The configuration in force, the last one that was refused, key sets, policies and the CPUs."""
+        """The configuration in force, the last one that was refused, key sets, policies, telemetry and the
+        CPUs."""
         return {
             **self._reloader.status(),
             "key_sets": self._key_sets.status(),
             "policies": self._policies.status(),
+            "telemetry": self._exporter.status(),
             **read_cpus().as_json(),
         }
 
     def _configured(self, config: Config) -> None:
         self._key_sets.load_files(config)
         self._key_sets.follow(config)
+        self._exporter.take_on(config)
 
     def retire(self, retire: bool) -> bool:
         """Retires the worker, or takes that back; whether it is on its way out then."""

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from proofgate.config.checked import Config
     from proofgate.config.settings import Model
+    from proofgate.config.telemetry import Telemetry
 
 Json = dict[str, Any]
 
@@ -166,7 +167,16 @@ def _public(config: Config) -> Json:
             "buffered_bytes": limits.buffered_bytes,
         },
         "metrics": {"label_sets": settings.metrics.label_sets},
+        "telemetry": _telemetry(settings.telemetry),
         "profile_stages": settings.profiling.stages,
+    }
+
+
+def _telemetry(telemetry: Telemetry) -> Json:
+    traces = telemetry.traces
+    return {
+        "access_log": _word(telemetry.access_log),
+        "traces": None if traces is None else {"ratio": traces.ratio, "propagate": traces.propagate},
     }
 
 

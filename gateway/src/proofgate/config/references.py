@@ -11,6 +11,7 @@ from proofgate.config.document import FieldPath
 from proofgate.config.fields import is_loopback
 from proofgate.config.problems import Findings, did_you_mean
 from proofgate.config.settings import Model, Settings
+from proofgate.config.telemetry import check_telemetry
 
 
 def check_references(settings: Settings, findings: Findings) -> None:
@@ -24,6 +25,7 @@ def check_references(settings: Settings, findings: Findings) -> None:
     _check_policies(settings, findings)
     _check_ports(settings, findings)
     _check_issuers(settings, findings)
+    check_telemetry(settings.telemetry, findings)
     if settings.limits.buffered_bytes < 4 * settings.limits.body_bytes:
         message = "bufferedBytes is less than four times bodyBytes: a body of that size might never find room"
         findings.report("config_small_buffer", ("limits", "bufferedBytes"), message)

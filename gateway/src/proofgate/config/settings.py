@@ -29,6 +29,7 @@ from proofgate.config.fields import (
 from proofgate.config.policy import Policy
 from proofgate.config.prices import Price
 from proofgate.config.python_policy import PythonPolicy
+from proofgate.config.telemetry import Telemetry
 
 Beta = Annotated[str, Field(min_length=1, max_length=64, pattern="^[a-z0-9][-a-z0-9]*$")]
 
@@ -346,3 +347,4 @@ class Settings(Section):
     limits: Limits = Limits()
     metrics: Metrics = Metrics()
     profiling: Profiling = Profiling()
+    telemetry: Telemetry = Telemetry()

@@ -1,0 +1,105 @@
+"""A collector that takes OTLP over HTTP, as one configuration describes it."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import requests
+from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.metrics.export import MetricExportResult
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace.export import SpanExportResult
+
+from proofgate import __version__
+from proofgate.config import Config
+from proofgate.telemetry.names import NAMES
+from proofgate.telemetry.points import Points
+from proofgate.telemetry.spans import Place, Spans
+
+# For one export, with everything that the library tries again meanwhile.
+EXPORT_SECONDS = 5.0
+HEADER_MAXIMUM = 4096
+
+
+class HeaderFileError(Exception):
+    """A file of a header field holds no value for one. The message names the file alone."""
+
+
+class Collector:
+    """Sends spans and metrics. One thread at a time may use it."""
+
+    def __init__(self, config: Config, worker_origin: str, since: int) -> None:
+        """`since`: from when on the worker has counted, in unix nanoseconds."""
+        self._settings = config.settings.telemetry
+        self._base = config.source.parent
+        names = NAMES[self._settings.semantic_conventions]
+        attributes: dict[str, str] = {
+            "service.name": "proofgate",
+            "service.version": __version__,
+            "service.instance.id": worker_origin,
+            **self._settings.resource_attributes,
+        }
+        resource = Resource.create(attributes)
+        places = {provider.name: Place.of(provider) for provider in config.settings.providers}
+        self._spans = Spans(resource, names, places)
+        self._points = Points(resource, names, places, since)
+        self._headers: dict[str, str] | None = None
+        self._traces: OTLPSpanExporter | None = None
+        self._metrics: OTLPMetricExporter | None = None
+
+    def send_traces(self, exchanges: list[str]) -> bool:
+        """Sends exchanges, as `_core.ExchangeQueue.take` gives them; whether the collector took them."""
+        spans = self._spans.of(json.loads(exchange) for exchange in exchanges)
+        self._connect()
+        assert self._traces is not None  # noqa: S101 - it is connected
+        return self._traces.export(spans) is SpanExportResult.SUCCESS
+
+    def send_metrics(self, counted: str, now: int) -> bool:
+        """Sends what `_core.Worker.counted` gives; whether the collector took it."""
+        data = self._points.of(json.loads(counted), now)
+        self._connect()
+        assert self._metrics is not None  # noqa: S101 - it is connected
+        return self._metrics.export(data, timeout_millis=EXPORT_SECONDS * 1000) is MetricExportResult.SUCCESS
+
+    def close(self) -> None:
+        """Gives the connections up."""
+        if self._traces is not None:
+            self._traces.shutdown()  # type: ignore[no-untyped-call]
+        if self._metrics is not None:
+            self._metrics.shutdown()
+        self._headers = self._traces = self._metrics = None
+
+    def _connect(self) -> None:
+        """Makes the exporters, anew when a header field has another value.
+
+        Raises OSError, HeaderFileError.
+        """
+        headers = {header.name: self._value(header.value_file) for header in self._settings.headers}
+        if headers == self._headers:
+            return
+        self.close()
+        session = requests.Session()
+        # Neither a proxy nor credentials of a netrc file: the configuration says all that is sent.
+        session.trust_env = False
+        url, ca_file = self._settings.endpoint, self._settings.ca_file
+        certificates = None if ca_file is None else str(self._base / ca_file)
+        self._traces = OTLPSpanExporter(
+            f"{url}/v1/traces", certificates, headers=headers, timeout=EXPORT_SECONDS, session=session
+        )
+        self._metrics = OTLPMetricExporter(
+            f"{url}/v1/metrics", certificates, headers=headers, timeout=EXPORT_SECONDS, session=session
+        )
+        self._headers = headers
+
+    def _value(self, name: str) -> str:
+        path = self._base / name
+        with path.open("rb") as file:
+            content = file.read(HEADER_MAXIMUM + 1)
+        value = content.decode("ascii", errors="replace").strip()
+        if len(content) > HEADER_MAXIMUM or not re.fullmatch(r"[ -~]+", value):
+            raise HeaderFileError(
+                f"{path} must hold one line of printable ASCII, at most {HEADER_MAXIMUM} characters"
+            )
+        return value

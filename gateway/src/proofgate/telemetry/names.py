@@ -1,0 +1,76 @@
+"""Names of OpenTelemetry's conventions for generative AI, in the two versions that are spoken.
+
+All of them are in development there: opentelemetry.io/docs/specs/semconv/gen-ai (to v1.41), and
+github.com/open-telemetry/semantic-conventions-genai since.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+OPERATION = "gen_ai.operation.name"
+PROVIDER = "gen_ai.provider.name"
+REQUEST_MODEL = "gen_ai.request.model"
+REQUEST_STREAM = "gen_ai.request.stream"
+TIME_TO_FIRST_CHUNK = "gen_ai.response.time_to_first_chunk"
+INPUT_TOKENS = "gen_ai.usage.input_tokens"
+OUTPUT_TOKENS = "gen_ai.usage.output_tokens"
+CACHE_READ_TOKENS = "gen_ai.usage.cache_read.input_tokens"
+REASONING_TOKENS = "gen_ai.usage.reasoning.output_tokens"
+TOKEN_MODALITY = "gen_ai.token.modality"  # noqa: S105 - of a model's tokens
+ERROR = "error.type"
+SERVER_ADDRESS = "server.address"
+SERVER_PORT = "server.port"
+STATUS = "http.response.status_code"
+METHOD = "http.request.method"
+ROUTE = "http.route"
+
+#: By the endpoint that a client calls.
+OPERATIONS = {
+    "/v1/chat/completions": "chat",
+    "/v1/completions": "text_completion",
+    "/v1/responses": "chat",
+    "/v1/embeddings": "embeddings",
+    "/v1/moderations": "moderation",
+    "/v1/messages": "chat",
+    "/v1/messages/count_tokens": "count_tokens",
+    "/v1beta/models/{model}:generateContent": "generate_content",
+    "/v1beta/models/{model}:countTokens": "count_tokens",
+}
+
+#: By the type of a provider.
+PROVIDERS = {
+    "OpenAI": "openai",
+    "AzureOpenAI": "azure.ai.openai",
+    "Anthropic": "anthropic",
+    "Gemini": "gcp.gemini",
+    "Bedrock": "aws.bedrock",
+}
+
+
+@dataclass(frozen=True)
+class Names:
+    """What the versions call differently."""
+
+    cache_write_tokens: str
+    duration: str
+    input_tokens: str | None
+    """Counter of tokens; None where the version wants a distribution, which is not counted."""
+    output_tokens: str | None
+
+
+NAMES: dict[Literal["Latest", "V1_41"], Names] = {
+    "Latest": Names(
+        cache_write_tokens="gen_ai.usage.cache_write.input_tokens",
+        duration="gen_ai.client.inference.duration",
+        input_tokens="gen_ai.client.inference.usage.input_tokens",
+        output_tokens="gen_ai.client.inference.usage.output_tokens",
+    ),
+    "V1_41": Names(
+        cache_write_tokens="gen_ai.usage.cache_creation.input_tokens",
+        duration="gen_ai.client.operation.duration",
+        input_tokens=None,
+        output_tokens=None,
+    ),
+}
