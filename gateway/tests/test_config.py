@@ -136,6 +136,7 @@ def test_the_core_gets_everything_inline_in_snake_case_and_milliseconds(
             "buffered_bytes": 201326592,
         },
         "metrics": {"label_sets": 1000},
+        "telemetry": {"access_log": "none", "traces": None},
         "profile_stages": False,
     }
 

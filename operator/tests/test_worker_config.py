@@ -82,6 +82,39 @@ def test_a_gateway_with_every_option_is_usable(tmp_path: Path) -> None:
     assert core["tenants"][1]["limits"]["concurrency"] == 64, "the plan's"
 
 
+def test_telemetry_reaches_the_workers_with_its_secrets_in_files(tmp_path: Path) -> None:
+    found = load_worker_config(tmp_path, **everything())
+    telemetry = found.settings.telemetry
+    [header] = telemetry.headers
+    assert (header.name, Path(header.value_file).read_text()) == ("Authorization", ACME_OTHER_KEY)
+    assert ACME_OTHER_KEY not in found.source.read_text()
+    assert (telemetry.access_log, telemetry.metrics, telemetry.semantic_conventions) == (
+        "Errors",
+        True,
+        "V1_41",
+    )
+    assert telemetry.resource_attributes == {"deployment.environment.name": "staging"}
+    core = json.loads(found.to_core_json(0))
+    assert core["telemetry"] == {"access_log": "errors", "traces": {"ratio": 0.25, "propagate": False}}
+
+
+def test_a_secret_of_the_collectors_that_is_missing_costs_telemetry_alone() -> None:
+    secret_ref = {"name": "collector", "key": "token"}
+    telemetry = {
+        "endpoint": "https://collector.example.com",
+        "headers": [{"name": "X-Key", "secretRef": secret_ref}],
+    }
+    asked = gateway(telemetry=telemetry)
+    for secrets, reason in [
+        ({}, "SecretMissing"),
+        ({"collector": secret("collector", other="x")}, "SecretInvalid"),
+        ({"collector": secret("collector", token="a\nb")}, "SecretInvalid"),
+    ]:
+        found = configuration(asked, {**user_secrets(), **secrets})
+        assert not found.problems
+        assert [(fault.field, fault.reason) for fault in found.faults] == [("spec.telemetry", reason)]
+
+
 def test_models_reserve_what_the_manifest_says(tmp_path: Path) -> None:
     models = [{**SPEC["models"][0], "maxOutputTokens": 123}, SPEC["models"][1]]
     core = core_json(tmp_path, models=models)

@@ -119,6 +119,16 @@ def everything() -> Manifest:
             **{"upstreamConnectSeconds": 1, "upstreamFirstByteSeconds": 300, "upstreamResponseSeconds": 20},
             **{"answerSeconds": 600, "heartbeatSeconds": 0, "connectionAgeSeconds": 60, "drainSeconds": 9},
         },
+        "telemetry": {
+            "accessLog": "Errors",
+            "endpoint": "https://collector.example.com:4318",
+            "headers": [{"name": "Authorization", "secretRef": {"name": "acme-keys", "key": "second"}}],
+            "caFile": "/etc/collector/ca.crt",
+            "traces": {"ratio": 0.25, "propagate": False},
+            "metrics": True,
+            "semanticConventions": "V1_41",
+            "resourceAttributes": {"deployment.environment.name": "staging"},
+        },
     }
 
 
@@ -193,4 +203,12 @@ def largest() -> Manifest:
         "policy": {"rules": rules, "disabledRules": disabled},
         "policies": policies,
         "cors": {"allowedOrigins": [f"https://{'o' * 240}{number:03d}.dev" for number in range(32)]},
+        "telemetry": {
+            "endpoint": f"https://example.com/{'u' * 490}",
+            "headers": [
+                {"name": f"{'h' * 61}-{number:02d}", "secretRef": {"name": "collector", "key": "k" * 253}}
+                for number in range(8)
+            ],
+            "resourceAttributes": {f"{'r' * 124}.{number:03d}": "v" * 256 for number in range(32)},
+        },
     }

@@ -63,7 +63,7 @@ class Traces(Section):
 class Telemetry(Section):
     """What is told of exchanges beyond the ledger and the metrics. By default nothing is."""
 
-    access_log: Literal["Off", "Errors", "All"] = "Off"
+    access_log: Literal["None", "Errors", "All"] = "None"
     """Which exchanges have a line of JSON on standard output. `Errors`: those that did not end well, and
     those whose answer has a status from 400 on."""
     endpoint: BaseURL | None = None

@@ -1,8 +1,8 @@
 """The `GovernanceGateway` object and its spec as frozen models.
 
-Workers take on a change of providers, models, egress, prices, tenants, jwt, policy, policies, cors and
-timeouts while they run. They are replaced one by one for a change of `worker`, of `ledger`, or of the Secret
-entries that are mounted.
+Workers take on a change of providers, models, egress, prices, tenants, jwt, policy, policies, cors,
+telemetry and timeouts while they run. They are replaced one by one for a change of `worker`, of `ledger`, or
+of the Secret entries that are mounted.
 
 The models are the one source of the schema: `api/crd.py` turns them into the CRD, so a default, a bound or a
 rule stands here once. Whatever the schema or its CEL rules refuse never reaches the operator; what needs a
@@ -22,6 +22,7 @@ from proofgate_operator.api.monitoring import Monitoring
 from proofgate_operator.api.policy import Policy
 from proofgate_operator.api.prices import Price
 from proofgate_operator.api.python_policy import PythonPolicyWithSource
+from proofgate_operator.api.telemetry import TELEMETRY_RULES, Telemetry
 from proofgate_operator.api.upstream import PROVIDER_RULES, Egress, ModelRoute, Provider
 from proofgate_operator.api.worker import Worker
 
@@ -143,6 +144,8 @@ class GatewaySpec(Section):
     reach HAProxy, where the cluster's network enforces network policies. None: it makes none."""
     monitoring: Monitoring = Monitoring()
     """What Prometheus is told."""
+    telemetry: Annotated[Telemetry | None, Field(json_schema_extra=rules(*TELEMETRY_RULES))] = None
+    """The access log of the workers, and what they export by OpenTelemetry. Absent: none of it."""
     paused: bool = False
     """True: the operator reports status and changes nothing."""
 

@@ -27,6 +27,7 @@ from proofgate_operator.build.worker_config import (
     HELD_FOLDER,
     LEDGER_FOLDER,
     SHARDS_FOLDER,
+    TELEMETRY_FOLDER,
     TRAFFIC_PORT,
     provider_file,
 )
@@ -76,6 +77,10 @@ def _configuration(gateway: Gateway) -> Manifest:
         if authorities is not None:
             item = {"key": authorities.key, "path": provider_file(provider, CA_FILE)}
             sources.append({"configMap": {"name": authorities.name, "items": [item], "optional": True}})
+    for _, file, reference in spec.telemetry.secrets() if spec.telemetry else ():
+        item = {"key": reference.key, "path": f"{TELEMETRY_FOLDER}/{file}"}
+        # Without it nothing is exported, and everything else goes on.
+        sources.append({"secret": {"name": reference.name, "items": [item], "optional": True}})
     if spec.allowed_tenants is not None:
         folder = SHARDS_FOLDER.removeprefix(f"{CONFIG_FOLDER}/")
         sources += tenant_shards.sources(gateway, f"{folder}/", (tenant_shards.KEYS, tenant_shards.TENANTS))

@@ -17,6 +17,7 @@ from proofgate_operator.api.upstream import (
     Provider,
     ProviderTls,
 )
+from proofgate_operator.api.telemetry import Telemetry
 from proofgate_operator.api.worker import MEMORY_LEAST, MEMORY_OTHERWISE
 from proofgate_operator.build.gateway_secrets import ADMIN_TOKEN, ROUTING_KEY_FILE, SIGNING_KEY
 from proofgate_operator.build.naming import Defaults, Manifest, child, names
@@ -29,6 +30,8 @@ CONFIG_FOLDER = "/etc/proofgate"
 LEDGER_FOLDER = "/var/lib/proofgate"
 #: Where tenants and keys are that have objects of their own, for workers and for HAProxy's agent.
 SHARDS_FOLDER = f"{CONFIG_FOLDER}/tenants"
+#: Where the values of header fields for a collector are, below the folder of the configuration.
+TELEMETRY_FOLDER = "telemetry"
 #: Where a worker finds the checkpoints that the operator holds: what comes there rolls nobody.
 HELD_FOLDER = "/etc/held-checkpoints"
 #: Sections of the workers' file that are fixed while a worker runs; it takes on all others as they change.
@@ -150,6 +153,8 @@ def worker_config(gateway: Gateway, memory: int, defaults: Defaults) -> Manifest
     }
     if spec.timeouts.upstream_first_byte_seconds is not None:
         content["timeouts"]["upstreamFirstByteSeconds"] = spec.timeouts.upstream_first_byte_seconds
+    if spec.telemetry is not None:
+        content["telemetry"] = _telemetry(spec.telemetry)
     # The spec and the workers' file spell these sections alike.
     if spec.policies:
         content["policies"] = [policy.as_written() for policy in spec.policies]
@@ -157,6 +162,15 @@ def worker_config(gateway: Gateway, memory: int, defaults: Defaults) -> Manifest
     for name, section in alike.items():
         if section is not None:
             content[name] = section.as_written()
+    return content
+
+
+def _telemetry(telemetry: Telemetry) -> Manifest:
+    content = telemetry.as_written()
+    content["headers"] = [
+        {"name": header.name, "valueFile": f"{CONFIG_FOLDER}/{TELEMETRY_FOLDER}/{file}"}
+        for header, (_, file, _) in zip(telemetry.headers, telemetry.secrets(), strict=True)
+    ]
     return content
 
 

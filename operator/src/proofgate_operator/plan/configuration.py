@@ -131,6 +131,25 @@ def _tls_faults(provider: Provider, pem: Mapping[str, str]) -> Iterator[Fault]:
             yield Fault(owner, "CertificateInvalid", f"{where} {fault}")
 
 
+def _telemetry_faults(gateway: Gateway, seen: Observed) -> list[Fault]:
+    """Return which header field for a collector has no value that could be sent."""
+    owner = "spec.telemetry"
+    faults: list[Fault] = []
+    for field, _, reference in gateway.spec.telemetry.secrets() if gateway.spec.telemetry else ():
+        named = f"Secret {reference.name}, named by {owner}.{field}"
+        secret = seen.secrets.get(reference.name)
+        if secret is None:
+            faults.append(Fault(owner, "SecretMissing", f"{named}, does not exist"))
+            continue
+        value = (entry(secret, reference.key) or "").strip()
+        if not value:
+            faults.append(Fault(owner, "SecretInvalid", f"{named}, has no text under {reference.key}"))
+        elif not re.fullmatch(r"[ -~]{1,4096}", value):
+            message = f"{reference.key} is not one line of at most 4096 characters of printable ASCII"
+            faults.append(Fault(owner, "SecretInvalid", f"{named}: {message}"))
+    return faults
+
+
 def _address_problems(gateway: Gateway) -> Iterator[Problem]:
     spec = gateway.spec
     places = [(f"spec.providers[{provider.name}].baseURL", provider.base_url) for provider in spec.providers]
@@ -142,6 +161,8 @@ def _address_problems(gateway: Gateway) -> Iterator[Problem]:
     for policy in spec.policies:
         if policy.url is not None:
             places.append((f"spec.policies[{policy.name}].url", policy.url))
+    if spec.telemetry is not None and spec.telemetry.endpoint is not None:
+        places.append(("spec.telemetry.endpoint", spec.telemetry.endpoint))
     for place, url in places:
         fault = address_fault(url)
         if fault:
@@ -293,7 +314,7 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
             *admin_problems,
         ),
         balancer_problems=tuple(balancer_template_problems(gateway, defaults)),
-        faults=(*tenants.faults, *provider_faults, *certificate_faults),
+        faults=(*tenants.faults, *provider_faults, *certificate_faults, *_telemetry_faults(gateway, seen)),
         keys=tenants.keys,
         missing_secrets=tuple(missing),
         verifying_key=signing_key.verifying_text if signing_key else None,

@@ -114,7 +114,7 @@ impl Observed {
             traces.map(|traces| gateway.with_random(|random| Trace::begin(asked.headers, traces, random)));
         let propagates = traces.is_some_and(|traces| traces.propagate);
         let is_sampled = trace.as_ref().is_some_and(|trace| trace.sampled);
-        if settings.access_log == AccessLogMode::Off && !is_sampled && !propagates {
+        if settings.access_log == AccessLogMode::None && !is_sampled && !propagates {
             return None;
         }
         Some(Box::new(Observed {
@@ -132,7 +132,7 @@ impl Observed {
 
     /// Whether it may be told, and not only passed on to a provider.
     fn may_be_told(&self) -> bool {
-        self.access_log != AccessLogMode::Off || self.is_sampled()
+        self.access_log != AccessLogMode::None || self.is_sampled()
     }
 
     fn is_sampled(&self) -> bool {
@@ -223,7 +223,7 @@ impl Observed {
         let mut exchange = self.exchange;
         let wanted = Wanted {
             access_log: match self.access_log {
-                AccessLogMode::Off => false,
+                AccessLogMode::None => false,
                 AccessLogMode::Errors => exchange.error.is_some() || exchange.status >= 400,
                 AccessLogMode::All => true,
             },

@@ -27,7 +27,7 @@ pub(crate) struct TracesConfig {
 #[serde(rename_all = "snake_case")]
 pub(crate) enum AccessLogMode {
     #[default]
-    Off,
+    None,
     /// Those that did not end well.
     Errors,
     All,
@@ -68,7 +68,7 @@ impl Settings {
 
     /// Whether nobody wants to know anything of any exchange.
     pub(crate) fn is_off(&self) -> bool {
-        self.access_log == AccessLogMode::Off && self.traces.is_none()
+        self.access_log == AccessLogMode::None && self.traces.is_none()
     }
 }
 

@@ -1,0 +1,88 @@
+"""Telemetry in the configuration, and what the thread that exports does when it cannot."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, cast
+
+import core_double
+import pytest
+from conftest import ConfigDirectory
+
+from proofgate.config import load
+from proofgate.telemetry import exporter
+from proofgate.telemetry.exporter import Exporter
+from proofgate.telemetry.names import NAMES
+
+if TYPE_CHECKING:
+    from proofgate import _core
+
+
+def test_the_core_is_told_of_the_access_log_and_of_traces(config_directory: ConfigDirectory) -> None:
+    config_directory.append(
+        "telemetry: {accessLog: Errors, endpoint: 'http://127.0.0.1:1',"
+        " traces: {ratio: 0.5, propagate: false}}\n"
+    )
+    told = {"access_log": "errors", "traces": {"ratio": 0.5, "propagate": False}}
+    assert config_directory.core()["telemetry"] == told
+
+
+@pytest.mark.parametrize(
+    ("section", "code"),
+    [
+        ("{traces: {}}", "config_telemetry"),
+        ("{metrics: true}", "config_telemetry"),
+        ("{endpoint: 'http://h', caFile: ca}", "config_telemetry"),
+        ("{endpoint: 'http://h', headers: [{name: A, valueFile: a}]}", "config_telemetry"),
+        (
+            "{endpoint: 'https://h', headers: [{name: A, valueFile: a}, {name: a, valueFile: b}]}",
+            "config_duplicate_name",
+        ),
+        ("{endpoint: 'https://h', headers: [{name: 'A:', valueFile: a}]}", "config_invalid_value"),
+        ("{endpoint: 'https://h', headers: [{name: Content-Length, valueFile: a}]}", "config_invalid_value"),
+        ("{endpoint: 'https://user:pass@h'}", "config_invalid_value"),
+        ("{endpoint: 'https://h', traces: {ratio: 1.5}}", "config_invalid_value"),
+        ("{accessLog: Some}", "config_invalid_value"),
+        ("{resourceAttributes: {'A b': c}}", "config_invalid_value"),
+    ],
+)
+def test_telemetry_that_cannot_be_meant_is_refused(
+    config_directory: ConfigDirectory, section: str, code: str
+) -> None:
+    config_directory.append(f"telemetry: {section}\n")
+    assert set(config_directory.codes()) == {code}
+
+
+def test_the_two_versions_of_the_conventions_differ_in_what_they_renamed() -> None:
+    assert NAMES["Latest"].cache_write_tokens == "gen_ai.usage.cache_write.input_tokens"
+    assert NAMES["V1_41"].cache_write_tokens == "gen_ai.usage.cache_creation.input_tokens"
+
+
+def test_without_opentelemetry_nothing_is_exported_and_that_is_said_and_counted(
+    config_directory: ConfigDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exporter, "TRACES_SECONDS", 0.01)
+    monkeypatch.delitem(sys.modules, "proofgate.telemetry.collector", raising=False)
+    monkeypatch.setitem(sys.modules, "opentelemetry", None)
+    for name in [name for name in sys.modules if name.startswith("opentelemetry.")]:
+        monkeypatch.setitem(sys.modules, name, None)
+    config_directory.append("telemetry: {endpoint: 'http://127.0.0.1:1', metrics: true}\n")
+    config = load(config_directory.file)
+    worker = core_double.Worker(config.to_core_json(0))
+    thread = Exporter(cast("_core.Worker", worker))
+    thread.take_on(config)
+    deadline = time.monotonic() + 20
+    while not worker.lost and time.monotonic() < deadline:
+        time.sleep(0.01)
+    thread.close()
+    assert thread.status() == {"exporting": True, "error": "ModuleNotFoundError"}
+    assert worker.lost["metrics"] >= 1
+
+
+def test_a_configuration_that_asks_for_nothing_has_no_thread(config_directory: ConfigDirectory) -> None:
+    config = load(config_directory.file)
+    thread = Exporter(cast("_core.Worker", core_double.Worker(config.to_core_json(0))))
+    thread.take_on(config)
+    thread.close()
+    assert thread.status() == {"exporting": False, "error": None}
