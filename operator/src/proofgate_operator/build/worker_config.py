@@ -10,6 +10,7 @@ import yaml
 from proofgate_operator.api.access import TERMS, Tenant
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.api.quantity import whole
+from proofgate_operator.api.telemetry import Telemetry
 from proofgate_operator.api.upstream import (
     CA_FILE,
     CLIENT_CERTIFICATE_FILE,
@@ -17,7 +18,6 @@ from proofgate_operator.api.upstream import (
     Provider,
     ProviderTls,
 )
-from proofgate_operator.api.telemetry import Telemetry
 from proofgate_operator.api.worker import MEMORY_LEAST, MEMORY_OTHERWISE
 from proofgate_operator.build.gateway_secrets import ADMIN_TOKEN, ROUTING_KEY_FILE, SIGNING_KEY
 from proofgate_operator.build.naming import Defaults, Manifest, child, names
