@@ -5,6 +5,7 @@ mod support;
 
 use proofgate_inspect::{AnswerKind, Denial};
 use proofgate_providers::Dialect;
+use proptest::prelude::*;
 use serde_json::{Value, json};
 use support::{Policy, events, named_event};
 
@@ -341,5 +342,62 @@ fn answers_without_generated_text_pass_and_their_errors_are_inspected() {
         let error = json!({"error": {"message": KEY}}).to_string();
         let (out, ended, _) = Policy::new().pass_as(dialect, AnswerKind::Unary, &[error.as_bytes()]);
         assert_eq!((out, ended), (error.replace(KEY, REDACTED).into_bytes(), Ok(())));
+    }
+}
+
+/// Parts of arguments: what a rule redacts, alone, in a key, over a key and its value, behind an escape.
+fn members() -> impl Strategy<Value = Vec<(String, Value)>> {
+    let text = prop::sample::select(vec![
+        KEY,
+        "ann",
+        "smith",
+        "Ann Smith",
+        "x \"y\"",
+        "a\nb",
+        "",
+        "\u{e9}",
+    ]);
+    let texts = prop::collection::vec(text, 1..3).prop_map(|texts| texts.join(" "));
+    let value = prop_oneof![
+        texts.clone().prop_map(Value::from),
+        Just(json!(17)),
+        Just(json!(null)),
+        texts.clone().prop_map(|text| json!({"deep": [text]})),
+    ];
+    prop::collection::vec((texts, value), 0..5)
+}
+
+proptest! {
+    #[test]
+    fn what_is_redacted_in_fragments_stands_in_no_event_that_repeats_them(
+        members in members(),
+        cuts in prop::collection::vec(1usize..9, 0..30),
+    ) {
+        let arguments = Value::Object(members.into_iter().collect()).to_string();
+        let (mut rest, mut stream) = (arguments.chars().collect::<Vec<_>>(), String::new());
+        for cut in cuts.into_iter().chain([usize::MAX]) {
+            let piece: String = rest.drain(..cut.min(rest.len())).collect();
+            stream += &named_event(&event("function_call_arguments.delta", &json!({"delta": piece})));
+        }
+        for whole in [
+            event("function_call_arguments.done", &json!({"arguments": arguments})),
+            event("output_item.done", &json!({"item": call(&arguments)})),
+            event("completed", &json!({"response": response(&call(&arguments))})),
+        ] {
+            stream += &named_event(&whole);
+        }
+        let (out, ended) = pass(AnswerKind::Events, &stream);
+        prop_assert_eq!(ended, Ok(()));
+        let events = events(out.as_bytes());
+        let pieces: String = events.iter().filter_map(|event| event["delta"].as_str()).collect();
+        let [.., done, item, completed] = &events[..] else { panic!("{events:?}") };
+        let wholes = [&done["arguments"], &item["item"]["arguments"], &completed["response"]["output"][0]["arguments"]];
+        for whole in wholes.map(|whole| whole.as_str().unwrap()) {
+            prop_assert!(serde_json::from_str::<Value>(whole).unwrap().is_object());
+            for text in [whole, &pieces] {
+                let text = text.to_lowercase();
+                prop_assert!(!text.contains(KEY) && !text.contains("ann smith"), "{}", text);
+            }
+        }
     }
 }
