@@ -5,6 +5,7 @@ from typing import Literal, Self, final
 __all__ = [
     "BindError",
     "ConfigError",
+    "ExchangeQueue",
     "LedgerError",
     "PolicyItem",
     "PolicyQueue",

@@ -127,7 +127,7 @@ def everything() -> Manifest:
             "traces": {"ratio": 0.25, "propagate": False},
             "metrics": True,
             "semanticConventions": "V1_41",
-            "resourceAttributes": {"deployment.environment.name": "staging"},
+            "resourceAttributes": [{"name": "deployment.environment.name", "value": "staging"}],
         },
     }
 
@@ -209,6 +209,8 @@ def largest() -> Manifest:
                 {"name": f"{'h' * 61}-{number:02d}", "secretRef": {"name": "collector", "key": "k" * 253}}
                 for number in range(8)
             ],
-            "resourceAttributes": {f"{'r' * 124}.{number:03d}": "v" * 256 for number in range(32)},
+            "resourceAttributes": [
+                {"name": f"{'r' * 124}.{number:03d}", "value": "v" * 256} for number in range(32)
+            ],
         },
     }

@@ -5,10 +5,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from proofgate_operator.api.fields import AUTHORITY, SecretKeyRef, Section, keyed_by, rules
+from proofgate_operator.api.fields import AUTHORITY, SecretKeyRef, Section, keyed_by
 
 _URL = rf'^https?://{AUTHORITY}(/[!-"$->@-~]*)?$'
 _HEADER = r"^[A-Za-z0-9]([-A-Za-z0-9_]*[A-Za-z0-9])?$"
+_ATTRIBUTE = r"^[a-z][a-z0-9_.]*$"
 _PATH = r"^/[!-~]*$"
 
 
@@ -30,6 +31,15 @@ class Traces(Section):
     the client sampled it."""
     propagate: bool = True
     """Whether providers are told of the trace (traceparent and tracestate)."""
+
+
+class ResourceAttribute(Section):
+    """An attribute of everything that is exported."""
+
+    name: Annotated[str, Field(min_length=1, max_length=128, pattern=_ATTRIBUTE)]
+    """Its name."""
+    value: Annotated[str, Field(max_length=256)]
+    """Its value."""
 
 
 class Telemetry(Section):
@@ -55,18 +65,9 @@ class Telemetry(Section):
     semantic_conventions: Literal["Latest", "V1_41"] = "Latest"
     """Which names of OpenTelemetry's conventions for generative AI are used: those of today, or those of
     version 1.41, which more dashboards know."""
-    resource_attributes: Annotated[dict[str, Annotated[str, Field(max_length=256)]], Field(max_length=32)] = (
-        Field(
-            default_factory=dict,
-            json_schema_extra=rules(
-                {
-                    "rule": "self.all(name, name.matches('^[a-z][a-z0-9_.]{0,127}$'))",
-                    "message": "spec.telemetry.resourceAttributes: a name has lower-case letters, digits, '.'"
-                    " and '_', at most 128",
-                }
-            ),
-        )
-    )
+    resource_attributes: Annotated[
+        tuple[ResourceAttribute, ...], Field(max_length=32, json_schema_extra=keyed_by("name"))
+    ] = ()
     """Attributes of everything that is exported, for example deployment.environment.name."""
 
     def secrets(self) -> Iterator[tuple[str, str, SecretKeyRef]]:
