@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -243,7 +243,7 @@ def test_googles_client_is_told_what_is_not_served(google: genai.Client) -> None
         file_uri="https://generativelanguage.googleapis.com/v1beta/files/1", mime_type="image/png"
     )
     generate: Any = google.models.generate_content
-    for asked, reason in (
+    refused: list[tuple[Callable[[], Any], str]] = [
         (lambda: generate(model=GEMINI, contents=[kept]), "UNSERVED_FIELD"),
         (
             lambda: generate(model=GEMINI, contents="hi", config={"cached_content": "cachedContents/1"}),
@@ -252,7 +252,8 @@ def test_googles_client_is_told_what_is_not_served(google: genai.Client) -> None
         (lambda: generate(model=GEMINI, contents="hi", config={"tools": [{"google_search": {}}]}), "UNSERVED_TOOL"),
         (lambda: generate(model=GEMINI, contents="hi", config={"tools": [{"code_execution": {}}]}), "UNSERVED_TOOL"),
         (lambda: generate(model=GEMINI, contents="hi", config={"tools": [{"url_context": {}}]}), "UNSERVED_TOOL"),
-    ):
+    ]
+    for asked, reason in refused:
         with pytest.raises(errors.ClientError) as raised:
             asked()
         assert raised.value.details["error"]["details"][0]["reason"] == reason

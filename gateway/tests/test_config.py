@@ -66,6 +66,7 @@ def test_the_core_gets_everything_inline_in_snake_case_and_milliseconds(
                 "client_certificate_pem": None,
                 "client_key_pem": None,
                 "arn_in_path": "encoded",
+                "azure_api_version": None,
                 "stream_usage": "ask",
                 "untranslatable": "refuse",
                 "max_concurrency": None,

@@ -409,8 +409,7 @@ pub(crate) fn translate(
         untranslatable: target.upstream.untranslatable,
     };
     let mut translated = Buffer::new(&incoming.gateway.budget);
-    // A text may become longer by what is escaped anew, a message by what frames it.
-    let most = body.len().saturating_mul(2).saturating_add(4096);
+    let most = pair.most_bytes(body.len(), model);
     let asked = translated.write(most, |out| {
         pair.request(body, &call.model, &provider, &betas, out)
     });

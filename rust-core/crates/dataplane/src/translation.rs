@@ -58,6 +58,20 @@ impl Pair {
         }
     }
 
+    /// How many bytes a request may have at the provider at most, whose body has `length`: a text may become longer by what is
+    /// escaped anew, a message by what frames it, and each of some texts by the name of the model.
+    pub(crate) fn most_bytes(self, length: usize, model: &str) -> usize {
+        let most = length.saturating_mul(2).saturating_add(4096);
+        match self {
+            Pair::OpenAiGeminiEmbeddings | Pair::GeminiEmbeddings => {
+                // The shortest of them take three bytes.
+                let texts = embeddings::MOST_TEXTS.min(length / 3 + 1);
+                most.saturating_add(texts.saturating_mul(model.len().saturating_add(128)))
+            }
+            _ => most,
+        }
+    }
+
     /// Writes what the provider is sent for a model that the client calls `asked_for`. `betas`: those of Anthropic's that the client uses and may use.
     pub(crate) fn request(
         self,

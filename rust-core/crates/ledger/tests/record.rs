@@ -163,6 +163,8 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
                 reserved: None,
                 reserved_nanodollars: None,
                 policy: None,
+                dropped: Vec::new(),
+                dropped_unnamed: 0,
                 config: ConfigId([0xab; 8]),
             }),
             r#"{"v":1,"kind":"admission","seq":1,"ts":2,"id":"r1","tenant":"acme","key":"0123abcd","model":"whisper-1","provider":"openai","upstream_model":"whisper-1","endpoint":"/v1/audio/transcriptions","stream":false,"coming":{"declared":5242880},"bytes":512,"request":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=","reserved":null,"config":"abababababababab"}"#,

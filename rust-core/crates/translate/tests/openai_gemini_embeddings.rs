@@ -87,6 +87,19 @@ fn what_gemini_has_no_word_for_is_refused_by_name_and_nothing_is_written() {
 }
 
 #[test]
+fn more_texts_than_openai_takes_are_refused_for_each_would_name_the_model() {
+    for (count, fits) in [(2048, true), (2049, false)] {
+        let body = json!({"model": "m", "input": vec!["a"; count]}).to_string();
+        assert_eq!(request(body.as_bytes(), &target(), &mut Vec::new()).is_ok(), fits);
+        let body = json!({"requests": vec![json!({}); count]}).to_string();
+        assert_eq!(
+            renamed(body.as_bytes(), "m", &target(), &mut Vec::new()).is_ok(),
+            fits
+        );
+    }
+}
+
+#[test]
 fn what_may_be_left_out_is_named() {
     let target = Target {
         untranslatable: UntranslatableFields::Drop,

@@ -518,3 +518,48 @@ async fn a_key_of_the_gateway_that_google_refuses_is_not_the_clients_concern() {
         }
     }
 }
+
+#[tokio::test]
+async fn embeddings_reach_the_models_upstream_name_wherever_the_model_is_named() {
+    let mut gateway = gateway_with(|_| ()).await;
+    let one = br#"{"content" : {"parts":[{"text":"Hi"}]}}"#;
+    let path = "/v1beta/models/team%2Fgemini:embedContent";
+    let (_client, answer, exchange) = begin(&mut gateway, path, one).await;
+    assert!(
+        exchange
+            .head
+            .starts_with("POST /v1/models/gemini%2F3%3Ax:embedContent HTTP/1.1\r\n")
+    );
+    assert_eq!(exchange.body, one);
+    exchange.answer(br#"{"embedding":{"values":[0.5]}}"#).await;
+    let answer = read(answer).await.unwrap();
+    let record = crate::dialects::admission(&gateway, id(&answer)).await;
+    assert_eq!(record["endpoint"], "/v1beta/models/{model}:embedContent");
+
+    let batch =
+        json!({"requests": [{"model": "models/team/gemini", "content": {"parts": [{"text": "Hi"}]}}]});
+    let path = "/v1beta/models/team%2Fgemini:batchEmbedContents";
+    let (_client, answer, exchange) = begin(&mut gateway, path, batch.to_string().as_bytes()).await;
+    assert!(
+        exchange
+            .head
+            .starts_with("POST /v1/models/gemini%2F3%3Ax:batchEmbedContents HTTP/1.1\r\n")
+    );
+    let sent: Value = serde_json::from_slice(&exchange.body).unwrap();
+    assert_eq!(sent["requests"][0]["model"], "models/gemini/3:x");
+    let vectors = br#"{"embeddings":[{"values":[0.5]}],"usageMetadata":{"promptTokenCount":3}}"#;
+    exchange.answer(vectors).await;
+    let answer = read(answer).await.unwrap();
+    assert_eq!(answer.body, vectors.as_slice());
+    assert_eq!(
+        completion(&gateway, id(&answer)).await["usage"]["prompt_tokens"],
+        3
+    );
+
+    let other = json!({"requests": [{"model": "models/other", "content": {}}]}).to_string();
+    let (status, error) = told(&gateway, "POST", path, other.as_bytes()).await;
+    assert_eq!(
+        (status, &error["error"]["details"][0]["reason"]),
+        (400, &json!("NOT_TRANSLATABLE"))
+    );
+}

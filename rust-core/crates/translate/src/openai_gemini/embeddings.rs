@@ -16,6 +16,10 @@ use crate::json::{write_number, write_string};
 use crate::openai_gemini::field::{Field, Losses};
 use crate::{AnswerError, Asked, Target, Untranslatable, Usage};
 
+/// Most texts of a request, as OpenAI's API has it: each becomes a request that names the model.
+pub const MOST_TEXTS: usize = 2048;
+
+const TOO_MANY: &str = "It may have 2048 elements at most.";
 const TOKENS: &str = "The provider takes texts alone, and not the numbers of their tokens.";
 
 /// Appends the body of `batchEmbedContents` that says what a body of `POST /v1/embeddings` says.
@@ -80,7 +84,11 @@ fn texts<'b>(input: &Field<'b, '_>) -> Result<Vec<&'b str>, Untranslatable> {
     if input.is_string() {
         return Ok(vec![input.literal()?]);
     }
-    let texts = input.elements()?.into_iter().enumerate();
+    let texts = input.elements()?;
+    if texts.len() > MOST_TEXTS {
+        return Err(input.refuse(TOO_MANY));
+    }
+    let texts = texts.into_iter().enumerate();
     texts
         .map(|(index, text)| {
             let text = input.element(index, text);
@@ -237,8 +245,12 @@ fn write_renamed(
             continue;
         }
         has_requests = true;
+        let requests = field.elements()?;
+        if requests.len() > MOST_TEXTS {
+            return Err(field.refuse(TOO_MANY));
+        }
         out.push(b'[');
-        for (index, request) in field.elements()?.into_iter().enumerate() {
+        for (index, request) in requests.into_iter().enumerate() {
             if index > 0 {
                 out.push(b',');
             }
