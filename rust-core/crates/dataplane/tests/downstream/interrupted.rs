@@ -20,6 +20,10 @@ const FAILED: &str = r#"{"type":"error","error":{"type":"overloaded_error","mess
 
 /// A gateway before a provider of each family, each with a model of its type's name.
 async fn gateway() -> Gateway {
+    gateway_with(|_| ()).await
+}
+
+async fn gateway_with(change: impl FnOnce(&mut Value)) -> Gateway {
     Gateway::with(|config| {
         let first = config["providers"][0].clone();
         let url = first["base_url"]
@@ -41,6 +45,7 @@ async fn gateway() -> Gateway {
             config["models"].as_array_mut().unwrap().push(model);
         }
         config["tenants"][0]["limits"] = json!({"tokens_per_day": 1_000_000_000});
+        change(config);
     })
     .await
 }
@@ -209,4 +214,24 @@ async fn a_stream_that_says_that_it_failed_is_charged_as_one_that_breaks_off() {
     .await;
     assert_eq!(record["usage"]["partial"], true);
     assert_eq!(record["charged"], 1009 + MOST);
+}
+
+#[tokio::test]
+async fn what_is_not_counted_costs_its_reservation_where_money_is_counted_and_else_what_is_known() {
+    // Dollars for a million tokens: 1000 and 2000 nanodollars for one.
+    let price = json!({"model": "anthropic.claude", "effective_from": 0, "input": "1", "output": "2"});
+    for (budget, cost) in [(true, 1009 * 1000 + MOST * 2000), (false, 1009 * 1000 + 2000)] {
+        let mut gateway = gateway_with(|config| {
+            config["prices"] = json!([price]);
+            if budget {
+                config["tenants"][0]["limits"]["nanodollars_per_day"] = json!(1_000_000_000_000_u64);
+            }
+        })
+        .await;
+        let begin = events(&[START, BLOCK, DELTA]);
+        let by = Interrupted::ByItsClient;
+        let record = record(&mut gateway, message("anthropic"), EVENTS, &begin, by).await;
+        assert_eq!(record["cost_nanodollars"], cost, "budget: {budget}");
+        assert_eq!(record["charged"], 1009 + MOST);
+    }
 }
