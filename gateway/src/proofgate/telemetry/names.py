@@ -33,10 +33,14 @@ OPERATIONS = {
     "/v1/responses": "chat",
     "/v1/embeddings": "embeddings",
     "/v1/moderations": "moderation",
+    "/v1/images/generations": "image_generation",
+    "/v1/audio/speech": "speech",
     "/v1/messages": "chat",
     "/v1/messages/count_tokens": "count_tokens",
     "/v1beta/models/{model}:generateContent": "generate_content",
     "/v1beta/models/{model}:countTokens": "count_tokens",
+    "/v1beta/models/{model}:embedContent": "embeddings",
+    "/v1beta/models/{model}:batchEmbedContents": "embeddings",
 }
 
 #: By the type of a provider.
