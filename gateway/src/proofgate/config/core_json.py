@@ -32,6 +32,10 @@ _WORDS = {
     "EmbedContent": "embed.content",
     "ImagesGenerations": "images.generations",
     "AudioSpeech": "audio.speech",
+    "AudioTranscriptions": "audio.transcriptions",
+    "AudioTranslations": "audio.translations",
+    "ImageEdits": "images.edits",
+    "ImageVariations": "images.variations",
 }
 
 
@@ -163,6 +167,7 @@ def _public(config: Config) -> Json:
         "limits": {
             "head_bytes": limits.head_bytes,
             "body_bytes": limits.body_bytes,
+            "upload_bytes": limits.upload_bytes,
             "connections": limits.connections,
             "buffered_bytes": limits.buffered_bytes,
         },

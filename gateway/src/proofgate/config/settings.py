@@ -288,6 +288,8 @@ class Limits(Section):
     """Of one request's head, 1 KiB to 1 MiB."""
     body_bytes: Annotated[int, Field(ge=1024, le=1 << 30)] = 10 << 20
     """Of one request's body, 1 KiB to 1 GiB."""
+    upload_bytes: Annotated[int, Field(ge=1024, le=1 << 40)] = 512 << 20
+    """Of one form with files, which passes without being held, 1 KiB to 1 TiB."""
     connections: Annotated[int, Field(ge=1, le=1 << 20)] = 4096
     """At the same time, 1 to 1048576. Fixed for the life of a worker."""
     buffered_bytes: Annotated[int, Field(ge=4096, le=1 << 40)] = 192 << 20

@@ -24,6 +24,18 @@ pub enum Endpoint {
     /// `POST /v1/audio/speech`.
     #[serde(rename = "audio.speech")]
     AudioSpeech,
+    /// `POST /v1/audio/transcriptions`.
+    #[serde(rename = "audio.transcriptions")]
+    Transcriptions,
+    /// `POST /v1/audio/translations`.
+    #[serde(rename = "audio.translations")]
+    Translations,
+    /// `POST /v1/images/edits`.
+    #[serde(rename = "images.edits")]
+    ImageEdits,
+    /// `POST /v1/images/variations`.
+    #[serde(rename = "images.variations")]
+    ImageVariations,
     /// `POST /v1/messages` and `POST /v1/messages/count_tokens`.
     #[serde(rename = "messages")]
     Messages,
@@ -40,7 +52,7 @@ pub enum Endpoint {
 
 impl Endpoint {
     /// Every endpoint.
-    pub const ALL: [Endpoint; 11] = [
+    pub const ALL: [Endpoint; 15] = [
         Endpoint::ChatCompletions,
         Endpoint::Completions,
         Endpoint::Responses,
@@ -48,6 +60,10 @@ impl Endpoint {
         Endpoint::Moderations,
         Endpoint::ImagesGenerations,
         Endpoint::AudioSpeech,
+        Endpoint::Transcriptions,
+        Endpoint::Translations,
+        Endpoint::ImageEdits,
+        Endpoint::ImageVariations,
         Endpoint::Messages,
         Endpoint::GenerateContent,
         Endpoint::EmbedContent,
@@ -64,6 +80,10 @@ impl Endpoint {
             Endpoint::Moderations => "moderations",
             Endpoint::ImagesGenerations => "images.generations",
             Endpoint::AudioSpeech => "audio.speech",
+            Endpoint::Transcriptions => "audio.transcriptions",
+            Endpoint::Translations => "audio.translations",
+            Endpoint::ImageEdits => "images.edits",
+            Endpoint::ImageVariations => "images.variations",
             Endpoint::Messages => "messages",
             Endpoint::GenerateContent => "generate.content",
             Endpoint::EmbedContent => "embed.content",

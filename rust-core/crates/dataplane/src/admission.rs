@@ -1,5 +1,6 @@
 //! From a whole request to an open exchange: read, limit, judge, record.
 
+use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
@@ -29,6 +30,7 @@ use crate::request_policy::{self, DeniedRequest, Rewritten};
 use crate::routes::{Model, Named, Target, Way};
 use crate::telemetry::Observed;
 use crate::translation::{Pair, Translation};
+use crate::upload::{Held, Upload};
 use crate::upstream::Attending;
 
 /// A request to a provider whose sender is known and whose body is whole.
@@ -45,6 +47,10 @@ pub(crate) struct IncomingCall<'c> {
     /// What was in force when its head was complete.
     pub(crate) config: ConfigId,
     pub(crate) body: &'c [u8],
+    /// What it says, where it is a form.
+    pub(crate) form: Option<&'c Held>,
+    /// The rest of a form that is still coming.
+    pub(crate) upload: Cell<Option<Box<Upload>>>,
     /// When its head was complete.
     pub(crate) now: Instant,
     pub(crate) span: Span,
@@ -122,6 +128,22 @@ async fn read_and_admit<'c>(
     reading: &mut Reading,
 ) -> Result<Accepted<'c>, Box<RejectedCall<'c>>> {
     let mut room = Share::new(&incoming.gateway.budget);
+    let call = match incoming.form {
+        Some(form) => {
+            reading.text.plain(&form.said.text);
+            form.said.call(incoming.dialect)
+        }
+        None => read_json(incoming, reading, &mut room).await?,
+    };
+    route_and_admit(incoming, reply, reading, call, room).await
+}
+
+/// Reads a request that is JSON.
+async fn read_json<'c>(
+    incoming: &mut IncomingCall<'c>,
+    reading: &mut Reading,
+    room: &mut Share,
+) -> Result<Call<'c>, Rejection> {
     if incoming.body.len() > AT_ONCE {
         // What the text can take at most.
         room.resize(incoming.body.len())
@@ -152,6 +174,16 @@ async fn read_and_admit<'c>(
     if let Some(observed) = &mut incoming.observed {
         observed.asks_for(&call.model, call.stream);
     }
+    Ok(call)
+}
+
+async fn route_and_admit<'c>(
+    incoming: &mut IncomingCall<'c>,
+    reply: &mut Reply<'_>,
+    reading: &mut Reading,
+    call: Call<'c>,
+    mut room: Share,
+) -> Result<Accepted<'c>, Box<RejectedCall<'c>>> {
     room.resize(reading.text.size())
         .map_err(|Exhausted| Rejection::OVERLOADED)?;
     let model = incoming.catalog.route(&incoming.identity.tenant, &call.model);
@@ -245,6 +277,9 @@ async fn admit<'c>(
     {
         return Err(Rejection::token_ids(field).into());
     }
+    if incoming.form.is_some() && call.stream && !plan.profile.is_idle(Direction::Response) {
+        return Err(Rejection::STREAM_NOT_INSPECTED.into());
+    }
     // By name: a tenant that was removed while the body came is not there any more.
     let counter = gateway.limiter.borrow().find(&tenant.name);
     let Some(counter) = counter else {
@@ -280,15 +315,30 @@ async fn admit<'c>(
         turn_away(Rejection::from(exceeded), None, RequestOutcome::Refused, None)
     })?;
     let mut granted = Granted::new(gateway, grant);
-    let judged = request_policy::judge(
-        gateway,
-        catalog,
-        &plan.profile,
-        &reading.text,
-        room,
-        incoming.body,
-    )
-    .await;
+    let judged = match incoming.form {
+        None => {
+            request_policy::judge(
+                gateway,
+                catalog,
+                &plan.profile,
+                &reading.text,
+                room,
+                incoming.body,
+            )
+            .await
+        }
+        Some(form) => {
+            let text = &form.said.text;
+            Box::pin(request_policy::judge_text_of_form(
+                incoming,
+                &call.model,
+                text,
+                reading,
+                room,
+            ))
+            .await
+        }
+    };
     incoming.span.lap_now(Stage::Policy);
     let turn_denied_away = |denied: Box<DeniedRequest<'c>>| {
         turn_away(
@@ -299,7 +349,7 @@ async fn admit<'c>(
         )
     };
     let mut judged = judged.map_err(turn_denied_away)?;
-    if !plan.hooks.is_empty() {
+    if !plan.hooks.is_empty() && incoming.form.is_none() {
         let asking = Asking {
             gateway,
             catalog,
@@ -344,6 +394,7 @@ async fn admit<'c>(
         key,
         body: incoming.body,
         digest,
+        coming: incoming.form.and_then(|form| form.coming),
         call,
         model: &model.name,
         target,

@@ -92,6 +92,8 @@ pub(crate) struct Request<'a> {
     /// When it is sent, in unix seconds; 0 where nobody signs it.
     pub(crate) at: u64,
     pub(crate) body: UpstreamBody<'a>,
+    /// Of a body that is still coming, how long all of it is, where that is known: `body` is what there is of it.
+    pub(crate) rest: Option<Option<u64>>,
 }
 
 /// Memory that all attempts share.
@@ -123,10 +125,23 @@ pub(crate) async fn attempt<H>(
     span: &mut Span,
     lent: Lent<'_>,
     answer: &mut Vec<u8>,
-    mut accept: impl FnMut(&ResponseHead<'_>) -> Result<H, Failure>,
+    accept: impl FnMut(&ResponseHead<'_>) -> Result<H, Failure>,
 ) -> Result<Begun<H>, Failure> {
     answer.clear();
-    let mut connection = send(request, limits, reached, span, lent, answer).await?;
+    let connection = send(request, limits, reached, span, lent, answer).await?;
+    hear(connection, limits, reached, span, lent, answer, accept).await
+}
+
+/// Reads the head of the answer on a connection over which a request was sent; of it `answer` has what came before.
+pub(crate) async fn hear<H>(
+    mut connection: UpstreamStream,
+    limits: Limits,
+    reached: &mut Reached,
+    span: &mut Span,
+    lent: Lent<'_>,
+    answer: &mut Vec<u8>,
+    mut accept: impl FnMut(&ResponseHead<'_>) -> Result<H, Failure>,
+) -> Result<Begun<H>, Failure> {
     let limits = Limits {
         head_bytes: HEAD_BYTES,
         ..limits
@@ -164,7 +179,7 @@ pub(crate) async fn attempt<H>(
 
 /// Sends a request; returns the connection on which the answer is to be read. What came of it before the request had left
 /// is in `early`.
-async fn send(
+pub(crate) async fn send(
     request: Request<'_>,
     limits: Limits,
     reached: &mut Reached,
@@ -180,6 +195,7 @@ async fn send(
         id,
         at,
         body,
+        rest,
     } = request;
     let mut signed = Vec::new();
     if let Some(signer) = &to.signer {
@@ -190,7 +206,14 @@ async fn send(
     let mut head = lent.outgoing.take();
     head.clear();
     let length = body.length();
-    template.write(id, length, model, fields, &mut head);
+    match rest {
+        None => template.write(id, length, model, fields, &mut head),
+        Some(all) => template.write_with(id, all, model, fields, &mut head),
+    }
+    if rest == Some(None) {
+        // The first chunk; its end stands before the next one.
+        head.extend_from_slice(format!("{length:x}\r\n").as_bytes());
+    }
     let mut parts = body.parts();
     if length <= ONE_PIECE {
         for part in &mut parts {
@@ -201,7 +224,11 @@ async fn send(
     span.lap_now(Stage::Adapt);
     let [one, two, three, four, five] = parts;
     let message = [&head[..], one, two, three, four, five];
-    let executed = &mut reached.executed;
+    let mut partly = Executed::No;
+    let executed = match rest {
+        None => &mut reached.executed,
+        Some(_) => &mut partly,
+    };
     let delivered = deliver(to, message, limits, executed, span, lent.incoming, early).await;
     lent.outgoing.set(head);
     delivered

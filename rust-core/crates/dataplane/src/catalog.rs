@@ -51,6 +51,10 @@ pub(crate) struct Terms {
     /// What the load balancer is known by; `None` where clients connect themselves.
     pub(crate) routing_key: Option<RoutingKey>,
     pub(crate) limits: Limits,
+    /// The same for a head alone: whether its body may be as long as it says, depends on what it is for.
+    pub(crate) head_limits: Limits,
+    /// Most bytes of a form with files.
+    pub(crate) upload_bytes: u64,
     /// Most label sets of tenants in the metrics.
     pub(crate) label_sets: usize,
     /// Most bytes of request bodies in memory, of all connections together.
@@ -323,6 +327,11 @@ impl Terms {
                 .as_ref()
                 .map(|proxy| RoutingKey::new(&proxy.routing_key)),
             limits,
+            head_limits: Limits {
+                body_bytes: config.limits.body_bytes.max(config.limits.upload_bytes),
+                ..limits
+            },
+            upload_bytes: config.limits.upload_bytes,
             label_sets: config.metrics.label_sets,
             buffered_bytes: config.limits.buffered_bytes,
             timeouts: config.timeouts,

@@ -386,6 +386,9 @@ pub(crate) struct Timeouts {
 pub(crate) struct Limits {
     pub head_bytes: usize,
     pub body_bytes: u64,
+    /// Bytes of a form with files, of which only a part is held.
+    #[serde(default = "upload_bytes")]
+    pub upload_bytes: u64,
     pub connections: usize,
     /// Bytes of request bodies that may be in memory at a time, of all connections together.
     pub buffered_bytes: u64,
@@ -402,6 +405,10 @@ impl Default for Metrics {
     fn default() -> Self {
         Metrics { label_sets: 1000 }
     }
+}
+
+fn upload_bytes() -> u64 {
+    512 << 20
 }
 
 fn milliseconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {

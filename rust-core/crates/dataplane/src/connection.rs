@@ -1,14 +1,18 @@
-//! One client's connection: requests one after the other, each read whole, attributed and answered.
+//! One client's connection: requests one after the other, each attributed, read and answered.
 
+mod form;
+
+use std::cell::Cell;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use proofgate_auth::Identity;
 use proofgate_ledger::record::ConfigId;
+use proofgate_multipart::Boundary;
 use proofgate_providers::Family;
 use proofgate_stages::{Span, Stage};
-use proofgate_wire::{HeadScanner, Method, RequestFraming, parse_request};
+use proofgate_wire::{HeadScanner, Method, ProtocolError, RequestFraming, parse_request};
 use tokio::time::{Instant, timeout_at};
 
 use crate::admission::IncomingCall;
@@ -86,6 +90,8 @@ struct Request {
     identity: Identity,
     config: ConfigId,
     framing: RequestFraming,
+    /// Of a request that is a form with files.
+    boundary: Option<Boundary>,
     keep_alive: bool,
     head_only: bool,
     expect_continue: bool,
@@ -145,6 +151,10 @@ impl Connection {
             }
             Err(unserved) => return Box::pin(self.unserved(unserved, known, span)).await,
         };
+        if let Some(boundary) = &request.boundary {
+            let boundary = boundary.clone();
+            return Box::pin(self.form(request, boundary, known, length, now, span)).await;
+        }
         let reader = Reader {
             terms: &self.catalog.terms,
             client: &mut self.client,
@@ -181,6 +191,8 @@ impl Connection {
                     fields: request.fields,
                     config: request.config,
                     body: &input[body.range],
+                    form: None,
+                    upload: Cell::default(),
                     now,
                     span,
                     observed,
@@ -268,10 +280,17 @@ impl Connection {
         known: &mut RequestSoFar,
     ) -> Result<Head, NoRequest> {
         let terms = &self.catalog.terms;
-        let parsed = parse_request(&self.client.input[..length], &terms.limits);
+        let parsed = parse_request(&self.client.input[..length], &terms.head_limits);
         // Looked at where it stands: it is large.
         let head = parsed.as_ref().map_err(|refusal| *refusal)?;
         let route = Route::of(head);
+        let has_form = matches!(route, Route::Call(dialect, _) if dialect.has_form());
+        if let RequestFraming::Length(length) = head.framing
+            && length > terms.limits.body_bytes
+            && !has_form
+        {
+            return Err(ProtocolError::BodyTooLarge.into());
+        }
         known.head_only = head.method == Method::Head;
         known.family = route.family(head);
         let cors = terms.cors.as_ref();
@@ -311,12 +330,17 @@ impl Connection {
             Route::Call(..) => ClientFields::of(known.family, &head.headers),
             _ => None,
         };
+        let boundary = match has_form {
+            true => Some(form::boundary(&head.headers).map_err(Rejection::from)?),
+            false => None,
+        };
         Ok(Head::Request(Request {
             route,
             fields,
             identity,
             config: self.gateway.recorder.config(),
             framing: head.framing,
+            boundary,
             keep_alive: head.keep_alive,
             head_only: known.head_only,
             expect_continue: head.expect_continue,

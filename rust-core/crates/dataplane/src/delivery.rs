@@ -78,6 +78,58 @@ async fn connect(to: &Upstream) -> Result<UpstreamStream, Failure> {
     })
 }
 
+/// Sends a piece of a message whose beginning has left; says whether it has left, too. If not, the upstream answers, or went
+/// away.
+pub(crate) async fn send_piece<const N: usize>(
+    upstream: &mut UpstreamStream,
+    parts: [&[u8]; N],
+    limits: &Limits,
+    lent: &Cell<Vec<u8>>,
+    early: &mut Vec<u8>,
+) -> bool {
+    let limits = &Limits {
+        head_bytes: EARLY,
+        ..*limits
+    };
+    let sent = send(
+        upstream,
+        Message { parts },
+        limits,
+        &mut Executed::No,
+        lent,
+        early,
+    )
+    .await;
+    sent == Sending::Whole
+}
+
+/// The upstream answers, or went away.
+pub(crate) struct Listened;
+
+/// Waits until the upstream answers before it has all, or goes away; what it says is in `early`.
+pub(crate) async fn listen(
+    upstream: &mut UpstreamStream,
+    limits: &Limits,
+    lent: &Cell<Vec<u8>>,
+    early: &mut Vec<u8>,
+) -> Listened {
+    let limits = &Limits {
+        head_bytes: EARLY,
+        ..*limits
+    };
+    let mut answer = EarlyAnswer::default();
+    poll_fn(|context| {
+        while early.len() < EARLY {
+            let read = ready!(upstream.poll_fill(context, lent, early, EARLY));
+            if read.unwrap_or(0) == 0 || answer.is_final(early, limits) {
+                return Poll::Ready(Listened);
+            }
+        }
+        Poll::Pending
+    })
+    .await
+}
+
 /// Sends a message, and reads what comes while it waits for room.
 async fn send<const N: usize>(
     upstream: &mut UpstreamStream,

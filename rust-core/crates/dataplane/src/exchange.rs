@@ -1,5 +1,6 @@
 //! One exchange: from the body of a request to the last byte of its answer.
 
+use std::cell::Cell;
 use std::pin::pin;
 
 use proofgate_ledger::record::Outcome;
@@ -54,6 +55,7 @@ pub(crate) async fn run(mut incoming: IncomingCall<'_>, mut reply: Reply<'_>) ->
         model,
         rewritten,
         until: incoming.now.checked_add(timeouts.answer).map(Instant::from_std),
+        has_passed: Cell::new(false),
     };
     let may_turn = sender.may_turn(chosen.place);
     let mut heard = pin!(sender.send(reply, &mut open, &mut chosen, may_turn)).await;
@@ -82,6 +84,9 @@ pub(crate) async fn run(mut incoming: IncomingCall<'_>, mut reply: Reply<'_>) ->
             };
             pin!(relay.run(open, begun, upstream)).await
         }
+        Heard::Refused(rejection, outcome) => {
+            Box::pin(finish_with_answer(reply, open, outcome, rejection.answer(), None)).await
+        }
         Heard::Nothing(failure) => {
             let (outcome, answer) = (failure.outcome(), failure.answer());
             Box::pin(finish_with_answer(reply, open, outcome, answer, None)).await
@@ -96,6 +101,10 @@ async fn refuse(
     rejection: Rejection,
     refused: Option<RejectedRequest<'_>>,
 ) -> After {
+    if incoming.upload.take().is_some() {
+        // The rest of its body is not read.
+        reply.close = true;
+    }
     let mut refused = refused.unwrap_or_else(|| RejectedRequest {
         tenant: Some(&incoming.identity.tenant.name),
         endpoint: Some(incoming.dialect.path()),

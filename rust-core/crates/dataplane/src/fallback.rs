@@ -22,6 +22,10 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// Whether a failed attempt may be followed by another one.
 pub(crate) fn is_wanted(sender: &Sender<'_, '_>, failure: Failure, open: &OpenExchange) -> bool {
+    // Of a body that passed, nothing is held.
+    if sender.has_passed.get() {
+        return false;
+    }
     let reason = Reason::of(failure, open.reached.sent());
     matches!(failure, Failure::Unconnected)
         || reason.is_some_and(|reason| sender.model.fall_back_on.has(reason))

@@ -7,7 +7,9 @@ use std::time::Instant;
 
 use proofgate_auth::Tenant;
 use proofgate_ledger::commitment::{BodyDigest, Salted, salt_id};
-use proofgate_ledger::record::{Admission, Attempt, Completion, ConfigId, Outcome, PolicyNote, Sent, Usage};
+use proofgate_ledger::record::{
+    Admission, Attempt, Coming, Completion, ConfigId, Outcome, PolicyNote, Received, Sent, Usage,
+};
 use proofgate_limits::{CredentialId, Grant, Used};
 use proofgate_prices::Price;
 use proofgate_providers::Call;
@@ -44,6 +46,8 @@ pub(crate) struct OpenExchange {
     /// Where it stands among the open ones.
     listed: usize,
     salted: Salted,
+    /// What has arrived of a body that was still coming when it was admitted.
+    arriving: Option<Arriving>,
     /// Of the response body so far.
     pub(crate) response: BodyDigest,
     /// Bytes of the response body so far.
@@ -76,6 +80,13 @@ pub(crate) struct OpenExchange {
     started: Instant,
     started_at: u64,
     config: ConfigId,
+}
+
+/// A request's body as far as it has come.
+struct Arriving {
+    digest: BodyDigest,
+    bytes: u64,
+    whole: bool,
 }
 
 /// Holds what was granted until the exchange is open; dropped before that, it counts as a request that used nothing.
@@ -123,6 +134,8 @@ pub(crate) struct Admitted<'a> {
     pub(crate) key: CredentialId,
     pub(crate) body: &'a [u8],
     pub(crate) digest: BodyDigest,
+    /// Whether more of the body is still coming.
+    pub(crate) coming: Option<Coming>,
     pub(crate) call: &'a Call<'a>,
     /// The model's name in the configuration.
     pub(crate) model: &'a Arc<str>,
@@ -158,6 +171,11 @@ impl OpenExchange {
         let started_at = grant.at();
         let id = gateway.request_id(started_at);
         let salted = Salted::new(&salt);
+        let arriving = admitted.coming.map(|_| Arriving {
+            digest: admitted.digest.clone(),
+            bytes: admitted.body.len() as u64,
+            whole: false,
+        });
         let request = salted.commit("request", admitted.digest);
         let salt = salt_id(&salt);
         let key = admitted.key.hex();
@@ -173,7 +191,7 @@ impl OpenExchange {
             upstream_model: admitted.upstream_model.into(),
             endpoint: admitted.call.dialect.path().into(),
             stream: admitted.call.stream,
-            coming: None,
+            coming: admitted.coming,
             bytes: admitted.body.len() as u64,
             request,
             salt: Some(salt),
@@ -209,6 +227,7 @@ impl OpenExchange {
             admission,
             listed,
             salted,
+            arriving,
             response: BodyDigest::new(),
             bytes: 0,
             reached: Reached::default(),
@@ -293,6 +312,22 @@ impl OpenExchange {
         Ok(appended)
     }
 
+    /// More of the request's body has arrived.
+    pub(crate) fn receive(&mut self, bytes: &[u8]) {
+        if let Some(arriving) = &mut self.arriving {
+            arriving.digest.update(bytes);
+            arriving.bytes += bytes.len() as u64;
+            self.gateway.metrics.request_bytes.inc_by(bytes.len() as u64);
+        }
+    }
+
+    /// All of it has.
+    pub(crate) fn received_whole(&mut self) {
+        if let Some(arriving) = &mut self.arriving {
+            arriving.whole = true;
+        }
+    }
+
     /// Adds bytes of the upstream's answer to the response as the client gets it.
     pub(crate) fn relay(&mut self, bytes: &[u8]) {
         if self.bytes == 0 && !bytes.is_empty() {
@@ -319,6 +354,11 @@ impl OpenExchange {
         let ts = self.started_at.saturating_add(duration_us);
         let (charged, cost) = self.settle(usage, ts);
         let response = self.salted.commit("response", std::mem::take(&mut self.response));
+        let received = self.arriving.take().map(|arriving| Received {
+            bytes: arriving.bytes,
+            request: self.salted.commit("received", arriving.digest),
+            whole: arriving.whole,
+        });
         let policy = self.policy.take();
         let recorder = &self.gateway.recorder;
         // The log may have changed since.
@@ -334,7 +374,7 @@ impl OpenExchange {
             upstream_status: self.reached.status,
             attempts: self.attempts,
             outcome,
-            received: None,
+            received,
             bytes: self.bytes,
             response,
             usage,

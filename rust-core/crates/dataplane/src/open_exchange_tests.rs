@@ -126,6 +126,7 @@ impl Bench {
             key: KEY,
             body: BODY,
             digest: BodyDigest::new(),
+            coming: None,
             call: &call,
             model: &model.name,
             target: &model.targets[0],

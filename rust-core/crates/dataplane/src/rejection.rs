@@ -50,7 +50,8 @@ impl Rejection {
         404,
         "unknown_endpoint",
         "There is nothing at this path. There are POST /v1/chat/completions, /v1/completions, /v1/responses, \
-         /v1/embeddings, /v1/moderations, /v1/messages, /v1/messages/count_tokens and \
+         /v1/embeddings, /v1/moderations, /v1/audio/transcriptions, /v1/audio/translations, /v1/images/edits, \
+         /v1/images/variations, /v1/messages, /v1/messages/count_tokens and \
          /v1beta/models/{model}:generateContent, :streamGenerateContent and :countTokens, and GET /v1/models, \
          /v1beta/models and /v1/usage.",
     );
@@ -174,6 +175,61 @@ impl Rejection {
     /// Seconds after which the client may try again, where that is known.
     pub(crate) fn retry_after(&self) -> Option<u32> {
         self.fields.retry_after
+    }
+
+    /// Fields of a form together are longer than what rules look at.
+    pub(crate) const FORM_FIELDS_TOO_LARGE: Rejection = Rejection::new(
+        400,
+        "form_fields_too_large",
+        "The fields of the form that are no files have more than 1 MiB together.",
+    );
+    pub(crate) const FORM_NOT_TEXT: Rejection = Rejection::new(
+        400,
+        "invalid_form",
+        "A field of the form is not UTF-8. What is no text must be sent as a file, with a filename.",
+    );
+    /// A file is longer than may be held until the model behind it is known.
+    pub(crate) const MODEL_BEHIND_FILE: Rejection = Rejection {
+        status: 400,
+        code: "model_behind_file",
+        message: Cow::Borrowed(
+            "The form's model stands behind a file that is longer than the gateway holds. Put model before the file.",
+        ),
+        param: Some(Cow::Borrowed("model")),
+        fields: Fields::NONE,
+    };
+    /// Rules look at answers, and not at streams of this endpoint.
+    pub(crate) const STREAM_NOT_INSPECTED: Rejection = Rejection {
+        status: 400,
+        code: "stream_not_inspected",
+        message: Cow::Borrowed(
+            "This tenant's rules have to read the answer, and streams of this endpoint are not read. Ask without stream.",
+        ),
+        param: Some(Cow::Borrowed("stream")),
+        fields: Fields::NONE,
+    };
+    /// Something in a form would have to be redacted.
+    pub(crate) const FORM_NOT_REDACTED: Rejection = Rejection::new(
+        403,
+        "policy_redaction_impossible",
+        "A rule redacts something in a field of this form, and forms are not changed, so it was denied. Send it without.",
+    );
+
+    /// A form that is none, or that is read differently by different readers.
+    pub(crate) fn invalid_form(message: String) -> Rejection {
+        Rejection {
+            message: Cow::Owned(message),
+            ..Rejection::new(400, "invalid_form", "")
+        }
+    }
+
+    /// What is wrong with a field of a form.
+    pub(crate) fn form_field(field: &'static str, wrong: &str) -> Rejection {
+        Rejection {
+            message: Cow::Owned(format!("The form's field {field} {wrong}")),
+            param: Some(Cow::Borrowed(field)),
+            ..Rejection::new(400, "invalid_form", "")
+        }
     }
 
     /// A rule denies the request.

@@ -9,9 +9,10 @@ use proofgate_ledger::record::PolicyNote;
 use proofgate_policy::{Attachments, Direction, Engine, Fault, Judgement, Mode, Profile};
 use proofgate_providers::{self as providers, BodyText};
 
+use crate::admission::IncomingCall;
 use crate::catalog::Catalog;
-use crate::gateway::Gateway;
-use crate::hooks::Masks;
+use crate::gateway::{Gateway, Reading};
+use crate::hooks::{self, Asking, Masks};
 use crate::memory::{Buffer, Exhausted, Share};
 use crate::rejection::Rejection;
 
@@ -126,6 +127,65 @@ pub(crate) async fn judge<'c>(
             rejection: Rejection::OVERLOADED,
             note,
         })),
+    }
+}
+
+/// Judges the text of a form by the rules and the policies of its tenant's plan. A form is not changed: what has to be redacted
+/// in it is denied.
+pub(crate) async fn judge_form<'c>(
+    incoming: &IncomingCall<'c>,
+    model: &str,
+    text: &str,
+) -> Result<Judged<'c>, Box<DeniedRequest<'c>>> {
+    let gateway = incoming.gateway;
+    let mut reading = gateway.reading.take();
+    reading.text.plain(text);
+    let mut room = Share::new(&gateway.budget);
+    let judged = judge_text_of_form(incoming, model, text, &mut reading, &mut room).await;
+    reading.give_back_to(gateway);
+    judged
+}
+
+/// The same, where `reading` has the text, and `room` is what is taken of the memory for it.
+pub(crate) async fn judge_text_of_form<'c>(
+    incoming: &IncomingCall<'c>,
+    model: &str,
+    text: &str,
+    reading: &mut Reading,
+    room: &mut Share,
+) -> Result<Judged<'c>, Box<DeniedRequest<'c>>> {
+    let IncomingCall { gateway, catalog, .. } = *incoming;
+    let exhausted = |Exhausted| {
+        Box::new(DeniedRequest {
+            rejection: Rejection::OVERLOADED,
+            note: None,
+        })
+    };
+    room.resize(reading.text.size()).map_err(exhausted)?;
+    let plan = catalog.terms.plan(&incoming.identity.tenant);
+    let body = text.as_bytes();
+    let mut judged = judge(gateway, catalog, &plan.profile, &reading.text, room, body).await?;
+    if !plan.hooks.is_empty() {
+        let asking = Asking {
+            gateway,
+            catalog,
+            plan,
+            dialect: incoming.dialect,
+            tenant: &incoming.identity.tenant.name,
+            model,
+            body,
+        };
+        Box::pin(hooks::ask(asking, reading, room, &mut judged)).await?;
+    }
+    match judged.rewritten {
+        None => Ok(judged),
+        Some(_) => {
+            gateway.metrics.policy_blocked();
+            Err(Box::new(DeniedRequest {
+                rejection: Rejection::FORM_NOT_REDACTED,
+                note: judged.note,
+            }))
+        }
     }
 }
 

@@ -93,7 +93,11 @@ impl AnswerHead {
 
     /// Whether rules that have to clear the answer cannot tell what a client will make of it.
     pub(crate) fn is_unreadable(&self, kind: BodyKind) -> bool {
-        self.is_success() && self.scrutiny == Scrutiny::Enforce && kind == BodyKind::Other && !self.events
+        self.is_success()
+            && self.scrutiny == Scrutiny::Enforce
+            && kind == BodyKind::Other
+            && !self.events
+            && !self.dialect.answers_text()
     }
 }
 

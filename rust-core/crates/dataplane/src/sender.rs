@@ -1,8 +1,12 @@
 //! Sends an admitted request to one of its model's providers, as far as the head of an answer that is taken.
 
+mod passing;
+
+use std::cell::Cell;
 use std::pin::pin;
 use std::time::Duration;
 
+use proofgate_ledger::record::Outcome;
 use proofgate_providers::{Call, Family, UpstreamBody, says_key_is_refused, says_prompt_is_too_long};
 use proofgate_wire::ResponseHead;
 use tokio::time::Instant;
@@ -13,11 +17,14 @@ use crate::attempt::{Begun, EarlyFailure, Lent, Request, attempt, early_failure,
 use crate::failure::{Failure, Timeout};
 use crate::lifecycle::Phase;
 use crate::open_exchange::OpenExchange;
+use crate::rejection::Rejection;
 use crate::reply::{Buffers, Reply};
 use crate::request_policy::Rewritten;
 use crate::response_head::{AnswerHead, Scrutiny, write_head};
 use crate::routes::{Model, Reason, Tried};
 use crate::upstream::Verdict;
+
+use self::passing::{Broken, Passing};
 
 /// How long an answer that might be a failure waits for its first event, where no heartbeat says so.
 const UNTIL_THE_FIRST_EVENT: Duration = Duration::from_secs(15);
@@ -33,6 +40,8 @@ pub(crate) enum Heard {
     Nothing(Failure),
     /// The client did not wait for it.
     ClientGone,
+    /// What was still coming of the request is not taken.
+    Refused(Rejection, Outcome),
 }
 
 /// An admitted request, as it is sent to one provider or several.
@@ -43,6 +52,8 @@ pub(crate) struct Sender<'s, 'c> {
     pub(crate) rewritten: Option<Rewritten>,
     /// When the answer must be over.
     pub(crate) until: Option<Instant>,
+    /// Whether bytes of a body that was still coming have been taken, so that it cannot be sent once more.
+    pub(crate) has_passed: Cell<bool>,
 }
 
 impl Sender<'_, '_> {
@@ -78,7 +89,13 @@ impl Sender<'_, '_> {
             None => self.call.model_value(),
         };
         let translated = chosen.translated.as_ref();
+        let form = self.incoming.form;
         let (body, keeps_usage) = match translated {
+            None if form.is_some() => {
+                let name = &*chosen.named.model;
+                let edit = (name != self.call.model).then_some((model, name.as_bytes()));
+                (UpstreamBody::new(self.body(), [edit, None]), false)
+            }
             Some(translated) => (UpstreamBody::new(&translated.body, [None, None]), false),
             None => {
                 let (usage, name) = (upstream.stream_usage, chosen.named.replacement.as_deref());
@@ -92,10 +109,11 @@ impl Sender<'_, '_> {
                 )
             }
         };
-        let mut fields = match (translated, &self.incoming.fields) {
-            (Some(translated), _) => translated.back.fields().to_vec(),
-            (None, Some(fields)) => fields.for_upstream(&upstream.betas, reply.extra),
-            (None, None) => Vec::new(),
+        let mut fields = match (translated, &self.incoming.fields, form) {
+            (Some(translated), _, _) => translated.back.fields().to_vec(),
+            (None, Some(fields), _) => fields.for_upstream(&upstream.betas, reply.extra),
+            (None, None, Some(form)) => form.content_type.clone(),
+            (None, None, None) => Vec::new(),
         };
         if let Some(observed) = &mut open.observed {
             observed.leaves(self.incoming.now);
@@ -107,6 +125,12 @@ impl Sender<'_, '_> {
             None => upstream.path_end.of(self.call.dialect, name, self.call.stream),
         };
         let id = open.id;
+        let mut upload = self.incoming.upload.take();
+        let rest = form.and_then(|form| form.coming).map(|coming| {
+            let missing = |all: u64| all.saturating_sub(self.body().len() as u64);
+            let declared = coming.declared.map(missing);
+            declared.map(|missing| missing + body.length() as u64)
+        });
         let request = Request {
             to: upstream,
             template: chosen.template,
@@ -115,12 +139,14 @@ impl Sender<'_, '_> {
             id: id.as_str(),
             at: upstream.signer.as_ref().map_or(0, |_| open.now() / 1_000_000),
             body,
+            rest,
         };
         let scrutiny = match open.masks {
             // It is held to its end, as for rules.
             Some(_) => Scrutiny::Enforce,
             None => Scrutiny::of(&catalog.terms.plan(&open.tenant).profile),
         };
+        let closes = Cell::new(reply.close);
         let options = AnswerOptions {
             close: reply.close,
             head_only: false,
@@ -132,10 +158,15 @@ impl Sender<'_, '_> {
             upstream: answer,
         } = &mut *reply.buffers;
         let accept = |head: &ResponseHead<'_>| {
+            let may_turn = may_turn && !self.has_passed.get();
             if let Some(failure) = self.turned_away(head, may_turn) {
                 return Err(failure);
             }
             gateway.spare.lend(out);
+            let options = AnswerOptions {
+                close: closes.get(),
+                ..options
+            };
             write_head(head, id.as_str(), options, scrutiny, out).map_err(|_| Failure::Unreachable)
         };
         let lent = Lent {
@@ -143,7 +174,34 @@ impl Sender<'_, '_> {
             incoming: &gateway.incoming,
         };
         let limits = catalog.terms.limits;
-        let attempted = {
+        let attempted = if let Some(mut upload) = upload.take() {
+            let passing = Passing {
+                incoming: self.incoming,
+                model: &self.call.model,
+                client: &mut *reply.client,
+                deadline: &mut *reply.deadline,
+                lifecycle: &mut *reply.lifecycle,
+                open: &mut *open,
+                upload: &mut upload,
+                until: self.until,
+                limits,
+                lent,
+                has_passed: &self.has_passed,
+                closes: &closes,
+            };
+            let attempted = Box::pin(passing.attempt(request, answer, accept)).await;
+            if !upload.is_over() {
+                // Behind what is not read nothing can follow.
+                reply.close = true;
+                self.incoming.upload.set(Some(upload));
+            }
+            match attempted {
+                Ok(begun) => Ok(begun),
+                Err(Broken::Upstream(failure)) => Err(failure),
+                Err(Broken::ClientGone) => return Heard::ClientGone,
+                Err(Broken::Refused(rejection, outcome)) => return Heard::Refused(rejection, outcome),
+            }
+        } else {
             let (reached, span) = (&mut open.reached, &mut open.span);
             let attempting = pin!(attempt(request, limits, reached, span, lent, answer, accept));
             tokio::select! {
@@ -170,6 +228,7 @@ impl Sender<'_, '_> {
             Ok(begun) => begun,
             Err(failure) => return failed(failure, open),
         };
+        let may_turn = may_turn && !self.has_passed.get();
         let status = begun.head.status;
         if may_turn && begun.head.is_success() && self.model.fall_back_on.may_be_answered() {
             let spoken = translated.map_or(self.call.dialect, |translated| translated.back.upstream());

@@ -68,6 +68,30 @@ impl<'b> Call<'b> {
         Self::read_text(dialect, Self::text_of(body)?, workspace, text)
     }
 
+    /// A request that is a [form](Dialect::has_form), by what its fields say. `model_value`: where the model's name stands in
+    /// it. `counted_bytes`: those of its text, and what its files count for.
+    pub fn of_form(
+        dialect: Dialect,
+        model: &'b str,
+        model_value: Range<usize>,
+        stream: bool,
+        counted_bytes: usize,
+    ) -> Self {
+        Call {
+            dialect,
+            model: Cow::Borrowed(model),
+            stream,
+            include_usage: false,
+            stream_options: StreamOptions::Absent,
+            max_tokens: None,
+            n: 1,
+            messages: 0,
+            token_ids: None,
+            model_value,
+            counted_bytes,
+        }
+    }
+
     /// The first part of [`read`](Call::read): a body as text.
     ///
     /// # Errors

@@ -145,9 +145,16 @@ impl Dialect {
             Dialect::Completions => COMPLETIONS,
             Dialect::Responses => RESPONSES,
             Dialect::Embeddings => EMBEDDINGS,
-            Dialect::Moderations | Dialect::Converse | Dialect::Invoke => MODERATIONS,
             Dialect::Images => IMAGES,
             Dialect::Speech => SPEECH,
+            // Of the others no body is read here: they are forms, or no client speaks them.
+            Dialect::Moderations
+            | Dialect::Transcriptions
+            | Dialect::Translations
+            | Dialect::ImageEdits
+            | Dialect::ImageVariations
+            | Dialect::Converse
+            | Dialect::Invoke => MODERATIONS,
             Dialect::Messages | Dialect::CountTokens => MESSAGES,
             Dialect::Gemini => GEMINI,
             Dialect::GeminiTokens => GEMINI_TOKENS,

@@ -17,6 +17,14 @@ pub enum Dialect {
     Images,
     /// OpenAI's `POST /v1/audio/speech`.
     Speech,
+    /// OpenAI's `POST /v1/audio/transcriptions`.
+    Transcriptions,
+    /// OpenAI's `POST /v1/audio/translations`.
+    Translations,
+    /// OpenAI's `POST /v1/images/edits`.
+    ImageEdits,
+    /// OpenAI's `POST /v1/images/variations`.
+    ImageVariations,
     /// Anthropic's `POST /v1/messages`.
     Messages,
     /// Anthropic's `POST /v1/messages/count_tokens`.
@@ -61,6 +69,10 @@ impl Family {
                 Dialect::Moderations,
                 Dialect::Images,
                 Dialect::Speech,
+                Dialect::Transcriptions,
+                Dialect::Translations,
+                Dialect::ImageEdits,
+                Dialect::ImageVariations,
             ],
             Family::Anthropic => &[Dialect::Messages, Dialect::CountTokens],
             Family::Google => &[
@@ -76,7 +88,7 @@ impl Family {
 
 impl Dialect {
     /// Every dialect that clients speak.
-    pub const ALL: [Dialect; 13] = [
+    pub const ALL: [Dialect; 17] = [
         Dialect::Chat,
         Dialect::Completions,
         Dialect::Responses,
@@ -84,6 +96,10 @@ impl Dialect {
         Dialect::Moderations,
         Dialect::Images,
         Dialect::Speech,
+        Dialect::Transcriptions,
+        Dialect::Translations,
+        Dialect::ImageEdits,
+        Dialect::ImageVariations,
         Dialect::Messages,
         Dialect::CountTokens,
         Dialect::Gemini,
@@ -102,6 +118,10 @@ impl Dialect {
             Dialect::Moderations => "/v1/moderations",
             Dialect::Images => "/v1/images/generations",
             Dialect::Speech => "/v1/audio/speech",
+            Dialect::Transcriptions => "/v1/audio/transcriptions",
+            Dialect::Translations => "/v1/audio/translations",
+            Dialect::ImageEdits => "/v1/images/edits",
+            Dialect::ImageVariations => "/v1/images/variations",
             Dialect::Messages => "/v1/messages",
             Dialect::CountTokens => "/v1/messages/count_tokens",
             Dialect::Gemini => "/v1beta/models/{model}:generateContent",
@@ -123,6 +143,19 @@ impl Dialect {
     /// Whether the path names the model, and says whether the answer is to be a stream. The body says neither.
     pub fn has_model_in_path(self) -> bool {
         self.family() == Family::Google
+    }
+
+    /// Whether its requests are forms with files (`multipart/form-data`), not JSON.
+    pub fn has_form(self) -> bool {
+        matches!(
+            self,
+            Dialect::Transcriptions | Dialect::Translations | Dialect::ImageEdits | Dialect::ImageVariations
+        )
+    }
+
+    /// Whether its answers can be plain text.
+    pub fn answers_text(self) -> bool {
+        matches!(self, Dialect::Transcriptions | Dialect::Translations)
     }
 
     /// What the path of a request upstream ends in where the model stands there, percent-encoded, with its query; empty
@@ -169,12 +202,14 @@ impl Dialect {
                 | Dialect::CountTokens
                 | Dialect::GeminiEmbedding
                 | Dialect::GeminiEmbeddings
+                | Dialect::Translations
+                | Dialect::ImageVariations
         )
     }
 
     /// Whether the provider generates something, for which tokens have to be set aside.
     pub fn generates(self) -> bool {
-        self.streams()
+        self.streams() || self.has_form()
     }
 
     /// Whether the provider charges tokens for it at all.

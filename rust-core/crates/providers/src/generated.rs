@@ -96,6 +96,14 @@ impl GeneratedText {
                 reader.skip(first)?;
                 Shape::Other
             }
+            // Every string of theirs is looked at.
+            Dialect::Transcriptions
+            | Dialect::Translations
+            | Dialect::ImageEdits
+            | Dialect::ImageVariations => {
+                reader.skip(first)?;
+                Shape::Other
+            }
             Dialect::Chat | Dialect::Completions => self.read_completion(&mut reader)?,
             Dialect::Messages => self.read_message(&mut reader)?,
             Dialect::Responses => self.read_response(&mut reader)?,

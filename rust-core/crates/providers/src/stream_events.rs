@@ -101,9 +101,13 @@ impl EventMeaning {
             }),
             Dialect::Images => meaning_of_media(event, IMAGE),
             Dialect::Speech => meaning_of_media(event, "speech.audio.done"),
+            Dialect::ImageEdits => meaning_of_media(event, EDITED_IMAGE),
+            Dialect::Transcriptions => meaning_of_media(event, "transcript.text.done"),
             // Only all events of a stream of Gemini's together tell its end: see `CandidateEnds`.
             Dialect::Embeddings
             | Dialect::Moderations
+            | Dialect::Translations
+            | Dialect::ImageVariations
             | Dialect::CountTokens
             | Dialect::Gemini
             | Dialect::GeminiTokens
@@ -121,19 +125,18 @@ impl EventMeaning {
         let name = event_name(begin);
         match dialect {
             Dialect::Responses => matches!(name, Some(b"response.completed" | b"response.incomplete")),
-            Dialect::Images => match name {
-                Some(name) => name == IMAGE.as_bytes(),
-                None => type_at_begin(begin) == Some(IMAGE.as_bytes()),
-            },
+            Dialect::Images => name.or_else(|| type_at_begin(begin)) == Some(IMAGE.as_bytes()),
+            Dialect::ImageEdits => name.or_else(|| type_at_begin(begin)) == Some(EDITED_IMAGE.as_bytes()),
             _ => false,
         }
     }
 }
 
-/// The type of the event that brings a whole image.
+/// The types of the events that bring a whole image.
 const IMAGE: &str = "image_generation.completed";
+const EDITED_IMAGE: &str = "image_edit.completed";
 
-/// What an event of a stream of images or speech means, whose last one has the type `end`.
+/// What an event of a stream of images, speech or a transcript means, whose last one has the type `end`.
 fn meaning_of_media(event: &[u8], end: &str) -> EventMeaning {
     let meaning = meaning_by_type(event, &[end.as_bytes(), b"error"], |kind| match kind {
         "error" => EventMeaning::Failure,

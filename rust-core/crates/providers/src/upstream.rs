@@ -119,15 +119,22 @@ impl RequestTemplate {
         let accept = match dialect {
             // Its answers are recordings of any type.
             Dialect::Speech => "*/*",
+            _ if dialect.has_form() => "*/*",
             // It answers with another type where it streams.
             _ if dialect.family() == Family::Amazon => "*/*",
             _ => "application/json, text/event-stream",
         };
         let mut head = format!(
             " HTTP/1.1\r\nHost: {authority}\r\nUser-Agent: proofgate/{}\r\n\
-             Content-Type: {CONTENT_TYPE}\r\nAccept: {accept}\r\nAccept-Encoding: identity\r\n",
+             Accept: {accept}\r\nAccept-Encoding: identity\r\n",
             env!("CARGO_PKG_VERSION"),
         );
+        if !dialect.has_form() {
+            // That of a form names its boundary.
+            head.push_str("Content-Type: ");
+            head.push_str(CONTENT_TYPE);
+            head.push_str("\r\n");
+        }
         if let Some(ProviderKey { field, key }) = api_key {
             for part in [field, key, "\r\n"] {
                 head.push_str(part);
@@ -153,6 +160,18 @@ impl RequestTemplate {
     /// Writes the head of one request whose body has `length` bytes. `fields`: header lines of this request alone.
     /// `model`: what the path ends in where the model stands there, percent-encoded.
     pub fn write(&self, request_id: &str, length: usize, model: &str, fields: &[u8], out: &mut Vec<u8>) {
+        self.write_with(request_id, Some(length as u64), model, fields, out);
+    }
+
+    /// The same for a body that is still coming: without a length it comes in chunks (RFC 9112 section 7.1).
+    pub fn write_with(
+        &self,
+        request_id: &str,
+        length: Option<u64>,
+        model: &str,
+        fields: &[u8],
+        out: &mut Vec<u8>,
+    ) {
         out.extend_from_slice(b"POST ");
         out.extend_from_slice(self.path.as_bytes());
         out.extend_from_slice(model.as_bytes());
@@ -160,8 +179,13 @@ impl RequestTemplate {
         out.extend_from_slice(fields);
         out.extend_from_slice(b"X-Request-Id: ");
         out.extend_from_slice(request_id.as_bytes());
-        out.extend_from_slice(b"\r\nContent-Length: ");
-        out.extend_from_slice(length.to_string().as_bytes());
+        match length {
+            Some(length) => {
+                out.extend_from_slice(b"\r\nContent-Length: ");
+                out.extend_from_slice(length.to_string().as_bytes());
+            }
+            None => out.extend_from_slice(b"\r\nTransfer-Encoding: chunked"),
+        }
         out.extend_from_slice(b"\r\n\r\n");
     }
 }

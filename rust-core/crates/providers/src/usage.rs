@@ -110,7 +110,12 @@ impl UsageReader {
     pub fn push(&mut self, piece: &[u8]) -> bool {
         match self.dialect {
             Dialect::Chat | Dialect::Completions | Dialect::Embeddings => self.anywhere.push(piece),
-            Dialect::Responses | Dialect::Images => {
+            Dialect::Responses
+            | Dialect::Images
+            | Dialect::Transcriptions
+            | Dialect::Translations
+            | Dialect::ImageEdits
+            | Dialect::ImageVariations => {
                 let last = &mut self.last;
                 self.member.push(piece, |value| {
                     let usage: Option<ResponseUsage> = read(value);
@@ -158,6 +163,7 @@ impl UsageReader {
             | Dialect::Messages
             | Dialect::Converse
             | Dialect::Invoke => b"\"usage\"",
+            dialect if dialect.has_form() => b"\"usage\"",
             Dialect::Gemini => b"\"usageMetadata\"",
             _ => return self.push(event),
         };
@@ -187,8 +193,8 @@ impl UsageReader {
                 self.last = usage.map(|usage| usage.usage()).or(self.last);
                 self.last.is_some()
             }
-            _ => {
-                self.member = Member::of_event(self.dialect);
+            dialect => {
+                self.member = Member::of_event(dialect);
                 self.push(&data)
             }
         }
@@ -221,7 +227,11 @@ impl UsageReader {
             | Dialect::Gemini
             | Dialect::GeminiEmbedding
             | Dialect::GeminiEmbeddings
-            | Dialect::Converse => self.last,
+            | Dialect::Converse
+            | Dialect::Transcriptions
+            | Dialect::Translations
+            | Dialect::ImageEdits
+            | Dialect::ImageVariations => self.last,
             Dialect::Moderations | Dialect::CountTokens | Dialect::GeminiTokens => None,
         };
         usage.map(Usage::with_parts_within)
@@ -244,7 +254,12 @@ impl Member {
 
     /// Where the data of an event has it: that of a response in its `response`.
     fn of_event(dialect: Dialect) -> Member {
-        Member::new(NAME, if dialect == Dialect::Images { 1 } else { 2 })
+        let depth = if dialect == Dialect::Images || dialect.has_form() {
+            1
+        } else {
+            2
+        };
+        Member::new(NAME, depth)
     }
 }
 

@@ -41,7 +41,7 @@ impl UpstreamStream {
         self.reusable = false;
     }
 
-    pub(super) fn is_spent(&self) -> bool {
+    pub(crate) fn is_spent(&self) -> bool {
         !self.reusable
     }
 

@@ -36,6 +36,7 @@ mod telemetry;
 mod tenants;
 mod tls;
 mod translation;
+mod uploads;
 mod upstream;
 mod upstream_tls;
 mod warm;

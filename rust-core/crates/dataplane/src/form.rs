@@ -1,0 +1,317 @@
+//! What a request that is a form says, as it arrives: what routes it, what rules look at, and how much of it may leave.
+//!
+//! The files are not looked at, but their names are. What has been read may leave as far as nothing in it is a text that has not been judged.
+
+use std::ops::Range;
+
+use proofgate_multipart::{Boundary, Event, FormReader, MultipartError, Part};
+use proofgate_providers::{Call, Dialect};
+
+use crate::rejection::Rejection;
+
+/// Most bytes of all fields of a form that are no files.
+const MOST_FIELD_BYTES: usize = 1 << 20;
+/// What a file counts for at least in an estimate, in bytes of text.
+const FILE: u64 = 8_000;
+/// What a form is taken to have that does not say its length: the most that a recording may have at the provider.
+const UNSAID: u64 = 25 << 20;
+/// Of so many bytes of a form one is counted as text: a minute of a compressed recording is about half a megabyte, and
+/// some hundred tokens.
+const BYTES_A_CHARACTER: u64 = 256;
+
+/// Fields that there may be once: what others would read otherwise decides where a request goes.
+const SINGLE: [&str; 3] = ["model", "stream", "n"];
+/// Names of the API, which are no text.
+const KNOWN: [&str; 28] = [
+    "background",
+    "chunking_strategy",
+    "file",
+    "image",
+    "image[]",
+    "include[]",
+    "input_fidelity",
+    "keywords[]",
+    "known_speaker_names[]",
+    "known_speaker_references[]",
+    "language",
+    "languages[]",
+    "mask",
+    "model",
+    "n",
+    "output_compression",
+    "output_format",
+    "partial_images",
+    "prompt",
+    "quality",
+    "response_format",
+    "size",
+    "stream",
+    "temperature",
+    "timestamp_granularities[]",
+    "user",
+    "chunking_strategy[type]",
+    "moderation",
+];
+
+/// A form as far as it has come.
+pub(crate) struct Form {
+    reader: FormReader,
+    /// Bytes read so far.
+    at: u64,
+    /// Where the part at hand begins, or the next one.
+    part: u64,
+    /// From where on there is text that nobody has judged.
+    unjudged: Option<u64>,
+    content: Content,
+    /// Bytes of fields so far.
+    field_bytes: usize,
+    files: u64,
+    model: Option<(String, Range<u64>)>,
+    stream: Option<bool>,
+    has_n: bool,
+    /// Fields and names of files, a line each.
+    text: String,
+}
+
+/// What the bytes at hand are.
+enum Content {
+    /// None of a part.
+    Nothing,
+    File,
+    Field {
+        name: String,
+        begin: u64,
+        value: Vec<u8>,
+    },
+}
+
+impl Form {
+    pub(crate) fn new(boundary: &Boundary) -> Self {
+        Form {
+            reader: FormReader::new(boundary),
+            at: 0,
+            part: 0,
+            unjudged: None,
+            content: Content::Nothing,
+            field_bytes: 0,
+            files: 0,
+            model: None,
+            stream: None,
+            has_n: false,
+            text: String::new(),
+        }
+    }
+
+    /// Reads the next bytes of the form.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(crate) fn push(&mut self, mut bytes: &[u8]) -> Result<(), Rejection> {
+        loop {
+            // Not a part of what is changed while its event is at hand.
+            let Form {
+                reader,
+                content,
+                field_bytes,
+                at,
+                ..
+            } = self;
+            let step = reader.read(bytes)?;
+            *at += step.consumed as u64;
+            bytes = bytes.get(step.consumed..).unwrap_or_default();
+            match step.event {
+                None => return Ok(()),
+                Some(Event::Data(data)) => {
+                    if let Content::Field { value, .. } = content {
+                        *field_bytes += data.len();
+                        if *field_bytes > MOST_FIELD_BYTES {
+                            return Err(Rejection::FORM_FIELDS_TOO_LARGE);
+                        }
+                        value.extend_from_slice(data);
+                    }
+                }
+                Some(Event::Part(part)) => self.begin(part)?,
+                Some(Event::PartEnd) => self.end_part()?,
+            }
+        }
+    }
+
+    fn begin(&mut self, part: Part) -> Result<(), Rejection> {
+        let Part { name, file_name } = part;
+        let base = name.split('[').next().unwrap_or_default();
+        let single = SINGLE.iter().find(|single| base.eq_ignore_ascii_case(single));
+        if let Some(single) = single
+            && (name != **single || file_name.is_some())
+        {
+            return Err(Rejection::form_field(
+                single,
+                "is called so, in small letters, and is no file.",
+            ));
+        }
+        let is_text = !KNOWN.contains(&&*name);
+        if is_text {
+            self.line(&name);
+        }
+        self.content = match file_name {
+            Some(file_name) => {
+                self.line(&file_name);
+                self.files += 1;
+                Content::File
+            }
+            None => Content::Field {
+                name,
+                begin: self.at,
+                value: Vec::new(),
+            },
+        };
+        Ok(())
+    }
+
+    fn end_part(&mut self) -> Result<(), Rejection> {
+        let content = std::mem::replace(&mut self.content, Content::Nothing);
+        let done = match content {
+            Content::Field { name, begin, value } => self.field(&name, begin, value),
+            _ => Ok(()),
+        };
+        self.part = self.at;
+        done
+    }
+
+    /// Takes a whole field.
+    fn field(&mut self, name: &str, begin: u64, value: Vec<u8>) -> Result<(), Rejection> {
+        let end = begin + value.len() as u64;
+        let value = String::from_utf8(value).map_err(|_| Rejection::FORM_NOT_TEXT)?;
+        let once = |is_first: bool, name: &'static str| match is_first {
+            true => Ok(()),
+            false => Err(Rejection::form_field(name, "stands in the form more than once.")),
+        };
+        match name {
+            "model" => {
+                once(self.model.is_none(), "model")?;
+                if value.is_empty() {
+                    return Err(Rejection::form_field("model", "is empty."));
+                }
+                self.model = Some((value, begin..end));
+            }
+            "stream" => {
+                once(self.stream.is_none(), "stream")?;
+                self.stream = Some(match &*value {
+                    "true" => true,
+                    "false" => false,
+                    _ => return Err(Rejection::form_field("stream", "must be true or false.")),
+                });
+            }
+            "n" => {
+                once(!std::mem::replace(&mut self.has_n, true), "n")?;
+                if !value.bytes().all(|byte| byte.is_ascii_digit()) {
+                    return Err(Rejection::form_field("n", "must be a number."));
+                }
+            }
+            _ => self.line(&value),
+        }
+        Ok(())
+    }
+
+    /// Adds a text of the part at hand.
+    fn line(&mut self, text: &str) {
+        self.unjudged.get_or_insert(self.part);
+        self.text.push_str(text);
+        self.text.push('\n');
+    }
+
+    /// Bytes of memory that it takes, for the most part.
+    pub(crate) fn size(&self) -> usize {
+        self.field_bytes + self.text.len()
+    }
+
+    /// All text so far.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether what rules look at can be judged now: in a file, and at the end. In a field it would be cut.
+    fn is_at_rest(&self) -> bool {
+        matches!(self.content, Content::File) || self.reader.is_done()
+    }
+
+    /// Whether there is text that has to be judged before more of the form may leave.
+    pub(crate) fn is_to_be_judged(&self) -> bool {
+        self.unjudged.is_some() && self.is_at_rest()
+    }
+
+    /// All text so far has been judged.
+    pub(crate) fn judged(&mut self) {
+        self.unjudged = None;
+    }
+
+    /// How many bytes from the beginning on may leave.
+    pub(crate) fn may_leave(&self) -> u64 {
+        match self.unjudged {
+            Some(from) => from,
+            None if self.is_at_rest() => self.at,
+            None => self.part,
+        }
+    }
+
+    /// Whether all is known that an admission needs, while a file is still coming.
+    pub(crate) fn may_be_admitted(&self) -> bool {
+        self.model.is_some() && matches!(self.content, Content::File)
+    }
+
+    /// Whether the form says for which model it is.
+    pub(crate) fn has_model(&self) -> bool {
+        self.model.is_some()
+    }
+
+    /// Says that the body has ended.
+    ///
+    /// # Errors
+    /// What is missing of the form.
+    pub(crate) fn end(&self) -> Result<(), Rejection> {
+        Ok(self.reader.end()?)
+    }
+
+    /// What the form says so far. `length`: of all of it, where that is known.
+    ///
+    /// # Errors
+    /// It names no model.
+    pub(crate) fn said(&self, length: Option<u64>) -> Result<Said, Rejection> {
+        let Some((model, range)) = &self.model else {
+            return Err(Rejection::form_field("model", "is missing."));
+        };
+        // Both lie in what is held.
+        let place = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX);
+        let by_length = length.unwrap_or(UNSAID) / BYTES_A_CHARACTER;
+        let counted = by_length.max(self.files.saturating_mul(FILE)) + self.text.len() as u64;
+        Ok(Said {
+            model: model.clone(),
+            model_value: place(range.start)..place(range.end),
+            stream: self.stream.unwrap_or(false),
+            text: self.text.clone(),
+            counted_bytes: usize::try_from(counted).unwrap_or(usize::MAX),
+        })
+    }
+}
+
+/// What a form says when it is admitted.
+pub(crate) struct Said {
+    model: String,
+    model_value: Range<usize>,
+    stream: bool,
+    /// What rules look at.
+    pub(crate) text: String,
+    counted_bytes: usize,
+}
+
+impl Said {
+    pub(crate) fn call(&self, dialect: Dialect) -> Call<'_> {
+        let (model, place) = (&*self.model, self.model_value.clone());
+        Call::of_form(dialect, model, place, self.stream, self.counted_bytes)
+    }
+}
+
+impl From<MultipartError> for Rejection {
+    fn from(error: MultipartError) -> Self {
+        Rejection::invalid_form(error.to_string())
+    }
+}
