@@ -31,11 +31,15 @@ pub enum MultipartError {
     /// A line of a part's head is no header field, is folded, or does not end in CRLF.
     #[error("The head of one of the form's parts has a line that is no header field.")]
     HeadLine,
-    /// The head of a part has another field than `Content-Disposition` and `Content-Type`, or one of them twice.
+    /// The head of a part has another field than `Content-Disposition`, `Content-Type`, `Content-Length` and a
+    /// `Content-Transfer-Encoding` that changes nothing, or one of them twice.
     #[error(
-        "A part of a form has Content-Disposition, once, and may have Content-Type; nothing else is taken."
+        "A part of a form has Content-Disposition, once, and may have Content-Type, Content-Length and an identity Content-Transfer-Encoding; nothing else is taken."
     )]
     HeadField,
+    /// A part's `Content-Length` is no number, or not that of its content.
+    #[error("A part's Content-Length is not the length of its content.")]
+    PartLength,
     /// `Content-Disposition` is missing, or is not `form-data` with a `name` and at most a `filename`.
     #[error(
         "A part's Content-Disposition must be form-data; name=\"...\", for a file followed by filename=\"...\"; filename* is not taken."

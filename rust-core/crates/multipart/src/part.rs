@@ -13,9 +13,10 @@ pub struct Part {
 }
 
 impl Part {
-    /// Reads a head: its lines with their ends, without the empty one.
-    pub(crate) fn of(head: &[u8]) -> Result<Self, MultipartError> {
-        let (mut disposition, mut kind) = (None, None);
+    /// Reads a head: its lines with their ends, without the empty one. Beside the part, how long its content says that it is:
+    /// some clients say so, though nobody should (RFC 7578 section 4.8), and some readers may believe it.
+    pub(crate) fn of(head: &[u8]) -> Result<(Self, Option<u64>), MultipartError> {
+        let (mut disposition, mut kind, mut length, mut encoding) = (None, None, None, None);
         for line in head.split_inclusive(|byte| *byte == b'\n') {
             let line = line.strip_suffix(b"\r\n").ok_or(MultipartError::HeadLine)?;
             let line = std::str::from_utf8(line).map_err(|_| MultipartError::HeadLine)?;
@@ -28,6 +29,8 @@ impl Part {
             let place = match () {
                 () if name.eq_ignore_ascii_case("content-disposition") => &mut disposition,
                 () if name.eq_ignore_ascii_case("content-type") => &mut kind,
+                () if name.eq_ignore_ascii_case("content-length") => &mut length,
+                () if name.eq_ignore_ascii_case("content-transfer-encoding") => &mut encoding,
                 () => return Err(MultipartError::HeadField),
             };
             if place.replace(value.trim_matches(' ')).is_some() {
@@ -35,10 +38,25 @@ impl Part {
             }
         }
         let part = Self::of_disposition(disposition.ok_or(MultipartError::Disposition)?)?;
-        match kind {
-            Some(kind) if !is_taken(kind, part.file_name.is_some()) => Err(MultipartError::PartType),
-            _ => Ok(part),
+        if kind.is_some_and(|kind| !is_taken(kind, part.file_name.is_some())) {
+            return Err(MultipartError::PartType);
         }
+        let as_it_is = |encoding: &str| {
+            ["binary", "8bit", "7bit"]
+                .iter()
+                .any(|name| encoding.eq_ignore_ascii_case(name))
+        };
+        if !encoding.is_none_or(as_it_is) {
+            return Err(MultipartError::HeadField);
+        }
+        let number = |text: &str| {
+            let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+            digits
+                .then(|| text.parse().ok())
+                .flatten()
+                .ok_or(MultipartError::PartLength)
+        };
+        Ok((part, length.map(number).transpose()?))
     }
 
     fn of_disposition(value: &str) -> Result<Self, MultipartError> {

@@ -38,6 +38,8 @@ pub struct FormReader {
     state: State,
     head: Vec<u8>,
     parts: usize,
+    /// How long the content is by its own account, less what has come of it.
+    missing: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,6 +83,7 @@ impl FormReader {
             state: State::First(LINE_END.len()),
             head: Vec::new(),
             parts: 0,
+            missing: None,
         }
     }
 
@@ -94,6 +97,7 @@ impl FormReader {
             if let State::Content(content) = self.state {
                 let (consumed, found) = self.content(content, &input[at..])?;
                 at += consumed;
+                self.count(consumed, &found)?;
                 let event = match found {
                     Found::Nothing if at == input.len() => None,
                     Found::Nothing => continue,
@@ -150,6 +154,30 @@ impl FormReader {
         error
     }
 
+    /// Holds what was found against the length that the part has told.
+    fn count(&mut self, consumed: usize, found: &Found) -> Result<(), MultipartError> {
+        let Some(missing) = self.missing else {
+            return Ok(());
+        };
+        let came = match found {
+            Found::Nothing => 0,
+            Found::Data => consumed as u64,
+            Found::Withheld(length) => *length as u64,
+            Found::End => {
+                self.missing = None;
+                return match missing {
+                    0 => Ok(()),
+                    _ => Err(self.refuse(MultipartError::PartLength)),
+                };
+            }
+        };
+        match missing.checked_sub(came) {
+            Some(missing) => self.missing = Some(missing),
+            None => return Err(self.refuse(MultipartError::PartLength)),
+        }
+        Ok(())
+    }
+
     /// Takes a byte that is not content.
     fn between(&mut self, byte: u8) -> Result<Option<Part>, MultipartError> {
         self.state = match self.state {
@@ -193,7 +221,8 @@ impl FormReader {
             return Ok(None);
         }
         let lines = &self.head[..self.head.len() - LINE_END.len()];
-        let part = Part::of(lines)?;
+        let (part, length) = Part::of(lines)?;
+        self.missing = length;
         self.head.clear();
         // Some readers take the head's end for the line break before a delimiter.
         self.state = State::Content(Content::Line(0));

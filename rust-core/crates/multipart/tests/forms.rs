@@ -149,7 +149,19 @@ fn a_head_that_is_read_differently_is_refused() {
             &format!("{FIELD}\r\nContent-Transfer-Encoding: base64"),
             E::HeadField,
         ),
-        (&format!("{FIELD}\r\nContent-Length: 1"), E::HeadField),
+        (
+            &format!("{FIELD}\r\nContent-Disposition-Ignored: 1"),
+            E::HeadField,
+        ),
+        (&format!("{FIELD}\r\nContent-Length: +1"), E::PartLength),
+        (
+            &format!("{FIELD}\r\nContent-Length: 1\r\nContent-Length: 1"),
+            E::HeadField,
+        ),
+        (
+            &format!("{FIELD}\r\nContent-Length: 99999999999999999999"),
+            E::PartLength,
+        ),
         (&format!("{FIELD};\r\n filename=\"f\""), E::HeadLine),
         (&format!("{FIELD}\r\n\tx: y"), E::HeadLine),
         (&format!("{FIELD}\nContent-Type: text/plain"), E::HeadLine),
@@ -187,6 +199,29 @@ fn a_head_that_is_read_differently_is_refused() {
         ),
         Err(E::HeadLine)
     );
+}
+
+/// OkHttp, and so OpenAI's Java client, tells each part's length; Apache's clients an encoding that changes nothing.
+#[test]
+fn a_length_that_a_part_tells_is_held_against_its_content() {
+    let part = |length: &str, content: &str| {
+        let head = format!("{FIELD}\r\nContent-Length: {length}\r\nContent-Transfer-Encoding: Binary");
+        refusal(&format!("--b\r\n{head}\r\n\r\n{content}\r\n--b--"))
+    };
+    for content in ["", "x", "two\r\nlines", "\r\n-", "\r\n--c", "\r\r\n"] {
+        assert_eq!(part(&content.len().to_string(), content), None, "{content:?}");
+        for wrong in [
+            content.len() + 1,
+            content.len().wrapping_sub(1),
+            content.len() + 5,
+        ] {
+            assert_eq!(
+                part(&wrong.to_string(), content),
+                Some(E::PartLength),
+                "{content:?}"
+            );
+        }
+    }
 }
 
 #[test]
