@@ -261,6 +261,7 @@ def test_endpoints_reach_the_worker(tmp_path: Path) -> None:
         "generate.content",
         "embed.content",
         "models",
+        "receipts",
     ]
     assert globex["endpoints"] is None
 

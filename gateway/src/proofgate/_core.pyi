@@ -23,6 +23,8 @@ __all__ = [
     "prices_at",
     "prove",
     "reveal",
+    "reveal_digest",
+    "verify_checkpoint",
     "verify_proof",
     "verifying_key",
 ]
@@ -272,6 +274,15 @@ def reveal(record: bytes, proof: str, verifying_key: str, body: bytes) -> str:
     The proof carries the salt.
 
     Returns which body of the exchange it is, `request` or `response`. Raises ProofError.
+    """
+
+def reveal_digest(record: bytes, proof: str, verifying_key: str, digest: bytes) -> str:
+    """As `reveal`, of a body whose SHA-256 is at hand, 32 bytes. Raises ProofError."""
+
+def verify_checkpoint(note: str, verifying_key: str) -> str:
+    """Checks a signed checkpoint of a log of the ledger whose key this is.
+
+    Returns JSON `{"origin", "size", "root"}`. Raises ProofError.
     """
 
 def prove(path: str, request_id: str, verifying_key: str | None = None, scan: bool = False) -> str:

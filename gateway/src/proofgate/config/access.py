@@ -26,6 +26,7 @@ Endpoint = Literal[
     "GenerateContent",
     "EmbedContent",
     "Models",
+    "Receipts",
 ]
 # Asymmetric only: with HS256, whoever can check a token can make one (RFC 8725, section 3.1).
 Algorithm = Literal["RS256", "ES256", "EdDSA"]

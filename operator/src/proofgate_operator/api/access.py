@@ -60,6 +60,7 @@ class Endpoint(StrEnum):
     GENERATE_CONTENT = "GenerateContent"
     EMBED_CONTENT = "EmbedContent"
     MODELS = "Models"
+    RECEIPTS = "Receipts"
 
 
 class Algorithm(StrEnum):

@@ -48,11 +48,14 @@ pub enum Endpoint {
     /// `GET /v1/models` and `GET /v1beta/models`.
     #[serde(rename = "models")]
     Models,
+    /// `GET /v1/receipts/{id}`.
+    #[serde(rename = "receipts")]
+    Receipts,
 }
 
 impl Endpoint {
     /// Every endpoint.
-    pub const ALL: [Endpoint; 15] = [
+    pub const ALL: [Endpoint; 16] = [
         Endpoint::ChatCompletions,
         Endpoint::Completions,
         Endpoint::Responses,
@@ -68,6 +71,7 @@ impl Endpoint {
         Endpoint::GenerateContent,
         Endpoint::EmbedContent,
         Endpoint::Models,
+        Endpoint::Receipts,
     ];
 
     /// The name in a configuration.
@@ -88,6 +92,7 @@ impl Endpoint {
             Endpoint::GenerateContent => "generate.content",
             Endpoint::EmbedContent => "embed.content",
             Endpoint::Models => "models",
+            Endpoint::Receipts => "receipts",
         }
     }
 }

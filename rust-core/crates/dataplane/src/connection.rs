@@ -29,6 +29,7 @@ use crate::gateway::Gateway;
 use crate::lifecycle::{Lifecycle, Phase};
 use crate::memory::Exhausted;
 use crate::models;
+use crate::receipts;
 use crate::rejection::{RejectedRequest, Rejection};
 use crate::reply::{Buffers, Reply};
 use crate::routing::Routed;
@@ -224,6 +225,18 @@ impl Connection {
                 let now = self.gateway.clock.unix_micros(now);
                 let told = usage_report::tell(&self.gateway, &request.identity, now);
                 told.map(|usage| (200, Some(usage), None))
+            }
+            Route::Receipt(asked) => {
+                let asking = receipts::answer(
+                    &self.gateway,
+                    &self.catalog,
+                    &request.identity,
+                    asked,
+                    now,
+                    &mut self.extra,
+                );
+                // Boxed: only who asks for one needs the room.
+                Box::pin(asking).await.map(|receipt| (200, Some(receipt), None))
             }
             Route::Options(allow) => Ok((204, None, Some(("allow", *allow)))),
             Route::WrongMethod(allow) => Err(Rejection::method_not_allowed(allow)),

@@ -24,6 +24,7 @@ use crate::ledger_delay::LedgerDelay;
 use crate::lifecycle::{Lifecycle, Phase};
 use crate::limit_thread::LimitLink;
 use crate::metrics::Metrics;
+use crate::receipts::ReceiptDesk;
 use crate::recorder::Recorder;
 use crate::reload::{self, Given};
 use crate::rotation::{CurrentLog, Desk};
@@ -55,6 +56,7 @@ pub(crate) struct DataPlane {
     pub(crate) current: CurrentLog,
     pub(crate) metrics: Metrics,
     pub(crate) outlet: Outlet,
+    pub(crate) receipts: ReceiptDesk,
     pub(crate) phase: watch::Sender<Phase>,
     /// The phases that this thread is told.
     pub(crate) told: watch::Receiver<Phase>,
@@ -121,6 +123,7 @@ impl DataPlane {
             self.metrics,
             self.outlet,
             Arc::clone(&self.delay.profiler),
+            self.receipts,
         ));
         vital.spawn_local(reload::obey(Rc::clone(&gateway), self.orders));
         let limits = Rc::new(RefCell::new(limits));

@@ -6,9 +6,11 @@ use proofgate_wire::{Method, RequestHead};
 
 use crate::azure_path::{self, AzurePath};
 use crate::google_path::{self, GooglePath, InPath, PathError, percent_decoded};
+use crate::receipts::AskedReceipt;
 
 const MODELS: &str = "/v1/models";
 const USAGE: &str = "/v1/usage";
+const RECEIPTS: &str = "/v1/receipts";
 
 /// What a request asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +23,8 @@ pub(crate) enum Route {
     Model(String),
     /// What the tenant and its key have used of their limits.
     Usage,
+    /// What proves an exchange of the tenant.
+    Receipt(Box<AskedReceipt>),
     /// Which methods the path knows.
     Options(&'static str),
     /// The path knows only these methods.
@@ -60,6 +64,21 @@ impl Route {
         }
         if let Some(found) = azure_path::read(path) {
             return Route::of_azure(found, head.method);
+        }
+        if let Some(id) = path
+            .strip_prefix(RECEIPTS)
+            .and_then(|rest| rest.strip_prefix('/'))
+            && !id.is_empty()
+            && !id.contains('/')
+        {
+            return match head.method {
+                Method::Get | Method::Head => Route::Receipt(Box::new(AskedReceipt {
+                    id: id.into(),
+                    query: query.map(Into::into),
+                })),
+                Method::Options => Route::Options(GET),
+                _ => Route::WrongMethod(GET),
+            };
         }
         match google_path::read(path, query) {
             Ok(Some(found)) => return Route::of_google(found, head.method),
@@ -130,6 +149,7 @@ impl Route {
                 Dialect::Converse | Dialect::Invoke => return None,
             }),
             Route::Models | Route::Model(_) => Some(Endpoint::Models),
+            Route::Receipt(_) => Some(Endpoint::Receipts),
             Route::Usage | Route::Options(_) | Route::WrongMethod(_) | Route::Unknown | Route::Refused(_) => {
                 None
             }
@@ -143,7 +163,9 @@ impl Route {
             Route::Call(dialect, _) => dialect.family(),
             Route::Refused(_) => Family::Google,
             _ if google_path::is_google_alone(head.target) => Family::Google,
-            Route::Models | Route::Model(_) if head.headers.get("anthropic-version").is_some() => {
+            Route::Models | Route::Model(_) | Route::Receipt(_)
+                if head.headers.get("anthropic-version").is_some() =>
+            {
                 Family::Anthropic
             }
             _ if head.keys.x_goog_api_key.is_some() => Family::Google,
@@ -157,6 +179,7 @@ impl Route {
             Route::Call(dialect, _) => Some(dialect.path()),
             Route::Models | Route::Model(_) => Some(MODELS),
             Route::Usage => Some(USAGE),
+            Route::Receipt(_) => Some(RECEIPTS),
             Route::Options(_) | Route::WrongMethod(_) | Route::Unknown | Route::Refused(_) => None,
         }
     }

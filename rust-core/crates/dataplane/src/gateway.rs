@@ -16,6 +16,7 @@ use crate::clock::Clock;
 use crate::hooks::HookRoom;
 use crate::memory::Budget;
 use crate::metrics::{Metrics, Traffic};
+use crate::receipts::ReceiptDesk;
 use crate::recorder::Recorder;
 use crate::rejection::{RejectedRequest, Rejection};
 use crate::reload::Change;
@@ -38,6 +39,8 @@ pub(crate) struct Gateway {
     pub(crate) profiler: Arc<Profiler>,
     pub(crate) clock: Clock,
     pub(crate) limiter: RefCell<Limiter>,
+    /// Where the evidence on the volume is asked for.
+    pub(crate) receipts: ReceiptDesk,
     /// Taken for as long as a request is read and judged, and put back.
     pub(crate) reading: Cell<Reading>,
     /// What reading answers needs and every one can use again.
@@ -99,6 +102,7 @@ impl Gateway {
         metrics: Metrics,
         outlet: Outlet,
         profiler: Arc<Profiler>,
+        receipts: ReceiptDesk,
     ) -> Self {
         let budget = Rc::new(Budget::new(
             catalog.terms.buffered_bytes,
@@ -114,6 +118,7 @@ impl Gateway {
             profiler,
             clock: Clock::new(),
             limiter: RefCell::new(limiter),
+            receipts,
             reading: Cell::default(),
             answer_reading: RefCell::default(),
             workspaces: Workspaces::new(&budget),

@@ -47,6 +47,7 @@ mod open_table;
 mod path_end;
 mod pricing;
 mod priority;
+mod receipts;
 mod recorder;
 mod rejection;
 mod relay;

@@ -20,6 +20,7 @@ use crate::hooks::{Hooks, HooksInService};
 use crate::incarnation::NextLog;
 use crate::ledger_delay::LedgerDelay;
 use crate::metrics::Metrics;
+use crate::receipts::ReceiptDesk;
 use crate::recorder::Recorder;
 use crate::rotation::Desk;
 use crate::telemetry;
@@ -85,6 +86,7 @@ fn bench() -> Bench {
         metrics,
         telemetry::outlet().0,
         profiler,
+        ReceiptDesk::of_volume(volume.path(), key.verifying_key()),
     ));
     Bench {
         catalog: gateway.catalog(),

@@ -50,10 +50,11 @@ impl Rejection {
         404,
         "unknown_endpoint",
         "There is nothing at this path. There are POST /v1/chat/completions, /v1/completions, /v1/responses, \
-         /v1/embeddings, /v1/moderations, /v1/audio/transcriptions, /v1/audio/translations, /v1/images/edits, \
-         /v1/images/variations, /v1/messages, /v1/messages/count_tokens and \
-         /v1beta/models/{model}:generateContent, :streamGenerateContent and :countTokens, and GET /v1/models, \
-         /v1beta/models and /v1/usage.",
+         /v1/embeddings, /v1/moderations, /v1/audio/speech, /v1/audio/transcriptions, /v1/audio/translations, \
+         /v1/images/generations, /v1/images/edits, /v1/images/variations, /v1/messages, /v1/messages/count_tokens and \
+         /v1beta/models/{model}:generateContent, :streamGenerateContent, :countTokens, :embedContent and \
+         :batchEmbedContents, and GET /v1/models, \
+         /v1beta/models, /v1/usage and /v1/receipts/{id}.",
     );
     pub(crate) const OVERLOADED: Rejection = Rejection::new(
         503,
@@ -150,6 +151,21 @@ impl Rejection {
                 400,
                 "token_ids_not_readable",
                 "This tenant's rules have to read what is sent, and numbers of tokens cannot be read. Send the text.",
+            )
+        }
+    }
+
+    /// No checkpoint covers the exchange yet: its tenant may ask again at once.
+    pub(crate) fn receipt_pending() -> Rejection {
+        Rejection {
+            fields: Fields {
+                retry_after: Some(1),
+                ..Fields::NONE
+            },
+            ..Rejection::new(
+                409,
+                "receipt_pending",
+                "No checkpoint covers this exchange yet. Ask again in a second.",
             )
         }
     }

@@ -31,6 +31,7 @@ use crate::lifecycle::Phase;
 use crate::limit_thread::{self, SharedStore, WorkerLife};
 use crate::limit_use::LimitUse;
 use crate::metrics::Metrics;
+use crate::receipts::ReceiptDesk;
 use crate::reload::{self, Change, Given, MAX_WAITING, Order};
 use crate::rotation::{Bounds, CurrentLog, Desk, InService};
 use crate::telemetry::{self, AccessLog, ExchangeQueue, Signal};
@@ -340,6 +341,10 @@ impl Worker {
             current: current.clone(),
             metrics: metrics.clone(),
             outlet,
+            receipts: ReceiptDesk::of_volume(
+                Path::new(&config.ledger.directory),
+                self.signing_key.verifying_key(),
+            ),
             phase: phase.clone(),
             told,
             ledger,

@@ -3,7 +3,9 @@
 use crate::layout::{parse_incarnation, shards};
 use crate::prove::rebuild;
 use crate::{EvidenceError, HeldCheckpoint, ReadStorage, TreeFile};
-use proofgate_ledger::{Checkpoint, Hash, VerifyingKey, consistency_proof, verify_consistency};
+use proofgate_ledger::{
+    Checkpoint, Hash, NodeReader, VerifyingKey, consistency_proof, tree_root, verify_consistency,
+};
 use std::path::{Path, PathBuf};
 
 /// Reads a file of signed notes, one after the other, as `curl … >> checkpoints` makes it. With a key, every signature is
@@ -80,28 +82,71 @@ pub fn consistency(
         return Err(EvidenceError::Inconsistent(told));
     }
     let dir = directory_of(storage, path, &old.origin)?;
-    let stored = TreeFile::open(storage, &dir).and_then(|tree| consistency_proof(&tree, old.size, new.size));
-    if let Ok(hashes) = stored
-        && check(old, new, &hashes).is_ok()
+    proof(storage, &dir, (old.size, Some(old.root)), new)
+}
+
+/// As [`consistency`], from a size alone: which root was signed there is known to whoever asks.
+///
+/// # Errors
+/// As [`consistency`].
+pub fn consistency_from(
+    storage: &dyn ReadStorage,
+    path: &Path,
+    size: u64,
+    new: &Checkpoint,
+) -> Result<Vec<Hash>, EvidenceError> {
+    let dir = directory_of(storage, path, &new.origin)?;
+    proof(storage, &dir, (size, None), new)
+}
+
+/// The proof out of the tree file, or out of the records where that is missing, short or wrong. A root that is not known
+/// is the one that the log has at that size.
+fn proof(
+    storage: &dyn ReadStorage,
+    dir: &Path,
+    (size, root): (u64, Option<Hash>),
+    new: &Checkpoint,
+) -> Result<Vec<Hash>, EvidenceError> {
+    let old = |root| Checkpoint {
+        origin: new.origin.clone(),
+        size,
+        root,
+    };
+    let stored = TreeFile::open(storage, dir).and_then(|tree| read_proof(&tree, (size, root), new.size));
+    if let Ok((hashes, root)) = stored
+        && check(&old(root), new, &hashes).is_ok()
     {
         return Ok(hashes);
     }
-    let nodes = rebuild(storage, &dir, new.size, |nodes| {
-        consistency_proof(nodes, old.size, new.size).map(|_| ())
+    let nodes = rebuild(storage, dir, new.size, |nodes| {
+        read_proof(nodes, (size, root), new.size).map(|_| ())
     });
     let nodes = match nodes {
         Err(EvidenceError::NoSuchRecord { seq, .. }) => {
             let told = format!(
                 "the ledger holds {seq} records of {}, not {}",
-                old.origin, new.size
+                new.origin, new.size
             );
             return Err(EvidenceError::Inconsistent(told));
         }
         other => other?,
     };
-    let hashes = consistency_proof(&nodes, old.size, new.size)?;
-    check(old, new, &hashes)?;
+    let (hashes, root) = read_proof(&nodes, (size, root), new.size)?;
+    check(&old(root), new, &hashes)?;
     Ok(hashes)
+}
+
+fn read_proof<N: NodeReader<Error = EvidenceError> + ?Sized>(
+    nodes: &N,
+    (size, root): (u64, Option<Hash>),
+    new: u64,
+) -> Result<(Vec<Hash>, Hash), EvidenceError> {
+    let hashes = consistency_proof(nodes, size, new)?;
+    let root = match root {
+        Some(root) => root,
+        None => tree_root(nodes, size)?,
+    };
+    Ok((hashes, root))
 }
 
 /// Checks a consistency proof between two checkpoints of one log, without the log.

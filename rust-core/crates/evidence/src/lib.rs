@@ -33,7 +33,7 @@ mod storage;
 mod time_search;
 mod tree_file;
 
-pub use consistency::{check as check_consistency, consistency, read_notes};
+pub use consistency::{check as check_consistency, consistency, consistency_from, read_notes};
 pub use error::EvidenceError;
 pub use export::export_leaves;
 pub use fsck::{

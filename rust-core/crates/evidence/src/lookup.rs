@@ -27,8 +27,10 @@ pub struct FoundRecord {
 /// How to look for an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Search {
-    /// Where the time in its id says.
+    /// Where the time in its id says, or near it.
     ByTime,
+    /// The same, but not where only a clock that was set can have put it: this reads little, whatever the id.
+    Near,
     /// Everywhere.
     Scan,
 }
@@ -36,7 +38,9 @@ pub enum Search {
 /// How far from the id's time its first record may stand, in milliseconds, tried in this order: almost all stand within
 /// the first, and the fewer records share it, the less is read; the next allow for a request that was long judged, the
 /// last for a clock that was set.
-const MARGINS: [u64; 4] = [5, 100, 5_000, 600_000];
+const MARGINS: [u64; 5] = [5, 100, 5_000, 65_000, 600_000];
+/// How many of them are tried near by.
+const NEAR: usize = 4;
 /// How long all but a few exchanges take, in seconds.
 const MOST_EXCHANGES: u64 = 60;
 /// How long an exchange may take, in seconds.
@@ -71,7 +75,12 @@ pub fn find(
     let Some(time) = time_of(request_id) else {
         return Ok(Vec::new());
     };
-    for margin in MARGINS {
+    let near = if search == Search::Near {
+        NEAR
+    } else {
+        MARGINS.len()
+    };
+    for margin in MARGINS.into_iter().take(near) {
         for shard in &shards {
             let found = by_time(storage, shard, &wanted, time, margin)?;
             if !found.is_empty() {

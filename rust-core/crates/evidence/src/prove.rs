@@ -137,6 +137,19 @@ fn salt_of(
     }
 }
 
+/// The checkpoint that a later incarnation signed for what this one left, if one did.
+///
+/// # Errors
+/// [`EvidenceError::Ledger`] when its signature is not by `key`; [`EvidenceError::Io`].
+pub fn successors_checkpoint(
+    storage: &dyn ReadStorage,
+    incarnation_dir: &Path,
+    key: &VerifyingKey,
+) -> Result<Option<Checkpoint>, EvidenceError> {
+    let note = successors_note(storage, incarnation_dir)?;
+    Ok(note.map(|note| Checkpoint::verify(&note, key)).transpose()?)
+}
+
 /// The checkpoint that a later incarnation signed for what this one left: the largest, if several did.
 fn successors_note(
     storage: &dyn ReadStorage,

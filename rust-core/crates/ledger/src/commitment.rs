@@ -41,22 +41,32 @@ pub fn commit(salt: &[u8; 32], field: &str, body: &[u8]) -> Hash {
 /// # Errors
 /// [`LedgerError::NoCommitment`] for a record without one, [`LedgerError::CommitmentMismatch`] when body or salt is another.
 pub fn reveal(record: &Record<'_>, salt: &[u8; 32], body: &[u8]) -> Result<&'static str, LedgerError> {
+    reveal_digest(record, salt, &Sha256::digest(body).into())
+}
+
+/// As [`reveal`], of a body whose SHA-256 is at hand.
+///
+/// # Errors
+/// As [`reveal`].
+pub fn reveal_digest(
+    record: &Record<'_>,
+    salt: &[u8; 32],
+    digest: &Hash,
+) -> Result<&'static str, LedgerError> {
     let (field, commitment) = match record {
         Record::Admission(admission) => ("request", admission.request),
         Record::Completion(completion) => ("response", completion.response),
         _ => return Err(LedgerError::NoCommitment),
     };
-    let mut digest = BodyDigest::new();
-    digest.update(body);
     let salted = Salted::new(salt);
-    if salted.commit(field, digest.clone()) == commitment {
+    if salted.commit_digest(field, digest) == commitment {
         return Ok(field);
     }
     match record {
         Record::Completion(completion)
             if completion
                 .received
-                .is_some_and(|received| salted.commit("received", digest) == received.request) =>
+                .is_some_and(|received| salted.commit_digest("received", digest) == received.request) =>
         {
             Ok("received")
         }
@@ -110,12 +120,16 @@ impl Salted {
     /// The commitment to the body of `field`.
     #[must_use]
     pub fn commit(&self, field: &str, body: BodyDigest) -> Hash {
+        self.commit_digest(field, &body.0.finalize().into())
+    }
+
+    fn commit_digest(&self, field: &str, digest: &Hash) -> Hash {
         debug_assert!(!field.contains('\0'));
         let mut mac = self.0.clone();
         mac.update(DOMAIN);
         mac.update(field.as_bytes());
         mac.update(&[0]);
-        mac.update(&body.0.finalize());
+        mac.update(digest);
         mac.finalize().into_bytes().into()
     }
 }

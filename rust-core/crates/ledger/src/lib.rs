@@ -20,6 +20,8 @@ mod tree;
 pub use checkpoint::Checkpoint;
 pub use error::LedgerError;
 pub use note::{MAX_NOTE, MAX_SIGNATURES, SigningKey, VerifyingKey};
-pub use proof::{NodeReader, consistency_proof, inclusion_proof, verify_consistency, verify_inclusion};
+pub use proof::{
+    NodeReader, consistency_proof, inclusion_proof, tree_root, verify_consistency, verify_inclusion,
+};
 pub use tlog_proof::{MAX_TLOG_PROOF, TlogProof};
 pub use tree::{Hash, Mmr, leaf_hash, leaf_position, node_count, node_hash, node_position};

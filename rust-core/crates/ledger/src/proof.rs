@@ -69,6 +69,14 @@ pub fn consistency_proof<N: NodeReader + ?Sized>(
     subtree_consistency(nodes, 0, old, new)
 }
 
+/// The root of the tree of `size` leaves (RFC 9162 section 2.1.1).
+///
+/// # Errors
+/// Whatever `nodes` returns.
+pub fn tree_root<N: NodeReader + ?Sized>(nodes: &N, size: u64) -> Result<Hash, N::Error> {
+    subtree_root(nodes, 0, size)
+}
+
 /// The split of RFC 6962: the largest power of two below `count`. `count` must exceed 1.
 fn split(count: u64) -> u64 {
     1 << (63 - (count - 1).leading_zeros())

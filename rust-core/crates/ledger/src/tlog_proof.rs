@@ -10,9 +10,10 @@
 //! ```
 
 use crate::checkpoint::{parse_decimal, parse_hash};
-use crate::commitment::reveal;
+use crate::commitment::reveal_digest;
 use crate::{Checkpoint, Hash, LedgerError, MAX_NOTE, VerifyingKey, leaf_hash, record, verify_inclusion};
 use base64::{Engine, engine::general_purpose::STANDARD};
+use sha2::{Digest, Sha256};
 
 const FIRST_LINE: &str = "c2sp.org/tlog-proof@v1";
 /// What stands before a salt in `extra`.
@@ -120,9 +121,22 @@ impl TlogProof {
         key: &VerifyingKey,
         body: &[u8],
     ) -> Result<&'static str, LedgerError> {
+        self.reveal_digest(record, key, &Sha256::digest(body).into())
+    }
+
+    /// As [`Self::reveal`], of a body whose SHA-256 is at hand.
+    ///
+    /// # Errors
+    /// As [`Self::reveal`].
+    pub fn reveal_digest(
+        &self,
+        record: &[u8],
+        key: &VerifyingKey,
+        digest: &Hash,
+    ) -> Result<&'static str, LedgerError> {
         self.verify(record, key)?;
         let salt = self.salt().ok_or(LedgerError::NoSalt)?;
-        reveal(&record::parse(record)?, &salt, body)
+        reveal_digest(&record::parse(record)?, &salt, digest)
     }
 
     /// Checks that `record`, byte for byte, is the leaf this proof speaks of, in a log of the ledger whose key is `key`.

@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use proofgate_dataplane::evidence::{self, Evidence};
 use proofgate_evidence::{EvidenceError, FileStorage, Search, check_consistency, read_notes};
-use proofgate_ledger::{SigningKey, TlogProof, VerifyingKey};
+use proofgate_ledger::{Checkpoint, SigningKey, TlogProof, VerifyingKey};
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use rand::TryRngCore;
@@ -18,7 +18,9 @@ use crate::errors::{evidence_error, proof_error};
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(verify_proof, module)?)?;
+    module.add_function(wrap_pyfunction!(verify_checkpoint, module)?)?;
     module.add_function(wrap_pyfunction!(reveal, module)?)?;
+    module.add_function(wrap_pyfunction!(reveal_digest, module)?)?;
     module.add_function(wrap_pyfunction!(prove, module)?)?;
     module.add_function(wrap_pyfunction!(fsck, module)?)?;
     module.add_function(wrap_pyfunction!(export_leaves, module)?)?;
@@ -51,6 +53,29 @@ fn verify_proof(python: Python<'_>, record: &[u8], proof: &str, verifying_key: &
         "root": STANDARD.encode(checkpoint.root),
     });
     Ok(verified.to_string())
+}
+
+#[pyfunction]
+fn verify_checkpoint(python: Python<'_>, note: &str, verifying_key: &str) -> PyResult<String> {
+    let signed = VerifyingKey::from_text(verifying_key.trim()).and_then(|key| Checkpoint::verify(note, &key));
+    let signed = signed.map_err(|error| proof_error(python, &error))?;
+    let root = STANDARD.encode(signed.root);
+    Ok(serde_json::json!({"origin": signed.origin, "size": signed.size, "root": root}).to_string())
+}
+
+#[pyfunction]
+fn reveal_digest(
+    python: Python<'_>,
+    record: &[u8],
+    proof: &str,
+    verifying_key: &str,
+    digest: [u8; 32],
+) -> PyResult<&'static str> {
+    let revealed = (|| {
+        let key = VerifyingKey::from_text(verifying_key.trim())?;
+        TlogProof::parse(proof)?.reveal_digest(record, &key, &digest)
+    })();
+    revealed.map_err(|error| proof_error(python, &error))
 }
 
 #[pyfunction]

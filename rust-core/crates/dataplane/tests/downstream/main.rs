@@ -26,6 +26,7 @@ mod media;
 mod policies;
 mod provider_limits;
 mod raw;
+mod receipts;
 mod relayed;
 mod retire;
 mod routes;

@@ -1,0 +1,120 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
+
+use super::*;
+
+fn question() -> Question {
+    Question {
+        id: "id".into(),
+        tenant: "acme".into(),
+        held: None,
+    }
+}
+
+#[test]
+fn the_checkpoint_that_a_client_holds_is_read_out_of_the_query() {
+    let held = |origin: &str, size| {
+        Some(Held {
+            origin: origin.to_owned(),
+            size,
+        })
+    };
+    for (query, read) in [
+        (None, None),
+        (Some(""), None),
+        (Some("other=1&a"), None),
+        (Some("since=7&origin=a.b%2F0%2FX"), held("a.b/0/X", 7)),
+        (Some("origin=a/0/X&x=y&since=12"), held("a/0/X", 12)),
+    ] {
+        assert_eq!(Held::read(query).unwrap(), read, "{query:?}");
+    }
+    for query in [
+        "since=7",
+        "origin=a",
+        "since=0&origin=a",
+        "since=07&origin=a",
+        "since=+7&origin=a",
+        "since=&origin=a",
+        "since=18446744073709551616&origin=a",
+        "since=7&since=8&origin=a",
+        "since=7&origin=%FF",
+    ] {
+        let refused = Held::read(Some(query)).unwrap_err();
+        assert_eq!((refused.status, refused.code), (400, "invalid_query"), "{query}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_no_checkpoint_covers_is_asked_for_again_and_then_given_up_with_a_conflict() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&asked);
+    let desk = ReceiptDesk::start(move |_| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        Found::NotCovered
+    });
+    let refused = desk.ask(question()).await.unwrap_err();
+    assert_eq!((refused.status, refused.code), (409, "receipt_pending"));
+    assert_eq!(
+        asked.load(Ordering::Relaxed),
+        21,
+        "four times a second for five seconds"
+    );
+
+    let asked = AtomicUsize::new(0);
+    let desk = ReceiptDesk::start(move |_| match asked.fetch_add(1, Ordering::Relaxed) {
+        0..3 => Found::NotCovered,
+        _ => Found::Receipt(b"{}".to_vec()),
+    });
+    assert_eq!(desk.ask(question()).await.unwrap(), b"{}");
+}
+
+#[tokio::test]
+async fn a_full_queue_refuses_at_once_and_what_waits_in_it_is_answered() {
+    let (open, gate) = channel::<()>();
+    let (began, begun) = channel();
+    let gate = Mutex::new(gate);
+    let began = Mutex::new(began);
+    let desk = Arc::new(ReceiptDesk::start(move |_| {
+        let _ = began.lock().unwrap().send(());
+        // Open for all once its other end is gone.
+        let _ = gate.lock().unwrap().recv();
+        Found::Nothing
+    }));
+    let ask = |count: usize| -> Vec<_> {
+        let ask = |_| {
+            let desk = Arc::clone(&desk);
+            tokio::spawn(async move { desk.ask(question()).await })
+        };
+        (0..count).map(ask).collect()
+    };
+    let mut waiting = ask(THREADS);
+    for _ in 0..THREADS {
+        while begun.try_recv().is_err() {
+            tokio::task::yield_now().await;
+        }
+    }
+    // Spawned first, they have asked by then.
+    waiting.extend(ask(WAITING));
+    let refused = ask(1).remove(0).await.unwrap().unwrap_err();
+    assert_eq!((refused.status, refused.code), (503, "receipts_busy"));
+    drop(open);
+    for asked in waiting {
+        assert_eq!(asked.await.unwrap().unwrap_err().code, "unknown_receipt");
+    }
+}
+
+#[tokio::test]
+async fn a_search_that_panics_is_told_and_the_next_one_is_made() {
+    let asked = AtomicUsize::new(0);
+    let desk = ReceiptDesk::start(move |_| match asked.fetch_add(1, Ordering::Relaxed) {
+        0..4 => panic!("as a bug does"),
+        _ => Found::Nothing,
+    });
+    for _ in 0..4 {
+        assert_eq!(
+            desk.ask(question()).await.unwrap_err().code,
+            "receipt_unavailable"
+        );
+    }
+    assert_eq!(desk.ask(question()).await.unwrap_err().code, "unknown_receipt");
+}
