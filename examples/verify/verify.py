@@ -1,5 +1,6 @@
-"""Checks that a record stands in a signed log, and that a body is the one it was made of. Standard library alone.
+"""Checks that records stand in a signed log, and that bodies are those they were made of. Standard library alone.
 
+python verify.py RECEIPT.json --key 'NAME+HASH+KEY' [--request FILE] [--response FILE]
 python verify.py PROOF.tlog-proof --record RECORD.json --key 'NAME+HASH+KEY' [--body FILE]
 
 Prints what was proved. A second implementation of docs/ledger.md, which shares no line with the first.
@@ -10,7 +11,6 @@ import base64
 import hashlib
 import hmac
 import json
-import sys
 from pathlib import Path
 
 P, L = 2**255 - 19, 2**252 + 27742317777372353535851937790883648493  # the field and the group's order (RFC 8032, 5.1)
@@ -19,7 +19,7 @@ D, ROOT = -121665 * pow(121666, -1, P) % P, pow(2, (P - 1) // 4, P)
 
 def require(holds: bool, what: str) -> None:
     if not holds:
-        sys.exit(f"NOT VERIFIED: {what}")
+        raise SystemExit(f"NOT VERIFIED: {what}")
 
 
 def point(data: bytes) -> tuple[int, int]:  # RFC 8032, 5.1.3
@@ -33,26 +33,21 @@ def point(data: bytes) -> tuple[int, int]:  # RFC 8032, 5.1.3
 
 def add(a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int]:
     t = D * a[0] * b[0] * a[1] * b[1] % P
-    return (
-        (a[0] * b[1] + a[1] * b[0]) * pow(1 + t, -1, P) % P,
-        (a[1] * b[1] + a[0] * b[0]) * pow(1 - t, -1, P) % P,
-    )
+    return (a[0] * b[1] + a[1] * b[0]) * pow(1 + t, -1, P) % P, (a[1] * b[1] + a[0] * b[0]) * pow(1 - t, -1, P) % P
 
 
 def times(n: int, a: tuple[int, int]) -> tuple[int, int]:
     sum_ = (0, 1)
     for bit in bin(n)[2:]:
-        sum_ = add(sum_, sum_)
-        sum_ = add(sum_, a) if bit == "1" else sum_
+        sum_ = add(add(sum_, sum_), a if bit == "1" else (0, 1))
     return sum_
 
 
 def check_signature(key: bytes, text: bytes, signature: bytes) -> None:  # RFC 8032, 5.1.7, without a cofactor
     r, s, a = signature[:32], int.from_bytes(signature[32:], "little"), point(key)
-    base = point(bytes([0x58]) + bytes([0x66]) * 31)
     require(times(8, a) != (0, 1) and len(signature) == 64 and s < L, "the key is weak or the signature no number")
     h = int.from_bytes(hashlib.sha512(r + key + text).digest(), "little") % L
-    require(times(s, base) == add(point(r), times(h, a)), "the signature is not by this key")
+    require(times(s, point(b"\x58" + b"\x66" * 31)) == add(point(r), times(h, a)), "the signature is not by this key")
 
 
 def decode(text: str) -> bytes:
@@ -80,22 +75,16 @@ def root_of(leaf: bytes, index: int, size: int, path: list[bytes]) -> bytes:  # 
     return r
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("proof", type=Path)
-    parser.add_argument("--record", type=Path, required=True)
-    parser.add_argument("--key", required=True, help="the ledger's verifier key, or a file that holds it")
-    parser.add_argument("--body", type=Path, help="of an admission the request's, of a completion the answer's")
-    options = parser.parse_args()
-    record, (head, note) = options.record.read_bytes(), options.proof.read_text().split("\n\n", 1)
+def check(record: bytes, proof: str, options: argparse.Namespace) -> str:
+    head, note = proof.split("\n\n", 1)
     first, *lines = head.split("\n")
+    require(first == "c2sp.org/tlog-proof@v1", "no proof of the first version")
     extra = decode(lines.pop(0).removeprefix("extra ")) if lines[0].startswith("extra ") else b""
     index = int(lines.pop(0).removeprefix("index "))
     text, _, signatures = note.rpartition("\n\n")
     origin, size, root = text.split("\n")
     key = options.key if "+" in options.key else Path(options.key).read_text().strip()
     name, _, public = key.split("+", 2)
-    require(first == "c2sp.org/tlog-proof@v1", "no proof of the first version")
     require(origin == name or origin.startswith(f"{name}/"), f"a log of {origin}, not of {name}")
     key_id = hashlib.sha256(f"{origin}\n".encode() + decode(public)).digest()[:4]
     signed = [s for n, s in (line[2:].split(" ") for line in signatures.splitlines()) if n == origin]
@@ -107,15 +96,34 @@ def main() -> None:
     require(root_of(leaf, index, int(size), list(map(decode, lines))) == decode(root), "another record stands there")
     told = json.loads(record)
     require(told["seq"] == index, "the record says that it stands elsewhere")
-    proved = [f"verified: record {index} of {size} in {origin} is this {told['kind']}"]
-    if options.body:
-        field = {"admission": "request", "completion": "response"}[told["kind"]]
+    proved = f"verified: record {index} of {size} in {origin} is this {told['kind']} of {told.get('id')}"
+    field = {"admission": "request", "completion": "response"}.get(told["kind"], "body")
+    file = options.body or getattr(options, field)
+    if file:
         require(extra.startswith(b"proofgate/v1/salt\0"), "the proof carries no salt: it was erased")
-        body = hashlib.sha256(options.body.read_bytes()).digest()
-        mac = hmac.digest(extra[18:], f"proofgate/v1/{field}\0".encode() + body, "sha256")
-        require(hmac.compare_digest(mac, decode(told[field])), f"this is not the {field} that was recorded")
-        proved.append(f"verified: {options.body} is its {field}, byte for byte")
-    print(*proved, sep="\n")
+        body = f"proofgate/v1/{field}\0".encode() + hashlib.sha256(file.read_bytes()).digest()
+        require(field in told, f"a record of the kind {told['kind']} holds nothing of a body")
+        opens = hmac.compare_digest(hmac.digest(extra[18:], body, "sha256"), decode(told[field]))
+        require(opens, f"this is not the {field} that was recorded")
+        proved += f"\nverified: {file} is its {field}, byte for byte"
+    return proved
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("proof", type=Path, help="a .tlog-proof file, or without --record a receipt")
+    parser.add_argument("--key", required=True, help="the ledger's verifying key, or a file that holds it")
+    for name in ("record", "body", "request", "response"):
+        parser.add_argument(f"--{name}", type=Path)
+    options = parser.parse_args()
+    text = options.proof.read_text()
+    one = [{"record": options.record.read_bytes().decode(), "proof": text}] if options.record else []
+    entries = one or json.loads(text)["records"]
+    told = [json.loads(entry["record"]) for entry in entries]
+    require(len({record.get("id") for record in told}) == 1, "records of several exchanges")
+    wanted = {kind for kind, file in (("admission", options.request), ("completion", options.response)) if file}
+    require(wanted <= {record["kind"] for record in told}, "no such body was recorded there")
+    print(*[check(entry["record"].encode(), entry["proof"], options) for entry in entries], sep="\n")
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ TOKEN = "0123456789abcdef-admin"
 VKEY = "proofgate.dev/ns/demo+1a2b3c4d+cHVibGlj"
 COMMANDS = (
     *("quickstart", "status", "serve", "validate", "policy", "mock-upstream"),
-    *("prove", "verify", "reveal", "consistency", "fsck", "export-leaves"),
+    *("receipt", "prove", "verify", "reveal", "consistency", "fsck", "export-leaves"),
     *("keygen", "hash-key"),
 )
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from proofgate import __version__, _core, quickstart_command, status_command
+from proofgate import __version__, _core, quickstart_command, receipt_command, status_command
 from proofgate import commands as handlers
 from proofgate.evidence import EvidenceError
 
@@ -68,6 +68,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_front_door(commands)
     _add_prices(commands)
     _add_policy_commands(commands)
+    receipt_command.add(partial(_command, commands))
     _add_evidence_commands(commands)
     _add_key_commands(commands)
     _add_mock_upstream(commands)
@@ -282,12 +283,19 @@ def _add_evidence_commands(commands: _Commands[argparse.ArgumentParser]) -> None
         commands,
         "verify",
         handlers.verify,
-        "check one record against its proof, offline",
-        "Exit code 40 when it does not hold.",
+        "check a receipt, or one record against its proof, offline",
+        "With bodies, a receipt also shows\n"
+        "that they are what was sent and answered. Exit code 40 when something does not hold.",
     )
-    verify.add_argument("proof", type=Path, metavar="PROOF", help="the .tlog-proof file")
     verify.add_argument(
-        "--record", type=Path, required=True, metavar="FILE", help="the record's stored bytes"
+        "proof", type=Path, metavar="RECEIPT|PROOF", help="the receipt; with --record a .tlog-proof file"
+    )
+    verify.add_argument("--record", type=Path, metavar="FILE", help="the record's stored bytes")
+    verify.add_argument(
+        "--request", type=Path, metavar="FILE", help="with a receipt: the request's body, byte for byte"
+    )
+    verify.add_argument(
+        "--response", type=Path, metavar="FILE", help="with a receipt: the answer's body, byte for byte"
     )
     verify.add_argument(
         "--key", required=True, metavar="VKEY", help="the verifying key, or a file that holds it"

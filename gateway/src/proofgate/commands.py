@@ -133,8 +133,12 @@ def prove(options: argparse.Namespace) -> int:
 
 
 def verify(options: argparse.Namespace) -> int:
-    from proofgate import evidence
+    from proofgate import evidence, receipt_command
 
+    if options.record is None:
+        return receipt_command.run_verify(options)
+    if options.request is not None or options.response is not None:
+        return fail("--request and --response go with a receipt, and not with --record", EXIT_USAGE)
     try:
         result = evidence.verify(options.proof, options.record, options.key)
     except _core.ProofgateError as error:

@@ -34,7 +34,8 @@ _HASH_BYTES = 32
 
 
 class EvidenceError(Exception):
-    """The command cannot do its work: wrong input, an unreadable file, an unknown exchange."""
+    """Evidence cannot be had or read: wrong input, an unreadable file, an unknown exchange; or it does not
+    hold (`receipts.ContradictedError`)."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,133 @@
+"""The command `receipt`, and what `verify` says of the file that it writes."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+
+from proofgate.commands import EXIT_INVALID_EVIDENCE, EXIT_OK, fail
+from proofgate.evidence import EvidenceError, read_verifying_key
+from proofgate.receipts import ContradictedError, Receipt, UrlSource, Verified, fetch
+from proofgate.receipts.bundle import verify
+
+
+def add(command: Callable[..., argparse.ArgumentParser]) -> None:
+    """Adds the command; `command` makes one."""
+    parser = command(
+        "receipt",
+        run,
+        "fetch the signed proofs of one's own exchange from a gateway",
+        "Over the traffic port, with\n"
+        "the key of the tenant that had it. Waits while no checkpoint covers the exchange.",
+    )
+    parser.add_argument(
+        "request_id", metavar="ID", help="the exchange, as x-request-id named it in its answer"
+    )
+    parser.add_argument(
+        "--url", required=True, metavar="URL", help="the gateway, for example http://127.0.0.1:8080"
+    )
+    parser.add_argument(
+        "--api-key-file", type=Path, required=True, metavar="FILE", help="the file with the tenant's API key"
+    )
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE", help="where to write the receipt (default: ID.receipt.json)"
+    )
+    parser.add_argument(
+        "--timeout",
+        type=_seconds,
+        default=10.0,
+        metavar="SECONDS",
+        help="how long to ask again while there is none (default: 10, at most 600)",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Fetches a receipt and writes it as it came."""
+    try:
+        key = options.api_key_file.read_text(encoding="ascii").strip()
+    except OSError as error:
+        raise EvidenceError(f"{options.api_key_file} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise EvidenceError(f"{options.api_key_file} holds no API key: it is not text") from None
+    out = options.out or Path(f"{Path(options.request_id).name}.receipt.json")
+    receipt, text = fetch(UrlSource(options.url, key), options.request_id, options.timeout)
+    try:
+        out.write_text(text)
+    except OSError as error:
+        raise EvidenceError(f"{out} cannot be written: {error.strerror}") from None
+    print(f"wrote {out}")
+    if not receipt.complete:
+        print("the exchange has no end yet: ask again when it has")
+    print("to verify, with the ledger's verifying key, which must not come from this gateway:")
+    print(f"  proofgate verify {out} --key verifying-key --request REQUEST --response ANSWER")
+    return EXIT_OK
+
+
+def run_verify(options: argparse.Namespace) -> int:
+    """Checks a receipt, and says in words what that shows and what it does not."""
+    key = read_verifying_key(options.key)
+    bodies = {"request": options.request, "response": options.response}
+    digests = {name: _digest(path) for name, path in bodies.items() if path is not None}
+    try:
+        text = options.proof.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise EvidenceError(f"{options.proof} cannot be read: {error}") from None
+    receipt = Receipt.parse(text)
+    try:
+        verified = verify(receipt, key, digests.get("request"), digests.get("response"))
+    except ContradictedError as error:
+        return fail(f"not verified: {error}", EXIT_INVALID_EVIDENCE)
+    print("\n".join(_told(verified, bodies)))
+    return EXIT_OK
+
+
+def _told(verified: Verified, bodies: dict[str, Path | None]) -> list[str]:
+    lines = [f"exchange: {verified.receipt.id}"]
+    for record in verified.records:
+        signed = record.checkpoint
+        lines.append(f"shown: {record.kind} is record {record.index} of {signed.size} in {signed.origin}")
+    admission = verified.of_kind("admission")
+    end = verified.of_kind("completion") or verified.of_kind("rejection")
+    if admission is not None:
+        facts = admission.facts
+        lines.append(
+            f"shown: recorded as sent by tenant {facts.get('tenant')}, for {facts.get('model')} at "
+            f"{facts.get('provider')}, to {facts.get('endpoint')}"
+        )
+    if end is not None:
+        outcome = end.facts.get("outcome") or end.facts.get("code")
+        lines.append(f"shown: recorded as ended with {end.facts.get('status')} ({outcome})")
+    verbs = {"request": "was sent", "response": "was answered"}
+    for name, path in bodies.items():
+        if path is not None:
+            lines.append(f"shown: {path} is what {verbs[name]}, byte for byte")
+        else:
+            lines.append(f"not shown: what {verbs[name]}; give the bytes with --{name}")
+    if verified.of_kind("completion") is None and verified.of_kind("rejection") is None:
+        lines.append("not shown: how the exchange ended; the receipt holds no end of it")
+    lines += [
+        "not shown: that the provider answered so; the gateway signed what it recorded",
+        "not shown: that the log still holds this; keep its checkpoint, and compare",
+        "verified",
+    ]
+    return lines
+
+
+def _digest(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").digest()
+    except OSError as error:
+        raise EvidenceError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1
+    if not 0 <= seconds <= 600:
+        raise argparse.ArgumentTypeError("expected a number from 0 to 600")
+    return seconds

@@ -1,0 +1,213 @@
+"""One receipt: what it holds, and what it proves under the ledger's verifying key."""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from proofgate import _core
+from proofgate.evidence import EvidenceError
+
+_HASH_BYTES = 32
+
+
+class ContradictedError(EvidenceError):
+    """The evidence does not hold: it contradicts itself, the key, what was signed before, or the bytes."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What was signed of a log at one time."""
+
+    origin: str
+    size: int
+    root: str
+    note: str
+    """The signed note, verbatim."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One record with its proof, as they were handed out."""
+
+    record: str
+    proof: str
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """A receipt that was read and not checked."""
+
+    id: str
+    complete: bool
+    """Whether it claims to hold the end of the exchange."""
+    entries: tuple[Entry, ...]
+    links: dict[tuple[str, int, int], list[bytes]]
+    """Proofs of consistency, by origin, older and newer size."""
+
+    @classmethod
+    def parse(cls, text: str) -> Receipt:
+        """Reads what `GET /v1/receipts/{id}` answers. Raises EvidenceError."""
+        try:
+            document = json.loads(text)
+            receipt = cls(
+                id=_text(document["id"]),
+                complete=document["complete"] is True,
+                entries=tuple(
+                    Entry(_text(entry["record"]), _text(entry["proof"])) for entry in document["records"]
+                ),
+                links={
+                    (_text(link["origin"]), int(link["old"]), int(link["new"])): [
+                        _hash(entry) for entry in link["hashes"]
+                    ]
+                    for link in document["consistency"]
+                },
+            )
+        except (ValueError, KeyError, TypeError, RecursionError):
+            raise EvidenceError("this is no receipt: expected the answer of GET /v1/receipts/{id}") from None
+        if not receipt.entries:
+            raise EvidenceError("the receipt holds no record")
+        return receipt
+
+
+@dataclass(frozen=True)
+class ProvenRecord:
+    """A record that stands in a signed log."""
+
+    kind: str
+    facts: dict[str, Any]
+    """The record, read as JSON."""
+    index: int
+    checkpoint: Checkpoint
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What a receipt proved."""
+
+    receipt: Receipt
+    records: tuple[ProvenRecord, ...]
+    bodies: tuple[str, ...]
+    """Which of `request` and `response` were shown to be what was recorded, byte for byte."""
+
+    def of_kind(self, kind: str) -> ProvenRecord | None:
+        """The record of a kind, if there is one."""
+        return next((record for record in self.records if record.kind == kind), None)
+
+    @property
+    def checkpoints(self) -> list[Checkpoint]:
+        """Every checkpoint in it, by log and size."""
+        found = {
+            (record.checkpoint.origin, record.checkpoint.size): record.checkpoint for record in self.records
+        }
+        return [found[place] for place in sorted(found)]
+
+    @property
+    def newest(self) -> dict[str, Checkpoint]:
+        """The largest checkpoint of each log in it."""
+        return {checkpoint.origin: checkpoint for checkpoint in self.checkpoints}
+
+
+def verify(
+    receipt: Receipt, vkey: str, request: bytes | None = None, response: bytes | None = None
+) -> Verified:
+    """Checks a receipt under the ledger's verifying key, and the SHA-256 of bodies against what was recorded.
+
+    The records must stand in logs of that ledger and belong to one exchange, and several checkpoints of one
+    log must be one history. Raises ContradictedError.
+    """
+    records = tuple(_prove(entry, receipt.id, vkey) for entry in receipt.entries)
+    _require_one_exchange(records)
+    signed = sorted(
+        (record.checkpoint for record in records), key=lambda signed: (signed.origin, signed.size)
+    )
+    for older, newer in pairwise(signed):
+        if older.origin == newer.origin:
+            require_link(receipt, older, newer, vkey)
+    bodies = []
+    for name, kind, digest in (("request", "admission", request), ("response", "completion", response)):
+        if digest is not None:
+            _reveal(receipt, records, kind, name, vkey, digest)
+            bodies.append(name)
+    return Verified(receipt, records, tuple(bodies))
+
+
+def read_checkpoint(note: str, vkey: str) -> Checkpoint:
+    """A signed note of the ledger whose key this is. Raises ContradictedError."""
+    try:
+        signed = json.loads(_core.verify_checkpoint(note, vkey))
+    except _core.ProofgateError as error:
+        raise ContradictedError(f"a checkpoint is refused: {error} [{error.code}]") from None
+    return Checkpoint(signed["origin"], signed["size"], signed["root"], note)
+
+
+def has_link(receipt: Receipt, older: Checkpoint, newer: Checkpoint) -> bool:
+    """Whether the receipt has something to show that two checkpoints of a log are one history."""
+    return older.size == newer.size or (older.origin, older.size, newer.size) in receipt.links
+
+
+def require_link(receipt: Receipt, older: Checkpoint, newer: Checkpoint, vkey: str) -> None:
+    """Shows by the receipt that two checkpoints of a log are one history. Raises ContradictedError."""
+    hashes = receipt.links.get((older.origin, older.size, newer.size), [])
+    try:
+        _core.consistency(("held", older.note), ("new", newer.note), vkey, None, hashes)
+    except _core.ProofgateError as error:
+        raise ContradictedError(f"the log was forked or rewritten: {error} [{error.code}]") from None
+
+
+def _prove(entry: Entry, request_id: str, vkey: str) -> ProvenRecord:
+    try:
+        proved = json.loads(_core.verify_proof(entry.record.encode(), entry.proof, vkey))
+    except _core.ProofgateError as error:
+        raise ContradictedError(f"a proof does not hold: {error} [{error.code}]") from None
+    note = entry.proof.split("\n\n", 1)[1]
+    facts = json.loads(entry.record)
+    if facts.get("seq") != proved["index"]:
+        raise ContradictedError(f"record {proved['index']} says that it stands elsewhere")
+    if facts.get("id") != request_id:
+        raise ContradictedError(f"record {proved['index']} is of another exchange than {request_id}")
+    checkpoint = Checkpoint(proved["origin"], proved["size"], proved["root"], note)
+    return ProvenRecord(str(facts.get("kind")), facts, proved["index"], checkpoint)
+
+
+def _require_one_exchange(records: tuple[ProvenRecord, ...]) -> None:
+    admissions = [record for record in records if record.kind == "admission"]
+    if sum(record.kind in ("admission", "rejection") for record in records) != 1:
+        raise ContradictedError("the receipt does not hold one admission, or one refusal")
+    for record in records:
+        if "admission" not in record.facts:
+            continue
+        shard, _, log = record.checkpoint.origin.rpartition("/")
+        admitted = (f"{shard}/{record.facts.get('incarnation') or log}", record.facts["admission"])
+        if [(admission.checkpoint.origin, admission.index) for admission in admissions] != [admitted]:
+            raise ContradictedError(f"the {record.kind} is the end of another admission")
+
+
+def _reveal(
+    receipt: Receipt, records: tuple[ProvenRecord, ...], kind: str, name: str, vkey: str, digest: bytes
+) -> None:
+    entry = next(
+        (entry for entry, record in zip(receipt.entries, records, strict=True) if record.kind == kind), None
+    )
+    if entry is None:
+        raise ContradictedError(f"the receipt holds no {kind}, so no {name} was recorded in it")
+    try:
+        _core.reveal_digest(entry.record.encode(), entry.proof, vkey, digest)
+    except _core.ProofgateError as error:
+        raise ContradictedError(f"this is not the {name} that was recorded: {error} [{error.code}]") from None
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+def _hash(text: str) -> bytes:
+    value = base64.b64decode(text, validate=True)
+    if len(value) != _HASH_BYTES:
+        raise ValueError
+    return value

@@ -1,0 +1,107 @@
+"""Asks a gateway for a receipt, until a checkpoint covers it."""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from dataclasses import dataclass
+from typing import Protocol
+
+from proofgate.evidence import EvidenceError
+from proofgate.receipts.bundle import Checkpoint, Receipt
+
+ANSWER_MAXIMUM = 16 << 20
+# What passes by itself: no checkpoint yet, too many at once, a limit.
+_PASSING = frozenset({409, 429, 503})
+_PAUSE_MAXIMUM_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a gateway answered."""
+
+    status: int
+    body: bytes
+    retry_after: str | None = None
+
+
+class Source(Protocol):
+    """Where receipts are asked for, with the key of a tenant."""
+
+    def get(self, path: str, timeout_seconds: float) -> Answer:
+        """The answer to `GET <gateway><path>`. Raises EvidenceError when there is none."""
+
+
+@dataclass(frozen=True)
+class UrlSource:
+    """A gateway by its URL, such as `http://127.0.0.1:8080`. Certificates are checked as Python does by
+    default.
+    """
+
+    url: str
+    api_key: str
+
+    def get(self, path: str, timeout_seconds: float) -> Answer:
+        try:
+            parts = urllib.parse.urlsplit(self.url)
+            usable = parts.scheme in ("http", "https") and bool(parts.hostname)
+        except ValueError:
+            usable = False
+        if not usable:
+            raise EvidenceError(f"{self.url} is not an http URL: write for example http://127.0.0.1:8080")
+        request = urllib.request.Request(self.url.rstrip("/") + path)  # noqa: S310 - the scheme is checked above
+        try:
+            request.add_header("Authorization", f"Bearer {self.api_key}")
+            with urllib.request.urlopen(request, timeout=timeout_seconds) as response:  # noqa: S310 - as above
+                return Answer(response.status, response.read(ANSWER_MAXIMUM))
+        except urllib.error.HTTPError as error:
+            with error:
+                return Answer(error.code, error.read(ANSWER_MAXIMUM), error.headers.get("retry-after"))
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "reason", error)
+            raise EvidenceError(f"the gateway at {self.url} does not answer: {reason}") from None
+
+
+def fetch(
+    source: Source, request_id: str, timeout_seconds: float = 10, held: Checkpoint | None = None
+) -> tuple[Receipt, str]:
+    """A receipt, and its text. Asks again while none can be had yet, and while the exchange has no end, for
+    so long.
+
+    With a checkpoint that is `held`, the gateway is asked to show that its log goes on from there. Raises
+    EvidenceError.
+    """
+    path = f"/v1/receipts/{urllib.parse.quote(request_id, safe='')}"
+    if held is not None:
+        path += f"?since={held.size}&origin={urllib.parse.quote(held.origin, safe='')}"
+    give_up = time.monotonic() + timeout_seconds
+    while True:
+        left = max(give_up - time.monotonic(), 0)
+        answer = source.get(path, left + 10)
+        over = time.monotonic() >= give_up
+        if answer.status == 200:
+            text = answer.body.decode(errors="replace")
+            receipt = Receipt.parse(text)
+            if receipt.complete or over:
+                return receipt, text
+        elif over or answer.status not in _PASSING:
+            raise EvidenceError(f"the gateway gave no receipt of {request_id}: {_refusal(answer)}")
+        time.sleep(min(_pause(answer), max(give_up - time.monotonic(), 0)))
+
+
+def _pause(answer: Answer) -> float:
+    try:
+        return min(float(answer.retry_after or 1), _PAUSE_MAXIMUM_SECONDS)
+    except ValueError:
+        return 1.0
+
+
+def _refusal(answer: Answer) -> str:
+    try:
+        detail = json.loads(answer.body)["error"]
+        return f"{detail['message']} [{detail['code']}]"
+    except (ValueError, KeyError, TypeError):
+        return f"HTTP {answer.status}"

@@ -1,0 +1,175 @@
+"""Remembers the newest checkpoint of each log, and tells when a ledger does not go on from there."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from proofgate.evidence import EvidenceError, read_verifying_key
+from proofgate.receipts import bundle
+from proofgate.receipts.bundle import Checkpoint, ContradictedError, Receipt, Verified
+from proofgate.receipts.fetch import Source, fetch
+
+# A receipt stands in one log, or in two; each may grow while the other is asked about.
+_QUESTIONS = 8
+
+
+class Witness:
+    """Checks receipts of one ledger, and holds what was signed before.
+
+    `store` is a file of signed notes, one for each log: `proofgate fsck --against` takes it as it is. Threads
+    and processes may share it; they take turns. Whoever loses it begins anew, and what was rolled back before
+    is not told.
+    """
+
+    def __init__(self, vkey: str, store: Path) -> None:
+        """Takes the ledger's verifying key, as text or as the file that holds it. Raises EvidenceError."""
+        self._vkey = read_verifying_key(vkey)
+        self._store = store
+        self._lock = threading.Lock()
+
+    @property
+    def vkey(self) -> str:
+        """The ledger's verifying key."""
+        return self._vkey
+
+    def held(self) -> dict[str, Checkpoint]:
+        """The newest checkpoint of each log, by its origin. Raises EvidenceError."""
+        with self._alone():
+            return self._load()
+
+    def verify(self, receipt: str, request: bytes | None = None, response: bytes | None = None) -> Verified:
+        """Checks a receipt that is at hand, with the SHA-256 of bodies, against itself and what is held.
+
+        It may be older than what is held, and then shows nothing of it; it is remembered where it is shown to
+        go on from there. Raises ContradictedError.
+        """
+        parsed = Receipt.parse(receipt)
+        with self._alone():
+            held = self._load()
+            verified = bundle.verify(parsed, self._vkey, request, response)
+            self._take(held, verified)
+            self._save(held)
+            return verified
+
+    def fetch(
+        self,
+        source: Source,
+        request_id: str,
+        request: bytes | None = None,
+        response: bytes | None = None,
+        timeout_seconds: float = 10,
+    ) -> Verified:
+        """Asks for a receipt, checks it, and has the gateway show that each log goes on from what is held.
+
+        Raises ContradictedError when a log was rolled back, forked or rewritten, or the bytes are others;
+        EvidenceError when there is no receipt.
+        """
+        give_up = time.monotonic() + timeout_seconds
+        with self._alone():
+            held = self._load()
+            asked = next(reversed(held.values()), None)
+            behind = None
+            for _ in range(_QUESTIONS):
+                left = max(give_up - time.monotonic(), 0)
+                receipt, _ = fetch(source, request_id, left, asked)
+                verified = bundle.verify(receipt, self._vkey, request, response)
+                unshown = self._take(held, verified)
+                if not unshown:
+                    self._save(held)
+                    return verified
+                origin = unshown[0]
+                before, asked = asked, held[origin]
+                if asked == before and verified.newest[origin].size < asked.size:
+                    behind = origin
+                    if time.monotonic() >= give_up:
+                        break
+                    # Another worker may see the volume a little late.
+                    time.sleep(min(1.0, max(give_up - time.monotonic(), 0)))
+            self._save(held)
+        if behind is not None:
+            now = verified.newest[behind].size
+            raise ContradictedError(
+                f"{behind} was rolled back: {held[behind].size} records of it were signed before, and the"
+                f" gateway shows {now} and no way between them"
+            )
+        raise EvidenceError(
+            f"the gateway does not show that {unshown[0]} goes on from what was signed before"
+        )
+
+    def _take(self, held: dict[str, Checkpoint], verified: Verified) -> list[str]:
+        """Compares a receipt with what is held, and holds what is newer; the logs of which it shows no
+        connection.
+        """
+        unshown = []
+        for origin, newest in verified.newest.items():
+            before = held.get(origin)
+            if before is not None:
+                ours = [checkpoint for checkpoint in verified.checkpoints if checkpoint.origin == origin]
+                same = [checkpoint for checkpoint in ours if checkpoint.size == before.size]
+                older, newer = sorted((before, newest), key=lambda checkpoint: checkpoint.size)
+                if same:
+                    bundle.require_link(verified.receipt, before, same[0], self._vkey)
+                elif bundle.has_link(verified.receipt, older, newer):
+                    bundle.require_link(verified.receipt, older, newer, self._vkey)
+                else:
+                    unshown.append(origin)
+                    continue
+                if newest.size < before.size:
+                    continue
+            # The last one is the one that is asked about first.
+            held.pop(origin, None)
+            held[origin] = newest
+        return unshown
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        with self._lock:
+            lock = self._store.with_name(f"{self._store.name}.lock")
+            try:
+                file = lock.open("a")
+            except OSError as error:
+                raise EvidenceError(f"{lock} cannot be opened: {error.strerror}") from None
+            with file:
+                fcntl.flock(file, fcntl.LOCK_EX)
+                yield
+
+    def _load(self) -> dict[str, Checkpoint]:
+        try:
+            text = self._store.read_text()
+        except FileNotFoundError:
+            return {}
+        except (OSError, UnicodeDecodeError) as error:
+            raise EvidenceError(f"{self._store} cannot be read: {error}") from None
+        notes = [bundle.read_checkpoint(note, self._vkey) for note in _notes(text)]
+        return {checkpoint.origin: checkpoint for checkpoint in notes}
+
+    def _save(self, held: dict[str, Checkpoint]) -> None:
+        fresh = self._store.with_name(f"{self._store.name}.new")
+        try:
+            with fresh.open("w") as file:
+                file.write("".join(checkpoint.note for checkpoint in held.values()))
+                file.flush()
+                os.fsync(file.fileno())
+            fresh.replace(self._store)
+        except OSError as error:
+            raise EvidenceError(f"{self._store} cannot be written: {error.strerror}") from None
+
+
+def _notes(text: str) -> list[str]:
+    """A note is a text, an empty line, and lines that begin with an em dash; the next one begins behind
+    them.
+    """
+    notes, note, signed = [], "", False
+    for line in text.splitlines(keepends=True):
+        if signed and not line.startswith("\u2014 "):
+            notes.append(note)
+            note, signed = "", False
+        signed = signed or line.startswith("\u2014 ")
+        note += line
+    return [*notes, note] if note else notes
