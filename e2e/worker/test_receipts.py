@@ -120,11 +120,24 @@ def test_a_client_of_the_older_httpx_and_one_that_leaves_early_are_witnessed_as_
     with httpx.Client(transport=transport, headers={"authorization": f"Bearer {KEYS['acme']}"}) as client:
         asked = {"model": MODEL, "messages": [{"role": "user", "content": "mock:stall=2"}], "stream": True}
         with client.stream("POST", f"{gateway.base_url}/chat/completions", json=asked) as answer:
-            next(answer.iter_bytes())
+            assert answer.status_code == 200  # and nothing of it is read
         (left,) = transport.verify_all()
         assert left.bodies == ("request",)
         ended = left.of_kind("completion")
         assert ended is not None and ended.facts["outcome"] == "client_disconnect"
+
+
+def test_the_heartbeats_of_a_stream_are_among_the_bytes_that_are_shown(folder: Path) -> None:
+    pauses = ["--tokens", "2", "--token-interval-ms", "400"]
+    settings = {"timeouts": {"heartbeatSeconds": 0.05}}
+    with local_gateway(folder, settings=settings, upstream_arguments=pauses) as gateway:
+        transport: Any = WitnessedTransport(httpx2.HTTPTransport(), Witness(gateway.verifying_key, folder / "held"))
+        with httpx2.Client(transport=transport, headers={"authorization": f"Bearer {KEYS['acme']}"}) as client:
+            asked = {"model": MODEL, "messages": HELLO, "stream": True}
+            answer = client.post(f"{gateway.base_url}/chat/completions", json=asked)
+            assert b": hb\n" in answer.content
+            (shown,) = transport.verify_all()
+            assert shown.bodies == ("request", "response")
 
 
 def test_a_changed_answer_is_told_and_the_exchange_is_not_disturbed(gateway: LocalGateway, witness: Witness) -> None:

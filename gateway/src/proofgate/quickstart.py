@@ -128,7 +128,8 @@ ask it, as the tenant whose key is in {inside[TENANT_KEY]}
     -d {shlex.quote(json.dumps(question))}
 
 get the receipt of the answer, with the tenant's key, and verify it; ID is its x-request-id
-  {command} receipt ID --url http://{_reached(setup.listen)} --api-key-file {inside[TENANT_KEY]} --out {inside["receipt.json"]}
+  {command} receipt ID --url http://{_reached(setup.listen)} --api-key-file {inside[TENANT_KEY]} \\
+    --out {inside["receipt.json"]}
   {command} verify {inside["receipt.json"]} --key {inside[VERIFYING_KEY_FILE]}
 
 prove it as whoever runs the gateway, and check the whole ledger

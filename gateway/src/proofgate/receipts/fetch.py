@@ -52,6 +52,9 @@ class UrlSource:
             usable = False
         if not usable:
             raise EvidenceError(f"{self.url} is not an http URL: write for example http://127.0.0.1:8080")
+        if not (self.api_key.isascii() and self.api_key.isprintable()) or " " in self.api_key:
+            # The error of what would refuse it says the whole of it.
+            raise EvidenceError("the API key is not one line of visible ASCII")
         request = urllib.request.Request(self.url.rstrip("/") + path)  # noqa: S310 - the scheme is checked above
         try:
             request.add_header("Authorization", f"Bearer {self.api_key}")

@@ -7,7 +7,7 @@
 
 mod support;
 
-use proofgate_evidence::{EvidenceError, consistency, prove, read_notes};
+use proofgate_evidence::{EvidenceError, consistency, consistency_from, prove, read_notes};
 use proofgate_ledger::{Checkpoint, LedgerError, TlogProof};
 use proofgate_wal::Storage;
 use std::path::Path;
@@ -26,9 +26,15 @@ fn checkpoints_that_were_kept_are_one_history_also_without_the_tree_file() {
     let [first, .., last] = &kept[..] else { panic!() };
     let hashes = consistency(&disk, Path::new("/"), first, last).unwrap();
     assert!(!hashes.is_empty());
+    let from = consistency_from(&disk, Path::new("/"), first.size, last).unwrap();
+    assert_eq!(from, hashes, "out of the tree");
     disk.remove(&worker.promised.dir.join("tree")).unwrap();
     assert_eq!(consistency(&disk, Path::new("/"), first, last).unwrap(), hashes);
     assert!(consistency(&disk, Path::new("/"), last, last).unwrap().is_empty());
+    let from = |size| consistency_from(&disk, Path::new("/"), size, last);
+    assert_eq!(from(first.size).unwrap(), hashes, "out of the records");
+    assert_eq!(from(0).unwrap_err().code(), "ledger_refused");
+    assert_eq!(from(last.size + 1).unwrap_err().code(), "ledger_refused");
 }
 
 #[test]

@@ -249,3 +249,24 @@ fn an_exchange_whose_clock_was_set_is_found_by_a_scan() {
         2
     );
 }
+
+#[test]
+fn near_by_an_exchange_that_was_long_judged_is_found_and_one_far_from_its_time_is_not() {
+    let disk = SimulatedDisk::new();
+    let mut log = Log::begin(&disk, START, None);
+    let mut judged = |number: u64, later: u64| {
+        let began = START + number * 1_000_000;
+        for second in 0..200 {
+            log.admit(began + second * 1000, 1);
+            if second * 1000 == later {
+                let admission = log.admit(began, number);
+                log.complete(began, number, admission, later + 5, None);
+            }
+        }
+        let near = find(&disk, Path::new("/"), &id(began, number), Search::Near).unwrap();
+        (near.len(), by_time(&disk, &id(began, number)).0.len())
+    };
+    assert_eq!(judged(10, 0), (2, 2));
+    assert_eq!(judged(11, 60_000), (2, 2));
+    assert_eq!(judged(12, 130_000), (0, 2));
+}
