@@ -210,7 +210,9 @@ def test_the_command_fetches_a_receipt_and_both_verifiers_show_the_bytes(gateway
     assert "not the response that was recorded" in second("--response", "other")
 
 
-def test_a_receipt_of_before_is_had_from_the_next_incarnation_and_the_witness_goes_on(folder: Path) -> None:
+def test_a_receipt_is_had_from_the_next_incarnation_and_from_another_shard_and_the_witness_goes_on(
+    folder: Path,
+) -> None:
     with local_gateway(folder) as gateway:
         witness = Witness(gateway.verifying_key, folder / "held")
         first, request, response = ask(gateway)
@@ -226,6 +228,12 @@ def test_a_receipt_of_before_is_had_from_the_next_incarnation_and_the_witness_go
         verified = witness.fetch(source(gateway), first, digest(request), digest(response))
         assert list(verified.newest) == [origin] != [gateway.origin]
         assert len(witness.held()) == 2
+        # The tenant has moved to another worker of the volume.
+        assert gateway.worker is not None
+        gateway.worker.stop(signal.SIGTERM)
+        gateway.start_worker(shard=1)
+        moved = witness.fetch(source(gateway), first, digest(request), digest(response))
+        assert list(moved.newest) == [origin] and "/1/" in gateway.origin
         # Whoever audits the ledger takes the file as it is.
         code, report = _core.fsck(str(gateway.ledger), gateway.verifying_key, [("held", (folder / "held").read_text())])
         assert code in (0, 10), report
