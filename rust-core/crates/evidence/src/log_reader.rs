@@ -67,6 +67,8 @@ pub struct LogReader<'s> {
     /// Position of the next segment.
     position: u64,
     reader: Option<SegmentReader>,
+    /// Number of the first record of the segment that `reader` reads, as its header or its name says.
+    first_seq: Option<u64>,
     path: PathBuf,
     origin: Option<[u8; 32]>,
     expected: u64,
@@ -94,6 +96,7 @@ impl<'s> LogReader<'s> {
             entered: BTreeSet::new(),
             position: 0,
             reader: None,
+            first_seq: None,
             path: PathBuf::new(),
             origin: None,
             expected: 0,
@@ -154,6 +157,17 @@ impl<'s> LogReader<'s> {
             reader.offset = place.offset;
         }
         Ok(flaw)
+    }
+
+    /// The place behind the record that `next` has just returned; `None` before the first record and behind a flaw.
+    #[must_use]
+    pub fn resume_place(&self) -> Option<ResumePlace> {
+        Some(ResumePlace {
+            segment: self.first_seq?,
+            offset: self.reader.as_ref()?.offset,
+            seq: self.expected,
+            chain: self.chain?,
+        })
     }
 
     /// What the tag of the record that `next` has just returned covers, and the tag.
@@ -416,6 +430,11 @@ impl<'s> LogReader<'s> {
             (Err(_), SegmentName::First(_)) => self.position,
         };
         self.reader = Some(segment.reader(self.incarnation, ordinal));
+        self.first_seq = match (&segment.header, name) {
+            (Ok(header), _) => Some(header.first_seq),
+            (Err(_), SegmentName::First(first)) => Some(first),
+            (Err(_), SegmentName::Prepared(_)) => None,
+        };
         let reason = self.refuse_header(&segment);
         self.position += 1;
         self.path = segment.path;

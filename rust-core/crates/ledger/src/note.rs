@@ -213,6 +213,12 @@ impl VerifyingKey {
         check_origin(&self.name, origin)?;
         Ok(Self::new(origin, self.key))
     }
+
+    /// Whether it is the same point of the curve, under whatever name.
+    #[must_use]
+    pub fn is_same_point(&self, other: &Self) -> bool {
+        self.key == other.key
+    }
 }
 
 /// A note, taken apart and not yet believed.

@@ -1,0 +1,360 @@
+//! The aggregate log: an append-only tree of entries, stored as tiles (c2sp.org/tlog-tiles) and signed with the
+//! auditor's own key.
+//!
+//! An append writes bundles and tiles, then `signed`, the note over them, then `checkpoint`, the same note for everybody.
+//! `signed` is what this auditor has committed itself to. After a crash, or a call that failed, the log is what `signed`
+//! says: whatever tiles lie behind it were never under a signature and are written anew. So no size ever gets two roots.
+
+use crate::published::{Published, tile_hashes};
+use crate::tile::{LEVELS, Tile, WIDTH, root_of};
+use crate::{AuditorError, StateStorage};
+use proofgate_ledger::{Checkpoint, Hash, Mmr, SigningKey, leaf_hash};
+use std::sync::Arc;
+
+/// The note that everybody may have.
+pub const CHECKPOINT: &str = "checkpoint";
+/// The note that was committed to; never behind [`CHECKPOINT`].
+const SIGNED: &str = "signed";
+/// Bytes of the length before an entry in a bundle.
+const LENGTH: usize = 2;
+
+/// The writer of an aggregate log.
+pub struct Aggregate {
+    state: Arc<dyn StateStorage>,
+    key: SigningKey,
+    edge: Edge,
+    published: Arc<Published>,
+    /// A call failed while something was appended: the state says what holds.
+    unsure: bool,
+}
+
+/// What an append starts from: the tiles at the right edge of the tree.
+#[derive(Clone, Default)]
+struct Edge {
+    size: u64,
+    /// Hashes of the last tile of each level, when that is not full.
+    levels: Vec<Vec<Hash>>,
+    /// The last bundle, when that is not full.
+    bundle: Vec<u8>,
+}
+
+impl Edge {
+    fn push(
+        &mut self,
+        entry: &[u8],
+        full: &mut impl FnMut(Tile, &[u8]) -> Result<(), AuditorError>,
+    ) -> Result<(), AuditorError> {
+        let length = u16::try_from(entry.len()).map_err(|_| AuditorError::EntryTooLarge(entry.len()))?;
+        let index = self.size / WIDTH;
+        self.bundle.extend_from_slice(&length.to_be_bytes());
+        self.bundle.extend_from_slice(entry);
+        self.size += 1;
+        if self.size.is_multiple_of(WIDTH) {
+            let bundle = Tile {
+                level: None,
+                index,
+                width: WIDTH,
+            };
+            full(bundle, &std::mem::take(&mut self.bundle))?;
+        }
+        let (mut hash, mut number) = (leaf_hash(entry), self.size);
+        for level in 0..LEVELS {
+            if self.levels.len() == level as usize {
+                self.levels.push(Vec::new());
+            }
+            let tile = &mut self.levels[level as usize];
+            tile.push(hash);
+            if (tile.len() as u64) < WIDTH {
+                break;
+            }
+            let hashes = std::mem::take(tile);
+            number /= WIDTH;
+            let tile = Tile {
+                level: Some(level),
+                index: number - 1,
+                width: WIDTH,
+            };
+            full(tile, &hashes.concat())?;
+            hash = root_of(&hashes);
+        }
+        Ok(())
+    }
+
+    fn root(&self) -> Result<Hash, AuditorError> {
+        let mut peaks = Vec::new();
+        for hashes in self.levels.iter().rev() {
+            let mut rest = hashes.as_slice();
+            while !rest.is_empty() {
+                let (peak, others) = rest.split_at(1 << rest.len().ilog2());
+                peaks.push(root_of(peak));
+                rest = others;
+            }
+        }
+        Ok(Mmr::from_peaks(self.size, peaks)?.root())
+    }
+
+    /// The tiles and the bundle that are not full, with their bytes.
+    fn partial(&self) -> Vec<(Tile, Vec<u8>)> {
+        let levels = std::iter::once(None).chain((0..LEVELS).map(Some));
+        let edges = levels.filter_map(|level| Tile::edge(level, self.size));
+        edges
+            .map(|tile| match tile.level {
+                None => (tile, self.bundle.clone()),
+                Some(level) => (tile, self.levels[level as usize].concat()),
+            })
+            .collect()
+    }
+}
+
+impl Aggregate {
+    /// Begins a log, and signs that it is empty.
+    ///
+    /// # Errors
+    /// [`AuditorError::StateExists`]; [`AuditorError::State`].
+    pub fn create(state: Arc<dyn StateStorage>, key: SigningKey) -> Result<Self, AuditorError> {
+        if read(&*state, SIGNED)?.is_some() || read(&*state, CHECKPOINT)?.is_some() {
+            return Err(AuditorError::StateExists);
+        }
+        let edge = Edge::default();
+        let note = sign(&key, &edge)?;
+        write(&*state, SIGNED, note.as_bytes())?;
+        write(&*state, CHECKPOINT, note.as_bytes())?;
+        let published = Arc::new(Published::new(Arc::clone(&state), 0, note));
+        Ok(Self {
+            state,
+            key,
+            edge,
+            published,
+            unsure: false,
+        })
+    }
+
+    /// Goes on with a log.
+    ///
+    /// # Errors
+    /// [`AuditorError::NoState`]; [`AuditorError::StateCorrupt`] when the tiles do not lead to what was signed;
+    /// [`AuditorError::State`].
+    pub fn open(state: Arc<dyn StateStorage>, key: SigningKey) -> Result<Self, AuditorError> {
+        let (edge, note) = settle(&*state, &key)?;
+        let published = Arc::new(Published::new(Arc::clone(&state), edge.size, note));
+        Ok(Self {
+            state,
+            key,
+            edge,
+            published,
+            unsure: false,
+        })
+    }
+
+    /// What readers have of it, without waiting for the writer.
+    #[must_use]
+    pub fn published(&self) -> Arc<Published> {
+        Arc::clone(&self.published)
+    }
+
+    /// Entries in it.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.edge.size
+    }
+
+    /// Appends entries, durably, and publishes a checkpoint over them.
+    ///
+    /// After an error it is not known whether they were appended, until [`Self::settle`] returns.
+    ///
+    /// # Errors
+    /// [`AuditorError::EntryTooLarge`], and nothing was appended; [`AuditorError::State`]; [`AuditorError::StateCorrupt`].
+    pub fn append(&mut self, entries: &[Vec<u8>]) -> Result<(), AuditorError> {
+        self.settle()?;
+        if let Some(large) = entries.iter().find(|entry| entry.len() > usize::from(u16::MAX)) {
+            return Err(AuditorError::EntryTooLarge(large.len()));
+        }
+        if entries.is_empty() {
+            return Ok(());
+        }
+        self.unsure = true;
+        let before = self.edge.partial();
+        let mut edge = self.edge.clone();
+        for entry in entries {
+            edge.push(entry, &mut |tile, bytes| write(&*self.state, &tile.path(), bytes))?;
+        }
+        let partial = edge.partial();
+        for (tile, bytes) in partial.iter().filter(|tile| !before.contains(tile)) {
+            write(&*self.state, &tile.path(), bytes)?;
+        }
+        let note = sign(&self.key, &edge)?;
+        write(&*self.state, SIGNED, note.as_bytes())?;
+        write(&*self.state, CHECKPOINT, note.as_bytes())?;
+        self.published.set(edge.size, note);
+        self.edge = edge;
+        self.unsure = false;
+        for (tile, _) in before.iter().filter(|tile| !partial.contains(tile)) {
+            // What is not removed takes room, and no more.
+            let _ = self.state.remove(&tile.path());
+        }
+        Ok(())
+    }
+
+    /// Finds out what holds after an append failed.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn settle(&mut self) -> Result<(), AuditorError> {
+        if self.unsure {
+            let (edge, note) = settle(&*self.state, &self.key)?;
+            self.published.set(edge.size, note);
+            self.edge = edge;
+            self.unsure = false;
+        }
+        Ok(())
+    }
+
+    /// The entries from `from` on.
+    ///
+    /// # Errors
+    /// [`AuditorError::StateCorrupt`]; [`AuditorError::State`].
+    pub fn entries(&self, from: u64) -> Result<Vec<Vec<u8>>, AuditorError> {
+        let mut entries = Vec::new();
+        let mut index = from / WIDTH;
+        while let Some(tile) = Tile::at(None, index, self.edge.size) {
+            let bundle = self.published.tile(tile)?;
+            let skipped = from.saturating_sub(index * WIDTH) as usize;
+            entries.extend(
+                split(&tile.path(), &bundle)?
+                    .into_iter()
+                    .skip(skipped)
+                    .map(<[u8]>::to_vec),
+            );
+            index += 1;
+        }
+        Ok(entries)
+    }
+}
+
+/// Reads what was committed to, checks the edge of the tree against it, and makes sure that it is durable and published.
+fn settle(state: &dyn StateStorage, key: &SigningKey) -> Result<(Edge, String), AuditorError> {
+    let checkpoint = read_note(state, CHECKPOINT, key)?;
+    let Some((note, signed)) = read_note(state, SIGNED, key)? else {
+        return Err(match checkpoint {
+            None => AuditorError::NoState,
+            Some(_) => AuditorError::corrupt(SIGNED, "it is gone, and a checkpoint is there"),
+        });
+    };
+    if let Some((_, public)) = &checkpoint
+        && public.size > signed.size
+    {
+        let reason = format!(
+            "it states {} entries, and only {} were signed",
+            public.size, signed.size
+        );
+        return Err(AuditorError::corrupt(CHECKPOINT, reason));
+    }
+    let edge = read_edge(state, signed.size)?;
+    if edge.root()? != signed.root {
+        return Err(AuditorError::corrupt(
+            SIGNED,
+            "the tiles do not lead to the root that was signed",
+        ));
+    }
+    if checkpoint.is_none_or(|(public, _)| public != note) {
+        // It may have been renamed and not synced.
+        write(state, SIGNED, note.as_bytes())?;
+        write(state, CHECKPOINT, note.as_bytes())?;
+    }
+    Ok((edge, note))
+}
+
+fn read_edge(state: &dyn StateStorage, size: u64) -> Result<Edge, AuditorError> {
+    let mut edge = Edge {
+        size,
+        ..Edge::default()
+    };
+    for level in 0..LEVELS {
+        edge.levels.push(match Tile::edge(Some(level), size) {
+            Some(tile) => tile_hashes(state, tile)?,
+            None => Vec::new(),
+        });
+    }
+    if let Some(tile) = Tile::edge(None, size) {
+        let name = tile.path();
+        edge.bundle = read(state, &name)?.ok_or_else(|| AuditorError::corrupt(&name, "it is gone"))?;
+        let leaves: Vec<Hash> = split(&name, &edge.bundle)?.into_iter().map(leaf_hash).collect();
+        if edge.levels.first() != Some(&leaves) {
+            return Err(AuditorError::corrupt(
+                &name,
+                "its entries are not those of the tile over them",
+            ));
+        }
+    }
+    while edge.levels.last().is_some_and(Vec::is_empty) {
+        edge.levels.pop();
+    }
+    Ok(edge)
+}
+
+fn read_note(
+    state: &dyn StateStorage,
+    name: &str,
+    key: &SigningKey,
+) -> Result<Option<(String, Checkpoint)>, AuditorError> {
+    let Some(bytes) = read(state, name)? else {
+        return Ok(None);
+    };
+    let note = String::from_utf8(bytes).map_err(|_| AuditorError::corrupt(name, "it is no text"))?;
+    let checkpoint = Checkpoint::verify(&note, &key.verifying_key())
+        .map_err(|error| AuditorError::corrupt(name, format!("{error}: is it another key's?")))?;
+    if checkpoint.origin != key.name() {
+        return Err(AuditorError::corrupt(
+            name,
+            format!("it is of {}", checkpoint.origin),
+        ));
+    }
+    Ok(Some((note, checkpoint)))
+}
+
+fn sign(key: &SigningKey, edge: &Edge) -> Result<String, AuditorError> {
+    let checkpoint = Checkpoint {
+        origin: key.name().to_owned(),
+        size: edge.size,
+        root: edge.root()?,
+    };
+    Ok(checkpoint.sign(key)?)
+}
+
+/// The entries of a bundle.
+fn split<'b>(name: &str, bundle: &'b [u8]) -> Result<Vec<&'b [u8]>, AuditorError> {
+    let mut entries = Vec::new();
+    let mut rest = bundle;
+    while let Some((length, behind)) = rest.split_first_chunk::<LENGTH>() {
+        let length = usize::from(u16::from_be_bytes(*length));
+        let (entry, behind) = behind
+            .split_at_checked(length)
+            .ok_or_else(|| AuditorError::corrupt(name, "an entry reaches beyond its end"))?;
+        entries.push(entry);
+        rest = behind;
+    }
+    match rest {
+        [] => Ok(entries),
+        _ => Err(AuditorError::corrupt(name, "an entry reaches beyond its end")),
+    }
+}
+
+/// The bytes of the first `width` entries of a bundle; `None` when it holds fewer.
+pub(crate) fn first_entries(bundle: &[u8], width: u64) -> Option<&[u8]> {
+    let mut at = 0usize;
+    for _ in 0..width {
+        let length = bundle.get(at..at + LENGTH)?;
+        at += LENGTH + usize::from(u16::from_be_bytes([length[0], length[1]]));
+    }
+    bundle.get(..at)
+}
+
+pub(crate) fn read(state: &dyn StateStorage, name: &str) -> Result<Option<Vec<u8>>, AuditorError> {
+    state.read(name).map_err(AuditorError::state("read", name))
+}
+
+pub(crate) fn write(state: &dyn StateStorage, name: &str, bytes: &[u8]) -> Result<(), AuditorError> {
+    state
+        .write(name, bytes)
+        .map_err(AuditorError::state("write", name))
+}

@@ -1,0 +1,471 @@
+//! The auditor: one poll after the other, each in the order listing, checkpoints, records, chains, state, aggregate log.
+
+use crate::aggregate::Aggregate;
+use crate::catalogue::{self, Catalogue, Identity};
+use crate::chain::{self, Successors};
+use crate::entry::Entry;
+use crate::finding::{Code, Finding, Findings, Raised, Suspected};
+use crate::log::Log;
+use crate::look::{View, look, rest};
+use crate::published::Published;
+use crate::scrub::{Next, Scrub};
+use crate::tail::Budget;
+use crate::{AuditorError, StateStorage};
+use proofgate_evidence::layout::{self, Shard};
+use proofgate_evidence::{EvidenceError, ReadStorage, Ulid};
+use proofgate_ledger::{SigningKey, VerifyingKey};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Logs that have ended and are glanced at in one poll: files and checkpoint, not records.
+const GLANCES: usize = 256;
+
+/// What an auditor watches, and its patience.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The ledger's directory.
+    pub ledger: PathBuf,
+    /// The ledger's key.
+    pub key: VerifyingKey,
+    /// Microseconds between two entries of a log that goes on.
+    pub beat: u64,
+    /// Microseconds after which what looks wrong is looked at again; longer than a network file system caches.
+    pub second_look: u64,
+    /// Microseconds until records that wait for a checkpoint are a stall.
+    pub stall: u64,
+}
+
+/// What a poll did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Poll {
+    /// Records verified for the first time.
+    pub records: u64,
+    /// Their bytes, as they are stored.
+    pub bytes: u64,
+    /// Records verified again.
+    pub scrubbed_records: u64,
+    /// Their bytes.
+    pub scrubbed_bytes: u64,
+    /// How often all logs have been verified again.
+    pub scrub_rounds: u64,
+    /// Entries appended to the aggregate log.
+    pub appended: u64,
+    /// Entries in it.
+    pub entries: u64,
+    /// Signed records that are not read yet.
+    pub behind: u64,
+    /// Whether something looks wrong and has to be looked at again.
+    pub suspicious: bool,
+    /// Whether there are findings that were not there before, or some are gone.
+    pub changed: bool,
+}
+
+/// A shard as it stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ShardHead {
+    /// Name of its directory.
+    pub shard: String,
+    /// Logs known.
+    pub logs: u64,
+    /// Of the newest log that was accepted.
+    pub origin: String,
+    /// Its records.
+    pub size: u64,
+    /// When its head was accepted, in unix microseconds.
+    pub time: u64,
+    /// Whether it has ended.
+    pub ended: bool,
+    /// Microseconds since the oldest checkpoint of the shard was seen that is not reached yet; 0 when all are.
+    pub lag: u64,
+    /// The signed checkpoint, as it was read.
+    pub checkpoint: String,
+}
+
+/// Follows a ledger and keeps the aggregate log of its heads.
+pub struct Auditor {
+    volume: Arc<dyn ReadStorage>,
+    state: Arc<dyn StateStorage>,
+    settings: Settings,
+    aggregate: Aggregate,
+    catalogue: Catalogue,
+    findings: Findings,
+    unsaved_findings: bool,
+    suspected: Suspected,
+    scrub: Scrub,
+    last_beat: u64,
+    /// The ended log that was glanced at last.
+    glanced: Option<(String, Ulid)>,
+}
+
+impl Auditor {
+    /// Begins with an empty state.
+    ///
+    /// # Errors
+    /// [`AuditorError::Key`] when the key could speak for the ledger, or the ledger's for the aggregate log;
+    /// [`AuditorError::StateExists`]; [`AuditorError::State`].
+    pub fn create(
+        volume: Arc<dyn ReadStorage>,
+        state: Arc<dyn StateStorage>,
+        signing: SigningKey,
+        settings: Settings,
+    ) -> Result<Self, AuditorError> {
+        let identity = identity(&settings.key, &signing)?;
+        match catalogue::begin(&*state, &identity) {
+            // A first start that was cut short.
+            Err(AuditorError::StateExists)
+                if Aggregate::open(Arc::clone(&state), signing.clone())
+                    .is_err_and(|error| matches!(error, AuditorError::NoState)) =>
+            {
+                catalogue::recognise(&*state, &identity)?;
+            }
+            other => other?,
+        }
+        Aggregate::create(Arc::clone(&state), signing.clone())?;
+        Self::open(volume, state, signing, settings)
+    }
+
+    /// Goes on with a state.
+    ///
+    /// # Errors
+    /// [`AuditorError::Key`]; [`AuditorError::NoState`]; [`AuditorError::StateCorrupt`]; [`AuditorError::State`].
+    pub fn open(
+        volume: Arc<dyn ReadStorage>,
+        state: Arc<dyn StateStorage>,
+        signing: SigningKey,
+        settings: Settings,
+    ) -> Result<Self, AuditorError> {
+        catalogue::recognise(&*state, &identity(&settings.key, &signing)?)?;
+        let aggregate = Aggregate::open(Arc::clone(&state), signing)?;
+        let catalogue = catalogue::load(&*state, &settings.ledger, settings.key.name(), &aggregate)?;
+        let findings = catalogue::load_findings(&*state)?;
+        Ok(Self {
+            volume,
+            state,
+            settings,
+            aggregate,
+            catalogue,
+            findings,
+            unsaved_findings: false,
+            suspected: Suspected::default(),
+            scrub: Scrub::default(),
+            last_beat: 0,
+            glanced: None,
+        })
+    }
+
+    /// What readers have of the aggregate log.
+    #[must_use]
+    pub fn published(&self) -> Arc<Published> {
+        self.aggregate.published()
+    }
+
+    /// Everything that was found, the oldest first.
+    #[must_use]
+    pub fn findings(&self) -> &[Finding] {
+        self.findings.all()
+    }
+
+    /// Findings beyond those that are kept.
+    #[must_use]
+    pub fn findings_left_out(&self) -> u64 {
+        self.findings.left_out()
+    }
+
+    /// Looks at the ledger once: reads up to `budget` bytes of what is new and `scrub` bytes of what is not. `now` is in
+    /// unix microseconds.
+    ///
+    /// # Errors
+    /// [`AuditorError::State`] and [`AuditorError::StateCorrupt`]: what was seen is not lost, the next poll writes it.
+    pub fn poll(&mut self, now: u64, budget: u64, scrub: u64) -> Result<Poll, AuditorError> {
+        let mut raised = Raised::default();
+        let (mut fresh, mut again) = (Budget::of(budget), Budget::of(scrub));
+        if let Some(there) = self.list(&mut raised) {
+            self.look(now, &there, &mut fresh, &mut raised);
+            for (shard, logs) in &mut self.catalogue {
+                let there = there.get(shard);
+                chain::end(logs);
+                chain::judge(
+                    &*self.volume,
+                    logs,
+                    there.unwrap_or(&BTreeSet::new()),
+                    &mut raised,
+                );
+            }
+            self.read_again(now, &mut again, &mut raised);
+            let delay = self.settings.second_look.max(1);
+            self.unsaved_findings |= self.suspected.weigh(&raised, &mut self.findings, now, delay);
+        }
+        let mut poll = Poll {
+            records: fresh.records,
+            bytes: fresh.bytes,
+            scrubbed_records: again.records,
+            scrubbed_bytes: again.bytes,
+            scrub_rounds: self.scrub.rounds,
+            changed: self.unsaved_findings,
+            ..Poll::default()
+        };
+        self.let_rest(now);
+        poll.appended = self.tell(now)?;
+        poll.entries = self.aggregate.size();
+        poll.behind = self
+            .logs()
+            .filter_map(|log| {
+                log.target
+                    .as_ref()
+                    .map(|target| target.signed.size.saturating_sub(log.size()))
+            })
+            .sum();
+        poll.suspicious = !self.suspected.is_empty() || self.scrub.suspects();
+        Ok(poll)
+    }
+
+    /// How each shard stands.
+    #[must_use]
+    pub fn heads(&self, now: u64) -> Vec<ShardHead> {
+        let shards = self.catalogue.iter();
+        let heads = shards.filter_map(|(shard, logs)| {
+            let newest = logs.values().rev().find(|log| log.row.head.is_some())?;
+            let head = newest.row.head.as_ref()?;
+            let since = logs
+                .values()
+                .filter_map(|log| Some(log.target.as_ref()?.since))
+                .min();
+            Some(ShardHead {
+                shard: shard.clone(),
+                logs: logs.len() as u64,
+                origin: newest.origin.clone(),
+                size: head.size,
+                time: head.at,
+                ended: newest.row.ended,
+                lag: since.map_or(0, |since| now.saturating_sub(since)),
+                checkpoint: head.note.clone(),
+            })
+        });
+        heads.collect()
+    }
+
+    fn logs(&self) -> impl Iterator<Item = &Log> {
+        self.catalogue.values().flat_map(BTreeMap::values)
+    }
+
+    /// Lists the ledger, notes what is new and tells what is gone; `None` when it cannot be listed.
+    fn list(&mut self, raised: &mut Raised) -> Option<BTreeMap<String, BTreeSet<Ulid>>> {
+        let ledger = self.settings.key.name().to_owned();
+        let shards = match layout::shards(&*self.volume, &self.settings.ledger) {
+            Ok(shards) => shards,
+            Err(EvidenceError::NotALog(_)) => Vec::new(),
+            Err(error) => {
+                // What was suspected stays so.
+                for log in self.catalogue.values().flat_map(BTreeMap::values) {
+                    raised.unsettled(&log.origin);
+                }
+                raised.raise(Code::Unreadable, &ledger, "", error.to_string());
+                self.unsaved_findings |= self
+                    .suspected
+                    .weigh(raised, &mut self.findings, u64::MAX, u64::MAX);
+                return None;
+            }
+        };
+        let mut there: BTreeMap<String, BTreeSet<Ulid>> = BTreeMap::new();
+        for Shard {
+            dir,
+            incarnations,
+            name,
+            ..
+        } in shards
+        {
+            let Some(name) = name else { continue };
+            let logs = self.catalogue.entry(name.clone()).or_default();
+            for incarnation in &incarnations {
+                logs.entry(*incarnation).or_insert_with(|| {
+                    Log::found(&name, *incarnation, dir.join(incarnation.to_string()), &ledger)
+                });
+            }
+            there.insert(name, incarnations.into_iter().collect());
+        }
+        for (shard, logs) in &mut self.catalogue {
+            let Some(there) = there.get(shard) else {
+                if logs.values().any(|log| log.row.head.is_some()) {
+                    let message = format!("none of its {} logs is there", logs.len());
+                    raised.raise(Code::ShardMissing, &format!("{ledger}/{shard}"), shard, message);
+                }
+                continue;
+            };
+            // Of a log that was never accepted nothing is known that could be missed.
+            logs.retain(|incarnation, log| log.row.head.is_some() || there.contains(incarnation));
+            for log in logs.values().filter(|log| !there.contains(&log.row.incarnation)) {
+                let message = format!(
+                    "the log, of which {} records were signed, is not there",
+                    log.size()
+                );
+                raised.raise(Code::LogMissing, &log.origin, shard, message);
+            }
+        }
+        Some(there)
+    }
+
+    /// Looks at every log that goes on or is suspected of something, the newest of each shard first, and at some of the
+    /// others.
+    fn look(
+        &mut self,
+        now: u64,
+        there: &BTreeMap<String, BTreeSet<Ulid>>,
+        budget: &mut Budget,
+        raised: &mut Raised,
+    ) {
+        let view = View {
+            storage: &*self.volume,
+            key: &self.settings.key,
+            now,
+            stall: self.settings.stall,
+        };
+        let mut due = Vec::new();
+        let mut ended = Vec::new();
+        for (shard, logs) in &self.catalogue {
+            let present = logs
+                .iter()
+                .filter(|(incarnation, _)| there.get(shard).is_some_and(|there| there.contains(incarnation)));
+            for (back, (incarnation, log)) in present.rev().enumerate() {
+                let place = (shard.clone(), *incarnation);
+                match log.row.ended && !self.suspected.of(&log.origin) {
+                    true => ended.push(place),
+                    false => due.push(((back > 1, place.1), place)),
+                }
+            }
+        }
+        due.sort_by_key(|(order, _)| *order);
+        ended.sort_unstable();
+        let start = self
+            .glanced
+            .as_ref()
+            .map_or(0, |last| ended.partition_point(|place| place <= last));
+        let glances: Vec<_> = ended[start..]
+            .iter()
+            .chain(&ended[..start])
+            .take(GLANCES)
+            .cloned()
+            .collect();
+        self.glanced = glances.last().cloned();
+        let due = due.into_iter().map(|((old, _), place)| (old, place));
+        for (old, place) in due.chain(glances.into_iter().map(|place| (false, place))) {
+            let Some(logs) = self.catalogue.get_mut(&place.0) else {
+                continue;
+            };
+            let Some(log) = logs.get(&place.1) else { continue };
+            if old && budget.is_spent() && !self.suspected.of(&log.origin) {
+                // Of many that were never read, those behind wait for their turn.
+                raised.unsettled(&log.origin);
+                continue;
+            }
+            let successors = match log.row.ended {
+                true => Successors::default(),
+                // Made anew for each: one that was accepted a moment ago may name others.
+                false => chain::successors(logs, place.1),
+            };
+            if let Some(log) = logs.get_mut(&place.1) {
+                look(&view, log, &successors, budget, raised);
+            }
+        }
+    }
+
+    fn read_again(&mut self, now: u64, budget: &mut Budget, raised: &mut Raised) {
+        // At most once around in one poll.
+        for _ in 0..=self.logs().count() {
+            if budget.is_spent() || self.scrub.waits(now) {
+                return;
+            }
+            let heads = |logs: &'_ chain::Logs| logs.values().any(|log| log.row.head.is_some());
+            let places = self
+                .catalogue
+                .iter()
+                .filter(|(_, logs)| heads(logs))
+                .flat_map(|(shard, logs)| logs.keys().map(move |incarnation| (shard, incarnation)));
+            let Next::Read(place) = self.scrub.next(places) else {
+                return;
+            };
+            match self.catalogue.get(&place.0).and_then(|logs| logs.get(&place.1)) {
+                Some(log) => {
+                    let delay = self.settings.second_look.max(1);
+                    self.scrub.read(&*self.volume, log, budget, (now, delay), raised);
+                }
+                None => self.scrub.skip(place),
+            }
+        }
+    }
+
+    /// Leaves logs alone for a while whose records were found not to verify.
+    fn let_rest(&mut self, now: u64) {
+        let found: BTreeSet<&str> = self
+            .findings
+            .all()
+            .iter()
+            .filter(|found| {
+                matches!(
+                    found.code,
+                    Code::RecordsChanged | Code::RecordsDamaged | Code::Truncated
+                )
+            })
+            .map(|found| found.origin.as_str())
+            .collect();
+        for log in self.catalogue.values_mut().flat_map(BTreeMap::values_mut) {
+            if found.contains(log.origin.as_str()) {
+                rest(log, now);
+            }
+        }
+    }
+
+    /// Writes what changed: findings and rows first, so that whatever the aggregate log says the state knows.
+    fn tell(&mut self, now: u64) -> Result<u64, AuditorError> {
+        if self.unsaved_findings {
+            catalogue::save_findings(&*self.state, &self.findings)?;
+            self.unsaved_findings = false;
+        }
+        self.aggregate.settle()?;
+        let beat = now.saturating_sub(self.last_beat) >= self.settings.beat;
+        let due = |log: &Log| Entry::due(log, beat);
+        let entries: Vec<Entry> = self.logs().filter_map(due).collect();
+        if !beat && entries.is_empty() {
+            return Ok(0);
+        }
+        catalogue::save(&*self.state, &mut self.catalogue)?;
+        let first = self.aggregate.size();
+        let encoded: Vec<Vec<u8>> = entries.iter().map(Entry::encode).collect::<Result<_, _>>()?;
+        self.aggregate.append(&encoded)?;
+        let logs = self.catalogue.values_mut().flat_map(BTreeMap::values_mut);
+        let due = logs.filter(|log| Entry::due(log, beat).is_some());
+        for ((log, entry), index) in due.zip(&entries).zip(first..) {
+            log.row.told = Some(entry.told(index));
+            log.dirty = true;
+        }
+        if beat {
+            self.last_beat = now;
+        }
+        Ok(entries.len() as u64)
+    }
+}
+
+/// Who audits whom. Neither key may be able to speak for the other's logs.
+fn identity(ledger: &VerifyingKey, signing: &SigningKey) -> Result<Identity, AuditorError> {
+    let own = signing.verifying_key();
+    let refused = |why: String| Err(AuditorError::Key(why));
+    if own.is_same_point(ledger) {
+        return refused(
+            "the auditor's signing key is the ledger's: make it one of its own, which no worker holds"
+                .to_owned(),
+        );
+    }
+    if ledger.for_origin(own.name()).is_ok() || own.for_origin(ledger.name()).is_ok() {
+        return refused(format!(
+            "the auditor's key is named {}, and the ledger's {}: neither may be the other or stand below it, as a key speaks for all names below its own",
+            own.name(),
+            ledger.name()
+        ));
+    }
+    Ok(Identity {
+        v: 1,
+        ledger: ledger.to_text(),
+        auditor: own.to_text(),
+    })
+}

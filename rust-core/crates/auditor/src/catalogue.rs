@@ -1,0 +1,135 @@
+//! What the auditor keeps in its state beside the aggregate log: whose it is, a row for each log, and the findings.
+
+use crate::aggregate::{Aggregate, read, write};
+use crate::chain::Logs;
+use crate::entry::Entry;
+use crate::finding::Findings;
+use crate::log::{Log, Row};
+use crate::{AuditorError, StateStorage};
+use proofgate_evidence::Ulid;
+use proofgate_evidence::layout::parse_incarnation;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Whose state it is; written first.
+const IDENTITY: &str = "auditor";
+const FINDINGS: &str = "findings";
+const LOGS: &str = "logs";
+
+/// All logs, by shard and age.
+pub(crate) type Catalogue = BTreeMap<String, Logs>;
+
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Identity {
+    pub(crate) v: u32,
+    /// The ledger's verifying key.
+    pub(crate) ledger: String,
+    /// The auditor's.
+    pub(crate) auditor: String,
+}
+
+/// Says in an empty state whose it is.
+pub(crate) fn begin(state: &dyn StateStorage, identity: &Identity) -> Result<(), AuditorError> {
+    if read(state, IDENTITY)?.is_some() || !list(state, LOGS)?.is_empty() {
+        return Err(AuditorError::StateExists);
+    }
+    write(state, IDENTITY, &encode(IDENTITY, identity)?)
+}
+
+/// Refuses a state of another ledger or another auditor.
+pub(crate) fn recognise(state: &dyn StateStorage, identity: &Identity) -> Result<(), AuditorError> {
+    let Some(bytes) = read(state, IDENTITY)? else {
+        return Err(AuditorError::NoState);
+    };
+    let found: Identity = decode(IDENTITY, &bytes)?;
+    match found == *identity {
+        true => Ok(()),
+        false => Err(AuditorError::corrupt(
+            IDENTITY,
+            format!("it is of {} for {}", found.auditor, found.ledger),
+        )),
+    }
+}
+
+/// Reads all rows, and what the newest entries of the aggregate log say that they do not.
+pub(crate) fn load(
+    state: &dyn StateStorage,
+    volume: &Path,
+    ledger: &str,
+    aggregate: &Aggregate,
+) -> Result<Catalogue, AuditorError> {
+    let mut catalogue = Catalogue::new();
+    let mut from = 0;
+    for shard in list(state, LOGS)? {
+        for name in list(state, &format!("{LOGS}/{shard}"))? {
+            let file = format!("{LOGS}/{shard}/{name}");
+            let Some(incarnation) = parse_incarnation(&name) else {
+                return Err(AuditorError::corrupt(&file, "it is named by no incarnation"));
+            };
+            let Some(bytes) = read(state, &file)? else {
+                continue;
+            };
+            let row: Row = decode(&file, &bytes)?;
+            if (row.shard.as_str(), row.incarnation) != (&shard, incarnation) {
+                return Err(AuditorError::corrupt(&file, "it is another log's"));
+            }
+            from = from.max(row.told.map_or(0, |told| told.index + 1));
+            let log = Log::new(row, volume.join(&shard).join(&name), ledger);
+            catalogue
+                .entry(shard.clone())
+                .or_default()
+                .insert(incarnation, log);
+        }
+    }
+    for (at, entry) in aggregate.entries(from)?.iter().enumerate() {
+        let entry = Entry::decode(entry)?;
+        let told = entry.told(from + at as u64);
+        if let Some(log) = find(&mut catalogue, ledger, &entry.origin) {
+            log.row.told = Some(told);
+            log.dirty = true;
+        }
+    }
+    Ok(catalogue)
+}
+
+fn find<'c>(catalogue: &'c mut Catalogue, ledger: &str, origin: &str) -> Option<&'c mut Log> {
+    let (shard, incarnation) = origin.strip_prefix(ledger)?.strip_prefix('/')?.rsplit_once('/')?;
+    let incarnation: Ulid = parse_incarnation(incarnation)?;
+    catalogue.get_mut(shard)?.get_mut(&incarnation)
+}
+
+/// Writes the rows that have changed.
+pub(crate) fn save(state: &dyn StateStorage, catalogue: &mut Catalogue) -> Result<(), AuditorError> {
+    for log in catalogue.values_mut().flat_map(BTreeMap::values_mut) {
+        // A log of which nothing was accepted is found again.
+        if log.dirty && log.row.head.is_some() {
+            write(state, &log.file(), &encode(&log.origin, &log.row)?)?;
+            log.dirty = false;
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn load_findings(state: &dyn StateStorage) -> Result<Findings, AuditorError> {
+    match read(state, FINDINGS)? {
+        Some(bytes) => decode(FINDINGS, &bytes),
+        None => Ok(Findings::default()),
+    }
+}
+
+pub(crate) fn save_findings(state: &dyn StateStorage, findings: &Findings) -> Result<(), AuditorError> {
+    write(state, FINDINGS, &encode(FINDINGS, findings)?)
+}
+
+fn list(state: &dyn StateStorage, name: &str) -> Result<Vec<String>, AuditorError> {
+    state.list(name).map_err(AuditorError::state("list", name))
+}
+
+fn encode<T: Serialize>(name: &str, value: &T) -> Result<Vec<u8>, AuditorError> {
+    serde_json::to_vec(value).map_err(|error| AuditorError::corrupt(name, error.to_string()))
+}
+
+fn decode<'b, T: Deserialize<'b>>(name: &str, bytes: &'b [u8]) -> Result<T, AuditorError> {
+    serde_json::from_slice(bytes).map_err(|error| AuditorError::corrupt(name, error.to_string()))
+}

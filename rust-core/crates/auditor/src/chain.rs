@@ -1,0 +1,230 @@
+//! The logs of a shard against each other, as far as they were accepted.
+
+use crate::facts::Named;
+use crate::finding::{Code, Raised};
+use crate::log::Log;
+use proofgate_evidence::{EvidenceError, ReadStorage, Ulid, consistency};
+use proofgate_ledger::Checkpoint;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+/// The logs of one shard by age.
+pub(crate) type Logs = BTreeMap<Ulid, Log>;
+
+/// The logs that name another one, in an `open` or a `takeover`.
+#[derive(Debug, Default)]
+pub(crate) struct Successors {
+    /// Their directories, where notes over its end are kept.
+    pub(crate) dirs: Vec<PathBuf>,
+    /// One of them has served: the log itself goes on no more.
+    pub(crate) served: bool,
+}
+
+/// Finds the logs that name `incarnation`.
+pub(crate) fn successors(logs: &Logs, incarnation: Ulid) -> Successors {
+    let mut found = Successors::default();
+    // They came after it.
+    for log in logs.range(incarnation..).map(|(_, log)| log) {
+        let facts = &log.row.facts;
+        let mut named = facts.predecessor.iter().chain(&facts.takeovers);
+        if named.any(|named| named.incarnation == incarnation) {
+            found.dirs.push(log.dir.clone());
+            found.served |= facts.served;
+        }
+    }
+    found
+}
+
+/// Compares the logs of a shard; `there` are the directories that were listed.
+pub(crate) fn judge(storage: &dyn ReadStorage, logs: &mut Logs, there: &BTreeSet<Ulid>, raised: &mut Raised) {
+    forks(logs, raised);
+    links(logs, there, raised);
+    let pairs: Vec<(Ulid, Named, bool)> = logs
+        .values()
+        .filter(|log| log.row.head.is_some())
+        .flat_map(|log| {
+            let facts = &log.row.facts;
+            let running = facts.predecessor.iter().filter(|named| named.running);
+            let said = running.chain(facts.ends());
+            said.map(|named| {
+                (
+                    log.row.incarnation,
+                    *named,
+                    log.row.agreed.contains(&named.incarnation),
+                )
+            })
+        })
+        .collect();
+    for (by, named, agreed) in pairs {
+        agree(storage, logs, by, &named, agreed, raised);
+    }
+}
+
+/// Two logs that served and name one predecessor; and more than one that names none.
+fn forks(logs: &Logs, raised: &mut Raised) {
+    let mut next: BTreeMap<Option<Ulid>, Vec<&Log>> = BTreeMap::new();
+    for log in logs.values().filter(|log| log.row.facts.served) {
+        let before = log.row.facts.predecessor.map(|named| named.incarnation);
+        next.entry(before).or_default().push(log);
+    }
+    for (before, by) in next.iter().filter(|(_, by)| by.len() > 1) {
+        match before {
+            Some(before) => {
+                let names: Vec<String> = by.iter().map(|log| log.row.incarnation.to_string()).collect();
+                let first = by[0];
+                let below = first.origin.strip_suffix(&first.row.incarnation.to_string());
+                let origin = format!("{}{before}", below.unwrap_or_default());
+                let message = format!("{} name it as their predecessor", names.join(" and "));
+                raised.raise(Code::Fork, &origin, &first.row.shard, message);
+            }
+            None => {
+                for log in &by[1..] {
+                    let message = format!(
+                        "it begins the shard anew, which {} had begun",
+                        by[0].row.incarnation
+                    );
+                    raised.raise(Code::BrokenChain, &log.origin, &log.row.shard, message);
+                }
+            }
+        }
+    }
+}
+
+/// Logs that are named and not there, and such as nobody names.
+fn links(logs: &Logs, there: &BTreeSet<Ulid>, raised: &mut Raised) {
+    let newest = logs
+        .values()
+        .filter(|log| log.row.facts.served)
+        .map(|log| log.row.incarnation)
+        .max();
+    let named: BTreeSet<Ulid> = logs
+        .values()
+        .filter_map(|log| Some(log.row.facts.predecessor?.incarnation))
+        .collect();
+    let unread = logs.values().any(|log| log.row.head.is_none());
+    for log in logs.values().filter(|log| log.row.head.is_some()) {
+        let facts = &log.row.facts;
+        let mut raise = |code, message| raised.raise(code, &log.origin, &log.row.shard, message);
+        if let Some(before) = facts.predecessor.map(|named| named.incarnation)
+            && !logs.contains_key(&before)
+        {
+            let message =
+                format!("its predecessor {before} is not there, and was not when the auditor first looked");
+            raise(Code::PredecessorMissing, message);
+        }
+        if let Some(successor) = facts.successor {
+            let names_another = logs
+                .get(&successor)
+                .filter(|log| log.row.head.is_some())
+                .is_some_and(|next| {
+                    next.row.facts.predecessor.map(|named| named.incarnation) != Some(log.row.incarnation)
+                });
+            if names_another {
+                raise(
+                    Code::BrokenChain,
+                    format!("its seal names {successor}, which names another predecessor"),
+                );
+            } else if !there.contains(&successor) && !logs.contains_key(&successor) {
+                raise(
+                    Code::LogMissing,
+                    format!("{successor}, which its seal names as its successor, is not there"),
+                );
+            }
+        }
+        let orphan = facts.served && !named.contains(&log.row.incarnation);
+        if orphan && !unread && newest.is_some_and(|newest| log.row.incarnation < newest) {
+            raise(
+                Code::NoSuccessor,
+                "no later log names it as its predecessor".to_owned(),
+            );
+        }
+    }
+}
+
+/// Compares what log `by` says of another one with what was accepted of that.
+fn agree(
+    storage: &dyn ReadStorage,
+    logs: &mut Logs,
+    by: Ulid,
+    named: &Named,
+    agreed: bool,
+    raised: &mut Raised,
+) {
+    let Some(log) = logs.get(&named.incarnation) else {
+        return;
+    };
+    let Some(head) = &log.row.head else { return };
+    let (origin, shard) = (log.origin.clone(), log.row.shard.clone());
+    let same = match named.size.cmp(&head.size) {
+        std::cmp::Ordering::Equal => Ok(named.root == head.root),
+        std::cmp::Ordering::Greater if log.target.is_some() => return,
+        std::cmp::Ordering::Greater => {
+            let message = format!(
+                "{by} says that it has {} records, and {} are signed and there",
+                named.size, head.size
+            );
+            return raised.raise(Code::Truncated, &origin, &shard, message);
+        }
+        std::cmp::Ordering::Less if !named.running && !log.row.ended => {
+            let message = format!(
+                "{by} recorded its end with {} records, and a checkpoint covers {}",
+                named.size, head.size
+            );
+            return raised.raise(Code::TwoWriters, &origin, &shard, message);
+        }
+        std::cmp::Ordering::Less if agreed || named.size == 0 => return,
+        std::cmp::Ordering::Less => {
+            let signed = |size, root| Checkpoint {
+                origin: origin.clone(),
+                size,
+                root,
+            };
+            let (old, new) = (signed(named.size, named.root), signed(head.size, head.root));
+            let dir = log.dir.parent().unwrap_or(&log.dir);
+            match consistency(storage, dir, &old, &new) {
+                Ok(_) => Ok(true),
+                Err(EvidenceError::Inconsistent(_) | EvidenceError::Corruption { .. }) => Ok(false),
+                Err(error) => Err(error),
+            }
+        }
+    };
+    match same {
+        Ok(false) => {
+            let message = format!("what {by} says of its first {} records is not so", named.size);
+            raised.raise(Code::BrokenChain, &origin, &shard, message);
+        }
+        Ok(true) if !agreed => {
+            if let Some(log) = logs.get_mut(&by) {
+                log.row.agreed.push(named.incarnation);
+                log.dirty = true;
+            }
+        }
+        Ok(true) => {}
+        Err(error) => raised.raise(Code::Unreadable, &origin, &shard, error.to_string()),
+    }
+}
+
+/// Marks the logs that have ended: sealed ones, and such whose end a successor recorded as it is.
+pub(crate) fn end(logs: &mut Logs) {
+    let ends: Vec<Named> = logs
+        .values()
+        .filter(|log| log.row.head.is_some())
+        .flat_map(|log| log.row.facts.ends().copied())
+        .collect();
+    let recorded: BTreeSet<Ulid> = ends
+        .iter()
+        .filter(|end| {
+            let head = logs.get(&end.incarnation).and_then(|log| log.row.head.as_ref());
+            head.is_some_and(|head| (head.size, head.root) == (end.size, end.root))
+        })
+        .map(|end| end.incarnation)
+        .collect();
+    for log in logs
+        .values_mut()
+        .filter(|log| log.row.head.is_some() && log.target.is_none())
+    {
+        if log.row.ended || recorded.contains(&log.row.incarnation) {
+            log.end();
+        }
+    }
+}

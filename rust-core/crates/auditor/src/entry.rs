@@ -1,0 +1,89 @@
+//! Entries of the aggregate log.
+
+use crate::AuditorError;
+use crate::log::{Log, Told};
+use serde::{Deserialize, Serialize};
+
+/// Why a head is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// The first that was accepted of a log.
+    Open,
+    /// A newer one.
+    Head,
+    /// The last one: the log is sealed, or its successor has recorded its end.
+    End,
+}
+
+/// One entry: a head of a log that the auditor has verified.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Version of the format: 1.
+    pub v: u32,
+    /// Why it is told.
+    pub kind: Kind,
+    /// When the head was accepted, in unix microseconds, by the auditor's clock.
+    pub time: u64,
+    /// The log.
+    pub origin: String,
+    /// Its records.
+    pub size: u64,
+    /// The log before it, as its `open` says.
+    pub predecessor: Option<String>,
+    /// The log that goes on, as its seal says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub successor: Option<String>,
+    /// The signed checkpoint, as it was read.
+    pub checkpoint: String,
+}
+
+impl Entry {
+    /// What is to be told of a log that has a head; `None` when the newest entry says it already. Of a log that goes on,
+    /// heads after the first wait for the `beat`.
+    pub(crate) fn due(log: &Log, beat: bool) -> Option<Self> {
+        let head = log.row.head.as_ref()?;
+        let kind = match log.row.told {
+            None if log.row.ended => Kind::End,
+            None => Kind::Open,
+            Some(told) if log.row.ended && !told.end => Kind::End,
+            Some(told) if beat && told.size < head.size => Kind::Head,
+            Some(_) => return None,
+        };
+        Some(Self {
+            v: 1,
+            kind,
+            time: head.at,
+            origin: log.origin.clone(),
+            size: head.size,
+            predecessor: log
+                .row
+                .facts
+                .predecessor
+                .map(|named| named.incarnation.to_string()),
+            successor: log.row.facts.successor.map(|named| named.to_string()),
+            checkpoint: head.note.clone(),
+        })
+    }
+
+    pub(crate) fn told(&self, index: u64) -> Told {
+        Told {
+            index,
+            size: self.size,
+            end: self.kind == Kind::End,
+        }
+    }
+
+    pub(crate) fn encode(&self) -> Result<Vec<u8>, AuditorError> {
+        serde_json::to_vec(self).map_err(|error| AuditorError::corrupt(&self.origin, error.to_string()))
+    }
+
+    /// Reads an entry.
+    ///
+    /// # Errors
+    /// [`AuditorError::StateCorrupt`].
+    pub fn decode(bytes: &[u8]) -> Result<Self, AuditorError> {
+        serde_json::from_slice(bytes)
+            .map_err(|error| AuditorError::corrupt("tile/entries", error.to_string()))
+    }
+}

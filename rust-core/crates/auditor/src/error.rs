@@ -1,0 +1,91 @@
+//! Everything that keeps an auditor from its work. What it finds wrong with a ledger is no error but a
+//! [`Finding`](crate::Finding).
+
+use proofgate_evidence::EvidenceError;
+use proofgate_ledger::LedgerError;
+use std::io;
+
+/// Why an auditor cannot start, or could not finish a poll.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AuditorError {
+    /// A call on the auditor's own state failed.
+    #[error("{call} {name} in the auditor's state: {source}")]
+    State {
+        /// What was attempted: `read`, `write`, `list`.
+        call: &'static str,
+        /// The file, by its name in the state.
+        name: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Another auditor works on this state.
+    #[error("another auditor has locked this state: one writes an aggregate log, never two")]
+    Locked,
+    /// There is no state.
+    #[error(
+        "the auditor's state is empty. If an aggregate log was kept here before, its state is lost: put it back, as whoever holds its older checkpoints will find two histories otherwise, or begin another one under a key of another name. The first start, and that one, need --new-aggregate"
+    )]
+    NoState,
+    /// A new aggregate log was asked for where there is one.
+    #[error("the auditor's state holds an aggregate log already: start without --new-aggregate")]
+    StateExists,
+    /// The state contradicts itself, or is another auditor's.
+    #[error("the auditor's state cannot be believed: {name}: {reason}")]
+    StateCorrupt {
+        /// The file.
+        name: String,
+        /// What contradicts what.
+        reason: String,
+    },
+    /// The signing key must not be an auditor's.
+    #[error("{0}")]
+    Key(String),
+    /// An entry does not fit into a bundle.
+    #[error("an entry of {0} bytes is larger than the 65,535 that a bundle holds")]
+    EntryTooLarge(usize),
+    /// What was asked for is not in the aggregate log.
+    #[error("{0}")]
+    Range(String),
+    /// A key, note, or proof was refused.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// The volume could not be read.
+    #[error(transparent)]
+    Evidence(#[from] EvidenceError),
+}
+
+impl AuditorError {
+    /// Wraps a failed call on the state.
+    pub(crate) fn state(call: &'static str, name: &str) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::State {
+            call,
+            name: name.to_owned(),
+            source,
+        }
+    }
+
+    pub(crate) fn corrupt(name: &str, reason: impl Into<String>) -> Self {
+        Self::StateCorrupt {
+            name: name.to_owned(),
+            reason: reason.into(),
+        }
+    }
+
+    /// Stable machine code of the error.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::State { .. } => "auditor_state_io",
+            Self::Locked => "auditor_state_locked",
+            Self::NoState => "auditor_state_missing",
+            Self::StateExists => "auditor_state_exists",
+            Self::StateCorrupt { .. } => "auditor_state_corrupt",
+            Self::Key(_) => "auditor_key",
+            Self::EntryTooLarge(_) => "entry_too_large",
+            Self::Range(_) => "out_of_range",
+            Self::Ledger(_) => "ledger_refused",
+            Self::Evidence(error) => error.code(),
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! The auditor: follows all logs of a ledger from outside, with a key that no worker holds.
+//!
+//! | what | where |
+//! |---|---|
+//! | a look at one log: its checkpoint first, then its records up to that | [`look`], [`tail`], [`facts`] |
+//! | the logs of a shard against each other | [`chain`] |
+//! | what is wrong, once a second look has confirmed it | [`finding`] |
+//! | reading again what was verified before | [`scrub`] |
+//! | the aggregate log of all heads, its tiles, and its readers | [`aggregate`], [`tile`], [`published`], [`entry`] |
+//! | the auditor's own state | [`state`], [`catalogue`] |
+//!
+//! The volume is only read, through [`ReadStorage`](proofgate_evidence::ReadStorage), and nothing on it is believed that is
+//! not below a checkpoint that verifies. The state is written through [`StateStorage`]. One thread polls; readers of what
+//! is published wait for nobody. The auditor has no clock: whoever polls says what time it is.
+#![forbid(unsafe_code)]
+
+mod aggregate;
+mod auditor;
+mod catalogue;
+mod chain;
+mod entry;
+mod error;
+mod facts;
+mod finding;
+mod log;
+mod look;
+mod published;
+mod scrub;
+mod state;
+mod tail;
+mod text;
+mod tile;
+
+pub use aggregate::Aggregate;
+pub use auditor::{Auditor, Poll, Settings, ShardHead};
+pub use entry::{Entry, Kind};
+pub use error::AuditorError;
+pub use finding::{Code, Finding};
+pub use log::Head;
+pub use published::Published;
+pub use state::{StateDirectory, StateStorage};
+pub use tile::Tile;

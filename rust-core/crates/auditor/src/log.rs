@@ -1,0 +1,155 @@
+//! One log as the auditor knows it.
+
+use crate::facts::Facts;
+use crate::tail::{Point, Tail};
+use proofgate_evidence::Ulid;
+use proofgate_ledger::{Checkpoint, Hash};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// A head that was accepted: signed, and reached by the records.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Head {
+    /// Records.
+    pub size: u64,
+    /// Their root.
+    #[serde(with = "crate::text::hash")]
+    pub root: Hash,
+    /// The signed note, as it was read.
+    pub note: String,
+    /// When it was accepted, in unix microseconds.
+    pub at: u64,
+}
+
+/// What the aggregate log holds of a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Told {
+    /// Number of the newest entry.
+    pub(crate) index: u64,
+    /// The size in it.
+    pub(crate) size: u64,
+    /// Whether it says that the log has ended.
+    pub(crate) end: bool,
+}
+
+/// What is kept of a log in the auditor's state: a row of its catalogue.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Row {
+    pub(crate) shard: String,
+    pub(crate) incarnation: Ulid,
+    pub(crate) head: Option<Head>,
+    /// Records under the log's own newest checkpoint; a successor may have signed for more.
+    pub(crate) own: u64,
+    /// Where the head ends. Without peaks once the log has ended.
+    pub(crate) point: Point,
+    pub(crate) facts: Facts,
+    /// It is sealed, or a successor has recorded its end.
+    pub(crate) ended: bool,
+    /// Logs of which what this one says was compared with what they are.
+    pub(crate) agreed: Vec<Ulid>,
+    pub(crate) told: Option<Told>,
+}
+
+/// A signed head that is to be reached.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    pub(crate) signed: Checkpoint,
+    pub(crate) note: String,
+    /// When it was first seen, in unix microseconds.
+    pub(crate) since: u64,
+    /// It is the log's own, not a successor's.
+    pub(crate) own: bool,
+}
+
+/// A log.
+pub(crate) struct Log {
+    pub(crate) row: Row,
+    pub(crate) dir: PathBuf,
+    pub(crate) origin: String,
+    /// The row differs from what is stored.
+    pub(crate) dirty: bool,
+    pub(crate) target: Option<Target>,
+    /// The reading towards the target.
+    pub(crate) tail: Option<Tail>,
+    /// It failed twice: until when it is left alone, in unix microseconds.
+    pub(crate) rests_until: u64,
+    /// Since when records wait for a checkpoint.
+    pub(crate) waiting_since: Option<u64>,
+}
+
+impl Log {
+    pub(crate) fn new(row: Row, dir: PathBuf, ledger: &str) -> Self {
+        Self {
+            origin: format!("{ledger}/{}/{}", row.shard, row.incarnation),
+            row,
+            dir,
+            dirty: false,
+            target: None,
+            tail: None,
+            rests_until: 0,
+            waiting_since: None,
+        }
+    }
+
+    pub(crate) fn found(shard: &str, incarnation: Ulid, dir: PathBuf, ledger: &str) -> Self {
+        let row = Row {
+            shard: shard.to_owned(),
+            incarnation,
+            head: None,
+            own: 0,
+            point: Point::default(),
+            facts: Facts::default(),
+            ended: false,
+            agreed: Vec::new(),
+            told: None,
+        };
+        Self::new(row, dir, ledger)
+    }
+
+    /// Name of its row in the state.
+    pub(crate) fn file(&self) -> String {
+        format!("logs/{}/{}", self.row.shard, self.row.incarnation)
+    }
+
+    /// Records of the head that was accepted last.
+    pub(crate) fn size(&self) -> u64 {
+        self.row.head.as_ref().map_or(0, |head| head.size)
+    }
+
+    /// The largest size that was signed, as far as was seen.
+    pub(crate) fn signed(&self) -> u64 {
+        let target = self.target.as_ref().filter(|target| target.own);
+        target.map_or(self.row.own, |target| target.signed.size.max(self.row.own))
+    }
+
+    /// Takes the target as the head.
+    pub(crate) fn accept(&mut self, now: u64) {
+        let (Some(target), Some(tail)) = (self.target.take(), self.tail.take()) else {
+            return;
+        };
+        self.row.point = tail.point().unwrap_or_default();
+        self.row.facts = tail.facts;
+        if target.own {
+            self.row.own = target.signed.size;
+        }
+        self.row.head = Some(Head {
+            size: target.signed.size,
+            root: target.signed.root,
+            note: target.note,
+            at: now,
+        });
+        self.row.ended |= self.row.facts.sealed;
+        self.waiting_since = None;
+        self.dirty = true;
+    }
+
+    /// Forgets what only a log that goes on needs.
+    pub(crate) fn end(&mut self) {
+        if !self.row.ended || !self.row.point.peaks.is_empty() {
+            self.row.ended = true;
+            self.row.point.peaks = Vec::new();
+            self.dirty = true;
+        }
+        self.waiting_since = None;
+    }
+}

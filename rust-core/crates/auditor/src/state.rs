@@ -1,0 +1,135 @@
+//! The auditor's own state: small files, each replaced whole and durably. It lies apart from the volume that is audited,
+//! so that whoever sets that back does not set this back.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+const LOCK: &str = "lock";
+const TEMPORARY: &str = ".tmp";
+
+/// Named files that are written whole. Names are relative, with `/` between parts.
+pub trait StateStorage: Send + Sync {
+    /// A file's bytes; `None` when it is not there.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>>;
+
+    /// Replaces a file, or makes it with the directories above. It is on the disk when this returns; after an error either
+    /// version may be there.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn write(&self, name: &str, bytes: &[u8]) -> io::Result<()>;
+
+    /// Names in a directory, sorted; none when it is not there.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn list(&self, name: &str) -> io::Result<Vec<String>>;
+
+    /// Removes a file, which may come back after a crash. It is no error when it is not there.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn remove(&self, name: &str) -> io::Result<()>;
+}
+
+/// A directory, locked while this lives.
+#[derive(Debug)]
+pub struct StateDirectory {
+    path: PathBuf,
+    _lock: File,
+}
+
+impl StateDirectory {
+    /// Makes the directory if it is not there, and locks it; `None` when somebody else has.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn open(path: &Path) -> io::Result<Option<Self>> {
+        std::fs::create_dir_all(path)?;
+        let lock = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(path.join(LOCK))?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Some(Self {
+                path: path.to_owned(),
+                _lock: lock,
+            })),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    /// Makes the directories above a file, each durably.
+    fn make_above(&self, name: &str) -> io::Result<()> {
+        let mut at = self.path.clone();
+        let Some((above, _)) = name.rsplit_once('/') else {
+            return Ok(());
+        };
+        for part in above.split('/') {
+            let below = at.join(part);
+            match std::fs::create_dir(&below) {
+                Ok(()) => sync_directory(&at)?,
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+            at = below;
+        }
+        Ok(())
+    }
+}
+
+fn sync_directory(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
+}
+
+impl StateStorage for StateDirectory {
+    fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
+        match std::fs::read(self.path.join(name)) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        self.make_above(name)?;
+        let path = self.path.join(name);
+        let temporary = self.path.join(format!("{name}{TEMPORARY}"));
+        let mut file = File::create(&temporary)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        std::fs::rename(&temporary, &path)?;
+        sync_directory(path.parent().unwrap_or(&self.path))
+    }
+
+    fn list(&self, name: &str) -> io::Result<Vec<String>> {
+        let entries = match std::fs::read_dir(self.path.join(name)) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let mut names = Vec::new();
+        for entry in entries {
+            if let Ok(name) = entry?.file_name().into_string()
+                && !name.ends_with(TEMPORARY)
+            {
+                names.push(name);
+            }
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        match std::fs::remove_file(self.path.join(name)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Names of tiles and bundles, and what a log of some size has of each (c2sp.org/tlog-tiles).
+
+use proofgate_ledger::{Hash, leaf_position};
+
+/// Hashes of a full tile, and entries of a full bundle.
+pub const WIDTH: u64 = 256;
+/// Levels of the tree that a level of tiles spans.
+const HEIGHT: u32 = 8;
+/// Levels of tiles that a log of 2^64 entries has.
+pub(crate) const LEVELS: u32 = 8;
+
+/// A tile of hashes, or a bundle of entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tile {
+    /// The level of tiles; `None` for a bundle of entries.
+    pub level: Option<u32>,
+    /// Its number in its level.
+    pub index: u64,
+    /// How many hashes or entries: 1 to [`WIDTH`].
+    pub width: u64,
+}
+
+impl Tile {
+    /// Its path: `tile/<level>/<index>`, `tile/entries/<index>`, with `.p/<width>` behind it unless it is full.
+    #[must_use]
+    pub fn path(&self) -> String {
+        let mut number = format!("{:03}", self.index % 1000);
+        let mut rest = self.index / 1000;
+        while rest > 0 {
+            number = format!("x{:03}/{number}", rest % 1000);
+            rest /= 1000;
+        }
+        let level = match self.level {
+            Some(level) => level.to_string(),
+            None => "entries".to_owned(),
+        };
+        match self.width {
+            WIDTH => format!("tile/{level}/{number}"),
+            width => format!("tile/{level}/{number}.p/{width}"),
+        }
+    }
+
+    /// Reads a path; `None` for one that [`Self::path`] would not write.
+    #[must_use]
+    pub fn parse(path: &str) -> Option<Self> {
+        let (level, rest) = path.strip_prefix("tile/")?.split_once('/')?;
+        let level = match level {
+            "entries" => None,
+            level => Some(level.parse().ok().filter(|level| *level < LEVELS)?),
+        };
+        let (number, width) = match rest.split_once(".p/") {
+            Some((number, width)) => (number, width.parse().ok().filter(|width| *width < WIDTH)?),
+            None => (rest, WIDTH),
+        };
+        let mut index: u64 = 0;
+        for part in number.split('/') {
+            let digits = part.strip_prefix('x').unwrap_or(part);
+            index = index.checked_mul(1000)?.checked_add(digits.parse().ok()?)?;
+        }
+        let tile = Self { level, index, width };
+        (width > 0 && tile.path() == path).then_some(tile)
+    }
+
+    /// The tile of this level and index as a log of `size` entries has it; `None` when it has none.
+    #[must_use]
+    pub fn at(level: Option<u32>, index: u64, size: u64) -> Option<Self> {
+        let hashes = size >> (HEIGHT * level.unwrap_or(0));
+        let before = index.checked_mul(WIDTH)?;
+        let width = hashes.checked_sub(before)?.min(WIDTH);
+        (width > 0).then_some(Self { level, index, width })
+    }
+
+    /// The last tile of a level, unless it is full or there is none.
+    #[must_use]
+    pub fn edge(level: Option<u32>, size: u64) -> Option<Self> {
+        let hashes = size >> (HEIGHT * level.unwrap_or(0));
+        Self::at(level, hashes / WIDTH, size)
+    }
+}
+
+/// Where a node of the flat post-order stands: its level, and its number in that.
+pub(crate) fn node_at(position: u64) -> (u32, u64) {
+    // The last leaf whose position is not behind it is the last one below it.
+    let (mut low, mut high) = (0u64, position + 1);
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        if leaf_position(middle) <= position {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    let level = position - leaf_position(low);
+    let level = u32::try_from(level).unwrap_or(u32::MAX);
+    (level, (low + 1).checked_shr(level).unwrap_or(0).saturating_sub(1))
+}
+
+/// The tile that a node is computed from, by level and number, and which of its hashes: the first, and how many.
+pub(crate) fn hashes_of(level: u32, index: u64) -> (u32, u64, usize, usize) {
+    let within = level % HEIGHT;
+    let first = index << within;
+    (
+        level / HEIGHT,
+        first / WIDTH,
+        (first % WIDTH) as usize,
+        1 << within,
+    )
+}
+
+/// The root of a perfect tree over hashes, of which there are a power of two.
+pub(crate) fn root_of(hashes: &[Hash]) -> Hash {
+    let mut level = hashes.to_vec();
+    while level.len() > 1 {
+        level = level
+            .chunks_exact(2)
+            .map(|pair| proofgate_ledger::node_hash(&pair[0], &pair[1]))
+            .collect();
+    }
+    level.first().copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may stop at the first failure")]
+
+    use super::{Tile, WIDTH, node_at};
+    use proofgate_ledger::node_position;
+
+    #[test]
+    fn paths_are_those_of_the_specification() {
+        let tile = |level, index, width| Tile { level, index, width };
+        for (tile, path) in [
+            (tile(Some(0), 0, WIDTH), "tile/0/000"),
+            (tile(Some(1), 1_234_067, WIDTH), "tile/1/x001/x234/067"),
+            (tile(Some(0), 273, 8), "tile/0/273.p/8"),
+            (tile(None, 999, 255), "tile/entries/999.p/255"),
+            (tile(None, 1000, WIDTH), "tile/entries/x001/000"),
+        ] {
+            assert_eq!(tile.path(), path);
+            assert_eq!(Tile::parse(path), Some(tile));
+        }
+    }
+
+    #[test]
+    fn another_spelling_of_a_path_is_none() {
+        for path in [
+            "tile/0/0",
+            "tile/0/000.p/256",
+            "tile/0/000.p/0",
+            "tile/0/000.p/08",
+            "tile/8/000",
+            "tile/00/000",
+            "tile/0/x000/000",
+            "tile/0/../000",
+            "tile/0/+01",
+            "tile/0/1000",
+            "tile/data/000",
+            "tile/0/000/",
+            "",
+            "tile/entries/99999999999999999999999",
+        ] {
+            assert_eq!(Tile::parse(path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_node_is_found_by_its_position() {
+        for level in 0..12 {
+            for index in [0, 1, 2, 5, 255, 256, 1000] {
+                assert_eq!(node_at(node_position(level, index)), (level, index));
+            }
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! A state in memory, whose calls can fail.
+#![allow(dead_code, reason = "each test binary uses its part")]
+
+use proofgate_auditor::StateStorage;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::sync::{Arc, Mutex};
+
+/// How a write fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Nothing was written.
+    Before,
+    /// It was written, and the caller is told that it was not.
+    After,
+}
+
+#[derive(Default)]
+struct Files {
+    files: BTreeMap<String, Vec<u8>>,
+    writes: u64,
+    fault: Option<(u64, Fault)>,
+    /// Every content that a name ever had.
+    past: BTreeMap<String, BTreeSet<Vec<u8>>>,
+}
+
+#[derive(Clone, Default)]
+pub struct Memory(Arc<Mutex<Files>>);
+
+impl Memory {
+    /// From the write of this number on, counted from 0, all fail.
+    pub fn fail_from(&self, write: u64, fault: Fault) {
+        let mut files = self.0.lock().unwrap();
+        files.writes = 0;
+        files.fault = Some((write, fault));
+    }
+
+    pub fn heal(&self) {
+        self.0.lock().unwrap().fault = None;
+    }
+
+    pub fn past(&self, name: &str) -> Vec<String> {
+        let files = self.0.lock().unwrap();
+        let past = files.past.get(name).into_iter().flatten();
+        past.map(|bytes| String::from_utf8(bytes.clone()).unwrap())
+            .collect()
+    }
+
+    pub fn names(&self) -> Vec<String> {
+        self.0.lock().unwrap().files.keys().cloned().collect()
+    }
+
+    pub fn take(&self, name: &str) -> Option<Vec<u8>> {
+        self.0.lock().unwrap().files.remove(name)
+    }
+
+    pub fn put(&self, name: &str, bytes: Vec<u8>) {
+        self.0.lock().unwrap().files.insert(name.to_owned(), bytes);
+    }
+}
+
+impl StateStorage for Memory {
+    fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
+        Ok(self.0.lock().unwrap().files.get(name).cloned())
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let mut files = self.0.lock().unwrap();
+        let fails = files.fault.filter(|(from, _)| files.writes >= *from);
+        files.writes += 1;
+        if let Some((from, fault)) = fails
+            && (fault == Fault::Before || files.writes > from + 1)
+        {
+            return Err(io::Error::other("injected"));
+        }
+        files.files.insert(name.to_owned(), bytes.to_vec());
+        files
+            .past
+            .entry(name.to_owned())
+            .or_default()
+            .insert(bytes.to_vec());
+        match fails {
+            Some(_) => Err(io::Error::other("injected")),
+            None => Ok(()),
+        }
+    }
+
+    fn list(&self, name: &str) -> io::Result<Vec<String>> {
+        let files = self.0.lock().unwrap();
+        let below = files
+            .files
+            .keys()
+            .filter_map(|file| file.strip_prefix(name)?.strip_prefix('/'));
+        let names: BTreeSet<&str> = below.map(|rest| rest.split('/').next().unwrap()).collect();
+        Ok(names.into_iter().map(str::to_owned).collect())
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.0.lock().unwrap().files.remove(name);
+        Ok(())
+    }
+}
