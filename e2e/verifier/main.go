@@ -5,6 +5,7 @@
 //	verifier root --leaves FILE
 //	verifier consistency --leaves FILE --old N [--new M]
 //	verifier proofs < LINES
+//	verifier tiles --vkey VKEY --ledger-vkey VKEY URL|DIRECTORY
 //
 // It exits with 0 when everything holds, 1 when it does not and 2 when it was called wrongly.
 package main
@@ -27,9 +28,10 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		"root":        rootCommand,
 		"consistency": consistencyCommand,
 		"proofs":      proofsCommand(stdin),
+		"tiles":       tilesCommand,
 	}
 	if len(args) == 0 || commands[args[0]] == nil {
-		fmt.Fprintln(stderr, "usage: verifier proof|root|consistency|proofs [flags]")
+		fmt.Fprintln(stderr, "usage: verifier proof|root|consistency|proofs|tiles [flags]")
 		return 2
 	}
 	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)

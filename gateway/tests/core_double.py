@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import policy_double
+from auditor_double import Auditor
 from policy_queue_double import PolicyItem, PolicyQueue
 
 __version__ = "0.0.0"
-__all__ = ["PolicyItem", "PolicyQueue"]
+__all__ = ["Auditor", "PolicyItem", "PolicyQueue"]
 
 RECORD = '{"kind":"admission","id":"exchange-1","note":"caf\\u00e9  é"}'
 
@@ -45,6 +46,10 @@ class BindError(ProofgateError):
 
 
 class ProofError(ProofgateError):
+    pass
+
+
+class AuditorError(ProofgateError):
     pass
 
 

@@ -25,7 +25,7 @@ VKEY = "proofgate.dev/ns/demo+1a2b3c4d+cHVibGlj"
 COMMANDS = (
     *("quickstart", "status", "serve", "validate", "policy", "mock-upstream"),
     *("receipt", "prove", "verify", "reveal", "consistency", "fsck", "export-leaves"),
-    *("keygen", "hash-key"),
+    *("auditor", "keygen", "hash-key"),
 )
 
 JWT = """

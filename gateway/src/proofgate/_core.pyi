@@ -3,6 +3,8 @@
 from typing import Literal, Self, final
 
 __all__ = [
+    "Auditor",
+    "AuditorError",
     "BindError",
     "ConfigError",
     "ExchangeQueue",
@@ -44,6 +46,9 @@ class LedgerError(ProofgateError):
 
 class BindError(ProofgateError):
     """The traffic port cannot be bound."""
+
+class AuditorError(ProofgateError):
+    """The auditor cannot start or go on: its state, its key, or what it is asked for."""
 
 class ProofError(ProofgateError):
     """A proof does not hold, or cannot be made."""
@@ -261,6 +266,61 @@ def policy_scan(policy_json: str, tenant_policy_json: str | None, direction: str
     "score", "matches": [{"rule", "start", "end"}]}`, offsets in bytes of UTF-8. `rule` blocks, or brought the
     score up to the threshold; the budget does not apply. Raises ConfigError.
     """
+
+@final
+class Auditor:
+    """Follows a ledger and keeps a signed log of its heads, in a directory that is locked while this lives.
+
+    One thread polls; what is published is read without waiting for it.
+    """
+
+    def __new__(
+        cls,
+        ledger: str,
+        state: str,
+        signing_key: str,
+        ledger_key: str,
+        beat_us: int,
+        second_look_us: int,
+        stall_us: int,
+        new_aggregate: bool = False,
+    ) -> Self:
+        """Opens the state, or begins one.
+
+        Times are in microseconds: between two heads of a log, until what looks wrong is looked at again, and
+        until records that wait for a checkpoint are a stall. Raises ValueError for a key that is none, and
+        AuditorError.
+        """
+
+    def poll(self, now_us: int, budget_bytes: int, scrub_bytes: int) -> str:
+        """Looks at the ledger once, and reads that many bytes of what is new and of what is not.
+
+        `now_us` is in unix microseconds.
+
+        Returns JSON `{"records", "bytes", "scrubbed_records", "scrubbed_bytes", "scrub_rounds", "appended",
+        "entries", "behind", "suspicious", "changed"}`. Raises AuditorError when the state cannot be written.
+        """
+
+    def findings(self) -> str:
+        """What was found by the last poll: JSON `{"findings": [...], "left_out"}`."""
+
+    def heads(self) -> str:
+        """How each shard stood at the last poll: a JSON list."""
+
+    def checkpoint(self) -> tuple[int, str]:
+        """The newest checkpoint of the aggregate log: its size and the signed note."""
+
+    def read(self, path: str) -> bytes | None:
+        """The tile or bundle at a path of c2sp.org/tlog-tiles; None where the checkpoint covers none.
+
+        Raises AuditorError.
+        """
+
+    def inclusion(self, index: int, size: int) -> list[str]:
+        """The proof, in base64, that an entry is in the log of that size. Raises AuditorError."""
+
+    def consistency(self, old: int, new: int) -> list[str]:
+        """The proof, in base64, that the older log is the beginning of the newer. Raises AuditorError."""
 
 def verify_proof(record: bytes, proof: str, verifying_key: str) -> str:
     """Checks one record against its proof and the signed checkpoint in it.

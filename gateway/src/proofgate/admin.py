@@ -12,12 +12,14 @@ import threading
 from http import HTTPStatus
 from typing import Annotated, Any, Protocol
 
-from fastapi import FastAPI, HTTPException, Path, Query, Request, Response
+from fastapi import FastAPI, Path, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from proofgate import _core, profiling
+from proofgate.http_errors import Refusal, answer_bad_request, answer_http_error, answer_refusal
+from proofgate.http_errors import error as answer_error
 from proofgate.reload import Outcome
 
 REQUEST_ID = r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$"
@@ -33,17 +35,6 @@ TENANTS_SHOWN = 100
 TENANTS_MAXIMUM = 1000
 # Of those who ask how much of its limits each tenant has used, one is answered after the other.
 LIMITS_WAIT_SECONDS = 5.0
-
-
-class _Refusal(HTTPException):
-    """An error answer: an HTTP status, a stable code and one sentence."""
-
-    def __init__(
-        self, status: HTTPStatus, code: str, message: str, headers: dict[str, str] | None = None
-    ) -> None:
-        super().__init__(status, headers=headers)
-        self.code = code
-        self.message = message
 
 
 class Controls(Protocol):
@@ -70,9 +61,9 @@ def create_app(worker: _core.Worker, controls: Controls) -> FastAPI:
     """The admin application of one worker."""
     # No documentation pages: the admin port lists its endpoints in README.md, not to whoever scans ports.
     app = FastAPI(title="Proofgate worker", docs_url=None, redoc_url=None, openapi_url=None)
-    app.add_exception_handler(_Refusal, _answer_refusal)
-    app.add_exception_handler(StarletteHTTPException, _answer_http_error)
-    app.add_exception_handler(RequestValidationError, _answer_bad_request)
+    app.add_exception_handler(Refusal, answer_refusal)
+    app.add_exception_handler(StarletteHTTPException, answer_http_error)
+    app.add_exception_handler(RequestValidationError, answer_bad_request)
     app.add_exception_handler(_core.ProofgateError, _answer_core_error)
 
     # `async def` runs on the event loop: the probes answer even when every pool thread waits for a proof.
@@ -116,12 +107,12 @@ def create_app(worker: _core.Worker, controls: Controls) -> FastAPI:
         _authorize(request, controls.token, "proof")
         if not proofs.acquire(timeout=timeout):
             message = f"this worker makes {PROOFS_AT_A_TIME} proofs at a time; ask again in a moment"
-            raise _Refusal(HTTPStatus.SERVICE_UNAVAILABLE, "busy", message, {"Retry-After": "1"})
+            raise Refusal(HTTPStatus.SERVICE_UNAVAILABLE, "busy", message, {"Retry-After": "1"})
         try:
             return Response(worker.prove(request_id, timeout), media_type="application/json")
         except KeyError:
             message = "this worker's log has no exchange with that id"
-            raise _Refusal(HTTPStatus.NOT_FOUND, "unknown_request", message) from None
+            raise Refusal(HTTPStatus.NOT_FOUND, "unknown_request", message) from None
         finally:
             proofs.release()
 
@@ -135,7 +126,7 @@ def create_app(worker: _core.Worker, controls: Controls) -> FastAPI:
         _authorize(request, controls.token, "limits")
         if not limits_asked.acquire(timeout=LIMITS_WAIT_SECONDS):
             message = "this worker still tells somebody else; ask again in a moment"
-            raise _Refusal(HTTPStatus.SERVICE_UNAVAILABLE, "busy", message, {"Retry-After": "1"})
+            raise Refusal(HTTPStatus.SERVICE_UNAVAILABLE, "busy", message, {"Retry-After": "1"})
         try:
             return Response(worker.limit_use(most), media_type="application/json")
         finally:
@@ -151,7 +142,7 @@ def create_app(worker: _core.Worker, controls: Controls) -> FastAPI:
         _authorize(request, controls.token, "retirement")
         if controls.retire(False):
             message = "the worker drains already, and cannot turn back"
-            raise _Refusal(HTTPStatus.CONFLICT, "draining", message)
+            raise Refusal(HTTPStatus.CONFLICT, "draining", message)
         return {"retiring": False}
 
     @app.post("/drain", status_code=HTTPStatus.ACCEPTED)
@@ -197,44 +188,24 @@ def _stages(body: bytes) -> bool:
         case {"stages": bool() as stages, **others} if not others:
             return stages
     message = 'send {"stages": true} or {"stages": false}'
-    raise _Refusal(HTTPStatus.BAD_REQUEST, "invalid_request", message)
+    raise Refusal(HTTPStatus.BAD_REQUEST, "invalid_request", message)
 
 
 def _authorize(request: Request, token: str | None, what: str) -> None:
     authorization = request.headers.getlist("authorization")
     if token is None:
         message = f"{what} over HTTP is off: set admin.tokenFile"
-        raise _Refusal(HTTPStatus.FORBIDDEN, f"{what}_disabled", message)
+        raise Refusal(HTTPStatus.FORBIDDEN, f"{what}_disabled", message)
     scheme, _, given = authorization[0].partition(" ") if len(authorization) == 1 else ("", "", "")
     if scheme.lower() != "bearer" or not given:
         message = "send the admin token once, as Authorization: Bearer"
         challenge = {"WWW-Authenticate": "Bearer"}
-        raise _Refusal(HTTPStatus.UNAUTHORIZED, "missing_token", message, challenge)
+        raise Refusal(HTTPStatus.UNAUTHORIZED, "missing_token", message, challenge)
     # Bytes, because compare_digest refuses text outside ASCII with an exception.
     if not hmac.compare_digest(given.encode(), token.encode()):
-        raise _Refusal(HTTPStatus.FORBIDDEN, "wrong_token", "this is not the admin token")
-
-
-def _error(status: int, code: str, message: str, headers: dict[str, str] | None = None) -> JSONResponse:
-    return JSONResponse({"error": {"code": code, "message": message}}, status, headers)
-
-
-def _answer_refusal(_: Request, error: Exception) -> Response:
-    assert isinstance(error, _Refusal)  # noqa: S101 - narrows the type that the handler is registered for
-    return _error(error.status_code, error.code, error.message, dict(error.headers or {}))
-
-
-def _answer_http_error(_: Request, error: Exception) -> Response:
-    assert isinstance(error, StarletteHTTPException)  # noqa: S101 - as above
-    status = HTTPStatus(error.status_code)
-    return _error(status, status.name.lower(), status.description or status.phrase, dict(error.headers or {}))
-
-
-def _answer_bad_request(_: Request, __: Exception) -> Response:
-    message = "a part of the path or of the query is not valid"
-    return _error(HTTPStatus.BAD_REQUEST, "invalid_request", message)
+        raise Refusal(HTTPStatus.FORBIDDEN, "wrong_token", "this is not the admin token")
 
 
 def _answer_core_error(_: Request, error: Exception) -> Response:
-    assert isinstance(error, _core.ProofgateError)  # noqa: S101 - as above
-    return _error(HTTPStatus.SERVICE_UNAVAILABLE, error.code, str(error))
+    assert isinstance(error, _core.ProofgateError)  # noqa: S101 - narrows the type that the handler is registered for
+    return answer_error(HTTPStatus.SERVICE_UNAVAILABLE, error.code, str(error))

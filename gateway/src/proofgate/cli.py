@@ -11,6 +11,7 @@ from pathlib import Path
 
 from proofgate import __version__, _core, quickstart_command, receipt_command, status_command
 from proofgate import commands as handlers
+from proofgate.auditor import command as auditor_command
 from proofgate.evidence import EvidenceError
 
 _EXIT_CODES = """\
@@ -19,7 +20,7 @@ exit codes:
   1   the worker could not start, or its log was not sealed before the drain deadline;
       policy test: an example or a sample failed
   2   wrong usage: arguments, configuration, a file that cannot be read, an unknown exchange
-  10  fsck: incomplete, 30 fsck: diverged, 40 fsck and verify: invalid
+  10  fsck and auditor --once: incomplete, 30: diverged, 40 these and verify: invalid
 """
 
 _SAMPLES = """\
@@ -70,6 +71,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_policy_commands(commands)
     receipt_command.add(partial(_command, commands))
     _add_evidence_commands(commands)
+    auditor_command.add(partial(_command, commands), _address)
     _add_key_commands(commands)
     _add_mock_upstream(commands)
     return parser

@@ -199,7 +199,7 @@ def keygen(options: argparse.Namespace) -> int:
         verifying_key = write_key_pair(options.name, options.out)
     except KeyFileError as error:
         return fail(str(error), EXIT_USAGE)
-    print(f"wrote {options.out / SIGNING_KEY_FILE} (secret: for ledger.signingKeyFile only)")
+    print(f"wrote {options.out / SIGNING_KEY_FILE} (secret: only for ledger.signingKeyFile, or an auditor)")
     print(f"wrote {options.out / VERIFYING_KEY_FILE} (public: give it to whoever verifies)")
     print(f"verifying key: {verifying_key.strip()}")
     return EXIT_OK

@@ -7,6 +7,7 @@ create_exception!(_core, ConfigError, ProofgateError);
 create_exception!(_core, LedgerError, ProofgateError);
 create_exception!(_core, BindError, ProofgateError);
 create_exception!(_core, ProofError, ProofgateError);
+create_exception!(_core, AuditorError, ProofgateError);
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let python = module.py();
@@ -14,7 +15,8 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("ConfigError", python.get_type::<ConfigError>())?;
     module.add("LedgerError", python.get_type::<LedgerError>())?;
     module.add("BindError", python.get_type::<BindError>())?;
-    module.add("ProofError", python.get_type::<ProofError>())
+    module.add("ProofError", python.get_type::<ProofError>())?;
+    module.add("AuditorError", python.get_type::<AuditorError>())
 }
 
 /// Gives an exception the stable machine code that its class promises.
@@ -51,4 +53,9 @@ pub(crate) fn evidence_error(python: Python<'_>, error: &proofgate_evidence::Evi
 /// The exception for evidence that does not verify.
 pub(crate) fn proof_error(python: Python<'_>, error: &impl ToString) -> PyErr {
     with_code(python, ProofError::new_err(error.to_string()), "proof")
+}
+
+/// The exception for an auditor that cannot start or go on.
+pub(crate) fn auditor_error(python: Python<'_>, error: &proofgate_auditor::AuditorError) -> PyErr {
+    with_code(python, AuditorError::new_err(error.to_string()), error.code())
 }

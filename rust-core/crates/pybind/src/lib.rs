@@ -3,6 +3,7 @@
 //! Python calls in; nothing here calls out. Every call that may wait detaches from the interpreter first, and the
 //! worker's threads never attach to it, so neither side can hold up the other.
 
+mod auditor;
 mod errors;
 mod evidence;
 mod policy;
@@ -20,6 +21,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<policy_queue::PolicyQueue>()?;
     module.add_class::<policy_queue::PolicyItem>()?;
     module.add_class::<telemetry::ExchangeQueue>()?;
+    module.add_class::<auditor::Auditor>()?;
     errors::register(module)?;
     policy::register(module)?;
     prices::register(module)?;

@@ -1,0 +1,283 @@
+"""What the auditor says of a real worker's ledger: as it is, and after somebody has had a hand in it."""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from proofgate import _core
+
+from e2e.local_gateway import KEYS, MODEL, LocalGateway, Program, local_gateway, wait_until
+
+VERIFIER = Path(__file__).parents[1] / "verifier"
+AUDITOR = "proofgate.dev/local/audit"
+
+
+def ask(gateway: LocalGateway, times: int) -> None:
+    with httpx.Client(base_url=gateway.base_url, headers={"Authorization": f"Bearer {KEYS['acme']}"}) as client:
+        for _ in range(times):
+            body = {"model": MODEL, "messages": [{"role": "user", "content": "hi"}]}
+            client.post("/chat/completions", json=body).raise_for_status()
+
+
+def signed(gateway: LocalGateway) -> int:
+    """Records under the newest checkpoint of the log that is being written."""
+    return int(gateway.admin_text("/checkpoint").split("\n")[1])
+
+
+def ask_and_wait(gateway: LocalGateway, times: int) -> None:
+    """Asks, and waits until what was recorded is under a checkpoint."""
+    wanted = signed(gateway) + 2 * times
+    ask(gateway, times)
+    wait_until(lambda: signed(gateway) >= wanted, 30, "the records are under a checkpoint")
+
+
+@dataclass(frozen=True)
+class Audit:
+    """A ledger and the state of an auditor that has looked at it."""
+
+    folder: Path
+    key: str
+
+    @property
+    def ledger(self) -> Path:
+        return self.folder / "ledger"
+
+    @property
+    def state(self) -> Path:
+        return self.folder / "state"
+
+    @property
+    def arguments(self) -> list[str]:
+        keys = ["--signing-key", str(self.folder / "auditor-key"), "--ledger-key", self.key]
+        paths = ["--ledger", str(self.ledger), "--state", str(self.state)]
+        return ["auditor", *paths, *keys, "--second-look", "0.1"]
+
+    def look(self, *more: str) -> tuple[int, list[dict[str, Any]]]:
+        """What one look finds: the exit code and the findings."""
+        command = [sys.executable, "-m", "proofgate", *self.arguments, "--once", "--json", *more]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        assert done.stdout, done.stderr
+        report = json.loads(done.stdout)
+        assert report["exit_code"] == done.returncode
+        return done.returncode, report["findings"]
+
+    def shards(self) -> list[Path]:
+        return sorted(path for path in self.ledger.iterdir() if path.is_dir())
+
+    def logs(self) -> list[Path]:
+        """The logs of shard 0, the oldest first."""
+        return sorted(path for path in (self.ledger / "0").iterdir() if path.is_dir())
+
+    def copy(self, to: Path) -> Audit:
+        shutil.copytree(self.folder, to)
+        return replace(self, folder=to)
+
+
+@pytest.fixture(scope="module")
+def history(tmp_path_factory: pytest.TempPathFactory) -> tuple[Audit, Path, Path]:
+    """A ledger of three logs, one of a killed worker, an older state of it, and one whose end has another successor."""
+    folder = tmp_path_factory.mktemp("auditor")
+    older, forked = folder / "older", folder / "forked"
+    with local_gateway(folder) as gateway:
+        assert gateway.worker is not None
+        ask_and_wait(gateway, 10)
+        assert gateway.worker.stop() == 0
+        gateway.start_worker()
+        ask_and_wait(gateway, 10)
+        gateway.worker.stop(signal.SIGKILL)
+        shutil.copytree(gateway.ledger, forked)
+        gateway.start_worker()
+        ask_and_wait(gateway, 5)
+        shutil.copytree(gateway.ledger, older)
+        ask_and_wait(gateway, 5)
+        gateway.worker.stop(signal.SIGKILL)
+        kept = folder / "kept"
+        gateway.ledger.rename(kept)
+        # The same worker on a copy of what it had found.
+        shutil.copytree(forked, gateway.ledger)
+        gateway.start_worker()
+        ask_and_wait(gateway, 2)
+        assert gateway.worker.stop() == 0
+        shutil.rmtree(forked)
+        gateway.ledger.rename(forked)
+        kept.rename(gateway.ledger)
+        key = gateway.verifying_key
+    secret, _ = _core.generate_key(AUDITOR)
+    (folder / "auditor-key").write_text(secret)
+    home = folder / "audit"
+    home.mkdir()
+    shutil.copytree(folder / "ledger", home / "ledger")
+    shutil.copy(folder / "auditor-key", home / "auditor-key")
+    audit = Audit(home, key)
+    assert audit.look("--new-aggregate") == (0, [])
+    return audit, older, forked
+
+
+def last_segment(log: Path) -> Path:
+    return max(log.glob("*.seg"))
+
+
+def change(path: Path, edit: Callable[[bytearray], None]) -> None:
+    data = bytearray(path.read_bytes())
+    edit(data)
+    path.write_bytes(data)
+
+
+def flip_a_byte(audit: Audit, _older: Path, _forked: Path) -> None:
+    def flip(data: bytearray) -> None:
+        data[data.index(b'"completion"')] ^= 1
+
+    change(last_segment(audit.logs()[0]), flip)
+
+
+def delete_a_segment(audit: Audit, _older: Path, _forked: Path) -> None:
+    last_segment(audit.logs()[1]).unlink()
+
+
+def truncate_a_log(audit: Audit, _older: Path, _forked: Path) -> None:
+    change(last_segment(audit.logs()[2]), lambda data: data.__delitem__(slice(1000, None)))
+
+
+def roll_back(audit: Audit, older: Path, _forked: Path) -> None:
+    shutil.rmtree(audit.ledger)
+    shutil.copytree(older, audit.ledger)
+
+
+def put_back_an_older_checkpoint(audit: Audit, older: Path, _forked: Path) -> None:
+    name = audit.logs()[2].name
+    shutil.copy(older / "0" / name / "checkpoint", audit.logs()[2] / "checkpoint")
+
+
+def plant_a_log(audit: Audit, _older: Path, _forked: Path) -> None:
+    shutil.copytree(audit.logs()[2], audit.ledger / "0" / ("7" + "Z" * 25))
+
+
+def plant_a_log_that_nobody_signed(audit: Audit, _older: Path, _forked: Path) -> None:
+    planted = audit.ledger / "0" / ("7" + "Z" * 25)
+    shutil.copytree(audit.logs()[2], planted)
+    (planted / "checkpoint").unlink()
+
+
+def remove_a_log(audit: Audit, _older: Path, _forked: Path) -> None:
+    shutil.rmtree(audit.logs()[0])
+
+
+def fork(audit: Audit, _older: Path, forked: Path) -> None:
+    newest = max(path for path in (forked / "0").iterdir() if path.is_dir())
+    shutil.copytree(newest, audit.ledger / "0" / newest.name)
+
+
+def swap_shards(audit: Audit, _older: Path, _forked: Path) -> None:
+    (audit.ledger / "0").rename(audit.ledger / "1")
+
+
+def remove_a_checkpoint(audit: Audit, _older: Path, _forked: Path) -> None:
+    (audit.logs()[2] / "checkpoint").unlink()
+
+
+@pytest.mark.parametrize(
+    ("attack", "code", "exit_code"),
+    [
+        (flip_a_byte, "records_damaged", 40),
+        (delete_a_segment, "truncated", 30),
+        (truncate_a_log, "truncated", 30),
+        (roll_back, "rollback", 30),
+        (put_back_an_older_checkpoint, "rollback", 30),
+        (plant_a_log, "checkpoint_foreign", 30),
+        (plant_a_log_that_nobody_signed, "planted_log", 40),
+        (remove_a_log, "log_missing", 30),
+        (fork, "fork", 30),
+        (swap_shards, "shard_missing", 30),
+        (remove_a_checkpoint, "checkpoint_missing", 40),
+    ],
+)
+def test_the_auditor_names_what_was_done_to_the_volume(
+    history: tuple[Audit, Path, Path],
+    tmp_path: Path,
+    attack: Callable[[Audit, Path, Path], None],
+    code: str,
+    exit_code: int,
+) -> None:
+    audit = history[0].copy(tmp_path / "audit")
+    attack(audit, *history[1:])
+    ended, findings = audit.look()
+    assert code in [finding["code"] for finding in findings], findings
+    assert ended >= exit_code
+    # It is evidence: another look does not forget it, also when all is put back.
+    shutil.rmtree(audit.ledger)
+    shutil.copytree(history[0].ledger, audit.ledger)
+    assert code in [finding["code"] for finding in audit.look()[1]]
+
+
+@contextmanager
+def following(audit: Audit, *more: str) -> Iterator[tuple[Program, str]]:
+    """The auditor as a service, and its URL."""
+    arguments = [*audit.arguments, "--listen", "127.0.0.1:0", "--beat", "0.2", *more]
+    program = Program.start("auditor", audit.folder, arguments)
+    try:
+        yield program, program.wait_for_line(r"proofgate auditor: (http://\S+)")[1]
+    finally:
+        program.stop(signal.SIGKILL)
+
+
+def fetch(url: str) -> str:
+    with urllib.request.urlopen(url, timeout=10) as answer:
+        body: bytes = answer.read()
+    return body.decode()
+
+
+def heads(url: str) -> dict[str, int]:
+    """Records by log, of the newest log of each shard."""
+    return {head["origin"]: head["size"] for head in json.loads(fetch(f"{url}/heads"))["shards"]}
+
+
+def test_an_auditor_follows_a_worker_survives_a_kill_and_sees_a_deletion_while_it_runs(folder: Path) -> None:
+    with local_gateway(folder) as gateway:
+        secret, public = _core.generate_key(AUDITOR)
+        (folder / "auditor-key").write_text(secret)
+        audit = Audit(folder, gateway.verifying_key)
+        ask_and_wait(gateway, 3)
+        with following(audit, "--new-aggregate") as (program, url):
+            wait_until(lambda: heads(url).get(gateway.origin) == signed(gateway), 30, "the head is accepted")
+            before = fetch(f"{url}/checkpoint")
+            program.stop(signal.SIGKILL)
+        ask_and_wait(gateway, 3)
+        with following(audit) as (program, url):
+            wait_until(lambda: heads(url).get(gateway.origin) == signed(gateway), 30, "the newer head is accepted")
+            size = int(before.split("\n")[1])
+            wait_until(lambda: int(fetch(f"{url}/checkpoint").split("\n")[1]) > size, 30, "it is in the aggregate")
+            after = fetch(f"{url}/checkpoint")
+            proof = json.loads(fetch(f"{url}/consistency?old={size}&new={after.split(chr(10))[1]}"))
+            notes = [(str(folder / "one"), before), (str(folder / "two"), after)]
+            path = [base64.b64decode(text) for text in proof["hashes"]]
+            assert json.loads(_core.consistency(notes[0], notes[1], public, None, path))["old"] == size
+            checked = subprocess.run(
+                ["go", "run", ".", "tiles", "--vkey", public, "--ledger-vkey", gateway.verifying_key, url],
+                cwd=VERIFIER,
+                capture_output=True,
+                text=True,
+                timeout=300,
+            )
+            assert checked.returncode == 0, checked.stderr
+            assert checked.stdout.endswith(f"heads in {AUDITOR}\n")
+            metrics = fetch(f"{url}/metrics")
+            assert "proofgate_auditor_findings{" not in metrics, "a ledger as it should be has none"
+            assert json.loads(fetch(f"{url}/findings"))["findings"] == []
+            assert gateway.worker is not None and gateway.worker.stop() == 0
+            shutil.rmtree(gateway.ledger / "0" / gateway.origin.split("/")[-1])
+            wait_until(lambda: 'findings{code="shard_missing"}' in fetch(f"{url}/metrics"), 60, "it is told")
+            assert program.stop() == 0
+        assert secret.split("+")[-1] not in program.log.read_text()

@@ -1,0 +1,1 @@
+"""The auditor's process: what gives the core's auditor the time, and serves what it publishes."""

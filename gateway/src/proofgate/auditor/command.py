@@ -1,0 +1,171 @@
+"""The command `auditor`: its arguments, a check that runs once, and the service."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from proofgate import _core
+from proofgate.commands import EXIT_FAILED, EXIT_USAGE, fail
+from proofgate.evidence import VERDICTS, read_verifying_key
+
+_EXIT_CODES = {"ok": 0, "incomplete": 10, "diverged": 30, "invalid": 40}
+_SCRUB_MIB = 8
+#: As much as there is.
+_ALL = (1 << 64) - 1
+
+
+def add(command: Callable[..., argparse.ArgumentParser], address: Callable[[str], str]) -> None:
+    """Adds the command; `command` makes one, `address` reads an address."""
+    parser = command(
+        "auditor",
+        run,
+        "follow a ledger from outside and keep a signed log of its heads",
+        "Verifies\nwhat workers sign as they sign it, verifies it again for ever, and names what\n"
+        "contradicts it. With --once it looks once, and its exit code is fsck's: 0, 10, 30 or 40.",
+    )
+    parser.add_argument(
+        "--ledger", type=Path, required=True, metavar="DIR", help="the ledger, which is only read"
+    )
+    parser.add_argument(
+        "--state",
+        type=Path,
+        required=True,
+        metavar="DIR",
+        help="the auditor's own directory; not on the ledger's volume",
+    )
+    parser.add_argument(
+        "--signing-key", type=Path, required=True, metavar="FILE", help="the auditor's own, made by keygen"
+    )
+    parser.add_argument(
+        "--ledger-key", required=True, metavar="VKEY", help="the ledger's verifying key, or a file"
+    )
+    parser.add_argument(
+        "--new-aggregate",
+        action="store_true",
+        help="begin a log of heads in an empty --state: at the first start, and when the state is lost",
+    )
+    parser.add_argument(
+        "--listen", type=address, default="127.0.0.1:9091", metavar="ADDRESS", help="(default: %(default)s)"
+    )
+    parser.add_argument(
+        "--beat",
+        type=_positive,
+        default=10.0,
+        metavar="SECONDS",
+        help="between two heads of a log (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--second-look",
+        type=_positive,
+        default=5.0,
+        metavar="SECONDS",
+        help="after which what looks wrong is looked at again before it is a finding: more than a\n"
+        "network file system caches (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--stall",
+        type=_positive,
+        default=30.0,
+        metavar="SECONDS",
+        help="until records that wait for a checkpoint are a finding (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--scrub",
+        type=int,
+        default=_SCRUB_MIB,
+        metavar="MIB",
+        help="read again in each second (default: %(default)s)",
+    )
+    parser.add_argument("--once", action="store_true", help="look once, print what is wrong, and end")
+    parser.add_argument("--json", action="store_true", help="with --once: print the findings as JSON")
+
+
+def _positive(text: str) -> float:
+    value = float(text)
+    if not 0 < value <= 86_400:
+        raise argparse.ArgumentTypeError("expected more than 0 and at most 86400 seconds")
+    return value
+
+
+def run(options: argparse.Namespace) -> int:
+    """Looks once, or follows until a signal."""
+    from proofgate.auditor.watch import Watch
+
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
+    ledger, state = options.ledger.resolve(), options.state.resolve()
+    if not ledger.is_dir():
+        return fail(f"{options.ledger} is not a directory", EXIT_USAGE)
+    if state == ledger or ledger in state.parents:
+        return fail(
+            "--state lies in the ledger: whoever sets that back would set the auditor back", EXIT_USAGE
+        )
+    try:
+        auditor = _open(options)
+    except OSError as error:
+        return fail(f"{options.signing_key} cannot be read: {error.strerror}", EXIT_USAGE)
+    except ValueError as error:
+        # The text of a key is not in it.
+        return fail(f"--signing-key or --ledger-key: {error}", EXIT_USAGE)
+    if options.new_aggregate:
+        logging.getLogger("proofgate.auditor").warning(
+            "a new aggregate log begins in %s: nothing that happened before is known to it", options.state
+        )
+    watch = Watch(auditor, options.scrub << 20)
+    return _look_once(watch, options) if options.once else _serve(watch, options)
+
+
+def _open(options: argparse.Namespace) -> _core.Auditor:
+    from proofgate.auditor.watch import seconds
+
+    return _core.Auditor(
+        str(options.ledger),
+        str(options.state),
+        options.signing_key.read_text(encoding="ascii"),
+        read_verifying_key(options.ledger_key),
+        seconds(options.beat),
+        seconds(options.second_look),
+        seconds(options.stall),
+        options.new_aggregate,
+    )
+
+
+def _serve(watch: Any, options: argparse.Namespace) -> int:
+    from proofgate.auditor import service
+    from proofgate.http_server import ListenError, bind
+
+    try:
+        listener = bind(options.listen)
+    except ListenError as error:
+        return fail(f"{error} [{error.code}]", EXIT_FAILED)
+    with listener:
+        service.run(watch, listener)
+    return 0
+
+
+def _look_once(watch: Any, options: argparse.Namespace) -> int:
+    # The first look of all has just read everything: nothing is there to be verified again.
+    scrub = 0 if options.new_aggregate else _ALL
+    done = watch.poll(_ALL, 0)
+    if scrub:
+        done = watch.poll(_ALL, scrub)
+    while done["suspicious"]:
+        time.sleep(options.second_look)
+        done = watch.poll(_ALL, scrub)
+    findings = watch.findings()
+    code = max((_EXIT_CODES[finding["verdict"]] for finding in findings), default=0)
+    if options.json:
+        print(json.dumps({"exit_code": code, "findings": findings, "shards": watch.heads()}, indent=2))
+        return code
+    for finding in findings:
+        print(f"{finding['code']}: {finding['origin']}\n  {finding['message']}")
+    print(
+        f"{watch.totals.records} records, {watch.totals.entries} heads in the aggregate log\n{VERDICTS[code]}"
+    )
+    return code

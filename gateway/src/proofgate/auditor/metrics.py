@@ -1,0 +1,54 @@
+"""What the auditor has done and found, as Prometheus text."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from proofgate.auditor.watch import Watch
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_PREFIX = "proofgate_auditor"
+_MICROSECONDS = 1_000_000
+
+
+def render(watch: Watch) -> str:
+    """The metrics of an auditor."""
+    return "".join(f"{line}\n" for line in _lines(watch))
+
+
+def _lines(watch: Watch) -> Iterator[str]:
+    totals = watch.totals
+    for name, kind, value, text in (
+        ("records_verified_total", "counter", totals.records, "Records verified for the first time"),
+        ("bytes_verified_total", "counter", totals.bytes, "Bytes of records verified for the first time"),
+        ("records_scrubbed_total", "counter", totals.scrubbed_records, "Records verified again"),
+        ("bytes_scrubbed_total", "counter", totals.scrubbed_bytes, "Bytes of records verified again"),
+        (
+            "scrub_rounds_total",
+            "counter",
+            totals.scrub_rounds,
+            "How often the whole ledger was verified again",
+        ),
+        ("records_behind", "gauge", totals.behind, "Signed records that are not verified yet"),
+        ("heads", "gauge", totals.entries, "Entries of the aggregate log"),
+        ("poll_failures_total", "counter", totals.failures, "Polls that could not write the auditor's state"),
+    ):
+        yield from _family(name, kind, text)
+        yield f"{_PREFIX}_{name} {value}"
+    yield from _family("last_poll_timestamp_seconds", "gauge", "When the ledger was last looked at")
+    yield f"{_PREFIX}_last_poll_timestamp_seconds {watch.last_poll:.3f}"
+    yield from _family("findings", "gauge", "What is known to be wrong, by code")
+    for code, count in sorted(Counter(finding["code"] for finding in watch.findings()).items()):
+        yield f'{_PREFIX}_findings{{code="{code}"}} {count}'
+    yield from _family(
+        "lag_seconds", "gauge", "Since when a signed checkpoint of the shard has waited to be verified"
+    )
+    for head in watch.heads():
+        shard = head["shard"].replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+        yield f'{_PREFIX}_lag_seconds{{shard="{shard}"}} {head["lag"] / _MICROSECONDS:.3f}'
+
+
+def _family(name: str, kind: str, text: str) -> Iterator[str]:
+    yield f"# HELP {_PREFIX}_{name} {text}."
+    yield f"# TYPE {_PREFIX}_{name} {kind}"

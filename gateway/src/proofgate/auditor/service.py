@@ -1,0 +1,116 @@
+"""The auditor's port: the aggregate log as tiles (c2sp.org/tlog-tiles), proofs, findings, metrics and probes.
+
+It is only read, and nothing in it is secret: whoever is to hold the ledger to account may be let in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import time
+from http import HTTPStatus
+from typing import Annotated, Any
+
+import uvloop
+from fastapi import FastAPI, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, PlainTextResponse
+from starlette.exceptions import HTTPException as StarletteHTTPException
+
+from proofgate import _core
+from proofgate.auditor import metrics
+from proofgate.auditor.watch import Watch
+from proofgate.http_errors import Refusal, answer_bad_request, answer_http_error, answer_refusal
+from proofgate.http_errors import error as answer_error
+from proofgate.http_server import Server, address_of, on_signals
+
+#: A poll reads a bounded number of bytes: one that takes longer than this hangs.
+STALE_SECONDS = 300.0
+_OUT_OF_RANGE = "out_of_range"
+
+_Number = Annotated[int, Query(ge=0, lt=1 << 63)]
+
+
+def create_app(watch: Watch) -> FastAPI:
+    """The application of one auditor."""
+    app = FastAPI(title="Proofgate auditor", docs_url=None, redoc_url=None, openapi_url=None)
+    app.add_exception_handler(Refusal, answer_refusal)
+    app.add_exception_handler(StarletteHTTPException, answer_http_error)
+    app.add_exception_handler(RequestValidationError, answer_bad_request)
+    app.add_exception_handler(_core.AuditorError, _answer_core_error)
+    auditor = watch.auditor
+
+    @app.get("/healthz")
+    async def healthz() -> PlainTextResponse:
+        if watch.last_poll and time.time() - watch.last_poll > STALE_SECONDS:
+            return PlainTextResponse("the last poll is too long ago\n", HTTPStatus.SERVICE_UNAVAILABLE)
+        return PlainTextResponse("ok\n")
+
+    @app.get("/readyz")
+    async def readyz() -> PlainTextResponse:
+        if not watch.last_poll:
+            return PlainTextResponse("the first poll has not ended\n", HTTPStatus.SERVICE_UNAVAILABLE)
+        return PlainTextResponse("ok\n")
+
+    @app.get("/metrics")
+    async def show_metrics() -> Response:
+        return Response(metrics.render(watch), media_type=metrics.CONTENT_TYPE)
+
+    @app.get("/findings")
+    async def findings() -> Response:
+        return Response(auditor.findings(), media_type="application/json")
+
+    @app.get("/heads")
+    async def heads() -> JSONResponse:
+        return JSONResponse({"shards": watch.heads()})
+
+    @app.get("/checkpoint")
+    async def checkpoint() -> PlainTextResponse:
+        return PlainTextResponse(auditor.checkpoint()[1], headers={"Cache-Control": "no-cache"})
+
+    # These read files: a thread of the pool waits for them.
+    @app.get("/tile/{rest:path}")
+    def tile(rest: str) -> Response:
+        found = auditor.read(f"tile/{rest}")
+        if found is None:
+            raise Refusal(HTTPStatus.NOT_FOUND, "no_such_tile", "the newest checkpoint covers no such tile")
+        # What a path holds once it holds for ever.
+        forever = {"Cache-Control": "public, max-age=31536000, immutable"}
+        return Response(found, media_type="application/octet-stream", headers=forever)
+
+    @app.get("/inclusion")
+    def inclusion(index: _Number, size: _Number) -> dict[str, Any]:
+        return {"index": index, "size": size, "hashes": auditor.inclusion(index, size)}
+
+    @app.get("/consistency")
+    def consistency(old: _Number, new: _Number) -> dict[str, Any]:
+        return {"old": old, "new": new, "hashes": auditor.consistency(old, new)}
+
+    return app
+
+
+def _answer_core_error(_: Request, error: Exception) -> Response:
+    assert isinstance(error, _core.AuditorError)  # noqa: S101 - narrows the type that the handler is registered for
+    status = HTTPStatus.BAD_REQUEST if error.code == _OUT_OF_RANGE else HTTPStatus.SERVICE_UNAVAILABLE
+    return answer_error(status, error.code, str(error))
+
+
+async def _serve(watch: Watch, listener: socket.socket) -> None:
+    server = Server(create_app(watch), f"proofgate auditor: http://{address_of(listener)}")
+
+    def stop() -> None:
+        server.should_exit = True
+
+    following = asyncio.create_task(watch.follow())
+    with on_signals(stop):
+        await server.serve(sockets=[listener])
+    following.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await following
+
+
+def run(watch: Watch, listener: socket.socket) -> None:
+    """Follows and answers until SIGTERM or SIGINT. The poll that runs then is brought to its end."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_serve(watch, listener))

@@ -1,0 +1,118 @@
+"""Polls a ledger's auditor for as long as the process lives, and counts what it did."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from proofgate import _core
+
+log = logging.getLogger("proofgate.auditor")
+
+#: Between two polls that leave nothing to read.
+POLL_SECONDS = 1.0
+#: Read in one poll; what readers are told is as old as that takes.
+POLL_BYTES = 64 << 20
+#: How often a long first read says how far it is.
+PROGRESS_SECONDS = 10.0
+_MICROSECONDS = 1_000_000
+
+
+@dataclass
+class Totals:
+    """What all polls did, for metrics."""
+
+    records: int = 0
+    bytes: int = 0
+    scrubbed_records: int = 0
+    scrubbed_bytes: int = 0
+    scrub_rounds: int = 0
+    entries: int = 0
+    behind: int = 0
+    failures: int = 0
+
+
+@dataclass
+class Watch:
+    """One auditor and its pace. `scrub_rate` is in bytes for each second."""
+
+    auditor: _core.Auditor
+    scrub_rate: int
+    totals: Totals = field(default_factory=Totals)
+    #: When a poll last ended well, in unix seconds; 0 before the first.
+    last_poll: float = 0.0
+    _known: set[tuple[str, str]] = field(default_factory=set)
+    _scrubbed_until: float = field(default_factory=time.monotonic)
+    _progress_told: float = field(default_factory=time.monotonic)
+
+    def poll(self, budget: int = POLL_BYTES, scrub: int | None = None) -> dict[str, Any]:
+        """One poll. Raises the core's AuditorError; what was read is not lost."""
+        now = time.monotonic()
+        if scrub is None:
+            scrub = int(self.scrub_rate * min(now - self._scrubbed_until, POLL_SECONDS * 2))
+            self._scrubbed_until = now
+        try:
+            done: dict[str, Any] = json.loads(self.auditor.poll(time.time_ns() // 1000, budget, scrub))
+        finally:
+            self._tell_findings()
+        totals = self.totals
+        totals.records += done["records"]
+        totals.bytes += done["bytes"]
+        totals.scrubbed_records += done["scrubbed_records"]
+        totals.scrubbed_bytes += done["scrubbed_bytes"]
+        totals.scrub_rounds, totals.entries, totals.behind = (
+            done["scrub_rounds"],
+            done["entries"],
+            done["behind"],
+        )
+        self.last_poll = time.time()
+        self._tell_progress()
+        return done
+
+    async def follow(self) -> None:
+        """Polls until it is cancelled. A poll that fails is told, and tried again."""
+        while True:
+            busy = False
+            try:
+                done = await asyncio.to_thread(self.poll)
+                busy = done["behind"] > 0 and done["bytes"] >= POLL_BYTES
+            except _core.ProofgateError as error:
+                self.totals.failures += 1
+                log.error(  # noqa: TRY400 - what happened is in the message, and the next poll is in a second
+                    "the poll failed and is tried again: %s [%s]", error, error.code
+                )
+            await asyncio.sleep(0 if busy else POLL_SECONDS)
+
+    def findings(self) -> list[dict[str, Any]]:
+        """Everything that was found, the oldest first."""
+        found: list[dict[str, Any]] = json.loads(self.auditor.findings())["findings"]
+        return found
+
+    def heads(self) -> list[dict[str, Any]]:
+        """How each shard stood at the last poll."""
+        heads: list[dict[str, Any]] = json.loads(self.auditor.heads())
+        return heads
+
+    def _tell_findings(self) -> None:
+        found = {(finding["code"], finding["origin"]): finding for finding in self.findings()}
+        for key in found.keys() - self._known:
+            finding = found[key]
+            log.error("%s: %s: %s [%s]", finding["verdict"], finding["origin"], finding["message"], key[0])
+        for code, origin in self._known - found.keys():
+            log.warning("it is over: %s [%s]", origin, code)
+        self._known = set(found)
+
+    def _tell_progress(self) -> None:
+        now = time.monotonic()
+        if self.totals.behind and now - self._progress_told >= PROGRESS_SECONDS:
+            self._progress_told = now
+            log.info("%d records verified, %d are left", self.totals.records, self.totals.behind)
+
+
+def seconds(value: float) -> int:
+    """Seconds as the core takes them, in microseconds."""
+    return int(value * _MICROSECONDS)

@@ -1,0 +1,44 @@
+"""How HTTP services of this package answer what they do not serve: a status, a code and one sentence."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+from fastapi import HTTPException, Request, Response
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException as StarletteHTTPException
+
+
+class Refusal(HTTPException):
+    """An error answer: an HTTP status, a stable code and one sentence."""
+
+    def __init__(
+        self, status: HTTPStatus, code: str, message: str, headers: dict[str, str] | None = None
+    ) -> None:
+        super().__init__(status, headers=headers)
+        self.code = code
+        self.message = message
+
+
+def error(status: int, code: str, message: str, headers: dict[str, str] | None = None) -> JSONResponse:
+    """The answer itself."""
+    return JSONResponse({"error": {"code": code, "message": message}}, status, headers)
+
+
+def answer_refusal(_: Request, refused: Exception) -> Response:
+    """Handles a Refusal."""
+    assert isinstance(refused, Refusal)  # noqa: S101 - narrows the type that the handler is registered for
+    return error(refused.status_code, refused.code, refused.message, dict(refused.headers or {}))
+
+
+def answer_http_error(_: Request, failed: Exception) -> Response:
+    """Handles what the framework refuses: an unknown path, another method."""
+    assert isinstance(failed, StarletteHTTPException)  # noqa: S101 - as above
+    status = HTTPStatus(failed.status_code)
+    return error(status, status.name.lower(), status.description or status.phrase, dict(failed.headers or {}))
+
+
+def answer_bad_request(_: Request, __: Exception) -> Response:
+    """Handles parameters that are not of their form."""
+    message = "a part of the path or of the query is not valid"
+    return error(HTTPStatus.BAD_REQUEST, "invalid_request", message)

@@ -1,0 +1,182 @@
+"""The auditor's command, its pace, its port and its metrics."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import auditor_double
+import httpx
+import pytest
+from conftest import eventually, serving
+
+from proofgate import _core
+from proofgate.auditor.service import create_app
+from proofgate.auditor.watch import POLL_BYTES, Watch
+from proofgate.cli import main
+
+VKEY = "proofgate.dev/ns/demo+1a2b3c4d+cHVibGlj"
+SIGNING_KEY = "PRIVATE+KEY+proofgate.dev/ns/audit+1a2b3c4d+c2VjcmV0"
+FORK = {"code": "fork", "origin": "a/0/X", "shard": "0", "since": 1, "message": "two", "verdict": "diverged"}
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def double() -> auditor_double.Auditor:
+    return auditor_double.Auditor("ledger", "state", SIGNING_KEY, VKEY, 1, 1, 1, True)
+
+
+@pytest.fixture
+def watch(double: auditor_double.Auditor) -> Watch:
+    return Watch(cast("_core.Auditor", double), 1 << 20)
+
+
+@pytest.fixture
+def url(watch: Watch) -> Iterator[str]:
+    with serving(create_app(watch)) as url:
+        yield url
+
+
+@pytest.fixture
+def arguments(tmp_path: Path) -> list[str]:
+    (tmp_path / "ledger").mkdir()
+    (tmp_path / "signing-key").write_text(f"{SIGNING_KEY}\n")
+    return [
+        *("auditor", "--ledger", str(tmp_path / "ledger"), "--state", str(tmp_path / "state")),
+        *("--signing-key", str(tmp_path / "signing-key"), "--ledger-key", VKEY),
+    ]
+
+
+def get(url: str, method: str = "GET") -> tuple[int, str]:
+    answer = httpx.request(method, url)
+    return answer.status_code, answer.text
+
+
+def code_of(answer: tuple[int, str]) -> tuple[int, str]:
+    return answer[0], json.loads(answer[1])["error"]["code"]
+
+
+def test_the_port_serves_the_aggregate_log_and_nothing_but_what_is_read(url: str) -> None:
+    assert get(f"{url}/checkpoint") == (200, auditor_double.NOTE)
+    assert get(f"{url}/tile/0/000.p/2") == (200, "hashes")
+    assert json.loads(get(f"{url}/inclusion?index=1&size=2")[1]) == {
+        "index": 1,
+        "size": 2,
+        "hashes": ["aGFzaA=="],
+    }
+    assert json.loads(get(f"{url}/consistency?old=2&new=2")[1]) == {"old": 2, "new": 2, "hashes": []}
+    assert json.loads(get(f"{url}/heads")[1])["shards"][0]["size"] == 7
+    assert json.loads(get(f"{url}/findings")[1]) == {"findings": [], "left_out": 0}
+    assert code_of(get(f"{url}/tile/0/001")) == (404, "no_such_tile")
+    assert code_of(get(f"{url}/inclusion?index=2&size=2")) == (400, "out_of_range")
+    assert code_of(get(f"{url}/inclusion?index=-1&size=2")) == (400, "invalid_request")
+    assert code_of(get(f"{url}/consistency?old=1")) == (400, "invalid_request")
+    assert code_of(get(f"{url}/checkpoint", "POST")) == (405, "method_not_allowed")
+    assert code_of(get(f"{url}/signed")) == (404, "not_found")
+
+
+def test_it_is_ready_once_it_has_looked_and_not_healthy_when_it_does_so_no_more(
+    url: str, watch: Watch
+) -> None:
+    assert get(f"{url}/readyz")[0] == 503
+    assert get(f"{url}/healthz")[0] == 200
+    watch.poll()
+    assert get(f"{url}/readyz")[0] == 200
+    watch.last_poll -= 301
+    assert get(f"{url}/healthz")[0] == 503
+
+
+def test_metrics_tell_what_was_verified_and_found(
+    url: str, watch: Watch, double: auditor_double.Auditor
+) -> None:
+    double.polls = [
+        {"records": 5, "bytes": 900, "behind": 3},
+        {"records": 3, "bytes": 500, "scrubbed_records": 2},
+    ]
+    double.found = [FORK, FORK | {"origin": "a/0/Y"}]
+    watch.poll()
+    watch.poll()
+    lines = get(f"{url}/metrics")[1].splitlines()
+    for line in (
+        "proofgate_auditor_records_verified_total 8",
+        "proofgate_auditor_bytes_verified_total 1400",
+        "proofgate_auditor_records_scrubbed_total 2",
+        "proofgate_auditor_records_behind 0",
+        "proofgate_auditor_heads 2",
+        'proofgate_auditor_findings{code="fork"} 2',
+        'proofgate_auditor_lag_seconds{shard="0"} 1.500',
+    ):
+        assert line in lines
+
+
+def test_each_finding_is_logged_once_and_so_is_its_end(
+    watch: Watch, double: auditor_double.Auditor, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    double.found = [FORK]
+    watch.poll()
+    watch.poll()
+    double.found = []
+    watch.poll()
+    assert [record.levelname for record in caplog.records] == ["ERROR", "WARNING"]
+    assert "[fork]" in caplog.text
+
+
+def test_a_poll_that_fails_is_counted_and_tried_again(watch: Watch, double: auditor_double.Auditor) -> None:
+    double.failure = "no space left"
+
+    async def follow_until_two_polls() -> None:
+        following = asyncio.create_task(watch.follow())
+        assert await asyncio.to_thread(eventually, lambda: watch.totals.failures == 1)
+        double.failure = None
+        double.polls = [{"behind": 9, "bytes": POLL_BYTES}]
+        # One that has more to read is followed by the next at once.
+        assert await asyncio.to_thread(eventually, lambda: len(double.asked) >= 3)
+        following.cancel()
+
+    asyncio.run(follow_until_two_polls())
+    assert watch.last_poll > 0
+
+
+def test_a_state_in_the_ledger_a_wrong_key_and_a_lost_state_are_told(
+    arguments: list[str], tmp_path: Path, capsys: Capture
+) -> None:
+    inside = [*arguments, "--state", str(tmp_path / "ledger" / "state")]
+    assert main([*inside, "--once"]) == 2
+    assert "--state lies in the ledger" in capsys.readouterr().err
+    assert main([*arguments, "--once"]) == 1
+    assert "[auditor_state_missing]" in capsys.readouterr().err
+    (tmp_path / "signing-key").write_text("something else that is secret")
+    assert main([*arguments, "--once", "--new-aggregate"]) == 2
+    told = capsys.readouterr().err
+    assert "not a private note key" in told
+    assert "secret" not in told
+    (tmp_path / "signing-key").unlink()
+    assert main([*arguments, "--once", "--new-aggregate"]) == 2
+    assert "cannot be read" in capsys.readouterr().err
+
+
+def test_a_look_that_finds_nothing_ends_with_0_and_says_what_was_read(
+    arguments: list[str], capsys: Capture
+) -> None:
+    assert main([*arguments, "--once", "--new-aggregate"]) == 0
+    assert "2 heads in the aggregate log\nverified" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("verdict", "code"), [("incomplete", 10), ("diverged", 30), ("invalid", 40)])
+def test_a_look_ends_with_the_code_of_the_worst_finding(
+    arguments: list[str], capsys: Capture, monkeypatch: pytest.MonkeyPatch, verdict: str, code: int
+) -> None:
+    found: list[dict[str, Any]] = [
+        FORK | {"verdict": "incomplete"},
+        FORK | {"code": "other", "verdict": verdict},
+    ]
+    monkeypatch.setattr(auditor_double.Auditor, "findings", lambda _: json.dumps({"findings": found}))
+    assert main([*arguments, "--once", "--new-aggregate", "--json"]) == code
+    report = json.loads(capsys.readouterr().out)
+    assert report["exit_code"] == code
+    assert len(report["findings"]) == 2
