@@ -91,7 +91,7 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> tuple[Audit, Path, Path
     """A ledger of three logs, one of a killed worker, an older state of it, and one whose end has another successor."""
     folder = tmp_path_factory.mktemp("auditor")
     older, forked = folder / "older", folder / "forked"
-    with local_gateway(folder) as gateway:
+    with local_gateway(folder, settings={"ledger": {"segmentBytes": 1 << 20}}) as gateway:
         assert gateway.worker is not None
         ask_and_wait(gateway, 10)
         assert gateway.worker.stop() == 0

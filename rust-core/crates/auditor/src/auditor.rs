@@ -404,7 +404,7 @@ impl Auditor {
             .filter(|found| {
                 matches!(
                     found.code,
-                    Code::RecordsChanged | Code::RecordsDamaged | Code::Truncated
+                    Code::RecordsChanged | Code::RecordsDamaged | Code::Truncated | Code::PlantedLog
                 )
             })
             .map(|found| found.origin.as_str())

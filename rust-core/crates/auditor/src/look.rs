@@ -4,17 +4,17 @@ use crate::chain::Successors;
 use crate::finding::{Code, Raised};
 use crate::log::{Log, Target};
 use crate::tail::{Budget, Step, Tail, is_written_behind, missing_files};
-use proofgate_evidence::{EvidenceError, ReadStorage, Ulid, checkpoint_file};
+use proofgate_evidence::{EvidenceError, ReadStorage, checkpoint_file};
 use proofgate_ledger::{Checkpoint, VerifyingKey};
 use std::io;
 use std::path::Path;
 
 /// Notes are repeated in entries of the aggregate log, escaped; a worker's are a few hundred bytes long.
 const MAX_NOTE: usize = 16 << 10;
-/// Of a log that nobody signed, this much is read to see whether it served.
-const UNSIGNED_RECORDS: u64 = 4096;
+/// Of a log that nobody signed, so many records are read, step by step, to see whether it served.
+const UNSIGNED_RECORDS: [u64; 4] = [2, 16, 256, 4096];
 const UNSIGNED_BYTES: u64 = 1 << 20;
-/// A log whose records do not verify is read again after this many microseconds.
+/// A log whose records do not verify, or that was never begun, is read again after this many microseconds.
 const REST: u64 = 60_000_000;
 
 /// What a look needs beside the log.
@@ -56,12 +56,11 @@ fn try_look(
     budget: &mut Budget,
     raised: &mut Raised,
 ) -> Result<(), EvidenceError> {
-    let own = read_own(view, log, raised)?;
-    if log.row.head.is_none() && log.target.is_none() && own.is_none() {
-        return look_at_unsigned(view, log, raised);
-    }
-    if let Some((signed, note)) = own {
-        compare(view, log, signed, note, raised);
+    match read_own(view, log, raised)? {
+        Own::Signed(signed, note) => compare(view, log, signed, note, raised),
+        Own::Missing if log.signed() == 0 => return look_at_unsigned(view, log, raised),
+        Own::Refused if log.row.head.is_none() => return Ok(()),
+        Own::Missing | Own::Refused => {}
     }
     if log.target.is_none() && !log.row.ended {
         for dir in &successors.dirs {
@@ -96,12 +95,15 @@ fn try_look(
     Ok(())
 }
 
-/// The log's own checkpoint, if it is one and is this log's.
-fn read_own(
-    view: &View<'_>,
-    log: &Log,
-    raised: &mut Raised,
-) -> Result<Option<(Checkpoint, String)>, EvidenceError> {
+/// What stands in the place of a log's own checkpoint.
+enum Own {
+    Signed(Checkpoint, String),
+    /// None that is this log's; that was raised.
+    Refused,
+    Missing,
+}
+
+fn read_own(view: &View<'_>, log: &Log, raised: &mut Raised) -> Result<Own, EvidenceError> {
     let mut raise = |code, message| raised.raise(code, &log.origin, &log.row.shard, message);
     let note = match checkpoint_file::read(view.storage, &log.dir) {
         Ok(Some(note)) => note,
@@ -110,19 +112,19 @@ fn read_own(
                 let message = format!("the checkpoint, which covered {} records, is gone", log.signed());
                 raise(Code::CheckpointMissing, message);
             }
-            return Ok(None);
+            return Ok(Own::Missing);
         }
         Err(EvidenceError::Corruption { reason, .. }) => {
             raise(Code::CheckpointRefused, reason);
-            return Ok(None);
+            return Ok(Own::Refused);
         }
         Err(error) => return Err(error),
     };
     match believe(view, &note, &log.origin) {
-        Ok(signed) => Ok(Some((signed, note))),
+        Ok(signed) => Ok(Own::Signed(signed, note)),
         Err((code, message)) => {
             raise(code, message);
-            Ok(None)
+            Ok(Own::Refused)
         }
     }
 }
@@ -189,6 +191,7 @@ fn compare(view: &View<'_>, log: &mut Log, signed: Checkpoint, note: String, rai
         return raise(Code::TwoWriters, message);
     }
     if log.target.is_none() {
+        log.rests_until = 0;
         log.target = Some(Target {
             signed,
             note,
@@ -205,6 +208,7 @@ fn read_cover(view: &View<'_>, log: &mut Log, dir: &Path, raised: &mut Raised) -
     };
     match believe(view, &note, &log.origin) {
         Ok(signed) if signed.size > log.size() => {
+            log.rests_until = 0;
             log.target = Some(Target {
                 signed,
                 note,
@@ -283,18 +287,28 @@ fn advance(
 
 /// Lets a log alone for a while of which it was found that its records do not verify.
 pub(crate) fn rest(log: &mut Log, now: u64) {
-    if log.target.is_some() && log.rests_until <= now {
+    if log.rests_until <= now {
         log.rests_until = now.saturating_add(REST);
         log.tail = None;
     }
 }
 
-/// A worker signs the beginning of a log before it serves; one that served and is not signed is nobody's.
-fn look_at_unsigned(view: &View<'_>, log: &Log, raised: &mut Raised) -> Result<(), EvidenceError> {
+/// A worker signs the beginning of a log before it serves; one that served and is not signed is nobody's. One that did not
+/// serve is what a start leaves behind that was cut short.
+fn look_at_unsigned(view: &View<'_>, log: &mut Log, raised: &mut Raised) -> Result<(), EvidenceError> {
+    if view.now < log.rests_until {
+        raised.unsettled(&log.origin);
+        return Ok(());
+    }
     let mut tail = Tail::default();
     let mut budget = Budget::of(UNSIGNED_BYTES);
-    let incarnation: Ulid = log.row.incarnation;
-    let step = tail.advance(view.storage, &log.dir, incarnation, UNSIGNED_RECORDS, &mut budget)?;
+    let mut step = Step::Reached;
+    for records in UNSIGNED_RECORDS {
+        if tail.facts.served || !matches!(step, Step::Reached) {
+            break;
+        }
+        step = tail.advance(view.storage, &log.dir, log.row.incarnation, records, &mut budget)?;
+    }
     let foreign = matches!(step, Step::Flawed(_) | Step::Refused(_)) && tail.size() == 0;
     if tail.facts.served || foreign {
         let what = match foreign {
@@ -303,6 +317,8 @@ fn look_at_unsigned(view: &View<'_>, log: &Log, raised: &mut Raised) -> Result<(
         };
         let message = format!("it {what}, and no checkpoint of it is there");
         raised.raise(Code::PlantedLog, &log.origin, &log.row.shard, message);
+    } else {
+        log.rests_until = view.now.saturating_add(REST);
     }
     Ok(())
 }

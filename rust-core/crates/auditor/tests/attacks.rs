@@ -471,6 +471,26 @@ fn a_log_that_is_planted_is_told() {
 }
 
 #[test]
+fn a_log_that_was_seen_before_it_was_signed_is_accepted_as_soon_as_it_is() {
+    let (disk, mut worker) = fresh();
+    let path = dir(&worker).join("checkpoint");
+    let note = disk.read(&path).unwrap();
+    disk.remove(&path).unwrap();
+    let mut audit = Audit::of(&disk);
+    assert!(
+        !audit.poll().suspicious,
+        "a start that was cut short looks the same"
+    );
+    disk.create(&path).unwrap();
+    disk.rot(&path, |bytes| *bytes = note);
+    audit.poll();
+    worker.complete_one("more");
+    audit.poll();
+    assert_eq!(audit.auditor.heads(audit.now)[0].size, 3);
+    audit.is_quiet();
+}
+
+#[test]
 fn two_successors_of_one_log_are_a_fork() {
     let (disk, first) = filled();
     let other = disk.snapshot();
