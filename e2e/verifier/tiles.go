@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/transparency-dev/merkle/rfc6962"
+	"github.com/transparency-dev/tessera/api/layout"
+	"github.com/transparency-dev/tessera/fsck"
+	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 )
 
@@ -67,6 +72,17 @@ func (s source) ReadTiles(tiles []tlog.Tile) ([][]byte, error) {
 }
 
 func (s source) SaveTiles([]tlog.Tile, [][]byte) {}
+
+// ReadCheckpoint, ReadTile and ReadEntryBundle make it a fsck.Fetcher.
+func (s source) ReadCheckpoint(context.Context) ([]byte, error) { return s.read(layout.CheckpointPath) }
+
+func (s source) ReadTile(_ context.Context, level, index uint64, width uint8) ([]byte, error) {
+	return s.read(layout.TilePath(level, index, width))
+}
+
+func (s source) ReadEntryBundle(_ context.Context, index uint64, width uint8) ([]byte, error) {
+	return s.read(layout.EntriesPath(index, width))
+}
 
 // head is an entry of an auditor's aggregate log.
 type head struct {
@@ -128,7 +144,29 @@ func checkTiles(from source, auditorKey, ledgerKey string) (*checkpoint, error) 
 	if err != nil {
 		return nil, err
 	}
-	return signed, agree(signed.root, root)
+	if err := agree(signed.root, root); err != nil {
+		return nil, err
+	}
+	return signed, checkWithTessera(from, auditorKey, signed.origin)
+}
+
+// checkWithTessera lets transparency-dev/tessera read the whole log: it makes every tile anew from the bundles.
+func checkWithTessera(from source, auditorKey, origin string) error {
+	verifier, err := note.NewVerifier(auditorKey)
+	if err != nil {
+		return err
+	}
+	hashes := func(bundle []byte) ([][]byte, error) {
+		entries, err := splitBundle(bundle)
+		for number, entry := range entries {
+			entries[number] = rfc6962.DefaultHasher.HashLeaf(entry)
+		}
+		return entries, err
+	}
+	if err := fsck.New(origin, verifier, from, hashes, fsck.Opts{N: 2}).Check(context.Background()); err != nil {
+		return fmt.Errorf("tessera: %w", err)
+	}
+	return nil
 }
 
 func checkHead(leaf []byte, ledgerKey string) error {

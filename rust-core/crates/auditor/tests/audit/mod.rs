@@ -1,0 +1,182 @@
+//! An auditor of a simulated disk, whose clock the test has.
+#![allow(dead_code, reason = "each test binary uses its part")]
+
+use crate::memory::Memory;
+use crate::support::{Promised, Worker, filled, start, vkey};
+use proofgate_auditor::{Auditor, Code, Entry, Kind, Poll, Settings};
+use proofgate_evidence::{ReadFile, ReadStorage, Ulid};
+use proofgate_ledger::SigningKey;
+use proofgate_wal::Storage;
+use proofgate_wal::simulated::SimulatedDisk;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+pub const SECOND: u64 = 1_000_000;
+
+/// A disk that can be put in the place of another.
+#[derive(Clone)]
+pub struct Volume(Arc<Mutex<SimulatedDisk>>);
+
+impl Volume {
+    pub fn swap(&self, disk: &SimulatedDisk) {
+        *self.0.lock().unwrap() = disk.clone();
+    }
+}
+
+impl ReadStorage for Volume {
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
+        self.0.lock().unwrap().open(path)
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<String>> {
+        self.0.lock().unwrap().list(path)
+    }
+}
+
+pub struct Audit {
+    pub volume: Volume,
+    pub state: Memory,
+    pub auditor: Auditor,
+    pub now: u64,
+}
+
+pub fn settings() -> Settings {
+    Settings {
+        ledger: PathBuf::from("/"),
+        key: vkey(),
+        beat: 10 * SECOND,
+        second_look: 5 * SECOND,
+        stall: 30 * SECOND,
+    }
+}
+
+pub fn auditor_key() -> SigningKey {
+    SigningKey::generate("ledger.example/audit", [9; 32]).unwrap()
+}
+
+impl Audit {
+    pub fn of(disk: &SimulatedDisk) -> Self {
+        let (volume, state) = (Volume(Arc::new(Mutex::new(disk.clone()))), Memory::default());
+        let auditor = Auditor::create(
+            Arc::new(volume.clone()),
+            Arc::new(state.clone()),
+            auditor_key(),
+            settings(),
+        )
+        .unwrap();
+        Self {
+            volume,
+            state,
+            auditor,
+            now: 1_000 * SECOND,
+        }
+    }
+
+    pub fn restart(&mut self) {
+        let (volume, state) = (Arc::new(self.volume.clone()), Arc::new(self.state.clone()));
+        self.auditor = Auditor::open(volume, state, auditor_key(), settings()).unwrap();
+    }
+
+    pub fn poll(&mut self) -> Poll {
+        self.now += SECOND;
+        self.auditor.poll(self.now, u64::MAX, 0).unwrap()
+    }
+
+    /// Polls for as long as a beat and a second look take.
+    pub fn watch(&mut self) {
+        for _ in 0..12 {
+            self.poll();
+        }
+    }
+
+    pub fn codes(&self) -> Vec<Code> {
+        let mut codes: Vec<Code> = self.auditor.findings().iter().map(|found| found.code).collect();
+        codes.sort_unstable();
+        codes.dedup();
+        codes
+    }
+
+    pub fn expect(&mut self, code: Code) {
+        self.watch();
+        assert!(
+            self.codes().contains(&code),
+            "{code:?}: {:#?}",
+            self.auditor.findings()
+        );
+        self.restart();
+        assert!(self.codes().contains(&code), "it is forgotten at a restart");
+    }
+
+    pub fn is_quiet(&mut self) {
+        self.watch();
+        assert_eq!(self.auditor.findings(), [], "at {}", self.now);
+    }
+
+    pub fn entries(&self) -> Vec<Entry> {
+        let published = self.auditor.published();
+        let (size, _) = published.checkpoint();
+        let path = match size % 256 {
+            0 => "tile/entries/000".to_owned(),
+            width => format!("tile/entries/000.p/{width}"),
+        };
+        let mut rest = &published.read(&path).unwrap().unwrap()[..];
+        let mut entries = Vec::new();
+        while let Some((length, behind)) = rest.split_first_chunk::<2>() {
+            let (entry, behind) = behind.split_at(u16::from_be_bytes(*length).into());
+            entries.push(Entry::decode(entry).unwrap());
+            rest = behind;
+        }
+        entries
+    }
+
+    pub fn told(&self) -> Vec<(Kind, u64)> {
+        self.entries()
+            .iter()
+            .map(|entry| (entry.kind, entry.size))
+            .collect()
+    }
+}
+
+/// Two lives: the first was killed with records under no checkpoint of its own.
+pub fn two_lives() -> (SimulatedDisk, Worker, Worker) {
+    let (disk, mut first) = filled();
+    first.admit("orphan", 1).unwrap();
+    first.flush().unwrap();
+    disk.restart();
+    let mut second = start(&disk, &mut Promised::default()).unwrap();
+    second.complete_one("after");
+    (disk, first, second)
+}
+
+pub fn dir(worker: &Worker) -> PathBuf {
+    worker.promised.dir.clone()
+}
+
+pub fn ulid(worker: &Worker) -> Ulid {
+    worker.promised.incarnation.unwrap()
+}
+
+/// The segment that was begun last.
+pub fn newest_segment(disk: &SimulatedDisk, worker: &Worker) -> PathBuf {
+    let names = disk.list(&worker.promised.dir).unwrap();
+    let newest = names.iter().rfind(|name| name.ends_with(".seg")).unwrap();
+    worker.promised.dir.join(newest)
+}
+
+pub fn remove(disk: &SimulatedDisk, dir: &Path) {
+    for name in disk.list(dir).unwrap() {
+        disk.remove(&dir.join(name)).unwrap();
+    }
+    disk.remove_dir(dir);
+}
+
+/// Copies a directory of files under another name.
+pub fn copy(disk: &SimulatedDisk, from: &Path, to: &Path) {
+    disk.create_dir(to).unwrap();
+    for name in disk.list(from).unwrap() {
+        let bytes = disk.read(&from.join(&name)).unwrap();
+        disk.create(&to.join(&name)).unwrap();
+        disk.rot(&to.join(&name), |file| *file = bytes);
+    }
+}

@@ -1,0 +1,251 @@
+//! What an auditor tells of logs that go on as they should, and how it starts, ends and starts again.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test may stop at the first failure"
+)]
+
+mod audit;
+mod memory;
+#[path = "../../wal/tests/support/mod.rs"]
+mod support;
+
+use audit::{Audit, SECOND, auditor_key, dir, settings, two_lives, ulid};
+use memory::{Fault, Memory};
+use proofgate_auditor::{Auditor, Code, Kind};
+use proofgate_evidence::ReadStorage;
+use proofgate_ledger::record::{ConfigId, Seal, Takeover};
+use proofgate_ledger::{Checkpoint, SigningKey};
+use proofgate_wal::{Storage, succession};
+use std::sync::Arc;
+use support::{Worker, filled, fresh, key, root_of, small, terms, vkey};
+
+#[test]
+fn a_ledger_as_it_should_be_is_quiet_and_its_heads_are_told() {
+    let (disk, first, mut second) = two_lives();
+    let mut audit = Audit::of(&disk);
+    audit.is_quiet();
+    let (old, new) = (
+        first.promised.appended.len() as u64,
+        second.promised.appended.len() as u64,
+    );
+    let told = audit.told();
+    assert!(
+        told.contains(&(Kind::End, old)),
+        "with what the successor signed: {told:?}"
+    );
+    assert!(told.contains(&(Kind::Open, new)), "{told:?}");
+    for entry in audit.entries() {
+        let signed = Checkpoint::verify(&entry.checkpoint, &vkey()).unwrap();
+        assert_eq!((&signed.origin, signed.size), (&entry.origin, entry.size));
+    }
+    second.complete_one("more");
+    second.complete_one("and more");
+    audit.is_quiet();
+    assert_eq!(audit.told().last(), Some(&(Kind::Head, new + 4)));
+    let before = audit.told().len();
+    audit.is_quiet();
+    assert_eq!(audit.told().len(), before, "nothing moved");
+    second.seal().unwrap();
+    audit.poll();
+    assert_eq!(
+        audit.told().last(),
+        Some(&(Kind::End, new + 5)),
+        "at once, not on the beat"
+    );
+    audit.restart();
+    audit.is_quiet();
+    assert_eq!(audit.told().len(), before + 1);
+}
+
+#[test]
+fn a_small_budget_comes_to_the_same() {
+    let (disk, _first, second) = two_lives();
+    let mut audit = Audit::of(&disk);
+    let (mut polls, mut behind) = (0, 1);
+    while behind > 0 || polls < 3 {
+        audit.now += SECOND;
+        behind = audit.auditor.poll(audit.now, 2_000, 500).unwrap().behind;
+        polls += 1;
+    }
+    assert!(polls > 5, "{polls}");
+    audit.is_quiet();
+    assert_eq!(
+        audit.auditor.heads(audit.now)[0].size,
+        second.promised.appended.len() as u64
+    );
+}
+
+#[test]
+fn a_log_that_goes_on_in_another_is_quiet_before_and_after_it_is_told() {
+    let (disk, mut old) = filled();
+    let mut audit = Audit::of(&disk);
+    audit.is_quiet();
+    let signed = Checkpoint::verify(old.promised.notes.last().unwrap(), &vkey()).unwrap();
+    let (storage, key): (Arc<dyn Storage>, _) = (Arc::new(disk.clone()), key());
+    let made = succession::beside(&storage, &terms(&key, small()), ulid(&old), &signed).unwrap();
+    let next = made.incarnation;
+    let mut new = Worker::take(&disk, made);
+    audit.is_quiet();
+    old.append(|seq, out| {
+        let successor = Some(next.to_string().into());
+        let (ts, config) = (1, ConfigId([1; 8]));
+        Seal {
+            seq,
+            ts,
+            reason: "rotated".into(),
+            records: seq,
+            successor,
+            config,
+        }
+        .encode_into(out)
+    })
+    .unwrap();
+    old.flush().unwrap();
+    old.step().unwrap();
+    old.sync().unwrap();
+    old.checkpoint().unwrap();
+    audit.is_quiet();
+    let (size, root) = (
+        old.promised.appended.len() as u64,
+        root_of(&old.promised.appended),
+    );
+    new.append(|seq, out| {
+        let (ts, incarnation, config) = (1, ulid(&old).to_string().into(), ConfigId([1; 8]));
+        Takeover {
+            seq,
+            ts,
+            incarnation,
+            size,
+            root,
+            config,
+        }
+        .encode_into(out)
+    })
+    .unwrap();
+    new.complete_one("in the new one");
+    audit.is_quiet();
+    let kinds: Vec<Kind> = audit.told().iter().map(|(kind, _)| *kind).collect();
+    assert_eq!(kinds, [Kind::Open, Kind::Open, Kind::End, Kind::Head]);
+}
+
+#[test]
+fn what_looks_wrong_for_a_moment_is_no_finding() {
+    let (disk, mut worker) = filled();
+    let mut audit = Audit::of(&disk);
+    audit.is_quiet();
+    let stale = disk.snapshot();
+    worker.complete_one("more");
+    audit.is_quiet();
+    audit.volume.swap(&stale);
+    assert!(audit.poll().suspicious);
+    audit.volume.swap(&disk);
+    audit.is_quiet();
+    assert!(!audit.poll().suspicious);
+}
+
+#[test]
+fn a_log_that_was_seen_before_it_was_signed_is_accepted_as_soon_as_it_is() {
+    let (disk, mut worker) = fresh();
+    let path = dir(&worker).join("checkpoint");
+    let note = disk.read(&path).unwrap();
+    disk.remove(&path).unwrap();
+    let mut audit = Audit::of(&disk);
+    assert!(
+        !audit.poll().suspicious,
+        "a start that was cut short looks the same"
+    );
+    disk.create(&path).unwrap();
+    disk.rot(&path, |bytes| *bytes = note);
+    audit.poll();
+    worker.complete_one("more");
+    audit.poll();
+    assert_eq!(audit.auditor.heads(audit.now)[0].size, 3);
+    audit.is_quiet();
+}
+
+#[test]
+fn records_that_wait_for_a_checkpoint_are_a_stall_which_passes() {
+    let (disk, mut worker) = filled();
+    let mut audit = Audit::of(&disk);
+    audit.is_quiet();
+    let admission = worker.admit("waits", 1).unwrap();
+    worker.flush().unwrap();
+    for _ in 0..4 {
+        audit.watch();
+    }
+    assert_eq!(audit.codes(), [Code::Stalled]);
+    worker.complete("waits", admission).unwrap();
+    worker.flush().unwrap();
+    worker.step().unwrap();
+    worker.sync().unwrap();
+    worker.checkpoint().unwrap();
+    audit.is_quiet();
+}
+
+#[test]
+fn an_auditor_that_is_killed_at_any_write_tells_every_head_once() {
+    for write in 0..40 {
+        for fault in [Fault::Before, Fault::After] {
+            let (disk, first, mut second) = two_lives();
+            let mut audit = Audit::of(&disk);
+            audit.poll();
+            audit.state.fail_from(write, fault);
+            second.seal().unwrap();
+            for _ in 0..3 {
+                audit.now += 11 * SECOND;
+                let _ = audit.auditor.poll(audit.now, u64::MAX, 0);
+            }
+            audit.state.heal();
+            audit.restart();
+            audit.is_quiet();
+            let (old, new) = (
+                first.promised.appended.len() as u64,
+                second.promised.appended.len() as u64,
+            );
+            for end in [(Kind::End, old), (Kind::End, new)] {
+                let told = audit.told().into_iter().filter(|told| *told == end).count();
+                assert_eq!(told, 1, "write {write}, {fault:?}: {:?}", audit.told());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_key_that_could_speak_for_the_ledger_is_no_auditors() {
+    let (disk, _worker) = filled();
+    let refused = |name: &str, seed: u8| {
+        let key = SigningKey::generate(name, [seed; 32]).unwrap();
+        let made = Auditor::create(
+            Arc::new(disk.clone()),
+            Arc::new(Memory::default()),
+            key,
+            settings(),
+        );
+        made.err().map(|error| error.code())
+    };
+    for (name, seed) in [
+        (support::LEDGER, 9),
+        ("ledger.example/demo/audit", 9),
+        ("ledger.example", 9),
+        ("other", 7),
+    ] {
+        assert_eq!(refused(name, seed), Some("auditor_key"), "{name}");
+    }
+    assert_eq!(refused("ledger.example/demo-audit", 9), None);
+}
+
+#[test]
+fn a_lost_state_is_no_beginning_and_a_state_is_not_begun_twice() {
+    let (disk, _worker) = filled();
+    let audit = Audit::of(&disk);
+    let (volume, lost): (Arc<dyn ReadStorage>, _) = (Arc::new(disk.clone()), Memory::default());
+    let open = Auditor::open(Arc::clone(&volume), Arc::new(lost), auditor_key(), settings());
+    assert_eq!(open.err().unwrap().code(), "auditor_state_missing");
+    let state = Arc::new(audit.state.clone());
+    let again = Auditor::create(Arc::clone(&volume), state.clone(), auditor_key(), settings());
+    assert_eq!(again.err().unwrap().code(), "auditor_state_exists");
+    let other = SigningKey::generate("ledger.example/audit", [3; 32]).unwrap();
+    let other = Auditor::open(volume, state, other, settings());
+    assert_eq!(other.err().unwrap().code(), "auditor_state_corrupt");
+}
