@@ -13,7 +13,7 @@ mod support;
 use audit::{Audit, SECOND, auditor_key, dir, settings, two_lives, ulid};
 use memory::{Fault, Memory};
 use proofgate_auditor::{Auditor, Code, Kind};
-use proofgate_evidence::ReadStorage;
+use proofgate_evidence::{ReadStorage, checkpoint_file};
 use proofgate_ledger::record::{ConfigId, Seal, Takeover};
 use proofgate_ledger::{Checkpoint, SigningKey};
 use proofgate_wal::{Storage, succession};
@@ -248,4 +248,16 @@ fn a_lost_state_is_no_beginning_and_a_state_is_not_begun_twice() {
     let other = SigningKey::generate("ledger.example/audit", [3; 32]).unwrap();
     let other = Auditor::open(volume, state, other, settings());
     assert_eq!(other.err().unwrap().code(), "auditor_state_corrupt");
+}
+
+#[test]
+fn a_checkpoint_that_is_kept_takes_no_more_room_than_it_has() {
+    let (disk, worker) = filled();
+    let note = checkpoint_file::read(&disk, &dir(&worker)).unwrap().unwrap();
+    assert!(
+        note.capacity() < 4 << 10,
+        "{} bytes for {}",
+        note.capacity(),
+        note.len()
+    );
 }

@@ -45,6 +45,8 @@ fn read_note(storage: &dyn ReadStorage, path: PathBuf) -> Result<Option<String>,
     let mut bytes = vec![0; MAX_NOTE + 1];
     let read = read_full(&*file, &mut bytes, 0).map_err(EvidenceError::io("read", &path))?;
     bytes.truncate(read);
+    // Whoever keeps the note does not keep the room for the largest one.
+    bytes.shrink_to_fit();
     String::from_utf8(bytes)
         .map(Some)
         .map_err(|error| EvidenceError::Corruption {
