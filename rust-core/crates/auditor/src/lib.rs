@@ -2,12 +2,12 @@
 //!
 //! | what | where |
 //! |---|---|
-//! | a look at one log: its checkpoint first, then its records up to that | [`look`], [`tail`], [`facts`] |
-//! | the logs of a shard against each other | [`chain`] |
-//! | what is wrong, once a second look has confirmed it | [`finding`] |
-//! | reading again what was verified before | [`scrub`] |
-//! | the aggregate log of all heads, its tiles, and its readers | [`aggregate`], [`tile`], [`published`], [`entry`] |
-//! | the auditor's own state | [`state`], [`catalogue`] |
+//! | a look at one log: its checkpoint first, then its records up to that | `look`, `tail`, `facts` |
+//! | the logs of a shard against each other | `chain` |
+//! | what is wrong, once a second look has confirmed it | `finding` |
+//! | reading again what was verified before | `scrub` |
+//! | the aggregate log of all heads, its tiles, and its readers | `aggregate`, `tile`, `published`, `entry` |
+//! | the auditor's own state | `state`, `catalogue` |
 //!
 //! The volume is only read, through [`ReadStorage`](proofgate_evidence::ReadStorage), and nothing on it is believed that is
 //! not below a checkpoint that verifies. The state is written through [`StateStorage`]. One thread polls; readers of what
