@@ -109,12 +109,15 @@ fn write(dir: &Path, key: &SigningKey) -> (Ulid, usize) {
                         .into(),
                 endpoint: "/v1/chat/completions".into(),
                 stream: true,
+                coming: None,
                 bytes: 512,
                 request: [1; 32],
                 salt: Some(SaltId([4; 8])),
                 reserved: Some(300),
                 reserved_nanodollars: None,
                 policy: None,
+                dropped: Vec::new(),
+                dropped_unnamed: 0,
                 config: ConfigId([2; 8]),
             }
             .encode_into(out);

@@ -168,7 +168,7 @@ async fn read_json<'c>(
                 call.stream = stream;
             }
             None if call.model == in_path.model => {}
-            None => return Err(Rejection::from(BadRequest::OtherModel).into()),
+            None => return Err(Rejection::from(BadRequest::OtherModel)),
         }
     }
     if let Some(observed) = &mut incoming.observed {

@@ -19,16 +19,14 @@ use tokio::task::JoinSet;
 
 use crate::catalog::{Blueprint, Catalog};
 use crate::clock::unix_micros;
-use crate::gateway::Gateway;
+use crate::gateway::{Gateway, SlowPaths};
 use crate::ledger_delay::LedgerDelay;
 use crate::lifecycle::{Lifecycle, Phase};
 use crate::limit_thread::LimitLink;
 use crate::metrics::Metrics;
-use crate::receipts::ReceiptDesk;
 use crate::recorder::Recorder;
 use crate::reload::{self, Given};
 use crate::rotation::{CurrentLog, Desk};
-use crate::telemetry::Outlet;
 use crate::{Config, Error, front_door};
 
 /// How long exchanges have to end after they were cancelled.
@@ -55,8 +53,7 @@ pub(crate) struct DataPlane {
     pub(crate) desk: Arc<Desk>,
     pub(crate) current: CurrentLog,
     pub(crate) metrics: Metrics,
-    pub(crate) outlet: Outlet,
-    pub(crate) receipts: ReceiptDesk,
+    pub(crate) slow_paths: SlowPaths,
     pub(crate) phase: watch::Sender<Phase>,
     /// The phases that this thread is told.
     pub(crate) told: watch::Receiver<Phase>,
@@ -121,9 +118,8 @@ impl DataPlane {
             limiter,
             recorder,
             self.metrics,
-            self.outlet,
             Arc::clone(&self.delay.profiler),
-            self.receipts,
+            self.slow_paths,
         ));
         vital.spawn_local(reload::obey(Rc::clone(&gateway), self.orders));
         let limits = Rc::new(RefCell::new(limits));

@@ -93,6 +93,14 @@ impl Reading {
     }
 }
 
+/// Where threads that may be slow take over.
+pub(crate) struct SlowPaths {
+    /// Telemetry.
+    pub(crate) outlet: Outlet,
+    /// Proofs for tenants.
+    pub(crate) receipts: ReceiptDesk,
+}
+
 impl Gateway {
     pub(crate) fn new(
         catalog: Catalog,
@@ -100,10 +108,10 @@ impl Gateway {
         limiter: Limiter,
         recorder: Rc<Recorder>,
         metrics: Metrics,
-        outlet: Outlet,
         profiler: Arc<Profiler>,
-        receipts: ReceiptDesk,
+        slow_paths: SlowPaths,
     ) -> Self {
+        let SlowPaths { outlet, receipts } = slow_paths;
         let budget = Rc::new(Budget::new(
             catalog.terms.buffered_bytes,
             metrics.buffered_bytes.clone(),

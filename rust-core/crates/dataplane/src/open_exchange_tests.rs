@@ -16,6 +16,7 @@ use tokio::sync::Notify;
 use super::*;
 use crate::Config;
 use crate::catalog::Blueprint;
+use crate::gateway::SlowPaths;
 use crate::hooks::{Hooks, HooksInService};
 use crate::incarnation::NextLog;
 use crate::ledger_delay::LedgerDelay;
@@ -84,9 +85,11 @@ fn bench() -> Bench {
         limiter,
         recorder,
         metrics,
-        telemetry::outlet().0,
         profiler,
-        ReceiptDesk::of_volume(volume.path(), key.verifying_key()),
+        SlowPaths {
+            outlet: telemetry::outlet().0,
+            receipts: ReceiptDesk::of_volume(volume.path(), key.verifying_key()),
+        },
     ));
     Bench {
         catalog: gateway.catalog(),

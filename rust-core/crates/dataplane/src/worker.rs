@@ -22,6 +22,7 @@ use crate::catalog::Blueprint;
 use crate::clock::unix_seconds;
 use crate::config::Durability;
 use crate::data_plane::DataPlane;
+use crate::gateway::SlowPaths;
 use crate::held_checkpoint::HeldCheckpoint;
 use crate::hooks::{HooksInService, PolicyQueue};
 use crate::incarnation::NextLog;
@@ -327,6 +328,8 @@ impl Worker {
             metrics: metrics.clone(),
             out: std::io::stdout(),
         };
+        let volume = Path::new(&config.ledger.directory);
+        let receipts = ReceiptDesk::of_volume(volume, self.signing_key.verifying_key());
         let data_plane = DataPlane {
             config: Arc::clone(config),
             blueprint,
@@ -340,11 +343,7 @@ impl Worker {
             desk,
             current: current.clone(),
             metrics: metrics.clone(),
-            outlet,
-            receipts: ReceiptDesk::of_volume(
-                Path::new(&config.ledger.directory),
-                self.signing_key.verifying_key(),
-            ),
+            slow_paths: SlowPaths { outlet, receipts },
             phase: phase.clone(),
             told,
             ledger,
