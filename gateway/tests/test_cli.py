@@ -193,6 +193,17 @@ def token_file(tmp_path: Path) -> str:
     return str(tmp_path / "token")
 
 
+def test_a_token_file_that_holds_something_else_is_named_and_not_shown(
+    admin_url: str, tmp_path: Path, capsys: Capture
+) -> None:
+    file = tmp_path / "token"
+    file.write_text("first-secret\nsecond-secret\n")
+    assert main(["prove", "req-1", "--admin", admin_url, "--token-file", str(file)]) == 2
+    told = capsys.readouterr().err
+    assert "not one token on one line" in told
+    assert "secret" not in told
+
+
 def test_prove_asks_a_running_worker(tmp_path: Path, admin_url: str, token_file: str) -> None:
     asked = ["prove", "exchange-1", "--admin", admin_url, "--out", str(tmp_path)]
     assert main([*asked, "--token-file", token_file]) == 0

@@ -133,6 +133,7 @@ def test_the_core_gets_everything_inline_in_snake_case_and_milliseconds(
         "limits": {
             "head_bytes": 16384,
             "body_bytes": 10485760,
+            "upload_bytes": 536870912,
             "connections": 4096,
             "buffered_bytes": 201326592,
         },

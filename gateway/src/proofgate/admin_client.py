@@ -46,11 +46,15 @@ def ask(admin: str, path: str, timeout_seconds: float, token_file: Path | None =
 
 def _token(path: Path) -> str:
     try:
-        return path.read_text(encoding="ascii").strip()
+        token = path.read_text(encoding="ascii").strip()
     except OSError as error:
         raise AdminError(f"{path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise AdminError(f"{path} is not what is expected here: it is not text") from None
+    # Of what else it is, the HTTP library would tell in its error, with all of it.
+    if not token.isprintable() or " " in token:
+        raise AdminError(f"{path} is not what is expected here: it is not one token on one line")
+    return token
 
 
 def _refusal(error: urllib.error.HTTPError) -> str:
