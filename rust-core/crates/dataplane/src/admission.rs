@@ -451,7 +451,9 @@ pub(crate) fn translate(
 ) -> Result<Translated, Rejection> {
     let Said { body, call, .. } = *said;
     let betas = match (pair, &incoming.fields) {
-        (Pair::AnthropicInvoke, Some(fields)) => fields.allowed_betas(&target.upstream.betas, extra),
+        (pair, Some(fields)) if pair.has_betas_in_body() => {
+            fields.allowed_betas(&target.upstream.betas, extra)
+        }
         _ => Vec::new(),
     };
     let provider = TranslationTarget {

@@ -20,7 +20,8 @@ use proofgate_translate::UntranslatableFields;
 use proofgate_wire::Limits;
 use rustls::ServerConfig;
 
-use crate::config::{Config, Cors, Provider, ProviderKind, StreamUsage, Timeouts};
+use crate::access_token::Token;
+use crate::config::{Config, Cors, Provider, ProviderKind, StreamUsage, Timeouts, Vertex};
 use crate::hooks::Hook;
 use crate::path_end::PathEnd;
 use crate::pricing::{Prices, Pricing};
@@ -80,6 +81,7 @@ struct UpstreamPlan {
     family: Family,
     templates: Vec<(Dialect, RequestTemplate)>,
     signer: Option<Signer>,
+    wants_token: bool,
     path_end: PathEnd,
     betas: Vec<String>,
     untranslatable: UntranslatableFields,
@@ -142,7 +144,12 @@ impl Blueprint {
                 ProviderKind::Anthropic => (Family::Anthropic, "x-api-key: "),
                 ProviderKind::Gemini => (Family::Google, "x-goog-api-key: "),
                 ProviderKind::Bedrock => (Family::Amazon, "Authorization: Bearer "),
+                ProviderKind::VertexAi => (Family::Google, "Authorization: Bearer "),
             };
+            let wants_token = matches!(provider.kind, ProviderKind::VertexAi);
+            if wants_token && key.is_some() {
+                return Err(fail("it has a key, and takes access tokens alone".into()));
+            }
             let signer = provider.aws.as_ref().map(Signer::new).transpose().map_err(fail)?;
             if signer.is_some() && (family != Family::Amazon || key.is_some()) {
                 return Err(fail(
@@ -151,10 +158,14 @@ impl Blueprint {
             }
             let key = key.map(|key| ProviderKey { field, key });
             let path_end = path_end(provider).map_err(fail)?;
-            let spoken = family.dialects().iter();
+            let of_claude: &[Dialect] = match path_end {
+                PathEnd::Publisher { .. } => Family::Anthropic.dialects(),
+                _ => &[],
+            };
+            let spoken = family.dialects().iter().chain(of_claude);
             let templates = spoken.filter_map(|&dialect| {
                 let begin = path_end.begin(dialect)?;
-                Some((dialect, RequestTemplate::at(&base, begin, dialect, key)))
+                Some((dialect, RequestTemplate::at(&base, &begin, dialect, key)))
             });
             let templates = templates.collect();
             let (own, all) = (provider.timeouts, config.timeouts);
@@ -176,6 +187,7 @@ impl Blueprint {
                 family,
                 templates,
                 signer,
+                wants_token,
                 path_end,
                 betas: provider.betas.clone(),
                 untranslatable: provider.untranslatable,
@@ -201,6 +213,26 @@ impl Blueprint {
 }
 
 fn path_end(provider: &Provider) -> Result<PathEnd, String> {
+    match (&provider.vertex, provider.kind) {
+        (Some(vertex), ProviderKind::VertexAi) => {
+            let Vertex { project, location } = vertex;
+            // The project of an organisation's domain has a colon in its id.
+            let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b':');
+            let is_step = |name: &str| name.bytes().all(|byte| byte == b'.');
+            if [project, location]
+                .iter()
+                .any(|name| is_step(name) || !name.bytes().all(is_name))
+            {
+                return Err("its project or location is empty or holds a byte that none has".into());
+            }
+            return Ok(PathEnd::Publisher {
+                location: format!("/projects/{project}/locations/{location}"),
+            });
+        }
+        (None, ProviderKind::VertexAi) => return Err("it has no project and location".into()),
+        (Some(_), _) => return Err("it has a project and location, and is none of Vertex AI's".into()),
+        (None, _) => {}
+    }
     let Some(version) = &provider.azure_api_version else {
         return Ok(PathEnd::Dialect(provider.arn_in_path));
     };
@@ -428,14 +460,18 @@ impl Catalog {
                 .keep_key_sets_of(&previous.terms.authenticator);
         }
         // By name, too: how a provider is, another one at the same address need not be.
-        let pool = |name: &str, route: UpstreamRoute| {
+        let named = |name: &str| {
             let mut upstreams = previous.iter().flat_map(|catalog| &catalog.upstreams);
-            let before = upstreams.find(|upstream| upstream.name == name);
-            Pool::follow(before.map(|upstream| &upstream.pool), route)
+            upstreams.find(|upstream| upstream.name == name)
         };
         let upstreams = upstreams.into_iter().map(|plan| {
+            let before = named(&plan.name);
+            // What was made for another place is never sent to this one.
+            let token = before.filter(|before| before.pool.has_base_of(&plan.route));
+            let token = token.and_then(|before| before.token.clone()).unwrap_or_default();
             Rc::new(Upstream {
-                pool: pool(&plan.name, plan.route),
+                pool: Pool::follow(before.map(|upstream| &upstream.pool), plan.route),
+                token: plan.wants_token.then_some(token),
                 name: plan.name,
                 family: plan.family,
                 templates: plan.templates,
@@ -515,6 +551,19 @@ impl Catalog {
         let found = found.or_else(|| wildcards.find(|wildcard| *wildcard.name == *model));
         let mut targets = found.iter().flat_map(|model| &model.targets);
         targets.any(|target| target.upstream.name == provider)
+    }
+
+    /// Gives a provider the access token that it is sent from now on; whether there is one that wants it.
+    pub(crate) fn set_token(&self, provider: &str, token: Token) -> bool {
+        let mut upstreams = self.upstreams.iter();
+        let found = upstreams.find(|upstream| upstream.name == provider);
+        match found.and_then(|upstream| upstream.token.as_ref()) {
+            Some(cell) => {
+                cell.set(token);
+                true
+            }
+            None => false,
+        }
     }
 
     pub(crate) fn upstreams(&self) -> &[Rc<Upstream>] {

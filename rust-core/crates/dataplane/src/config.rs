@@ -171,6 +171,9 @@ pub(crate) struct Provider {
     /// The version of Azure's API whose paths name deployments; `None` where they do not.
     #[serde(default)]
     pub azure_api_version: Option<String>,
+    /// Where its models are in Vertex AI; requests carry an access token then, which arrives later.
+    #[serde(default)]
+    pub vertex: Option<Vertex>,
     /// It wants a key or a certificate and there is none: its models are refused, and everything else goes on.
     #[serde(default)]
     pub key_missing: bool,
@@ -233,6 +236,17 @@ pub(crate) enum ProviderKind {
     Anthropic,
     Gemini,
     Bedrock,
+    /// Google's API and Anthropic's, below the path of a project.
+    VertexAi,
+}
+
+/// Where models are in Google's Vertex AI.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Vertex {
+    pub project: String,
+    /// A region, or `global`.
+    pub location: String,
 }
 
 /// How a model that is named by an ARN stands in the path of Amazon's requests.

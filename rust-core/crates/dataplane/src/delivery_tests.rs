@@ -33,6 +33,7 @@ async fn upstream() -> (Upstream, TcpListener) {
         family: Family::OpenAi,
         templates: vec![(Dialect::Chat, RequestTemplate::new(&base, Dialect::Chat, None))],
         signer: None,
+        token: None,
         path_end: crate::path_end::PathEnd::Dialect(crate::config::ArnInPath::Encoded),
         betas: Vec::new(),
         untranslatable: proofgate_translate::UntranslatableFields::Refuse,

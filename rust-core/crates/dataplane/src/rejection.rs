@@ -137,6 +137,18 @@ impl Rejection {
                  its Claude models by POST /v1/messages, too."
             }
         };
+        Rejection::unserved(message)
+    }
+
+    /// The same of a provider whose models are spoken to as their publishers are.
+    pub(crate) fn unserved_at_publisher() -> Rejection {
+        Rejection::unserved(
+            "The provider of this model is Vertex AI. Its Claude models are reached by Anthropic's endpoints and POST \
+             /v1/chat/completions, all others by Google's generateContent and countTokens and POST /v1/chat/completions.",
+        )
+    }
+
+    fn unserved(message: &'static str) -> Rejection {
         Rejection {
             param: Some(Cow::Borrowed("model")),
             ..Rejection::new(400, "endpoint_not_supported_by_model", message)

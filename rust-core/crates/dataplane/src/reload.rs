@@ -1,5 +1,5 @@
 //! What the control side tells the data-plane thread while it serves: another configuration, other tenants, other signing
-//! keys.
+//! keys, other access tokens.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -12,6 +12,7 @@ use proofgate_ledger::Hash;
 use tokio::sync::mpsc::{Receiver, Sender};
 
 use crate::Error;
+use crate::access_token::Token;
 use crate::catalog::Blueprint;
 use crate::gateway::Gateway;
 
@@ -27,6 +28,8 @@ pub(crate) enum Order {
     Apply(Box<Change>, SyncSender<Shards>),
     /// Verify tokens of this issuer with these keys; answers whether the issuer is configured.
     UseKeySet(String, Box<KeySet>, SyncSender<bool>),
+    /// Send this to the provider of this name; answers whether it is one that wants an access token.
+    UseToken(String, Token, SyncSender<bool>),
 }
 
 /// What is in force from some request on, as one change.
@@ -106,6 +109,9 @@ pub(crate) async fn obey(gateway: Rc<Gateway>, mut orders: Receiver<Given>) {
                 let catalog = gateway.catalog();
                 let set = catalog.terms.authenticator.set_key_set(&issuer, *keys);
                 let _ = done.try_send(set.is_ok());
+            }
+            Some(Order::UseToken(provider, token, done)) => {
+                let _ = done.try_send(gateway.catalog().set_token(&provider, token));
             }
             None => {}
         }

@@ -13,6 +13,7 @@ use proofgate_providers::{Dialect, RequestTemplate};
 use serde::Deserialize;
 
 use crate::failure::Failure;
+use crate::path_end::PathEnd;
 use crate::pricing::Prices;
 use crate::rejection::Rejection;
 use crate::translation::Pair;
@@ -211,14 +212,19 @@ impl Target {
     /// Why it cannot be, now or at all.
     pub(crate) fn way(&self, dialect: Dialect, now: Instant) -> Result<Way<'_>, Rejection> {
         let upstream = &*self.upstream;
-        let pair = match upstream.template(dialect) {
-            Some(_) if dialect != Dialect::GeminiEmbeddings => None,
-            _ => Pair::between(dialect, upstream.family, &self.upstream_model),
+        let (model, at) = (&*self.upstream_model, &upstream.path_end);
+        let passed = upstream.template(dialect).filter(|_| at.passes(dialect, model));
+        let pair = match (passed, at) {
+            (Some(_), _) => None,
+            (None, PathEnd::Publisher { .. }) => Pair::at_publisher(dialect, model),
+            (None, _) => Pair::between(dialect, upstream.family, model),
         };
-        let spoken = pair.map_or(dialect, Pair::upstream);
-        let template = upstream.template(spoken);
-        let template = template.ok_or_else(|| Rejection::unserved_dialect(upstream.family))?;
-        if upstream.key_missing {
+        let template = pair.map_or(passed, |pair| upstream.template(pair.upstream()));
+        let template = template.ok_or_else(|| match at {
+            PathEnd::Publisher { .. } => Rejection::unserved_at_publisher(),
+            _ => Rejection::unserved_dialect(upstream.family),
+        })?;
+        if upstream.lacks_key(now) {
             return Err(Rejection::NO_PROVIDER_KEY);
         }
         if upstream.is_full() {

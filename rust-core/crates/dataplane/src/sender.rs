@@ -115,6 +115,9 @@ impl Sender<'_, '_> {
             (None, None, Some(form)) => form.content_type.clone(),
             (None, None, None) => Vec::new(),
         };
+        if let Some(token) = &upstream.token {
+            token.write(&mut fields);
+        }
         if let Some(observed) = &mut open.observed {
             observed.leaves(self.incoming.now);
             observed.write_trace(&mut fields);

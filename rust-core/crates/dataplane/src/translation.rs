@@ -4,7 +4,7 @@ use proofgate_providers::{Dialect, EXCEPTION, Family, event_parts};
 use proofgate_translate::openai_gemini::embeddings;
 use proofgate_translate::{
     AnswerError, Asked, EventKind, Step, Target, Untranslatable, anthropic_invoke, anthropic_openai,
-    openai_anthropic, openai_converse, openai_gemini,
+    anthropic_raw_predict, openai_anthropic, openai_converse, openai_gemini,
 };
 
 /// Who speaks what.
@@ -24,6 +24,10 @@ pub(crate) enum Pair {
     OpenAiConverse,
     /// A client of Anthropic's messages, and a Claude model that Amazon Bedrock invokes.
     AnthropicInvoke,
+    /// A client of Anthropic's messages, and a Claude model on Vertex AI.
+    AnthropicRawPredict,
+    /// A client of chat completions, and a Claude model on Vertex AI.
+    OpenAiRawPredict,
 }
 
 /// The version of Anthropic's API that translated requests are written in: it still knows sampling fields.
@@ -46,10 +50,25 @@ impl Pair {
         }
     }
 
+    /// The same of a model on Vertex AI, whose publisher says what is spoken there.
+    pub(crate) fn at_publisher(client: Dialect, model: &str) -> Option<Pair> {
+        match (client, anthropic_raw_predict::takes_messages(model)) {
+            (Dialect::Messages, true) => Some(Pair::AnthropicRawPredict),
+            (Dialect::Chat, true) => Some(Pair::OpenAiRawPredict),
+            (Dialect::Chat, false) => Some(Pair::OpenAiGemini),
+            _ => None,
+        }
+    }
+
+    /// Whether the provider is told in the body which of Anthropic's betas are used, and not in the head.
+    pub(crate) fn has_betas_in_body(self) -> bool {
+        matches!(self, Pair::AnthropicInvoke | Pair::AnthropicRawPredict)
+    }
+
     /// What the provider speaks.
     pub(crate) fn upstream(self) -> Dialect {
         match self {
-            Pair::OpenAiAnthropic => Dialect::Messages,
+            Pair::OpenAiAnthropic | Pair::AnthropicRawPredict | Pair::OpenAiRawPredict => Dialect::Messages,
             Pair::AnthropicOpenAi => Dialect::Chat,
             Pair::OpenAiGemini => Dialect::Gemini,
             Pair::OpenAiGeminiEmbeddings | Pair::GeminiEmbeddings => Dialect::GeminiEmbeddings,
@@ -89,6 +108,8 @@ impl Pair {
             Pair::GeminiEmbeddings => embeddings::renamed(body, asked_for, target, out),
             Pair::OpenAiConverse => openai_converse::request(body, target, out),
             Pair::AnthropicInvoke => anthropic_invoke::request(body, target, betas, out),
+            Pair::AnthropicRawPredict => anthropic_raw_predict::request(body, betas, out),
+            Pair::OpenAiRawPredict => anthropic_raw_predict::chat_request(body, target, out),
         }
     }
 }
@@ -110,6 +131,7 @@ enum Stream {
     OpenAiGemini(openai_gemini::Stream),
     OpenAiConverse(openai_converse::Stream),
     AnthropicInvoke(anthropic_invoke::Stream),
+    AnthropicRawPredict(anthropic_raw_predict::Stream),
 }
 
 impl Translation {
@@ -149,7 +171,9 @@ impl Translation {
     /// Writes a whole answer of success.
     pub(crate) fn answer(&self, body: &[u8], out: &mut Vec<u8>) -> Result<(), AnswerError> {
         match self.pair {
-            Pair::OpenAiAnthropic => openai_anthropic::answer(body, &self.asked, self.created, out),
+            Pair::OpenAiAnthropic | Pair::OpenAiRawPredict => {
+                openai_anthropic::answer(body, &self.asked, self.created, out)
+            }
             Pair::AnthropicOpenAi => anthropic_openai::answer(body, &self.asked, out),
             Pair::OpenAiGemini => openai_gemini::answer(body, &self.asked, self.created, out),
             Pair::OpenAiGeminiEmbeddings => embeddings::answer(body, &self.asked, self.prompt_tokens, out),
@@ -159,6 +183,7 @@ impl Translation {
             }
             Pair::OpenAiConverse => openai_converse::answer(body, &self.asked, self.created, out),
             Pair::AnthropicInvoke => return anthropic_invoke::answer(body, out),
+            Pair::AnthropicRawPredict => return anthropic_raw_predict::answer(body, out),
         }
         .map(|_usage| ())
     }
@@ -166,12 +191,13 @@ impl Translation {
     /// Writes what the provider says of a failure. `kind`: how a field of the answer's head names it.
     pub(crate) fn error(&self, status: u16, kind: Option<&str>, body: &[u8], out: &mut Vec<u8>) {
         match self.pair {
-            Pair::OpenAiAnthropic => openai_anthropic::error(status, body, out),
+            Pair::OpenAiAnthropic | Pair::OpenAiRawPredict => openai_anthropic::error(status, body, out),
             Pair::AnthropicOpenAi => anthropic_openai::error(status, body, out),
             Pair::OpenAiGemini | Pair::OpenAiGeminiEmbeddings => openai_gemini::error(status, body, out),
             Pair::GeminiEmbeddings => out.extend_from_slice(body),
             Pair::OpenAiConverse => openai_converse::error(status, kind, body, out),
             Pair::AnthropicInvoke => anthropic_invoke::error(status, kind, body, out),
+            Pair::AnthropicRawPredict => anthropic_raw_predict::error(status, body, out),
         }
     }
 
@@ -193,7 +219,7 @@ impl Translation {
         let (pair, asked) = (self.pair, &self.asked);
         let new = || {
             Ok(match pair {
-                Pair::OpenAiAnthropic => {
+                Pair::OpenAiAnthropic | Pair::OpenAiRawPredict => {
                     Stream::OpenAiAnthropic(openai_anthropic::Stream::new(asked, self.created))
                 }
                 Pair::AnthropicOpenAi => {
@@ -204,6 +230,9 @@ impl Translation {
                     Stream::OpenAiConverse(openai_converse::Stream::new(asked, self.created))
                 }
                 Pair::AnthropicInvoke => Stream::AnthropicInvoke(anthropic_invoke::Stream::new()),
+                Pair::AnthropicRawPredict => {
+                    Stream::AnthropicRawPredict(anthropic_raw_predict::Stream::new())
+                }
                 Pair::OpenAiGeminiEmbeddings | Pair::GeminiEmbeddings => {
                     return Err(AnswerError::Malformed("embeddings are no stream"));
                 }
@@ -223,6 +252,7 @@ impl Translation {
             Stream::OpenAiGemini(stream) => stream.event(name, &data, out),
             Stream::OpenAiConverse(stream) => stream.event(kind, of_kind, &data, out),
             Stream::AnthropicInvoke(stream) => stream.event(kind, of_kind, &data, out),
+            Stream::AnthropicRawPredict(stream) => stream.event(name, &data, out),
         }
     }
 

@@ -29,6 +29,7 @@ use self::tls::Tls;
 pub(crate) use self::tls::Trust;
 use self::warm::Warming;
 
+use crate::access_token::AccessToken;
 use crate::config::StreamUsage;
 use crate::path_end::PathEnd;
 use crate::signer::Signer;
@@ -48,6 +49,8 @@ pub(crate) struct Upstream {
     pub(crate) templates: Vec<(Dialect, RequestTemplate)>,
     /// What signs requests to it, where that is done.
     pub(crate) signer: Option<Signer>,
+    /// What requests to it present in the place of a key, where that is one.
+    pub(crate) token: Option<Rc<AccessToken>>,
     /// What the paths of requests to it end in.
     pub(crate) path_end: PathEnd,
     /// Values of `anthropic-beta` that clients may send to it.
@@ -71,6 +74,11 @@ pub(crate) struct Upstream {
 }
 
 impl Upstream {
+    /// Whether nothing may be sent there now: the key, certificate or token that it wants is not there.
+    pub(crate) fn lacks_key(&self, now: Instant) -> bool {
+        self.key_missing || self.token.as_ref().is_some_and(|token| !token.is_valid(now))
+    }
+
     /// Whether as many requests are under way there as may be.
     pub(crate) fn is_full(&self) -> bool {
         self.max_concurrency
@@ -187,6 +195,11 @@ impl Pool {
             pool.health = Rc::clone(&before.health);
         }
         Rc::new(pool)
+    }
+
+    /// Whether it leads to the place that `route` leads to, whatever the way.
+    pub(crate) fn has_base_of(&self, route: &Route) -> bool {
+        self.route.base == route.base
     }
 
     /// Whether its connections lead where those of `route` would, over the same trust.

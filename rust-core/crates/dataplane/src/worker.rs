@@ -18,6 +18,7 @@ use proofgate_wal::Recovered;
 use serde::Serialize;
 use tokio::sync::{mpsc, watch};
 
+use crate::access_token::Token;
 use crate::catalog::Blueprint;
 use crate::clock::unix_seconds;
 use crate::config::Durability;
@@ -194,6 +195,25 @@ impl Worker {
         match known {
             true => Ok(usable),
             false => Err(Error::Config(format!("JWT issuer {issuer:?} is not configured"))),
+        }
+    }
+
+    /// Replaces the access token that a provider is sent; it is one for `lifetime` from now on.
+    ///
+    /// # Errors
+    /// [`Error::Config`] when the text is no token or the provider wants none, never with the token; [`Error::Busy`], when
+    /// nothing has changed; [`Error::NotRunning`].
+    pub fn set_access_token(&self, provider: &str, token: &str, lifetime: Duration) -> Result<(), Error> {
+        let token = Token::new(token, lifetime)
+            .ok_or_else(|| Error::Config("the access token is empty or holds a byte that none has".into()))?;
+        let wanted = reload::give(&self.running()?.orders, |done| {
+            Order::UseToken(provider.to_owned(), token, done)
+        })?;
+        match wanted {
+            true => Ok(()),
+            false => Err(Error::Config(format!(
+                "provider {provider:?} wants no access token"
+            ))),
         }
     }
 

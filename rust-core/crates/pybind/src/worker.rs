@@ -110,6 +110,19 @@ impl Worker {
             .map_err(|error| worker_error(python, &error))
     }
 
+    fn set_access_token(
+        &self,
+        python: Python<'_>,
+        provider: &str,
+        token: &str,
+        lifetime_seconds: f64,
+    ) -> PyResult<()> {
+        let lifetime = seconds(lifetime_seconds)?;
+        python
+            .detach(|| self.0.set_access_token(provider, token, lifetime))
+            .map_err(|error| worker_error(python, &error))
+    }
+
     fn policy_queue(&self, python: Python<'_>, policy: &str) -> PyResult<PolicyQueue> {
         let queue = self.0.policy_queue(policy);
         queue

@@ -11,6 +11,7 @@ mod request;
 mod stream;
 
 pub use error::error;
+pub(crate) use request::carried;
 pub use request::request;
 pub use stream::Stream;
 

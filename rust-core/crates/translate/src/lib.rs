@@ -16,6 +16,7 @@
 
 pub mod anthropic_invoke;
 pub mod anthropic_openai;
+pub mod anthropic_raw_predict;
 pub mod openai_anthropic;
 pub mod openai_converse;
 pub mod openai_gemini;

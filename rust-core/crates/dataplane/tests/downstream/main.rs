@@ -40,4 +40,5 @@ mod translation;
 mod uploads;
 mod upstream;
 mod upstream_tls;
+mod vertex;
 mod warm;

@@ -21,6 +21,16 @@ pub fn request(
     betas: &[&str],
     out: &mut Vec<u8>,
 ) -> Result<Asked, Untranslatable> {
+    carried(body, VERSION, betas, out)
+}
+
+/// Appends a request without its model and without `stream`, and with the version and the betas of the API in it.
+pub(crate) fn carried(
+    body: &[u8],
+    version: &str,
+    betas: &[&str],
+    out: &mut Vec<u8>,
+) -> Result<Asked, Untranslatable> {
     let Fields(fields) = serde_json::from_slice(body)
         .map_err(|_| Untranslatable::new("", "The body is not a JSON object."))?;
     if let Some((name, _)) = fields
@@ -34,7 +44,7 @@ pub fn request(
     }
     let mut asked = Asked::default();
     out.extend_from_slice(br#"{"anthropic_version":"#);
-    write_string(out, VERSION);
+    write_string(out, version);
     for (number, beta) in betas.iter().enumerate() {
         out.extend_from_slice(if number == 0 {
             br#","anthropic_beta":["#

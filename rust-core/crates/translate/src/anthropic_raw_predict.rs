@@ -1,0 +1,86 @@
+//! A Claude model on Google's Vertex AI, whose `rawPredict` and `streamRawPredict` take and give Anthropic's messages but for little:
+//! the model stands in the path and not in the body, the version of the API and the betas that are used stand in the body and not
+//! in the head. Whether the answer is streamed stands in both.
+//!
+//! Clients of Anthropic's messages are passed on otherwise as they came; those of chat completions are
+//! [translated](crate::openai_anthropic) before. Answers and events are Anthropic's own, and so is the way back. Errors may be
+//! Google's.
+//!
+//! Source: Google Cloud's reference, Request predictions with Claude models; `AnthropicVertex` of Anthropic's client.
+
+use crate::anthropic_invoke::carried;
+use crate::json::write_string;
+use crate::{AnswerError, Asked, EventKind, Step, Target, Untranslatable};
+use crate::{anthropic_invoke, anthropic_openai, openai_anthropic};
+
+/// The version of Anthropic's API that Vertex AI knows.
+const VERSION: &str = "vertex-2023-10-16";
+
+/// Whether a model of Vertex AI is one of Anthropic's, as far as its id tells: they alone begin so.
+#[must_use]
+pub fn takes_messages(model: &str) -> bool {
+    model.starts_with("claude-")
+}
+
+/// Appends the body for a request of Anthropic's messages. `betas`: those of the request that the provider may be sent.
+///
+/// # Errors
+/// [`Untranslatable`] as of [`anthropic_invoke::request`]. `out` is as it was then.
+pub fn request(body: &[u8], betas: &[&str], out: &mut Vec<u8>) -> Result<Asked, Untranslatable> {
+    let asked = carried(body, VERSION, betas, out)?;
+    if asked.stream {
+        // The object is open for one more field.
+        out.pop();
+        out.extend_from_slice(br#","stream":true}"#);
+    }
+    Ok(asked)
+}
+
+/// Appends the body for a request of chat completions.
+///
+/// # Errors
+/// [`Untranslatable`] as of [`openai_anthropic::request`]. `out` is as it was then.
+pub fn chat_request(body: &[u8], target: &Target<'_>, out: &mut Vec<u8>) -> Result<Asked, Untranslatable> {
+    let start = out.len();
+    let asked = openai_anthropic::request(body, target, out)?;
+    let mut first = br#"{"model":"#.to_vec();
+    write_string(&mut first, target.model);
+    if out[start..].starts_with(&first) {
+        let version = format!(r#"{{"anthropic_version":"{VERSION}""#);
+        out.splice(start..start + first.len(), version.into_bytes());
+    }
+    Ok(asked)
+}
+
+/// Appends a whole answer, which is the client's already.
+///
+/// # Errors
+/// [`AnswerError::Malformed`] if it is no message.
+pub fn answer(body: &[u8], out: &mut Vec<u8>) -> Result<(), AnswerError> {
+    anthropic_invoke::answer(body, out)
+}
+
+/// Appends Anthropic's error body for what Vertex AI says of a failure: Anthropic's own, or Google's.
+pub fn error(status: u16, body: &[u8], out: &mut Vec<u8>) {
+    anthropic_openai::error(status, body, out);
+}
+
+/// A streamed answer, whose events are the client's already.
+#[derive(Debug, Default)]
+pub struct Stream(anthropic_invoke::Stream);
+
+impl Stream {
+    /// The begin of an answer.
+    #[must_use]
+    pub fn new() -> Self {
+        Stream::default()
+    }
+
+    /// Takes one event, its name and its data, and appends what the client gets for it.
+    ///
+    /// # Errors
+    /// None: what an event holds is the client's to read.
+    pub fn event(&mut self, name: &str, data: &[u8], out: &mut Vec<u8>) -> Result<Step, AnswerError> {
+        self.0.event(EventKind::Event, name, data, out)
+    }
+}
