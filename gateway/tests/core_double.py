@@ -172,6 +172,9 @@ class Worker:
         count = sum(keys.count(b"\n") for keys, _ in self.tenant_shards.values())
         return json.dumps({"tenants": 0, "keys": count, "refused": refused})
 
+    def set_access_token(self, provider: str, token: str, lifetime_seconds: float) -> None:
+        raise NotImplementedError
+
     def set_key_set(self, issuer: str, jwks_json: str) -> int:
         if issuer not in [entry["issuer"] for entry in self._config["jwt"]]:
             raise ConfigError(f"JWT issuer {issuer} is not configured", "config")

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from proofgate.config import InvalidConfigError, Problem, load
 from proofgate.config.document import parse_document
-from proofgate.config.settings import Limits, Settings
+from proofgate.config.settings import Limits, Provider, Settings
 
 NO_QUOTA = dict.fromkeys(
     (
@@ -75,6 +75,7 @@ def test_the_core_gets_everything_inline_in_snake_case_and_milliseconds(
                 "timeouts": {"connect_ms": 0, "first_byte_ms": 0, "idle_ms": 0},
                 "betas": [],
                 "aws": None,
+                "vertex": None,
             }
         ],
         "egress_allow": None,
@@ -459,6 +460,93 @@ def test_bedrock_takes_a_key_or_credentials_with_their_region(
     for name in ("id", "secret", "token"):
         config_directory.write(f"aws-{name}", "x")
     assert config_directory.codes() == ["config_provider_credentials"]
+    assert message in str(config_directory.problems())
+
+
+VERTEX = ("project: my-project", "location: europe-west1", "serviceAccountFile: account.json")
+ACCOUNT = {
+    "client_email": "worker@my-project.iam.gserviceaccount.com",
+    "private_key": "sk-very-secret",
+    "token_uri": "https://oauth2.googleapis.com/token",
+}
+
+
+def _vertex(config_directory: ConfigDirectory, *lines: str) -> None:
+    config_directory.replace("type: OpenAI", "type: VertexAI")
+    config_directory.replace(
+        "    apiKeyFile: openai-key", "".join(f"    {line}\n" for line in lines).rstrip("\n")
+    )
+
+
+def test_the_key_of_a_service_account_stays_with_python_and_no_representation_shows_it(
+    config_directory: ConfigDirectory,
+) -> None:
+    _vertex(config_directory, *VERTEX)
+    config_directory.write("account.json", json.dumps(ACCOUNT))
+    config = load(config_directory.file)
+    core = config.to_core_json(shard=0)
+    (provider,) = json.loads(core)["providers"]
+    assert (provider["type"], provider["key_missing"]) == ("vertex_ai", False)
+    assert provider["vertex"] == {"project": "my-project", "location": "europe-west1"}
+    assert "sk-very" not in repr(config) + core
+    digest = config.digest()
+    config_directory.write("account.json", json.dumps(ACCOUNT | {"private_key": "sk-very-new"}))
+    changed = load(config_directory.file)
+    assert changed != config
+    assert changed.digest() == digest
+
+
+@pytest.mark.parametrize(
+    ("location", "url"),
+    [
+        ("europe-west1", "https://europe-west1-aiplatform.googleapis.com/v1"),
+        ("global", "https://aiplatform.googleapis.com/v1"),
+    ],
+)
+def test_vertex_ai_is_where_its_location_is(location: str, url: str) -> None:
+    given = {"name": "v", "type": "VertexAI", "project": "p", "location": location}
+    assert Provider.model_validate(given).base_url == url
+    own = "https://psc.example.com/v1"
+    assert Provider.model_validate(given | {"baseURL": own}).base_url == own
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sk-very-secret",
+        "[]",
+        json.dumps(ACCOUNT | {"token_uri": None}),
+        json.dumps(ACCOUNT | {"token_uri": "http://oauth2.example.com/token"}),
+    ],
+)
+def test_what_is_no_key_of_a_service_account_costs_its_provider_alone(
+    config_directory: ConfigDirectory, text: str
+) -> None:
+    _vertex(config_directory, *VERTEX)
+    config_directory.write("account.json", text)
+    config = load(config_directory.file)
+    (provider,) = json.loads(config.to_core_json(shard=0))["providers"]
+    assert provider["key_missing"]
+    assert [warning.code for warning in config.warnings] == ["config_service_account"]
+    assert "sk-very" not in str(config.warnings)
+
+
+@pytest.mark.parametrize(
+    ("kind", "lines", "message"),
+    [
+        ("OpenAI", ("project: p",), "only a provider of type VertexAI has project"),
+        ("OpenAI", ("serviceAccountFile: openai-key",), "has serviceAccountFile"),
+        ("VertexAI", ("project: p",), "set location"),
+        ("VertexAI", ("location: global",), "set project"),
+        ("VertexAI", ("project: p", "location: global", "apiKeyFile: openai-key"), "takes access tokens"),
+    ],
+)
+def test_a_project_and_a_location_belong_together_and_to_vertex_ai(
+    config_directory: ConfigDirectory, kind: str, lines: tuple[str, ...], message: str
+) -> None:
+    _vertex(config_directory, *lines)
+    config_directory.replace("type: VertexAI", f"type: {kind}")
+    assert set(config_directory.codes()) <= {"config_provider_project", "config_service_account"}
     assert message in str(config_directory.problems())
 
 

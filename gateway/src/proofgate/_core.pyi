@@ -151,6 +151,14 @@ class Worker:
         ProofgateError with the code `busy` as `reload`.
         """
 
+    def set_access_token(self, provider: str, token: str, lifetime_seconds: float) -> None:
+        """Replaces the access token that a provider of type VertexAI is sent; it is one for so long.
+
+        A reload keeps it, unless the provider is elsewhere then. Raises ConfigError, and the old one stays:
+        the provider takes none, or the text is no token. ProofgateError with the code `busy` as `reload`;
+        NotRunningError before the start.
+        """
+
     def policy_queue(self, policy: str) -> PolicyQueue:
         """The queue of a policy of the configuration in force, once for each; also before the start.
 

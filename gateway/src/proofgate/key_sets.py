@@ -7,10 +7,8 @@ keys, not its users.
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
 import logging
 import random
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,6 +17,7 @@ from typing import Any
 
 from proofgate import _core, profiling
 from proofgate.config import Config
+from proofgate.daemon_thread import in_daemon_thread
 from proofgate.key_set_fetch import TIMEOUT_SECONDS, FetchError, fetch_key_set
 
 log = logging.getLogger("proofgate")
@@ -173,7 +172,7 @@ class KeySets:
 
     async def _refresh(self, source: KeySetSource) -> None:
         try:
-            text = await _in_daemon_thread(lambda: self._fetch(source.url))
+            text = await in_daemon_thread(lambda: self._fetch(source.url), "key-set")
             if self._sources.get(source.issuer) is not source:
                 return  # another configuration came meanwhile
             keys = await profiling.in_thread(self._worker.set_key_set, source.issuer, text)
@@ -201,21 +200,3 @@ class KeySets:
             "issuer %s: its keys cannot be fetched: %s; %s, next attempt in %.0f s",
             *(source.issuer, reason, effect, delay),
         )
-
-
-async def _in_daemon_thread(call: Callable[[], str]) -> str:
-    """The result of a call in a thread that nobody waits for when the process ends.
-
-    A pool's threads are joined at the end, and a name server that does not answer would hold up the exit.
-    """
-    outcome: concurrent.futures.Future[str] = concurrent.futures.Future()
-    outcome.set_running_or_notify_cancel()
-
-    def work() -> None:
-        try:
-            outcome.set_result(call())
-        except BaseException as error:
-            outcome.set_exception(error)
-
-    threading.Thread(target=work, name="key-set", daemon=True).start()
-    return await asyncio.wrap_future(outcome)

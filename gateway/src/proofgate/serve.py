@@ -21,6 +21,7 @@ from typing import Any
 import uvloop
 
 from proofgate import _core, allocator, profiling, volume
+from proofgate.access_tokens import AccessTokens
 from proofgate.admin import PASSING, create_app
 from proofgate.cgroups import read_cpus
 from proofgate.config import Config
@@ -110,6 +111,7 @@ class WorkerProcess:
     ) -> None:
         self._worker = worker
         self._key_sets = key_sets
+        self._access_tokens = AccessTokens(worker)
         self._reloader = Reloader(worker, config, shard, self._configured, tenant_shards, policies)
         self._policies = policies
         self._exporter = exporter
@@ -120,11 +122,12 @@ class WorkerProcess:
         self._deadline: float | None = None
         self._verifying_key = config.verifying_key
         key_sets.follow(config)
+        self._access_tokens.follow(config)
 
     async def run(self, listener: socket.socket) -> int:
         """Serves until a signal, or until the worker's threads die. Returns the exit code."""
         with on_signals(self._on_signal), on_signals(self._reloader.ask, signal.SIGHUP):
-            await self._key_sets.first_round()
+            await asyncio.gather(self._key_sets.first_round(), self._access_tokens.first_round())
             async with self._in_background():
                 return await self._serve(listener)
 
@@ -142,6 +145,7 @@ class WorkerProcess:
     @contextlib.asynccontextmanager
     async def _in_background(self) -> AsyncIterator[None]:
         tasks = [asyncio.create_task(self._reloader.watch()), asyncio.create_task(self._key_sets.run())]
+        tasks.append(asyncio.create_task(self._access_tokens.run()))
         tasks.append(asyncio.create_task(profiling.watch_loop()))
         try:
             yield
@@ -161,11 +165,12 @@ class WorkerProcess:
         return await self._reloader.reload()
 
     def status(self) -> dict[str, Any]:
-        """The configuration in force, the last one that was refused, key sets, policies, telemetry and the
-        CPUs."""
+        """The configuration in force, the last one that was refused, key sets, access tokens, policies,
+        telemetry and the CPUs."""
         return {
             **self._reloader.status(),
             "key_sets": self._key_sets.status(),
+            "access_tokens": self._access_tokens.status(),
             "policies": self._policies.status(),
             "telemetry": self._exporter.status(),
             **read_cpus().as_json(),
@@ -174,6 +179,7 @@ class WorkerProcess:
     def _configured(self, config: Config) -> None:
         self._key_sets.load_files(config)
         self._key_sets.follow(config)
+        self._access_tokens.follow(config)
         self._exporter.take_on(config)
 
     def retire(self, retire: bool) -> bool:

@@ -31,10 +31,10 @@ class Config:
     """Everything that a worker is started with. Its representation shows no secret.
 
     Two are equal when they mean the same, whatever their files look like. `key_sets` are those of `jwksFile`,
-    by issuer; `provider_keys`, `aws_credentials`, `provider_cas` and `client_identities` those of providers
-    that want some, None where they are missing; `files` the files that were read, with the digests of what
-    they held; `warnings` what is wrong and costs one provider or tenant alone, `content` the file as it was
-    read.
+    by issuer; `provider_keys`, `aws_credentials`, `service_accounts`, `provider_cas` and `client_identities`
+    those of providers that want some, None where they are missing; `files` the files that were read, with the
+    digests of what they held; `warnings` what is wrong and costs one provider or tenant alone, `content` the
+    file as it was read.
     """
 
     source: Path
@@ -48,6 +48,7 @@ class Config:
     identity: Identity | None
     provider_keys: Mapping[str, SecretStr | None]
     aws_credentials: Mapping[str, AwsCredentials | None]
+    service_accounts: Mapping[str, SecretStr | None]
     provider_cas: Mapping[str, str | None]
     client_identities: Mapping[str, Identity | None]
     tenant_keys: Mapping[str, tuple[KeyDigest, ...]]

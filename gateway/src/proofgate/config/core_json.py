@@ -21,11 +21,12 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 #: Types of providers that have models of Anthropic's.
-_CLAUDES = ("Anthropic", "Bedrock")
+_CLAUDES = ("Anthropic", "Bedrock", "VertexAI")
 #: Values whose words a change of case alone does not give.
 _WORDS = {
     "OpenAI": "openai",
     "AzureOpenAI": "azure_openai",
+    "VertexAI": "vertex_ai",
     "GitHub": "github",
     "ChatCompletions": "chat.completions",
     "GenerateContent": "generate.content",
@@ -55,6 +56,7 @@ def worker_json(config: Config, shard: int, profile_stages: bool) -> str:
             wanted and key is None and aws is None,
             provider["ca_pem"] is None and provider["name"] in config.provider_cas,
             shown is None and provider["name"] in config.client_identities,
+            config.service_accounts.get(provider["name"], ...) is None,
         )
         provider["key_missing"] = any(unusable)
         provider["client_key_pem"] = None if shown is None else _reveal(shown.private_key_pem)
@@ -134,6 +136,9 @@ def _public(config: Config) -> Json:
                     "idle_ms": _optional_milliseconds(provider.timeouts.idle_seconds),
                 },
                 "betas": list(provider.anthropic_betas) if provider.type in _CLAUDES else [],
+                "vertex": None
+                if provider.type != "VertexAI"
+                else {"project": provider.project, "location": provider.location},
                 "aws": None if provider.aws_credentials is None else {"region": provider.region},
             }
             for provider in settings.providers

@@ -16,6 +16,7 @@ from proofgate.config.key_digests import tenant_keys
 from proofgate.config.policy_rules import check_policy
 from proofgate.config.problems import Findings
 from proofgate.config.references import check_references
+from proofgate.config.service_accounts import service_accounts
 from proofgate.config.settings import Settings
 
 _TOKEN_MINIMUM = 16
@@ -39,6 +40,7 @@ def read_config(
         identity=identity(settings, files, findings),
         provider_keys=_provider_keys(settings, files, findings),
         aws_credentials=_aws_credentials(settings, files, findings),
+        service_accounts=service_accounts(settings, files, findings),
         provider_cas=provider_cas(settings, files, findings),
         client_identities=client_identities(settings, files, findings),
         tenant_keys=tenant_keys(settings, files, findings),

@@ -19,6 +19,7 @@ def check_references(settings: Settings, findings: Findings) -> None:
     _check_names(settings, findings)
     _check_credentials(settings, findings)
     _check_deployments(settings, findings)
+    _check_projects(settings, findings)
     _check_models(settings, findings)
     _check_prices(settings, findings)
     _check_plans(settings, findings)
@@ -86,6 +87,29 @@ def _check_credentials(settings: Settings, findings: Findings) -> None:
         elif signs and provider.region is None:
             message = "set region: a signature is for one region"
             findings.report("config_provider_credentials", path, message)
+
+
+def _check_projects(settings: Settings, findings: Findings) -> None:
+    for position, provider in enumerate(settings.providers):
+        path = ("providers", position)
+        given = {
+            "project": provider.project,
+            "location": provider.location,
+            "serviceAccountFile": provider.service_account_file,
+        }
+        if provider.type == "VertexAI":
+            for field in ("project", "location"):
+                if given[field] is None:
+                    message = f"set {field}: a provider of type VertexAI has its models below both"
+                    findings.report("config_provider_project", (*path, field), message)
+            if provider.api_key_file is not None:
+                message = "remove it: VertexAI takes access tokens, see serviceAccountFile"
+                findings.report("config_provider_project", (*path, "apiKeyFile"), message)
+            continue
+        for field, value in given.items():
+            if value is not None:
+                message = f"only a provider of type VertexAI has {field}: remove it, or change the type"
+                findings.report("config_provider_project", (*path, field), message)
 
 
 def _check_deployments(settings: Settings, findings: Findings) -> None:

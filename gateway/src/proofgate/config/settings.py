@@ -6,9 +6,10 @@ may do what stands in `access`, the rules over prompts and answers in `policy`.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import re
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from proofgate.config.access import Jwt, Plan, Tenant, TenantShards
 from proofgate.config.fields import (
@@ -30,6 +31,9 @@ from proofgate.config.policy import Policy
 from proofgate.config.prices import Price
 from proofgate.config.python_policy import PythonPolicy
 from proofgate.config.telemetry import Telemetry
+
+#: A region of Google Cloud, or all of them.
+LOCATION = "^[a-z]+(-[a-z0-9]+)*$"
 
 Beta = Annotated[str, Field(min_length=1, max_length=64, pattern="^[a-z0-9][-a-z0-9]*$")]
 
@@ -149,16 +153,24 @@ class Provider(Section):
 
     name: Name
     """Letters, digits and `. _ -`, at most 63, unique."""
-    type: Literal["OpenAI", "AzureOpenAI", "Anthropic", "Gemini", "Bedrock"]
+    type: Literal["OpenAI", "AzureOpenAI", "Anthropic", "Gemini", "Bedrock", "VertexAI"]
     """Which API it speaks."""
     base_url: Annotated[BaseURL, Field(alias="baseURL")]
-    """http or https, without user name, query or fragment; the path of a request is appended."""
+    """http or https, without user name, query or fragment; the path of a request is appended. Of type
+    `VertexAI` it is Google's of its `location`, unless it is set."""
     api_key_file: FilePath | None = None
     """The key that the gateway sends, one line."""
     aws_credentials: AwsCredentials | None = None
     """What requests are signed with, in the place of a key; type `Bedrock` only."""
     region: Annotated[str, Field(max_length=32, pattern="^[a-z]{2,}(-[a-z0-9]+)+$")] | None = None
     """The region of AWS that requests are signed for, for example us-east-1; type `Bedrock` only."""
+    project: Annotated[str, Field(max_length=64, pattern="^[a-z0-9][-a-z0-9.:]*$")] | None = None
+    """The id of the project of Google Cloud whose models these are; type `VertexAI` only."""
+    location: Annotated[str, Field(max_length=32, pattern=LOCATION)] | None = None
+    """Where they are: a region such as europe-west1, or `global`; type `VertexAI` only."""
+    service_account_file: FilePath | None = None
+    """The key of a service account, JSON, for which access tokens are fetched; type `VertexAI` only. Without
+    one they come from the metadata server of the machine, which in GKE knows the workload's identity."""
     api: Literal["V1", "Deployments"] = "V1"
     """Which form of Azure's API a provider of type `AzureOpenAI` has: `V1` names the model in the body,
     `Deployments` its deployment in the path, and an `apiVersion` behind it."""
@@ -185,9 +197,9 @@ class Provider(Section):
         "output-128k-2025-02-19",
         "token-efficient-tools-2025-02-19",
     )
-    """Values of `anthropic-beta` that clients may send to a provider of type `Anthropic` or `Bedrock`;
-    others stay out. The default has those that cost nothing more, keep nothing there and reach nothing
-    else."""
+    """Values of `anthropic-beta` that clients may send to a provider of type `Anthropic`, `Bedrock` or
+    `VertexAI`; others stay out. The default has those that cost nothing more, keep nothing there and reach
+    nothing else."""
     max_concurrent_requests: Annotated[int, Field(ge=1, le=100_000)] | None = None
     """Requests that may be under way there at a time, from this worker, 1 to 100000; any number when it is
     not set. What is over goes to another provider of its model, or is refused with `provider_busy`."""
@@ -196,6 +208,17 @@ class Provider(Section):
     By default none is made before it is needed: a provider sees those that nobody uses, too."""
     limits: ProviderLimits = ProviderLimits()
     timeouts: ProviderTimeouts = ProviderTimeouts()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_the_url_of_its_location(cls, given: Any) -> Any:
+        if not isinstance(given, dict) or given.get("type") != "VertexAI" or "baseURL" in given:
+            return given
+        location = given.get("location")
+        if not isinstance(location, str) or not re.fullmatch(LOCATION, location):
+            location = "global"  # what is wrong with it is reported of itself
+        host = "aiplatform" if location == "global" else f"{location}-aiplatform"
+        return {**given, "baseURL": f"https://{host}.googleapis.com/v1"}
 
 
 class Egress(Section):

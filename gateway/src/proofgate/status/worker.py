@@ -43,6 +43,11 @@ def worker(status: Mapping[str, Any], metrics: str) -> Worker:
         for issuer in status.get("key_sets", [])
         if issuer["error"]
     ]
+    trouble += [
+        f"no new access token for {token['provider']}: {token['error']}"
+        for token in status.get("access_tokens", [])
+        if token["error"]
+    ]
     return Worker(
         address=str(status["address"]),
         shard=int(status["shard"]),

@@ -50,6 +50,7 @@ PROVIDERS = {
     "Anthropic": "anthropic",
     "Gemini": "gcp.gemini",
     "Bedrock": "aws.bedrock",
+    "VertexAI": "gcp.vertex_ai",
 }
 
 
