@@ -149,6 +149,24 @@ def test_the_form_of_azures_api_reaches_the_worker(tmp_path: Path) -> None:
         assert (read["type"], read["azure_api_version"]) == ("azure_openai", version)
 
 
+def test_a_project_of_vertex_ai_reaches_the_worker_and_its_key_no_config_map(tmp_path: Path) -> None:
+    provider = {
+        **{"name": "openai", "type": "VertexAI", "project": "my-project", "location": "europe-west1"},
+        "serviceAccountSecretRef": {"name": "acme-keys", "key": "first"},
+    }
+    (read,) = core_json(tmp_path, providers=[provider])["providers"]
+    assert read["type"] == "vertex_ai"
+    assert read["base_url"] == "https://europe-west1-aiplatform.googleapis.com/v1"
+    assert read["vertex"] == {"project": "my-project", "location": "europe-west1"}
+    # What is under that key is none of a service account.
+    assert read["key_missing"]
+    content = worker_config.worker_config(gateway(providers=[provider]), 1 << 30, DEFAULTS)
+    (written,) = content["providers"]
+    assert written["serviceAccountFile"] == "/etc/proofgate/providers/openai/service-account.json"
+    assert "baseURL" not in written
+    assert ACME_KEY not in str(content)
+
+
 def test_the_credentials_of_bedrock_reach_the_worker_and_no_config_map(tmp_path: Path) -> None:
     provider = bedrock(("acme-keys", "first"), ("acme-keys", "second"), ("globex-keys", "only"))
     arn = f"arn:aws:bedrock:eu-west-1:123456789012:inference-profile/eu.anthropic.{'x' * 60}-v1:0"

@@ -80,8 +80,12 @@ def everything() -> Manifest:
         **{"minIdleConnections": 1, "limits": {"requestsPerMinute": 500, "tokensPerMinute": 10**5}},
         "timeouts": {"connectSeconds": 1, "firstByteSeconds": 600, "idleSeconds": 30},
     }
+    vertex = {
+        **{"name": "vertex", "type": "VertexAI", "project": "my-project", "location": "europe-west1"},
+        "serviceAccountSecretRef": {"name": "openai", "key": "api-key"},
+    }
     return {
-        "providers": [provider],
+        "providers": [provider, vertex],
         "models": [
             {
                 **{"name": "gpt-4o-mini", "provider": "openai", "upstreamModel": "x", "maxOutputTokens": 1},

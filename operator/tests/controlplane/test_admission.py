@@ -21,6 +21,7 @@ AWS = {
 DEPLOYMENTS = {"api": "Deployments", "apiVersion": "2024-10-21"}
 CA_REFS = ("caSecretRef", "caConfigMapRef")
 AWS_SIGNED = {"type": "Bedrock", "region": "eu-west-1", "awsCredentials": AWS}
+VERTEX = {"name": "openai", "type": "VertexAI", "project": "my-project", "location": "global"}
 MODEL = {"name": "gpt", "provider": "openai"}
 KEY = {"name": "ci", "secretRef": {"name": "acme-keys", "key": "ci"}}
 PRICE = {"model": "gpt-4o-mini", "effectiveFrom": "2026-01-01", "input": "1", "output": "2"}
@@ -126,6 +127,21 @@ ORIGIN = "ledger.example.com/prod"
             {"providers": [{**OPENAI, "type": "Bedrock", "awsCredentials": AWS}]},
             "awsCredentials need a region",
         ),
+        *(
+            ({"providers": [{**OPENAI, field: value}]}, "are for type VertexAI alone")
+            for field, value in (
+                ("project", "p"),
+                ("location", "global"),
+                ("serviceAccountSecretRef", {"name": "x", "key": "x"}),
+            )
+        ),
+        ({"providers": [{**OPENAI, "type": "VertexAI", "project": "p"}]}, "has a project and a location"),
+        (
+            {"providers": [{**VERTEX, "apiKeySecretRef": {"name": "x", "key": "x"}}]},
+            "has a project and a location, and no apiKeySecretRef",
+        ),
+        ({"providers": [{**VERTEX, "location": "a/b"}]}, "spec.providers[0].location"),
+        ({"providers": [{"name": "openai", "type": "OpenAI"}]}, "every one needs a baseURL"),
         (
             {
                 "providers": [

@@ -28,6 +28,7 @@ _HTTP_URL = rf'^https?://{AUTHORITY}(/[!-"$->@-~]*)?$'
 CA_FILE = "ca.crt"
 CLIENT_CERTIFICATE_FILE = "client.crt"
 CLIENT_KEY_FILE = "client.key"
+SERVICE_ACCOUNT_FILE = "service-account.json"
 PEM_FILES = frozenset((CA_FILE, CLIENT_CERTIFICATE_FILE, CLIENT_KEY_FILE))
 
 Beta = Annotated[str, Field(min_length=1, max_length=64, pattern="^[a-z0-9][-a-z0-9]*$")]
@@ -61,7 +62,21 @@ PROVIDER_RULES: tuple[dict[str, Any], ...] = (
         "message": "providers: awsCredentials need a region, for which requests are signed",
     },
     {
-        "rule": "!has(self.tls) || self.baseURL.startsWith('https://')",
+        "rule": "self.type == 'VertexAI' || !has(self.project) && !has(self.location)"
+        " && !has(self.serviceAccountSecretRef)",
+        "message": "providers: project, location and serviceAccountSecretRef are for type VertexAI alone",
+    },
+    {
+        "rule": "self.type != 'VertexAI' || has(self.project) && has(self.location)"
+        " && !has(self.apiKeySecretRef)",
+        "message": "providers: one of type VertexAI has a project and a location, and no apiKeySecretRef",
+    },
+    {
+        "rule": "self.type == 'VertexAI' || has(self.baseURL)",
+        "message": "providers: every one needs a baseURL but for type VertexAI",
+    },
+    {
+        "rule": "!has(self.tls) || !has(self.baseURL) || self.baseURL.startsWith('https://')",
         "message": "providers: tls is for a baseURL with https",
     },
     {
@@ -131,16 +146,18 @@ class Provider(Section):
 
     name: ResourceName
     """Name that models refer to."""
-    type: Literal["OpenAI", "AzureOpenAI", "Anthropic", "Gemini", "Bedrock"]
+    type: Literal["OpenAI", "AzureOpenAI", "Anthropic", "Gemini", "Bedrock", "VertexAI"]
     """Protocol of the upstream. OpenAI is that of vLLM, Ollama and many others, too; AzureOpenAI is the same
     with Azure's field for the key (models are named by their deployments; see api). Bedrock is Amazon's:
-    Converse for clients of chat completions, and Claude models as they are for clients of Anthropic's API."""
-    base_url: Annotated[str, Field(alias="baseURL", max_length=512, pattern=_HTTP_URL)]
+    Converse for clients of chat completions, and Claude models as they are for clients of Anthropic's API.
+    VertexAI is Google Cloud's: Gemini as of type Gemini, and Claude models as of type Anthropic."""
+    base_url: Annotated[str | None, Field(alias="baseURL", max_length=512, pattern=_HTTP_URL)] = None
     """Where the API begins, for example https://api.openai.com/v1, https://RESOURCE.openai.azure.com/openai/v1
     (with api Deployments without the v1),
     https://api.anthropic.com/v1, https://generativelanguage.googleapis.com/v1beta or
     https://bedrock-runtime.REGION.amazonaws.com (or that of a VPC endpoint). No user name, query or
-    fragment."""
+    fragment. Every type needs one but VertexAI, where it is https://LOCATION-aiplatform.googleapis.com/v1
+    (https://aiplatform.googleapis.com/v1 of the location global) unless it is set."""
     api_key_secret_ref: SecretKeyRef | None = None
     """The upstream's API key: one line of printable ASCII without spaces. Mounted into the workers, never
     copied; another key in the entry is used within seconds, another entry rolls the workers. Absent: the
@@ -154,6 +171,14 @@ class Provider(Section):
     region: Annotated[str | None, Field(max_length=32, pattern=r"^[a-z]{2,}(-[a-z0-9]+)+$")] = None
     """The region of AWS that requests are signed for, for example us-east-1. With awsCredentials only it has
     to be there."""
+    project: Annotated[str | None, Field(max_length=64, pattern=r"^[a-z0-9][-a-z0-9.:]*$")] = None
+    """The id of the project of Google Cloud whose models an upstream of type VertexAI has."""
+    location: Annotated[str | None, Field(max_length=32, pattern=r"^[a-z]+(-[a-z0-9]+)*$")] = None
+    """Where they are: a region, for example europe-west1, or global."""
+    service_account_secret_ref: SecretKeyRef | None = None
+    """The key of a service account of Google Cloud, JSON, for which workers fetch access tokens for an
+    upstream of type VertexAI. Mounted, and used when it changes, as apiKeySecretRef is. Absent: tokens come
+    from the metadata server, which in GKE knows the identity of the workers' ServiceAccount."""
     api: Literal["V1", "Deployments"] = "V1"
     """Which form of Azure's API an upstream of type AzureOpenAI has. V1 names the deployment in the body,
     Deployments in the path, as /deployments/NAME/chat/completions?api-version=VERSION."""
@@ -173,9 +198,9 @@ class Provider(Section):
     speaks another one. Refuse: the request is refused, and the field named. Drop: it is left out, and named
     in the answer."""
     anthropic_betas: Annotated[tuple[Beta, ...] | None, Field(max_length=32, json_schema_extra=SET)] = None
-    """Values of the header anthropic-beta that clients may send to an upstream of type Anthropic or Bedrock;
-    others are left out, and named in the answer. Absent: those that cost nothing more, keep nothing there and
-    reach nothing else."""
+    """Values of the header anthropic-beta that clients may send to an upstream of type Anthropic, Bedrock or
+    VertexAI; others are left out, and named in the answer. Absent: those that cost nothing more, keep nothing
+    there and reach nothing else."""
     max_concurrent_requests: Annotated[int, Field(ge=1, le=100_000)] | None = None
     """Requests that each worker may have under way there at a time. What is over goes to another upstream of
     its model, or is refused. Absent: any number."""
@@ -204,6 +229,8 @@ class Provider(Section):
             )
             if aws.session_token_secret_ref is not None:
                 yield "awsCredentials.sessionTokenSecretRef", "session-token", aws.session_token_secret_ref
+        if self.service_account_secret_ref is not None:
+            yield "serviceAccountSecretRef", SERVICE_ACCOUNT_FILE, self.service_account_secret_ref
         if self.tls is not None:
             yield from self.tls.secrets()
 

@@ -15,6 +15,7 @@ from proofgate_operator.api.upstream import (
     CA_FILE,
     CLIENT_CERTIFICATE_FILE,
     CLIENT_KEY_FILE,
+    SERVICE_ACCOUNT_FILE,
     Provider,
     ProviderTls,
 )
@@ -82,7 +83,7 @@ def worker_config(gateway: Gateway, memory: int, defaults: Defaults) -> Manifest
         entry: Manifest = {
             "name": provider.name,
             "type": provider.type,
-            "baseURL": provider.base_url,
+            **({} if provider.base_url is None else {"baseURL": provider.base_url}),
             "streamUsage": provider.stream_usage,
             "untranslatableFields": provider.untranslatable_fields,
         }
@@ -104,6 +105,10 @@ def worker_config(gateway: Gateway, memory: int, defaults: Defaults) -> Manifest
             entry["arnInPath"] = provider.arn_in_path
         if provider.api_version is not None:
             entry |= {"api": provider.api, "apiVersion": provider.api_version}
+        if provider.type == "VertexAI":
+            entry |= {"project": provider.project, "location": provider.location}
+        if provider.service_account_secret_ref is not None:
+            entry["serviceAccountFile"] = files[SERVICE_ACCOUNT_FILE]
         if provider.region is not None:
             entry["region"] = provider.region
         if provider.anthropic_betas is not None:

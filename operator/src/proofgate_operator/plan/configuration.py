@@ -11,6 +11,7 @@ from proofgate_operator.api.upstream import (
     CLIENT_CERTIFICATE_FILE,
     CLIENT_KEY_FILE,
     PEM_FILES,
+    SERVICE_ACCOUNT_FILE,
     Provider,
 )
 from proofgate_operator.build import ledger_key
@@ -106,6 +107,8 @@ def _provider_keys(gateway: Gateway, seen: Observed) -> tuple[list[str], list[Fa
                 faults.append(Fault(owner, "SecretInvalid", f"{named}, has no text under {reference.key}"))
             elif file in PEM_FILES:
                 pem[file] = key
+            elif file == SERVICE_ACCOUNT_FILE:
+                pass  # The workers say what is wrong with it.
             # A line end around the key is cut by the workers; within it, the rest would be another header.
             elif not re.fullmatch(r"[!-~]+", key.strip()):
                 message = f"{reference.key} is not one line of printable ASCII without spaces"
@@ -152,7 +155,11 @@ def _telemetry_faults(gateway: Gateway, seen: Observed) -> list[Fault]:
 
 def _address_problems(gateway: Gateway) -> Iterator[Problem]:
     spec = gateway.spec
-    places = [(f"spec.providers[{provider.name}].baseURL", provider.base_url) for provider in spec.providers]
+    places = [
+        (f"spec.providers[{provider.name}].baseURL", provider.base_url)
+        for provider in spec.providers
+        if provider.base_url is not None
+    ]
     for issuer in spec.jwt.issuers if spec.jwt else ():
         places.append((f"spec.jwt.issuers[{issuer.issuer}].jwksURL", issuer.jwks_url))
     for origin in spec.cors.allowed_origins if spec.cors else ():
