@@ -75,7 +75,7 @@ def everything() -> Manifest:
         **{"name": "openai", "type": "OpenAI", "baseURL": "https://api.example.com/v1"},
         "apiKeySecretRef": {"name": "openai", "key": "api-key"},
         "tls": {"caConfigMapRef": {"name": "authorities", "key": "ca.crt"}},
-        **{"arnInPath": "Encoded", "streamUsage": "Leave", "untranslatableFields": "Drop"},
+        **{"api": "V1", "arnInPath": "Encoded", "streamUsage": "Leave", "untranslatableFields": "Drop"},
         **{"anthropicBetas": ["output-128k-2025-02-19"], "maxConcurrentRequests": 9},
         **{"minIdleConnections": 1, "limits": {"requestsPerMinute": 500, "tokensPerMinute": 10**5}},
         "timeouts": {"connectSeconds": 1, "firstByteSeconds": 600, "idleSeconds": 30},
@@ -83,6 +83,8 @@ def everything() -> Manifest:
     vertex = {
         **{"name": "vertex", "type": "VertexAI", "project": "my-project", "location": "europe-west1"},
         "serviceAccountSecretRef": {"name": "openai", "key": "api-key"},
+        **{"api": "V1", "arnInPath": "Encoded", "streamUsage": "Ask", "untranslatableFields": "Refuse"},
+        "minIdleConnections": 0,
     }
     return {
         "providers": [provider, vertex],
