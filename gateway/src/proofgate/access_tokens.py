@@ -21,6 +21,7 @@ from proofgate import _core, profiling
 from proofgate.access_token_fetch import AccessToken, TokenError, fetch_access_token
 from proofgate.config import Config
 from proofgate.daemon_thread import in_daemon_thread
+from proofgate.refreshing import SPREAD, Refreshing, backoff
 
 log = logging.getLogger("proofgate")
 
@@ -33,7 +34,6 @@ PATIENCE_SECONDS = 60.0
 _RENEWED_AFTER = 0.75
 PAUSE_SECONDS = 1.0
 BACKOFF_MAXIMUM_SECONDS = 60.0
-_SPREAD = 0.1
 
 Fetch = Callable[[SecretStr | None], AccessToken]
 
@@ -56,15 +56,13 @@ class TokenSource:
         self.running, self.failures, self.error = False, 0, None
         self.ends = now + lifetime
         # At once again is never asked: a metadata server hands out one that is nearly over until it is.
-        self.due = now + max(lifetime * _RENEWED_AFTER * (1 - _SPREAD * abs(spread)), PAUSE_SECONDS)
+        self.due = now + max(lifetime * _RENEWED_AFTER * (1 - SPREAD * abs(spread)), PAUSE_SECONDS)
 
     def fail(self, now: float, code: str, spread: float) -> float:
         """Notes a failure and returns how many seconds later the next attempt is due."""
         self.running, self.error = False, code
         self.failures += 1
-        # The exponent is bounded, because a float is.
-        delay = min(PAUSE_SECONDS * 2.0 ** min(self.failures - 1, 16), BACKOFF_MAXIMUM_SECONDS)
-        delay *= 1 + _SPREAD * abs(spread)
+        delay = backoff(self.failures, PAUSE_SECONDS, BACKOFF_MAXIMUM_SECONDS, spread)
         self.due = now + delay
         return delay
 
@@ -74,8 +72,12 @@ class TokenSource:
         return {"provider": self.provider, "seconds_left": left, "error": self.error}
 
 
-class AccessTokens:
+class AccessTokens(Refreshing):
     """Keeps the access tokens of a worker's providers fresh. Runs on the event loop and waits in threads."""
+
+    what = "the access tokens of providers"
+    tick_seconds = TICK_SECONDS
+    first_seconds = FIRST_SECONDS
 
     def __init__(
         self,
@@ -85,12 +87,12 @@ class AccessTokens:
         clock: Callable[[], float] = time.monotonic,
         spread: Callable[[], float] = lambda: random.uniform(-1, 1),  # noqa: S311 - spreads load, hides nothing
     ) -> None:
+        super().__init__()
         self._worker = worker
         self._fetch = fetch
         self._clock = clock
         self._spread = spread
         self._sources: dict[str, TokenSource] = {}
-        self._fetching: set[asyncio.Task[None]] = set()
 
     def follow(self, config: Config) -> None:
         """Fetches for the providers of a configuration from now on; the token of one that stays is kept."""
@@ -105,34 +107,13 @@ class AccessTokens:
                 source = TokenSource(provider.name, provider.base_url, account, due=now)
             self._sources[provider.name] = source
 
-    async def run(self) -> None:
-        """Fetches what is due, for ever."""
-        while True:
-            try:
-                self.tick()
-            except Exception:
-                log.exception("the access tokens of providers cannot be looked after now")
-            await asyncio.sleep(TICK_SECONDS)
-
     def tick(self) -> None:
         """Begins to fetch whatever is due now."""
         now = self._clock()
         for source in self._sources.values():
             if now >= source.due and not source.running:
                 source.running = True
-                task = asyncio.create_task(self._refresh(source))
-                self._fetching.add(task)
-                task.add_done_callback(self._fetching.discard)
-
-    async def first_round(self) -> None:
-        """Gives every provider one chance before the worker calls itself ready, and none more time."""
-        self.tick()
-        await self.settle(FIRST_SECONDS)
-
-    async def settle(self, seconds: float) -> None:
-        """Waits until what is being fetched has come or failed, at most so long."""
-        if self._fetching:
-            await asyncio.wait(self._fetching, timeout=seconds)
+                self._begin(self._refresh(source))
 
     def status(self) -> list[dict[str, Any]]:
         """The providers that take access tokens."""

@@ -6,7 +6,6 @@ keys, not its users.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import random
 import time
@@ -19,6 +18,7 @@ from proofgate import _core, profiling
 from proofgate.config import Config
 from proofgate.daemon_thread import in_daemon_thread
 from proofgate.key_set_fetch import TIMEOUT_SECONDS, FetchError, fetch_key_set
+from proofgate.refreshing import SPREAD, Refreshing, backoff
 
 log = logging.getLogger("proofgate")
 
@@ -26,7 +26,6 @@ TICK_SECONDS = 1.0
 # Whoever sends tokens with made-up key ids makes the worker ask for new keys: not more often than this.
 PAUSE_SECONDS = 10.0
 BACKOFF_MAXIMUM_SECONDS = 300.0
-_SPREAD = 0.1
 
 Fetch = Callable[[str], str]
 
@@ -63,15 +62,14 @@ class KeySetSource:
         """Notes what was fetched; `spread`, from -1 to 1, keeps workers from asking all at once."""
         self.running, self.failures, self.error = False, 0, None
         self.keys, self.updated_at = keys, datetime.now(UTC).isoformat(timespec="seconds")
-        self.due = now + self.refresh_seconds * (1 + _SPREAD * spread)
+        self.due = now + self.refresh_seconds * (1 + SPREAD * spread)
 
     def fail(self, now: float, code: str, spread: float) -> float:
         """Notes a failure and returns how many seconds later the next attempt is due."""
         self.running, self.error = False, code
         self.failures += 1
-        # The exponent is bounded, because a float is.
-        delay = PAUSE_SECONDS * 2.0 ** min(self.failures - 1, 16)
-        delay = min(delay, self.refresh_seconds, BACKOFF_MAXIMUM_SECONDS) * (1 + _SPREAD * abs(spread))
+        most = min(self.refresh_seconds, BACKOFF_MAXIMUM_SECONDS)
+        delay = backoff(self.failures, PAUSE_SECONDS, most, spread)
         self.due = now + delay
         return delay
 
@@ -86,8 +84,12 @@ class KeySetSource:
         }
 
 
-class KeySets:
+class KeySets(Refreshing):
     """Keeps the key sets of a worker's issuers fresh. Runs on the event loop and waits in threads."""
+
+    what = "the key sets of issuers"
+    tick_seconds = TICK_SECONDS
+    first_seconds = TIMEOUT_SECONDS
 
     def __init__(
         self,
@@ -97,13 +99,13 @@ class KeySets:
         clock: Callable[[], float] = time.monotonic,
         spread: Callable[[], float] = lambda: random.uniform(-1, 1),  # noqa: S311 - spreads load, hides nothing
     ) -> None:
+        super().__init__()
         self._worker = worker
         self._fetch = fetch
         self._clock = clock
         self._spread = spread
         self._sources: dict[str, KeySetSource] = {}
         self._in_files: dict[str, int] = {}
-        self._fetching: set[asyncio.Task[None]] = set()
 
     def load_files(self, config: Config) -> None:
         """Gives the worker the key sets of `jwksFile`. Raises the core's ConfigError."""
@@ -128,15 +130,6 @@ class KeySets:
             source.due = min(source.due, now + issuer.refresh_seconds)
             self._sources[issuer.issuer] = source
 
-    async def run(self) -> None:
-        """Fetches what is due, for ever."""
-        while True:
-            try:
-                self.tick()
-            except Exception:
-                log.exception("the key sets of issuers cannot be looked after now")
-            await asyncio.sleep(TICK_SECONDS)
-
     def tick(self) -> None:
         """Begins to fetch whatever is due now."""
         if not self._sources:
@@ -148,19 +141,7 @@ class KeySets:
         for source in self._sources.values():
             if source.is_due(now):
                 source.begin(now)
-                task = asyncio.create_task(self._refresh(source))
-                self._fetching.add(task)
-                task.add_done_callback(self._fetching.discard)
-
-    async def first_round(self) -> None:
-        """Gives every issuer one chance before the worker calls itself ready, and none of them more time."""
-        self.tick()
-        await self.settle(TIMEOUT_SECONDS)
-
-    async def settle(self, seconds: float) -> None:
-        """Waits until what is being fetched has come or failed, at most so long."""
-        if self._fetching:
-            await asyncio.wait(self._fetching, timeout=seconds)
+                self._begin(self._refresh(source))
 
     def status(self) -> list[dict[str, Any]]:
         """The issuers whose keys are known or looked for."""

@@ -1,0 +1,62 @@
+"""What a worker fetches again and again, each in a task of its own on the event loop; failures put it off."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Coroutine
+from typing import Any, ClassVar
+
+log = logging.getLogger("proofgate")
+
+#: By this part of a delay workers differ, so that they do not ask all at once.
+SPREAD = 0.1
+
+
+def backoff(failures: int, first: float, most: float, spread: float) -> float:
+    """Seconds until the next attempt after so many failures; `spread` is from -1 to 1."""
+    # The exponent is bounded, because a float is.
+    delay = min(first * 2.0 ** min(failures - 1, 16), most)
+    return delay * (1 + SPREAD * abs(spread))
+
+
+class Refreshing(ABC):
+    """Begins whatever is due, for ever, and knows what is under way."""
+
+    #: Named in the log when looking after it fails.
+    what: ClassVar[str]
+    tick_seconds: ClassVar[float]
+    #: For all together, before the worker calls itself ready.
+    first_seconds: ClassVar[float]
+
+    def __init__(self) -> None:
+        self._fetching: set[asyncio.Task[None]] = set()
+
+    @abstractmethod
+    def tick(self) -> None:
+        """Begins to fetch whatever is due now."""
+
+    async def run(self) -> None:
+        """Fetches what is due, for ever."""
+        while True:
+            try:
+                self.tick()
+            except Exception:
+                log.exception("%s cannot be looked after now", self.what)
+            await asyncio.sleep(self.tick_seconds)
+
+    async def first_round(self) -> None:
+        """Gives each one chance before the worker calls itself ready, and none of them more time."""
+        self.tick()
+        await self.settle(self.first_seconds)
+
+    async def settle(self, seconds: float) -> None:
+        """Waits until what is being fetched has come or failed, at most so long."""
+        if self._fetching:
+            await asyncio.wait(self._fetching, timeout=seconds)
+
+    def _begin(self, fetching: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(fetching)
+        self._fetching.add(task)
+        task.add_done_callback(self._fetching.discard)
