@@ -5,15 +5,15 @@ It answers as the stand-in upstream does, or what a test has put before it.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 
 from proofgate import mock_bedrock
 from proofgate.mock_answers import Behaviour, ClientError, encode
 
 from e2e.aws_signature import Credentials, fault
+from e2e.loopback_server import loopback_server, url_of
 
 
 class BedrockUpstream:
@@ -62,18 +62,10 @@ class BedrockUpstream:
 @contextmanager
 def bedrock_upstream(credentials: Credentials) -> Iterator[BedrockUpstream]:
     """A running stand-in on loopback."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
-    upstream = BedrockUpstream(credentials, f"http://127.0.0.1:{server.server_port}")
-    server.RequestHandlerClass = _handler(upstream)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
-    thread.start()
-    try:
+    with loopback_server() as server:
+        upstream = BedrockUpstream(credentials, url_of(server))
+        server.RequestHandlerClass = _handler(upstream)
         yield upstream
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 def _handler(upstream: BedrockUpstream) -> Callable[..., BaseHTTPRequestHandler]:

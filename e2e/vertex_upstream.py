@@ -6,11 +6,10 @@ A token is good for as long as it was said to be. Vertex AI takes no request wit
 from __future__ import annotations
 
 import json
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qs, unquote
 
@@ -19,6 +18,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from google.auth import jwt
 from proofgate.mock_answers import Behaviour, ClientError, Exchange, encode
 from proofgate.mock_dialects import Message, endpoint_at
+
+from e2e.loopback_server import loopback_server, url_of
 
 PUBLISHERS = "/v1/projects/my-project/locations/europe-west1/publishers"
 #: What Google's library says to every endpoint.
@@ -113,18 +114,10 @@ class VertexUpstream:
 @contextmanager
 def vertex_upstream() -> Iterator[VertexUpstream]:
     """A running stand-in on loopback."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
-    upstream = VertexUpstream(f"http://127.0.0.1:{server.server_port}")
-    server.RequestHandlerClass = _handler(upstream)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
-    thread.start()
-    try:
+    with loopback_server() as server:
+        upstream = VertexUpstream(url_of(server))
+        server.RequestHandlerClass = _handler(upstream)
         yield upstream
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 def _handler(upstream: VertexUpstream) -> Callable[..., BaseHTTPRequestHandler]:

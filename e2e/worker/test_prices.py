@@ -10,12 +10,12 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway, wait_until
+from e2e.loopback_server import loopback_server, url_of
 from e2e.worker.raw_http import chat_request, send, status_of
 
 PRICE = {
@@ -52,14 +52,8 @@ def upstream(usages: list[dict[str, Any]]) -> Iterator[str]:
         def log_message(self, *_: object) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}/v1"
-        finally:
-            server.shutdown()
-            thread.join()
+    with loopback_server(Handler) as server:
+        yield f"{url_of(server)}/v1"
 
 
 def ask(gateway: LocalGateway) -> int:

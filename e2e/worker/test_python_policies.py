@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import pytest
 from proofgate import _core
 
 from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway, wait_until
+from e2e.loopback_server import loopback_server, url_of
 from e2e.worker.raw_http import RecordingUpstream, answer, chat_request, error_of, recording_upstream, send, status_of
 
 OBEYS = {"name": "obeys", "factory": "e2e.worker.misbehaving:obeys"}
@@ -67,15 +67,8 @@ class Guardrail(BaseHTTPRequestHandler):
 @contextmanager
 def guardrail() -> Iterator[str]:
     """The service on loopback; gives its URL."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Guardrail)
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with loopback_server(Guardrail) as server:
+        yield f"{url_of(server)}/"
 
 
 def ask(gateway: LocalGateway, text: str, tenant: str = "acme") -> bytes:

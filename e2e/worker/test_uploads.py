@@ -8,10 +8,9 @@ import json
 import random
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ import pytest
 from openai import APIStatusError, OpenAI
 
 from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway
+from e2e.loopback_server import loopback_server, url_of
 
 RECORDING = random.Random(7).randbytes(5 << 20)
 PICTURES = [("one.png", random.Random(1).randbytes(70_000)), ("two.png", random.Random(2).randbytes(400_000))]
@@ -79,12 +79,9 @@ def provider() -> Iterator[Provider]:
         def log_message(self, format: str, *args: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    provider.url = f"http://127.0.0.1:{server.server_port}/v1"
-    yield provider
-    server.shutdown()
-    server.server_close()
+    with loopback_server(Handler) as server:
+        provider.url = f"{url_of(server)}/v1"
+        yield provider
 
 
 @pytest.fixture(scope="module")
