@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
-from . import certs, kubectl, network
+from . import certs, kubectl, network, strays
 from .cgroups import daemons_group
 from .console import LabError, say, wait_until
 from .layout import CLUSTER_DOMAIN, DNS_SERVICE, LAB, NODES, POD_RANGE, Node
-from .processes import Daemon, alive, blame, end, end_group, require, run, start
+from .processes import Daemon, alive, blame, end, end_group, recorded, require, run, start
 from .toolchain import CONTAINERD, bin_folder, binary
 
 PAUSE_IMAGE = "localhost/proofgate/pause:lab"
@@ -39,15 +40,28 @@ def start_runtimes() -> None:
 
 
 def start_kubelets() -> None:
+    """Start them one after the other.
+
+    Each empties the one folder of device plugins that they share and then binds its socket there, and ends when the
+    other has done so between the two steps.
+    """
     for node in NODES:
-        _start_kubelet(node)
+        strays.DEVICE_PLUGIN_SOCKET.unlink(missing_ok=True)
+        kubelet = _start_kubelet(node)
         _start_proxy(node)
+
+        def listens(kubelet: Daemon = kubelet) -> bool:
+            require(kubelet)
+            return strays.DEVICE_PLUGIN_SOCKET.exists()
+
+        wait_until(f"{kubelet.name} to listen for device plugins", listens, 60, partial(blame, kubelet))
 
 
 def wait_until_ready(nodes: tuple[Node, ...] = NODES, timeout: float = 90) -> None:
     """Return when these nodes are Ready; a kubelet that has ended is named with its log."""
     names = {node.name for node in nodes}
-    kubelets = [kubelet for node in nodes if (kubelet := alive(daemon_names(node)[1]))]
+    newest = {daemon.name: daemon for daemon in recorded()}
+    kubelets = [newest[daemon_names(node)[1]] for node in nodes]
 
     def all_ready() -> bool:
         for kubelet in kubelets:

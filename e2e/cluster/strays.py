@@ -10,6 +10,7 @@ from .layout import lab_folder
 CONTAINER_LOGS = Path("/var/log/containers")
 CNI_RESULTS = Path("/var/lib/cni/results")
 DEVICE_PLUGINS = Path("/var/lib/kubelet/device-plugins")
+DEVICE_PLUGIN_SOCKET = DEVICE_PLUGINS / "kubelet.sock"
 
 
 def remaining() -> list[Path]:
@@ -25,7 +26,7 @@ def remove() -> None:
     for path in remaining():
         path.unlink(missing_ok=True)
     # The last kubelet to start has taken this name, and it was the lab's.
-    (DEVICE_PLUGINS / "kubelet.sock").unlink(missing_ok=True)
+    DEVICE_PLUGIN_SOCKET.unlink(missing_ok=True)
     for folder in (CONTAINER_LOGS, CNI_RESULTS, CNI_RESULTS.parent, DEVICE_PLUGINS, DEVICE_PLUGINS.parent):
         with suppress(OSError):
             folder.rmdir()

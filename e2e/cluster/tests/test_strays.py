@@ -16,6 +16,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         folder = tmp_path / "machine" / name / "inner"
         folder.mkdir(parents=True)
         monkeypatch.setattr(strays, name, folder)
+    monkeypatch.setattr(strays, "DEVICE_PLUGIN_SOCKET", strays.DEVICE_PLUGINS / "kubelet.sock")
     return tmp_path / "machine"
 
 
