@@ -64,6 +64,9 @@ develop: setup ## Build the worker (release) and install both packages into the 
 	    chmod +x "$$script"; \
 	  done
 
+# Tests wait more than they compute, so two run at once; those of one file stay together and share what it set up.
+SPREAD := -n $(or $(TEST_PROCESSES),2) --dist loadfile
+
 # --- The everyday loop ----------------------------------------------------------------------------------------------
 
 .PHONY: check
@@ -91,8 +94,8 @@ check-rust:
 check-python: develop
 	@echo "== Python: format, lint, types, tests"
 	@ruff format --check --quiet gateway operator e2e bench setup examples && ruff check --quiet gateway operator e2e bench setup examples
-	@cd gateway && mypy && pytest
-	@cd operator && mypy && lint-imports --no-cache && pytest -q
+	@cd gateway && mypy && pytest $(SPREAD)
+	@cd operator && mypy && lint-imports --no-cache && pytest -q $(SPREAD)
 	@mypy --strict e2e bench setup examples
 	@pytest -q e2e/cluster/tests
 	@pytest -q e2e/garden/tests bench/tests bench/scoring/tests examples/policies
@@ -124,7 +127,7 @@ test: check garden test-worker test-clients test-haproxy-lts test-operator test-
 .PHONY: test-worker
 test-worker: develop ## The worker end to end on loopback, without a cluster
 	@echo "== worker: end to end on loopback"
-	@pytest -q e2e/worker -m "not node"
+	@pytest -q $(SPREAD) e2e/worker -m "not node"
 
 # The packages stay outside the checkout, in a folder that is named by the digest of their lock file.
 NODE_CLIENTS = $(PROOFGATE_CACHE)/node-clients-$(shell sha256sum e2e/worker/clients/package-lock.json | cut -c1-16)
@@ -146,13 +149,13 @@ test-kills: develop ## A worker killed under load KILLS (200) times: no record o
 .PHONY: test-haproxy-lts
 test-haproxy-lts: develop ## The tests of HAProxy again, with the current long-term release of it
 	@echo "== HAProxy: the current long-term release"
-	@cd operator && PROOFGATE_HAPROXY="$$(../setup/haproxy-lts)" pytest -q -m haproxy
+	@cd operator && PROOFGATE_HAPROXY="$$(../setup/haproxy-lts)" pytest -q $(SPREAD) -m haproxy
 
 .PHONY: test-operator
 test-operator: develop ## The operator's process and the chart on a real control plane, without nodes
 	@echo "== operator: on etcd and kube-apiserver alone"
 	@tools=$$(python3 -m e2e.cluster tools kubernetes etcd helm promtool | paste -sd:) && \
-	  cd operator && PROOFGATE_TOOLS_PATH="$$tools" pytest -q -m controlplane
+	  cd operator && PROOFGATE_TOOLS_PATH="$$tools" pytest -q $(SPREAD) -m controlplane
 
 # The operator's own tests of what an API server lets in; etcd, kubectl and helm are those of the cluster.
 .PHONY: check-crd
