@@ -72,7 +72,9 @@ def test_a_policy_that_ends_its_thread_fails_the_request_and_serves_on() -> None
 
 
 @pytest.mark.parametrize(
-    "answer", [None, [], [Allow()], [Allow()] * 3, "ok", {"a": Allow()}, iter([Allow()] * 2)], ids=repr
+    "answer",
+    [None, [], [Allow()], [Allow()] * 3, "ok", {"a": Allow()}, iter([Allow()] * 2)],
+    ids=["nothing", "none", "too few", "too many", "a string", "a mapping", "an iterator"],
 )
 def test_what_is_not_one_verdict_for_each_request_is_none_for_all(answer: object) -> None:
     with running(lambda: Answers(answer)) as (_, queue):
