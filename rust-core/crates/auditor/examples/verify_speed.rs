@@ -101,6 +101,7 @@ fn write(dir: &Path, key: &SigningKey) -> (Ulid, usize) {
                 ts: 1_700_000_000_000_000,
                 id: id.as_str().into(),
                 tenant: "acme".into(),
+                tenant_seq: number + 1,
                 key: "01234567".into(),
                 model: "gpt-4o-mini".into(),
                 provider: "openai".into(),

@@ -180,11 +180,13 @@ impl OpenExchange {
         let salt = salt_id(&salt);
         let key = admitted.key.hex();
         let config = admitted.config;
-        let admission = |seq| Admission {
+        let tenant = &admitted.tenant.name;
+        let admission = |seq, tenant_seq| Admission {
             seq,
             ts: started_at,
             id: id.as_str().into(),
-            tenant: (&*admitted.tenant.name).into(),
+            tenant: (&**tenant).into(),
+            tenant_seq,
             key: key.as_str().into(),
             model: admitted.call.model.as_ref().into(),
             provider: admitted.target.upstream.name.as_str().into(),
@@ -202,8 +204,9 @@ impl OpenExchange {
             dropped_unnamed: unnamed(admitted.dropped),
             config,
         };
-        let admission = recorder.append(&mut room, |seq, out| admission(seq).encode_into(out));
-        let admission = admission?;
+        let admission = recorder.append_admission(&mut room, tenant, |seq, tenant_seq, out| {
+            admission(seq, tenant_seq).encode_into(out)
+        })?;
         let listed = recorder.open().insert(Entry {
             position: admission,
             admitted_at: started_at,

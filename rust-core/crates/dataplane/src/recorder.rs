@@ -2,6 +2,7 @@ mod changeover;
 mod refusals;
 
 use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -81,6 +82,8 @@ pub(crate) struct Recorder {
     /// Where the next log will lie, and what became of the former one.
     desk: Arc<Desk>,
     open: OpenTable,
+    /// How many admissions of each tenant the log in service holds.
+    admitted: RefCell<HashMap<Arc<str>, u64>>,
     marked: Cell<Marked>,
     durability: Durability,
     /// Wakes the writing task.
@@ -117,6 +120,7 @@ impl Recorder {
             former: RefCell::default(),
             desk,
             open: OpenTable::default(),
+            admitted: RefCell::default(),
             marked: Cell::new(Marked::none()),
             writer: RefCell::new(writer),
             durability,
@@ -214,6 +218,24 @@ impl Recorder {
         let seq = appended.map_err(|_| self.stop())?;
         self.batch.notify_one();
         Ok(self.base.get() + seq)
+    }
+
+    /// Appends an admission, as [`Recorder::append`] does; `encode` is also told which one of its tenant's in this log it is.
+    pub(crate) fn append_admission(
+        &self,
+        room: &mut Room,
+        tenant: &Arc<str>,
+        encode: impl FnOnce(u64, u64, &mut Vec<u8>) -> Result<(), LedgerError>,
+    ) -> Result<u64, Stopped> {
+        let mut admitted = self.admitted.borrow_mut();
+        let before = match admitted.get_mut(tenant) {
+            Some(before) => before,
+            None => admitted.entry(Arc::clone(tenant)).or_default(),
+        };
+        *before += 1;
+        let tenant_seq = *before;
+        // A number is lost only with the log: what cannot be appended stops it.
+        self.append(room, |seq, out| encode(seq, tenant_seq, out))
     }
 
     /// Waits until the record at a position is written, in the sense of the configured durability.

@@ -2,13 +2,14 @@
 //!
 //! A log begins with its `open` and nothing follows a `seal`. Every record states its own number. Each admission has
 //! exactly one end: a `completion` in the same log, or an `aborted` or `completion` in a later one, which names the log of
-//! the admission. A completion says what arrived of a body if, and only if, that was still coming when it was admitted. How a log ended that was still written when its successor was opened is stated once, in a `takeover`: by
-//! that successor, or by a later log when it did not live to.
+//! the admission. A completion says what arrived of a body if, and only if, that was still coming when it was admitted. The
+//! admissions of each tenant are numbered from 1 without a gap. How a log ended that was still written when its successor
+//! was opened is stated once, in a `takeover`: by that successor, or by a later log when it did not live to.
 
 use crate::layout::parse_incarnation;
 use proofgate_ledger::Hash;
 use proofgate_ledger::record::{self, Record};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use ulid::Ulid;
 
 /// What a log's `open` says.
@@ -58,12 +59,17 @@ struct Admitted {
     coming: Option<bool>,
 }
 
-/// What is kept of a log's records while they pass. Memory grows with the number of open exchanges, not with the log.
+/// What is kept of a log's records while they pass. Memory grows with the number of open exchanges and of tenants, not with
+/// the log.
 #[derive(Clone, Debug)]
 pub struct Rules {
     incarnation: Ulid,
     opened: Option<Opened>,
     open: BTreeMap<u64, Admitted>,
+    /// Number of the newest admission of each tenant.
+    counted: HashMap<String, u64>,
+    /// Whether all admissions of the log have passed.
+    counted_from_start: bool,
     foreign_ends: Vec<ForeignEnd>,
     takeovers: Vec<(u64, Predecessor)>,
     sealed: bool,
@@ -80,6 +86,8 @@ impl Rules {
             incarnation,
             opened: None,
             open: BTreeMap::new(),
+            counted: HashMap::new(),
+            counted_from_start: true,
             foreign_ends: Vec::new(),
             takeovers: Vec::new(),
             sealed: false,
@@ -98,6 +106,7 @@ impl Rules {
                 .into_iter()
                 .map(|(admission, id)| (admission, Admitted { id, coming: None }))
                 .collect(),
+            counted_from_start: false,
             ..Self::new(incarnation)
         }
     }
@@ -156,10 +165,13 @@ impl Rules {
         self.complete
     }
 
-    /// Says that records are missing before the next one: from here on it is not known what ends what.
+    /// Says that records are missing before the next one: from here on it is not known what ends what, and the next
+    /// admission of each tenant may have any number.
     pub fn lose(&mut self) {
         self.complete = false;
         self.open.clear();
+        self.counted.clear();
+        self.counted_from_start = false;
     }
 
     /// Takes the record that stands at `seq`.
@@ -224,7 +236,7 @@ impl Rules {
                     coming: Some(admission.coming.is_some()),
                 };
                 self.open.insert(seq, admitted);
-                Ok(())
+                self.count(seq, &admission.tenant, admission.tenant_seq)
             }
             Record::Attempt(attempt) if attempt.incarnation.is_none() => {
                 self.is_open(seq, attempt.admission, &attempt.id)
@@ -240,6 +252,32 @@ impl Rules {
             }
             Record::Seal(seal) => self.seal(seq, seal),
             _ => Ok(()),
+        }
+    }
+
+    fn count(&mut self, seq: u64, tenant: &str, number: u64) -> Result<(), String> {
+        let wrong = |before: u64| {
+            Err(format!(
+                "record {seq} is admission {number} of {tenant}, of which this log holds {before} before it"
+            ))
+        };
+        match self.counted.get_mut(tenant) {
+            Some(newest) => {
+                let before = std::mem::replace(newest, number);
+                if before.checked_add(1) == Some(number) {
+                    Ok(())
+                } else {
+                    wrong(before)
+                }
+            }
+            None => {
+                self.counted.insert(tenant.to_owned(), number);
+                match number {
+                    1 => Ok(()),
+                    2.. if !self.counted_from_start => Ok(()),
+                    _ => wrong(0),
+                }
+            }
         }
     }
 

@@ -19,6 +19,7 @@ fn main() -> Result<(), LedgerError> {
         ts: 1_760_000_000_000_000,
         id: id.into(),
         tenant: "acme".into(),
+        tenant_seq: 12_345,
         key: "0a1b2c3d".into(),
         model: "gpt-4o-mini".into(),
         provider: "openai".into(),

@@ -168,6 +168,8 @@ pub struct Admission<'a> {
     /// Tenant.
     #[serde(borrow)]
     pub tenant: Cow<'a, str>,
+    /// Which one of its tenant's admissions in this log it is, from 1: none is missing between two that are there.
+    pub tenant_seq: u64,
     /// First 8 hex digits of the API key's hash; of a token, the first 32 of its subject's.
     #[serde(borrow)]
     pub key: Cow<'a, str>,

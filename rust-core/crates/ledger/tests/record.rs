@@ -30,6 +30,7 @@ proptest::proptest! {
             ts: 2,
             id: text(0),
             tenant: text(1),
+            tenant_seq: number / 2,
             key: "0123abcd".into(),
             model: text(2),
             provider: "openai".into(),
@@ -90,6 +91,7 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
                 ts: 2,
                 id: "r1".into(),
                 tenant: "acme".into(),
+                tenant_seq: 1,
                 key: "0123abcd".into(),
                 model: "gpt-4o-mini".into(),
                 provider: "openai".into(),
@@ -113,7 +115,7 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
                 dropped_unnamed: 0,
                 config: ConfigId([0xab; 8]),
             }),
-            r#"{"v":1,"kind":"admission","seq":1,"ts":2,"id":"r1","tenant":"acme","key":"0123abcd","model":"gpt-4o-mini","provider":"openai","upstream_model":"gpt-4o-mini-2024","endpoint":"chat.completions","stream":true,"bytes":512,"request":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=","salt":"5a5a5a5a5a5a5a5a","reserved":77,"policy":{"score":30,"rules":["pii-email"],"redacted":true,"would_block":false},"dropped":["seed","logit_bias"],"config":"abababababababab"}"#,
+            r#"{"v":1,"kind":"admission","seq":1,"ts":2,"id":"r1","tenant":"acme","tenant_seq":1,"key":"0123abcd","model":"gpt-4o-mini","provider":"openai","upstream_model":"gpt-4o-mini-2024","endpoint":"chat.completions","stream":true,"bytes":512,"request":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=","salt":"5a5a5a5a5a5a5a5a","reserved":77,"policy":{"score":30,"rules":["pii-email"],"redacted":true,"would_block":false},"dropped":["seed","logit_bias"],"config":"abababababababab"}"#,
         ),
         (
             Record::Completion(Completion {
@@ -148,6 +150,7 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
                 ts: 2,
                 id: "r1".into(),
                 tenant: "acme".into(),
+                tenant_seq: 1,
                 key: "0123abcd".into(),
                 model: "whisper-1".into(),
                 provider: "openai".into(),
@@ -167,7 +170,7 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
                 dropped_unnamed: 0,
                 config: ConfigId([0xab; 8]),
             }),
-            r#"{"v":1,"kind":"admission","seq":1,"ts":2,"id":"r1","tenant":"acme","key":"0123abcd","model":"whisper-1","provider":"openai","upstream_model":"whisper-1","endpoint":"/v1/audio/transcriptions","stream":false,"coming":{"declared":5242880},"bytes":512,"request":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=","reserved":null,"config":"abababababababab"}"#,
+            r#"{"v":1,"kind":"admission","seq":1,"ts":2,"id":"r1","tenant":"acme","tenant_seq":1,"key":"0123abcd","model":"whisper-1","provider":"openai","upstream_model":"whisper-1","endpoint":"/v1/audio/transcriptions","stream":false,"coming":{"declared":5242880},"bytes":512,"request":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=","reserved":null,"config":"abababababababab"}"#,
         ),
         (
             Record::Completion(Completion {

@@ -103,6 +103,7 @@ struct Log {
     before: Option<(proofgate_wal::Ulid, u64)>,
     /// Position of its first record among all.
     base: u64,
+    admitted: u64,
 }
 
 impl Log {
@@ -116,6 +117,7 @@ impl Log {
                 ts: START + exchange * APART,
                 id: id.as_str().into(),
                 tenant: "acme".into(),
+                tenant_seq: self.admitted + 1,
                 key: "0123abcd".into(),
                 model: "gpt-4o-mini".into(),
                 provider: "openai".into(),
@@ -135,6 +137,7 @@ impl Log {
             }
             .encode_into(out)
         });
+        self.admitted += 1;
         self.base + seq.unwrap()
     }
 
@@ -247,6 +250,7 @@ fn go_over(mut log: Log, shard: &Shard<'_>, now: u64) -> Log {
     let mut next = Log {
         before: Some((left.incarnation, log.base)),
         base: log.base + left.size,
+        admitted: 0,
         made,
     };
     let told = next.made.writer.append(|seq, out| {
@@ -273,6 +277,7 @@ fn make(shard: &Shard<'_>, records: u64, log_records: u64, sealed: bool) {
             .log,
         before: None,
         base: 0,
+        admitted: 0,
     };
     let mut open: Vec<(u64, u64)> = Vec::new();
     let (mut exchange, mut appending) = (0, Duration::ZERO);
@@ -371,6 +376,7 @@ fn rotate(shard: &Shard<'_>) {
             .log,
         before: None,
         base: 0,
+        admitted: 0,
     };
     log.sign(shard.key);
     let former = log.made.follower.signed().unwrap().clone();
@@ -401,6 +407,7 @@ fn rotate(shard: &Shard<'_>) {
             log = Log {
                 before: None,
                 base: 0,
+                admitted: 0,
                 made,
             };
             switch = start.elapsed().as_secs_f64() * 1e6;

@@ -210,6 +210,7 @@ fn recovery(root: &Path) -> f64 {
                     ts: 1_700_000_000_000_000,
                     id: id.as_str().into(),
                     tenant: "acme".into(),
+                    tenant_seq: u64::from(number) + 1,
                     key: "01234567".into(),
                     model: "gpt-4o-mini".into(),
                     provider: "openai".into(),

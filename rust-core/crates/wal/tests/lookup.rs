@@ -28,6 +28,7 @@ struct Log {
     writer: Writer,
     follower: Follower,
     ulid: Ulid,
+    admitted: u64,
 }
 
 impl Log {
@@ -49,6 +50,7 @@ impl Log {
             writer: made.writer,
             follower: made.follower,
             ulid: made.incarnation,
+            admitted: 0,
         }
     }
 
@@ -64,14 +66,17 @@ impl Log {
     }
 
     fn admit(&mut self, ms: u64, number: u64) -> u64 {
+        self.admitted += 1;
+        let tenant_seq = self.admitted;
         self.append(|seq, out| {
             Admission {
                 seq,
                 ts: ms * 1000,
                 id: id(ms, number).into(),
                 tenant: "acme".into(),
+                tenant_seq,
                 key: "01234567".into(),
-                model: "m".repeat(300).into(),
+                model: "m".repeat(280).into(),
                 provider: "openai".into(),
                 upstream_model: "m".into(),
                 endpoint: "/v1/chat/completions".into(),

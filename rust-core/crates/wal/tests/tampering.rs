@@ -207,6 +207,33 @@ fn an_exchange_with_two_ends_is_told() {
 }
 
 #[test]
+fn a_tenants_admission_that_is_missing_or_counted_twice_is_told() {
+    for (newest, next) in [(41, 42), (39, 40), (0, 1), (u64::MAX - 1, u64::MAX)] {
+        let (disk, mut worker) = filled();
+        assert_eq!(worker.admitted, 40);
+        worker.admitted = newest;
+        worker.complete_one("next");
+        let said = format!("is admission {next} of acme, of which this log holds 40 before it");
+        expect(&check(&disk), Verdict::Invalid, &said);
+    }
+}
+
+#[test]
+fn the_admissions_of_a_tenant_are_counted_from_one_in_each_log() {
+    let (disk, mut worker) = support::fresh();
+    worker.admitted = 1;
+    worker.complete_one("first");
+    expect(
+        &check(&disk),
+        Verdict::Invalid,
+        "is admission 2 of acme, of which this log holds 0",
+    );
+    let (disk, _, mut second) = two_lives();
+    second.complete_one("first of the second");
+    assert_eq!(check(&disk).verdict, Verdict::Ok);
+}
+
+#[test]
 fn an_attempt_of_what_was_not_admitted_or_has_ended_is_told() {
     let attempt = |worker: &mut Worker, id: &'static str, admission| {
         let appended = worker.append(|seq, out| {

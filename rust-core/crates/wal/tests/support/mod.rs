@@ -163,6 +163,8 @@ pub struct Worker {
     pub follower: Follower,
     pub promised: Promised,
     clock: u64,
+    /// How many admissions of its one tenant the log holds.
+    pub admitted: u64,
 }
 
 /// Starts an incarnation the way a gateway does; on failure the promises made so far are in `promised`.
@@ -234,6 +236,7 @@ impl Worker {
             writer: log.writer,
             follower: log.follower,
             clock: 1,
+            admitted: 0,
         }
     }
 
@@ -267,12 +270,14 @@ impl Worker {
     pub fn admit_as(&mut self, id: &str, size: usize, coming: Option<Coming>) -> Result<u64, WalError> {
         let salt = self.writer.salt(self.writer.next_seq())?;
         let ts = self.tick();
-        self.append(|seq, out| {
+        let tenant_seq = self.admitted + 1;
+        let appended = self.append(|seq, out| {
             Admission {
                 seq,
                 ts,
                 id: id.into(),
                 tenant: "acme".into(),
+                tenant_seq,
                 key: "01234567".into(),
                 model: "m".repeat(size).into(),
                 provider: "openai".into(),
@@ -291,7 +296,9 @@ impl Worker {
                 config: ConfigId([1; 8]),
             }
             .encode_into(out)
-        })
+        });
+        self.admitted += u64::from(appended.is_ok());
+        appended
     }
 
     pub fn complete(&mut self, id: &str, admission: u64) -> Result<u64, WalError> {
