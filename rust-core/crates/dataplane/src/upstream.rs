@@ -8,6 +8,7 @@ mod rate;
 mod stream;
 mod tls;
 mod warm;
+mod wire;
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -23,11 +24,11 @@ use self::health::Health;
 pub(crate) use self::health::{Attending, Verdict};
 use self::names::{Names, Resolver};
 pub(crate) use self::rate::RateLimits;
-use self::stream::Socket;
 pub(crate) use self::stream::UpstreamStream;
 use self::tls::Tls;
 pub(crate) use self::tls::Trust;
 use self::warm::Warming;
+use self::wire::{Socket, Wire};
 
 use crate::access_token::AccessToken;
 use crate::config::StreamUsage;
@@ -259,6 +260,10 @@ impl Pool {
     }
 
     async fn try_to_connect(&self) -> io::Result<UpstreamStream> {
+        Ok(UpstreamStream::http1(self.reach().await?))
+    }
+
+    async fn reach(&self) -> io::Result<Wire> {
         let addresses = self.route.egress.admitted(&self.names.addresses().await?);
         if addresses.is_empty() {
             return Err(io::Error::other("none of its addresses may be reached (egress)"));
@@ -268,10 +273,10 @@ impl Pool {
         tcp.set_nodelay(true)?;
         let socket = Socket::new(tcp);
         match &self.route.tls {
-            None => Ok(UpstreamStream::plain(socket)),
+            None => Ok(Wire::Plain(socket)),
             Some(tls) => {
                 let stream = tls.connector.connect(tls.server_name.clone(), socket).await?;
-                Ok(UpstreamStream::tls(stream))
+                Ok(Wire::Tls(Box::new(stream)))
             }
         }
     }

@@ -1,15 +1,15 @@
-//! A connection to a provider, plain or over TLS.
+//! What a request goes through, and its answer.
 
 use std::cell::Cell;
 use std::io;
 use std::pin::{Pin, pin};
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Context, Poll, Waker};
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
-use tokio_rustls::client::TlsStream;
 
-/// A connection to a provider.
+use super::wire::Wire;
+
+/// What carries a request to a provider and its answer back.
 pub(crate) struct UpstreamStream {
     transport: Transport,
     /// Whether another request may follow on it.
@@ -17,21 +17,14 @@ pub(crate) struct UpstreamStream {
 }
 
 enum Transport {
-    Plain(Socket),
-    Tls(Box<TlsStream<Socket>>),
+    /// A connection of its own.
+    Http1(Wire),
 }
 
 impl UpstreamStream {
-    pub(super) fn plain(socket: Socket) -> Self {
+    pub(super) fn http1(wire: Wire) -> Self {
         UpstreamStream {
-            transport: Transport::Plain(socket),
-            reusable: true,
-        }
-    }
-
-    pub(super) fn tls(stream: TlsStream<Socket>) -> Self {
-        UpstreamStream {
-            transport: Transport::Tls(Box::new(stream)),
+            transport: Transport::Http1(wire),
             reusable: true,
         }
     }
@@ -50,18 +43,17 @@ impl UpstreamStream {
     pub(crate) fn can_serve_again(&mut self) -> bool {
         let mut byte = [0];
         let mut context = Context::from_waker(Waker::noop());
+        let Transport::Http1(wire) = &mut self.transport;
         self.reusable
-            && Pin::new(self)
+            && Pin::new(wire)
                 .poll_read(&mut context, &mut ReadBuf::new(&mut byte))
                 .is_pending()
     }
 
     /// Bytes that the socket has taken so far, of TLS the encrypted ones.
     pub(crate) fn taken(&self) -> u64 {
-        match &self.transport {
-            Transport::Plain(socket) => socket.taken,
-            Transport::Tls(tls) => tls.get_ref().0.taken,
-        }
+        let Transport::Http1(wire) = &self.transport;
+        wire.taken()
     }
 
     /// Reads to the end of `buffer`, in which it makes room for `room` bytes at least; 0 is the end of the stream. While it waits an empty buffer has no
@@ -78,7 +70,8 @@ impl UpstreamStream {
             buffer.clear();
         }
         buffer.reserve(room);
-        let polled = pin!(self.read_buf(buffer)).poll(context);
+        let Transport::Http1(wire) = &mut self.transport;
+        let polled = pin!(wire.read_buf(buffer)).poll(context);
         if polled.is_pending() && buffer.is_empty() {
             lent.set(std::mem::take(buffer));
         }
@@ -86,30 +79,20 @@ impl UpstreamStream {
     }
 }
 
-macro_rules! delegate {
+macro_rules! each {
     ($self:ident, $stream:ident => $call:expr) => {
         match &mut $self.get_mut().transport {
-            Transport::Plain(inner) => {
+            Transport::Http1(inner) => {
                 let $stream = Pin::new(inner);
-                $call
-            }
-            Transport::Tls(inner) => {
-                let $stream = Pin::new(inner.as_mut());
                 $call
             }
         }
     };
 }
 
-impl AsyncRead for UpstreamStream {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        delegate!(self, stream => stream.poll_read(cx, buf))
-    }
-}
-
 impl AsyncWrite for UpstreamStream {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        delegate!(self, stream => stream.poll_write(cx, buf))
+        each!(self, stream => stream.poll_write(cx, buf))
     }
 
     fn poll_write_vectored(
@@ -117,7 +100,7 @@ impl AsyncWrite for UpstreamStream {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        delegate!(self, stream => stream.poll_write_vectored(cx, bufs))
+        each!(self, stream => stream.poll_write_vectored(cx, bufs))
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -125,67 +108,11 @@ impl AsyncWrite for UpstreamStream {
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        delegate!(self, stream => stream.poll_flush(cx))
+        each!(self, stream => stream.poll_flush(cx))
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        delegate!(self, stream => stream.poll_shutdown(cx))
-    }
-}
-
-/// A TCP connection that counts what it took: whether anything of a request can have reached the other side, TLS does not
-/// tell.
-pub(super) struct Socket {
-    tcp: TcpStream,
-    taken: u64,
-}
-
-impl Socket {
-    pub(super) fn new(tcp: TcpStream) -> Self {
-        Socket { tcp, taken: 0 }
-    }
-
-    fn count(&mut self, written: io::Result<usize>) -> Poll<io::Result<usize>> {
-        if let Ok(length) = written {
-            self.taken = self.taken.saturating_add(length as u64);
-        }
-        Poll::Ready(written)
-    }
-}
-
-impl AsyncRead for Socket {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().tcp).poll_read(cx, buf)
-    }
-}
-
-impl AsyncWrite for Socket {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        let this = self.get_mut();
-        let written = ready!(Pin::new(&mut this.tcp).poll_write(cx, buf));
-        this.count(written)
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let this = self.get_mut();
-        let written = ready!(Pin::new(&mut this.tcp).poll_write_vectored(cx, bufs));
-        this.count(written)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        true
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().tcp).poll_flush(cx)
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().tcp).poll_shutdown(cx)
+        each!(self, stream => stream.poll_shutdown(cx))
     }
 }
 

@@ -5,10 +5,11 @@ use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::io::AsyncWriteExt;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{LocalSet, yield_now};
 use tokio_rustls::TlsAcceptor;
 
+use super::super::wire::Socket;
 use super::super::{Egress, Pool, Route, Trust};
 use super::*;
 
@@ -81,20 +82,18 @@ async fn can_serve_again(behind: Behind) -> bool {
     }
     wire.write_all(&encrypted).await.unwrap();
     let mut arrived = vec![0; encrypted.len()];
-    while tcp(&client).peek(&mut arrived).await.unwrap() < encrypted.len() {
+    while wire_of(&mut client).tcp().peek(&mut arrived).await.unwrap() < encrypted.len() {
         yield_now().await;
     }
     let mut answer = [0; 6];
-    client.read_exact(&mut answer).await.unwrap();
+    wire_of(&mut client).read_exact(&mut answer).await.unwrap();
     assert_eq!(&answer, b"answer");
     client.can_serve_again()
 }
 
-fn tcp(stream: &UpstreamStream) -> &TcpStream {
-    match &stream.transport {
-        Transport::Plain(socket) => &socket.tcp,
-        Transport::Tls(tls) => &tls.get_ref().0.tcp,
-    }
+fn wire_of(stream: &mut UpstreamStream) -> &mut Wire {
+    let Transport::Http1(wire) = &mut stream.transport;
+    wire
 }
 
 #[tokio::test]
@@ -117,7 +116,7 @@ async fn a_connection_whose_upstream_has_taken_its_leave_serves_no_more() {
 async fn a_connection_whose_request_did_not_leave_whole_serves_no_more() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let tcp = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-    let mut stream = UpstreamStream::plain(Socket::new(tcp));
+    let mut stream = UpstreamStream::http1(Wire::Plain(Socket::new(tcp)));
     assert!(stream.can_serve_again());
     stream.spend();
     assert!(!stream.can_serve_again());
