@@ -15,7 +15,7 @@ use proofgate_wire::{
 };
 
 use crate::config::StreamUsage;
-use crate::delivery::deliver;
+use crate::delivery::{Leading, deliver};
 use crate::failure::Failure;
 use crate::upstream::{Upstream, UpstreamStream};
 
@@ -81,6 +81,7 @@ impl Reached {
 }
 
 /// A request for one provider.
+#[derive(Clone, Copy)]
 pub(crate) struct Request<'a> {
     pub(crate) to: &'a Upstream,
     pub(crate) template: &'a RequestTemplate,
@@ -125,11 +126,18 @@ pub(crate) async fn attempt<H>(
     span: &mut Span,
     lent: Lent<'_>,
     answer: &mut Vec<u8>,
-    accept: impl FnMut(&ResponseHead<'_>) -> Result<H, Failure>,
+    mut accept: impl FnMut(&ResponseHead<'_>) -> Result<H, Failure>,
 ) -> Result<Begun<H>, Failure> {
-    answer.clear();
-    let connection = send(request, limits, reached, span, lent, answer).await?;
-    hear(connection, limits, reached, span, lent, answer, accept).await
+    let mut again = true;
+    loop {
+        answer.clear();
+        let connection = send(request, limits, reached, span, lent, answer).await?;
+        match hear(connection, limits, reached, span, lent, answer, &mut accept).await {
+            // A provider that takes leave of a session has not looked at what came last: it has that once more.
+            Err(Failure::Unconnected) if std::mem::take(&mut again) => {}
+            heard => return heard,
+        }
+    }
 }
 
 /// Reads the head of the answer on a connection over which a request was sent; of it `answer` has what came before.
@@ -168,6 +176,10 @@ pub(crate) async fn hear<H>(
         } else {
             let read = poll_fn(|context| connection.poll_fill(context, lent.incoming, answer, READ));
             if !read.await.is_ok_and(|read| read != 0) {
+                if connection.is_unprocessed() {
+                    reached.executed = Executed::No;
+                    return Err(Failure::Unconnected);
+                }
                 return Err(Failure::Unreachable);
             }
             if !std::mem::replace(&mut begun, true) {
@@ -210,9 +222,14 @@ pub(crate) async fn send(
         None => template.write(id, length, model, fields, &mut head),
         Some(all) => template.write_with(id, all, model, fields, &mut head),
     }
+    let mut leading = Leading {
+        head: head.len(),
+        framing: 0,
+    };
     if rest == Some(None) {
         // The first chunk; its end stands before the next one.
         head.extend_from_slice(format!("{length:x}\r\n").as_bytes());
+        leading.framing = head.len() - leading.head;
     }
     let mut parts = body.parts();
     if length <= ONE_PIECE {
@@ -229,7 +246,9 @@ pub(crate) async fn send(
         None => &mut reached.executed,
         Some(_) => &mut partly,
     };
+    let message = (message, leading);
     let delivered = deliver(to, message, limits, executed, span, lent.incoming, early).await;
+
     lent.outgoing.set(head);
     delivered
 }

@@ -176,6 +176,7 @@ impl Blueprint {
                     client_certificate_pem: provider.client_certificate_pem.clone(),
                     client_key_pem: provider.client_key_pem.clone(),
                 },
+                provider.http,
                 own.connect.unwrap_or(all.upstream_connect),
                 egress.clone(),
             );

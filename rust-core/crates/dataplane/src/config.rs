@@ -196,6 +196,9 @@ pub(crate) struct Provider {
     /// Idle connections that are to be there.
     #[serde(default)]
     pub min_idle: usize,
+    /// What may be spoken with it.
+    #[serde(default)]
+    pub http: Http,
     /// What it allows in a minute, as far as this worker may use it.
     #[serde(default)]
     pub rate: RateLimits,
@@ -213,6 +216,18 @@ pub(crate) struct ProviderTimeouts {
     pub first_byte: Option<Duration>,
     #[serde(rename = "idle_ms", default, deserialize_with = "optional_milliseconds")]
     pub idle: Option<Duration>,
+}
+
+/// Which HTTP is spoken with a provider.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Http {
+    /// What it chooses in TLS (ALPN); HTTP/1.1 without TLS.
+    Auto,
+    #[default]
+    Http1,
+    /// HTTP/2 and nothing else; without TLS with prior knowledge (RFC 9113 section 3.3).
+    Http2,
 }
 
 /// Whether a stream is asked for its usage when the client does not ask.

@@ -30,6 +30,14 @@ enum Sending {
     NotBegun,
 }
 
+/// How much of the first part of a message is not its body, in bytes.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Leading {
+    pub(crate) head: usize,
+    /// What stands between the head and the body, where HTTP/1.1 frames that.
+    pub(crate) framing: usize,
+}
+
 /// Sends a message, in parts, on a connection to an upstream, and notes whether it may be acted on; returns the connection on which the answer is to be read.
 /// What came of that before the message had left is in `early`; `lent` is the memory of those who wait to read.
 ///
@@ -37,7 +45,7 @@ enum Sending {
 /// byte is replaced by a new one, once; nothing else is sent twice.
 pub(crate) async fn deliver<const N: usize>(
     to: &Upstream,
-    parts: [&[u8]; N],
+    (parts, leading): ([&[u8]; N], Leading),
     limits: Limits,
     executed: &mut Executed,
     span: &mut Span,
@@ -56,11 +64,17 @@ pub(crate) async fn deliver<const N: usize>(
         None => connect(to).await?,
     };
     span.lap_now(Stage::Connect);
-    let mut sending = send(&mut connection, message, limits, executed, lent, early).await;
+    let mut sending = match message.begin(leading, &mut connection) {
+        Ok(message) => send(&mut connection, message, limits, executed, lent, early).await,
+        Err(_) => Sending::NotBegun,
+    };
     if sending == Sending::NotBegun && !fresh {
         early.clear();
         connection = connect(to).await?;
-        sending = send(&mut connection, message, limits, executed, lent, early).await;
+        sending = match message.begin(leading, &mut connection) {
+            Ok(message) => send(&mut connection, message, limits, executed, lent, early).await,
+            Err(_) => Sending::NotBegun,
+        };
     }
     span.lap_now(Stage::UpstreamWrite);
     match sending {
@@ -152,7 +166,7 @@ async fn send<const N: usize>(
         }
         while early.len() < EARLY {
             let read = ready!(upstream.poll_fill(context, lent, early, EARLY))?;
-            if read == 0 && upstream.taken() == taken_before {
+            if read == 0 && upstream.has_reached_nobody(taken_before) {
                 return Poll::Ready(Ok(Sending::NotBegun));
             }
             if read == 0 || answer.is_final(early, limits) {
@@ -164,7 +178,7 @@ async fn send<const N: usize>(
     let sent: io::Result<Sending> = sent.await;
     match sent {
         Ok(sending) => sending,
-        Err(_) if upstream.taken() == taken_before => Sending::NotBegun,
+        Err(_) if upstream.has_reached_nobody(taken_before) => Sending::NotBegun,
         // An upstream that closes before it has read everything may have said why.
         Err(_) => Sending::CutShort,
     }
@@ -176,7 +190,18 @@ struct Message<'m, const N: usize> {
     parts: [&'m [u8]; N],
 }
 
-impl<const N: usize> Message<'_, N> {
+impl<'m, const N: usize> Message<'m, N> {
+    /// Begins the request on a connection; returns what is to be sent there then.
+    fn begin(mut self, leading: Leading, upstream: &mut UpstreamStream) -> io::Result<Self> {
+        if let Some(first) = self.parts.first_mut() {
+            let (head, _) = first.split_at_checked(leading.head).unwrap_or((first, b""));
+            if upstream.begin(head)? {
+                *first = first.get(leading.head + leading.framing..).unwrap_or_default();
+            }
+        }
+        Ok(self)
+    }
+
     fn has_remaining(&self) -> bool {
         self.parts.iter().any(|part| !part.is_empty())
     }

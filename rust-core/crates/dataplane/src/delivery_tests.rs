@@ -45,7 +45,14 @@ async fn upstream() -> (Upstream, TcpListener) {
         first_byte: Duration::MAX,
         idle: Duration::MAX,
         pool: Rc::new(Pool::new(
-            Route::new(base, Trust::default(), Duration::from_secs(20), Egress::default()).unwrap(),
+            Route::new(
+                base,
+                Trust::default(),
+                crate::config::Http::Http1,
+                Duration::from_secs(20),
+                Egress::default(),
+            )
+            .unwrap(),
         )),
     };
     (upstream, listener)
@@ -108,7 +115,7 @@ async fn a_request_of_which_a_used_connection_took_nothing_goes_over_a_new_one()
         let (delivered, accepted) = tokio::join!(
             deliver(
                 &upstream,
-                message,
+                (message, Leading::default()),
                 LIMITS,
                 &mut executed,
                 &mut span,
@@ -137,7 +144,7 @@ async fn a_request_of_which_a_new_connection_took_something_is_not_sent_again() 
         let (delivered, ()) = tokio::join!(
             deliver(
                 &upstream,
-                message,
+                (message, Leading::default()),
                 LIMITS,
                 &mut executed,
                 &mut span,

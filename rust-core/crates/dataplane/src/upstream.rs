@@ -3,6 +3,7 @@
 mod egress;
 mod happy_eyeballs;
 mod health;
+mod http2;
 mod names;
 mod rate;
 mod stream;
@@ -22,6 +23,7 @@ use tokio::net::TcpStream;
 pub(crate) use self::egress::Egress;
 use self::health::Health;
 pub(crate) use self::health::{Attending, Verdict};
+use self::http2::Sessions;
 use self::names::{Names, Resolver};
 pub(crate) use self::rate::RateLimits;
 pub(crate) use self::stream::UpstreamStream;
@@ -31,7 +33,7 @@ use self::warm::Warming;
 use self::wire::{Socket, Wire};
 
 use crate::access_token::AccessToken;
-use crate::config::StreamUsage;
+use crate::config::{Http, StreamUsage};
 use crate::path_end::PathEnd;
 use crate::signer::Signer;
 
@@ -110,6 +112,7 @@ impl Upstream {
 pub(crate) struct Route {
     base: BaseUrl,
     trust: Trust,
+    http: Http,
     tls: Option<Tls>,
     connect_timeout: Duration,
     egress: Egress,
@@ -123,13 +126,15 @@ impl Route {
     pub(crate) fn new(
         base: BaseUrl,
         trust: Trust,
+        http: Http,
         connect_timeout: Duration,
         egress: Egress,
     ) -> Result<Self, String> {
-        let tls = base.tls.then(|| Tls::new(&base.host, &trust)).transpose()?;
+        let tls = base.tls.then(|| Tls::new(&base.host, &trust, http)).transpose()?;
         Ok(Route {
             base,
             trust,
+            http,
             tls,
             connect_timeout,
             egress,
@@ -144,6 +149,8 @@ pub(crate) struct Pool {
     pub(crate) health: Rc<Health>,
     names: Rc<Names>,
     idle: RefCell<Vec<Idle>>,
+    /// Those of HTTP/2, where that may be spoken.
+    sessions: Option<Sessions>,
     warming: Warming,
     /// Whether another way has taken its place: no connection is kept any more.
     left: Cell<bool>,
@@ -166,7 +173,14 @@ pub(crate) enum ConnectError {
 
 impl Pool {
     pub(crate) fn new(route: Route) -> Self {
+        // Without TLS nobody chooses.
+        let may_be_http2 = match route.http {
+            Http::Http1 => false,
+            Http::Auto => route.base.tls,
+            Http::Http2 => true,
+        };
         Pool {
+            sessions: may_be_http2.then(Sessions::new),
             names: Names::new(&route.base.host, route.base.port, Resolver::of_system()),
             route,
             health: Rc::default(),
@@ -190,6 +204,9 @@ impl Pool {
         }
         before.left.set(true);
         before.idle.borrow_mut().clear();
+        if let Some(sessions) = &before.sessions {
+            sessions.clear();
+        }
         let is_same = before.route.base == route.base;
         let mut pool = Pool::new(route);
         if is_same {
@@ -208,18 +225,26 @@ impl Pool {
         let Route {
             base,
             trust,
+            http,
             connect_timeout,
             egress,
             tls: _,
         } = &self.route;
         *base == route.base
             && *trust == route.trust
+            && *http == route.http
             && *connect_timeout == route.connect_timeout
             && *egress == route.egress
     }
 
-    /// A connection on which others have been answered, if one of them can serve again.
+    /// A connection on which others have been answered, if one of them can serve again; of HTTP/2 a stream of one that is
+    /// there.
     pub(crate) fn idle(&self) -> Option<UpstreamStream> {
+        if let Some(sessions) = &self.sessions
+            && let Some(stream) = sessions.stream()
+        {
+            return Some(stream.into());
+        }
         loop {
             let mut idle = self.idle.borrow_mut().pop()?;
             if self.second.get() - idle.since < IDLE_LIMIT && idle.stream.can_serve_again() {
@@ -228,7 +253,7 @@ impl Pool {
         }
     }
 
-    /// A new connection.
+    /// A new connection; of HTTP/2 a stream of a session, which is a new one where none has room.
     pub(crate) async fn connect(&self, provider: &str) -> Result<UpstreamStream, ConnectError> {
         // In a box: this future is moved with every request, and connecting is rare and large.
         let connecting = Box::pin(self.try_to_connect());
@@ -260,7 +285,31 @@ impl Pool {
     }
 
     async fn try_to_connect(&self) -> io::Result<UpstreamStream> {
-        Ok(UpstreamStream::http1(self.reach().await?))
+        match &self.sessions {
+            None => Ok(UpstreamStream::http1(self.reach().await?)),
+            Some(sessions) => sessions.stream_or(async || self.begin(sessions).await).await,
+        }
+    }
+
+    /// Connects, and speaks what the provider chooses.
+    async fn begin(&self, sessions: &Sessions) -> io::Result<UpstreamStream> {
+        let wire = self.reach().await?;
+        let is_http2 = wire.is_chosen(http2::ALPN).unwrap_or(true);
+        sessions.chose(!is_http2);
+        if is_http2 {
+            let session = sessions.begin(wire).await?;
+            let stream = session.stream();
+            if !self.left.get() {
+                sessions.keep(session);
+            }
+            return Ok(stream.into());
+        }
+        match self.route.http {
+            Http::Http2 => Err(io::Error::other(
+                "it does not choose HTTP/2 in TLS (ALPN); set http to Auto or Http1",
+            )),
+            Http::Auto | Http::Http1 => Ok(UpstreamStream::http1(wire)),
+        }
     }
 
     async fn reach(&self) -> io::Result<Wire> {
@@ -283,8 +332,11 @@ impl Pool {
 
     /// Keeps a connection whose last exchange ended cleanly, unless its request had not left whole.
     pub(crate) fn put_back(&self, stream: UpstreamStream) {
+        let Some(stream) = stream.into_kept() else {
+            return;
+        };
         let mut idle = self.idle.borrow_mut();
-        if idle.len() < MAX_IDLE && !self.left.get() && !stream.is_spent() {
+        if idle.len() < MAX_IDLE && !self.left.get() {
             idle.push(Idle {
                 stream,
                 since: self.second.get(),
@@ -299,5 +351,8 @@ impl Pool {
         self.idle
             .borrow_mut()
             .retain(|idle| now - idle.since < IDLE_LIMIT);
+        if let Some(sessions) = &self.sessions {
+            sessions.close_expired(now, IDLE_LIMIT);
+        }
     }
 }

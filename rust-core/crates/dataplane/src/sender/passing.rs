@@ -95,9 +95,13 @@ impl Passing<'_, '_> {
         let mut connection = sent?;
         if !connection.is_spent() {
             self.has_passed.set(true);
+            let in_chunks = in_chunks && !connection.ends_bodies();
             let whole = self.pass(&mut connection, in_chunks, idle, answer).await;
             match whole {
-                Ok(true) => self.open.reached.executed = Executed::Maybe,
+                Ok(true) => {
+                    connection.end_body();
+                    self.open.reached.executed = Executed::Maybe;
+                }
                 Ok(false) => connection.spend(),
                 Err(broken) => return Err(broken),
             }

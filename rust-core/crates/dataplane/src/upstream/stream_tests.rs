@@ -51,6 +51,7 @@ async fn can_serve_again(behind: Behind) -> bool {
             ca_pem: Some(CERTIFICATE.into()),
             ..Trust::default()
         },
+        crate::config::Http::Http1,
         std::time::Duration::from_secs(20),
         Egress::default(),
     );
@@ -92,8 +93,10 @@ async fn can_serve_again(behind: Behind) -> bool {
 }
 
 fn wire_of(stream: &mut UpstreamStream) -> &mut Wire {
-    let Transport::Http1(wire) = &mut stream.transport;
-    wire
+    match &mut stream.transport {
+        Transport::Http1(wire) => wire,
+        Transport::Http2(_) => panic!("nobody asked for HTTP/2"),
+    }
 }
 
 #[tokio::test]

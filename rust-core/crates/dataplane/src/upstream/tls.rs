@@ -7,6 +7,9 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use tokio_rustls::TlsConnector;
 
+use super::http2;
+use crate::config::Http;
+
 /// Whom the worker trusts, and what it shows. It holds a key, so it has no `Debug`.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) struct Trust {
@@ -23,11 +26,11 @@ pub(super) struct Tls {
 }
 
 impl Tls {
-    /// Prepares TLS to `host`.
+    /// Prepares TLS to `host`, offering what may be spoken.
     ///
     /// # Errors
     /// What cannot be used of `trust`, or the host's name.
-    pub(super) fn new(host: &str, trust: &Trust) -> Result<Self, String> {
+    pub(super) fn new(host: &str, trust: &Trust, http: Http) -> Result<Self, String> {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
@@ -47,7 +50,12 @@ impl Tls {
             (None, None) => config.with_no_client_auth(),
             _ => return Err("a client certificate and its key go together".into()),
         };
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        let (http1, http2) = (b"http/1.1".to_vec(), http2::ALPN.to_vec());
+        config.alpn_protocols = match http {
+            Http::Http1 => vec![http1],
+            Http::Auto => vec![http2, http1],
+            Http::Http2 => vec![http2],
+        };
         let server_name =
             ServerName::try_from(host.to_owned()).map_err(|_| format!("{host:?} is no host name for TLS"))?;
         Ok(Tls {

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use super::{Pool, Upstream};
+use super::{Pool, Sessions, Upstream};
 
 /// Connections that are being made at a time, at most, for nobody.
 const AT_ONCE: usize = 8;
@@ -41,6 +41,11 @@ impl Pool {
                 .borrow_mut()
                 .retain_mut(|idle| idle.stream.can_serve_again());
         }
+        // One session carries many requests.
+        let wanted = match &self.sessions {
+            Some(sessions) if sessions.count() > 0 => return,
+            _ => wanted,
+        };
         let there = self.idle_count() + warming.under_way.get();
         let room = AT_ONCE.saturating_sub(warming.under_way.get());
         for _ in 0..wanted.saturating_sub(there).min(room) {
@@ -58,8 +63,9 @@ impl Pool {
         }
     }
 
-    /// Connections that wait for a request.
+    /// Connections that wait for a request; every session of HTTP/2 does.
     pub(crate) fn idle_count(&self) -> usize {
-        self.idle.borrow().len()
+        let sessions = self.sessions.as_ref().map_or(0, Sessions::count);
+        self.idle.borrow().len() + sessions
     }
 }

@@ -23,6 +23,14 @@ impl Wire {
         }
     }
 
+    /// Whether the other side chose a protocol in TLS; `None` without TLS.
+    pub(super) fn is_chosen(&self, protocol: &[u8]) -> Option<bool> {
+        match self {
+            Wire::Plain(_) => None,
+            Wire::Tls(tls) => Some(tls.get_ref().1.alpn_protocol() == Some(protocol)),
+        }
+    }
+
     #[cfg(test)]
     pub(super) fn tcp(&self) -> &TcpStream {
         match self {

@@ -1,0 +1,286 @@
+//! Sessions with one provider: which of them takes the next request, what keeps one going, and when it ends.
+
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::io;
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use h2::client::{Builder, Connection, SendRequest};
+use h2::{Ping, PingPong};
+use tokio::sync::{Notify, Semaphore};
+use tokio::task::spawn_local;
+use tokio::time::{Interval, MissedTickBehavior, interval_at};
+
+use super::stream::Http2Stream;
+use super::{
+    HEADER_LIST, MAX_BROKEN_STREAMS, MAX_SESSIONS, MAX_STREAMS, SEND_BUFFER, SESSION_WINDOW, SMALL_FRAMES,
+    STREAM_WINDOW,
+};
+use crate::upstream::wire::Wire;
+
+/// How often a session with requests under way is asked for a sign of life, and how long it has for one: a network that has
+/// lost a connection tells nobody.
+const PING: Duration = Duration::from_secs(10);
+
+/// The sessions with a provider.
+pub(in crate::upstream) struct Sessions {
+    open: RefCell<Vec<Session>>,
+    /// Held by whoever waits for a stream or makes a session: many requests at once share one.
+    turn: Semaphore,
+    /// There may be room for one stream more.
+    room: Rc<Notify>,
+    /// Whether the provider chose HTTP/1.1 when it was asked last.
+    chose_http1: Cell<bool>,
+}
+
+/// A session, for as long as it takes requests.
+pub(in crate::upstream) struct Session {
+    requests: SendRequest<Bytes>,
+    over_tls: bool,
+    load: Rc<Load>,
+    idle_since: Instant,
+}
+
+/// What a session carries.
+struct Load {
+    streams: Cell<usize>,
+    /// Whether it has been given a stream since the second began.
+    used: Cell<bool>,
+    room: Rc<Notify>,
+}
+
+/// A stream's place in its session; given back when it is dropped.
+pub(super) struct Place(Rc<Load>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let Load { streams, room, .. } = &*self.0;
+        streams.set(streams.get().saturating_sub(1));
+        room.notify_one();
+    }
+}
+
+impl Sessions {
+    pub(in crate::upstream) fn new() -> Self {
+        Sessions {
+            open: RefCell::default(),
+            turn: Semaphore::new(1),
+            room: Rc::default(),
+            chose_http1: Cell::default(),
+        }
+    }
+
+    /// A stream of a session that has room for it.
+    pub(in crate::upstream) fn stream(&self) -> Option<Http2Stream> {
+        let mut open = self.open.borrow_mut();
+        let mut at = 0;
+        while let Some(session) = open.get_mut(at) {
+            if !session.is_open() {
+                open.remove(at);
+                continue;
+            }
+            if session.has_room() {
+                return Some(session.stream());
+            }
+            at += 1;
+        }
+        None
+    }
+
+    /// A stream, for which a session is made if none has room: by `make`, one after the other. Where there are as many as may
+    /// be it waits for room. A provider that chooses HTTP/1.1 gets its connections side by side.
+    ///
+    /// # Errors
+    /// Those of `make`.
+    pub(in crate::upstream) async fn stream_or<T>(
+        &self,
+        make: impl AsyncFn() -> io::Result<T>,
+    ) -> io::Result<T>
+    where
+        T: From<Http2Stream>,
+    {
+        if self.chose_http1.get() {
+            return make().await;
+        }
+        let turn = self.turn.acquire().await.map_err(io::Error::other)?;
+        loop {
+            if let Some(stream) = self.stream() {
+                return Ok(stream.into());
+            }
+            if self.chose_http1.get() {
+                drop(turn);
+                return make().await;
+            }
+            if self.open.borrow().len() < MAX_SESSIONS {
+                return make().await;
+            }
+            self.room.notified().await;
+        }
+    }
+
+    /// Notes which protocol the provider chose.
+    pub(in crate::upstream) fn chose(&self, http1: bool) {
+        self.chose_http1.set(http1);
+    }
+
+    /// Begins a session on a new connection, and waits until the provider has said how many streams it takes: only then it
+    /// is sure that it speaks HTTP/2, and none of the first requests is one too many.
+    ///
+    /// # Errors
+    /// The provider does not speak HTTP/2, or goes away.
+    pub(in crate::upstream) async fn begin(&self, wire: Wire) -> io::Result<Session> {
+        let over_tls = matches!(wire, Wire::Tls(_));
+        let failed = |error: h2::Error| io::Error::other(format!("HTTP/2: {error}"));
+        let (requests, mut connection) = settings().handshake(wire).await.map_err(failed)?;
+        poll_fn(|context| {
+            if let Poll::Ready(ended) = pin!(&mut connection).poll(context) {
+                let gone = io::Error::other("HTTP/2: the provider ended the session at once");
+                return Poll::Ready(Err(ended.map_or_else(failed, |()| gone)));
+            }
+            match connection.max_concurrent_send_streams() {
+                0 => Poll::Pending,
+                _ => Poll::Ready(Ok(())),
+            }
+        })
+        .await?;
+        let load = Rc::new(Load {
+            streams: Cell::default(),
+            used: Cell::default(),
+            room: Rc::clone(&self.room),
+        });
+        spawn_local(carry(connection, Rc::clone(&load)));
+        Ok(Session {
+            requests,
+            over_tls,
+            load,
+            idle_since: Instant::now(),
+        })
+    }
+
+    /// Keeps a session for the next requests.
+    pub(in crate::upstream) fn keep(&self, session: Session) {
+        self.open.borrow_mut().push(session);
+        self.room.notify_one();
+    }
+
+    /// How many sessions take requests.
+    pub(in crate::upstream) fn count(&self) -> usize {
+        let mut open = self.open.borrow_mut();
+        open.retain_mut(Session::is_open);
+        open.len()
+    }
+
+    /// Ends sessions that carry nothing and have not for `limit`; to be called once a second.
+    pub(in crate::upstream) fn close_expired(&self, now: Instant, limit: Duration) {
+        self.open.borrow_mut().retain_mut(|session| {
+            if session.load.used.take() || session.load.streams.get() > 0 {
+                session.idle_since = now;
+            }
+            session.is_open() && now.saturating_duration_since(session.idle_since) < limit
+        });
+    }
+
+    /// Gives no stream of these sessions any more; they end with the requests that they carry.
+    pub(in crate::upstream) fn clear(&self) {
+        self.open.borrow_mut().clear();
+    }
+}
+
+impl Session {
+    /// Whether it takes requests: it has not ended, and the provider has not said goodbye (GOAWAY).
+    fn is_open(&mut self) -> bool {
+        let mut context = Context::from_waker(Waker::noop());
+        !matches!(self.requests.poll_ready(&mut context), Poll::Ready(Err(_)))
+    }
+
+    fn has_room(&self) -> bool {
+        let most = self.requests.current_max_send_streams().min(MAX_STREAMS);
+        self.load.streams.get() < most
+    }
+
+    pub(in crate::upstream) fn stream(&self) -> Http2Stream {
+        let load = &self.load;
+        load.streams.set(load.streams.get().saturating_add(1));
+        load.used.set(true);
+        let place = Place(Rc::clone(load));
+        Http2Stream::new(self.requests.clone(), self.over_tls, place)
+    }
+}
+
+/// PING, SETTINGS, CONTINUATION and empty DATA frames are bounded by `h2` itself.
+fn settings() -> Builder {
+    let mut settings = Builder::new();
+    settings
+        .enable_push(false)
+        .initial_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(SESSION_WINDOW)
+        .data_frame_budget(SMALL_FRAMES)
+        .max_header_list_size(HEADER_LIST)
+        .max_send_buffer_size(SEND_BUFFER)
+        .max_local_error_reset_streams(Some(MAX_BROKEN_STREAMS))
+        // None before the provider has said how many it takes.
+        .initial_max_send_streams(0);
+    settings
+}
+
+/// Moves a session's bytes until its end: it ends by itself when nobody has it any more and its streams have ended.
+async fn carry(mut connection: Connection<Wire, Bytes>, load: Rc<Load>) {
+    let mut life = connection.ping_pong().map(Life::new);
+    let mut most = connection.max_concurrent_send_streams();
+    poll_fn(|context| {
+        if pin!(&mut connection).poll(context).is_ready() {
+            return Poll::Ready(());
+        }
+        let now = connection.max_concurrent_send_streams();
+        if now > std::mem::replace(&mut most, now) {
+            load.room.notify_one();
+        }
+        match &mut life {
+            Some(life) => life.poll_lost(context, load.streams.get() > 0),
+            None => Poll::Pending,
+        }
+    })
+    .await;
+    // Its streams learn of the end first.
+    drop(connection);
+    load.room.notify_one();
+}
+
+/// Asks a session for signs of life.
+struct Life {
+    pings: PingPong,
+    tick: Interval,
+    asked: bool,
+}
+
+impl Life {
+    fn new(pings: PingPong) -> Self {
+        let mut tick = interval_at(tokio::time::Instant::now() + PING, PING);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Life {
+            pings,
+            tick,
+            asked: false,
+        }
+    }
+
+    /// Ready when the other side has not answered in time.
+    fn poll_lost(&mut self, context: &mut Context<'_>, is_busy: bool) -> Poll<()> {
+        loop {
+            if self.asked && self.pings.poll_pong(context).is_ready() {
+                self.asked = false;
+            }
+            if self.tick.poll_tick(context).is_pending() {
+                return Poll::Pending;
+            }
+            if self.asked {
+                return Poll::Ready(());
+            }
+            self.asked = is_busy && self.pings.send_ping(Ping::opaque()).is_ok();
+        }
+    }
+}

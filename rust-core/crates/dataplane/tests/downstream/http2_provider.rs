@@ -1,0 +1,217 @@
+//! A provider that speaks HTTP/2, whose every frame a test decides.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use h2::server::{Builder, SendResponse};
+use h2::{RecvStream, SendStream};
+use http::request::Parts;
+use http::{Response, StatusCode};
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use serde_json::{Value, json};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+
+use crate::gateway::{Gateway, PATIENCE};
+
+pub const CERTIFICATE: &str = include_str!("certificates/upstream.crt");
+const KEY: &str = include_str!("certificates/upstream.key");
+
+/// TLS as the provider speaks it, which would choose one of `protocols`.
+pub fn acceptor(protocols: &[&[u8]]) -> TlsAcceptor {
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(
+            vec![CertificateDer::from_pem_slice(CERTIFICATE.as_bytes()).unwrap()],
+            PrivateKeyDer::from_pem_slice(KEY.as_bytes()).unwrap(),
+        );
+    let mut config = config.unwrap();
+    config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
+    TlsAcceptor::from(Arc::new(config))
+}
+
+/// What is asked of the provider's side of a session.
+#[derive(Debug, Clone, Copy)]
+enum Order {
+    /// To take leave: what is under way goes on.
+    Leave,
+    /// To end without a word.
+    Vanish,
+}
+
+/// A listener whose requests wait for the test to answer them.
+pub struct Provider {
+    url: String,
+    sessions: Arc<AtomicUsize>,
+    ended: mpsc::UnboundedReceiver<usize>,
+    calls: mpsc::UnboundedReceiver<Call>,
+}
+
+/// One request, and the stream to answer it on.
+pub struct Call {
+    /// Which session it came on, counted from 1.
+    pub session: usize,
+    pub parts: Parts,
+    pub body: RecvStream,
+    pub respond: SendResponse<Bytes>,
+    orders: mpsc::UnboundedSender<Order>,
+}
+
+impl Provider {
+    /// Over TLS.
+    pub async fn start() -> Self {
+        Self::with(true, Builder::new()).await
+    }
+
+    pub async fn with(over_tls: bool, settings: Builder) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let scheme = if over_tls { "https" } else { "http" };
+        let url = format!("{scheme}://{}/v1", listener.local_addr().unwrap());
+        let sessions = Arc::new(AtomicUsize::new(0));
+        let (told, calls) = mpsc::unbounded_channel();
+        let (end, ended) = mpsc::unbounded_channel();
+        let count = Arc::clone(&sessions);
+        tokio::spawn(async move {
+            while let Ok((tcp, _)) = listener.accept().await {
+                tcp.set_nodelay(true).unwrap();
+                let session = count.fetch_add(1, Ordering::SeqCst) + 1;
+                let (settings, told, end) = (settings.clone(), told.clone(), end.clone());
+                tokio::spawn(async move {
+                    if !over_tls {
+                        serve(tcp, session, &settings, told).await;
+                    } else if let Ok(tls) = acceptor(&[b"h2"]).accept(tcp).await {
+                        serve(tls, session, &settings, told).await;
+                    }
+                    let _ = end.send(session);
+                });
+            }
+        });
+        Provider {
+            url,
+            sessions,
+            ended,
+            calls,
+        }
+    }
+
+    /// How many sessions there were.
+    pub fn sessions(&self) -> usize {
+        self.sessions.load(Ordering::SeqCst)
+    }
+
+    /// A gateway before it.
+    pub async fn gateway(&self) -> Gateway {
+        self.gateway_with("http2", |_| ()).await
+    }
+
+    pub async fn gateway_with(&self, http: &str, change: impl FnOnce(&mut Value)) -> Gateway {
+        gateway(&self.url, http, change).await
+    }
+
+    /// The next request.
+    pub async fn call(&mut self) -> Call {
+        let call = timeout(PATIENCE, self.calls.recv()).await;
+        call.expect("no request reached the provider").unwrap()
+    }
+
+    /// Whether a request has come that nobody has looked at.
+    pub fn has_call(&mut self) -> bool {
+        !self.calls.is_empty()
+    }
+
+    /// The next session that ends.
+    pub async fn ended(&mut self) -> usize {
+        let ended = timeout(PATIENCE, self.ended.recv()).await;
+        ended.expect("no session ends").unwrap()
+    }
+}
+
+/// A gateway before a provider at `url`.
+pub async fn gateway(url: &str, http: &str, change: impl FnOnce(&mut Value)) -> Gateway {
+    Gateway::with(|document| {
+        let provider = &mut document["providers"][0];
+        provider["base_url"] = json!(url);
+        provider["http"] = json!(http);
+        provider["ca_pem"] = json!(CERTIFICATE);
+        document["tenants"][0]["limits"] = json!({"tokens_per_day": 1_000_000_000});
+        change(document);
+    })
+    .await
+}
+
+async fn serve<T>(stream: T, session: usize, settings: &Builder, told: mpsc::UnboundedSender<Call>)
+where
+    T: AsyncRead + AsyncWrite + Unpin,
+{
+    let Ok(mut connection) = settings.handshake::<_, Bytes>(stream).await else {
+        return;
+    };
+    let (orders, mut ordered) = mpsc::unbounded_channel();
+    loop {
+        tokio::select! {
+            accepted = connection.accept() => {
+                let Some(Ok((request, respond))) = accepted else { return };
+                let (parts, body) = request.into_parts();
+                let orders = orders.clone();
+                let _ = told.send(Call { session, parts, body, respond, orders });
+            }
+            Some(order) = ordered.recv() => match order {
+                Order::Leave => connection.graceful_shutdown(),
+                Order::Vanish => return,
+            }
+        }
+    }
+}
+
+impl Call {
+    /// The rest of its body, which is taken as it comes.
+    pub async fn rest(&mut self) -> Result<Vec<u8>, h2::Error> {
+        let mut body = Vec::new();
+        while let Some(piece) = timeout(PATIENCE, self.body.data()).await.expect("no more comes") {
+            let piece = piece?;
+            self.body.flow_control().release_capacity(piece.len())?;
+            body.extend_from_slice(&piece);
+        }
+        Ok(body)
+    }
+
+    /// Begins an answer; `length` is what it says of its body.
+    pub fn begin(&mut self, status: u16, kind: &str, length: Option<usize>) -> SendStream<Bytes> {
+        let response = Response::builder()
+            .status(StatusCode::from_u16(status).unwrap())
+            .header("content-type", kind);
+        let response = match length {
+            Some(length) => response.header("content-length", length),
+            None => response,
+        };
+        let response = response.body(()).unwrap();
+        self.respond.send_response(response, false).unwrap()
+    }
+
+    /// Answers with a JSON document.
+    pub fn answer(&mut self, body: &'static str) {
+        let mut stream = self.begin(200, "application/json", Some(body.len()));
+        stream
+            .send_data(Bytes::from_static(body.as_bytes()), true)
+            .unwrap();
+    }
+
+    /// Takes leave of the session that it came on.
+    pub fn leave_session(&self) {
+        self.orders.send(Order::Leave).unwrap();
+    }
+
+    /// Ends the session that it came on without a word.
+    pub fn drop_session(&self) {
+        self.orders.send(Order::Vanish).unwrap();
+    }
+}
