@@ -180,7 +180,7 @@ impl Pool {
             Http::Http2 => true,
         };
         Pool {
-            sessions: may_be_http2.then(Sessions::new),
+            sessions: may_be_http2.then(|| Sessions::new(http2::MAX_SESSIONS)),
             names: Names::new(&route.base.host, route.base.port, Resolver::of_system()),
             route,
             health: Rc::default(),
@@ -297,7 +297,7 @@ impl Pool {
         let is_http2 = wire.is_chosen(http2::ALPN).unwrap_or(true);
         sessions.chose(!is_http2);
         if is_http2 {
-            let session = sessions.begin(wire).await?;
+            let session = sessions.begin(wire, self.route.base.tls).await?;
             let stream = session.stream();
             if !self.left.get() {
                 sessions.keep(session);

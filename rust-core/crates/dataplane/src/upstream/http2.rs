@@ -18,7 +18,7 @@ pub(super) const ALPN: &[u8] = b"h2";
 /// Streams of one session, at most; a provider may allow fewer.
 const MAX_STREAMS: usize = 100;
 /// Sessions with one provider, at most.
-const MAX_SESSIONS: usize = 256;
+pub(super) const MAX_SESSIONS: usize = 256;
 /// Bytes of an answer that its provider may send ahead of its client, and of all answers of a session: one client that
 /// takes nothing does not stop the others.
 const STREAM_WINDOW: u32 = 128 * 1024;

@@ -11,16 +11,15 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use h2::client::{Builder, Connection, SendRequest};
 use h2::{Ping, PingPong};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::spawn_local;
 use tokio::time::{Interval, MissedTickBehavior, interval_at};
 
 use super::stream::Http2Stream;
 use super::{
-    HEADER_LIST, MAX_BROKEN_STREAMS, MAX_SESSIONS, MAX_STREAMS, SEND_BUFFER, SESSION_WINDOW, SMALL_FRAMES,
-    STREAM_WINDOW,
+    HEADER_LIST, MAX_BROKEN_STREAMS, MAX_STREAMS, SEND_BUFFER, SESSION_WINDOW, SMALL_FRAMES, STREAM_WINDOW,
 };
-use crate::upstream::wire::Wire;
 
 /// How often a session with requests under way is asked for a sign of life, and how long it has for one: a network that has
 /// lost a connection tells nobody.
@@ -29,6 +28,8 @@ const PING: Duration = Duration::from_secs(10);
 /// The sessions with a provider.
 pub(in crate::upstream) struct Sessions {
     open: RefCell<Vec<Session>>,
+    /// How many there may be.
+    most: usize,
     /// Held by whoever waits for a stream or makes a session: many requests at once share one.
     turn: Semaphore,
     /// There may be room for one stream more.
@@ -65,8 +66,9 @@ impl Drop for Place {
 }
 
 impl Sessions {
-    pub(in crate::upstream) fn new() -> Self {
+    pub(in crate::upstream) fn new(most: usize) -> Self {
         Sessions {
+            most,
             open: RefCell::default(),
             turn: Semaphore::new(1),
             room: Rc::default(),
@@ -115,7 +117,7 @@ impl Sessions {
                 drop(turn);
                 return make().await;
             }
-            if self.open.borrow().len() < MAX_SESSIONS {
+            if self.open.borrow().len() < self.most {
                 return make().await;
             }
             self.room.notified().await;
@@ -132,10 +134,12 @@ impl Sessions {
     ///
     /// # Errors
     /// The provider does not speak HTTP/2, or goes away.
-    pub(in crate::upstream) async fn begin(&self, wire: Wire) -> io::Result<Session> {
-        let over_tls = matches!(wire, Wire::Tls(_));
+    pub(in crate::upstream) async fn begin<T>(&self, connection: T, over_tls: bool) -> io::Result<Session>
+    where
+        T: AsyncRead + AsyncWrite + Unpin + 'static,
+    {
         let failed = |error: h2::Error| io::Error::other(format!("HTTP/2: {error}"));
-        let (requests, mut connection) = settings().handshake(wire).await.map_err(failed)?;
+        let (requests, mut connection) = settings().handshake(connection).await.map_err(failed)?;
         poll_fn(|context| {
             if let Poll::Ready(ended) = pin!(&mut connection).poll(context) {
                 let gone = io::Error::other("HTTP/2: the provider ended the session at once");
@@ -228,7 +232,10 @@ fn settings() -> Builder {
 }
 
 /// Moves a session's bytes until its end: it ends by itself when nobody has it any more and its streams have ended.
-async fn carry(mut connection: Connection<Wire, Bytes>, load: Rc<Load>) {
+async fn carry<T>(mut connection: Connection<T, Bytes>, load: Rc<Load>)
+where
+    T: AsyncRead + AsyncWrite + Unpin,
+{
     let mut life = connection.ping_pong().map(Life::new);
     let mut most = connection.max_concurrent_send_streams();
     poll_fn(|context| {
@@ -284,3 +291,7 @@ impl Life {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "session_tests.rs"]
+mod tests;

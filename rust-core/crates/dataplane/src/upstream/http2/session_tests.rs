@@ -1,0 +1,132 @@
+use std::time::Duration;
+
+use h2::server;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+use tokio::task::{LocalSet, yield_now};
+use tokio::time::{sleep, timeout};
+
+use super::*;
+
+const HEAD: &[u8] = b"POST /v1 HTTP/1.1\r\nHost: provider.test\r\nContent-Length: 0\r\n\r\n";
+
+async fn locally(test: impl Future<Output = ()>) {
+    LocalSet::new().run_until(test).await;
+}
+
+/// A provider that takes so many streams, answers PING, and no request; it lasts as long as its connection.
+async fn quiet(connection: DuplexStream, streams: u32) {
+    let mut settings = server::Builder::new();
+    settings.max_concurrent_streams(streams);
+    let mut connection = settings.handshake::<_, Bytes>(connection).await.unwrap();
+    let mut taken = Vec::new();
+    while let Some(Ok(stream)) = connection.accept().await {
+        taken.push(stream);
+    }
+}
+
+/// A session with a provider that takes so many streams.
+async fn begin(sessions: &Sessions, streams: u32) -> io::Result<Http2Stream> {
+    let (near, far) = duplex(1 << 16);
+    spawn_local(quiet(far, streams));
+    let session = sessions.begin(near, true).await?;
+    let stream = session.stream();
+    sessions.keep(session);
+    Ok(stream)
+}
+
+/// What becomes of the answer to a request that was sent on a stream.
+async fn answer(stream: &mut Http2Stream) -> io::Result<usize> {
+    let mut buffer = Vec::new();
+    poll_fn(|context| stream.poll_fill(context, &mut buffer, 1024)).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_gives_no_sign_of_life_ends_and_one_that_does_goes_on() {
+    locally(async {
+        let sessions = Sessions::new(1);
+        let (near, mut far) = duplex(1 << 16);
+        // It begins well: empty SETTINGS.
+        far.write_all(&[0, 0, 0, 4, 0, 0, 0, 0, 0]).await.unwrap();
+        let dead = sessions.begin(near, true).await.unwrap();
+        let mut stream = dead.stream();
+        stream.begin(HEAD).unwrap();
+        let ended = timeout(PING * 3, answer(&mut stream)).await;
+        assert!(ended.expect("it waits for ever").is_err());
+        assert!(!stream.is_unprocessed());
+
+        let mut stream = begin(&sessions, 10).await.unwrap();
+        stream.begin(HEAD).unwrap();
+        assert!(timeout(PING * 30, answer(&mut stream)).await.is_err());
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_carries_nothing_is_asked_for_nothing_and_expires() {
+    locally(async {
+        let sessions = Sessions::new(1);
+        let (near, mut far) = duplex(1 << 16);
+        far.write_all(&[0, 0, 0, 4, 0, 0, 0, 0, 0]).await.unwrap();
+        let session = sessions.begin(near, true).await.unwrap();
+        sessions.keep(session);
+        sleep(PING * 30).await;
+        assert_eq!(sessions.count(), 1);
+        let (now, limit) = (Instant::now(), Duration::from_secs(30));
+        sessions.close_expired(now, limit);
+        assert_eq!(sessions.count(), 1);
+        sessions.close_expired(now + limit, limit);
+        assert_eq!(sessions.count(), 0);
+        let mut said = Vec::new();
+        far.read_to_end(&mut said).await.unwrap();
+        let goodbye = [0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        assert!(said.ends_with(&goodbye), "GOAWAY without an error");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn requests_that_come_together_wait_for_one_session_to_be_made() {
+    locally(async {
+        let sessions = Rc::new(Sessions::new(10));
+        let made = Rc::new(Cell::new(0));
+        let request = || {
+            let (sessions, made) = (Rc::clone(&sessions), Rc::clone(&made));
+            spawn_local(async move {
+                let make = async || {
+                    made.set(made.get() + 1);
+                    begin(&sessions, 100).await
+                };
+                sessions.stream_or::<Http2Stream>(make).await.unwrap()
+            })
+        };
+        let requests = [request(), request(), request()];
+        for request in requests {
+            request.await.unwrap();
+        }
+        assert_eq!(made.get(), 1);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn where_there_are_as_many_sessions_as_may_be_a_request_waits_for_another_ones_end() {
+    locally(async {
+        let sessions = Rc::new(Sessions::new(1));
+        let first = begin(&sessions, 1).await.unwrap();
+        assert!(sessions.stream().is_none());
+        let waits = {
+            let sessions = Rc::clone(&sessions);
+            spawn_local(async move {
+                let make = async || Err(io::Error::other("there may be no other"));
+                sessions.stream_or::<Http2Stream>(make).await
+            })
+        };
+        for _ in 0..10 {
+            yield_now().await;
+        }
+        assert!(!waits.is_finished());
+        drop(first);
+        assert!(waits.await.unwrap().is_ok());
+    })
+    .await;
+}
