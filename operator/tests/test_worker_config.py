@@ -359,6 +359,7 @@ CHANGES: list[dict[str, Any]] = [
     {"providers": [{**SPEC["providers"][0], "timeouts": {"connectSeconds": 1, "firstByteSeconds": 600}}]},
     {"timeouts": {"upstreamFirstByteSeconds": 300}},
     {"providers": [{**SPEC["providers"][0], "minIdleConnections": 2}]},
+    {"providers": [{**SPEC["providers"][0], "http": "Http2"}]},
     {"providers": [{**SPEC["providers"][0], "limits": {"requestsPerMinute": 500, "tokensPerMinute": 30000}}]},
     {"timeouts": {"upstreamConnectSeconds": 1, "upstreamResponseSeconds": 2, "drainSeconds": 3}},
     {"timeouts": {"answerSeconds": 60, "connectionAgeSeconds": 30}},

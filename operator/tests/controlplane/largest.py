@@ -77,14 +77,18 @@ def everything() -> Manifest:
         "tls": {"caConfigMapRef": {"name": "authorities", "key": "ca.crt"}},
         **{"api": "V1", "arnInPath": "Encoded", "streamUsage": "Leave", "untranslatableFields": "Drop"},
         **{"anthropicBetas": ["output-128k-2025-02-19"], "maxConcurrentRequests": 9},
-        **{"minIdleConnections": 1, "limits": {"requestsPerMinute": 500, "tokensPerMinute": 10**5}},
+        **{
+            "minIdleConnections": 1,
+            "http": "Auto",
+            "limits": {"requestsPerMinute": 500, "tokensPerMinute": 10**5},
+        },
         "timeouts": {"connectSeconds": 1, "firstByteSeconds": 600, "idleSeconds": 30},
     }
     vertex = {
         **{"name": "vertex", "type": "VertexAI", "project": "my-project", "location": "europe-west1"},
         "serviceAccountSecretRef": {"name": "openai", "key": "api-key"},
         **{"api": "V1", "arnInPath": "Encoded", "streamUsage": "Ask", "untranslatableFields": "Refuse"},
-        "minIdleConnections": 0,
+        **{"minIdleConnections": 0, "http": "Http1"},
     }
     return {
         "providers": [provider, vertex],

@@ -126,6 +126,7 @@ def _public(config: Config) -> Json:
                 "untranslatable": _word(provider.untranslatable_fields),
                 "max_concurrency": provider.max_concurrent_requests,
                 "min_idle": provider.min_idle_connections,
+                "http": _word(provider.http),
                 "rate": {
                     "requests_per_minute": provider.limits.requests_per_minute,
                     "tokens_per_minute": provider.limits.tokens_per_minute,

@@ -205,7 +205,11 @@ class Provider(Section):
     not set. What is over goes to another provider of its model, or is refused with `provider_busy`."""
     min_idle_connections: Annotated[int, Field(ge=0, le=64)] = 0
     """Connections that are kept ready for requests to come, 0 to 64, so that none waits for one to be made.
-    By default none is made before it is needed: a provider sees those that nobody uses, too."""
+    By default none is made before it is needed: a provider sees those that nobody uses, too. Of HTTP/2 one
+    session counts as all of them."""
+    http: Literal["Auto", "Http1", "Http2"] = "Http1"
+    """Which HTTP is spoken there. `Auto`: HTTP/2 where the provider chooses it in TLS (ALPN), else HTTP/1.1.
+    `Http2`: nothing but HTTP/2; without TLS it is spoken without asking."""
     limits: ProviderLimits = ProviderLimits()
     timeouts: ProviderTimeouts = ProviderTimeouts()
 

@@ -207,7 +207,11 @@ class Provider(Section):
     min_idle_connections: Annotated[int, Field(ge=0, le=64)] = 0
     """Connections that each worker keeps ready there, so that a request after a silence does not wait for its
     name, TCP and TLS. 0: none is made before it is needed, for an upstream sees those that nobody uses,
-    too."""
+    too. Of HTTP/2 one session counts as all of them."""
+    http: Literal["Auto", "Http1", "Http2"] = "Http1"
+    """Which HTTP is spoken there. Auto: HTTP/2 where the upstream chooses it in TLS (ALPN), and HTTP/1.1
+    elsewhere. Http2: nothing but HTTP/2; requests fail that find an upstream without it. With an http:// URL
+    it is spoken without asking (prior knowledge)."""
     limits: ProviderLimits | None = None
     """What the upstream allows in a minute: each worker keeps to it by itself, so of several each gets its
     part of what the key has. What is over goes to another upstream of its model, or is refused and told when

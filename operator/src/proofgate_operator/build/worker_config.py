@@ -117,6 +117,8 @@ def worker_config(gateway: Gateway, memory: int, defaults: Defaults) -> Manifest
             entry["maxConcurrentRequests"] = provider.max_concurrent_requests
         if provider.min_idle_connections:
             entry["minIdleConnections"] = provider.min_idle_connections
+        if provider.http != "Http1":
+            entry["http"] = provider.http
         if provider.limits is not None:
             entry["limits"] = provider.limits.as_written()
         if provider.timeouts is not None:
