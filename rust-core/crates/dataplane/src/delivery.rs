@@ -58,24 +58,23 @@ pub(crate) async fn deliver<const N: usize>(
         ..limits
     };
     let idle = to.pool.idle();
-    let fresh = idle.is_none();
+    let mut again = idle.is_some();
     let mut connection = match idle {
         Some(idle) => idle,
         None => connect(to).await?,
     };
     span.lap_now(Stage::Connect);
-    let mut sending = match message.begin(leading, &mut connection) {
-        Ok(message) => send(&mut connection, message, limits, executed, lent, early).await,
-        Err(_) => Sending::NotBegun,
-    };
-    if sending == Sending::NotBegun && !fresh {
-        early.clear();
-        connection = connect(to).await?;
-        sending = match message.begin(leading, &mut connection) {
+    let sending = loop {
+        let sending = match message.begin(leading, &mut connection) {
             Ok(message) => send(&mut connection, message, limits, executed, lent, early).await,
             Err(_) => Sending::NotBegun,
         };
-    }
+        if sending != Sending::NotBegun || !std::mem::take(&mut again) {
+            break sending;
+        }
+        early.clear();
+        connection = connect(to).await?;
+    };
     span.lap_now(Stage::UpstreamWrite);
     match sending {
         Sending::Whole => {}

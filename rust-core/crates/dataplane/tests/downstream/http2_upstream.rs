@@ -209,14 +209,14 @@ async fn without_tls_http_2_is_spoken_with_prior_knowledge_and_auto_is_http_1() 
     assert_eq!(read(answer).await.unwrap().status, 200);
 }
 
-/// A provider over TLS that speaks HTTP/1.1 and chooses no protocol.
-async fn old_provider() -> String {
+/// A provider over TLS that speaks HTTP/1.1, and chooses among `protocols`.
+async fn old_provider(protocols: &'static [&'static [u8]]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("https://{}/v1", listener.local_addr().unwrap());
     tokio::spawn(async move {
         while let Ok((tcp, _)) = listener.accept().await {
             tokio::spawn(async move {
-                let Ok(mut tls) = acceptor(&[]).accept(tcp).await else {
+                let Ok(mut tls) = acceptor(protocols).accept(tcp).await else {
                     return;
                 };
                 let mut request = Vec::new();
@@ -235,19 +235,50 @@ async fn old_provider() -> String {
 }
 
 #[tokio::test]
-async fn a_provider_that_chooses_neither_is_spoken_to_in_http_1_unless_nothing_but_http_2_will_do() {
-    let url = old_provider().await;
-    for (http, status) in [("auto", 200), ("http1", 200), ("http2", 502)] {
-        let gateway = gateway(&url, http, |_| ()).await;
-        let mut client = Client::connect(&gateway).await;
-        for _ in 0..2 {
-            let answer = read(client.send_chat(false).await).await.unwrap();
-            assert_eq!(answer.status, status, "{http}");
-            if status == 502 {
-                assert_eq!(answer.code(), "upstream_unreachable");
+async fn a_provider_without_http_2_is_spoken_to_in_http_1_unless_nothing_but_http_2_will_do() {
+    let choices: [&[&[u8]]; 2] = [&[], &[b"http/1.1"]];
+    for protocols in choices {
+        let url = old_provider(protocols).await;
+        for (http, status) in [("auto", 200), ("http1", 200), ("http2", 502)] {
+            let gateway = gateway(&url, http, |_| ()).await;
+            let mut client = Client::connect(&gateway).await;
+            for _ in 0..2 {
+                let answer = read(client.send_chat(false).await).await.unwrap();
+                assert_eq!(answer.status, status, "{http}");
+                if status == 502 {
+                    assert_eq!(answer.code(), "upstream_unreachable");
+                }
             }
         }
     }
+}
+
+#[tokio::test]
+async fn a_provider_that_speaks_http_1_without_being_asked_gets_no_request_in_http_2() {
+    let mut gateway = Gateway::with(|document| document["providers"][0]["http"] = json!("http2")).await;
+    let mut client = Client::connect(&gateway).await;
+    let asked = async {
+        let answer = client.send_chat(false).await;
+        read(answer).await.unwrap()
+    };
+    let refusing = async {
+        loop {
+            // What it took for a request is the preface of HTTP/2.
+            let mut exchange = gateway.upstream.exchange().await;
+            assert!(exchange.head.starts_with("PRI * HTTP/2.0\r\n"));
+            exchange
+                .send(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+                .await;
+        }
+    };
+    let answer = tokio::select! {
+        answer = asked => answer,
+        () = refusing => unreachable!(),
+    };
+    assert_eq!(
+        (answer.status.as_u16(), &*answer.code()),
+        (502, "upstream_unreachable")
+    );
 }
 
 #[tokio::test]

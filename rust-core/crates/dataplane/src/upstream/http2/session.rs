@@ -191,6 +191,7 @@ impl Sessions {
     /// Gives no stream of these sessions any more; they end with the requests that they carry.
     pub(in crate::upstream) fn clear(&self) {
         self.open.borrow_mut().clear();
+        self.room.notify_one();
     }
 }
 
