@@ -287,17 +287,37 @@ async fn a_provider_that_takes_nothing_of_a_request_costs_nothing() {
 }
 
 #[tokio::test]
-async fn a_provider_whose_authority_is_not_trusted_is_sent_nothing() {
-    let mut provider = Provider::start().await;
-    let gateway = provider
-        .gateway_with("http2", |document| {
-            document["providers"][0]["ca_pem"] = json!(SECOND[0])
-        })
-        .await;
+async fn a_provider_that_is_not_trusted_or_may_not_be_reached_is_sent_nothing() {
+    let changes: [fn(&mut Value); 2] = [
+        |document| document["providers"][0]["ca_pem"] = json!(SECOND[0]),
+        |document| document["egress_allow"] = json!(["10.0.0.0/8"]),
+    ];
+    for change in changes {
+        let mut provider = Provider::start().await;
+        let gateway = provider.gateway_with("http2", change).await;
+        let mut client = Client::connect(&gateway).await;
+        let answer = read(client.send_chat(false).await).await.unwrap();
+        assert_eq!(told(&answer), unreachable());
+        assert!(!provider.has_call());
+    }
+}
+
+#[tokio::test]
+async fn a_provider_that_asks_for_a_certificate_is_shown_it() {
+    let certificate = include_str!("certificates/client.crt");
+    let mut provider = Provider::for_client(certificate).await;
+    let show = |document: &mut Value| {
+        document["providers"][0]["client_certificate_pem"] = json!(certificate);
+        document["providers"][0]["client_key_pem"] = json!(include_str!("certificates/client.key"));
+    };
+    let gateway = provider.gateway_with("http2", show).await;
     let mut client = Client::connect(&gateway).await;
-    let answer = read(client.send_chat(false).await).await.unwrap();
-    assert_eq!(told(&answer), unreachable());
-    assert!(!provider.has_call());
+    let answer = client.send_chat(false).await;
+    provider.call().await.answer(ANSWER);
+    assert_eq!(read(answer).await.unwrap().status, 200);
+    let without = provider.gateway().await;
+    let answer = Client::connect(&without).await.send_chat(false).await;
+    assert_eq!(told(&read(answer).await.unwrap()), unreachable());
 }
 
 const HEADERS: u8 = 1;

@@ -8,9 +8,10 @@ use h2::server::{Builder, SendResponse};
 use h2::{RecvStream, SendStream};
 use http::request::Parts;
 use http::{Response, StatusCode};
-use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConfig};
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
@@ -25,15 +26,30 @@ const KEY: &str = include_str!("certificates/upstream.key");
 
 /// TLS as the provider speaks it, which would choose one of `protocols`.
 pub fn acceptor(protocols: &[&[u8]]) -> TlsAcceptor {
+    acceptor_for(protocols, None)
+}
+
+/// The same; it serves nobody who does not show the certificate `client`, if there is one.
+fn acceptor_for(protocols: &[&[u8]], client: Option<&str>) -> TlsAcceptor {
+    let certificate = |pem: &str| CertificateDer::from_pem_slice(pem.as_bytes()).unwrap();
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let clients = client.map(|client| {
+        let mut roots = RootCertStore::empty();
+        roots.add(certificate(client)).unwrap();
+        let clients = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider));
+        clients.build().unwrap()
+    });
     let config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(
-            vec![CertificateDer::from_pem_slice(CERTIFICATE.as_bytes()).unwrap()],
-            PrivateKeyDer::from_pem_slice(KEY.as_bytes()).unwrap(),
-        );
+        .unwrap();
+    let config = match clients {
+        Some(clients) => config.with_client_cert_verifier(clients),
+        None => config.with_no_client_auth(),
+    };
+    let config = config.with_single_cert(
+        vec![certificate(CERTIFICATE)],
+        PrivateKeyDer::from_pem_slice(KEY.as_bytes()).unwrap(),
+    );
     let mut config = config.unwrap();
     config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
     TlsAcceptor::from(Arc::new(config))
@@ -72,9 +88,18 @@ impl Provider {
         Self::with(true, Builder::new()).await
     }
 
+    /// One that serves nobody who does not show the certificate `client`.
+    pub async fn for_client(client: &str) -> Self {
+        Self::behind(Some(acceptor_for(&[b"h2"], Some(client))), Builder::new()).await
+    }
+
     pub async fn with(over_tls: bool, settings: Builder) -> Self {
+        Self::behind(over_tls.then(|| acceptor(&[b"h2"])), settings).await
+    }
+
+    async fn behind(tls: Option<TlsAcceptor>, settings: Builder) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let scheme = if over_tls { "https" } else { "http" };
+        let scheme = if tls.is_some() { "https" } else { "http" };
         let url = format!("{scheme}://{}/v1", listener.local_addr().unwrap());
         let sessions = Arc::new(AtomicUsize::new(0));
         let (told, calls) = mpsc::unbounded_channel();
@@ -85,11 +110,15 @@ impl Provider {
                 tcp.set_nodelay(true).unwrap();
                 let session = count.fetch_add(1, Ordering::SeqCst) + 1;
                 let (settings, told, end) = (settings.clone(), told.clone(), end.clone());
+                let tls = tls.clone();
                 tokio::spawn(async move {
-                    if !over_tls {
-                        serve(tcp, session, &settings, told).await;
-                    } else if let Ok(tls) = acceptor(&[b"h2"]).accept(tcp).await {
-                        serve(tls, session, &settings, told).await;
+                    match tls {
+                        None => serve(tcp, session, &settings, told).await,
+                        Some(tls) => {
+                            if let Ok(stream) = tls.accept(tcp).await {
+                                serve(stream, session, &settings, told).await;
+                            }
+                        }
                     }
                     let _ = end.send(session);
                 });
