@@ -11,7 +11,7 @@
 
 use proofgate_auditor::{Auditor, Settings, StateDirectory};
 use proofgate_evidence::log_reader::{Found, LogReader};
-use proofgate_ledger::record::{Admission, ConfigId, SaltId};
+use proofgate_ledger::record::{Admission, ConfigDigests, ConfigId, SaltId};
 use proofgate_ledger::{Mmr, SigningKey, leaf_hash};
 use proofgate_wal::{FileStorage, Options, Shard, Storage, Ulid, succession};
 use rustix::time::{ClockId, clock_gettime};
@@ -85,7 +85,7 @@ fn write(dir: &Path, key: &SigningKey) -> (Ulid, usize) {
     let terms = succession::Terms {
         shard,
         options: Options::default(),
-        config: [1; 32],
+        config: ConfigDigests::of([1; 32]),
         version: "0",
         now: 1,
     };

@@ -9,7 +9,7 @@ use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 use proofgate_auth::Shards;
-use proofgate_ledger::Hash;
+use proofgate_ledger::record::ConfigDigests;
 use proofgate_limits::Limiter;
 use proofgate_wal::Writer;
 use tokio::runtime::{self, LocalOptions};
@@ -44,7 +44,7 @@ pub(crate) struct DataPlane {
     pub(crate) blueprint: Blueprint,
     pub(crate) shards: Shards,
     /// Of the configuration and the shards.
-    pub(crate) digest: Hash,
+    pub(crate) digests: ConfigDigests,
     pub(crate) limits: LimitLink,
     pub(crate) delay: Arc<LedgerDelay>,
     pub(crate) orders: Receiver<Given>,
@@ -97,7 +97,7 @@ impl DataPlane {
         let recorder = Rc::new(Recorder::new(
             self.writer,
             config.ledger.durability,
-            &self.digest,
+            self.digests,
             synced,
             Arc::clone(&self.delay),
             self.desk,

@@ -158,7 +158,7 @@ impl Gateway {
     /// Takes a change into service: requests from now on follow it, those under way do not. Returns the shards that were
     /// in service, for another thread to free.
     pub(crate) fn apply(&self, change: Change) -> Shards {
-        self.recorder.set_config(&change.digest);
+        self.recorder.set_config(change.digests);
         let shards = self.shards.replace(change.shards);
         match change.blueprint {
             Some(blueprint) => self.replace_catalog(Catalog::new(blueprint, Some(&self.catalog()))),

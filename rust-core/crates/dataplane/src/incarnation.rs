@@ -2,8 +2,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use proofgate_ledger::record::{ConfigId, Seal};
-use proofgate_ledger::{Checkpoint, Hash, SigningKey};
+use proofgate_ledger::record::{ConfigDigests, Seal};
+use proofgate_ledger::{Checkpoint, SigningKey};
 use proofgate_wal::succession::{self, Begun, Terms};
 use proofgate_wal::{FileStorage, Incarnation, Options, Shard, Storage, Ulid, WalError, Writer};
 
@@ -21,11 +21,11 @@ pub(crate) struct NextLog {
     options: Options,
     key: SigningKey,
     /// The configuration of the start; a `config` record tells where another one is in force.
-    pub(crate) config: Hash,
+    pub(crate) config: ConfigDigests,
 }
 
 impl NextLog {
-    pub(crate) fn new(ledger: &Ledger, config: Hash, key: &SigningKey) -> Self {
+    pub(crate) fn new(ledger: &Ledger, config: ConfigDigests, key: &SigningKey) -> Self {
         NextLog {
             shard_directory: PathBuf::from(&ledger.directory).join(ledger.shard.to_string()),
             ledger: ledger.name.clone(),
@@ -127,7 +127,7 @@ fn tell(begun: &Begun) {
 ///
 /// # Errors
 /// As [`Writer::seal`] and [`Writer::flush`].
-pub(crate) fn seal_unused(writer: &mut Writer, config: &Hash) -> Result<(), WalError> {
+pub(crate) fn seal_unused(writer: &mut Writer, config: &ConfigDigests) -> Result<(), WalError> {
     writer.seal(|seq, out| {
         let seal = Seal {
             seq,
@@ -135,7 +135,7 @@ pub(crate) fn seal_unused(writer: &mut Writer, config: &Hash) -> Result<(), WalE
             reason: "unused".into(),
             records: seq,
             successor: None,
-            config: ConfigId::from(config),
+            config: config.id(),
         };
         seal.encode_into(out)
     })?;

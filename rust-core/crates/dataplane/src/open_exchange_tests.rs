@@ -5,6 +5,7 @@ use proofgate_auth::Shards;
 use proofgate_evidence::log_reader::{Found, LogReader};
 use proofgate_json::Workspace;
 use proofgate_ledger::SigningKey;
+use proofgate_ledger::record::ConfigDigests;
 use proofgate_limits::Limiter;
 use proofgate_providers::{BodyText, Call, Dialect};
 use proofgate_stages::Profiler;
@@ -61,7 +62,7 @@ fn bench() -> Bench {
         "config_digest": "00".repeat(32),
     });
     let config: Config = serde_json::from_value(config).unwrap();
-    let log = NextLog::new(&config.ledger, [0; 32], &key)
+    let log = NextLog::new(&config.ledger, ConfigDigests::of([0; 32]), &key)
         .begin(None)
         .unwrap()
         .log;
@@ -69,7 +70,7 @@ fn bench() -> Bench {
     let recorder = Rc::new(Recorder::new(
         log.writer,
         config.ledger.durability,
-        &[0; 32],
+        ConfigDigests::of([0; 32]),
         Arc::new(Notify::new()),
         Arc::new(LedgerDelay::new(Arc::clone(&profiler))),
         Arc::new(Desk::default()),

@@ -8,8 +8,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
-use proofgate_ledger::record::{Config as ConfigRecord, ConfigId, Seal};
-use proofgate_ledger::{Hash, LedgerError};
+use proofgate_ledger::LedgerError;
+use proofgate_ledger::record::{Config as ConfigRecord, ConfigDigests, ConfigId, Seal};
 use proofgate_wal::{Reservation, Ulid, WalError, Watermark, Writer};
 use tokio::sync::Notify;
 
@@ -95,9 +95,8 @@ pub(crate) struct Recorder {
     waiting: RefCell<Vec<Waker>>,
     refusals: RefCell<Refusals>,
     stopped: Cell<bool>,
-    config: Cell<ConfigId>,
-    /// The whole digest of the configuration in force.
-    digest: Cell<Hash>,
+    /// The configuration in force.
+    config: Cell<ConfigDigests>,
     delay: Arc<LedgerDelay>,
 }
 
@@ -105,7 +104,7 @@ impl Recorder {
     pub(crate) fn new(
         writer: Writer,
         durability: Durability,
-        digest: &Hash,
+        config: ConfigDigests,
         synced: Arc<Notify>,
         delay: Arc<LedgerDelay>,
         desk: Arc<Desk>,
@@ -113,8 +112,7 @@ impl Recorder {
     ) -> Self {
         follow_progress(&writer, &synced);
         Recorder {
-            config: Cell::new(ConfigId::from(digest)),
-            digest: Cell::new(*digest),
+            config: Cell::new(config),
             watermark: RefCell::new(writer.watermark()),
             base: Cell::new(0),
             former: RefCell::default(),
@@ -136,26 +134,27 @@ impl Recorder {
 
     /// Records that another configuration is in force from here on. Without room for the record it holds all the same:
     /// every record names its configuration.
-    pub(crate) fn set_config(&self, digest: &Hash) {
-        self.digest.set(*digest);
-        let previous = self.config.replace(ConfigId::from(digest));
-        self.append_config("reload", previous);
+    pub(crate) fn set_config(&self, config: ConfigDigests) {
+        let previous = self.config.replace(config);
+        self.append_config("reload", previous.id());
     }
 
     /// The configuration in force.
     pub(crate) fn config(&self) -> ConfigId {
-        self.config.get()
+        self.config.get().id()
     }
 
     fn append_config(&self, reason: &str, previous: ConfigId) {
         let Ok(mut room) = self.writer.borrow_mut().reserve(RECORD_BYTES) else {
             return;
         };
+        let in_force = self.config.get();
         let config = |seq| ConfigRecord {
             seq,
             ts: unix_micros(),
             reason: reason.into(),
-            config: self.digest.get(),
+            config: in_force.config,
+            settings: in_force.settings,
             previous,
         };
         let _ = self.append(&mut room, |seq, out| config(seq).encode_into(out));
@@ -304,7 +303,7 @@ impl Recorder {
             reason: reason.into(),
             records: seq,
             successor: None,
-            config: self.config.get(),
+            config: self.config(),
         };
         let sealed = self
             .writer

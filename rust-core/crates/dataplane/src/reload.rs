@@ -8,7 +8,7 @@ use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
 use std::time::Duration;
 
 use proofgate_auth::{KeySet, Shards};
-use proofgate_ledger::Hash;
+use proofgate_ledger::record::ConfigDigests;
 use tokio::sync::mpsc::{Receiver, Sender};
 
 use crate::Error;
@@ -39,7 +39,7 @@ pub(crate) struct Change {
     /// The tenants that are not in it. Those that stay are the ones in service.
     pub(crate) shards: Shards,
     /// Of both.
-    pub(crate) digest: Hash,
+    pub(crate) digests: ConfigDigests,
 }
 
 /// An order on its way. Either it is obeyed or it is withdrawn, and both sides know which.

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
-use proofgate_ledger::Hash;
+use proofgate_ledger::record::ConfigDigests;
 use proofgate_wal::{Left, Ulid, Watermark, Writer};
 
 /// When a log ends while the worker serves.
@@ -20,7 +20,7 @@ pub(crate) struct Next {
     pub(crate) incarnation: Ulid,
     pub(crate) writer: Writer,
     /// The configuration that its `open` record names.
-    pub(crate) config: Hash,
+    pub(crate) config: ConfigDigests,
 }
 
 /// Where the two threads lay what the other is to take up.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use proofgate_auth::{SHARDS, Shard, ShardError, Shards};
 use proofgate_ledger::Hash;
+use proofgate_ledger::record::{ConfigDigests, SettingsDigest};
 use serde::Serialize;
 
 use crate::metrics::Metrics;
@@ -116,10 +117,13 @@ impl TenantShards {
     }
 
     /// What stands in records: the configuration's own digest, or with shards one over that and theirs.
-    pub(crate) fn digest(&self) -> Hash {
+    pub(crate) fn digests(&self) -> ConfigDigests {
         match self.wanted {
-            true => self.shards.digest_with(&self.configuration),
-            false => self.configuration,
+            true => ConfigDigests {
+                config: self.shards.digest_with(&self.configuration),
+                settings: Some(SettingsDigest(self.configuration)),
+            },
+            false => ConfigDigests::of(self.configuration),
         }
     }
 

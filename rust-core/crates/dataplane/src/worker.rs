@@ -164,7 +164,7 @@ impl Worker {
         let change = Change {
             blueprint: Some(blueprint),
             shards: next.in_service().clone(),
-            digest: next.digest(),
+            digests: next.digests(),
         };
         reload::give(&running.orders, |done| Order::Apply(Box::new(change), done))?;
         *lock(&self.shards) = next;
@@ -284,9 +284,9 @@ impl Worker {
         let held = ledger.held_checkpoints.as_ref();
         let held = held.map(|held| HeldCheckpoint::new(Path::new(&held.directory), ledger.shard, held.by));
         let shards = lock(&self.shards);
-        let (in_service, digest) = (shards.in_service().clone(), shards.digest());
+        let (in_service, digests) = (shards.in_service().clone(), shards.digests());
         drop(shards);
-        let next = NextLog::new(ledger, digest, &self.signing_key);
+        let next = NextLog::new(ledger, digests, &self.signing_key);
         let begun = next.begin(held.as_ref())?;
         let lost = begun.recovered.as_ref().map_or(0, Recovered::lost);
         let missing = begun
@@ -354,7 +354,7 @@ impl Worker {
             config: Arc::clone(config),
             blueprint,
             shards: in_service,
-            digest,
+            digests,
             limits,
             delay,
             orders: waiting,

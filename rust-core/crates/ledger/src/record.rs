@@ -26,6 +26,36 @@ pub const VERSION: u8 = 1;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConfigId(#[serde(with = "hex")] pub [u8; 8]);
 
+/// SHA-256 of what a configuration's file says, in hex.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SettingsDigest(#[serde(with = "hex")] pub Hash);
+
+/// Which configuration is in force, as `open` and `config` tell it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConfigDigests {
+    /// Of all of it.
+    pub config: Hash,
+    /// Of what its file says, where that is not all.
+    pub settings: Option<SettingsDigest>,
+}
+
+impl ConfigDigests {
+    /// Of a configuration that its file tells whole.
+    #[must_use]
+    pub fn of(config: Hash) -> Self {
+        Self {
+            config,
+            settings: None,
+        }
+    }
+
+    /// Its short name in records.
+    #[must_use]
+    pub fn id(&self) -> ConfigId {
+        ConfigId::from(&self.config)
+    }
+}
+
 impl From<&Hash> for ConfigId {
     fn from(digest: &Hash) -> Self {
         let mut id = [0; 8];
@@ -101,6 +131,10 @@ pub struct Open<'a> {
     /// SHA-256 of the configuration, in hex.
     #[serde(with = "hex")]
     pub config: Hash,
+    /// What of it the configuration's file says, where tenants stand in shards beside it: the name under which that is
+    /// archived. Absent where it is `config`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settings: Option<SettingsDigest>,
     /// What recovery found of the incarnation before this one; null for the first on a shard.
     #[serde(borrow)]
     pub predecessor: Option<Predecessor<'a>>,
@@ -480,6 +514,10 @@ pub struct Config<'a> {
     /// SHA-256 of the configuration, in hex.
     #[serde(with = "hex")]
     pub config: Hash,
+    /// What of it the configuration's file says, where tenants stand in shards beside it: the name under which that is
+    /// archived. Absent where it is `config`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settings: Option<SettingsDigest>,
     /// The configuration that was in force before.
     pub previous: ConfigId,
 }

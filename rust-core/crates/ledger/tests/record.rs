@@ -4,7 +4,8 @@ use proofgate_ledger::LedgerError;
 use proofgate_ledger::commitment::{BodyDigest, Salted, commit, salt_id};
 use proofgate_ledger::record::{
     Aborted, Admission, Attempt, Coming, Completion, Config, ConfigId, Gap, MAX_RECORD, Open, Outcome,
-    PolicyNote, Predecessor, Received, Record, Rejection, SaltId, Seal, Sent, Takeover, Usage, parse,
+    PolicyNote, Predecessor, Received, Record, Rejection, SaltId, Seal, Sent, SettingsDigest, Takeover,
+    Usage, parse,
 };
 
 /// The whole record as `serde_json` writes it.
@@ -73,6 +74,7 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
                 incarnation: incarnation.into(),
                 version: "0.1.0".into(),
                 config: [0xab; 32],
+                settings: None,
                 predecessor: Some(Predecessor {
                     incarnation: incarnation.into(),
                     size: 7,
@@ -244,9 +246,10 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
                 ts: 7,
                 reason: "reload".into(),
                 config: [0xcd; 32],
+                settings: Some(SettingsDigest([0x5a; 32])),
                 previous: ConfigId([0xab; 8]),
             }),
-            r#"{"v":1,"kind":"config","seq":6,"ts":7,"reason":"reload","config":"cdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcd","previous":"abababababababab"}"#,
+            r#"{"v":1,"kind":"config","seq":6,"ts":7,"reason":"reload","config":"cdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcd","settings":"5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a","previous":"abababababababab"}"#,
         ),
         (
             Record::Seal(Seal {
@@ -268,6 +271,7 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
                 incarnation: incarnation.into(),
                 version: "0.1.0".into(),
                 config: [0xab; 32],
+                settings: None,
                 predecessor: Some(Predecessor {
                     incarnation: incarnation.into(),
                     size: 7,

@@ -16,7 +16,9 @@
 
 use proofgate_evidence::{FoundRecord, Search, find, fsck, prove};
 use proofgate_ledger::SigningKey;
-use proofgate_ledger::record::{Admission, Completion, ConfigId, Outcome, SaltId, Seal, Takeover, Usage};
+use proofgate_ledger::record::{
+    Admission, Completion, ConfigDigests, ConfigId, Outcome, SaltId, Seal, Takeover, Usage,
+};
 use proofgate_wal::{FileStorage, Incarnation, Mark, Options, Shard, Storage, Unended, succession};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -81,7 +83,7 @@ fn terms<'a>(shard: &Shard<'a>, now: u64) -> succession::Terms<'a> {
             segments_ahead: 2,
             ..Options::default()
         },
-        config: [0; 32],
+        config: ConfigDigests::of([0; 32]),
         version: "0",
         now,
     }

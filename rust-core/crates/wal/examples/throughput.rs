@@ -9,7 +9,7 @@
     reason = "a measuring program may stop at the first failure"
 )]
 
-use proofgate_ledger::record::{Admission, Completion, ConfigId, Outcome, SaltId, Usage};
+use proofgate_ledger::record::{Admission, Completion, ConfigDigests, ConfigId, Outcome, SaltId, Usage};
 use proofgate_ledger::{Mmr, SigningKey, leaf_hash};
 use proofgate_wal::{
     FileStorage, Incarnation, Options, Shard, Storage, WalError, Writer, recovery, succession,
@@ -288,7 +288,7 @@ fn begin(shard: &Shard<'_>, options: Options) -> Incarnation {
     let terms = succession::Terms {
         shard: *shard,
         options,
-        config: [0; 32],
+        config: ConfigDigests::of([0; 32]),
         version: "0",
         now: 1,
     };

@@ -22,8 +22,8 @@ use crate::give_back::give_back;
 use crate::incarnation::{Claim, Incarnation, Options};
 use crate::recovery::{self, Left, Recovered, Shard};
 use crate::{Storage, WalError, checkpoint_file};
-use proofgate_ledger::record::{Aborted, ConfigId, Open, Predecessor, Takeover};
-use proofgate_ledger::{Checkpoint, Hash};
+use proofgate_ledger::Checkpoint;
+use proofgate_ledger::record::{Aborted, ConfigDigests, Open, Predecessor, Takeover};
 use std::sync::Arc;
 use ulid::Ulid;
 
@@ -34,8 +34,8 @@ pub struct Terms<'a> {
     pub shard: Shard<'a>,
     /// How it is laid out.
     pub options: Options,
-    /// SHA-256 of the configuration in force.
-    pub config: Hash,
+    /// The configuration in force.
+    pub config: ConfigDigests,
     /// Version of the gateway.
     pub version: &'a str,
     /// Now, in unix microseconds.
@@ -98,7 +98,7 @@ pub fn begin(
                 incarnation: left.incarnation.to_string().into(),
                 size: left.size,
                 root: left.root,
-                config: ConfigId::from(&terms.config),
+                config: terms.config.id(),
             };
             takeover.encode_into(out)
         })?;
@@ -111,7 +111,7 @@ pub fn begin(
                 id: unended.id.as_str().into(),
                 incarnation: unended.incarnation.to_string().into(),
                 admission: unended.admission,
-                config: ConfigId::from(&terms.config),
+                config: terms.config.id(),
             };
             aborted.encode_into(out)
         })?;
@@ -183,7 +183,8 @@ fn append_open(
             shard: terms.shard.number,
             incarnation: incarnation.as_str().into(),
             version: terms.version.into(),
-            config: terms.config,
+            config: terms.config.config,
+            settings: terms.config.settings,
             predecessor,
         };
         open.encode_into(out)

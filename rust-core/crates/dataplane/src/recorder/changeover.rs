@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use proofgate_ledger::record::{ConfigId, Seal, Takeover};
+use proofgate_ledger::record::{Seal, Takeover};
 use proofgate_wal::{Left, Mark, Ulid, Watermark};
 
 use super::{RECORD_BYTES, Recorder, Stopped, follow_progress};
@@ -87,7 +87,7 @@ impl Recorder {
             self.desk.lay_next(next);
             return;
         }
-        let opened_with = ConfigId::from(&next.config);
+        let opened_with = next.config.id();
         let incarnation = self.writer.borrow().incarnation();
         follow_progress(&next.writer, &self.synced);
         let watermark = next.writer.watermark();
@@ -103,7 +103,7 @@ impl Recorder {
         self.admitted.borrow_mut().clear();
         self.wake();
         (self.wake_ledger)();
-        if opened_with != self.config.get() {
+        if opened_with != self.config() {
             self.append_config("rotated", opened_with);
         }
     }
@@ -118,7 +118,7 @@ impl Recorder {
             reason: "rotated".into(),
             records: seq,
             successor: Some(successor.as_str().into()),
-            config: self.config.get(),
+            config: self.config(),
         };
         let sealed = writer.seal(|seq, out| seal(seq).encode_into(out));
         sealed.map_err(|_| self.stop())?;
@@ -137,7 +137,7 @@ impl Recorder {
             incarnation: left.incarnation.to_string().into(),
             size: left.size,
             root: left.root,
-            config: self.config.get(),
+            config: self.config(),
         };
         if self
             .append(&mut room, |seq, out| takeover(seq).encode_into(out))

@@ -61,7 +61,7 @@ impl Recorder {
                     endpoint: refused.endpoint.map(Into::into),
                     bytes: refused.bytes as u64,
                     policy: refused.policy.clone(),
-                    config: self.config.get(),
+                    config: self.config(),
                 };
                 self.append(&mut room, |seq, out| record(seq).encode_into(out))
                     .ok()
@@ -105,7 +105,7 @@ impl Recorder {
             last_ts: missed.last,
             count,
             reason: missed.reason.into(),
-            config: self.config.get(),
+            config: self.config(),
         };
         if self
             .append(&mut room, |seq, out| gap(seq).encode_into(out))

@@ -21,11 +21,11 @@ impl Worker {
         }
         let (next, refused) = shards.with_files(files);
         let starts = lock(&self.blueprint).is_some();
-        if !starts && next.digest() != shards.digest() {
+        if !starts && next.digests() != shards.digests() {
             let change = Change {
                 blueprint: None,
                 shards: next.in_service().clone(),
-                digest: next.digest(),
+                digests: next.digests(),
             };
             reload::give(&self.running()?.orders, |done| {
                 Order::Apply(Box::new(change), done)
@@ -38,7 +38,7 @@ impl Worker {
 
     /// SHA-256 of the configuration in force, with its shards of tenants, in hex: what stands in records.
     pub fn config_digest(&self) -> String {
-        let digest = lock(&self.shards).digest();
+        let digest = lock(&self.shards).digests().config;
         digest.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 }

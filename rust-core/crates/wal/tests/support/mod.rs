@@ -4,7 +4,9 @@
 
 use proofgate_evidence::frame::{FRAME_HEADER, SEGMENT_HEADER, frame_bytes};
 use proofgate_evidence::log_reader::{Found, LogReader};
-use proofgate_ledger::record::{Admission, Coming, Completion, ConfigId, Outcome, Received, Seal};
+use proofgate_ledger::record::{
+    Admission, Coming, Completion, ConfigDigests, ConfigId, Outcome, Received, Seal,
+};
 use proofgate_ledger::{Checkpoint, Hash, Mmr, SigningKey, VerifyingKey, leaf_hash};
 use proofgate_wal::simulated::SimulatedDisk;
 use proofgate_wal::{
@@ -58,7 +60,7 @@ pub fn terms(key: &SigningKey, options: Options) -> succession::Terms<'_> {
     succession::Terms {
         shard: shard(key),
         options,
-        config: [1; 32],
+        config: ConfigDigests::of([1; 32]),
         version: "0",
         now: 1,
     }
