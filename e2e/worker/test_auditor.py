@@ -222,6 +222,22 @@ def test_the_auditor_names_what_was_done_to_the_volume(
     assert code in [finding["code"] for finding in audit.look()[1]]
 
 
+def test_a_state_that_lacks_what_is_held_of_it_is_not_begun_anew(
+    history: tuple[Audit, Path, Path], tmp_path: Path
+) -> None:
+    audit = history[0].copy(tmp_path / "audit")
+    held = tmp_path / "held"
+    assert audit.look("--held", str(held)) == (0, []), "nothing is held yet"
+    shutil.copy(audit.state / "checkpoint", held)
+    assert audit.look("--held", str(held)) == (0, [])
+    shutil.rmtree(audit.state)
+    command = [sys.executable, "-m", "proofgate", *audit.arguments, "--once", "--held", str(held)]
+    lost = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert lost.returncode == 1 and "[auditor_state_lost]" in lost.stderr
+    held.unlink()
+    assert audit.look("--held", str(held)) == (0, []), "it begins where nothing is held"
+
+
 @contextmanager
 def following(audit: Audit, *more: str) -> Iterator[tuple[Program, str]]:
     """The auditor as a service, and its URL."""

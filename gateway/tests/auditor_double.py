@@ -31,10 +31,14 @@ class Auditor:
         second_look_us: int,
         stall_us: int,
         new_aggregate: bool = False,
+        resume: bool = False,
+        held: str | None = None,
     ) -> None:
         if not signing_key.startswith("PRIVATE+KEY+"):
             raise ValueError("not a private note key")
-        if not new_aggregate:
+        if held is not None:
+            raise _error(f"held: {held}", "auditor_state_lost")
+        if not (new_aggregate or resume):
             raise _error("the state is empty", "auditor_state_missing")
         self.opened = (ledger, state, ledger_key)
         self.patience = (beat_us, second_look_us, stall_us)

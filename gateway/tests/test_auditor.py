@@ -79,6 +79,20 @@ def test_the_port_serves_the_aggregate_log_and_nothing_but_what_is_read(url: str
     assert code_of(get(f"{url}/signed")) == (404, "not_found")
 
 
+def test_its_status_counts_all_findings_and_tells_the_newest_of_them(
+    url: str, watch: Watch, double: auditor_double.Auditor
+) -> None:
+    double.found = [FORK | {"since": since, "message": "x" * 600} for since in range(60)]
+    watch.poll()
+    told = json.loads(get(f"{url}/status")[1])
+    assert told["checkpoint"] == auditor_double.NOTE
+    assert (told["lag_seconds"], told["records_behind"], told["poll_failures"]) == (1.5, 0, 0)
+    assert told["last_poll"] == watch.last_poll > 0
+    assert told["findings"]["by_code"] == {"fork": 60}
+    assert [finding["since"] for finding in told["findings"]["newest"]] == list(range(10, 60))
+    assert {len(finding["message"]) for finding in told["findings"]["newest"]} == {512}
+
+
 def test_it_is_ready_once_it_has_looked_and_not_healthy_when_it_does_so_no_more(
     url: str, watch: Watch
 ) -> None:
@@ -158,6 +172,18 @@ def test_a_state_in_the_ledger_a_wrong_key_and_a_lost_state_are_told(
     (tmp_path / "signing-key").unlink()
     assert main([*arguments, "--once", "--new-aggregate"]) == 2
     assert "cannot be read" in capsys.readouterr().err
+
+
+def test_without_a_held_checkpoint_it_begins_and_with_one_the_core_is_told(
+    arguments: list[str], tmp_path: Path, capsys: Capture
+) -> None:
+    held = [*arguments, "--held", str(tmp_path / "held"), "--once"]
+    assert main(held) == 0
+    (tmp_path / "held").write_text("a note")
+    assert main(held) == 1
+    assert "held: a note [auditor_state_lost]" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main([*held, "--new-aggregate"])
 
 
 def test_a_look_that_finds_nothing_ends_with_0_and_says_what_was_read(

@@ -292,8 +292,11 @@ class Auditor:
         second_look_us: int,
         stall_us: int,
         new_aggregate: bool = False,
+        resume: bool = False,
+        held: str | None = None,
     ) -> Self:
-        """Opens the state, or begins one.
+        """Opens the state, or begins one: with `new_aggregate`, or with `resume` when it is empty and nothing
+        is `held`, the signed note of an older checkpoint of the aggregate log, which the state has to contain.
 
         Times are in microseconds: between two heads of a log, until what looks wrong is looked at again, and
         until records that wait for a checkpoint are a stall. Raises ValueError for a key that is none, and

@@ -45,10 +45,18 @@ def add(command: Callable[..., argparse.ArgumentParser], address: Callable[[str]
     parser.add_argument(
         "--ledger-key", required=True, metavar="VKEY", help="the ledger's verifying key, or a file"
     )
-    parser.add_argument(
+    start = parser.add_mutually_exclusive_group()
+    start.add_argument(
         "--new-aggregate",
         action="store_true",
         help="begin a log of heads in an empty --state: at the first start, and when the state is lost",
+    )
+    start.add_argument(
+        "--held",
+        type=Path,
+        metavar="FILE",
+        help="an older checkpoint of the log of heads, held where the state is not: the state has to\n"
+        "contain it. While there is no such file, an empty --state is begun",
     )
     parser.add_argument(
         "--listen", type=address, default="127.0.0.1:9091", metavar="ADDRESS", help="(default: %(default)s)"
@@ -109,7 +117,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         auditor = _open(options)
     except OSError as error:
-        return fail(f"{options.signing_key} cannot be read: {error.strerror}", EXIT_USAGE)
+        return fail(f"{error.filename} cannot be read: {error.strerror}", EXIT_USAGE)
     except ValueError as error:
         # The text of a key is not in it.
         return fail(f"--signing-key or --ledger-key: {error}", EXIT_USAGE)
@@ -133,7 +141,17 @@ def _open(options: argparse.Namespace) -> _core.Auditor:
         seconds(options.second_look),
         seconds(options.stall),
         options.new_aggregate,
+        options.held is not None,
+        _held(options.held) if options.held else None,
     )
+
+
+def _held(path: Path) -> str | None:
+    """What is held of the aggregate log; None while nothing is. An empty file is refused."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
 
 
 def _serve(watch: Any, options: argparse.Namespace) -> int:

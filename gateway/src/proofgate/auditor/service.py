@@ -20,6 +20,7 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from proofgate import _core
 from proofgate.auditor import metrics
+from proofgate.auditor.summary import summary
 from proofgate.auditor.watch import Watch
 from proofgate.http_errors import Refusal, answer_bad_request, answer_http_error, answer_refusal
 from proofgate.http_errors import error as answer_error
@@ -64,6 +65,10 @@ def create_app(watch: Watch) -> FastAPI:
     @app.get("/heads")
     async def heads() -> JSONResponse:
         return JSONResponse({"shards": watch.heads()})
+
+    @app.get("/status")
+    async def status() -> JSONResponse:
+        return JSONResponse(summary(watch))
 
     @app.get("/checkpoint")
     async def checkpoint() -> PlainTextResponse:

@@ -38,6 +38,21 @@ pub enum AuditorError {
         /// What contradicts what.
         reason: String,
     },
+    /// The state is empty, and so many entries of its aggregate log are known elsewhere.
+    #[error(
+        "the auditor's state is lost: {0} entries of this aggregate log are held elsewhere, and the state is empty. Put it back from a backup, or begin another aggregate log under a key of another name"
+    )]
+    StateLost(u64),
+    /// The state does not contain what is known of its aggregate log elsewhere.
+    #[error(
+        "the auditor's state was set back, or another one goes on elsewhere: a checkpoint is held over {0}. Put the newest state back, or begin another aggregate log under a key of another name"
+    )]
+    StateSetBack(String),
+    /// What is held of the aggregate log is not of this one.
+    #[error(
+        "the held checkpoint is not of this aggregate log: {0}. Was the auditor's key replaced by another one of the same name?"
+    )]
+    HeldRefused(String),
     /// The signing key must not be an auditor's.
     #[error("{0}")]
     Key(String),
@@ -81,6 +96,9 @@ impl AuditorError {
             Self::NoState => "auditor_state_missing",
             Self::StateExists => "auditor_state_exists",
             Self::StateCorrupt { .. } => "auditor_state_corrupt",
+            Self::StateLost(_) => "auditor_state_lost",
+            Self::StateSetBack(_) => "auditor_state_set_back",
+            Self::HeldRefused(_) => "auditor_held_refused",
             Self::Key(_) => "auditor_key",
             Self::EntryTooLarge(_) => "entry_too_large",
             Self::Range(_) => "out_of_range",

@@ -7,7 +7,7 @@
 //! | what is wrong, once a second look has confirmed it | `finding` |
 //! | reading again what was verified before | `scrub` |
 //! | the aggregate log of all heads, its tiles, and its readers | `aggregate`, `tile`, `published`, `entry` |
-//! | the auditor's own state | `state`, `catalogue` |
+//! | the auditor's own state, and what is held of it elsewhere | `state`, `catalogue`, `held` |
 //!
 //! The volume is only read, through [`ReadStorage`](proofgate_evidence::ReadStorage), and nothing on it is believed that is
 //! not below a checkpoint that verifies. The state is written through [`StateStorage`]. One thread polls; readers of what
@@ -22,6 +22,7 @@ mod entry;
 mod error;
 mod facts;
 mod finding;
+mod held;
 mod log;
 mod look;
 mod published;

@@ -261,3 +261,43 @@ fn a_checkpoint_that_is_kept_takes_no_more_room_than_it_has() {
         note.len()
     );
 }
+
+#[test]
+fn a_state_that_does_not_contain_what_is_held_of_it_is_not_gone_on_with() {
+    let resume = |state: &Memory, key: SigningKey, held: Option<&str>| {
+        let volume = Arc::new(two_lives().0);
+        Auditor::resume(volume, Arc::new(state.clone()), key, settings(), held)
+    };
+    let code = |state: &Memory, held: &str| {
+        let opened = resume(state, auditor_key(), Some(held));
+        opened.err().map(|error| error.code())
+    };
+    // Nothing is held: an empty state is begun, and gone on with.
+    let state = Memory::default();
+    let mut auditor = resume(&state, auditor_key(), None).unwrap();
+    let beginning = auditor.published().checkpoint().1;
+    let early = state.copy();
+    auditor.poll(1_000 * SECOND, u64::MAX, 0).unwrap();
+    let (size, held) = auditor.published().checkpoint();
+    assert!(size > 0);
+    let goes_on = resume(&state, auditor_key(), None).unwrap();
+    assert_eq!(goes_on.published().checkpoint().0, size);
+    for contained in [&beginning, &held] {
+        assert_eq!(code(&state, contained), None);
+        assert_eq!(code(&Memory::default(), contained), Some("auditor_state_lost"));
+    }
+    assert_eq!(code(&early, &held), Some("auditor_state_set_back"));
+    // Begun anew under the same name: as large, and with other entries.
+    let anew = Memory::default();
+    let mut auditor = resume(&anew, auditor_key(), None).unwrap();
+    auditor.poll(3_000 * SECOND, u64::MAX, 0).unwrap();
+    assert_eq!(auditor.published().checkpoint().0, size);
+    assert_eq!(code(&anew, &held), Some("auditor_state_set_back"));
+    let others = held.replace("ledger.example/audit", "ledger.example/other");
+    for strange in ["", "no note", others.as_str()] {
+        assert_eq!(code(&state, strange), Some("auditor_held_refused"), "{strange}");
+    }
+    let replaced = SigningKey::generate("ledger.example/audit", [3; 32]).unwrap();
+    let refused = resume(&Memory::default(), replaced, Some(&held));
+    assert_eq!(refused.err().unwrap().code(), "auditor_held_refused");
+}

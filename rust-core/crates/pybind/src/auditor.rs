@@ -62,7 +62,7 @@ fn texts(hashes: &[Hash]) -> Vec<String> {
 #[pymethods]
 impl Auditor {
     #[new]
-    #[pyo3(signature = (ledger, state, signing_key, ledger_key, beat_us, second_look_us, stall_us, new_aggregate=false))]
+    #[pyo3(signature = (ledger, state, signing_key, ledger_key, beat_us, second_look_us, stall_us, new_aggregate=false, resume=false, held=None))]
     #[expect(clippy::too_many_arguments, reason = "they are named in Python")]
     fn new(
         python: Python<'_>,
@@ -74,6 +74,8 @@ impl Auditor {
         second_look_us: u64,
         stall_us: u64,
         new_aggregate: bool,
+        resume: bool,
+        held: Option<&str>,
     ) -> PyResult<Self> {
         let invalid = |error: proofgate_ledger::LedgerError| PyValueError::new_err(error.to_string());
         let signing = SigningKey::from_text(signing_key.trim()).map_err(invalid)?;
@@ -91,9 +93,11 @@ impl Auditor {
                 source,
             })?;
             let directory = Arc::new(directory.ok_or(AuditorError::Locked)?);
-            match new_aggregate {
-                true => core::Auditor::create(Arc::new(FileStorage), directory, signing, settings),
-                false => core::Auditor::open(Arc::new(FileStorage), directory, signing, settings),
+            let volume = Arc::new(FileStorage);
+            match (resume, new_aggregate) {
+                (true, _) => core::Auditor::resume(volume, directory, signing, settings, held),
+                (false, true) => core::Auditor::create(volume, directory, signing, settings),
+                (false, false) => core::Auditor::open(volume, directory, signing, settings),
             }
         });
         let auditor = opened.map_err(|error| auditor_error(python, &error))?;

@@ -54,6 +54,15 @@ impl Memory {
         self.0.lock().unwrap().files.remove(name)
     }
 
+    /// A state of the same files, which goes its own way.
+    pub fn copy(&self) -> Self {
+        let files = self.0.lock().unwrap().files.clone();
+        Self(Arc::new(Mutex::new(Files {
+            files,
+            ..Files::default()
+        })))
+    }
+
     pub fn put(&self, name: &str, bytes: Vec<u8>) {
         self.0.lock().unwrap().files.insert(name.to_owned(), bytes);
     }

@@ -1,0 +1,33 @@
+"""What an auditor tells whoever looks after it, in one bounded answer: how far it is, and what it found."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+from proofgate.auditor.watch import Watch
+
+#: Of what was found, the newest are told one by one; all are counted.
+MOST_FINDINGS = 50
+_LONGEST_MESSAGE = 512
+_MICROSECONDS = 1_000_000
+
+
+def summary(watch: Watch) -> dict[str, Any]:
+    """The answer of `GET /status`."""
+    told = json.loads(watch.auditor.findings())
+    findings = told["findings"]
+    newest = sorted(findings, key=lambda finding: finding["since"])[-MOST_FINDINGS:]
+    return {
+        "checkpoint": watch.auditor.checkpoint()[1],
+        "last_poll": watch.last_poll,
+        "poll_failures": watch.totals.failures,
+        "records_behind": watch.totals.behind,
+        "lag_seconds": max((head["lag"] for head in watch.heads()), default=0) / _MICROSECONDS,
+        "findings": {
+            "by_code": dict(sorted(Counter(finding["code"] for finding in findings).items())),
+            "left_out": told["left_out"],
+            "newest": [{**finding, "message": finding["message"][:_LONGEST_MESSAGE]} for finding in newest],
+        },
+    }

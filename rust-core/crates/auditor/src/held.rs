@@ -1,0 +1,68 @@
+//! What somebody else holds of the aggregate log: with it, a state that was lost or set back is told from a beginning.
+
+use crate::{Auditor, AuditorError, Settings, StateStorage};
+use proofgate_evidence::ReadStorage;
+use proofgate_ledger::{Checkpoint, SigningKey, verify_consistency};
+use std::sync::Arc;
+
+impl Auditor {
+    /// Goes on with a state that contains what is held of its aggregate log: `held`, the signed note of an older
+    /// checkpoint. Where nothing is held, an empty state is begun.
+    ///
+    /// # Errors
+    /// [`AuditorError::HeldRefused`] for a note that is not of this aggregate log; [`AuditorError::StateLost`] and
+    /// [`AuditorError::StateSetBack`] for a state that does not contain it; as [`Self::open`] and [`Self::create`].
+    pub fn resume(
+        volume: Arc<dyn ReadStorage>,
+        state: Arc<dyn StateStorage>,
+        signing: SigningKey,
+        settings: Settings,
+        held: Option<&str>,
+    ) -> Result<Self, AuditorError> {
+        let opened = Self::open(
+            Arc::clone(&volume),
+            Arc::clone(&state),
+            signing.clone(),
+            settings.clone(),
+        );
+        match (opened, held) {
+            (Err(AuditorError::NoState), None) => Self::create(volume, state, signing, settings),
+            (Err(AuditorError::NoState), Some(note)) => {
+                Err(AuditorError::StateLost(believed(note, &signing)?.size))
+            }
+            (opened, None) => opened,
+            (opened, Some(note)) => {
+                let auditor = opened?;
+                auditor.contains(&believed(note, &signing)?, &signing)?;
+                Ok(auditor)
+            }
+        }
+    }
+
+    fn contains(&self, held: &Checkpoint, signing: &SigningKey) -> Result<(), AuditorError> {
+        let published = self.published();
+        let own = believed(&published.checkpoint().1, signing)?;
+        let set_back =
+            |found: &str| AuditorError::StateSetBack(format!("{} entries, and {found}", held.size));
+        if own.size < held.size {
+            return Err(set_back(&format!("the state has {}", own.size)));
+        }
+        // Every log goes on from the empty one.
+        if held.size == 0 {
+            return Ok(());
+        }
+        let path = published.consistency(held.size, own.size)?;
+        verify_consistency(held.size, &held.root, own.size, &own.root, &path)
+            .map_err(|_| set_back("the state's are others"))
+    }
+}
+
+fn believed(note: &str, signing: &SigningKey) -> Result<Checkpoint, AuditorError> {
+    let key = signing.verifying_key();
+    let held =
+        Checkpoint::verify(note, &key).map_err(|error| AuditorError::HeldRefused(error.to_string()))?;
+    match held.origin == key.name() {
+        true => Ok(held),
+        false => Err(AuditorError::HeldRefused(format!("it is of {}", held.origin))),
+    }
+}
