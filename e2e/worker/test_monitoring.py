@@ -12,6 +12,8 @@ from typing import Any
 from prometheus_client import generate_latest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from proofgate import _core
+from proofgate.auditor import metrics as auditor_metrics
+from proofgate.auditor.watch import Watch
 from proofgate.front_door.agent import targets
 from proofgate.front_door.follower import Follower
 from proofgate.front_door.metrics import render
@@ -55,7 +57,7 @@ def test_every_metric_of_the_worker_that_is_asked_for_exists(folder: Path) -> No
     # A stage has no series before profiling has been on.
     with local_gateway(folder, settings={"profiling": {"stages": True}}) as gateway:
         told = exposed(gateway.admin_text("/metrics"))
-    others = beginning_with("proofgate_operator_") | beginning_with("proofgate_front_door_")
+    others = set().union(*map(beginning_with, ("proofgate_operator_", "proofgate_front_door_", "proofgate_auditor_")))
     assert beginning_with("proofgate_") - others - told == set()
 
 
@@ -149,6 +151,13 @@ def test_the_time_of_the_newest_checkpoint_follows_the_requests(folder: Path) ->
 def test_every_metric_of_the_agent_beside_haproxy_that_is_asked_for_exists(folder: Path) -> None:
     found = targets(RuntimeApi(folder / "haproxy.sock"), [folder / "tenants.map"], None, folder / "tls.crt")
     assert beginning_with("proofgate_front_door_") - exposed(render(Follower(found))) == set()
+
+
+def test_every_metric_of_the_auditor_that_is_asked_for_exists(folder: Path) -> None:
+    (signing, _), (_, ledger) = (_core.generate_key(name) for name in ("proofgate.dev/audit", "proofgate.dev/ledger"))
+    (folder / "ledger").mkdir()
+    auditor = _core.Auditor(str(folder / "ledger"), str(folder / "state"), signing, ledger, *(10**7,) * 3, resume=True)
+    assert beginning_with("proofgate_auditor_") - exposed(auditor_metrics.render(Watch(auditor, 0))) == set()
 
 
 def test_every_metric_of_the_operator_that_is_asked_for_exists() -> None:

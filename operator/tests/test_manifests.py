@@ -23,6 +23,8 @@ from proofgate_operator.plan.decide import wanted
 from proofgate_operator.plan.front_door import front_door
 from proofgate_operator.plan.observed import Observed
 from proofgate_operator.plan.tenants import read_tenant_keys
+from tests.auditing import AUDITOR
+from tests.auditing import KEY as AUDITORS_KEY
 from tests.gateways import ACME_KEY, DEFAULTS, GLOBEX_KEY, NAMESPACE, SPEC, api_keys, gateway, user_secrets
 
 Manifest = dict[str, Any]
@@ -34,7 +36,10 @@ def manifests(replicas: int = 2, **changes: Any) -> list[Manifest]:
     subject = gateway(**changes)
     tenants = read_tenant_keys(subject, user_secrets(), {})
     assert not tenants.faults
-    digests = Digests("digest-of-start", "digest-of-config", "digest-of-haproxy", "digest-of-certificate")
+    digests = Digests(
+        *("digest-of-start", "digest-of-config", "digest-of-haproxy", "digest-of-certificate"),
+        "digest-of-auditor",
+    )
     configuration = Configuration(
         file_problems=(),
         worker_problems=(),
@@ -45,6 +50,7 @@ def manifests(replicas: int = 2, **changes: Any) -> list[Manifest]:
         missing_secrets=(),
         verifying_key="verifying-key",
         digests=digests,
+        auditor_key=AUDITORS_KEY if subject.auditor else None,
     )
     door = front_door(subject, configuration, replicas, Shares(replicas))
     return wanted(subject, Observed(), configuration, door, replicas, DEFAULTS)
@@ -96,10 +102,32 @@ def test_with_volumes_of_their_own_a_manifest_is_as_its_golden_file(found: Manif
     assert path.read_text() == text
 
 
+def of_the_auditor() -> list[Manifest]:
+    """Return what there is besides where the gateway has an auditor."""
+    return [found for found in manifests(auditor=AUDITOR) if found not in manifests()]
+
+
+def test_an_auditor_comes_beside_everything_else_and_changes_none_of_it() -> None:
+    names = {f"{found['kind'].lower()}-{found['metadata']['name']}.yaml" for found in of_the_auditor()}
+    assert {path.name for path in (GOLDEN / "auditor").glob("*.yaml")} == names
+    assert all(found in manifests(auditor=AUDITOR) for found in manifests())
+
+
+@pytest.mark.parametrize(
+    "found", of_the_auditor(), ids=lambda m: f"{m['kind'].lower()}-{m['metadata']['name']}"
+)
+def test_a_manifest_of_the_auditor_is_as_its_golden_file(found: Manifest) -> None:
+    path = GOLDEN / "auditor" / f"{found['kind'].lower()}-{found['metadata']['name']}.yaml"
+    text = yaml.safe_dump(found, sort_keys=False, width=110)
+    if os.environ.get("PROOFGATE_UPDATE_GOLDEN"):
+        path.write_text(text)
+    assert path.read_text() == text
+
+
 def pod_specs() -> list[Manifest]:
     return [
         found["spec"]["template"]["spec"]
-        for found in manifests()
+        for found in manifests(auditor=AUDITOR)
         if found["kind"] in ("StatefulSet", "Deployment")
     ]
 

@@ -2,11 +2,12 @@
 
 from proofgate_operator.api.conditions import ConditionType
 from proofgate_operator.api.gateway import Gateway
-from proofgate_operator.build import haproxy, networkpolicy, statefulset
+from proofgate_operator.build import auditor, haproxy, networkpolicy, statefulset
 from proofgate_operator.build.monitoring import pod_monitors
 from proofgate_operator.build.naming import Defaults, Manifest, names
 from proofgate_operator.build.worker_config import ADMIN_PORT
 from proofgate_operator.plan.observed import Ref
+from tests.auditing import AUDITOR
 from tests.gateways import manifest
 from tests.world import World
 
@@ -32,6 +33,16 @@ def test_each_monitor_selects_its_pods_and_names_a_port_that_they_have() -> None
         ports = {port["name"] for container in pod["spec"]["containers"] for port in container["ports"]}
         asked = {endpoint["port"] for endpoint in monitor["spec"]["podMetricsEndpoints"]}
         assert asked and asked <= ports
+
+
+def test_the_auditors_monitor_selects_its_pod_and_names_its_port() -> None:
+    of = Gateway.read(manifest(auditor=AUDITOR))
+    assert of.auditor is not None
+    monitor = pod_monitors(of)[-1]
+    found = auditor.statefulset(of, of.auditor, "origin", "key", "", DEFAULTS)["spec"]["template"]
+    assert monitor["spec"]["selector"]["matchLabels"].items() <= found["metadata"]["labels"].items()
+    [endpoint] = monitor["spec"]["podMetricsEndpoints"]
+    assert endpoint["port"] in [port["name"] for port in found["spec"]["containers"][0]["ports"]]
 
 
 def test_every_series_bears_the_gateways_name() -> None:

@@ -57,6 +57,8 @@ class World:
             # What is applied of a Secret that was generated is its head.
             kept = {"data": self.child("Secret", "demo-ledger")["data"]} if ref_of(written) == _LEDGER else {}
             self.children[ref_of(written)] = copy.deepcopy({**kept, **written})
+        if plan.stop_auditor:
+            self.child("StatefulSet", "demo-auditor")["spec"]["replicas"] = 0
         for ref in plan.delete:
             self.children[ref] = None
         for found in (*self.pods, *self.balancers):

@@ -74,7 +74,8 @@ gateway goes by garbage collection. Pods it deletes to replace them, one by one.
   verbs: [get, list, watch, patch, delete]
 - apiGroups: [networking.k8s.io]
   resources: [networkpolicies]
-  verbs: [get, list, watch, create, patch]
+  # delete: spec.networkPolicies became None.
+  verbs: [get, list, watch, create, patch, delete]
 - apiGroups: [policy]
   resources: [poddisruptionbudgets]
   verbs: [get, list, watch, create, patch, delete]

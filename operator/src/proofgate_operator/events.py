@@ -1,5 +1,7 @@
 """Events: a condition that changed is told once, where `kubectl describe` shows it."""
 
+import hashlib
+import json
 import uuid
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -8,6 +10,8 @@ from proofgate_operator.api import API_VERSION, KIND
 from proofgate_operator.api.conditions import Condition, ConditionStatus, ConditionType
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build.naming import OPERATOR, Manifest
+from proofgate_operator.plan.audit_reports import Finding
+from proofgate_operator.plan.audited import EVIDENCE
 
 #: The others follow from these or change too often to be news.
 _TOLD = (
@@ -15,9 +19,12 @@ _TOLD = (
     ConditionType.CONFIG_VALID,
     ConditionType.RESOLVED_REFS,
     ConditionType.SCALING_SAFE,
+    ConditionType.AUDITED,
 )
+#: Reason of the Events of findings.
+FINDING = "AuditFinding"
 #: Reasons that are news whatever was the case before.
-_NEWS = ("ScaleDownForced", "RolloutStalled", "LedgerForked", "LedgerSetBack")
+_NEWS = ("ScaleDownForced", "RolloutStalled", "LedgerForked", "LedgerSetBack", *EVIDENCE)
 
 
 def transitions(previous: Iterable[Mapping[str, Any]], current: Iterable[Condition]) -> list[Condition]:
@@ -40,6 +47,16 @@ def event(gateway: Gateway, condition: Condition, now: str) -> Manifest:
     kind = "Normal" if condition.holds else "Warning"
     message = f"{condition.type} is {condition.status}: {condition.message}"
     return event_of(gateway.namespace, gateway.name, gateway.uid, kind, condition.reason, message, now)
+
+
+def finding_event(gateway: Gateway, finding: Finding, now: str) -> Manifest:
+    """Return the Event of one finding of the auditor. Its name is the finding's: it is made once, whoever
+    tells it."""
+    message = f"{finding.code} ({finding.verdict}): {finding.origin}: {finding.message}"
+    told = event_of(gateway.namespace, gateway.name, gateway.uid, "Warning", FINDING, message, now)
+    identity = json.dumps([gateway.uid, finding.code, finding.origin, finding.since])
+    told["metadata"]["name"] = f"{gateway.name}.{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
+    return told
 
 
 def event_of(namespace: str, name: str, uid: str, kind: str, reason: str, message: str, now: str) -> Manifest:

@@ -128,7 +128,8 @@ async def _serve(operator: Operator, stop: asyncio.Event) -> None:
     served = operator.settings.watch_namespaces
     operator.heartbeat.leading = True
     _log.info("serving %s", ", ".join(served) or "all namespaces")
-    keeping = [asyncio.create_task(kept) for kept in (operator.claims.keep(), operator.orphans.keep())]
+    kept = (operator.claims.keep(), operator.orphans.keep(), operator.audits.keep())
+    keeping = [asyncio.create_task(keep) for keep in kept]
     try:
         while not stop.is_set():
             await _follow_gateways(operator, stop)

@@ -36,6 +36,12 @@ AVAILABLE = Gauge(
     ["namespace", "gateway"],
     registry=REGISTRY,
 )
+AUDITED = Gauge(
+    "proofgate_operator_gateway_audited",
+    "1 where a gateway's Audited condition is True, else 0; of gateways that shall have an auditor.",
+    ["namespace", "gateway"],
+    registry=REGISTRY,
+)
 REQUESTS = Counter(
     "proofgate_operator_requests_total",
     "Requests to the API server but for watches, by verb and result: ok, or the status of the refusal.",
@@ -73,6 +79,12 @@ LEADER = Gauge(
 
 def forget(namespace: str, gateway: str) -> None:
     """Drop the series of a gateway that is gone."""
-    for gauge in (READY, AVAILABLE):
+    for gauge in (READY, AVAILABLE, AUDITED):
         with contextlib.suppress(KeyError):
             gauge.remove(namespace, gateway)
+
+
+def forget_audit(namespace: str, gateway: str) -> None:
+    """Drop the series of the auditor of a gateway that is to have none."""
+    with contextlib.suppress(KeyError):
+        AUDITED.remove(namespace, gateway)

@@ -10,13 +10,14 @@ from collections.abc import Awaitable, Iterable
 from typing import TypeVar
 
 from proofgate_operator.api.gateway import Gateway
-from proofgate_operator.build import haproxy, statefulset
+from proofgate_operator.build import auditor, haproxy, statefulset
 from proofgate_operator.build.naming import Manifest, names, selector_labels
 from proofgate_operator.kube.client import Client
 from proofgate_operator.kube.errors import ApiError
 from proofgate_operator.plan.observed import (
     Observed,
     Ref,
+    auditor_refs,
     child_refs,
     is_worker,
     kept_claims,
@@ -51,27 +52,39 @@ async def observe(client: Client, gateway: Gateway, manifest: Manifest) -> Obser
     wanted = [*((ref.kind, ref.name) for ref in refs), *(("Secret", name) for name in secret_names)]
     objects = await _all([_object(client, kind, gateway.namespace, name) for kind, name in wanted])
     pods = client.store.of_gateway("Pod", gateway.namespace, gateway.name)
-    pods_of_workers, balancers = (
+    pods_of_workers, balancers, auditors = (
         tuple(pod for pod in pods if selector.items() <= pod["metadata"]["labels"].items())
         for selector in (
             selector_labels(gateway, statefulset.COMPONENT),
             selector_labels(gateway, haproxy.COMPONENT),
+            selector_labels(gateway, auditor.COMPONENT),
         )
     )
     workers = tuple(pod for pod in pods_of_workers if is_worker(gateway, pod))
     labelled = client.store.of_gateway("PersistentVolumeClaim", gateway.namespace, gateway.name)
+    own = names(gateway)
     children = dict(zip(refs, objects[: len(refs)], strict=True))
     status = manifest.get("status") or {}
     return Observed(
-        children={**children, **kept_claims(gateway, labelled)},
+        children={**children, **kept_claims(gateway, labelled), **_lingering(client, gateway)},
         secrets=dict(zip(secret_names, objects[len(refs) :], strict=True)),
         worker_pods=workers,
         stray_pods=tuple(pod["metadata"]["name"] for pod in pods_of_workers if pod not in workers),
         haproxy_pods=balancers,
         conditions=tuple(status.get("conditions") or []),
         ledger=status.get("ledger") or {},
-        not_created=await _not_created(client, children[Ref("StatefulSet", names(gateway).worker)], workers),
+        auditor_pod=next((pod for pod in auditors if pod["metadata"]["name"] == f"{own.auditor}-0"), None),
+        audited=status.get("auditor") or {},
+        not_created=await _not_created(client, children[Ref("StatefulSet", own.worker)], workers),
     )
+
+
+def _lingering(client: Client, gateway: Gateway) -> dict[Ref, Manifest]:
+    """Return what is left of an auditor that the gateway is not to have any more."""
+    if gateway.auditor:
+        return {}
+    known = ((ref, client.store.get(ref.kind, gateway.namespace, ref.name)) for ref in auditor_refs(gateway))
+    return {ref: live for ref, live in known if live and not live["metadata"].get("deletionTimestamp")}
 
 
 async def _not_created(client: Client, workers: Manifest | None, pods: tuple[Manifest, ...]) -> str | None:

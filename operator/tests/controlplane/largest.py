@@ -125,6 +125,14 @@ def everything() -> Manifest:
         },
         "policies": [local, elsewhere],
         "cors": {"allowedOrigins": ["https://app.example.com"], "maxAgeSeconds": 0},
+        "auditor": {
+            "enabled": True,
+            "signingKeySecretRef": {"name": "auditor-key", "key": "key"},
+            "storage": {"size": "2Gi", "storageClassName": "lab-shared", "accessMode": "ReadWriteOncePod"},
+            **{"beatSeconds": 20, "secondLookSeconds": 60, "stallSeconds": 90, "scrubMebibytes": 0},
+            **{"cpu": "1", "memory": "512Mi"},
+            "allowFrom": [{"ipBlock": {"cidr": "192.0.2.0/24", "except": ["192.0.2.1/32"]}}],
+        },
         "timeouts": {
             **{"upstreamConnectSeconds": 1, "upstreamFirstByteSeconds": 300, "upstreamResponseSeconds": 20},
             **{"answerSeconds": 600, "heartbeatSeconds": 0, "connectionAgeSeconds": 60, "drainSeconds": 9},
@@ -213,6 +221,10 @@ def largest() -> Manifest:
         "policy": {"rules": rules, "disabledRules": disabled},
         "policies": policies,
         "cors": {"allowedOrigins": [f"https://{'o' * 240}{number:03d}.dev" for number in range(32)]},
+        "auditor": {
+            "signingKeySecretRef": {"name": "k" * 253, "key": "k" * 253},
+            "allowFrom": [{"podSelector": {"matchLabels": {"app": "witness"}}}] * 32,
+        },
         "telemetry": {
             "endpoint": f"https://example.com/{'u' * 490}",
             "headers": [

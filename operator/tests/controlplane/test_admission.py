@@ -34,6 +34,7 @@ ISSUER = {
     "jwksURL": "https://login.example.com/k",
 }
 ORIGIN = "ledger.example.com/prod"
+AUDITOR = {"signingKeySecretRef": {"name": "auditor-key"}}
 
 
 @pytest.mark.parametrize(
@@ -232,6 +233,35 @@ ORIGIN = "ledger.example.com/prod"
         ({"jwt": {"issuers": [{**ISSUER, "jwksURL": "http://a"}]}}, "spec.jwt.issuers[0].jwksURL"),
         ({"jwt": {"issuers": [{**ISSUER, "algorithms": ["HS256"]}]}}, "spec.jwt.issuers[0].algorithms[0]"),
         ({"jwt": {"issuers": [ISSUER, ISSUER]}}, "spec.jwt.issuers[1]: Duplicate value"),
+        ({"auditor": {}}, "spec.auditor.signingKeySecretRef: Required value"),
+        (
+            {"auditor": AUDITOR, "ledger": {"volume": {"mode": "PerWorker"}}},
+            "spec.auditor needs spec.ledger.volume.mode Shared: with a volume for each worker no other pod"
+            " can mount them all",
+        ),
+        ({"auditor": {**AUDITOR, "cpu": "1.5"}}, "spec.auditor.cpu must be a whole number of cores"),
+        ({"auditor": {**AUDITOR, "memory": "64Mi"}}, "spec.auditor.memory must be at least 192Mi"),
+        ({"auditor": {**AUDITOR, "scrubMebibytes": -1}}, "spec.auditor.scrubMebibytes"),
+        (
+            {"auditor": AUDITOR, "ledger": {"checkpointIntervalSeconds": 16}},
+            "spec.auditor.stallSeconds must be at least twice spec.ledger.checkpointIntervalSeconds",
+        ),
+        (
+            {"auditor": {**AUDITOR, "storage": {"existingClaim": "a", "storageClassName": "b"}}},
+            "spec.auditor.storage: set existingClaim or storageClassName, not both",
+        ),
+        (
+            {"auditor": {**AUDITOR, "storage": {"accessMode": "ReadWriteMany"}}},
+            "spec.auditor.storage.accessMode: Unsupported value",
+        ),
+        (
+            {"auditor": {**AUDITOR, "allowFrom": [{}]}},
+            "spec.auditor.allowFrom: an item is an ipBlock alone, or selectors of pods or namespaces",
+        ),
+        (
+            {"auditor": {**AUDITOR, "allowFrom": [{"podSelector": {}}]}, "networkPolicies": "None"},
+            "spec.auditor.allowFrom needs spec.networkPolicies: Managed",
+        ),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )
@@ -297,6 +327,28 @@ def test_an_origin_is_chosen_before_the_first_record(namespace: Namespace) -> No
 def test_the_volume_may_grow(namespace: Namespace) -> None:
     namespace.apply(gateway_manifest())
     namespace.apply(gateway_manifest(ledger={"volume": {"storageClassName": "lab-shared", "size": "1500Mi"}}))
+
+
+def test_an_auditors_storage_is_chosen_once_and_grows_and_a_disabled_one_may_have_a_volume_for_each_worker(
+    namespace: Namespace,
+) -> None:
+    def storage(**wanted: str) -> dict[str, Any]:
+        return gateway_manifest(auditor={**AUDITOR, "storage": wanted})
+
+    namespace.apply(storage(storageClassName="fast", size="1Gi"))
+    for wanted, sentence in (
+        ({"storageClassName": "other", "size": "1Gi"}, "spec.auditor.storage.storageClassName is immutable"),
+        ({"storageClassName": "fast", "size": "512Mi"}, "spec.auditor.storage.size can grow but not shrink"),
+        (
+            {"storageClassName": "fast", "size": "1Gi", "accessMode": "ReadWriteOncePod"},
+            "spec.auditor.storage.accessMode is immutable",
+        ),
+    ):
+        assert sentence in namespace.plane.refusal(storage(**wanted), namespace.name)
+    namespace.apply(storage(storageClassName="fast", size="2Gi"))
+    namespace.kubectl("delete", "ggw", "demo")
+    own = {"volume": {"mode": "PerWorker"}}
+    namespace.apply(gateway_manifest(ledger=own, auditor={**AUDITOR, "enabled": False}))
 
 
 def test_the_largest_gateway_the_schema_allows_is_let_in(namespace: Namespace) -> None:

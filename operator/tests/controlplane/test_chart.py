@@ -28,6 +28,7 @@ def test_the_grant_ends_at_the_namespace_and_at_what_is_needed(namespace: Namesp
     assert not may("list", "secrets", "--all-namespaces")
     for kind in ("secrets", "persistentvolumeclaims", "statefulsets", "governancegateways.proofgate.dev"):
         assert not may("delete", kind, "-n", namespace.name), kind
+    assert may("delete", "networkpolicies.networking.k8s.io", "-n", namespace.name)
     assert not may("create", "pods", "-n", namespace.name)
     assert may("patch", "pods", "-n", namespace.name)
     lease = "leases.coordination.k8s.io/proofgate-proofgate-operator"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter
 from typing import Any
 
@@ -19,12 +20,15 @@ def summary(watch: Watch) -> dict[str, Any]:
     told = json.loads(watch.auditor.findings())
     findings = told["findings"]
     newest = sorted(findings, key=lambda finding: finding["since"])[-MOST_FINDINGS:]
+    heads = watch.heads()
     return {
         "checkpoint": watch.auditor.checkpoint()[1],
+        "newest_head": max((head["time"] for head in heads), default=0),
         "last_poll": watch.last_poll,
+        "poll_age_seconds": max(0.0, time.time() - watch.last_poll) if watch.last_poll else 0.0,
         "poll_failures": watch.totals.failures,
         "records_behind": watch.totals.behind,
-        "lag_seconds": max((head["lag"] for head in watch.heads()), default=0) / _MICROSECONDS,
+        "lag_seconds": max((head["lag"] for head in heads), default=0) / _MICROSECONDS,
         "findings": {
             "by_code": dict(sorted(Counter(finding["code"] for finding in findings).items())),
             "left_out": told["left_out"],

@@ -11,7 +11,8 @@ from typing import Any
 
 
 class ConditionType(StrEnum):
-    """Every condition a gateway carries, from its first visit on; the last two only while they hold."""
+    """Every condition a gateway carries, from its first visit on; Audited only with an auditor, the last two
+    only while they hold."""
 
     READY = "Ready"
     AVAILABLE = "Available"
@@ -23,6 +24,7 @@ class ConditionType(StrEnum):
     PROGRESSING = "Progressing"
     SCALING_SAFE = "ScalingSafe"
     CPU_PINNED = "CPUPinned"
+    AUDITED = "Audited"
     RECONCILING = "Reconciling"
     STALLED = "Stalled"
 

@@ -17,6 +17,8 @@ _DROPPED = {"title", "$defs"}
 _INT32_MAXIMUM = 2**31 - 1
 #: Faults that the status lists; the message of ResolvedRefs counts the others.
 MAX_FAULTS = 64
+#: Kinds of findings that the status counts; there are fewer.
+MAX_FINDING_CODES = 64
 #: Earlier verifying keys that the status keeps.
 MAX_FORMER_KEYS = 32
 
@@ -118,6 +120,46 @@ def fault_schema() -> dict[str, Any]:
     }
 
 
+def auditor_schema() -> dict[str, Any]:
+    """Return the structural schema of `.status.auditor`."""
+    number = {"type": "integer", "format": "int64"}
+    time = {"type": "string", "format": "date-time"}
+    text = {"type": "string", "maxLength": 512}
+    finding = {
+        "type": "object",
+        "required": ["code", "count"],
+        "properties": {
+            "code": {"type": "string", "maxLength": 64, "description": "What kind of thing is wrong."},
+            "count": {**number, "description": "How many logs or shards it was found of."},
+        },
+    }
+    return {
+        "type": "object",
+        "description": "What the auditor told last, at most a minute ago while anything moves. Condition"
+        " Audited sums it up.",
+        "properties": {
+            "origin": {**text, "description": "Name of its log of heads."},
+            "verifyingKey": {**text, "description": "Public key that verifies its checkpoints."},
+            "size": {**number, "description": "Heads in its newest checkpoint."},
+            "newestHeadTime": {**time, "description": "When it accepted the newest head of a log."},
+            "lastPollTime": {**time, "description": "When it last looked at the ledger."},
+            "lagSeconds": {
+                **number,
+                "description": "Since when the oldest signed checkpoint has waited to be verified.",
+            },
+            "findings": {
+                "type": "array",
+                "description": "What is wrong, by code.",
+                "maxItems": MAX_FINDING_CODES,
+                "items": finding,
+                "x-kubernetes-list-type": "map",
+                "x-kubernetes-list-map-keys": ["code"],
+            },
+            "findingsLeftOut": {**number, "description": "Findings beyond those that the auditor keeps."},
+        },
+    }
+
+
 def condition_schema() -> dict[str, Any]:
     """Return the structural schema of one item of `.status.conditions`."""
     return {
@@ -171,6 +213,7 @@ def status_schema() -> dict[str, Any]:
                     },
                 },
             },
+            "auditor": auditor_schema(),
             "faults": {
                 "type": "array",
                 "description": "What is wrong with objects that the spec names, each at the cost of one owner"

@@ -15,6 +15,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from proofgate_operator.api.access import AllowedTenants, Cors, Jwt, Plan, TenantOfTheGateway
+from proofgate_operator.api.auditor import Auditor
 from proofgate_operator.api.fields import Section, keyed_by, rules
 from proofgate_operator.api.ledger import Ledger
 from proofgate_operator.api.load_balancer import LoadBalancer
@@ -133,6 +134,8 @@ class GatewaySpec(Section):
     """Which web pages may call the gateway from a browser. Absent: none."""
     ledger: Ledger = Ledger()
     """The record of every exchange."""
+    auditor: Auditor | None = None
+    """Who follows the ledger from outside. Absent: nobody. Workers do not notice it."""
     load_balancer: LoadBalancer = LoadBalancer()
     """HAProxy in front of the workers."""
     timeouts: Timeouts = Timeouts()
@@ -166,6 +169,12 @@ class Gateway(Section):
     spec: GatewaySpec
     #: The number of workers to which the gateway may be scaled down although that is not safe.
     force_scale_down: int | None = None
+
+    @property
+    def auditor(self) -> Auditor | None:
+        """The auditor that the gateway shall have; None for none."""
+        wanted = self.spec.auditor
+        return wanted if wanted is not None and wanted.enabled else None
 
     @property
     def ledger_name(self) -> str:

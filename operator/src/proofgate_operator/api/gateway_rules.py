@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from proofgate_operator.api.auditor import AUDITOR_RULES
+
 #: Leaves room for `-worker-63` in a pod's name and for the revision hash in its labels (63 characters).
 MAX_NAME_LENGTH = 40
 
@@ -120,6 +122,7 @@ SPEC_RULES: list[dict[str, Any]] = [
         "message": "spec.timeouts.drainSeconds must be at least 13 below"
         " spec.worker.terminationGracePeriodSeconds, or a worker is killed before it has sealed its log",
     },
+    *AUDITOR_RULES,
 ]
 
 #: Rules over the whole object.

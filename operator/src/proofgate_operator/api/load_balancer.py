@@ -1,7 +1,7 @@
 """The part of the spec that says how clients reach the workers: HAProxy, its Service and who may connect."""
 
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -75,19 +75,16 @@ class LoadBalancerTls(Section):
     closed. One that does not fit its key is refused, and the one before stays."""
 
 
-AllowedPeer = Annotated[
-    Peer,
-    Field(
-        json_schema_extra=rules(
-            {
-                "rule": "has(self.ipBlock) ? !has(self.podSelector) && !has(self.namespaceSelector)"
-                " : has(self.podSelector) || has(self.namespaceSelector)",
-                "message": "spec.loadBalancer.allowFrom: an item is an ipBlock alone, or selectors of pods or"
-                " namespaces",
-            }
-        )
-    ),
-]
+def peer_rule(field: str) -> dict[str, Any]:
+    """Return the rule on one item of the list of peers at `field`."""
+    return {
+        "rule": "has(self.ipBlock) ? !has(self.podSelector) && !has(self.namespaceSelector)"
+        " : has(self.podSelector) || has(self.namespaceSelector)",
+        "message": f"{field}: an item is an ipBlock alone, or selectors of pods or namespaces",
+    }
+
+
+AllowedPeer = Annotated[Peer, Field(json_schema_extra=rules(peer_rule("spec.loadBalancer.allowFrom")))]
 
 
 class LoadBalancer(Section):

@@ -43,8 +43,39 @@ class Checkpoint:
         return self.incarnation, self.size
 
 
+@dataclass(frozen=True)
+class Aggregate:
+    """How far an auditor's log of heads has come: its entries, and the root of their tree."""
+
+    size: int
+    root: str
+
+
 def read(note: str, verifying_key: str) -> Checkpoint:
     """Read a note, whose signature is by the key of that text form; raises `InvalidCheckpoint`."""
+    ledger, lines = _signed_lines(note, verifying_key)
+    name, _, rest = lines[0].removeprefix(f"{ledger}/").partition("/")
+    origin = f"{ledger}/{name}/{rest}"
+    if lines[0] != origin or not name.isdecimal() or name != str(int(name)) or not _ULID.fullmatch(rest):
+        raise InvalidCheckpoint("its origin is not a log of this ledger")
+    if not _SIZE.fullmatch(lines[1]):
+        raise InvalidCheckpoint("its size is no number")
+    return Checkpoint(int(name), rest, int(lines[1]), lines[2])
+
+
+def read_aggregate(note: str, verifying_key: str) -> Aggregate:
+    """Read a note of an auditor's log of heads, which bears its key's own name and may be empty; raises
+    `InvalidCheckpoint`."""
+    origin, lines = _signed_lines(note, verifying_key)
+    if lines[0] != origin:
+        raise InvalidCheckpoint("its origin is not the name of the key")
+    if lines[1] != "0" and not _SIZE.fullmatch(lines[1]):
+        raise InvalidCheckpoint("its size is no number")
+    return Aggregate(int(lines[1]), lines[2])
+
+
+def _signed_lines(note: str, verifying_key: str) -> tuple[str, list[str]]:
+    """Return the name of the key, and the lines of a note of three lines that the key signed."""
     try:
         length = len(note.encode())
     except UnicodeEncodeError:
@@ -56,15 +87,9 @@ def read(note: str, verifying_key: str) -> Checkpoint:
     lines = text.split("\n")
     if not separator or len(lines) != 3:
         raise InvalidCheckpoint("it does not have three lines and a signature")
-    ledger, public = _key(verifying_key)
+    name, public = _key(verifying_key)
     _verify(f"{text}\n".encode(), signatures.splitlines(), lines[0], public)
-    name, _, rest = lines[0].removeprefix(f"{ledger}/").partition("/")
-    origin = f"{ledger}/{name}/{rest}"
-    if lines[0] != origin or not name.isdecimal() or name != str(int(name)) or not _ULID.fullmatch(rest):
-        raise InvalidCheckpoint("its origin is not a log of this ledger")
-    if not _SIZE.fullmatch(lines[1]):
-        raise InvalidCheckpoint("its size is no number")
-    return Checkpoint(int(name), rest, int(lines[1]), lines[2])
+    return name, lines
 
 
 def _key(verifying_key: str) -> tuple[str, bytes]:
@@ -73,7 +98,7 @@ def _key(verifying_key: str) -> tuple[str, bytes]:
         name, _, encoded = verifying_key.split("+", 2)
         return name, base64.b64decode(encoded, validate=True)[1:]
     except (ValueError, binascii.Error):
-        raise InvalidCheckpoint("the ledger's verifying key is none") from None
+        raise InvalidCheckpoint("the verifying key is none") from None
 
 
 def _verify(text: bytes, signatures: list[str], name: str, public: bytes) -> None:

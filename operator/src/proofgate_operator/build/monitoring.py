@@ -1,7 +1,7 @@
 """PodMonitors: Prometheus asks each worker and each HAProxy by itself, because each counts for itself."""
 
 from proofgate_operator.api.gateway import Gateway
-from proofgate_operator.build import haproxy, statefulset
+from proofgate_operator.build import auditor, haproxy, statefulset
 from proofgate_operator.build.naming import GATEWAY_LABEL, Manifest, child, names, selector_labels
 
 API_VERSION = "monitoring.coreos.com/v1"
@@ -45,6 +45,12 @@ def haproxy_monitor(gateway: Gateway) -> Manifest:
     return _monitor(gateway, names(gateway).haproxy, haproxy.COMPONENT, "metrics", "agent")
 
 
+def auditor_monitor(gateway: Gateway) -> Manifest:
+    """Return the PodMonitor of the auditor."""
+    return _monitor(gateway, names(gateway).auditor, auditor.COMPONENT, "http")
+
+
 def pod_monitors(gateway: Gateway) -> list[Manifest]:
     """Return the PodMonitors of a gateway, for a cluster that serves their API."""
-    return [worker_monitor(gateway), haproxy_monitor(gateway)]
+    found = [worker_monitor(gateway), haproxy_monitor(gateway)]
+    return [*found, auditor_monitor(gateway)] if gateway.auditor else found

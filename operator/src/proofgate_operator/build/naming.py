@@ -110,6 +110,11 @@ class Names:
         """Claim of the volume that all workers share."""
         return f"{self.gateway}-wal"
 
+    @property
+    def auditor(self) -> str:
+        """Everything of the auditor: what it runs as, its Service, its claim, and what is held of it."""
+        return f"{self.gateway}-auditor"
+
     def worker_claim(self, ordinal: int) -> str:
         """Claim of one worker's own volume, by the name that its StatefulSet looks for."""
         return f"{LEDGER_VOLUME}-{self.worker}-{ordinal}"

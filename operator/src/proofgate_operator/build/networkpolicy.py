@@ -3,8 +3,9 @@ metrics."""
 
 from typing import Any
 
+from proofgate_operator.api.auditor import Auditor
 from proofgate_operator.api.gateway import Gateway, NetworkPolicies
-from proofgate_operator.build import haproxy, statefulset
+from proofgate_operator.build import auditor, haproxy, statefulset
 from proofgate_operator.build.naming import (
     MONITORING_LABEL,
     OPERATOR,
@@ -49,7 +50,21 @@ def policies(gateway: Gateway, defaults: Defaults) -> list[Manifest]:
     """Return the policies that the gateway is to have."""
     if gateway.spec.network_policies is NetworkPolicies.NONE:
         return []
-    return [worker_policy(gateway, defaults), haproxy_policy(gateway)]
+    found = [worker_policy(gateway, defaults), haproxy_policy(gateway)]
+    wanted = gateway.auditor
+    return [*found, auditor_policy(gateway, wanted, defaults)] if wanted else found
+
+
+def _operator(defaults: Defaults) -> list[Manifest]:
+    """Return the operator's own pods, where it runs in the cluster."""
+    if not defaults.operator_namespace:
+        return []
+    return [
+        {
+            "namespaceSelector": {"matchLabels": {_NAMESPACE_LABEL: defaults.operator_namespace}},
+            "podSelector": {"matchLabels": {"app.kubernetes.io/name": OPERATOR}},
+        }
+    ]
 
 
 def worker_policy(gateway: Gateway, defaults: Defaults) -> Manifest:
@@ -62,12 +77,8 @@ def worker_policy(gateway: Gateway, defaults: Defaults) -> Manifest:
         {"from": [balancer], "ports": _ports(TRAFFIC_PORT, ADMIN_PORT)},
         {"from": _monitoring(gateway), "ports": _ports(ADMIN_PORT)},
     ]
-    if defaults.operator_namespace:
-        operator = {
-            "namespaceSelector": {"matchLabels": {_NAMESPACE_LABEL: defaults.operator_namespace}},
-            "podSelector": {"matchLabels": {"app.kubernetes.io/name": OPERATOR}},
-        }
-        ingress.append({"from": [operator], "ports": _ports(ADMIN_PORT)})
+    if operator := _operator(defaults):
+        ingress.append({"from": operator, "ports": _ports(ADMIN_PORT)})
     return _policy(gateway, names(gateway).worker, statefulset.COMPONENT, ingress)
 
 
@@ -83,3 +94,14 @@ def haproxy_policy(gateway: Gateway) -> Manifest:
         {"from": _monitoring(gateway), "ports": _ports(haproxy.METRICS_PORT, haproxy.AGENT_PORT)},
     ]
     return _policy(gateway, names(gateway).haproxy, haproxy.COMPONENT, ingress)
+
+
+def auditor_policy(gateway: Gateway, wanted: Auditor, defaults: Defaults) -> Manifest:
+    """Its port is read by monitoring, the operator, and whom the spec names. It calls nobody, not even for
+    names."""
+    allowed = [peer.as_written() for peer in wanted.allow_from or ()]
+    readers = [*_monitoring(gateway), *_operator(defaults), *allowed]
+    ingress = [{"from": readers, "ports": _ports(auditor.PORT)}]
+    policy = _policy(gateway, names(gateway).auditor, auditor.COMPONENT, ingress)
+    policy["spec"]["policyTypes"] = ["Ingress", "Egress"]
+    return policy

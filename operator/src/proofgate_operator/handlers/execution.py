@@ -92,7 +92,8 @@ async def execute(
             found = await writes.note(client, gateway.name, manifest, live, answer, seen.now)
             if found.contested:
                 logger.warning("%s", found.contested)
-    done.refused += await _hold(client, gateway, plan, logger)
+    for held in filter(None, (plan.hold, plan.hold_aggregate)):
+        done.refused += await _hold(client, held, logger)
     for ref in plan.delete:
         superfluous = seen.children[ref]
         assert superfluous is not None
@@ -106,6 +107,12 @@ async def execute(
             scaled = {"spec": {"replicas": plan.rescale}}
             await merge_patch(client, worker.kind, gateway.namespace, worker.name, scaled)
             done.changed = True
+    if plan.stop_auditor:
+        auditor = Ref("StatefulSet", names(gateway).auditor)
+        with one(auditor, "scale", "stopped"):
+            nobody = {"spec": {"replicas": 0}}
+            await merge_patch(client, auditor.kind, gateway.namespace, auditor.name, nobody)
+            done.changed = True
     for pod, annotations in plan.renew.items():
         with one(Ref("Pod", pod), "annotate", "marked with the configuration"):
             await annotate(client, "Pod", gateway.namespace, pod, annotations)
@@ -117,13 +124,11 @@ def _version(manifest: Manifest) -> str:
     return str(manifest["metadata"].get("resourceVersion", ""))
 
 
-async def _hold(client: Client, gateway: Gateway, plan: Plan, logger: Logger) -> list[str]:
-    """Write the checkpoints that are newer than those that are held. Returns what was refused."""
-    if plan.hold is None:
-        return []
-    ref = ref_of(plan.hold)
+async def _hold(client: Client, held: Manifest, logger: Logger) -> list[str]:
+    """Write checkpoints that are newer than those that are held. Returns what was refused."""
+    ref = ref_of(held)
     try:
-        await apply(client, plan.hold)
+        await apply(client, held)
     except ApiError as error:
         if error.status == 409:
             # Another one wrote since it was seen: what is newest is found out at the next reconcile.
@@ -132,5 +137,5 @@ async def _hold(client: Client, gateway: Gateway, plan: Plan, logger: Logger) ->
             raise
         return [_refusal(ref, error)]
     metrics.WRITES.labels(ref.kind, "apply").inc()
-    logger.debug("held the workers' newest checkpoints in %s", ref)
+    logger.debug("held the newest checkpoints in %s", ref)
     return []

@@ -145,7 +145,9 @@ class Loop:
 
     def _mark(self) -> Mark:
         named = self._operator.readers.named(self._namespace, self._name)
-        return self._operator.client.store.mark(self._namespace, self._name, named)
+        audit = self._operator.workers.audits.epoch(self._namespace, self._name)
+        mark = self._operator.client.store.mark(self._namespace, self._name, named)
+        return (*mark, ("Auditor", "", str(audit))) if audit else mark
 
     def _failed(self, error: Exception, asked: float) -> float:
         self._failures += 1

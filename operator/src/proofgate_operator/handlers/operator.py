@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from proofgate_operator.handlers.applied import Writes
 from proofgate_operator.handlers.attachments import Attachments
+from proofgate_operator.handlers.audits import Audits
 from proofgate_operator.handlers.claims import Claims
 from proofgate_operator.handlers.heartbeat import Heartbeat
 from proofgate_operator.handlers.loops import Loops
@@ -37,6 +38,7 @@ class Operator:
     def __post_init__(self) -> None:
         self.claims = Claims(self.client, self.settings.release)
         self.orphans = Orphans(self.client, self.requeues)
+        self.audits = Audits(self.client, self.workers.audits, self.requeues)
 
     def __copy__(self) -> "Operator":
         """Kopf copies its memo for every object; the operator in it stays one."""

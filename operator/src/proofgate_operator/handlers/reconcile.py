@@ -17,6 +17,7 @@ from proofgate_operator.build.naming import Defaults, Manifest
 from proofgate_operator.events import event, event_of, transitions
 from proofgate_operator.handlers.applied import Writes
 from proofgate_operator.handlers.attachments import Attachments
+from proofgate_operator.handlers.audits import tell_findings, with_audit
 from proofgate_operator.handlers.execution import Logger, execute
 from proofgate_operator.handlers.steering import steer, with_reports
 from proofgate_operator.kube.apply import apply, create
@@ -78,6 +79,8 @@ def _status_manifest(
         content["faults"] = list(status.faults)
     if status.ledger:
         content["ledger"] = status.ledger
+    if status.auditor:
+        content["auditor"] = status.auditor
     return {
         "apiVersion": API_VERSION,
         "kind": KIND,
@@ -106,6 +109,11 @@ async def _report(
         (metrics.AVAILABLE, ConditionType.AVAILABLE),
     ):
         gauge.labels(gateway.namespace, gateway.name).set(1 if plan.status.condition(kind).holds else 0)
+    if gateway.auditor:
+        held = plan.status.condition(ConditionType.AUDITED).holds
+        metrics.AUDITED.labels(gateway.namespace, gateway.name).set(1 if held else 0)
+    else:
+        metrics.forget_audit(gateway.namespace, gateway.name)
 
 
 async def _report_unreadable(client: Client, live: Manifest, error: ValidationError) -> None:
@@ -189,6 +197,7 @@ async def reconcile(
         return Outcome(exists=True, at_rest=True)
     seen = await observe(client, gateway, live)
     seen = await with_reports(workers, gateway, live.get("status") or {}, seen)
+    seen = await with_audit(workers.audits, gateway, seen)
     attachments = attachments or Attachments()
     tenants = await attachments.refresh(client, gateway, lambda: listed_digests(gateway, seen.secrets))
     seen = replace(
@@ -207,6 +216,7 @@ async def reconcile(
         unpublished + done.refused + await steer(client, workers.admin_port, gateway, seen, plan, logger.info)
     )
     await _report(client, gateway, live, seen, plan, refused)
+    await tell_findings(client, workers.audits, gateway, seen)
     untold = await attachments.report(client, gateway)
     metrics.RECONCILE_SECONDS.observe(time.monotonic() - started)
     for refusal in refused:

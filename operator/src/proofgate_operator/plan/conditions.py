@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from proofgate_operator.api.conditions import Condition, ConditionStatus, ConditionType
 from proofgate_operator.api.gateway import FORCE_SCALE_DOWN_ANNOTATION
 from proofgate_operator.build.naming import Manifest, names
+from proofgate_operator.plan.audited import audited
 from proofgate_operator.plan.pinning import cpu_pinned
 from proofgate_operator.plan.pods import pod_trouble
 from proofgate_operator.plan.scaling import Purpose
@@ -283,5 +284,6 @@ def conditions(
         _progressing(situation, workers, balancer),
         _scaling_safe(situation, workers),
         cpu_pinned(situation.gateway.spec.worker.cpu, situation.shards),
+        *audited(situation),
     )
     return (_ready(found, situation), *found)

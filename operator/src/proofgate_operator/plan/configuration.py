@@ -26,6 +26,7 @@ from proofgate_operator.build.tenant_keys import KeyDigest
 from proofgate_operator.build.worker_config import fixed_config_text, worker_config_text
 from proofgate_operator.plan.addresses import address_fault, range_fault
 from proofgate_operator.plan.api_keys import entry
+from proofgate_operator.plan.audit_key import auditor_key
 from proofgate_operator.plan.certificates import authorities_fault, certificate_fault
 from proofgate_operator.plan.observed import Observed
 from proofgate_operator.plan.ownership import Ownership, classify, of_a_predecessor
@@ -49,6 +50,8 @@ class Digests:
     config: str
     haproxy: str
     certificate: str
+    #: What the auditor reads only at its start; empty without one, or without a key for it.
+    auditor: str = ""
 
 
 @dataclass(frozen=True, repr=False)
@@ -73,6 +76,8 @@ class Configuration:
     digests: Digests | None
     shares: Shares | None = None
     routing_key: str = ""
+    #: The auditor's; None without one that can be used.
+    auditor_key: ledger_key.SigningKey | None = None
 
     @property
     def problems(self) -> tuple[Problem, ...]:
@@ -260,6 +265,7 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
     certificate, certificate_faults = _certificate(gateway, seen)
     provider_keys, provider_faults = _provider_keys(gateway, seen)
     signing_key, ledger_problems = _signing_key(gateway, seen, ledger)
+    audit_key, audit_faults = auditor_key(gateway, seen, signing_key)
     token = entry(admin, ADMIN_TOKEN) if admin else None
     admin_problems = []
     if admin and not token:
@@ -311,6 +317,7 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
             ),
             haproxy=keyed_digest(secret, [rendered_config(gateway, defaults)]),
             certificate=keyed_digest(secret, [certificate]),
+            auditor=keyed_digest(secret, [audit_key.signing_text]) if audit_key else "",
         )
     return Configuration(
         file_problems=(*_address_problems(gateway), *policy_problems(gateway), *memory_problems(gateway)),
@@ -321,11 +328,18 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
             *admin_problems,
         ),
         balancer_problems=tuple(balancer_template_problems(gateway, defaults)),
-        faults=(*tenants.faults, *provider_faults, *certificate_faults, *_telemetry_faults(gateway, seen)),
+        faults=(
+            *tenants.faults,
+            *provider_faults,
+            *certificate_faults,
+            *_telemetry_faults(gateway, seen),
+            *audit_faults,
+        ),
         keys=tenants.keys,
         missing_secrets=tuple(missing),
         verifying_key=signing_key.verifying_text if signing_key else None,
         digests=digests,
         shares=read_shares(live["metadata"].get("annotations") or {}) if live else None,
         routing_key=own_key,
+        auditor_key=audit_key,
     )

@@ -23,10 +23,12 @@ from proofgate_operator.build.naming import CONFIG_ANNOTATION, Defaults, Manifes
 from proofgate_operator.build.owners import Shares
 from proofgate_operator.build.storage import goes_with_the_gateway
 from proofgate_operator.plan.accepted import accepted_text
+from proofgate_operator.plan.auditor import auditor_manifests, is_to_stop
 from proofgate_operator.plan.conditions import STALLED
 from proofgate_operator.plan.configuration import Configuration, read_configuration
 from proofgate_operator.plan.drift import in_order, is_too_soon, seal, sealed
 from proofgate_operator.plan.front_door import FrontDoor, front_door, live_pods, mark, may_retire
+from proofgate_operator.plan.held_aggregate import HeldAggregate, held_aggregate
 from proofgate_operator.plan.held_checkpoints import Held, held_checkpoints
 from proofgate_operator.plan.observed import Observed, Ref, ref_of
 from proofgate_operator.plan.ownership import Ownership, classify, of_a_predecessor
@@ -42,21 +44,23 @@ from proofgate_operator.plan.worker_memory import least_memory
 @dataclass(frozen=True)
 class Plan:
     """Writes, in order: Secrets to generate (never to overwrite), manifests to apply, objects to delete, the
-    number of workers of a set whose template is held back, pods to mark with annotations, so that the kubelet
-    renews their files; merge patches that some manifests need before they are applied; workers to retire or
-    to tell to stay, pods to delete so that their StatefulSet makes new ones.
+    number of workers of a set whose template is held back, whether to stop the auditor, pods to mark with
+    annotations, so that the kubelet renews their files; merge patches that some manifests need before they
+    are applied; workers to retire or to tell to stay, pods to delete so that their StatefulSet makes new
+    ones.
 
-    After them the status, which describes what was seen before them. `moving` says that time alone brings
-    the next step. `hold` is the ConfigMap of checkpoints that are newer than those that are held: it goes on
-    while the gateway is settled, and is none of the writes that say otherwise. `publish` says that shards of
-    tenants are to be written, for so many workers and shares as `owning` says; None: none may be.
-    """
+    After them the status, which describes what was seen before them. `moving` says that time alone brings the
+    next step. `hold` is the ConfigMap of checkpoints that are newer than those that are held, and
+    `hold_aggregate` that of the auditor's: they go on while the gateway is settled, and are none of the
+    writes that say otherwise. `publish` says that shards of tenants are to be written, for so many workers
+    and shares as `owning` says; None: none may be."""
 
     generate: tuple[str, ...]
     apply: tuple[Manifest, ...]
     delete: tuple[Ref, ...]
     status: Status
     rescale: int | None = None
+    stop_auditor: bool = False
     renew: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     patch: Mapping[Ref, Manifest] = field(default_factory=dict)
     stay: tuple[Manifest, ...] = ()
@@ -64,6 +68,7 @@ class Plan:
     replace: tuple[Manifest, ...] = ()
     moving: bool = False
     hold: Manifest | None = None
+    hold_aggregate: Manifest | None = None
     owning: tuple[int, Shares] | None = None
     publish: bool = False
 
@@ -79,6 +84,7 @@ class Plan:
             or self.replace
             or self.publish
             or resized
+            or self.stop_auditor
         )
 
 
@@ -142,6 +148,8 @@ def wanted(
         manifests.append(haproxy.deployment(gateway, defaults, digests.haproxy))
     if gateway.spec.monitoring.pod_monitors is PodMonitors.AUTO and seen.knows_monitors:
         manifests += monitoring.pod_monitors(gateway)
+    if own.ledger not in configuration.missing_secrets:
+        manifests += auditor_manifests(gateway, seen, configuration, defaults)
     return [sealed(manifest) for manifest in manifests]
 
 
@@ -157,9 +165,11 @@ def _superfluous(gateway: Gateway, seen: Observed) -> tuple[Ref, ...]:
     if gateway.spec.load_balancer.replicas == 1:
         found.append(Ref("PodDisruptionBudget", own.haproxy))
     if gateway.spec.network_policies is NetworkPolicies.NONE:
-        found += [Ref("NetworkPolicy", own.worker), Ref("NetworkPolicy", own.haproxy)]
+        found += [Ref("NetworkPolicy", name) for name in (own.worker, own.haproxy, own.auditor)]
     if gateway.spec.monitoring.pod_monitors is PodMonitors.NEVER:
-        found += [Ref("PodMonitor", own.worker), Ref("PodMonitor", own.haproxy)]
+        found += [Ref("PodMonitor", name) for name in (own.worker, own.haproxy, own.auditor)]
+    elif gateway.auditor is None:
+        found.append(Ref("PodMonitor", own.auditor))
     return tuple(ref for ref in found if classify(gateway, seen.children.get(ref)) is Ownership.OURS)
 
 
@@ -207,7 +217,11 @@ def _to_renew(
 def _templates(gateway: Gateway) -> set[Ref]:
     """Return what makes pods, which mount other objects by their names."""
     own = names(gateway)
-    return {Ref("StatefulSet", own.worker), Ref("Deployment", own.haproxy)}
+    return {
+        Ref("StatefulSet", own.worker),
+        Ref("Deployment", own.haproxy),
+        Ref("StatefulSet", own.auditor),
+    }
 
 
 def _files(gateway: Gateway) -> set[Ref]:
@@ -233,6 +247,7 @@ def decide(gateway: Gateway, seen: Observed, defaults: Defaults) -> Plan:
     delete: tuple[Ref, ...] = ()
     renew: dict[str, dict[str, str]] = {}
     rescale: int | None = None
+    stop_auditor = False
     contested: tuple[str, ...] = ()
     publish = unpublished and not gateway.spec.paused
     # A name that is taken before anything runs keeps everything back; later, only whatever would use it.
@@ -247,7 +262,8 @@ def decide(gateway: Gateway, seen: Observed, defaults: Defaults) -> Plan:
             if ref_of(manifest) not in held_back and _needs_write(gateway, seen, manifest)
         )
         delete = _superfluous(gateway, seen)
-        rescale = _rescaled(live_set, movement, manifests)
+        stop_auditor = is_to_stop(gateway, seen)
+        rescale = _rescaled(gateway, live_set, movement, manifests)
         renew = _to_renew(gateway, seen, configuration, door, apply)
         written = not unpublished and not _files(gateway) & set(map(ref_of, apply))
         if not may_retire(gateway, movement, door, written, seen.haproxy_pods, seen.now):
@@ -256,17 +272,19 @@ def decide(gateway: Gateway, seen: Observed, defaults: Defaults) -> Plan:
             # Its successor would be made from the template that is about to be replaced.
             movement = replace(movement, replace=None)
     held = held_checkpoints(gateway, seen, configuration.verifying_key) if not conflicts else Held()
+    aggregate = held_aggregate(gateway, seen, configuration.auditor_key) if not conflicts else HeldAggregate()
     situation = Situation(
         gateway=gateway,
         seen=seen,
         configuration=configuration,
         conflicts=conflicts,
         leaving=_leaving(gateway, seen, configuration),
-        writes=bool(generate or apply or delete or renew or publish or rescale is not None),
+        writes=bool(generate or apply or delete or renew or publish or rescale is not None or stop_auditor),
         shards=shards,
         movement=movement,
         taking_over=taking,
         held=held,
+        aggregate=aggregate,
         contested=contested,
     )
     return Plan(
@@ -276,12 +294,14 @@ def decide(gateway: Gateway, seen: Observed, defaults: Defaults) -> Plan:
         report(situation, defaults),
         renew=renew,
         rescale=rescale,
+        stop_auditor=stop_auditor,
         patch=_strategy(gateway, live_set, apply),
         stay=tuple(shard.pod for shard in movement.stay),
         retire=_to_retire(movement),
         replace=(movement.replace.pod,) if movement.replace else (),
         moving=moving or bool(taking),
         hold=None if gateway.spec.paused else held.manifest,
+        hold_aggregate=None if gateway.spec.paused else aggregate.manifest,
         owning=None if gateway.spec.paused else (movement.replicas, shares),
         publish=publish,
     )
@@ -296,10 +316,12 @@ def _comes_anew(gateway: Gateway, seen: Observed, apply: Iterable[Manifest]) -> 
     return any(ref_of(found) == worker and seen.tried.get(worker) != seal(found) for found in apply)
 
 
-def _rescaled(live_set: Manifest | None, movement: Movement, manifests: Iterable[Manifest]) -> int | None:
+def _rescaled(
+    gateway: Gateway, live_set: Manifest | None, movement: Movement, manifests: Iterable[Manifest]
+) -> int | None:
     """Return how many workers a set is to have that is not among the manifests, because something keeps its
     template back; None for as many as it has."""
-    if live_set is None or any(manifest["kind"] == "StatefulSet" for manifest in manifests):
+    if live_set is None or Ref("StatefulSet", names(gateway).worker) in map(ref_of, manifests):
         return None
     return movement.replicas if movement.replicas != live_set["spec"]["replicas"] else None
 

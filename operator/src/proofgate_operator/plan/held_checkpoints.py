@@ -6,7 +6,6 @@ when its claim is another one. Nothing of it is remembered here: whoever deletes
 """
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from proofgate_operator.api.gateway import Gateway
@@ -74,24 +73,23 @@ def held_checkpoints(gateway: Gateway, seen: Observed, verifying_key: str | None
     # One that is dropped, or the first of its shard, does not wait; nor the last of a worker that leaves.
     leaving = (str(number) for number, report in seen.reports.items() if report.idle)
     urgent = before.keys() != entries.keys() or any(before.get(n) != entries.get(n) for n in leaving)
-    manifest = _written(gateway, live, entries, claims, urgent, seen.now)
-    return Held(manifest, tuple(forks), tuple(setbacks))
-
-
-def _written(
-    gateway: Gateway,
-    live: Manifest | None,
-    entries: Mapping[str, str],
-    claims: Mapping[str, str],
-    urgent: bool,
-    now: float,
-) -> Manifest | None:
-    if not entries and live is None:
-        return None
     owned = goes_with_the_gateway(gateway)
     head = child(gateway, "v1", "ConfigMap", names(gateway).checkpoints, "worker", owned=owned)
     head["metadata"]["annotations"] = {CLAIMS_ANNOTATION: json.dumps(claims, sort_keys=True)}
-    wanted: Manifest = {**head, "data": dict(entries)}
+    manifest = holding(gateway, live, {**head, "data": entries}, urgent, seen.now)
+    return Held(manifest, tuple(forks), tuple(setbacks))
+
+
+def holding(
+    gateway: Gateway, live: Manifest | None, wanted: Manifest, urgent: bool, now: float
+) -> Manifest | None:
+    """Return the ConfigMap `wanted` as it is to be applied to `live`; None when nothing is to be written.
+
+    What is not `urgent` waits for a minute since the last write, and what changed meanwhile is observed
+    first."""
+    if not wanted["data"] and live is None:
+        return None
+    owned = goes_with_the_gateway(gateway)
     if live is not None:
         annotations = live["metadata"].get("annotations") or {}
         renewed = seconds_of(annotations.get(RENEWED_ANNOTATION))
@@ -100,7 +98,7 @@ def _written(
         as_owned = any(owner["uid"] == gateway.uid for owner in owners) is owned
         if as_owned and not urgent and (waits or holds(live, wanted)):
             return None
-    wanted["metadata"]["annotations"][RENEWED_ANNOTATION] = time_of(now)
+    wanted["metadata"].setdefault("annotations", {})[RENEWED_ANNOTATION] = time_of(now)
     manifest = sealed(wanted)
     if live is not None:
         # Whoever wrote since has something newer, perhaps: observe again first.

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from proofgate_operator.api.gateway import MAX_REPLICAS, Gateway
 from proofgate_operator.build import storage
 from proofgate_operator.build.naming import Manifest, names
+from proofgate_operator.plan.audit_reports import AuditReport
 from proofgate_operator.plan.drift import Applied
 from proofgate_operator.plan.reports import WorkerReport
 
@@ -60,6 +61,12 @@ class Observed:
     tenants: TenantShards = TenantShards()
     #: Names of pods that bear the workers' labels and are none.
     stray_pods: tuple[str, ...] = ()
+    #: The auditor's pod; None where there is none.
+    auditor_pod: Manifest | None = None
+    #: What the auditor told last; None where it was never asked.
+    audit: AuditReport | None = None
+    #: `.status.auditor` as the reconcile before left it.
+    audited: Manifest = field(default_factory=dict)
 
     @property
     def knows_monitors(self) -> bool:
@@ -113,8 +120,9 @@ def child_refs(gateway: Gateway, monitors: bool = False) -> tuple[Ref, ...]:
     `monitors` says that the cluster knows PodMonitors.
     """
     own = names(gateway)
-    monitored = (own.worker, own.haproxy) if monitors else ()
+    monitored = (own.worker, own.haproxy, own.auditor) if monitors else ()
     return (
+        *(auditor_refs(gateway) if gateway.auditor else ()),
         *(Ref("PodMonitor", name) for name in monitored),
         Ref("ServiceAccount", own.worker),
         Ref("ServiceAccount", own.haproxy),
@@ -136,6 +144,15 @@ def child_refs(gateway: Gateway, monitors: bool = False) -> tuple[Ref, ...]:
     )
 
 
+def auditor_refs(gateway: Gateway) -> tuple[Ref, ...]:
+    """Return what the operator makes for an auditor, but for its PodMonitor. The claim and the ConfigMap
+    outlive the auditor; without one nothing but what bears the gateway's label is looked for."""
+    name, wanted = names(gateway).auditor, gateway.auditor
+    brought = wanted is not None and wanted.storage.existing_claim is not None
+    kinds = ("ServiceAccount", "NetworkPolicy", "Service", "StatefulSet", "ConfigMap")
+    return tuple(Ref(kind, name) for kind in (*kinds, *(() if brought else ("PersistentVolumeClaim",))))
+
+
 def named_secrets(gateway: Gateway) -> tuple[str, ...]:
     """Return the Secrets that the spec refers to."""
     spec = gateway.spec
@@ -145,5 +162,6 @@ def named_secrets(gateway: Gateway) -> tuple[str, ...]:
         *(reference.name for _, _, reference in (spec.telemetry.secrets() if spec.telemetry else ())),
         *([spec.ledger.signing_key_secret_ref.name] if spec.ledger.signing_key_secret_ref else []),
         *([spec.load_balancer.tls.certificate_secret_ref.name] if spec.load_balancer.tls else []),
+        *([gateway.auditor.signing_key_secret_ref.name] if gateway.auditor else []),
     )
     return tuple(dict.fromkeys(found))

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.plan.configuration import Configuration
+from proofgate_operator.plan.held_aggregate import HeldAggregate
 from proofgate_operator.plan.held_checkpoints import Held
 from proofgate_operator.plan.observed import Observed, Ref
 from proofgate_operator.plan.scaling import Movement
@@ -26,5 +27,7 @@ class Situation:
     taking_over: tuple[int, ...] = ()
     #: What is held of the workers' checkpoints, and what they tell against it.
     held: Held = field(default_factory=Held)
+    #: What is held of the auditor's log of heads, and what it tells against it.
+    aggregate: HeldAggregate = field(default_factory=HeldAggregate)
     #: Whose fields somebody else sets otherwise again and again.
     contested: tuple[str, ...] = ()

@@ -7,6 +7,7 @@ from proofgate_operator.api.crd import MAX_FAULTS, MAX_FORMER_KEYS
 from proofgate_operator.build import statefulset
 from proofgate_operator.build.naming import Defaults, Manifest, names, selector_labels
 from proofgate_operator.build.services import endpoint
+from proofgate_operator.plan.audited import auditor_status
 from proofgate_operator.plan.conditions import conditions, count
 from proofgate_operator.plan.pods import pod_trouble
 from proofgate_operator.plan.rfc3339 import time_of
@@ -27,6 +28,7 @@ class Status:
     updated_replicas: int = 0
     shards: tuple[Manifest, ...] = ()
     faults: tuple[Manifest, ...] = ()
+    auditor: Manifest = field(default_factory=dict)
 
     def condition(self, kind: ConditionType) -> Condition:
         """Return one condition."""
@@ -49,6 +51,7 @@ def report(situation: Situation, defaults: Defaults) -> Status:
         conditions=conditions(situation, workers, balancer),
         updated_replicas=count(workers, "updatedReplicas"),
         shards=_shards(situation, workers),
+        auditor=auditor_status(situation),
         faults=tuple(
             {"field": fault.field, "reason": fault.reason, "message": fault.message[:1024]}
             for fault in situation.configuration.faults[:MAX_FAULTS]

@@ -1,4 +1,5 @@
-"""The admin port of a worker: what it tells of itself, and two things it is told: to retire, to stay.
+"""The admin port of a worker: what it tells of itself, and two things it is told: to retire, to stay. And the
+port of an auditor, which is told nothing.
 
 A worker that does not answer in time, or answers nonsense, counts as unreachable: nothing is concluded from
 that but that nothing is known.
@@ -8,8 +9,10 @@ import json
 
 from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector
 
+from proofgate_operator.build import auditor
 from proofgate_operator.build.naming import Manifest
 from proofgate_operator.build.worker_config import ADMIN_PORT
+from proofgate_operator.plan.audit_reports import SILENT, AuditReport, read_audit
 from proofgate_operator.plan.reports import UNREACHABLE, WorkerReport, read_report
 
 _TIMEOUT = ClientTimeout(total=2)
@@ -29,10 +32,11 @@ def address_of(pod: Manifest) -> str | None:
 
 
 class AdminPort:
-    """The admin ports of all workers: one pool of connections to them."""
+    """The admin ports of all workers, and the auditors': one pool of connections to them."""
 
-    def __init__(self, port: int = ADMIN_PORT) -> None:
+    def __init__(self, port: int = ADMIN_PORT, auditor_port: int = auditor.PORT) -> None:
         self._port = port
+        self._auditor_port = auditor_port
         self._session: ClientSession | None = None
 
     async def close(self) -> None:
@@ -46,6 +50,14 @@ class AdminPort:
             return read_report(json.loads(await self._call("GET", pod, "/status", None)))
         except (ClientError, OSError, TimeoutError, ValueError):
             return UNREACHABLE
+
+    async def audit(self, pod: Manifest) -> AuditReport:
+        """Ask an auditor what it tells of itself and of the ledger."""
+        try:
+            answer = await self._call("GET", pod, "/status", None, self._auditor_port)
+            return read_audit(json.loads(answer))
+        except (ClientError, OSError, TimeoutError, ValueError, RecursionError):
+            return SILENT
 
     async def retire(self, pod: Manifest, token: str) -> bool:
         """Tell a worker to retire; return whether it does."""
@@ -62,7 +74,9 @@ class AdminPort:
             return False
         return True
 
-    async def _call(self, method: str, pod: Manifest, path: str, token: str | None) -> bytes:
+    async def _call(
+        self, method: str, pod: Manifest, path: str, token: str | None, port: int | None = None
+    ) -> bytes:
         address = address_of(pod)
         if address is None:
             raise ValueError("no address")
@@ -72,7 +86,7 @@ class AdminPort:
             self._session = ClientSession(connector=connector, timeout=_TIMEOUT)
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         async with self._session.request(
-            method, f"http://{address}:{self._port}{path}", headers=headers, allow_redirects=False
+            method, f"http://{address}:{port or self._port}{path}", headers=headers, allow_redirects=False
         ) as response:
             if response.status != 200:
                 raise ValueError(f"status {response.status}")

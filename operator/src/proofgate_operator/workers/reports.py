@@ -13,6 +13,7 @@ from proofgate_operator.build.naming import CONFIG_ANNOTATION, Manifest
 from proofgate_operator.plan.pods import ordinal, pod_conditions
 from proofgate_operator.plan.reports import WorkerReport
 from proofgate_operator.workers.admin_port import AdminPort, address_of
+from proofgate_operator.workers.audit_reports import AuditReports
 
 #: A worker's answer is good for so long; an unreachable one's silence for less.
 _KEPT_SECONDS = 300.0
@@ -46,6 +47,7 @@ class WorkerReports:
         time_now: Callable[[], float] = time.time,
     ) -> None:
         self.admin_port = admin_port or AdminPort()
+        self.audits = AuditReports(self.admin_port, clock)
         self._clock = clock
         self._time = time_now
         #: By the pod's namespace, gateway and uid.
@@ -58,6 +60,7 @@ class WorkerReports:
     def forget(self, namespace: str, gateway: str) -> None:
         """Drop what is kept of a gateway that is gone."""
         self._kept.pop((namespace, gateway), None)
+        self.audits.forget(namespace, gateway)
 
     def awaited(self, namespace: str, gateway: str) -> bool:
         """Return whether a worker may not have said yet what it makes of a new configuration."""

@@ -1,0 +1,113 @@
+"""The auditor that the operator runs: it follows the ledger, names what is done to it, and is no beginner twice."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import urllib.request
+from collections.abc import Iterator
+
+import pytest
+from proofgate import _core
+
+from e2e.kubernetes import Namespace, Object, ledger_directory, volume_directory, wait_until
+from e2e.operations import Gateway
+from e2e.tests import fleet
+from e2e.tests.fleet import TENANTS, key_of
+from e2e.tests.traffic import ask, wait_reachable
+
+NAME = "audited"
+AUDITOR = f"{NAME}-auditor"
+ORIGIN = "audit.example.com/e2e"
+KEY = key_of(TENANTS[0])
+
+
+@pytest.fixture
+def audited(namespace: Namespace) -> Iterator[Gateway]:
+    """A gateway of one worker with an auditor, whose key is a new one."""
+    key, _ = _core.generate_key(ORIGIN)
+    head = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "auditor-key"}}
+    namespace.apply(fleet.secret(TENANTS[0]), {**head, "stringData": {"signing-key": key}})
+    auditor = {
+        "signingKeySecretRef": {"name": "auditor-key"},
+        "storage": {"storageClassName": "lab-shared"},
+        "cpu": "200m",
+    }
+    worker = {"cpu": "500m", "memory": "512Mi"}
+    namespace.apply(fleet.gateway(NAME, 1, TENANTS[:1], worker=worker, auditor=auditor))
+    try:
+        yield Gateway(namespace, NAME)
+    finally:
+        namespace.kubectl("delete", "ggw", NAME, "--timeout=120s")
+        selector = f"proofgate.dev/gateway={NAME}"
+        namespace.kubectl("wait", "--for=delete", "pod", "--selector", selector, "--timeout=120s")
+        # What outlives a gateway whose evidence is retained.
+        namespace.kubectl("delete", "pvc,configmap,secret", "--selector", selector, "--timeout=60s")
+        namespace.kubectl("delete", "secret", "auditor-key")
+
+
+def audit(gateway: Gateway) -> tuple[str, str]:
+    """Status and reason of the condition Audited."""
+    found = gateway.namespace.condition(gateway.name, "Audited")
+    return found.get("status", ""), found.get("reason", "")
+
+
+def findings(gateway: Gateway) -> list[str]:
+    """What the Events of findings say."""
+    fields = f"reason=AuditFinding,involvedObject.name={gateway.name}"
+    told = gateway.namespace.kubectl("get", "events", "--field-selector", fields, "--output", "json")
+    return [event["message"] for event in json.loads(told)["items"]]
+
+
+def told(gateway: Gateway, path: str) -> str:
+    """What the auditor answers on its port."""
+    forwarded = gateway.namespace.forwarded(f"service/{AUDITOR}", 9091)
+    with forwarded as address, urllib.request.urlopen(f"http://{address}{path}", timeout=10) as answer:
+        body: bytes = answer.read()
+    return body.decode()
+
+
+def accepted(gateway: Gateway) -> int:
+    """Records under the newest head that the auditor accepted of the worker's log."""
+    heads: list[Object] = json.loads(told(gateway, "/heads"))["shards"]
+    return sum(head["size"] for head in heads)
+
+
+def test_an_auditor_follows_names_a_changed_segment_and_is_not_begun_anew(audited: Gateway) -> None:
+    namespace = audited.namespace
+    wait_until(lambda: audit(audited) == ("True", "NothingFound"), 90, "the ledger is audited")
+    audited.wait_settled(1)
+    wait_reachable(namespace, NAME)
+    assert [ask(namespace, NAME, KEY) for _ in range(3)] == [200] * 3
+    # `open`, and two records of each exchange.
+    wait_until(lambda: accepted(audited) >= 7, 30, "the auditor has accepted what was recorded")
+    wait_until(lambda: namespace.get("configmap", AUDITOR), 30, "a checkpoint of its log is held")
+
+    before = int(told(audited, "/checkpoint").split("\n")[1])
+    [uid] = audited.uids("auditor").values()
+    namespace.kubectl("delete", "pod", f"{AUDITOR}-0")
+
+    def another_is_ready() -> bool:
+        ready = (namespace.get("statefulset", AUDITOR) or {}).get("status", {}).get("readyReplicas") == 1
+        return ready and uid not in audited.uids("auditor").values()
+
+    wait_until(another_is_ready, 60, "another auditor is ready")
+    assert int(told(audited, "/checkpoint").split("\n")[1]) >= before > 0, "it goes on with its log"
+    assert findings(audited) == []
+
+    segment = max(ledger_directory(namespace, NAME).glob("0/*/*.seg"))
+    with segment.open("r+b") as file:
+        file.seek(file.read().index(b'"completion"'))
+        file.write(b"!")
+    wait_until(lambda: audit(audited) == ("False", "LedgerInvalid"), 60, "the condition says that a record was changed")
+    wait_until(lambda: findings(audited), 10, "an Event names it")
+    assert any(found.startswith("records_damaged (invalid): ") for found in findings(audited)), findings(audited)
+    codes = {found["code"] for found in (namespace.get("ggw", NAME) or {})["status"]["auditor"]["findings"]}
+    assert "records_damaged" in codes
+    assert ask(namespace, NAME, KEY) == 200 and namespace.is_ready(NAME, 1), "the gateway serves all the same"
+
+    # Its state is lost: nobody may begin another log of the same name.
+    for path in volume_directory(namespace, AUDITOR).iterdir():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    namespace.kubectl("delete", "pod", f"{AUDITOR}-0")
+    wait_until(lambda: audit(audited) == ("False", "AuditorStateLost"), 60, "the lost state is told")

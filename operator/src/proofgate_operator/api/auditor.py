@@ -1,0 +1,135 @@
+"""The part of the spec that has an auditor follow the ledger. It changes nothing of the workers."""
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field
+
+from proofgate_operator.api.fields import Cores, ObjectName, Quantity, Section, rules
+from proofgate_operator.api.ledger import SigningKeyRef
+from proofgate_operator.api.load_balancer import Peer, peer_rule
+
+
+class StateAccessMode(StrEnum):
+    """Who may mount the auditor's state."""
+
+    READ_WRITE_ONCE = "ReadWriteOnce"
+    READ_WRITE_ONCE_POD = "ReadWriteOncePod"
+
+
+class AuditorStorage(Section):
+    """Where the auditor keeps what it has accepted: a volume that no worker mounts."""
+
+    size: Quantity = "1Gi"
+    """Size of the claim. It may grow where the storage class allows expansion, and never shrinks."""
+    storage_class_name: Annotated[
+        str | None, Field(max_length=253, pattern=r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$")
+    ] = None
+    """Storage class of the claim. Absent: the cluster's default. Immutable."""
+    access_mode: StateAccessMode = StateAccessMode.READ_WRITE_ONCE
+    """ReadWriteOncePod: where the storage class offers it, the cluster too lets one pod alone mount the
+    state. Immutable."""
+    existing_claim: ObjectName | None = None
+    """Use this claim instead of making one; the operator never changes or deletes it."""
+
+
+_STORAGE_RULES = (
+    {
+        "rule": "has(self.storageClassName) == has(oldSelf.storageClassName) &&"
+        " (!has(self.storageClassName) || self.storageClassName == oldSelf.storageClassName)",
+        "message": "spec.auditor.storage.storageClassName is immutable",
+    },
+    {
+        "rule": "self.accessMode == oldSelf.accessMode",
+        "fieldPath": ".accessMode",
+        "message": "spec.auditor.storage.accessMode is immutable",
+    },
+    {
+        "rule": "quantity(self.size).compareTo(quantity(oldSelf.size)) >= 0",
+        "fieldPath": ".size",
+        "message": "spec.auditor.storage.size can grow but not shrink",
+    },
+    {
+        "rule": "!has(self.existingClaim) || !has(self.storageClassName)",
+        "message": "spec.auditor.storage: set existingClaim or storageClassName, not both",
+    },
+)
+
+
+class Auditor(Section):
+    """An auditor of the ledger: it reads the volume, verifies it for ever, and signs a log of all heads."""
+
+    enabled: bool = True
+    """False: there is none. Its state and what is held of it stay, and it goes on with them when it is
+    enabled again."""
+    signing_key_secret_ref: SigningKeyRef
+    """Entry of a Secret with the auditor's own key, as `proofgate keygen` writes it. Its name is that of the
+    log of heads, and may be neither the ledger's nor above or below it. Another key of the same name is
+    refused; one of another name begins another log of heads, which needs another state."""
+    storage: Annotated[AuditorStorage, Field(json_schema_extra=rules(*_STORAGE_RULES))] = AuditorStorage()
+    """Where it keeps its state."""
+    beat_seconds: Annotated[int, Field(ge=1, le=3600)] = 10
+    """Seconds between two heads of a log that goes on."""
+    second_look_seconds: Annotated[int, Field(ge=1, le=3600)] = 5
+    """After which what looks wrong is looked at again before it is a finding: more than the network file
+    system keeps old attributes for, so 60 where acregmax and acdirmax have their defaults."""
+    stall_seconds: Annotated[int, Field(ge=1, le=86_400)] = 30
+    """Until records that wait for a checkpoint are a finding. At least twice
+    `ledger.checkpointIntervalSeconds`."""
+    scrub_mebibytes: Annotated[int, Field(ge=0, le=4096)] = 8
+    """Of old records, how many are verified again in each second. 0: none are."""
+    cpu: Annotated[
+        Cores,
+        Field(
+            json_schema_extra=rules(
+                {
+                    "rule": "type(self) == int ? self >= 1 && self <= 16 :"
+                    " self.matches('^([1-9]|1[0-6]|[1-9][0-9]{2,3}m)$')",
+                    "message": "spec.auditor.cpu must be a whole number of cores from 1 to 16, or thousandths"
+                    " of a core from 100m to 9999m",
+                }
+            )
+        ),
+    ] = "500m"
+    """Cores of the auditor; request and limit are equal. One core is what it can use."""
+    memory: Annotated[
+        Quantity,
+        Field(
+            json_schema_extra=rules(
+                {
+                    "rule": "quantity(self).compareTo(quantity('192Mi')) >= 0",
+                    "message": "spec.auditor.memory must be at least 192Mi",
+                }
+            )
+        ),
+    ] = "256Mi"
+    """Memory of the auditor; request and limit are equal. A log takes about three kilobytes."""
+    allow_from: Annotated[
+        tuple[Annotated[Peer, Field(json_schema_extra=rules(peer_rule("spec.auditor.allowFrom")))], ...]
+        | None,
+        Field(min_length=1, max_length=32),
+    ] = None
+    """Who may read its port besides those who may read metrics, in a network policy: whoever keeps its
+    checkpoints elsewhere. Absent: nobody."""
+
+
+AUDITOR_RULES = (
+    {
+        "rule": "!has(self.auditor) || !self.auditor.enabled || self.ledger.volume.mode == 'Shared'",
+        "fieldPath": ".auditor",
+        "message": "spec.auditor needs spec.ledger.volume.mode Shared: with a volume for each worker no other"
+        " pod can mount them all",
+    },
+    {
+        "rule": "!has(self.auditor) || self.networkPolicies == 'Managed' || !has(self.auditor.allowFrom)",
+        "fieldPath": ".auditor.allowFrom",
+        "message": "spec.auditor.allowFrom needs spec.networkPolicies: Managed",
+    },
+    {
+        "rule": "!has(self.auditor) ||"
+        " self.auditor.stallSeconds >= 2 * self.ledger.checkpointIntervalSeconds",
+        "fieldPath": ".auditor.stallSeconds",
+        "message": "spec.auditor.stallSeconds must be at least twice spec.ledger.checkpointIntervalSeconds,"
+        " or every wait for a checkpoint is a finding",
+    },
+)

@@ -1,0 +1,195 @@
+"""The auditor: one pod that reads the ledger's volume and keeps a state of its own.
+
+Two auditors must never write one state. So it is a StatefulSet of one: its controller makes no second pod
+before the first is known to be gone, also when a node is lost, and a Deployment's would. With `Parallel` it
+replaces a pod that never became ready, too. An exclusive lock in the state is the last fence. A disruption
+budget would only keep a node from being drained: nothing is lost while the auditor is away."""
+
+import hashlib
+
+from proofgate_operator.api.auditor import Auditor
+from proofgate_operator.api.gateway import Gateway
+from proofgate_operator.build.gateway_secrets import SIGNING_KEY
+from proofgate_operator.build.naming import (
+    LEDGER_VOLUME,
+    START_ANNOTATION,
+    Defaults,
+    Manifest,
+    child,
+    labels,
+    names,
+    selector_labels,
+)
+from proofgate_operator.build.pods import container_security, http_probe, pod_security, pull_secrets
+from proofgate_operator.build.storage import goes_with_the_gateway
+from proofgate_operator.build.worker_config import LEDGER_FOLDER, listen
+
+COMPONENT = "auditor"
+CONTAINER = "auditor"
+PORT = 9091
+
+_STATE_FOLDER = "/var/lib/proofgate-auditor"
+_KEY_FOLDER = "/etc/proofgate-auditor"
+_HELD_FOLDER = "/etc/held-aggregate"
+_PRIVATE_MODE = 0o440
+
+
+def held_entry(origin: str) -> str:
+    """Return the entry of the ConfigMap that holds what is known of one log of heads: names have slashes."""
+    return hashlib.sha256(origin.encode()).hexdigest()[:32]
+
+
+def claim_name(gateway: Gateway, auditor: Auditor) -> str:
+    """Return the claim of the auditor's state, whoever makes it."""
+    return auditor.storage.existing_claim or names(gateway).auditor
+
+
+def claim(gateway: Gateway, auditor: Auditor) -> Manifest:
+    """Return the claim of the auditor's state. It stays as long as the evidence that it speaks of."""
+    storage = auditor.storage
+    spec: Manifest = {
+        "accessModes": [storage.access_mode.value],
+        "resources": {"requests": {"storage": storage.size}},
+    }
+    if storage.storage_class_name is not None:
+        spec["storageClassName"] = storage.storage_class_name
+    return {**_claim_head(gateway), "spec": spec}
+
+
+def kept_claim(gateway: Gateway, live: Manifest) -> Manifest:
+    """Return the claim of an auditor that is gone, with the size that it has."""
+    fields = ("accessModes", "resources", "storageClassName")
+    return {
+        **_claim_head(gateway),
+        "spec": {name: live["spec"][name] for name in fields if name in live["spec"]},
+    }
+
+
+def _claim_head(gateway: Gateway) -> Manifest:
+    owned = goes_with_the_gateway(gateway)
+    return child(gateway, "v1", "PersistentVolumeClaim", names(gateway).auditor, COMPONENT, owned=owned)
+
+
+def service_account(gateway: Gateway) -> Manifest:
+    """Return an account without permissions."""
+    head = child(gateway, "v1", "ServiceAccount", names(gateway).auditor, COMPONENT)
+    return {**head, "automountServiceAccountToken": False}
+
+
+def service(gateway: Gateway) -> Manifest:
+    """Return the Service of the auditor's port."""
+    return {
+        **child(gateway, "v1", "Service", names(gateway).auditor, COMPONENT),
+        "spec": {
+            "type": "ClusterIP",
+            "selector": selector_labels(gateway, COMPONENT),
+            "ports": [{"name": "http", "port": PORT, "targetPort": "http", "protocol": "TCP"}],
+        },
+    }
+
+
+def _command(auditor: Auditor, origin: str, ledger_key: str, defaults: Defaults) -> list[str]:
+    return [
+        *("/opt/proofgate/bin/proofgate", "auditor", "--ledger", LEDGER_FOLDER, "--state", _STATE_FOLDER),
+        *("--signing-key", f"{_KEY_FOLDER}/{SIGNING_KEY}", "--ledger-key", ledger_key),
+        # While nothing is held, it begins; once something is, a lost state is no beginning.
+        *("--held", f"{_HELD_FOLDER}/{held_entry(origin)}"),
+        *("--listen", listen(PORT, defaults)),
+        *("--beat", str(auditor.beat_seconds), "--second-look", str(auditor.second_look_seconds)),
+        *("--stall", str(auditor.stall_seconds), "--scrub", str(auditor.scrub_mebibytes)),
+    ]
+
+
+def _container(
+    gateway: Gateway, auditor: Auditor, origin: str, ledger_key: str, defaults: Defaults
+) -> Manifest:
+    size = {"cpu": auditor.cpu, "memory": auditor.memory}
+    return {
+        "name": CONTAINER,
+        "image": gateway.spec.worker.image or defaults.worker_image,
+        "imagePullPolicy": "IfNotPresent",
+        "command": _command(auditor, origin, ledger_key, defaults),
+        "ports": [{"name": "http", "containerPort": PORT, "protocol": "TCP"}],
+        "resources": {"requests": size, "limits": size},
+        "securityContext": container_security(),
+        # What it says last when it refuses to start is told in the gateway's status.
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        # The rows of all logs are read before the port is opened.
+        "startupProbe": http_probe(
+            "/healthz", "http", periodSeconds=1, failureThreshold=300, timeoutSeconds=1
+        ),
+        "livenessProbe": http_probe(
+            "/healthz", "http", periodSeconds=10, failureThreshold=3, timeoutSeconds=3
+        ),
+        "readinessProbe": http_probe(
+            "/readyz", "http", periodSeconds=2, failureThreshold=3, timeoutSeconds=2
+        ),
+        "volumeMounts": [
+            {"name": LEDGER_VOLUME, "mountPath": LEDGER_FOLDER, "readOnly": True},
+            {"name": "state", "mountPath": _STATE_FOLDER},
+            {"name": "signing-key", "mountPath": _KEY_FOLDER, "readOnly": True},
+            {"name": "held", "mountPath": _HELD_FOLDER, "readOnly": True},
+            {"name": "tmp", "mountPath": "/tmp"},
+        ],
+    }
+
+
+def statefulset(
+    gateway: Gateway, auditor: Auditor, origin: str, ledger_key: str, digest: str, defaults: Defaults
+) -> Manifest:
+    """Return the StatefulSet of the auditor.
+
+    `origin` is the name of its key, `ledger_key` the ledger's verifying key; `digest` covers the Secret with
+    its signing key, which it reads only at its start."""
+    own = names(gateway)
+    match_labels = selector_labels(gateway, COMPONENT)
+    key = auditor.signing_key_secret_ref
+    template = {
+        "metadata": {"labels": labels(gateway, COMPONENT), "annotations": {START_ANNOTATION: digest}},
+        "spec": {
+            "serviceAccountName": own.auditor,
+            "automountServiceAccountToken": False,
+            "enableServiceLinks": False,
+            # For the poll that runs, and what it writes.
+            "terminationGracePeriodSeconds": 60,
+            "securityContext": pod_security(defaults),
+            **pull_secrets(defaults),
+            "containers": [_container(gateway, auditor, origin, ledger_key, defaults)],
+            "volumes": [
+                {
+                    "name": LEDGER_VOLUME,
+                    # Mounted read-only in the container. Of one export that is mounted in two ways on one
+                    # node, NFS clients make one.
+                    "persistentVolumeClaim": {
+                        "claimName": gateway.spec.ledger.volume.existing_claim or own.claim
+                    },
+                },
+                {"name": "state", "persistentVolumeClaim": {"claimName": claim_name(gateway, auditor)}},
+                {
+                    "name": "signing-key",
+                    "secret": {
+                        "secretName": key.name,
+                        "defaultMode": _PRIVATE_MODE,
+                        "items": [{"key": key.key, "path": SIGNING_KEY}],
+                    },
+                },
+                {
+                    "name": "held",
+                    "configMap": {"name": own.auditor, "optional": True, "defaultMode": _PRIVATE_MODE},
+                },
+                {"name": "tmp", "emptyDir": {"sizeLimit": "64Mi"}},
+            ],
+        },
+    }
+    return {
+        **child(gateway, "apps/v1", "StatefulSet", own.auditor, COMPONENT),
+        "spec": {
+            "replicas": 1,
+            "serviceName": own.auditor,
+            "podManagementPolicy": "Parallel",
+            "updateStrategy": {"type": "RollingUpdate"},
+            "revisionHistoryLimit": 3,
+            "selector": {"matchLabels": match_labels},
+            "template": template,
+        },
+    }

@@ -1,0 +1,78 @@
+"""Auditors: what they tell is part of what is observed, and each finding becomes an Event."""
+
+import asyncio
+import logging
+import time
+from dataclasses import replace
+
+from proofgate_operator.api.gateway import Gateway
+from proofgate_operator.build.naming import Names
+from proofgate_operator.events import finding_event
+from proofgate_operator.handlers.requeue import Requeues
+from proofgate_operator.kube.apply import create
+from proofgate_operator.kube.client import Client
+from proofgate_operator.kube.errors import ApiError
+from proofgate_operator.plan.observed import Observed
+from proofgate_operator.plan.rfc3339 import time_of
+from proofgate_operator.workers.audit_reports import ASK_SECONDS, AuditReports
+
+_log = logging.getLogger(__name__)
+
+
+async def with_audit(audits: AuditReports, gateway: Gateway, seen: Observed) -> Observed:
+    """Return what was seen together with what the auditor tells."""
+    pod = seen.auditor_pod if gateway.auditor else None
+    return replace(seen, audit=await audits.report(gateway.namespace, gateway.name, pod))
+
+
+async def tell_findings(client: Client, audits: AuditReports, gateway: Gateway, seen: Observed) -> None:
+    """Make an Event of each finding that has none. One that is refused is tried again."""
+    told = audits.told(gateway.namespace, gateway.name)
+    findings = seen.audit.findings if seen.audit else ()
+    events = [finding_event(gateway, finding, time_of(time.time())) for finding in findings]
+    # Only what is still told can be told again.
+    told.intersection_update([event["metadata"]["name"] for event in events])
+    for event in events:
+        name = event["metadata"]["name"]
+        if name in told:
+            continue
+        try:
+            await create(client, event)
+        except ApiError as error:
+            # An event is a courtesy: a namespace that refuses it is not a reason to stop.
+            _log.debug("event refused: %s", error.reason)
+            return
+        told.add(name)
+
+
+class Audits:
+    """Asks the auditors again and again, so that what they find is told although nothing else happens.
+
+    Which there are, reconciles tell.
+    """
+
+    def __init__(self, client: Client, audits: AuditReports, requeues: Requeues) -> None:
+        self._client = client
+        self._audits = audits
+        self._requeues = requeues
+
+    async def keep(self) -> None:
+        """Ask them, for ever."""
+        while True:
+            await asyncio.sleep(ASK_SECONDS)
+            try:
+                await self.ask()
+            except Exception as error:
+                # Whatever it is, the next time may find the world better.
+                _log.warning("cannot ask the auditors: %s", type(error).__name__)
+
+    async def ask(self) -> None:
+        """Ask each that is due, and have its gateway reconciled if it tells something else than before."""
+        await asyncio.gather(*(self._ask(*key) for key in self._audits.known()))
+
+    async def _ask(self, namespace: str, gateway: str) -> None:
+        pod = self._client.store.get("Pod", namespace, f"{Names(gateway).auditor}-0")
+        before = self._audits.epoch(namespace, gateway)
+        await self._audits.report(namespace, gateway, pod)
+        if self._audits.epoch(namespace, gateway) != before:
+            self._requeues.requeue(namespace, gateway)

@@ -1,0 +1,115 @@
+"""What the auditor tells of itself on its port, and how its answer is read."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from proofgate_operator.api.crd import MAX_FINDING_CODES
+
+#: Findings that one answer tells one by one.
+MAX_TOLD = 50
+_MICROSECONDS = 1_000_000
+_LAST_TIME = 253_402_300_799.0
+#: A poll reads a bounded number of bytes: an auditor whose last one is older has something in its way.
+_STALE_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is wrong with the ledger. `since` is in microseconds since 1970, by the auditor's
+    clock."""
+
+    code: str
+    origin: str
+    verdict: str
+    since: int
+    message: str
+
+
+@dataclass(frozen=True)
+class AuditReport:
+    """One answer of the auditor; of one that could not be asked, only that."""
+
+    reachable: bool = True
+    #: The newest checkpoint of its log of heads, as it was told.
+    checkpoint: str = ""
+    #: When it accepted the newest head, in seconds since 1970; 0 before the first.
+    newest_head: float = 0.0
+    #: When its last poll ended, in seconds since 1970; 0 before the first.
+    last_poll: float = 0.0
+    #: The last poll is too long ago.
+    stale: bool = False
+    #: Since when the oldest checkpoint has waited to be verified, in seconds.
+    lag: int = 0
+    #: How many findings there are, by code.
+    by_code: tuple[tuple[str, int], ...] = ()
+    #: Findings beyond those that it keeps.
+    left_out: int = 0
+    #: The newest of them.
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def urgent(self) -> object:
+        """What is not left for the next minute when it changes."""
+        begun = bool(self.last_poll)
+        return self.reachable, bool(self.checkpoint), begun, self.stale, self.by_code, self.findings
+
+
+SILENT = AuditReport(reachable=False)
+
+
+def _number(value: Any, name: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
+        raise ValueError(name)
+    return min(float(value), 2.0**53)
+
+
+def _time(value: Any, name: str, unit: int = 1) -> float:
+    """Return a time as seconds since 1970; the API can spell none after the year 9999."""
+    return min(_number(value, name) / unit, _LAST_TIME)
+
+
+def _text(value: Any, most: int) -> str:
+    """Return a text of at most so many characters, without what a terminal would act on."""
+    text = str(value)[:most]
+    return "".join(
+        character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text
+    )
+
+
+def _finding(item: Any) -> Finding:
+    if not isinstance(item, Mapping):
+        raise ValueError("finding")
+    return Finding(
+        code=_text(item.get("code"), 64),
+        origin=_text(item.get("origin"), 256),
+        verdict=_text(item.get("verdict"), 16),
+        since=int(_number(item.get("since"), "since")),
+        message=_text(item.get("message"), 512),
+    )
+
+
+def read_audit(status: Any) -> AuditReport:
+    """Read the answer of `GET /status`; raises ValueError for what is none."""
+    if not isinstance(status, Mapping):
+        raise ValueError("not an object")
+    told = status.get("findings")
+    if not isinstance(told, Mapping) or not isinstance(told.get("by_code"), Mapping):
+        raise ValueError("findings")
+    newest, checkpoint = told.get("newest"), status.get("checkpoint")
+    if not isinstance(newest, list) or not isinstance(checkpoint, str):
+        raise ValueError("newest")
+    counted = sorted(
+        (_text(code, 64), int(_number(count, "count"))) for code, count in told["by_code"].items()
+    )
+    return AuditReport(
+        checkpoint=checkpoint,
+        newest_head=_time(status.get("newest_head"), "newest_head", _MICROSECONDS),
+        last_poll=_time(status.get("last_poll"), "last_poll"),
+        stale=_number(status.get("poll_age_seconds"), "poll_age_seconds") > _STALE_SECONDS,
+        lag=int(_number(status.get("lag_seconds"), "lag_seconds")),
+        by_code=tuple(counted[:MAX_FINDING_CODES]),
+        left_out=int(_number(told.get("left_out"), "left_out")),
+        findings=tuple(_finding(item) for item in newest[-MAX_TOLD:]),
+    )

@@ -1,0 +1,153 @@
+"""What the auditor's word is worth now: the condition Audited, and `.status.auditor`.
+
+True: the auditor looks, keeps up and has found nothing. False: it found something, its state does not go on
+from what is held of it, or it needs somebody. Unknown: nothing is known, or not yet. The gateway serves in
+any case."""
+
+import re
+from collections.abc import Iterable
+
+from proofgate_operator.api.conditions import Condition, ConditionStatus, ConditionType
+from proofgate_operator.build.naming import Manifest, names
+from proofgate_operator.plan.audit_key import OWNER
+from proofgate_operator.plan.audit_reports import AuditReport, Finding
+from proofgate_operator.plan.pods import pod_trouble
+from proofgate_operator.plan.rfc3339 import time_of
+from proofgate_operator.plan.situation import Situation
+
+#: Reasons for what was found, by the worst verdict; the worst first.
+VERDICTS = {"invalid": "LedgerInvalid", "diverged": "LedgerDiverged", "incomplete": "LedgerIncomplete"}
+#: Reasons why an auditor does not start, by the code with which its last line ends.
+REFUSALS = {
+    "auditor_state_lost": "AuditorStateLost",
+    "auditor_state_missing": "AuditorStateLost",
+    "auditor_state_set_back": "AuditorStateSetBack",
+    "auditor_state_corrupt": "AuditorStateCorrupt",
+    "auditor_state_exists": "AuditorStateCorrupt",
+    "auditor_state_io": "AuditorStateUnusable",
+    "auditor_held_refused": "AuditorKeyReplaced",
+    "auditor_key": "AuditorKeyInvalid",
+}
+#: Reasons that are evidence of something, and news whatever was the case before.
+EVIDENCE = (*VERDICTS.values(), "AuditorStateLost", "AuditorStateSetBack", "AuditorForked")
+#: A checkpoint that has waited for so long says that the auditor does not keep up.
+_LAG_SECONDS = 300
+_CODE = re.compile(r"\[([a-z_]+)\]\s*\Z")
+_TOLD = 3
+
+
+def _audited(holds: bool | None, reason: str, message: str) -> Condition:
+    status = {True: ConditionStatus.TRUE, False: ConditionStatus.FALSE, None: ConditionStatus.UNKNOWN}[holds]
+    return Condition(ConditionType.AUDITED, status, reason, message)
+
+
+def audited(situation: Situation) -> tuple[Condition, ...]:
+    """Return the condition of a gateway that shall have an auditor; none of others."""
+    gateway, seen = situation.gateway, situation.seen
+    if gateway.auditor is None:
+        return ()
+    for fault in situation.configuration.faults:
+        if fault.field == OWNER:
+            return (_audited(False, fault.reason, fault.message),)
+    aggregate = situation.aggregate
+    if aggregate.fork:
+        return (
+            _audited(
+                False, "AuditorForked", f"{aggregate.fork}: its state was copied, or somebody has its key"
+            ),
+        )
+    if aggregate.setback:
+        return (
+            _audited(False, "AuditorStateSetBack", f"{aggregate.setback}: its state was set back or lost"),
+        )
+    report = seen.audit
+    if report is not None and report.reachable:
+        return (_of_report(situation, report),)
+    if seen.child("StatefulSet", names(gateway).auditor) is None:
+        return (_audited(None, "AuditorNotMade", "the auditor's StatefulSet does not exist"),)
+    refusal = _refusal(seen.auditor_pod)
+    if refusal:
+        return (refusal,)
+    kept = _evidence_before(situation)
+    if kept:
+        return (kept,)
+    if seen.auditor_pod is None:
+        return (_audited(None, "AuditorMissing", "the auditor has no pod"),)
+    trouble = pod_trouble(seen.auditor_pod)
+    return (_audited(None, "AuditorUnreachable", trouble or "the auditor does not answer on its port"),)
+
+
+def _of_report(situation: Situation, report: AuditReport) -> Condition:
+    if situation.aggregate.told is None:
+        key = situation.configuration.auditor_key
+        return _audited(
+            None,
+            "AuditorKeyDiffers",
+            f"what the auditor tells is not signed by the key {key.name if key else ''} of its Secret: it is"
+            " being replaced, or another one answers",
+        )
+    if report.by_code:
+        return _audited(False, _worst(report.findings), _found(report))
+    if not report.last_poll:
+        return _audited(None, "AuditorStarting", "the auditor has not ended its first poll")
+    if report.stale:
+        return _audited(None, "AuditorStalled", "the auditor's last poll is more than a minute old")
+    if report.lag >= _LAG_SECONDS:
+        return _audited(None, "AuditorBehind", f"a checkpoint has waited for {report.lag} s to be verified")
+    return _audited(
+        True, "NothingFound", f"the ledger verifies, as {situation.aggregate.told.size} heads state"
+    )
+
+
+def _worst(findings: Iterable[Finding]) -> str:
+    verdicts = {finding.verdict for finding in findings}
+    return next((reason for verdict, reason in VERDICTS.items() if verdict in verdicts), VERDICTS["diverged"])
+
+
+def _found(report: AuditReport) -> str:
+    counted = ", ".join(f"{code} ({count})" for code, count in report.by_code)
+    newest = [f"{finding.code}: {finding.origin}: {finding.message}" for finding in report.findings[-_TOLD:]]
+    return f"found {counted}. {'; '.join(reversed(newest))}"
+
+
+def _refusal(pod: Manifest | None) -> Condition | None:
+    """Return why the auditor refused to start, as the last line of its container has it."""
+    for container in ((pod or {}).get("status") or {}).get("containerStatuses") or []:
+        for state in (container.get("state") or {}, container.get("lastState") or {}):
+            last = str((state.get("terminated") or {}).get("message") or "").strip().rsplit("\n", 1)[-1]
+            code = _CODE.search(last)
+            if code and code[1] in REFUSALS:
+                return _audited(False, REFUSALS[code[1]], last.removeprefix("proofgate: "))
+    return None
+
+
+def _evidence_before(situation: Situation) -> Condition | None:
+    """Return what was found before the auditor fell silent: evidence does not pass with who told it."""
+    for condition in situation.seen.conditions:
+        if condition.get("type") == ConditionType.AUDITED and condition.get("reason") in VERDICTS.values():
+            return _audited(False, condition["reason"], str(condition.get("message", "")))
+    return None
+
+
+def auditor_status(situation: Situation) -> Manifest:
+    """Return `.status.auditor`; one that cannot be asked just now has not changed by that."""
+    gateway, report, told = situation.gateway, situation.seen.audit, situation.aggregate.told
+    if gateway.auditor is None:
+        return {}
+    key = situation.configuration.auditor_key
+    if key is None or report is None or told is None:
+        return situation.seen.audited
+    found: Manifest = {
+        "origin": key.name,
+        "verifyingKey": key.verifying_text,
+        "size": told.size,
+        "lagSeconds": report.lag,
+        "findings": [{"code": code, "count": number} for code, number in report.by_code],
+    }
+    if report.newest_head:
+        found["newestHeadTime"] = time_of(report.newest_head)
+    if report.last_poll:
+        found["lastPollTime"] = time_of(report.last_poll)
+    if report.left_out:
+        found["findingsLeftOut"] = report.left_out
+    return found

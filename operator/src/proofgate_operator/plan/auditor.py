@@ -1,0 +1,42 @@
+"""The auditor that a gateway shall have: what is made for it, and what is made no longer."""
+
+from collections.abc import Iterator
+
+from proofgate_operator.api.gateway import Gateway
+from proofgate_operator.build import auditor
+from proofgate_operator.build.naming import Defaults, Manifest, names
+from proofgate_operator.plan.configuration import Configuration
+from proofgate_operator.plan.observed import Observed
+from proofgate_operator.plan.ownership import Ownership, classify
+
+
+def auditor_manifests(
+    gateway: Gateway, seen: Observed, configuration: Configuration, defaults: Defaults
+) -> Iterator[Manifest]:
+    """Yield what an auditor needs besides its network policy and its PodMonitor, in the order of applying.
+
+    Without a key that can be used, of its own or of the ledger, an auditor that runs goes on as it is. The
+    claim of one that is gone follows the retain policy all the same."""
+    wanted = gateway.auditor
+    if wanted is None:
+        live = seen.child("PersistentVolumeClaim", names(gateway).auditor)
+        if live is not None:
+            yield auditor.kept_claim(gateway, live)
+        return
+    yield auditor.service_account(gateway)
+    yield auditor.service(gateway)
+    if wanted.storage.existing_claim is None:
+        yield auditor.claim(gateway, wanted)
+    key, ledger, digests = configuration.auditor_key, configuration.verifying_key, configuration.digests
+    if key and ledger and digests and digests.auditor:
+        yield auditor.statefulset(gateway, wanted, key.name, ledger, digests.auditor, defaults)
+
+
+def is_to_stop(gateway: Gateway, seen: Observed) -> bool:
+    """Return whether an auditor runs that the gateway is not to have.
+
+    Its set is scaled to nobody: the operator may delete no StatefulSet, so that it never could the workers'.
+    What is left of it goes with the gateway, but for its state and what is held of that."""
+    live = seen.child("StatefulSet", names(gateway).auditor)
+    ours = classify(gateway, live) is Ownership.OURS
+    return gateway.auditor is None and live is not None and ours and live["spec"].get("replicas") != 0

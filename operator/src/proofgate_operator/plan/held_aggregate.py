@@ -1,0 +1,73 @@
+"""The newest checkpoint of the auditor's log of heads, held where neither the ledger's volume nor the
+auditor's is.
+
+It is also the operator's memory of whether an auditor has begun. The auditor reads it at its start: where
+none is held, an empty state is begun; where one is, the state has to contain it, so one that was lost or set
+back stops it. Nothing else has to be remembered, so it does not matter where an operator is killed. What is
+held of a log is only ever replaced by something newer, and logs of other names are kept beside it."""
+
+from dataclasses import dataclass
+
+from proofgate_operator.api.gateway import Gateway
+from proofgate_operator.build import auditor
+from proofgate_operator.build.checkpoint import Aggregate, InvalidCheckpoint, read_aggregate
+from proofgate_operator.build.ledger_key import SigningKey
+from proofgate_operator.build.naming import Manifest, child, names
+from proofgate_operator.build.storage import goes_with_the_gateway
+from proofgate_operator.plan.held_checkpoints import holding
+from proofgate_operator.plan.observed import Observed
+from proofgate_operator.plan.ownership import Ownership, classify
+
+
+@dataclass(frozen=True)
+class HeldAggregate:
+    """What is to be held now.
+
+    `manifest` is the ConfigMap to apply, None when nothing is to be written. `told` is what the auditor tells
+    under its key; None when it told nothing that its key signed. `fork` and `setback` say what it tells
+    against what is held."""
+
+    manifest: Manifest | None = None
+    told: Aggregate | None = None
+    fork: str | None = None
+    setback: str | None = None
+
+
+def held_aggregate(gateway: Gateway, seen: Observed, key: SigningKey | None) -> HeldAggregate:
+    """Return what is to be held of the log of heads of `key`, beside what is held already."""
+    live = seen.child("ConfigMap", names(gateway).auditor)
+    if classify(gateway, live) in (Ownership.LEAVING, Ownership.FOREIGN):
+        return HeldAggregate()
+    data = dict((live or {}).get("data") or {})
+    if key is None:
+        return HeldAggregate(_written(gateway, seen, live, data, False))
+    name = auditor.held_entry(key.name)
+    note = seen.audit.checkpoint if seen.audit else ""
+    held, told = _read(data.get(name), key), _read(note, key)
+    fork = setback = None
+    if held and told and told.size == held.size and told.root != held.root:
+        fork = f"the auditor signed {told.size} heads of {key.name} with another root than before"
+    if held and told and told.size < held.size:
+        setback = f"the auditor tells {told.size} heads of {key.name}, and {held.size} are held"
+    first = name not in data
+    # What stands there and is none of this key's is left: the auditor refuses it, and somebody has to look.
+    if told and (first or (held and told.size > held.size)):
+        data[name] = note
+    return HeldAggregate(_written(gateway, seen, live, data, first), told, fork, setback)
+
+
+def _written(
+    gateway: Gateway, seen: Observed, live: Manifest | None, data: dict[str, str], urgent: bool
+) -> Manifest | None:
+    owned = goes_with_the_gateway(gateway)
+    head = child(gateway, "v1", "ConfigMap", names(gateway).auditor, auditor.COMPONENT, owned=owned)
+    return holding(gateway, live, {**head, "data": data}, urgent and bool(data), seen.now)
+
+
+def _read(note: str | None, key: SigningKey) -> Aggregate | None:
+    if not note:
+        return None
+    try:
+        return read_aggregate(note, key.verifying_text)
+    except InvalidCheckpoint:
+        return None

@@ -1,0 +1,530 @@
+"""The auditor of a gateway: what is made for it, how it begins, and what becomes of what it finds."""
+
+import contextlib
+import copy
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from proofgate_operator.api.conditions import ABNORMAL, ConditionType, merge
+from proofgate_operator.api.gateway import Gateway
+from proofgate_operator.build import auditor, checkpoint, networkpolicy
+from proofgate_operator.build.auditor import held_entry
+from proofgate_operator.build.checkpoint import InvalidCheckpoint
+from proofgate_operator.build.ledger_key import SigningKey
+from proofgate_operator.build.naming import Defaults
+from proofgate_operator.events import transitions
+from proofgate_operator.kube.errors import ApiError
+from proofgate_operator.plan.audit_reports import SILENT, AuditReport, Finding
+from proofgate_operator.plan.decide import Plan, decide
+from proofgate_operator.plan.observed import Observed, Ref, ref_of
+from tests.auditing import (
+    AUDITOR,
+    KEY,
+    ORIGIN,
+    ROLLBACK,
+    STALL,
+    Asked,
+    Process,
+    key_secret,
+    note,
+    reconcile_with,
+    report,
+)
+from tests.fake_cluster import FakeCluster, Killed
+from tests.gateways import DEFAULTS, NAMESPACE, manifest, secret
+from tests.test_convergence import comparable, new_cluster
+from tests.test_faults import Mortal
+from tests.world import World
+
+Manifest = dict[str, Any]
+HELD = Ref("ConfigMap", "demo-auditor")
+POD: Manifest = {
+    "metadata": {"name": "demo-auditor-0", "uid": "u"},
+    "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+}
+
+
+class Audited:
+    """A settled gateway with an auditor, and what is seen of the two."""
+
+    def __init__(self, key: SigningKey | Manifest | None = KEY, **changes: Any) -> None:
+        self.world = World(**{"auditor": AUDITOR, **changes})
+        self.world.secrets["auditor-key"] = key_secret(key) if isinstance(key, SigningKey) else key
+        self.world.settle()
+        self.now = 1_800_000_000.0
+        self.conditions: tuple[Manifest, ...] = ()
+        self.status: Manifest = {}
+        self.pod: Manifest | None = POD
+
+    def plan(self, told: AuditReport | None = None) -> Plan:
+        seen = Observed(
+            self.world.children,
+            self.world.secrets,
+            conditions=self.conditions,
+            now=self.now,
+            auditor_pod=self.pod,
+            audit=told,
+            audited=self.status,
+        )
+        return decide(self.world.gateway, seen, DEFAULTS)
+
+    def hear(self, told: AuditReport | None = None) -> Plan:
+        """One reconcile whose writes and status stay, a minute after the one before."""
+        plan = self.plan(told)
+        if plan.hold_aggregate is not None:
+            metadata = {**plan.hold_aggregate["metadata"], "resourceVersion": "1"}
+            self.world.children[HELD] = {**plan.hold_aggregate, "metadata": metadata}
+        self.conditions = tuple(merge(self.conditions, plan.status.conditions, 1, "2026-11-25T12:00:00Z"))
+        self.status = plan.status.auditor
+        self.now += 61
+        return plan
+
+    def condition(self, told: AuditReport | None = None) -> tuple[str, str, str]:
+        found = self.plan(told).status.condition(ConditionType.AUDITED)
+        return found.status.value, found.reason, found.message
+
+    @property
+    def held(self) -> dict[str, str]:
+        live = self.world.children.get(HELD)
+        return dict(live["data"]) if live else {}
+
+
+def made(world: World) -> set[Ref]:
+    return {ref for ref, live in world.children.items() if live and "auditor" in ref.name}
+
+
+WHOLE = {
+    Ref(kind, "demo-auditor")
+    for kind in ("ServiceAccount", "NetworkPolicy", "Service", "PersistentVolumeClaim", "StatefulSet")
+}
+
+
+def test_a_gateway_without_an_auditor_has_nothing_of_one() -> None:
+    world = World().settle()
+    assert made(world) == set()
+    assert ConditionType.AUDITED not in {found.type for found in world.plan().status.conditions}
+    assert world.plan().status.auditor == {}
+    with_one = Audited().plan().status.conditions
+    assert {found.type for found in with_one} == set(ConditionType) - ABNORMAL
+
+
+def test_an_auditor_changes_nothing_of_the_gateway_itself() -> None:
+    without, audited = World().settle().children, Audited().world.children
+    assert {ref: live for ref, live in audited.items() if ref not in WHOLE} == without
+    assert made(Audited().world) == WHOLE
+
+
+def test_its_pod_reads_the_ledger_only_and_has_neither_the_workers_key_nor_a_token() -> None:
+    template = Audited().world.child("StatefulSet", "demo-auditor")["spec"]["template"]["spec"]
+    [container] = template["containers"]
+    mounts = {mount["name"]: mount for mount in container["volumeMounts"]}
+    assert mounts["ledger"]["readOnly"] is True
+    assert [name for name, mount in mounts.items() if not mount.get("readOnly")] == ["state", "tmp"]
+    secrets = [volume["secret"]["secretName"] for volume in template["volumes"] if "secret" in volume]
+    assert secrets == ["auditor-key"] and template["automountServiceAccountToken"] is False
+    resources = container["resources"]
+    assert resources["requests"] == resources["limits"] == {"cpu": "500m", "memory": "256Mi"}
+    text = str(Audited().world.child("StatefulSet", "demo-auditor"))
+    assert KEY.signing_text.rsplit("+", 1)[1] not in text
+
+
+def test_two_auditors_never_write_one_state() -> None:
+    found = Audited().world.child("StatefulSet", "demo-auditor")["spec"]
+    assert found["replicas"] == 1
+    # A pod that never became ready is replaced all the same (kubernetes#67250).
+    assert (found["podManagementPolicy"], found["updateStrategy"]) == ("Parallel", {"type": "RollingUpdate"})
+    once = {"storage": {"accessMode": "ReadWriteOncePod"}, **AUDITOR}
+    claim = Audited(auditor=once).world.child("PersistentVolumeClaim", "demo-auditor")
+    assert claim["spec"]["accessModes"] == ["ReadWriteOncePod"]
+
+
+def test_its_port_is_for_monitoring_the_operator_and_whom_the_spec_names_and_it_calls_nobody() -> None:
+    peer = {"namespaceSelector": {"matchLabels": {"witness": "true"}}}
+    of = Gateway.read(manifest(auditor={**AUDITOR, "allowFrom": [peer]}))
+    assert of.auditor is not None
+    defaults = Defaults("w", "h", operator_namespace="ops")
+    policy = networkpolicy.auditor_policy(of, of.auditor, defaults)["spec"]
+    [rule] = policy["ingress"]
+    assert rule["ports"] == [{"port": auditor.PORT, "protocol": "TCP"}]
+    assert len(rule["from"]) == 3 and peer in rule["from"]
+    assert policy["policyTypes"] == ["Ingress", "Egress"] and "egress" not in policy
+
+
+@pytest.mark.parametrize(
+    ("policy", "owned"), [("Retain", False), ("Delete", True)], ids=["retained", "deleted with the gateway"]
+)
+def test_its_state_and_what_is_held_of_it_stay_as_long_as_the_evidence(policy: str, owned: bool) -> None:
+    audited = Audited(ledger={"volume": {"retainPolicy": policy}})
+    held = audited.plan(report()).hold_aggregate
+    assert held is not None
+    for found in (audited.world.child("PersistentVolumeClaim", "demo-auditor"), held):
+        assert bool(found["metadata"].get("ownerReferences")) is owned
+
+
+def test_a_claim_that_somebody_brought_is_mounted_and_not_made() -> None:
+    world = Audited(auditor={**AUDITOR, "storage": {"existingClaim": "restored"}}).world
+    assert Ref("PersistentVolumeClaim", "demo-auditor") not in made(world)
+    volumes = world.child("StatefulSet", "demo-auditor")["spec"]["template"]["spec"]["volumes"]
+    assert {"name": "state", "persistentVolumeClaim": {"claimName": "restored"}} in volumes
+
+
+@pytest.mark.parametrize("gone", [{"enabled": False, **AUDITOR}, None], ids=["disabled", "left out"])
+def test_an_auditor_that_is_not_wanted_any_more_is_stopped_and_what_it_knew_stays(
+    gone: Manifest | None,
+) -> None:
+    audited = Audited()
+    before = copy.deepcopy(audited.world.children)
+    audited.hear(report())
+    if gone is None:
+        del audited.world.manifest["spec"]["auditor"]
+    else:
+        audited.world.manifest["spec"]["auditor"] = gone
+    audited.world.settle()
+    assert audited.world.child("StatefulSet", "demo-auditor")["spec"]["replicas"] == 0
+    assert not audited.plan().writes and audited.plan().status.auditor == {}
+    assert made(audited.world) == {*WHOLE, HELD}
+    audited.world.manifest["spec"]["ledger"]["volume"]["retainPolicy"] = "Delete"
+    audited.world.settle()
+    owners = audited.world.child("PersistentVolumeClaim", "demo-auditor")["metadata"]["ownerReferences"]
+    assert owners[0]["name"] == "demo", "it follows the retain policy all the same"
+    held = audited.plan().hold_aggregate
+    assert held and held["metadata"]["ownerReferences"] and held["data"] == audited.held
+    audited.world.manifest["spec"] |= {"auditor": AUDITOR}
+    audited.world.manifest["spec"]["ledger"]["volume"]["retainPolicy"] = "Retain"
+    audited.world.settle()
+    assert {ref: audited.world.children[ref] for ref in WHOLE} == {ref: before[ref] for ref in WHOLE}
+
+
+LEDGER = "proofgate.dev/team/demo"
+
+
+@pytest.mark.parametrize(
+    ("key", "reason", "words"),
+    [
+        (
+            None,
+            "SecretMissing",
+            "Secret auditor-key, named by spec.auditor.signingKeySecretRef, does not exist",
+        ),
+        (secret("auditor-key", other="x"), "SecretInvalid", "has no text under signing-key"),
+        (secret("auditor-key", signing_key="hunter2"), "SecretInvalid", "is no signing key"),
+        (SigningKey(LEDGER, b"\x07" * 32), "SecretInvalid", "neither may be the other"),
+        (SigningKey(f"{LEDGER}/audit", b"\x07" * 32), "SecretInvalid", "neither may be the other"),
+        (SigningKey("proofgate.dev/team", b"\x07" * 32), "SecretInvalid", "neither may be the other"),
+        (SigningKey(ORIGIN, bytes(32)), "SecretInvalid", "is the ledger's own key"),
+    ],
+    ids=["missing", "no entry", "no key", "the ledger's name", "below it", "above it", "the ledger's key"],
+)
+def test_a_key_that_cannot_be_an_auditors_is_told_and_costs_the_auditor_alone(
+    key: Manifest | SigningKey | None, reason: str, words: str
+) -> None:
+    audited = Audited(key)
+    assert Ref("StatefulSet", "demo-auditor") not in made(audited.world)
+    assert Ref("StatefulSet", "demo-worker") in audited.world.children
+    status, told, message = audited.condition()
+    assert (status, told) == ("False", reason) and words in message and "hunter2" not in message
+    faults = audited.plan().status.faults
+    assert [fault["field"] for fault in faults] == ["spec.auditor"]
+    assert audited.plan().status.condition(ConditionType.CONFIG_VALID).holds
+
+
+def test_another_key_replaces_the_auditor_and_a_broken_one_leaves_it_as_it_is() -> None:
+    audited = Audited()
+    before = audited.world.child("StatefulSet", "demo-auditor")
+    audited.world.secrets["auditor-key"] = secret("auditor-key", signing_key="broken")
+    audited.world.settle()
+    assert audited.world.child("StatefulSet", "demo-auditor") == before
+    audited.world.secrets["auditor-key"] = key_secret(SigningKey("audit.example.com/second", b"\x08" * 32))
+    audited.world.settle()
+    assert (
+        audited.world.child("StatefulSet", "demo-auditor")["spec"]["template"] != before["spec"]["template"]
+    )
+
+
+def test_the_newest_checkpoint_is_held_and_never_an_older_or_another_one() -> None:
+    audited = Audited()
+    entry = held_entry(ORIGIN)
+    audited.hear(report(0))
+    assert audited.held == {entry: note(0)}, "an empty log has begun as well"
+    audited.hear(report(5))
+    assert audited.held == {entry: note(5)}
+    foreign = SigningKey(ORIGIN, b"\x09" * 32)
+    for told in (note(4), note(5, b"\x01" * 32), note(9, key=foreign), note(9, origin=f"{ORIGIN}/x"), "none"):
+        audited.hear(report(checkpoint=told))
+        assert audited.held == {entry: note(5)}, told
+    audited.hear(SILENT)
+    assert audited.held == {entry: note(5)}
+
+
+def test_a_log_of_another_name_is_held_beside_it() -> None:
+    audited = Audited()
+    audited.hear(report(5))
+    second = SigningKey("audit.example.com/second", b"\x08" * 32)
+    audited.world.secrets["auditor-key"] = key_secret(second)
+    audited.world.settle()
+    audited.hear(report(checkpoint=note(0, key=second)))
+    assert audited.held == {held_entry(ORIGIN): note(5), held_entry(second.name): note(0, key=second)}
+
+
+def test_it_is_written_once_a_minute_but_the_first_at_once() -> None:
+    audited = Audited()
+    audited.hear(report(1))
+    audited.now -= 60
+    assert audited.plan(report(2)).hold_aggregate is None
+    audited.now += 60
+    found = audited.plan(report(2)).hold_aggregate
+    assert found is not None and found["metadata"]["resourceVersion"] == "1"
+    assert not audited.plan(report(2)).writes
+
+
+@pytest.mark.parametrize(
+    ("told", "expected", "words"),
+    [
+        (report(3), ("True", "NothingFound"), "3 heads"),
+        (
+            report(3, ROLLBACK),
+            ("False", "LedgerDiverged"),
+            "rollback (1). rollback: proofgate.dev/team/demo/0/X",
+        ),
+        (report(3, STALL), ("False", "LedgerIncomplete"), "stalled (1)"),
+        (report(3, ROLLBACK, replace(STALL, verdict="invalid")), ("False", "LedgerInvalid"), "stalled (1)"),
+        (report(3, last_poll=0.0), ("Unknown", "AuditorStarting"), "first poll"),
+        (report(3, stale=True), ("Unknown", "AuditorStalled"), "more than a minute"),
+        (report(3, lag=301), ("Unknown", "AuditorBehind"), "301 s"),
+        (
+            report(checkpoint=note(3, key=SigningKey(ORIGIN, bytes(32)))),
+            ("Unknown", "AuditorKeyDiffers"),
+            ORIGIN,
+        ),
+        (SILENT, ("Unknown", "AuditorUnreachable"), "does not answer"),
+        (None, ("Unknown", "AuditorUnreachable"), "does not answer"),
+    ],
+)
+def test_the_condition_says_what_the_auditors_word_is_worth(
+    told: AuditReport | None, expected: tuple[str, str], words: str
+) -> None:
+    status, reason, message = Audited().condition(told)
+    assert (status, reason) == expected and words in message
+
+
+def test_what_contradicts_what_is_held_is_said_before_anything_else() -> None:
+    audited = Audited()
+    audited.hear(report(5))
+    assert audited.condition(report(4))[:2] == ("False", "AuditorStateSetBack")
+    assert audited.condition(report(checkpoint=note(5, b"\x01" * 32)))[:2] == ("False", "AuditorForked")
+    assert audited.condition(report(5))[:2] == ("True", "NothingFound")
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("auditor_state_lost", "AuditorStateLost"),
+        ("auditor_state_set_back", "AuditorStateSetBack"),
+        ("auditor_state_corrupt", "AuditorStateCorrupt"),
+        ("auditor_held_refused", "AuditorKeyReplaced"),
+        ("auditor_state_io", "AuditorStateUnusable"),
+    ],
+)
+def test_why_an_auditor_does_not_start_is_told_in_its_own_words(code: str, reason: str) -> None:
+    audited = Audited()
+    ended = {"terminated": {"message": f"something earlier\nproofgate: it cannot be [{code}]\n"}}
+    audited.pod = {**POD, "status": {"containerStatuses": [{"state": {"waiting": {}}, "lastState": ended}]}}
+    assert audited.condition(SILENT) == ("False", reason, f"it cannot be [{code}]")
+
+
+def test_what_was_found_stays_said_while_the_auditor_is_silent_and_so_does_its_status() -> None:
+    audited = Audited()
+    audited.hear(report(3, ROLLBACK))
+    before = audited.status
+    assert before == {
+        "origin": ORIGIN,
+        "verifyingKey": KEY.verifying_text,
+        "size": 3,
+        "lagSeconds": 0,
+        "findings": [{"code": "rollback", "count": 1}],
+        "newestHeadTime": "2027-01-15T08:00:00Z",
+        "lastPollTime": "2027-01-15T08:00:00Z",
+    }
+    audited.hear(SILENT)
+    audited.pod = None
+    audited.hear(None)
+    assert audited.condition()[:2] == ("False", "LedgerDiverged") and audited.status == before
+
+
+def test_evidence_is_an_event_of_its_own_whatever_was_the_case_before() -> None:
+    audited = Audited()
+    audited.hear(report(3, STALL))
+    news = transitions(audited.conditions, audited.plan(report(3, ROLLBACK)).status.conditions)
+    assert [found.reason for found in news] == ["LedgerDiverged"]
+    audited.hear(report(3, ROLLBACK))
+    assert transitions(audited.conditions, audited.plan(report(3, ROLLBACK)).status.conditions) == []
+
+
+def test_ready_and_available_do_not_depend_on_the_auditor() -> None:
+    audited = Audited()
+    for told in (report(3), report(3, ROLLBACK), SILENT):
+        conditions = audited.plan(told).status
+        assert conditions.condition(ConditionType.READY) == audited.plan(report(3)).status.condition(
+            ConditionType.READY
+        )
+
+
+def test_a_checkpoint_of_the_log_of_heads_bears_the_keys_own_name() -> None:
+    assert checkpoint.read_aggregate(note(0), KEY.verifying_text).size == 0
+    with pytest.raises(InvalidCheckpoint, match="origin"):
+        checkpoint.read_aggregate(note(1, origin=f"{ORIGIN}/below"), KEY.verifying_text)
+    with pytest.raises(InvalidCheckpoint, match="size"):
+        checkpoint.read_aggregate(note(-1), KEY.verifying_text)
+
+
+def audited_cluster(cluster: FakeCluster | None = None) -> FakeCluster:
+    found = cluster or FakeCluster()
+    found.objects = new_cluster(auditor=AUDITOR).objects
+    found.put(key_secret())
+    found.restart()
+    return found
+
+
+def settle_with(cluster: FakeCluster, process: Process) -> None:
+    """Reconcile while the auditor goes on, until nothing is written but what is held, and the status."""
+    quiet = 0
+    for _ in range(100):
+        written = len(cluster.writes)
+        reconcile_with(cluster, Asked(process.start(cluster)))
+        cluster.run_controllers()
+        news = [
+            write
+            for write in cluster.writes[written:]
+            if "status" not in write and "demo-auditor" not in write
+        ]
+        quiet = quiet + 1 if not news else 0
+        if quiet == 3:
+            return
+    raise AssertionError(f"no end: {cluster.writes[-10:]}")
+
+
+def held_by(cluster: FakeCluster) -> int:
+    data = cluster.find("ConfigMap", "demo-auditor")["data"]
+    return int(data[held_entry(ORIGIN)].split("\n")[1])
+
+
+def audit_condition(cluster: FakeCluster) -> tuple[str, str]:
+    conditions = cluster.find("GovernanceGateway", "demo")["status"]["conditions"]
+    [found] = [condition for condition in conditions if condition["type"] == "Audited"]
+    return found["status"], found["reason"]
+
+
+def test_an_auditor_begins_once_and_a_state_that_is_lost_later_is_no_beginning() -> None:
+    cluster, process = audited_cluster(), Process()
+    settle_with(cluster, process)
+    assert process.beginnings == 1 and held_by(cluster) > 0
+    assert audit_condition(cluster) == ("True", "NothingFound")
+    process.heads = None
+    for _ in range(3):
+        reconcile_with(cluster, Asked(process.start(cluster)))
+    assert process.beginnings == 1
+    assert audit_condition(cluster) == ("False", "AuditorStateLost")
+
+
+def without_chance(cluster: FakeCluster) -> dict[Any, Any]:
+    """What was made, but for the heads that are held, and the ledger's key, which is another one each
+    time."""
+    found = copy.deepcopy(comparable(cluster))
+    del found[("ConfigMap", NAMESPACE, "demo-auditor")]
+    [container] = found[("StatefulSet", NAMESPACE, "demo-auditor")][0]["template"]["containers"]
+    command = container["command"]
+    at = command.index("--ledger-key") + 1
+    container["command"] = [*command[:at], *command[at + 1 :]]
+    assert command[at].startswith("proofgate.dev/team/demo+")
+    return found
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before it is done", "before its answer"])
+def test_killed_at_any_request_the_successor_goes_on_and_a_lost_state_is_no_beginning(after: bool) -> None:
+    """At each request the operator is killed. What was held by then stops an auditor whose state is lost;
+    what was never held, nobody had seen."""
+    reference = audited_cluster(Mortal())
+    settle_with(reference, Process())
+    requests = len(reference.requests)
+    assert requests > 30
+    for count in range(requests):
+        cluster, process = Mortal(), Process()
+        audited_cluster(cluster)
+        cluster.requests.clear()
+        cluster.requests_left, cluster.after = count, after
+        with contextlib.suppress(Killed):
+            settle_with(cluster, process)
+        cluster.requests_left = None
+        cluster.restart()
+        begun = process.beginnings
+        held = ("ConfigMap", NAMESPACE, "demo-auditor") in cluster.objects
+        if held:
+            process.heads = None
+        settle_with(cluster, process)
+        assert process.beginnings == (begun if held else 1), f"killed at request {count}"
+        assert audit_condition(cluster)[0] == ("False" if held else "True"), f"killed at request {count}"
+        assert without_chance(cluster) == without_chance(reference), f"killed at request {count}"
+
+
+def test_what_another_operator_held_meanwhile_is_not_set_back() -> None:
+    cluster, process = audited_cluster(), Process()
+    settle_with(cluster, process)
+    ahead = (process.heads or 0) + 9
+    cluster.stale = True
+    cluster.find("ConfigMap", "demo-auditor")["data"][held_entry(ORIGIN)] = note(ahead)
+    assert not reconcile_with(cluster, Asked(report(ahead - 1))).failed
+    assert held_by(cluster) == ahead
+
+
+def events(cluster: FakeCluster) -> list[str]:
+    found = [live for key, live in cluster.objects.items() if key[0] == "Event"]
+    return sorted(event["message"] for event in found if event["reason"] == "AuditFinding")
+
+
+def test_each_finding_is_an_event_once_also_by_the_next_operator() -> None:
+    cluster, process = audited_cluster(), Process()
+    settle_with(cluster, process)
+    asked = Asked(report(9, ROLLBACK))
+    reconcile_with(cluster, asked)
+    reconcile_with(cluster, asked)
+    again = replace(STALL, since=STALL.since + 1)
+    asked.audits.answer = report(9, ROLLBACK, STALL)
+    reconcile_with(cluster, asked)
+    reconcile_with(cluster, Asked(report(9, ROLLBACK, STALL)))
+    told = ["rollback (diverged): proofgate.dev/team/demo/0/X: it was set back"]
+    stalled = "stalled (incomplete): proofgate.dev/team/demo/1/Y: records wait"
+    assert events(cluster) == [*told, stalled]
+    # What passed and came again is another finding.
+    asked.audits.answer = report(9, ROLLBACK, again)
+    reconcile_with(cluster, asked)
+    assert events(cluster) == [*told, stalled, stalled]
+
+
+def test_an_event_that_is_refused_is_tried_again_and_stops_nothing() -> None:
+    cluster, process = audited_cluster(), Process()
+    settle_with(cluster, process)
+    asked = Asked(report(9, ROLLBACK))
+    cluster.refuse["Event"] = ApiError(403, "Forbidden", "no events")
+    assert not reconcile_with(cluster, asked).failed
+    del cluster.refuse["Event"]
+    reconcile_with(cluster, asked)
+    assert len(events(cluster)) == 1
+
+
+def test_a_finding_at_a_gateway_at_rest_writes_the_status_and_nothing_else() -> None:
+    cluster, process = audited_cluster(), Process()
+    settle_with(cluster, process)
+    size = held_by(cluster)
+    written = len(cluster.writes)
+    finding: Finding = ROLLBACK
+    reconcile_with(cluster, Asked(report(size, finding)))
+    assert cluster.writes[written:] == ["PATCH GovernanceGateway demo/status"]
+    assert audit_condition(cluster) == ("False", "LedgerDiverged")
+
+
+def test_the_manifests_of_an_auditor_are_settled_after_one_reconcile() -> None:
+    audited = Audited()
+    assert not audited.plan(report()).writes
+    assert {ref_of(found) for found in audited.plan(report()).apply} == set()
