@@ -268,6 +268,14 @@ def test_a_log_of_another_name_is_held_beside_it() -> None:
     assert audited.held == {held_entry(ORIGIN): note(5), held_entry(second.name): note(0, key=second)}
 
 
+def test_what_is_about_to_go_with_a_deleted_gateway_is_not_kept_for_the_next_one() -> None:
+    audited = Audited(ledger={"volume": {"retainPolicy": "Delete"}})
+    audited.hear(report(5))
+    live = audited.world.child(HELD.kind, HELD.name)
+    live["metadata"]["ownerReferences"][0]["uid"] = "of-the-gateway-before"
+    assert audited.plan(report(6)).hold_aggregate is None
+
+
 def test_it_is_written_once_a_minute_but_the_first_at_once() -> None:
     audited = Audited()
     audited.hear(report(1))

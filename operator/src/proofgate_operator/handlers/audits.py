@@ -26,7 +26,8 @@ async def with_audit(audits: AuditReports, gateway: Gateway, seen: Observed) -> 
 
 
 async def tell_findings(client: Client, audits: AuditReports, gateway: Gateway, seen: Observed) -> None:
-    """Make an Event of each finding that has none. One that is refused is tried again."""
+    """Make an Event of each finding that has none. One that is refused is tried again by the next
+    reconcile."""
     told = audits.told(gateway.namespace, gateway.name)
     findings = seen.audit.findings if seen.audit else ()
     events = [finding_event(gateway, finding, time_of(time.time())) for finding in findings]

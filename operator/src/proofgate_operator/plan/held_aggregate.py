@@ -16,7 +16,7 @@ from proofgate_operator.build.naming import Manifest, child, names
 from proofgate_operator.build.storage import goes_with_the_gateway
 from proofgate_operator.plan.held_checkpoints import holding
 from proofgate_operator.plan.observed import Observed
-from proofgate_operator.plan.ownership import Ownership, classify
+from proofgate_operator.plan.ownership import Ownership, classify, of_a_predecessor
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,10 @@ class HeldAggregate:
 def held_aggregate(gateway: Gateway, seen: Observed, key: SigningKey | None) -> HeldAggregate:
     """Return what is to be held of the log of heads of `key`, beside what is held already."""
     live = seen.child("ConfigMap", names(gateway).auditor)
-    if classify(gateway, live) in (Ownership.LEAVING, Ownership.FOREIGN):
+    if classify(gateway, live) in (Ownership.LEAVING, Ownership.FOREIGN) or (
+        # It goes with the evidence of a gateway that was deleted, and says nothing of this one's.
+        live is not None and of_a_predecessor(gateway, live)
+    ):
         return HeldAggregate()
     data = dict((live or {}).get("data") or {})
     if key is None:

@@ -1,0 +1,94 @@
+"""An auditor with a true API server and StatefulSet controller, and with the chart's permissions."""
+
+import time
+
+import pytest
+
+from tests.auditing import AUDITOR, KEY
+from tests.controlplane.conftest import Namespace, gateway_manifest
+from tests.controlplane.server import wait_for
+from tests.controlplane.test_operator import MADE, without_pods
+
+pytestmark = pytest.mark.controlplane
+
+MADE_FOR_IT = {
+    "networkpolicy.networking.k8s.io/demo-auditor",
+    "persistentvolumeclaim/demo-auditor",
+    "service/demo-auditor",
+    "serviceaccount/demo-auditor",
+    "statefulset.apps/demo-auditor",
+}
+
+
+@pytest.fixture
+def audited(namespace: Namespace) -> Namespace:
+    """A namespace with a Ready gateway that has an auditor, whose pod nobody runs."""
+    namespace.give_secrets()
+    namespace.kubectl(
+        "create", "secret", "generic", "auditor-key", f"--from-literal=signing-key={KEY.signing_text}"
+    )
+    namespace.start(RESYNC_SECONDS="1")
+    namespace.apply(gateway_manifest(auditor=AUDITOR))
+    namespace.settle()
+    return namespace
+
+
+def has_pod(namespace: Namespace) -> bool:
+    return "pod/demo-auditor-0" in namespace.objects()
+
+
+def test_an_auditor_comes_beside_the_gateway_and_is_not_written_to_again(audited: Namespace) -> None:
+    wait_for(lambda: has_pod(audited), 10, "the auditor has its pod")
+    assert without_pods(audited.objects()) == MADE | MADE_FOR_IT
+    quality = audited.kubectl("get", "pod", "demo-auditor-0", "-o", "jsonpath={.status.qosClass}")
+    assert quality == "Guaranteed"
+    # It has no address, so it cannot be asked.
+    audited.wait_condition("Audited", "Unknown", "AuditorUnreachable")
+    time.sleep(1)  # the last status report is on its way
+    before = audited.versions()
+    time.sleep(4)  # several resyncs: there is no event to wait for when nothing happens
+    assert audited.versions() == before
+    assert audited.operator
+    log = audited.operator.log.read_text()
+    assert "orbidden" not in log and "look failed" not in log
+    assert KEY.signing_text.rsplit("+", 1)[1] not in log
+
+
+def test_why_it_does_not_start_is_told(audited: Namespace) -> None:
+    wait_for(lambda: has_pod(audited), 10, "the auditor has its pod")
+    message = "proofgate: the auditor's state is lost: put it back [auditor_state_lost]\n"
+    ended = {"terminated": {"exitCode": 1, "message": message, "containerID": "containerd://x"}}
+    container = {
+        **{"name": "auditor", "ready": False, "restartCount": 1, "image": "i", "imageID": "i"},
+        **{"state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": ended},
+    }
+    status = {"conditions": [{"type": "Ready", "status": "False"}], "containerStatuses": [container]}
+    audited.plane.patch_status("pod", "demo-auditor-0", status, audited.name)
+    told = audited.wait_condition("Audited", "False", "AuditorStateLost")
+    assert told == "the auditor's state is lost: put it back [auditor_state_lost]"
+    assert audited.kubectl("get", "events", "--field-selector=reason=AuditorStateLost", "-o", "name")
+    assert audited.condition("Ready")[0] == "True"
+
+
+def test_one_that_is_not_wanted_any_more_is_stopped_and_comes_back(audited: Namespace) -> None:
+    wait_for(lambda: has_pod(audited), 10, "the auditor has its pod")
+    audited.kubectl("patch", "ggw", "demo", "--type=merge", "-p", '{"spec": {"auditor": {"enabled": false}}}')
+    audited.kubectl("delete", "pod", "demo-auditor-0", "--grace-period=0", "--force", "--wait=false")
+
+    def asked() -> int:
+        found = audited.get("statefulset", "demo-auditor") or {}
+        return int(found["spec"]["replicas"])
+
+    wait_for(lambda: asked() == 0, 10, "nobody is asked for")
+    wait_for(lambda: audited.condition("Audited") == ("", "", ""), 10, "nothing is said of an auditor")
+    assert "persistentvolumeclaim/demo-auditor" in audited.objects()
+    audited.kubectl("patch", "ggw", "demo", "--type=merge", "-p", '{"spec": {"auditor": {"enabled": true}}}')
+    wait_for(lambda: asked() == 1 and has_pod(audited), 10, "the auditor is back")
+
+
+def test_without_network_policies_its_own_goes_as_well(audited: Namespace) -> None:
+    policies = {"networkPolicies": "None"}
+    audited.apply(gateway_manifest(auditor=AUDITOR, **policies))
+    kept = MADE | MADE_FOR_IT
+    without = {name for name in kept if not name.startswith("networkpolicy")}
+    wait_for(lambda: without_pods(audited.objects()) == without, 10, "there are no network policies")
