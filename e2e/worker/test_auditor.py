@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import shutil
@@ -18,6 +19,9 @@ from typing import Any
 import httpx
 import pytest
 from proofgate import _core
+from proofgate_operator.build import checkpoint, ledger_key
+from proofgate_operator.plan.audit_reports import AuditReport
+from proofgate_operator.workers.admin_port import AdminPort
 
 from e2e.local_gateway import KEYS, MODEL, LocalGateway, Program, local_gateway, wait_until
 
@@ -297,3 +301,33 @@ def test_an_auditor_follows_a_worker_survives_a_kill_and_sees_a_deletion_while_i
             wait_until(lambda: 'findings{code="shard_missing"}' in fetch(f"{url}/metrics"), 60, "it is told")
             assert program.stop() == 0
         assert secret.split("+")[-1] not in program.log.read_text()
+
+
+def test_the_operator_reads_what_a_real_auditor_tells_and_signs(
+    history: tuple[Audit, Path, Path], tmp_path: Path
+) -> None:
+    audit = history[0].copy(tmp_path / "audit")
+    key = ledger_key.read((audit.folder / "auditor-key").read_text())
+    with following(audit, "--held", str(tmp_path / "held")) as (_, url):
+        pod = {"metadata": {"name": "demo-auditor-0"}, "status": {"podIP": "127.0.0.1"}}
+
+        def told() -> AuditReport:
+            async def ask() -> AuditReport:
+                port = AdminPort(auditor_port=int(url.rsplit(":", 1)[1]))
+                try:
+                    return await port.audit(pod)
+                finally:
+                    await port.close()
+
+            return asyncio.run(ask())
+
+        wait_until(lambda: told().last_poll, 30, "it has looked")
+        before = told()
+        assert before.reachable and not before.stale and before.newest_head > 0
+        assert (before.by_code, before.findings, before.left_out) == ((), (), 0)
+        assert checkpoint.read_aggregate(before.checkpoint, key.verifying_text).size > 0
+        remove_a_checkpoint(audit, *history[1:])
+        wait_until(lambda: told().findings, 30, "it tells what it found")
+        [finding] = told().findings
+        assert (finding.code, finding.verdict) == ("checkpoint_missing", "invalid")
+        assert told().by_code == (("checkpoint_missing", 1),) and finding.since > 0
