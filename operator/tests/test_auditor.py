@@ -230,6 +230,20 @@ def test_a_key_that_cannot_be_an_auditors_is_told_and_costs_the_auditor_alone(
     assert audited.plan().status.condition(ConditionType.CONFIG_VALID).holds
 
 
+def test_its_pod_runs_where_the_spec_lets_it_and_a_bad_addition_costs_the_auditor_alone() -> None:
+    tolerations = [{"key": "dedicated", "operator": "Exists"}]
+    world = Audited(auditor={**AUDITOR, "podTemplate": {"tolerations": tolerations}}).world
+    pod = world.child("StatefulSet", "demo-auditor")["spec"]["template"]["spec"]
+    assert pod["tolerations"] == tolerations
+    mounts = [{"name": "x", "mountPath": "/var/lib/proofgate/0"}]
+    audited = Audited(auditor={**AUDITOR, "podTemplate": {"volumeMounts": mounts}})
+    assert Ref("StatefulSet", "demo-auditor") not in made(audited.world)
+    status, reason, message = audited.condition()
+    assert (status, reason) == ("False", "PodTemplateInvalid")
+    assert "spec.auditor.podTemplate.volumeMounts[/var/lib/proofgate/0]" in message
+    assert audited.plan().status.condition(ConditionType.CONFIG_VALID).holds
+
+
 def test_another_key_replaces_the_auditor_and_a_broken_one_leaves_it_as_it_is() -> None:
     audited = Audited()
     before = audited.world.child("StatefulSet", "demo-auditor")

@@ -132,6 +132,7 @@ def everything() -> Manifest:
             **{"beatSeconds": 20, "secondLookSeconds": 60, "stallSeconds": 90, "scrubMebibytes": 0},
             **{"cpu": "1", "memory": "512Mi"},
             "allowFrom": [{"ipBlock": {"cidr": "192.0.2.0/24", "except": ["192.0.2.1/32"]}}],
+            "podTemplate": {"nodeSelector": {"disk": "ssd"}},
         },
         "timeouts": {
             **{"upstreamConnectSeconds": 1, "upstreamFirstByteSeconds": 300, "upstreamResponseSeconds": 20},

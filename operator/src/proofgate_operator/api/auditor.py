@@ -8,6 +8,7 @@ from pydantic import Field
 from proofgate_operator.api.fields import Cores, ObjectName, Quantity, Section, rules
 from proofgate_operator.api.ledger import SigningKeyRef
 from proofgate_operator.api.load_balancer import Peer, peer_rule
+from proofgate_operator.api.pod_template import PodTemplate
 
 
 class StateAccessMode(StrEnum):
@@ -111,6 +112,8 @@ class Auditor(Section):
     ] = None
     """Who may read its port besides those who may read metrics, in a network policy: whoever keeps its
     checkpoints elsewhere. Absent: nobody."""
+    pod_template: PodTemplate | None = None
+    """Additions to the auditor's pod: where it may run, for example."""
 
 
 AUDITOR_RULES = (

@@ -20,6 +20,7 @@ from proofgate_operator.build.naming import (
     names,
     selector_labels,
 )
+from proofgate_operator.build.pod_overrides import override
 from proofgate_operator.build.pods import container_security, http_probe, pod_security, pull_secrets
 from proofgate_operator.build.storage import goes_with_the_gateway
 from proofgate_operator.build.worker_config import LEDGER_FOLDER, listen
@@ -190,6 +191,6 @@ def statefulset(
             "updateStrategy": {"type": "RollingUpdate"},
             "revisionHistoryLimit": 3,
             "selector": {"matchLabels": match_labels},
-            "template": template,
+            "template": override(template, auditor.pod_template),
         },
     }

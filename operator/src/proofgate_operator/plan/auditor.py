@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build import auditor
 from proofgate_operator.build.naming import Defaults, Manifest, names
+from proofgate_operator.plan.audit_key import OWNER
 from proofgate_operator.plan.configuration import Configuration
 from proofgate_operator.plan.observed import Observed
 from proofgate_operator.plan.ownership import Ownership, classify
@@ -15,8 +16,9 @@ def auditor_manifests(
 ) -> Iterator[Manifest]:
     """Yield what an auditor needs besides its network policy and its PodMonitor, in the order of applying.
 
-    Without a key that can be used, of its own or of the ledger, an auditor that runs goes on as it is. The
-    claim of one that is gone follows the retain policy all the same."""
+    Without a key that can be used, of its own or of the ledger, and with additions to its pod that cannot be,
+    an auditor that runs goes on as it is. The claim of one that is gone follows the retain policy all the
+    same."""
     wanted = gateway.auditor
     if wanted is None:
         live = seen.child("PersistentVolumeClaim", names(gateway).auditor)
@@ -28,7 +30,8 @@ def auditor_manifests(
     if wanted.storage.existing_claim is None:
         yield auditor.claim(gateway, wanted)
     key, ledger, digests = configuration.auditor_key, configuration.verifying_key, configuration.digests
-    if key and ledger and digests and digests.auditor:
+    faulty = any(fault.field == OWNER for fault in configuration.faults)
+    if key and ledger and digests and digests.auditor and not faulty:
         yield auditor.statefulset(gateway, wanted, key.name, ledger, digests.auditor, defaults)
 
 

@@ -30,7 +30,11 @@ from proofgate_operator.plan.audit_key import auditor_key
 from proofgate_operator.plan.certificates import authorities_fault, certificate_fault
 from proofgate_operator.plan.observed import Observed
 from proofgate_operator.plan.ownership import Ownership, classify, of_a_predecessor
-from proofgate_operator.plan.pod_templates import balancer_template_problems, worker_template_problems
+from proofgate_operator.plan.pod_templates import (
+    auditor_template_faults,
+    balancer_template_problems,
+    worker_template_problems,
+)
 from proofgate_operator.plan.policies import policy_problems
 from proofgate_operator.plan.problems import Fault, Problem
 from proofgate_operator.plan.tenants import read_tenant_keys
@@ -334,6 +338,7 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
             *certificate_faults,
             *_telemetry_faults(gateway, seen),
             *audit_faults,
+            *auditor_template_faults(gateway, defaults),
         ),
         keys=tenants.keys,
         missing_secrets=tuple(missing),

@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 
 from proofgate_operator.api.gateway import Gateway
-from proofgate_operator.build import haproxy, statefulset
+from proofgate_operator.build import auditor, haproxy, statefulset
 from proofgate_operator.build.naming import Defaults
 from proofgate_operator.build.pod_overrides import collisions
-from proofgate_operator.plan.problems import Problem
+from proofgate_operator.plan.audit_key import OWNER
+from proofgate_operator.plan.problems import Fault, Problem
 
 
 def _bare(gateway: Gateway) -> Gateway:
@@ -41,3 +42,14 @@ def balancer_template_problems(gateway: Gateway, defaults: Defaults) -> Iterator
         template = haproxy.deployment(_bare(gateway), defaults, "")["spec"]["template"]
         for fault in collisions(template, additions, guaranteed=False):
             yield Problem("PodTemplateInvalid", f"spec.loadBalancer.podTemplate.{fault}")
+
+
+def auditor_template_faults(gateway: Gateway, defaults: Defaults) -> Iterator[Fault]:
+    """Yield an addition to the auditor's pod that would replace what the operator sets. It costs the auditor
+    alone."""
+    wanted = gateway.auditor
+    if wanted and wanted.pod_template:
+        bare = wanted.model_copy(update={"pod_template": None})
+        template = auditor.statefulset(gateway, bare, "", "", "", defaults)["spec"]["template"]
+        for fault in collisions(template, wanted.pod_template, guaranteed=False):
+            yield Fault(OWNER, "PodTemplateInvalid", f"{OWNER}.podTemplate.{fault}")
