@@ -3,7 +3,8 @@
 Two auditors must never write one state. So it is a StatefulSet of one: its controller makes no second pod
 before the first is known to be gone, also when a node is lost, and a Deployment's would. With `Parallel` it
 replaces a pod that never became ready, too. An exclusive lock in the state is the last fence. A disruption
-budget would only keep a node from being drained: nothing is lost while the auditor is away."""
+budget would only keep a node from being drained: nothing is lost while the auditor is away.
+"""
 
 import hashlib
 
@@ -141,7 +142,8 @@ def statefulset(
     """Return the StatefulSet of the auditor.
 
     `origin` is the name of its key, `ledger_key` the ledger's verifying key; `digest` covers the Secret with
-    its signing key, which it reads only at its start."""
+    its signing key, which it reads only at its start.
+    """
     own = names(gateway)
     match_labels = selector_labels(gateway, COMPONENT)
     key = auditor.signing_key_secret_ref

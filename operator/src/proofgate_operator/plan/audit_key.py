@@ -17,7 +17,8 @@ def auditor_key(
     """Return the auditor's key, and what is wrong with it; neither without an auditor.
 
     `ledger` is the key of the workers, None where that cannot be used. The auditor judges for itself; here it
-    is told before a pod fails."""
+    is told before a pod fails.
+    """
     wanted = gateway.auditor
     if wanted is None:
         return None, []

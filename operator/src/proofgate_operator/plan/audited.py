@@ -2,7 +2,8 @@
 
 True: the auditor looks, keeps up and has found nothing. False: it found something, its state does not go on
 from what is held of it, or it needs somebody. Unknown: nothing is known, or not yet. The gateway serves in
-any case."""
+any case.
+"""
 
 import re
 from collections.abc import Iterable

@@ -18,7 +18,8 @@ def auditor_manifests(
 
     Without a key that can be used, of its own or of the ledger, and with additions to its pod that cannot be,
     an auditor that runs goes on as it is. The claim of one that is gone follows the retain policy all the
-    same."""
+    same.
+    """
     wanted = gateway.auditor
     if wanted is None:
         live = seen.child("PersistentVolumeClaim", names(gateway).auditor)
@@ -39,7 +40,8 @@ def is_to_stop(gateway: Gateway, seen: Observed) -> bool:
     """Return whether an auditor runs that the gateway is not to have.
 
     Its set is scaled to nobody: the operator may delete no StatefulSet, so that it never could the workers'.
-    What is left of it goes with the gateway, but for its state and what is held of that."""
+    What is left of it goes with the gateway, but for its state and what is held of that.
+    """
     live = seen.child("StatefulSet", names(gateway).auditor)
     ours = classify(gateway, live) is Ownership.OURS
     return gateway.auditor is None and live is not None and ours and live["spec"].get("replicas") != 0

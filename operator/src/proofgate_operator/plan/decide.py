@@ -53,7 +53,8 @@ class Plan:
     next step. `hold` is the ConfigMap of checkpoints that are newer than those that are held, and
     `hold_aggregate` that of the auditor's: they go on while the gateway is settled, and are none of the
     writes that say otherwise. `publish` says that shards of tenants are to be written, for so many workers
-    and shares as `owning` says; None: none may be."""
+    and shares as `owning` says; None: none may be.
+    """
 
     generate: tuple[str, ...]
     apply: tuple[Manifest, ...]

@@ -4,7 +4,8 @@ auditor's is.
 It is also the operator's memory of whether an auditor has begun. The auditor reads it at its start: where
 none is held, an empty state is begun; where one is, the state has to contain it, so one that was lost or set
 back stops it. Nothing else has to be remembered, so it does not matter where an operator is killed. What is
-held of a log is only ever replaced by something newer, and logs of other names are kept beside it."""
+held of a log is only ever replaced by something newer, and logs of other names are kept beside it.
+"""
 
 from dataclasses import dataclass
 
@@ -25,7 +26,8 @@ class HeldAggregate:
 
     `manifest` is the ConfigMap to apply, None when nothing is to be written. `told` is what the auditor tells
     under its key; None when it told nothing that its key signed. `fork` and `setback` say what it tells
-    against what is held."""
+    against what is held.
+    """
 
     manifest: Manifest | None = None
     told: Aggregate | None = None

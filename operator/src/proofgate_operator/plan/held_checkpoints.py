@@ -86,7 +86,8 @@ def holding(
     """Return the ConfigMap `wanted` as it is to be applied to `live`; None when nothing is to be written.
 
     What is not `urgent` waits for a minute since the last write, and what changed meanwhile is observed
-    first."""
+    first.
+    """
     if not wanted["data"] and live is None:
         return None
     owned = goes_with_the_gateway(gateway)

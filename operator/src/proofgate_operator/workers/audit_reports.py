@@ -2,7 +2,8 @@
 
 An auditor is asked every few seconds, and most of what it tells changes each time. What others are told is a
 snapshot, which changes at once for what matters and once a minute for numbers: so a gateway at rest is not
-written to for nothing."""
+written to for nothing.
+"""
 
 import time
 from collections.abc import Callable
