@@ -53,28 +53,33 @@ impl Checkpoint {
 
     /// Extension lines are refused: Proofgate never writes one (metadata belongs in a leaf).
     fn parse_body(text: &str) -> Result<Self, LedgerError> {
+        let (checkpoint, extensions) = Self::parse_extended(text)?;
+        match extensions {
+            "" => Ok(checkpoint),
+            _ => Err(LedgerError::CheckpointMalformed("not exactly three lines")),
+        }
+    }
+
+    /// Reads a text, and what follows its third line.
+    pub(crate) fn parse_extended(text: &str) -> Result<(Self, &str), LedgerError> {
         let malformed = LedgerError::CheckpointMalformed;
-        let mut lines = text.split('\n');
-        let (origin, size, root) = match (
-            lines.next(),
-            lines.next(),
-            lines.next(),
-            lines.next(),
-            lines.next(),
-        ) {
-            (Some(origin), Some(size), Some(root), Some(""), None) => (origin, size, root),
-            _ => return Err(malformed("not exactly three lines")),
+        let mut lines = text.splitn(4, '\n');
+        let (Some(origin), Some(size), Some(root), Some(extensions)) =
+            (lines.next(), lines.next(), lines.next(), lines.next())
+        else {
+            return Err(malformed("fewer than three lines"));
         };
         if origin.is_empty() {
             return Err(malformed("empty origin"));
         }
         let size = parse_decimal(size).ok_or(malformed("the size is not a decimal number"))?;
         let root = parse_hash(root).ok_or(malformed("the root is not 32 bytes of strict base64"))?;
-        Ok(Self {
+        let checkpoint = Self {
             origin: origin.to_owned(),
             size,
             root,
-        })
+        };
+        Ok((checkpoint, extensions))
     }
 }
 

@@ -66,6 +66,14 @@ pub enum LedgerError {
     /// A note's text is not a C2SP checkpoint.
     #[error("checkpoint: {0}")]
     CheckpointMalformed(&'static str),
+    /// A text is not a C2SP trust policy.
+    #[error("trust policy, line {line}: {reason}")]
+    Policy {
+        /// The line, from 1; the last when something is missing.
+        line: usize,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// A proof file is not a C2SP tlog-proof.
     #[error("tlog-proof: {0}")]
     ProofMalformed(&'static str),

@@ -1,5 +1,5 @@
 //! What an outsider needs to check a gateway's evidence, and what a worker needs to produce it: records and their
-//! leaf hashes, the Merkle Mountain Range over them, signed checkpoints, and proofs.
+//! leaf hashes, the Merkle Mountain Range over them, signed checkpoints, what witnesses add to them, and proofs.
 //!
 //! The range hashes and bags its peaks exactly as RFC 6962 does, so its root *is* the RFC 6962 tree head and its
 //! proofs *are* RFC 9162 proofs. Checkpoints are C2SP signed notes and proofs are C2SP `.tlog-proof` files, so foreign
@@ -10,18 +10,24 @@
 
 mod checkpoint;
 pub mod commitment;
+mod cosignature;
 mod error;
 mod note;
 mod proof;
 pub mod record;
+mod signed_checkpoint;
 mod tlog_proof;
 mod tree;
+mod trust_policy;
 
 pub use checkpoint::Checkpoint;
+pub use cosignature::{Cosignature, CosignatureKey, CosigningKey};
 pub use error::LedgerError;
 pub use note::{MAX_NOTE, MAX_SIGNATURES, SigningKey, VerifyingKey};
 pub use proof::{
     NodeReader, consistency_proof, inclusion_proof, tree_root, verify_consistency, verify_inclusion,
 };
+pub use signed_checkpoint::SignedCheckpoint;
 pub use tlog_proof::{MAX_TLOG_PROOF, TlogProof};
 pub use tree::{Hash, Mmr, leaf_hash, leaf_position, node_count, node_hash, node_position};
+pub use trust_policy::{MAX_POLICY, PolicyWitness, TrustPolicy};

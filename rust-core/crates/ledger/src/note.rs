@@ -13,11 +13,11 @@ use std::fmt;
 
 /// Largest note that is looked at, in bytes: sixteen ML-DSA-44 cosignatures fit.
 pub const MAX_NOTE: usize = 64 * 1024;
-/// Most signature lines that are looked at.
-pub const MAX_SIGNATURES: usize = 16;
+/// Most signature lines that are looked at: a log's own, and one of each witness that a policy may name.
+pub const MAX_SIGNATURES: usize = 64;
 
 const ED25519: u8 = 0x01;
-const SIGNATURE_LINE: &str = "\u{2014} ";
+pub(crate) const SIGNATURE_LINE: &str = "\u{2014} ";
 
 /// The secret half of a ledger key. Its memory is overwritten when it is dropped and it never prints itself.
 #[derive(Clone)]
@@ -57,7 +57,7 @@ impl SigningKey {
         let rest = text
             .strip_prefix("PRIVATE+KEY+")
             .ok_or(LedgerError::KeyText("not a private note key"))?;
-        let (name, id, mut key) = split_key_text(rest)?;
+        let (name, id, mut key) = split_key_text(rest, ED25519)?;
         let signing = Self::generate(&name, key);
         key.fill(0);
         let signing = signing?;
@@ -70,13 +70,11 @@ impl SigningKey {
     /// The private key text that [`Self::from_text`] reads. It is a secret.
     #[must_use]
     pub fn to_text(&self) -> String {
-        let mut body = [0u8; 33];
-        body[0] = ED25519;
-        body[1..].copy_from_slice(self.key.as_bytes());
-        let id = u32::from_be_bytes(self.verifying_key().id);
-        let text = format!("PRIVATE+KEY+{}+{id:08x}+{}", self.name, STANDARD.encode(body));
-        body.fill(0);
-        text
+        let id = self.verifying_key().id;
+        format!(
+            "PRIVATE+KEY+{}",
+            key_text(&self.name, id, ED25519, self.key.as_bytes())
+        )
     }
 
     /// Name of the key: a ledger name, or an origin.
@@ -125,14 +123,9 @@ impl SigningKey {
 
     /// Signs a note text, which must end in a newline, and returns the whole signed note.
     pub(crate) fn sign_note(&self, text: &str) -> String {
-        let mut body = [0u8; 68];
-        body[..4].copy_from_slice(&self.verifying_key().id);
-        body[4..].copy_from_slice(&self.key.sign(text.as_bytes()).to_bytes());
-        format!(
-            "{text}\n{SIGNATURE_LINE}{} {}\n",
-            self.name,
-            STANDARD.encode(body)
-        )
+        let signature = self.key.sign(text.as_bytes()).to_bytes();
+        let line = signature_line(&self.name, self.verifying_key().id, &signature);
+        format!("{text}\n{line}")
     }
 }
 
@@ -152,15 +145,9 @@ impl fmt::Debug for VerifyingKey {
 
 impl VerifyingKey {
     fn new(name: &str, key: ed25519_dalek::VerifyingKey) -> Self {
-        let mut sha = Sha256::new();
-        sha.update(name.as_bytes());
-        sha.update([b'\n', ED25519]);
-        sha.update(key.as_bytes());
-        let digest = sha.finalize();
-        let id = [digest[0], digest[1], digest[2], digest[3]];
         Self {
             name: name.to_owned(),
-            id,
+            id: key_id(name, ED25519, key.as_bytes()),
             key,
         }
     }
@@ -171,14 +158,9 @@ impl VerifyingKey {
     /// [`LedgerError::KeyText`] when the text has another form, its key id is not that of the key, or the key is not a
     /// point of the curve or a weak one.
     pub fn from_text(text: &str) -> Result<Self, LedgerError> {
-        let (name, id, key) = split_key_text(text)?;
+        let (name, id, key) = split_key_text(text, ED25519)?;
         check_name(&name)?;
-        let key = ed25519_dalek::VerifyingKey::from_bytes(&key)
-            .map_err(|_| LedgerError::KeyText("not an Ed25519 public key"))?;
-        if key.is_weak() {
-            return Err(LedgerError::KeyText("a weak Ed25519 public key"));
-        }
-        let verifying = Self::new(&name, key);
+        let verifying = Self::new(&name, read_point(&key)?);
         if verifying.id != id {
             return Err(LedgerError::KeyText("the key id does not match the key"));
         }
@@ -188,15 +170,7 @@ impl VerifyingKey {
     /// The vkey text.
     #[must_use]
     pub fn to_text(&self) -> String {
-        let mut body = [0u8; 33];
-        body[0] = ED25519;
-        body[1..].copy_from_slice(self.key.as_bytes());
-        format!(
-            "{}+{:08x}+{}",
-            self.name,
-            u32::from_be_bytes(self.id),
-            STANDARD.encode(body)
-        )
+        key_text(&self.name, self.id, ED25519, self.key.as_bytes())
     }
 
     /// Name of the key: a ledger name, or an origin.
@@ -212,6 +186,10 @@ impl VerifyingKey {
     pub fn for_origin(&self, origin: &str) -> Result<Self, LedgerError> {
         check_origin(&self.name, origin)?;
         Ok(Self::new(origin, self.key))
+    }
+
+    pub(crate) fn id(&self) -> [u8; 4] {
+        self.id
     }
 
     /// Whether it is the same point of the curve, under whatever name.
@@ -249,7 +227,7 @@ impl<'a> Note<'a> {
         let mut found = Vec::new();
         for line in lines.split('\n') {
             if found.len() == MAX_SIGNATURES {
-                return Err(malformed("more than 16 signatures"));
+                return Err(malformed("more than 64 signatures"));
             }
             let (name, body) = line
                 .strip_prefix(SIGNATURE_LINE)
@@ -270,16 +248,20 @@ impl<'a> Note<'a> {
         })
     }
 
+    /// What follows the key id in each signature line that claims to be by a key of this name and id.
+    pub(crate) fn signatures_of(&self, name: &str, id: [u8; 4]) -> impl Iterator<Item = &[u8]> {
+        self.signatures
+            .iter()
+            .filter_map(move |(signer, body)| body.strip_prefix(&id).filter(|_| *signer == name))
+    }
+
     /// Checks every signature line that claims to be by `key`; there must be at least one. Lines of other keys are
     /// ignored: rotation and witnesses add lines.
     pub(crate) fn verify(&self, key: &VerifyingKey) -> Result<(), LedgerError> {
         let mut signed = false;
-        for (name, body) in &self.signatures {
-            if *name != key.name || body[..4] != key.id {
-                continue;
-            }
+        for signature in self.signatures_of(&key.name, key.id) {
             let signature =
-                Signature::from_slice(&body[4..]).map_err(|_| LedgerError::BadSignature(key.name.clone()))?;
+                Signature::from_slice(signature).map_err(|_| LedgerError::BadSignature(key.name.clone()))?;
             key.key
                 .verify_strict(self.text.as_bytes(), &signature)
                 .map_err(|_| LedgerError::BadSignature(key.name.clone()))?;
@@ -293,7 +275,42 @@ impl<'a> Note<'a> {
     }
 }
 
-fn check_name(name: &str) -> Result<(), LedgerError> {
+/// A signature line: the key's name, and the base64 of its id and what follows that.
+pub(crate) fn signature_line(name: &str, id: [u8; 4], signature: &[u8]) -> String {
+    let body = STANDARD.encode([&id, signature].concat());
+    format!("{SIGNATURE_LINE}{name} {body}\n")
+}
+
+/// The first bytes of SHA-256 over a key's name, a newline, its algorithm and the public key.
+pub(crate) fn key_id(name: &str, algorithm: u8, public: &[u8; 32]) -> [u8; 4] {
+    let mut sha = Sha256::new();
+    sha.update(name.as_bytes());
+    sha.update([b'\n', algorithm]);
+    sha.update(public);
+    let digest = sha.finalize();
+    [digest[0], digest[1], digest[2], digest[3]]
+}
+
+/// `<name>+<hash8>+<base64(algorithm ‖ key)>`.
+pub(crate) fn key_text(name: &str, id: [u8; 4], algorithm: u8, key: &[u8; 32]) -> String {
+    let mut body = [0u8; 33];
+    body[0] = algorithm;
+    body[1..].copy_from_slice(key);
+    let text = format!("{name}+{:08x}+{}", u32::from_be_bytes(id), STANDARD.encode(body));
+    body.fill(0);
+    text
+}
+
+pub(crate) fn read_point(key: &[u8; 32]) -> Result<ed25519_dalek::VerifyingKey, LedgerError> {
+    let key = ed25519_dalek::VerifyingKey::from_bytes(key)
+        .map_err(|_| LedgerError::KeyText("not an Ed25519 public key"))?;
+    match key.is_weak() {
+        true => Err(LedgerError::KeyText("a weak Ed25519 public key")),
+        false => Ok(key),
+    }
+}
+
+pub(crate) fn check_name(name: &str) -> Result<(), LedgerError> {
     if name.is_empty()
         || name
             .chars()
@@ -319,8 +336,8 @@ fn check_origin(name: &str, origin: &str) -> Result<(), LedgerError> {
     check_name(origin)
 }
 
-/// Splits `<name>+<hash8>+<base64(0x01 ‖ 32 bytes)>`.
-fn split_key_text(text: &str) -> Result<(String, [u8; 4], [u8; 32]), LedgerError> {
+/// Splits `<name>+<hash8>+<base64(algorithm ‖ 32 bytes)>`.
+pub(crate) fn split_key_text(text: &str, algorithm: u8) -> Result<(String, [u8; 4], [u8; 32]), LedgerError> {
     let form = || LedgerError::KeyText("not of the form name+hash+base64");
     // The base64 alphabet has a '+', a name has none.
     let mut parts = text.splitn(3, '+');
@@ -338,7 +355,11 @@ fn split_key_text(text: &str) -> Result<(String, [u8; 4], [u8; 32]), LedgerError
     let id = u32::from_str_radix(id, 16).map_err(|_| form())?.to_be_bytes();
     let mut body = STANDARD.decode(body).map_err(|_| form())?;
     let key = match body.split_first() {
-        Some((&ED25519, key)) => <[u8; 32]>::try_from(key).map_err(|_| form()),
+        Some((found, key)) if *found == algorithm => <[u8; 32]>::try_from(key).map_err(|_| form()),
+        Some((&ED25519, _)) => Err(LedgerError::KeyText(
+            "an Ed25519 key of a log, and no witness's (type 0x04)",
+        )),
+        Some((0x04, _)) => Err(LedgerError::KeyText("a witness's key (type 0x04), and no log's")),
         _ => Err(LedgerError::KeyText("not an Ed25519 key")),
     };
     body.fill(0);

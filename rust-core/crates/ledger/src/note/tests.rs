@@ -79,8 +79,8 @@ fn unknown_signatures_are_ignored_and_a_failing_known_one_refuses() {
 }
 
 #[test]
-fn sixteen_signatures_are_read_and_seventeen_refused() {
-    let stranger = "\u{2014} somebody AAAAAAAAAAAA\n".repeat(15);
+fn as_many_signatures_are_read_as_a_policy_may_ask_for_and_not_one_more_than_the_limit() {
+    let stranger = "\u{2014} somebody AAAAAAAAAAAA\n".repeat(MAX_SIGNATURES - 1);
     verify(&format!("{TEXT}\n{stranger}{SIGNATURE}")).unwrap();
     assert!(verify(&format!("{TEXT}\n{stranger}{SIGNATURE}{SIGNATURE}")).is_err());
 }

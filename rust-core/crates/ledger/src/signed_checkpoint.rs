@@ -1,0 +1,69 @@
+//! A checkpoint as it is handed to a witness: whoever signed it, and with extension lines if its log writes any.
+
+use crate::note::{Note, signature_line};
+use crate::{Checkpoint, Cosignature, CosignatureKey, LedgerError, VerifyingKey};
+
+/// The signed note of a checkpoint, taken apart and not yet believed.
+pub struct SignedCheckpoint<'a> {
+    note: Note<'a>,
+    checkpoint: Checkpoint,
+}
+
+impl<'a> SignedCheckpoint<'a> {
+    /// Takes a note apart without checking a signature.
+    ///
+    /// # Errors
+    /// Any refusal of the note's form or of the checkpoint text.
+    pub fn parse(note: &'a str) -> Result<Self, LedgerError> {
+        let note = Note::parse(note)?;
+        let (checkpoint, extensions) = Checkpoint::parse_extended(note.text)?;
+        if extensions.starts_with('\n') || extensions.contains("\n\n") {
+            return Err(LedgerError::CheckpointMalformed("an extension line is empty"));
+        }
+        Ok(Self { note, checkpoint })
+    }
+
+    /// The text that is signed, with its last newline.
+    #[must_use]
+    pub fn text(&self) -> &'a str {
+        self.note.text
+    }
+
+    /// What it states, without its extension lines.
+    #[must_use]
+    pub fn checkpoint(&self) -> &Checkpoint {
+        &self.checkpoint
+    }
+
+    /// Checks that a log's key signed it, under that key's own name. Lines of other keys are ignored.
+    ///
+    /// # Errors
+    /// [`LedgerError::NoteUnsigned`], [`LedgerError::BadSignature`].
+    pub fn verify(&self, key: &VerifyingKey) -> Result<(), LedgerError> {
+        self.note.verify(key)
+    }
+
+    /// The signature lines by a log's key, as they stand in the note. They are not checked.
+    #[must_use]
+    pub fn lines_of(&self, key: &VerifyingKey) -> String {
+        let signatures = self.note.signatures_of(key.name(), key.id());
+        signatures
+            .map(|signature| signature_line(key.name(), key.id(), signature))
+            .collect()
+    }
+
+    /// The newest cosignature by a witness; `None` when it has not cosigned.
+    ///
+    /// # Errors
+    /// [`LedgerError::BadSignature`] when a line claims to be by this key and does not verify.
+    pub fn cosignature(&self, key: &CosignatureKey) -> Result<Option<Cosignature>, LedgerError> {
+        let mut newest: Option<Cosignature> = None;
+        for signature in self.note.signatures_of(key.name(), key.id()) {
+            let found = key.check(self.note.text, signature)?;
+            if newest.as_ref().is_none_or(|newest| newest.time < found.time) {
+                newest = Some(found);
+            }
+        }
+        Ok(newest)
+    }
+}
