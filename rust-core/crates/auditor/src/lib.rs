@@ -7,7 +7,7 @@
 //! | what is wrong, once a second look has confirmed it | `finding` |
 //! | reading again what was verified before | `scrub` |
 //! | the aggregate log of all heads, its tiles, and its readers | `aggregate`, `tile`, `published`, `entry` |
-//! | the auditor's own state, and what is held of it elsewhere | `state`, `catalogue`, `held` |
+//! | the auditor's own state, and what is held of it elsewhere | `catalogue`, `held` |
 //!
 //! The volume is only read, through [`ReadStorage`](proofgate_evidence::ReadStorage), and nothing on it is believed that is
 //! not below a checkpoint that verifies. The state is written through [`StateStorage`]. One thread polls; readers of what
@@ -27,7 +27,6 @@ mod log;
 mod look;
 mod published;
 mod scrub;
-mod state;
 mod tail;
 mod text;
 mod tile;
@@ -38,6 +37,6 @@ pub use entry::{Entry, Kind};
 pub use error::AuditorError;
 pub use finding::{Code, Finding};
 pub use log::Head;
+pub use proofgate_state::{StateDirectory, StateStorage};
 pub use published::Published;
-pub use state::{StateDirectory, StateStorage};
 pub use tile::Tile;

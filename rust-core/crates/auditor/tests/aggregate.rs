@@ -5,11 +5,9 @@
     reason = "a test may stop at the first failure"
 )]
 
-mod memory;
-
-use memory::{Fault, Memory};
 use proofgate_auditor::{Aggregate, AuditorError, StateDirectory, StateStorage, Tile};
 use proofgate_ledger::{Checkpoint, Hash, Mmr, SigningKey, leaf_hash, verify_consistency, verify_inclusion};
+use proofgate_state::memory::{Fault, Memory};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -6,7 +6,6 @@
 )]
 
 mod audit;
-mod memory;
 #[path = "../../wal/tests/support/mod.rs"]
 mod support;
 

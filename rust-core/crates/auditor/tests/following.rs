@@ -6,16 +6,15 @@
 )]
 
 mod audit;
-mod memory;
 #[path = "../../wal/tests/support/mod.rs"]
 mod support;
 
 use audit::{Audit, SECOND, auditor_key, dir, settings, two_lives, ulid};
-use memory::{Fault, Memory};
 use proofgate_auditor::{Auditor, Code, Kind};
 use proofgate_evidence::{ReadStorage, checkpoint_file};
 use proofgate_ledger::record::{ConfigId, Seal, Takeover};
 use proofgate_ledger::{Checkpoint, SigningKey};
+use proofgate_state::memory::{Fault, Memory};
 use proofgate_wal::{Storage, succession};
 use std::sync::Arc;
 use support::{Worker, filled, fresh, key, root_of, small, terms, vkey};

@@ -8,6 +8,7 @@
 //! No I/O happens here: the WAL crate brings the bytes.
 #![forbid(unsafe_code)]
 
+mod add_checkpoint;
 mod checkpoint;
 pub mod commitment;
 mod cosignature;
@@ -20,6 +21,7 @@ mod tlog_proof;
 mod tree;
 mod trust_policy;
 
+pub use add_checkpoint::{AddCheckpoint, MAX_ADD_CHECKPOINT};
 pub use checkpoint::Checkpoint;
 pub use cosignature::{Cosignature, CosignatureKey, CosigningKey};
 pub use error::LedgerError;

@@ -6,8 +6,8 @@
 )]
 
 use proofgate_ledger::{
-    Checkpoint, Cosignature, CosignatureKey, CosigningKey, LedgerError, SignedCheckpoint, SigningKey,
-    TrustPolicy, VerifyingKey,
+    AddCheckpoint, Checkpoint, Cosignature, CosignatureKey, CosigningKey, LedgerError, SignedCheckpoint,
+    SigningKey, TrustPolicy, VerifyingKey,
 };
 use proptest::prelude::*;
 
@@ -224,6 +224,44 @@ fn what_is_no_policy_is_refused_with_its_line() {
             }
             other => panic!("{lines}: {other:?}"),
         }
+    }
+}
+
+#[test]
+fn a_question_to_a_witness_is_read_as_it_was_written_and_nothing_else_is_one() {
+    let note = note(9);
+    for proof in [vec![], vec![[1; 32]], vec![[2; 32]; 63]] {
+        let asked = AddCheckpoint {
+            old: 4,
+            proof,
+            note: &note,
+        };
+        assert_eq!(AddCheckpoint::parse(&asked.encode()).unwrap(), asked);
+    }
+    let long = AddCheckpoint {
+        old: 4,
+        proof: vec![[2; 32]; 64],
+        note: &note,
+    }
+    .encode();
+    let huge = AddCheckpoint {
+        old: 4,
+        proof: vec![],
+        note: &"x".repeat(1 << 20),
+    }
+    .encode();
+    for body in [
+        "",
+        "old 4\n",
+        "old 04\n\nx",
+        "old -4\n\nx",
+        "old 4 \n\nx",
+        "4\n\nx",
+        "old 4\nAAAA\n\nx",
+        &long,
+        &huge,
+    ] {
+        assert!(AddCheckpoint::parse(body).is_err());
     }
 }
 

@@ -1,11 +1,11 @@
 //! An auditor of a simulated disk, whose clock the test has.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
-use crate::memory::Memory;
 use crate::support::{Promised, Worker, filled, start, vkey};
 use proofgate_auditor::{Auditor, Code, Entry, Kind, Poll, Settings};
 use proofgate_evidence::{ReadFile, ReadStorage, Ulid};
 use proofgate_ledger::SigningKey;
+use proofgate_state::memory::Memory;
 use proofgate_wal::Storage;
 use proofgate_wal::simulated::SimulatedDisk;
 use std::io;

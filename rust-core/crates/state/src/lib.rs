@@ -1,5 +1,9 @@
-//! The auditor's own state: small files, each replaced whole and durably. It lies apart from the volume that is audited,
-//! so that whoever sets that back does not set this back.
+//! Small files, each replaced whole and durably: what an auditor or a witness has committed itself to. They lie apart from
+//! what is audited, so that whoever sets that back does not set them back.
+#![forbid(unsafe_code)]
+
+#[cfg(feature = "testing")]
+pub mod memory;
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Write};

@@ -1,10 +1,9 @@
 //! A state in memory, whose calls can fail.
-#![allow(dead_code, reason = "each test binary uses its part")]
 
-use proofgate_auditor::StateStorage;
+use crate::StateStorage;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How a write fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,57 +23,70 @@ struct Files {
     past: BTreeMap<String, BTreeSet<Vec<u8>>>,
 }
 
+/// Files that all clones of it share.
 #[derive(Clone, Default)]
 pub struct Memory(Arc<Mutex<Files>>);
 
 impl Memory {
+    fn files(&self) -> MutexGuard<'_, Files> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// From the write of this number on, counted from 0, all fail.
     pub fn fail_from(&self, write: u64, fault: Fault) {
-        let mut files = self.0.lock().unwrap();
+        let mut files = self.files();
         files.writes = 0;
         files.fault = Some((write, fault));
     }
 
+    /// Writes succeed again.
     pub fn heal(&self) {
-        self.0.lock().unwrap().fault = None;
+        self.files().fault = None;
     }
 
+    /// Every text that a name ever had, sorted.
+    #[must_use]
     pub fn past(&self, name: &str) -> Vec<String> {
-        let files = self.0.lock().unwrap();
+        let files = self.files();
         let past = files.past.get(name).into_iter().flatten();
-        past.map(|bytes| String::from_utf8(bytes.clone()).unwrap())
+        past.map(|bytes| String::from_utf8_lossy(bytes).into_owned())
             .collect()
     }
 
+    /// All names.
+    #[must_use]
     pub fn names(&self) -> Vec<String> {
-        self.0.lock().unwrap().files.keys().cloned().collect()
+        self.files().files.keys().cloned().collect()
     }
 
+    /// Takes a file away.
     pub fn take(&self, name: &str) -> Option<Vec<u8>> {
-        self.0.lock().unwrap().files.remove(name)
+        self.files().files.remove(name)
     }
 
     /// A state of the same files, which goes its own way.
+    #[must_use]
     pub fn copy(&self) -> Self {
-        let files = self.0.lock().unwrap().files.clone();
+        let files = self.files().files.clone();
         Self(Arc::new(Mutex::new(Files {
             files,
             ..Files::default()
         })))
     }
 
+    /// Puts a file there.
     pub fn put(&self, name: &str, bytes: Vec<u8>) {
-        self.0.lock().unwrap().files.insert(name.to_owned(), bytes);
+        self.files().files.insert(name.to_owned(), bytes);
     }
 }
 
 impl StateStorage for Memory {
     fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
-        Ok(self.0.lock().unwrap().files.get(name).cloned())
+        Ok(self.files().files.get(name).cloned())
     }
 
     fn write(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
-        let mut files = self.0.lock().unwrap();
+        let mut files = self.files();
         let fails = files.fault.filter(|(from, _)| files.writes >= *from);
         files.writes += 1;
         if let Some((from, fault)) = fails
@@ -95,17 +107,17 @@ impl StateStorage for Memory {
     }
 
     fn list(&self, name: &str) -> io::Result<Vec<String>> {
-        let files = self.0.lock().unwrap();
+        let files = self.files();
         let below = files
             .files
             .keys()
             .filter_map(|file| file.strip_prefix(name)?.strip_prefix('/'));
-        let names: BTreeSet<&str> = below.map(|rest| rest.split('/').next().unwrap()).collect();
+        let names: BTreeSet<&str> = below.map(|rest| rest.split('/').next().unwrap_or(rest)).collect();
         Ok(names.into_iter().map(str::to_owned).collect())
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
-        self.0.lock().unwrap().files.remove(name);
+        self.files().files.remove(name);
         Ok(())
     }
 }

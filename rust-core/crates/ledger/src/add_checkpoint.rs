@@ -1,0 +1,68 @@
+//! The question that a log asks a witness (c2sp.org/tlog-witness, `add-checkpoint`).
+//!
+//! ```text
+//! old <decimal>
+//! <base64 hash>*              consistency proof from the old size
+//!
+//! <checkpoint, verbatim>
+//! ```
+
+use crate::checkpoint::{parse_decimal, parse_hash};
+use crate::{Hash, LedgerError, MAX_NOTE};
+use base64::{Engine, engine::general_purpose::STANDARD};
+
+/// A tree of 2^63 leaves has no longer proof, and a client may send no longer one.
+const MAX_HASHES: usize = 63;
+/// Largest question that is looked at, in bytes.
+pub const MAX_ADD_CHECKPOINT: usize = MAX_NOTE + 64 * (MAX_HASHES + 1);
+
+/// A checkpoint, and the proof that the log at `old` entries is its beginning.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AddCheckpoint<'a> {
+    /// Entries of the newest checkpoint that the witness has cosigned; 0 when it has cosigned none.
+    pub old: u64,
+    /// The proof from there (RFC 9162 section 2.1.4.1).
+    pub proof: Vec<Hash>,
+    /// The signed note.
+    pub note: &'a str,
+}
+
+impl<'a> AddCheckpoint<'a> {
+    /// The body of the request.
+    #[must_use]
+    pub fn encode(&self) -> String {
+        let mut text = format!("old {}\n", self.old);
+        for hash in &self.proof {
+            text.push_str(&STANDARD.encode(hash));
+            text.push('\n');
+        }
+        text.push('\n');
+        text.push_str(self.note);
+        text
+    }
+
+    /// Reads a body. The note is kept as it is and not looked into.
+    ///
+    /// # Errors
+    /// [`LedgerError::RequestMalformed`] on anything that [`Self::encode`] would not write.
+    pub fn parse(body: &'a str) -> Result<Self, LedgerError> {
+        let malformed = LedgerError::RequestMalformed;
+        if body.len() > MAX_ADD_CHECKPOINT {
+            return Err(malformed("larger than is looked at"));
+        }
+        let (head, note) = body.split_once("\n\n").ok_or(malformed("no empty line"))?;
+        let mut lines = head.split('\n');
+        let old = lines
+            .next()
+            .and_then(|line| line.strip_prefix("old "))
+            .and_then(parse_decimal)
+            .ok_or(malformed("the first line is not old and a size"))?;
+        let proof = lines
+            .map(|line| parse_hash(line).ok_or(malformed("a hash is not 32 bytes of strict base64")))
+            .collect::<Result<Vec<_>, _>>()?;
+        if proof.len() > MAX_HASHES {
+            return Err(malformed("more than 63 hashes"));
+        }
+        Ok(Self { old, proof, note })
+    }
+}

@@ -1,0 +1,104 @@
+//! Lists of logs (c2sp.org/tlog-list).
+//!
+//! ```text
+//! logs/v0
+//!
+//! vkey <vkey>
+//! [origin <origin>]
+//! [qpd <number>]
+//! [contact <text>]
+//! ```
+//!
+//! The format asks for the last two, which mean nothing here, so that a list written by hand may leave them out.
+
+use crate::WitnessError;
+use proofgate_ledger::VerifyingKey;
+
+const HEADER: &str = "logs/v0";
+/// The keys of an item, in their order.
+const KEYS: [&str; 4] = ["vkey", "origin", "qpd", "contact"];
+
+/// A log of a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedLog {
+    /// The first line of its checkpoints.
+    pub origin: String,
+    /// The key that signs them.
+    pub key: VerifyingKey,
+}
+
+/// Reads a list.
+///
+/// # Errors
+/// [`WitnessError::LogList`] with the line and what is wrong with it.
+pub fn parse_log_list(text: &str) -> Result<Vec<ListedLog>, WitnessError> {
+    let mut logs: Vec<ListedLog> = Vec::new();
+    // Where in the order of keys the item stands; `None` before the header.
+    let mut place = None;
+    for (number, line) in text.split('\n').enumerate() {
+        let refuse = |reason: &str| WitnessError::LogList {
+            line: number + 1,
+            reason: reason.to_owned(),
+        };
+        let line = line.trim_matches([' ', '\t']);
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let Some(last) = place else {
+            if line != HEADER {
+                return Err(refuse("a list begins with the line logs/v0"));
+            }
+            place = Some(KEYS.len());
+            continue;
+        };
+        let (key, value) = line.split_once(' ').unwrap_or((line, ""));
+        let value = value.trim_matches([' ', '\t']);
+        let Some(at) = KEYS.iter().position(|known| *known == key) else {
+            return Err(refuse("expected vkey, origin, qpd or contact"));
+        };
+        if value.is_empty() {
+            return Err(refuse("nothing follows the key"));
+        }
+        match (at, logs.last_mut()) {
+            (0, _) => {
+                let key = VerifyingKey::from_text(value).map_err(|error| refuse(&error.to_string()))?;
+                logs.push(ListedLog {
+                    origin: key.name().to_owned(),
+                    key,
+                });
+            }
+            (_, None) => return Err(refuse("a log begins with its vkey")),
+            (at, Some(_)) if at <= last => return Err(refuse("keys stand once, and in their order")),
+            (1, Some(log)) => value.clone_into(&mut log.origin),
+            (2, Some(_)) if !is_number(value) => {
+                return Err(refuse("qpd is not a number from 1 to 2147483647"));
+            }
+            _ => {}
+        }
+        place = Some(at);
+    }
+    if place.is_none() {
+        return Err(WitnessError::LogList {
+            line: 1,
+            reason: "a list begins with the line logs/v0".to_owned(),
+        });
+    }
+    let mut origins: Vec<&str> = logs.iter().map(|log| log.origin.as_str()).collect();
+    origins.sort_unstable();
+    match origins.windows(2).find(|pair| pair[0] == pair[1]) {
+        None => Ok(logs),
+        Some(pair) => Err(WitnessError::LogList {
+            line: text.lines().count(),
+            reason: format!("two logs have the origin {}", pair[0]),
+        }),
+    }
+}
+
+fn is_number(text: &str) -> bool {
+    !text.starts_with('0')
+        && text.bytes().all(|byte| byte.is_ascii_digit())
+        && text.parse::<u32>().is_ok_and(|number| number < 1 << 31)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,272 @@
+//! The state of each log, and the one way in which it changes.
+
+use crate::{ListedLog, Refused, WitnessError};
+use base64::{Engine, engine::general_purpose::STANDARD};
+use proofgate_ledger::{
+    AddCheckpoint, Checkpoint, CosigningKey, Hash, LedgerError, Mmr, SignedCheckpoint, VerifyingKey,
+    verify_consistency,
+};
+use proofgate_state::StateStorage;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Whose state it is and which logs it has; written last when one is added.
+const IDENTITY: &str = "witness";
+const LOGS: &str = "logs";
+const VERSION: u32 = 1;
+
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Identity {
+    v: u32,
+    /// The witness's verifying key.
+    witness: String,
+    /// Origins of the logs that it has ever known.
+    logs: BTreeSet<String>,
+}
+
+/// A log's file.
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    v: u32,
+    origin: String,
+    size: u64,
+    /// Base64.
+    root: String,
+    /// The log's note with this witness's cosignature; empty when none was cosigned.
+    note: String,
+}
+
+/// What was cosigned last.
+struct Last {
+    size: u64,
+    root: Hash,
+    note: String,
+    /// Whether the disk may hold something else: a write failed, or this was only read.
+    unsure: bool,
+}
+
+struct Log {
+    key: VerifyingKey,
+    file: String,
+    last: Mutex<Last>,
+}
+
+/// How a log stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LogHead {
+    /// Its origin.
+    pub origin: String,
+    /// Entries of the newest checkpoint that was cosigned.
+    pub size: u64,
+}
+
+/// A witness at work.
+pub struct Witness {
+    state: Arc<dyn StateStorage>,
+    key: CosigningKey,
+    logs: BTreeMap<String, Log>,
+}
+
+impl Witness {
+    /// Begins with an empty state.
+    ///
+    /// # Errors
+    /// [`WitnessError::StateExists`], [`WitnessError::State`].
+    pub fn create(
+        state: Arc<dyn StateStorage>,
+        key: CosigningKey,
+        logs: Vec<ListedLog>,
+    ) -> Result<Self, WitnessError> {
+        if read(&*state, IDENTITY)?.is_some() {
+            return Err(WitnessError::StateExists);
+        }
+        let identity = Identity {
+            v: VERSION,
+            witness: key.verifying_key().to_text(),
+            logs: BTreeSet::new(),
+        };
+        write(&*state, IDENTITY, &identity)?;
+        Self::open(state, key, logs)
+    }
+
+    /// Goes on with a state. Logs that are new in the list are added to it; those that are not in the list any more stay in
+    /// it.
+    ///
+    /// # Errors
+    /// [`WitnessError::NoState`], [`WitnessError::StateCorrupt`], [`WitnessError::State`].
+    pub fn open(
+        state: Arc<dyn StateStorage>,
+        key: CosigningKey,
+        listed: Vec<ListedLog>,
+    ) -> Result<Self, WitnessError> {
+        let bytes = read(&*state, IDENTITY)?.ok_or(WitnessError::NoState)?;
+        let mut identity: Identity = decode(IDENTITY, &bytes)?;
+        let own = key.verifying_key().to_text();
+        if identity.witness != own {
+            let reason = format!("it is of {}, and the key of {own}", identity.witness);
+            return Err(WitnessError::corrupt(IDENTITY, reason));
+        }
+        let known = identity.logs.len();
+        let mut logs = BTreeMap::new();
+        for ListedLog { origin, key } in listed {
+            let file = format!("{LOGS}/{}", name_of(&origin));
+            if !identity.logs.contains(&origin) {
+                begin(&*state, &file, &origin)?;
+                identity.logs.insert(origin.clone());
+            }
+            let last = Mutex::new(load(&*state, &file, &origin)?);
+            logs.insert(origin, Log { key, file, last });
+        }
+        if identity.logs.len() != known {
+            write(&*state, IDENTITY, &identity)?;
+        }
+        Ok(Self { state, key, logs })
+    }
+
+    /// Cosigns a checkpoint: the body of a request to `add-checkpoint`, and the time in unix seconds. Returns the body of
+    /// the answer, one signature line. It is on the disk by then.
+    ///
+    /// # Errors
+    /// [`Refused`], and nothing was cosigned.
+    pub fn add_checkpoint(&self, body: &[u8], now: u64) -> Result<String, Refused> {
+        let malformed = |error: LedgerError| Refused::Malformed(error.to_string());
+        let body = std::str::from_utf8(body).map_err(|_| Refused::Malformed("not UTF-8".to_owned()))?;
+        let asked = AddCheckpoint::parse(body).map_err(malformed)?;
+        let signed = SignedCheckpoint::parse(asked.note).map_err(malformed)?;
+        let checkpoint = signed.checkpoint();
+        let log = self.logs.get(&checkpoint.origin).ok_or(Refused::UnknownLog)?;
+        signed.verify(&log.key).map_err(Refused::NotSigned)?;
+        if asked.old > checkpoint.size || i64::try_from(checkpoint.size).is_err() {
+            return Err(Refused::Malformed(
+                "the old size is the larger one, or a size is no 63-bit number".to_owned(),
+            ));
+        }
+        let mut last = lock(&log.last);
+        if last.unsure {
+            *last = load(&*self.state, &log.file, &checkpoint.origin)?;
+        }
+        require_growth(&last, &asked, checkpoint)?;
+        let cosignature = self.key.cosign(&signed, now);
+        if last.unsure || last.size != checkpoint.size {
+            let note = format!(
+                "{}\n{}{}",
+                signed.text(),
+                signed.lines_of(&log.key),
+                cosignature.line
+            );
+            // Until it is known to be on the disk, either may be there.
+            last.unsure = true;
+            let stored = Stored {
+                v: VERSION,
+                origin: checkpoint.origin.clone(),
+                size: checkpoint.size,
+                root: STANDARD.encode(checkpoint.root),
+                note,
+            };
+            write(&*self.state, &log.file, &stored)?;
+            *last = Last {
+                size: checkpoint.size,
+                root: checkpoint.root,
+                note: stored.note,
+                unsure: false,
+            };
+        }
+        Ok(cosignature.line)
+    }
+
+    /// The newest checkpoint that was cosigned of the log whose origin has this SHA-256 in hexadecimal, with the
+    /// cosignature; `None` when there is none.
+    #[must_use]
+    pub fn checkpoint(&self, origin_digest: &str) -> Option<String> {
+        let mut logs = self.logs.iter();
+        let (_, log) = logs.find(|(origin, _)| name_of(origin) == origin_digest)?;
+        let last = lock(&log.last);
+        (!last.note.is_empty()).then(|| last.note.clone())
+    }
+
+    /// How its logs stand.
+    #[must_use]
+    pub fn heads(&self) -> Vec<LogHead> {
+        let logs = self.logs.iter();
+        logs.map(|(origin, log)| LogHead {
+            origin: origin.clone(),
+            size: lock(&log.last).size,
+        })
+        .collect()
+    }
+}
+
+/// Checks that a checkpoint goes on from what was cosigned last.
+fn require_growth(last: &Last, asked: &AddCheckpoint<'_>, new: &Checkpoint) -> Result<(), Refused> {
+    if asked.old != last.size || new.size == last.size && new.root != last.root {
+        return Err(Refused::Conflict(last.size));
+    }
+    if last.size == 0 || new.size == last.size {
+        // Whatever a log begins with follows from nothing, and a tree from itself.
+        return match asked.proof.is_empty() {
+            true => Ok(()),
+            false => Err(Refused::NotConsistent(LedgerError::ProofLength)),
+        };
+    }
+    verify_consistency(last.size, &last.root, new.size, &new.root, &asked.proof)
+        .map_err(Refused::NotConsistent)
+}
+
+fn lock(last: &Mutex<Last>) -> MutexGuard<'_, Last> {
+    last.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn name_of(origin: &str) -> String {
+    let digest = Sha256::digest(origin);
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Says of a new log that nothing of it was cosigned. A start that was cut short may have done so already.
+fn begin(state: &dyn StateStorage, file: &str, origin: &str) -> Result<(), WitnessError> {
+    if read(state, file)?.is_some() {
+        return Ok(());
+    }
+    let stored = Stored {
+        v: VERSION,
+        origin: origin.to_owned(),
+        size: 0,
+        root: STANDARD.encode(Mmr::new().root()),
+        note: String::new(),
+    };
+    write(state, file, &stored)
+}
+
+fn load(state: &dyn StateStorage, file: &str, origin: &str) -> Result<Last, WitnessError> {
+    let bytes = read(state, file)?.ok_or_else(|| {
+        WitnessError::corrupt(file, format!("it is gone, and {origin} may have been cosigned"))
+    })?;
+    let stored: Stored = decode(file, &bytes)?;
+    let root = STANDARD.decode(&stored.root).ok();
+    let root = root.and_then(|root| Hash::try_from(root).ok());
+    match root {
+        Some(root) if stored.v == VERSION && stored.origin == origin => Ok(Last {
+            size: stored.size,
+            root,
+            note: stored.note,
+            unsure: true,
+        }),
+        _ => Err(WitnessError::corrupt(file, format!("it is not of {origin}"))),
+    }
+}
+
+fn read(state: &dyn StateStorage, name: &str) -> Result<Option<Vec<u8>>, WitnessError> {
+    state.read(name).map_err(WitnessError::state("read", name))
+}
+
+fn write<T: Serialize>(state: &dyn StateStorage, name: &str, value: &T) -> Result<(), WitnessError> {
+    let bytes = serde_json::to_vec(value).map_err(|error| WitnessError::corrupt(name, error.to_string()))?;
+    state
+        .write(name, &bytes)
+        .map_err(WitnessError::state("write", name))
+}
+
+fn decode<T: for<'de> Deserialize<'de>>(name: &str, bytes: &[u8]) -> Result<T, WitnessError> {
+    serde_json::from_slice(bytes).map_err(|error| WitnessError::corrupt(name, error.to_string()))
+}
