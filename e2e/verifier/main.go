@@ -6,6 +6,8 @@
 //	verifier consistency --leaves FILE --old N [--new M]
 //	verifier proofs < LINES
 //	verifier tiles --vkey VKEY --ledger-vkey VKEY URL|DIRECTORY
+//	verifier witnessed --policy FILE --entry FILE PROOFFILE
+//	verifier agent SOCKET
 //
 // It exits with 0 when everything holds, 1 when it does not and 2 when it was called wrongly.
 package main
@@ -29,9 +31,11 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		"consistency": consistencyCommand,
 		"proofs":      proofsCommand(stdin),
 		"tiles":       tilesCommand,
+		"witnessed":   witnessedCommand,
+		"agent":       agentCommand(stdin),
 	}
 	if len(args) == 0 || commands[args[0]] == nil {
-		fmt.Fprintln(stderr, "usage: verifier proof|root|consistency|proofs|tiles [flags]")
+		fmt.Fprintln(stderr, "usage: verifier proof|root|consistency|proofs|tiles|witnessed|agent [flags]")
 		return 2
 	}
 	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)

@@ -33,6 +33,7 @@ class Auditor:
         new_aggregate: bool = False,
         resume: bool = False,
         held: str | None = None,
+        policy: bytes | None = None,
     ) -> None:
         if not signing_key.startswith("PRIVATE+KEY+"):
             raise ValueError("not a private note key")
@@ -47,6 +48,15 @@ class Auditor:
         self.polls: list[dict[str, Any]] = []
         self.asked: list[tuple[int, int, int]] = []
         self.failure: str | None = None
+        self.published: tuple[int, str] | None = (2, NOTE)
+        #: Lines of `name url`, as a policy of this double.
+        lines = [line.split() for line in (policy or b"").decode().splitlines()]
+        self.urls: list[tuple[str, str | None]] = [(line[0], line[1] if line[1:] else None) for line in lines]
+        #: What witnesses are asked, by their numbers; and what came of it.
+        self.questions: dict[int, list[str]] = {}
+        self.answered: list[tuple[int, int, str, bytes]] = []
+        self.failed: list[tuple[int, str]] = []
+        self.result = "cosigned"
 
     def poll(self, now_us: int, budget_bytes: int, scrub_bytes: int) -> str:
         self.asked.append((now_us, budget_bytes, scrub_bytes))
@@ -61,8 +71,40 @@ class Auditor:
         head = {"shard": "0", "logs": 3, "origin": "a/0/X", "size": 7, "time": 1, "ended": False}
         return json.dumps([head | {"lag": 1_500_000, "checkpoint": "note"}])
 
-    def checkpoint(self) -> tuple[int, str]:
-        return 2, NOTE
+    def checkpoint(self) -> tuple[int, str] | None:
+        return self.published
+
+    def witness_urls(self) -> list[tuple[str, str | None]]:
+        return self.urls
+
+    def witnesses(self) -> str:
+        standing = {"asked": True, "size": 2, "time": 9, "last": self.result, "results": {self.result: 3}}
+        return json.dumps([{"name": name} | standing for name, _ in self.urls])
+
+    def witness_question(self, witness: int, now_us: int) -> str | None:
+        assert now_us > 0
+        if self.failure is not None:
+            raise _error(self.failure, "auditor_state_io")
+        questions = self.questions.get(witness)
+        return questions.pop(0) if questions else None
+
+    def witness_answer(
+        self, witness: int, status: int, media_type: str, body: bytes, now_us: int, unix_seconds: int
+    ) -> str:
+        assert now_us > 0
+        assert unix_seconds > 0
+        self.answered.append((witness, status, media_type, body))
+        return self.result
+
+    def witness_failed(self, witness: int, why: str, now_us: int) -> str:
+        assert now_us > 0
+        self.failed.append((witness, why))
+        return why
+
+    def tlog_proof(self, index: int) -> str | None:
+        if index >= 2:
+            raise _error(f"entry {index} is not among 2", "out_of_range")
+        return None if self.published is None else f"c2sp.org/tlog-proof@v1\nindex {index}\n\n{NOTE}"
 
     def read(self, path: str) -> bytes | None:
         return b"hashes" if path == "tile/0/000.p/2" else None

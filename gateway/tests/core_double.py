@@ -18,9 +18,10 @@ from typing import Any
 import policy_double
 from auditor_double import Auditor
 from policy_queue_double import PolicyItem, PolicyQueue
+from witness_double import Witness
 
 __version__ = "0.0.0"
-__all__ = ["Auditor", "PolicyItem", "PolicyQueue"]
+__all__ = ["Auditor", "PolicyItem", "PolicyQueue", "Witness"]
 
 RECORD = '{"kind":"admission","id":"exchange-1","note":"caf\\u00e9  é"}'
 
@@ -50,6 +51,10 @@ class ProofError(ProofgateError):
 
 
 class AuditorError(ProofgateError):
+    pass
+
+
+class WitnessError(ProofgateError):
     pass
 
 
@@ -342,6 +347,11 @@ def generate_key(name: str) -> tuple[str, str]:
     if "+" in name:
         raise ValueError("a key name has no '+'")
     return f"PRIVATE+KEY+{name}+1a2b3c4d+c2VjcmV0", f"{name}+1a2b3c4d+cHVibGlj"
+
+
+def generate_witness_key(name: str) -> tuple[str, str]:
+    signing, verifying = generate_key(name)
+    return signing.replace("c2VjcmV0", "d2l0bmVzcw"), verifying
 
 
 def verifying_key(signing_key: str) -> str:

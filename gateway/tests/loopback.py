@@ -21,6 +21,8 @@ def answering(respond: Callable[[Handler], None], tls: tuple[Path, Path] | None 
             with contextlib.suppress(OSError):
                 respond(self)
 
+        do_POST = do_GET  # noqa: N815 - as above
+
         def log_message(self, *_: object) -> None:
             pass
 

@@ -94,6 +94,30 @@ def test_its_status_counts_all_findings_and_tells_the_newest_of_them(
     assert {len(finding["message"]) for finding in told["findings"]["newest"]} == {512}
 
 
+def test_the_port_hands_out_nothing_that_the_quorum_has_not_cosigned(
+    url: str, double: auditor_double.Auditor
+) -> None:
+    assert get(f"{url}/proof?index=1") == (200, f"c2sp.org/tlog-proof@v1\nindex 1\n\n{auditor_double.NOTE}")
+    assert code_of(get(f"{url}/proof?index=2")) == (400, "out_of_range")
+    double.published = None
+    assert code_of(get(f"{url}/checkpoint")) == (503, "not_cosigned")
+    assert code_of(get(f"{url}/proof?index=1")) == (503, "not_cosigned")
+    assert "proofgate_auditor_published_heads 0" in get(f"{url}/metrics")[1].splitlines()
+
+
+def test_the_port_tells_how_the_witnesses_stand(url: str, double: auditor_double.Auditor) -> None:
+    assert "proofgate_auditor_witness" not in get(f"{url}/metrics")[1]
+    double.urls = [('a"b', "https://a.example")]
+    assert json.loads(get(f"{url}/witnesses")[1])["witnesses"][0]["size"] == 2
+    lines = get(f"{url}/metrics")[1].splitlines()
+    for line in (
+        'proofgate_auditor_witness_cosigned_heads{witness="a\\"b"} 2',
+        'proofgate_auditor_witness_cosignature_timestamp_seconds{witness="a\\"b"} 9',
+        'proofgate_auditor_witness_requests_total{witness="a\\"b",result="cosigned"} 3',
+    ):
+        assert line in lines
+
+
 def test_it_is_ready_once_it_has_looked_and_not_healthy_when_it_does_so_no_more(
     url: str, watch: Watch
 ) -> None:
@@ -185,6 +209,30 @@ def test_without_a_held_checkpoint_it_begins_and_with_one_the_core_is_told(
     assert "held: a note [auditor_state_lost]" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main([*held, "--new-aggregate"])
+
+
+@pytest.mark.parametrize(
+    ("policy", "told"),
+    [
+        ("a http://witness.example", "use https"),
+        ("a ftp://witness.example", "write an http or https URL"),
+        ("a https://witness.example/?x=1", "remove the part"),
+        ("a https://u:p@witness.example", "remove the user name"),
+    ],
+)
+def test_a_url_of_a_witness_that_cannot_be_used_is_told(
+    arguments: list[str], tmp_path: Path, capsys: Capture, policy: str, told: str
+) -> None:
+    (tmp_path / "policy").write_text(policy)
+    more = ["--once", "--new-aggregate", "--witness-policy", str(tmp_path / "policy")]
+    assert main([*arguments, *more]) == 2
+    answer = capsys.readouterr().err
+    assert "--witness-policy: the URL of the witness a" in answer
+    assert told in answer
+    assert "u:p" not in answer
+    (tmp_path / "policy").unlink()
+    assert main([*arguments, *more]) == 2
+    assert "policy cannot be read" in capsys.readouterr().err
 
 
 def test_a_look_that_finds_nothing_ends_with_0_and_says_what_was_read(

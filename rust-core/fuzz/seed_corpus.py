@@ -14,6 +14,15 @@ VECTORS = FUZZ.parent / "crates" / "ledger" / "tests" / "vectors"
 GOLDEN = FUZZ.parent / "crates" / "translate" / "tests" / "golden"
 LARGEST_SEED = 2048  # bytes
 
+POLICY = b"""# two of three, in a way
+log log.example/audit+7461e1ff+ASrE2qgMSggG2TDYL8EDVJWkqXT4GNCjzTaifsPIRE5s
+witness a w0.example+c71d99b6+BLTgWGagu+w0cQyOoMCzgmWu+IwYDWgOWKnizQ+eRzZF https://a.example
+witness b w1.example+c2233759+BMTz/PNRBhF1ISlKxiEfXcMTJ4M6QgSbVJ7Ley3sO8Ey
+witness c w2.example+ee757063+BCqXbdZfpkg2vSaybBwDTAZ7qh+1XTtnPdGrW6CorA9X
+group ab any a b
+group all-of-it 2 ab c
+quorum all-of-it
+"""
 RESPONSES = {
     "length": "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n",
     "chunked": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
@@ -243,6 +252,9 @@ def main() -> None:
     seed("checkpoint", "vector", note)
     seed("notes", "one", note)
     seed("notes", "two", note + b"\n" + note)
+    seed("witness", "question", b"old 1\n" + proof.split(b"\n")[2] + b"\n\n" + note)
+    seed("witness", "list", b"logs/v0\n\nvkey PeterNeumann+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW\n")
+    seed("trust_policy", "groups", POLICY)
 
 
 if __name__ == "__main__":

@@ -13,12 +13,15 @@ __all__ = [
     "PolicyQueue",
     "ProofError",
     "ProofgateError",
+    "Witness",
+    "WitnessError",
     "Worker",
     "__version__",
     "consistency",
     "export_leaves",
     "fsck",
     "generate_key",
+    "generate_witness_key",
     "hash_api_key",
     "policy_rules",
     "policy_scan",
@@ -49,6 +52,9 @@ class BindError(ProofgateError):
 
 class AuditorError(ProofgateError):
     """The auditor cannot start or go on: its state, its key, or what it is asked for."""
+
+class WitnessError(ProofgateError):
+    """A witness cannot start: its state, or its list of logs."""
 
 class ProofError(ProofgateError):
     """A proof does not hold, or cannot be made."""
@@ -276,6 +282,35 @@ def policy_scan(policy_json: str, tenant_policy_json: str | None, direction: str
     """
 
 @final
+class Witness:
+    """Cosigns checkpoints of logs that only grow (c2sp.org/tlog-witness). Safe from any thread.
+
+    Its state is a directory that is locked while this lives.
+    """
+
+    def __new__(cls, state: str, signing_key: str, logs: str, new_state: bool = False) -> Self:
+        """Opens the state, or begins one; `logs` is a c2sp.org/tlog-list.
+
+        Raises ValueError for a key that is none, and WitnessError.
+        """
+
+    @property
+    def verifying_key(self) -> str:
+        """Its vkey."""
+
+    def add_checkpoint(self, body: bytes, unix_seconds: int) -> tuple[int, str, str]:
+        """Cosigns, or refuses: the status of the answer, a code, and a text.
+
+        The text is the signature line; the size in a conflict; a sentence otherwise.
+        """
+
+    def checkpoint(self, origin_digest: str) -> str | None:
+        """The newest cosigned checkpoint of the log whose origin has this SHA-256 in hexadecimal."""
+
+    def heads(self) -> str:
+        """How its logs stand: a JSON list of `{"origin", "size"}`."""
+
+@final
 class Auditor:
     """Follows a ledger and keeps a signed log of its heads, in a directory that is locked while this lives.
 
@@ -294,13 +329,14 @@ class Auditor:
         new_aggregate: bool = False,
         resume: bool = False,
         held: str | None = None,
+        policy: bytes | None = None,
     ) -> Self:
         """Opens the state, or begins one: with `new_aggregate`, or with `resume` when it is empty and nothing
         is `held`, the signed note of an older checkpoint of the aggregate log, which the state has to contain.
 
         Times are in microseconds: between two heads of a log, until what looks wrong is looked at again, and
-        until records that wait for a checkpoint are a stall. Raises ValueError for a key that is none, and
-        AuditorError.
+        until records that wait for a checkpoint are a stall. `policy` is a c2sp.org/tlog-policy. Raises
+        ValueError for a key or policy that is none, and AuditorError.
         """
 
     def poll(self, now_us: int, budget_bytes: int, scrub_bytes: int) -> str:
@@ -318,8 +354,41 @@ class Auditor:
     def heads(self) -> str:
         """How each shard stood at the last poll: a JSON list."""
 
-    def checkpoint(self) -> tuple[int, str]:
-        """The newest checkpoint of the aggregate log: its size and the signed note."""
+    def checkpoint(self) -> tuple[int, str] | None:
+        """The newest published checkpoint of the aggregate log: its size and the signed note.
+
+        None until the policy's quorum has cosigned one.
+        """
+
+    def witness_urls(self) -> list[tuple[str, str | None]]:
+        """Name and URL of the policy's witnesses, in its order. The core numbers them by it."""
+
+    def witnesses(self) -> str:
+        """How they stand: a JSON list of `{"name", "asked", "size", "time", "last", "results"}`."""
+
+    def witness_question(self, witness: int, now_us: int) -> str | None:
+        """The body of a request to a witness's add-checkpoint, or None when there is none to make now.
+
+        Whoever takes it calls `witness_answer` or `witness_failed`. `now_us` is of a clock that never goes
+        back. Raises AuditorError.
+        """
+
+    def witness_answer(
+        self, witness: int, status: int, media_type: str, body: bytes, now_us: int, unix_seconds: int
+    ) -> str:
+        """Takes the answer, and returns how that ended: `cosigned`, `conflict` (ask again), or why not.
+
+        Raises AuditorError.
+        """
+
+    def witness_failed(self, witness: int, why: str, now_us: int) -> str:
+        """As `witness_answer`, when there was none: the code of an ExchangeError, or `redirect`."""
+
+    def tlog_proof(self, index: int) -> str | None:
+        """The proof that an entry is under the published checkpoint, with that (c2sp.org/tlog-proof).
+
+        None until one is published. Raises AuditorError.
+        """
 
     def read(self, path: str) -> bytes | None:
         """The tile or bundle at a path of c2sp.org/tlog-tiles; None where the checkpoint covers none.
@@ -387,6 +456,9 @@ def fsck(path: str, verifying_key: str | None, against: list[tuple[str, str]] = 
 
 def export_leaves(incarnation_dir: str, out_path: str) -> int:
     """Writes the leaves of one incarnation to a file, for foreign tools. Returns how many."""
+
+def generate_witness_key(name: str) -> tuple[str, str]:
+    """As `generate_key`, of a witness (c2sp.org/tlog-cosignature). Raises ValueError for a bad name."""
 
 def generate_key(name: str) -> tuple[str, str]:
     """A new Ed25519 key pair (signing, verifying) in the text form of Go's note package.

@@ -13,6 +13,7 @@ from proofgate import __version__, _core, quickstart_command, receipt_command, s
 from proofgate import commands as handlers
 from proofgate.auditor import command as auditor_command
 from proofgate.evidence import EvidenceError
+from proofgate.witness import command as witness_command
 
 _EXIT_CODES = """\
 exit codes:
@@ -72,6 +73,7 @@ def _parser() -> argparse.ArgumentParser:
     receipt_command.add(partial(_command, commands))
     _add_evidence_commands(commands)
     auditor_command.add(partial(_command, commands), _address)
+    witness_command.add(partial(_command, commands), _address)
     _add_key_commands(commands)
     _add_mock_upstream(commands)
     return parser
@@ -379,14 +381,17 @@ def _add_key_commands(commands: _Commands[argparse.ArgumentParser]) -> None:
         commands,
         "keygen",
         handlers.keygen,
-        "make the key pair of a ledger",
+        "make the key pair of a ledger, an auditor or a witness",
         "Writes signing-key (mode 0600) and verifying-key; never overwrites.",
     )
     keygen.add_argument(
-        "name", metavar="NAME", help="the ledger's name, for example proofgate.example.com/team"
+        "name", metavar="NAME", help="the key's name: the ledger's, for example proofgate.example.com/team"
     )
     keygen.add_argument(
         "--out", type=Path, default=Path(), metavar="DIR", help="where to write (default: here)"
+    )
+    keygen.add_argument(
+        "--witness", action="store_true", help="a witness's key, which cosigns (c2sp.org/tlog-cosignature)"
     )
     _command(
         commands,

@@ -196,10 +196,11 @@ def keygen(options: argparse.Namespace) -> int:
     from proofgate.keys import SIGNING_KEY_FILE, VERIFYING_KEY_FILE, KeyFileError, write_key_pair
 
     try:
-        verifying_key = write_key_pair(options.name, options.out)
+        verifying_key = write_key_pair(options.name, options.out, witness=options.witness)
     except KeyFileError as error:
         return fail(str(error), EXIT_USAGE)
-    print(f"wrote {options.out / SIGNING_KEY_FILE} (secret: only for ledger.signingKeyFile, or an auditor)")
+    use = "a witness" if options.witness else "ledger.signingKeyFile, or an auditor"
+    print(f"wrote {options.out / SIGNING_KEY_FILE} (secret: only for {use})")
     print(f"wrote {options.out / VERIFYING_KEY_FILE} (public: give it to whoever verifies)")
     print(f"verifying key: {verifying_key.strip()}")
     return EXIT_OK

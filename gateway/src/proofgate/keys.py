@@ -1,4 +1,4 @@
-"""Key material: the ledger's signing key pair, and the hash under which a worker knows an API key."""
+"""Key material: key pairs that sign, and the hash under which a worker knows an API key."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ class KeyFileError(Exception):
     """A key cannot be made, read or written. Says what to do."""
 
 
-def write_key_pair(name: str, directory: Path) -> str:
+def write_key_pair(name: str, directory: Path, *, witness: bool = False) -> str:
     """Makes a key pair, writes both files (the signing key for its owner only) and returns the verifying key.
 
     An existing signing key is never overwritten: the logs that it signed would lose their signer. Raises
     KeyFileError.
     """
     try:
-        signing, verifying = _core.generate_key(name)
+        signing, verifying = _core.generate_witness_key(name) if witness else _core.generate_key(name)
     except ValueError as error:
         raise KeyFileError(f"{name} cannot name a key: {error}") from None
     try:

@@ -59,6 +59,18 @@ def add(command: Callable[..., argparse.ArgumentParser], address: Callable[[str]
         "contain it. While there is no such file, an empty --state is begun",
     )
     parser.add_argument(
+        "--witness-policy",
+        type=Path,
+        metavar="FILE",
+        help="a c2sp.org/tlog-policy: who is asked to cosign the log of heads, and which of them have to\n"
+        "before a checkpoint is published (default: nobody)",
+    )
+    parser.add_argument(
+        "--allow-http-witnesses",
+        action="store_true",
+        help="ask witnesses over http that are not on this machine: in a network that you trust",
+    )
+    parser.add_argument(
         "--listen", type=address, default="127.0.0.1:9091", metavar="ADDRESS", help="(default: %(default)s)"
     )
     parser.add_argument(
@@ -104,6 +116,7 @@ def _positive(text: str) -> float:
 def run(options: argparse.Namespace) -> int:
     """Looks once, or follows until a signal."""
     from proofgate.auditor.watch import Watch
+    from proofgate.auditor.witnesses import PolicyUrlError, Witnesses, check_urls
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
@@ -116,17 +129,21 @@ def run(options: argparse.Namespace) -> int:
         )
     try:
         auditor = _open(options)
+        urls = check_urls(auditor.witness_urls(), options.allow_http_witnesses)
     except OSError as error:
         return fail(f"{error.filename} cannot be read: {error.strerror}", EXIT_USAGE)
+    except PolicyUrlError as error:
+        return fail(f"--witness-policy: {error}", EXIT_USAGE)
     except ValueError as error:
         # The text of a key is not in it.
-        return fail(f"--signing-key or --ledger-key: {error}", EXIT_USAGE)
+        return fail(f"--signing-key, --ledger-key or --witness-policy: {error}", EXIT_USAGE)
     if options.new_aggregate:
         logging.getLogger("proofgate.auditor").warning(
             "a new aggregate log begins in %s: nothing that happened before is known to it", options.state
         )
     watch = Watch(auditor, options.scrub << 20)
-    return _look_once(watch, options) if options.once else _serve(watch, options)
+    witnesses = Witnesses(auditor, urls)
+    return _look_once(watch, witnesses, options) if options.once else _serve(watch, witnesses, options)
 
 
 def _open(options: argparse.Namespace) -> _core.Auditor:
@@ -143,6 +160,7 @@ def _open(options: argparse.Namespace) -> _core.Auditor:
         options.new_aggregate,
         options.held is not None,
         _held(options.held) if options.held else None,
+        None if options.witness_policy is None else options.witness_policy.read_bytes(),
     )
 
 
@@ -154,7 +172,7 @@ def _held(path: Path) -> str | None:
         return None
 
 
-def _serve(watch: Any, options: argparse.Namespace) -> int:
+def _serve(watch: Any, witnesses: Any, options: argparse.Namespace) -> int:
     from proofgate.auditor import service
     from proofgate.http_server import ListenError, bind
 
@@ -163,15 +181,18 @@ def _serve(watch: Any, options: argparse.Namespace) -> int:
     except ListenError as error:
         return fail(f"{error} [{error.code}]", EXIT_FAILED)
     with listener:
-        service.run(watch, listener)
+        service.run(watch, witnesses, listener)
     return 0
 
 
-def _look_once(watch: Any, options: argparse.Namespace) -> int:
+def _look_once(watch: Any, witnesses: Any, options: argparse.Namespace) -> int:
     # The first look of all has just read everything: nothing is there to be verified again.
     scrub = 0 if options.new_aggregate else _ALL
     done = watch.poll(_ALL, 0)
     if scrub:
+        done = watch.poll(_ALL, scrub)
+    if witnesses.urls:
+        witnesses.round()
         done = watch.poll(_ALL, scrub)
     while done["suspicious"]:
         time.sleep(options.second_look)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 from proofgate.auditor.watch import Watch
 
@@ -32,6 +33,12 @@ def _lines(watch: Watch) -> Iterator[str]:
         ),
         ("records_behind", "gauge", totals.behind, "Signed records that are not verified yet"),
         ("heads", "gauge", totals.entries, "Entries of the aggregate log"),
+        (
+            "published_heads",
+            "gauge",
+            (watch.auditor.checkpoint() or (0,))[0],
+            "Entries under the published checkpoint of the aggregate log",
+        ),
         ("poll_failures_total", "counter", totals.failures, "Polls that could not write the auditor's state"),
     ):
         yield from _family(name, kind, text)
@@ -45,8 +52,29 @@ def _lines(watch: Watch) -> Iterator[str]:
         "lag_seconds", "gauge", "Since when a signed checkpoint of the shard has waited to be verified"
     )
     for head in watch.heads():
-        shard = head["shard"].replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
-        yield f'{_PREFIX}_lag_seconds{{shard="{shard}"}} {head["lag"] / _MICROSECONDS:.3f}'
+        yield f'{_PREFIX}_lag_seconds{{shard="{_label(head["shard"])}"}} {head["lag"] / _MICROSECONDS:.3f}'
+    yield from _witnesses(watch.witnesses())
+
+
+def _witnesses(standing: list[dict[str, Any]]) -> Iterator[str]:
+    if not standing:
+        return
+    for name, field, text in (
+        ("cosigned_heads", "size", "Entries of the newest checkpoint that the witness has cosigned"),
+        ("cosignature_timestamp_seconds", "time", "When the witness did, by its clock; 0 before the first"),
+    ):
+        yield from _family(f"witness_{name}", "gauge", text)
+        for witness in standing:
+            yield f'{_PREFIX}_witness_{name}{{witness="{_label(witness["name"])}"}} {witness[field]}'
+    yield from _family("witness_requests_total", "counter", "Requests to witnesses, by how they ended")
+    for witness in standing:
+        for result, count in sorted(witness["results"].items()):
+            labels = f'witness="{_label(witness["name"])}",result="{result}"'
+            yield f"{_PREFIX}_witness_requests_total{{{labels}}} {count}"
+
+
+def _label(text: str) -> str:
+    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
 
 
 def _family(name: str, kind: str, text: str) -> Iterator[str]:

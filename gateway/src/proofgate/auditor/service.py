@@ -22,6 +22,7 @@ from proofgate import _core
 from proofgate.auditor import metrics
 from proofgate.auditor.summary import summary
 from proofgate.auditor.watch import Watch
+from proofgate.auditor.witnesses import Witnesses
 from proofgate.http_errors import Refusal, answer_bad_request, answer_http_error, answer_refusal
 from proofgate.http_errors import error as answer_error
 from proofgate.http_server import Server, address_of, on_signals
@@ -29,6 +30,7 @@ from proofgate.http_server import Server, address_of, on_signals
 #: A poll reads a bounded number of bytes: one that takes longer than this hangs.
 STALE_SECONDS = 300.0
 _OUT_OF_RANGE = "out_of_range"
+_TEXT = {"Cache-Control": "no-cache"}
 
 _Number = Annotated[int, Query(ge=0, lt=1 << 63)]
 
@@ -54,8 +56,9 @@ def create_app(watch: Watch) -> FastAPI:
             return PlainTextResponse("the first poll has not ended\n", HTTPStatus.SERVICE_UNAVAILABLE)
         return PlainTextResponse("ok\n")
 
+    # The core may be writing what a witness has answered: a thread of the pool waits for it.
     @app.get("/metrics")
-    async def show_metrics() -> Response:
+    def show_metrics() -> Response:
         return Response(metrics.render(watch), media_type=metrics.CONTENT_TYPE)
 
     @app.get("/findings")
@@ -72,7 +75,14 @@ def create_app(watch: Watch) -> FastAPI:
 
     @app.get("/checkpoint")
     async def checkpoint() -> PlainTextResponse:
-        return PlainTextResponse(auditor.checkpoint()[1], headers={"Cache-Control": "no-cache"})
+        published = auditor.checkpoint()
+        if published is None:
+            raise _not_cosigned()
+        return PlainTextResponse(published[1], headers=_TEXT)
+
+    @app.get("/witnesses")
+    def witnesses() -> JSONResponse:
+        return JSONResponse({"witnesses": watch.witnesses()})
 
     # These read files: a thread of the pool waits for them.
     @app.get("/tile/{rest:path}")
@@ -83,6 +93,13 @@ def create_app(watch: Watch) -> FastAPI:
         # What a path holds once it holds for ever.
         forever = {"Cache-Control": "public, max-age=31536000, immutable"}
         return Response(found, media_type="application/octet-stream", headers=forever)
+
+    @app.get("/proof")
+    def proof(index: _Number) -> PlainTextResponse:
+        text = auditor.tlog_proof(index)
+        if text is None:
+            raise _not_cosigned()
+        return PlainTextResponse(text, headers=_TEXT)
 
     @app.get("/inclusion")
     def inclusion(index: _Number, size: _Number) -> dict[str, Any]:
@@ -95,27 +112,34 @@ def create_app(watch: Watch) -> FastAPI:
     return app
 
 
+def _not_cosigned() -> Refusal:
+    message = "no checkpoint is published yet: the policy's quorum has not cosigned one"
+    return Refusal(HTTPStatus.SERVICE_UNAVAILABLE, "not_cosigned", message)
+
+
 def _answer_core_error(_: Request, error: Exception) -> Response:
     assert isinstance(error, _core.AuditorError)  # noqa: S101 - narrows the type that the handler is registered for
     status = HTTPStatus.BAD_REQUEST if error.code == _OUT_OF_RANGE else HTTPStatus.SERVICE_UNAVAILABLE
     return answer_error(status, error.code, str(error))
 
 
-async def _serve(watch: Watch, listener: socket.socket) -> None:
+async def _serve(watch: Watch, witnesses: Witnesses, listener: socket.socket) -> None:
     server = Server(create_app(watch), f"proofgate auditor: http://{address_of(listener)}")
 
     def stop() -> None:
         server.should_exit = True
 
     following = asyncio.create_task(watch.follow())
+    witnesses.start()
     with on_signals(stop):
         await server.serve(sockets=[listener])
+    witnesses.stop()
     following.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await following
 
 
-def run(watch: Watch, listener: socket.socket) -> None:
+def run(watch: Watch, witnesses: Witnesses, listener: socket.socket) -> None:
     """Follows and answers until SIGTERM or SIGINT. The poll that runs then is brought to its end."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(watch, listener))
+        runner.run(_serve(watch, witnesses, listener))

@@ -97,6 +97,11 @@ class Watch:
         heads: list[dict[str, Any]] = json.loads(self.auditor.heads())
         return heads
 
+    def witnesses(self) -> list[dict[str, Any]]:
+        """How the witnesses of the policy stand."""
+        standing: list[dict[str, Any]] = json.loads(self.auditor.witnesses())
+        return standing
+
     def _tell_findings(self) -> None:
         found = {(finding["code"], finding["origin"]): finding for finding in self.findings()}
         for key in found.keys() - self._known:

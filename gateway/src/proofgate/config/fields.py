@@ -63,7 +63,7 @@ def _address(text: str) -> str:
     return text
 
 
-def _split_url(text: str, example: str) -> SplitResult:
+def split_url(text: str, example: str) -> SplitResult:
     """The parts of an http(s) URL without credentials. Raises ValueError."""
     try:
         url = urlsplit(text)
@@ -78,14 +78,14 @@ def _split_url(text: str, example: str) -> SplitResult:
 
 
 def _base_url(text: str) -> str:
-    url = _split_url(text, "https://api.openai.com/v1")
+    url = split_url(text, "https://api.openai.com/v1")
     if url.query or url.fragment:
         raise ValueError("remove the part from '?' or '#' on: the path of a request is appended to this URL")
     return text.rstrip("/")
 
 
 def _key_set_url(text: str) -> str:
-    url = _split_url(text, "https://login.example.com/.well-known/jwks.json")
+    url = split_url(text, "https://login.example.com/.well-known/jwks.json")
     if url.fragment:
         raise ValueError("remove the part from '#' on: it is never sent")
     if url.scheme != "https" and not is_loopback(url.hostname or ""):
@@ -94,7 +94,7 @@ def _key_set_url(text: str) -> str:
 
 
 def _hook_url(text: str) -> str:
-    url = _split_url(text, "https://guardrail.example.com/evaluate")
+    url = split_url(text, "https://guardrail.example.com/evaluate")
     if url.fragment:
         raise ValueError("remove the part from '#' on: it is never sent")
     return text
@@ -103,7 +103,7 @@ def _hook_url(text: str) -> str:
 def _web_origin(text: str) -> str:
     if text == "*":
         return text
-    url = _split_url(text, "https://app.example.com")
+    url = split_url(text, "https://app.example.com")
     default_port = {"http": 80, "https": 443}[url.scheme]
     if text != f"{url.scheme}://{url.netloc}" or text != text.lower() or url.port == default_port:
         # Compared byte for byte with what browsers send (RFC 6454, section 6.2).

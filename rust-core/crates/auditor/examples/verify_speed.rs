@@ -12,7 +12,7 @@
 use proofgate_auditor::{Auditor, Settings, StateDirectory};
 use proofgate_evidence::log_reader::{Found, LogReader};
 use proofgate_ledger::record::{Admission, ConfigDigests, ConfigId, SaltId};
-use proofgate_ledger::{Mmr, SigningKey, leaf_hash};
+use proofgate_ledger::{Mmr, SigningKey, TrustPolicy, leaf_hash};
 use proofgate_wal::{FileStorage, Options, Shard, Storage, Ulid, succession};
 use rustix::time::{ClockId, clock_gettime};
 use std::hint::black_box;
@@ -146,6 +146,7 @@ fn auditor(ledger: &Path, state: &Path, key: &SigningKey) -> Auditor {
         beat: 1,
         second_look: 1,
         stall: u64::MAX,
+        policy: Arc::new(TrustPolicy::unconditional()),
     };
     let state = Arc::new(StateDirectory::open(state).unwrap().unwrap());
     let own = SigningKey::generate("ledger.example/audit", [1; 32]).unwrap();

@@ -1,19 +1,20 @@
 //! The aggregate log: an append-only tree of entries, stored as tiles (c2sp.org/tlog-tiles) and signed with the
 //! auditor's own key.
 //!
-//! An append writes bundles and tiles, then `signed`, the note over them, then `checkpoint`, the same note for everybody.
+//! An append writes bundles and tiles, then `signed`, the note over them, then `checkpoint`, the same note for everybody;
+//! where the policy asks for cosignatures that is written once witnesses have given them ([`Cosigning`](crate::Cosigning)).
 //! `signed` is what this auditor has committed itself to. After a crash, or a call that failed, the log is what `signed`
 //! says: whatever tiles lie behind it were never under a signature and are written anew. So no size ever gets two roots.
 
 use crate::published::{Published, tile_hashes};
 use crate::tile::{LEVELS, Tile, WIDTH, root_of};
 use crate::{AuditorError, StateStorage};
-use proofgate_ledger::{Checkpoint, Hash, Mmr, SigningKey, leaf_hash};
+use proofgate_ledger::{Checkpoint, Hash, Mmr, SigningKey, TrustPolicy, leaf_hash};
 use std::sync::Arc;
 
 /// The note that everybody may have.
 pub const CHECKPOINT: &str = "checkpoint";
-/// The note that was committed to; never behind [`CHECKPOINT`].
+/// The note that was committed to; never behind [`CHECKPOINT`]. Witnesses are asked for it.
 const SIGNED: &str = "signed";
 /// Bytes of the length before an entry in a bundle.
 const LENGTH: usize = 2;
@@ -107,19 +108,23 @@ impl Edge {
 }
 
 impl Aggregate {
-    /// Begins a log, and signs that it is empty.
+    /// Begins a log, and signs that it is empty. `policy` says what has to be cosigned before it is published.
     ///
     /// # Errors
     /// [`AuditorError::StateExists`]; [`AuditorError::State`].
-    pub fn create(state: Arc<dyn StateStorage>, key: SigningKey) -> Result<Self, AuditorError> {
+    pub fn create(
+        state: Arc<dyn StateStorage>,
+        key: SigningKey,
+        policy: Arc<TrustPolicy>,
+    ) -> Result<Self, AuditorError> {
         if read(&*state, SIGNED)?.is_some() || read(&*state, CHECKPOINT)?.is_some() {
             return Err(AuditorError::StateExists);
         }
         let edge = Edge::default();
         let note = sign(&key, &edge)?;
         write(&*state, SIGNED, note.as_bytes())?;
-        write(&*state, CHECKPOINT, note.as_bytes())?;
-        let published = Arc::new(Published::new(Arc::clone(&state), 0, note));
+        let published = Arc::new(Published::new(Arc::clone(&state), policy));
+        published.advance(0, note)?;
         Ok(Self {
             state,
             key,
@@ -134,9 +139,13 @@ impl Aggregate {
     /// # Errors
     /// [`AuditorError::NoState`]; [`AuditorError::StateCorrupt`] when the tiles do not lead to what was signed;
     /// [`AuditorError::State`].
-    pub fn open(state: Arc<dyn StateStorage>, key: SigningKey) -> Result<Self, AuditorError> {
-        let (edge, note) = settle(&*state, &key)?;
-        let published = Arc::new(Published::new(Arc::clone(&state), edge.size, note));
+    pub fn open(
+        state: Arc<dyn StateStorage>,
+        key: SigningKey,
+        policy: Arc<TrustPolicy>,
+    ) -> Result<Self, AuditorError> {
+        let published = Arc::new(Published::new(Arc::clone(&state), policy));
+        let edge = settle(&*state, &key, &published)?;
         Ok(Self {
             state,
             key,
@@ -158,7 +167,7 @@ impl Aggregate {
         self.edge.size
     }
 
-    /// Appends entries, durably, and publishes a checkpoint over them.
+    /// Appends entries, durably, and signs a checkpoint over them, which is published where no cosignature is needed.
     ///
     /// After an error it is not known whether they were appended, until [`Self::settle`] returns.
     ///
@@ -184,8 +193,7 @@ impl Aggregate {
         }
         let note = sign(&self.key, &edge)?;
         write(&*self.state, SIGNED, note.as_bytes())?;
-        write(&*self.state, CHECKPOINT, note.as_bytes())?;
-        self.published.set(edge.size, note);
+        self.published.advance(edge.size, note)?;
         self.edge = edge;
         self.unsure = false;
         for (tile, _) in before.iter().filter(|tile| !partial.contains(tile)) {
@@ -201,9 +209,7 @@ impl Aggregate {
     /// As [`Self::open`].
     pub fn settle(&mut self) -> Result<(), AuditorError> {
         if self.unsure {
-            let (edge, note) = settle(&*self.state, &self.key)?;
-            self.published.set(edge.size, note);
-            self.edge = edge;
+            self.edge = settle(&*self.state, &self.key, &self.published)?;
             self.unsure = false;
         }
         Ok(())
@@ -231,8 +237,10 @@ impl Aggregate {
     }
 }
 
-/// Reads what was committed to, checks the edge of the tree against it, and makes sure that it is durable and published.
-fn settle(state: &dyn StateStorage, key: &SigningKey) -> Result<(Edge, String), AuditorError> {
+/// Reads what was committed to, checks the edge of the tree against it, and makes sure that it is durable and, where no
+/// cosignature is needed, published.
+fn settle(state: &dyn StateStorage, key: &SigningKey, published: &Published) -> Result<Edge, AuditorError> {
+    let _writing = published.writing();
     let checkpoint = read_note(state, CHECKPOINT, key)?;
     let Some((note, signed)) = read_note(state, SIGNED, key)? else {
         return Err(match checkpoint {
@@ -256,12 +264,12 @@ fn settle(state: &dyn StateStorage, key: &SigningKey) -> Result<(Edge, String), 
             "the tiles do not lead to the root that was signed",
         ));
     }
-    if checkpoint.is_none_or(|(public, _)| public != note) {
+    if checkpoint.as_ref().is_none_or(|(_, public)| *public != signed) {
         // It may have been renamed and not synced.
         write(state, SIGNED, note.as_bytes())?;
-        write(state, CHECKPOINT, note.as_bytes())?;
     }
-    Ok((edge, note))
+    published.adopt((edge.size, note), checkpoint)?;
+    Ok(edge)
 }
 
 fn read_edge(state: &dyn StateStorage, size: u64) -> Result<Edge, AuditorError> {

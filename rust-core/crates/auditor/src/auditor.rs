@@ -3,6 +3,7 @@
 use crate::aggregate::Aggregate;
 use crate::catalogue::{self, Catalogue, Identity};
 use crate::chain::{self, Successors};
+use crate::cosigning::Cosigning;
 use crate::entry::Entry;
 use crate::finding::{Code, Finding, Findings, Raised, Suspected};
 use crate::log::Log;
@@ -13,7 +14,7 @@ use crate::tail::Budget;
 use crate::{AuditorError, StateStorage};
 use proofgate_evidence::layout::{self, Shard};
 use proofgate_evidence::{EvidenceError, ReadStorage, Ulid};
-use proofgate_ledger::{SigningKey, VerifyingKey};
+use proofgate_ledger::{SigningKey, TrustPolicy, VerifyingKey};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -35,6 +36,8 @@ pub struct Settings {
     pub second_look: u64,
     /// Microseconds until records that wait for a checkpoint are a stall.
     pub stall: u64,
+    /// Who has to cosign the aggregate log before it is published.
+    pub policy: Arc<TrustPolicy>,
 }
 
 /// What a poll did.
@@ -89,6 +92,7 @@ pub struct Auditor {
     state: Arc<dyn StateStorage>,
     settings: Settings,
     aggregate: Aggregate,
+    cosigning: Arc<Cosigning>,
     catalogue: Catalogue,
     findings: Findings,
     unsaved_findings: bool,
@@ -112,17 +116,19 @@ impl Auditor {
         settings: Settings,
     ) -> Result<Self, AuditorError> {
         let identity = identity(&settings.key, &signing)?;
+        require_known(&settings.policy, &signing)?;
+        let policy = || Arc::clone(&settings.policy);
         match catalogue::begin(&*state, &identity) {
             // A first start that was cut short.
             Err(AuditorError::StateExists)
-                if Aggregate::open(Arc::clone(&state), signing.clone())
+                if Aggregate::open(Arc::clone(&state), signing.clone(), policy())
                     .is_err_and(|error| matches!(error, AuditorError::NoState)) =>
             {
                 catalogue::recognise(&*state, &identity)?;
             }
             other => other?,
         }
-        Aggregate::create(Arc::clone(&state), signing.clone())?;
+        Aggregate::create(Arc::clone(&state), signing.clone(), policy())?;
         Self::open(volume, state, signing, settings)
     }
 
@@ -137,7 +143,13 @@ impl Auditor {
         settings: Settings,
     ) -> Result<Self, AuditorError> {
         catalogue::recognise(&*state, &identity(&settings.key, &signing)?)?;
-        let aggregate = Aggregate::open(Arc::clone(&state), signing)?;
+        require_known(&settings.policy, &signing)?;
+        let aggregate = Aggregate::open(Arc::clone(&state), signing, Arc::clone(&settings.policy))?;
+        let cosigning = Cosigning::open(
+            Arc::clone(&state),
+            aggregate.published(),
+            Arc::clone(&settings.policy),
+        )?;
         let catalogue = catalogue::load(&*state, &settings.ledger, settings.key.name(), &aggregate)?;
         let findings = catalogue::load_findings(&*state)?;
         Ok(Self {
@@ -145,6 +157,7 @@ impl Auditor {
             state,
             settings,
             aggregate,
+            cosigning: Arc::new(cosigning),
             catalogue,
             findings,
             unsaved_findings: false,
@@ -159,6 +172,12 @@ impl Auditor {
     #[must_use]
     pub fn published(&self) -> Arc<Published> {
         self.aggregate.published()
+    }
+
+    /// Asks witnesses, without waiting for a poll.
+    #[must_use]
+    pub fn cosigning(&self) -> Arc<Cosigning> {
+        Arc::clone(&self.cosigning)
     }
 
     /// Everything that was found, the oldest first.
@@ -182,6 +201,7 @@ impl Auditor {
         let mut raised = Raised::default();
         let (mut fresh, mut again) = (Budget::of(budget), Budget::of(scrub));
         if let Some(there) = self.list(&mut raised) {
+            self.cosigning.raise(&mut raised);
             self.look(now, &there, &mut fresh, &mut raised);
             for (shard, logs) in &mut self.catalogue {
                 let there = there.get(shard);
@@ -258,6 +278,7 @@ impl Auditor {
             Err(EvidenceError::NotALog(_)) => Vec::new(),
             Err(error) => {
                 // What was suspected stays so.
+                raised.unsettled(&self.cosigning.origin());
                 for log in self.catalogue.values().flat_map(BTreeMap::values) {
                     raised.unsettled(&log.origin);
                 }
@@ -443,6 +464,29 @@ impl Auditor {
             self.last_beat = now;
         }
         Ok(entries.len() as u64)
+    }
+}
+
+/// Refuses a policy of other logs, and one whose quorum can never be reached.
+fn require_known(policy: &TrustPolicy, signing: &SigningKey) -> Result<(), AuditorError> {
+    let own = signing.verifying_key();
+    if !policy.logs().is_empty() && !policy.logs().contains(&own) {
+        return Err(AuditorError::Policy(format!(
+            "none of its log lines is that of this auditor's key: add `log {}`",
+            own.to_text()
+        )));
+    }
+    let asked = |place: usize| {
+        policy
+            .witnesses()
+            .get(place)
+            .is_some_and(|witness| witness.url.is_some())
+    };
+    match policy.is_quorum(&asked) {
+        true => Ok(()),
+        false => Err(AuditorError::Policy(
+            "the witnesses that have a URL are no quorum, so that nothing would ever be published".to_owned(),
+        )),
     }
 }
 

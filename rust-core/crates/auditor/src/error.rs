@@ -56,6 +56,9 @@ pub enum AuditorError {
     /// The signing key must not be an auditor's.
     #[error("{0}")]
     Key(String),
+    /// The trust policy is not one for this aggregate log.
+    #[error("the trust policy: {0}")]
+    Policy(String),
     /// An entry does not fit into a bundle.
     #[error("an entry of {0} bytes is larger than the 65,535 that a bundle holds")]
     EntryTooLarge(usize),
@@ -100,6 +103,7 @@ impl AuditorError {
             Self::StateSetBack(_) => "auditor_state_set_back",
             Self::HeldRefused(_) => "auditor_held_refused",
             Self::Key(_) => "auditor_key",
+            Self::Policy(_) => "auditor_policy",
             Self::EntryTooLarge(_) => "entry_too_large",
             Self::Range(_) => "out_of_range",
             Self::Ledger(_) => "ledger_refused",

@@ -49,6 +49,10 @@ pub enum Code {
     Stalled,
     /// A file or directory cannot be read.
     Unreadable,
+    /// A witness has cosigned more of the aggregate log than there is.
+    AggregateRollback,
+    /// A witness has cosigned another history of the aggregate log.
+    AggregateFork,
 }
 
 impl Code {
@@ -68,10 +72,11 @@ impl Code {
         }
     }
 
-    /// Whether it is a state that may end. All else is evidence: it happened, whatever is there later.
+    /// Whether it is a state that may end. All else is evidence: it happened, whatever is there later. What a witness says is
+    /// its word, and stands for as long as it says so.
     #[must_use]
     pub fn passes(self) -> bool {
-        self.verdict() == Verdict::Incomplete
+        self.verdict() == Verdict::Incomplete || matches!(self, Self::AggregateRollback | Self::AggregateFork)
     }
 }
 

@@ -41,7 +41,8 @@ impl Auditor {
 
     fn contains(&self, held: &Checkpoint, signing: &SigningKey) -> Result<(), AuditorError> {
         let published = self.published();
-        let own = believed(&published.checkpoint().1, signing)?;
+        // What it has signed, which no quorum may have cosigned so far.
+        let own = believed(&published.signed().1, signing)?;
         let set_back =
             |found: &str| AuditorError::StateSetBack(format!("{} entries, and {found}", held.size));
         if own.size < held.size {
@@ -51,7 +52,7 @@ impl Auditor {
         if held.size == 0 {
             return Ok(());
         }
-        let path = published.consistency(held.size, own.size)?;
+        let path = published.proof_for_witness(held.size, own.size)?;
         verify_consistency(held.size, &held.root, own.size, &own.root, &path)
             .map_err(|_| set_back("the state's are others"))
     }

@@ -7,6 +7,7 @@
 //! | what is wrong, once a second look has confirmed it | `finding` |
 //! | reading again what was verified before | `scrub` |
 //! | the aggregate log of all heads, its tiles, and its readers | `aggregate`, `tile`, `published`, `entry` |
+//! | asking witnesses to cosign it | `cosigning` |
 //! | the auditor's own state, and what is held of it elsewhere | `catalogue`, `held` |
 //!
 //! The volume is only read, through [`ReadStorage`](proofgate_evidence::ReadStorage), and nothing on it is believed that is
@@ -18,6 +19,7 @@ mod aggregate;
 mod auditor;
 mod catalogue;
 mod chain;
+mod cosigning;
 mod entry;
 mod error;
 mod facts;
@@ -33,6 +35,7 @@ mod tile;
 
 pub use aggregate::Aggregate;
 pub use auditor::{Auditor, Poll, Settings, ShardHead};
+pub use cosigning::{Answer, Cosigning, Question, WitnessStanding};
 pub use entry::{Entry, Kind};
 pub use error::AuditorError;
 pub use finding::{Code, Finding};

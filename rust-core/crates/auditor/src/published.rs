@@ -1,36 +1,126 @@
-//! What readers have of the aggregate log: the newest checkpoint, and the tiles and proofs under it.
+//! What readers have of the aggregate log: the newest checkpoint that a quorum of witnesses has cosigned, and the tiles and
+//! proofs under it.
 
-use crate::aggregate::{first_entries, read};
+use crate::aggregate::{CHECKPOINT, first_entries, read, write};
 use crate::tile::{Tile, hashes_of, node_at, root_of};
 use crate::{AuditorError, StateStorage};
-use proofgate_ledger::{Hash, LedgerError, NodeReader, consistency_proof, inclusion_proof};
-use std::sync::{Arc, PoisonError, RwLock};
+use proofgate_ledger::{
+    Checkpoint, Hash, LedgerError, NodeReader, SignedCheckpoint, TlogProof, TrustPolicy, consistency_proof,
+    inclusion_proof, tree_root,
+};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 /// Bytes of a hash.
 const HASH: usize = 32;
 
-/// The published part of an aggregate log. It never waits for whoever writes that.
+/// The published part of an aggregate log. Its readers never wait for whoever writes that.
 pub struct Published {
     state: Arc<dyn StateStorage>,
-    newest: RwLock<(u64, String)>,
+    policy: Arc<TrustPolicy>,
+    heads: RwLock<Heads>,
+    /// Held while the published checkpoint is replaced, so that it never goes back.
+    writing: Mutex<()>,
+}
+
+/// Sizes and signed notes.
+#[derive(Clone, Default)]
+struct Heads {
+    /// What the auditor has signed.
+    signed: (u64, String),
+    /// What readers may have; never ahead of that.
+    public: Option<(u64, String)>,
 }
 
 impl Published {
-    pub(crate) fn new(state: Arc<dyn StateStorage>, size: u64, note: String) -> Self {
+    pub(crate) fn new(state: Arc<dyn StateStorage>, policy: Arc<TrustPolicy>) -> Self {
         Self {
             state,
-            newest: RwLock::new((size, note)),
+            policy,
+            heads: RwLock::default(),
+            writing: Mutex::default(),
         }
     }
 
-    pub(crate) fn set(&self, size: u64, note: String) {
-        *self.newest.write().unwrap_or_else(PoisonError::into_inner) = (size, note);
+    /// The newest published checkpoint: its size and the signed note. `None` until a quorum of witnesses has cosigned one.
+    #[must_use]
+    pub fn checkpoint(&self) -> Option<(u64, String)> {
+        self.heads().public
     }
 
-    /// The newest checkpoint: its size and the signed note.
-    #[must_use]
-    pub fn checkpoint(&self) -> (u64, String) {
-        self.newest.read().unwrap_or_else(PoisonError::into_inner).clone()
+    /// What the auditor has signed last; witnesses are asked for it.
+    pub(crate) fn signed(&self) -> (u64, String) {
+        self.heads().signed
+    }
+
+    fn heads(&self) -> Heads {
+        self.heads.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Heads)) {
+        change(&mut self.heads.write().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Nobody else replaces the published checkpoint while this is held.
+    pub(crate) fn writing(&self) -> MutexGuard<'_, ()> {
+        self.writing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes what was signed, which is durable; it is published at once where no cosignature is needed.
+    pub(crate) fn advance(&self, size: u64, note: String) -> Result<(), AuditorError> {
+        let _writing = self.writing();
+        if self.policy.is_quorum(&|_| false) {
+            write(&*self.state, CHECKPOINT, note.as_bytes())?;
+            self.change(|heads| heads.public = Some((size, note.clone())));
+        }
+        self.change(|heads| heads.signed = (size, note));
+        Ok(())
+    }
+
+    /// Publishes a checkpoint with the cosignatures of a quorum, or with more of them than before, durably.
+    pub(crate) fn publish(&self, size: u64, note: String) -> Result<(), AuditorError> {
+        let _writing = self.writing();
+        if self.checkpoint().is_some_and(|(newest, _)| newest > size) {
+            return Ok(());
+        }
+        write(&*self.state, CHECKPOINT, note.as_bytes())?;
+        self.change(|heads| heads.public = Some((size, note)));
+        Ok(())
+    }
+
+    /// Takes what the state holds: what was signed, and what was published, which has to lie in the same tree. The caller
+    /// holds [`Self::writing`].
+    pub(crate) fn adopt(
+        &self,
+        signed: (u64, String),
+        published: Option<(String, Checkpoint)>,
+    ) -> Result<(), AuditorError> {
+        let corrupt = |reason: String| AuditorError::corrupt(CHECKPOINT, reason);
+        self.change(|heads| heads.signed = signed.clone());
+        let mut public = None;
+        if let Some((note, checkpoint)) = published {
+            if checkpoint.size > 0 && tree_root(self, checkpoint.size)? != checkpoint.root {
+                return Err(corrupt("it is of another tree than was signed".to_owned()));
+            }
+            let cosigned = SignedCheckpoint::parse(&note)
+                .and_then(|note| self.policy.is_cosigned(&note))
+                .map_err(|error| corrupt(error.to_string()))?;
+            public = cosigned.then_some((checkpoint.size, note));
+        }
+        let behind = public.as_ref().is_none_or(|(size, _)| *size < signed.0);
+        if behind && self.policy.is_quorum(&|_| false) {
+            write(&*self.state, CHECKPOINT, signed.1.as_bytes())?;
+            public = Some(signed);
+        }
+        self.change(|heads| heads.public = public);
+        Ok(())
+    }
+
+    /// The proof from an older size to one that was signed, for a witness.
+    pub(crate) fn proof_for_witness(&self, old: u64, new: u64) -> Result<Vec<Hash>, AuditorError> {
+        match old {
+            0 => Ok(Vec::new()),
+            old => consistency_proof(self, old, new),
+        }
     }
 
     /// What stands at a path of c2sp.org/tlog-tiles, other than `checkpoint`; `None` when the newest checkpoint covers no
@@ -42,19 +132,21 @@ impl Published {
         let Some(tile) = Tile::parse(path) else {
             return Ok(None);
         };
-        let (size, _) = self.checkpoint();
+        let Some((size, _)) = self.checkpoint() else {
+            return Ok(None);
+        };
         match Tile::at(tile.level, tile.index, size).filter(|whole| tile.width <= whole.width) {
             Some(_) => self.tile(tile).map(Some),
             None => Ok(None),
         }
     }
 
-    /// A tile that the newest checkpoint covers, whose part may be asked for although only the whole is kept.
+    /// A tile that was signed, whose part may be asked for although only the whole is kept.
     pub(crate) fn tile(&self, tile: Tile) -> Result<Vec<u8>, AuditorError> {
         let name = tile.path();
         // The writer may put a wider one in the place of the one that is kept while this looks for it.
         for _ in 0..8 {
-            let (size, _) = self.checkpoint();
+            let (size, _) = self.signed();
             let Some(whole) = Tile::at(tile.level, tile.index, size) else {
                 break;
             };
@@ -98,8 +190,26 @@ impl Published {
         consistency_proof(self, old, new)
     }
 
+    /// The proof that entry `index` is under the newest published checkpoint, with that, as a file of
+    /// c2sp.org/tlog-proof; `None` until one is published.
+    ///
+    /// # Errors
+    /// [`AuditorError::Range`]; as [`Self::read`].
+    pub fn tlog_proof(&self, index: u64) -> Result<Option<String>, AuditorError> {
+        let Some((size, checkpoint)) = self.checkpoint() else {
+            return Ok(None);
+        };
+        let proof = TlogProof {
+            extra: None,
+            index,
+            hashes: self.inclusion(index, size)?,
+            checkpoint,
+        };
+        Ok(Some(proof.encode()))
+    }
+
     fn covered(&self, size: u64) -> Result<(), AuditorError> {
-        match self.checkpoint().0 {
+        match self.checkpoint().map_or(0, |(newest, _)| newest) {
             newest if size <= newest => Ok(()),
             newest => Err(AuditorError::Range(format!(
                 "the newest checkpoint covers {newest} entries, not {size}"
@@ -114,7 +224,7 @@ impl NodeReader for Published {
     fn node(&self, position: u64) -> Result<Hash, AuditorError> {
         let (level, index) = node_at(position);
         let (level, number, first, count) = hashes_of(level, index);
-        let (size, _) = self.checkpoint();
+        let (size, _) = self.signed();
         let missing = || AuditorError::from(LedgerError::MissingNode { position });
         let tile = Tile::at(Some(level), number, size).ok_or_else(missing)?;
         let hashes = parse(&tile.path(), &self.tile(tile)?)?;

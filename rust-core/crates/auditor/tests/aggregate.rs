@@ -6,7 +6,9 @@
 )]
 
 use proofgate_auditor::{Aggregate, AuditorError, StateDirectory, StateStorage, Tile};
-use proofgate_ledger::{Checkpoint, Hash, Mmr, SigningKey, leaf_hash, verify_consistency, verify_inclusion};
+use proofgate_ledger::{
+    Checkpoint, Hash, Mmr, SigningKey, TrustPolicy, leaf_hash, verify_consistency, verify_inclusion,
+};
 use proofgate_state::memory::{Fault, Memory};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -14,6 +16,10 @@ use std::sync::Arc;
 
 fn key() -> SigningKey {
     SigningKey::generate("ledger.example/audit", [9; 32]).unwrap()
+}
+
+fn unconditional() -> Arc<TrustPolicy> {
+    Arc::new(TrustPolicy::unconditional())
 }
 
 fn entry(number: u64) -> Vec<u8> {
@@ -36,7 +42,7 @@ fn plain(size: u64) -> (Vec<Hash>, Vec<Hash>) {
 }
 
 fn checkpoint(log: &Aggregate) -> Checkpoint {
-    Checkpoint::verify(&log.published().checkpoint().1, &key().verifying_key()).unwrap()
+    Checkpoint::verify(&log.published().checkpoint().unwrap().1, &key().verifying_key()).unwrap()
 }
 
 proptest! {
@@ -45,7 +51,7 @@ proptest! {
     #[test]
     fn tiles_roots_and_proofs_are_those_of_a_plain_tree(batches in prop::collection::vec(0u64..300, 1..6), pick in any::<u64>()) {
         let state = Memory::default();
-        let mut log = Aggregate::create(Arc::new(state.clone()), key()).unwrap();
+        let mut log = Aggregate::create(Arc::new(state.clone()), key(), unconditional()).unwrap();
         let (roots, leaves) = plain(batches.iter().sum());
         let mut size = 0;
         for batch in batches {
@@ -54,7 +60,7 @@ proptest! {
             let signed = checkpoint(&log);
             prop_assert_eq!((signed.size, signed.root), (size, roots[size as usize]));
             if pick % 2 == 0 {
-                log = Aggregate::open(Arc::new(state.clone()), key()).unwrap();
+                log = Aggregate::open(Arc::new(state.clone()), key(), unconditional()).unwrap();
             }
         }
         let published = log.published();
@@ -86,13 +92,13 @@ proptest! {
         before in 0u64..520, first in 1u64..300, second in 1u64..300, write in 0u64..8, after in any::<bool>(), reopen in any::<bool>(),
     ) {
         let state = Memory::default();
-        let mut log = Aggregate::create(Arc::new(state.clone()), key()).unwrap();
+        let mut log = Aggregate::create(Arc::new(state.clone()), key(), unconditional()).unwrap();
         log.append(&entries(0, before)).unwrap();
         state.fail_from(write, if after { Fault::After } else { Fault::Before });
         let failed = log.append(&entries(before, first)).is_err();
         state.heal();
         if reopen {
-            log = Aggregate::open(Arc::new(state.clone()), key()).unwrap();
+            log = Aggregate::open(Arc::new(state.clone()), key(), unconditional()).unwrap();
         } else {
             log.settle().unwrap();
         }
@@ -115,13 +121,13 @@ proptest! {
                 }
             }
         }
-        Aggregate::open(Arc::new(state), key()).unwrap();
+        Aggregate::open(Arc::new(state), key(), unconditional()).unwrap();
     }
 }
 
 #[test]
 fn what_no_checkpoint_covers_is_not_handed_out() {
-    let mut log = Aggregate::create(Arc::new(Memory::default()), key()).unwrap();
+    let mut log = Aggregate::create(Arc::new(Memory::default()), key(), unconditional()).unwrap();
     log.append(&entries(0, 300)).unwrap();
     let published = log.published();
     for path in [
@@ -159,7 +165,7 @@ fn what_no_checkpoint_covers_is_not_handed_out() {
 
 #[test]
 fn an_entry_that_no_bundle_holds_is_refused_and_changes_nothing() {
-    let mut log = Aggregate::create(Arc::new(Memory::default()), key()).unwrap();
+    let mut log = Aggregate::create(Arc::new(Memory::default()), key(), unconditional()).unwrap();
     let large = vec![vec![b'x'; 65_536]];
     assert!(matches!(
         log.append(&large),
@@ -172,10 +178,10 @@ fn an_entry_that_no_bundle_holds_is_refused_and_changes_nothing() {
 #[test]
 fn a_state_that_does_not_lead_to_what_was_signed_is_refused() {
     let state = Memory::default();
-    let mut log = Aggregate::create(Arc::new(state.clone()), key()).unwrap();
+    let mut log = Aggregate::create(Arc::new(state.clone()), key(), unconditional()).unwrap();
     log.append(&entries(0, 300)).unwrap();
     let open = || {
-        Aggregate::open(Arc::new(state.clone()), key())
+        Aggregate::open(Arc::new(state.clone()), key(), unconditional())
             .err()
             .map(|error| error.code())
     };
@@ -195,8 +201,10 @@ fn a_state_that_does_not_lead_to_what_was_signed_is_refused() {
     }
     assert_eq!(open(), None);
     let other = SigningKey::generate("ledger.example/audit", [8; 32]).unwrap();
-    assert!(Aggregate::open(Arc::new(state.clone()), other).is_err());
-    let none = Aggregate::open(Arc::new(Memory::default()), key()).err().unwrap();
+    assert!(Aggregate::open(Arc::new(state.clone()), other, unconditional()).is_err());
+    let none = Aggregate::open(Arc::new(Memory::default()), key(), unconditional())
+        .err()
+        .unwrap();
     assert_eq!(none.code(), "auditor_state_missing");
 }
 

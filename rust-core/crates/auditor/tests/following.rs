@@ -274,13 +274,13 @@ fn a_state_that_does_not_contain_what_is_held_of_it_is_not_gone_on_with() {
     // Nothing is held: an empty state is begun, and gone on with.
     let state = Memory::default();
     let mut auditor = resume(&state, auditor_key(), None).unwrap();
-    let beginning = auditor.published().checkpoint().1;
+    let beginning = auditor.published().checkpoint().unwrap().1;
     let early = state.copy();
     auditor.poll(1_000 * SECOND, u64::MAX, 0).unwrap();
-    let (size, held) = auditor.published().checkpoint();
+    let (size, held) = auditor.published().checkpoint().unwrap();
     assert!(size > 0);
     let goes_on = resume(&state, auditor_key(), None).unwrap();
-    assert_eq!(goes_on.published().checkpoint().0, size);
+    assert_eq!(goes_on.published().checkpoint().unwrap().0, size);
     for contained in [&beginning, &held] {
         assert_eq!(code(&state, contained), None);
         assert_eq!(code(&Memory::default(), contained), Some("auditor_state_lost"));
@@ -290,7 +290,7 @@ fn a_state_that_does_not_contain_what_is_held_of_it_is_not_gone_on_with() {
     let anew = Memory::default();
     let mut auditor = resume(&anew, auditor_key(), None).unwrap();
     auditor.poll(3_000 * SECOND, u64::MAX, 0).unwrap();
-    assert_eq!(auditor.published().checkpoint().0, size);
+    assert_eq!(auditor.published().checkpoint().unwrap().0, size);
     assert_eq!(code(&anew, &held), Some("auditor_state_set_back"));
     let others = held.replace("ledger.example/audit", "ledger.example/other");
     for strange in ["", "no note", others.as_str()] {

@@ -1,13 +1,16 @@
 //! The auditor of a ledger, for a process that gives it the time and serves what it publishes.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use proofgate_auditor::{self as core, AuditorError, Published, Settings, StateDirectory};
+use proofgate_auditor::{
+    self as core, Answer, AuditorError, Cosigning, Published, Question, Settings, StateDirectory,
+};
 use proofgate_evidence::FileStorage;
-use proofgate_ledger::{Hash, SigningKey, VerifyingKey};
+use proofgate_ledger::{Hash, SigningKey, TrustPolicy, VerifyingKey};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -20,6 +23,10 @@ use crate::errors::auditor_error;
 pub(crate) struct Auditor {
     auditor: Mutex<core::Auditor>,
     published: Arc<Published>,
+    cosigning: Arc<Cosigning>,
+    urls: Vec<(String, Option<String>)>,
+    /// What witnesses are being asked.
+    asked: Mutex<BTreeMap<usize, Question>>,
     /// What was found, and how the shards stand, as of the last poll.
     seen: Mutex<(String, String)>,
 }
@@ -62,7 +69,7 @@ fn texts(hashes: &[Hash]) -> Vec<String> {
 #[pymethods]
 impl Auditor {
     #[new]
-    #[pyo3(signature = (ledger, state, signing_key, ledger_key, beat_us, second_look_us, stall_us, new_aggregate=false, resume=false, held=None))]
+    #[pyo3(signature = (ledger, state, signing_key, ledger_key, beat_us, second_look_us, stall_us, new_aggregate=false, resume=false, held=None, policy=None))]
     #[expect(clippy::too_many_arguments, reason = "they are named in Python")]
     fn new(
         python: Python<'_>,
@@ -76,15 +83,23 @@ impl Auditor {
         new_aggregate: bool,
         resume: bool,
         held: Option<&str>,
+        policy: Option<&[u8]>,
     ) -> PyResult<Self> {
         let invalid = |error: proofgate_ledger::LedgerError| PyValueError::new_err(error.to_string());
         let signing = SigningKey::from_text(signing_key.trim()).map_err(invalid)?;
+        let policy = policy.map_or_else(|| Ok(TrustPolicy::unconditional()), TrustPolicy::parse);
+        let policy = Arc::new(policy.map_err(invalid)?);
+        let witnesses = policy.witnesses().iter();
+        let urls = witnesses
+            .map(|witness| (witness.name.clone(), witness.url.clone()))
+            .collect();
         let settings = Settings {
             ledger,
             key: VerifyingKey::from_text(ledger_key.trim()).map_err(invalid)?,
             beat: beat_us,
             second_look: second_look_us,
             stall: stall_us,
+            policy,
         };
         let opened = python.detach(|| {
             let directory = StateDirectory::open(&state).map_err(|source| AuditorError::State {
@@ -103,6 +118,9 @@ impl Auditor {
         let auditor = opened.map_err(|error| auditor_error(python, &error))?;
         Ok(Self {
             published: auditor.published(),
+            cosigning: auditor.cosigning(),
+            urls,
+            asked: Mutex::default(),
             seen: Mutex::new(see(&auditor, 0)?),
             auditor: Mutex::new(auditor),
         })
@@ -126,8 +144,60 @@ impl Auditor {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).1.clone()
     }
 
-    fn checkpoint(&self) -> (u64, String) {
+    fn checkpoint(&self) -> Option<(u64, String)> {
         self.published.checkpoint()
+    }
+
+    fn witness_urls(&self) -> Vec<(String, Option<String>)> {
+        self.urls.clone()
+    }
+
+    fn witnesses(&self, python: Python<'_>) -> PyResult<String> {
+        json(&python.detach(|| self.cosigning.standing()))
+    }
+
+    fn witness_question(&self, python: Python<'_>, witness: usize, now_us: u64) -> PyResult<Option<String>> {
+        let question = python.detach(|| self.cosigning.question(witness, now_us));
+        let question = question.map_err(|error| auditor_error(python, &error))?;
+        Ok(question.map(|question| {
+            let body = question.body.clone();
+            self.asked().insert(witness, question);
+            body
+        }))
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "they are named in Python")]
+    fn witness_answer(
+        &self,
+        python: Python<'_>,
+        witness: usize,
+        status: u16,
+        media_type: &str,
+        body: &[u8],
+        now_us: u64,
+        unix_seconds: u64,
+    ) -> PyResult<&'static str> {
+        let answer = Answer::Http {
+            status,
+            media_type,
+            body,
+        };
+        self.answered(python, witness, answer, now_us, unix_seconds)
+    }
+
+    fn witness_failed(
+        &self,
+        python: Python<'_>,
+        witness: usize,
+        why: &str,
+        now_us: u64,
+    ) -> PyResult<&'static str> {
+        self.answered(python, witness, Answer::None(why), now_us, 0)
+    }
+
+    fn tlog_proof(&self, python: Python<'_>, index: u64) -> PyResult<Option<String>> {
+        let proof = python.detach(|| self.published.tlog_proof(index));
+        proof.map_err(|error| auditor_error(python, &error))
     }
 
     fn read<'py>(&self, python: Python<'py>, path: &str) -> PyResult<Option<Bound<'py, PyBytes>>> {
@@ -144,5 +214,26 @@ impl Auditor {
     fn consistency(&self, python: Python<'_>, old: u64, new: u64) -> PyResult<Vec<String>> {
         let proof = python.detach(|| self.published.consistency(old, new));
         Ok(texts(&proof.map_err(|error| auditor_error(python, &error))?))
+    }
+}
+
+impl Auditor {
+    fn asked(&self) -> MutexGuard<'_, BTreeMap<usize, Question>> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn answered(
+        &self,
+        python: Python<'_>,
+        witness: usize,
+        answer: Answer<'_>,
+        now_us: u64,
+        unix_seconds: u64,
+    ) -> PyResult<&'static str> {
+        let question = self.asked().remove(&witness);
+        let question =
+            question.ok_or_else(|| PyValueError::new_err("this witness is not being asked anything"))?;
+        let ended = python.detach(|| self.cosigning.answer(&question, answer, now_us, unix_seconds));
+        ended.map_err(|error| auditor_error(python, &error))
     }
 }

@@ -8,6 +8,7 @@ create_exception!(_core, LedgerError, ProofgateError);
 create_exception!(_core, BindError, ProofgateError);
 create_exception!(_core, ProofError, ProofgateError);
 create_exception!(_core, AuditorError, ProofgateError);
+create_exception!(_core, WitnessError, ProofgateError);
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let python = module.py();
@@ -16,7 +17,8 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("LedgerError", python.get_type::<LedgerError>())?;
     module.add("BindError", python.get_type::<BindError>())?;
     module.add("ProofError", python.get_type::<ProofError>())?;
-    module.add("AuditorError", python.get_type::<AuditorError>())
+    module.add("AuditorError", python.get_type::<AuditorError>())?;
+    module.add("WitnessError", python.get_type::<WitnessError>())
 }
 
 /// Gives an exception the stable machine code that its class promises.
@@ -58,4 +60,9 @@ pub(crate) fn proof_error(python: Python<'_>, error: &impl ToString) -> PyErr {
 /// The exception for an auditor that cannot start or go on.
 pub(crate) fn auditor_error(python: Python<'_>, error: &proofgate_auditor::AuditorError) -> PyErr {
     with_code(python, AuditorError::new_err(error.to_string()), error.code())
+}
+
+/// The exception for a witness that cannot start.
+pub(crate) fn witness_error(python: Python<'_>, error: &proofgate_witness::WitnessError) -> PyErr {
+    with_code(python, WitnessError::new_err(error.to_string()), error.code())
 }

@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use proofgate_dataplane::evidence::{self, Evidence};
 use proofgate_evidence::{EvidenceError, FileStorage, Search, check_consistency, read_notes};
-use proofgate_ledger::{Checkpoint, SigningKey, TlogProof, VerifyingKey};
+use proofgate_ledger::{Checkpoint, CosigningKey, SigningKey, TlogProof, VerifyingKey};
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use rand::TryRngCore;
@@ -26,6 +26,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(export_leaves, module)?)?;
     module.add_function(wrap_pyfunction!(consistency, module)?)?;
     module.add_function(wrap_pyfunction!(generate_key, module)?)?;
+    module.add_function(wrap_pyfunction!(generate_witness_key, module)?)?;
     module.add_function(wrap_pyfunction!(verifying_key, module)?)?;
     module.add_function(wrap_pyfunction!(hash_api_key, module)?)
 }
@@ -188,14 +189,25 @@ fn consistency(
     Ok(facts.to_string())
 }
 
+fn invalid(error: impl std::fmt::Display) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
+
+fn seed() -> PyResult<[u8; 32]> {
+    let mut seed = [0; 32];
+    rand::rngs::OsRng.try_fill_bytes(&mut seed).map_err(invalid)?;
+    Ok(seed)
+}
+
 #[pyfunction]
 fn generate_key(name: &str) -> PyResult<(String, String)> {
-    let invalid = |error: &dyn std::fmt::Display| PyValueError::new_err(error.to_string());
-    let mut seed = [0; 32];
-    rand::rngs::OsRng
-        .try_fill_bytes(&mut seed)
-        .map_err(|error| invalid(&error))?;
-    let key = SigningKey::generate(name, seed).map_err(|error| invalid(&error))?;
+    let key = SigningKey::generate(name, seed()?).map_err(invalid)?;
+    Ok((key.to_text(), key.verifying_key().to_text()))
+}
+
+#[pyfunction]
+fn generate_witness_key(name: &str) -> PyResult<(String, String)> {
+    let key = CosigningKey::generate(name, seed()?).map_err(invalid)?;
     Ok((key.to_text(), key.verifying_key().to_text()))
 }
 

@@ -10,6 +10,7 @@ mod policy;
 mod policy_queue;
 mod prices;
 mod telemetry;
+mod witness;
 mod worker;
 
 use pyo3::prelude::*;
@@ -22,6 +23,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<policy_queue::PolicyItem>()?;
     module.add_class::<telemetry::ExchangeQueue>()?;
     module.add_class::<auditor::Auditor>()?;
+    module.add_class::<witness::Witness>()?;
     errors::register(module)?;
     policy::register(module)?;
     prices::register(module)?;

@@ -59,6 +59,16 @@ impl Memory {
         self.files().files.keys().cloned().collect()
     }
 
+    /// A copy of the files as they are, which goes its own way.
+    #[must_use]
+    pub fn snapshot(&self) -> Self {
+        let files = self.files().files.clone();
+        Self(Arc::new(Mutex::new(Files {
+            files,
+            ..Files::default()
+        })))
+    }
+
     /// Takes a file away.
     pub fn take(&self, name: &str) -> Option<Vec<u8>> {
         self.files().files.remove(name)

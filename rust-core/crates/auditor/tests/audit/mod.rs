@@ -4,7 +4,7 @@
 use crate::support::{Promised, Worker, filled, start, vkey};
 use proofgate_auditor::{Auditor, Code, Entry, Kind, Poll, Settings};
 use proofgate_evidence::{ReadFile, ReadStorage, Ulid};
-use proofgate_ledger::SigningKey;
+use proofgate_ledger::{SigningKey, TrustPolicy};
 use proofgate_state::memory::Memory;
 use proofgate_wal::Storage;
 use proofgate_wal::simulated::SimulatedDisk;
@@ -38,6 +38,7 @@ pub struct Audit {
     pub volume: Volume,
     pub state: Memory,
     pub auditor: Auditor,
+    pub policy: Arc<TrustPolicy>,
     pub now: u64,
 }
 
@@ -48,6 +49,7 @@ pub fn settings() -> Settings {
         beat: 10 * SECOND,
         second_look: 5 * SECOND,
         stall: 30 * SECOND,
+        policy: Arc::new(TrustPolicy::unconditional()),
     }
 }
 
@@ -57,25 +59,38 @@ pub fn auditor_key() -> SigningKey {
 
 impl Audit {
     pub fn of(disk: &SimulatedDisk) -> Self {
+        Self::under(disk, TrustPolicy::unconditional())
+    }
+
+    pub fn under(disk: &SimulatedDisk, policy: TrustPolicy) -> Self {
+        let policy = Arc::new(policy);
         let (volume, state) = (Volume(Arc::new(Mutex::new(disk.clone()))), Memory::default());
         let auditor = Auditor::create(
             Arc::new(volume.clone()),
             Arc::new(state.clone()),
             auditor_key(),
-            settings(),
+            Settings {
+                policy: Arc::clone(&policy),
+                ..settings()
+            },
         )
         .unwrap();
         Self {
             volume,
             state,
             auditor,
+            policy,
             now: 1_000 * SECOND,
         }
     }
 
     pub fn restart(&mut self) {
         let (volume, state) = (Arc::new(self.volume.clone()), Arc::new(self.state.clone()));
-        self.auditor = Auditor::open(volume, state, auditor_key(), settings()).unwrap();
+        let settings = Settings {
+            policy: Arc::clone(&self.policy),
+            ..settings()
+        };
+        self.auditor = Auditor::open(volume, state, auditor_key(), settings).unwrap();
     }
 
     pub fn poll(&mut self) -> Poll {
@@ -115,7 +130,7 @@ impl Audit {
 
     pub fn entries(&self) -> Vec<Entry> {
         let published = self.auditor.published();
-        let (size, _) = published.checkpoint();
+        let (size, _) = published.checkpoint().unwrap();
         let path = match size % 256 {
             0 => "tile/entries/000".to_owned(),
             width => format!("tile/entries/000.p/{width}"),

@@ -1,0 +1,105 @@
+"""A ledger that is audited: what asks a worker, and the auditor as a command and as a service."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from e2e.local_gateway import KEYS, MODEL, LocalGateway, Program, wait_until
+
+VERIFIER = Path(__file__).parent / "verifier"
+AUDITOR = "proofgate.dev/local/audit"
+
+
+def ask(gateway: LocalGateway, times: int) -> None:
+    with httpx.Client(base_url=gateway.base_url, headers={"Authorization": f"Bearer {KEYS['acme']}"}) as client:
+        for _ in range(times):
+            body = {"model": MODEL, "messages": [{"role": "user", "content": "hi"}]}
+            client.post("/chat/completions", json=body).raise_for_status()
+
+
+def signed(gateway: LocalGateway) -> int:
+    """Records under the newest checkpoint of the log that is being written."""
+    return int(gateway.admin_text("/checkpoint").split("\n")[1])
+
+
+def ask_and_wait(gateway: LocalGateway, times: int) -> None:
+    """Asks, and waits until what was recorded is under a checkpoint."""
+    wanted = signed(gateway) + 2 * times
+    ask(gateway, times)
+    wait_until(lambda: signed(gateway) >= wanted, 30, "the records are under a checkpoint")
+
+
+@dataclass(frozen=True)
+class Audit:
+    """A ledger and the state of an auditor that has looked at it."""
+
+    folder: Path
+    key: str
+
+    @property
+    def ledger(self) -> Path:
+        return self.folder / "ledger"
+
+    @property
+    def state(self) -> Path:
+        return self.folder / "state"
+
+    @property
+    def arguments(self) -> list[str]:
+        keys = ["--signing-key", str(self.folder / "auditor-key"), "--ledger-key", self.key]
+        paths = ["--ledger", str(self.ledger), "--state", str(self.state)]
+        return ["auditor", *paths, *keys, "--second-look", "0.1"]
+
+    def look(self, *more: str) -> tuple[int, list[dict[str, Any]]]:
+        """What one look finds: the exit code and the findings."""
+        command = [sys.executable, "-m", "proofgate", *self.arguments, "--once", "--json", *more]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        assert done.stdout, done.stderr
+        report = json.loads(done.stdout)
+        assert report["exit_code"] == done.returncode
+        return done.returncode, report["findings"]
+
+    def shards(self) -> list[Path]:
+        return sorted(path for path in self.ledger.iterdir() if path.is_dir())
+
+    def logs(self) -> list[Path]:
+        """The logs of shard 0, the oldest first."""
+        return sorted(path for path in (self.ledger / "0").iterdir() if path.is_dir())
+
+    def copy(self, to: Path) -> Audit:
+        shutil.copytree(self.folder, to)
+        return replace(self, folder=to)
+
+
+@contextmanager
+def following(audit: Audit, *more: str) -> Iterator[tuple[Program, str]]:
+    """The auditor as a service, and its URL."""
+    arguments = [*audit.arguments, "--listen", "127.0.0.1:0", "--beat", "0.2", *more]
+    program = Program.start("auditor", audit.folder, arguments)
+    try:
+        yield program, program.wait_for_line(r"proofgate auditor: (http://\S+)")[1]
+    finally:
+        program.stop(signal.SIGKILL)
+
+
+def fetch(url: str) -> str:
+    with urllib.request.urlopen(url, timeout=10) as answer:
+        body: bytes = answer.read()
+    return body.decode()
+
+
+def heads(url: str) -> dict[str, int]:
+    """Records by log, of the newest log of each shard."""
+    return {head["origin"]: head["size"] for head in json.loads(fetch(f"{url}/heads"))["shards"]}

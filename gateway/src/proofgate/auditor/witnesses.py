@@ -1,0 +1,159 @@
+"""Asks the witnesses of a policy to cosign the aggregate log (c2sp.org/tlog-witness), each in its own thread.
+
+What to ask, whom, when, and what an answer is worth is the core's to say; here are the connections. A witness
+that hangs, lies or floods holds up nobody but itself.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from proofgate import _core
+from proofgate.config.fields import is_loopback, split_url
+from proofgate.timed_exchange import Bounds, ExchangeError, exchange
+
+log = logging.getLogger("proofgate.auditor")
+
+BOUNDS = Bounds(seconds=5.0, answer_bytes=1 << 16)
+#: Between two looks whether there is something to ask.
+TICK_SECONDS = 0.5
+_COSIGNED = "cosigned"
+_CONFLICT = "conflict"
+#: What is not a failure of a witness alone.
+_AGAINST_US = {"rollback", "fork"}
+_MEANS = {
+    _COSIGNED: "it cosigns",
+    "rollback": "it says that it has cosigned more of this log than there is",
+    "fork": "it says that what it has cosigned of this log is another history",
+    "bad_cosignature": "its answer is no cosignature of this checkpoint by its key",
+    "bad_answer": "its answer is not of the protocol",
+    "unknown_log": "it does not know this log: whoever runs it has to add the auditor's verifying key",
+    "unknown_key": "it knows this log under another key",
+    "refused": "it refuses",
+    "redirect": "it answers with a redirect, which is not followed",
+    "too_large": "its answer is too large",
+    "timeout": "it does not answer in time",
+    "tls": "its certificate is not trusted, or TLS fails",
+    "unreachable": "it is not reachable",
+    "state": "what it answered could not be written",
+}
+
+
+class PolicyUrlError(ValueError):
+    """The URL of a witness cannot be used."""
+
+
+def check_urls(witnesses: Sequence[tuple[str, str | None]], allow_http: bool) -> list[str | None]:
+    """The URLs to ask, in the order of the policy. Raises PolicyUrlError."""
+    return [None if url is None else _prefix(name, url, allow_http) for name, url in witnesses]
+
+
+def _prefix(name: str, text: str, allow_http: bool) -> str:
+    try:
+        url = split_url(text, "https://witness.example.com")
+    except ValueError as error:
+        raise PolicyUrlError(f"the URL of the witness {name}: {error}") from None
+    if url.query or url.fragment:
+        raise PolicyUrlError(f"the URL of the witness {name}: remove the part from '?' or '#' on")
+    if url.scheme != "https" and not allow_http and not is_loopback(url.hostname or ""):
+        raise PolicyUrlError(
+            f"the URL of the witness {name}: use https, or --allow-http-witnesses in a network that you trust"
+        )
+    return text.rstrip("/")
+
+
+@dataclass
+class Witnesses:
+    """The witnesses of one auditor, and the threads that ask them. `urls` is in the order of the policy."""
+
+    auditor: _core.Auditor
+    urls: Sequence[str | None]
+    bounds: Bounds = BOUNDS
+    _stop: threading.Event = field(default_factory=threading.Event)
+    _told: dict[int, str] = field(default_factory=dict)
+
+    def start(self) -> None:
+        """Asks, until `stop`, whatever there is to ask."""
+        for number, url in enumerate(self.urls):
+            if url is not None:
+                self._thread(number, self._follow).start()
+
+    def stop(self) -> None:
+        """Asks nobody any more. Who is being asked is not waited for."""
+        self._stop.set()
+
+    def round(self) -> None:
+        """Asks each witness whose turn it is, all at once, and waits for as long as they may take."""
+        threads = [self._thread(number, self._ask_once) for number, url in enumerate(self.urls) if url]
+        for thread in threads:
+            thread.start()
+        # Connecting to an address, the exchange, and once more after a conflict; names are looked up besides.
+        deadline = time.monotonic() + 5 * self.bounds.seconds
+        for thread in threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+
+    def _thread(self, number: int, work: Callable[[int], None]) -> threading.Thread:
+        # Nobody waits for it when the process ends: a name server that does not answer would hold that up.
+        return threading.Thread(target=work, args=(number,), name=f"witness-{number}", daemon=True)
+
+    def _follow(self, number: int) -> None:
+        while not self._stop.wait(TICK_SECONDS):
+            try:
+                self._ask_once(number)
+            except Exception:
+                log.exception("a witness cannot be looked after now")
+
+    def _ask_once(self, number: int) -> None:
+        while not self._stop.is_set() and self.ask(number) == _CONFLICT:
+            pass
+
+    def ask(self, number: int) -> str | None:
+        """Asks one witness once, and returns how it ended; None when there was nothing to ask."""
+        url = self.urls[number]
+        try:
+            question = self.auditor.witness_question(number, _now())
+            if question is None or url is None:
+                return None
+            result = self._put(number, url, question.encode())
+        except _core.ProofgateError as error:
+            self._tell(number, "state", str(error))
+            return "state"
+        self._tell(number, result)
+        return result
+
+    def _put(self, number: int, url: str, question: bytes) -> str:
+        failure = "unreachable"
+        try:
+            answer = exchange(
+                "POST", f"{url}/add-checkpoint", {"Content-Type": "text/plain"}, self.bounds, question
+            )
+            failure = "redirect" if 300 <= answer.status < 400 else ""
+        except ExchangeError as error:
+            failure = error.code
+        finally:
+            # The core waits for what it has handed out.
+            if failure:
+                failed = self.auditor.witness_failed(number, failure, _now())
+        if failure:
+            return failed
+        return self.auditor.witness_answer(
+            number, answer.status, answer.media_type, answer.body, _now(), int(time.time())
+        )
+
+    def _tell(self, number: int, result: str, detail: str = "") -> None:
+        if result in (_CONFLICT, self._told.get(number)):
+            return
+        self._told[number] = result
+        name = self.auditor.witness_urls()[number][0]
+        level = logging.ERROR if result in _AGAINST_US else logging.WARNING
+        if result == _COSIGNED:
+            level = logging.INFO
+        log.log(level, "witness %s: %s [%s]", name, detail or _MEANS.get(result, result), result)
+
+
+def _now() -> int:
+    return time.monotonic_ns() // 1000

@@ -1,0 +1,94 @@
+"""One exchange of HTTP: a request, and its answer whole, bounded in time and size.
+
+Not urllib: it follows redirects and proxies of the environment, and its timeout starts anew with every byte.
+"""
+
+from __future__ import annotations
+
+import functools
+import http.client
+import ssl
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from proofgate.timed_http import TimedResponse
+
+
+class ExchangeError(Exception):
+    """There is no whole answer. Says why, without a word of it."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer of any status. Redirects are not followed."""
+
+    status: int
+    media_type: str
+    """Its `Content-Type`, or nothing."""
+    body: bytes
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What an exchange may take: connecting `seconds` for each address, the rest `seconds` more, and the body
+    of the answer so many bytes."""
+
+    seconds: float
+    answer_bytes: int
+
+
+def exchange(
+    method: str, url: str, headers: Mapping[str, str], bounds: Bounds, body: bytes | None = None
+) -> Answer:
+    """The answer at an http(s) URL; https with the system's roots. Blocks; raises ExchangeError."""
+    connection = _connect(url, bounds.seconds)
+    try:
+        parts = urlsplit(url)
+        target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        connection.connect()
+        connection.response_class = functools.partial(  # type: ignore[assignment]
+            TimedResponse, deadline=time.monotonic() + bounds.seconds
+        )
+        connection.request(method, target, body, {**headers, "Connection": "close"})
+        with connection.getresponse() as response:
+            return _whole(response, bounds.answer_bytes)
+    except TimeoutError:
+        raise ExchangeError("timeout", f"no whole answer within {bounds.seconds:g} s") from None
+    except ssl.SSLCertVerificationError as error:
+        raise ExchangeError("tls", f"the certificate is not trusted: {error.verify_message}") from None
+    except ssl.SSLError:
+        raise ExchangeError("tls", "the TLS handshake failed") from None
+    except OSError as error:
+        raise ExchangeError(
+            "unreachable", f"not reachable: {error.strerror or 'connection failed'}"
+        ) from None
+    except UnicodeError:
+        raise ExchangeError("unreachable", "not reachable: the host's name is not one") from None
+    except http.client.HTTPException:
+        raise ExchangeError("bad_answer", "the answer is not HTTP") from None
+    finally:
+        connection.close()
+
+
+def _connect(url: str, timeout: float) -> http.client.HTTPConnection:
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    if parts.scheme == "https":
+        context = ssl.create_default_context()
+        return http.client.HTTPSConnection(host, parts.port, timeout=timeout, context=context)
+    return http.client.HTTPConnection(host, parts.port, timeout=timeout)
+
+
+def _whole(response: http.client.HTTPResponse, most: int) -> Answer:
+    body = response.read(most + 1)
+    if len(body) > most:
+        raise ExchangeError("too_large", f"the answer is larger than {most} bytes")
+    if response.length:
+        raise ExchangeError("bad_answer", "the answer ends too early")
+    return Answer(response.status, response.getheader("Content-Type", ""), body)

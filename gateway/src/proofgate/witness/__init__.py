@@ -1,0 +1,1 @@
+"""The witness's process: what serves the core's witness over HTTP."""

@@ -1,0 +1,77 @@
+"""The command `witness`: its arguments, and the service."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+from proofgate import _core
+from proofgate.commands import EXIT_FAILED, EXIT_USAGE, fail
+
+
+def add(command: Callable[..., argparse.ArgumentParser], address: Callable[[str], str]) -> None:
+    """Adds the command; `command` makes one, `address` reads an address."""
+    parser = command(
+        "witness",
+        run,
+        "cosign checkpoints of logs that only grow",
+        "For whoever is to hold an\nauditor, or any other log, to one history: c2sp.org/tlog-witness.",
+    )
+    parser.add_argument(
+        "--logs", type=Path, required=True, metavar="FILE", help="the logs to cosign: a c2sp.org/tlog-list"
+    )
+    parser.add_argument(
+        "--signing-key",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="the witness's own, made by keygen --witness",
+    )
+    parser.add_argument(
+        "--state",
+        type=Path,
+        required=True,
+        metavar="DIR",
+        help="what was cosigned last of each log: never lose it, never set it back",
+    )
+    parser.add_argument(
+        "--new-state", action="store_true", help="begin in an empty --state: at the first start of a key"
+    )
+    parser.add_argument(
+        "--listen", type=address, default="127.0.0.1:9092", metavar="ADDRESS", help="(default: %(default)s)"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Cosigns until a signal."""
+    from proofgate.http_server import ListenError, bind
+    from proofgate.witness import service
+
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
+    try:
+        witness = _core.Witness(
+            str(options.state),
+            options.signing_key.read_text(encoding="ascii"),
+            options.logs.read_text(encoding="utf-8"),
+            options.new_state,
+        )
+    except OSError as error:
+        return fail(f"{error.filename} cannot be read: {error.strerror}", EXIT_USAGE)
+    except UnicodeDecodeError:
+        return fail("--signing-key or --logs is no text", EXIT_USAGE)
+    except ValueError as error:
+        # The text of a key is not in it.
+        return fail(f"--signing-key: {error}", EXIT_USAGE)
+    except _core.WitnessError as error:
+        code = EXIT_USAGE if error.code == "witness_log_list" else EXIT_FAILED
+        return fail(f"{error} [{error.code}]", code)
+    try:
+        listener = bind(options.listen)
+    except ListenError as error:
+        return fail(f"{error} [{error.code}]", EXIT_FAILED)
+    with listener:
+        service.run(witness, listener)
+    return 0

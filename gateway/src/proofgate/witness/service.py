@@ -1,0 +1,133 @@
+"""The witness's port: add-checkpoint (c2sp.org/tlog-witness), what was cosigned, metrics and a probe.
+
+Whoever asks needs no token: only what a log has signed is cosigned.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import socket
+import time
+from collections import Counter
+from collections.abc import Iterator
+from http import HTTPStatus
+
+import uvloop
+from fastapi import FastAPI, Request, Response
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import PlainTextResponse
+from starlette.exceptions import HTTPException as StarletteHTTPException
+from starlette.requests import ClientDisconnect
+
+from proofgate import _core
+from proofgate.http_errors import Refusal, answer_http_error, answer_refusal
+from proofgate.http_server import Server, address_of, on_signals
+
+log = logging.getLogger("proofgate.witness")
+
+#: A checkpoint with as many signatures as are looked at, and the longest proof.
+BODY_MAXIMUM = 1 << 17
+BODY_SECONDS = 10.0
+METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_PREFIX = "proofgate_witness"
+#: Codes of the core that say something of a log or of this witness, and not only of whoever asked.
+_TOLD = {"not_consistent": logging.WARNING, "state": logging.ERROR}
+
+
+def create_app(witness: _core.Witness) -> FastAPI:
+    """The application of one witness."""
+    app = FastAPI(title="Proofgate witness", docs_url=None, redoc_url=None, openapi_url=None)
+    app.add_exception_handler(Refusal, answer_refusal)
+    app.add_exception_handler(StarletteHTTPException, answer_http_error)
+    results: Counter[str] = Counter()
+
+    @app.get("/healthz")
+    async def healthz() -> PlainTextResponse:
+        return PlainTextResponse("ok\n")
+
+    # A lock of the core may be held while something is written: a thread of the pool waits for it.
+    @app.get("/metrics")
+    def metrics() -> Response:
+        text = "".join(f"{line}\n" for line in _metrics(witness, results))
+        return Response(text, media_type=METRICS_TYPE)
+
+    @app.post("/add-checkpoint")
+    async def add_checkpoint(request: Request) -> Response:
+        body = await _body(request)
+        status, code, text = await run_in_threadpool(witness.add_checkpoint, body, int(time.time()))
+        results[code] += 1
+        if code in _TOLD:
+            log.log(_TOLD[code], "a checkpoint was not cosigned: %s [%s]", text, code)
+        if status == HTTPStatus.OK:
+            return PlainTextResponse(text)
+        if status == HTTPStatus.CONFLICT:
+            # Starlette would add a charset to a type of text.
+            return Response(f"{text}\n", status, {"Content-Type": "text/x.tlog.size"})
+        return PlainTextResponse(f"{text}\n", status)
+
+    @app.get("/{origin_digest}/checkpoint")
+    def checkpoint(origin_digest: str) -> PlainTextResponse:
+        note = witness.checkpoint(origin_digest)
+        if note is None:
+            raise Refusal(HTTPStatus.NOT_FOUND, "no_checkpoint", "nothing was cosigned of such a log")
+        return PlainTextResponse(note, headers={"Cache-Control": "no-cache"})
+
+    return app
+
+
+async def _body(request: Request) -> bytes:
+    """The body, bounded in time and size."""
+    body = bytearray()
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            async for piece in request.stream():
+                body += piece
+                if len(body) > BODY_MAXIMUM:
+                    status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+                    raise Refusal(
+                        status,
+                        "too_large",
+                        f"the body is larger than {BODY_MAXIMUM} bytes",
+                        {"Connection": "close"},
+                    )
+    except TimeoutError:
+        raise Refusal(
+            HTTPStatus.REQUEST_TIMEOUT,
+            "timeout",
+            f"the body did not come within {BODY_SECONDS:g} s",
+            {"Connection": "close"},
+        ) from None
+    except ClientDisconnect:
+        raise Refusal(HTTPStatus.BAD_REQUEST, "cut_off", "the body was cut off") from None
+    return bytes(body)
+
+
+def _metrics(witness: _core.Witness, results: Counter[str]) -> Iterator[str]:
+    yield f"# HELP {_PREFIX}_requests_total Requests to cosign, by how they ended."
+    yield f"# TYPE {_PREFIX}_requests_total counter"
+    for result, count in sorted(results.items()):
+        yield f'{_PREFIX}_requests_total{{result="{result}"}} {count}'
+    yield f"# HELP {_PREFIX}_cosigned_entries Entries of the newest checkpoint that was cosigned."
+    yield f"# TYPE {_PREFIX}_cosigned_entries gauge"
+    for head in json.loads(witness.heads()):
+        origin = head["origin"].replace("\\", r"\\").replace('"', r"\"")
+        yield f'{_PREFIX}_cosigned_entries{{origin="{origin}"}} {head["size"]}'
+
+
+async def _serve(witness: _core.Witness, listener: socket.socket) -> None:
+    announcement = f"proofgate witness: http://{address_of(listener)} verifying-key={witness.verifying_key}"
+    server = Server(create_app(witness), announcement)
+
+    def stop() -> None:
+        server.should_exit = True
+
+    with on_signals(stop):
+        await server.serve(sockets=[listener])
+
+
+def run(witness: _core.Witness, listener: socket.socket) -> None:
+    """Answers until SIGTERM or SIGINT. What is being cosigned then is brought to its end."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_serve(witness, listener))

@@ -1,0 +1,473 @@
+//! Asking witnesses to cosign the aggregate log (c2sp.org/tlog-witness), and publishing what a quorum of them has cosigned.
+//!
+//! Whoever has a connection takes a [`Question`], asks, and brings the [`Answer`]; nothing here waits for a network, and a
+//! poll waits for nothing here but a write of the state. All witnesses are asked for one checkpoint, the target, so that their cosignatures come
+//! together under one text. The target moves on to the newest once each has cosigned it, or has failed and waits for its
+//! next turn: one that is down or lies holds up nobody else.
+//!
+//! What each witness has cosigned last, and what it has said against this log, is kept in the state.
+
+use crate::aggregate::{read, write};
+use crate::finding::{Code, Raised};
+use crate::published::Published;
+use crate::{AuditorError, StateStorage};
+use proofgate_ledger::{AddCheckpoint, Cosignature, SignedCheckpoint, TrustPolicy};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What the witnesses have cosigned and said.
+const COSIGNATURES: &str = "cosignatures";
+/// Microseconds until a witness that failed is asked again, doubled with each failure up to the second.
+const FIRST_DELAY: u64 = 1_000_000;
+const MOST_DELAY: u64 = 300_000_000;
+/// Seconds that a witness's clock may be ahead.
+const AHEAD: u64 = 300;
+/// The media type of the size in a 409.
+const SIZE_TYPE: &str = "text/x.tlog.size";
+
+/// What to ask a witness.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// Its place in the policy.
+    pub witness: usize,
+    /// The body of the request to `<url>/add-checkpoint`.
+    pub body: String,
+    old: u64,
+    size: u64,
+    text: String,
+}
+
+/// What came of it.
+#[derive(Clone, Copy, Debug)]
+pub enum Answer<'a> {
+    /// An answer of HTTP, whose body is bounded and whole.
+    Http {
+        /// Its status.
+        status: u16,
+        /// Its `Content-Type`; empty when it has none.
+        media_type: &'a str,
+        /// Its body.
+        body: &'a [u8],
+    },
+    /// There was none: `unreachable`, `timeout`, `tls`, `redirect`, `too_large`, or `bad_answer`.
+    None(&'a str),
+}
+
+/// How a witness stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct WitnessStanding {
+    /// Its name in the policy.
+    pub name: String,
+    /// Whether the policy says where it is, so that it is asked.
+    pub asked: bool,
+    /// Entries of the newest checkpoint that it has cosigned for this auditor.
+    pub size: u64,
+    /// When it did, in unix seconds by its clock; 0 when it never has.
+    pub time: u64,
+    /// How its last request ended; empty before the first.
+    pub last: String,
+    /// How many requests ended in which way.
+    pub results: BTreeMap<&'static str, u64>,
+}
+
+/// What a witness says against this log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Claim {
+    /// It has cosigned this many entries, and there are fewer.
+    Ahead(u64),
+    /// It has cosigned this many entries with another root.
+    Other(u64),
+}
+
+/// What is kept of a witness.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Kept {
+    /// Its verifying key.
+    witness: String,
+    /// Entries that it has cosigned last, as far as it has said.
+    known: u64,
+    claim: Option<Claim>,
+    /// Its newest cosignature.
+    cosigned: Option<Cosigned>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Cosigned {
+    size: u64,
+    /// The checkpoint's text.
+    text: String,
+    time: u64,
+    /// The signature line.
+    line: String,
+}
+
+struct Row {
+    kept: Kept,
+    asking: bool,
+    /// Conflicts since a request ended otherwise.
+    conflicts: u32,
+    failures: u32,
+    not_before: u64,
+    last: &'static str,
+    results: BTreeMap<&'static str, u64>,
+}
+
+#[derive(Clone)]
+struct Target {
+    size: u64,
+    text: String,
+    note: String,
+}
+
+struct Held {
+    rows: Vec<Row>,
+    target: Option<Target>,
+    /// A quorum has cosigned, and that could not be written.
+    unpublished: bool,
+}
+
+/// Asks the witnesses of a policy.
+pub struct Cosigning {
+    state: Arc<dyn StateStorage>,
+    published: Arc<Published>,
+    policy: Arc<TrustPolicy>,
+    held: Mutex<Held>,
+}
+
+impl Cosigning {
+    /// Goes on with what the state holds. Of witnesses that the policy does not name any more nothing is kept.
+    ///
+    /// # Errors
+    /// [`AuditorError::State`], [`AuditorError::StateCorrupt`].
+    pub(crate) fn open(
+        state: Arc<dyn StateStorage>,
+        published: Arc<Published>,
+        policy: Arc<TrustPolicy>,
+    ) -> Result<Self, AuditorError> {
+        let corrupt = |reason: String| AuditorError::corrupt(COSIGNATURES, reason);
+        let all: Vec<Kept> = match read(&*state, COSIGNATURES)? {
+            Some(bytes) => serde_json::from_slice(&bytes).map_err(|error| corrupt(error.to_string()))?,
+            None => Vec::new(),
+        };
+        let mut rows = Vec::new();
+        for witness in policy.witnesses() {
+            let vkey = witness.key.to_text();
+            let kept = all.iter().find(|kept| kept.witness == vkey).cloned();
+            if let Some(cosigned) = kept.as_ref().and_then(|kept| kept.cosigned.as_ref()) {
+                Cosignature::from_answer(&cosigned.text, &cosigned.line, &witness.key)
+                    .map_err(|error| corrupt(error.to_string()))?;
+            }
+            rows.push(Row {
+                kept: kept.unwrap_or(Kept {
+                    witness: vkey,
+                    known: 0,
+                    claim: None,
+                    cosigned: None,
+                }),
+                asking: false,
+                conflicts: 0,
+                failures: 0,
+                not_before: 0,
+                last: "",
+                results: BTreeMap::new(),
+            });
+        }
+        Ok(Self {
+            state,
+            published,
+            policy,
+            held: Mutex::new(Held {
+                rows,
+                target: None,
+                unpublished: true,
+            }),
+        })
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What to ask a witness now, by its place in the policy; `None` when there is nothing to ask or it is not its turn.
+    /// Whoever takes a question brings its answer. `now` is in microseconds of a clock that never goes back.
+    ///
+    /// # Errors
+    /// [`AuditorError::State`], [`AuditorError::StateCorrupt`].
+    pub fn question(&self, witness: usize, now: u64) -> Result<Option<Question>, AuditorError> {
+        let mut held = self.held();
+        self.aim(&mut held, now)?;
+        if held.unpublished {
+            self.publish(&mut held)?;
+        }
+        let asked = self.policy.witnesses().get(witness);
+        let (Some(target), true) = (
+            held.target.clone(),
+            asked.is_some_and(|asked| asked.url.is_some()),
+        ) else {
+            return Ok(None);
+        };
+        let Some(row) = held.rows.get_mut(witness) else {
+            return Ok(None);
+        };
+        if target.size == 0 || row.asking || row.has_cosigned(&target) || now < row.not_before {
+            return Ok(None);
+        }
+        let old = row.kept.known.min(target.size);
+        let asked = AddCheckpoint {
+            old,
+            proof: self.published.proof_for_witness(old, target.size)?,
+            note: &target.note,
+        };
+        let body = asked.encode();
+        row.asking = true;
+        Ok(Some(Question {
+            witness,
+            body,
+            old,
+            size: target.size,
+            text: target.text,
+        }))
+    }
+
+    /// Takes the answer to a question and returns how it ended, as [`WitnessStanding::last`] tells it. `now` as in
+    /// [`Self::question`], `seconds` in unix seconds.
+    ///
+    /// # Errors
+    /// [`AuditorError::State`]: what was answered is lost, and asked for again.
+    pub fn answer(
+        &self,
+        question: &Question,
+        answer: Answer<'_>,
+        now: u64,
+        seconds: u64,
+    ) -> Result<&'static str, AuditorError> {
+        let signed = self.published.signed().0;
+        let (policy, mut held) = (Arc::clone(&self.policy), self.held());
+        let held = &mut *held;
+        let (Some(row), Some(witness)) = (
+            held.rows.get_mut(question.witness),
+            policy.witnesses().get(question.witness),
+        ) else {
+            return Ok("");
+        };
+        row.asking = false;
+        let before = row.kept.clone();
+        let result = match answer {
+            Answer::None(why) => named(why),
+            Answer::Http {
+                status: 200, body, ..
+            } => {
+                let text = std::str::from_utf8(body).ok();
+                let cosignature =
+                    text.map(|body| Cosignature::from_answer(&question.text, body, &witness.key));
+                match cosignature {
+                    Some(Ok(cosignature)) if cosignature.time <= seconds.saturating_add(AHEAD) => {
+                        row.kept = Kept {
+                            known: question.size,
+                            claim: None,
+                            cosigned: Some(Cosigned {
+                                size: question.size,
+                                text: question.text.clone(),
+                                time: cosignature.time,
+                                line: cosignature.line,
+                            }),
+                            witness: before.witness.clone(),
+                        };
+                        "cosigned"
+                    }
+                    _ => "bad_cosignature",
+                }
+            }
+            Answer::Http {
+                status: 409,
+                media_type,
+                body,
+            } => row.conflict(question, size_of(media_type, body), signed),
+            Answer::Http { status: 422, .. } if question.old > 0 => {
+                row.kept.claim = Some(Claim::Other(question.old));
+                "fork"
+            }
+            Answer::Http { status: 404, .. } => "unknown_log",
+            Answer::Http { status: 403, .. } => "unknown_key",
+            Answer::Http { .. } => "refused",
+        };
+        if result == "conflict" && row.kept.known > question.size {
+            // It has cosigned a newer one, whose cosignature was lost.
+            held.target = None;
+        }
+        let changed = row.kept != before;
+        let ended = match changed.then(|| self.keep(&held.rows)) {
+            Some(Err(error)) => Err(error),
+            _ => Ok(result),
+        };
+        let row = &mut held.rows[question.witness];
+        if ended.is_err() {
+            row.kept = before;
+        }
+        row.end(ended.as_ref().map_or("state", |result| result), now);
+        if ended.as_ref().is_ok_and(|result| *result == "cosigned") {
+            held.unpublished = true;
+            self.publish(held)?;
+        }
+        ended
+    }
+
+    /// How the witnesses stand, in the order of the policy.
+    #[must_use]
+    pub fn standing(&self) -> Vec<WitnessStanding> {
+        let held = self.held();
+        let witnesses = self.policy.witnesses().iter().zip(&held.rows);
+        witnesses
+            .map(|(witness, row)| WitnessStanding {
+                name: witness.name.clone(),
+                asked: witness.url.is_some(),
+                size: row.kept.cosigned.as_ref().map_or(0, |cosigned| cosigned.size),
+                time: row.kept.cosigned.as_ref().map_or(0, |cosigned| cosigned.time),
+                last: row.last.to_owned(),
+                results: row.results.clone(),
+            })
+            .collect()
+    }
+
+    /// The origin of the aggregate log.
+    pub(crate) fn origin(&self) -> String {
+        let (_, note) = self.published.signed();
+        note.lines().next().unwrap_or_default().to_owned()
+    }
+
+    /// Says what witnesses say against this log.
+    pub(crate) fn raise(&self, raised: &mut Raised) {
+        let (origin, (signed, _)) = (self.origin(), self.published.signed());
+        let held = self.held();
+        for (witness, row) in self.policy.witnesses().iter().zip(&held.rows) {
+            let name = &witness.name;
+            match row.kept.claim {
+                None => {}
+                Some(Claim::Ahead(size)) => raised.raise(
+                    Code::AggregateRollback,
+                    &origin,
+                    "",
+                    format!(
+                        "the witness {name} says that it has cosigned {size} entries, and {signed} are here: the state was set back, or the key signs elsewhere too"
+                    ),
+                ),
+                Some(Claim::Other(size)) => raised.raise(
+                    Code::AggregateFork,
+                    &origin,
+                    "",
+                    format!(
+                        "the witness {name} says that the {size} entries that it has cosigned are others than here: the state was set back, or the key signs elsewhere too"
+                    ),
+                ),
+            }
+        }
+    }
+
+    /// Chooses what all are asked for.
+    fn aim(&self, held: &mut Held, now: u64) -> Result<(), AuditorError> {
+        let (size, note) = self.published.signed();
+        if let Some(target) = &held.target {
+            let waits = |(row, url): (&Row, &Option<String>)| {
+                url.is_some() && (row.asking || !row.has_cosigned(target) && now >= row.not_before)
+            };
+            let urls = self.policy.witnesses().iter().map(|witness| &witness.url);
+            if target.size == size || target.size > 0 && held.rows.iter().zip(urls).any(waits) {
+                return Ok(());
+            }
+        }
+        let text = SignedCheckpoint::parse(&note)?.text().to_owned();
+        held.target = Some(Target { size, text, note });
+        Ok(())
+    }
+
+    /// Publishes the target with its cosignatures, if they are a quorum.
+    fn publish(&self, held: &mut Held) -> Result<(), AuditorError> {
+        let Some(target) = &held.target else {
+            return Ok(());
+        };
+        let has = |place: usize| held.rows.get(place).is_some_and(|row| row.has_cosigned(target));
+        let mut note = target.note.clone();
+        let lines = held.rows.iter().filter(|row| row.has_cosigned(target));
+        for line in lines.filter_map(|row| row.kept.cosigned.as_ref()) {
+            note.push_str(&line.line);
+        }
+        if self.policy.is_quorum(&has) && note.len() > target.note.len() {
+            self.published.publish(target.size, note)?;
+        }
+        held.unpublished = false;
+        Ok(())
+    }
+
+    fn keep(&self, rows: &[Row]) -> Result<(), AuditorError> {
+        let all: Vec<&Kept> = rows.iter().map(|row| &row.kept).collect();
+        let bytes = serde_json::to_vec(&all)
+            .map_err(|error| AuditorError::corrupt(COSIGNATURES, error.to_string()))?;
+        write(&*self.state, COSIGNATURES, &bytes)
+    }
+}
+
+impl Row {
+    fn has_cosigned(&self, target: &Target) -> bool {
+        let cosigned = self.kept.cosigned.as_ref();
+        cosigned.is_some_and(|cosigned| cosigned.text == target.text)
+    }
+
+    /// What a 409 says, of a witness that has cosigned so many entries while so many are signed here.
+    fn conflict(&mut self, question: &Question, size: Option<u64>, signed: u64) -> &'static str {
+        match size {
+            Some(size) if size > signed => {
+                self.kept.known = size;
+                self.kept.claim = Some(Claim::Ahead(size));
+                "rollback"
+            }
+            Some(size) if size != question.old => {
+                self.kept.known = size;
+                "conflict"
+            }
+            // It is where it was said to be, and yet they do not agree.
+            Some(_) | None if question.old == question.size => {
+                self.kept.claim = Some(Claim::Other(question.old));
+                "fork"
+            }
+            _ => "bad_answer",
+        }
+    }
+
+    fn end(&mut self, result: &'static str, now: u64) {
+        *self.results.entry(result).or_default() += 1;
+        self.last = result;
+        match result {
+            "cosigned" => (self.failures, self.conflicts) = (0, 0),
+            // It has told where it stands, and is asked from there at once; not again and again.
+            "conflict" if self.conflicts == 0 => self.conflicts = 1,
+            _ => {
+                self.conflicts = 0;
+                let delay = FIRST_DELAY << self.failures.min(16);
+                self.failures = self.failures.saturating_add(1);
+                self.not_before = now.saturating_add(delay.min(MOST_DELAY));
+            }
+        }
+    }
+}
+
+/// The size that a witness tells in a 409.
+fn size_of(media_type: &str, body: &[u8]) -> Option<u64> {
+    let essence = media_type.split(';').next().unwrap_or_default().trim();
+    if !essence.eq_ignore_ascii_case(SIZE_TYPE) {
+        return None;
+    }
+    let text = std::str::from_utf8(body).ok()?.strip_suffix('\n')?;
+    let plain = text.bytes().all(|byte| byte.is_ascii_digit()) && (text.len() == 1 || !text.starts_with('0'));
+    if plain { text.parse().ok() } else { None }
+}
+
+/// A reason that there was no answer, as metrics name it.
+fn named(why: &str) -> &'static str {
+    const KNOWN: [&str; 5] = ["timeout", "tls", "redirect", "too_large", "bad_answer"];
+    KNOWN
+        .into_iter()
+        .find(|known| *known == why)
+        .unwrap_or("unreachable")
+}
