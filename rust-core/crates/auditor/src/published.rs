@@ -106,10 +106,17 @@ impl Published {
                 .map_err(|error| corrupt(error.to_string()))?;
             public = cosigned.then_some((checkpoint.size, note));
         }
-        let behind = public.as_ref().is_none_or(|(size, _)| *size < signed.0);
-        if behind && self.policy.is_quorum(&|_| false) {
-            write(&*self.state, CHECKPOINT, signed.1.as_bytes())?;
-            public = Some(signed);
+        if self.policy.is_quorum(&|_| false) {
+            if public.as_ref().is_none_or(|(size, _)| *size < signed.0) {
+                write(&*self.state, CHECKPOINT, signed.1.as_bytes())?;
+                public = Some(signed);
+            }
+        } else if let Some((_, note)) = public
+            .as_ref()
+            .filter(|public| self.checkpoint().as_ref() != Some(*public))
+        {
+            // It may have been renamed and not synced; who has read it is not to find an older one later.
+            write(&*self.state, CHECKPOINT, note.as_bytes())?;
         }
         self.change(|heads| heads.public = public);
         Ok(())

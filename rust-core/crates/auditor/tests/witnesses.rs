@@ -383,10 +383,10 @@ fn a_witness_of_which_the_auditor_has_forgotten_where_it_stands_tells_it() {
 #[test]
 fn whatever_write_fails_all_that_is_published_is_cosigned_and_never_goes_back() {
     for write in 0..12 {
-        for fault in [Fault::Before, Fault::After] {
+        for fault in [Fault::Before, Fault::After, Fault::Unsynced] {
             let mut scene = Scene::new(2);
             scene.ask();
-            let first = scene.published().unwrap();
+            let mut newest = scene.published();
             scene.worker.complete_one("more");
             scene.audit.state.fail_from(write, fault);
             for _ in 0..12 {
@@ -399,11 +399,16 @@ fn whatever_write_fails_all_that_is_published_is_cosigned_and_never_goes_back() 
                         let _ = cosigning.answer(&question, http(&reply), scene.audit.now, UNIX);
                     }
                 }
-                assert!(scene.published() >= Some(first), "write {write}, {fault:?}");
+                assert!(scene.published() >= newest, "write {write}, {fault:?}");
+                newest = scene.published();
             }
             scene.audit.state.heal();
             scene.audit.restart();
-            assert!(scene.published() >= Some(first), "write {write}, {fault:?}");
+            assert!(scene.published() >= newest, "write {write}, {fault:?}");
+            newest = scene.published();
+            scene.audit.state.lose_power();
+            scene.audit.restart();
+            assert!(scene.published() >= newest, "write {write}, {fault:?}");
             scene.audit.now += 400 * SECOND;
             scene.audit.watch();
             scene.ask();

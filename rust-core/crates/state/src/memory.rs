@@ -12,6 +12,8 @@ pub enum Fault {
     Before,
     /// It was written, and the caller is told that it was not.
     After,
+    /// As `After`, but only until the power is lost: it is not on the disk.
+    Unsynced,
 }
 
 #[derive(Default)]
@@ -19,6 +21,8 @@ struct Files {
     files: BTreeMap<String, Vec<u8>>,
     writes: u64,
     fault: Option<(u64, Fault)>,
+    /// What the disk holds of files whose last write was not synced.
+    unsynced: BTreeMap<String, Option<Vec<u8>>>,
     /// Every content that a name ever had.
     past: BTreeMap<String, BTreeSet<Vec<u8>>>,
 }
@@ -37,6 +41,17 @@ impl Memory {
         let mut files = self.files();
         files.writes = 0;
         files.fault = Some((write, fault));
+    }
+
+    /// What was not synced is gone.
+    pub fn lose_power(&self) {
+        let mut files = self.files();
+        for (name, before) in std::mem::take(&mut files.unsynced) {
+            match before {
+                Some(bytes) => files.files.insert(name, bytes),
+                None => files.files.remove(&name),
+            };
+        }
     }
 
     /// Writes succeed again.
@@ -104,7 +119,15 @@ impl StateStorage for Memory {
         {
             return Err(io::Error::other("injected"));
         }
-        files.files.insert(name.to_owned(), bytes.to_vec());
+        let before = files.files.insert(name.to_owned(), bytes.to_vec());
+        match fails {
+            Some((_, Fault::Unsynced)) => {
+                files.unsynced.entry(name.to_owned()).or_insert(before);
+            }
+            _ => {
+                files.unsynced.remove(name);
+            }
+        }
         files
             .past
             .entry(name.to_owned())

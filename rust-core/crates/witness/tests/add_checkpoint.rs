@@ -231,24 +231,47 @@ fn a_log_that_joins_the_list_begins_and_one_that_left_it_is_remembered() {
     assert_eq!(status(&of(logs()), &log.ask(0, 6)), 409);
 }
 
+#[test]
+fn a_cosignature_does_not_leave_on_the_strength_of_a_write_that_failed() {
+    for fault in [Fault::Before, Fault::After, Fault::Unsynced] {
+        let state = Memory::default();
+        let (one, other) = (
+            History::new("log.example/a", 0, 1),
+            History::new("log.example/a", 0, 2),
+        );
+        let mut witness = begun(&state);
+        state.fail_from(0, fault);
+        assert_eq!(status(&witness, &one.ask(0, 9)), 503);
+        state.heal();
+        // It says what it has read; whether the disk has it, it does not know.
+        let old = if fault == Fault::Before { 0 } else { 9 };
+        assert_eq!(status(&witness, &one.ask(old, 9)), 200, "{fault:?}");
+        state.lose_power();
+        witness = Witness::open(Arc::new(state.clone()), key(), logs()).unwrap();
+        assert_eq!(status(&witness, &other.ask(0, 9)), 409, "{fault:?}");
+        assert_eq!(status(&witness, &one.ask(9, 12)), 200, "{fault:?}");
+    }
+}
+
 /// One thing that happens to a witness.
 #[derive(Clone, Debug)]
 enum Step {
     /// A history asks for a size, from what it believes was cosigned, or from another size.
     Ask(u8, u64, Option<u64>),
-    /// Of the writes from here on, this one and all behind it fail, before or after they were done.
-    Fail(u64, bool),
+    /// Of the writes from here on, this one and all behind it fail.
+    Fail(u64, Fault),
     Heal,
-    /// The process is killed and starts again.
-    Restart,
+    /// The process is killed and starts again, after the power was lost or not.
+    Restart(bool),
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         6 => (0u8..3, 0u64..64, prop::option::weighted(0.2, 0u64..64)).prop_map(|(a, b, c)| Step::Ask(a, b, c)),
-        2 => (0u64..2, any::<bool>()).prop_map(|(write, after)| Step::Fail(write, after)),
+        2 => (0u64..2, prop::sample::select(vec![Fault::Before, Fault::After, Fault::Unsynced]))
+            .prop_map(|(write, fault)| Step::Fail(write, fault)),
         2 => Just(Step::Heal),
-        2 => Just(Step::Restart),
+        2 => any::<bool>().prop_map(Step::Restart),
     ];
     prop::collection::vec(step, 1..60)
 }
@@ -263,10 +286,13 @@ proptest! {
         let mut known = 0;
         for step in steps {
             match step {
-                Step::Fail(write, after) => state.fail_from(write, if after { Fault::After } else { Fault::Before }),
+                Step::Fail(write, fault) => state.fail_from(write, fault),
                 Step::Heal => state.heal(),
-                Step::Restart => {
+                Step::Restart(power_lost) => {
                     state.heal();
+                    if power_lost {
+                        state.lose_power();
+                    }
                     witness = Witness::open(Arc::new(state.clone()), key(), logs()).unwrap();
                 }
                 Step::Ask(history, size, old) => {
