@@ -200,10 +200,15 @@ def _look_once(watch: Any, witnesses: Any, options: argparse.Namespace) -> int:
     findings = watch.findings()
     code = max((_EXIT_CODES[finding["verdict"]] for finding in findings), default=0)
     if options.json:
-        print(json.dumps({"exit_code": code, "findings": findings, "shards": watch.heads()}, indent=2))
+        report = {"exit_code": code, "findings": findings, "shards": watch.heads()}
+        print(json.dumps(report | {"witnesses": watch.witnesses()}, indent=2))
         return code
     for finding in findings:
         print(f"{finding['code']}: {finding['origin']}\n  {finding['message']}")
+    for witness in watch.witnesses():
+        print(
+            f"witness {witness['name']}: {witness['last'] or 'not asked'}, {witness['size']} heads cosigned"
+        )
     print(
         f"{watch.totals.records} records, {watch.totals.entries} heads in the aggregate log\n{VERDICTS[code]}"
     )

@@ -21,6 +21,8 @@ const COSIGNATURES: &str = "cosignatures";
 /// Microseconds until a witness that failed is asked again, doubled with each failure up to the second.
 const FIRST_DELAY: u64 = 1_000_000;
 const MOST_DELAY: u64 = 300_000_000;
+/// Microseconds after which one that is being asked is not waited for by the others: a name server may not answer.
+const PATIENCE: u64 = 10_000_000;
 /// Seconds that a witness's clock may be ahead.
 const AHEAD: u64 = 300;
 /// The media type of the size in a 409.
@@ -105,7 +107,8 @@ struct Cosigned {
 
 struct Row {
     kept: Kept,
-    asking: bool,
+    /// Since when it is being asked.
+    asking: Option<u64>,
     /// Conflicts since a request ended otherwise.
     conflicts: u32,
     failures: u32,
@@ -166,7 +169,7 @@ impl Cosigning {
                     claim: None,
                     cosigned: None,
                 }),
-                asking: false,
+                asking: None,
                 conflicts: 0,
                 failures: 0,
                 not_before: 0,
@@ -211,7 +214,7 @@ impl Cosigning {
         let Some(row) = held.rows.get_mut(witness) else {
             return Ok(None);
         };
-        if target.size == 0 || row.asking || row.has_cosigned(&target) || now < row.not_before {
+        if target.size == 0 || row.asking.is_some() || row.has_cosigned(&target) || now < row.not_before {
             return Ok(None);
         }
         let old = row.kept.known.min(target.size);
@@ -221,7 +224,7 @@ impl Cosigning {
             note: &target.note,
         };
         let body = asked.encode();
-        row.asking = true;
+        row.asking = Some(now);
         Ok(Some(Question {
             witness,
             body,
@@ -252,7 +255,7 @@ impl Cosigning {
         ) else {
             return Ok("");
         };
-        row.asking = false;
+        row.asking = None;
         let before = row.kept.clone();
         let result = match answer {
             Answer::None(why) => named(why),
@@ -370,7 +373,11 @@ impl Cosigning {
         let (size, note) = self.published.signed();
         if let Some(target) = &held.target {
             let waits = |(row, url): (&Row, &Option<String>)| {
-                url.is_some() && (row.asking || !row.has_cosigned(target) && now >= row.not_before)
+                let waits = match row.asking {
+                    Some(since) => now.saturating_sub(since) < PATIENCE,
+                    None => !row.has_cosigned(target) && now >= row.not_before,
+                };
+                url.is_some() && waits
             };
             let urls = self.policy.witnesses().iter().map(|witness| &witness.url);
             if target.size == size || target.size > 0 && held.rows.iter().zip(urls).any(waits) {

@@ -23,7 +23,7 @@ pub struct Published {
 }
 
 /// Sizes and signed notes.
-#[derive(Clone, Default)]
+#[derive(Default)]
 struct Heads {
     /// What the auditor has signed.
     signed: (u64, String),
@@ -44,16 +44,24 @@ impl Published {
     /// The newest published checkpoint: its size and the signed note. `None` until a quorum of witnesses has cosigned one.
     #[must_use]
     pub fn checkpoint(&self) -> Option<(u64, String)> {
-        self.heads().public
+        self.see(|heads| heads.public.clone())
     }
 
     /// What the auditor has signed last; witnesses are asked for it.
     pub(crate) fn signed(&self) -> (u64, String) {
-        self.heads().signed
+        self.see(|heads| heads.signed.clone())
     }
 
-    fn heads(&self) -> Heads {
-        self.heads.read().unwrap_or_else(PoisonError::into_inner).clone()
+    fn published_size(&self) -> Option<u64> {
+        self.see(|heads| heads.public.as_ref().map(|(size, _)| *size))
+    }
+
+    fn signed_size(&self) -> u64 {
+        self.see(|heads| heads.signed.0)
+    }
+
+    fn see<T>(&self, see: impl FnOnce(&Heads) -> T) -> T {
+        see(&self.heads.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn change(&self, change: impl FnOnce(&mut Heads)) {
@@ -79,7 +87,7 @@ impl Published {
     /// Publishes a checkpoint with the cosignatures of a quorum, or with more of them than before, durably.
     pub(crate) fn publish(&self, size: u64, note: String) -> Result<(), AuditorError> {
         let _writing = self.writing();
-        if self.checkpoint().is_some_and(|(newest, _)| newest > size) {
+        if self.published_size().is_some_and(|newest| newest > size) {
             return Ok(());
         }
         write(&*self.state, CHECKPOINT, note.as_bytes())?;
@@ -139,7 +147,7 @@ impl Published {
         let Some(tile) = Tile::parse(path) else {
             return Ok(None);
         };
-        let Some((size, _)) = self.checkpoint() else {
+        let Some(size) = self.published_size() else {
             return Ok(None);
         };
         match Tile::at(tile.level, tile.index, size).filter(|whole| tile.width <= whole.width) {
@@ -153,8 +161,7 @@ impl Published {
         let name = tile.path();
         // The writer may put a wider one in the place of the one that is kept while this looks for it.
         for _ in 0..8 {
-            let (size, _) = self.signed();
-            let Some(whole) = Tile::at(tile.level, tile.index, size) else {
+            let Some(whole) = Tile::at(tile.level, tile.index, self.signed_size()) else {
                 break;
             };
             let Some(mut bytes) = read(&*self.state, &whole.path())? else {
@@ -216,7 +223,7 @@ impl Published {
     }
 
     fn covered(&self, size: u64) -> Result<(), AuditorError> {
-        match self.checkpoint().map_or(0, |(newest, _)| newest) {
+        match self.published_size().unwrap_or(0) {
             newest if size <= newest => Ok(()),
             newest => Err(AuditorError::Range(format!(
                 "the newest checkpoint covers {newest} entries, not {size}"
@@ -231,7 +238,7 @@ impl NodeReader for Published {
     fn node(&self, position: u64) -> Result<Hash, AuditorError> {
         let (level, index) = node_at(position);
         let (level, number, first, count) = hashes_of(level, index);
-        let (size, _) = self.signed();
+        let size = self.signed_size();
         let missing = || AuditorError::from(LedgerError::MissingNode { position });
         let tile = Tile::at(Some(level), number, size).ok_or_else(missing)?;
         let hashes = parse(&tile.path(), &self.tile(tile)?)?;

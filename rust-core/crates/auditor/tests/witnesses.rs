@@ -216,15 +216,18 @@ fn a_witness_that_does_not_answer_holds_up_no_other_and_is_asked_again_later() {
         standing.results["timeout"], 4,
         "it is left alone for longer each time"
     );
-    // While it is being asked, however long that takes, the others' newer cosignatures wait for nothing else.
+    // While one is being asked, all others are asked for the same, but not for long.
     scene.audit.now += 400 * SECOND;
     let pending = scene.question(0).unwrap();
-    scene.grow();
+    scene.worker.complete_one("more");
     let before = scene.published();
+    scene.audit.poll();
+    assert!(scene.signed() > before.unwrap(), "the beat is due");
     assert_eq!(scene.ask(), [], "one target at a time");
+    scene.audit.now += 10 * SECOND;
+    assert_eq!(scene.ask(), [(1, "cosigned"), (2, "cosigned")]);
+    assert_eq!(scene.published(), Some(scene.signed()));
     assert_eq!(scene.answer(&pending, Answer::None("timeout")), "timeout");
-    scene.ask();
-    assert!(scene.published() > before);
     scene.witnesses[0] = Some(witness(0));
     scene.audit.now += 400 * SECOND;
     scene.ask();
