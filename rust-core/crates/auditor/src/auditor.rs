@@ -214,9 +214,9 @@ impl Auditor {
                 );
             }
             self.read_again(now, &mut again, &mut raised);
-            let delay = self.settings.second_look.max(1);
-            self.unsaved_findings |= self.suspected.weigh(&raised, &mut self.findings, now, delay);
         }
+        let delay = self.settings.second_look.max(1);
+        self.unsaved_findings |= self.suspected.weigh(&raised, &mut self.findings, now, delay);
         let mut poll = Poll {
             records: fresh.records,
             bytes: fresh.bytes,
@@ -283,9 +283,6 @@ impl Auditor {
                     raised.unsettled(&log.origin);
                 }
                 raised.raise(Code::Unreadable, &ledger, "", error.to_string());
-                self.unsaved_findings |= self
-                    .suspected
-                    .weigh(raised, &mut self.findings, u64::MAX, u64::MAX);
                 return None;
             }
         };

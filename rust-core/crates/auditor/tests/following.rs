@@ -11,12 +11,16 @@ mod support;
 
 use audit::{Audit, SECOND, auditor_key, dir, settings, two_lives, ulid};
 use proofgate_auditor::{Auditor, Code, Kind};
-use proofgate_evidence::{ReadStorage, checkpoint_file};
+use proofgate_evidence::{ReadFile, ReadStorage, checkpoint_file};
 use proofgate_ledger::record::{ConfigId, Seal, Takeover};
 use proofgate_ledger::{Checkpoint, SigningKey};
 use proofgate_state::memory::{Fault, Memory};
+use proofgate_wal::simulated::SimulatedDisk;
 use proofgate_wal::{Storage, succession};
+use std::io;
+use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use support::{Worker, filled, fresh, key, root_of, small, terms, vkey};
 
 #[test]
@@ -207,6 +211,42 @@ fn an_auditor_that_is_killed_at_any_write_tells_every_head_once() {
                 assert_eq!(told, 1, "write {write}, {fault:?}: {:?}", audit.told());
             }
         }
+    }
+}
+
+/// A disk that can be taken away from whoever reads it.
+#[derive(Clone)]
+struct Unmounted(SimulatedDisk, Arc<AtomicBool>);
+
+impl ReadStorage for Unmounted {
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
+        self.0.open(path)
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<String>> {
+        match self.1.load(Ordering::Relaxed) {
+            true => Err(io::Error::other("stale file handle")),
+            false => self.0.list(path),
+        }
+    }
+}
+
+#[test]
+fn a_ledger_that_cannot_be_listed_is_found_for_as_long_as_it_cannot() {
+    let (disk, _worker) = filled();
+    let gone = Arc::new(AtomicBool::new(false));
+    let volume = Arc::new(Unmounted(disk, Arc::clone(&gone)));
+    let mut auditor =
+        Auditor::create(volume, Arc::new(Memory::default()), auditor_key(), settings()).unwrap();
+    let mut now = 1_000 * SECOND;
+    for (away, found) in [(false, 0), (true, 1), (false, 0)] {
+        gone.store(away, Ordering::Relaxed);
+        for _ in 0..8 {
+            now += SECOND;
+            auditor.poll(now, u64::MAX, 0).unwrap();
+        }
+        let codes: Vec<Code> = auditor.findings().iter().map(|found| found.code).collect();
+        assert_eq!(codes, vec![Code::Unreadable; found]);
     }
 }
 
