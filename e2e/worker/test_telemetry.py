@@ -43,7 +43,7 @@ def observed(folder: Path, endpoint: str, **more: Any) -> Iterator[LocalGateway]
     gateway.start_upstream()
     gateway.settings = {
         "providers": [
-            {"name": "mock", "type": "OpenAI", "baseURL": gateway.upstream_url},
+            {"name": "mock", "type": "OpenAI", "baseURL": gateway.upstream_url, "objectsOf": "acme"},
             {"name": "nobody", "type": "OpenAI", "baseURL": nobody},
         ],
         "models": [
@@ -149,6 +149,28 @@ def test_a_refused_request_has_its_code_and_no_span_of_a_provider(exported: tupl
     assert (status, client) == (404, None)
     assert attributes(server)["error.type"] == "model_not_found"
     assert server.status.code == Status.STATUS_CODE_UNSET
+
+
+def test_what_is_asked_of_files_is_named_by_its_method_and_has_no_model(
+    exported: tuple[Receiver, LocalGateway],
+) -> None:
+    collector, gateway = exported
+    fields = f"Host: gateway\r\nAuthorization: Bearer {KEYS['acme']}\r\nConnection: close"
+    head = f"DELETE /v1/files/file-1 HTTP/1.1\r\n{fields}\r\n\r\n"
+    found = re.search(rb"(?i)\r\nx-request-id: (\S+)", send(gateway.address, head.encode()))
+    assert found
+    request_id = found[1].decode()
+    server, client = pair(collector, request_id)
+    assert client is not None
+    assert (server.name, client.name) == ("DELETE /v1/files/{id}", "delete_file")
+    about, told = attributes(server), attributes(client)
+    assert (about["http.request.method"], about["http.route"]) == ("DELETE", "/v1/files/{id}")
+    assert told["gen_ai.operation.name"] == "delete_file"
+    assert "gen_ai.request.model" not in told and "proofgate.model" not in about
+    wait_until(lambda: any(line["id"] == request_id for line in lines(gateway)), 20, "the access log has the line")
+    [line] = [line for line in lines(gateway) if line["id"] == request_id]
+    assert (line["endpoint"], line["provider"]) == ("DELETE /v1/files/{id}", "mock")
+    assert "model" not in line and "upstream_model" not in line
 
 
 def test_after_a_fallback_the_span_is_of_the_provider_that_answered(exported: tuple[Receiver, LocalGateway]) -> None:

@@ -23,7 +23,7 @@ BOUNDS = Bounds(seconds=5.0, answer_bytes=1000)
 
 def double_of(*questions: list[str]) -> auditor_double.Auditor:
     names = "\n".join(f"w{number}" for number, _ in enumerate(questions))
-    double = auditor_double.Auditor(*KEYS, names.encode())
+    double = auditor_double.Auditor(*KEYS, policy=names.encode())
     double.questions = dict(enumerate(questions))
     return double
 

@@ -69,6 +69,7 @@ def test_the_core_gets_everything_inline_in_snake_case_and_milliseconds(
                 "azure_api_version": None,
                 "stream_usage": "ask",
                 "untranslatable": "refuse",
+                "objects_of": None,
                 "max_concurrency": None,
                 "min_idle": 0,
                 "http": "http1",
@@ -566,6 +567,39 @@ def test_a_version_and_deployments_belong_together_and_to_azure(
     config_directory.replace("type: OpenAI", f"type: {kind}{more}")
     assert config_directory.codes() == ["config_provider_api"]
     assert message in str(config_directory.problems())
+
+
+def test_the_tenant_whose_objects_a_provider_keeps_reaches_the_core(
+    config_directory: ConfigDirectory,
+) -> None:
+    assert config_directory.core()["providers"][0]["objects_of"] is None
+    config_directory.replace("type: OpenAI", "type: OpenAI\n    objectsOf: acme")
+    assert config_directory.core()["providers"][0]["objects_of"] == "acme"
+
+
+@pytest.mark.parametrize(
+    ("kind", "tenant", "code", "message"),
+    [
+        ("Anthropic", "acme", "config_provider_objects", "only a provider of type OpenAI"),
+        ("OpenAI", "acmee", "config_unknown_tenant", "did you mean acme?"),
+        ("OpenAI", "team/acme", "config_unknown_tenant", "no tenant is named team/acme"),
+        ("OpenAI", "a/b/c", "config_invalid_value", "objectsOf"),
+    ],
+)
+def test_a_provider_keeps_objects_of_a_tenant_that_is_there_and_speaks_openais_api(
+    config_directory: ConfigDirectory, kind: str, tenant: str, code: str, message: str
+) -> None:
+    config_directory.replace("type: OpenAI", f"type: {kind}\n    objectsOf: {tenant}")
+    assert config_directory.codes() == [code]
+    assert message in str(config_directory.problems())
+
+
+def test_the_objects_of_a_tenant_are_at_one_provider(config_directory: ConfigDirectory) -> None:
+    second = "\n  - {name: second, type: OpenAI, baseURL: 'http://127.0.0.1:1/v1', objectsOf: acme}"
+    config_directory.replace("providers:", f"providers:{second}")
+    config_directory.replace("type: OpenAI\n", "type: OpenAI\n    objectsOf: acme\n")
+    assert config_directory.codes() == ["config_provider_objects"]
+    assert "second keeps those of acme already" in str(config_directory.problems())
 
 
 @pytest.mark.parametrize("line", SIGNED)

@@ -149,6 +149,12 @@ def test_the_form_of_azures_api_reaches_the_worker(tmp_path: Path) -> None:
         assert (read["type"], read["azure_api_version"]) == ("azure_openai", version)
 
 
+def test_the_tenant_whose_objects_a_provider_keeps_reaches_the_worker(tmp_path: Path) -> None:
+    tenant = SPEC["tenants"][0]["name"]
+    core = core_json(tmp_path, providers=[{**SPEC["providers"][0], "objectsOf": tenant}])
+    assert core["providers"][0]["objects_of"] == tenant
+
+
 def test_a_project_of_vertex_ai_reaches_the_worker_and_its_key_no_config_map(tmp_path: Path) -> None:
     provider = {
         **{"name": "openai", "type": "VertexAI", "project": "my-project", "location": "europe-west1"},
@@ -275,6 +281,8 @@ def test_endpoints_reach_the_worker(tmp_path: Path) -> None:
         "audio.translations",
         "images.edits",
         "images.variations",
+        "files",
+        "batches",
         "messages",
         "generate.content",
         "embed.content",

@@ -83,6 +83,7 @@ def everything() -> Manifest:
             "limits": {"requestsPerMinute": 500, "tokensPerMinute": 10**5},
         },
         "timeouts": {"connectSeconds": 1, "firstByteSeconds": 600, "idleSeconds": 30},
+        "objectsOf": "acme",
     }
     vertex = {
         **{"name": "vertex", "type": "VertexAI", "project": "my-project", "location": "europe-west1"},
@@ -212,7 +213,12 @@ def largest() -> Manifest:
         }
         for number in range(32)
     ]
+    providers = [
+        {"name": name, "type": "OpenAI", "baseURL": "https://example.com", "objectsOf": f"tenant-{number}"}
+        for number, name in enumerate(["openai", *(f"provider-{number}" for number in range(15))])
+    ]
     return {
+        "providers": providers,
         "models": models,
         "prices": prices,
         "plans": plans,

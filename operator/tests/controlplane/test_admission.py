@@ -119,6 +119,16 @@ AUDITOR = {"signingKeySecretRef": {"name": "auditor-key"}}
             {"providers": [{**OPENAI, "type": "AzureOpenAI", "apiVersion": "2024-10-21"}]},
             "apiVersion is for api Deployments, which needs one",
         ),
+        (
+            {"providers": [{**OPENAI, "type": "Anthropic", "objectsOf": "acme"}]},
+            "objectsOf is for type OpenAI, and AzureOpenAI with api V1, alone",
+        ),
+        ({"providers": [{**OPENAI, "objectsOf": "nobody"}]}, "every objectsOf must be in spec.tenants"),
+        ({"providers": [{**OPENAI, "objectsOf": "team/acme"}]}, "every objectsOf must be in spec.tenants"),
+        (
+            {"providers": [{**OPENAI, "objectsOf": "acme"}, {**OPENAI, "name": "b", "objectsOf": "acme"}]},
+            "the objects of a tenant are kept by one provider",
+        ),
         ({"providers": [{**OPENAI, "type": "Bedrock"}]}, "has either apiKeySecretRef or awsCredentials"),
         (
             {"providers": [{**OPENAI, **AWS_SIGNED, "apiKeySecretRef": {"name": "x", "key": "x"}}]},

@@ -22,6 +22,8 @@ Endpoint = Literal[
     "AudioTranslations",
     "ImageEdits",
     "ImageVariations",
+    "Files",
+    "Batches",
     "Messages",
     "GenerateContent",
     "EmbedContent",

@@ -37,6 +37,8 @@ _WORDS = {
     "AudioTranslations": "audio.translations",
     "ImageEdits": "images.edits",
     "ImageVariations": "images.variations",
+    "Files": "files",
+    "Batches": "batches",
 }
 
 
@@ -124,6 +126,7 @@ def _public(config: Config) -> Json:
                 "azure_api_version": provider.api_version,
                 "stream_usage": _word(provider.stream_usage),
                 "untranslatable": _word(provider.untranslatable_fields),
+                "objects_of": provider.objects_of,
                 "max_concurrency": provider.max_concurrent_requests,
                 "min_idle": provider.min_idle_connections,
                 "http": _word(provider.http),

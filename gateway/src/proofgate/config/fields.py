@@ -58,6 +58,16 @@ def _instant(value: object) -> int:
     return unix_seconds(value)
 
 
+def _tenant_name(text: str) -> str:
+    namespace, slash, name = text.partition("/")
+    _name(namespace)
+    if slash:
+        # Of a shard's tenants; a namespace is no longer than a name here, its object may be.
+        for part in name.split("."):
+            _name(part)
+    return text
+
+
 def _address(text: str) -> str:
     split_address(text)
     return text
@@ -186,6 +196,8 @@ HookURL = Annotated[str, AfterValidator(_hook_url)]
 WebOrigin = Annotated[str, AfterValidator(_web_origin)]
 LogOrigin = Annotated[str, AfterValidator(_log_origin)]
 Name = Annotated[str, AfterValidator(_name)]
+#: A name, or `namespace/name` of a tenant that stands in a shard.
+TenantName = Annotated[str, AfterValidator(_tenant_name)]
 ModelName = Annotated[str, AfterValidator(_model_name)]
 #: Longer than a model's own: ARNs of Amazon Bedrock are such names.
 UpstreamModelName = Annotated[str, AfterValidator(_upstream_model_name)]

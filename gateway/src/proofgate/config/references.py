@@ -20,6 +20,7 @@ def check_references(settings: Settings, findings: Findings) -> None:
     _check_credentials(settings, findings)
     _check_deployments(settings, findings)
     _check_projects(settings, findings)
+    _check_objects(settings, findings)
     _check_models(settings, findings)
     _check_prices(settings, findings)
     _check_plans(settings, findings)
@@ -124,6 +125,30 @@ def _check_deployments(settings: Settings, findings: Findings) -> None:
         elif provider.api == "V1" and provider.api_version is not None:
             message = "only api: Deployments has a version: remove it, or set that"
             findings.report("config_provider_api", (*path, "apiVersion"), message)
+
+
+def _check_objects(settings: Settings, findings: Findings) -> None:
+    tenants = {tenant.name for tenant in settings.tenants}
+    keepers: dict[str, str] = {}
+    for position, provider in enumerate(settings.providers):
+        path, tenant = ("providers", position, "objectsOf"), provider.objects_of
+        if tenant is None:
+            continue
+        if provider.type not in ("OpenAI", "AzureOpenAI") or provider.api != "V1":
+            message = (
+                "only a provider of type OpenAI, or AzureOpenAI with api: V1, keeps files and batches:"
+                " remove it"
+            )
+            findings.report("config_provider_objects", path, message)
+        if tenant in keepers:
+            message = f"{keepers[tenant]} keeps those of {tenant} already: remove one"
+            findings.report("config_provider_objects", path, message)
+        keepers.setdefault(tenant, provider.name)
+        # One that stands in a shard may come later.
+        is_of_shards = "/" in tenant and settings.tenant_shards is not None
+        if tenant not in tenants and not is_of_shards:
+            message = unknown("tenant", tenant, tenants, "define it under tenants")
+            findings.report("config_unknown_tenant", path, message)
 
 
 def _check_models(settings: Settings, findings: Findings) -> None:

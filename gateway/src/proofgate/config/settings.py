@@ -24,6 +24,7 @@ from proofgate.config.fields import (
     NonEmptyListed,
     Seconds,
     Section,
+    TenantName,
     UpstreamModelName,
     WebOrigin,
 )
@@ -200,6 +201,9 @@ class Provider(Section):
     """Values of `anthropic-beta` that clients may send to a provider of type `Anthropic`, `Bedrock` or
     `VertexAI`; others stay out. The default has those that cost nothing more, keep nothing there and reach
     nothing else."""
+    objects_of: TenantName | None = None
+    """The tenant whose files and batches it keeps; type `OpenAI`, or `AzureOpenAI` with `api: V1`. Whoever
+    has its key sees them, so no other tenant may ask for any there. A tenant has one such provider."""
     max_concurrent_requests: Annotated[int, Field(ge=1, le=100_000)] | None = None
     """Requests that may be under way there at a time, from this worker, 1 to 100000; any number when it is
     not set. What is over goes to another provider of its model, or is refused with `provider_busy`."""

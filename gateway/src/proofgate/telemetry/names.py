@@ -41,6 +41,15 @@ OPERATIONS = {
     "/v1beta/models/{model}:countTokens": "count_tokens",
     "/v1beta/models/{model}:embedContent": "embeddings",
     "/v1beta/models/{model}:batchEmbedContents": "embeddings",
+    "POST /v1/files": "create_file",
+    "GET /v1/files": "list_files",
+    "GET /v1/files/{id}": "retrieve_file",
+    "DELETE /v1/files/{id}": "delete_file",
+    "GET /v1/files/{id}/content": "retrieve_file_content",
+    "POST /v1/batches": "create_batch",
+    "GET /v1/batches": "list_batches",
+    "GET /v1/batches/{id}": "retrieve_batch",
+    "POST /v1/batches/{id}/cancel": "cancel_batch",
 }
 
 #: By the type of a provider.

@@ -91,7 +91,7 @@ class Spans:
         endpoint = exchange.get("endpoint")
         status = exchange["status"]
         server = self._tracer.start_span(
-            f"POST {endpoint}" if endpoint in names.OPERATIONS else endpoint or "HTTP",
+            " ".join(part for part in _method_and_route(exchange) if part) or "HTTP",
             context=self._parent(exchange),
             kind=SpanKind.SERVER,
             attributes=_server_attributes(exchange),
@@ -103,7 +103,7 @@ class Spans:
             self._ids.span_id = int(exchange["client_span_id"], 16)
             operation = names.OPERATIONS.get(endpoint or "", "chat")
             client = self._tracer.start_span(
-                f"{operation} {exchange['upstream_model']}",
+                f"{operation} {exchange.get('upstream_model', '')}".rstrip(),
                 context=trace.set_span_in_context(server, Context()),
                 kind=SpanKind.CLIENT,
                 attributes=self._client_attributes(exchange, operation),
@@ -129,11 +129,12 @@ class Spans:
     def _client_attributes(self, exchange: Exchange, operation: str) -> Attributes:
         attributes: Attributes = {
             names.OPERATION: operation,
-            names.REQUEST_MODEL: exchange["upstream_model"],
             names.REQUEST_STREAM: exchange["stream"],
             "proofgate.provider": exchange["provider"],
             "proofgate.attempts": exchange["attempts"],
         }
+        if "upstream_model" in exchange:
+            attributes[names.REQUEST_MODEL] = exchange["upstream_model"]
         place = self._places.get(exchange["provider"])
         if place is not None:
             attributes |= {
@@ -166,15 +167,26 @@ def _server_attributes(exchange: Exchange) -> Attributes:
         "proofgate.request.bytes": exchange["request_bytes"],
         "proofgate.response.bytes": exchange["response_bytes"],
     }
-    endpoint = exchange.get("endpoint")
-    if endpoint is not None:
-        attributes[names.ROUTE] = endpoint
-    if endpoint in names.OPERATIONS:
-        attributes[names.METHOD] = "POST"
+    method, route = _method_and_route(exchange)
+    if route is not None:
+        attributes[names.ROUTE] = route
+    if method is not None:
+        attributes[names.METHOD] = method
     for name, key in (("proofgate.model", "model"), ("proofgate.cost_nanodollars", "cost_nanodollars")):
         if key in exchange:
             attributes[name] = exchange[key]
     return attributes | _error_attributes(exchange)
+
+
+def _method_and_route(exchange: Exchange) -> tuple[str | None, str | None]:
+    """Of files and batches both stand in `endpoint`; what else goes to a provider is a POST."""
+    endpoint = exchange.get("endpoint")
+    if endpoint is None:
+        return None, None
+    method, found, route = endpoint.partition(" ")
+    if found:
+        return method, route
+    return "POST" if endpoint in names.OPERATIONS else None, endpoint
 
 
 def _error(exchange: Exchange) -> str | None:

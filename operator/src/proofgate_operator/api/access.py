@@ -56,6 +56,8 @@ class Endpoint(StrEnum):
     AUDIO_TRANSLATIONS = "AudioTranslations"
     IMAGE_EDITS = "ImageEdits"
     IMAGE_VARIATIONS = "ImageVariations"
+    FILES = "Files"
+    BATCHES = "Batches"
     MESSAGES = "Messages"
     GENERATE_CONTENT = "GenerateContent"
     EMBED_CONTENT = "EmbedContent"

@@ -64,6 +64,19 @@ SPEC_RULES: list[dict[str, Any]] = [
         "message": "spec.prices: the provider of every price must be in spec.providers",
     },
     {
+        "rule": "self.providers.all(p, !has(p.objectsOf) ||"
+        " self.providers.exists_one(q, has(q.objectsOf) && q.objectsOf == p.objectsOf))",
+        "fieldPath": ".providers",
+        "message": "spec.providers: the objects of a tenant are kept by one provider",
+    },
+    {
+        "rule": "[self.tenants.map(t, t.name)].all(names, self.providers.all(p, !has(p.objectsOf) ||"
+        " p.objectsOf in names || has(self.allowedTenants) && p.objectsOf.contains('/')))",
+        "fieldPath": ".providers",
+        "message": "spec.providers: every objectsOf must be in spec.tenants, or, with spec.allowedTenants,"
+        " NAMESPACE/NAME of a GatewayTenant",
+    },
+    {
         "rule": "self.prices.all(p, self.prices.exists_one(q, p.model == q.model &&"
         " p.effectiveFrom == q.effectiveFrom && has(p.provider) == has(q.provider) &&"
         " (!has(p.provider) || p.provider == q.provider)))",

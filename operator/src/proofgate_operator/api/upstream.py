@@ -33,6 +33,15 @@ PEM_FILES = frozenset((CA_FILE, CLIENT_CERTIFICATE_FILE, CLIENT_KEY_FILE))
 
 Beta = Annotated[str, Field(min_length=1, max_length=64, pattern="^[a-z0-9][-a-z0-9]*$")]
 
+#: A name from spec.tenants, or namespace and name of a GatewayTenant.
+TenantName = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=317,
+        pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(/[a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$",
+    ),
+]
 
 #: An ARN of Amazon Bedrock is a model's name, too. A `*` is what that of the model's own name stands for.
 UpstreamModelName = Annotated[
@@ -74,6 +83,11 @@ PROVIDER_RULES: tuple[dict[str, Any], ...] = (
     {
         "rule": "self.type == 'VertexAI' || has(self.baseURL)",
         "message": "providers: every one needs a baseURL but for type VertexAI",
+    },
+    {
+        "rule": "!has(self.objectsOf) || self.type == 'OpenAI' ||"
+        " self.type == 'AzureOpenAI' && self.api == 'V1'",
+        "message": "providers: objectsOf is for type OpenAI, and AzureOpenAI with api V1, alone",
     },
     {
         "rule": "!has(self.tls) || !has(self.baseURL) || self.baseURL.startsWith('https://')",
@@ -201,6 +215,11 @@ class Provider(Section):
     """Values of the header anthropic-beta that clients may send to an upstream of type Anthropic, Bedrock or
     VertexAI; others are left out, and named in the answer. Absent: those that cost nothing more, keep nothing
     there and reach nothing else."""
+    objects_of: TenantName | None = None
+    """The tenant whose files and batches (/v1/files, /v1/batches) this upstream keeps: a name from
+    spec.tenants, or NAMESPACE/NAME of a GatewayTenant. For type OpenAI, and AzureOpenAI with api V1. Whoever
+    has its key sees them, so no other tenant may ask for any there, and the key should be of a project of its
+    own. A tenant has one such upstream. Absent: it keeps nobody's."""
     max_concurrent_requests: Annotated[int, Field(ge=1, le=100_000)] | None = None
     """Requests that each worker may have under way there at a time. What is over goes to another upstream of
     its model, or is refused. Absent: any number."""

@@ -113,6 +113,8 @@ def worker_config(gateway: Gateway, memory: int, defaults: Defaults) -> Manifest
             entry["region"] = provider.region
         if provider.anthropic_betas is not None:
             entry["anthropicBetas"] = list(provider.anthropic_betas)
+        if provider.objects_of is not None:
+            entry["objectsOf"] = provider.objects_of
         if provider.max_concurrent_requests is not None:
             entry["maxConcurrentRequests"] = provider.max_concurrent_requests
         if provider.min_idle_connections:

@@ -36,6 +36,12 @@ pub enum Endpoint {
     /// `POST /v1/images/variations`.
     #[serde(rename = "images.variations")]
     ImageVariations,
+    /// `/v1/files` and what is below it.
+    #[serde(rename = "files")]
+    Files,
+    /// `/v1/batches` and what is below it.
+    #[serde(rename = "batches")]
+    Batches,
     /// `POST /v1/messages` and `POST /v1/messages/count_tokens`.
     #[serde(rename = "messages")]
     Messages,
@@ -55,7 +61,7 @@ pub enum Endpoint {
 
 impl Endpoint {
     /// Every endpoint.
-    pub const ALL: [Endpoint; 16] = [
+    pub const ALL: [Endpoint; 18] = [
         Endpoint::ChatCompletions,
         Endpoint::Completions,
         Endpoint::Responses,
@@ -67,6 +73,8 @@ impl Endpoint {
         Endpoint::Translations,
         Endpoint::ImageEdits,
         Endpoint::ImageVariations,
+        Endpoint::Files,
+        Endpoint::Batches,
         Endpoint::Messages,
         Endpoint::GenerateContent,
         Endpoint::EmbedContent,
@@ -88,6 +96,8 @@ impl Endpoint {
             Endpoint::Translations => "audio.translations",
             Endpoint::ImageEdits => "images.edits",
             Endpoint::ImageVariations => "images.variations",
+            Endpoint::Files => "files",
+            Endpoint::Batches => "batches",
             Endpoint::Messages => "messages",
             Endpoint::GenerateContent => "generate.content",
             Endpoint::EmbedContent => "embed.content",

@@ -10,13 +10,15 @@ use proofgate_ledger::commitment::BodyDigest;
 use proofgate_ledger::record::ConfigId;
 use proofgate_limits::CredentialId;
 use proofgate_policy::Direction;
-use proofgate_providers::{BadRequest, BodyText, Call, Dialect, RequestTemplate};
+use proofgate_providers::{BadRequest, BodyText, Call, Dialect, RequestTemplate, batch_endpoint};
 use proofgate_stages::{Span, Stage};
 use proofgate_translate::Target as TranslationTarget;
 use proofgate_wire::encode;
 
+use crate::batch_lines;
 use crate::catalog::Catalog;
 use crate::client_fields::ClientFields;
+use crate::endpoint;
 use crate::gateway::{Gateway, Reading};
 use crate::google_path::InPath;
 use crate::hooks::{self, Asking};
@@ -28,6 +30,7 @@ use crate::rejection::{RejectedRequest, Rejection};
 use crate::reply::Reply;
 use crate::request_policy::{self, DeniedRequest, Rewritten};
 use crate::routes::{Model, Named, Target, Way};
+use crate::stored_path::StoredCall;
 use crate::telemetry::Observed;
 use crate::translation::{Pair, Translation};
 use crate::upload::{Held, Upload};
@@ -42,6 +45,8 @@ pub(crate) struct IncomingCall<'c> {
     pub(crate) dialect: Dialect,
     /// What its path says of it.
     pub(crate) in_path: Option<&'c InPath>,
+    /// What it asks of files or batches, where it does.
+    pub(crate) stored: Option<&'c StoredCall>,
     /// What of its head goes upstream.
     pub(crate) fields: Option<Box<ClientFields>>,
     /// What was in force when its head was complete.
@@ -133,6 +138,10 @@ async fn read_and_admit<'c>(
             reading.text.plain(&form.said.text);
             form.said.call(incoming.dialect)
         }
+        None if !incoming.dialect.has_body() => {
+            reading.text.plain("");
+            Call::of_form(incoming.dialect, "", 0..0, false, 0)
+        }
         None => read_json(incoming, reading, &mut room).await?,
     };
     route_and_admit(incoming, reply, reading, call, room).await
@@ -153,6 +162,13 @@ async fn read_json<'c>(
     let body = Call::text_of(incoming.body).map_err(Rejection::from)?;
     if body.len() > AT_ONCE {
         tokio::task::yield_now().await;
+    }
+    if incoming.stored.is_some() {
+        let endpoint = batch_endpoint(incoming.body, &mut reading.workspace).map_err(Rejection::from)?;
+        let plan = incoming.catalog.terms.plan(&incoming.identity.tenant);
+        if !endpoint::of(endpoint).is_none_or(|endpoint| plan.allowed.has_endpoint(endpoint)) {
+            return Err(Rejection::from(AuthError::EndpointNotAllowed));
+        }
     }
     let read = Call::read_text(incoming.dialect, body, &mut reading.workspace, &mut reading.text);
     reading.end_reading();
@@ -186,8 +202,17 @@ async fn route_and_admit<'c>(
 ) -> Result<Accepted<'c>, Box<RejectedCall<'c>>> {
     room.resize(reading.text.size())
         .map_err(|Exhausted| Rejection::OVERLOADED)?;
-    let model = incoming.catalog.route(&incoming.identity.tenant, &call.model);
-    let model = model.ok_or(Rejection::UNKNOWN_MODEL)?;
+    let tenant = &incoming.identity.tenant;
+    let model = match incoming.stored {
+        None => incoming
+            .catalog
+            .route(tenant, &call.model)
+            .ok_or(Rejection::UNKNOWN_MODEL),
+        Some(_) => incoming
+            .catalog
+            .stored_of(tenant)
+            .ok_or(Rejection::OBJECTS_NOT_CONFIGURED),
+    }?;
     let first = model.first(incoming.dialect, incoming.now);
     let place = first.as_ref().map_or(0, |(place, _)| *place);
     let target = &model.targets[place];
@@ -349,7 +374,13 @@ async fn admit<'c>(
         )
     };
     let mut judged = judged.map_err(turn_denied_away)?;
-    if !plan.hooks.is_empty() && incoming.form.is_none() {
+    if let Some(form) = incoming.form.filter(|form| !form.said.lines.lines.is_empty()) {
+        // Boxed: only those uploads need the room.
+        let lines = Box::pin(batch_lines::judge(incoming, &form.said.lines)).await;
+        judged.note = judged.note.or(lines.map_err(turn_denied_away)?);
+        incoming.span.lap_now(Stage::Policy);
+    }
+    if !plan.hooks.is_empty() && incoming.form.is_none() && incoming.dialect.has_body() {
         let asking = Asking {
             gateway,
             catalog,
@@ -396,6 +427,10 @@ async fn admit<'c>(
         digest,
         coming: incoming.form.and_then(|form| form.coming),
         call,
+        endpoint: match incoming.stored {
+            None => incoming.dialect.path().into(),
+            Some(stored) => stored.recorded().into(),
+        },
         model: &model.name,
         target,
         upstream_model: &named.model,

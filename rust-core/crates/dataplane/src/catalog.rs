@@ -15,7 +15,7 @@ use proofgate_auth::{AllowList, ApiKey, Authenticator, ShardedTenant, Shards, Te
 use proofgate_ledger::Hash;
 use proofgate_limits::{Quotas, TenantLimits};
 use proofgate_policy::{Engine, PolicyConfig, Profile, Scratch, TenantPolicy};
-use proofgate_providers::{BaseUrl, Dialect, Family, ProviderKey, RequestTemplate};
+use proofgate_providers::{BaseUrl, Dialect, Family, ProviderKey, RequestTemplate, Stored};
 use proofgate_translate::UntranslatableFields;
 use proofgate_wire::Limits;
 use rustls::ServerConfig;
@@ -36,6 +36,8 @@ use crate::{Error, client_tls};
 pub(crate) struct Blueprint {
     upstreams: Vec<UpstreamPlan>,
     models: HashMap<String, ModelPlan>,
+    /// By tenant, the provider that keeps its files and batches.
+    keepers: HashMap<String, ModelPlan>,
     /// Everything that does not need the data-plane thread.
     pub(crate) terms: Terms,
 }
@@ -115,6 +117,8 @@ pub(crate) struct Catalog {
     models: HashMap<String, Model>,
     /// Those that stand for all names that begin as theirs, the longest first.
     wildcards: Vec<Model>,
+    /// By tenant, where its files and batches are: what has no name among the models.
+    keepers: HashMap<String, Model>,
     /// What every scan of the engine needs and the next one can use again. Catalogs of one engine share it; one of another
     /// engine must not, for the automata in it would be built anew at every turn.
     pub(crate) scratch: Rc<RefCell<Scratch>>,
@@ -162,8 +166,11 @@ impl Blueprint {
                 PathEnd::Publisher { .. } => Family::Anthropic.dialects(),
                 _ => &[],
             };
-            let spoken = family.dialects().iter().chain(of_claude);
-            let templates = spoken.filter_map(|&dialect| {
+            let is_keeper = provider.objects_of.is_some();
+            let kept = is_keeper.then_some(Stored::ALL).into_iter().flatten();
+            let spoken = family.dialects().iter().chain(of_claude).copied();
+            let spoken = spoken.chain(kept.map(Dialect::Stored));
+            let templates = spoken.filter_map(|dialect| {
                 let begin = path_end.begin(dialect)?;
                 Some((dialect, RequestTemplate::at(&base, &begin, dialect, key)))
             });
@@ -207,6 +214,7 @@ impl Blueprint {
         }
         Ok(Blueprint {
             models: models(config, &places)?,
+            keepers: keepers(config)?,
             terms: Terms::new(config, in_service)?,
             upstreams,
         })
@@ -247,6 +255,37 @@ fn path_end(provider: &Provider) -> Result<PathEnd, String> {
         }),
         _ => Err("it has an API version, and is none of Azure's".into()),
     }
+}
+
+/// The providers that keep the files and batches of a tenant, each as the only target of a model without a name.
+fn keepers(config: &Config) -> Result<HashMap<String, ModelPlan>, Error> {
+    let mut keepers = HashMap::new();
+    let pricing = Pricing::new(config)?;
+    for (upstream, provider) in config.providers.iter().enumerate() {
+        let Some(tenant) = &provider.objects_of else {
+            continue;
+        };
+        let fail = |message: &str| Err(Error::Config(format!("provider {:?}: {message}", provider.name)));
+        match (provider.kind, &provider.azure_api_version) {
+            (ProviderKind::OpenAi | ProviderKind::AzureOpenAi, None) => {}
+            _ => return fail("only providers of OpenAI's API, without an API version, keep objects"),
+        }
+        let plan = ModelPlan {
+            targets: vec![TargetPlan {
+                upstream,
+                upstream_model: String::new(),
+                replacement: None,
+                weight: 1,
+                prices: pricing.prices(&provider.name, ""),
+            }],
+            fall_back_on: Reasons::default(),
+            max_output_tokens: 0,
+        };
+        if keepers.insert(tenant.clone(), plan).is_some() {
+            return fail("another one keeps the objects of its tenant");
+        }
+    }
+    Ok(keepers)
 }
 
 fn models(config: &Config, upstreams: &HashMap<&str, usize>) -> Result<HashMap<String, ModelPlan>, Error> {
@@ -453,6 +492,7 @@ impl Catalog {
         let Blueprint {
             upstreams,
             models,
+            keepers,
             terms,
         } = blueprint;
         if let Some(previous) = previous {
@@ -493,7 +533,7 @@ impl Catalog {
         let scratch = previous
             .filter(|previous| Arc::ptr_eq(&previous.terms.engine, &terms.engine))
             .map(|previous| Rc::clone(&previous.scratch));
-        let models = models.into_iter().map(|(name, plan)| {
+        let in_service = |(name, plan): (String, ModelPlan)| {
             let targets = plan.targets.into_iter().map(|target| {
                 let upstream = Rc::clone(&upstreams[target.upstream]);
                 Target::new(
@@ -511,13 +551,20 @@ impl Catalog {
                 max_output_tokens: plan.max_output_tokens,
             };
             (name, model)
+        };
+        let keepers = keepers.into_iter().map(|(tenant, plan)| {
+            let (_, keeper) = in_service((String::new(), plan));
+            (tenant, keeper)
         });
+        let keepers = keepers.collect();
+        let models = models.into_iter().map(in_service);
         let (wildcards, models): (Vec<_>, Vec<_>) = models.partition(|(_, model)| model.prefix().is_some());
         let mut wildcards: Vec<_> = wildcards.into_iter().map(|(_, model)| model).collect();
         wildcards.sort_unstable_by_key(|model| Reverse(model.name.len()));
         Catalog {
             models: models.into_iter().collect(),
             wildcards,
+            keepers,
             scratch: scratch.unwrap_or_default(),
             upstreams,
             terms,
@@ -530,6 +577,11 @@ impl Catalog {
         let named = self.models.get(model);
         let found = named.or_else(|| self.wildcards.iter().find(|wildcard| wildcard.takes(model)));
         found.filter(|found| allowed.has_model(&found.name))
+    }
+
+    /// Where the files and batches of `tenant` are; `None` when no provider keeps them.
+    pub(crate) fn stored_of(&self, tenant: &Tenant) -> Option<&Model> {
+        self.keepers.get(&*tenant.name)
     }
 
     /// The models that `tenant` may use, each with the name of its first provider, sorted by name; none that stand for others.

@@ -190,6 +190,9 @@ pub(crate) struct Provider {
     /// Values of `anthropic-beta` that clients may send to it.
     #[serde(default)]
     pub betas: Vec<String>,
+    /// The tenant whose files and batches it keeps.
+    #[serde(default)]
+    pub objects_of: Option<String>,
     /// Requests that may be under way there at a time; `None` means any number.
     #[serde(default)]
     pub max_concurrency: Option<u32>,

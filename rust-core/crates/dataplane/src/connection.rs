@@ -1,6 +1,7 @@
 //! One client's connection: requests one after the other, each attributed, read and answered.
 
 mod form;
+mod stored;
 
 use std::cell::Cell;
 use std::pin::pin;
@@ -10,7 +11,7 @@ use std::sync::Arc;
 use proofgate_auth::Identity;
 use proofgate_ledger::record::ConfigId;
 use proofgate_multipart::Boundary;
-use proofgate_providers::Family;
+use proofgate_providers::{Dialect, Family};
 use proofgate_stages::{Span, Stage};
 use proofgate_wire::{HeadScanner, Method, ProtocolError, RequestFraming, parse_request};
 use tokio::time::{Instant, timeout_at};
@@ -181,14 +182,23 @@ impl Connection {
         let RequestSoFar { family, observed, .. } = known;
         let tenant = &request.identity.tenant;
         let answered = match &request.route {
-            Route::Call(dialect, in_path) => {
+            Route::Call(..) | Route::Stored(_) => {
+                let Some(dialect) = request.route.dialect() else {
+                    return After::Close;
+                };
+                let (in_path, stored) = match &request.route {
+                    Route::Call(_, in_path) => (in_path.as_deref(), None),
+                    Route::Stored(call) => (None, Some(&**call)),
+                    _ => (None, None),
+                };
                 let input = self.client.take_input();
                 let call = IncomingCall {
                     gateway: &self.gateway,
                     catalog: &self.catalog,
                     identity: &request.identity,
-                    dialect: *dialect,
-                    in_path: in_path.as_deref(),
+                    dialect,
+                    in_path,
+                    stored,
                     fields: request.fields,
                     config: request.config,
                     body: &input[body.range],
@@ -207,7 +217,7 @@ impl Connection {
                     lifecycle: &mut self.lifecycle,
                     deadline: &mut self.deadline,
                     close,
-                    dialect: *dialect,
+                    dialect,
                 };
                 // Pinned where it is made: awaited as a value it would be copied twice.
                 let after = pin!(exchange::run(call, back)).await;
@@ -242,6 +252,7 @@ impl Connection {
             Route::WrongMethod(allow) => Err(Rejection::method_not_allowed(allow)),
             Route::Unknown => Err(Rejection::UNKNOWN_ENDPOINT),
             Route::Refused(error) => Err(Rejection::from(*error)),
+            Route::StoredRefused(error) => Err(Rejection::from(error)),
         };
         let options = AnswerOptions {
             close,
@@ -297,7 +308,7 @@ impl Connection {
         // Looked at where it stands: it is large.
         let head = parsed.as_ref().map_err(|refusal| *refusal)?;
         let route = Route::of(head);
-        let has_form = matches!(route, Route::Call(dialect, _) if dialect.has_form());
+        let has_form = route.dialect().is_some_and(Dialect::has_form);
         if let RequestFraming::Length(length) = head.framing
             && length > terms.limits.body_bytes
             && !has_form
@@ -337,6 +348,10 @@ impl Connection {
         if !route.endpoint().is_none_or(allowed) {
             let denial = proofgate_auth::AuthError::EndpointNotAllowed;
             return Err(Rejection::from(denial).into());
+        }
+        if let Route::Stored(call) = &route {
+            let keeper = self.catalog.stored_of(&identity.tenant);
+            stored::check(call.stored, keeper, terms.plan(&identity.tenant), head.framing)?;
         }
         span.lap_now(Stage::Auth);
         let fields = match route {

@@ -43,7 +43,7 @@ pub(crate) fn is_preflight(head: &RequestHead<'_>, cors: Option<&Cors>) -> bool 
 /// The fields of the answer to a preflight request.
 pub(crate) fn preflight_fields(max_age: &str) -> [(&'static str, &str); 3] {
     [
-        ("access-control-allow-methods", "GET, HEAD, POST"),
+        ("access-control-allow-methods", "GET, HEAD, POST, DELETE"),
         (
             "access-control-allow-headers",
             "authorization, anthropic-beta, anthropic-dangerous-direct-browser-access, anthropic-version, \

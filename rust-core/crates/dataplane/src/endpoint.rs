@@ -7,6 +7,7 @@ use proofgate_wire::{Method, RequestHead};
 use crate::azure_path::{self, AzurePath};
 use crate::google_path::{self, GooglePath, InPath, PathError, percent_decoded};
 use crate::receipts::AskedReceipt;
+use crate::stored_path::{self, StoredCall, StoredPath, StoredPathError};
 
 const MODELS: &str = "/v1/models";
 const USAGE: &str = "/v1/usage";
@@ -17,6 +18,10 @@ const RECEIPTS: &str = "/v1/receipts";
 pub(crate) enum Route {
     /// Something that a provider answers, and what the path says of it.
     Call(Dialect, Option<Box<InPath>>),
+    /// Files or batches that a provider keeps for the tenant.
+    Stored(Box<StoredCall>),
+    /// A path of theirs that is refused, or its query.
+    StoredRefused(StoredPathError),
     /// The models that the tenant may use.
     Models,
     /// One of them, by name.
@@ -60,6 +65,17 @@ impl Route {
                 Method::Get | Method::Head => Route::Usage,
                 Method::Options => Route::Options(GET),
                 _ => Route::WrongMethod(GET),
+            };
+        }
+        // Anthropic's API has other files at the same path.
+        if head.headers.get("anthropic-version").is_none()
+            && let Some(found) = stored_path::read(path, query, head.method)
+        {
+            return match found {
+                StoredPath::Call(call) => Route::Stored(call),
+                StoredPath::Options(allow) => Route::Options(allow),
+                StoredPath::WrongMethod(allow) => Route::WrongMethod(allow),
+                StoredPath::Refused(error) => Route::StoredRefused(error),
             };
         }
         if let Some(found) = azure_path::read(path) {
@@ -128,31 +144,27 @@ impl Route {
         }
     }
 
+    /// What a request is written in that goes to a provider.
+    pub(crate) fn dialect(&self) -> Option<Dialect> {
+        match self {
+            Route::Call(dialect, _) => Some(*dialect),
+            Route::Stored(call) => Some(Dialect::Stored(call.stored)),
+            _ => None,
+        }
+    }
+
     /// The endpoint that a tenant must be allowed to use. What it has used itself it may always know.
     pub(crate) fn endpoint(&self) -> Option<Endpoint> {
         match self {
-            Route::Call(dialect, _) => Some(match dialect {
-                Dialect::Chat => Endpoint::ChatCompletions,
-                Dialect::Completions => Endpoint::Completions,
-                Dialect::Responses => Endpoint::Responses,
-                Dialect::Embeddings => Endpoint::Embeddings,
-                Dialect::Moderations => Endpoint::Moderations,
-                Dialect::Images => Endpoint::ImagesGenerations,
-                Dialect::Speech => Endpoint::AudioSpeech,
-                Dialect::Transcriptions => Endpoint::Transcriptions,
-                Dialect::Translations => Endpoint::Translations,
-                Dialect::ImageEdits => Endpoint::ImageEdits,
-                Dialect::ImageVariations => Endpoint::ImageVariations,
-                Dialect::Messages | Dialect::CountTokens => Endpoint::Messages,
-                Dialect::Gemini | Dialect::GeminiTokens => Endpoint::GenerateContent,
-                Dialect::GeminiEmbedding | Dialect::GeminiEmbeddings => Endpoint::EmbedContent,
-                Dialect::Converse | Dialect::Invoke => return None,
-            }),
+            Route::Call(..) | Route::Stored(_) => self.dialect().and_then(of),
             Route::Models | Route::Model(_) => Some(Endpoint::Models),
             Route::Receipt(_) => Some(Endpoint::Receipts),
-            Route::Usage | Route::Options(_) | Route::WrongMethod(_) | Route::Unknown | Route::Refused(_) => {
-                None
-            }
+            Route::Usage
+            | Route::Options(_)
+            | Route::WrongMethod(_)
+            | Route::Unknown
+            | Route::Refused(_)
+            | Route::StoredRefused(_) => None,
         }
     }
 
@@ -177,10 +189,38 @@ impl Route {
     pub(crate) fn path(&self) -> Option<&'static str> {
         match self {
             Route::Call(dialect, _) => Some(dialect.path()),
+            Route::Stored(call) => Some(call.stored.name()),
             Route::Models | Route::Model(_) => Some(MODELS),
             Route::Usage => Some(USAGE),
             Route::Receipt(_) => Some(RECEIPTS),
-            Route::Options(_) | Route::WrongMethod(_) | Route::Unknown | Route::Refused(_) => None,
+            Route::Options(_)
+            | Route::WrongMethod(_)
+            | Route::Unknown
+            | Route::Refused(_)
+            | Route::StoredRefused(_) => None,
         }
     }
+}
+
+/// The endpoint that a dialect is spoken at.
+pub(crate) fn of(dialect: Dialect) -> Option<Endpoint> {
+    Some(match dialect {
+        Dialect::Chat => Endpoint::ChatCompletions,
+        Dialect::Completions => Endpoint::Completions,
+        Dialect::Responses => Endpoint::Responses,
+        Dialect::Embeddings => Endpoint::Embeddings,
+        Dialect::Moderations => Endpoint::Moderations,
+        Dialect::Images => Endpoint::ImagesGenerations,
+        Dialect::Speech => Endpoint::AudioSpeech,
+        Dialect::Transcriptions => Endpoint::Transcriptions,
+        Dialect::Translations => Endpoint::Translations,
+        Dialect::ImageEdits => Endpoint::ImageEdits,
+        Dialect::ImageVariations => Endpoint::ImageVariations,
+        Dialect::Stored(stored) if stored.is_of_batches() => Endpoint::Batches,
+        Dialect::Stored(_) => Endpoint::Files,
+        Dialect::Messages | Dialect::CountTokens => Endpoint::Messages,
+        Dialect::Gemini | Dialect::GeminiTokens => Endpoint::GenerateContent,
+        Dialect::GeminiEmbedding | Dialect::GeminiEmbeddings => Endpoint::EmbedContent,
+        Dialect::Converse | Dialect::Invoke => return None,
+    })
 }

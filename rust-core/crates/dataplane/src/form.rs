@@ -7,6 +7,7 @@ use std::ops::Range;
 use proofgate_multipart::{Boundary, Event, FormReader, MultipartError, Part};
 use proofgate_providers::{Call, Dialect};
 
+use crate::batch_input::{BatchLines, StoredFile};
 use crate::rejection::Rejection;
 
 /// Most bytes of all fields of a form that are no files.
@@ -69,9 +70,18 @@ pub(crate) struct Form {
     model: Option<(String, Range<u64>)>,
     stream: Option<bool>,
     has_n: bool,
+    /// What is known of a file that the provider is to keep: then the form names no model.
+    stored: Option<Box<StoredFile>>,
     /// Fields and names of files, a line each.
     text: String,
 }
+/// The same of a form with a file that the provider is to keep.
+const KNOWN_OF_FILES: [&str; 4] = [
+    "expires_after[anchor]",
+    "expires_after[seconds]",
+    "file",
+    "purpose",
+];
 
 /// What the bytes at hand are.
 enum Content {
@@ -86,8 +96,10 @@ enum Content {
 }
 
 impl Form {
-    pub(crate) fn new(boundary: &Boundary) -> Self {
+    /// A form; `stored`, where it uploads a file that the provider is to keep.
+    pub(crate) fn new(boundary: &Boundary, stored: Option<StoredFile>) -> Self {
         Form {
+            stored: stored.map(Box::new),
             reader: FormReader::new(boundary),
             at: 0,
             part: 0,
@@ -114,14 +126,18 @@ impl Form {
                 content,
                 field_bytes,
                 at,
+                stored,
                 ..
             } = self;
             let step = reader.read(bytes)?;
             *at += step.consumed as u64;
             bytes = bytes.get(step.consumed..).unwrap_or_default();
             match step.event {
-                None => return Ok(()),
+                None => return self.check_end(),
                 Some(Event::Data(data)) => {
+                    if let (Content::File, Some(stored)) = (&*content, &mut *stored) {
+                        stored.push(data, at.saturating_sub(data.len() as u64))?;
+                    }
                     if let Content::Field { value, .. } = content {
                         *field_bytes += data.len();
                         if *field_bytes > MOST_FIELD_BYTES {
@@ -133,6 +149,14 @@ impl Form {
                 Some(Event::Part(part)) => self.begin(part)?,
                 Some(Event::PartEnd) => self.end_part()?,
             }
+        }
+    }
+
+    /// Before the last bytes leave of a form that is not what it should be.
+    fn check_end(&self) -> Result<(), Rejection> {
+        match &self.stored {
+            Some(stored) if self.reader.is_done() => stored.end(),
+            _ => Ok(()),
         }
     }
 
@@ -148,7 +172,26 @@ impl Form {
                 "is called so, in small letters, and is no file.",
             ));
         }
-        let is_text = !KNOWN.contains(&&*name);
+        if self.stored.is_some()
+            && base.eq_ignore_ascii_case("purpose")
+            && (name != "purpose" || file_name.is_some())
+        {
+            return Err(Rejection::form_field(
+                "purpose",
+                "is called so, in small letters, and is no file.",
+            ));
+        }
+        if let Some(stored) = &mut self.stored
+            && file_name.is_some()
+        {
+            stored.begin(&name)?;
+        }
+        let known: &[&str] = if self.stored.is_some() {
+            &KNOWN_OF_FILES
+        } else {
+            &KNOWN
+        };
+        let is_text = !known.contains(&&*name);
         if is_text {
             self.line(&name);
         }
@@ -171,7 +214,8 @@ impl Form {
         let content = std::mem::replace(&mut self.content, Content::Nothing);
         let done = match content {
             Content::Field { name, begin, value } => self.field(&name, begin, value),
-            _ => Ok(()),
+            Content::File => self.stored.as_mut().map_or(Ok(()), |stored| stored.end_file()),
+            Content::Nothing => Ok(()),
         };
         self.part = self.at;
         done
@@ -186,6 +230,12 @@ impl Form {
             false => Err(Rejection::form_field(name, "stands in the form more than once.")),
         };
         match name {
+            "purpose" if self.stored.is_some() => {
+                if let Some(stored) = &mut self.stored {
+                    stored.purpose(value)?;
+                }
+            }
+            _ if self.stored.is_some() => self.line(&value),
             "model" => {
                 once(self.model.is_none(), "model")?;
                 if value.is_empty() {
@@ -221,7 +271,14 @@ impl Form {
 
     /// Bytes of memory that it takes, for the most part.
     pub(crate) fn size(&self) -> usize {
-        self.field_bytes + self.text.len()
+        let stored = self.stored.as_ref().map_or(0, |stored| stored.size());
+        self.field_bytes + self.text.len() + stored
+    }
+
+    /// Lines of a batch's input that have to be judged before more of the form may leave, if there are such.
+    pub(crate) fn take_lines(&mut self) -> Option<BatchLines> {
+        let stored = self.stored.as_mut().filter(|stored| stored.has_lines())?;
+        Some(stored.take_lines())
     }
 
     /// All text so far.
@@ -246,21 +303,23 @@ impl Form {
 
     /// How many bytes from the beginning on may leave.
     pub(crate) fn may_leave(&self) -> u64 {
-        match self.unjudged {
+        let by_text = match self.unjudged {
             Some(from) => from,
             None if self.is_at_rest() => self.at,
             None => self.part,
-        }
+        };
+        let by_lines = self.stored.as_ref().and_then(|stored| stored.unjudged());
+        by_lines.map_or(by_text, |from| from.min(by_text))
     }
 
     /// Whether all is known that an admission needs, while a file is still coming.
     pub(crate) fn may_be_admitted(&self) -> bool {
-        self.model.is_some() && matches!(self.content, Content::File)
+        self.has_model() && matches!(self.content, Content::File)
     }
 
-    /// Whether the form says for which model it is.
+    /// Whether the form says for which model it is, or need not.
     pub(crate) fn has_model(&self) -> bool {
-        self.model.is_some()
+        self.model.is_some() || self.stored.is_some()
     }
 
     /// Says that the body has ended.
@@ -275,16 +334,20 @@ impl Form {
     ///
     /// # Errors
     /// It names no model.
-    pub(crate) fn said(&self, length: Option<u64>) -> Result<Said, Rejection> {
-        let Some((model, range)) = &self.model else {
-            return Err(Rejection::form_field("model", "is missing."));
+    pub(crate) fn said(&mut self, length: Option<u64>) -> Result<Said, Rejection> {
+        let lines = self.take_lines().unwrap_or_default();
+        let (model, range) = match &self.model {
+            Some((model, range)) => (&**model, range.clone()),
+            None if self.stored.is_some() => ("", 0..0),
+            None => return Err(Rejection::form_field("model", "is missing.")),
         };
         // Both lie in what is held.
         let place = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX);
         let by_length = length.unwrap_or(UNSAID) / BYTES_A_CHARACTER;
         let counted = by_length.max(self.files.saturating_mul(FILE)) + self.text.len() as u64;
         Ok(Said {
-            model: model.clone(),
+            model: model.to_owned(),
+            lines,
             model_value: place(range.start)..place(range.end),
             stream: self.stream.unwrap_or(false),
             text: self.text.clone(),
@@ -300,6 +363,8 @@ pub(crate) struct Said {
     stream: bool,
     /// What rules look at.
     pub(crate) text: String,
+    /// Lines of a batch's input, which rules look at as well.
+    pub(crate) lines: BatchLines,
     counted_bytes: usize,
 }
 

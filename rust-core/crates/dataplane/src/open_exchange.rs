@@ -137,7 +137,9 @@ pub(crate) struct Admitted<'a> {
     /// Whether more of the body is still coming.
     pub(crate) coming: Option<Coming>,
     pub(crate) call: &'a Call<'a>,
-    /// The model's name in the configuration.
+    /// What is asked for; of files and batches with the id of the object.
+    pub(crate) endpoint: Cow<'a, str>,
+    /// The model's name in the configuration; empty for files and batches.
     pub(crate) model: &'a Arc<str>,
     pub(crate) target: &'a Target,
     /// What the model is called there.
@@ -191,7 +193,7 @@ impl OpenExchange {
             model: admitted.call.model.as_ref().into(),
             provider: admitted.target.upstream.name.as_str().into(),
             upstream_model: admitted.upstream_model.into(),
-            endpoint: admitted.call.dialect.path().into(),
+            endpoint: admitted.endpoint.as_ref().into(),
             stream: admitted.call.stream,
             coming: admitted.coming,
             bytes: admitted.body.len() as u64,

@@ -133,6 +133,7 @@ impl Bench {
             body: BODY,
             digest: BodyDigest::new(),
             coming: None,
+            endpoint: call.dialect.path().into(),
             call: &call,
             model: &model.name,
             target: &model.targets[0],

@@ -8,13 +8,14 @@ use proofgate_auth::AuthError;
 use proofgate_ledger::record::PolicyNote;
 use proofgate_limits::Exceeded;
 use proofgate_policy::Fault;
-use proofgate_providers::{BadRequest, Family};
+use proofgate_providers::{BadBatch, BadRequest, Family};
 use proofgate_translate::Untranslatable;
 use proofgate_wire::ProtocolError;
 
 use crate::answer::{Answer, Fields};
 use crate::google_path::PathError;
 use crate::metrics::{RequestOutcome, Series};
+use crate::stored_path::StoredPathError;
 use crate::telemetry::Observed;
 
 /// Why a request is turned away before it is admitted: what the client is told and what the record says.
@@ -54,8 +55,63 @@ impl Rejection {
          /v1/images/generations, /v1/images/edits, /v1/images/variations, /v1/messages, /v1/messages/count_tokens and \
          /v1beta/models/{model}:generateContent, :streamGenerateContent, :countTokens, :embedContent and \
          :batchEmbedContents, and GET /v1/models, \
-         /v1beta/models, /v1/usage and /v1/receipts/{id}.",
+         /v1beta/models, /v1/usage and /v1/receipts/{id}, and OpenAI's /v1/files and /v1/batches.",
     );
+    /// No provider keeps objects for the tenant.
+    pub(crate) const OBJECTS_NOT_CONFIGURED: Rejection = Rejection::new(
+        403,
+        "objects_not_configured",
+        "No provider keeps files and batches for this tenant, because whoever has its key sees all of them. Ask whoever runs \
+         the gateway to name the tenant as objectsOf of a provider with a key of its own.",
+    );
+    /// What a batch uses would be counted by nobody.
+    pub(crate) const BATCHES_NOT_LIMITED: Rejection = Rejection::new(
+        403,
+        "batches_not_limited",
+        "This tenant's limits count tokens or money, and nobody counts what a batch uses. Send the requests one by one.",
+    );
+    /// Rules have to read answers, and files are not read.
+    pub(crate) const CONTENT_NOT_INSPECTED: Rejection = Rejection::new(
+        403,
+        "content_not_inspected",
+        "This tenant's rules have to read what models answer, and the contents of files are not read. Send the requests one by \
+         one.",
+    );
+    /// A body where there is none.
+    pub(crate) const UNEXPECTED_BODY: Rejection = Rejection::new(
+        400,
+        "unexpected_body",
+        "This request has a body, and there is nothing for it to say. Send it without.",
+    );
+    /// A line of a batch's input is longer than a request may be.
+    pub(crate) const BATCH_LINE_TOO_LONG: Rejection = Rejection {
+        status: 413,
+        code: "batch_line_too_large",
+        message: Cow::Borrowed("It is longer than a request may be (limits.bodyBytes)."),
+        param: Some(Cow::Borrowed("file")),
+        fields: Fields::NONE,
+    };
+    /// A line is for a model of another provider.
+    pub(crate) const BATCH_MODEL_ELSEWHERE: Rejection = Rejection {
+        status: 400,
+        code: "batch_model_elsewhere",
+        message: Cow::Borrowed(
+            "The provider that keeps this tenant's files does not answer for its model. Name another model.",
+        ),
+        param: Some(Cow::Borrowed("model")),
+        fields: Fields::NONE,
+    };
+    /// A line names a model by a name that its provider does not know.
+    pub(crate) const BATCH_MODEL_RENAMED: Rejection = Rejection {
+        status: 400,
+        code: "batch_model_renamed",
+        message: Cow::Borrowed(
+            "Its model has another name at the provider, and a batch is not changed on its way. Name a model that has the same \
+             name there.",
+        ),
+        param: Some(Cow::Borrowed("model")),
+        fields: Fields::NONE,
+    };
     pub(crate) const OVERLOADED: Rejection = Rejection::new(
         503,
         "overloaded",
@@ -251,6 +307,14 @@ impl Rejection {
         }
     }
 
+    /// The same of a line of a file.
+    pub(crate) fn in_line(self, number: u64) -> Rejection {
+        Rejection {
+            message: Cow::Owned(format!("Line {number} of the file: {}", self.message)),
+            ..self
+        }
+    }
+
     /// What is wrong with a field of a form.
     pub(crate) fn form_field(field: &'static str, wrong: &str) -> Rejection {
         Rejection {
@@ -359,6 +423,39 @@ impl From<BadRequest> for Rejection {
             message: Cow::Owned(bad.to_string()),
             param: bad.param().map(Cow::Borrowed),
             ..Rejection::new(400, bad.code(), "")
+        }
+    }
+}
+
+impl From<BadBatch> for Rejection {
+    fn from(bad: BadBatch) -> Self {
+        Rejection {
+            message: Cow::Owned(bad.to_string()),
+            param: bad.param().map(Cow::Borrowed),
+            ..Rejection::new(400, bad.code(), "")
+        }
+    }
+}
+
+impl From<&StoredPathError> for Rejection {
+    fn from(error: &StoredPathError) -> Self {
+        let (code, message) = match error {
+            StoredPathError::Id => (
+                "invalid_path",
+                "The id in the path is none: it has 1 to 128 letters, digits, - and _.".into(),
+            ),
+            StoredPathError::Parameter(name) => (
+                "unserved_query",
+                format!("The parameter {name:?} is not served at this path. Leave it out."),
+            ),
+            StoredPathError::Value(name, must) => (
+                "unserved_query",
+                format!("The parameter {name} stands in the query once, and must be {must}."),
+            ),
+        };
+        Rejection {
+            message: Cow::Owned(message),
+            ..Rejection::new(400, code, "")
         }
     }
 }

@@ -86,6 +86,8 @@ impl Relay<'_, '_> {
         let mut progress = Progress::new(spoken, keeps_usage, translation, frames);
         if answer_head.is_recording() {
             answer_head.scrutiny = Scrutiny::None;
+            // Also a file that says it is a stream of them.
+            answer_head.events = false;
             answer_head.know(BodyKind::Other, head);
             progress.known = true;
         }

@@ -2,7 +2,7 @@
 
 use proofgate_inspect::needs_response;
 use proofgate_policy::{Mode, Profile};
-use proofgate_providers::{BodyKind, Dialect};
+use proofgate_providers::{BodyKind, Dialect, Stored};
 use proofgate_wire::{ProtocolError, ResponseFraming, ResponseHead, encode};
 
 use crate::answer::AnswerOptions;
@@ -76,9 +76,11 @@ impl AnswerHead {
         head.extend_from_slice(encode::CRLF);
     }
 
-    /// Whether it is speech as a recording: no text that a rule could read, and nothing that its first bytes tell.
+    /// Whether it passes as it is: speech as a recording, which is no text that a rule could read, or a file that the provider
+    /// keeps. Its first bytes tell nothing.
     pub(crate) fn is_recording(&self) -> bool {
-        self.dialect == Dialect::Speech && self.is_binary && self.is_success()
+        let is_file = self.dialect == Dialect::Stored(Stored::FileContent);
+        self.is_success() && (is_file || (self.dialect == Dialect::Speech && self.is_binary))
     }
 
     /// Whether it is a stream of events that must come to its good end.

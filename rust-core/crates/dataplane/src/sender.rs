@@ -123,9 +123,12 @@ impl Sender<'_, '_> {
             observed.write_trace(&mut fields);
         }
         let name = &chosen.named.model;
-        let model_in_path = match translated {
-            Some(Translated { back, .. }) => upstream.path_end.of(back.upstream(), name, back.is_streamed()),
-            None => upstream.path_end.of(self.call.dialect, name, self.call.stream),
+        let path_end = match (translated, self.incoming.stored) {
+            (_, Some(stored)) => stored.path_end(),
+            (Some(Translated { back, .. }), _) => {
+                upstream.path_end.of(back.upstream(), name, back.is_streamed())
+            }
+            (None, None) => upstream.path_end.of(self.call.dialect, name, self.call.stream),
         };
         let id = open.id;
         let mut upload = self.incoming.upload.take();
@@ -137,7 +140,7 @@ impl Sender<'_, '_> {
         let request = Request {
             to: upstream,
             template: chosen.template,
-            model: &model_in_path,
+            model: &path_end,
             fields: &fields,
             id: id.as_str(),
             at: upstream.signer.as_ref().map_or(0, |_| open.now() / 1_000_000),

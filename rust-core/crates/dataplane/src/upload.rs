@@ -2,9 +2,11 @@
 
 use proofgate_ledger::record::Coming;
 use proofgate_multipart::Boundary;
+use proofgate_providers::{Dialect, Stored};
 use proofgate_wire::{BodyDecoder, Limits, RequestFraming, encode};
 use tokio::time::timeout;
 
+use crate::batch_input::{BatchLines, StoredFile};
 use crate::body::{NoRequest, arrived};
 use crate::catalog::Terms;
 use crate::client::Client;
@@ -42,6 +44,7 @@ pub(crate) struct Held {
 impl Upload {
     pub(crate) fn new(
         boundary: &Boundary,
+        dialect: Dialect,
         framing: RequestFraming,
         terms: &Terms,
         budget: &Rc<Budget>,
@@ -50,8 +53,11 @@ impl Upload {
             body_bytes: terms.upload_bytes,
             ..terms.limits
         };
+        let is_stored = dialect == Dialect::Stored(Stored::FileUpload);
+        let most = usize::try_from(terms.limits.body_bytes).unwrap_or(usize::MAX);
+        let stored = is_stored.then(|| StoredFile::new(most));
         Upload {
-            form: Form::new(boundary),
+            form: Form::new(boundary, stored),
             decoder: BodyDecoder::for_request(framing, &limits),
             ended: false,
             pending: Buffer::new(budget),
@@ -98,9 +104,16 @@ impl Upload {
         let mut content_type = Vec::new();
         let value = boundary.content_type();
         encode::write_header(&mut content_type, "content-type", value.as_bytes())?;
-        let body = self.pending.take();
-        self.left = body.len() as u64;
         self.form.judged();
+        let mut body = self.pending.take();
+        self.left = body.len() as u64;
+        if !self.ended && self.form.may_leave() < self.left {
+            // A line that is not whole yet, and what follows.
+            self.left = self.form.may_leave();
+            let length = usize::try_from(self.left).unwrap_or(usize::MAX);
+            self.pending.extend(body.get(length..).unwrap_or_default())?;
+            body.truncate(length);
+        }
         Ok(Held {
             body,
             said,
@@ -149,6 +162,11 @@ impl Upload {
 
     pub(crate) fn judged(&mut self) {
         self.form.judged();
+    }
+
+    /// Lines of a batch's input that have to be judged before more may leave, if there are such.
+    pub(crate) fn take_lines(&mut self) -> Option<BatchLines> {
+        self.form.take_lines()
     }
 
     /// How many of the pending bytes may leave.

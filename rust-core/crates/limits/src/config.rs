@@ -32,6 +32,12 @@ impl Limits {
         *self == Self::default()
     }
 
+    /// Whether tokens or money are limited.
+    #[must_use]
+    pub fn counts_use(&self) -> bool {
+        self.tokens_per_minute.is_some() || self.tokens_per_day.is_some() || self.has_budget()
+    }
+
     /// Whether money is limited.
     #[must_use]
     pub fn has_budget(&self) -> bool {
@@ -62,6 +68,8 @@ pub struct Quotas {
     pub(crate) key_ceilings: Ceilings,
     /// Whether what requests cost counts whatever their model.
     pub(crate) money_counted: bool,
+    /// Whether tokens or money are limited at all.
+    use_counted: bool,
     /// Budgets of models, sorted by name.
     pub(crate) models: Box<[(Arc<str>, Ceilings)]>,
     /// Value of `RateLimit-Policy`.
@@ -88,6 +96,7 @@ impl Quotas {
             counted: keys_counted || !limits.is_empty() || !models.is_empty(),
             keys_counted,
             money_counted: limits.has_budget() || key_limits.has_budget(),
+            use_counted: [limits, key_limits].iter().any(|limits| limits.counts_use()) || !models.is_empty(),
             models: models.into_iter().collect(),
             ceilings: Ceilings::from(limits),
             key_ceilings: Ceilings::from(key_limits),
@@ -99,6 +108,12 @@ impl Quotas {
     #[must_use]
     pub fn is_unlimited(&self) -> bool {
         !self.counted
+    }
+
+    /// Whether tokens or money are limited, of the tenant, of its keys or for a model: what only the provider's answers tell.
+    #[must_use]
+    pub fn counts_use(&self) -> bool {
+        self.use_counted
     }
 
     /// Whether what a request for this model costs is limited, so that its price has to be known.

@@ -113,39 +113,56 @@ impl<'b> Call<'b> {
         workspace: &mut Workspace,
         text: &mut BodyText,
     ) -> Result<Self, BadRequest> {
-        text.clear();
-        let mut walk = Walk {
-            reader: Reader::of_text(body, workspace)?,
-            dialect,
-            refuses_ids: false,
-            text,
-            name: String::new(),
-            uncounted: 0,
-            left_out: 0,
-        };
-        if walk.reader.read()? != Event::ObjectStart {
-            return Err(BadRequest::NotAnObject);
-        }
-        let mut request = Call {
-            dialect,
-            model: Cow::Borrowed(""),
-            stream: false,
-            include_usage: false,
-            stream_options: StreamOptions::Absent,
-            max_tokens: None,
-            n: 1,
-            messages: 0,
-            token_ids: None,
-            model_value: 0..0,
-            counted_bytes: 0,
-        };
+        let mut walk = Walk::begin(dialect, body, workspace, text)?;
+        let mut request = Call::of_form(dialect, "", 0..0, false, 0);
         request.members(&mut walk, dialect.fields())?;
-        request.counted_bytes = walk.text.text().len().saturating_sub(walk.uncounted) + walk.left_out;
-        walk.reader.finish()?;
+        request.finish(walk)
+    }
+
+    /// Reads a line of a batch's input: `body` as a request in `dialect`, `custom_id` as a text besides. What the others say
+    /// is known ([`line_endpoint`](crate::line_endpoint)).
+    ///
+    /// # Errors
+    /// As for [`read`](Call::read), of `body`.
+    pub fn read_line(
+        dialect: Dialect,
+        line: &'b str,
+        workspace: &mut Workspace,
+        text: &mut BodyText,
+    ) -> Result<Self, BadRequest> {
+        let mut walk = Walk::begin(dialect, line, workspace, text)?;
+        let mut request = Call::of_form(dialect, "", 0..0, false, 0);
+        while let Event::Key(key) = walk.reader.read()? {
+            let mut name = std::mem::take(&mut walk.name);
+            let decoded = key.decoded(&mut name);
+            let event = walk.reader.read()?;
+            match (decoded, event) {
+                ("body", Event::ObjectStart) => request.members(&mut walk, dialect.fields())?,
+                ("custom_id", _) => walk.collect(event, Meaning::Field)?,
+                _ => walk.reader.skip(event)?,
+            }
+            walk.name = name;
+        }
+        request.finish(walk)
+    }
+
+    /// Ends the walk over a body.
+    fn finish(self, walk: Walk<'b, '_, '_>) -> Result<Self, BadRequest> {
+        let Walk {
+            reader,
+            text,
+            uncounted,
+            left_out,
+            ..
+        } = walk;
+        let mut request = self;
+        request.counted_bytes = text.text().len().saturating_sub(uncounted) + left_out;
+        reader.finish()?;
         if text.overflowed() {
             return Err(BadRequest::TooManyStrings);
         }
-        if request.model.is_empty() && !dialect.has_model_in_path() {
+        let dialect = request.dialect;
+        if request.model.is_empty() && dialect.has_model_in_body() {
             return Err(BadRequest::MissingModel);
         }
         if dialect == Dialect::Images && request.stream && request.n > 1 {
@@ -359,7 +376,30 @@ struct Walk<'b, 'w, 't> {
     left_out: usize,
 }
 
-impl<'b> Walk<'b, '_, '_> {
+impl<'b, 'w, 't> Walk<'b, 'w, 't> {
+    /// Begins with the object that a body is.
+    fn begin(
+        dialect: Dialect,
+        body: &'b str,
+        workspace: &'w mut Workspace,
+        text: &'t mut BodyText,
+    ) -> Result<Self, BadRequest> {
+        text.clear();
+        let mut walk = Walk {
+            reader: Reader::of_text(body, workspace)?,
+            dialect,
+            refuses_ids: false,
+            text,
+            name: String::new(),
+            uncounted: 0,
+            left_out: 0,
+        };
+        match walk.reader.read()? {
+            Event::ObjectStart => Ok(walk),
+            _ => Err(BadRequest::NotAnObject),
+        }
+    }
+
     /// Where the word that was just read stands.
     fn behind(&self, word: &str) -> Range<usize> {
         let end = self.reader.offset();

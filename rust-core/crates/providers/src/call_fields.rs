@@ -147,6 +147,7 @@ impl Dialect {
             Dialect::Embeddings => EMBEDDINGS,
             Dialect::Images => IMAGES,
             Dialect::Speech => SPEECH,
+            Dialect::Stored(_) => &[],
             // Of the others no body is read here: they are forms, or no client speaks them.
             Dialect::Moderations
             | Dialect::Transcriptions

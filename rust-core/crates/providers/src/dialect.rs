@@ -1,4 +1,5 @@
 use crate::sigv4::encode_segment;
+use crate::stored::Stored;
 
 /// What is spoken on one path: how its requests are read, and its answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -25,6 +26,8 @@ pub enum Dialect {
     ImageEdits,
     /// OpenAI's `POST /v1/images/variations`.
     ImageVariations,
+    /// What is asked of OpenAI's files and batches.
+    Stored(Stored),
     /// Anthropic's `POST /v1/messages`.
     Messages,
     /// Anthropic's `POST /v1/messages/count_tokens`.
@@ -87,7 +90,7 @@ impl Family {
 }
 
 impl Dialect {
-    /// Every dialect that clients speak.
+    /// Every dialect that clients speak, each on a path of its own.
     pub const ALL: [Dialect; 17] = [
         Dialect::Chat,
         Dialect::Completions,
@@ -108,7 +111,7 @@ impl Dialect {
         Dialect::GeminiEmbeddings,
     ];
 
-    /// The path at which clients reach it, as records name it.
+    /// The path at which clients reach it, as records name it; of files and batches with the method before it.
     pub fn path(self) -> &'static str {
         match self {
             Dialect::Chat => "/v1/chat/completions",
@@ -122,6 +125,7 @@ impl Dialect {
             Dialect::Translations => "/v1/audio/translations",
             Dialect::ImageEdits => "/v1/images/edits",
             Dialect::ImageVariations => "/v1/images/variations",
+            Dialect::Stored(stored) => stored.name(),
             Dialect::Messages => "/v1/messages",
             Dialect::CountTokens => "/v1/messages/count_tokens",
             Dialect::Gemini => "/v1beta/models/{model}:generateContent",
@@ -134,8 +138,9 @@ impl Dialect {
 
     /// The path below the base of its providers; of a dialect that has the model there, what stands before it.
     pub fn path_upstream(self) -> &'static str {
-        match self.family() {
-            Family::Google => "/models",
+        match (self, self.family()) {
+            (Dialect::Stored(stored), _) => stored.path_upstream(),
+            (_, Family::Google) => "/models",
             _ => self.path().trim_start_matches("/v1"),
         }
     }
@@ -149,8 +154,33 @@ impl Dialect {
     pub fn has_form(self) -> bool {
         matches!(
             self,
-            Dialect::Transcriptions | Dialect::Translations | Dialect::ImageEdits | Dialect::ImageVariations
+            Dialect::Transcriptions
+                | Dialect::Translations
+                | Dialect::ImageEdits
+                | Dialect::ImageVariations
+                | Dialect::Stored(Stored::FileUpload)
         )
+    }
+
+    /// Whether its requests have a body.
+    pub fn has_body(self) -> bool {
+        match self {
+            Dialect::Stored(stored) => stored.has_body(),
+            _ => true,
+        }
+    }
+
+    /// The method of its requests.
+    pub fn method(self) -> &'static str {
+        match self {
+            Dialect::Stored(stored) => stored.method(),
+            _ => "POST",
+        }
+    }
+
+    /// Whether its requests name a model in their bodies.
+    pub(crate) fn has_model_in_body(self) -> bool {
+        !self.has_model_in_path() && !matches!(self, Dialect::Stored(_))
     }
 
     /// Whether its answers can be plain text.
@@ -204,6 +234,7 @@ impl Dialect {
                 | Dialect::GeminiEmbeddings
                 | Dialect::Translations
                 | Dialect::ImageVariations
+                | Dialect::Stored(_)
         )
     }
 
@@ -216,7 +247,7 @@ impl Dialect {
     pub fn costs_tokens(self) -> bool {
         !matches!(
             self,
-            Dialect::Moderations | Dialect::CountTokens | Dialect::GeminiTokens
+            Dialect::Moderations | Dialect::CountTokens | Dialect::GeminiTokens | Dialect::Stored(_)
         )
     }
 

@@ -100,7 +100,8 @@ impl GeneratedText {
             Dialect::Transcriptions
             | Dialect::Translations
             | Dialect::ImageEdits
-            | Dialect::ImageVariations => {
+            | Dialect::ImageVariations
+            | Dialect::Stored(_) => {
                 reader.skip(first)?;
                 Shape::Other
             }

@@ -108,6 +108,7 @@ impl EventMeaning {
             | Dialect::Moderations
             | Dialect::Translations
             | Dialect::ImageVariations
+            | Dialect::Stored(_)
             | Dialect::CountTokens
             | Dialect::Gemini
             | Dialect::GeminiTokens

@@ -1,6 +1,7 @@
 use std::fmt;
 
 use crate::dialect::{Dialect, Family};
+use crate::stored::Stored;
 
 /// Why a provider's `baseURL` is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -103,22 +104,27 @@ pub struct ProviderKey<'k> {
 pub struct RequestTemplate {
     /// As far as the path; of a path that no model is part of, all of it.
     path: String,
+    method: &'static str,
+    /// Whether its requests have a body, and say how long it is.
+    has_body: bool,
     before_fields: Vec<u8>,
     host: String,
 }
 
 impl RequestTemplate {
-    /// Prepares `POST` to the dialect's path below `base`, which stands for the `/v1` of clients.
+    /// Prepares requests to the dialect's path below `base`, which stands for the `/v1` of clients.
     pub fn new(base: &BaseUrl, dialect: Dialect, api_key: Option<ProviderKey<'_>>) -> Self {
         RequestTemplate::at(base, dialect.path_upstream(), dialect, api_key)
     }
 
-    /// Prepares `POST` to another path below `base`.
+    /// Prepares requests to another path below `base`.
     pub fn at(base: &BaseUrl, endpoint: &str, dialect: Dialect, api_key: Option<ProviderKey<'_>>) -> Self {
         let BaseUrl { path, authority, .. } = base;
         let accept = match dialect {
             // Its answers are recordings of any type.
             Dialect::Speech => "*/*",
+            Dialect::Stored(Stored::FileContent) => "*/*",
+            Dialect::Stored(_) => "application/json",
             _ if dialect.has_form() => "*/*",
             // It answers with another type where it streams.
             _ if dialect.family() == Family::Amazon => "*/*",
@@ -129,7 +135,7 @@ impl RequestTemplate {
              Accept: {accept}\r\nAccept-Encoding: identity\r\n",
             env!("CARGO_PKG_VERSION"),
         );
-        if !dialect.has_form() {
+        if dialect.has_body() && !dialect.has_form() {
             // That of a form names its boundary.
             head.push_str("Content-Type: ");
             head.push_str(CONTENT_TYPE);
@@ -142,6 +148,8 @@ impl RequestTemplate {
         }
         RequestTemplate {
             path: format!("{path}{endpoint}"),
+            method: dialect.method(),
+            has_body: dialect.has_body() || dialect.method() == "POST",
             before_fields: head.into_bytes(),
             host: authority.clone(),
         }
@@ -172,7 +180,8 @@ impl RequestTemplate {
         fields: &[u8],
         out: &mut Vec<u8>,
     ) {
-        out.extend_from_slice(b"POST ");
+        out.extend_from_slice(self.method.as_bytes());
+        out.push(b' ');
         out.extend_from_slice(self.path.as_bytes());
         out.extend_from_slice(model.as_bytes());
         out.extend_from_slice(&self.before_fields);
@@ -180,6 +189,8 @@ impl RequestTemplate {
         out.extend_from_slice(b"X-Request-Id: ");
         out.extend_from_slice(request_id.as_bytes());
         match length {
+            // Nobody expects one (RFC 9110 section 8.6).
+            Some(0) if !self.has_body => {}
             Some(length) => {
                 out.extend_from_slice(b"\r\nContent-Length: ");
                 out.extend_from_slice(length.to_string().as_bytes());

@@ -150,6 +150,8 @@ impl UsageReader {
             }
             // Of speech only a stream tells it.
             Dialect::Moderations | Dialect::Speech | Dialect::CountTokens | Dialect::GeminiTokens => false,
+            // That of a batch is told by every answer about it.
+            Dialect::Stored(_) => false,
         }
     }
 
@@ -232,7 +234,7 @@ impl UsageReader {
             | Dialect::Translations
             | Dialect::ImageEdits
             | Dialect::ImageVariations => self.last,
-            Dialect::Moderations | Dialect::CountTokens | Dialect::GeminiTokens => None,
+            Dialect::Moderations | Dialect::CountTokens | Dialect::GeminiTokens | Dialect::Stored(_) => None,
         };
         usage.map(Usage::with_parts_within)
     }

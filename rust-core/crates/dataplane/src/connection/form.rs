@@ -37,10 +37,23 @@ impl Connection {
         now: Instant,
         mut span: Span,
     ) -> After {
+        let Some(dialect) = request.route.dialect() else {
+            return After::Close;
+        };
+        let stored = match &request.route {
+            Route::Stored(call) => Some(&**call),
+            _ => None,
+        };
         self.client.input.consume(length);
         let terms = &self.catalog.terms;
         let framing = request.framing;
-        let mut upload = Box::new(Upload::new(&boundary, framing, terms, &self.gateway.budget));
+        let mut upload = Box::new(Upload::new(
+            &boundary,
+            dialect,
+            framing,
+            terms,
+            &self.gateway.budget,
+        ));
         let asks = request.expect_continue;
         let held = upload.hold(&mut self.client, &boundary, framing, terms, asks);
         let held = match held.await {
@@ -48,9 +61,6 @@ impl Connection {
             Err(unserved) => return self.unserved(unserved, known, span).await,
         };
         span.lap_now(Stage::Body);
-        let Route::Call(dialect, _) = request.route else {
-            return After::Close;
-        };
         let close = !request.keep_alive || self.is_leaving(now);
         let call = IncomingCall {
             gateway: &self.gateway,
@@ -58,6 +68,7 @@ impl Connection {
             identity: &request.identity,
             dialect,
             in_path: None,
+            stored,
             fields: None,
             config: request.config,
             observed: known.observed.take(),

@@ -195,8 +195,14 @@ impl<'c> Asked<'_, '_, 'c> {
             text: into,
             workspace,
         } = &mut *self.reading;
-        Call::read_text(self.asking.dialect, text, workspace, into).map_err(Rejection::from)?;
-        self.reading.end_reading();
+        match self.asking.dialect.has_form() {
+            // Its text is no JSON.
+            true => into.plain(text),
+            false => {
+                Call::read_text(self.asking.dialect, text, workspace, into).map_err(Rejection::from)?;
+                self.reading.end_reading();
+            }
+        }
         let size = self.reading.text.size();
         self.room
             .resize(size)

@@ -13,6 +13,7 @@ use tokio::time::Instant;
 
 use crate::admission::IncomingCall;
 use crate::attempt::{Begun, Executed, Lent, Reached, Request, hear, send};
+use crate::batch_lines;
 use crate::body::NoRequest;
 use crate::client::Client;
 use crate::deadline::Deadline;
@@ -21,7 +22,7 @@ use crate::failure::{Failure, Timeout};
 use crate::lifecycle::{Lifecycle, Phase};
 use crate::open_exchange::OpenExchange;
 use crate::rejection::Rejection;
-use crate::request_policy::{self, owned};
+use crate::request_policy::{self, DeniedRequest, owned};
 use crate::upload::Upload;
 use crate::upstream::UpstreamStream;
 
@@ -133,6 +134,8 @@ impl Passing<'_, '_> {
         let limits = self.limits;
         let incoming = self.lent.incoming;
         let mut frame = Vec::new();
+        // What had come before and was not held for the admission.
+        self.open.receive(&self.upload.pending);
         loop {
             let before = self.upload.pending.len();
             let taken = self.upload.take(self.client);
@@ -189,25 +192,31 @@ impl Passing<'_, '_> {
         }
     }
 
-    /// Has the rules look at what has come behind a file.
+    /// Has the rules look at what has come behind a file, and at the lines of a batch's input.
     async fn judge(&mut self) -> Result<(), Broken> {
+        if let Some(lines) = self.upload.take_lines() {
+            // Boxed: only those uploads need the room.
+            let judged = Box::pin(batch_lines::judge(self.incoming, &lines)).await;
+            let note = judged.map_err(|denied| self.denied(*denied))?;
+            if let (None, Some(note)) = (&self.open.policy, note) {
+                self.open.policy = Some(owned(note));
+            }
+        }
         let Some(text) = self.upload.unjudged() else {
             return Ok(());
         };
         let judged = request_policy::judge_form(self.incoming, self.model, text).await;
-        match judged {
-            Ok(_) => {
-                self.upload.judged();
-                Ok(())
-            }
-            Err(denied) => {
-                self.open.policy = denied.note.map(owned);
-                let outcome = match denied.rejection.status {
-                    403 => Outcome::PolicyBlocked,
-                    _ => Outcome::ClientDisconnect,
-                };
-                Err(Broken::Refused(denied.rejection, outcome))
-            }
-        }
+        judged.map_err(|denied| self.denied(*denied))?;
+        self.upload.judged();
+        Ok(())
+    }
+
+    fn denied(&mut self, denied: DeniedRequest<'_>) -> Broken {
+        self.open.policy = denied.note.map(owned);
+        let outcome = match denied.rejection.status {
+            403 => Outcome::PolicyBlocked,
+            _ => Outcome::ClientDisconnect,
+        };
+        Broken::Refused(denied.rejection, outcome)
     }
 }

@@ -151,7 +151,8 @@ impl Observed {
     pub(crate) fn turns_to(&mut self, provider: &str, upstream_model: &str) {
         if self.may_be_told() {
             self.exchange.provider = Some(cut(provider));
-            self.exchange.upstream_model = Some(cut(upstream_model));
+            // Files and batches have none.
+            self.exchange.upstream_model = (!upstream_model.is_empty()).then(|| cut(upstream_model));
         }
     }
 

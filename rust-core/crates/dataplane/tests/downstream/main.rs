@@ -26,6 +26,7 @@ mod interrupted;
 mod keys;
 mod many_streams;
 mod media;
+mod objects;
 mod policies;
 mod provider_limits;
 mod raw;

@@ -6,7 +6,9 @@ use proofgate_dataplane::{PolicyItem, PolicyQueue, Replacement, Verdict};
 use serde_json::{Value, json};
 
 use crate::client::{Client, next, post, post_as, read};
-use crate::gateway::{GLOBEX, Gateway, PATIENCE, chat};
+use crate::gateway::{ACME, GLOBEX, Gateway, MODEL, PATIENCE, chat};
+use crate::uploads::{field, form};
+use http::Request;
 
 /// A configuration whose first tenant, acme, asks for a policy; it waits longer than any test.
 fn asking(document: &mut Value, on_failure: &str) {
@@ -144,4 +146,81 @@ async fn what_a_policy_has_replaced_is_put_back_in_a_stream_and_holds_nothing_el
     exchange.send(b"0\r\n\r\n").await;
     assert_eq!(next(&mut stream).await.unwrap().unwrap(), "data: [DONE]\n\n");
     assert_eq!(next(&mut stream).await.unwrap(), None);
+}
+
+/// A form of acme's.
+fn post_form(path: &str, length: usize) -> Request<()> {
+    Request::post(format!("https://gateway.test{path}"))
+        .header("authorization", format!("Bearer {ACME}"))
+        .header("content-type", "multipart/form-data; boundary=limit")
+        .header("content-length", length)
+        .body(())
+        .unwrap()
+}
+
+fn file(content: &str) -> Vec<u8> {
+    let disposition = "Content-Disposition: form-data; name=\"file\"; filename=\"a\"";
+    format!("--limit\r\n{disposition}\r\n\r\n{content}\r\n").into_bytes()
+}
+
+#[tokio::test]
+async fn each_of_several_policies_is_asked_of_a_form() {
+    let mut gateway = Gateway::with(|document| {
+        asking(document, "deny");
+        let mut second = document["policies"][0].clone();
+        second["name"] = "q".into();
+        document["policies"].as_array_mut().unwrap().push(second);
+        document["tenants"][0]["policies"] = json!(["p", "q"]);
+    })
+    .await;
+    let queues = ["p", "q"].map(|name| Arc::new(gateway.worker.policy_queue(name).unwrap()));
+    let mut client = Client::connect(&gateway).await;
+    let body = form(&[field("model", MODEL), field("prompt", "Hello"), file("x")]);
+    let waits = client
+        .send(post_form("/v1/audio/transcriptions", body.len()), &body)
+        .await;
+    for queue in &queues {
+        let item = taken(queue).await;
+        assert_eq!(item.texts().next().unwrap().0, "Hello\na\n");
+        assert!(item.answer(Verdict::Allow));
+    }
+    gateway.upstream.exchange().await.answer(b"{}").await;
+    assert_eq!(read(waits).await.unwrap().status, 200);
+}
+
+#[tokio::test]
+async fn a_policy_is_asked_of_each_line_of_a_batch_and_can_deny_the_upload() {
+    let gateway = Gateway::with(|document| {
+        asking(document, "deny");
+        document["providers"][0]["objects_of"] = "acme".into();
+    })
+    .await;
+    let queue = Arc::new(gateway.worker.policy_queue("p").unwrap());
+    let mut client = Client::connect(&gateway).await;
+    let line = |content: &str| {
+        let message = json!({"role": "user", "content": content});
+        let body = json!({"model": MODEL, "messages": [message]});
+        json!({"custom_id": "a", "method": "POST", "url": "/v1/chat/completions", "body": body}).to_string()
+    };
+    let lines = [line("One"), line("Two")].join("\n");
+    let body = form(&[field("purpose", "batch"), file(&lines)]);
+    let waits = client.send(post_form("/v1/files", body.len()), &body).await;
+    for (text, verdict) in [
+        ("a\n", Verdict::Allow),
+        ("One", Verdict::Allow),
+        (
+            "Two",
+            Verdict::Deny {
+                code: "no".to_owned(),
+                reason: "No.".to_owned(),
+            },
+        ),
+    ] {
+        let item = taken(&queue).await;
+        assert!(item.texts().any(|(found, ..)| found.contains(text)), "{text}");
+        assert!(item.answer(verdict));
+    }
+    let answer = read(waits).await.unwrap();
+    assert_eq!((answer.status.as_u16(), &*answer.code()), (403, "policy_blocked"));
+    assert_eq!(gateway.upstream.requests(), 0);
 }

@@ -12,7 +12,7 @@ use crate::gateway::{ACME, Gateway, MODEL, PATIENCE};
 const TRANSCRIPTIONS: &str = "/v1/audio/transcriptions";
 const LONG: usize = 2 * 1024 * 1024;
 
-fn field(name: &str, value: &str) -> Vec<u8> {
+pub fn field(name: &str, value: &str) -> Vec<u8> {
     format!("--limit\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n").into_bytes()
 }
 
@@ -25,12 +25,12 @@ fn file(name: &str, bytes: usize) -> Vec<u8> {
     [head.as_bytes(), &content, b"\r\n"].concat()
 }
 
-fn form(parts: &[Vec<u8>]) -> Vec<u8> {
+pub fn form(parts: &[Vec<u8>]) -> Vec<u8> {
     [&parts.concat()[..], b"--limit--\r\n"].concat()
 }
 
 /// A worker that speaks HTTP/1.1 without TLS.
-async fn plain(change: impl FnOnce(&mut Value)) -> Gateway {
+pub async fn plain(change: impl FnOnce(&mut Value)) -> Gateway {
     Gateway::with(|config| {
         config["tls"] = Value::Null;
         change(config);
@@ -38,7 +38,7 @@ async fn plain(change: impl FnOnce(&mut Value)) -> Gateway {
     .await
 }
 
-fn rule(target: &str, action: &str) -> Value {
+pub fn rule(target: &str, action: &str) -> Value {
     // A high score denies whatever the action is.
     let score = if action == "block" { 100 } else { 1 };
     json!({"mode": "enforce", "rules": [{
@@ -61,22 +61,22 @@ async fn begin(gateway: &Gateway, path: &str, length: usize) -> TcpStream {
     client
 }
 
-struct Answer {
-    status: u16,
-    id: String,
-    head: String,
-    body: String,
+pub struct Answer {
+    pub status: u16,
+    pub id: String,
+    pub head: String,
+    pub body: String,
 }
 
 impl Answer {
-    fn code(&self) -> String {
+    pub fn code(&self) -> String {
         let error: Value = serde_json::from_str(&self.body).unwrap();
         error["error"]["code"].as_str().unwrap().to_owned()
     }
 }
 
 /// Reads an answer that has a length.
-async fn answer(client: &mut TcpStream) -> Answer {
+pub async fn answer(client: &mut TcpStream) -> Answer {
     let mut bytes = Vec::new();
     let reading = async {
         loop {
@@ -105,7 +105,7 @@ async fn answer(client: &mut TcpStream) -> Answer {
 }
 
 /// The records of an exchange, with what each of these bodies opens.
-async fn records(gateway: &Gateway, id: &str) -> Vec<(Value, TlogProof, String)> {
+pub async fn records(gateway: &Gateway, id: &str) -> Vec<(Value, TlogProof, String)> {
     let (worker, id) = (std::sync::Arc::clone(&gateway.worker), id.to_owned());
     let evidence = tokio::task::spawn_blocking(move || worker.prove(&id, PATIENCE));
     let evidence = evidence.await.unwrap().unwrap();
@@ -117,7 +117,7 @@ async fn records(gateway: &Gateway, id: &str) -> Vec<(Value, TlogProof, String)>
 }
 
 /// Which body of its exchange a record commits to with these bytes.
-fn revealed((_, proof, record): &(Value, TlogProof, String), body: &[u8]) -> Option<&'static str> {
+pub fn revealed((_, proof, record): &(Value, TlogProof, String), body: &[u8]) -> Option<&'static str> {
     let key = SigningKey::generate("gateway.test/ledger", [7; 32]).unwrap();
     proof.reveal(record.as_bytes(), &key.verifying_key(), body).ok()
 }
@@ -173,27 +173,27 @@ async fn a_short_form_is_taken_whole_wherever_its_model_stands() {
 }
 
 /// A provider that takes a request apart as it comes.
-struct Slow(TcpListener);
+pub struct Slow(TcpListener);
 
 impl Slow {
-    async fn start() -> (Self, String) {
+    pub async fn start() -> (Self, String) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/v1", listener.local_addr().unwrap());
         (Slow(listener), url)
     }
 
-    async fn accept(&self) -> TcpStream {
+    pub async fn accept(&self) -> TcpStream {
         timeout(PATIENCE, self.0.accept()).await.unwrap().unwrap().0
     }
 }
 
 /// Reads until `enough` says so, or the end.
-async fn read_until(stream: &mut TcpStream, bytes: &mut Vec<u8>, enough: impl Fn(&[u8]) -> bool) {
+pub async fn read_until(stream: &mut TcpStream, bytes: &mut Vec<u8>, enough: impl Fn(&[u8]) -> bool) {
     let reading = async { while !enough(bytes) && matches!(stream.read_buf(bytes).await, Ok(1..)) {} };
     timeout(PATIENCE, reading).await.unwrap();
 }
 
-fn body_of(bytes: &[u8]) -> &[u8] {
+pub fn body_of(bytes: &[u8]) -> &[u8] {
     let end = bytes.windows(4).position(|window| window == b"\r\n\r\n").unwrap();
     &bytes[end + 4..]
 }
@@ -303,7 +303,7 @@ async fn a_long_form_in_chunks_leaves_in_chunks_with_its_model_renamed() {
 }
 
 /// The record of how an exchange ended that was broken off, by its outcome's counter.
-async fn ended(gateway: &Gateway, outcome: &str) {
+pub async fn ended(gateway: &Gateway, outcome: &str) {
     let series = format!("proofgate_exchanges_total{{outcome=\"{outcome}\"}}");
     gateway.wait_for_metric(&series, 1).await;
 }

@@ -1,0 +1,722 @@
+//! Files and batches: whose they are, what of them passes, and what of a batch's input a provider ever gets.
+
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+
+use crate::client::{Client, ask, read};
+use crate::gateway::{ACME, GLOBEX, Gateway, MODEL};
+use crate::uploads::{
+    Answer, Slow, answer, body_of, ended, field, form, plain, read_until, records, revealed, rule,
+};
+
+const FILES: &str = "/v1/files";
+
+/// A worker whose provider keeps what is acme's.
+async fn keeper(change: impl FnOnce(&mut Value)) -> Gateway {
+    plain(|config| {
+        config["providers"][0]["objects_of"] = "acme".into();
+        change(config);
+    })
+    .await
+}
+
+async fn send(gateway: &Gateway, key: &str, line: &str, fields: &str, body: &[u8]) -> TcpStream {
+    let mut client = TcpStream::connect(gateway.address).await.unwrap();
+    let head =
+        format!("{line} HTTP/1.1\r\nHost: gateway.test\r\nAuthorization: Bearer {key}\r\n{fields}\r\n");
+    client.write_all(&[head.as_bytes(), body].concat()).await.unwrap();
+    client
+}
+
+/// Asks without a body, and reads an answer that no provider gave.
+async fn turned_away(gateway: &Gateway, key: &str, line: &str) -> Answer {
+    let mut client = send(gateway, key, line, "", b"").await;
+    answer(&mut client).await
+}
+
+async fn post_json(gateway: &Gateway, path: &str, body: &Value) -> TcpStream {
+    let body = body.to_string();
+    let fields = format!(
+        "Content-Type: application/json\r\nContent-Length: {}\r\n",
+        body.len()
+    );
+    send(gateway, ACME, &format!("POST {path}"), &fields, body.as_bytes()).await
+}
+
+/// Begins an upload of so many bytes, with what there is of them.
+async fn upload(gateway: &Gateway, length: usize, body: &[u8]) -> TcpStream {
+    let fields = format!("Content-Type: multipart/form-data; boundary=limit\r\nContent-Length: {length}\r\n");
+    send(gateway, ACME, &format!("POST {FILES}"), &fields, body).await
+}
+
+async fn uploaded(gateway: &Gateway, body: &[u8]) -> Answer {
+    let mut client = upload(gateway, body.len(), body).await;
+    answer(&mut client).await
+}
+
+fn file(content: &[u8]) -> Vec<u8> {
+    let head = "--limit\r\nContent-Disposition: form-data; name=\"file\"; filename=\"in.jsonl\"\r\n\
+                Content-Type: application/octet-stream\r\n\r\n";
+    [head.as_bytes(), content, b"\r\n"].concat()
+}
+
+fn line_of(id: &str, url: &str, body: Value) -> String {
+    json!({"custom_id": id, "method": "POST", "url": url, "body": body}).to_string()
+}
+
+fn line(content: &str) -> String {
+    let message = json!({"role": "user", "content": content});
+    line_of(
+        "one",
+        "/v1/chat/completions",
+        json!({"model": MODEL, "messages": [message]}),
+    )
+}
+
+fn batch(lines: &[String]) -> Vec<u8> {
+    form(&[field("purpose", "batch"), file(lines.join("\n").as_bytes())])
+}
+
+fn creation() -> Value {
+    json!({"input_file_id": "file-1", "endpoint": "/v1/chat/completions", "completion_window": "24h"})
+}
+
+#[tokio::test]
+async fn what_is_asked_goes_to_the_provider_by_its_method_and_is_recorded_with_its_object() {
+    let mut gateway = keeper(|_| ()).await;
+    for (asked, sent, recorded) in [
+        (
+            "GET /v1/files?purpose=batch&limit=2",
+            "GET /v1/files?purpose=batch&limit=2",
+            "GET /v1/files",
+        ),
+        (
+            "GET /v1/files/file-1",
+            "GET /v1/files/file-1",
+            "GET /v1/files/file-1",
+        ),
+        (
+            "DELETE /v1/files/file-1",
+            "DELETE /v1/files/file-1",
+            "DELETE /v1/files/file-1",
+        ),
+        (
+            "GET /openai/v1/batches?after=batch_1",
+            "GET /v1/batches?after=batch_1",
+            "GET /v1/batches",
+        ),
+        (
+            "GET /v1/batches/batch_1",
+            "GET /v1/batches/batch_1",
+            "GET /v1/batches/batch_1",
+        ),
+        (
+            "POST /v1/batches/batch_1/cancel",
+            "POST /v1/batches/batch_1/cancel",
+            "POST /v1/batches/batch_1/cancel",
+        ),
+    ] {
+        let mut client = send(&gateway, ACME, asked, "", b"").await;
+        let exchange = gateway.upstream.exchange().await;
+        let head = exchange.head.to_ascii_lowercase();
+        assert!(
+            exchange.head.starts_with(&format!("{sent} HTTP/1.1\r\n")),
+            "{head}"
+        );
+        assert_eq!(
+            head.contains("content-length: 0\r\n"),
+            asked.starts_with("POST"),
+            "{head}"
+        );
+        assert!(
+            !head.contains("content-type") && exchange.body.is_empty(),
+            "{head}"
+        );
+        exchange
+            .answer(br#"{"id":"x","usage":{"prompt_tokens":5,"completion_tokens":6}}"#)
+            .await;
+        let answer = answer(&mut client).await;
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        assert!(!answer.head.contains("connection: close"), "{}", answer.head);
+        let records = records(&gateway, &answer.id).await;
+        assert_eq!(records[0].0["endpoint"], recorded);
+        assert_eq!(
+            (&records[0].0["model"], &records[0].0["bytes"]),
+            (&json!(""), &json!(0))
+        );
+        assert_eq!(records[1].0["outcome"], "complete");
+        // What a batch has used was not used by who asks for it.
+        assert_eq!(records[1].0["usage"], Value::Null);
+    }
+}
+
+#[tokio::test]
+async fn a_batch_is_created_as_it_was_asked_for() {
+    let mut gateway = keeper(|config| config["policy"] = rule("request", "block")).await;
+    let mut asked = creation();
+    asked["metadata"] = json!({"for": "reports"});
+    let mut client = post_json(&gateway, "/v1/batches", &asked).await;
+    let exchange = gateway.upstream.exchange().await;
+    assert!(
+        exchange.head.starts_with("POST /v1/batches HTTP/1.1\r\n"),
+        "{}",
+        exchange.head
+    );
+    assert_eq!(exchange.body, asked.to_string().into_bytes());
+    exchange.answer(br#"{"id":"batch_1"}"#).await;
+    let answered = answer(&mut client).await;
+    assert_eq!(answered.status, 200);
+    let records = records(&gateway, &answered.id).await;
+    assert_eq!(
+        revealed(&records[0], asked.to_string().as_bytes()),
+        Some("request")
+    );
+
+    asked["metadata"]["for"] = "johndoe".into();
+    let mut client = post_json(&gateway, "/v1/batches", &asked).await;
+    assert_eq!(answer(&mut client).await.code(), "policy_blocked");
+    for (field, value, code) in [
+        ("endpoint", json!("/v1/unknown"), "invalid_value"),
+        ("endpoint", json!("/v1/audio/transcriptions"), "invalid_value"),
+        ("endpoint", json!("/v1/messages"), "invalid_value"),
+        ("endpoint", Value::Null, "invalid_value"),
+        ("input_file_id", json!("../file-1"), "invalid_value"),
+        ("input_file_id", json!(["file-1"]), "invalid_value"),
+        ("Endpoint", json!("/v1/embeddings"), "ambiguous_name"),
+    ] {
+        let mut asked = creation();
+        asked[field] = value;
+        let mut client = post_json(&gateway, "/v1/batches", &asked).await;
+        let answer = answer(&mut client).await;
+        assert_eq!((answer.status, &*answer.code()), (400, code), "{asked}");
+    }
+    assert_eq!(gateway.upstream.requests(), 1);
+}
+
+#[tokio::test]
+async fn nobody_else_reaches_what_a_provider_keeps_for_a_tenant() {
+    let gateway = keeper(|_| ()).await;
+    for line in [
+        "GET /v1/files",
+        "POST /v1/files",
+        "GET /v1/files/file-1",
+        "DELETE /v1/files/file-1",
+        "GET /v1/files/file-1/content",
+        "GET /v1/batches",
+        "POST /v1/batches",
+        "GET /v1/batches/batch_1",
+        "POST /v1/batches/batch_1/cancel",
+    ] {
+        let answer = turned_away(&gateway, GLOBEX, line).await;
+        assert_eq!(
+            (answer.status, &*answer.code()),
+            (403, "objects_not_configured"),
+            "{line}"
+        );
+        let answer = turned_away(&gateway, "nobody", line).await;
+        assert_eq!(answer.status, 401, "{line}");
+    }
+    assert_eq!(gateway.upstream.requests(), 0);
+    let without = plain(|_| ()).await;
+    let answer = turned_away(&without, ACME, "GET /v1/files").await;
+    assert_eq!(answer.code(), "objects_not_configured");
+}
+
+#[tokio::test]
+async fn each_tenants_objects_are_at_its_own_provider() {
+    let (other, url) = Slow::start().await;
+    let mut gateway = keeper(|config| {
+        let mut second = config["providers"][0].clone();
+        second["name"] = "other".into();
+        second["objects_of"] = "globex".into();
+        second["base_url"] = url.into();
+        config["providers"].as_array_mut().unwrap().push(second);
+    })
+    .await;
+    let _globex = send(&gateway, GLOBEX, "GET /v1/files/file-2", "", b"").await;
+    let mut stream = other.accept().await;
+    let mut seen = Vec::new();
+    read_until(&mut stream, &mut seen, |seen| seen.ends_with(b"\r\n\r\n")).await;
+    assert!(seen.starts_with(b"GET /v1/files/file-2 HTTP/1.1\r\n"));
+    let _acme = send(&gateway, ACME, "GET /v1/files/file-1", "", b"").await;
+    let exchange = gateway.upstream.exchange().await;
+    assert!(exchange.head.starts_with("GET /v1/files/file-1 HTTP/1.1\r\n"));
+}
+
+#[tokio::test]
+async fn ids_queries_methods_and_bodies_that_are_not_served_never_leave() {
+    let gateway = keeper(|config| {
+        config["tenants"][1]["endpoints"] = json!(["files"]);
+    })
+    .await;
+    for (line, status, code) in [
+        ("GET /v1/files/..", 400, "invalid_path"),
+        ("GET /v1/files/a%2Fb", 400, "invalid_path"),
+        ("DELETE /v1/files/", 400, "invalid_path"),
+        ("GET /v1/files?project=x", 400, "unserved_query"),
+        ("GET /v1/files/file-1/content?limit=1", 400, "unserved_query"),
+        ("DELETE /v1/files", 405, "method_not_allowed"),
+        ("DELETE /v1/batches/batch_1", 405, "method_not_allowed"),
+        ("DELETE /v1/models/x", 405, "method_not_allowed"),
+        ("DELETE /v1/chat/completions", 405, "method_not_allowed"),
+        ("GET /v1/files/a/b/c", 404, "unknown_endpoint"),
+    ] {
+        let answer = turned_away(&gateway, ACME, line).await;
+        assert_eq!((answer.status, &*answer.code()), (status, code), "{line}");
+    }
+    let refused = turned_away(&gateway, ACME, "GET /v1/files?project=x").await;
+    assert!(refused.body.contains("project"), "{}", refused.body);
+    let refused = turned_away(&gateway, GLOBEX, "GET /v1/batches").await;
+    assert_eq!((refused.status, &*refused.code()), (403, "endpoint_not_allowed"));
+    let mut client = send(
+        &gateway,
+        ACME,
+        "DELETE /v1/files/file-1",
+        "Content-Length: 2\r\n",
+        b"{}",
+    )
+    .await;
+    assert_eq!(answer_code(&mut client).await, "unexpected_body");
+    let anthropic = "anthropic-version: 2023-06-01\r\n";
+    let mut client = send(&gateway, ACME, "GET /v1/files", anthropic, b"").await;
+    assert_eq!(answer(&mut client).await.status, 404);
+    assert_eq!(gateway.upstream.requests(), 0);
+}
+
+async fn answer_code(client: &mut TcpStream) -> String {
+    answer(client).await.code()
+}
+
+#[tokio::test]
+async fn batches_are_refused_where_limits_count_tokens_or_money() {
+    for (place, limits) in [
+        ("limits", json!({"tokens_per_day": 1000})),
+        ("limits", json!({"tokens_per_minute": 1000})),
+        ("key_limits", json!({"tokens_per_minute": 1000})),
+        ("limits", json!({"nanodollars_per_month": 1000})),
+        ("key_limits", json!({"nanodollars_per_day": 1000})),
+        (
+            "model_budgets",
+            json!([{"model": MODEL, "nanodollars_per_day": 1000, "nanodollars_per_month": null}]),
+        ),
+    ] {
+        let gateway = keeper(|config| config["tenants"][0][place] = limits.clone()).await;
+        let mut client = post_json(&gateway, "/v1/batches", &creation()).await;
+        let answer = answer(&mut client).await;
+        assert_eq!(
+            (answer.status, &*answer.code()),
+            (403, "batches_not_limited"),
+            "{limits}"
+        );
+    }
+    let mut gateway =
+        keeper(|config| config["tenants"][0]["limits"] = json!({"requests_per_minute": 2})).await;
+    for _ in 0..2 {
+        let mut client = post_json(&gateway, "/v1/batches", &creation()).await;
+        gateway.upstream.exchange().await.answer(b"{}").await;
+        assert_eq!(answer(&mut client).await.status, 200);
+    }
+    let answer = turned_away(&gateway, ACME, "GET /v1/batches").await;
+    assert_eq!(answer.status, 429);
+}
+
+#[tokio::test]
+async fn a_file_comes_as_it_is_and_piece_by_piece() {
+    let mut gateway = keeper(|_| ()).await;
+    let mut client = send(&gateway, ACME, "GET /v1/files/file-1/content", "", b"").await;
+    let mut exchange = gateway.upstream.exchange().await;
+    exchange
+        .send(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 12\r\n\r\n{\"a\":\xff")
+        .await;
+    let mut seen = Vec::new();
+    read_until(&mut client, &mut seen, |seen| {
+        seen.windows(6).any(|bytes| bytes == b"{\"a\":\xff")
+    })
+    .await;
+    exchange.send(b"data:\n").await;
+    read_until(&mut client, &mut seen, |seen| {
+        seen.windows(6).any(|bytes| bytes == b"data:\n")
+    })
+    .await;
+    gateway
+        .wait_for_metric("proofgate_exchanges_total{outcome=\"complete\"}", 1)
+        .await;
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_amid_a_file_ends_the_request_upstream() {
+    let mut gateway = keeper(|_| ()).await;
+    let mut client = send(&gateway, ACME, "GET /v1/files/file-1/content", "", b"").await;
+    let mut exchange = gateway.upstream.exchange().await;
+    exchange
+        .send(b"HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\nContent-Length: 1000000000\r\n\r\n")
+        .await;
+    exchange.send(&[7; 1000]).await;
+    let mut seen = Vec::new();
+    read_until(&mut client, &mut seen, |seen| seen.ends_with(&[7; 10])).await;
+    drop(client);
+    while exchange.try_send(&[7; 65_536]).await {}
+    ended(&gateway, "client_disconnect").await;
+}
+
+#[tokio::test]
+async fn where_rules_have_to_read_answers_neither_files_nor_batches_pass() {
+    let gateway = keeper(|config| config["policy"] = rule("response", "block")).await;
+    let answered = turned_away(&gateway, ACME, "GET /v1/files/file-1/content").await;
+    assert_eq!(
+        (answered.status, &*answered.code()),
+        (403, "content_not_inspected")
+    );
+    let mut client = post_json(&gateway, "/v1/batches", &creation()).await;
+    assert_eq!(answer_code(&mut client).await, "content_not_inspected");
+    assert_eq!(gateway.upstream.requests(), 0);
+
+    let mut gateway = keeper(|config| {
+        config["policy"] = rule("response", "block");
+        config["policy"]["mode"] = "dry_run".into();
+    })
+    .await;
+    let mut client = send(&gateway, ACME, "GET /v1/files/file-1/content", "", b"").await;
+    gateway.upstream.exchange().await.answer(b"johndoe").await;
+    assert_eq!(answer(&mut client).await.body, "johndoe");
+}
+
+#[tokio::test]
+async fn a_file_passes_as_it_came_wherever_its_purpose_stands() {
+    let mut gateway = keeper(|config| config["policy"] = rule("request", "block")).await;
+    let input = file(format!("{}\n\r\n{}", line("Hello"), line("Bye")).as_bytes());
+    let opaque = file(b"johndoe \xff\x00");
+    for parts in [
+        vec![field("purpose", "batch"), input.clone()],
+        vec![input.clone(), field("purpose", "batch")],
+        vec![
+            field("purpose", "user_data"),
+            field("expires_after[anchor]", "created_at"),
+            field("expires_after[seconds]", "3600"),
+            opaque.clone(),
+        ],
+        vec![opaque.clone(), field("purpose", "vision")],
+    ] {
+        let body = form(&parts);
+        let mut client = upload(&gateway, body.len(), &body).await;
+        let exchange = gateway.upstream.exchange().await;
+        assert!(
+            exchange.head.starts_with("POST /v1/files HTTP/1.1\r\n"),
+            "{}",
+            exchange.head
+        );
+        assert_eq!(exchange.body, body);
+        exchange.answer(br#"{"id":"file-1"}"#).await;
+        let answer = answer(&mut client).await;
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        let records = records(&gateway, &answer.id).await;
+        assert_eq!(records[0].0["endpoint"], "POST /v1/files");
+        assert_eq!(revealed(&records[0], &body), Some("request"));
+    }
+}
+
+#[tokio::test]
+async fn a_form_that_is_no_upload_is_refused() {
+    let gateway = keeper(|config| config["policy"] = rule("request", "block")).await;
+    let input = file(line("Hello").as_bytes());
+    let named = |name: &str| {
+        format!("--limit\r\nContent-Disposition: form-data; name=\"{name}\"; filename=\"a\"\r\n\r\nx\r\n")
+            .into_bytes()
+    };
+    for (parts, code) in [
+        (vec![input.clone()], "invalid_form"),
+        (vec![field("purpose", "batch")], "invalid_form"),
+        (
+            vec![field("purpose", "batch"), field("file", "x")],
+            "invalid_form",
+        ),
+        (
+            vec![field("purpose", "batch"), input.clone(), input.clone()],
+            "invalid_form",
+        ),
+        (
+            vec![
+                field("purpose", "vision"),
+                field("purpose", "batch"),
+                input.clone(),
+            ],
+            "invalid_form",
+        ),
+        (
+            vec![
+                field("Purpose", "vision"),
+                input.clone(),
+                field("purpose", "batch"),
+            ],
+            "invalid_form",
+        ),
+        (
+            vec![
+                field("purpose[0]", "vision"),
+                input.clone(),
+                field("purpose", "batch"),
+            ],
+            "invalid_form",
+        ),
+        (vec![field("purpose", "vision"), named("image")], "invalid_form"),
+        (vec![named("purpose"), input.clone()], "invalid_form"),
+        (
+            vec![
+                field("purpose", "vision"),
+                field("note", "johndoe"),
+                input.clone(),
+            ],
+            "policy_blocked",
+        ),
+    ] {
+        let answer = uploaded(&gateway, &form(&parts)).await;
+        assert_eq!(answer.code(), code, "{}", answer.body);
+    }
+    assert_eq!(gateway.upstream.requests(), 0);
+}
+
+#[tokio::test]
+async fn each_line_of_a_batch_is_judged_as_a_request() {
+    let gateway = keeper(|config| {
+        config["policy"] = rule("request", "block");
+        config["tenants"][0]["endpoints"] = json!(["files", "batches", "chat.completions", "completions"]);
+        let model = |name: &str, upstream: &str, provider: &str| {
+            json!({"name": name, "max_output_tokens": 100,
+                "targets": [{"provider": provider, "upstream_model": upstream, "weight": 1}]})
+        };
+        let mut other = config["providers"][0].clone();
+        other["name"] = "other".into();
+        other["objects_of"] = Value::Null;
+        config["providers"].as_array_mut().unwrap().push(other);
+        let models = config["models"].as_array_mut().unwrap();
+        models.push(model("renamed", "gpt-5", "stand-in"));
+        models.push(model("elsewhere", "elsewhere", "other"));
+        models.push(model("forbidden", "forbidden", "stand-in"));
+        config["tenants"][0]["models"] = json!([MODEL, "renamed", "elsewhere"]);
+    })
+    .await;
+    let asks = |model: &str| {
+        line_of(
+            "a",
+            "/v1/chat/completions",
+            json!({"model": model, "messages": []}),
+        )
+    };
+    let escaped = line("x").replace("\"x\"", "\"john\\u0064oe\"");
+    for (second, status, code) in [
+        (line("It is johndoe."), 403, "policy_blocked"),
+        (escaped, 403, "policy_blocked"),
+        (
+            line("Hello").replace("\"one\"", "\"johndoe\""),
+            403,
+            "policy_blocked",
+        ),
+        (asks("unknown"), 404, "model_not_found"),
+        (asks("forbidden"), 404, "model_not_found"),
+        (asks("renamed"), 400, "batch_model_renamed"),
+        (asks("elsewhere"), 400, "batch_model_elsewhere"),
+        (
+            line_of("a", "/v1/embeddings", json!({"model": MODEL, "input": "x"})),
+            403,
+            "endpoint_not_allowed",
+        ),
+        (
+            line_of("a", "/v1/completions", json!({"model": MODEL, "prompt": [1, 2]})),
+            400,
+            "token_ids_not_readable",
+        ),
+        (
+            line_of(
+                "a",
+                "/v1/chat/completions",
+                json!({"model": MODEL, "Model": "x", "messages": []}),
+            ),
+            400,
+            "ambiguous_name",
+        ),
+        (
+            line_of("a", "/v1/chat/completions", json!({"messages": []})),
+            400,
+            "missing_model",
+        ),
+        (format!("{} {{}}", line("Hello")), 400, "invalid_json"),
+        ("Hello".into(), 400, "invalid_json"),
+    ] {
+        for lines in [
+            [line("Hello"), second.clone()],
+            [second.clone() + "\r", line("Hello")],
+        ] {
+            let number = if lines[0] == line("Hello") { 2 } else { 1 };
+            let answer = uploaded(&gateway, &batch(&lines)).await;
+            assert_eq!(
+                (answer.status, &*answer.code()),
+                (status, code),
+                "{second}: {}",
+                answer.body
+            );
+            assert!(
+                answer.body.contains(&format!("Line {number} of the file")),
+                "{}",
+                answer.body
+            );
+            let behind = form(&[file(lines.join("\n").as_bytes()), field("purpose", "batch")]);
+            assert_eq!(uploaded(&gateway, &behind).await.code(), code, "{second}");
+        }
+    }
+    assert_eq!(gateway.upstream.requests(), 0);
+}
+
+/// So many lines that a form of them is not held.
+fn many() -> Vec<String> {
+    (0..12_000)
+        .map(|number| line(&format!("Hello {number}")))
+        .collect()
+}
+
+#[tokio::test]
+async fn a_long_batch_passes_line_by_line_and_little_of_it_is_in_memory() {
+    let (slow, url) = Slow::start().await;
+    let gateway = keeper(|config| {
+        config["providers"][0]["base_url"] = url.into();
+        config["policy"] = rule("request", "block");
+    })
+    .await;
+    let body = batch(&many());
+    assert!(body.len() > 1 << 20);
+    let mut client = upload(&gateway, body.len(), b"").await;
+    let (mut upstream, mut seen) = (None::<TcpStream>, Vec::new());
+    let (mut sent, most) = (0, std::cell::Cell::new(0));
+    for piece in body.chunks(300_001) {
+        client.write_all(piece).await.unwrap();
+        sent += piece.len();
+        let stream = match &mut upstream {
+            Some(stream) => stream,
+            none => none.insert(slow.accept().await),
+        };
+        // All but the last line, which is not whole.
+        read_until(stream, &mut seen, |seen| {
+            most.set(most.get().max(gateway.metric("proofgate_buffered_bytes")));
+            seen.len() + 400 >= sent
+        })
+        .await;
+        assert!(body_of(&seen).last() == Some(&b'\n'));
+    }
+    assert!(most.get() < 2 << 20, "{most:?}");
+    let mut upstream = upstream.unwrap();
+    read_until(&mut upstream, &mut seen, |seen| body_of(seen).len() == body.len()).await;
+    assert!(body_of(&seen) == body);
+    let answered = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}";
+    upstream.write_all(answered).await.unwrap();
+    let answer = answer(&mut client).await;
+    assert_eq!(answer.status, 200);
+    let records = records(&gateway, &answer.id).await;
+    let admitted = records[0].0["bytes"].as_u64().unwrap() as usize;
+    assert_eq!(revealed(&records[0], &body[..admitted]), Some("request"));
+    assert_eq!(records[1].0["received"]["bytes"], body.len());
+    assert_eq!(revealed(&records[1], &body), Some("received"));
+}
+
+#[tokio::test]
+async fn a_line_that_is_denied_never_leaves_and_the_upload_is_never_whole() {
+    for (behind, last) in [(false, false), (false, true), (true, false), (true, true)] {
+        let (slow, url) = Slow::start().await;
+        let gateway = keeper(|config| {
+            config["providers"][0]["base_url"] = url.into();
+            config["policy"] = rule("request", "block");
+        })
+        .await;
+        let mut lines = many();
+        let place = if last { lines.len() } else { 10_000 };
+        lines.insert(place, line("It is johndoe."));
+        let file = file(lines.join("\n").as_bytes());
+        let body = match behind {
+            true => form(&[file, field("purpose", "batch")]),
+            false => form(&[field("purpose", "batch"), file]),
+        };
+        let mut client = upload(&gateway, body.len(), b"").await;
+        let mut seen = Vec::new();
+        let upstream = async {
+            let mut upstream = slow.accept().await;
+            read_until(&mut upstream, &mut seen, |_| false).await;
+        };
+        let sending = async {
+            for piece in body.chunks(77_777) {
+                // It is answered before it is whole.
+                if client.write_all(piece).await.is_err() {
+                    break;
+                }
+            }
+        };
+        tokio::join!(sending, upstream);
+        let answer = answer(&mut client).await;
+        assert_eq!((answer.status, &*answer.code()), (403, "policy_blocked"));
+        assert!(
+            answer.body.contains(&format!("Line {} of", place + 1)),
+            "{}",
+            answer.body
+        );
+        let has = |word: &[u8]| seen.windows(word.len()).any(|window| window == word);
+        assert!(has(b"Hello 9000") && !has(b"johndoe") && !has(b"--limit--"));
+        assert!(body_of(&seen).len() < body.len());
+        let records = records(&gateway, &answer.id).await;
+        assert_eq!(records[1].0["outcome"], "policy_blocked");
+        assert_eq!(records[1].0["policy"]["rules"], json!(["word"]));
+        assert_eq!(records[1].0["received"]["whole"], false);
+    }
+}
+
+#[tokio::test]
+async fn a_long_file_that_is_said_to_be_a_batch_too_late_is_never_whole() {
+    let (slow, url) = Slow::start().await;
+    let gateway = keeper(|config| config["providers"][0]["base_url"] = url.into()).await;
+    let body = form(&[file(&[b'x'; 1 << 20]), field("purpose", "batch")]);
+    let mut client = upload(&gateway, body.len(), b"").await;
+    let mut seen = Vec::new();
+    let upstream = async {
+        let mut upstream = slow.accept().await;
+        read_until(&mut upstream, &mut seen, |_| false).await;
+    };
+    let (sent, ()) = tokio::join!(client.write_all(&body), upstream);
+    sent.unwrap();
+    let answer = answer(&mut client).await;
+    assert_eq!(
+        (answer.status, &*answer.code()),
+        (400, "invalid_json"),
+        "{}",
+        answer.body
+    );
+    assert!(body_of(&seen).len() < body.len());
+}
+
+#[tokio::test]
+async fn a_line_is_no_longer_than_a_request_may_be() {
+    let gateway = keeper(|config| config["limits"]["body_bytes"] = json!(10_000)).await;
+    let body = batch(&[line("Hello"), line(&"x".repeat(10_000))]);
+    let answer = uploaded(&gateway, &body).await;
+    assert_eq!((answer.status, &*answer.code()), (413, "batch_line_too_large"));
+    assert!(answer.body.contains("Line 2 of the file"), "{}", answer.body);
+    assert_eq!(gateway.upstream.requests(), 0);
+}
+
+#[tokio::test]
+async fn files_are_asked_for_over_http_2_as_well() {
+    let mut gateway = Gateway::with(|config| config["providers"][0]["objects_of"] = "acme".into()).await;
+    let mut client = Client::connect(&gateway).await;
+    for (method, path) in [
+        ("DELETE", "/v1/files/file-1"),
+        ("POST", "/v1/batches/batch_1/cancel"),
+    ] {
+        let asked = client.send(ask(method, path), b"").await;
+        let exchange = gateway.upstream.exchange().await;
+        assert!(
+            exchange
+                .head
+                .starts_with(&format!("{method} {path} HTTP/1.1\r\n")),
+            "{}",
+            exchange.head
+        );
+        exchange.answer(b"{}").await;
+        assert_eq!(read(asked).await.unwrap().status, 200);
+    }
+}

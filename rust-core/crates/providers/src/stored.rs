@@ -1,0 +1,231 @@
+//! OpenAI's files and batches: what a provider keeps for whoever has its key.
+
+use proofgate_json::{Event, Reader, Workspace, equals_but_for_case};
+
+use crate::bad_request::BadRequest;
+use crate::dialect::{Dialect, Family};
+
+/// Longest id of an object, in bytes.
+const LONGEST_ID: usize = 128;
+
+/// Whether a text can be the id of an object that a provider keeps: 1 to 128 letters, digits, `-` and `_`.
+pub fn is_object_id(id: &str) -> bool {
+    let is_of_ids = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    (1..=LONGEST_ID).contains(&id.len()) && id.bytes().all(is_of_ids)
+}
+
+/// What is asked of files and batches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Stored {
+    /// `POST /v1/files`, a form.
+    FileUpload,
+    /// `GET /v1/files`.
+    Files,
+    /// `GET /v1/files/{id}`.
+    File,
+    /// `DELETE /v1/files/{id}`.
+    FileDeletion,
+    /// `GET /v1/files/{id}/content`, whose answer is the file.
+    FileContent,
+    /// `POST /v1/batches`.
+    BatchCreation,
+    /// `GET /v1/batches`.
+    Batches,
+    /// `GET /v1/batches/{id}`.
+    Batch,
+    /// `POST /v1/batches/{id}/cancel`.
+    BatchCancellation,
+}
+
+impl Stored {
+    /// All of them.
+    pub const ALL: [Stored; 9] = [
+        Stored::FileUpload,
+        Stored::Files,
+        Stored::File,
+        Stored::FileDeletion,
+        Stored::FileContent,
+        Stored::BatchCreation,
+        Stored::Batches,
+        Stored::Batch,
+        Stored::BatchCancellation,
+    ];
+
+    /// The method and the path, as metrics and logs name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Stored::FileUpload => "POST /v1/files",
+            Stored::Files => "GET /v1/files",
+            Stored::File => "GET /v1/files/{id}",
+            Stored::FileDeletion => "DELETE /v1/files/{id}",
+            Stored::FileContent => "GET /v1/files/{id}/content",
+            Stored::BatchCreation => "POST /v1/batches",
+            Stored::Batches => "GET /v1/batches",
+            Stored::Batch => "GET /v1/batches/{id}",
+            Stored::BatchCancellation => "POST /v1/batches/{id}/cancel",
+        }
+    }
+
+    /// The method.
+    pub fn method(self) -> &'static str {
+        let (method, _) = self.name().split_once(' ').unwrap_or_default();
+        method
+    }
+
+    /// The path below the base of its provider, as far as the id.
+    pub fn path_upstream(self) -> &'static str {
+        match self.is_of_batches() {
+            true => "/batches",
+            false => "/files",
+        }
+    }
+
+    /// What follows for an object.
+    pub fn path_end(self, id: &str) -> String {
+        match self {
+            Stored::FileUpload | Stored::Files | Stored::BatchCreation | Stored::Batches => String::new(),
+            Stored::File | Stored::FileDeletion | Stored::Batch => format!("/{id}"),
+            Stored::FileContent => format!("/{id}/content"),
+            Stored::BatchCancellation => format!("/{id}/cancel"),
+        }
+    }
+
+    /// Whether it is about batches, not files.
+    pub fn is_of_batches(self) -> bool {
+        matches!(
+            self,
+            Stored::BatchCreation | Stored::Batches | Stored::Batch | Stored::BatchCancellation
+        )
+    }
+
+    /// Whether its requests have a body.
+    pub fn has_body(self) -> bool {
+        matches!(self, Stored::FileUpload | Stored::BatchCreation)
+    }
+}
+
+/// What is wrong with a request for a batch, or with a line of its input.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BadBatch {
+    /// It is not the JSON that it should be, or says something twice.
+    #[error(transparent)]
+    Body(#[from] BadRequest),
+    /// A field is absent, or is not what it must be.
+    #[error("\"{0}\" must be {1}.")]
+    Field(&'static str, &'static str),
+    /// A field that a line does not have.
+    #[error(
+        "A line of a batch has \"custom_id\", \"method\", \"url\" and \"body\", and nothing else. Leave the other fields out."
+    )]
+    Unknown,
+}
+
+impl BadBatch {
+    /// A stable machine code.
+    pub fn code(&self) -> &'static str {
+        match self {
+            BadBatch::Body(bad) => bad.code(),
+            BadBatch::Field(..) => "invalid_value",
+            BadBatch::Unknown => "unserved_field",
+        }
+    }
+
+    /// The field that is wrong, if it is one.
+    pub fn param(&self) -> Option<&'static str> {
+        match self {
+            BadBatch::Body(bad) => bad.param(),
+            BadBatch::Field(name, _) => Some(name),
+            BadBatch::Unknown => None,
+        }
+    }
+}
+
+impl From<proofgate_json::JsonError> for BadBatch {
+    fn from(error: proofgate_json::JsonError) -> Self {
+        BadBatch::Body(BadRequest::from(error))
+    }
+}
+
+const ENDPOINT: &str = "the path of an endpoint of OpenAI's that takes JSON and is served here, such as \
+     /v1/chat/completions";
+
+/// The endpoint of a batch: one of OpenAI's whose requests are JSON.
+fn endpoint(path: &str) -> Option<Dialect> {
+    Dialect::at(path).filter(|dialect| dialect.family() == Family::OpenAi && !dialect.has_form())
+}
+
+/// A member of an object by one of these names, in which parsers that ignore case may not find another one.
+fn member(name: &str, names: &[&'static str]) -> Result<Option<&'static str>, BadBatch> {
+    match names.iter().find(|known| **known == name) {
+        Some(known) => Ok(Some(known)),
+        None => match names.iter().find(|known| equals_but_for_case(name, known)) {
+            Some(known) => Err(BadRequest::AmbiguousName(known).into()),
+            None => Ok(None),
+        },
+    }
+}
+
+/// Reads what a request for a batch says of its endpoint: `POST /v1/batches`.
+///
+/// # Errors
+/// [`BadBatch`] when it is not a JSON object, names no file or no endpoint that is served.
+pub fn batch_endpoint(body: &[u8], workspace: &mut Workspace) -> Result<Dialect, BadBatch> {
+    let mut reader = Reader::new(body, workspace)?;
+    if reader.read()? != Event::ObjectStart {
+        return Err(BadRequest::NotAnObject.into());
+    }
+    let (mut found, mut has_input) = (None, false);
+    let (mut name, mut value) = (String::new(), String::new());
+    while let Event::Key(key) = reader.read()? {
+        let known = member(key.decoded(&mut name), &["endpoint", "input_file_id"])?;
+        let event = reader.read()?;
+        match (known, event) {
+            (Some("endpoint"), Event::String(path)) => found = endpoint(path.decoded(&mut value)),
+            (Some("input_file_id"), Event::String(id)) => has_input = is_object_id(id.decoded(&mut value)),
+            _ => reader.skip(event)?,
+        }
+    }
+    reader.finish()?;
+    if !has_input {
+        let what = "the id of a file: 1 to 128 letters, digits, - and _";
+        return Err(BadBatch::Field("input_file_id", what));
+    }
+    found.ok_or(BadBatch::Field("endpoint", ENDPOINT))
+}
+
+/// Reads what a line of a batch's input says of its endpoint.
+///
+/// # Errors
+/// [`BadBatch`] when it is not a JSON object with `custom_id`, `method` (`POST`), `url` (an endpoint that is served) and `body`
+/// (an object) alone.
+pub fn line_endpoint(line: &[u8], workspace: &mut Workspace) -> Result<Dialect, BadBatch> {
+    let mut reader = Reader::new(line, workspace)?;
+    if reader.read()? != Event::ObjectStart {
+        return Err(BadRequest::NotAnObject.into());
+    }
+    let (mut found, mut has_id, mut posts, mut has_body) = (None, false, false, false);
+    let (mut name, mut value) = (String::new(), String::new());
+    while let Event::Key(key) = reader.read()? {
+        let known = member(key.decoded(&mut name), &["custom_id", "method", "url", "body"])?;
+        let event = reader.read()?;
+        match (known, event) {
+            (Some("custom_id"), Event::String(_)) => has_id = true,
+            (Some("method"), Event::String(method)) => posts = method.decoded(&mut value) == "POST",
+            (Some("url"), Event::String(path)) => found = endpoint(path.decoded(&mut value)),
+            (Some("body"), Event::ObjectStart) => {
+                has_body = true;
+                reader.skip(event)?;
+            }
+            (Some(_), _) => reader.skip(event)?,
+            (None, _) => return Err(BadBatch::Unknown),
+        }
+    }
+    reader.finish()?;
+    match (has_id, posts, found, has_body) {
+        (false, ..) => Err(BadBatch::Field("custom_id", "a string")),
+        (_, false, ..) => Err(BadBatch::Field("method", "\"POST\"")),
+        (_, _, None, _) => Err(BadBatch::Field("url", ENDPOINT)),
+        (.., false) => Err(BadBatch::Field("body", "an object")),
+        (.., Some(dialect), true) => Ok(dialect),
+    }
+}
