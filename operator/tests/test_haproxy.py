@@ -254,6 +254,7 @@ RAW = {
     "a name that is no token": head("X Bad@: 1"),
     "NUL in a value": head("X-Note: a\0b"),
     "bytes above ASCII": head().replace(b"Host: gw", b"Host: gw\r\nX-Note: \xff\xc3\x28"),
+    "a method without a body": head(line="DELETE /v1/files/file-1 HTTP/1.1"),
     "HTTP/1.0": head(line="GET / HTTP/1.0"),
     "HTTP/2 by prior knowledge": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0",
     "no HTTP": b"\x16\x03\x01\x00\xa5\x01\x00\x00\xa1\x03\x03",

@@ -94,9 +94,11 @@ def _told(verified: Verified, bodies: dict[str, Path | None]) -> list[str]:
         facts = admission.facts
         further = [record.facts.get("provider") for record in verified.records if record.kind == "attempt"]
         asked = ", then ".join(map(str, [facts.get("provider"), *further]))
+        # Files and batches have none.
+        model = f" for {facts['model']}" if facts.get("model") else ""
         lines.append(
-            f"shown: recorded as asked by tenant {facts.get('tenant')} at {facts.get('endpoint')} for"
-            f" {facts.get('model')}, and sent to provider {asked}"
+            f"shown: recorded as asked by tenant {facts.get('tenant')} at {facts.get('endpoint')}{model},"
+            f" and sent to provider {asked}"
         )
     if end is not None:
         outcome = end.facts.get("outcome") or end.facts.get("code")

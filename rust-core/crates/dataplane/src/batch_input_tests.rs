@@ -1,7 +1,9 @@
+use proofgate_multipart::Boundary;
 use proofgate_providers::Dialect;
 use proptest::prelude::*;
 
 use super::{Lines, StoredFile};
+use crate::form::Form;
 use crate::rejection::Rejection;
 
 const LINE: &str =
@@ -87,6 +89,58 @@ proptest! {
         lines.extend(taken.lines.iter().map(|line| (line.number, taken.bytes[line.range.clone()].to_vec())));
         prop_assert_eq!(stored.unjudged(), None);
         prop_assert_eq!(lines, vec![(1, LINE.as_bytes().to_vec()), (3, LINE.as_bytes().to_vec())]);
+    }
+}
+
+/// A form with this file, and where the file begins in it.
+fn form_of(file: &str, purpose_first: bool) -> (Vec<u8>, usize) {
+    let purpose = "--limit\r\nContent-Disposition: form-data; name=\"purpose\"\r\n\r\nbatch\r\n";
+    let head = "--limit\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\n";
+    let (before, behind) = if purpose_first {
+        (purpose, "")
+    } else {
+        ("", purpose)
+    };
+    let form = format!("{before}{head}{file}\r\n{behind}--limit--\r\n");
+    (form.into_bytes(), before.len() + head.len())
+}
+
+proptest! {
+    #[test]
+    fn of_a_file_only_lines_leave_that_were_handed_out_wherever_its_form_is_cut(
+        ends in proptest::collection::vec(
+            prop_oneof![Just("\n"), Just("\r\n"), Just("\n\r\n"), Just(" \r\n\n"), Just("\n\r")],
+            1..5,
+        ),
+        last in prop_oneof![Just(""), Just(LINE), Just("\r")],
+        pieces in proptest::collection::vec(1_usize..120, 1..8),
+        purpose_first in any::<bool>(),
+    ) {
+        const DELIMITER: &[u8] = b"\r\n--limit";
+        let file = ends.iter().map(|end| format!("{LINE}{end}")).collect::<String>() + last;
+        let (body, begin) = form_of(&file, purpose_first);
+        let boundary = Boundary::of(b"multipart/form-data; boundary=limit").unwrap();
+        let mut form = Form::new(&boundary, Some(StoredFile::new(1000)));
+        let (mut at, mut taken, mut lines) = (0, 0, 0);
+        let mut pieces = pieces.iter().cycle();
+        while at < body.len() {
+            let end = body.len().min(at + pieces.next().unwrap());
+            form.push(&body[at..end]).unwrap();
+            at = end;
+            if let Some(whole) = form.take_lines() {
+                prop_assert!(file.as_bytes()[taken..].starts_with(&whole.bytes));
+                taken += whole.bytes.len();
+                lines += whole.lines.len();
+            }
+            form.judged();
+            let left = usize::try_from(form.may_leave()).unwrap();
+            prop_assert!(left <= at);
+            let unseen = &body[(begin + taken).min(left)..left];
+            prop_assert!(taken == file.len() || DELIMITER.starts_with(unseen), "{unseen:?}");
+        }
+        form.end().unwrap();
+        prop_assert_eq!((taken, form.may_leave()), (file.len(), body.len() as u64));
+        prop_assert_eq!(lines, ends.len() + usize::from(last == LINE));
     }
 }
 

@@ -212,9 +212,10 @@ impl Blueprint {
                 route: route.map_err(fail)?,
             });
         }
+        let pricing = Pricing::new(config)?;
         Ok(Blueprint {
-            models: models(config, &places)?,
-            keepers: keepers(config)?,
+            models: models(config, &pricing, &places)?,
+            keepers: keepers(config, &pricing)?,
             terms: Terms::new(config, in_service)?,
             upstreams,
         })
@@ -258,9 +259,8 @@ fn path_end(provider: &Provider) -> Result<PathEnd, String> {
 }
 
 /// The providers that keep the files and batches of a tenant, each as the only target of a model without a name.
-fn keepers(config: &Config) -> Result<HashMap<String, ModelPlan>, Error> {
+fn keepers(config: &Config, pricing: &Pricing<'_>) -> Result<HashMap<String, ModelPlan>, Error> {
     let mut keepers = HashMap::new();
-    let pricing = Pricing::new(config)?;
     for (upstream, provider) in config.providers.iter().enumerate() {
         let Some(tenant) = &provider.objects_of else {
             continue;
@@ -288,9 +288,12 @@ fn keepers(config: &Config) -> Result<HashMap<String, ModelPlan>, Error> {
     Ok(keepers)
 }
 
-fn models(config: &Config, upstreams: &HashMap<&str, usize>) -> Result<HashMap<String, ModelPlan>, Error> {
+fn models(
+    config: &Config,
+    pricing: &Pricing<'_>,
+    upstreams: &HashMap<&str, usize>,
+) -> Result<HashMap<String, ModelPlan>, Error> {
     let mut models = HashMap::new();
-    let pricing = Pricing::new(config)?;
     for model in &config.models {
         let fail = |message: String| Error::Config(format!("model {:?} {message}", model.name));
         if model.targets.is_empty() || model.targets.len() > MAX_TARGETS {

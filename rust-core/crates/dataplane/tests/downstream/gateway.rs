@@ -99,10 +99,15 @@ impl Gateway {
 
     /// Takes a changed configuration into service.
     pub fn reload(&self, change: impl FnOnce(&mut Value)) {
+        self.try_reload(change).unwrap();
+    }
+
+    /// The same, or what is wrong with it.
+    pub fn try_reload(&self, change: impl FnOnce(&mut Value)) -> Result<(), proofgate_dataplane::Error> {
         let mut document = self.document.clone();
         change(&mut document);
-        let config = Config::from_json(&document.to_string()).unwrap();
-        self.worker.reload(config).unwrap();
+        self.worker.reload(Config::from_json(&document.to_string())?)?;
+        Ok(())
     }
 
     /// The same, and later changes build on it.

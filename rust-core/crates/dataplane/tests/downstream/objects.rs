@@ -245,6 +245,66 @@ async fn each_tenants_objects_are_at_its_own_provider() {
 }
 
 #[tokio::test]
+async fn whose_objects_a_provider_keeps_can_change_while_it_serves() {
+    let mut gateway = plain(|_| ()).await;
+    gateway.reload(|config| config["providers"][0]["objects_of"] = "globex".into());
+    let answer = turned_away(&gateway, ACME, "GET /v1/files").await;
+    assert_eq!(answer.code(), "objects_not_configured");
+    let _globex = send(&gateway, GLOBEX, "GET /v1/files", "", b"").await;
+    gateway.upstream.exchange().await;
+}
+
+#[tokio::test]
+async fn azure_keeps_objects_as_openai_does_with_its_own_field_for_the_key() {
+    let mut gateway = keeper(|config| {
+        config["providers"][0]["type"] = "azure_openai".into();
+        config["providers"][0]["api_key"] = "azure-key".into();
+    })
+    .await;
+    let _client = send(&gateway, ACME, "GET /openai/v1/files/file-1", "", b"").await;
+    let exchange = gateway.upstream.exchange().await;
+    assert!(
+        exchange.head.starts_with("GET /v1/files/file-1 HTTP/1.1\r\n"),
+        "{}",
+        exchange.head
+    );
+    assert!(
+        exchange.head.contains("\r\napi-key: azure-key\r\n"),
+        "{}",
+        exchange.head
+    );
+}
+
+#[tokio::test]
+async fn a_configuration_with_two_keepers_or_one_of_another_api_is_refused() {
+    let gateway = keeper(|_| ()).await;
+    for (change, said) in [
+        (
+            json!({"name": "second", "objects_of": "acme"}),
+            "another one keeps",
+        ),
+        (
+            json!({"name": "second", "type": "anthropic", "objects_of": "globex"}),
+            "only providers of OpenAI",
+        ),
+        (
+            json!({"name": "second", "type": "azure_openai", "objects_of": "globex", "azure_api_version": "2024-10-21"}),
+            "only providers of OpenAI",
+        ),
+    ] {
+        let error = gateway.try_reload(|config| {
+            let mut second = config["providers"][0].clone();
+            for (name, value) in change.as_object().unwrap() {
+                second[name] = value.clone();
+            }
+            config["providers"].as_array_mut().unwrap().push(second);
+        });
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains("second") && error.contains(said), "{error}");
+    }
+}
+
+#[tokio::test]
 async fn ids_queries_methods_and_bodies_that_are_not_served_never_leave() {
     let gateway = keeper(|config| {
         config["tenants"][1]["endpoints"] = json!(["files"]);
