@@ -88,7 +88,8 @@ def test_its_status_counts_all_findings_and_tells_the_newest_of_them(
     assert told["checkpoint"] == auditor_double.NOTE
     assert (told["lag_seconds"], told["records_behind"], told["poll_failures"]) == (1.5, 0, 0)
     assert told["last_poll"] == watch.last_poll > 0
-    assert told["poll_age_seconds"] < 300 and told["newest_head"] == 1
+    assert told["poll_age_seconds"] < 300
+    assert told["newest_head"] == 1
     assert told["findings"]["by_code"] == {"fork": 60}
     assert [finding["since"] for finding in told["findings"]["newest"]] == list(range(10, 60))
     assert {len(finding["message"]) for finding in told["findings"]["newest"]} == {512}

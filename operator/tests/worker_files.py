@@ -14,10 +14,11 @@ from proofgate_operator.plan.configuration import Configuration, read_configurat
 from proofgate_operator.plan.decide import wanted
 from proofgate_operator.plan.front_door import front_door
 from proofgate_operator.plan.observed import Observed, Ref
-from tests.gateways import DEFAULTS, manifest, user_secrets
+from tests.gateways import DEFAULTS, manifest, secret, user_secrets
 
 Manifest = dict[str, Any]
 SIGNING_KEY = SigningKey("proofgate.dev/team/demo", bytes(range(32)))
+AUDITOR_KEY = SigningKey("audit.example.com/demo", bytes(range(1, 33)))
 
 
 def configuration(gateway: Gateway, secrets: dict[str, Manifest | None] | None = None) -> Configuration:
@@ -39,8 +40,9 @@ def load_worker_config(folder: Path, more: dict[str, Manifest] | None = None, **
     `more`: Secrets and ConfigMaps, by name, besides those of the tests' gateway.
     """
     gateway = Gateway.read(manifest(**changes))
-    found = configuration(gateway, {**user_secrets(), **(more or {})})
-    assert not found.problems and not found.faults, found.problems
+    auditor = {"auditor-key": secret("auditor-key", key=AUDITOR_KEY.signing_text)}
+    found = configuration(gateway, {**user_secrets(), **auditor, **(more or {})})
+    assert not found.problems and not found.faults, (found.problems, found.faults)
     door = front_door(gateway, found, 2, Shares(2))
     made = {
         (m["kind"], m["metadata"]["name"]): m for m in wanted(gateway, Observed(), found, door, 2, DEFAULTS)

@@ -332,7 +332,7 @@ class Auditor:
         policy: bytes | None = None,
     ) -> Self:
         """Opens the state, or begins one: with `new_aggregate`, or with `resume` when it is empty and nothing
-        is `held`, the signed note of an older checkpoint of the aggregate log, which the state has to contain.
+        is `held`, the signed note of an older checkpoint of the aggregate log: the state has to contain it.
 
         Times are in microseconds: between two heads of a log, until what looks wrong is looked at again, and
         until records that wait for a checkpoint are a stall. `policy` is a c2sp.org/tlog-policy. Raises
