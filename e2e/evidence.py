@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import subprocess
+import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
@@ -26,6 +29,15 @@ def records(ledger: Path, shards: str = "*") -> list[dict[str, Any]]:
                 length = int.from_bytes(data[:4], "big")
                 found.append({**json.loads(data[4 : 4 + length]), "log": directory.name})
                 data = data[4 + length :]
+    return found
+
+
+def configuration(ledger: Path, digest: str) -> dict[str, Any]:
+    """The archived configuration of a digest, or of its first digits, as the command shows it."""
+    command = [sys.executable, "-m", "proofgate", "configuration", str(ledger), digest]
+    shown = subprocess.run(command, check=True, capture_output=True, timeout=60).stdout
+    assert hashlib.sha256(shown.removesuffix(b"\n")).hexdigest().startswith(digest)
+    found: dict[str, Any] = json.loads(shown)
     return found
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from e2e.evidence import configuration
 from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway, wait_until
 from e2e.worker.raw_http import chat_request, send, status_of
 
@@ -38,6 +39,25 @@ def test_a_new_rule_holds_from_the_reload_on_and_every_record_names_its_configur
     after = [record["config"] for record in records if record["seq"] > changed["seq"]]
     assert set(before) == {changed["previous"]}
     assert set(after) == {changed["config"][:16]}
+
+
+def test_the_rules_behind_a_recorded_verdict_are_shown_by_the_digest_in_its_record(folder: Path) -> None:
+    with local_gateway(folder) as gateway:
+        rule = {"id": "codename", "reason": "A codename.", "literals": ["bluebird"], "score": 100, "action": "Block"}
+        gateway.settings["policy"] = {"rules": [rule]}
+        gateway.write_configuration()
+        reload(gateway)
+        assert status_of(ask(gateway, "bluebird")) == 403
+        assert gateway.status()["config_archived"] is True
+        gateway.settings["policy"] = {}
+        gateway.write_configuration()
+        reload(gateway)
+        assert status_of(ask(gateway, "bluebird")) == 200
+        records = gateway.records()
+        refused = next(record for record in records if record["kind"] == "rejection")
+        admitted = next(record for record in records if record["kind"] == "admission")
+        rules = [configuration(gateway.ledger, record["config"])["policy"]["rules"] for record in (refused, admitted)]
+    assert [[rule["id"] for rule in of_one] for of_one in rules] == [["codename"], []]
 
 
 def test_a_bad_configuration_is_refused_with_its_line_and_the_old_one_stays(folder: Path) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from e2e.evidence import configuration
 from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway, wait_until
 from e2e.tenant_shards import TenantShards, digest_of, shard_of
 
@@ -93,6 +94,10 @@ def test_records_name_tenant_and_configuration_and_several_shards_are_one_change
         after = gateway.status()["config_digest"]
         assert ask_once(gateway, KEY) == 200
         records = gateway.records()
+        told = [record["settings"] for record in records if record["kind"] in ("open", "config")]
+        plans = [[plan["name"] for plan in configuration(gateway.ledger, settings)["plans"]] for settings in told]
+    assert plans == [["gold", "silver"], ["gold", "silver"], ["gold", "silver", "bronze"]]
+    assert told[0] == told[1], "only shards had changed"
     assert len({begun, changed, after}) == 3
     assert records[0]["config"] == begun
     assert [record["config"] for record in records if record["kind"] == "config"] == [changed, after]

@@ -283,6 +283,23 @@ def _add_evidence_commands(commands: _Commands[argparse.ArgumentParser]) -> None
         "--token-file", type=Path, metavar="FILE", help="with --admin: the file with the admin token"
     )
 
+    configuration = _command(
+        commands,
+        "configuration",
+        handlers.configuration,
+        "print the configuration that a record names by its digest",
+        "It is what was in force,\n"
+        "without secrets, as the worker archived it beside its ledger. Exit code 40 when what is there is\n"
+        "not what its name says.",
+    )
+    configuration.add_argument("ledger", type=Path, metavar="LEDGER", help="the ledger's directory")
+    configuration.add_argument(
+        "digest",
+        metavar="DIGEST",
+        help="`settings` of the `open` or `config` record before the one in question, or `config` where\n"
+        "that has no `settings`; the first 16 digits do",
+    )
+
     verify = _command(
         commands,
         "verify",

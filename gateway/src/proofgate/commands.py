@@ -178,6 +178,23 @@ def consistency(options: argparse.Namespace) -> int:
     return EXIT_OK
 
 
+def configuration(options: argparse.Namespace) -> int:
+    from proofgate import archive
+
+    try:
+        content = archive.find(options.ledger, options.digest)
+    except ValueError as error:
+        return fail(str(error), EXIT_USAGE)
+    except OSError as error:
+        return fail(f"{error.filename} cannot be read: {error.strerror}", EXIT_FAILED)
+    except archive.ArchiveError as error:
+        changed = error.code == "configuration_changed"
+        return fail(f"{error} [{error.code}]", EXIT_INVALID_EVIDENCE if changed else EXIT_FAILED)
+    sys.stdout.buffer.write(content + b"\n")
+    sys.stdout.flush()
+    return EXIT_OK
+
+
 def fsck(options: argparse.Namespace) -> int:
     from proofgate import evidence
 

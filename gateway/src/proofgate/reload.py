@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from proofgate import _core, profiling
+from proofgate.archive import Archive
 from proofgate.config import Config, InvalidConfigError, Problem, load
 from proofgate.config.document import FieldPath
 from proofgate.config.files import digest_of, look_at
@@ -73,9 +74,11 @@ class Reloader:
         applied: Applied,
         tenant_shards: TenantShards | None = None,
         policies: Policies | None = None,
+        archive: Archive | None = None,
     ) -> None:
         self._worker = worker
         self._policies = policies or Policies(worker)
+        self._archive = archive or Archive(config.ledger_directory)
         self._config = config
         self._tenant_shards = tenant_shards or TenantShards(worker, config.tenant_shards)
         self._digest = worker.config_digest
@@ -157,6 +160,7 @@ class Reloader:
                     await self.reload()
                 elif await self._tenants_have_changed():
                     await self.follow_tenants()
+                await asyncio.to_thread(self._archive.retry)
             except Exception:
                 # Whatever it is, the worker serves on with what it has, and looks at the next change.
                 log.exception("the configuration cannot be reloaded")
@@ -168,6 +172,7 @@ class Reloader:
             "config_digest": self._digest,
             "config_file_digest": digest_of(self._config.content),
             "config_loaded_at": self._loaded_at,
+            "config_archived": self._archive.complete,
             "last_reload_error": self._last_error,
             "tenant_shards": self._tenant_shards.status(),
             "warnings": [warning.place(self._config.source) for warning in self._config.warnings],
@@ -222,6 +227,8 @@ class Reloader:
             stages = profiling.is_switched_on()
         # Loaded ahead: no request waits for a policy that is being loaded.
         self._policies.prepare(new)
+        # Before it is in force, so that what it decides can be told.
+        self._archive.keep(new.public_json())
         try:
             self._worker.reload(new.to_core_json(self._shard, profile_stages=stages))
         except _core.ConfigError as error:

@@ -23,6 +23,7 @@ import uvloop
 from proofgate import _core, allocator, profiling, volume
 from proofgate.access_tokens import AccessTokens
 from proofgate.admin import PASSING, create_app
+from proofgate.archive import Archive
 from proofgate.cgroups import read_cpus
 from proofgate.config import Config
 from proofgate.http_server import Server, address_of, bind, on_signals
@@ -62,6 +63,8 @@ def serve(config: Config, shard: int) -> int:
     # The admin port first: a worker that cannot be probed must not open an incarnation.
     with bind(config.settings.admin.listen) as listener:
         volume.claim(config.ledger_directory, config.settings.ledger.name)
+        archive = Archive(config.ledger_directory)
+        archive.keep(config.public_json())
         worker = _core.Worker(config.to_core_json(shard, profile_stages=stages))
         profiling.attach(worker, stages)
         key_sets = KeySets(worker)
@@ -78,7 +81,7 @@ def serve(config: Config, shard: int) -> int:
         )
         _yield_the_core()
         exporter = Exporter(worker)
-        process = WorkerProcess(config, shard, worker, key_sets, tenant_shards, policies, exporter)
+        process = WorkerProcess(config, shard, worker, key_sets, tenant_shards, policies, exporter, archive)
         try:
             with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
                 return runner.run(process.run(listener))
@@ -108,11 +111,12 @@ class WorkerProcess:
         tenant_shards: TenantShards,
         policies: Policies,
         exporter: Exporter,
+        archive: Archive,
     ) -> None:
         self._worker = worker
         self._key_sets = key_sets
         self._access_tokens = AccessTokens(worker)
-        self._reloader = Reloader(worker, config, shard, self._configured, tenant_shards, policies)
+        self._reloader = Reloader(worker, config, shard, self._configured, tenant_shards, policies, archive)
         self._policies = policies
         self._exporter = exporter
         exporter.take_on(config)

@@ -84,6 +84,10 @@ class Config:
         """
         return core_json.public_digest(self)
 
+    def public_json(self) -> bytes:
+        """What `digest` is of: what is archived beside the ledger."""
+        return core_json.public_json(self)
+
     def problem(self, code: str, path: FieldPath, message: str) -> Problem:
         """A problem that shows only after loading, with its line."""
         return located(self.document, Problem(code, path, message))

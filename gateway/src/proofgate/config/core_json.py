@@ -78,9 +78,16 @@ def worker_json(config: Config, shard: int, profile_stages: bool) -> str:
 
 
 def public_digest(config: Config) -> str:
-    """SHA-256 of everything that is no secret: the same on every shard with the same files."""
+    """SHA-256 of `public_json`: the same on every shard with the same files."""
+    return hashlib.sha256(public_json(config)).hexdigest()
+
+
+def public_json(config: Config) -> bytes:
+    """Everything that is no secret, as JSON of one form; of the keys of each tenant, one digest of theirs."""
     settings = config.settings
     document = _public(config)
+    for tenant in document["tenants"]:
+        tenant["keys"] = hashlib.sha256(_canonical(tenant["keys"])).hexdigest()
     # What the core is not told, because Python acts on it.
     document["key_sets"] = [
         [issuer.issuer, issuer.jwks_url, config.key_sets.get(issuer.issuer), issuer.refresh_seconds]
@@ -89,8 +96,11 @@ def public_digest(config: Config) -> str:
     document["examples"] = [
         [rule.id, rule.examples.match, rule.examples.no_match] for rule in settings.policy.rules
     ]
-    canonical = json.dumps(document, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(canonical.encode()).hexdigest()
+    return _canonical(document)
+
+
+def _canonical(document: Json | list[Json]) -> bytes:
+    return json.dumps(document, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()
 
 
 def _public(config: Config) -> Json:
