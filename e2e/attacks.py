@@ -1,0 +1,183 @@
+"""What somebody who writes the ledger's volume does to it, by the names that docs/threat-model.md gives it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from e2e.auditing import Audit
+from e2e.forging import rewrite
+
+Records = list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Others:
+    """Ledgers of the same name: an older state, one whose log went on otherwise, and one under another key."""
+
+    older: Path
+    forked: Path
+    rekeyed: Path
+
+
+def first_segment(log: Path) -> Path:
+    return min(log.glob("*.seg"))
+
+
+def last_segment(log: Path) -> Path:
+    return max(log.glob("*.seg"))
+
+
+def change(path: Path, edit: Callable[[bytearray], None]) -> None:
+    data = bytearray(path.read_bytes())
+    edit(data)
+    path.write_bytes(data)
+
+
+def flip_a_byte(audit: Audit, _others: Others) -> None:
+    def flip(data: bytearray) -> None:
+        data[data.index(b'"completion"')] ^= 1
+
+    change(last_segment(audit.logs()[0]), flip)
+
+
+def edit_a_record(audit: Audit, _others: Others) -> None:
+    def edit(records: Records) -> None:
+        admission = next(record for record in records if record["kind"] == "admission")
+        admission["model"] = "another-model"
+
+    rewrite(first_segment(audit.logs()[0]), edit)
+
+
+def delete_an_exchange(audit: Audit, _others: Others) -> None:
+    def delete(records: Records) -> None:
+        (admission,) = [record for record in records if record.get("tenant_seq") == 1]
+        records[:] = [record for record in records if record.get("id") != admission["id"]]
+        for record in records:
+            if "tenant_seq" in record:
+                record["tenant_seq"] -= 1
+            if record["kind"] == "completion":
+                number = next(place for place, one in enumerate(records) if one.get("id") == record["id"])
+                record["admission"] = number
+            if record["kind"] == "seal":
+                record["records"] = len(records) - 1
+
+    rewrite(first_segment(audit.logs()[0]), delete)
+
+
+def insert_an_exchange(audit: Audit, _others: Others) -> None:
+    def insert(records: Records) -> None:
+        *rest, seal = records
+        admission = next(record for record in rest if record["kind"] == "admission")
+        completion = next(record for record in rest if record.get("id") == admission["id"] and record != admission)
+        count = sum(record["kind"] == "admission" for record in rest)
+        added = {**admission, "id": "req_made_up", "tenant_seq": count + 1}
+        ended = {**completion, "id": "req_made_up", "admission": len(rest)}
+        records[:] = [*rest, added, ended, {**seal, "records": len(rest) + 2}]
+
+    rewrite(first_segment(audit.logs()[0]), insert)
+
+
+def exchange_two_records(audit: Audit, _others: Others) -> None:
+    def exchange(records: Records) -> None:
+        ends = [place for place, record in enumerate(records) if record["kind"] == "completion"]
+        one, other = ends[:2]
+        for name in ("status", "bytes", "response", "duration_us", "usage"):
+            records[one][name], records[other][name] = records[other][name], records[one][name]
+
+    rewrite(first_segment(audit.logs()[0]), exchange)
+
+
+def delete_a_segment(audit: Audit, _others: Others) -> None:
+    last_segment(audit.logs()[1]).unlink()
+
+
+def cut_off_the_end(audit: Audit, _others: Others) -> None:
+    change(last_segment(audit.logs()[2]), lambda data: data.__delitem__(slice(1000, None)))
+
+
+def set_the_volume_back(audit: Audit, others: Others) -> None:
+    shutil.rmtree(audit.ledger)
+    shutil.copytree(others.older, audit.ledger)
+
+
+def put_back_an_older_checkpoint(audit: Audit, others: Others) -> None:
+    name = audit.logs()[2].name
+    shutil.copy(others.older / "0" / name / "checkpoint", audit.logs()[2] / "checkpoint")
+
+
+def remove_a_checkpoint(audit: Audit, _others: Others) -> None:
+    (audit.logs()[2] / "checkpoint").unlink()
+
+
+def copy_a_log_under_another_name(audit: Audit, _others: Others) -> None:
+    shutil.copytree(audit.logs()[2], audit.ledger / "0" / ("7" + "Z" * 25))
+
+
+def plant_a_log(audit: Audit, _others: Others) -> None:
+    planted = audit.ledger / "0" / ("7" + "Z" * 25)
+    shutil.copytree(audit.logs()[2], planted)
+    (planted / "checkpoint").unlink()
+
+
+def remove_the_oldest_log(audit: Audit, _others: Others) -> None:
+    shutil.rmtree(audit.logs()[0])
+
+
+def remove_the_newest_log(audit: Audit, _others: Others) -> None:
+    shutil.rmtree(audit.logs()[2])
+
+
+def remove_everything(audit: Audit, _others: Others) -> None:
+    shutil.rmtree(audit.ledger / "0")
+
+
+def let_a_log_go_on_twice(audit: Audit, others: Others) -> None:
+    newest = max(path for path in (others.forked / "0").iterdir() if path.is_dir())
+    shutil.copytree(newest, audit.ledger / "0" / newest.name)
+
+
+def show_the_other_branch(audit: Audit, others: Others) -> None:
+    shutil.rmtree(audit.ledger)
+    shutil.copytree(others.forked, audit.ledger)
+
+
+def rename_a_shard(audit: Audit, _others: Others) -> None:
+    (audit.ledger / "0").rename(audit.ledger / "1")
+
+
+def sign_all_with_another_key(audit: Audit, others: Others) -> None:
+    shutil.rmtree(audit.ledger)
+    shutil.copytree(others.rekeyed, audit.ledger)
+
+
+def change_a_salt(audit: Audit, _others: Others) -> None:
+    change(audit.logs()[0] / "salts", lambda data: data.__setitem__(slice(32, 64), bytes(range(32))))
+
+
+#: By the first column of the table in docs/threat-model.md.
+ATTACKS: dict[str, Callable[[Audit, Others], None]] = {
+    "flip a byte of a record": flip_a_byte,
+    "edit a record, checksums made to fit": edit_a_record,
+    "delete an exchange, all numbers made to fit": delete_an_exchange,
+    "insert an exchange, likewise": insert_an_exchange,
+    "let two exchanges change places, likewise": exchange_two_records,
+    "delete a segment": delete_a_segment,
+    "cut off the end of a log": cut_off_the_end,
+    "set the volume back to an older snapshot": set_the_volume_back,
+    "put an older checkpoint back": put_back_an_older_checkpoint,
+    "remove a checkpoint": remove_a_checkpoint,
+    "copy a log under another name": copy_a_log_under_another_name,
+    "plant a log that nobody signed": plant_a_log,
+    "remove the oldest log": remove_the_oldest_log,
+    "remove the newest log": remove_the_newest_log,
+    "remove a shard": remove_everything,
+    "let a log go on twice": let_a_log_go_on_twice,
+    "show the other branch alone": show_the_other_branch,
+    "rename a shard": rename_a_shard,
+    "another history, signed with another key": sign_all_with_another_key,
+    "change a salt": change_a_salt,
+}
