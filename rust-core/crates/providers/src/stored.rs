@@ -118,6 +118,12 @@ pub enum BadBatch {
         "A line of a batch has \"custom_id\", \"method\", \"url\" and \"body\", and nothing else. Leave the other fields out."
     )]
     Unknown,
+    /// A carriage return within a line, where some readers end it (Python's text files, for one): behind it could stand a
+    /// request that nobody has judged.
+    #[error(
+        "It holds a carriage return, which not every reader takes for a blank. End lines with a line feed."
+    )]
+    CarriageReturn,
 }
 
 impl BadBatch {
@@ -127,6 +133,7 @@ impl BadBatch {
             BadBatch::Body(bad) => bad.code(),
             BadBatch::Field(..) => "invalid_value",
             BadBatch::Unknown => "unserved_field",
+            BadBatch::CarriageReturn => "ambiguous_line",
         }
     }
 
@@ -135,7 +142,7 @@ impl BadBatch {
         match self {
             BadBatch::Body(bad) => bad.param(),
             BadBatch::Field(name, _) => Some(name),
-            BadBatch::Unknown => None,
+            BadBatch::Unknown | BadBatch::CarriageReturn => None,
         }
     }
 }
@@ -197,8 +204,12 @@ pub fn batch_endpoint(body: &[u8], workspace: &mut Workspace) -> Result<Dialect,
 ///
 /// # Errors
 /// [`BadBatch`] when it is not a JSON object with `custom_id`, `method` (`POST`), `url` (an endpoint that is served) and `body`
-/// (an object) alone.
+/// (an object) alone, or holds a carriage return elsewhere than at its end.
 pub fn line_endpoint(line: &[u8], workspace: &mut Workspace) -> Result<Dialect, BadBatch> {
+    let text = line.strip_suffix(b"\r").unwrap_or(line);
+    if memchr::memchr(b'\r', text).is_some() {
+        return Err(BadBatch::CarriageReturn);
+    }
     let mut reader = Reader::new(line, workspace)?;
     if reader.read()? != Event::ObjectStart {
         return Err(BadRequest::NotAnObject.into());

@@ -3,8 +3,8 @@
 
 use proofgate_json::Workspace;
 use proofgate_providers::{
-    BaseUrl, BodyText, Call, Dialect, ProviderKey, RequestTemplate, Stored, batch_endpoint, is_object_id,
-    line_endpoint,
+    BadBatch, BaseUrl, BodyText, Call, Dialect, ProviderKey, RequestTemplate, Stored, batch_endpoint,
+    is_object_id, line_endpoint,
 };
 
 fn head(stored: Stored, id: &str, length: Option<u64>) -> String {
@@ -88,6 +88,31 @@ fn what_a_line_asks_for_is_held_to_the_same_as_a_request() {
         assert_eq!(line_endpoint(line.as_bytes(), &mut workspace), Ok(Dialect::Chat));
         let read = Call::read_line(Dialect::Chat, &line, &mut workspace, &mut BodyText::new());
         assert_eq!(read.unwrap_err().code(), code, "{body}");
+    }
+}
+
+#[test]
+fn a_line_that_some_readers_would_cut_in_two_is_refused() {
+    let hidden = r#"{"custom_id":"b","method":"POST","url":"/v1/chat/completions","body":{"model":"n","messages":[]}}"#;
+    let line = |cut: &str| {
+        format!(
+            r#"{{"custom_id":"a","method":"POST","url":"/v1/chat/completions","body":{{"model":"m","messages":[],"metadata":{cut}{hidden}{cut}}}}}"#
+        )
+    };
+    let read = |line: &str| line_endpoint(line.as_bytes(), &mut Workspace::new());
+    assert_eq!(read(&line("\r")), Err(BadBatch::CarriageReturn));
+    assert_eq!(read(&format!("\r{}", line(" "))), Err(BadBatch::CarriageReturn));
+    assert_eq!(read(&line(" ")), Ok(Dialect::Chat));
+    assert_eq!(
+        read(&format!("{}\r", line("\t"))),
+        Ok(Dialect::Chat),
+        "a line may end with CRLF"
+    );
+    // What else some readers end lines at is nothing that JSON lets stand outside a string.
+    for cut in [
+        "\u{b}", "\u{c}", "\u{1c}", "\u{1d}", "\u{1e}", "\u{85}", "\u{2028}", "\u{2029}",
+    ] {
+        assert!(read(&line(cut)).is_err(), "{cut:?}");
     }
 }
 
