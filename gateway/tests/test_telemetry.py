@@ -13,7 +13,7 @@ from conftest import ConfigDirectory
 from proofgate.config import load
 from proofgate.telemetry import exporter
 from proofgate.telemetry.exporter import Exporter
-from proofgate.telemetry.names import NAMES
+from proofgate.telemetry.names import NAMES, OPERATIONS
 
 if TYPE_CHECKING:
     from proofgate import _core
@@ -57,6 +57,19 @@ def test_telemetry_that_cannot_be_meant_is_refused(
 def test_the_two_versions_of_the_conventions_differ_in_what_they_renamed() -> None:
     assert NAMES["Latest"].cache_write_tokens == "gen_ai.usage.cache_write.input_tokens"
     assert NAMES["V1_41"].cache_write_tokens == "gen_ai.usage.cache_creation.input_tokens"
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "operation"),
+    [
+        ("/v1/audio/transcriptions", "transcription"),
+        ("/v1/audio/translations", "translation"),
+        ("/v1/images/edits", "image_edit"),
+        ("/v1/images/variations", "image_variation"),
+    ],
+)
+def test_an_exchange_with_a_form_is_no_chat(endpoint: str, operation: str) -> None:
+    assert OPERATIONS[endpoint] == operation
 
 
 def test_without_opentelemetry_nothing_is_exported_and_that_is_said_and_counted(
