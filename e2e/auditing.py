@@ -71,9 +71,6 @@ class Audit:
         assert report["exit_code"] == done.returncode
         return done.returncode, report["findings"]
 
-    def shards(self) -> list[Path]:
-        return sorted(path for path in self.ledger.iterdir() if path.is_dir())
-
     def logs(self) -> list[Path]:
         """The logs of shard 0, the oldest first."""
         return sorted(path for path in (self.ledger / "0").iterdir() if path.is_dir())
