@@ -123,7 +123,7 @@ def test_the_records_are_the_same_as_over_http_1(gateway: LocalGateway, stream: 
         records = records_of(gateway, raw.headers["x-request-id"])
         assert records.keys() == {"admission", "completion"}
         # Differs between any two exchanges: which one it is, when, for how long, and the salted commitments.
-        own = {"seq", "ts", "id", "admission", "log", "duration_us", "request", "salt", "response"}
+        own = {"seq", "tenant_seq", "ts", "id", "admission", "log", "duration_us", "request", "salt", "response"}
         told.append({kind: {k: v for k, v in record.items() if k not in own} for kind, record in records.items()})
     assert told[0] == told[1]
 
