@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::time::timeout;
 
-use crate::client::{Answer, Client, next, post, read, tcp};
+use crate::client::{Answer, Client, ask, next, post, read, tcp};
 use crate::gateway::{ACME, Gateway, MODEL, PATIENCE, chat};
 use crate::http2_provider::{Call, Provider, acceptor, gateway};
 
@@ -56,6 +56,30 @@ async fn a_request_has_its_target_in_pseudo_fields_and_none_of_the_fields_of_htt
         (200, ANSWER.as_bytes())
     );
     assert_eq!(answer.headers["content-length"], ANSWER.len().to_string());
+}
+
+#[tokio::test]
+async fn what_is_asked_of_a_keeper_of_files_has_its_own_method_and_no_body() {
+    let mut provider = Provider::start().await;
+    let gateway = provider
+        .gateway_with("http2", |document| {
+            document["providers"][0]["objects_of"] = json!("acme");
+        })
+        .await;
+    let mut client = Client::connect(&gateway).await;
+    for (method, path) in [
+        ("GET", "/v1/files?limit=2"),
+        ("DELETE", "/v1/files/file-1"),
+        ("POST", "/v1/batches/batch_1/cancel"),
+    ] {
+        let answer = client.send(ask(method, path), b"").await;
+        let mut call = provider.call().await;
+        assert_eq!(call.rest().await.unwrap(), b"", "its stream has ended");
+        let target = call.parts.uri.path_and_query().unwrap().as_str();
+        assert_eq!((call.parts.method.as_str(), target), (method, path));
+        call.answer("{}");
+        assert_eq!(read(answer).await.unwrap().body, b"{}".as_slice());
+    }
 }
 
 #[tokio::test]

@@ -20,11 +20,13 @@ pub(super) fn request(head: &[u8], over_tls: bool) -> io::Result<(Request<()>, O
     let head = head.strip_suffix(b"\r\n\r\n").ok_or_else(invalid)?;
     let mut lines = head.split(|&byte| byte == b'\n').map(trim);
     let line = lines.next().unwrap_or_default();
-    let path = line.strip_prefix(b"POST ").ok_or_else(invalid)?;
-    let path = path.strip_suffix(b" HTTP/1.1").ok_or_else(invalid)?;
+    let line = line.strip_suffix(b" HTTP/1.1").ok_or_else(invalid)?;
+    let space = line.iter().position(|&byte| byte == b' ').ok_or_else(invalid)?;
+    let (method, path) = (&line[..space], &line[space + 1..]);
     let mut request = Request::new(());
-    *request.method_mut() = Method::POST;
-    let (mut authority, mut length) = (None, None);
+    *request.method_mut() = Method::from_bytes(method).map_err(|_| invalid())?;
+    // Without a length or a coding there is no body (RFC 9112 section 6.3).
+    let (mut authority, mut length) = (None, Some(0));
     for line in lines {
         let colon = line.iter().position(|&byte| byte == b':').ok_or_else(invalid)?;
         let (name, value) = line.split_at(colon);
@@ -35,7 +37,11 @@ pub(super) fn request(head: &[u8], over_tls: bool) -> io::Result<(Request<()>, O
                 authority = Some(value);
                 continue;
             }
-            CONNECTION | TRANSFER_ENCODING => continue,
+            CONNECTION => continue,
+            TRANSFER_ENCODING => {
+                length = None;
+                continue;
+            }
             CONTENT_LENGTH => length = value.to_str().ok().and_then(|length| length.parse().ok()),
             _ => value.set_sensitive(!SHARED.contains(&name.as_str())),
         }
@@ -122,6 +128,16 @@ mod tests {
         let (request, length) = request(head.as_bytes(), false).unwrap();
         assert_eq!((length, request.uri().scheme_str()), (None, Some("http")));
         assert!(!request.headers().contains_key(TRANSFER_ENCODING));
+    }
+
+    #[test]
+    fn a_request_without_a_body_ends_with_its_head() {
+        for method in ["GET", "DELETE", "POST"] {
+            let head = format!("{method} /v1/files/file-1 HTTP/1.1\r\nHost: provider.test\r\n\r\n");
+            let (request, length) = request(head.as_bytes(), true).unwrap();
+            assert_eq!((request.method().as_str(), length), (method, Some(0)));
+            assert_eq!(request.uri().path(), "/v1/files/file-1");
+        }
     }
 
     fn response(name: &'static str, value: &[u8]) -> Response<()> {
