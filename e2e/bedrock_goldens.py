@@ -15,7 +15,7 @@ from typing import Any
 from unittest import mock
 
 import botocore
-from botocore import auth, loaders, model, parsers
+from botocore import auth, loaders, model, parsers, validate
 from botocore.awsrequest import AWSRequest, AWSResponse
 from botocore.credentials import Credentials
 from botocore.eventstream import EventStream
@@ -52,6 +52,32 @@ def body_of(operation: str) -> bytes:
     return json.dumps({"anthropic_version": "bedrock-2023-05-31", **said}).encode()
 
 
+def wishes() -> list[bytes]:
+    """Requests to Converse that have to be answered with more than a text."""
+    schema = {"type": "object", "properties": {"city": {"type": "string"}}}
+    tools = [{"toolSpec": {"name": "look", "inputSchema": {"json": schema}}}]
+    structure = {"jsonSchema": {"schema": json.dumps(schema), "name": "trip"}}
+    picture = {"image": {"format": "png", "source": {"bytes": "iVBORw0KGgo="}}}
+
+    def said(*content: dict[str, Any], **fields: Any) -> bytes:
+        return json.dumps({"messages": [{"role": "user", "content": list(content)}], **fields}).encode()
+
+    return [
+        said({"text": "mock:calls=2"}, toolConfig={"tools": tools}),
+        said({"text": "Hi"}, outputConfig={"textFormat": {"type": "json_schema", "structure": structure}}),
+        said({"text": "Hi"}, picture, inferenceConfig={"maxTokens": 2}),
+    ]
+
+
+def check(operation: str, body: bytes) -> None:
+    """Raises ValueError for a request that the service model does not allow, or that has more than it knows."""
+    service = model.ServiceModel(loaders.Loader().load_service_model("bedrock-runtime", "service-2"))
+    shape = service.operation_model(OPERATIONS[operation]).input_shape
+    found = validate.ParamValidator().validate({"modelId": "m", **json.loads(body)}, shape)
+    if found.has_errors():
+        raise ValueError(found.generate_report())
+
+
 def signed(path: str, body: bytes, token: str | None) -> dict[str, str]:
     """The fields of a request that botocore has signed."""
     url = f"https://bedrock-runtime.us-east-1.amazonaws.com{path}"
@@ -77,26 +103,39 @@ def read(operation: str, answered: bytes) -> Any:
     if stream:
         events = parsers.create_parser(service.resolved_protocol)._event_stream_parser
         return list(EventStream(raw, shape.members[member], events, OPERATIONS[operation]))
-    return json.loads(parsed["body"]) if "body" in parsed else {"output": parsed["output"], "usage": parsed["usage"]}
+    if "body" in parsed:
+        return json.loads(parsed["body"])
+    return {name: parsed[name] for name in ("output", "stopReason", "usage")}
 
 
 def main() -> None:
     """Prints the goldens."""
+    asked = [
+        (f"/model/{name}/{operation}", body_of(operation), token)
+        for name, token in zip(MODELS, (None, "TOKENEXAMPLE"), strict=True)
+        for operation in OPERATIONS
+    ]
+    for body in wishes():
+        asked += [
+            (f"/model/us.amazon.nova-pro-v1%3A0/{operation}", body, None)
+            for operation in ("converse", "converse-stream")
+        ]
     cases = []
-    for name, token in zip(MODELS, (None, "TOKENEXAMPLE"), strict=True):
-        for operation in OPERATIONS:
-            path, body = f"/model/{name}/{operation}", body_of(operation)
-            answered = answer(path, body)
-            cases.append(
-                {
-                    "path": path,
-                    "body": body.decode(),
-                    "token": token,
-                    "signed": signed(path, body, token),
-                    "answer": base64.b64encode(answered).decode(),
-                    "read": read(operation, answered),
-                }
-            )
+    for path, body, token in asked:
+        operation = path.rpartition("/")[2]
+        if operation.startswith("converse"):
+            check(operation, body)
+        answered = answer(path, body)
+        cases.append(
+            {
+                "path": path,
+                "body": body.decode(),
+                "token": token,
+                "signed": signed(path, body, token),
+                "answer": base64.b64encode(answered).decode(),
+                "read": read(operation, answered),
+            }
+        )
     text = json.dumps({"source": f"botocore {botocore.__version__}", "cases": cases}, indent=1, default=_text)
     print(text)
 

@@ -5,23 +5,23 @@ It answers as the stand-in upstream does, or what a test has put before it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-from proofgate import mock_bedrock
-from proofgate.mock_answers import Behaviour, ClientError, encode
+from proofgate.mock_answers import encode
+from proofgate.mock_upstream import MockUpstream, Upstream
 
+from e2e.asgi_server import Receive, Scope, Send, answer, asgi_server, fields_of, received_again, target_of, whole_body
 from e2e.aws_signature import Credentials, fault
-from e2e.loopback_server import loopback_server, url_of
 
 
 class BedrockUpstream:
     """Its address, what it was asked, and what it answers."""
 
-    def __init__(self, credentials: Credentials, url: str) -> None:
+    def __init__(self, credentials: Credentials) -> None:
         self.credentials = credentials
-        self.url = url
+        self.url = ""
+        self._mock = MockUpstream(Upstream())
         #: Path and body of each request that was signed as it should be.
         self.requests: list[tuple[str, bytes]] = []
         #: What was wrong with the signatures of the others.
@@ -39,66 +39,28 @@ class BedrockUpstream:
         named = {name.replace("_", "-"): value for name, value in fields.items()}
         self.scripted.append((status, {"content-type": "application/json", **named}, [encode(document)]))
 
-    def answer_to(self, path: str, body: bytes) -> tuple[int, dict[str, str], list[bytes | None]]:
-        """What the next request at a path gets."""
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """The ASGI application."""
+        if scope["type"] != "http" or scope["method"] != "POST":
+            await self._mock(scope, receive, send)
+            return
+        body, path = await whole_body(receive), target_of(scope)
+        wrong = fault(self.credentials, "POST", path, fields_of(scope), body)
+        if wrong is not None:
+            self.faults.append(wrong)
+            said = {"message": f"The request signature we calculated does not match: {wrong}"}
+            await answer(send, 403, {"x-amzn-errortype": "InvalidSignatureException"}, [encode(said)])
+            return
+        self.requests.append((path, body))
         if self.scripted:
-            return self.scripted.pop(0)
-        kind = mock_bedrock.endpoint(path)
-        if kind is None:
-            return 404, {"x-amzn-errortype": "UnknownOperationException"}, [b"{}"]
-        try:
-            exchange = kind(body, Behaviour(), len(self.requests), path)
-        except ClientError as error:
-            fields = {name.decode(): value.decode() for name, value in kind.error_fields(error.status)}
-            return error.status, fields, [kind.error(error.status, error.code, str(error))]
-        if not exchange.stream:
-            return 200, {"content-type": "application/json"}, [exchange.completion()]
-        events: list[bytes | None] = list(exchange.events())
-        cut = exchange.behaviour.cut
-        pieces = events if cut is None else [*events[:cut], None]
-        return 200, {"content-type": kind.stream_type.decode()}, pieces
+            await answer(send, *self.scripted.pop(0))
+            return
+        await self._mock(scope, received_again(body, receive), send)
 
 
 @contextmanager
 def bedrock_upstream(credentials: Credentials) -> Iterator[BedrockUpstream]:
     """A running stand-in on loopback."""
-    with loopback_server() as server:
-        upstream = BedrockUpstream(credentials, url_of(server))
-        server.RequestHandlerClass = _handler(upstream)
+    upstream = BedrockUpstream(credentials)
+    with asgi_server(upstream) as upstream.url:
         yield upstream
-
-
-def _handler(upstream: BedrockUpstream) -> Callable[..., BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["content-length"]))
-            headers = {name.lower(): value for name, value in self.headers.items()}
-            wrong = fault(upstream.credentials, "POST", self.path, headers, body)
-            if wrong is not None:
-                upstream.faults.append(wrong)
-                said = {"message": f"The request signature we calculated does not match: {wrong}"}
-                self._answer(403, {"x-amzn-errortype": "InvalidSignatureException"}, [encode(said)])
-                return
-            upstream.requests.append((self.path, body))
-            self._answer(*upstream.answer_to(self.path, body))
-
-        def _answer(self, status: int, fields: dict[str, str], pieces: list[bytes | None]) -> None:
-            self.send_response(status)
-            for name, value in {**fields, "transfer-encoding": "chunked"}.items():
-                self.send_header(name, value)
-            self.end_headers()
-            # Of a stream that is broken the worker takes no more.
-            with suppress(ConnectionError):
-                for piece in pieces:
-                    if piece is None:
-                        self.close_connection = True
-                        return
-                    self.wfile.write(b"%x\r\n%b\r\n" % (len(piece), piece))
-                self.wfile.write(b"0\r\n\r\n")
-
-        def log_message(self, format: str, *arguments: object) -> None:
-            pass
-
-    return Handler

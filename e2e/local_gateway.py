@@ -161,8 +161,9 @@ class LocalGateway:
         status: dict[str, Any] = json.loads(self.admin_text("/status"))
         return status
 
-    def upstream_stats(self) -> dict[str, Any]:
-        base = self.upstream_url.removesuffix("/v1")
+    def upstream_stats(self, url: str | None = None) -> dict[str, Any]:
+        """What the stand-in upstream counts, or the one that has another URL."""
+        base = (url or self.upstream_url).removesuffix("/v1")
         with urllib.request.urlopen(f"{base}/mock/stats", timeout=10) as response:
             stats: dict[str, Any] = json.load(response)
         return stats

@@ -1,50 +1,50 @@
 """A stand-in for Google's Vertex AI, and for the endpoint that gives access tokens to a service account.
 
-A token is good for as long as it was said to be. Vertex AI takes no request without one that is.
+A token is good for as long as it was said to be. Vertex AI takes no request without one that is, and answers it as the
+stand-in upstream does.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler
 from typing import Any
-from urllib.parse import parse_qs, unquote
+from urllib.parse import parse_qs
 
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 from google.auth import jwt
-from proofgate.mock_answers import Behaviour, ClientError, Exchange, encode
-from proofgate.mock_dialects import Message, endpoint_at
+from proofgate.mock_answers import encode
+from proofgate.mock_upstream import MockUpstream, Upstream
 
-from e2e.loopback_server import loopback_server, url_of
+from e2e.asgi_server import (
+    Message,
+    Receive,
+    Scope,
+    Send,
+    answer,
+    asgi_server,
+    fields_of,
+    received_again,
+    target_of,
+    whole_body,
+)
 
-PUBLISHERS = "/v1/projects/my-project/locations/europe-west1/publishers"
+PROJECT, LOCATION = "my-project", "europe-west1"
 #: What Google's library says to every endpoint.
 AUDIENCE = "https://oauth2.googleapis.com/token"
 ACCOUNT = "worker@my-project.iam.gserviceaccount.com"
-
-
-class RawPrediction(Message):
-    """A message whose model stands in the path, as `rawPredict` and `streamRawPredict` take it."""
-
-    def asked(self, request: dict[str, Any], target: str) -> tuple[str, bool]:
-        if "model" in request or request.get("anthropic_version") != "vertex-2023-10-16":
-            raise ClientError(400, "invalid_request_error", "the path names the model, the body the version")
-        model, _, method = target.rpartition("/models/")[2].partition(":")
-        stream = method == "streamRawPredict"
-        if stream != request.get("stream", False):
-            raise ClientError(400, "invalid_request_error", "path and body differ about the stream")
-        return unquote(model), stream
+_JSON = {"content-type": "application/json"}
 
 
 class VertexUpstream:
     """Its address, what it was asked, and the tokens it has given."""
 
-    def __init__(self, url: str) -> None:
-        self.url = url
+    def __init__(self) -> None:
+        self.url = ""
+        self._mock = MockUpstream(Upstream())
         self.key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
         self.lifetime_seconds = 3600
         #: Whether the endpoint of tokens answers 503.
@@ -60,7 +60,7 @@ class VertexUpstream:
         return json.dumps(
             {
                 "type": "service_account",
-                "project_id": "my-project",
+                "project_id": PROJECT,
                 "private_key_id": "key-1",
                 "private_key": pem,
                 "client_email": ACCOUNT,
@@ -83,62 +83,35 @@ class VertexUpstream:
         self.tokens[token] = time.monotonic() + self.lifetime_seconds
         return 200, encode({"access_token": token, "expires_in": self.lifetime_seconds, "token_type": "Bearer"})
 
-    def answer_to(self, path: str, bearer: str, body: bytes) -> tuple[int, bytes, list[bytes]]:
-        """Status, type and pieces of what a request to Vertex AI gets."""
-        ends = self.tokens.get(bearer.removeprefix("Bearer "))
-        if ends is None or time.monotonic() >= ends:
-            return 401, b"application/json", [b'{"error":{"code":401,"status":"UNAUTHENTICATED"}}']
-        kind = self._kind(path)
-        if kind is None:
-            return 404, b"application/json", [b'{"error":{"code":404,"status":"NOT_FOUND"}}']
-        try:
-            exchange = kind(body, Behaviour(), len(self.requests), path)
-        except ClientError as error:
-            return error.status, b"application/json", [kind.error(error.status, error.code, str(error))]
-        if exchange.stream:
-            return 200, exchange.stream_type, list(exchange.events())
-        return 200, b"application/json", [exchange.completion()]
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """The ASGI application."""
+        if scope["type"] != "http" or scope["method"] != "POST":
+            await self._mock(scope, receive, send)
+            return
+        body, path = await whole_body(receive), target_of(scope)
+        if path == "/token":
+            status, document = self.token_for(body)
+            await answer(send, status, _JSON, [document])
+            return
 
-    @staticmethod
-    def _kind(path: str) -> type[Exchange] | None:
-        below = path.removeprefix(PUBLISHERS)
-        if below == "/anthropic/models/count-tokens:rawPredict":
-            return endpoint_at("/v1/messages/count_tokens")
-        if below.startswith("/anthropic/models/"):
-            return RawPrediction
-        if path.startswith(f"{PUBLISHERS}/google"):
-            return endpoint_at("/v1beta" + below.removeprefix("/google").partition("?")[0])
-        return None
+        async def send_and_note(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                self.requests.append((path, message["status"]))
+            await send(message)
+
+        ends = self.tokens.get(fields_of(scope).get("authorization", "").removeprefix("Bearer "))
+        if ends is None or time.monotonic() >= ends:
+            said = b'{"error":{"code":401,"status":"UNAUTHENTICATED"}}'
+            await answer(send_and_note, 401, _JSON, [said])
+        elif not path.startswith(f"/v1/projects/{PROJECT}/locations/{LOCATION}/"):
+            await answer(send_and_note, 404, _JSON, [b'{"error":{"code":404,"status":"NOT_FOUND"}}'])
+        else:
+            await self._mock(scope, received_again(body, receive), send_and_note)
 
 
 @contextmanager
 def vertex_upstream() -> Iterator[VertexUpstream]:
     """A running stand-in on loopback."""
-    with loopback_server() as server:
-        upstream = VertexUpstream(url_of(server))
-        server.RequestHandlerClass = _handler(upstream)
+    upstream = VertexUpstream()
+    with asgi_server(upstream) as upstream.url:
         yield upstream
-
-
-def _handler(upstream: VertexUpstream) -> Callable[..., BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["content-length"]))
-            if self.path == "/token":
-                status, document = upstream.token_for(body)
-                kind, pieces = b"application/json", [document]
-            else:
-                status, kind, pieces = upstream.answer_to(self.path, self.headers["authorization"] or "", body)
-                upstream.requests.append((self.path, status))
-            self.send_response(status)
-            self.send_header("content-type", kind.decode())
-            self.send_header("content-length", str(sum(map(len, pieces))))
-            self.end_headers()
-            self.wfile.write(b"".join(pieces))
-
-        def log_message(self, *_arguments: object) -> None:
-            pass
-
-    return Handler

@@ -11,10 +11,15 @@ import base64
 import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
+from e2e.aws_signature import Credentials
+from e2e.bedrock_upstream import bedrock_upstream
 from e2e.local_gateway import KEYS, LocalGateway, wait_until
+from e2e.vertex_upstream import LOCATION, PROJECT, vertex_upstream
 from e2e.worker.clients.asked import Ask, Client, Failed, Told
 from e2e.worker.clients.node import node_client
 from e2e.worker.clients.python_anthropic import AnthropicMessages
@@ -22,12 +27,35 @@ from e2e.worker.clients.python_google import GoogleGenerate
 from e2e.worker.clients.python_openai import OpenAIChat, OpenAIResponses
 
 PROVIDER_KEY = "provider-key-0123456789abcdef"
-#: The types of providers, and which clients reach a model of each.
+CREDENTIALS = Credentials("AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", None, "us-east-1")
+
+
+@dataclass(frozen=True)
+class Behind:
+    """What a model is behind."""
+
+    #: The type of its provider.
+    type: str
+    #: What it is called there.
+    model: str
+    #: Which clients reach it.
+    clients: frozenset[str]
+
+
+def behind(type: str, model: str, *clients: str) -> Behind:
+    return Behind(type, model, frozenset(clients))
+
+
+#: Each type of provider, twice where models of two makers are reached differently.
 PROVIDERS = {
-    "OpenAI": {"chat", "responses", "anthropic"},
-    "AzureOpenAI": {"chat", "responses", "anthropic"},
-    "Anthropic": {"chat", "anthropic"},
-    "Gemini": {"chat", "google"},
+    "OpenAI": behind("OpenAI", "up-OpenAI", "chat", "responses", "anthropic"),
+    "AzureOpenAI": behind("AzureOpenAI", "up-AzureOpenAI", "chat", "responses", "anthropic"),
+    "Anthropic": behind("Anthropic", "up-Anthropic", "chat", "anthropic"),
+    "Gemini": behind("Gemini", "up-Gemini", "chat", "google"),
+    "Bedrock": behind("Bedrock", "us.amazon.nova-pro-v1:0", "chat"),
+    "BedrockClaude": behind("Bedrock", "us.anthropic.claude-sonnet-4-5-20250929-v1:0", "chat", "anthropic"),
+    "VertexGemini": behind("VertexAI", "gemini-3-pro", "chat", "google"),
+    "VertexClaude": behind("VertexAI", "claude-sonnet-4-5@20250929", "chat", "anthropic"),
 }
 NODE = pytest.mark.node
 CLIENTS = [
@@ -54,28 +82,49 @@ PNG = base64.b64encode(
 
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalGateway]:
-    """A gateway before a provider of each type, each with one model, which has another name there."""
+    """A gateway before a provider of each type, with models that have other names there."""
     folder = tmp_path_factory.mktemp("clients")
-    key = folder / "provider-key"
-    key.touch(mode=0o600)
-    key.write_text(PROVIDER_KEY)
+
+    def secret(name: str, text: str) -> str:
+        file = folder / name
+        file.touch(mode=0o600)
+        file.write_text(text)
+        return str(file)
+
     gateway = LocalGateway(folder, upstream_arguments=["--api-key", PROVIDER_KEY])
-    try:
+    with ExitStack() as stack:
+        stack.callback(gateway.stop)
         gateway.start_upstream()
+        bedrock = stack.enter_context(bedrock_upstream(CREDENTIALS))
+        vertex = stack.enter_context(vertex_upstream())
+        with_key = {"baseURL": gateway.upstream_url, "apiKeyFile": secret("provider-key", PROVIDER_KEY)}
+        connections: dict[str, dict[str, Any]] = {
+            "Bedrock": {
+                "baseURL": bedrock.url,
+                "region": CREDENTIALS.region,
+                "awsCredentials": {
+                    "accessKeyIdFile": secret("access-key-id", CREDENTIALS.access_key_id),
+                    "secretAccessKeyFile": secret("secret-access-key", CREDENTIALS.secret_access_key),
+                },
+            },
+            "VertexAI": {
+                "baseURL": f"{vertex.url}/v1",
+                "project": PROJECT,
+                "location": LOCATION,
+                "serviceAccountFile": secret("account.json", vertex.key_file()),
+            },
+        }
+        kinds = dict.fromkeys(behind.type for behind in PROVIDERS.values())
         gateway.settings = {
-            "providers": [
-                {"name": kind.lower(), "type": kind, "baseURL": gateway.upstream_url, "apiKeyFile": str(key)}
-                for kind in PROVIDERS
-            ],
+            "providers": [{"name": kind.lower(), "type": kind, **connections.get(kind, with_key)} for kind in kinds],
             "models": [
-                {"name": f"{kind}/a:1", "provider": kind.lower(), "upstreamModel": f"up-{kind}"} for kind in PROVIDERS
+                {"name": model(name), "provider": behind.type.lower(), "upstreamModel": behind.model}
+                for name, behind in PROVIDERS.items()
             ],
         }
         gateway.write_configuration()
         gateway.start_worker()
         yield gateway
-    finally:
-        gateway.stop()
 
 
 @pytest.fixture(scope="module")
@@ -138,7 +187,7 @@ def model(provider: str) -> str:
 def told(client: Client, api: str, provider: str, ask: Ask) -> Told | None:
     """What the client was told; None when nothing leads from its API to the provider, and it was told that by name."""
     answer = client.ask(ask)
-    if api in PROVIDERS[provider]:
+    if api in PROVIDERS[provider].clients:
         assert isinstance(answer, Told), answer
         return answer
     assert isinstance(answer, Failed), answer
@@ -158,7 +207,7 @@ def test_a_text_comes_whole_and_in_pieces_and_is_recorded_with_its_usage(
 ) -> None:
     answer = told(client, api, provider, Ask(model(provider), stream=stream))
     if answer:
-        text = f"up-{provider}: token1 token2 token3 token4 token5 token6 token7"
+        text = f"{PROVIDERS[provider].model}: token1 token2 token3 token4 token5 token6 token7"
         assert (answer.text, answer.calls) == (text, [])
         assert (answer.finish, answer.usage) == (FINISHES[api][0], (2, 8))
         completion = next(record for record in reversed(gateway.records()) if record["kind"] == "completion")
@@ -183,7 +232,7 @@ def test_calls_of_a_tool_arrive_with_their_arguments(
 def test_what_tools_gave_goes_back_to_the_model(client: Client, api: str, provider: str, stream: bool) -> None:
     answer = told(client, api, provider, Ask(model(provider), results=True, stream=stream))
     if answer:
-        assert answer.text.startswith(f"up-{provider}: token1") and answer.finish == FINISHES[api][0]
+        assert answer.text.startswith(f"{PROVIDERS[provider].model}: token1") and answer.finish == FINISHES[api][0]
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -197,7 +246,9 @@ def test_an_answer_has_the_schema_that_it_has_to_have(client: Client, api: str, 
 def test_a_picture_reaches_the_model(client: Client, api: str, provider: str) -> None:
     answer = told(client, api, provider, Ask(model(provider), picture=PNG))
     if answer:
-        assert answer.text.startswith(f"up-{provider}: saw image/png of {len(base64.b64decode(PNG))} bytes; token1")
+        assert answer.text.startswith(
+            f"{PROVIDERS[provider].model}: saw image/png of {len(base64.b64decode(PNG))} bytes; token1"
+        )
 
 
 def test_a_long_prompt_reaches_the_model_whole(client: Client, api: str, provider: str) -> None:
@@ -221,7 +272,7 @@ def test_an_error_of_the_provider_is_raised_as_the_client_knows_it(
     client: Client, api: str, provider: str, status: int, kinds: set[str], stream: bool
 ) -> None:
     ask = Ask(model(provider), f"mock:status={status}", stream=stream)
-    if api not in PROVIDERS[provider]:
+    if api not in PROVIDERS[provider].clients:
         assert told(client, api, provider, ask) is None
         return
     error = failed(client, ask)
@@ -235,7 +286,7 @@ def test_an_error_of_the_provider_is_raised_as_the_client_knows_it(
 
 def test_a_stream_that_is_cut_off_raises(client: Client, api: str, provider: str) -> None:
     ask = Ask(model(provider), "mock:cut=3", stream=True)
-    if api not in PROVIDERS[provider]:
+    if api not in PROVIDERS[provider].clients:
         assert told(client, api, provider, ask) is None
         return
     error = failed(client, ask)
@@ -249,11 +300,15 @@ def test_a_client_that_leaves_a_stream_cancels_its_upstream_and_is_recorded(
         records = gateway.records()
         return [record["id"] for record in records if record.get("outcome") == "client_disconnect"]
 
-    before, cancelled = len(left()), gateway.upstream_stats()["client_disconnects"]
+    def cancelled() -> int:
+        urls = {settings["baseURL"] for settings in gateway.settings["providers"]}
+        return sum(gateway.upstream_stats(url)["client_disconnects"] for url in urls)
+
+    left_before, cancelled_before = len(left()), cancelled()
     ask = Ask(model(provider), "mock:stall=3", stream=True, leave=True)
     if told(client, api, provider, ask):
-        wait_until(lambda: gateway.upstream_stats()["client_disconnects"] > cancelled, 10, "the upstream is cancelled")
-        wait_until(lambda: len(left()) > before, 10, "the exchange is completed")
+        wait_until(lambda: cancelled() > cancelled_before, 10, "the upstream is cancelled")
+        wait_until(lambda: len(left()) > left_before, 10, "the exchange is completed")
 
 
 def test_the_gateways_own_errors_are_raised_as_the_client_knows_them(client: Client, api: str) -> None:

@@ -20,6 +20,7 @@ from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import TypeAdapter
 
+from proofgate import mock_bedrock, mock_vertex
 from proofgate.mock_answers import Behaviour
 from proofgate.mock_dialects import endpoint_at
 
@@ -79,14 +80,49 @@ GEMINI: dict[str, Any] = {
     "schema": {"generationConfig": {"responseMimeType": "application/json", "responseJsonSchema": SCHEMA}},
     "picture": {"contents": [{"parts": [{"inlineData": {"mimeType": "image/png", "data": PNG}}]}]},
 }
+#: No package that fits beside the others has types of its answers: e2e/worker/bedrock_goldens.json has them.
+CONVERSE: dict[str, Any] = {
+    "text": lambda text: {"messages": [{"role": "user", "content": [{"text": text}]}]},
+    "tools": {"toolConfig": {"tools": [{"toolSpec": {"name": "look", "inputSchema": {"json": SCHEMA}}}]}},
+    "schema": {
+        "outputConfig": {
+            "textFormat": {
+                "type": "json_schema",
+                "structure": {"jsonSchema": {"schema": json.dumps(SCHEMA)}},
+            }
+        }
+    },
+    "picture": {
+        "messages": [
+            {"role": "user", "content": [{"image": {"format": "png", "source": {"bytes": PNG}}}]},
+        ]
+    },
+}
 GENERATE = "/v1beta/models/m%2F1:generateContent"
 STREAM = "/v1beta/models/m%2F1:streamGenerateContent?alt=sse"
+PUBLISHERS = "/v1/projects/p/locations/europe-west1/publishers"
+GOOGLE = f"{PUBLISHERS}/google/models/m%2F1"
+CLAUDE = f"{PUBLISHERS}/anthropic/models/m%2F1"
 #: Of each dialect: its path, that of its streams, the parts of its requests, the types of answer and event.
 DIALECTS: dict[str, tuple[str, str, dict[str, Any], Any, Any]] = {
     "chat": ("/v1/chat/completions", "/v1/chat/completions", CHAT, ChatCompletion, ChatCompletionChunk),
     "responses": ("/v1/responses", "/v1/responses", RESPONSES, Response, ResponseStreamEvent),
     "messages": ("/v1/messages", "/v1/messages", MESSAGES, Message, RawMessageStreamEvent),
     "gemini": (GENERATE, STREAM, GEMINI, GenerateContentResponse, GenerateContentResponse),
+    "vertex_gemini": (
+        f"{GOOGLE}:generateContent",
+        f"{GOOGLE}:streamGenerateContent?alt=sse",
+        GEMINI,
+        GenerateContentResponse,
+        GenerateContentResponse,
+    ),
+    "vertex_claude": (
+        f"{CLAUDE}:rawPredict",
+        f"{CLAUDE}:streamRawPredict",
+        MESSAGES,
+        Message,
+        RawMessageStreamEvent,
+    ),
 }
 KINDS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "text": lambda asked: asked["text"]("hi there"),
@@ -99,9 +135,12 @@ KINDS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
 
 
 def exchange(target: str, request: dict[str, Any]) -> Any:
-    endpoint = endpoint_at(target.partition("?")[0])
+    path = target.partition("?")[0]
+    endpoint = endpoint_at(path) or mock_bedrock.endpoint(path) or mock_vertex.endpoint(path)
     assert endpoint is not None
-    named = {} if "/models/" in target else {"model": "m/1"}
+    named = {} if "/model" in target else {"model": "m/1"}
+    if "awPredict" in target:
+        named = {"anthropic_version": "vertex-2023-10-16"}
     return endpoint(json.dumps(named | request).encode(), Behaviour(), 1, target)
 
 
@@ -126,7 +165,7 @@ def test_a_whole_answer_has_the_published_type(dialect: str, kind: str) -> None:
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_every_event_of_a_stream_has_the_published_type(dialect: str, kind: str) -> None:
     _, target, asked, _, event = DIALECTS[dialect]
-    streamed = {} if dialect == "gemini" else {"stream": True}
+    streamed = {} if "gemini" in dialect else {"stream": True}
     usage = {"stream_options": {"include_usage": True}} if dialect == "chat" else {}
     found = list(documents(exchange(target, KINDS[kind](asked) | streamed | usage).events()))
     assert len(found) > 1
@@ -148,6 +187,7 @@ def test_the_endpoints_without_streams_and_text_completions_have_the_published_t
             EmbedContentResponse,
         ),
         ("/v1beta/models/m:countTokens", GEMINI["text"]("hi"), CountTokensResponse),
+        (f"{GOOGLE}:countTokens", GEMINI["text"]("hi"), CountTokensResponse),
     ):
         TypeAdapter(answer).validate_json(exchange(target, request).completion())
     for document in documents(exchange("/v1/completions", {"prompt": "hi", "stream": True}).events()):
@@ -173,7 +213,8 @@ def test_every_event_of_a_stream_of_images_or_speech_has_the_published_type() ->
 
 
 def test_what_is_asked_for_is_found_in_the_words_of_each_dialect() -> None:
-    for target, _, asked, _, _ in DIALECTS.values():
+    requests = [(target, asked) for target, _, asked, _, _ in DIALECTS.values()]
+    for target, asked in [*requests, ("/model/m%2F1/converse", CONVERSE)]:
         calls = exchange(target, KINDS["parallel_calls"](asked)).calls
         assert [(call.name, call.arguments) for call in calls] == [
             ("look", {"city": f"city-{number}"}) for number in (1, 2, 3)
@@ -181,3 +222,33 @@ def test_what_is_asked_for_is_found_in_the_words_of_each_dialect() -> None:
         assert json.loads(exchange(target, KINDS["schema"](asked)).sample) == {"city": "sample", "days": 7}
         assert exchange(target, KINDS["picture"](asked)).pictures == ["image/png of 8 bytes"]
         assert exchange(target, KINDS["text"](asked)).pieces()[0] == "m/1:"
+
+
+def test_an_invoked_model_says_in_frames_what_it_says_in_events() -> None:
+    for kind in KINDS.values():
+        asked = kind(MESSAGES)
+        invoked = exchange(
+            "/model/m%2F1/invoke-with-response-stream", asked | {"anthropic_version": "bedrock-2023-05-31"}
+        )
+        whole = exchange("/v1/messages", asked | {"stream": True})
+        said = [json.loads(event.split(b"data: ", 1)[1]) for event in whole.events()]
+        said[0]["message"]["id"] = invoked.id
+        assert invoked.events() == [mock_bedrock.carried(event) for event in said]
+
+
+def test_vertex_serves_what_it_is_said_to_and_nothing_else() -> None:
+    for path in (
+        f"{GOOGLE}:embedContent",
+        f"{GOOGLE}:rawPredict",
+        f"{CLAUDE}:generateContent",
+        f"{PUBLISHERS}/mistralai/models/m:rawPredict",
+        f"{PUBLISHERS}/google/models/m/1:generateContent",
+    ):
+        assert mock_vertex.endpoint(path) is None
+    count = f"{PUBLISHERS}/anthropic/models/count-tokens:rawPredict"
+    counted = mock_vertex.endpoint(count)
+    assert counted is not None
+    request = {"model": "m", **MESSAGES["text"]("hi there")}
+    MessageTokensCount.model_validate_json(
+        counted(json.dumps(request).encode(), Behaviour(), 1, count).completion()
+    )

@@ -426,7 +426,7 @@ def _add_mock_upstream(commands: _Commands[argparse.ArgumentParser]) -> None:
         commands,
         "mock-upstream",
         handlers.mock_upstream,
-        "an honest stand-in for OpenAI, Anthropic, Google and Bedrock: for demonstrations and tests",
+        "an honest stand-in for OpenAI, Anthropic, Google and Amazon: for demonstrations and tests",
         "The\nendpoints that a gateway asks, plain and streamed, GET /v1/models, /health and /mock/stats.",
         DIRECTIVES,
     )

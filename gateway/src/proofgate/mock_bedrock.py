@@ -10,10 +10,11 @@ import json
 import re
 import struct
 import zlib
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import unquote
 
-from proofgate.mock_answers import ClientError, Exchange, encode, text_of, texts_of
+from proofgate.mock_answers import Call, ClientError, Exchange, encode, picture_in_url, text_of, texts_of
 from proofgate.mock_dialects import Message
 
 #: What Bedrock calls the failures that a status may be asked of it for.
@@ -62,23 +63,58 @@ class Converse(Bedrock):
         config = request.get("inferenceConfig")
         return config.get("maxTokens") if isinstance(config, dict) else None
 
+    def tool_names(self, request: dict[str, Any]) -> list[str]:
+        tools = (request.get("toolConfig") or {}).get("tools") or []
+        return [tool["toolSpec"]["name"] for tool in tools if "toolSpec" in tool]
+
+    def schema(self, request: dict[str, Any]) -> dict[str, Any] | None:
+        wanted = (request.get("outputConfig") or {}).get("textFormat")
+        if wanted is None:
+            return None
+        # The schema is a document within a string.
+        found: dict[str, Any] = json.loads(wanted["structure"]["jsonSchema"]["schema"])
+        return found
+
+    def picture(self, part: dict[str, Any]) -> str | None:
+        image = part.get("image")
+        if not isinstance(image, dict) or "format" not in image:
+            return None
+        return picture_in_url(f"data:image/{image['format']};base64,{image['source']['bytes']}")
+
     def completion(self) -> bytes:
-        message = {"role": "assistant", "content": [{"text": "".join(self.pieces())}]}
+        message = {"role": "assistant", "content": self._content()}
         end = {"stopReason": self._stop_reason(), **self._metadata()}
         return encode({"output": {"message": message}, **end})
 
+    def _content(self) -> list[dict[str, Any]]:
+        if self.calls:
+            return [{"toolUse": {**_begun(call), "input": call.arguments}} for call in self.calls]
+        return [{"text": "".join(self.pieces())}]
+
     def events(self) -> list[bytes]:
-        deltas = ({"contentBlockIndex": 0, "delta": {"text": piece}} for piece in self.pieces())
         return [
             frame("messageStart", {"role": "assistant"}),
-            *(frame("contentBlockDelta", delta) for delta in deltas),
-            frame("contentBlockStop", {"contentBlockIndex": 0}),
+            *(self._call_frames() if self.calls else self._text_frames()),
             frame("messageStop", {"stopReason": self._stop_reason()}),
             frame("metadata", self._metadata()),
         ]
 
+    def _text_frames(self) -> Iterator[bytes]:
+        """Only a block that is no text has a frame for its start."""
+        for piece in self.pieces():
+            yield frame("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"text": piece}})
+        yield frame("contentBlockStop", {"contentBlockIndex": 0})
+
+    def _call_frames(self) -> Iterator[bytes]:
+        for call in self.calls:
+            at = {"contentBlockIndex": call.number}
+            yield frame("contentBlockStart", {**at, "start": {"toolUse": _begun(call)}})
+            for fragment in call.fragments():
+                yield frame("contentBlockDelta", {**at, "delta": {"toolUse": {"input": fragment}}})
+            yield frame("contentBlockStop", at)
+
     def _stop_reason(self) -> str:
-        return "max_tokens" if self.finish_reason == "length" else "end_turn"
+        return {"length": "max_tokens", "tool_calls": "tool_use"}.get(self.finish_reason, "end_turn")
 
     def _metadata(self) -> dict[str, Any]:
         usage = {
@@ -130,3 +166,7 @@ def frame(event_type: str, payload: object, message_type: str = "event") -> byte
 def carried(event: object) -> bytes:
     """A frame that carries an event of a model's own API, padded as Bedrock pads."""
     return frame("chunk", {"bytes": base64.b64encode(encode(event)).decode(), "p": "abcdefgh"})
+
+
+def _begun(call: Call) -> dict[str, Any]:
+    return {"toolUseId": f"tooluse_mock_{call.number}", "name": call.name}

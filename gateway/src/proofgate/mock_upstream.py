@@ -1,4 +1,4 @@
-"""An honest upstream, of OpenAI, Anthropic, Google and Bedrock, for demonstrations, tests and benchmarks.
+"""An honest upstream, of OpenAI, Anthropic, Google and Amazon, for demonstrations, tests and benchmarks.
 
 Plain ASGI without a framework, because in a benchmark it shares the machine with the gateway under test.
 Answers are deterministic: the same request gets the same text and the same usage.
@@ -16,7 +16,7 @@ from typing import Any
 
 import uvloop
 
-from proofgate import mock_bedrock
+from proofgate import mock_bedrock, mock_vertex
 from proofgate.http_server import Server, address_of, on_signals
 from proofgate.mock_answers import CREATED, Behaviour, ClientError, Exchange, encode
 from proofgate.mock_dialects import endpoint_at
@@ -159,7 +159,8 @@ class MockUpstream:
 
 
 def _endpoint_at(scope: Scope) -> type[Exchange] | None:
-    return endpoint_at(scope["path"]) or mock_bedrock.endpoint(scope["raw_path"].decode())
+    path = scope["raw_path"].decode()
+    return endpoint_at(scope["path"]) or mock_bedrock.endpoint(path) or mock_vertex.endpoint(path)
 
 
 async def _perform(exchange: Exchange, status: int | None, receive: Receive, send: Send) -> bool:

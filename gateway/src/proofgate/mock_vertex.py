@@ -1,0 +1,48 @@
+"""The stand-in upstream's Vertex AI: models of Google's and Anthropic's below a project and a location."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from urllib.parse import unquote
+
+from proofgate.mock_answers import ClientError, Exchange
+from proofgate.mock_dialects import Message, TokenCount
+from proofgate.mock_google import GeneratedContent, GeneratedTokens
+
+_PATH = re.compile(
+    r"/v1/projects/[^/]+/locations/[^/]+/publishers/(?:(google)|anthropic)/models/([^/:]+):(\w+)"
+)
+
+
+class RawPrediction(Message):
+    """A message whose model stands in the path, as `rawPredict` and `streamRawPredict` take it."""
+
+    def asked(self, request: dict[str, Any], target: str) -> tuple[str, bool]:
+        if "model" in request or request.get("anthropic_version") != "vertex-2023-10-16":
+            raise ClientError(400, "invalid_request_error", "the path names the model, the body the version")
+        model, _, method = target.rpartition("/models/")[2].partition(":")
+        stream = method == "streamRawPredict"
+        if stream != request.get("stream", False):
+            raise ClientError(400, "invalid_request_error", "path and body differ about the stream")
+        return unquote(model), stream
+
+
+def endpoint(path: str) -> type[Exchange] | None:
+    """What is served at a percent-encoded path."""
+    found = _PATH.fullmatch(path)
+    if found is None:
+        return None
+    google, model, method = found.groups()
+    if google:
+        return _GOOGLE.get(method)
+    if (model, method) == ("count-tokens", "rawPredict"):
+        return TokenCount
+    return RawPrediction if method in ("rawPredict", "streamRawPredict") else None
+
+
+_GOOGLE: dict[str, type[Exchange]] = {
+    "generateContent": GeneratedContent,
+    "streamGenerateContent": GeneratedContent,
+    "countTokens": GeneratedTokens,
+}
