@@ -12,9 +12,10 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 import pytest
+from proofgate.config.settings import Provider
 
 from e2e.aws_signature import Credentials
 from e2e.bedrock_upstream import bedrock_upstream
@@ -39,23 +40,19 @@ class Behind:
     #: What it is called there.
     model: str
     #: Which clients reach it.
-    clients: frozenset[str]
+    clients: set[str]
 
 
-def behind(type: str, model: str, *clients: str) -> Behind:
-    return Behind(type, model, frozenset(clients))
-
-
-#: Each type of provider, twice where models of two makers are reached differently.
+#: Each type of provider, twice where the models of two makers are not reached by the same clients or in the same words.
 PROVIDERS = {
-    "OpenAI": behind("OpenAI", "up-OpenAI", "chat", "responses", "anthropic"),
-    "AzureOpenAI": behind("AzureOpenAI", "up-AzureOpenAI", "chat", "responses", "anthropic"),
-    "Anthropic": behind("Anthropic", "up-Anthropic", "chat", "anthropic"),
-    "Gemini": behind("Gemini", "up-Gemini", "chat", "google"),
-    "Bedrock": behind("Bedrock", "us.amazon.nova-pro-v1:0", "chat"),
-    "BedrockClaude": behind("Bedrock", "us.anthropic.claude-sonnet-4-5-20250929-v1:0", "chat", "anthropic"),
-    "VertexGemini": behind("VertexAI", "gemini-3-pro", "chat", "google"),
-    "VertexClaude": behind("VertexAI", "claude-sonnet-4-5@20250929", "chat", "anthropic"),
+    "OpenAI": Behind("OpenAI", "up-OpenAI", {"chat", "responses", "anthropic"}),
+    "AzureOpenAI": Behind("AzureOpenAI", "up-AzureOpenAI", {"chat", "responses", "anthropic"}),
+    "Anthropic": Behind("Anthropic", "up-Anthropic", {"chat", "anthropic"}),
+    "Gemini": Behind("Gemini", "up-Gemini", {"chat", "google"}),
+    "Bedrock": Behind("Bedrock", "us.amazon.nova-pro-v1:0", {"chat"}),
+    "BedrockClaude": Behind("Bedrock", "us.anthropic.claude-sonnet-4-5-20250929-v1:0", {"chat", "anthropic"}),
+    "VertexGemini": Behind("VertexAI", "gemini-3-pro", {"chat", "google"}),
+    "VertexClaude": Behind("VertexAI", "claude-sonnet-4-5@20250929", {"chat", "anthropic"}),
 }
 NODE = pytest.mark.node
 CLIENTS = [
@@ -199,6 +196,10 @@ def failed(client: Client, ask: Ask) -> Failed:
     answer = client.ask(ask)
     assert isinstance(answer, Failed), answer
     return answer
+
+
+def test_no_type_of_provider_is_left_out() -> None:
+    assert {behind.type for behind in PROVIDERS.values()} == set(get_args(Provider.model_fields["type"].annotation))
 
 
 @pytest.mark.parametrize("stream", [False, True])

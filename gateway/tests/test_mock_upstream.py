@@ -16,10 +16,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import anthropic
+import google.oauth2.credentials
 import httpx
 import openai
 import pytest
 from conftest import eventually, serving
+from google import genai
 
 from proofgate.mock_answers import Behaviour
 from proofgate.mock_upstream import MockUpstream, Upstream
@@ -321,3 +324,48 @@ def test_bedrock_answers_whole_in_frames_and_with_errors_of_its_own(mock: Mock) 
     assert refused.json()["message"].startswith("the mock fails with 429")
     invoked = httpx.post(f"{url}/invoke", json={"max_tokens": 9, "messages": []}, headers=key)
     assert (invoked.status_code, invoked.headers["x-amzn-errortype"]) == (400, "ValidationException")
+
+
+def test_vertex_answers_the_official_clients_that_are_made_for_it(mock: Mock) -> None:
+    place: dict[str, Any] = {"region": "europe-west1", "project_id": "p", "access_token": API_KEY}
+    with anthropic.AnthropicVertex(base_url=f"{mock.url}/v1", max_retries=0, **place) as claude:
+        asked: dict[str, Any] = {
+            "model": "claude-1",
+            "max_tokens": 9,
+            "messages": [said_by_user("hello there")],
+        }
+        whole = claude.messages.create(**asked)
+        with claude.messages.stream(**asked) as stream:
+            streamed = stream.get_final_message()
+        counted = claude.messages.count_tokens(model="claude-1", messages=asked["messages"])
+        with pytest.raises(anthropic.RateLimitError):
+            claude.messages.create(**{**asked, "messages": [said_by_user("mock:status=429")]})
+    said = [block.to_dict()["text"] for block in (*whole.content, *streamed.content)]
+    assert said == ["claude-1: token1 token2 token3 token4 token5 token6 token7"] * 2
+    assert counted.input_tokens == 2
+    token: Any = google.oauth2.credentials.Credentials
+    options = genai.types.HttpOptions(base_url=mock.url, api_version="v1")
+    with genai.Client(
+        vertexai=True, project="p", location="europe-west1", credentials=token(API_KEY), http_options=options
+    ) as gemini:
+        text = gemini.models.generate_content(model="gemini-3-pro", contents="hello there").text
+        events = gemini.models.generate_content_stream(model="gemini-3-pro", contents="hello there")
+        assert "".join(event.text or "" for event in events) == text
+        assert gemini.models.count_tokens(model="gemini-3-pro", contents="hello there").total_tokens == 2
+
+
+def said_by_user(text: str) -> dict[str, Any]:
+    return {"role": "user", "content": text}
+
+
+def test_converse_is_cut_and_given_up_as_asked(mock: Mock) -> None:
+    url, key = f"{mock.url}/model/m/converse-stream", {"authorization": f"Bearer {API_KEY}"}
+
+    def asked(text: str) -> dict[str, Any]:
+        return {"messages": [{"role": "user", "content": [{"text": text}]}]}
+
+    with pytest.raises(httpx.RemoteProtocolError):
+        httpx.post(url, json=asked("mock:cut=2"), headers=key)
+    with httpx.stream("POST", url, json=asked("mock:stall=2"), headers=key) as response:
+        assert b"messageStart" in next(response.iter_raw())
+    assert eventually(lambda: mock.stats()["client_disconnects"] == 1)

@@ -10,6 +10,8 @@ from proofgate.mock_answers import ClientError, Exchange
 from proofgate.mock_dialects import Message, TokenCount
 from proofgate.mock_google import GeneratedContent, GeneratedTokens
 
+#: What Google's reference says, and what Anthropic's client for Vertex AI sends since its version 2.
+_VERSIONS = ("vertex-2023-10-16", "2026-10-21")
 _PATH = re.compile(
     r"/v1/projects/[^/]+/locations/[^/]+/publishers/(?:(google)|anthropic)/models/([^/:]+):(\w+)"
 )
@@ -19,7 +21,7 @@ class RawPrediction(Message):
     """A message whose model stands in the path, as `rawPredict` and `streamRawPredict` take it."""
 
     def asked(self, request: dict[str, Any], target: str) -> tuple[str, bool]:
-        if "model" in request or request.get("anthropic_version") != "vertex-2023-10-16":
+        if "model" in request or request.get("anthropic_version") not in _VERSIONS:
             raise ClientError(400, "invalid_request_error", "the path names the model, the body the version")
         model, _, method = target.rpartition("/models/")[2].partition(":")
         stream = method == "streamRawPredict"
