@@ -171,6 +171,7 @@ check-crd: develop ## The CRD and the examples on an API server of each of MINOR
 ALONE := e2e/tests/test_one_namespace.py e2e/tests/test_tokens.py
 
 .PHONY: test-e2e
+test-e2e: export PROOFGATE_E2E_MAY_CLEAR = yes
 test-e2e: develop images ## The end-to-end tests on a real cluster; leaves nothing running
 	@echo "== cluster: end to end"
 	@trap 'python3 -m e2e.cluster down' EXIT; python3 -m e2e.cluster up && \

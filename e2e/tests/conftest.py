@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator, Iterator
 
 import pytest
@@ -21,11 +22,15 @@ from e2e.tests import fleet
 from e2e.tests.traffic import wait_reachable
 
 GATEWAYS = Namespace("proofgate-e2e")
+#: What `make test-e2e` says: whoever has the cluster may lose the namespaces of the tests and of the demonstration.
+MAY_CLEAR = "PROOFGATE_E2E_MAY_CLEAR"
 
 
 @pytest.fixture(scope="session")
 def operator() -> Iterator[Namespace]:
     """The operator, installed by helm, serving the namespace of the tests."""
+    if os.environ.get(MAY_CLEAR) != "yes":
+        pytest.exit(f"these tests delete namespaces of the cluster: run `make test-e2e`, or set {MAY_CLEAR}=yes", 4)
     clear(GATEWAYS, Namespace("proofgate-demo"))
     OPERATOR.create()
     GATEWAYS.create()
