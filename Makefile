@@ -203,7 +203,7 @@ bench-policies: develop ## What policies in Python cost a request, and one that 
 	@$(PY) -m bench.python_policies
 
 .PHONY: bench-anthropic
-bench-anthropic: develop ## OpenAI's client before Anthropic's upstream, beside gateways that translate (12 minutes); writes bench/results/anthropic-upstream.json
+bench-anthropic: develop ## OpenAI's client before Anthropic's upstream, beside gateways that translate (8 minutes); writes bench/results/anthropic-upstream.json
 	@$(PY) -m bench.anthropic_upstream
 
 .PHONY: bench-scoring

@@ -1,6 +1,6 @@
 """A client of OpenAI's in front of a provider that speaks as Anthropic does: the gateways that translate, side by side.
 
-    make bench-anthropic                          about twelve minutes; writes bench/results/anthropic-upstream.json
+    make bench-anthropic                          about eight minutes; writes bench/results/anthropic-upstream.json
     python -m bench.anthropic_upstream --turns 1  prints, and writes nothing
 
 Beside them the same worker where nothing has to be translated, in either dialect: what the translation costs is the
@@ -31,7 +31,7 @@ from bench.systems import NULL, PRODUCT
 from bench.turns import take_turns
 
 RESULT = Path(__file__).parent / "results" / "anthropic-upstream.json"
-TURNS = 7
+TURNS = 5
 SECONDS = 2
 CONNECTIONS = (1, 16, 64)
 STREAMS = (100, 1_000)
