@@ -13,6 +13,7 @@ mod checkpoint;
 pub mod commitment;
 mod cosignature;
 mod error;
+mod key;
 mod note;
 mod proof;
 pub mod record;
@@ -23,9 +24,10 @@ mod trust_policy;
 
 pub use add_checkpoint::{AddCheckpoint, MAX_ADD_CHECKPOINT};
 pub use checkpoint::Checkpoint;
-pub use cosignature::{Cosignature, CosignatureKey, CosigningKey};
+pub use cosignature::Cosignature;
 pub use error::LedgerError;
-pub use note::{MAX_NOTE, MAX_SIGNATURES, SigningKey, VerifyingKey};
+pub use key::{CosignatureKey, CosigningKey, PrivateKey, PublicKey, SigningKey, VerifyingKey};
+pub use note::{MAX_NOTE, MAX_SIGNATURES};
 pub use proof::{
     NodeReader, consistency_proof, inclusion_proof, tree_root, verify_consistency, verify_inclusion,
 };
