@@ -109,7 +109,7 @@ proptest! {
     #[test]
     fn of_a_file_only_lines_leave_that_were_handed_out_wherever_its_form_is_cut(
         ends in proptest::collection::vec(
-            prop_oneof![Just("\n"), Just("\r\n"), Just("\n\r\n"), Just(" \r\n\n"), Just("\n\r")],
+            prop_oneof![Just("\n"), Just("\r\n"), Just("\n\r\n"), Just(" \r\n\n"), Just("\n \n")],
             1..5,
         ),
         last in prop_oneof![Just(""), Just(LINE), Just("\r")],
@@ -176,6 +176,7 @@ fn a_file_that_is_no_input_of_a_batch_is_refused_as_soon_as_it_is_said_to_be_one
             "invalid_json",
         ),
         (&format!("{LINE}\n{LINE}{LINE}\n"), "invalid_json"),
+        (&format!("{LINE}\n\r{LINE}\n"), "ambiguous_line"),
     ] {
         let mut before = StoredFile::new(1000);
         before.purpose("batch".into()).unwrap();

@@ -5,10 +5,10 @@ use std::ops::Range;
 use proofgate_wire::{BodyDecoder, Limits, ProtocolError, RequestFraming, encode};
 use tokio::time::{Instant, timeout_at};
 
-use crate::catalog::Terms;
 use crate::client::{Client, Filled};
 use crate::memory::{AT_ONCE, Exhausted};
 use crate::rejection::Rejection;
+use crate::terms::Terms;
 
 /// Why there is no request to serve.
 pub(crate) enum NoRequest {

@@ -1,4 +1,4 @@
-//! A configuration in the form that a request needs: who may ask for what, under which rules, and where it is answered.
+//! A configuration in the form that a request needs: where it is answered, and beside that its [`Terms`].
 //!
 //! It is made in two steps. A [`Blueprint`] is everything that takes long or can fail (rules are compiled, certificates
 //! parsed), made on any thread. A [`Catalog`] is a blueprint taken into service by the data-plane thread, with the
@@ -11,26 +11,20 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use proofgate_auth::{AllowList, ApiKey, Authenticator, ShardedTenant, Shards, Tenant, TenantTable};
-use proofgate_ledger::Hash;
-use proofgate_limits::{Quotas, TenantLimits};
-use proofgate_policy::{Engine, PolicyConfig, Profile, Scratch, TenantPolicy};
+use proofgate_auth::Tenant;
+use proofgate_policy::{Engine, Scratch};
 use proofgate_providers::{BaseUrl, Dialect, Family, ProviderKey, RequestTemplate, Stored};
 use proofgate_translate::UntranslatableFields;
-use proofgate_wire::Limits;
-use rustls::ServerConfig;
 
+use crate::Error;
 use crate::access_token::Token;
-use crate::config::{Config, Cors, Provider, ProviderKind, StreamUsage, Timeouts, Vertex};
-use crate::hooks::Hook;
+use crate::config::{Config, Provider, ProviderKind, StreamUsage, Vertex};
 use crate::path_end::PathEnd;
 use crate::pricing::{Prices, Pricing};
 use crate::routes::{MAX_TARGETS, Model, Reasons, Target, WILDCARD};
-use crate::routing::RoutingKey;
 use crate::signer::Signer;
-use crate::telemetry::Settings;
+use crate::terms::Terms;
 use crate::upstream::{Egress, Pool, RateLimits, Route as UpstreamRoute, Trust, Upstream};
-use crate::{Error, client_tls};
 
 /// A configuration, checked whole and compiled.
 pub(crate) struct Blueprint {
@@ -40,42 +34,6 @@ pub(crate) struct Blueprint {
     keepers: HashMap<String, ModelPlan>,
     /// Everything that does not need the data-plane thread.
     pub(crate) terms: Terms,
-}
-
-/// What holds for requests, apart from where they go.
-pub(crate) struct Terms {
-    pub(crate) authenticator: Authenticator,
-    /// One for each tenant of the configuration, in their order, and then those that have names.
-    plans: Vec<Plan>,
-    /// The one of the configuration before, if the policy has not changed.
-    pub(crate) engine: Arc<Engine>,
-    pub(crate) cors: Option<Cors>,
-    pub(crate) tls: Option<Arc<ServerConfig>>,
-    /// What the load balancer is known by; `None` where clients connect themselves.
-    pub(crate) routing_key: Option<RoutingKey>,
-    pub(crate) limits: Limits,
-    /// The same for a head alone: whether its body may be as long as it says, depends on what it is for.
-    pub(crate) head_limits: Limits,
-    /// Most bytes of a form with files.
-    pub(crate) upload_bytes: u64,
-    /// Most label sets of tenants in the metrics.
-    pub(crate) label_sets: usize,
-    /// Most bytes of request bodies in memory, of all connections together.
-    pub(crate) buffered_bytes: u64,
-    pub(crate) timeouts: Timeouts,
-    /// What is told of exchanges beyond the metrics.
-    pub(crate) telemetry: Settings,
-    /// Of the configuration, without the shards of tenants.
-    pub(crate) digest: Hash,
-}
-
-/// What a tenant may call, how much it may use, and under which rules.
-pub(crate) struct Plan {
-    pub(crate) allowed: AllowList,
-    pub(crate) quotas: Arc<Quotas>,
-    pub(crate) profile: Profile,
-    /// What is asked beyond the rules, in this order.
-    pub(crate) hooks: Box<[Arc<Hook>]>,
 }
 
 struct UpstreamPlan {
@@ -343,151 +301,6 @@ fn models(
     Ok(models)
 }
 
-impl Terms {
-    fn new(config: &Config, in_service: Option<&Arc<Engine>>) -> Result<Self, Error> {
-        let refuse = |error: &dyn std::fmt::Display| Error::Config(error.to_string());
-        let nothing = PolicyConfig::default();
-        let policy = config.policy.as_ref().unwrap_or(&nothing);
-        let engine = match in_service.filter(|engine| engine.config() == policy) {
-            Some(engine) => Arc::clone(engine),
-            None => Arc::new(Engine::compile(policy).map_err(|error| refuse(&error))?),
-        };
-        let own = config.tenants.iter().map(|tenant| {
-            let plan = Plan {
-                allowed: AllowList {
-                    models: tenant.models.clone(),
-                    endpoints: tenant.endpoints.clone(),
-                },
-                quotas: Arc::new(Quotas::with_budgets(
-                    &tenant.limits,
-                    &tenant.key_limits,
-                    &tenant.model_budgets,
-                )),
-                profile: profile(&engine, "tenant", &tenant.name, tenant.policy.as_ref())?,
-                hooks: config.hooks.named("tenant", &tenant.name, &tenant.policies)?,
-            };
-            Ok(plan)
-        });
-        let named = config.plans.iter().map(|plan| {
-            let plan = Plan {
-                allowed: AllowList {
-                    models: plan.models.clone(),
-                    endpoints: plan.endpoints.clone(),
-                },
-                quotas: Arc::new(Quotas::with_budgets(
-                    &plan.limits,
-                    &plan.key_limits,
-                    &plan.model_budgets,
-                )),
-                profile: profile(&engine, "plan", &plan.name, plan.policy.as_ref())?,
-                hooks: config.hooks.named("plan", &plan.name, &plan.policies)?,
-            };
-            Ok(plan)
-        });
-        let plans = own.chain(named).collect::<Result<_, Error>>()?;
-        let limits = Limits {
-            head_bytes: config.limits.head_bytes,
-            body_bytes: config.limits.body_bytes,
-            ..Limits::default()
-        };
-        Ok(Terms {
-            authenticator: Authenticator::new(tenants(config)?, named_plans(config)?, config.jwt.clone())
-                .map_err(|error| refuse(&error))?,
-            plans,
-            engine,
-            cors: config.cors.clone(),
-            tls: config.tls.as_ref().map(client_tls::prepare).transpose()?,
-            routing_key: config
-                .proxy_protocol
-                .as_ref()
-                .map(|proxy| RoutingKey::new(&proxy.routing_key)),
-            limits,
-            head_limits: Limits {
-                body_bytes: config.limits.body_bytes.max(config.limits.upload_bytes),
-                ..limits
-            },
-            upload_bytes: config.limits.upload_bytes,
-            label_sets: config.metrics.label_sets,
-            buffered_bytes: config.limits.buffered_bytes,
-            timeouts: config.timeouts,
-            telemetry: Settings::new(&config.telemetry)?,
-            digest: digest(&config.config_digest)
-                .ok_or_else(|| Error::Config("config_digest is not SHA-256 in hex".into()))?,
-        })
-    }
-
-    /// The plan of a tenant that this authenticator found.
-    pub(crate) fn plan(&self, tenant: &Tenant) -> &Plan {
-        &self.plans[tenant.plan]
-    }
-
-    /// The limits of everybody who may ask.
-    pub(crate) fn limits_of_all(&self, shards: &Shards) -> Vec<TenantLimits> {
-        let configured = self.authenticator.tenants().iter().map(|tenant| TenantLimits {
-            name: Arc::clone(&tenant.name),
-            quotas: Arc::clone(&self.plan(tenant).quotas),
-        });
-        let sharded = shards.iter().flat_map(|shard| shard.tenants());
-        configured
-            .chain(sharded.filter_map(|tenant| self.limits_of(tenant)))
-            .collect()
-    }
-
-    /// The limits of a tenant of a shard; `None` when there is no such plan.
-    pub(crate) fn limits_of(&self, tenant: &ShardedTenant) -> Option<TenantLimits> {
-        let plan = self.authenticator.plan(&tenant.plan)?;
-        Some(TenantLimits {
-            name: Arc::clone(&tenant.name),
-            quotas: Arc::clone(&self.plans[plan].quotas),
-        })
-    }
-}
-
-fn profile(engine: &Engine, kind: &str, name: &str, policy: Option<&TenantPolicy>) -> Result<Profile, Error> {
-    engine
-        .profile(policy)
-        .map_err(|error| Error::Config(format!("{kind} {name:?}: {error}")))
-}
-
-/// The indices of the plans that have names: they stand behind those of the tenants.
-fn named_plans(config: &Config) -> Result<HashMap<String, usize>, Error> {
-    let mut plans = HashMap::new();
-    for (place, plan) in config.plans.iter().enumerate() {
-        let index = config.tenants.len() + place;
-        if plans.insert(plan.name.clone(), index).is_some() {
-            return Err(Error::Config(format!("plan {:?} is given twice", plan.name)));
-        }
-    }
-    Ok(plans)
-}
-
-fn tenants(config: &Config) -> Result<TenantTable, Error> {
-    let mut tenants = Vec::new();
-    for (plan, tenant) in config.tenants.iter().enumerate() {
-        let keys = tenant.keys.iter().map(|key| {
-            let hash = digest(&key.hash).ok_or_else(|| {
-                Error::Config(format!(
-                    "tenant {:?} has a key hash that is not SHA-256 in hex",
-                    tenant.name
-                ))
-            })?;
-            Ok(ApiKey {
-                hash,
-                expires_at: key.expires_at,
-            })
-        });
-        let keys = keys.collect::<Result<Vec<_>, Error>>()?;
-        tenants.push((
-            Tenant {
-                name: tenant.name.as_str().into(),
-                plan,
-            },
-            keys,
-        ));
-    }
-    TenantTable::new(tenants).map_err(|error| Error::Config(error.to_string()))
-}
-
 impl Catalog {
     /// Takes a blueprint into service, with what its predecessor has that is still good: connections to upstreams that
     /// are reached the same way, and the signing keys of issuers.
@@ -627,99 +440,7 @@ impl Catalog {
     }
 }
 
-/// Reads a SHA-256 digest from 64 hex digits.
-pub(crate) fn digest(text: &str) -> Option<[u8; 32]> {
-    let mut hash = [0; 32];
-    if text.len() != 64 || !text.is_ascii() {
-        return None;
-    }
-    for (byte, digits) in hash.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
-        *byte = u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
-    }
-    Some(hash)
-}
-
 #[cfg(test)]
+#[path = "catalog_tests.rs"]
 #[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-mod tests {
-    use std::rc::Rc;
-    use std::sync::Arc;
-
-    use proofgate_policy::{Budget, Direction};
-    use serde_json::json;
-
-    use super::{Blueprint, Catalog};
-    use crate::Config;
-
-    /// A configuration with one literal to look for, and an upstream that is known by this key.
-    fn config(literal: &str, api_key: &str) -> Config {
-        let config = json!({
-            "ledger": {"name": "l", "directory": "/nowhere", "shard": 0, "durability": "written",
-                "checkpoint_interval_ms": 1000, "signing_key": "", "segment_bytes": 1, "log_bytes": 1, "log_age_ms": 1},
-            "listen": "127.0.0.1:0",
-            "providers": [{"name": "p", "type": "openai", "base_url": "http://127.0.0.1:1", "api_key": api_key, "ca_pem": null,
-                "stream_usage": "leave"}],
-            "models": [],
-            "tenants": [{"name": "t", "keys": [], "models": null, "endpoints": null, "limits": {}, "key_limits": {}, "policy": null}],
-            "policy": {"rules": [{"id": "word", "reason": "A word.", "literals": [literal]}]},
-            "timeouts": {"client_head_ms": 1, "client_body_ms": 1, "client_idle_ms": 1, "upstream_connect_ms": 1,
-                "upstream_response_ms": 1, "answer_ms": 1, "connection_age_ms": 1, "drain_ms": 1, "lame_duck_ms": 1},
-            "limits": {"head_bytes": 1, "body_bytes": 1, "connections": 1, "buffered_bytes": 1},
-            "config_digest": "00".repeat(32),
-        });
-        serde_json::from_value(config).unwrap()
-    }
-
-    fn next(config: &Config, previous: &Catalog) -> Catalog {
-        let blueprint = Blueprint::new(config, Some(&previous.terms.engine)).unwrap();
-        Catalog::new(blueprint, Some(previous))
-    }
-
-    fn first(config: &Config) -> Catalog {
-        Catalog::new(Blueprint::new(config, None).unwrap(), None)
-    }
-
-    fn evaluate(catalog: &Catalog) {
-        let (engine, profile) = (&catalog.terms.engine, &catalog.terms.plans[0].profile);
-        let scratch = &mut *catalog.scratch.borrow_mut();
-        let mut budget = Budget::unlimited();
-        let scanned = engine.scan(
-            profile,
-            Direction::Request,
-            "gold",
-            &mut budget,
-            scratch,
-            &mut Vec::new(),
-        );
-        scanned.unwrap();
-    }
-
-    #[test]
-    fn a_reload_that_changes_no_rule_keeps_the_engine_and_what_it_has_learnt() {
-        let old = first(&config("gold", "one"));
-        evaluate(&old);
-        let new = next(&config("gold", "two"), &old);
-        assert!(Arc::ptr_eq(&old.terms.engine, &new.terms.engine));
-        assert!(Rc::ptr_eq(&old.scratch, &new.scratch));
-        for _ in 0..10 {
-            evaluate(&old);
-            evaluate(&new);
-        }
-        assert_eq!(new.scratch.borrow().starts(), 1);
-    }
-
-    #[test]
-    fn streams_of_old_rules_and_requests_under_new_ones_rebuild_nothing() {
-        let old = first(&config("gold", "one"));
-        let new = next(&config("silver", "one"), &old);
-        assert!(!Arc::ptr_eq(&old.terms.engine, &new.terms.engine));
-        for _ in 0..10 {
-            evaluate(&old);
-            evaluate(&new);
-        }
-        assert_eq!(
-            [&old, &new].map(|catalog| catalog.scratch.borrow().starts()),
-            [1, 1]
-        );
-    }
-}
+mod tests;

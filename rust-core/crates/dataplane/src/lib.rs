@@ -68,6 +68,7 @@ mod spare;
 mod stored_path;
 mod telemetry;
 mod tenant_shards;
+mod terms;
 mod threads;
 mod translation;
 mod upload;

@@ -8,11 +8,11 @@ use tokio::time::timeout;
 
 use crate::batch_input::{BatchLines, StoredFile};
 use crate::body::{NoRequest, arrived};
-use crate::catalog::Terms;
 use crate::client::Client;
 use crate::form::{Form, Said};
 use crate::memory::{AT_ONCE, Budget, Buffer, Share};
 use crate::rejection::Rejection;
+use crate::terms::Terms;
 use std::rc::Rc;
 use std::time::Duration;
 

@@ -5,9 +5,9 @@ use proofgate_policy::Mode;
 use proofgate_providers::Stored;
 use proofgate_wire::RequestFraming;
 
-use crate::catalog::Plan;
 use crate::rejection::Rejection;
 use crate::routes::Model;
+use crate::terms::Plan;
 
 /// Whether a tenant with this plan may ask `keeper`, the provider of its objects.
 ///

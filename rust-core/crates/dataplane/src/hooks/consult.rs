@@ -14,11 +14,12 @@ use super::queue::PolicyRequest;
 use super::replacement::{Unreplaced, replace};
 use super::verdict::{Failure, Verdict};
 use crate::admission::make_ready;
-use crate::catalog::{Catalog, Plan};
+use crate::catalog::Catalog;
 use crate::gateway::{Gateway, Reading};
 use crate::memory::{AT_ONCE, Exhausted, Share};
 use crate::rejection::Rejection;
 use crate::request_policy::{self, DeniedRequest, Judged};
+use crate::terms::Plan;
 
 /// A request that the rules have let pass.
 pub(crate) struct Asking<'a> {

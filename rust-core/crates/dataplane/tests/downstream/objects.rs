@@ -7,7 +7,7 @@ use tokio::net::TcpStream;
 use crate::client::{Client, ask, read};
 use crate::gateway::{ACME, GLOBEX, Gateway, MODEL};
 use crate::uploads::{
-    Answer, Slow, answer, body_of, ended, field, form, plain, read_until, records, revealed, rule,
+    Answer, Slow, answer, body_of, ended, field, form, pass, plain, read_until, records, revealed, rule,
 };
 
 const FILES: &str = "/v1/files";
@@ -645,27 +645,10 @@ async fn a_long_batch_passes_line_by_line_and_little_of_it_is_in_memory() {
     let body = batch(&many());
     assert!(body.len() > 1 << 20);
     let mut client = upload(&gateway, body.len(), b"").await;
-    let (mut upstream, mut seen) = (None::<TcpStream>, Vec::new());
-    let (mut sent, most) = (0, std::cell::Cell::new(0));
-    for piece in body.chunks(300_001) {
-        client.write_all(piece).await.unwrap();
-        sent += piece.len();
-        let stream = match &mut upstream {
-            Some(stream) => stream,
-            none => none.insert(slow.accept().await),
-        };
-        // All but the last line, which is not whole.
-        read_until(stream, &mut seen, |seen| {
-            most.set(most.get().max(gateway.metric("proofgate_buffered_bytes")));
-            seen.len() + 400 >= sent
-        })
-        .await;
-        assert!(body_of(&seen).last() == Some(&b'\n'));
-    }
-    assert!(most.get() < 2 << 20, "{most:?}");
-    let mut upstream = upstream.unwrap();
-    read_until(&mut upstream, &mut seen, |seen| body_of(seen).len() == body.len()).await;
-    assert!(body_of(&seen) == body);
+    // All but the last line, which is not whole.
+    let whole_lines = |seen: &[u8]| assert!(body_of(seen).last() == Some(&b'\n'));
+    let (mut upstream, most) = pass(&gateway, &mut client, &slow, &body, 300_001, 400, whole_lines).await;
+    assert!(most < 2 << 20, "{most}");
     let answered = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}";
     upstream.write_all(answered).await.unwrap();
     let answer = answer(&mut client).await;

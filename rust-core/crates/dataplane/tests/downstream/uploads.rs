@@ -198,34 +198,50 @@ pub fn body_of(bytes: &[u8]) -> &[u8] {
     &bytes[end + 4..]
 }
 
+/// Sends a body piece by piece, each when all of the one before but `held_back` bytes has come to the upstream; `look` is shown
+/// what has come after each. Returns the upstream's connection, which has had the whole body, and the most bytes that were
+/// in memory.
+pub async fn pass(
+    gateway: &Gateway,
+    client: &mut TcpStream,
+    slow: &Slow,
+    body: &[u8],
+    piece: usize,
+    held_back: usize,
+    look: impl Fn(&[u8]),
+) -> (TcpStream, u64) {
+    let (mut upstream, mut seen) = (None::<TcpStream>, Vec::with_capacity(body.len() + 4096));
+    let most = std::cell::Cell::new(0);
+    let mut sent = 0;
+    for piece in body.chunks(piece) {
+        client.write_all(piece).await.unwrap();
+        sent += piece.len();
+        let stream = match &mut upstream {
+            Some(stream) => stream,
+            none => none.insert(slow.accept().await),
+        };
+        read_until(stream, &mut seen, |seen| {
+            most.set(most.get().max(gateway.metric("proofgate_buffered_bytes")));
+            seen.len() + held_back >= sent
+        })
+        .await;
+        look(&seen);
+    }
+    let mut upstream = upstream.unwrap();
+    read_until(&mut upstream, &mut seen, |seen| body_of(seen).len() == body.len()).await;
+    assert!(body_of(&seen) == body);
+    (upstream, most.get())
+}
+
 #[tokio::test]
 async fn a_long_file_passes_as_it_comes_and_little_of_it_is_ever_in_memory() {
     let (slow, url) = Slow::start().await;
     let gateway = plain(|config| config["providers"][0]["base_url"] = url.into()).await;
     let body = form(&[field("model", MODEL), file("a.mp3", 64 << 20)]);
     let mut client = begin(&gateway, TRANSCRIPTIONS, body.len()).await;
-    let (mut upstream, mut seen) = (None::<TcpStream>, Vec::with_capacity(body.len() + 4096));
-    let most = std::cell::Cell::new(0);
-    let mut sent = 0;
-    for piece in body.chunks(1 << 20) {
-        let target = sent + piece.len();
-        client.write_all(piece).await.unwrap();
-        let stream = match &mut upstream {
-            Some(stream) => stream,
-            none => none.insert(slow.accept().await),
-        };
-        // All but what a line's end may hold back is there before any more is sent.
-        read_until(stream, &mut seen, |seen| {
-            most.set(most.get().max(gateway.metric("proofgate_buffered_bytes")));
-            seen.len() + 16 >= target
-        })
-        .await;
-        assert!(most.get() < 1 << 20, "{most:?}");
-        sent = target;
-    }
-    let mut upstream = upstream.unwrap();
-    read_until(&mut upstream, &mut seen, |seen| body_of(seen).len() == body.len()).await;
-    assert!(body_of(&seen) == body);
+    // All but what a line's end may hold back is there before any more is sent.
+    let (mut upstream, most) = pass(&gateway, &mut client, &slow, &body, 1 << 20, 16, |_| ()).await;
+    assert!(most < 1 << 20, "{most}");
     upstream
         .write_all(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 3\r\n\r\nHi\n")
         .await

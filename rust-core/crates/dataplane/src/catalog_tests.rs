@@ -1,0 +1,82 @@
+use std::rc::Rc;
+use std::sync::Arc;
+
+use proofgate_policy::{Budget, Direction};
+use serde_json::json;
+
+use super::{Blueprint, Catalog};
+use crate::Config;
+
+/// A configuration with one literal to look for, and an upstream that is known by this key.
+fn config(literal: &str, api_key: &str) -> Config {
+    let config = json!({
+        "ledger": {"name": "l", "directory": "/nowhere", "shard": 0, "durability": "written",
+            "checkpoint_interval_ms": 1000, "signing_key": "", "segment_bytes": 1, "log_bytes": 1, "log_age_ms": 1},
+        "listen": "127.0.0.1:0",
+        "providers": [{"name": "p", "type": "openai", "base_url": "http://127.0.0.1:1", "api_key": api_key, "ca_pem": null,
+            "stream_usage": "leave"}],
+        "models": [],
+        "tenants": [{"name": "t", "keys": [], "models": null, "endpoints": null, "limits": {}, "key_limits": {}, "policy": null}],
+        "policy": {"rules": [{"id": "word", "reason": "A word.", "literals": [literal]}]},
+        "timeouts": {"client_head_ms": 1, "client_body_ms": 1, "client_idle_ms": 1, "upstream_connect_ms": 1,
+            "upstream_response_ms": 1, "answer_ms": 1, "connection_age_ms": 1, "drain_ms": 1, "lame_duck_ms": 1},
+        "limits": {"head_bytes": 1, "body_bytes": 1, "connections": 1, "buffered_bytes": 1},
+        "config_digest": "00".repeat(32),
+    });
+    serde_json::from_value(config).unwrap()
+}
+
+fn next(config: &Config, previous: &Catalog) -> Catalog {
+    let blueprint = Blueprint::new(config, Some(&previous.terms.engine)).unwrap();
+    Catalog::new(blueprint, Some(previous))
+}
+
+fn first(config: &Config) -> Catalog {
+    Catalog::new(Blueprint::new(config, None).unwrap(), None)
+}
+
+fn evaluate(catalog: &Catalog) {
+    let terms = &catalog.terms;
+    let tenant = terms.authenticator.tenants().iter().next().unwrap();
+    let (engine, profile) = (&terms.engine, &terms.plan(tenant).profile);
+    let scratch = &mut *catalog.scratch.borrow_mut();
+    let mut budget = Budget::unlimited();
+    let scanned = engine.scan(
+        profile,
+        Direction::Request,
+        "gold",
+        &mut budget,
+        scratch,
+        &mut Vec::new(),
+    );
+    scanned.unwrap();
+}
+
+#[test]
+fn a_reload_that_changes_no_rule_keeps_the_engine_and_what_it_has_learnt() {
+    let old = first(&config("gold", "one"));
+    evaluate(&old);
+    let new = next(&config("gold", "two"), &old);
+    assert!(Arc::ptr_eq(&old.terms.engine, &new.terms.engine));
+    assert!(Rc::ptr_eq(&old.scratch, &new.scratch));
+    for _ in 0..10 {
+        evaluate(&old);
+        evaluate(&new);
+    }
+    assert_eq!(new.scratch.borrow().starts(), 1);
+}
+
+#[test]
+fn streams_of_old_rules_and_requests_under_new_ones_rebuild_nothing() {
+    let old = first(&config("gold", "one"));
+    let new = next(&config("silver", "one"), &old);
+    assert!(!Arc::ptr_eq(&old.terms.engine, &new.terms.engine));
+    for _ in 0..10 {
+        evaluate(&old);
+        evaluate(&new);
+    }
+    assert_eq!(
+        [&old, &new].map(|catalog| catalog.scratch.borrow().starts()),
+        [1, 1]
+    );
+}

@@ -1,0 +1,215 @@
+//! What a configuration says of requests, apart from where they go: who may ask for what, how much, and under which rules.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use proofgate_auth::{AllowList, ApiKey, Authenticator, ShardedTenant, Shards, Tenant, TenantTable};
+use proofgate_ledger::Hash;
+use proofgate_limits::{Quotas, TenantLimits};
+use proofgate_policy::{Engine, PolicyConfig, Profile, TenantPolicy};
+use proofgate_wire::Limits;
+use rustls::ServerConfig;
+
+use crate::config::{Config, Cors, Timeouts};
+use crate::hooks::Hook;
+use crate::routing::RoutingKey;
+use crate::telemetry::Settings;
+use crate::{Error, client_tls};
+
+/// What holds for requests, apart from where they go.
+pub(crate) struct Terms {
+    pub(crate) authenticator: Authenticator,
+    /// One for each tenant of the configuration, in their order, and then those that have names.
+    plans: Vec<Plan>,
+    /// The one of the configuration before, if the policy has not changed.
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) cors: Option<Cors>,
+    pub(crate) tls: Option<Arc<ServerConfig>>,
+    /// What the load balancer is known by; `None` where clients connect themselves.
+    pub(crate) routing_key: Option<RoutingKey>,
+    pub(crate) limits: Limits,
+    /// The same for a head alone: whether its body may be as long as it says, depends on what it is for.
+    pub(crate) head_limits: Limits,
+    /// Most bytes of a form with files.
+    pub(crate) upload_bytes: u64,
+    /// Most label sets of tenants in the metrics.
+    pub(crate) label_sets: usize,
+    /// Most bytes of request bodies in memory, of all connections together.
+    pub(crate) buffered_bytes: u64,
+    pub(crate) timeouts: Timeouts,
+    /// What is told of exchanges beyond the metrics.
+    pub(crate) telemetry: Settings,
+    /// Of the configuration, without the shards of tenants.
+    pub(crate) digest: Hash,
+}
+
+/// What a tenant may call, how much it may use, and under which rules.
+pub(crate) struct Plan {
+    pub(crate) allowed: AllowList,
+    pub(crate) quotas: Arc<Quotas>,
+    pub(crate) profile: Profile,
+    /// What is asked beyond the rules, in this order.
+    pub(crate) hooks: Box<[Arc<Hook>]>,
+}
+
+impl Terms {
+    /// Checks and compiles them. `in_service`: the engine of the configuration before, which is kept if the policy is the
+    /// same.
+    ///
+    /// # Errors
+    /// [`Error::Config`] with the first thing that is wrong.
+    pub(crate) fn new(config: &Config, in_service: Option<&Arc<Engine>>) -> Result<Self, Error> {
+        let refuse = |error: &dyn std::fmt::Display| Error::Config(error.to_string());
+        let nothing = PolicyConfig::default();
+        let policy = config.policy.as_ref().unwrap_or(&nothing);
+        let engine = match in_service.filter(|engine| engine.config() == policy) {
+            Some(engine) => Arc::clone(engine),
+            None => Arc::new(Engine::compile(policy).map_err(|error| refuse(&error))?),
+        };
+        let own = config.tenants.iter().map(|tenant| {
+            let plan = Plan {
+                allowed: AllowList {
+                    models: tenant.models.clone(),
+                    endpoints: tenant.endpoints.clone(),
+                },
+                quotas: Arc::new(Quotas::with_budgets(
+                    &tenant.limits,
+                    &tenant.key_limits,
+                    &tenant.model_budgets,
+                )),
+                profile: profile(&engine, "tenant", &tenant.name, tenant.policy.as_ref())?,
+                hooks: config.hooks.named("tenant", &tenant.name, &tenant.policies)?,
+            };
+            Ok(plan)
+        });
+        let named = config.plans.iter().map(|plan| {
+            let plan = Plan {
+                allowed: AllowList {
+                    models: plan.models.clone(),
+                    endpoints: plan.endpoints.clone(),
+                },
+                quotas: Arc::new(Quotas::with_budgets(
+                    &plan.limits,
+                    &plan.key_limits,
+                    &plan.model_budgets,
+                )),
+                profile: profile(&engine, "plan", &plan.name, plan.policy.as_ref())?,
+                hooks: config.hooks.named("plan", &plan.name, &plan.policies)?,
+            };
+            Ok(plan)
+        });
+        let plans = own.chain(named).collect::<Result<_, Error>>()?;
+        let limits = Limits {
+            head_bytes: config.limits.head_bytes,
+            body_bytes: config.limits.body_bytes,
+            ..Limits::default()
+        };
+        Ok(Terms {
+            authenticator: Authenticator::new(tenants(config)?, named_plans(config)?, config.jwt.clone())
+                .map_err(|error| refuse(&error))?,
+            plans,
+            engine,
+            cors: config.cors.clone(),
+            tls: config.tls.as_ref().map(client_tls::prepare).transpose()?,
+            routing_key: config
+                .proxy_protocol
+                .as_ref()
+                .map(|proxy| RoutingKey::new(&proxy.routing_key)),
+            limits,
+            head_limits: Limits {
+                body_bytes: config.limits.body_bytes.max(config.limits.upload_bytes),
+                ..limits
+            },
+            upload_bytes: config.limits.upload_bytes,
+            label_sets: config.metrics.label_sets,
+            buffered_bytes: config.limits.buffered_bytes,
+            timeouts: config.timeouts,
+            telemetry: Settings::new(&config.telemetry)?,
+            digest: digest(&config.config_digest)
+                .ok_or_else(|| Error::Config("config_digest is not SHA-256 in hex".into()))?,
+        })
+    }
+
+    /// The plan of a tenant that this authenticator found.
+    pub(crate) fn plan(&self, tenant: &Tenant) -> &Plan {
+        &self.plans[tenant.plan]
+    }
+
+    /// The limits of everybody who may ask.
+    pub(crate) fn limits_of_all(&self, shards: &Shards) -> Vec<TenantLimits> {
+        let configured = self.authenticator.tenants().iter().map(|tenant| TenantLimits {
+            name: Arc::clone(&tenant.name),
+            quotas: Arc::clone(&self.plan(tenant).quotas),
+        });
+        let sharded = shards.iter().flat_map(|shard| shard.tenants());
+        configured
+            .chain(sharded.filter_map(|tenant| self.limits_of(tenant)))
+            .collect()
+    }
+
+    /// The limits of a tenant of a shard; `None` when there is no such plan.
+    pub(crate) fn limits_of(&self, tenant: &ShardedTenant) -> Option<TenantLimits> {
+        let plan = self.authenticator.plan(&tenant.plan)?;
+        Some(TenantLimits {
+            name: Arc::clone(&tenant.name),
+            quotas: Arc::clone(&self.plans[plan].quotas),
+        })
+    }
+}
+
+fn profile(engine: &Engine, kind: &str, name: &str, policy: Option<&TenantPolicy>) -> Result<Profile, Error> {
+    engine
+        .profile(policy)
+        .map_err(|error| Error::Config(format!("{kind} {name:?}: {error}")))
+}
+
+/// The indices of the plans that have names: they stand behind those of the tenants.
+fn named_plans(config: &Config) -> Result<HashMap<String, usize>, Error> {
+    let mut plans = HashMap::new();
+    for (place, plan) in config.plans.iter().enumerate() {
+        let index = config.tenants.len() + place;
+        if plans.insert(plan.name.clone(), index).is_some() {
+            return Err(Error::Config(format!("plan {:?} is given twice", plan.name)));
+        }
+    }
+    Ok(plans)
+}
+
+fn tenants(config: &Config) -> Result<TenantTable, Error> {
+    let mut tenants = Vec::new();
+    for (plan, tenant) in config.tenants.iter().enumerate() {
+        let keys = tenant.keys.iter().map(|key| {
+            let hash = digest(&key.hash).ok_or_else(|| {
+                Error::Config(format!(
+                    "tenant {:?} has a key hash that is not SHA-256 in hex",
+                    tenant.name
+                ))
+            })?;
+            Ok(ApiKey {
+                hash,
+                expires_at: key.expires_at,
+            })
+        });
+        let keys = keys.collect::<Result<Vec<_>, Error>>()?;
+        tenants.push((
+            Tenant {
+                name: tenant.name.as_str().into(),
+                plan,
+            },
+            keys,
+        ));
+    }
+    TenantTable::new(tenants).map_err(|error| Error::Config(error.to_string()))
+}
+
+/// Reads a SHA-256 digest from 64 hex digits.
+pub(crate) fn digest(text: &str) -> Option<[u8; 32]> {
+    let mut hash = [0; 32];
+    if text.len() != 64 || !text.is_ascii() {
+        return None;
+    }
+    for (byte, digits) in hash.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
+        *byte = u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
+    }
+    Some(hash)
+}
