@@ -13,6 +13,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO
 
 from proofgate_operator.build.haproxy_config import Balancer, Bounds, Server, render
@@ -236,6 +237,7 @@ class Bench:
     metrics_port: int
     process: subprocess.Popen[bytes]
     folder: Path
+    runtime_socket: Path
     context: ssl.SSLContext | None = None
 
     @property
@@ -250,15 +252,11 @@ class Bench:
     def weights(self) -> Path:
         return self.folder / "weights.map"
 
-    @property
-    def runtime_socket(self) -> Path:
-        return self.folder / "admin.sock"
-
     def restart(self, binary: str) -> None:
         self.process.kill()
         self.process.wait()
         self.process = start(binary, self.folder)
-        eventually(lambda: self.metrics("/healthz")[0] == 200, "HAProxy listens")
+        eventually(self.listens, "HAProxy listens")
 
     def log(self) -> list[dict[str, Any]]:
         """Return the connections of the access log."""
@@ -313,6 +311,11 @@ class Bench:
 
     def metrics(self, path: str) -> tuple[int, str]:
         return http_get(self.metrics_port, path)
+
+    def listens(self) -> bool:
+        """Return whether HAProxy answers; one that has ended fails at once, with what it said."""
+        assert self.process.poll() is None, (self.folder / "haproxy.log").read_text()
+        return self.metrics("/healthz")[0] == 200
 
     def up(self) -> int:
         """Return how many workers HAProxy has on its ring."""
@@ -380,11 +383,14 @@ def bench(
     """Run HAProxy with the rendered configuration before `workers`, and end it afterwards.
 
     With `names` and a `name_server` the server lines are those names, all on the first worker's ports.
-    `changes` are fields of the configuration. Its files are in a folder of its own below `folder`.
+    `changes` are fields of the configuration. Its files are in a folder of its own below `folder`, but for
+    the socket: HAProxy takes no path of more than 97 bytes, and a folder of a test's may be as long.
     """
     port, metrics_port = free_ports(2)
     folder = folder / f"haproxy-{port}"
     folder.mkdir()
+    short = TemporaryDirectory(prefix="haproxy-")
+    runtime_socket = Path(short.name) / "admin.sock"
     write_map(folder / "tenants.map", keys)
     write_owners(folder / "owners.map", owners or {}, stand_ins)
     write_weights(folder / "weights.map", {})
@@ -397,7 +403,7 @@ def bench(
             traffic_bind=f"127.0.0.1:{port}",
             metrics_bind=f"127.0.0.1:{metrics_port}",
             **{
-                "runtime_socket": str(folder / "admin.sock"),
+                "runtime_socket": str(runtime_socket),
                 "tenant_map": str(folder / "tenants.map"),
                 "owner_map": str(folder / "owners.map"),
                 "routing_map": str(folder / "routing.map"),
@@ -418,10 +424,11 @@ def bench(
     config = folder / "haproxy.cfg"
     config.write_text(text)
     context = ssl.create_default_context(cafile=str(certificate)) if certificate else None
-    found = Bench(workers, port, metrics_port, start(binary, folder), folder, context)
+    found = Bench(workers, port, metrics_port, start(binary, folder), folder, runtime_socket, context)
     try:
-        eventually(lambda: found.metrics("/healthz")[0] == 200, "HAProxy listens")
+        eventually(found.listens, "HAProxy listens")
         yield found
     finally:
         found.process.kill()
         found.process.wait()
+        short.cleanup()

@@ -67,6 +67,16 @@ def test_the_configuration_of_a_gateway_loads(
     assert "[WARNING]" not in result.stderr
 
 
+def test_a_haproxy_of_the_tests_runs_in_a_folder_with_a_long_path(
+    haproxy_binary: str, tmp_path: Path, workers: list[Worker]
+) -> None:
+    folder = tmp_path / ("long" * 25)
+    folder.mkdir()
+    with bench(haproxy_binary, folder, workers, KEYS) as running:
+        running.set_ready(3)
+        assert running.worker_of(FIRST) in range(3)
+
+
 def test_a_tenant_has_one_worker_whatever_key_it_uses(haproxy: Bench) -> None:
     assert table(haproxy, 0) == table(haproxy, 1)
 
