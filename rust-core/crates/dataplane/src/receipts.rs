@@ -6,6 +6,7 @@
 
 mod bundle;
 
+use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -30,6 +31,8 @@ use crate::rejection::Rejection;
 /// Receipts that are put together at a time in one worker, and those that may wait.
 const THREADS: usize = 2;
 const WAITING: usize = 64;
+/// Those of one tenant, so that it leaves places to all others.
+const OF_ONE_TENANT: usize = 16;
 
 /// For how long a checkpoint is waited for that covers an exchange.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
@@ -164,7 +167,49 @@ pub(crate) async fn answer(
 
 /// Where receipts are asked for.
 pub(crate) struct ReceiptDesk {
-    questions: SyncSender<(Arc<Question>, oneshot::Sender<Found>)>,
+    questions: SyncSender<Asked>,
+    places: Arc<Places>,
+}
+
+/// A question in the queue, and where its answer goes.
+type Asked = (Arc<Placed>, oneshot::Sender<Found>);
+
+/// How many questions of each tenant are there; of none, no entry.
+type Places = Mutex<HashMap<Arc<str>, usize>>;
+
+/// A question that has one of its tenant's places, for as long as anybody has it: a client that goes away does not get its
+/// place back before the question has left the queue.
+struct Placed {
+    question: Question,
+    places: Arc<Places>,
+}
+
+impl Placed {
+    /// `None` when the tenant has as many as it may.
+    fn new(question: Question, places: &Arc<Places>) -> Option<Self> {
+        let mut counts = places.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = counts.entry(Arc::clone(&question.tenant)).or_default();
+        if *count == OF_ONE_TENANT {
+            return None;
+        }
+        *count += 1;
+        Some(Placed {
+            question,
+            places: Arc::clone(places),
+        })
+    }
+}
+
+impl Drop for Placed {
+    fn drop(&mut self) {
+        let mut counts = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = counts.get_mut(&self.question.tenant) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(&self.question.tenant);
+            }
+        }
+    }
 }
 
 impl ReceiptDesk {
@@ -185,11 +230,14 @@ impl ReceiptDesk {
             // Without any thread every question is refused, because nobody listens.
             let _ = thread.spawn(move || answer_all(&asked, &*look_up));
         }
-        ReceiptDesk { questions }
+        ReceiptDesk {
+            questions,
+            places: Arc::default(),
+        }
     }
 
     async fn ask(&self, question: Question) -> Result<Vec<u8>, Rejection> {
-        let question = Arc::new(question);
+        let question = Arc::new(Placed::new(question, &self.places).ok_or(BUSY)?);
         let give_up = Instant::now() + LONGEST_WAIT;
         loop {
             let (answer, answered) = oneshot::channel();
@@ -207,16 +255,13 @@ impl ReceiptDesk {
     }
 }
 
-fn answer_all(
-    asked: &Mutex<Receiver<(Arc<Question>, oneshot::Sender<Found>)>>,
-    look_up: &(dyn Fn(&Question) -> Found + Send + Sync),
-) {
+fn answer_all(asked: &Mutex<Receiver<Asked>>, look_up: &(dyn Fn(&Question) -> Found + Send + Sync)) {
     priority::yield_to_traffic();
     loop {
         let question = asked.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok((question, answer)) = question else { return };
         if !answer.is_closed() {
-            let found = catch_unwind(AssertUnwindSafe(|| look_up(&question)));
+            let found = catch_unwind(AssertUnwindSafe(|| look_up(&question.question)));
             let _ = answer.send(found.unwrap_or(Found::Unreadable));
         }
     }

@@ -1,12 +1,18 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Sender, channel};
+
+use tokio::task::JoinHandle;
 
 use super::*;
 
 fn question() -> Question {
+    question_of("acme")
+}
+
+fn question_of(tenant: &str) -> Question {
     Question {
         id: "id".into(),
-        tenant: "acme".into(),
+        tenant: tenant.into(),
         held: None,
     }
 }
@@ -68,8 +74,8 @@ async fn what_no_checkpoint_covers_is_asked_for_again_and_then_given_up_with_a_c
     assert_eq!(desk.ask(question()).await.unwrap(), b"{}");
 }
 
-#[tokio::test]
-async fn a_full_queue_refuses_at_once_and_what_waits_in_it_is_answered() {
+/// A desk that finds nothing, once its gate is dropped; by then both threads are busy.
+async fn busy_desk() -> (Arc<ReceiptDesk>, Sender<()>, Vec<Waiting>) {
     let (open, gate) = channel::<()>();
     let (began, begun) = channel();
     let gate = Mutex::new(gate);
@@ -80,27 +86,55 @@ async fn a_full_queue_refuses_at_once_and_what_waits_in_it_is_answered() {
         let _ = gate.lock().unwrap().recv();
         Found::Nothing
     }));
-    let ask = |count: usize| -> Vec<_> {
-        let ask = |_| {
-            let desk = Arc::clone(&desk);
-            tokio::spawn(async move { desk.ask(question()).await })
-        };
-        (0..count).map(ask).collect()
-    };
-    let mut waiting = ask(THREADS);
+    let asked = (0..THREADS).map(|_| ask(&desk, "early")).collect();
     for _ in 0..THREADS {
         while begun.try_recv().is_err() {
             tokio::task::yield_now().await;
         }
     }
+    (desk, open, asked)
+}
+
+type Waiting = JoinHandle<Result<Vec<u8>, Rejection>>;
+
+fn ask(desk: &Arc<ReceiptDesk>, tenant: &str) -> Waiting {
+    let (desk, question) = (Arc::clone(desk), question_of(tenant));
+    tokio::spawn(async move { desk.ask(question).await })
+}
+
+async fn refusal(asked: Waiting) -> (u16, &'static str) {
+    let refused = asked.await.unwrap().unwrap_err();
+    (refused.status, refused.code)
+}
+
+#[tokio::test]
+async fn a_full_queue_refuses_at_once_and_what_waits_in_it_is_answered() {
+    let (desk, open, mut waiting) = busy_desk().await;
     // Spawned first, they have asked by then.
-    waiting.extend(ask(WAITING));
-    let refused = ask(1).remove(0).await.unwrap().unwrap_err();
-    assert_eq!((refused.status, refused.code), (503, "receipts_busy"));
+    waiting.extend((0..WAITING).map(|number| ask(&desk, &format!("tenant-{number}"))));
+    assert_eq!(refusal(ask(&desk, "late")).await, (503, "receipts_busy"));
     drop(open);
     for asked in waiting {
-        assert_eq!(asked.await.unwrap().unwrap_err().code, "unknown_receipt");
+        assert_eq!(refusal(asked).await, (404, "unknown_receipt"));
     }
+}
+
+#[tokio::test]
+async fn a_tenant_that_asks_for_many_receipts_at_once_leaves_places_to_others() {
+    let (desk, open, mut waiting) = busy_desk().await;
+    waiting.extend((0..OF_ONE_TENANT).map(|_| ask(&desk, "greedy")));
+    assert_eq!(refusal(ask(&desk, "greedy")).await, (503, "receipts_busy"));
+    // Who goes away before its question has left the queue has its place still.
+    waiting.pop().unwrap().abort();
+    assert_eq!(refusal(ask(&desk, "greedy")).await, (503, "receipts_busy"));
+    waiting.push(ask(&desk, "modest"));
+    drop(open);
+    for asked in waiting {
+        assert_eq!(refusal(asked).await, (404, "unknown_receipt"));
+    }
+    // Who has got its answers may ask again.
+    assert_eq!(refusal(ask(&desk, "greedy")).await, (404, "unknown_receipt"));
+    assert!(desk.places.lock().unwrap().is_empty());
 }
 
 #[tokio::test]
