@@ -9,7 +9,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
@@ -132,30 +132,37 @@ struct Provider {
     url: String,
     /// Requests that arrived whole.
     asked: Arc<AtomicUsize>,
+    /// Of a provider at whose port nobody listens: bound, so that nobody else gets the port.
+    _unheard: Option<TcpSocket>,
 }
 
 impl Provider {
     async fn start(fault: Option<Fault>, stream: bool) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let address = socket.local_addr().unwrap();
         let asked = Arc::new(AtomicUsize::new(0));
         let scheme = match fault {
             Some(Fault::SpeaksNoTls | Fault::ChangedItsCertificate) => "https",
             _ => "http",
         };
+        let (listener, unheard) = match fault {
+            Some(Fault::Refuses) => (None, Some(socket)),
+            _ => (Some(socket.listen(1024).unwrap()), None),
+        };
         let provider = Provider {
             url: format!("{scheme}://{address}/v1"),
             asked: Arc::clone(&asked),
+            _unheard: unheard,
         };
-        if fault == Some(Fault::Refuses) {
-            return provider;
+        if let Some(listener) = listener {
+            tokio::spawn(async move {
+                while let Ok((tcp, _)) = listener.accept().await {
+                    tcp.set_nodelay(true).unwrap();
+                    tokio::spawn(meet(tcp, fault, stream, Arc::clone(&asked)));
+                }
+            });
         }
-        tokio::spawn(async move {
-            while let Ok((tcp, _)) = listener.accept().await {
-                tcp.set_nodelay(true).unwrap();
-                tokio::spawn(meet(tcp, fault, stream, Arc::clone(&asked)));
-            }
-        });
         provider
     }
 
