@@ -200,7 +200,11 @@ bench-neighbour: develop ## What a tenant notices of another one's prompts of 10
 
 .PHONY: bench-policies
 bench-policies: develop ## What policies in Python cost a request, and one that asks for none (3 minutes); writes bench/results/python-policies.json
-	@$(PY) -m bench.python_policies
+	@$(PY) -m bench.python_policies && $(PY) -m bench.policy_deadline
+
+.PHONY: bench-evidence
+bench-evidence: develop ## What an auditor verifies in a second, and what a worker notices of one (3 minutes); writes bench/results/evidence.json
+	@$(PY) -m bench.evidence
 
 .PHONY: bench-anthropic
 bench-anthropic: develop ## OpenAI's client before Anthropic's upstream, beside gateways that translate (8 minutes); writes bench/results/anthropic-upstream.json
