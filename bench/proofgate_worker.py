@@ -69,8 +69,9 @@ def start(
     """A worker on the gateway's core; `spin` adds a Python thread that never rests, `change` edits its file."""
     home = folder / "proofgate"
     (home / "ledger").mkdir(parents=True)
-    secret, _ = _core.generate_key(_LEDGER)
+    secret, verifying_key = _core.generate_key(_LEDGER)
     (home / "signing-key").write_text(secret)
+    (home / "verifying-key").write_text(verifying_key)
     port = free_port()
     file = home / "gateway.yaml"
     document = configuration(home, upstream, port)
