@@ -152,7 +152,9 @@ def test_an_auditor_follows_a_worker_survives_a_kill_and_sees_a_deletion_while_i
             assert json.loads(fetch(f"{url}/findings"))["findings"] == []
             assert gateway.worker is not None and gateway.worker.stop() == 0
             shutil.rmtree(gateway.ledger / "0" / gateway.origin.split("/")[-1])
-            wait_until(lambda: 'findings{code="shard_missing"}' in fetch(f"{url}/metrics"), 60, "it is told")
+            wait_until(
+                lambda: 'findings{code="shard_missing",verdict="diverged"}' in fetch(f"{url}/metrics"), 60, "it is told"
+            )
             assert program.stop() == 0
         assert secret.split("+")[-1] not in program.log.read_text()
 

@@ -156,7 +156,10 @@ def test_every_metric_of_the_agent_beside_haproxy_that_is_asked_for_exists(folde
 def test_every_metric_of_the_auditor_that_is_asked_for_exists(folder: Path) -> None:
     (signing, _), (_, ledger) = (_core.generate_key(name) for name in ("proofgate.dev/audit", "proofgate.dev/ledger"))
     (folder / "ledger").mkdir()
-    auditor = _core.Auditor(str(folder / "ledger"), str(folder / "state"), signing, ledger, *(10**7,) * 3, resume=True)
+    _, witness = _core.generate_witness_key("witness.example/w")
+    policy = f"witness w {witness} https://witness.example\nquorum w\n".encode()
+    paths = str(folder / "ledger"), str(folder / "state")
+    auditor = _core.Auditor(*paths, signing, ledger, *(10**7,) * 3, resume=True, policy=policy)
     assert beginning_with("proofgate_auditor_") - exposed(auditor_metrics.render(Watch(auditor, 0))) == set()
 
 

@@ -14,7 +14,9 @@ import pytest
 from conftest import eventually, serving
 
 from proofgate import _core
+from proofgate.auditor.metrics import render
 from proofgate.auditor.service import create_app
+from proofgate.auditor.summary import summary
 from proofgate.auditor.watch import POLL_BYTES, Watch
 from proofgate.cli import main
 
@@ -108,7 +110,10 @@ def test_the_port_hands_out_nothing_that_the_quorum_has_not_cosigned(
 
 def test_the_port_tells_how_the_witnesses_stand(url: str, double: auditor_double.Auditor) -> None:
     assert "proofgate_auditor_witness" not in get(f"{url}/metrics")[1]
+    assert json.loads(get(f"{url}/status")[1])["witnesses"] == []
     double.urls = [('a"b', "https://a.example")]
+    standing = {"name": 'a"b', "last": "cosigned", "size": 2, "time": 9}
+    assert json.loads(get(f"{url}/status")[1])["witnesses"] == [standing]
     assert json.loads(get(f"{url}/witnesses")[1])["witnesses"][0]["size"] == 2
     lines = get(f"{url}/metrics")[1].splitlines()
     for line in (
@@ -130,6 +135,46 @@ def test_it_is_ready_once_it_has_looked_and_not_healthy_when_it_does_so_no_more(
     assert get(f"{url}/healthz")[0] == 503
 
 
+def test_a_ledger_that_cannot_be_read_is_told_by_readiness_and_is_no_reason_to_start_anew(
+    url: str, watch: Watch, double: auditor_double.Auditor
+) -> None:
+    log = FORK | {"code": "unreadable", "message": "permission denied", "verdict": "incomplete"}
+    double.found = [log]
+    watch.poll()
+    assert get(f"{url}/readyz")[0] == 200, "others can be read"
+    double.found = [log, log | {"origin": "a", "shard": ""}]
+    watch.poll()
+    assert get(f"{url}/readyz") == (503, "the ledger cannot be read: permission denied\n")
+    assert get(f"{url}/healthz")[0] == 200
+    double.found = []
+    watch.poll()
+    assert get(f"{url}/readyz")[0] == 200
+
+
+def test_how_long_heads_wait_for_a_quorum_is_told_until_it_has_cosigned_those_that_waited(
+    watch: Watch, double: auditor_double.Auditor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 1000.0
+
+    def after(seconds: float, entries: int, published: int) -> float:
+        nonlocal now
+        now += seconds
+        double.polls = [{"entries": entries}]
+        double.published = (published, auditor_double.NOTE) if published else None
+        watch.poll()
+        told: float = summary(watch)["cosigning_lag_seconds"]
+        assert f"proofgate_auditor_cosigning_lag_seconds {told:.3f}" in render(watch).splitlines()
+        return told
+
+    monkeypatch.setattr("proofgate.auditor.watch.time.monotonic", lambda: now)
+    assert after(1, entries=0, published=0) == 0, "there is nothing to wait for"
+    assert after(1, entries=2, published=0) == 0
+    assert after(400, entries=9, published=0) == 400
+    assert after(1, entries=9, published=3) == 0, "those that came since wait from now on"
+    assert after(5, entries=20, published=3) == 5
+    assert after(5, entries=20, published=20) == 0
+
+
 def test_metrics_tell_what_was_verified_and_found(
     url: str, watch: Watch, double: auditor_double.Auditor
 ) -> None:
@@ -147,7 +192,8 @@ def test_metrics_tell_what_was_verified_and_found(
         "proofgate_auditor_records_scrubbed_total 2",
         "proofgate_auditor_records_behind 0",
         "proofgate_auditor_heads 2",
-        'proofgate_auditor_findings{code="fork"} 2',
+        'proofgate_auditor_findings{code="fork",verdict="diverged"} 2',
+        "proofgate_auditor_cosigning_lag_seconds 0.000",
         'proofgate_auditor_lag_seconds{shard="0"} 1.500',
     ):
         assert line in lines
@@ -230,10 +276,23 @@ def test_a_url_of_a_witness_that_cannot_be_used_is_told(
     answer = capsys.readouterr().err
     assert "--witness-policy: the URL of the witness a" in answer
     assert told in answer
+    assert answer.endswith(" [auditor_policy]\n")
     assert "u:p" not in answer
     (tmp_path / "policy").unlink()
     assert main([*arguments, *more]) == 2
     assert "policy cannot be read" in capsys.readouterr().err
+
+
+def test_certificates_of_witnesses_that_cannot_be_read_are_told(
+    arguments: list[str], tmp_path: Path, capsys: Capture
+) -> None:
+    authorities = tmp_path / "ca.crt"
+    more = ["--once", "--new-aggregate", "--witness-ca", str(authorities)]
+    assert main([*arguments, *more]) == 2
+    assert "ca.crt: No such file or directory [auditor_witness_ca]" in capsys.readouterr().err
+    authorities.write_text("no certificate")
+    assert main([*arguments, *more]) == 2
+    assert "ca.crt: it has no certificate that can be read [auditor_witness_ca]" in capsys.readouterr().err
 
 
 def test_a_look_that_finds_nothing_ends_with_0_and_says_what_was_read(

@@ -6,10 +6,12 @@ import threading
 import time
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler as Handler
+from pathlib import Path
 from typing import cast
 
 import auditor_double
 import pytest
+from certificates import write_identity
 from conftest import eventually
 from loopback import answer, answering
 
@@ -111,6 +113,18 @@ def test_proxies_of_the_environment_have_no_say(monkeypatch: pytest.MonkeyPatch)
     double = double_of(["question"])
     with answering(answer(b"x")) as url:
         assert witnesses_of(double, base(url)).ask(0) == "cosigned"
+
+
+def test_an_authority_of_its_own_is_trusted_in_place_of_the_systems_as_it_is_just_now(tmp_path: Path) -> None:
+    certificate, key = write_identity(tmp_path)
+    authorities = tmp_path / "authorities"
+    double = double_of(["one", "two", "three"])
+    with answering(answer(b"x"), (certificate, key)) as url:
+        assert witnesses_of(double, base(url)).ask(0) == "tls"
+        witnesses = Witnesses(cast("_core.Auditor", double), [base(url)], BOUNDS, authorities)
+        assert witnesses.ask(0) == "tls", "there is no such file"
+        authorities.write_bytes(certificate.read_bytes())
+        assert witnesses.ask(0) == "cosigned"
 
 
 def test_after_a_conflict_it_is_asked_again_at_once_and_how_it_ended_is_told_once(

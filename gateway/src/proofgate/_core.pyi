@@ -336,7 +336,8 @@ class Auditor:
 
         Times are in microseconds: between two heads of a log, until what looks wrong is looked at again, and
         until records that wait for a checkpoint are a stall. `policy` is a c2sp.org/tlog-policy. Raises
-        ValueError for a key or policy that is none, and AuditorError.
+        ValueError for a key that is none, and AuditorError: `auditor_policy` for a policy that is none, or
+        none for this log.
         """
 
     def poll(self, now_us: int, budget_bytes: int, scrub_bytes: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import logging
+import ssl
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -71,6 +72,12 @@ def add(command: Callable[..., argparse.ArgumentParser], address: Callable[[str]
         help="ask witnesses over http that are not on this machine: in a network that you trust",
     )
     parser.add_argument(
+        "--witness-ca",
+        type=Path,
+        metavar="FILE",
+        help="certificates to trust of witnesses in place of the system's, PEM",
+    )
+    parser.add_argument(
         "--listen", type=address, default="127.0.0.1:9091", metavar="ADDRESS", help="(default: %(default)s)"
     )
     parser.add_argument(
@@ -127,22 +134,32 @@ def run(options: argparse.Namespace) -> int:
         return fail(
             "--state lies in the ledger: whoever sets that back would set the auditor back", EXIT_USAGE
         )
+    if options.witness_ca is not None:
+        try:
+            ssl.create_default_context(cafile=options.witness_ca)
+        except OSError as error:
+            why = (
+                "it has no certificate that can be read"
+                if isinstance(error, ssl.SSLError)
+                else error.strerror
+            )
+            return fail(f"--witness-ca: {options.witness_ca}: {why} [auditor_witness_ca]", EXIT_USAGE)
     try:
         auditor = _open(options)
         urls = check_urls(auditor.witness_urls(), options.allow_http_witnesses)
     except OSError as error:
         return fail(f"{error.filename} cannot be read: {error.strerror}", EXIT_USAGE)
     except PolicyUrlError as error:
-        return fail(f"--witness-policy: {error}", EXIT_USAGE)
+        return fail(f"--witness-policy: {error} [auditor_policy]", EXIT_USAGE)
     except ValueError as error:
         # The text of a key is not in it.
-        return fail(f"--signing-key, --ledger-key or --witness-policy: {error}", EXIT_USAGE)
+        return fail(f"--signing-key or --ledger-key: {error}", EXIT_USAGE)
     if options.new_aggregate:
         logging.getLogger("proofgate.auditor").warning(
             "a new aggregate log begins in %s: nothing that happened before is known to it", options.state
         )
     watch = Watch(auditor, options.scrub << 20)
-    witnesses = Witnesses(auditor, urls)
+    witnesses = Witnesses(auditor, urls, authorities=options.witness_ca)
     return _look_once(watch, witnesses, options) if options.once else _serve(watch, witnesses, options)
 
 

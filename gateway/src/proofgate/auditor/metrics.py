@@ -36,7 +36,7 @@ def _lines(watch: Watch) -> Iterator[str]:
         (
             "published_heads",
             "gauge",
-            (watch.auditor.checkpoint() or (0,))[0],
+            watch.published(),
             "Entries under the published checkpoint of the aggregate log",
         ),
         ("poll_failures_total", "counter", totals.failures, "Polls that could not write the auditor's state"),
@@ -45,9 +45,14 @@ def _lines(watch: Watch) -> Iterator[str]:
         yield f"{_PREFIX}_{name} {value}"
     yield from _family("last_poll_timestamp_seconds", "gauge", "When the ledger was last looked at")
     yield f"{_PREFIX}_last_poll_timestamp_seconds {watch.last_poll:.3f}"
-    yield from _family("findings", "gauge", "What is known to be wrong, by code")
-    for code, count in sorted(Counter(finding["code"] for finding in watch.findings()).items()):
-        yield f'{_PREFIX}_findings{{code="{code}"}} {count}'
+    yield from _family("findings", "gauge", "What is known to be wrong, by code and verdict")
+    counted = Counter((finding["code"], finding["verdict"]) for finding in watch.findings())
+    for (code, verdict), count in sorted(counted.items()):
+        yield f'{_PREFIX}_findings{{code="{code}",verdict="{verdict}"}} {count}'
+    yield from _family(
+        "cosigning_lag_seconds", "gauge", "Since when heads have waited for a quorum of witnesses"
+    )
+    yield f"{_PREFIX}_cosigning_lag_seconds {watch.cosigning_lag():.3f}"
     yield from _family(
         "lag_seconds", "gauge", "Since when a signed checkpoint of the shard has waited to be verified"
     )

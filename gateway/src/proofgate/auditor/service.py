@@ -54,6 +54,10 @@ def create_app(watch: Watch) -> FastAPI:
     async def readyz() -> PlainTextResponse:
         if not watch.last_poll:
             return PlainTextResponse("the first poll has not ended\n", HTTPStatus.SERVICE_UNAVAILABLE)
+        if watch.blind is not None:
+            # Not for /healthz to say: another start would see no more.
+            text = f"the ledger cannot be read: {watch.blind}\n"
+            return PlainTextResponse(text, HTTPStatus.SERVICE_UNAVAILABLE)
         return PlainTextResponse("ok\n")
 
     # The core may be writing what a witness has answered: a thread of the pool waits for it.
@@ -69,8 +73,9 @@ def create_app(watch: Watch) -> FastAPI:
     async def heads() -> JSONResponse:
         return JSONResponse({"shards": watch.heads()})
 
+    # What witnesses say, too, is waited for as above.
     @app.get("/status")
-    async def status() -> JSONResponse:
+    def status() -> JSONResponse:
         return JSONResponse(summary(watch))
 
     @app.get("/checkpoint")

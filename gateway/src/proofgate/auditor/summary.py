@@ -13,6 +13,7 @@ from proofgate.auditor.watch import Watch
 MOST_FINDINGS = 50
 _LONGEST_MESSAGE = 512
 _MICROSECONDS = 1_000_000
+_OF_A_WITNESS = ("name", "last", "size", "time")
 
 
 def summary(watch: Watch) -> dict[str, Any]:
@@ -30,6 +31,8 @@ def summary(watch: Watch) -> dict[str, Any]:
         "poll_failures": watch.totals.failures,
         "records_behind": watch.totals.behind,
         "lag_seconds": max((head["lag"] for head in heads), default=0) / _MICROSECONDS,
+        "cosigning_lag_seconds": watch.cosigning_lag(),
+        "witnesses": [{field: of[field] for field in _OF_A_WITNESS} for of in watch.witnesses()],
         "findings": {
             "by_code": dict(sorted(Counter(finding["code"] for finding in findings).items())),
             "left_out": told["left_out"],

@@ -45,6 +45,10 @@ class Watch:
     totals: Totals = field(default_factory=Totals)
     #: When a poll last ended well, in unix seconds; 0 before the first.
     last_poll: float = 0.0
+    #: Why the ledger as a whole cannot be read, as a finding says it; None while it can.
+    blind: str | None = None
+    #: Heads that were signed at a time, in monotonic seconds: what a quorum of witnesses is waited for.
+    _waiting: tuple[int, float] = (0, 0.0)
     _known: set[tuple[str, str]] = field(default_factory=set)
     _scrubbed_until: float = field(default_factory=time.monotonic)
     _progress_told: float = field(default_factory=time.monotonic)
@@ -69,6 +73,8 @@ class Watch:
             done["entries"],
             done["behind"],
         )
+        if self.published() >= self._waiting[0]:
+            self._waiting = (totals.entries, time.monotonic())
         self.last_poll = time.time()
         self._tell_progress()
         return done
@@ -97,6 +103,16 @@ class Watch:
         heads: list[dict[str, Any]] = json.loads(self.auditor.heads())
         return heads
 
+    def published(self) -> int:
+        """Heads under the published checkpoint; 0 before there is one."""
+        return (self.auditor.checkpoint() or (0, ""))[0]
+
+    def cosigning_lag(self) -> float:
+        """Seconds for which heads have waited to be published, which is for a quorum of witnesses; 0 when
+        none do."""
+        size, since = self._waiting
+        return max(0.0, time.monotonic() - since) if size > self.published() else 0.0
+
     def witnesses(self) -> list[dict[str, Any]]:
         """How the witnesses of the policy stand."""
         standing: list[dict[str, Any]] = json.loads(self.auditor.witnesses())
@@ -104,6 +120,9 @@ class Watch:
 
     def _tell_findings(self) -> None:
         found = {(finding["code"], finding["origin"]): finding for finding in self.findings()}
+        # Of a single log or shard that cannot be read, the shard is told.
+        unreadable = (of for of in found.values() if of["code"] == "unreadable" and not of["shard"])
+        self.blind = next((str(of["message"]) for of in unreadable), None)
         for key in found.keys() - self._known:
             finding = found[key]
             log.error("%s: %s: %s [%s]", finding["verdict"], finding["origin"], finding["message"], key[0])

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from proofgate import _core
 from proofgate.config.fields import is_loopback, split_url
@@ -68,11 +69,13 @@ def _prefix(name: str, text: str, allow_http: bool) -> str:
 
 @dataclass
 class Witnesses:
-    """The witnesses of one auditor, and the threads that ask them. `urls` is in the order of the policy."""
+    """The witnesses of one auditor, and the threads that ask them. `urls` is in the order of the policy;
+    `authorities` is a file of the certificates to trust in place of the system's."""
 
     auditor: _core.Auditor
     urls: Sequence[str | None]
     bounds: Bounds = BOUNDS
+    authorities: Path | None = None
     _stop: threading.Event = field(default_factory=threading.Event)
     _told: dict[int, str] = field(default_factory=dict)
 
@@ -129,7 +132,12 @@ class Witnesses:
         failure = "unreachable"
         try:
             answer = exchange(
-                "POST", f"{url}/add-checkpoint", {"Content-Type": "text/plain"}, self.bounds, question
+                "POST",
+                f"{url}/add-checkpoint",
+                {"Content-Type": "text/plain"},
+                self.bounds,
+                question,
+                self.authorities,
             )
             failure = "redirect" if 300 <= answer.status < 400 else ""
         except ExchangeError as error:

@@ -10,7 +10,7 @@ use proofgate_auditor::{
     self as core, Answer, AuditorError, Cosigning, Published, Question, Settings, StateDirectory,
 };
 use proofgate_evidence::FileStorage;
-use proofgate_ledger::{Hash, SigningKey, TrustPolicy, VerifyingKey};
+use proofgate_ledger::{Hash, LedgerError, SigningKey, TrustPolicy, VerifyingKey};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -46,6 +46,14 @@ struct Finding<'a> {
 
 fn json<T: Serialize>(value: &T) -> PyResult<String> {
     serde_json::to_string(value).map_err(|error| PyValueError::new_err(error.to_string()))
+}
+
+/// Why a text is no policy, with the code that whoever looks after an auditor knows it by.
+fn no_policy(error: &LedgerError) -> AuditorError {
+    AuditorError::Policy(match error {
+        LedgerError::Policy { line, reason } => format!("line {line}: {reason}"),
+        other => other.to_string(),
+    })
 }
 
 fn see(auditor: &core::Auditor, now: u64) -> PyResult<(String, String)> {
@@ -85,10 +93,10 @@ impl Auditor {
         held: Option<&str>,
         policy: Option<&[u8]>,
     ) -> PyResult<Self> {
-        let invalid = |error: proofgate_ledger::LedgerError| PyValueError::new_err(error.to_string());
+        let invalid = |error: LedgerError| PyValueError::new_err(error.to_string());
         let signing = SigningKey::from_text(signing_key.trim()).map_err(invalid)?;
         let policy = policy.map_or_else(|| Ok(TrustPolicy::unconditional()), TrustPolicy::parse);
-        let policy = Arc::new(policy.map_err(invalid)?);
+        let policy = Arc::new(policy.map_err(|error| auditor_error(python, &no_policy(&error)))?);
         let witnesses = policy.witnesses().iter();
         let urls = witnesses
             .map(|witness| (witness.name.clone(), witness.url.clone()))
