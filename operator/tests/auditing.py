@@ -29,6 +29,24 @@ ROLLBACK = Finding(
 )
 STALL = Finding("stalled", "proofgate.dev/team/demo/1/Y", "incomplete", 1_700_000_001_000_000, "records wait")
 LOG = logging.getLogger("test")
+
+
+def witness_key(name: str, seed: bytes) -> str:
+    """The vkey of a witness (c2sp.org/tlog-cosignature)."""
+    public = b"\x04" + Ed25519PrivateKey.from_private_bytes(seed).public_key().public_bytes_raw()
+    key_hash = hashlib.sha256(name.encode() + b"\n" + public).digest()[:4]
+    return f"{name}+{key_hash.hex()}+{base64.b64encode(public).decode()}"
+
+
+WITNESS_KEYS = witness_key("witness.example/a", b"\x01" * 32), witness_key("witness.example/b", b"\x02" * 32)
+POLICY = f"""# Both have to cosign.
+log {KEY.verifying_text}
+witness a {WITNESS_KEYS[0]} https://a.example/w
+witness b {WITNESS_KEYS[1]} https://b.example:8443
+group both all a b
+quorum both
+"""
+WITNESSED: Manifest = {**AUDITOR, "witnesses": {"policy": POLICY}}
 #: From one reconcile to the next passes what is waited for between two writes of what is held.
 CLOCK = itertools.count(2_000_000_000.0, 61.0)
 

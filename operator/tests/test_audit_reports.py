@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from proofgate_operator.plan.audit_reports import SILENT, AuditReport, Finding, read_audit
+from proofgate_operator.plan.audit_reports import SILENT, AuditReport, Finding, Witness, read_audit
 from proofgate_operator.workers.admin_port import AdminPort
 from proofgate_operator.workers.audit_reports import AuditReports
 from proofgate_operator.workers.reports import WorkerReports
@@ -32,6 +32,8 @@ STATUS: dict[str, Any] = {
     "poll_failures": 0,
     "records_behind": 3,
     "lag_seconds": 1.7,
+    "cosigning_lag_seconds": 2.9,
+    "witnesses": [{"name": "w", "last": "timeout", "size": 4, "time": 1_800_000_000}],
     "findings": {"by_code": {"rollback": 1}, "left_out": 2, "newest": [FINDING]},
 }
 
@@ -45,8 +47,15 @@ def test_an_answer_is_read() -> None:
         by_code=(("rollback", 1),),
         left_out=2,
         findings=(Finding(*(FINDING[key] for key in ("code", "origin", "verdict", "since", "message"))),),
+        uncosigned=2,
+        witnesses=(Witness("w", "timeout", 4, 1_800_000_000.0),),
     )
     assert read_audit({**STATUS, "poll_age_seconds": 61}).stale
+    # An auditor of the release before tells nothing of witnesses.
+    before = {
+        key: value for key, value in STATUS.items() if key not in ("cosigning_lag_seconds", "witnesses")
+    }
+    assert (read_audit(before).uncosigned, read_audit(before).witnesses) == (0, ())
 
 
 def changed(**findings: Any) -> dict[str, Any]:
@@ -70,6 +79,10 @@ def changed(**findings: Any) -> dict[str, Any]:
         changed(newest=None),
         changed(newest=["rollback"]),
         changed(newest=[{**FINDING, "since": None}]),
+        {**STATUS, "witnesses": {}},
+        {**STATUS, "witnesses": ["w"]},
+        {**STATUS, "witnesses": [{"name": "w", "last": "", "size": -1, "time": 0}]},
+        {**STATUS, "cosigning_lag_seconds": None},
     ],
 )
 def test_what_is_no_answer_is_none(answer: Any) -> None:
@@ -80,6 +93,12 @@ def test_what_is_no_answer_is_none(answer: Any) -> None:
 def test_an_answer_is_bounded_and_holds_nothing_that_a_terminal_would_act_on() -> None:
     long = {**FINDING, "message": "\x1b[2J" + "x" * 9000, "code": "c" * 900}
     told = read_audit(changed(newest=[long] * 90, by_code={f"code-{number}": 1 for number in range(900)}))
+    witness = {"name": "\x1b" * 900, "last": "l" * 900, "size": 1e300, "time": 1e300}
+    [*witnesses] = read_audit({**STATUS, "witnesses": [witness] * 900}).witnesses
+    assert len(witnesses) == 32 and "\x1b" not in witnesses[0].name
+    assert (len(witnesses[0].name), len(witnesses[0].last)) == (128, 32) and witnesses[
+        0
+    ].time < 253_402_300_800
     assert len(told.findings) == 50 and len(told.by_code) == 64
     assert len(told.findings[0].message) == 512 and len(told.findings[0].code) == 64
     assert "\x1b" not in told.findings[0].message
@@ -140,6 +159,23 @@ async def test_numbers_are_told_once_a_minute_and_what_matters_at_once() -> None
     assert await auditors.after(10, report(5, ROLLBACK)) == report(5, ROLLBACK)
     assert await auditors.after(10, report(5, stale=True)) == report(5, stale=True)
     assert auditors.reports.epoch("team", "demo") == 4
+
+
+async def test_how_a_witness_answers_is_told_at_once_and_how_long_heads_wait_ever_more_rarely() -> None:
+    auditors = Auditors()
+
+    def waits(seconds: int, last: str = "cosigned") -> AuditReport:
+        return report(1, uncosigned=seconds, witnesses=(Witness("w", last, 1, 1.0),))
+
+    await auditors.after(0, waits(0))
+    epoch = auditors.reports.epoch("team", "demo")
+    for seconds in (1, 0, 15):
+        await auditors.after(10, waits(seconds))
+    assert auditors.reports.epoch("team", "demo") == epoch, "it is cosigned within seconds, as always"
+    assert await auditors.after(10, waits(15, "timeout")) == waits(15, "timeout")
+    assert await auditors.after(10, waits(25, "timeout")) == waits(25, "timeout")
+    assert await auditors.after(10, waits(31, "timeout")) == waits(25, "timeout")
+    assert await auditors.after(10, waits(41, "timeout")) == waits(41, "timeout")
 
 
 async def test_that_it_looked_again_and_found_all_as_it_was_is_told_rarely() -> None:

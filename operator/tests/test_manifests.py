@@ -23,7 +23,7 @@ from proofgate_operator.plan.decide import wanted
 from proofgate_operator.plan.front_door import front_door
 from proofgate_operator.plan.observed import Observed
 from proofgate_operator.plan.tenants import read_tenant_keys
-from tests.auditing import AUDITOR
+from tests.auditing import AUDITOR, WITNESSED
 from tests.auditing import KEY as AUDITORS_KEY
 from tests.gateways import ACME_KEY, DEFAULTS, GLOBEX_KEY, NAMESPACE, SPEC, api_keys, gateway, user_secrets
 
@@ -32,7 +32,7 @@ GOLDEN = Path(__file__).parent / "golden"
 PER_WORKER = {"volume": {"mode": "PerWorker", "storageClassName": "lab-block", "size": "1Gi"}}
 
 
-def manifests(replicas: int = 2, **changes: Any) -> list[Manifest]:
+def manifests(replicas: int = 2, witness_ports: tuple[int, ...] = (), **changes: Any) -> list[Manifest]:
     subject = gateway(**changes)
     tenants = read_tenant_keys(subject, user_secrets(), {})
     assert not tenants.faults
@@ -51,6 +51,7 @@ def manifests(replicas: int = 2, **changes: Any) -> list[Manifest]:
         verifying_key="verifying-key",
         digests=digests,
         auditor_key=AUDITORS_KEY if subject.auditor else None,
+        witness_ports=witness_ports,
     )
     door = front_door(subject, configuration, replicas, Shares(replicas))
     return wanted(subject, Observed(), configuration, door, replicas, DEFAULTS)
@@ -118,6 +119,33 @@ def test_an_auditor_comes_beside_everything_else_and_changes_none_of_it() -> Non
 )
 def test_a_manifest_of_the_auditor_is_as_its_golden_file(found: Manifest) -> None:
     path = GOLDEN / "auditor" / f"{found['kind'].lower()}-{found['metadata']['name']}.yaml"
+    text = yaml.safe_dump(found, sort_keys=False, width=110)
+    if os.environ.get("PROOFGATE_UPDATE_GOLDEN"):
+        path.write_text(text)
+    assert path.read_text() == text
+
+
+def of_witnesses() -> list[Manifest]:
+    """Return what is different where the auditor has witnesses."""
+    asked = {**WITNESSED, "witnesses": {**WITNESSED["witnesses"], "egress": {"allow": ["192.0.2.0/24"]}}}
+    return [
+        found
+        for found in manifests(auditor=asked, witness_ports=(443, 8443))
+        if found not in manifests(auditor=AUDITOR)
+    ]
+
+
+def test_witnesses_change_the_auditors_set_and_its_network_policy_and_nothing_else() -> None:
+    names = {f"{found['kind'].lower()}-{found['metadata']['name']}.yaml" for found in of_witnesses()}
+    assert {path.name for path in (GOLDEN / "witnesses").glob("*.yaml")} == names
+    assert names == {"statefulset-demo-auditor.yaml", "networkpolicy-demo-auditor.yaml"}
+
+
+@pytest.mark.parametrize(
+    "found", of_witnesses(), ids=lambda m: f"{m['kind'].lower()}-{m['metadata']['name']}"
+)
+def test_with_witnesses_a_manifest_is_as_its_golden_file(found: Manifest) -> None:
+    path = GOLDEN / "witnesses" / f"{found['kind'].lower()}-{found['metadata']['name']}.yaml"
     text = yaml.safe_dump(found, sort_keys=False, width=110)
     if os.environ.get("PROOFGATE_UPDATE_GOLDEN"):
         path.write_text(text)

@@ -133,6 +133,10 @@ def everything() -> Manifest:
             **{"beatSeconds": 20, "secondLookSeconds": 60, "stallSeconds": 90, "scrubMebibytes": 0},
             **{"cpu": "1", "memory": "512Mi"},
             "allowFrom": [{"ipBlock": {"cidr": "192.0.2.0/24", "except": ["192.0.2.1/32"]}}],
+            "witnesses": {
+                **{"policy": "quorum none\n", "allowHttp": True, "egress": {"allow": ["192.0.2.0/24"]}},
+                **{"caConfigMapRef": {"name": "authorities", "key": "ca.crt"}, "deadlineSeconds": 600},
+            },
             "podTemplate": {"nodeSelector": {"disk": "ssd"}},
         },
         "timeouts": {
@@ -231,6 +235,10 @@ def largest() -> Manifest:
         "auditor": {
             "signingKeySecretRef": {"name": "k" * 253, "key": "k" * 253},
             "allowFrom": [{"podSelector": {"matchLabels": {"app": "witness"}}}] * 32,
+            "witnesses": {
+                "policy": "quorum none\n",
+                "egress": {"allow": [f"192.0.{number}.0/24" for number in range(32)]},
+            },
         },
         "telemetry": {
             "endpoint": f"https://example.com/{'u' * 490}",

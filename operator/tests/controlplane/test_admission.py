@@ -35,6 +35,8 @@ ISSUER = {
 }
 ORIGIN = "ledger.example.com/prod"
 AUDITOR = {"signingKeySecretRef": {"name": "auditor-key"}}
+POLICY = {"policy": "quorum none\n"}
+CA = {"name": "authorities", "key": "ca.crt"}
 
 
 @pytest.mark.parametrize(
@@ -271,6 +273,21 @@ AUDITOR = {"signingKeySecretRef": {"name": "auditor-key"}}
         (
             {"auditor": {**AUDITOR, "allowFrom": [{"podSelector": {}}]}, "networkPolicies": "None"},
             "spec.auditor.allowFrom needs spec.networkPolicies: Managed",
+        ),
+        (
+            {"auditor": {**AUDITOR, "witnesses": {}}},
+            "spec.auditor.witnesses.policy: Required value",
+        ),
+        (
+            {
+                "auditor": {**AUDITOR, "witnesses": {**POLICY, "egress": {"allow": ["10.0.0.0/8"]}}},
+                "networkPolicies": "None",
+            },
+            "spec.auditor.witnesses.egress needs spec.networkPolicies: Managed",
+        ),
+        (
+            {"auditor": {**AUDITOR, "witnesses": {**POLICY, "caSecretRef": CA, "caConfigMapRef": CA}}},
+            "spec.auditor.witnesses has its authorities in a Secret or in a ConfigMap, not in both",
         ),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from tests.auditing import AUDITOR, KEY
+from tests.auditing import AUDITOR, KEY, POLICY, WITNESSED
 from tests.controlplane.conftest import Namespace, gateway_manifest
 from tests.controlplane.server import wait_for
 from tests.controlplane.test_operator import MADE, without_pods
@@ -73,7 +73,7 @@ def test_why_it_does_not_start_is_told(audited: Namespace) -> None:
 def test_one_that_is_not_wanted_any_more_is_stopped_and_comes_back(audited: Namespace) -> None:
     wait_for(lambda: has_pod(audited), 10, "the auditor has its pod")
     audited.kubectl("patch", "ggw", "demo", "--type=merge", "-p", '{"spec": {"auditor": {"enabled": false}}}')
-    audited.kubectl("delete", "pod", "demo-auditor-0", "--grace-period=0", "--force", "--wait=false")
+    audited.kubectl("delete", "pod", "demo-auditor-0", "--ignore-not-found", "--force", "--wait=false")
 
     def asked() -> int:
         found = audited.get("statefulset", "demo-auditor") or {}
@@ -84,6 +84,33 @@ def test_one_that_is_not_wanted_any_more_is_stopped_and_comes_back(audited: Name
     assert "persistentvolumeclaim/demo-auditor" in audited.objects()
     audited.kubectl("patch", "ggw", "demo", "--type=merge", "-p", '{"spec": {"auditor": {"enabled": true}}}')
     wait_for(lambda: asked() == 1 and has_pod(audited), 10, "the auditor is back")
+
+
+def policy_of(namespace: Namespace) -> str:
+    found = namespace.get("statefulset", "demo-auditor") or {}
+    annotations = found["spec"]["template"]["metadata"]["annotations"]
+    return str(annotations.get("proofgate.dev/witness-policy", ""))
+
+
+def test_witnesses_come_with_their_policy_are_settled_and_a_broken_policy_changes_nothing(
+    audited: Namespace,
+) -> None:
+    audited.apply(gateway_manifest(auditor=WITNESSED))
+    wait_for(lambda: policy_of(audited) == POLICY, 10, "the pod's template has the policy")
+    egress = (audited.get("networkpolicy", "demo-auditor") or {})["spec"]["egress"]
+    assert [rule["port"] for rule in egress[1]["ports"]] == [443, 8443]
+    wait_for(lambda: audited.condition("Progressing")[1] == "Settled", 10, "nothing is written any more")
+    time.sleep(1)  # the last status report is on its way
+    before = audited.versions()
+    time.sleep(3)  # several resyncs, as above
+    assert audited.versions() == before
+    audited.apply(gateway_manifest(auditor={**AUDITOR, "witnesses": {"policy": "quorum both\n"}}))
+    told = audited.wait_condition("Audited", "False", "WitnessPolicyInvalid")
+    assert told == "spec.auditor.witnesses.policy: line 1: no line above defines both"
+    assert policy_of(audited) == POLICY and audited.condition("Ready")[0] == "True"
+    audited.apply(gateway_manifest(auditor=AUDITOR))
+    wait_for(lambda: policy_of(audited) == "", 10, "there are no witnesses any more")
+    assert "egress" not in (audited.get("networkpolicy", "demo-auditor") or {})["spec"]
 
 
 def test_without_network_policies_its_own_goes_as_well(audited: Namespace) -> None:

@@ -1,5 +1,6 @@
 """The part of the spec that has an auditor follow the ledger. It changes nothing of the workers."""
 
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import Annotated
 
@@ -9,6 +10,7 @@ from proofgate_operator.api.fields import Cores, ObjectName, Quantity, Section, 
 from proofgate_operator.api.ledger import SigningKeyRef
 from proofgate_operator.api.load_balancer import Peer, peer_rule
 from proofgate_operator.api.pod_template import PodTemplate
+from proofgate_operator.api.witnesses import WITNESS_RULES, Witnesses
 
 
 class StateAccessMode(StrEnum):
@@ -112,8 +114,16 @@ class Auditor(Section):
     ] = None
     """Who may read its port besides those who may read metrics, in a network policy: whoever keeps its
     checkpoints elsewhere. Absent: nobody."""
+    witnesses: Annotated[Witnesses | None, Field(json_schema_extra=rules(*WITNESS_RULES))] = None
+    """Who has to cosign its log of heads before it is published. Absent: nobody, and it calls nobody."""
     pod_template: PodTemplate | None = None
     """Additions to the auditor's pod: where it may run, for example."""
+
+    def secrets(self) -> Iterator[str]:
+        """Return the names of the Secrets that it needs."""
+        yield self.signing_key_secret_ref.name
+        if self.witnesses is not None and self.witnesses.ca_secret_ref is not None:
+            yield self.witnesses.ca_secret_ref.name
 
 
 AUDITOR_RULES = (
@@ -127,6 +137,12 @@ AUDITOR_RULES = (
         "rule": "!has(self.auditor) || self.networkPolicies == 'Managed' || !has(self.auditor.allowFrom)",
         "fieldPath": ".auditor.allowFrom",
         "message": "spec.auditor.allowFrom needs spec.networkPolicies: Managed",
+    },
+    {
+        "rule": "!has(self.auditor) || self.networkPolicies == 'Managed' || !has(self.auditor.witnesses) ||"
+        " !has(self.auditor.witnesses.egress)",
+        "fieldPath": ".auditor.witnesses.egress",
+        "message": "spec.auditor.witnesses.egress needs spec.networkPolicies: Managed",
     },
     {
         "rule": "!has(self.auditor) ||"

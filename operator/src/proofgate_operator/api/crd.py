@@ -19,6 +19,8 @@ _INT32_MAXIMUM = 2**31 - 1
 MAX_FAULTS = 64
 #: Kinds of findings that the status counts; there are fewer.
 MAX_FINDING_CODES = 64
+#: Witnesses that the status tells; a policy has no more.
+MAX_WITNESSES = 32
 #: Earlier verifying keys that the status keeps.
 MAX_FORMER_KEYS = 32
 
@@ -133,6 +135,20 @@ def auditor_schema() -> dict[str, Any]:
             "count": {**number, "description": "How many logs or shards it was found of."},
         },
     }
+    witness = {
+        "type": "object",
+        "required": ["name", "size"],
+        "properties": {
+            "name": {"type": "string", "maxLength": 128, "description": "Its name in the policy."},
+            "lastResult": {
+                "type": "string",
+                "maxLength": 32,
+                "description": "How the last request to it ended: cosigned, or why not.",
+            },
+            "size": {**number, "description": "Heads in the newest checkpoint that it has cosigned."},
+            "cosignedTime": {**time, "description": "When it has, by its clock."},
+        },
+    }
     return {
         "type": "object",
         "description": "What the auditor told last, at most a minute ago while anything moves. Condition"
@@ -140,7 +156,10 @@ def auditor_schema() -> dict[str, Any]:
         "properties": {
             "origin": {**text, "description": "Name of its log of heads."},
             "verifyingKey": {**text, "description": "Public key that verifies its checkpoints."},
-            "size": {**number, "description": "Heads in its newest checkpoint."},
+            "size": {
+                **number,
+                "description": "Heads in its newest checkpoint; absent before witnesses have cosigned one.",
+            },
             "newestHeadTime": {**time, "description": "When it accepted the newest head of a log."},
             "lastPollTime": {**time, "description": "When it last looked at the ledger."},
             "lagSeconds": {
@@ -156,6 +175,17 @@ def auditor_schema() -> dict[str, Any]:
                 "x-kubernetes-list-map-keys": ["code"],
             },
             "findingsLeftOut": {**number, "description": "Findings beyond those that the auditor keeps."},
+            "witnesses": {
+                "type": "array",
+                "description": "The witnesses of its policy.",
+                "maxItems": MAX_WITNESSES,
+                "items": witness,
+                "x-kubernetes-list-type": "atomic",
+            },
+            "cosigningLagSeconds": {
+                **number,
+                "description": "Since when heads have waited for a quorum of witnesses.",
+            },
         },
     }
 

@@ -7,13 +7,17 @@ budget would only keep a node from being drained: nothing is lost while the audi
 """
 
 import hashlib
+from collections.abc import Iterator
 
 from proofgate_operator.api.auditor import Auditor
 from proofgate_operator.api.gateway import Gateway
+from proofgate_operator.api.upstream import CA_FILE
+from proofgate_operator.api.witnesses import Witnesses
 from proofgate_operator.build.gateway_secrets import SIGNING_KEY
 from proofgate_operator.build.naming import (
     LEDGER_VOLUME,
     START_ANNOTATION,
+    WITNESS_POLICY_ANNOTATION,
     Defaults,
     Manifest,
     child,
@@ -33,6 +37,8 @@ PORT = 9091
 _STATE_FOLDER = "/var/lib/proofgate-auditor"
 _KEY_FOLDER = "/etc/proofgate-auditor"
 _HELD_FOLDER = "/etc/held-aggregate"
+_WITNESS_FOLDER = "/etc/auditor-witnesses"
+_POLICY_FILE = "policy"
 _PRIVATE_MODE = 0o440
 
 
@@ -99,7 +105,29 @@ def _command(auditor: Auditor, origin: str, ledger_key: str, defaults: Defaults)
         *("--listen", listen(PORT, defaults)),
         *("--beat", str(auditor.beat_seconds), "--second-look", str(auditor.second_look_seconds)),
         *("--stall", str(auditor.stall_seconds), "--scrub", str(auditor.scrub_mebibytes)),
+        *(_witness_options(auditor.witnesses) if auditor.witnesses else ()),
     ]
+
+
+def _witness_options(witnesses: Witnesses) -> Iterator[str]:
+    yield from ("--witness-policy", f"{_WITNESS_FOLDER}/{_POLICY_FILE}")
+    if witnesses.allow_http:
+        yield "--allow-http-witnesses"
+    if witnesses.ca_secret_ref or witnesses.ca_config_map_ref:
+        yield from ("--witness-ca", f"{_WITNESS_FOLDER}/{CA_FILE}")
+
+
+def _witness_volume(witnesses: Witnesses) -> Manifest:
+    policy = {"fieldPath": f"metadata.annotations['{WITNESS_POLICY_ANNOTATION}']"}
+    sources: list[Manifest] = [
+        {"downwardAPI": {"items": [{"path": _POLICY_FILE, "fieldRef": policy}]}},
+    ]
+    # Without the authorities the auditor says so itself.
+    for kind, reference in (("secret", witnesses.ca_secret_ref), ("configMap", witnesses.ca_config_map_ref)):
+        if reference is not None:
+            items = [{"key": reference.key, "path": CA_FILE}]
+            sources.append({kind: {"name": reference.name, "items": items, "optional": True}})
+    return {"name": "witnesses", "projected": {"defaultMode": _PRIVATE_MODE, "sources": sources}}
 
 
 def _container(
@@ -131,6 +159,11 @@ def _container(
             {"name": "state", "mountPath": _STATE_FOLDER},
             {"name": "signing-key", "mountPath": _KEY_FOLDER, "readOnly": True},
             {"name": "held", "mountPath": _HELD_FOLDER, "readOnly": True},
+            *(
+                [{"name": "witnesses", "mountPath": _WITNESS_FOLDER, "readOnly": True}]
+                if auditor.witnesses
+                else []
+            ),
             {"name": "tmp", "mountPath": "/tmp"},
         ],
     }
@@ -146,9 +179,12 @@ def statefulset(
     """
     own = names(gateway)
     match_labels = selector_labels(gateway, COMPONENT)
-    key = auditor.signing_key_secret_ref
+    key, witnesses = auditor.signing_key_secret_ref, auditor.witnesses
+    annotations = {START_ANNOTATION: digest}
+    if witnesses:
+        annotations[WITNESS_POLICY_ANNOTATION] = witnesses.policy
     template = {
-        "metadata": {"labels": labels(gateway, COMPONENT), "annotations": {START_ANNOTATION: digest}},
+        "metadata": {"labels": labels(gateway, COMPONENT), "annotations": annotations},
         "spec": {
             "serviceAccountName": own.auditor,
             "automountServiceAccountToken": False,
@@ -180,6 +216,7 @@ def statefulset(
                     "name": "held",
                     "configMap": {"name": own.auditor, "optional": True, "defaultMode": _PRIVATE_MODE},
                 },
+                *([_witness_volume(witnesses)] if witnesses else []),
                 {"name": "tmp", "emptyDir": {"sizeLimit": "64Mi"}},
             ],
         },

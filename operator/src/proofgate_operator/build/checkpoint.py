@@ -18,8 +18,10 @@ from dataclasses import dataclass
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-#: A note of ours has some 300 bytes; one that somebody pads is none.
+#: A note of ours has some 300 bytes; one that somebody pads is none. That of an auditor has a line of each
+#: witness besides, of which there are up to 32, with names of their own.
 _MAX_BYTES = 4096
+_MAX_AGGREGATE_BYTES = 32_768
 _ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
 _SIZE = re.compile(r"[1-9][0-9]{0,18}")
 
@@ -53,7 +55,7 @@ class Aggregate:
 
 def read(note: str, verifying_key: str) -> Checkpoint:
     """Read a note, whose signature is by the key of that text form; raises `InvalidCheckpoint`."""
-    ledger, lines = _signed_lines(note, verifying_key)
+    ledger, lines = _signed_lines(note, verifying_key, _MAX_BYTES)
     name, _, rest = lines[0].removeprefix(f"{ledger}/").partition("/")
     origin = f"{ledger}/{name}/{rest}"
     if lines[0] != origin or not name.isdecimal() or name != str(int(name)) or not _ULID.fullmatch(rest):
@@ -66,7 +68,7 @@ def read(note: str, verifying_key: str) -> Checkpoint:
 def read_aggregate(note: str, verifying_key: str) -> Aggregate:
     """Read a note of an auditor's log of heads, which bears its key's own name and may be empty; raises
     `InvalidCheckpoint`."""
-    origin, lines = _signed_lines(note, verifying_key)
+    origin, lines = _signed_lines(note, verifying_key, _MAX_AGGREGATE_BYTES)
     if lines[0] != origin:
         raise InvalidCheckpoint("its origin is not the name of the key")
     if lines[1] != "0" and not _SIZE.fullmatch(lines[1]):
@@ -74,14 +76,15 @@ def read_aggregate(note: str, verifying_key: str) -> Aggregate:
     return Aggregate(int(lines[1]), lines[2])
 
 
-def _signed_lines(note: str, verifying_key: str) -> tuple[str, list[str]]:
-    """Return the name of the key, and the lines of a note of three lines that the key signed."""
+def _signed_lines(note: str, verifying_key: str, most: int) -> tuple[str, list[str]]:
+    """Return the name of the key, and the lines of a note of three lines that the key signed, of at most so
+    many bytes."""
     try:
         length = len(note.encode())
     except UnicodeEncodeError:
         # JSON can hold half of a surrogate pair.
         raise InvalidCheckpoint("it is no text") from None
-    if length > _MAX_BYTES:
+    if length > most:
         raise InvalidCheckpoint("it is too long")
     text, separator, signatures = note.partition("\n\n")
     lines = text.split("\n")

@@ -20,6 +20,9 @@ START_ANNOTATION = "proofgate.dev/start-digest"
 CONFIG_ANNOTATION = "proofgate.dev/config-digest"
 #: Beside it on HAProxy's pods: when that was written.
 RENEWED_ANNOTATION = "proofgate.dev/renewed"
+#: In the template of the auditor's pod: the trust policy of its witnesses, which it reads from there. So it
+#: is of one piece with the template: another one rolls the pod, and one that goes on keeps its own.
+WITNESS_POLICY_ANNOTATION = "proofgate.dev/witness-policy"
 #: Digest of a manifest as the operator wrote it.
 APPLIED_ANNOTATION = "proofgate.dev/applied"
 

@@ -1,6 +1,7 @@
 """Who may talk to the pods: clients to HAProxy, HAProxy to the workers, labelled monitoring to the
 metrics."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from proofgate_operator.api.auditor import Auditor
@@ -19,6 +20,8 @@ from proofgate_operator.build.worker_config import ADMIN_PORT, TRAFFIC_PORT
 
 #: The API server sets it on every namespace.
 _NAMESPACE_LABEL = "kubernetes.io/metadata.name"
+#: Name servers, and where those of OpenShift listen behind their Service.
+_NAME_PORTS = (53, 5353)
 _MONITORING = {"podSelector": {"matchLabels": {MONITORING_LABEL: "true"}}}
 
 
@@ -46,13 +49,21 @@ def _policy(gateway: Gateway, name: str, component: str, ingress: list[dict[str,
     }
 
 
-def policies(gateway: Gateway, defaults: Defaults) -> list[Manifest]:
-    """Return the policies that the gateway is to have."""
+def policies(
+    gateway: Gateway, defaults: Defaults, witness_ports: Sequence[int] | None = ()
+) -> list[Manifest]:
+    """Return the policies that the gateway is to have.
+
+    `witness_ports` are where the auditor asks witnesses; while they are not known (None), its policy stays as
+    it is.
+    """
     if gateway.spec.network_policies is NetworkPolicies.NONE:
         return []
     found = [worker_policy(gateway, defaults), haproxy_policy(gateway)]
     wanted = gateway.auditor
-    return [*found, auditor_policy(gateway, wanted, defaults)] if wanted else found
+    if wanted is None or witness_ports is None:
+        return found
+    return [*found, auditor_policy(gateway, wanted, defaults, witness_ports)]
 
 
 def _operator(defaults: Defaults) -> list[Manifest]:
@@ -96,12 +107,24 @@ def haproxy_policy(gateway: Gateway) -> Manifest:
     return _policy(gateway, names(gateway).haproxy, haproxy.COMPONENT, ingress)
 
 
-def auditor_policy(gateway: Gateway, wanted: Auditor, defaults: Defaults) -> Manifest:
-    """Its port is read by monitoring, the operator, and whom the spec names. It calls nobody, not even for
-    names."""
+def auditor_policy(
+    gateway: Gateway, wanted: Auditor, defaults: Defaults, witness_ports: Sequence[int] = ()
+) -> Manifest:
+    """Its port is read by monitoring, the operator, and whom the spec names. It calls witnesses at these
+    ports, and name servers for that; without any it calls nobody, not even for names."""
     allowed = [peer.as_written() for peer in wanted.allow_from or ()]
     readers = [*_monitoring(gateway), *_operator(defaults), *allowed]
     ingress = [{"from": readers, "ports": _ports(auditor.PORT)}]
     policy = _policy(gateway, names(gateway).auditor, auditor.COMPONENT, ingress)
     policy["spec"]["policyTypes"] = ["Ingress", "Egress"]
+    if witness_ports:
+        policy["spec"]["egress"] = _to_witnesses(wanted, witness_ports)
     return policy
+
+
+def _to_witnesses(wanted: Auditor, ports: Sequence[int]) -> list[Manifest]:
+    asked: Manifest = {"ports": _ports(*ports)}
+    if wanted.witnesses and wanted.witnesses.egress:
+        asked["to"] = [{"ipBlock": {"cidr": cidr}} for cidr in wanted.witnesses.egress.allow]
+    by_udp = [{"port": port, "protocol": "UDP"} for port in _NAME_PORTS]
+    return [{"ports": [*by_udp, *_ports(*_NAME_PORTS)]}, asked]

@@ -5,12 +5,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from proofgate_operator.api.crd import MAX_FINDING_CODES
+from proofgate_operator.api.crd import MAX_FINDING_CODES, MAX_WITNESSES
 
 #: Findings that one answer tells one by one.
 MAX_TOLD = 50
 _MICROSECONDS = 1_000_000
 _LAST_TIME = 253_402_300_799.0
+#: From so many seconds on, each doubling of what heads have waited for witnesses is news.
+_WAITED_SECONDS = 16
 #: A poll reads a bounded number of bytes: an auditor whose last one is older has something in its way.
 _STALE_SECONDS = 60.0
 
@@ -28,11 +30,22 @@ class Finding:
 
 
 @dataclass(frozen=True)
+class Witness:
+    """How a witness stands: how the last request to it ended (empty before the first), heads that it has
+    cosigned, and when it did, in seconds since 1970 by its clock; 0 when it never has."""
+
+    name: str
+    last: str
+    size: int
+    time: float
+
+
+@dataclass(frozen=True)
 class AuditReport:
     """One answer of the auditor; of one that could not be asked, only that."""
 
     reachable: bool = True
-    #: The newest checkpoint of its log of heads, as it was told.
+    #: The newest checkpoint of its log of heads, as it was told; empty before a quorum has cosigned one.
     checkpoint: str = ""
     #: When it accepted the newest head, in seconds since 1970; 0 before the first.
     newest_head: float = 0.0
@@ -48,12 +61,18 @@ class AuditReport:
     left_out: int = 0
     #: The newest of them.
     findings: tuple[Finding, ...] = ()
+    #: Since when heads have waited for a quorum of witnesses, in seconds.
+    uncosigned: int = 0
+    witnesses: tuple[Witness, ...] = ()
 
     @property
     def urgent(self) -> object:
         """What is not left for the next minute when it changes."""
         begun = bool(self.last_poll)
-        return self.reachable, bool(self.checkpoint), begun, self.stale, self.by_code, self.findings
+        found = self.stale, self.by_code, self.findings
+        asked = tuple((witness.name, witness.last) for witness in self.witnesses)
+        waited = (self.uncosigned // _WAITED_SECONDS).bit_length()
+        return self.reachable, bool(self.checkpoint), begun, found, asked, waited
 
 
 SILENT = AuditReport(reachable=False)
@@ -90,6 +109,17 @@ def _finding(item: Any) -> Finding:
     )
 
 
+def _witness(item: Any) -> Witness:
+    if not isinstance(item, Mapping):
+        raise ValueError("witness")
+    return Witness(
+        name=_text(item.get("name"), 128),
+        last=_text(item.get("last"), 32),
+        size=int(_number(item.get("size"), "size")),
+        time=_time(item.get("time"), "time"),
+    )
+
+
 def read_audit(status: Any) -> AuditReport:
     """Read the answer of `GET /status`; raises ValueError for what is none."""
     if not isinstance(status, Mapping):
@@ -100,6 +130,10 @@ def read_audit(status: Any) -> AuditReport:
     newest, checkpoint = told.get("newest"), status.get("checkpoint")
     if not isinstance(newest, list) or not isinstance(checkpoint, str):
         raise ValueError("newest")
+    # An auditor of an earlier release says nothing of them.
+    witnesses = status.get("witnesses", [])
+    if not isinstance(witnesses, list):
+        raise ValueError("witnesses")
     counted = sorted(
         (_text(code, 64), int(_number(count, "count"))) for code, count in told["by_code"].items()
     )
@@ -112,4 +146,6 @@ def read_audit(status: Any) -> AuditReport:
         by_code=tuple(counted[:MAX_FINDING_CODES]),
         left_out=int(_number(told.get("left_out"), "left_out")),
         findings=tuple(_finding(item) for item in newest[-MAX_TOLD:]),
+        uncosigned=int(_number(status.get("cosigning_lag_seconds", 0), "cosigning_lag_seconds")),
+        witnesses=tuple(_witness(item) for item in witnesses[:MAX_WITNESSES]),
     )

@@ -5,13 +5,14 @@ from what is held of it, or it needs somebody. Unknown: nothing is known, or not
 any case.
 """
 
+import math
 import re
 from collections.abc import Iterable
 
 from proofgate_operator.api.conditions import Condition, ConditionStatus, ConditionType
 from proofgate_operator.build.naming import Manifest, names
 from proofgate_operator.plan.audit_key import OWNER
-from proofgate_operator.plan.audit_reports import AuditReport, Finding
+from proofgate_operator.plan.audit_reports import AuditReport, Finding, Witness
 from proofgate_operator.plan.pods import pod_trouble
 from proofgate_operator.plan.rfc3339 import time_of
 from proofgate_operator.plan.situation import Situation
@@ -28,6 +29,8 @@ REFUSALS = {
     "auditor_state_io": "AuditorStateUnusable",
     "auditor_held_refused": "AuditorKeyReplaced",
     "auditor_key": "AuditorKeyInvalid",
+    "auditor_policy": "WitnessPolicyInvalid",
+    "auditor_witness_ca": "CertificateInvalid",
 }
 #: Reasons that are evidence of something, and news whatever was the case before.
 EVIDENCE = (*VERDICTS.values(), "AuditorStateLost", "AuditorStateSetBack", "AuditorForked")
@@ -35,6 +38,9 @@ EVIDENCE = (*VERDICTS.values(), "AuditorStateLost", "AuditorStateSetBack", "Audi
 _LAG_SECONDS = 300
 _CODE = re.compile(r"\[([a-z_]+)\]\s*\Z")
 _TOLD = 3
+#: How a request to a witness ends that has cosigned; and how many of the others are named.
+_COSIGNED = "cosigned"
+_NAMED = 8
 
 
 def _audited(holds: bool | None, reason: str, message: str) -> Condition:
@@ -79,7 +85,8 @@ def audited(situation: Situation) -> tuple[Condition, ...]:
 
 
 def _of_report(situation: Situation, report: AuditReport) -> Condition:
-    if situation.aggregate.told is None:
+    told = situation.aggregate.told
+    if told is None and not _unpublished(situation, report):
         key = situation.configuration.auditor_key
         return _audited(
             None,
@@ -95,9 +102,41 @@ def _of_report(situation: Situation, report: AuditReport) -> Condition:
         return _audited(None, "AuditorStalled", "the auditor's last poll is more than a minute old")
     if report.lag >= _LAG_SECONDS:
         return _audited(None, "AuditorBehind", f"a checkpoint has waited for {report.lag} s to be verified")
-    return _audited(
-        True, "NothingFound", f"the ledger verifies, as {situation.aggregate.told.size} heads state"
+    if told is None or report.uncosigned >= _deadline(situation):
+        return _not_cosigned(situation, report)
+    return _audited(True, "NothingFound", f"the ledger verifies, as {told.size} heads state")
+
+
+def _unpublished(situation: Situation, report: AuditReport) -> bool:
+    """Return whether an auditor answers that has published nothing because its witnesses have cosigned
+    nothing."""
+    asks = situation.gateway.auditor is not None and situation.gateway.auditor.witnesses is not None
+    return asks and report.reachable and not report.checkpoint
+
+
+def _deadline(situation: Situation) -> float:
+    """Return how long heads may wait for a quorum, in seconds."""
+    witnesses = situation.gateway.auditor.witnesses if situation.gateway.auditor else None
+    # Without them it is being replaced by one that waits for nobody.
+    return witnesses.deadline_seconds if witnesses else math.inf
+
+
+def _not_cosigned(situation: Situation, report: AuditReport) -> Condition:
+    late = report.uncosigned >= _deadline(situation)
+    message = (
+        f"heads have waited for {report.uncosigned} s for a quorum of witnesses"
+        if late
+        else "no quorum of witnesses has cosigned the log of heads yet"
     )
+    missing = [_standing(witness) for witness in report.witnesses if witness.last != _COSIGNED]
+    if missing:
+        more = f", and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
+        message = f"{message}: {', '.join(missing[:_NAMED])}{more}"
+    return _audited(False if late else None, "NotCosigned", message)
+
+
+def _standing(witness: Witness) -> str:
+    return f"{witness.name} ({witness.last or 'not asked yet'})"
 
 
 def _worst(findings: Iterable[Finding]) -> str:
@@ -136,19 +175,32 @@ def auditor_status(situation: Situation) -> Manifest:
     if gateway.auditor is None:
         return {}
     key = situation.configuration.auditor_key
-    if key is None or report is None or told is None:
+    if key is None or report is None or (told is None and not _unpublished(situation, report)):
         return situation.seen.audited
     found: Manifest = {
         "origin": key.name,
         "verifyingKey": key.verifying_text,
-        "size": told.size,
         "lagSeconds": report.lag,
         "findings": [{"code": code, "count": number} for code, number in report.by_code],
     }
+    if told is not None:
+        found["size"] = told.size
     if report.newest_head:
         found["newestHeadTime"] = time_of(report.newest_head)
     if report.last_poll:
         found["lastPollTime"] = time_of(report.last_poll)
     if report.left_out:
         found["findingsLeftOut"] = report.left_out
+    if report.witnesses:
+        found["witnesses"] = [_witness_status(witness) for witness in report.witnesses]
+        found["cosigningLagSeconds"] = report.uncosigned
     return found
+
+
+def _witness_status(witness: Witness) -> Manifest:
+    item: Manifest = {"name": witness.name, "size": witness.size}
+    if witness.last:
+        item["lastResult"] = witness.last
+    if witness.time:
+        item["cosignedTime"] = time_of(witness.time)
+    return item

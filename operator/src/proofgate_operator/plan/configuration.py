@@ -38,6 +38,7 @@ from proofgate_operator.plan.pod_templates import (
 from proofgate_operator.plan.policies import policy_problems
 from proofgate_operator.plan.problems import Fault, Problem
 from proofgate_operator.plan.tenants import read_tenant_keys
+from proofgate_operator.plan.witnesses import witness_ports
 from proofgate_operator.plan.worker_memory import least_memory, memory_problems
 
 
@@ -82,6 +83,8 @@ class Configuration:
     routing_key: str = ""
     #: The auditor's; None without one that can be used.
     auditor_key: ledger_key.SigningKey | None = None
+    #: Where the auditor asks witnesses; None while what the spec says of them cannot be used.
+    witness_ports: tuple[int, ...] | None = ()
 
     @property
     def problems(self) -> tuple[Problem, ...]:
@@ -270,6 +273,7 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
     provider_keys, provider_faults = _provider_keys(gateway, seen)
     signing_key, ledger_problems = _signing_key(gateway, seen, ledger)
     audit_key, audit_faults = auditor_key(gateway, seen, signing_key)
+    ports, witness_faults = witness_ports(gateway, seen, audit_key)
     token = entry(admin, ADMIN_TOKEN) if admin else None
     admin_problems = []
     if admin and not token:
@@ -338,6 +342,7 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
             *certificate_faults,
             *_telemetry_faults(gateway, seen),
             *audit_faults,
+            *witness_faults,
             *auditor_template_faults(gateway, defaults),
         ),
         keys=tenants.keys,
@@ -347,4 +352,5 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
         shares=read_shares(live["metadata"].get("annotations") or {}) if live else None,
         routing_key=own_key,
         auditor_key=audit_key,
+        witness_ports=ports,
     )

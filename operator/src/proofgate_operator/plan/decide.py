@@ -121,7 +121,7 @@ def wanted(
             gateway, configuration.keys, door.maps, door.shares, configuration.routing_key
         ),
         *serviceaccounts.service_accounts(gateway),
-        *networkpolicy.policies(gateway, defaults),
+        *networkpolicy.policies(gateway, defaults, configuration.witness_ports),
         services.workers_service(gateway),
         services.gateway_service(gateway),
         pdb.worker_budget(gateway),

@@ -162,6 +162,6 @@ def named_secrets(gateway: Gateway) -> tuple[str, ...]:
         *(reference.name for _, _, reference in (spec.telemetry.secrets() if spec.telemetry else ())),
         *([spec.ledger.signing_key_secret_ref.name] if spec.ledger.signing_key_secret_ref else []),
         *([spec.load_balancer.tls.certificate_secret_ref.name] if spec.load_balancer.tls else []),
-        *([gateway.auditor.signing_key_secret_ref.name] if gateway.auditor else []),
+        *(gateway.auditor.secrets() if gateway.auditor else ()),
     )
     return tuple(dict.fromkeys(found))

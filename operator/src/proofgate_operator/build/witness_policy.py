@@ -1,0 +1,206 @@
+"""Trust policies of an auditor's witnesses (c2sp.org/tlog-policy), as far as they can be judged before an
+auditor is replaced by one that would not start.
+
+    log <vkey> [<url>]
+    witness <name> <vkey> [<url>]
+    group <name> all|any|<k> <name>...
+    quorum <name>|none
+
+The last word is the auditor's, which refuses all that is refused here.
+"""
+
+import base64
+import hashlib
+import ipaddress
+import re
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+#: As many logs, witnesses and groups as the format asks everybody to support.
+_MOST = 32
+_LOG, _WITNESS = b"\x01", b"\x04"
+_KEY_BYTES = 33
+_EXPECTED = {
+    "log": "log VKEY [URL]",
+    "witness": "witness NAME VKEY [URL]",
+    "group": "group NAME all|any|K NAME...",
+    "quorum": "quorum NAME, or quorum none",
+}
+_DEFAULT_PORTS = {"https": 443, "http": 80}
+
+
+class InvalidWitnessPolicy(ValueError):
+    """A text is no policy that an auditor could keep to; the message says why, and on which line."""
+
+
+@dataclass(frozen=True)
+class _Group:
+    least: int
+    members: tuple["_Rule", ...]
+
+
+#: A witness by its place in the policy, or a group.
+_Rule = int | _Group
+
+
+@dataclass
+class _Reader:
+    allow_http: bool
+    #: The text of each log's key, by the key itself.
+    logs: dict[bytes, str] = field(default_factory=dict)
+    #: The key of each witness, and the port of its URL: None without one, 0 on the pod itself.
+    witnesses: list[tuple[bytes, int | None]] = field(default_factory=list)
+    groups: int = 0
+    names: dict[str, _Rule] = field(default_factory=dict)
+    members: set[str] = field(default_factory=set)
+    #: Empty before its line.
+    quorum: list[_Rule | None] = field(default_factory=list)
+
+    def line(self, text: str) -> None:
+        if re.search(r"[\x00-\x08\x0b-\x1f\x7f]", text):
+            raise InvalidWitnessPolicy("a control character other than tab")
+        match re.findall(r"[^ \t]+", text):
+            case []:
+                pass
+            case [first, *_] if first.startswith("#"):
+                pass
+            case ["log", key] | ["log", key, _]:
+                self._log(key)
+            case ["witness", name, key]:
+                self._witness(name, key, None)
+            case ["witness", name, key, url]:
+                self._witness(name, key, _port(url, self.allow_http))
+            case ["group", name, least, *members] if members:
+                self._group(name, least, members)
+            case ["quorum", name]:
+                self._quorum(name)
+            case [keyword, *_] if keyword in _EXPECTED:
+                raise InvalidWitnessPolicy(f"expected: {_EXPECTED[keyword]}")
+            case _:
+                raise InvalidWitnessPolicy("expected a line that begins with log, witness, group or quorum")
+
+    def _log(self, key: str) -> None:
+        public = _key(key, _LOG)
+        if public in self.logs:
+            raise InvalidWitnessPolicy("another log line has this public key")
+        _room(len(self.logs), "logs")
+        self.logs[public] = key
+
+    def _witness(self, name: str, key: str, port: int | None) -> None:
+        public = _key(key, _WITNESS)
+        if any(public == other for other, _ in self.witnesses):
+            raise InvalidWitnessPolicy("another witness line has this public key")
+        _room(len(self.witnesses), "witnesses")
+        self._define(name, len(self.witnesses))
+        self.witnesses.append((public, port))
+
+    def _group(self, name: str, least: str, members: list[str]) -> None:
+        count = {"any": "1", "all": str(len(members))}.get(least, least)
+        if not re.fullmatch(r"[1-9][0-9]{0,3}", count) or int(count) > len(members):
+            raise InvalidWitnessPolicy(f"expected all, any, or a number from 1 to {len(members)}")
+        _room(self.groups, "groups")
+        self.groups += 1
+        rules = tuple(self._member(member) for member in members)
+        self._define(name, _Group(int(count), rules))
+
+    def _member(self, name: str) -> _Rule:
+        rule = self._known(name)
+        if name in self.members:
+            raise InvalidWitnessPolicy(f"{name} is a member of a group already")
+        self.members.add(name)
+        return rule
+
+    def _quorum(self, name: str) -> None:
+        if self.quorum:
+            raise InvalidWitnessPolicy("there is a quorum line already")
+        self.quorum.append(None if name == "none" else self._known(name))
+
+    def _define(self, name: str, rule: _Rule) -> None:
+        if name == "none" or name in self.names:
+            raise InvalidWitnessPolicy(f"the name {name} is taken")
+        self.names[name] = rule
+
+    def _known(self, name: str) -> _Rule:
+        if name not in self.names:
+            raise InvalidWitnessPolicy(f"no line above defines {name}")
+        return self.names[name]
+
+    def can_be_asked(self, rule: _Rule | None) -> bool:
+        """Return whether the witnesses that have a URL make a quorum."""
+        if isinstance(rule, _Group):
+            return sum(self.can_be_asked(member) for member in rule.members) >= rule.least
+        return rule is None or self.witnesses[rule][1] is not None
+
+
+def read(text: str, auditor_key: str | None, allow_http: bool) -> tuple[int, ...]:
+    """Return the ports of TCP at which the witnesses of a policy are asked, in order; raises
+    `InvalidWitnessPolicy`.
+
+    `auditor_key` is the verifying key of the log that they are to cosign; None where that is not known.
+    """
+    reader = _Reader(allow_http)
+    for number, line in enumerate(text.split("\n"), 1):
+        try:
+            reader.line(line)
+        except InvalidWitnessPolicy as error:
+            raise InvalidWitnessPolicy(f"line {number}: {error}") from None
+    if not reader.quorum:
+        raise InvalidWitnessPolicy("there is no quorum line")
+    if reader.logs and auditor_key and auditor_key not in reader.logs.values():
+        raise InvalidWitnessPolicy(
+            f"none of its log lines is that of the auditor's key: add `log {auditor_key}`"
+        )
+    if not reader.can_be_asked(reader.quorum[0]):
+        raise InvalidWitnessPolicy(
+            "the witnesses that have a URL are no quorum, so that nothing would ever be published"
+        )
+    return tuple(sorted({port for _, port in reader.witnesses if port}))
+
+
+def _room(there: int, what: str) -> None:
+    if there == _MOST:
+        raise InvalidWitnessPolicy(f"more than {_MOST} {what}")
+
+
+def _key(text: str, kind: bytes) -> bytes:
+    """Read the public key of `<name>+<hash>+<base64(kind || public key)>` (c2sp.org/signed-note)."""
+    name, _, rest = text.partition("+")
+    key_hash, _, encoded = rest.partition("+")
+    try:
+        body = base64.b64decode(encoded, validate=True)
+    except ValueError:
+        body = b""
+    if not name or len(body) != _KEY_BYTES or body[:1] != kind:
+        made = "`proofgate keygen --witness`" if kind == _WITNESS else "`proofgate keygen`"
+        raise InvalidWitnessPolicy(
+            f"a key is not of the form name+hash+base64, Ed25519, type 0x{kind.hex()}, as {made} makes it"
+        )
+    if hashlib.sha256(name.encode() + b"\n" + body).digest()[:4].hex() != key_hash:
+        raise InvalidWitnessPolicy("the hash of a key does not belong to its name and key")
+    return body[1:]
+
+
+def _port(text: str, allow_http: bool) -> int:
+    """Return the port of a witness's URL, 0 on the pod itself. What a URL says is not repeated."""
+    try:
+        url = urlsplit(text)
+        host, port = url.hostname or "", url.port
+    except ValueError:
+        host, port = "", 0
+    if not host or port == 0 or url.scheme not in _DEFAULT_PORTS or not re.fullmatch(r"[!-~]+", text):
+        raise InvalidWitnessPolicy("write an http or https URL, for example https://witness.example.com")
+    if url.username is not None or url.password is not None:
+        raise InvalidWitnessPolicy("remove the user name and password from the URL")
+    if url.query or url.fragment:
+        raise InvalidWitnessPolicy("remove the part of the URL from '?' or '#' on")
+    local = _is_loopback(host)
+    if url.scheme != "https" and not allow_http and not local:
+        raise InvalidWitnessPolicy("use https, or allowHttp in a network that you trust")
+    return 0 if local else port or _DEFAULT_PORTS[url.scheme]
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

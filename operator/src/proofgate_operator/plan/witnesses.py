@@ -1,0 +1,60 @@
+"""The auditor's witnesses: whether what the spec says of them can be used, and where they are asked."""
+
+from collections.abc import Iterator
+
+from proofgate_operator.api.gateway import Gateway
+from proofgate_operator.api.witnesses import Witnesses
+from proofgate_operator.build import witness_policy
+from proofgate_operator.build.ledger_key import SigningKey
+from proofgate_operator.build.witness_policy import InvalidWitnessPolicy
+from proofgate_operator.plan.addresses import range_fault
+from proofgate_operator.plan.api_keys import entry
+from proofgate_operator.plan.audit_key import OWNER
+from proofgate_operator.plan.certificates import authorities_fault
+from proofgate_operator.plan.observed import Observed
+from proofgate_operator.plan.problems import Fault
+
+_FIELD = f"{OWNER}.witnesses"
+
+
+def witness_ports(
+    gateway: Gateway, seen: Observed, key: SigningKey | None
+) -> tuple[tuple[int, ...] | None, list[Fault]]:
+    """Return the ports at which witnesses are asked, and what is wrong with what the spec says of them.
+
+    No ports (None) while something is: an auditor that runs goes on with what it has. `key` is the auditor's,
+    None where that cannot be used.
+    """
+    witnesses = gateway.auditor.witnesses if gateway.auditor else None
+    if witnesses is None:
+        return (), []
+    faults = [*_range_faults(witnesses), *_authorities_faults(witnesses, seen)]
+    try:
+        own = key.verifying_text if key else None
+        ports = witness_policy.read(witnesses.policy, own, witnesses.allow_http)
+    except InvalidWitnessPolicy as error:
+        return None, [Fault(OWNER, "WitnessPolicyInvalid", f"{_FIELD}.policy: {error}"), *faults]
+    return None if faults else ports, faults
+
+
+def _range_faults(witnesses: Witnesses) -> Iterator[Fault]:
+    for cidr in witnesses.egress.allow if witnesses.egress else ():
+        fault = range_fault(cidr)
+        if fault:
+            yield Fault(OWNER, "SpecInvalid", f"{_FIELD}.egress.allow: {fault}")
+
+
+def _authorities_faults(witnesses: Witnesses, seen: Observed) -> Iterator[Fault]:
+    reference = witnesses.ca_secret_ref
+    if reference is None:
+        return
+    named = f"Secret {reference.name}, named by {_FIELD}.caSecretRef"
+    secret = seen.secrets.get(reference.name)
+    if secret is None:
+        yield Fault(OWNER, "SecretMissing", f"{named}, does not exist")
+        return
+    text = entry(secret, reference.key)
+    fault = authorities_fault(text) if text else "has no text"
+    if fault:
+        reason = "CertificateInvalid" if text else "SecretInvalid"
+        yield Fault(OWNER, reason, f"{named}, {fault} under {reference.key}")
