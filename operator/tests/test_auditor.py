@@ -14,7 +14,7 @@ from proofgate_operator.build.checkpoint import InvalidCheckpoint
 from proofgate_operator.build.ledger_key import SigningKey
 from proofgate_operator.build.naming import Defaults
 from proofgate_operator.events import transitions
-from proofgate_operator.plan.audit_reports import SILENT, AuditReport
+from proofgate_operator.plan.audit_reports import SILENT, AuditReport, Finding
 from proofgate_operator.plan.decide import Plan, decide
 from proofgate_operator.plan.observed import Observed, Ref, ref_of
 from tests.auditing import (
@@ -397,3 +397,10 @@ def test_the_manifests_of_an_auditor_are_settled_after_one_reconcile() -> None:
     audited = Audited()
     assert not audited.plan(report()).writes
     assert {ref_of(found) for found in audited.plan(report()).apply} == set()
+
+
+def test_that_the_ledger_cannot_be_read_is_named_by_the_condition() -> None:
+    blind = Finding("unreadable", "proofgate.dev/team/demo", "incomplete", 1, "permission denied")
+    status, reason, message = Audited().condition(report(3, blind))
+    assert (status, reason) == ("False", "LedgerIncomplete")
+    assert "unreadable: proofgate.dev/team/demo: permission denied" in message

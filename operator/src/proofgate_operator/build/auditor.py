@@ -91,6 +91,8 @@ def service(gateway: Gateway) -> Manifest:
         "spec": {
             "type": "ClusterIP",
             "selector": selector_labels(gateway, COMPONENT),
+            # What is published is worth reading also while the ledger cannot be read.
+            "publishNotReadyAddresses": True,
             "ports": [{"name": "http", "port": PORT, "targetPort": "http", "protocol": "TCP"}],
         },
     }
