@@ -399,6 +399,39 @@ def test_the_manifests_of_an_auditor_are_settled_after_one_reconcile() -> None:
     assert {ref_of(found) for found in audited.plan(report()).apply} == set()
 
 
+FOREIGN: Manifest = {"metadata": {"name": "demo-auditor", "namespace": "team", "uid": "foreign"}, "spec": {}}
+
+
+@pytest.mark.parametrize("kind", sorted(ref.kind for ref in {*WHOLE, HELD}))
+def test_a_foreign_object_of_the_auditors_name_costs_the_auditor_alone(kind: str) -> None:
+    taken = Ref(kind, "demo-auditor")
+    world = World(auditor=AUDITOR)
+    world.secrets["auditor-key"] = key_secret()
+    world.children[taken] = copy.deepcopy(FOREIGN)
+    world.settle()
+    assert world.children[taken] == FOREIGN, "it is not touched"
+    assert Ref("StatefulSet", "demo-worker") in world.children
+    assert Ref("Deployment", "demo-haproxy") in world.children
+    if kind != "StatefulSet":
+        assert Ref("StatefulSet", "demo-auditor") not in world.children, (
+            "it would mount or bear what is not ours"
+        )
+    status, reason, message = world.condition(ConditionType.AUDITED)
+    assert (status, reason) == ("False", "NameTaken") and message.startswith(f"{kind} demo-auditor: exists")
+    assert world.condition(ConditionType.CONFIG_VALID)[0] == "True"
+    assert world.condition(ConditionType.PROGRESSING)[1] != "NameTaken"
+
+
+def test_an_auditor_that_runs_goes_on_as_it_is_while_another_object_bears_its_name() -> None:
+    audited = Audited()
+    before = audited.world.child("StatefulSet", "demo-auditor")
+    audited.world.children[Ref("Service", "demo-auditor")] = copy.deepcopy(FOREIGN)
+    audited.world.manifest["spec"]["auditor"] = {**AUDITOR, "beatSeconds": 60}
+    audited.world.settle()
+    assert audited.world.child("StatefulSet", "demo-auditor") == before
+    assert audited.condition(report(3))[:2] == ("False", "NameTaken")
+
+
 def test_that_the_ledger_cannot_be_read_is_named_by_the_condition() -> None:
     blind = Finding("unreadable", "proofgate.dev/team/demo", "incomplete", 1, "permission denied")
     status, reason, message = Audited().condition(report(3, blind))

@@ -113,6 +113,21 @@ def test_witnesses_come_with_their_policy_are_settled_and_a_broken_policy_change
     assert "egress" not in (audited.get("networkpolicy", "demo-auditor") or {})["spec"]
 
 
+def test_an_object_of_somebody_else_with_its_name_costs_the_auditor_alone(namespace: Namespace) -> None:
+    namespace.kubectl("create", "service", "clusterip", "demo-auditor", "--tcp=80")
+    namespace.give_secrets()
+    namespace.kubectl(
+        "create", "secret", "generic", "auditor-key", f"--from-literal=signing-key={KEY.signing_text}"
+    )
+    namespace.start(RESYNC_SECONDS="1")
+    namespace.apply(gateway_manifest(auditor=AUDITOR))
+    namespace.settle()
+    assert namespace.condition("Audited")[:2] == ("False", "NameTaken")
+    assert "statefulset.apps/demo-auditor" not in namespace.objects()
+    namespace.kubectl("delete", "service", "demo-auditor")
+    wait_for(lambda: has_pod(namespace), 10, "the auditor comes once its name is free")
+
+
 def test_without_network_policies_its_own_goes_as_well(audited: Namespace) -> None:
     policies = {"networkPolicies": "None"}
     audited.apply(gateway_manifest(auditor=AUDITOR, **policies))

@@ -53,6 +53,10 @@ def audited(situation: Situation) -> tuple[Condition, ...]:
     gateway, seen = situation.gateway, situation.seen
     if gateway.auditor is None:
         return ()
+    if situation.auditor_conflicts:
+        taken = ", ".join(str(ref) for ref in situation.auditor_conflicts)
+        message = f"{taken}: exists and does not belong to this gateway; rename the gateway or delete it"
+        return (_audited(False, "NameTaken", message),)
     for fault in situation.configuration.faults:
         if fault.field == OWNER:
             return (_audited(False, fault.reason, fault.message),)

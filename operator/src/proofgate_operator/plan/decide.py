@@ -234,7 +234,9 @@ def _files(gateway: Gateway) -> set[Ref]:
 def decide(gateway: Gateway, seen: Observed, defaults: Defaults) -> Plan:
     """Return the plan for one gateway. Pure: the same sight gives the same plan."""
     configuration = read_configuration(gateway, seen, defaults)
-    conflicts = _conflicts(gateway, seen)
+    taken = _conflicts(gateway, seen)
+    auditor_conflicts = tuple(ref for ref in taken if ref.name == names(gateway).auditor)
+    conflicts = tuple(ref for ref in taken if ref not in auditor_conflicts)
     live_set = seen.child("StatefulSet", names(gateway).worker)
     shards = read_shards(seen, live_set)
     movement = _movement(gateway, seen, live_set, shards, configuration, conflicts)
@@ -253,7 +255,9 @@ def decide(gateway: Gateway, seen: Observed, defaults: Defaults) -> Plan:
     publish = unpublished and not gateway.spec.paused
     # A name that is taken before anything runs keeps everything back; later, only whatever would use it.
     if not gateway.spec.paused and (not conflicts or live_set):
-        held_back = {*conflicts, *(_templates(gateway) if conflicts else ())}
+        held_back = {*taken, *(_templates(gateway) if conflicts else ())}
+        if auditor_conflicts:
+            held_back.add(Ref("StatefulSet", names(gateway).auditor))
         generate = _to_generate(gateway, seen, configuration)
         manifests = wanted(gateway, seen, configuration, door, movement.replicas, defaults)
         contested = _contested(seen, manifests)
@@ -279,6 +283,7 @@ def decide(gateway: Gateway, seen: Observed, defaults: Defaults) -> Plan:
         seen=seen,
         configuration=configuration,
         conflicts=conflicts,
+        auditor_conflicts=auditor_conflicts,
         leaving=_leaving(gateway, seen, configuration),
         writes=bool(generate or apply or delete or renew or publish or rescale is not None or stop_auditor),
         shards=shards,

@@ -19,6 +19,8 @@ class Situation:
     seen: Observed
     configuration: Configuration
     conflicts: tuple[Ref, ...] = ()
+    #: What bears the auditor's name and is none of the gateway's. It costs the auditor alone.
+    auditor_conflicts: tuple[Ref, ...] = ()
     leaving: tuple[Ref, ...] = ()
     writes: bool = False
     shards: tuple[Shard, ...] = ()
