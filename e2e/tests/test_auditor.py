@@ -1,4 +1,5 @@
-"""The auditor that the operator runs: it follows the ledger, names what is done to it, and is no beginner twice."""
+"""The auditor that the operator runs: a witness cosigns its log; it follows the ledger, names what is done to it,
+and is no beginner twice."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 from proofgate import _core
 
-from e2e.kubernetes import Namespace, Object, ledger_directory, volume_directory, wait_until
+from e2e.kubernetes import IMAGES, Namespace, Object, ledger_directory, volume_directory, wait_until
 from e2e.operations import Gateway
 from e2e.tests import fleet
 from e2e.tests.fleet import TENANTS, key_of
@@ -20,17 +21,71 @@ NAME = "audited"
 AUDITOR = f"{NAME}-auditor"
 ORIGIN = "audit.example.com/e2e"
 KEY = key_of(TENANTS[0])
+WITNESS = "witness"
+WITNESS_NAME = "witness.example.com/e2e"
+WITNESS_PORT = 9092
+
+
+def secret(name: str, **entries: str) -> Object:
+    data = {key.replace("_", "-"): text for key, text in entries.items()}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": data}
+
+
+def witness(signing_key: str, log: str) -> list[Object]:
+    """A witness of one log, whose state goes with its pod."""
+    files = "/etc/witness"
+    container = {
+        "name": WITNESS,
+        "image": IMAGES["workerImage"],
+        "imagePullPolicy": "IfNotPresent",
+        "command": [
+            *("/opt/proofgate/bin/proofgate", "witness", "--listen", f"0.0.0.0:{WITNESS_PORT}"),
+            *("--logs", f"{files}/logs", "--signing-key", f"{files}/signing-key"),
+            *("--state", "/state/witness", "--new-state"),
+        ],
+        "readinessProbe": {"httpGet": {"path": "/healthz", "port": WITNESS_PORT}, "periodSeconds": 1},
+        "resources": {"requests": {"cpu": "20m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}},
+        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+        "volumeMounts": [{"name": "files", "mountPath": files}, {"name": "state", "mountPath": "/state"}],
+    }
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": WITNESS, "labels": {"app": WITNESS}},
+        "spec": {
+            "automountServiceAccountToken": False,
+            "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
+            "terminationGracePeriodSeconds": 1,
+            "containers": [container],
+            "volumes": [{"name": "files", "secret": {"secretName": WITNESS}}, {"name": "state", "emptyDir": {}}],
+        },
+    }
+    service = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": WITNESS},
+        "spec": {"selector": {"app": WITNESS}, "ports": [{"port": WITNESS_PORT}]},
+    }
+    return [secret(WITNESS, signing_key=signing_key, logs=f"logs/v0\n\nvkey {log}\n"), pod, service]
 
 
 @pytest.fixture
 def audited(namespace: Namespace) -> Iterator[Gateway]:
-    """A gateway of one worker with an auditor, whose key is a new one."""
-    key, _ = _core.generate_key(ORIGIN)
-    head = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "auditor-key"}}
-    namespace.apply(fleet.secret(TENANTS[0]), {**head, "stringData": {"signing-key": key}})
+    """A gateway of one worker with an auditor and a witness, whose keys are new ones."""
+    key, log = _core.generate_key(ORIGIN)
+    witness_key, cosigner = _core.generate_witness_key(WITNESS_NAME)
+    namespace.apply(fleet.secret(TENANTS[0]), secret("auditor-key", signing_key=key), *witness(witness_key, log))
+    namespace.kubectl("wait", "--for=condition=Ready", f"pod/{WITNESS}", "--timeout=60s")
+    url = f"http://{WITNESS}:{WITNESS_PORT}"
     auditor = {
         "signingKeySecretRef": {"name": "auditor-key"},
         "storage": {"storageClassName": "lab-shared"},
+        "beatSeconds": 1,
+        "witnesses": {
+            "policy": f"log {log}\nwitness ours {cosigner} {url}\nquorum ours\n",
+            "allowHttp": True,
+            "deadlineSeconds": 10,
+        },
         "cpu": "200m",
     }
     worker = {"cpu": "500m", "memory": "512Mi"}
@@ -44,12 +99,20 @@ def audited(namespace: Namespace) -> Iterator[Gateway]:
         # What outlives a gateway whose evidence is retained.
         namespace.kubectl("delete", "pvc,configmap,secret", "--selector", selector, "--timeout=60s")
         namespace.kubectl("delete", "secret", "auditor-key")
+        namespace.kubectl("delete", "pod,service,secret", WITNESS, "--ignore-not-found")
 
 
 def audit(gateway: Gateway) -> tuple[str, str]:
     """Status and reason of the condition Audited."""
     found = gateway.namespace.condition(gateway.name, "Audited")
     return found.get("status", ""), found.get("reason", "")
+
+
+def cosigned(gateway: Gateway) -> int:
+    """Heads that the witness has cosigned, as the status tells it."""
+    found = (gateway.namespace.get("ggw", gateway.name) or {}).get("status", {}).get("auditor", {})
+    [standing] = found.get("witnesses") or [{}]
+    return int(standing["size"]) if standing.get("lastResult") == "cosigned" else 0
 
 
 def findings(gateway: Gateway) -> list[str]:
@@ -82,6 +145,8 @@ def test_an_auditor_follows_names_a_changed_segment_and_is_not_begun_anew(audite
     # `open`, and two records of each exchange.
     wait_until(lambda: accepted(audited) >= 7, 30, "the auditor has accepted what was recorded")
     wait_until(lambda: namespace.get("configmap", AUDITOR), 30, "a checkpoint of its log is held")
+    assert f"\n— {WITNESS_NAME} " in told(audited, "/checkpoint"), "what is published is cosigned"
+    wait_until(lambda: cosigned(audited), 30, "the status tells that the witness has cosigned")
 
     before = int(told(audited, "/checkpoint").split("\n")[1])
     [uid] = audited.uids("auditor").values()
@@ -94,6 +159,11 @@ def test_an_auditor_follows_names_a_changed_segment_and_is_not_begun_anew(audite
     wait_until(another_is_ready, 60, "another auditor is ready")
     assert int(told(audited, "/checkpoint").split("\n")[1]) >= before > 0, "it goes on with its log"
     assert findings(audited) == []
+
+    namespace.kubectl("delete", "pod", WITNESS)
+    assert ask(namespace, NAME, KEY) == 200
+    wait_until(lambda: audit(audited) == ("False", "NotCosigned"), 60, "the condition says that nobody cosigns")
+    assert "ours (" in namespace.condition(NAME, "Audited")["message"]
 
     segment = max(ledger_directory(namespace, NAME).glob("0/*/*.seg"))
     with segment.open("r+b") as file:
