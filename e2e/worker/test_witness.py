@@ -11,6 +11,8 @@ import signal
 import socket
 import sqlite3
 import subprocess
+import sys
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -19,6 +21,8 @@ from pathlib import Path
 
 import pytest
 from proofgate import _core
+from proofgate_operator.build import checkpoint
+from proofgate_operator.plan.audit_reports import read_audit
 
 from e2e.auditing import AUDITOR, VERIFIER, Audit, ask_and_wait, fetch, following
 from e2e.local_gateway import Program, local_gateway, wait_until
@@ -203,6 +207,27 @@ def test_a_log_of_heads_that_is_begun_anew_under_its_key_is_refused_by_its_witne
         digest = hashlib.sha256(AUDITOR.encode()).hexdigest()
         assert "— witness.example/ours " in fetch(f"{url}/{digest}/checkpoint"), "the proof of the first"
         assert witness.stop() == 0
+
+
+def test_the_operator_reads_how_witnesses_stand_and_why_a_policy_is_refused(
+    ledger: tuple[Path, str], tmp_path: Path
+) -> None:
+    audit, auditor_vkey = audit_of(ledger, tmp_path / "audit")
+    ours = Ours(tmp_path / "ours", auditor_vkey)
+    policy = tmp_path / "policy"
+    with ours.running("--new-state") as (_, url):
+        policy.write_text(f"witness ours {ours.vkey} {url}\nquorum ours\n")
+        with following(audit, "--new-aggregate", "--witness-policy", str(policy)) as (_, auditor):
+            wait_until(lambda: published(auditor) is not None, 30, "it is cosigned")
+            report = read_audit(json.loads(fetch(f"{auditor}/status")))
+            size = checkpoint.read_aggregate(report.checkpoint, auditor_vkey).size
+            assert [(one.name, one.last, one.size) for one in report.witnesses] == [("ours", "cosigned", size)]
+            assert report.uncosigned == 0 and abs(report.witnesses[0].time - time.time()) < 60
+    policy.write_text(f"witness ours {ours.vkey}\nquorum theirs\n")
+    command = [sys.executable, "-m", "proofgate", *audit.arguments, "--once", "--witness-policy", str(policy)]
+    refused = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert refused.returncode == 1
+    assert refused.stderr == "proofgate: the trust policy: line 2: no line above defines theirs [auditor_policy]\n"
 
 
 def test_our_witness_cosigns_a_stock_log_also_after_it_was_killed(binaries: Path, tmp_path: Path) -> None:
