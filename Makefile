@@ -52,6 +52,7 @@ $(VENV)/.ready:
 
 .PHONY: develop
 develop: setup ## Build the worker (release) and install both packages into the environment, editable
+	@./setup/browser-verifier
 	@echo "== worker extension (release; about 2 minutes when cold)"
 	@mkdir -p "$(dir $(MAP))" && map= && if [[ $$(uname -s) == Linux ]]; then map="-Clink-arg=-Wl,-Map=$(MAP)"; fi && \
 	  $(RELEASE) && export RUSTFLAGS && cd gateway && \
@@ -85,6 +86,9 @@ check-rust:
 	@cargo fmt --all --check --manifest-path $(RUST_MANIFEST)
 	@$(CARGO) clippy --manifest-path $(RUST_MANIFEST) --workspace --all-targets --all-features --quiet -- -D warnings
 	@$(CARGO) test --manifest-path $(RUST_MANIFEST) --workspace --exclude proofgate-pybind --all-features --quiet
+	@cargo fmt --check --manifest-path rust-core/browser/Cargo.toml
+	@$(CARGO) clippy --manifest-path rust-core/browser/Cargo.toml --all-targets --quiet -- -D warnings
+	@$(CARGO) test --manifest-path rust-core/browser/Cargo.toml --quiet
 	@cargo fmt --check --manifest-path bench/stream_load/Cargo.toml
 	@$(CARGO) clippy --manifest-path bench/stream_load/Cargo.toml --all-targets --quiet -- -D warnings
 	@$(CARGO) test --manifest-path bench/stream_load/Cargo.toml --quiet

@@ -1,0 +1,297 @@
+//! A receipt, as `GET /v1/receipts/{id}` answers it, and every step of checking it.
+
+use crate::Refusal;
+use crate::questions::{hash_of, told};
+use crate::step::Steps;
+use proofgate_ledger::commitment::reveal;
+use proofgate_ledger::{
+    Checkpoint, Hash, LedgerError, TlogProof, VerifyingKey, leaf_hash, record, verify_consistency,
+    verify_inclusion,
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// Largest receipt that is looked at, in bytes.
+const MAX_RECEIPT: usize = 16 << 20;
+/// Most records, and most proofs of consistency. An exchange has an admission, a few attempts and an end.
+const MOST: usize = 256;
+/// Which records commit to a request, as what. One that was still coming when it was admitted stands whole in the completion
+/// alone.
+const REQUEST: [(&str, &str); 2] = [("completion", "received"), ("admission", "request")];
+const RESPONSE: [(&str, &str); 1] = [("completion", "response")];
+
+/// A receipt that was read and not checked. What else is in it is passed over.
+#[derive(Deserialize)]
+pub(crate) struct Receipt {
+    pub(crate) id: String,
+    /// Whether it claims to hold the end of the exchange.
+    pub(crate) complete: bool,
+    records: Vec<Entry>,
+    consistency: Vec<Link>,
+}
+
+#[derive(Deserialize)]
+struct Entry {
+    record: String,
+    proof: String,
+}
+
+#[derive(Deserialize)]
+struct Link {
+    origin: String,
+    old: u64,
+    new: u64,
+    hashes: Vec<String>,
+}
+
+/// What a record says of itself.
+#[derive(Deserialize)]
+struct Facts {
+    kind: String,
+    seq: u64,
+    id: Option<String>,
+    admission: Option<u64>,
+    incarnation: Option<String>,
+}
+
+/// A record that stands in a signed log.
+struct Proved<'a> {
+    entry: &'a Entry,
+    proof: TlogProof,
+    facts: Facts,
+    checkpoint: Checkpoint,
+}
+
+impl Receipt {
+    pub(crate) fn parse(bytes: &[u8]) -> Result<Self, Refusal> {
+        let refused = |reason: String| Refusal::new("receipt", format!("this is no receipt: {reason}"));
+        if bytes.len() > MAX_RECEIPT {
+            return Err(refused("it is larger than 16 MiB".to_owned()));
+        }
+        let receipt: Self = serde_json::from_slice(bytes).map_err(|error| refused(error.to_string()))?;
+        match (receipt.records.len(), receipt.consistency.len()) {
+            (0, _) => Err(refused("it holds no record".to_owned())),
+            (records, links) if records > MOST || links > MOST => {
+                Err(refused(format!("it holds more than {MOST} records or proofs")))
+            }
+            _ => Ok(receipt),
+        }
+    }
+
+    /// Takes every step, also behind one that failed; returns the records that were proved.
+    pub(crate) fn verify(
+        &self,
+        key: &VerifyingKey,
+        request: Option<&[u8]>,
+        response: Option<&[u8]>,
+        steps: &mut Steps,
+    ) -> Vec<Value> {
+        let entries = self.records.iter().enumerate();
+        let proved: Vec<Proved<'_>> = entries
+            .filter_map(|(number, entry)| self.prove(number + 1, entry, key, steps))
+            .collect();
+        if proved.len() == self.records.len() {
+            steps.take(
+                "exchange",
+                "the records are of one exchange",
+                one_exchange(&proved),
+            );
+            self.histories(&proved, steps);
+        } else {
+            steps.open(
+                "exchange",
+                "whether the records are of one exchange: not all of them are proved",
+            );
+        }
+        open_body(&proved, "request", &REQUEST, request, steps);
+        open_body(&proved, "response", &RESPONSE, response, steps);
+        if !self.complete {
+            steps.open("end", "the end of the exchange: the receipt does not hold it");
+        } else if !proved.iter().any(|record| is_end(&record.facts.kind)) {
+            let missing = Refusal::new("no_end", "no such record is proved");
+            steps.take::<()>("end", "the receipt holds the end of the exchange", Err(missing));
+        }
+        let told = proved.iter().map(|record| {
+            json!({
+                "kind": record.facts.kind, "index": record.proof.index.to_string(), "record": record.entry.record,
+                "checkpoint": told(&record.checkpoint),
+            })
+        });
+        told.collect()
+    }
+
+    fn prove<'a>(
+        &self,
+        number: usize,
+        entry: &'a Entry,
+        key: &VerifyingKey,
+        steps: &mut Steps,
+    ) -> Option<Proved<'a>> {
+        let proof = match TlogProof::parse(&entry.proof) {
+            Ok(proof) => proof,
+            Err(error) => {
+                let text = format!("record {number} of the receipt has a proof");
+                return steps.take("proof", text, Err(error));
+            }
+        };
+        let checkpoint = steps.take(
+            "signature",
+            format!("the checkpoint of record {number} is signed by {}", key.name()),
+            Checkpoint::verify(&proof.checkpoint, key),
+        )?;
+        steps.take(
+            "inclusion",
+            format!(
+                "record {number} stands at {} of {} in {}",
+                proof.index, checkpoint.size, checkpoint.origin
+            ),
+            verify_inclusion(
+                &leaf_hash(entry.record.as_bytes()),
+                proof.index,
+                checkpoint.size,
+                &proof.hashes,
+                &checkpoint.root,
+            ),
+        )?;
+        let facts = steps.take(
+            "record",
+            format!("record {number} says that it stands there, and is of this exchange"),
+            self.read(&entry.record, proof.index),
+        )?;
+        Some(Proved {
+            entry,
+            proof,
+            facts,
+            checkpoint,
+        })
+    }
+
+    fn read(&self, text: &str, index: u64) -> Result<Facts, Refusal> {
+        // It has every field of its kind, and none twice.
+        record::parse(text.as_bytes())?;
+        let facts: Facts =
+            serde_json::from_str(text).map_err(|error| Refusal::new("record", error.to_string()))?;
+        if facts.seq != index {
+            let message = format!("it says that it stands at {}", facts.seq);
+            return Err(Refusal::new("other_place", message));
+        }
+        if facts.id.as_deref() != Some(&self.id) {
+            let message = format!("it is not of exchange {}", self.id);
+            return Err(Refusal::new("other_exchange", message));
+        }
+        Ok(facts)
+    }
+
+    /// Several checkpoints of one log have to be one history.
+    fn histories(&self, proved: &[Proved<'_>], steps: &mut Steps) {
+        let mut signed: Vec<&Checkpoint> = proved.iter().map(|record| &record.checkpoint).collect();
+        signed.sort_by(|one, other| (&one.origin, one.size).cmp(&(&other.origin, other.size)));
+        for pair in signed.windows(2) {
+            let [older, newer] = pair else { continue };
+            if older.origin != newer.origin || older == newer {
+                continue;
+            }
+            steps.take(
+                "history",
+                format!(
+                    "{} at {} and at {} records is one history",
+                    older.origin, older.size, newer.size
+                ),
+                self.link(older, newer),
+            );
+        }
+    }
+
+    fn link(&self, older: &Checkpoint, newer: &Checkpoint) -> Result<(), Refusal> {
+        let place = (older.origin.as_str(), older.size, newer.size);
+        let found = self
+            .consistency
+            .iter()
+            .find(|link| (link.origin.as_str(), link.old, link.new) == place);
+        let hashes: Option<Vec<Hash>> = match found {
+            Some(link) => link.hashes.iter().map(|text| hash_of(text)).collect(),
+            None => Some(Vec::new()),
+        };
+        let hashes = hashes.ok_or_else(|| Refusal::new("hashes", "a hash is not 32 bytes of base64"))?;
+        Ok(verify_consistency(
+            older.size,
+            &older.root,
+            newer.size,
+            &newer.root,
+            &hashes,
+        )?)
+    }
+}
+
+fn is_end(kind: &str) -> bool {
+    matches!(kind, "completion" | "aborted" | "rejection")
+}
+
+fn one_exchange(proved: &[Proved<'_>]) -> Result<(), Refusal> {
+    let other = |message: String| Refusal::new("other_exchange", message);
+    let begins = |record: &&Proved<'_>| matches!(record.facts.kind.as_str(), "admission" | "rejection");
+    if proved.iter().filter(begins).count() != 1 {
+        return Err(other("there is not one admission, or one refusal".to_owned()));
+    }
+    let admission = proved.iter().find(|record| record.facts.kind == "admission");
+    for record in proved {
+        let Some(number) = record.facts.admission else {
+            continue;
+        };
+        let origin = &record.checkpoint.origin;
+        let origin = match (&record.facts.incarnation, origin.rsplit_once('/')) {
+            (Some(incarnation), Some((shard, _))) => format!("{shard}/{incarnation}"),
+            _ => origin.clone(),
+        };
+        let names =
+            |admission: &Proved<'_>| admission.checkpoint.origin == origin && admission.proof.index == number;
+        if !admission.is_some_and(names) {
+            return Err(other(format!(
+                "the {} is of another admission",
+                record.facts.kind
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a body is the one that was recorded. `places` are the kinds of records that may commit to it, and as what.
+fn open_body(
+    proved: &[Proved<'_>],
+    name: &'static str,
+    places: &[(&str, &str)],
+    body: Option<&[u8]>,
+    steps: &mut Steps,
+) {
+    let Some(body) = body else {
+        return steps.open(name, format!("the {name}: no file was given"));
+    };
+    let mut shown = Err(Refusal::new(
+        "no_record",
+        "no record that commits to it is proved",
+    ));
+    for (kind, field) in places {
+        let Some(proved) = proved.iter().find(|record| record.facts.kind == *kind) else {
+            continue;
+        };
+        shown = opens(proved, body, field);
+        if shown.is_ok() {
+            break;
+        }
+    }
+    steps.take(
+        name,
+        format!("the file is the {name} that was recorded, byte for byte"),
+        shown,
+    );
+}
+
+fn opens(proved: &Proved<'_>, body: &[u8], field: &str) -> Result<(), Refusal> {
+    let salt = proved.proof.salt().ok_or(LedgerError::NoSalt)?;
+    let record = record::parse(proved.entry.record.as_bytes())?;
+    let found = reveal(&record, &salt, body)?;
+    match found == field {
+        true => Ok(()),
+        false => Err(Refusal::new("other_body", format!("it is the {found}"))),
+    }
+}

@@ -1,0 +1,78 @@
+//! One thing that was looked at on the way to a verdict.
+
+use crate::Refusal;
+use serde::Serialize;
+
+/// What came of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Outcome {
+    /// It holds.
+    Shown,
+    /// It does not hold.
+    Refuted,
+    /// It was not looked at: something for it is missing.
+    Open,
+}
+
+/// A step, in the order in which they were taken.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Step {
+    /// Stable machine code of the step.
+    step: &'static str,
+    outcome: Outcome,
+    /// A sentence for people. What others wrote is quoted in it.
+    text: String,
+    /// Stable machine code of what is wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<&'static str>,
+}
+
+/// The steps of one verdict.
+#[derive(Debug, Default)]
+pub(crate) struct Steps(Vec<Step>);
+
+impl Steps {
+    /// Notes what came of a step, and hands on what it gave.
+    pub(crate) fn take<T>(
+        &mut self,
+        step: &'static str,
+        text: impl Into<String>,
+        result: Result<T, impl Into<Refusal>>,
+    ) -> Option<T> {
+        let (outcome, code, text, value) = match result {
+            Ok(value) => (Outcome::Shown, None, text.into(), Some(value)),
+            Err(error) => {
+                let refusal: Refusal = error.into();
+                let text = format!("{}: {}", text.into(), refusal.message);
+                (Outcome::Refuted, Some(refusal.code), text, None)
+            }
+        };
+        self.0.push(Step {
+            step,
+            outcome,
+            text,
+            code,
+        });
+        value
+    }
+
+    /// Notes a step that was not taken.
+    pub(crate) fn open(&mut self, step: &'static str, text: impl Into<String>) {
+        self.0.push(Step {
+            step,
+            outcome: Outcome::Open,
+            text: text.into(),
+            code: None,
+        });
+    }
+
+    /// Whether nothing was refuted.
+    pub(crate) fn hold(&self) -> bool {
+        self.0.iter().all(|step| step.outcome != Outcome::Refuted)
+    }
+
+    pub(crate) fn all(&self) -> &[Step] {
+        &self.0
+    }
+}
