@@ -74,6 +74,9 @@ class Auditor:
     def checkpoint(self) -> tuple[int, str] | None:
         return self.published
 
+    def verifying_keys(self) -> tuple[str, str]:
+        return "proofgate.dev/ns/audit+1a2b3c4d+cHVibGlj", self.opened[2]
+
     def witness_urls(self) -> list[tuple[str, str | None]]:
         return self.urls
 

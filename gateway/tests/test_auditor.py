@@ -85,10 +85,12 @@ def test_its_status_counts_all_findings_and_tells_the_newest_of_them(
     url: str, watch: Watch, double: auditor_double.Auditor
 ) -> None:
     double.found = [FORK | {"since": since, "message": "x" * 600} for since in range(60)]
+    double.polls = [{"records": 5}]
     watch.poll()
     told = json.loads(get(f"{url}/status")[1])
     assert told["checkpoint"] == auditor_double.NOTE
     assert (told["lag_seconds"], told["records_behind"], told["poll_failures"]) == (1.5, 0, 0)
+    assert told["records_verified"] == 5
     assert told["last_poll"] == watch.last_poll > 0
     assert told["poll_age_seconds"] < 300
     assert told["newest_head"] == 1

@@ -361,6 +361,9 @@ class Auditor:
         None until the policy's quorum has cosigned one.
         """
 
+    def verifying_keys(self) -> tuple[str, str]:
+        """The verifying keys of the aggregate log and of the ledger, as vkeys."""
+
     def witness_urls(self) -> list[tuple[str, str | None]]:
         """Name and URL of the policy's witnesses, in its order. The core numbers them by it."""
 

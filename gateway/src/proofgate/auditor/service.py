@@ -18,7 +18,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
-from proofgate import _core
+from proofgate import _core, explorer
 from proofgate.auditor import metrics
 from proofgate.auditor.summary import summary
 from proofgate.auditor.watch import Watch
@@ -43,6 +43,7 @@ def create_app(watch: Watch) -> FastAPI:
     app.add_exception_handler(RequestValidationError, answer_bad_request)
     app.add_exception_handler(_core.AuditorError, _answer_core_error)
     auditor = watch.auditor
+    explorer.add_to(app, auditor)
 
     @app.get("/healthz")
     async def healthz() -> PlainTextResponse:

@@ -29,6 +29,7 @@ def summary(watch: Watch) -> dict[str, Any]:
         "last_poll": watch.last_poll,
         "poll_age_seconds": max(0.0, time.time() - watch.last_poll) if watch.last_poll else 0.0,
         "poll_failures": watch.totals.failures,
+        "records_verified": watch.totals.records,
         "records_behind": watch.totals.behind,
         "lag_seconds": max((head["lag"] for head in heads), default=0) / _MICROSECONDS,
         "cosigning_lag_seconds": watch.cosigning_lag(),

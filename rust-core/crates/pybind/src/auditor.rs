@@ -25,6 +25,8 @@ pub(crate) struct Auditor {
     published: Arc<Published>,
     cosigning: Arc<Cosigning>,
     urls: Vec<(String, Option<String>)>,
+    /// Verifying keys of the aggregate log and of the ledger.
+    keys: (String, String),
     /// What witnesses are being asked.
     asked: Mutex<BTreeMap<usize, Question>>,
     /// What was found, and how the shards stand, as of the last poll.
@@ -101,9 +103,11 @@ impl Auditor {
         let urls = witnesses
             .map(|witness| (witness.name.clone(), witness.url.clone()))
             .collect();
+        let ledger_key = VerifyingKey::from_text(ledger_key.trim()).map_err(invalid)?;
+        let keys = (signing.verifying_key().to_text(), ledger_key.to_text());
         let settings = Settings {
             ledger,
-            key: VerifyingKey::from_text(ledger_key.trim()).map_err(invalid)?,
+            key: ledger_key,
             beat: beat_us,
             second_look: second_look_us,
             stall: stall_us,
@@ -128,6 +132,7 @@ impl Auditor {
             published: auditor.published(),
             cosigning: auditor.cosigning(),
             urls,
+            keys,
             asked: Mutex::default(),
             seen: Mutex::new(see(&auditor, 0)?),
             auditor: Mutex::new(auditor),
@@ -154,6 +159,10 @@ impl Auditor {
 
     fn checkpoint(&self) -> Option<(u64, String)> {
         self.published.checkpoint()
+    }
+
+    fn verifying_keys(&self) -> (String, String) {
+        self.keys.clone()
     }
 
     fn witness_urls(&self) -> Vec<(String, Option<String>)> {

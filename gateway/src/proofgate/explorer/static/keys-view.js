@@ -1,0 +1,48 @@
+// Where the reader gives the keys that are trusted.
+import { button, el, field } from "./dom.js";
+import * as keys from "./keys.js";
+
+/** Shows the view again, with what has changed. */
+const again = () => dispatchEvent(new HashChangeEvent("hashchange"));
+
+export async function view() {
+  const inUse = await keys.inUse();
+  const part = (which, label, hint) => {
+    const key = inUse[which];
+    const input = el("input", { type: "text", spellcheck: "false", autocomplete: "off", value: key.text });
+    return el(
+      "div",
+      {},
+      field(`key-${which}`, label, input, hint),
+      el(
+        "p",
+        { class: key.changed && !keys.isGiven(key) ? "caveat" : "hint" },
+        keys.isGiven(key)
+          ? key.changed
+            ? "You gave this one; this server offers another."
+            : "You gave this one, and this server offers the same."
+          : key.changed
+            ? "This server offers another key than on your first visit, whose key is still used. One of the two is not the auditor's."
+            : "This server offers it. A key from the same server proves nothing by itself.",
+      ),
+      el(
+        "p",
+        { class: "actions" },
+        button("Use this key", () => {
+          keys.use(which, input.value);
+          again();
+        }),
+        button("Use what the server offers", () => {
+          keys.use(which, "");
+          again();
+        }),
+      ),
+    );
+  };
+  return [
+    el("h1", { tabindex: "-1" }, "Keys"),
+    el("p", {}, "What verifies here verifies under these. This browser keeps them for this server."),
+    part("aggregate", "Verifying key of the auditor's log", "From whoever runs the auditor, by a way that this server has no hand in."),
+    part("ledger", "Verifying key of the ledger", "From whoever runs the gateway. The heads in entries, and receipts, are checked under it."),
+  ];
+}

@@ -1,0 +1,91 @@
+// What the auditor's word is worth now: its verdict, its age, the shards that it follows.
+import * as auditor from "./auditor.js";
+import { chains } from "./chains.js";
+import { el, table } from "./dom.js";
+import * as findings from "./findings.js";
+import { count, duration, moment, plural } from "./words.js";
+
+/** An auditor that has not looked for longer than this says nothing of now. */
+const STALE_SECONDS = 60;
+const NEWEST = 512;
+
+function judge(status, found) {
+  const worst = findings.worst(found);
+  if (!status.last_poll) {
+    return { mark: "warn", title: "It has not looked yet", text: "The first look reads the whole ledger. Until it ends, nothing is known." };
+  }
+  if (worst) {
+    return { mark: findings.rank(worst) <= 2 ? "bad" : "warn", title: `The ledger is ${worst}`, text: findings.means(worst) };
+  }
+  if (status.poll_age_seconds > STALE_SECONDS) {
+    return { mark: "warn", title: "It has stopped looking", text: "What it said holds for the time of its last look, and for no later one." };
+  }
+  if (status.records_behind > 0) {
+    return { mark: "warn", title: "Nothing found so far", text: "It is still reading what was signed." };
+  }
+  return { mark: "good", title: "Nothing found", text: "Every record that was signed leads to its root, and every log to the one before." };
+}
+
+function figure(name, value, note) {
+  return el("div", { class: "figure" }, el("dt", {}, name), el("dd", {}, value, note ? el("small", {}, note) : null));
+}
+
+function witnessTable(witnesses) {
+  if (witnesses.length === 0) {
+    return el("p", { class: "empty" }, "No witness is asked. One that cosigns the auditor's log, named by --witness-policy, would stand here.");
+  }
+  const rows = witnesses.map((one) => [
+    String(one.name),
+    one.asked ? String(one.last || "not asked yet") : "not asked",
+    count(one.size),
+    one.time ? moment(one.time * 1_000_000) : "never",
+  ]);
+  const columns = [{ name: "Witness" }, { name: "Last answer" }, { name: "Heads cosigned", numeric: true }, { name: "When" }];
+  return table("Who cosigns the auditor's log", columns, rows);
+}
+
+/** The newest entries of the aggregate log; none where no checkpoint is published. */
+async function newestEntries(note) {
+  const size = auditor.sizeOf(note);
+  const read = await auditor.entries(Math.max(0, size - NEWEST), size, size);
+  return { size, entries: read.map(({ index, bytes }) => ({ index, ...auditor.readEntry(bytes) })).filter((one) => one.origin) };
+}
+
+export async function view() {
+  const [status, { findings: found }, heads, witnesses] = await Promise.all([
+    auditor.status(),
+    auditor.findings(),
+    auditor.heads(),
+    auditor.witnesses(),
+  ]);
+  const { size, entries } = await newestEntries(String(status.checkpoint ?? ""));
+  const { mark, title, text } = judge(status, found);
+  const looked = status.last_poll ? `${duration(status.poll_age_seconds)} ago` : "never";
+  return [
+    el("h1", { tabindex: "-1" }, "Overview"),
+    el(
+      "section",
+      { class: `judgement ${mark}`, "aria-label": "Verdict" },
+      el("p", { class: "title" }, title),
+      el("p", {}, text, " ", found.length > 0 ? el("a", { href: "#/findings" }, plural(found.length, "finding")) : null),
+      el(
+        "dl",
+        { class: "figures" },
+        figure("Last look", looked),
+        figure("Records verified", count(status.records_verified ?? 0), "since it started"),
+        figure("Behind", count(status.records_behind), status.lag_seconds ? `for ${duration(status.lag_seconds)}` : null),
+        figure("Failed looks", count(status.poll_failures)),
+        figure("Heads in its log", count(size)),
+      ),
+    ),
+    found.length > 0 ? el("section", {}, el("h2", {}, "Findings"), findings.list(found.slice(-20))) : null,
+    el(
+      "section",
+      {},
+      el("h2", {}, "Shards"),
+      chains(heads, entries),
+      size > NEWEST ? el("p", { class: "hint" }, `Of the newest ${count(NEWEST)} entries of the auditor's log.`) : null,
+    ),
+    el("section", {}, el("h2", {}, "Witnesses"), witnessTable(witnesses)),
+  ];
+}

@@ -1,0 +1,51 @@
+// How a verdict is shown: a sentence, and each step with its outcome in words.
+import { el } from "./dom.js";
+
+const OUTCOMES = { shown: "holds", refuted: "does not hold", open: "not checked" };
+
+/** The verdict of an answer, and its steps if it has any. */
+export function verdict(answer, holds, fails) {
+  const title = el("p", { class: answer.ok ? "verdict good" : "verdict bad" }, answer.ok ? holds : fails);
+  if (answer.error) {
+    return el("div", {}, title, el("p", {}, `${answer.error.message} `, el("code", {}, answer.error.code)));
+  }
+  return el("div", {}, title, answer.steps ? steps(answer.steps) : null);
+}
+
+function steps(taken) {
+  return el(
+    "ol",
+    { class: "steps" },
+    taken.map(({ outcome, text, code }) =>
+      el(
+        "li",
+        { class: outcome },
+        el("span", { class: "outcome" }, OUTCOMES[outcome] ?? outcome),
+        el("span", {}, text, code ? [" ", el("code", {}, code)] : null),
+      ),
+    ),
+  );
+}
+
+/** What was verified under a key that the page got from the same server. */
+export function caveat(key) {
+  return key.source === "given"
+    ? el("p", { class: "hint" }, "Under the key that you gave.")
+    : el(
+        "p",
+        { class: "caveat" },
+        "Under the key that this server offers: that shows that it does not contradict itself, and not whose it is. ",
+        el("a", { href: "#/keys" }, "Give the key"),
+        " that you have from somebody whom you trust.",
+      );
+}
+
+/** That something cannot be shown now, and why. */
+export function failure(error) {
+  return el(
+    "p",
+    { class: "verdict bad" },
+    `This cannot be shown: ${error.message} `,
+    error.code ? el("code", {}, error.code) : null,
+  );
+}

@@ -1,0 +1,41 @@
+// Numbers, times, hashes and names as they are read.
+
+const numbers = new Intl.NumberFormat("en", { useGrouping: true });
+
+/** A whole number, also one of more than 53 bits as text. */
+export function count(value) {
+  return /^[0-9]+$/.test(String(value)) ? numbers.format(BigInt(value)) : String(value);
+}
+
+export function plural(value, one, many = `${one}s`) {
+  return `${count(value)} ${String(value) === "1" ? one : many}`;
+}
+
+/** Unix microseconds. */
+export function moment(microseconds) {
+  const date = new Date(Number(microseconds) / 1000);
+  return Number(microseconds) > 0 && !Number.isNaN(date.getTime())
+    ? date.toISOString().replace("T", " ").slice(0, 19) + " UTC"
+    : "never";
+}
+
+export function duration(seconds) {
+  if (!(seconds >= 0)) return "an unknown time";
+  if (seconds < 60) return plural(Math.round(seconds), "second");
+  if (seconds < 3600) return plural(Math.round(seconds / 60), "minute");
+  if (seconds < 172_800) return plural(Math.round(seconds / 3600), "hour");
+  return plural(Math.round(seconds / 86_400), "day");
+}
+
+export function shortHash(hash) {
+  return `${String(hash).slice(0, 8)}…`;
+}
+
+/** The last part of an origin: a log's ULID, its time and its end. */
+export function logName(origin) {
+  return String(origin).split("/").at(-1);
+}
+
+export function shortLog(name) {
+  return name.length > 14 ? `${name.slice(0, 6)}…${name.slice(-4)}` : name;
+}

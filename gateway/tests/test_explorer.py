@@ -1,0 +1,144 @@
+"""The auditor's page as it is served: its files, their types, and the headers of the whole port."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from importlib import resources
+from pathlib import Path
+from typing import cast
+from urllib.parse import urlsplit
+
+import auditor_double
+import httpx
+import pytest
+from conftest import serving
+from fastapi import FastAPI
+from starlette.exceptions import HTTPException
+
+from proofgate import _core, explorer
+from proofgate.auditor.service import create_app
+from proofgate.auditor.watch import Watch
+from proofgate.http_errors import Refusal, answer_http_error, answer_refusal
+
+VKEY = "proofgate.dev/ns/demo+1a2b3c4d+cHVibGlj"
+STATIC = Path(str(resources.files(explorer))) / "static"
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    key = "PRIVATE+KEY+proofgate.dev/ns/audit+1a2b3c4d+c2VjcmV0"
+    double = auditor_double.Auditor("ledger", "state", key, VKEY, 1, 1, 1, True)
+    with serving(create_app(Watch(cast("_core.Auditor", double), 1 << 20))) as url:
+        yield url
+
+
+def raw(url: str, path: str) -> int:
+    """The status of a path that is sent as it is written."""
+    place = urlsplit(url)
+    with socket.create_connection((str(place.hostname), int(place.port or 0)), timeout=10) as connection:
+        connection.sendall(f"GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n".encode())
+        return int(connection.makefile("rb").readline().split()[1])
+
+
+def test_the_page_and_each_of_its_files_has_the_type_of_its_content(url: str) -> None:
+    page = httpx.get(f"{url}/")
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    assert page.content == (STATIC / "index.html").read_bytes()
+    types = {
+        ".js": "text/javascript; charset=utf-8",
+        ".css": "text/css; charset=utf-8",
+        ".svg": "image/svg+xml",
+    }
+    files = [file for file in STATIC.iterdir() if file.suffix in types]
+    assert len(files) > 10
+    for file in files:
+        answer = httpx.get(f"{url}/explorer/{file.name}")
+        assert (answer.status_code, answer.headers["content-type"]) == (200, types[file.suffix]), file
+        assert answer.content == file.read_bytes()
+
+
+def test_a_file_is_sent_again_only_when_it_has_changed(tmp_path: Path) -> None:
+    (tmp_path / "index.html").write_text("<!doctype html>")
+    (tmp_path / "verifier.wasm").write_bytes(b"\0asm")
+    (tmp_path / "notes.txt").write_text("of no known type")
+    (tmp_path / "verifier.js").mkdir()
+    app = FastAPI()
+    app.add_exception_handler(Refusal, answer_refusal)
+    app.add_exception_handler(HTTPException, answer_http_error)
+    double = auditor_double.Auditor("ledger", "state", "PRIVATE+KEY+a", VKEY, 1, 1, 1, True)
+    explorer.add_to(app, double, explorer.static_files(tmp_path))
+    with serving(app) as url:
+        first = httpx.get(f"{url}/explorer/verifier.wasm")
+        assert (first.headers["content-type"], first.content) == ("application/wasm", b"\0asm")
+        assert first.headers["cache-control"] == "no-cache"
+        again = {"If-None-Match": first.headers["etag"]}
+        assert httpx.get(f"{url}/explorer/verifier.wasm", headers=again).status_code == 304
+        assert httpx.get(f"{url}/", headers=again).status_code == 200
+        assert httpx.get(f"{url}/explorer/notes.txt").status_code == 404
+        assert httpx.get(f"{url}/explorer/verifier.js").status_code == 404
+
+
+def test_every_answer_of_the_port_has_the_headers_of_the_page_and_no_cookie(url: str) -> None:
+    paths = (
+        "/",
+        "/explorer/app.js",
+        "/explorer/nothing.js",
+        "/status",
+        "/tile/0/000.p/2",
+        "/nothing",
+        "/metrics",
+    )
+    for path in paths:
+        answer = httpx.get(f"{url}{path}")
+        assert {name: answer.headers.get(name) for name in explorer.HEADERS} == explorer.HEADERS, path
+        assert "set-cookie" not in answer.headers
+    policy = dict(part.strip().split(" ", 1) for part in explorer.POLICY.split(";"))
+    assert policy["default-src"] == "'none'"
+    assert policy["script-src"] == "'self' 'wasm-unsafe-eval'"
+    assert "unsafe-inline" not in explorer.POLICY
+    assert policy["frame-ancestors"] == policy["base-uri"] == policy["form-action"] == "'none'"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/explorer/",
+        "/explorer/nothing.js",
+        "/explorer/__init__.py",
+        "/explorer/../__init__.py",
+        "/explorer/..%2f__init__.py",
+        "/explorer/%2e%2e/%2e%2e/cli.py",
+        "/explorer/static/app.js",
+        "/explorer//etc/passwd",
+        "/explorer/app.js%00",
+        "/index.html",
+    ],
+)
+def test_no_path_leads_out_of_the_files_of_the_page(url: str, path: str) -> None:
+    assert raw(url, path) == 404
+
+
+def test_the_keys_are_told_as_the_auditor_has_them(url: str) -> None:
+    told = httpx.get(f"{url}/explorer/keys").json()
+    assert told == {"aggregate": "proofgate.dev/ns/audit+1a2b3c4d+cHVibGlj", "ledger": VKEY}
+
+
+def test_nothing_of_the_page_is_inline_or_comes_from_elsewhere() -> None:
+    page = (STATIC / "index.html").read_text()
+    assert "<style" not in page
+    assert " style=" not in page
+    assert " on" not in page.replace(" one", "").split("<body>")[0]
+    assert page.count("<script") == page.count('<script type="module" src="explorer/')
+    for file in STATIC.glob("*.js"):
+        text = file.read_text()
+        for word in (
+            "innerHTML",
+            "outerHTML",
+            "insertAdjacentHTML",
+            "document.write",
+            "eval(",
+            "new Function",
+        ):
+            assert word not in text, (file, word)
+        assert "https://" not in text, file
