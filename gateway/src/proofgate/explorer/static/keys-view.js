@@ -16,7 +16,7 @@ export async function view() {
       field(`key-${which}`, label, input, hint),
       el(
         "p",
-        { class: key.changed && !keys.isGiven(key) ? "caveat" : "hint" },
+        { class: key.changed ? "caveat" : "hint" },
         keys.isGiven(key)
           ? key.changed
             ? "You gave this one; this server offers another."
@@ -25,6 +25,7 @@ export async function view() {
             ? "This server offers another key than on your first visit, whose key is still used. One of the two is not the auditor's."
             : "This server offers it. A key from the same server proves nothing by itself.",
       ),
+      key.changed ? el("p", {}, "It offers: ", el("code", {}, key.changed)) : null,
       el(
         "p",
         { class: "actions" },

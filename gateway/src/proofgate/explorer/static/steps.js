@@ -27,8 +27,17 @@ function steps(taken) {
   );
 }
 
-/** What was verified under a key that the page got from the same server. */
+/** Whose word the key is, under which something was verified. */
 export function caveat(key) {
+  if (key.changed) {
+    return el(
+      "p",
+      { class: "caveat" },
+      "This server offers another key than the one that is used here. ",
+      el("a", { href: "#/keys" }, "See both"),
+      ".",
+    );
+  }
   return key.source === "given"
     ? el("p", { class: "hint" }, "Under the key that you gave.")
     : el(

@@ -1,0 +1,151 @@
+"""Chromium, driven by W3C WebDriver (w3.org/TR/webdriver2): the few commands that the tests of a page need."""
+
+from __future__ import annotations
+
+import base64
+import re
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+TAB, ENTER, UP, DOWN = "\ue004", "\ue007", "\ue013", "\ue015"
+_ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
+_ARGUMENTS = (
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-dev-shm-usage"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync", "--force-color-profile=srgb"),
+)
+
+
+@dataclass
+class Browser:
+    """One window. What is said of elements goes by CSS selectors."""
+
+    client: httpx.Client
+    downloads: Path
+
+    def _do(self, path: str, body: dict[str, Any] | None = None, method: str = "POST") -> Any:
+        answer = self.client.request(method, path, json=(body or {}) if method == "POST" else None)
+        value = answer.json()["value"]
+        if answer.is_error:
+            raise RuntimeError(f"{value['error']}: {value['message']}")
+        return value
+
+    def _element(self, css: str) -> str:
+        found: dict[str, str] = self._do("/element", {"using": "css selector", "value": css})
+        return found[_ELEMENT]
+
+    def open(self, url: str) -> None:
+        """Goes there as by a new visit."""
+        self._do("/url", {"url": "about:blank"})
+        self._do("/url", {"url": url})
+
+    def run(self, script: str, *arguments: Any) -> Any:
+        """What a function body returns."""
+        return self._do("/execute/sync", {"script": script, "args": list(arguments)})
+
+    def text(self, css: str = "main") -> str:
+        """What a reader sees of an element; empty when it is not there."""
+        found: str = self.run("return document.querySelector(arguments[0])?.innerText ?? ''", css)
+        return found
+
+    def wait(self, condition: Callable[[], Any], what: str, seconds: float = 20) -> Any:
+        """Waits until something is there, and returns it."""
+        deadline = time.monotonic() + seconds
+        while not (found := condition()):
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{what} is not there; the page says:\n{self.text('body')}\n{self.complaints()}")
+            time.sleep(0.02)
+        return found
+
+    def wait_for(self, text: str, css: str = "main") -> str:
+        """Waits until an element has this in its text."""
+        self.wait(lambda: text in self.text(css), text)
+        return self.text(css)
+
+    def click(self, css: str) -> None:
+        self._do(f"/element/{self._element(css)}/click")
+
+    def press_button(self, name: str, within: str = "main") -> None:
+        """Clicks the button with this text."""
+        script = """const all = [...document.querySelectorAll(arguments[0] + ' button')];
+            all.find((one) => one.textContent === arguments[1]).click()"""
+        self.run(script, within, name)
+
+    def type(self, css: str, text: str) -> None:
+        """Writes into a field in the place of what is there; for a file it is the path."""
+        element = self._element(css)
+        if not self.run("return document.querySelector(arguments[0]).type === 'file'", css):
+            self._do(f"/element/{element}/clear")
+        self._do(f"/element/{element}/value", {"text": text})
+
+    def key(self, key: str) -> None:
+        """Presses and releases a key, wherever the focus is."""
+        steps = [{"type": "keyDown", "value": key}, {"type": "keyUp", "value": key}]
+        self._do("/actions", {"actions": [{"type": "key", "id": "keyboard", "actions": steps}]})
+
+    def focused(self) -> str:
+        """The name of what has the focus, as it is read out."""
+        script = "const one = document.activeElement; return one.getAttribute('aria-label') ?? one.textContent"
+        name: str = self.run(script)
+        return name.strip()
+
+    def see(self, width: int, height: int = 900, dark: bool = False) -> None:
+        """Takes this size in CSS pixels, and this colour scheme."""
+        scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
+        self.command("Emulation.setEmulatedMedia", features=scheme)
+        metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        self.command("Emulation.setDeviceMetricsOverride", **metrics)
+
+    def command(self, name: str, **parameters: Any) -> Any:
+        """A command of Chromium's own protocol."""
+        return self._do("/goog/cdp/execute", {"cmd": name, "params": parameters})
+
+    def screenshot(self) -> bytes:
+        """The window as a PNG."""
+        return base64.b64decode(self._do("/screenshot", method="GET"))
+
+    def complaints(self) -> list[str]:
+        """What the console has got since it was last asked for: errors, warnings, breaches of the policy."""
+        return [f"{entry['level']}: {entry['message']}" for entry in self._do("/se/log", {"type": "browser"})]
+
+
+@contextmanager
+def browser(folder: Path) -> Iterator[Browser]:
+    """A browser with a profile of its own, in `folder`, which knows nothing yet."""
+    downloads = folder / "downloads"
+    downloads.mkdir(parents=True)
+    driver = subprocess.Popen(
+        ["chromedriver", "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=folder
+    )
+    try:
+        assert driver.stdout is not None
+        port = next(filter(None, (re.search(r"started successfully on port (\d+)", line) for line in driver.stdout)))[1]
+        options = {
+            "binary": "/usr/bin/chromium",
+            "args": [*_ARGUMENTS, f"--user-data-dir={folder / 'profile'}"],
+            "prefs": {
+                "download.default_directory": str(downloads),
+                "profile.default_content_setting_values.automatic_downloads": 1,
+            },
+        }
+        wanted = {"goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
+            begun = client.post("/session", json={"capabilities": {"alwaysMatch": wanted}}).json()["value"]
+            if "sessionId" not in begun:
+                raise RuntimeError(begun["message"])
+            client.base_url = httpx.URL(f"http://127.0.0.1:{port}/session/{begun['sessionId']}")
+            try:
+                yield Browser(client, downloads)
+            finally:
+                client.delete("")
+    finally:
+        driver.terminate()
+        driver.wait(10)
+        if driver.stdout is not None:
+            driver.stdout.close()

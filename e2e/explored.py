@@ -1,0 +1,135 @@
+"""A ledger with a history, the auditor that followed it as a service, and what stands between that and a browser."""
+
+from __future__ import annotations
+
+import base64
+import json
+import signal
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+
+import httpx
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from proofgate import _core
+
+from e2e.auditing import AUDITOR, Audit, ask_and_wait, fetch, following, heads, signed
+from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway, wait_until
+from e2e.loopback_server import loopback_server, url_of
+
+
+@dataclass(frozen=True)
+class Explored:
+    """Where the auditor's page is, the keys, and one exchange with its receipt."""
+
+    url: str
+    secret: str
+    aggregate_key: str
+    ledger_key: str
+    gateway: LocalGateway
+    request: bytes
+    response: bytes
+    receipt: bytes
+
+    @property
+    def size(self) -> int:
+        """Entries under the published checkpoint."""
+        return int(fetch(f"{self.url}/checkpoint").split("\n")[1])
+
+    def signed_by_the_auditor(self, size: int, root: bytes) -> str:
+        """A checkpoint that its key signs, of whatever it has never said."""
+        seed = base64.b64decode(self.secret.split("+", 4)[4])[1:]
+        text = f"{AUDITOR}\n{size}\n{base64.b64encode(root).decode()}\n"
+        signature = Ed25519PrivateKey.from_private_bytes(seed).sign(text.encode())
+        line = bytes.fromhex(self.aggregate_key.split("+")[1]) + signature
+        return f"{text}\n— {AUDITOR} {base64.b64encode(line).decode()}\n"
+
+
+def exchange(gateway: LocalGateway) -> tuple[bytes, bytes, bytes]:
+    """One exchange of acme's: the request, the answer and its receipt."""
+    headers = {"Authorization": f"Bearer {KEYS['acme']}", "Content-Type": "application/json"}
+    request = json.dumps({"model": MODEL, "messages": [{"role": "user", "content": "hi"}]}).encode()
+    with httpx.Client(base_url=gateway.base_url, headers=headers, timeout=30) as client:
+        answer = client.post("/chat/completions", content=request)
+        receipt = client.get(f"/receipts/{answer.raise_for_status().headers['x-request-id']}").raise_for_status()
+    return request, answer.content, receipt.content
+
+
+@contextmanager
+def explored(folder: Path) -> Iterator[Explored]:
+    """Two shards, of which one has logs that were sealed, left by a kill, and go on; all under the aggregate log."""
+    with local_gateway(folder, settings={"ledger": {"segmentBytes": 1 << 20}}) as gateway:
+        secret, public = _core.generate_key(AUDITOR)
+        (folder / "auditor-key").write_text(secret)
+        audit = Audit(folder, gateway.verifying_key)
+        with following(audit, "--new-aggregate") as (_, url):
+
+            def accepted() -> None:
+                wait_until(lambda: heads(url).get(gateway.origin) == signed(gateway), 30, "the head is accepted")
+
+            def serve(rounds: int, shard: int = 0, stop: signal.Signals | None = signal.SIGTERM) -> None:
+                for _ in range(rounds):
+                    ask_and_wait(gateway, 3)
+                    accepted()
+                if stop is not None:
+                    assert gateway.worker is not None
+                    gateway.worker.stop(stop)
+                    gateway.start_worker(shard=shard)
+
+            serve(1)
+            serve(1, stop=signal.SIGKILL)
+            serve(1, shard=1)
+            serve(1, shard=1)
+            request, response, receipt = exchange(gateway)
+            serve(1, shard=1, stop=None)
+            origins = f"{url}/checkpoint"
+            wait_until(lambda: int(fetch(origins).split("\n")[1]) >= 9, 30, "the log has nine entries")
+            yield Explored(url, secret, public, gateway.verifying_key, gateway, request, response, receipt)
+
+
+#: Changes what is answered under a path.
+Change = Callable[[bytes], bytes]
+
+
+@dataclass
+class StandIn:
+    """Somebody in between who changes what is answered under a path, or under all below one that ends in a slash."""
+
+    url: str
+    changes: dict[str, Change] = field(default_factory=dict)
+
+
+@contextmanager
+def standing_in(upstream: str) -> Iterator[StandIn]:
+    """Hands on what an auditor answers, with what is in `changes` done to it."""
+    between = StandIn("")
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            try:
+                answer = urllib.request.urlopen(f"{upstream}{self.path}", timeout=10)
+            except urllib.error.HTTPError as error:
+                answer = error
+            with answer:
+                body = answer.read()
+            for path, change in between.changes.items():
+                if self.path.partition("?")[0] == path or (path.endswith("/") and self.path.startswith(path)):
+                    body = change(body)
+            self.send_response(answer.status)
+            for name in ("Content-Type", "Content-Security-Policy", "X-Content-Type-Options"):
+                if name in answer.headers:
+                    self.send_header(name, answer.headers[name])
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *arguments: object) -> None:
+            """Says nothing."""
+
+    with loopback_server(Handler) as server:
+        between.url = url_of(server)
+        yield between

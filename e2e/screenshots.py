@@ -1,0 +1,55 @@
+"""Makes the pictures of docs/explorer.md, of a real auditor in a real browser: `python -m e2e.screenshots`."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from e2e.browser import Browser, browser
+from e2e.explored import Explored, explored
+
+IMAGES = Path(__file__).parents[1] / "docs" / "images"
+#: A page of documentation is read by many: no picture is larger.
+MOST_BYTES = 200_000
+
+
+def _write(name: str, picture: bytes) -> None:
+    if len(picture) > MOST_BYTES:
+        raise SystemExit(f"{name} has {len(picture)} bytes, more than {MOST_BYTES}")
+    (IMAGES / name).write_bytes(picture)
+    print(f"wrote docs/images/{name}: {len(picture)} bytes")
+
+
+def _receipt(window: Browser, ledger: Explored, folder: Path) -> None:
+    window.open(f"{ledger.url}/#/receipt")
+    window.wait_for("Nothing is uploaded")
+    for name, content in (("receipt", ledger.receipt), ("request", ledger.request), ("response", ledger.response)):
+        (folder / name).write_bytes(content)
+        window.type(f"#{name}", str(folder / name))
+    window.press_button("Check")
+    window.wait_for("Not shown: that the provider answered so", ".result")
+
+
+def main() -> None:
+    """Writes the pictures."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:
+        folder = Path(name)
+        (folder / "ledger").mkdir()
+        with explored(folder / "ledger") as ledger, browser(folder / "window") as window:
+            window.see(1100, 760)
+            window.open(f"{ledger.url}/")
+            window.wait_for("No witness is asked")
+            _write("explorer-overview.png", window.screenshot())
+            window.see(1100, 900, dark=True)
+            window.open(f"{ledger.url}/#/tree/5")
+            window.wait_for("Verified: entry 5")
+            window.run("document.querySelector('.entry').scrollIntoView()")
+            _write("explorer-tree.png", window.screenshot())
+            window.see(1100, 900)
+            _receipt(window, ledger, folder)
+            window.run("document.querySelector('.result').scrollIntoView()")
+            _write("explorer-receipt.png", window.screenshot())
+
+
+if __name__ == "__main__":
+    main()
