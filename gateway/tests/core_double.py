@@ -17,11 +17,12 @@ from typing import Any
 
 import policy_double
 from auditor_double import Auditor
+from keeper_double import Keeper
 from policy_queue_double import PolicyItem, PolicyQueue
 from witness_double import Witness
 
 __version__ = "0.0.0"
-__all__ = ["Auditor", "PolicyItem", "PolicyQueue", "Witness"]
+__all__ = ["Auditor", "Keeper", "PolicyItem", "PolicyQueue", "Witness"]
 
 RECORD = '{"kind":"admission","id":"exchange-1","note":"caf\\u00e9  é"}'
 
@@ -55,6 +56,10 @@ class AuditorError(ProofgateError):
 
 
 class WitnessError(ProofgateError):
+    pass
+
+
+class KeepingError(ProofgateError):
     pass
 
 
@@ -325,8 +330,13 @@ def prove(path: str, request_id: str, verifying_key: str | None = None, scan: bo
 
 
 def fsck(
-    path: str, verifying_key: str | None, against: list[tuple[str, str]] | None = None
+    path: str,
+    verifying_key: str | None,
+    against: list[tuple[str, str]] | None = None,
+    keeping_key: str | None = None,
 ) -> tuple[int, str]:
+    if keeping_key is not None and keeping_key == verifying_key:
+        raise ValueError("the keeper's key could speak for the ledger")
     if any("refused" in text for _, text in against or []):
         raise LedgerError("kept: note 1: the signature does not verify", "bad_note")
     verdict = Path(path) / "verdict"

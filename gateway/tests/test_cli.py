@@ -25,7 +25,7 @@ VKEY = "proofgate.dev/ns/demo+1a2b3c4d+cHVibGlj"
 COMMANDS = (
     *("quickstart", "status", "serve", "validate", "policy", "mock-upstream"),
     *("receipt", "prove", "verify", "reveal", "consistency", "fsck", "export-leaves"),
-    *("auditor", "keygen", "hash-key"),
+    *("hold", "prune", "erase", "auditor", "keygen", "hash-key"),
 )
 
 JWT = """
@@ -360,6 +360,13 @@ def test_two_records_of_one_kind_have_files_of_their_own(tmp_path: Path) -> None
         "exchange-1.aborted.json",
         "exchange-1.aborted-2.json",
     ]
+
+
+def test_fsck_takes_the_keepers_key_and_no_other_partys(tmp_path: Path, capsys: Capture) -> None:
+    keeping = VKEY.replace("demo", "keeping")
+    assert main(["fsck", str(tmp_path), "--key", VKEY, "--keeping-key", keeping]) == 0
+    assert main(["fsck", str(tmp_path), "--key", VKEY, "--keeping-key", VKEY]) == 2
+    assert "could speak for the ledger" in capsys.readouterr().err
 
 
 def test_fsck_of_nothing_is_wrong_usage(tmp_path: Path) -> None:

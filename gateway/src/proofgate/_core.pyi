@@ -8,6 +8,8 @@ __all__ = [
     "BindError",
     "ConfigError",
     "ExchangeQueue",
+    "Keeper",
+    "KeepingError",
     "LedgerError",
     "PolicyItem",
     "PolicyQueue",
@@ -55,6 +57,9 @@ class AuditorError(ProofgateError):
 
 class WitnessError(ProofgateError):
     """A witness cannot start: its state, or its list of logs."""
+
+class KeepingError(ProofgateError):
+    """A keeper's state or the ledger cannot be read, written or believed: `code` says why."""
 
 class ProofError(ProofgateError):
     """A proof does not hold, or cannot be made."""
@@ -335,9 +340,9 @@ class Auditor:
         is `held`, the signed note of an older checkpoint of the aggregate log: the state has to contain it.
 
         Times are in microseconds: between two heads of a log, until what looks wrong is looked at again, and
-        until records that wait for a checkpoint are a stall. `policy` is a c2sp.org/tlog-policy. Raises
-        ValueError for a key that is none, and AuditorError: `auditor_policy` for a policy that is none, or
-        none for this log.
+        until records that wait for a checkpoint are a stall. `policy` is a c2sp.org/tlog-policy. Whose
+        tombstones hold is whose verifying key `keeping_key` is. Raises ValueError for a key that is none, and
+        AuditorError: `auditor_policy` for a policy that is none, or none for this log.
         """
 
     def poll(self, now_us: int, budget_bytes: int, scrub_bytes: int) -> str:
@@ -346,7 +351,8 @@ class Auditor:
         `now_us` is in unix microseconds.
 
         Returns JSON `{"records", "bytes", "scrubbed_records", "scrubbed_bytes", "scrub_rounds", "appended",
-        "entries", "behind", "suspicious", "changed"}`. Raises AuditorError when the state cannot be written.
+        "entries", "behind", "suspicious", "changed"}`. Raises AuditorError when the state cannot
+        be written.
         """
 
     def findings(self) -> str:
@@ -406,6 +412,72 @@ class Auditor:
     def consistency(self, old: int, new: int) -> list[str]:
         """The proof, in base64, that the older log is the beginning of the newer. Raises AuditorError."""
 
+@final
+class Keeper:
+    """Keeps the holds of a ledger, and removes what may go. Its state is locked while this lives."""
+
+    def __new__(cls, state: str, begin: tuple[str, str] | None = None) -> Self:
+        """Opens the state in a directory. With `begin`, the verifying keys of the ledger and of the keeper,
+        it begins one.
+
+        Raises ValueError for a key that is none, and KeepingError.
+        """
+
+    def holds(self) -> str:
+        """All holds, the oldest first: a JSON list."""
+
+    def add_hold(self, scope_json: str, reason: str, reference: str | None, now_us: int) -> str:
+        """Adds a hold on records that are all of what the scope gives, any of `tenant`, `exchange`, `since`
+        and `until`; one that gives nothing is about everything. Times are in unix microseconds.
+
+        Returns the hold as JSON. Raises ValueError and KeepingError.
+        """
+
+    def release_hold(self, number: int, reason: str, now_us: int) -> str:
+        """Ends a hold. Returns it as JSON. Raises KeepingError."""
+
+    def prune(
+        self,
+        ledger: str,
+        ledger_key: str,
+        signing_key: str,
+        days: int,
+        tenant_days: dict[str, int],
+        reason: str,
+        against: list[tuple[str, str]],
+        now_us: int,
+        carry_out: bool,
+    ) -> str:
+        """Plans which logs may go, and removes them if `carry_out`.
+
+        `against` are files of signed notes, each a path and a text, of which it has to stay provable that
+        they are of their logs.
+
+        Returns a JSON list of `{"origin", "dir", "action", "records", "exchanges", "bytes", "newest",
+        "reasons", "left"}`; `action` is `remove`, `finish`, `removed` or `stay`. Raises ValueError and
+        KeepingError.
+        """
+
+    def erase(
+        self,
+        ledger: str,
+        ledger_key: str,
+        signing_key: str,
+        exchange: str | None,
+        tenant: tuple[str, int] | None,
+        policy: tuple[int, dict[str, int]] | None,
+        reason: str,
+        now_us: int,
+        carry_out: bool,
+    ) -> str:
+        """Plans which salts are destroyed, and destroys them if `carry_out`: those of an exchange, by its id,
+        or of a tenant up to a time. `policy` has the minimums of all and of tenants, in days; None overrides
+        them.
+
+        Returns a JSON list of `{"origin", "dir", "action", "records", "exchanges", "reasons"}`; `action` is
+        `erase`, `erased` or `stay`. Raises ValueError and KeepingError.
+        """
+
 def verify_proof(record: bytes, proof: str, verifying_key: str) -> str:
     """Checks one record against its proof and the signed checkpoint in it.
 
@@ -449,10 +521,16 @@ def consistency(
     Returns JSON `{"origin", "old", "new", "hashes"}`, the sizes and the proof in base64. Raises LedgerError.
     """
 
-def fsck(path: str, verifying_key: str | None, against: list[tuple[str, str]] = ...) -> tuple[int, str]:
+def fsck(
+    path: str,
+    verifying_key: str | None,
+    against: list[tuple[str, str]] = ...,
+    keeping_key: str | None = None,
+) -> tuple[int, str]:
     """Reads every incarnation under `path` again and checks it.
 
-    Also against signed notes in files that were kept outside, each a path and a text.
+    Also against signed notes in files that were kept outside, each a path and a text. Whose tombstones hold
+    is whose verifying key `keeping_key` is. Raises ValueError when that could speak for the ledger.
 
     Returns the exit class (0 ok, 10 incomplete, 30 diverged from a known checkpoint, 40 invalid) and a JSON
     report.

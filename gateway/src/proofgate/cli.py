@@ -13,6 +13,7 @@ from proofgate import __version__, _core, quickstart_command, receipt_command, s
 from proofgate import commands as handlers
 from proofgate.auditor import command as auditor_command
 from proofgate.evidence import EvidenceError
+from proofgate.keeping import erasing, holds, pruning
 from proofgate.witness import command as witness_command
 
 _EXIT_CODES = """\
@@ -72,6 +73,9 @@ def _parser() -> argparse.ArgumentParser:
     _add_policy_commands(commands)
     receipt_command.add(partial(_command, commands))
     _add_evidence_commands(commands)
+    holds.add(partial(_command, commands))
+    pruning.add(partial(_command, commands))
+    erasing.add(partial(_command, commands))
     auditor_command.add(partial(_command, commands), _address)
     witness_command.add(partial(_command, commands), _address)
     _add_key_commands(commands)
@@ -381,6 +385,11 @@ def _add_evidence_commands(commands: _Commands[argparse.ArgumentParser]) -> None
         help="signed notes kept outside, one after the other; may be given again. Every log that they\n"
         "name must be there, hold as many records and lead to the same root",
     )
+    fsck.add_argument(
+        "--keeping-key",
+        metavar="VKEY",
+        help="the verifying key of whoever may remove logs, or a file; without it such a log is incomplete",
+    )
     fsck.add_argument("--json", action="store_true", help="print the report as JSON")
 
     export = _command(
@@ -398,7 +407,7 @@ def _add_key_commands(commands: _Commands[argparse.ArgumentParser]) -> None:
         commands,
         "keygen",
         handlers.keygen,
-        "make the key pair of a ledger, an auditor or a witness",
+        "make the key pair of a ledger, an auditor, a keeper or a witness",
         "Writes signing-key (mode 0600) and verifying-key; never overwrites.",
     )
     keygen.add_argument(

@@ -198,7 +198,7 @@ def configuration(options: argparse.Namespace) -> int:
 def fsck(options: argparse.Namespace) -> int:
     from proofgate import evidence
 
-    exit_class, report = evidence.fsck(options.directory, options.key, options.against)
+    exit_class, report = evidence.fsck(options.directory, options.key, options.against, options.keeping_key)
     print(json.dumps(report, indent=2) if options.json else evidence.render_report(exit_class, report))
     return exit_class
 
@@ -216,7 +216,7 @@ def keygen(options: argparse.Namespace) -> int:
         verifying_key = write_key_pair(options.name, options.out, witness=options.witness)
     except KeyFileError as error:
         return fail(str(error), EXIT_USAGE)
-    use = "a witness" if options.witness else "ledger.signingKeyFile, or an auditor"
+    use = "a witness" if options.witness else "ledger.signingKeyFile, an auditor or a keeper"
     print(f"wrote {options.out / SIGNING_KEY_FILE} (secret: only for {use})")
     print(f"wrote {options.out / VERIFYING_KEY_FILE} (public: give it to whoever verifies)")
     print(f"verifying key: {verifying_key.strip()}")

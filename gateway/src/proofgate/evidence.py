@@ -116,7 +116,7 @@ def verify(proof: Path, record: Path, key: str) -> dict[str, Any]:
     Raises EvidenceError when a file cannot be read, the core's ProofError when the proof does not hold.
     """
     result: dict[str, Any] = json.loads(
-        _core.verify_proof(_read(record), _read_text(proof), read_verifying_key(key))
+        _core.verify_proof(_read(record), read_text(proof), read_verifying_key(key))
     )
     return result
 
@@ -126,7 +126,7 @@ def reveal(proof: Path, record: Path, body: Path, key: str) -> str:
 
     Raises EvidenceError when a file cannot be read, the core's ProofError when it does not hold.
     """
-    return _core.reveal(_read(record), _read_text(proof), read_verifying_key(key), _read(body))
+    return _core.reveal(_read(record), read_text(proof), read_verifying_key(key), _read(body))
 
 
 def reveal_from_ledger(directory: Path, request_id: str, body: Path, key: str) -> list[str]:
@@ -150,8 +150,8 @@ def consistency(old: Path, new: Path, key: str, ledger: Path | None, proof: Path
     """
     result: dict[str, Any] = json.loads(
         _core.consistency(
-            (str(old), _read_text(old)),
-            (str(new), _read_text(new)),
+            (str(old), read_text(old)),
+            (str(new), read_text(new)),
             read_verifying_key(key),
             str(ledger) if ledger is not None else None,
             _read_hashes(proof) if proof is not None else None,
@@ -162,7 +162,7 @@ def consistency(old: Path, new: Path, key: str, ledger: Path | None, proof: Path
 
 def _read_hashes(path: Path) -> list[bytes]:
     try:
-        hashes = [base64.b64decode(line, validate=True) for line in _read_text(path).splitlines()]
+        hashes = [base64.b64decode(line, validate=True) for line in read_text(path).splitlines()]
     except ValueError:
         hashes = [b""]
     if not all(len(entry) == _HASH_BYTES for entry in hashes):
@@ -170,8 +170,11 @@ def _read_hashes(path: Path) -> list[bytes]:
     return hashes
 
 
-def fsck(directory: Path, key: str | None, against: list[Path] | None = None) -> tuple[int, dict[str, Any]]:
-    """Checks every incarnation under a directory, also against notes kept outside.
+def fsck(
+    directory: Path, key: str | None, against: list[Path] | None = None, keeping_key: str | None = None
+) -> tuple[int, dict[str, Any]]:
+    """Checks every incarnation under a directory, also against notes kept outside. Who may have removed logs
+    is whoever has the keeping key.
 
     Returns the exit class and the report.
 
@@ -181,10 +184,13 @@ def fsck(directory: Path, key: str | None, against: list[Path] | None = None) ->
         raise EvidenceError(f"{directory} is not a directory")
     if against and key is None:
         raise EvidenceError("--against needs --key: a note that nobody signed proves nothing")
-    held = [(str(path), _read_text(path)) for path in against or []]
+    held = [(str(path), read_text(path)) for path in against or []]
     verifying_key = read_verifying_key(key) if key is not None else None
+    keeper = read_verifying_key(keeping_key) if keeping_key is not None else None
     try:
-        exit_class, report = _core.fsck(str(directory), verifying_key, held)
+        exit_class, report = _core.fsck(str(directory), verifying_key, held, keeper)
+    except ValueError as error:
+        raise EvidenceError(str(error)) from None
     except _core.LedgerError as error:
         if error.code == "bad_note":
             raise EvidenceError(f"{error} [{error.code}]") from None
@@ -244,7 +250,8 @@ def _proven(answer: str) -> list[ProvenRecord]:
     return records
 
 
-def _read_text(path: Path) -> str:
+def read_text(path: Path) -> str:
+    """The text of a file. Raises EvidenceError."""
     try:
         return _read(path).decode()
     except UnicodeDecodeError:

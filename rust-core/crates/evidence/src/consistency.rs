@@ -2,6 +2,7 @@
 
 use crate::layout::{parse_incarnation, shards};
 use crate::prove::rebuild;
+use crate::removal::{read_consistency, read_tombstone};
 use crate::{EvidenceError, HeldCheckpoint, ReadStorage, TreeFile};
 use proofgate_ledger::{
     Checkpoint, Hash, NodeReader, VerifyingKey, consistency_proof, tree_root, verify_consistency,
@@ -42,7 +43,7 @@ pub fn read_notes(
 }
 
 /// A note is a text, an empty line, and lines that begin with an em dash; the next one begins behind them.
-fn split_notes(text: &str) -> Vec<&str> {
+pub(crate) fn split_notes(text: &str) -> Vec<&str> {
     let mut notes = Vec::new();
     let (mut start, mut at, mut signed) = (0, 0, false);
     for line in text.split_inclusive('\n') {
@@ -65,8 +66,8 @@ fn split_notes(text: &str) -> Vec<&str> {
 ///
 /// # Errors
 /// [`EvidenceError::Inconsistent`] when the two are not one history, or the ledger does not lead to both;
-/// [`EvidenceError::NotALog`] when it does not hold the log; [`EvidenceError::Ledger`] for an empty `old` or sizes in the
-/// wrong order; [`EvidenceError::Io`].
+/// [`EvidenceError::NotALog`] when it does not hold the log; [`EvidenceError::Removed`] when that was removed, and nothing
+/// that stays shows it; [`EvidenceError::Ledger`] for an empty `old` or sizes in the wrong order; [`EvidenceError::Io`].
 pub fn consistency(
     storage: &dyn ReadStorage,
     path: &Path,
@@ -117,6 +118,14 @@ fn proof(
         && check(&old(root), new, &hashes).is_ok()
     {
         return Ok(hashes);
+    }
+    if read_tombstone(storage, dir)?.is_some() {
+        // Of what is gone, that stays which was asked for most: the proofs from what others had said of it.
+        let stays = read_consistency(storage, dir, size)?.zip(root);
+        return match stays.filter(|(hashes, root)| check(&old(*root), new, hashes).is_ok()) {
+            Some((hashes, _)) => Ok(hashes),
+            None => Err(EvidenceError::Removed(dir.to_owned())),
+        };
     }
     let nodes = rebuild(storage, dir, new.size, |nodes| {
         read_proof(nodes, (size, root), new.size).map(|_| ())

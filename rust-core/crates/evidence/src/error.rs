@@ -47,6 +47,9 @@ pub enum EvidenceError {
         /// Record number asked for.
         seq: u64,
     },
+    /// What was asked for stood in a log that was removed by right: its tombstone says when and why.
+    #[error("{} was removed: see the tombstone in it", .0.display())]
+    Removed(PathBuf),
     /// A file of notes that somebody keeps: one of them is refused.
     #[error("{}: note {number}: {reason}", file.display())]
     Note {
@@ -86,6 +89,7 @@ impl EvidenceError {
             Self::Corruption { .. } => "ledger_corrupt",
             Self::NotCovered { .. } => "record_not_covered",
             Self::NoSuchRecord { .. } => "no_such_record",
+            Self::Removed(_) => "log_removed",
             Self::Note { .. } => "bad_note",
             Self::Inconsistent(_) => "inconsistent",
             Self::NotALog(_) => "not_a_log",

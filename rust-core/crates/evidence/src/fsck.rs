@@ -5,8 +5,10 @@
 //! A log that is being written can be checked too.
 
 mod chain;
+mod erasure_check;
 mod exchanges;
 mod held;
+mod removed;
 mod salt_check;
 mod scan;
 mod tree_check;
@@ -46,6 +48,24 @@ impl Verdict {
     }
 }
 
+/// Whose signatures are checked.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Keys<'k> {
+    /// The ledger's key.
+    pub ledger: Option<&'k VerifyingKey>,
+    /// The key of whoever may remove logs.
+    pub keeping: Option<&'k VerifyingKey>,
+}
+
+impl<'k> From<Option<&'k VerifyingKey>> for Keys<'k> {
+    fn from(ledger: Option<&'k VerifyingKey>) -> Self {
+        Self {
+            ledger,
+            keeping: None,
+        }
+    }
+}
+
 /// One thing that was found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
@@ -55,6 +75,9 @@ pub struct Finding {
     pub offset: u64,
     /// How bad it is.
     pub verdict: Verdict,
+    /// The stable name of what concerns a removal or an erasure; none of other findings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<&'static str>,
     /// What is wrong, in a sentence.
     pub message: String,
 }
@@ -89,6 +112,21 @@ pub enum TreeState {
     Bad,
 }
 
+/// That a log was removed, as its tombstone says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RemovedReport {
+    /// When, in unix microseconds.
+    pub time: u64,
+    /// Admissions that it held.
+    pub exchanges: u64,
+    /// How long its records had to be kept, in days.
+    pub minimum_days: u64,
+    /// Why.
+    pub reason: String,
+    /// Whether it was checked that the keeper signed it.
+    pub verified: bool,
+}
+
 /// What was found of one incarnation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct IncarnationReport {
@@ -120,6 +158,9 @@ pub struct IncarnationReport {
     pub unknown_kinds: u64,
     /// Admissions whose salt is all zeros: erased on purpose, or lost with the power. One of another value is a finding.
     pub erased_salts: u64,
+    /// That it was removed by right; absent of a log that is there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub removed: Option<RemovedReport>,
     /// Everything that was found, in the order of the log.
     pub findings: Vec<Finding>,
 }
@@ -141,18 +182,19 @@ pub struct Report {
     pub findings: Vec<Finding>,
 }
 
-/// Checks a gateway's directory, a shard's or one incarnation's. Without `key`, signatures are not checked, which makes
-/// the verdict incomplete at best. Every checkpoint in `held`, kept outside of the volume, must be of a log that is there,
+/// Checks a gateway's directory, a shard's or one incarnation's. Without a key of the ledger, signatures are not checked,
+/// which makes the verdict incomplete at best; and so does a log that was removed, without the keeper's key. Every checkpoint in `held`, kept outside of the volume, must be of a log that is there,
 /// holds as many records, and leads to the same root.
 ///
 /// # Errors
 /// [`EvidenceError::NotALog`] or [`EvidenceError::Io`]: what could be read is reported, what could not is an error.
-pub fn fsck(
+pub fn fsck<'k>(
     storage: &dyn ReadStorage,
     path: &Path,
-    key: Option<&VerifyingKey>,
+    keys: impl Into<Keys<'k>>,
     held: &[HeldCheckpoint],
 ) -> Result<Report, EvidenceError> {
+    let keys = keys.into();
     let mut incarnations = Vec::new();
     let mut held = held::Held::new(held);
     // All files gone is what a checkpoint held outside tells best.
@@ -161,7 +203,7 @@ pub fn fsck(
         other => other?,
     };
     for shard in found {
-        chain::check(storage, &shard, key, &mut held, &mut incarnations)?;
+        chain::check(storage, &shard, keys, &mut held, &mut incarnations)?;
     }
     let findings = held.unmet(path);
     let verdict = incarnations

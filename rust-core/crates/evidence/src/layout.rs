@@ -1,5 +1,6 @@
 //! Where incarnations are: `<gateway>/<shard>/<incarnation>/`.
 
+use crate::removal::TOMBSTONE;
 use crate::segment::SegmentName;
 use crate::{EvidenceError, ReadStorage};
 use std::io;
@@ -34,7 +35,10 @@ pub fn shards(storage: &dyn ReadStorage, path: &Path) -> Result<Vec<Shard>, Evid
         .and_then(|name| name.to_str())
         .and_then(parse_incarnation);
     if let (Some(incarnation), Some(dir)) = (own, path.parent())
-        && (names.is_empty() || names.iter().any(|name| SegmentName::parse(name).is_some()))
+        && (names.is_empty()
+            || names
+                .iter()
+                .any(|name| SegmentName::parse(name).is_some() || name == TOMBSTONE))
     {
         return Ok(vec![Shard {
             dir: dir.to_owned(),

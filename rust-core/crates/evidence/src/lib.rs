@@ -8,6 +8,8 @@
 //! | `tree` | node hashes of the range over them, derived | [`TreeFile`] |
 //! | `checkpoint`, `<incarnation>.checkpoint` | the newest signed notes | [`checkpoint_file`] |
 //! | `salts` | what the commitments in records were salted with | [`salts`] |
+//! | `erasures` | which of them were destroyed, and why | [`erasures`] |
+//! | `tombstone`, `<seq>.record`, … | what stays of a log that was removed by right | [`removal`] |
 //!
 //! The formats have their one home here, encoding included, so that the writer (the `wal` crate) and every reader agree.
 //! [`layout`] tells which logs there are, [`LogReader`](log_reader::LogReader) strings the records of one together,
@@ -16,6 +18,7 @@
 
 pub mod checkpoint_file;
 mod consistency;
+pub mod erasures;
 mod error;
 mod export;
 pub mod frame;
@@ -24,6 +27,7 @@ pub mod layout;
 pub mod log_reader;
 mod lookup;
 pub mod prove;
+pub mod removal;
 pub mod rules;
 pub mod salts;
 pub mod segment;
@@ -37,9 +41,10 @@ pub use consistency::{check as check_consistency, consistency, consistency_from,
 pub use error::EvidenceError;
 pub use export::export_leaves;
 pub use fsck::{
-    CheckpointState, Finding, HeldCheckpoint, IncarnationReport, Report, TreeState, Verdict, fsck,
+    CheckpointState, Finding, HeldCheckpoint, IncarnationReport, Keys, RemovedReport, Report, TreeState,
+    Verdict, fsck,
 };
-pub use lookup::{FoundRecord, Search, find, read_record};
+pub use lookup::{FoundRecord, Search, find, read_record, removed_at};
 pub use salts::stored_salt;
 pub use segments::unused;
 pub use storage::{FileStorage, ReadFile, ReadStorage, read_full};

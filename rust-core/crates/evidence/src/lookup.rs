@@ -6,6 +6,7 @@
 
 use crate::layout::{Shard, incarnation_of, shards};
 use crate::log_reader::{Found, LogReader};
+use crate::removal::{gone, read_tombstone};
 use crate::time_search::{place, place_of_record, since, time_of};
 use crate::{EvidenceError, ReadStorage};
 use memchr::memmem;
@@ -89,6 +90,32 @@ pub fn find(
         }
     }
     Ok(Vec::new())
+}
+
+/// The logs with a tombstone that were written when an exchange began, as its id tells: one of them may have held it.
+///
+/// # Errors
+/// As [`find`].
+pub fn removed_at(
+    storage: &dyn ReadStorage,
+    path: &Path,
+    request_id: &str,
+) -> Result<Vec<PathBuf>, EvidenceError> {
+    let Some(time) = time_of(request_id) else {
+        return Ok(Vec::new());
+    };
+    let margin = MARGINS[NEAR - 1];
+    let mut removed = Vec::new();
+    for shard in shards(storage, path)? {
+        for incarnation in since(&shard.incarnations, time.saturating_sub(margin)) {
+            let dir = shard.dir.join(incarnation.to_string());
+            let begun = incarnation.timestamp_ms() <= time.saturating_add(margin);
+            if begun && read_tombstone(storage, &dir).is_ok_and(|note| note.is_some()) {
+                removed.push(dir);
+            }
+        }
+    }
+    Ok(removed)
 }
 
 /// Looks in one shard for an exchange that began within `margin` milliseconds of `time`, until it has its end.
@@ -254,7 +281,7 @@ impl<'i> Wanted<'i> {
 /// The stored bytes of record `seq` of an incarnation.
 ///
 /// # Errors
-/// [`EvidenceError::NoSuchRecord`], also when it is damaged; [`EvidenceError::NotALog`] or [`EvidenceError::Io`].
+/// [`EvidenceError::NoSuchRecord`], also when it is damaged; [`EvidenceError::Removed`]; [`EvidenceError::NotALog`] or [`EvidenceError::Io`].
 pub fn read_record(
     storage: &dyn ReadStorage,
     incarnation_dir: &Path,
@@ -271,10 +298,10 @@ pub fn read_record(
     // In a log that is damaged, halves may mislead.
     let mut log = LogReader::open(storage, incarnation_dir, incarnation)?;
     log.seek(seq);
-    read_on(&mut log, seq)?.ok_or_else(|| EvidenceError::NoSuchRecord {
-        dir: incarnation_dir.to_owned(),
-        seq,
-    })
+    match read_on(&mut log, seq)? {
+        Some(record) => Ok(record),
+        None => Err(gone(storage, incarnation_dir, seq)?),
+    }
 }
 
 /// Reads on up to record `seq`; `None` when it does not come.

@@ -4,6 +4,7 @@ use crate::checkpoint_file::{self, CHECKPOINT};
 use crate::layout::{incarnation_of, parse_incarnation};
 use crate::log_reader::{Found, LogReader};
 use crate::lookup::read_record;
+use crate::removal::gone;
 use crate::salts::{SALT, stored_salt};
 use crate::{EvidenceError, ReadStorage, TreeFile};
 use proofgate_ledger::{
@@ -22,8 +23,9 @@ use std::path::Path;
 ///
 /// # Errors
 /// [`EvidenceError::NotCovered`] when no checkpoint covers the record yet (a crashed incarnation's last records are covered by
-/// a note that its successor signs), [`EvidenceError::NoSuchRecord`], [`EvidenceError::Corruption`] when the
-/// records do not lead to the signed root, [`EvidenceError::Ledger`] when the checkpoint is refused, [`EvidenceError::Io`].
+/// a note that its successor signs), [`EvidenceError::NoSuchRecord`], [`EvidenceError::Removed`] when the log was removed by
+/// right, [`EvidenceError::Corruption`] when the records do not lead to the signed root, [`EvidenceError::Ledger`] when the
+/// checkpoint is refused, [`EvidenceError::Io`].
 pub fn proof(
     storage: &dyn ReadStorage,
     incarnation_dir: &Path,
@@ -73,39 +75,51 @@ pub fn proof_of(
             (note, signed)
         }
     };
-    let leads_to_root =
-        |hashes: &Vec<Hash>| verify_inclusion(&leaf, seq, signed.size, hashes, &signed.root).is_ok();
-    let stored = TreeFile::open(storage, incarnation_dir)
-        .and_then(|tree| inclusion_proof(&tree, seq, signed.size))
-        .ok()
-        .filter(leads_to_root);
-    let hashes = match stored {
-        Some(hashes) => hashes,
-        None => {
-            let nodes = rebuild(storage, incarnation_dir, signed.size, |nodes| {
-                inclusion_proof(nodes, seq, signed.size).map(|_| ())
-            })?;
-            let hashes = inclusion_proof(&nodes, seq, signed.size)?;
-            if !leads_to_root(&hashes) {
-                return Err(EvidenceError::Corruption {
-                    path: incarnation_dir.join(CHECKPOINT),
-                    offset: 0,
-                    reason: format!("the records do not lead to the root it signs at {}", signed.size),
-                });
-            }
-            hashes
-        }
-    };
     let mut proof = TlogProof {
         extra: None,
         index: seq,
-        hashes,
+        hashes: path_to(storage, incarnation_dir, (seq, leaf), &signed)?,
         checkpoint: note,
     };
     if let Some(salt) = salt_of(storage, incarnation_dir, record)? {
         proof.carry_salt(&salt);
     }
     Ok(proof)
+}
+
+/// The path from a leaf, with its number, to the root of a checkpoint of its log: out of the tree file, or out of the
+/// records where that is missing, short or wrong. It has been verified.
+///
+/// # Errors
+/// [`EvidenceError::Corruption`] when the records do not lead to that root; [`EvidenceError::NoSuchRecord`] when there are
+/// fewer; [`EvidenceError::Io`].
+pub fn path_to(
+    storage: &dyn ReadStorage,
+    incarnation_dir: &Path,
+    (seq, leaf): (u64, Hash),
+    signed: &Checkpoint,
+) -> Result<Vec<Hash>, EvidenceError> {
+    let leads_to_root =
+        |hashes: &Vec<Hash>| verify_inclusion(&leaf, seq, signed.size, hashes, &signed.root).is_ok();
+    let stored = TreeFile::open(storage, incarnation_dir)
+        .and_then(|tree| inclusion_proof(&tree, seq, signed.size))
+        .ok()
+        .filter(leads_to_root);
+    if let Some(hashes) = stored {
+        return Ok(hashes);
+    }
+    let nodes = rebuild(storage, incarnation_dir, signed.size, |nodes| {
+        inclusion_proof(nodes, seq, signed.size).map(|_| ())
+    })?;
+    let hashes = inclusion_proof(&nodes, seq, signed.size)?;
+    match leads_to_root(&hashes) {
+        true => Ok(hashes),
+        false => Err(EvidenceError::Corruption {
+            path: incarnation_dir.join(CHECKPOINT),
+            offset: 0,
+            reason: format!("the records do not lead to the root it signs at {}", signed.size),
+        }),
+    }
 }
 
 /// The salt of the commitment in a record; `None` for one without, and when it is gone.
@@ -150,8 +164,12 @@ pub fn successors_checkpoint(
     Ok(note.map(|note| Checkpoint::verify(&note, key)).transpose()?)
 }
 
-/// The checkpoint that a later incarnation signed for what this one left: the largest, if several did.
-fn successors_note(
+/// The checkpoint that a later incarnation signed for what this one left: the largest, if several did. Its signature is not
+/// checked.
+///
+/// # Errors
+/// [`EvidenceError::Io`].
+pub fn successors_note(
     storage: &dyn ReadStorage,
     incarnation_dir: &Path,
 ) -> Result<Option<String>, EvidenceError> {
@@ -238,10 +256,7 @@ pub(crate) fn rebuild(
                 });
             }
             Found::Record(_) | Found::End => {
-                return Err(EvidenceError::NoSuchRecord {
-                    dir: dir.to_owned(),
-                    seq: mmr.size(),
-                });
+                return Err(gone(storage, dir, mmr.size())?);
             }
         }
     }

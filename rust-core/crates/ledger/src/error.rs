@@ -66,6 +66,9 @@ pub enum LedgerError {
     /// A note's text is not a C2SP checkpoint.
     #[error("checkpoint: {0}")]
     CheckpointMalformed(&'static str),
+    /// A note's text is no tombstone and no erasure.
+    #[error("statement: {0}")]
+    StatementMalformed(&'static str),
     /// A request to a witness is not one of C2SP tlog-witness.
     #[error("add-checkpoint: {0}")]
     RequestMalformed(&'static str),

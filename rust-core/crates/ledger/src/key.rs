@@ -214,6 +214,15 @@ impl VerifyingKey {
         check_origin(&self.name, origin)?;
         Ok(Self::new(origin, self.key))
     }
+
+    /// Whether neither is the other, nor could speak for the other's name or a name below it: what the key of an auditor
+    /// or of a keeper must be beside the ledger's.
+    #[must_use]
+    pub fn is_apart_from(&self, other: &Self) -> bool {
+        !self.is_same_point(other)
+            && self.for_origin(&other.name).is_err()
+            && other.for_origin(&self.name).is_err()
+    }
 }
 
 /// The first bytes of SHA-256 over a key's name, a newline, its algorithm and the public key.

@@ -1,5 +1,6 @@
 //! What an outsider needs to check a gateway's evidence, and what a worker needs to produce it: records and their
-//! leaf hashes, the Merkle Mountain Range over them, signed checkpoints, what witnesses add to them, and proofs.
+//! leaf hashes, the Merkle Mountain Range over them, signed checkpoints, what witnesses add to them, proofs, and what a
+//! keeper signs of logs that it removes and of salts that it destroys.
 //!
 //! The range hashes and bags its peaks exactly as RFC 6962 does, so its root *is* the RFC 6962 tree head and its
 //! proofs *are* RFC 9162 proofs. Checkpoints are C2SP signed notes and proofs are C2SP `.tlog-proof` files, so foreign
@@ -12,19 +13,23 @@ mod add_checkpoint;
 mod checkpoint;
 pub mod commitment;
 mod cosignature;
+mod erasure;
 mod error;
 mod key;
 mod note;
 mod proof;
 pub mod record;
 mod signed_checkpoint;
+mod statement;
 mod tlog_proof;
+mod tombstone;
 mod tree;
 mod trust_policy;
 
 pub use add_checkpoint::{AddCheckpoint, MAX_ADD_CHECKPOINT};
 pub use checkpoint::Checkpoint;
 pub use cosignature::Cosignature;
+pub use erasure::{Erased, Erasure};
 pub use error::LedgerError;
 pub use key::{CosignatureKey, CosigningKey, PrivateKey, PublicKey, SigningKey, VerifyingKey};
 pub use note::{MAX_NOTE, MAX_SIGNATURES};
@@ -32,6 +37,8 @@ pub use proof::{
     NodeReader, consistency_proof, inclusion_proof, tree_root, verify_consistency, verify_inclusion,
 };
 pub use signed_checkpoint::SignedCheckpoint;
+pub use statement::{MAX_REASON, MAX_STATEMENT};
 pub use tlog_proof::{MAX_TLOG_PROOF, TlogProof};
+pub use tombstone::Tombstone;
 pub use tree::{Hash, Mmr, leaf_hash, leaf_position, node_count, node_hash, node_position};
 pub use trust_policy::{MAX_POLICY, PolicyWitness, TrustPolicy};

@@ -9,6 +9,7 @@ create_exception!(_core, BindError, ProofgateError);
 create_exception!(_core, ProofError, ProofgateError);
 create_exception!(_core, AuditorError, ProofgateError);
 create_exception!(_core, WitnessError, ProofgateError);
+create_exception!(_core, KeepingError, ProofgateError);
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let python = module.py();
@@ -18,7 +19,8 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("BindError", python.get_type::<BindError>())?;
     module.add("ProofError", python.get_type::<ProofError>())?;
     module.add("AuditorError", python.get_type::<AuditorError>())?;
-    module.add("WitnessError", python.get_type::<WitnessError>())
+    module.add("WitnessError", python.get_type::<WitnessError>())?;
+    module.add("KeepingError", python.get_type::<KeepingError>())
 }
 
 /// Gives an exception the stable machine code that its class promises.
@@ -65,4 +67,9 @@ pub(crate) fn auditor_error(python: Python<'_>, error: &proofgate_auditor::Audit
 /// The exception for a witness that cannot start.
 pub(crate) fn witness_error(python: Python<'_>, error: &proofgate_witness::WitnessError) -> PyErr {
     with_code(python, WitnessError::new_err(error.to_string()), error.code())
+}
+
+/// The exception for a keeper that cannot hold, remove or erase.
+pub(crate) fn keeping_error(python: Python<'_>, error: &proofgate_keeping::KeepingError) -> PyErr {
+    with_code(python, KeepingError::new_err(error.to_string()), error.code())
 }

@@ -7,7 +7,9 @@ use std::path::PathBuf;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use proofgate_dataplane::evidence::{self, Evidence};
-use proofgate_evidence::{EvidenceError, FileStorage, Search, check_consistency, read_notes};
+use proofgate_evidence::{
+    EvidenceError, FileStorage, Keys, Search, check_consistency, read_notes, removed_at,
+};
 use proofgate_ledger::{Checkpoint, CosigningKey, SigningKey, TlogProof, VerifyingKey};
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
@@ -107,9 +109,14 @@ fn prove(
     let search = if scan { Search::Scan } else { Search::ByTime };
     let found = python.detach(|| evidence::prove(evidence::find(&path, request_id, search)?, key.as_ref()));
     let records = found.map_err(|error| evidence_error(python, &error))?;
-    match records.is_empty() {
-        true => Err(PyKeyError::new_err(request_id.to_owned())),
-        false => to_json(&records),
+    if !records.is_empty() {
+        return to_json(&records);
+    }
+    let removed = removed_at(&FileStorage, &path, request_id);
+    let removed = removed.map_err(|error| evidence_error(python, &error))?;
+    match removed.into_iter().next() {
+        Some(dir) => Err(evidence_error(python, &EvidenceError::Removed(dir))),
+        None => Err(PyKeyError::new_err(request_id.to_owned())),
     }
 }
 
@@ -121,20 +128,35 @@ fn optional_key(verifying_key: Option<&str>) -> PyResult<Option<VerifyingKey>> {
 }
 
 #[pyfunction]
-#[pyo3(signature = (path, verifying_key, against=Vec::new()))]
+#[pyo3(signature = (path, verifying_key, against=Vec::new(), keeping_key=None))]
 fn fsck(
     python: Python<'_>,
     path: PathBuf,
     verifying_key: Option<&str>,
     against: Vec<(PathBuf, String)>,
+    keeping_key: Option<&str>,
 ) -> PyResult<(u8, String)> {
     let key = optional_key(verifying_key)?;
+    let keeping = optional_key(keeping_key)?;
+    if key
+        .as_ref()
+        .zip(keeping.as_ref())
+        .is_some_and(|(key, keeping)| !key.is_apart_from(keeping))
+    {
+        return Err(invalid(
+            "the keeper's key could speak for the ledger, or the ledger's for the keeper",
+        ));
+    }
     let report = python.detach(|| {
         let mut held = Vec::new();
         for (file, text) in &against {
             held.extend(proofgate_evidence::read_notes(file, text, key.as_ref())?);
         }
-        proofgate_evidence::fsck(&FileStorage, &path, key.as_ref(), &held)
+        let keys = Keys {
+            ledger: key.as_ref(),
+            keeping: keeping.as_ref(),
+        };
+        proofgate_evidence::fsck(&FileStorage, &path, keys, &held)
     });
     let report = report.map_err(|error| evidence_error(python, &error))?;
     let json = serde_json::to_string(&report).map_err(|error| PyValueError::new_err(error.to_string()))?;

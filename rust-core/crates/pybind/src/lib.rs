@@ -6,6 +6,7 @@
 mod auditor;
 mod errors;
 mod evidence;
+mod keeping;
 mod policy;
 mod policy_queue;
 mod prices;
@@ -24,6 +25,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<telemetry::ExchangeQueue>()?;
     module.add_class::<auditor::Auditor>()?;
     module.add_class::<witness::Witness>()?;
+    module.add_class::<keeping::Keeper>()?;
     errors::register(module)?;
     policy::register(module)?;
     prices::register(module)?;

@@ -20,8 +20,11 @@ pub(crate) fn replace(
     replace_file(storage, directory, dir, (TEMPORARY, CHECKPOINT), note.as_bytes())
 }
 
-/// Replaces a small file of an incarnation, by way of a temporary one.
-pub(crate) fn replace_file(
+/// Replaces a small file of an incarnation, by way of a temporary one. It is on the disk when this returns.
+///
+/// # Errors
+/// [`WalError::Evidence`]; either version may be there then.
+pub fn replace_file(
     storage: &dyn Storage,
     directory: &dyn Directory,
     dir: &Path,

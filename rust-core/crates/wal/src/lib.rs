@@ -47,6 +47,7 @@ mod tree_writer;
 mod watermark;
 mod writer;
 
+pub use checkpoint_file::replace_file;
 pub use error::WalError;
 pub use follower::{Follower, Progress};
 pub use give_back::give_back;

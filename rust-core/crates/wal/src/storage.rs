@@ -4,12 +4,12 @@
 
 use crate::lock_reach;
 use proofgate_evidence::{FileStorage, ReadFile, ReadStorage};
-use rustix::fs::{Advice, FallocateFlags};
+use rustix::fs::{Advice, FallocateFlags, OFlags};
 use rustix::io::Errno;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::num::NonZeroU64;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ pub trait Storage: ReadStorage {
     /// What the system says.
     fn open_synced(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>>;
 
-    /// Opens an existing file for reading and writing.
+    /// Opens an existing file for reading and writing; a link in its place is not followed.
     ///
     /// # Errors
     /// What the system says.
@@ -148,7 +148,11 @@ impl Storage for FileStorage {
     }
 
     fn open_writable(&self, path: &Path) -> io::Result<Arc<dyn StoredFile>> {
-        let file = OpenOptions::new().read(true).write(true).open(path)?;
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
+            .open(path)?;
         Ok(Arc::new(file))
     }
 

@@ -9,7 +9,7 @@ mod support;
 
 use proofgate_evidence::{Verdict, fsck};
 use proofgate_wal::simulated::{InjectedFault, SimulatedDisk};
-use proofgate_wal::{FileStorage, Ulid, WalError, frame_bytes, give_back};
+use proofgate_wal::{FileStorage, Storage, Ulid, WalError, frame_bytes, give_back};
 use std::path::Path;
 use support::{Promised, SHARD, Worker, begin_in, filled, fresh, inspect, raw, small, start, vkey};
 
@@ -31,6 +31,15 @@ fn lengths(disk: &SimulatedDisk) -> Vec<(String, usize)> {
     segments
         .map(|path| (path.display().to_string(), disk.read(&path).unwrap().len()))
         .collect()
+}
+
+#[test]
+fn a_link_in_the_place_of_a_file_is_not_followed() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("other"), b"content").unwrap();
+    std::os::unix::fs::symlink("other", folder.path().join("salts")).unwrap();
+    assert!(FileStorage.open_writable(&folder.path().join("salts")).is_err());
+    assert!(FileStorage.open_writable(&folder.path().join("other")).is_ok());
 }
 
 #[test]

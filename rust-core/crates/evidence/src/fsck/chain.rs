@@ -2,7 +2,7 @@
 
 use super::held::Held;
 use super::scan::{Head, Scanned, believe, scan};
-use super::{CheckpointState, IncarnationReport, Verdict, exchanges};
+use super::{CheckpointState, IncarnationReport, Keys, Verdict, exchanges, removed};
 use crate::checkpoint_file::{self, cover_name};
 use crate::layout::{Shard, parse_incarnation};
 use crate::rules::Predecessor;
@@ -34,7 +34,7 @@ struct Ended {
 pub(super) fn check(
     storage: &dyn ReadStorage,
     shard: &Shard,
-    key: Option<&VerifyingKey>,
+    keys: Keys<'_>,
     held: &mut Held<'_>,
     reports: &mut Vec<IncarnationReport>,
 ) -> Result<(), EvidenceError> {
@@ -46,7 +46,7 @@ pub(super) fn check(
         let mut stated = heads.remove(incarnation).unwrap_or_default();
         let kept = held.meet(*incarnation);
         stated.extend(kept.iter().map(|one| one.head()));
-        let mut log = scan(storage, &dir, *incarnation, key, stated)?;
+        let mut log = scan(storage, &dir, *incarnation, keys, stated)?;
         for one in kept {
             let origin = &one.checkpoint.origin;
             if log.report.origin.as_ref().is_some_and(|own| own != origin) {
@@ -56,12 +56,15 @@ pub(super) fn check(
             }
         }
         stand(&mut log, shard);
-        state_heads(storage, &mut log, key, &mut heads)?;
+        state_heads(storage, &mut log, keys.ledger, &mut heads)?;
         logs.push(log);
     }
     logs.reverse();
     let claims = claims(&logs);
     let (next, forked) = follow(&mut logs, &claims);
+    if !shard.alone {
+        removed::require_end(&mut logs, &next);
+    }
     let zombies = compare_ends(&mut logs, &claims);
     compare_links(storage, shard, &mut logs)?;
     exchanges::check(&mut logs, &next, &zombies, &forked);

@@ -70,6 +70,7 @@ impl<'h> Held<'h> {
                 file: one.file.display().to_string(),
                 offset: 0,
                 verdict: Verdict::Diverged,
+                code: None,
                 message: format!(
                     "it covers {} records of {}, which is not under {}",
                     one.checkpoint.size,

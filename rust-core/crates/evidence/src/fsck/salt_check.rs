@@ -46,10 +46,13 @@ impl SaltCheck {
         })
     }
 
-    /// Looks at the salt of an admission, which names it by `id`. Numbers only grow.
-    pub(super) fn admission(&mut self, seq: u64, id: Option<SaltId>) -> Result<(), EvidenceError> {
+    /// Looks at the salt of an admission, which names it by `id`; whether it is zero. Numbers only grow.
+    pub(super) fn admission(&mut self, seq: u64, id: Option<SaltId>) -> Result<bool, EvidenceError> {
         match self.salt(seq).map_err(EvidenceError::io("read", &self.path))? {
-            Some(salt) if salt == [0; SALT] => self.erased += 1,
+            Some(salt) if salt == [0; SALT] => {
+                self.erased += 1;
+                return Ok(true);
+            }
             Some(salt) if id.is_some_and(|id| id != salt_id(&salt)) => {
                 self.changed += 1;
                 self.first_changed.get_or_insert(seq);
@@ -60,7 +63,7 @@ impl SaltCheck {
                 self.first_missing.get_or_insert(seq);
             }
         }
-        Ok(())
+        Ok(false)
     }
 
     /// The salt; `None` when it is not there.

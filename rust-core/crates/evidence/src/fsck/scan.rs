@@ -1,10 +1,12 @@
 //! One incarnation under the eye of `fsck`.
 
+use super::erasure_check::ErasureCheck;
 use super::salt_check::SaltCheck;
 use super::tree_check::TreeCheck;
-use super::{CheckpointState, Finding, IncarnationReport, TreeState, Verdict};
+use super::{CheckpointState, Finding, IncarnationReport, Keys, TreeState, Verdict, removed};
 use crate::checkpoint_file::{self, CHECKPOINT};
 use crate::log_reader::{Flaw, Found, LogReader};
+use crate::removal::{self, Removal};
 use crate::rules::Rules;
 use crate::salts::{SALT, SALTS};
 use crate::segment_reader::Stored;
@@ -50,11 +52,15 @@ impl Scanned {
     }
 
     pub(super) fn find_in(&mut self, file: &Path, verdict: Verdict, message: String) {
+        self.report.findings.push(finding(file, 0, verdict, message));
+    }
+
+    /// Finds what has a name.
+    pub(super) fn find_named(&mut self, code: &'static str, verdict: Verdict, message: String) {
+        let found = finding(&self.dir, 0, verdict, message);
         self.report.findings.push(Finding {
-            file: file.display().to_string(),
-            offset: 0,
-            verdict,
-            message,
+            code: Some(code),
+            ..found
         });
     }
 
@@ -64,15 +70,56 @@ impl Scanned {
     }
 }
 
+fn finding(file: &Path, offset: u64, verdict: Verdict, message: String) -> Finding {
+    Finding {
+        file: file.display().to_string(),
+        offset,
+        verdict,
+        code: None,
+        message,
+    }
+}
+
+/// What is to be said of an incarnation before it is read.
+pub(super) fn empty_report(dir: &Path, incarnation: Ulid) -> IncarnationReport {
+    IncarnationReport {
+        dir: dir.display().to_string(),
+        incarnation: incarnation.to_string(),
+        origin: None,
+        segments: 0,
+        records: 0,
+        bytes: 0,
+        root: None,
+        sealed: false,
+        checkpoint: CheckpointState::Missing,
+        checkpoint_size: 0,
+        tree: TreeState::Missing,
+        torn: false,
+        unknown_kinds: 0,
+        erased_salts: 0,
+        removed: None,
+        findings: Vec::new(),
+    }
+}
+
 /// Checks one incarnation against itself, its checkpoint and the heads that others stated of it.
 pub(super) fn scan(
     storage: &dyn ReadStorage,
     dir: &Path,
     incarnation: Ulid,
-    key: Option<&VerifyingKey>,
+    keys: Keys<'_>,
     mut heads: Vec<Head>,
 ) -> Result<Scanned, EvidenceError> {
+    let refused = match removal::read(storage, dir, keys.ledger, keys.keeping)? {
+        Removal::Done(removed) => return removed::check(storage, dir, (incarnation, *removed), keys, &heads),
+        Removal::Refused(why) => Some(why),
+        Removal::None => None,
+    };
+    let key = keys.ledger;
     let mut scan = Scan::new(storage, dir, incarnation)?;
+    if let Some(keeping) = keys.keeping {
+        scan.erasures = Some(ErasureCheck::open(storage, dir, keeping)?);
+    }
     // Before the records: those of a log that is being written only grow.
     let signed = scan.read_checkpoint(storage, dir, key)?;
     if let Some(signed) = &signed {
@@ -106,7 +153,18 @@ pub(super) fn scan(
     if scan.rules.served().is_some() && scan.report.checkpoint == CheckpointState::Missing {
         scan.look_for_first_checkpoint(storage, key)?;
     }
-    scan.finish(signed.as_ref(), &heads, compared, log.origin())
+    let erasures = scan.erasures.take();
+    let mut scanned = scan.finish(signed.as_ref(), &heads, compared, log.origin())?;
+    if let Some(erasures) = erasures {
+        let origin = scanned.report.origin.clone().unwrap_or_default();
+        for (code, verdict, message) in erasures.judge(&origin, scanned.report.records) {
+            scanned.find_named(code, verdict, message);
+        }
+    }
+    if let Some(why) = refused {
+        removed::refuse(&mut scanned, &why);
+    }
+    Ok(scanned)
 }
 
 struct Scan {
@@ -117,6 +175,8 @@ struct Scan {
     mmr: Mmr,
     tree: TreeCheck,
     salts: SaltCheck,
+    /// Where a keeper's key is known.
+    erasures: Option<ErasureCheck>,
     /// Flaws, each with the largest durable count that a later record states.
     flaws: Vec<(Flaw, u64)>,
 }
@@ -124,40 +184,20 @@ struct Scan {
 impl Scan {
     fn new(storage: &dyn ReadStorage, dir: &Path, incarnation: Ulid) -> Result<Self, EvidenceError> {
         Ok(Self {
-            report: IncarnationReport {
-                dir: dir.display().to_string(),
-                incarnation: incarnation.to_string(),
-                origin: None,
-                segments: 0,
-                records: 0,
-                bytes: 0,
-                root: None,
-                sealed: false,
-                checkpoint: CheckpointState::Missing,
-                checkpoint_size: 0,
-                tree: TreeState::Missing,
-                torn: false,
-                unknown_kinds: 0,
-                erased_salts: 0,
-                findings: Vec::new(),
-            },
+            report: empty_report(dir, incarnation),
             dir: dir.to_owned(),
             incarnation,
             rules: Rules::new(incarnation),
             mmr: Mmr::new(),
             tree: TreeCheck::open(storage, dir)?,
             salts: SaltCheck::open(storage, dir)?,
+            erasures: None,
             flaws: Vec::new(),
         })
     }
 
     fn find(&mut self, file: &Path, offset: u64, verdict: Verdict, message: String) {
-        self.report.findings.push(Finding {
-            file: file.display().to_string(),
-            offset,
-            verdict,
-            message,
-        });
+        self.report.findings.push(finding(file, offset, verdict, message));
     }
 
     fn read_checkpoint(
@@ -224,7 +264,10 @@ impl Scan {
             self.push(stored, payload, covered)?;
             let taken = self.rules.take(stored.seq, payload);
             if let Ok(Record::Admission(admission)) = &taken {
-                self.salts.admission(stored.seq, admission.salt)?;
+                let erased = self.salts.admission(stored.seq, admission.salt)?;
+                if let Some(erasures) = &mut self.erasures {
+                    erasures.admission(stored.seq, &admission.tenant, admission.ts, erased);
+                }
             }
             self.report.unknown_kinds += u64::from(matches!(taken, Ok(Record::Unknown(_))));
             taken.err()

@@ -1,0 +1,1 @@
+"""Keeping and forgetting: the commands `hold`, `prune` and `erase`."""

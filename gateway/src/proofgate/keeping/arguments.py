@@ -1,0 +1,134 @@
+"""What the commands of a keeper have in common: times, durations, keys, the state."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import re
+import time
+from pathlib import Path
+
+from proofgate import _core
+
+_DAYS = re.compile(r"([0-9]{1,6})d")
+_MICROSECONDS = 1_000_000
+
+
+class UsageError(Exception):
+    """What was given cannot be used; the text says why."""
+
+
+def days(text: str) -> int:
+    """A number of days, written `180d`."""
+    found = _DAYS.fullmatch(text)
+    if found is None:
+        raise argparse.ArgumentTypeError("expected days, such as 180d")
+    return int(found[1])
+
+
+def tenant_days(text: str) -> tuple[str, int]:
+    """A tenant's number of days, written `acme=730d`."""
+    tenant, separator, minimum = text.rpartition("=")
+    if not separator or not tenant:
+        raise argparse.ArgumentTypeError("expected a tenant and days, such as acme=730d")
+    return tenant, days(minimum)
+
+
+def moment(text: str) -> int:
+    """A time of ISO 8601 (UTC, unless it says otherwise), in unix microseconds."""
+    try:
+        read = datetime.datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            "expected a time, such as 2026-01-31 or 2026-01-31T12:00:00Z"
+        ) from None
+    if read.tzinfo is None:
+        read = read.replace(tzinfo=datetime.UTC)
+    if read.timestamp() < 0:
+        raise argparse.ArgumentTypeError("expected a time since 1970")
+    return int(read.timestamp()) * _MICROSECONDS + read.microsecond
+
+
+def now() -> int:
+    """The time, in unix microseconds."""
+    return time.time_ns() // 1000
+
+
+def told(microseconds: int) -> str:
+    """A time for a person."""
+    try:
+        read = datetime.datetime.fromtimestamp(microseconds // _MICROSECONDS, datetime.UTC)
+    except (OverflowError, ValueError, OSError):
+        return f"{microseconds} µs"
+    return read.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def add_state(parser: argparse.ArgumentParser) -> None:
+    """Adds the directory that a keeper's commands work on."""
+    parser.add_argument(
+        "--state",
+        type=Path,
+        required=True,
+        metavar="DIR",
+        help="the keeper's own directory, with the holds; not on the ledger's volume",
+    )
+
+
+def add_ledger(parser: argparse.ArgumentParser) -> None:
+    """Adds the ledger, its key, the state and the keeper's key."""
+    parser.add_argument("--ledger", type=Path, required=True, metavar="DIR", help="the ledger")
+    parser.add_argument(
+        "--ledger-key", required=True, metavar="VKEY", help="the ledger's verifying key, or a file"
+    )
+    add_state(parser)
+    parser.add_argument(
+        "--signing-key", type=Path, required=True, metavar="FILE", help="the keeper's, which signs what goes"
+    )
+
+
+def add_tenant_minimum(parser: argparse.ArgumentParser) -> None:
+    """Adds the minimums of tenants."""
+    parser.add_argument(
+        "--tenant-minimum",
+        type=tenant_days,
+        action="append",
+        default=[],
+        metavar="TENANT=DAYS",
+        help="how long what is of a tenant is kept, if that is longer: acme=730d; may be given again",
+    )
+
+
+def minimums(given: list[tuple[str, int]]) -> dict[str, int]:
+    """The minimums of tenants. Raises UsageError when one is named twice."""
+    found = dict(given)
+    if len(found) < len(given):
+        raise UsageError("--tenant-minimum names a tenant twice")
+    return found
+
+
+def open_keeper(state: Path, ledger: Path | None = None) -> _core.Keeper:
+    """The keeper whose state that is; the directory has to be there. Raises UsageError and KeepingError."""
+    if not state.is_dir():
+        raise UsageError(f"{state} is not a directory: holds may be in it, so nothing is done without it")
+    if ledger is not None:
+        require_apart(state, ledger)
+    return _core.Keeper(str(state))
+
+
+def require_apart(state: Path, ledger: Path) -> None:
+    """Refuses a state within the ledger. Raises UsageError."""
+    if not ledger.is_dir():
+        raise UsageError(f"{ledger} is not a directory")
+    inside, outside = state.resolve(), ledger.resolve()
+    if inside == outside or outside in inside.parents:
+        raise UsageError("--state lies in the ledger: whoever writes that could release every hold")
+
+
+def signing_key(path: Path) -> str:
+    """The text of a signing key. Raises UsageError."""
+    try:
+        return path.read_text(encoding="ascii")
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{path} holds no signing key") from None

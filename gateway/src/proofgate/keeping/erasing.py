@@ -1,0 +1,112 @@
+"""The command `erase`: salts are destroyed, so that what was said tells nothing any more."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from proofgate import evidence
+from proofgate.commands import EXIT_FAILED, EXIT_OK, EXIT_USAGE, fail
+from proofgate.keeping import arguments
+
+
+def add(command: Callable[..., argparse.ArgumentParser]) -> None:
+    """Adds the command; `command` makes one."""
+    parser = command(
+        "erase",
+        run,
+        "destroy the salts of an exchange or of a tenant",
+        "Its commitments tell nothing\nthen; all records and proofs stay as they are. What is destroyed is "
+        "signed before. Without --yes\nnothing is changed. Exit code 1 when anything of it stays.",
+    )
+    arguments.add_ledger(parser)
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--id", metavar="REQUEST_ID", help="one exchange")
+    what.add_argument("--tenant", metavar="NAME", help="all exchanges of a tenant")
+    parser.add_argument(
+        "--until",
+        type=arguments.moment,
+        metavar="TIME",
+        help="with --tenant: those of this time or earlier (default: all so far)",
+    )
+    minimum = parser.add_mutually_exclusive_group(required=True)
+    minimum.add_argument(
+        "--minimum", type=arguments.days, metavar="DAYS", help="how long all exchanges are kept: 180d"
+    )
+    minimum.add_argument(
+        "--override-minimum",
+        action="store_true",
+        help="erase whatever the minimum is: where the law asks for it. A hold is never overridden",
+    )
+    arguments.add_tenant_minimum(parser)
+    parser.add_argument("--reason", required=True, metavar="TEXT", help="why, in one line; it is signed")
+    parser.add_argument("--yes", action="store_true", help="do it")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Plans, and with --yes erases."""
+    try:
+        logs = _erase(options)
+    except (arguments.UsageError, ValueError) as error:
+        # The text of a key is not in it.
+        return fail(str(error), EXIT_USAGE)
+    stay = sum(log["action"] == "stay" for log in logs)
+    count = sum(log["exchanges"] for log in logs if log["action"] == "erase")
+    if options.json:
+        print(json.dumps({"done": options.yes, "exchanges": count, "stay": stay, "logs": logs}, indent=2))
+    else:
+        for line in _lines(logs, done=options.yes):
+            print(line)
+        if options.yes:
+            print(f"the salts of {count} exchanges were destroyed; {stay} logs keep theirs")
+        else:
+            print(
+                f"nothing was changed: --yes destroys the salts of {count} exchanges; {stay} logs keep theirs"
+            )
+    return EXIT_FAILED if stay else EXIT_OK
+
+
+def _erase(options: argparse.Namespace) -> list[dict[str, Any]]:
+    if options.until is not None and options.tenant is None:
+        raise arguments.UsageError("--until goes with --tenant")
+    if options.override_minimum and options.tenant_minimum:
+        raise arguments.UsageError("--tenant-minimum and --override-minimum contradict each other")
+    now = arguments.now()
+    tenant = (
+        None if options.tenant is None else (options.tenant, now if options.until is None else options.until)
+    )
+    policy = None
+    if not options.override_minimum:
+        policy = (options.minimum, arguments.minimums(options.tenant_minimum))
+    keeper = arguments.open_keeper(options.state, options.ledger)
+    logs: list[dict[str, Any]] = json.loads(
+        keeper.erase(
+            str(options.ledger),
+            evidence.read_verifying_key(options.ledger_key),
+            arguments.signing_key(options.signing_key),
+            options.id,
+            tenant,
+            policy,
+            options.reason,
+            now,
+            options.yes,
+        )
+    )
+    return logs
+
+
+def _lines(logs: list[dict[str, Any]], *, done: bool) -> Iterator[str]:
+    for log in logs:
+        match log["action"]:
+            case "erase":
+                verb = "erased" if done else "goes"
+                yield f"{verb}: the salts of {log['exchanges']} exchanges in {log['origin']}"
+            case "erased":
+                yield f"erased before: those of {log['exchanges']} exchanges in {log['origin']}"
+            case _:
+                yield f"stay: those of {log['exchanges']} exchanges in {log['origin']}"
+                for reason in log["reasons"]:
+                    yield f"  {reason['code']}: {reason['text']}"

@@ -1,0 +1,142 @@
+"""The command `hold`: what must stay, whatever a policy or a request says."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from proofgate import _core
+from proofgate.commands import EXIT_OK, EXIT_USAGE, fail
+from proofgate.evidence import read_verifying_key
+from proofgate.keeping import arguments
+
+
+def add(command: Callable[..., argparse.ArgumentParser]) -> None:
+    """Adds the command; `command` makes one."""
+    parser = command(
+        "hold",
+        _list,
+        "say what of a ledger must stay, and until when it had to",
+        "A hold keeps every log\nthat it touches from `prune`, and every salt from `erase`.",
+    )
+    actions = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    begin = _action(actions, "begin", _begin, "begin a keeper's state, once")
+    arguments.add_state(begin)
+    begin.add_argument(
+        "--ledger-key", required=True, metavar="VKEY", help="the ledger's verifying key, or a file"
+    )
+    begin.add_argument(
+        "--signing-key",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="the keeper's own, made by keygen: named neither as the ledger nor above or below it",
+    )
+
+    added = _action(actions, "add", _add, "add a hold")
+    arguments.add_state(added)
+    added.add_argument("--tenant", metavar="NAME", help="what is of this tenant")
+    added.add_argument("--id", metavar="REQUEST_ID", help="what is of this exchange")
+    added.add_argument("--since", type=arguments.moment, metavar="TIME", help="what is of this time or later")
+    added.add_argument(
+        "--until", type=arguments.moment, metavar="TIME", help="what is of this time or earlier"
+    )
+    added.add_argument("--all", action="store_true", help="everything")
+    added.add_argument("--reason", required=True, metavar="TEXT", help="why, in one line")
+    added.add_argument("--reference", metavar="TEXT", help="the case that it is for")
+
+    listed = _action(actions, "list", _list, "list all holds, also those that are over")
+    arguments.add_state(listed)
+
+    released = _action(actions, "release", _release, "end a hold")
+    arguments.add_state(released)
+    released.add_argument("id", type=int, metavar="NUMBER", help="the hold's number")
+    released.add_argument("--reason", required=True, metavar="TEXT", help="why, in one line")
+
+    for action in (begin, added, listed, released):
+        action.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _action(actions: Any, name: str, run: Callable[[argparse.Namespace], int], summary: str) -> Any:
+    parser = actions.add_parser(
+        name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.", allow_abbrev=False
+    )
+    parser.set_defaults(command=_guarded(run))
+    return parser
+
+
+def _guarded(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
+    def guarded(options: argparse.Namespace) -> int:
+        try:
+            return run(options)
+        except (arguments.UsageError, ValueError) as error:
+            # The text of a key is not in it.
+            return fail(str(error), EXIT_USAGE)
+
+    return guarded
+
+
+def _begin(options: argparse.Namespace) -> int:
+    signing = arguments.signing_key(options.signing_key)
+    keeping = _core.verifying_key(signing.strip())
+    _core.Keeper(str(options.state), (read_verifying_key(options.ledger_key), keeping))
+    if options.json:
+        print(json.dumps({"keeping_key": keeping}))
+    else:
+        print(f"holds are kept in {options.state}\nkeeping key: {keeping}")
+    return EXIT_OK
+
+
+def _add(options: argparse.Namespace) -> int:
+    scope = {
+        "tenant": options.tenant,
+        "exchange": options.id,
+        "since": options.since,
+        "until": options.until,
+    }
+    given = {name: value for name, value in scope.items() if value is not None}
+    if bool(given) == options.all:
+        raise arguments.UsageError(
+            "give --all, or what to hold: --tenant, --id, --since, --until; a record has to be all of it"
+        )
+    keeper = arguments.open_keeper(options.state)
+    added = json.loads(keeper.add_hold(json.dumps(given), options.reason, options.reference, arguments.now()))
+    print(json.dumps(added) if options.json else _line(added))
+    return EXIT_OK
+
+
+def _list(options: argparse.Namespace) -> int:
+    holds = json.loads(arguments.open_keeper(options.state).holds())
+    if options.json:
+        print(json.dumps({"holds": holds}, indent=2))
+        return EXIT_OK
+    for hold in holds:
+        print(_line(hold))
+    active = sum("released" not in hold for hold in holds)
+    print(f"{active} of {len(holds)} holds hold")
+    return EXIT_OK
+
+
+def _release(options: argparse.Namespace) -> int:
+    keeper = arguments.open_keeper(options.state)
+    released = json.loads(keeper.release_hold(options.id, options.reason, arguments.now()))
+    print(json.dumps(released) if options.json else _line(released))
+    return EXIT_OK
+
+
+def _line(hold: dict[str, Any]) -> str:
+    scope = hold["scope"]
+    words = [
+        f"{name} {arguments.told(value) if isinstance(value, int) else value}"
+        for name, value in scope.items()
+    ]
+    reference = f" ({hold['reference']})" if "reference" in hold else ""
+    text = f"hold {hold['id']}: {', '.join(words) or 'everything'}: {hold['reason']}{reference}"
+    text += f"; since {arguments.told(hold['added'])}"
+    if "released" in hold:
+        text += f"; released {arguments.told(hold['released']['at'])}: {hold['released']['reason']}"
+    return text

@@ -1,0 +1,106 @@
+"""The command `prune`: logs that need be kept no longer go, under tombstones."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from proofgate import evidence
+from proofgate.commands import EXIT_OK, EXIT_USAGE, fail
+from proofgate.keeping import arguments
+
+
+def add(command: Callable[..., argparse.ArgumentParser]) -> None:
+    """Adds the command; `command` makes one."""
+    parser = command(
+        "prune",
+        run,
+        "remove logs that need be kept no longer, under tombstones",
+        "Whole logs go, each verified\nbefore, and of each a signed tombstone stays with what keeps the "
+        "ledger provable. Without --yes\nnothing is changed: what would go is printed, and why the rest "
+        "stays.",
+    )
+    arguments.add_ledger(parser)
+    parser.add_argument(
+        "--older-than",
+        type=arguments.days,
+        required=True,
+        metavar="DAYS",
+        help="how long all records are kept: 180d",
+    )
+    arguments.add_tenant_minimum(parser)
+    parser.add_argument(
+        "--against",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="signed notes kept outside: that they are of a log stays provable when it goes",
+    )
+    parser.add_argument(
+        "--reason", metavar="TEXT", help="why, for the tombstones (default: the retention of DAYS days)"
+    )
+    parser.add_argument("--yes", action="store_true", help="do it")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Plans, and with --yes removes."""
+    try:
+        logs = _prune(options)
+    except (arguments.UsageError, ValueError) as error:
+        # The text of a key is not in it.
+        return fail(str(error), EXIT_USAGE)
+    counts = {action: sum(log["action"] == action for log in logs) for action in ("remove", "finish", "stay")}
+    if options.json:
+        print(json.dumps({"done": options.yes, **counts, "logs": logs}, indent=2))
+        return EXIT_OK
+    for line in _lines(logs, done=options.yes):
+        print(line)
+    going = counts["remove"] + counts["finish"]
+    if options.yes:
+        print(f"{going} logs were removed, {counts['stay']} stay")
+    else:
+        print(f"nothing was changed: --yes removes {going} logs, {counts['stay']} stay")
+    return EXIT_OK
+
+
+def _prune(options: argparse.Namespace) -> list[dict[str, Any]]:
+    minimums = arguments.minimums(options.tenant_minimum)
+    keeper = arguments.open_keeper(options.state, options.ledger)
+    logs: list[dict[str, Any]] = json.loads(
+        keeper.prune(
+            str(options.ledger),
+            evidence.read_verifying_key(options.ledger_key),
+            arguments.signing_key(options.signing_key),
+            options.older_than,
+            minimums,
+            options.reason or f"the retention of {options.older_than} days",
+            [(str(path), evidence.read_text(path)) for path in options.against],
+            arguments.now(),
+            options.yes,
+        )
+    )
+    return logs
+
+
+def _lines(logs: list[dict[str, Any]], *, done: bool) -> Iterator[str]:
+    words = {"remove": "removed" if done else "goes", "finish": "finished" if done else "goes on going"}
+    for log in logs:
+        held = (
+            f"{log['records']} records, {log['exchanges']} exchanges, newest {arguments.told(log['newest'])}"
+        )
+        match log["action"]:
+            case "remove":
+                yield f"{words['remove']}: {log['origin']}\n  {held}, {log['bytes']} bytes"
+            case "finish":
+                yield f"{words['finish']}: {log['origin']}\n  {len(log['left'])} files were left of it"
+            case "removed":
+                yield f"removed before: {log['origin']}"
+            case _:
+                yield f"stays: {log['origin']}"
+                for reason in log["reasons"]:
+                    yield f"  {reason['code']}: {reason['text']}"

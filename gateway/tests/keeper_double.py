@@ -1,0 +1,118 @@
+"""A keeper as the core has it, whose state is a file, and of whose ledger one log may go."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+LOG = {
+    "origin": "a/0/X",
+    "dir": "ledger/0/X",
+    "action": "remove",
+    "records": 81,
+    "exchanges": 40,
+    "bytes": 9000,
+    "newest": 1_700_000_000_000_000,
+    "reasons": [],
+    "left": [],
+}
+STAYS = LOG | {
+    "origin": "a/0/Y",
+    "action": "stay",
+    "reasons": [{"code": "held", "text": "hold 1 touches records of it"}],
+}
+
+
+class Keeper:
+    #: The arguments of the last `prune` and of the last `erase`.
+    pruned: tuple[Any, ...] = ()
+    erased: tuple[Any, ...] = ()
+
+    def __init__(self, state: str, begin: tuple[str, str] | None = None) -> None:
+        self._file = Path(state) / "holds"
+        if begin is not None:
+            if self._file.exists():
+                raise _error("there is a keeper's state already", "keeping_state_exists")
+            self._file.parent.mkdir(exist_ok=True)
+            self._write([])
+        if not self._file.exists():
+            raise _error("the keeper's state is not there", "keeping_state_missing")
+
+    def _write(self, holds: list[dict[str, Any]]) -> None:
+        self._file.write_text(json.dumps(holds))
+
+    def holds(self) -> str:
+        return self._file.read_text()
+
+    def add_hold(self, scope_json: str, reason: str, reference: str | None, now_us: int) -> str:
+        holds = json.loads(self.holds())
+        hold = {"id": len(holds) + 1, "scope": json.loads(scope_json), "reason": reason, "added": now_us}
+        if reference is not None:
+            hold["reference"] = reference
+        self._write([*holds, hold])
+        return json.dumps(hold)
+
+    def release_hold(self, number: int, reason: str, now_us: int) -> str:
+        holds = json.loads(self.holds())
+        found = [hold for hold in holds if hold["id"] == number]
+        if not found:
+            raise _error(f"hold {number} is not there", "no_such_hold")
+        found[0]["released"] = {"at": now_us, "reason": reason}
+        self._write(holds)
+        return json.dumps(found[0])
+
+    def prune(
+        self,
+        ledger: str,
+        ledger_key: str,
+        signing_key: str,
+        days: int,
+        tenant_days: dict[str, int],
+        reason: str,
+        against: list[tuple[str, str]],
+        now_us: int,
+        carry_out: bool,
+    ) -> str:
+        assert signing_key.startswith("PRIVATE+KEY+")
+        assert now_us > 0
+        Keeper.pruned = (ledger, ledger_key, days, tenant_days, reason, against, carry_out)
+        return json.dumps(
+            [LOG, STAYS, LOG | {"action": "finish", "left": ["salts"]}, LOG | {"action": "removed"}]
+        )
+
+    def erase(
+        self,
+        ledger: str,
+        ledger_key: str,
+        signing_key: str,
+        exchange: str | None,
+        tenant: tuple[str, int] | None,
+        policy: tuple[int, dict[str, int]] | None,
+        reason: str,
+        now_us: int,
+        carry_out: bool,
+    ) -> str:
+        assert signing_key.startswith("PRIVATE+KEY+")
+        assert now_us > 0
+        Keeper.erased = (ledger, ledger_key, exchange, tenant, policy, reason, carry_out)
+        log = {
+            "origin": "a/0/X",
+            "dir": "ledger/0/X",
+            "action": "erase",
+            "records": 81,
+            "exchanges": 3,
+            "reasons": [],
+        }
+        if exchange is not None:
+            return json.dumps([log | {"exchanges": 1}])
+        return json.dumps(
+            [log, log | {"action": "erased"}, log | {"action": "stay", "reasons": STAYS["reasons"]}]
+        )
+
+
+def _error(message: str, code: str) -> Exception:
+    # The double of the core has the errors, and takes this class from here.
+    import core_double
+
+    return core_double.KeepingError(message, code)

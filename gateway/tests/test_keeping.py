@@ -1,0 +1,173 @@
+"""The commands of a keeper: what they take, print and refuse."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import keeper_double
+import pytest
+from keeper_double import Keeper
+
+from proofgate.cli import main
+from proofgate.keeping import arguments
+
+VKEY = "proofgate.dev/ns/demo+1a2b3c4d+cHVibGlj"
+SIGNING_KEY = "PRIVATE+KEY+proofgate.dev/ns/keeping+1a2b3c4d+c2VjcmV0"
+DAY = 86_400_000_000
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def state(tmp_path: Path, capsys: Capture) -> str:
+    """The state of a keeper that has begun, beside a ledger and the keeper's key."""
+    (tmp_path / "ledger").mkdir()
+    (tmp_path / "key").write_text(f"{SIGNING_KEY}\n")
+    keys = ("--ledger-key", VKEY, "--signing-key", str(tmp_path / "key"))
+    assert main(["hold", "begin", "--state", str(tmp_path / "state"), *keys]) == 0
+    assert "PRIVATE" not in capsys.readouterr().out
+    return str(tmp_path / "state")
+
+
+@pytest.fixture
+def prune(tmp_path: Path, state: str) -> list[str]:
+    return [
+        *("prune", "--ledger", str(tmp_path / "ledger"), "--ledger-key", VKEY, "--state", state),
+        *("--signing-key", str(tmp_path / "key"), "--older-than", "180d"),
+    ]
+
+
+def test_a_hold_is_added_listed_and_released_and_stays_in_the_list(state: str, capsys: Capture) -> None:
+    add = ["hold", "add", "--state", state, "--reason", "a case"]
+    assert main([*add, "--tenant", "acme", "--since", "2026-01-31", "--reference", "2026-17"]) == 0
+    assert main([*add, "--all"]) == 0
+    capsys.readouterr()
+    assert main(["hold", "release", "2", "--state", state, "--reason", "closed"]) == 0
+    assert "released" in capsys.readouterr().out
+    assert main(["hold", "list", "--state", state]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("hold 1: tenant acme, since 2026-01-31T00:00:00Z: a case (2026-17); since ")
+    assert lines[1].startswith("hold 2: everything: a case")
+    assert lines[2] == "1 of 2 holds hold"
+    assert main(["hold", "list", "--state", state, "--json"]) == 0
+    assert [hold["id"] for hold in json.loads(capsys.readouterr().out)["holds"]] == [1, 2]
+    assert main(["hold", "release", "9", "--state", state, "--reason", "closed"]) == 1
+    assert "[no_such_hold]" in capsys.readouterr().err
+
+
+def test_a_hold_says_what_it_is_about(state: str, capsys: Capture) -> None:
+    add = ["hold", "add", "--state", state, "--reason", "a case"]
+    assert main(add) == 2
+    assert main([*add, "--all", "--tenant", "acme"]) == 2
+    assert "give --all, or what to hold" in capsys.readouterr().err
+
+
+def test_nothing_is_done_without_a_state(tmp_path: Path, prune: list[str], capsys: Capture) -> None:
+    nowhere = str(tmp_path / "nowhere")
+    assert main(["hold", "list", "--state", nowhere]) == 2
+    assert not Path(nowhere).exists(), "nor is one made"
+    Path(nowhere).mkdir()
+    assert main([nowhere if argument.endswith("/state") else argument for argument in prune]) == 1
+    assert "[keeping_state_missing]" in capsys.readouterr().err
+
+
+def test_a_state_is_begun_once(tmp_path: Path, state: str, capsys: Capture) -> None:
+    keys = ("--ledger-key", VKEY, "--signing-key", str(tmp_path / "key"))
+    assert main(["hold", "begin", "--state", state, *keys]) == 1
+    assert "[keeping_state_exists]" in capsys.readouterr().err
+    assert main(["hold", "begin", "--state", state, *keys[:2], "--signing-key", str(tmp_path)]) == 2
+
+
+def test_a_state_within_the_ledger_is_refused(tmp_path: Path, prune: list[str], capsys: Capture) -> None:
+    inside = tmp_path / "ledger" / "state"
+    inside.mkdir()
+    assert main([str(inside) if argument.endswith("/state") else argument for argument in prune]) == 2
+    assert "--state lies in the ledger" in capsys.readouterr().err
+
+
+def test_without_yes_it_is_told_what_would_go_and_why_the_rest_stays(
+    prune: list[str], capsys: Capture
+) -> None:
+    assert main(prune) == 0
+    assert Keeper.pruned[-1] is False
+    assert Keeper.pruned[2:5] == (180, {}, "the retention of 180 days")
+    assert capsys.readouterr().out.splitlines() == [
+        "goes: a/0/X",
+        "  81 records, 40 exchanges, newest 2023-11-14T22:13:20Z, 9000 bytes",
+        "stays: a/0/Y",
+        "  held: hold 1 touches records of it",
+        "goes on going: a/0/X",
+        "  1 files were left of it",
+        "removed before: a/0/X",
+        "nothing was changed: --yes removes 2 logs, 1 stay",
+    ]
+
+
+def test_with_yes_it_is_done(tmp_path: Path, prune: list[str], capsys: Capture) -> None:
+    (tmp_path / "kept").write_text("a note")
+    more = ("--tenant-minimum", "ac=me=730d", "--reason", "by order", "--against", str(tmp_path / "kept"))
+    assert main([*prune, *more, "--yes", "--json"]) == 0
+    assert Keeper.pruned[3:] == ({"ac=me": 730}, "by order", [(str(tmp_path / "kept"), "a note")], True)
+    report = json.loads(capsys.readouterr().out)
+    assert (report["done"], report["remove"], report["finish"], report["stay"]) == (True, 1, 1, 1)
+    assert report["logs"][1] == keeper_double.STAYS
+    assert main([*prune, "--tenant-minimum", "a=1d", "--tenant-minimum", "a=2d"]) == 2
+    assert main([*prune, "--against", str(tmp_path / "nowhere")]) == 2
+
+
+@pytest.fixture
+def erase(tmp_path: Path, state: str) -> list[str]:
+    return [
+        *("erase", "--ledger", str(tmp_path / "ledger"), "--ledger-key", VKEY, "--state", state),
+        *("--signing-key", str(tmp_path / "key"), "--reason", "asked for on paper"),
+    ]
+
+
+def test_an_exchange_is_erased_once_somebody_says_so(erase: list[str], capsys: Capture) -> None:
+    one = [*erase, "--id", "req_1", "--minimum", "180d", "--tenant-minimum", "acme=730d"]
+    assert main(one) == 0
+    assert Keeper.erased[2:] == ("req_1", None, (180, {"acme": 730}), "asked for on paper", False)
+    assert capsys.readouterr().out.splitlines() == [
+        "goes: the salts of 1 exchanges in a/0/X",
+        "nothing was changed: --yes destroys the salts of 1 exchanges; 0 logs keep theirs",
+    ]
+    assert main([*one, "--yes"]) == 0
+    assert Keeper.erased[-1] is True
+    assert "the salts of 1 exchanges were destroyed" in capsys.readouterr().out
+
+
+def test_a_tenant_of_which_anything_stays_is_not_done(erase: list[str], capsys: Capture) -> None:
+    of = [*erase, "--tenant", "acme", "--override-minimum"]
+    assert main([*of, "--until", "1970-01-02", "--yes", "--json"]) == 1
+    assert Keeper.erased[3:5] == (("acme", DAY), None)
+    report = json.loads(capsys.readouterr().out)
+    assert (report["exchanges"], report["stay"]) == (3, 1)
+    assert main(of) == 1
+    assert "  held: hold 1 touches records of it" in capsys.readouterr().out.splitlines()
+
+
+def test_an_erasure_says_of_what_and_against_which_minimum(erase: list[str], capsys: Capture) -> None:
+    assert main([*erase, "--id", "req_1", "--until", "1970-01-02", "--minimum", "0d"]) == 2
+    assert main([*erase, "--id", "req_1", "--override-minimum", "--tenant-minimum", "acme=1d"]) == 2
+    for wrong in (["--id", "req_1"], ["--minimum", "0d"], ["--id", "a", "--tenant", "b", "--minimum", "0d"]):
+        with pytest.raises(SystemExit):
+            main([*erase, *wrong])
+    capsys.readouterr()
+
+
+def test_days_and_times_are_read_as_they_are_meant() -> None:
+    assert arguments.days("180d") == 180
+    assert arguments.moment("1970-01-02") == DAY
+    assert arguments.moment("1970-01-02T01:00:00.000001+01:00") == DAY + 1
+    assert arguments.told(10**30) == f"{10**30} µs"
+    for text in ("180", "d", "-1d", "1.5d", "9999999d"):
+        with pytest.raises(argparse.ArgumentTypeError):
+            arguments.days(text)
+    for text in ("acme", "=1d", "acme=1"):
+        with pytest.raises(argparse.ArgumentTypeError):
+            arguments.tenant_days(text)
+    for text in ("yesterday", "1960-01-01"):
+        with pytest.raises(argparse.ArgumentTypeError):
+            arguments.moment(text)

@@ -1,0 +1,59 @@
+//! The `erasures` file of a log: signed notes by a keeper, one after the other, each of salts that it destroyed.
+
+use crate::consistency::split_notes;
+use crate::{EvidenceError, ReadStorage, read_full};
+use proofgate_ledger::{Erasure, VerifyingKey};
+use std::io;
+use std::path::Path;
+
+/// Name of the file.
+pub const ERASURES: &str = "erasures";
+/// Largest file that is looked at, in bytes: some thirty thousand notes.
+pub const MAX_ERASURES: u64 = 16 << 20;
+
+/// The text of the file, empty when it is not there.
+///
+/// # Errors
+/// [`EvidenceError::Io`]; [`EvidenceError::Corruption`] when it is not text, or too long.
+pub fn read_text(storage: &dyn ReadStorage, dir: &Path) -> Result<String, EvidenceError> {
+    let path = dir.join(ERASURES);
+    let file = match storage.open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(String::new()),
+        Err(error) => return Err(EvidenceError::io("open", &path)(error)),
+    };
+    let refused = |offset, reason: String| EvidenceError::Corruption {
+        path: path.clone(),
+        offset,
+        reason,
+    };
+    let length = file.len().map_err(EvidenceError::io("stat", &path))?;
+    let Some(length) = usize::try_from(length).ok().filter(|_| length <= MAX_ERASURES) else {
+        return Err(refused(0, format!("{length} bytes of erasures are too many")));
+    };
+    let mut bytes = vec![0; length];
+    let read = read_full(&*file, &mut bytes, 0).map_err(EvidenceError::io("read", &path))?;
+    bytes.truncate(read);
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to() as u64;
+        refused(at, "the erasures are not UTF-8".to_owned())
+    })
+}
+
+/// Reads the erasures of a log of this origin and size; of a note that is refused, why.
+#[must_use]
+pub fn read(text: &str, origin: &str, size: u64, keeping: &VerifyingKey) -> Vec<Result<Erasure, String>> {
+    let notes = split_notes(text).into_iter();
+    notes
+        .map(|note| {
+            let erasure = Erasure::verify(note, keeping).map_err(|error| error.to_string())?;
+            match (erasure.origin.as_str(), erasure.size) == (origin, size) {
+                true => Ok(erasure),
+                false => Err(format!(
+                    "it is of {} with {} records, and not of {origin} with {size}",
+                    erasure.origin, erasure.size
+                )),
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,146 @@
+//! Salts that are zero against the erasures that a keeper signed.
+
+use super::Verdict;
+use crate::erasures;
+use crate::{EvidenceError, ReadStorage};
+use proofgate_ledger::{Erased, Erasure, VerifyingKey};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// A salt that is zero, and no erasure says so.
+const UNEXPLAINED: &str = "salt_erased_unexplained";
+/// An erasure was signed, and salts of it are still there.
+const UNFINISHED: &str = "erasure_unfinished";
+/// An erasure that is none, is not the keeper's or another log's, or is not so.
+const REFUSED: &str = "erasure_refused";
+
+/// An admission, as far as erasures are about it.
+struct Admission {
+    seq: u64,
+    tenant: usize,
+    ts: u64,
+}
+
+/// What is kept of a log's admissions until its size is known: those whose salt is zero, and those of which an erasure
+/// could be.
+pub(super) struct ErasureCheck {
+    text: Result<String, String>,
+    keeping: VerifyingKey,
+    tenants: Vec<String>,
+    erased: Vec<Admission>,
+    there: Vec<Admission>,
+}
+
+impl ErasureCheck {
+    /// Reads the erasures of a log.
+    pub(super) fn open(
+        storage: &dyn ReadStorage,
+        dir: &Path,
+        keeping: &VerifyingKey,
+    ) -> Result<Self, EvidenceError> {
+        let text = match erasures::read_text(storage, dir) {
+            Ok(text) => Ok(text),
+            Err(EvidenceError::Corruption { reason, .. }) => Err(reason),
+            Err(error) => return Err(error),
+        };
+        Ok(Self {
+            text,
+            keeping: keeping.clone(),
+            tenants: Vec::new(),
+            erased: Vec::new(),
+            there: Vec::new(),
+        })
+    }
+
+    /// Takes an admission, and whether its salt is zero.
+    pub(super) fn admission(&mut self, seq: u64, tenant: &str, ts: u64, erased: bool) {
+        // Of a log without erasures, only what is zero matters.
+        if !erased && self.text.as_ref().is_ok_and(String::is_empty) {
+            return;
+        }
+        let known = self.tenants.iter().position(|known| known == tenant);
+        let tenant = known.unwrap_or_else(|| {
+            self.tenants.push(tenant.to_owned());
+            self.tenants.len() - 1
+        });
+        let admission = Admission { seq, tenant, ts };
+        match erased {
+            true => self.erased.push(admission),
+            false => self.there.push(admission),
+        }
+    }
+
+    /// What is to be said of the log.
+    pub(super) fn judge(&self, origin: &str, size: u64) -> Vec<(&'static str, Verdict, String)> {
+        let mut found = Vec::new();
+        let mut refuse = |why: String| found.push((REFUSED, Verdict::Invalid, why));
+        let text = self.text.as_deref().unwrap_or_else(|why| {
+            refuse(why.clone());
+            ""
+        });
+        let mut signed: Vec<Erasure> = Vec::new();
+        for (at, note) in erasures::read(text, origin, size, &self.keeping)
+            .into_iter()
+            .enumerate()
+        {
+            match note {
+                Ok(erasure) => signed.push(erasure),
+                Err(why) => refuse(format!("note {} is refused: {why}", at + 1)),
+            }
+        }
+        let about = |erasure: &Erasure, admission: &Admission| {
+            erasure.is_about(admission.seq, &self.tenants[admission.tenant], admission.ts)
+        };
+        // Of many erasures, most are of one admission each.
+        let (ones, tenants): (Vec<_>, Vec<_>) = signed
+            .iter()
+            .partition(|erasure| matches!(erasure.erased, Erased::One(_)));
+        let mut explained = BTreeSet::new();
+        let mut left = BTreeSet::new();
+        let mut count = |erasure: &Erasure, done: Vec<u64>, undone: Vec<u64>| {
+            let there = (done.len() + undone.len()) as u64;
+            explained.extend(done);
+            left.extend(undone);
+            if there != erasure.exchanges {
+                refuse(format!(
+                    "it says that it is of {} admissions, and {there} are there",
+                    erasure.exchanges
+                ));
+            }
+        };
+        for erasure in ones {
+            let Erased::One(seq) = erasure.erased else {
+                continue;
+            };
+            let found = |of: &[Admission]| {
+                let found = of.binary_search_by_key(&seq, |one| one.seq).ok();
+                found.map(|_| seq).into_iter().collect()
+            };
+            count(erasure, found(&self.erased), found(&self.there));
+        }
+        for erasure in tenants {
+            let found = |of: &[Admission]| {
+                let found = of.iter().filter(|one| about(erasure, one));
+                found.map(|one| one.seq).collect()
+            };
+            count(erasure, found(&self.erased), found(&self.there));
+        }
+        if !left.is_empty() {
+            let message = format!(
+                "{} salts are still there that were to be erased: erase again finishes it",
+                left.len()
+            );
+            found.push((UNFINISHED, Verdict::Incomplete, message));
+        }
+        let erased = self.erased.iter().map(|one| one.seq);
+        let unexplained: Vec<u64> = erased.filter(|seq| !explained.contains(seq)).collect();
+        if let Some(first) = unexplained.first() {
+            let message = format!(
+                "{} salts are zero, of record {first} first, and nobody signed that they were erased: they were lost, or somebody else did it",
+                unexplained.len()
+            );
+            found.push((UNEXPLAINED, Verdict::Incomplete, message));
+        }
+        found
+    }
+}

@@ -1,0 +1,351 @@
+//! Logs that were removed by right: the tombstone that a keeper signed, and what stays of such a log.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `tombstone` | the keeper's signed note: how the log ended, and why it was removed |
+//! | `<seq>.record`, `<seq>.tlog-proof` | its `open`, its `takeover`s and its `seal`, under the last checkpoint |
+//! | `<size>.consistency` | that the log as it was at that size is the beginning of what it was at last |
+//! | `checkpoint`, `<incarnation>.checkpoint` | as they were |
+//!
+//! So the chain of the shard goes on through it. Records that are still there are no evidence any more: they are not read.
+
+use crate::layout::incarnation_of;
+use crate::rules::Rules;
+use crate::salts::SALTS;
+use crate::segment::SegmentName;
+use crate::tree_file::TREE;
+use crate::{EvidenceError, ReadStorage, read_full};
+use base64::{Engine, engine::general_purpose::STANDARD};
+use proofgate_ledger::record::{MAX_RECORD, Record};
+use proofgate_ledger::{
+    Checkpoint, Hash, LedgerError, MAX_STATEMENT, MAX_TLOG_PROOF, TlogProof, Tombstone, VerifyingKey,
+    leaf_hash, verify_consistency, verify_inclusion,
+};
+use std::io;
+use std::path::Path;
+use ulid::Ulid;
+
+/// Name of the keeper's note.
+pub const TOMBSTONE: &str = "tombstone";
+/// What a keeper's files are written as before they have their names.
+pub const TEMPORARY: &str = "keeping.tmp";
+/// The open record, takeovers and a seal: a log has few of them.
+const MOST_KEPT: usize = 64;
+/// A tree of 2^63 leaves has no longer proof of consistency.
+const MAX_CONSISTENCY: usize = 45 * 128;
+/// What a writer leaves beside segments, tree and salts.
+const OTHERS: [&str; 6] = [
+    "resume",
+    "resume.tmp",
+    "unlocked",
+    "checkpoint.tmp",
+    "erasures",
+    TEMPORARY,
+];
+
+/// Name of a record that stays.
+#[must_use]
+pub fn record_name(seq: u64) -> String {
+    format!("{seq:020}.record")
+}
+
+/// Name of its proof.
+#[must_use]
+pub fn proof_name(seq: u64) -> String {
+    format!("{seq:020}.tlog-proof")
+}
+
+/// Name of the proof that the log at `size` is the beginning of what it was at last.
+#[must_use]
+pub fn consistency_name(size: u64) -> String {
+    format!("{size:020}.consistency")
+}
+
+/// Whether a removal removes a file, by its name.
+#[must_use]
+pub fn goes(name: &str) -> bool {
+    SegmentName::parse(name).is_some() || name == TREE || name == SALTS || OTHERS.contains(&name)
+}
+
+/// Whether a file is named as a record that stays, or as its proof.
+#[must_use]
+pub fn is_kept(name: &str) -> bool {
+    name.ends_with(".record") || name.ends_with(".tlog-proof")
+}
+
+/// What stays of a log that was removed, all of it checked.
+#[derive(Clone, Debug)]
+pub struct Removed {
+    /// What the keeper signed.
+    pub tombstone: Tombstone,
+    /// The same, as it was read.
+    pub note: String,
+    /// The last checkpoint, as it was signed.
+    pub checkpoint: String,
+    /// What the records that stay say. What ends what is not known.
+    pub rules: Rules,
+    /// Names of files that a removal removes and that are still there.
+    pub remains: Vec<String>,
+}
+
+impl Removed {
+    /// The end of the log.
+    #[must_use]
+    pub fn head(&self) -> Checkpoint {
+        Checkpoint {
+            origin: self.tombstone.origin.clone(),
+            size: self.tombstone.size,
+            root: self.tombstone.root,
+        }
+    }
+}
+
+/// What a log's directory says of its removal.
+#[derive(Debug)]
+pub enum Removal {
+    /// Nothing.
+    None,
+    /// It was removed.
+    Done(Box<Removed>),
+    /// There is a tombstone, and it is refused: why.
+    Refused(String),
+}
+
+/// The stored tombstone; `None` when there is none.
+///
+/// # Errors
+/// [`EvidenceError::Io`]; [`EvidenceError::Corruption`] when it is not text.
+pub fn read_tombstone(storage: &dyn ReadStorage, dir: &Path) -> Result<Option<String>, EvidenceError> {
+    let path = dir.join(TOMBSTONE);
+    match read_small(storage, &path, MAX_STATEMENT)? {
+        Some(bytes) => String::from_utf8(bytes)
+            .map(Some)
+            .map_err(|error| EvidenceError::Corruption {
+                path,
+                offset: error.utf8_error().valid_up_to() as u64,
+                reason: "the tombstone is not UTF-8".to_owned(),
+            }),
+        None => Ok(None),
+    }
+}
+
+/// What to say of a record that a log does not hold.
+///
+/// # Errors
+/// As [`read_tombstone`].
+pub(crate) fn gone(storage: &dyn ReadStorage, dir: &Path, seq: u64) -> Result<EvidenceError, EvidenceError> {
+    let dir = dir.to_owned();
+    Ok(match read_tombstone(storage, &dir)? {
+        Some(_) => EvidenceError::Removed(dir),
+        None => EvidenceError::NoSuchRecord { dir, seq },
+    })
+}
+
+/// Reads what stays of a log that was removed, and checks it: the tombstone against the keeper's key, the records and
+/// their proofs against the ledger's. A key that is not given is not asked.
+///
+/// # Errors
+/// [`EvidenceError::Io`].
+pub fn read(
+    storage: &dyn ReadStorage,
+    dir: &Path,
+    key: Option<&VerifyingKey>,
+    keeping: Option<&VerifyingKey>,
+) -> Result<Removal, EvidenceError> {
+    let note = match read_tombstone(storage, dir) {
+        Ok(None) => return Ok(Removal::None),
+        Ok(Some(note)) => note,
+        Err(EvidenceError::Corruption { reason, .. }) => return Ok(Removal::Refused(reason)),
+        Err(error) => return Err(error),
+    };
+    let believed = match keeping {
+        Some(keeping) => Tombstone::verify(&note, keeping),
+        None => Tombstone::parse_unverified(&note),
+    };
+    let tombstone = match believed {
+        Ok(tombstone) => tombstone,
+        Err(error) => return Ok(Removal::Refused(error.to_string())),
+    };
+    let incarnation = incarnation_of(dir)?;
+    if !tombstone.origin.ends_with(&format!("/{incarnation}")) {
+        let why = format!("it is the tombstone of another log, {}", tombstone.origin);
+        return Ok(Removal::Refused(why));
+    }
+    let names = storage.list(dir).map_err(EvidenceError::io("list", dir))?;
+    Ok(
+        match read_kept(storage, dir, incarnation, &names, &tombstone, key)? {
+            Ok((checkpoint, rules)) => Removal::Done(Box::new(Removed {
+                tombstone,
+                note,
+                checkpoint,
+                rules,
+                remains: names.into_iter().filter(|name| goes(name)).collect(),
+            })),
+            Err(why) => Removal::Refused(why),
+        },
+    )
+}
+
+type Kept = Result<(String, Rules), String>;
+
+/// The records that stay, each under the last checkpoint.
+fn read_kept(
+    storage: &dyn ReadStorage,
+    dir: &Path,
+    incarnation: Ulid,
+    names: &[String],
+    tombstone: &Tombstone,
+    key: Option<&VerifyingKey>,
+) -> Result<Kept, EvidenceError> {
+    let kept: Vec<u64> = names.iter().filter_map(|name| kept_seq(name)).collect();
+    if kept.first() != Some(&0) {
+        return Ok(Err("its open record is not there".to_owned()));
+    }
+    if kept.len() > MOST_KEPT {
+        return Ok(Err(format!("{} records stand beside it", kept.len())));
+    }
+    let mut rules = Rules::new(incarnation);
+    let mut checkpoint = String::new();
+    for seq in kept {
+        let record = read_small(storage, &dir.join(record_name(seq)), MAX_RECORD)?;
+        let proof = read_small(storage, &dir.join(proof_name(seq)), MAX_TLOG_PROOF)?;
+        let (Some(record), Some(proof)) = (record, proof) else {
+            return Ok(Err(format!("record {seq} stays without its proof")));
+        };
+        match check_kept(seq, &record, &proof, tombstone, key) {
+            Ok(note) => checkpoint = note,
+            Err(why) => return Ok(Err(format!("record {seq}, which stays: {why}"))),
+        }
+        let taken = rules.take(seq, &record);
+        let known = match &taken {
+            Ok(Record::Open(_) | Record::Takeover(_)) => true,
+            Ok(Record::Seal(_)) => seq.checked_add(1) == Some(tombstone.size),
+            _ => false,
+        };
+        if !known {
+            let why = taken.err();
+            let why = why.unwrap_or_else(|| format!("record {seq} is none of those that stay"));
+            return Ok(Err(why));
+        }
+    }
+    if rules
+        .opened()
+        .is_none_or(|opened| opened.origin != tombstone.origin)
+    {
+        let why = format!("it is of {}, and the log says otherwise", tombstone.origin);
+        return Ok(Err(why));
+    }
+    rules.lose();
+    Ok(Ok((checkpoint, rules)))
+}
+
+fn check_kept(
+    seq: u64,
+    record: &[u8],
+    proof: &[u8],
+    tombstone: &Tombstone,
+    key: Option<&VerifyingKey>,
+) -> Result<String, String> {
+    let text = std::str::from_utf8(proof).map_err(|error| error.to_string())?;
+    let refused = |error: LedgerError| error.to_string();
+    let proof = TlogProof::parse(text).map_err(refused)?;
+    let signed = match key {
+        Some(key) => proof.verify(record, key).map_err(refused)?,
+        None => {
+            let signed = Checkpoint::parse_unverified(&proof.checkpoint).map_err(refused)?;
+            verify_inclusion(
+                &leaf_hash(record),
+                proof.index,
+                signed.size,
+                &proof.hashes,
+                &signed.root,
+            )
+            .map_err(refused)?;
+            signed
+        }
+    };
+    if proof.index != seq {
+        return Err(format!("the proof is of record {}", proof.index));
+    }
+    if (&signed.origin, signed.size, signed.root) != (&tombstone.origin, tombstone.size, tombstone.root) {
+        return Err(format!(
+            "the tombstone says that {} ended with {} records, and the proof leads to another head: {} with {}",
+            tombstone.origin, tombstone.size, signed.origin, signed.size
+        ));
+    }
+    Ok(proof.checkpoint)
+}
+
+fn kept_seq(name: &str) -> Option<u64> {
+    let number = name.strip_suffix(".record")?;
+    let seq = number.parse().ok()?;
+    (record_name(seq) == name).then_some(seq)
+}
+
+/// Whether what a removed log was at `size` is shown to be the beginning of what it was at last; `None` when there is
+/// nothing that shows it.
+///
+/// # Errors
+/// [`EvidenceError::Io`].
+pub fn extends(
+    storage: &dyn ReadStorage,
+    dir: &Path,
+    (size, root): (u64, Hash),
+    last: &Checkpoint,
+) -> Result<Option<bool>, EvidenceError> {
+    if size == last.size {
+        return Ok(Some(root == last.root));
+    }
+    if size > last.size {
+        return Ok(Some(false));
+    }
+    let Some(hashes) = read_consistency(storage, dir, size)? else {
+        return Ok(None);
+    };
+    Ok(Some(
+        verify_consistency(size, &root, last.size, &last.root, &hashes).is_ok(),
+    ))
+}
+
+/// The stored proof from `size` to the end of a removed log; `None` when there is none, or what is there is none.
+///
+/// # Errors
+/// [`EvidenceError::Io`].
+pub fn read_consistency(
+    storage: &dyn ReadStorage,
+    dir: &Path,
+    size: u64,
+) -> Result<Option<Vec<Hash>>, EvidenceError> {
+    let Some(bytes) = read_small(storage, &dir.join(consistency_name(size)), MAX_CONSISTENCY)? else {
+        return Ok(None);
+    };
+    let Ok(text) = String::from_utf8(bytes) else {
+        return Ok(None);
+    };
+    let hashes = text
+        .lines()
+        .map(|line| STANDARD.decode(line).ok()?.try_into().ok());
+    Ok(hashes.collect())
+}
+
+/// The text of a proof of consistency: a hash in each line, in base64.
+#[must_use]
+pub fn consistency_text(hashes: &[Hash]) -> String {
+    hashes
+        .iter()
+        .map(|hash| format!("{}\n", STANDARD.encode(hash)))
+        .collect()
+}
+
+/// A file of at most `most` bytes, and one byte more of a longer one; `None` when it is not there.
+fn read_small(storage: &dyn ReadStorage, path: &Path, most: usize) -> Result<Option<Vec<u8>>, EvidenceError> {
+    let file = match storage.open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(EvidenceError::io("open", path)(error)),
+    };
+    let mut bytes = vec![0; most + 1];
+    let read = read_full(&*file, &mut bytes, 0).map_err(EvidenceError::io("read", path))?;
+    bytes.truncate(read);
+    Ok(Some(bytes))
+}

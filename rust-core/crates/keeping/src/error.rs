@@ -1,0 +1,99 @@
+//! Everything that keeps a keeper from its work. That a log stays is no error but a [`Reason`](crate::Reason).
+
+use proofgate_evidence::EvidenceError;
+use proofgate_ledger::LedgerError;
+use proofgate_wal::WalError;
+use std::io;
+
+/// Why nothing could be held, removed or erased.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeepingError {
+    /// A call on the keeper's own state failed.
+    #[error("{call} {name} in the keeper's state: {source}")]
+    State {
+        /// What was attempted: `read`, `write`.
+        call: &'static str,
+        /// The file, by its name in the state.
+        name: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Somebody else works on this state.
+    #[error("another command has locked this state: try again when it has ended")]
+    Locked,
+    /// There is no state.
+    #[error(
+        "the keeper's state is not there: holds may have been in it, so nothing is removed or erased. Put it back; `hold begin` is for the first time only"
+    )]
+    NoState,
+    /// A state was to be begun where there is one.
+    #[error("there is a keeper's state already")]
+    StateExists,
+    /// The state contradicts itself, or is another keeper's.
+    #[error("the keeper's state cannot be believed, so nothing is removed or erased: {name}: {reason}")]
+    StateCorrupt {
+        /// The file.
+        name: String,
+        /// What contradicts what.
+        reason: String,
+    },
+    /// The key must not be a keeper's.
+    #[error("{0}")]
+    Key(String),
+    /// There is no such hold, or it was released before.
+    #[error("hold {0} is not there, or was released before")]
+    NoSuchHold(u64),
+    /// What was asked for cannot be; the text says why.
+    #[error("{0}")]
+    Invalid(String),
+    /// The ledger cannot be read or written.
+    #[error(transparent)]
+    Wal(#[from] WalError),
+}
+
+impl From<EvidenceError> for KeepingError {
+    fn from(error: EvidenceError) -> Self {
+        Self::Wal(error.into())
+    }
+}
+
+impl From<LedgerError> for KeepingError {
+    fn from(error: LedgerError) -> Self {
+        Self::Wal(error.into())
+    }
+}
+
+impl KeepingError {
+    /// Wraps a failed call on the state.
+    pub(crate) fn state(call: &'static str, name: &str) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::State {
+            call,
+            name: name.to_owned(),
+            source,
+        }
+    }
+
+    pub(crate) fn corrupt(name: &str, reason: impl ToString) -> Self {
+        Self::StateCorrupt {
+            name: name.to_owned(),
+            reason: reason.to_string(),
+        }
+    }
+
+    /// Stable machine code of the error.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::State { .. } => "keeping_state_io",
+            Self::Locked => "keeping_state_locked",
+            Self::NoState => "keeping_state_missing",
+            Self::StateExists => "keeping_state_exists",
+            Self::StateCorrupt { .. } => "keeping_state_corrupt",
+            Self::Key(_) => "keeping_key",
+            Self::NoSuchHold(_) => "no_such_hold",
+            Self::Invalid(_) => "keeping_invalid",
+            Self::Wal(error) => error.code(),
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Holds: what must stay, whatever a policy or a request says.
+
+use serde::{Deserialize, Serialize};
+
+/// What a hold is about: records that are all of what is given. One that gives nothing is about everything.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scope {
+    /// Records of exchanges and refusals of this tenant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<String>,
+    /// Records of this exchange, by its request id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exchange: Option<String>,
+    /// Records from this time on, in unix microseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<u64>,
+    /// Records up to this time, in unix microseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<u64>,
+}
+
+impl Scope {
+    /// Whether a record is one of these: of that tenant and that exchange, if it is of any, and of that time.
+    #[must_use]
+    pub fn touches(&self, tenant: Option<&str>, exchange: Option<&str>, ts: u64) -> bool {
+        let is = |wanted: &Option<String>, found: Option<&str>| {
+            wanted.as_deref().is_none_or(|wanted| found == Some(wanted))
+        };
+        is(&self.tenant, tenant)
+            && is(&self.exchange, exchange)
+            && self.since.is_none_or(|since| ts >= since)
+            && self.until.is_none_or(|until| ts <= until)
+    }
+}
+
+/// That a hold is over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Released {
+    /// When, in unix microseconds.
+    pub at: u64,
+    /// Why.
+    pub reason: String,
+}
+
+/// One hold. It stays in the list when it is over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Hold {
+    /// Its number, from 1.
+    pub id: u64,
+    /// What it is about.
+    pub scope: Scope,
+    /// Why.
+    pub reason: String,
+    /// The case that it is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reference: Option<String>,
+    /// When it was added, in unix microseconds.
+    pub added: u64,
+    /// That it is over; absent while it holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub released: Option<Released>,
+}
+
+impl Hold {
+    /// Whether it holds.
+    #[must_use]
+    pub fn is_active(&self) -> bool {
+        self.released.is_none()
+    }
+}

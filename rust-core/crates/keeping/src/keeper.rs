@@ -1,0 +1,247 @@
+//! The keeper's state: whose it is, and the holds. Nothing else knows them, so a state that cannot be read holds everything.
+
+use crate::KeepingError;
+use crate::hold::{Hold, Released, Scope};
+use proofgate_ledger::{MAX_REASON, SigningKey, VerifyingKey};
+use proofgate_state::StateStorage;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// Whose state it is; written last.
+const IDENTITY: &str = "keeper";
+const HOLDS: &str = "holds";
+const VERSION: u32 = 1;
+
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Identity {
+    v: u32,
+    /// The ledger's verifying key.
+    ledger: String,
+    /// The keeper's.
+    keeper: String,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Holds {
+    v: u32,
+    holds: Vec<Hold>,
+}
+
+/// Keeps the holds of one ledger.
+pub struct Keeper {
+    state: Arc<dyn StateStorage>,
+    identity: Identity,
+    holds: Holds,
+}
+
+impl std::fmt::Debug for Keeper {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Keeper")
+            .field("identity", &self.identity)
+            .field("holds", &self.holds)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Keeper {
+    /// Begins with an empty state, for a ledger and the key that is to sign what goes of it.
+    ///
+    /// # Errors
+    /// [`KeepingError::Key`] when either key could speak for the other's names; [`KeepingError::StateExists`];
+    /// [`KeepingError::State`].
+    pub fn begin(
+        state: Arc<dyn StateStorage>,
+        ledger: &VerifyingKey,
+        keeping: &VerifyingKey,
+    ) -> Result<Self, KeepingError> {
+        require_apart(ledger, keeping)?;
+        // A first time that was cut short leaves a list without a hold; any other list is somebody's.
+        let held = match read(&*state, HOLDS)? {
+            Some(bytes) => !decode::<Holds>(HOLDS, &bytes)?.holds.is_empty(),
+            None => false,
+        };
+        if held || read(&*state, IDENTITY)?.is_some() {
+            return Err(KeepingError::StateExists);
+        }
+        let keeper = Self {
+            state,
+            identity: Identity {
+                v: VERSION,
+                ledger: ledger.to_text(),
+                keeper: keeping.to_text(),
+            },
+            holds: Holds {
+                v: VERSION,
+                holds: Vec::new(),
+            },
+        };
+        keeper.save(&keeper.holds)?;
+        write(&*keeper.state, IDENTITY, &keeper.identity)?;
+        Ok(keeper)
+    }
+
+    /// Goes on with a state.
+    ///
+    /// # Errors
+    /// [`KeepingError::NoState`] when it is not there; [`KeepingError::StateCorrupt`] when a part of it is not, or is none;
+    /// [`KeepingError::State`].
+    pub fn open(state: Arc<dyn StateStorage>) -> Result<Self, KeepingError> {
+        let Some(identity) = read(&*state, IDENTITY)? else {
+            return Err(KeepingError::NoState);
+        };
+        let identity: Identity = decode(IDENTITY, &identity)?;
+        let Some(holds) = read(&*state, HOLDS)? else {
+            return Err(KeepingError::corrupt(HOLDS, "it is gone"));
+        };
+        let holds: Holds = decode(HOLDS, &holds)?;
+        if (identity.v, holds.v) != (VERSION, VERSION) {
+            return Err(KeepingError::corrupt(IDENTITY, "it is of another version"));
+        }
+        let numbered = holds.holds.iter().zip(1..).all(|(hold, id)| hold.id == id);
+        if !numbered {
+            return Err(KeepingError::corrupt(HOLDS, "their numbers are not 1, 2, 3, …"));
+        }
+        Ok(Self {
+            state,
+            identity,
+            holds,
+        })
+    }
+
+    /// Refuses the state of another ledger or of another keeper.
+    ///
+    /// # Errors
+    /// [`KeepingError::StateCorrupt`]; [`KeepingError::Key`].
+    pub fn require(&self, ledger: &VerifyingKey, signing: &SigningKey) -> Result<(), KeepingError> {
+        let keeping = signing.verifying_key();
+        require_apart(ledger, &keeping)?;
+        if (&self.identity.ledger, &self.identity.keeper) == (&ledger.to_text(), &keeping.to_text()) {
+            return Ok(());
+        }
+        Err(KeepingError::corrupt(
+            IDENTITY,
+            format!("it is of {} for {}", self.identity.keeper, self.identity.ledger),
+        ))
+    }
+
+    /// All holds, the oldest first, those that are over among them.
+    #[must_use]
+    pub fn holds(&self) -> &[Hold] {
+        &self.holds.holds
+    }
+
+    /// The holds that hold.
+    pub fn active(&self) -> impl Iterator<Item = &Hold> {
+        self.holds.holds.iter().filter(|hold| hold.is_active())
+    }
+
+    /// Adds a hold; it is on the disk when this returns. `now` is in unix microseconds.
+    ///
+    /// # Errors
+    /// [`KeepingError::Invalid`]; [`KeepingError::State`].
+    pub fn add(
+        &mut self,
+        scope: Scope,
+        reason: &str,
+        reference: Option<&str>,
+        now: u64,
+    ) -> Result<Hold, KeepingError> {
+        let texts = [
+            Some(reason),
+            reference,
+            scope.tenant.as_deref(),
+            scope.exchange.as_deref(),
+        ];
+        for text in texts.into_iter().flatten() {
+            require_line(text)?;
+        }
+        if scope
+            .since
+            .zip(scope.until)
+            .is_some_and(|(since, until)| since > until)
+        {
+            return Err(KeepingError::Invalid("--since is later than --until".to_owned()));
+        }
+        let hold = Hold {
+            id: self.holds.holds.len() as u64 + 1,
+            scope,
+            reason: reason.to_owned(),
+            reference: reference.map(str::to_owned),
+            added: now,
+            released: None,
+        };
+        let mut holds = self.holds.holds.clone();
+        holds.push(hold.clone());
+        self.replace(holds)?;
+        Ok(hold)
+    }
+
+    /// Ends a hold.
+    ///
+    /// # Errors
+    /// [`KeepingError::NoSuchHold`]; [`KeepingError::Invalid`]; [`KeepingError::State`].
+    pub fn release(&mut self, id: u64, reason: &str, now: u64) -> Result<Hold, KeepingError> {
+        require_line(reason)?;
+        let mut holds = self.holds.holds.clone();
+        let hold = holds
+            .iter_mut()
+            .find(|hold| hold.id == id && hold.is_active())
+            .ok_or(KeepingError::NoSuchHold(id))?;
+        hold.released = Some(Released {
+            at: now,
+            reason: reason.to_owned(),
+        });
+        let hold = hold.clone();
+        self.replace(holds)?;
+        Ok(hold)
+    }
+
+    fn replace(&mut self, holds: Vec<Hold>) -> Result<(), KeepingError> {
+        let holds = Holds { v: VERSION, holds };
+        self.save(&holds)?;
+        self.holds = holds;
+        Ok(())
+    }
+
+    fn save(&self, holds: &Holds) -> Result<(), KeepingError> {
+        write(&*self.state, HOLDS, holds)
+    }
+}
+
+/// Neither key may be able to speak for the other's names.
+fn require_apart(ledger: &VerifyingKey, keeping: &VerifyingKey) -> Result<(), KeepingError> {
+    match ledger.is_apart_from(keeping) {
+        true => Ok(()),
+        false => Err(KeepingError::Key(format!(
+            "the keeper's key is named {}, and the ledger's {}: make one of its own for the keeper, whose name neither is the ledger's nor stands above or below it",
+            keeping.name(),
+            ledger.name()
+        ))),
+    }
+}
+
+fn require_line(text: &str) -> Result<(), KeepingError> {
+    if text.is_empty() || text.len() > MAX_REASON || text.chars().any(char::is_control) {
+        return Err(KeepingError::Invalid(format!(
+            "a reason, a reference and a name are one line of 1 to {MAX_REASON} bytes"
+        )));
+    }
+    Ok(())
+}
+
+fn read(state: &dyn StateStorage, name: &str) -> Result<Option<Vec<u8>>, KeepingError> {
+    state.read(name).map_err(KeepingError::state("read", name))
+}
+
+fn write<T: Serialize>(state: &dyn StateStorage, name: &str, value: &T) -> Result<(), KeepingError> {
+    let bytes = serde_json::to_vec(value).map_err(|error| KeepingError::corrupt(name, error))?;
+    state
+        .write(name, &bytes)
+        .map_err(KeepingError::state("write", name))
+}
+
+fn decode<'b, T: Deserialize<'b>>(name: &str, bytes: &'b [u8]) -> Result<T, KeepingError> {
+    serde_json::from_slice(bytes).map_err(|error| KeepingError::corrupt(name, error))
+}

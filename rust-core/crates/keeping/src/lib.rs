@@ -1,0 +1,31 @@
+//! Keeping and forgetting: what must stay of a ledger, and what may go.
+//!
+//! | what | where |
+//! |---|---|
+//! | what must not go, whatever else says that it may | [`Hold`], [`Scope`] |
+//! | whose state that is, and whose key signs what goes | [`Keeper`] |
+//! | what a log holds, of whom and from when | `survey` |
+//! | which logs may go, and why the others stay | [`Plan`] |
+//! | how one goes: its tombstone first | `remove` |
+//! | salts that are destroyed, signed first | [`erase`] |
+//!
+//! Whoever deletes is not whoever signs records: the keeper's key is one of its own, and its state lies apart from the
+//! ledger. A state that is not there, or cannot be read, stops every deletion: it could have held anything.
+#![forbid(unsafe_code)]
+
+mod erase;
+mod error;
+mod hold;
+mod keeper;
+mod plan;
+mod policy;
+mod remove;
+mod survey;
+
+pub use erase::{Forgotten, PlannedErasure, Request, SaltFate, erase, plan_erasure};
+pub use error::KeepingError;
+pub use hold::{Hold, Released, Scope};
+pub use keeper::Keeper;
+pub use plan::{Fate, Plan, Planned, Reason, Removable, plan};
+pub use policy::Policy;
+pub use remove::prune;

@@ -1,0 +1,526 @@
+//! Which logs may go, and why the others stay. Nothing is changed here.
+
+use crate::hold::Hold;
+use crate::policy::{Policy, ago_ms, is_over};
+use crate::survey::{Survey, survey};
+use crate::{Keeper, KeepingError};
+use proofgate_evidence::layout::{Shard, shards};
+use proofgate_evidence::removal::{
+    self, Removal, consistency_name, consistency_text, proof_name, record_name,
+};
+use proofgate_evidence::rules::{Predecessor, Rules};
+use proofgate_evidence::{
+    EvidenceError, HeldCheckpoint, ReadStorage, Ulid, checkpoint_file, consistency, prove,
+};
+use proofgate_ledger::{Checkpoint, Hash, TlogProof, Tombstone, VerifyingKey, leaf_hash};
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// A worker that starts reads the newest log of its shard, and asks for the one before.
+const STAY_FOR_RECOVERY: usize = 2;
+/// How many logs behind one are asked how it ended.
+const SUCCESSORS: usize = 2;
+
+/// What a plan is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan<'p> {
+    /// The ledger's directory.
+    pub ledger: &'p Path,
+    /// The ledger's key.
+    pub key: &'p VerifyingKey,
+    /// The keeper's.
+    pub keeping: &'p VerifyingKey,
+    /// The holds.
+    pub keeper: &'p Keeper,
+    /// How long records must be kept.
+    pub policy: &'p Policy,
+    /// Why logs go, for their tombstones.
+    pub reason: &'p str,
+    /// Checkpoints that somebody holds: that they are of a log stays provable when it goes.
+    pub held: &'p [HeldCheckpoint],
+    /// In unix microseconds.
+    pub now: u64,
+}
+
+/// Why a log stays.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Reason {
+    /// Its stable name.
+    pub code: &'static str,
+    /// In a sentence.
+    pub text: String,
+}
+
+/// A log that may go: its tombstone, not signed yet, and the files that stay of it, by name.
+#[derive(Clone, Debug)]
+pub struct Removable {
+    /// What is to be signed.
+    pub tombstone: Tombstone,
+    /// What is written before.
+    pub files: Vec<(String, Vec<u8>)>,
+}
+
+/// What is to become of a log.
+#[derive(Clone, Debug)]
+pub enum Fate {
+    /// It may go.
+    Remove(Box<Removable>),
+    /// It has its tombstone, and these files of it are left.
+    Finish(Vec<String>),
+    /// It is gone.
+    Removed,
+    /// It stays.
+    Stay(Vec<Reason>),
+}
+
+/// A log, and what is to become of it.
+#[derive(Clone, Debug)]
+pub struct Planned {
+    /// Its directory.
+    pub dir: PathBuf,
+    /// The name of its shard's directory.
+    pub shard: String,
+    /// Its incarnation.
+    pub incarnation: Ulid,
+    /// Its records, where it was read.
+    pub records: u64,
+    /// Its admissions, where it was read.
+    pub exchanges: u64,
+    /// Bytes of its records, where it was read.
+    pub bytes: u64,
+    /// Time of its newest record in unix microseconds, where it was read.
+    pub newest: u64,
+    /// What is to become of it.
+    pub fate: Fate,
+}
+
+/// Plans what may go of a ledger, by shard and age. Logs that may be old enough are read, and verified, from their
+/// beginning.
+///
+/// # Errors
+/// [`KeepingError::Wal`] when the ledger cannot be read.
+pub fn plan(storage: &dyn ReadStorage, plan: &Plan<'_>) -> Result<Vec<Planned>, KeepingError> {
+    let mut planned = Vec::new();
+    for shard in shards(storage, plan.ledger)? {
+        if shard.alone {
+            return Err(KeepingError::Invalid(
+                "give the directory of the ledger, or of a shard: one log alone does not tell what follows it".to_owned(),
+            ));
+        }
+        planned.extend(ShardPlan::read(storage, plan, &shard)?.decide()?);
+    }
+    Ok(planned)
+}
+
+/// What is known of a log.
+enum Known {
+    /// It was removed.
+    Removed(Box<removal::Removed>),
+    /// Its tombstone is refused.
+    Refused(String),
+    /// Nobody has signed it.
+    Unsigned,
+    /// It is too young, or needed, whatever it holds.
+    Unread,
+    Read(Box<Survey>),
+}
+
+impl Known {
+    fn rules(&self) -> Option<&Rules> {
+        match self {
+            Self::Removed(removed) => Some(&removed.rules),
+            Self::Read(survey) => Some(&survey.rules),
+            Self::Refused(_) | Self::Unsigned | Self::Unread => None,
+        }
+    }
+}
+
+struct ShardPlan<'p> {
+    storage: &'p dyn ReadStorage,
+    plan: &'p Plan<'p>,
+    shard: &'p Shard,
+    name: String,
+    logs: Vec<(Ulid, Known)>,
+    /// Positions of the newest logs, which recovery needs.
+    newest: BTreeSet<usize>,
+}
+
+pub(crate) fn reason(code: &'static str, text: impl Into<String>) -> Reason {
+    Reason {
+        code,
+        text: text.into(),
+    }
+}
+
+impl<'p> ShardPlan<'p> {
+    fn read(
+        storage: &'p dyn ReadStorage,
+        plan: &'p Plan<'p>,
+        shard: &'p Shard,
+    ) -> Result<Self, KeepingError> {
+        let name = shard.dir.file_name().and_then(|name| name.to_str());
+        let mut logs = Vec::with_capacity(shard.incarnations.len());
+        for incarnation in &shard.incarnations {
+            let dir = shard.dir.join(incarnation.to_string());
+            let known = match removal::read(storage, &dir, Some(plan.key), Some(plan.keeping))? {
+                Removal::Done(removed) => Known::Removed(removed),
+                Removal::Refused(why) => Known::Refused(why),
+                Removal::None => match checkpoint_file::read(storage, &dir) {
+                    Ok(None) => Known::Unsigned,
+                    Ok(Some(_)) | Err(EvidenceError::Corruption { .. }) => Known::Unread,
+                    Err(error) => return Err(error.into()),
+                },
+            };
+            logs.push((*incarnation, known));
+        }
+        let signed = logs.iter().enumerate();
+        let signed: Vec<usize> = signed
+            .filter(|(_, (_, known))| !matches!(known, Known::Unsigned))
+            .map(|(at, _)| at)
+            .collect();
+        let newest = signed.iter().rev().take(STAY_FOR_RECOVERY).copied().collect();
+        let mut this = Self {
+            storage,
+            plan,
+            shard,
+            name: name.unwrap_or_default().to_owned(),
+            logs,
+            newest,
+        };
+        let last = (0..this.logs.len()).rev().find(|at| this.is_candidate(*at));
+        if let Some(last) = last {
+            let behind = signed.iter().filter(|at| **at > last).take(SUCCESSORS);
+            let until = behind.last().copied().unwrap_or(last);
+            this.survey(until)?;
+        }
+        Ok(this)
+    }
+
+    /// Whether a log may be old enough, as its name tells, and is not needed.
+    fn is_candidate(&self, at: usize) -> bool {
+        let (incarnation, known) = &self.logs[at];
+        matches!(known, Known::Unread | Known::Read(_))
+            && !self.newest.contains(&at)
+            && incarnation.timestamp_ms() <= ago_ms(self.plan.policy.days(), self.plan.now)
+    }
+
+    /// Reads the logs up to a position.
+    fn survey(&mut self, until: usize) -> Result<(), KeepingError> {
+        let holds: Vec<&Hold> = self.plan.keeper.active().collect();
+        for (incarnation, known) in &mut self.logs[..=until] {
+            if matches!(known, Known::Unread) {
+                let dir = self.shard.dir.join(incarnation.to_string());
+                let read = survey(
+                    self.storage,
+                    &dir,
+                    *incarnation,
+                    self.plan.key,
+                    &holds,
+                    &mut |_, _| {},
+                )?;
+                *known = Known::Read(Box::new(read));
+            }
+        }
+        Ok(())
+    }
+
+    fn decide(self) -> Result<Vec<Planned>, KeepingError> {
+        let mut planned: Vec<Planned> = Vec::with_capacity(self.logs.len());
+        let mut staying = BTreeSet::new();
+        for (at, (incarnation, known)) in self.logs.iter().enumerate() {
+            let fate = self.fate(at, &staying)?;
+            if matches!(fate, Fate::Stay(_)) {
+                staying.insert(*incarnation);
+            }
+            let (records, exchanges, bytes, newest) = match known {
+                Known::Read(read) => {
+                    let records = read.end.as_ref().map_or(0, |end| end.size);
+                    (records, read.exchanges, read.bytes, read.newest)
+                }
+                Known::Removed(removed) => {
+                    let tombstone = &removed.tombstone;
+                    (tombstone.size, tombstone.exchanges, 0, tombstone.newest)
+                }
+                _ => (0, 0, 0, 0),
+            };
+            planned.push(Planned {
+                dir: self.shard.dir.join(incarnation.to_string()),
+                shard: self.name.clone(),
+                incarnation: *incarnation,
+                records,
+                exchanges,
+                bytes,
+                newest,
+                fate,
+            });
+        }
+        Ok(planned)
+    }
+
+    fn fate(&self, at: usize, staying: &BTreeSet<Ulid>) -> Result<Fate, KeepingError> {
+        let stay = |code, text: &str| Ok(Fate::Stay(vec![reason(code, text)]));
+        let read = match &self.logs[at].1 {
+            Known::Removed(removed) => return Ok(self.finish(at, removed)),
+            Known::Refused(why) => return stay("tombstone_refused", why),
+            Known::Unsigned => {
+                return stay(
+                    "unsigned",
+                    "nobody has signed it: it holds what a start left, or is planted",
+                );
+            }
+            Known::Unread | Known::Read(_) if self.newest.contains(&at) => {
+                return stay(
+                    "newest",
+                    "a worker that starts reads the newest log of the shard, and the one before",
+                );
+            }
+            Known::Read(read) if self.is_candidate(at) => read,
+            Known::Unread | Known::Read(_) => return stay("young", "it was begun within the minimum"),
+        };
+        let mut reasons: Vec<Reason> = self.age(read).into_iter().collect();
+        reasons.extend(self.holds(read));
+        let kept = read.ends_of.intersection(staying);
+        reasons.extend(kept.map(|log| {
+            let text = format!("it holds ends of exchanges that {log} admitted, which stays");
+            reason("ends_kept", text)
+        }));
+        match self.end(at, read) {
+            Err(why) => reasons.extend(why),
+            Ok(last) if reasons.is_empty() => {
+                return match self.removable(at, read, last)? {
+                    Ok(removable) => Ok(Fate::Remove(Box::new(removable))),
+                    Err(why) => Ok(Fate::Stay(vec![why])),
+                };
+            }
+            Ok(_) => {}
+        }
+        Ok(Fate::Stay(reasons))
+    }
+
+    /// A removal that was cut short goes on, unless something was held since.
+    fn finish(&self, at: usize, removed: &removal::Removed) -> Fate {
+        if removed.remains.is_empty() {
+            return Fate::Removed;
+        }
+        if self.newest.contains(&at) {
+            let text = "it has a tombstone, and is one of the newest two of its shard: run fsck";
+            return Fate::Stay(vec![reason("newest", text)]);
+        }
+        let since = self.plan.keeper.active();
+        let since: Vec<Reason> = since
+            .filter(|hold| hold.added >= removed.tombstone.removed)
+            .map(|hold| {
+                let text = format!("hold {} was added after its tombstone was signed", hold.id);
+                reason("held", text)
+            })
+            .collect();
+        match since.is_empty() {
+            true => Fate::Finish(removed.remains.clone()),
+            false => Fate::Stay(since),
+        }
+    }
+
+    /// How long a log must be kept, in days.
+    fn minimum(&self, read: &Survey) -> u64 {
+        let policy = self.plan.policy;
+        match read.ends_of.is_empty() {
+            true => read
+                .tenants
+                .iter()
+                .fold(policy.days(), |most, tenant| most.max(policy.of(tenant))),
+            // Of whom those exchanges were, it does not say.
+            false => policy.longest(),
+        }
+    }
+
+    fn age(&self, read: &Survey) -> Option<Reason> {
+        let (minimum, now) = (self.minimum(read), self.plan.now);
+        if read.newest > now {
+            let text = "its newest record is of the future: a clock was, or is, wrong";
+            return Some(reason("future", text));
+        }
+        if is_over(minimum, read.newest, now) {
+            return None;
+        }
+        let text = format!("its newest record is younger than {minimum} days");
+        Some(reason("young", text))
+    }
+
+    fn holds(&self, read: &Survey) -> Vec<Reason> {
+        let by = read.held_by.iter();
+        by.map(|id| reason("held", format!("hold {id} touches records of it")))
+            .collect()
+    }
+
+    /// What later logs say of one, with whether it is of its end.
+    fn claims(&self, at: usize) -> Vec<(Predecessor, bool)> {
+        let of = self.logs[at].0;
+        let mut claims = Vec::new();
+        for rules in self.logs[at + 1..].iter().filter_map(|(_, known)| known.rules()) {
+            let named = rules.opened().and_then(|opened| opened.predecessor);
+            let named = named.filter(|named| named.incarnation == of);
+            claims.extend(named.map(|named| (named, !named.running)));
+            let ends = rules.takeovers().iter();
+            claims.extend(
+                ends.filter(|(_, ended)| ended.incarnation == of)
+                    .map(|(_, ended)| (*ended, true)),
+            );
+        }
+        claims
+    }
+
+    /// The signed end of a log that has ended and goes on in another; or why it has not, or cannot be shown.
+    fn end<'r>(&self, at: usize, read: &'r Survey) -> Result<&'r (Checkpoint, String), Vec<Reason>> {
+        let mut why = Vec::new();
+        if let Some(damage) = &read.damage {
+            why.push(reason("damaged", format!("{damage}: run fsck")));
+        }
+        if read.unknown > 0 {
+            let text = format!(
+                "{} of its records are of kinds that this version does not know",
+                read.unknown
+            );
+            why.push(reason("unknown_kinds", text));
+        }
+        let origin = format!("{}/{}/{}", self.plan.key.name(), self.name, self.logs[at].0);
+        let Some(end) = read.end.as_ref().filter(|end| end.origin == origin) else {
+            why.push(reason("damaged", format!("it is not {origin}: run fsck")));
+            return Err(why);
+        };
+        let claims = self.claims(at);
+        let said = claims.iter().filter(|(_, ended)| *ended).map(|(said, _)| said);
+        let (agree, differ): (Vec<&Predecessor>, Vec<&Predecessor>) =
+            said.partition(|said| (said.size, said.root) == (end.size, end.root));
+        if let Some(said) = differ.first() {
+            let text = format!(
+                "a later log says that it ended with {} records, and {} are there, or others: run fsck",
+                said.size, end.size
+            );
+            why.push(reason("damaged", text));
+        }
+        if agree.is_empty() && !read.rules.sealed() {
+            why.push(reason("not_ended", "nobody has recorded its end yet"));
+        }
+        let of = self.logs[at].0;
+        let goes_on = self.logs[at + 1..].iter().any(|(_, known)| {
+            let names = |rules: &Rules| {
+                rules
+                    .opened()
+                    .and_then(|opened| opened.predecessor)
+                    .is_some_and(|named| named.incarnation == of)
+            };
+            match known {
+                Known::Removed(removed) => names(&removed.rules),
+                Known::Read(read) => names(&read.rules) && read.rules.served().is_some(),
+                _ => false,
+            }
+        });
+        if !goes_on {
+            why.push(reason(
+                "successor_not_served",
+                "no later log names it and has served",
+            ));
+        }
+        match &read.last {
+            Some(last) if why.is_empty() => Ok(last),
+            Some(_) => Err(why),
+            None => {
+                why.push(reason(
+                    "uncovered",
+                    "no checkpoint by the ledger's key covers all of its records",
+                ));
+                Err(why)
+            }
+        }
+    }
+
+    /// What is written of a log that may go; or why it cannot be shown to be what is said of it.
+    fn removable(
+        &self,
+        at: usize,
+        read: &Survey,
+        (last, note): &(Checkpoint, String),
+    ) -> Result<Result<Removable, Reason>, KeepingError> {
+        let mut files = Vec::new();
+        for (seq, record) in &read.stays {
+            let path = prove::path_to(self.storage, &read.dir, (*seq, leaf_hash(record)), last);
+            let hashes = match path {
+                Ok(hashes) => hashes,
+                Err(EvidenceError::Corruption { reason: why, .. }) => {
+                    return Ok(Err(reason("damaged", format!("{why}: run fsck"))));
+                }
+                Err(error) => return Err(error.into()),
+            };
+            let proof = TlogProof {
+                extra: None,
+                index: *seq,
+                hashes,
+                checkpoint: note.clone(),
+            };
+            files.push((record_name(*seq), record.clone()));
+            files.push((proof_name(*seq), proof.encode().into_bytes()));
+        }
+        for (size, root) in self.stated(at, read, last)? {
+            let old = Checkpoint {
+                origin: last.origin.clone(),
+                size,
+                root,
+            };
+            match consistency(self.storage, &self.shard.dir, &old, last) {
+                Ok(hashes) => files.push((consistency_name(size), consistency_text(&hashes).into_bytes())),
+                Err(EvidenceError::Inconsistent(why)) => {
+                    return Ok(Err(reason("damaged", format!("{why}: run fsck"))));
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let tombstone = Tombstone {
+            origin: last.origin.clone(),
+            size: last.size,
+            root: last.root,
+            removed: self.plan.now,
+            exchanges: read.exchanges,
+            newest: read.newest,
+            minimum_days: self.minimum(read),
+            reason: self.plan.reason.to_owned(),
+        };
+        Ok(Ok(Removable { tombstone, files }))
+    }
+
+    /// The heads before the last one that somebody states of a log: each must stay provable.
+    fn stated(
+        &self,
+        at: usize,
+        read: &Survey,
+        last: &Checkpoint,
+    ) -> Result<BTreeSet<(u64, Hash)>, KeepingError> {
+        let of = self.logs[at].0;
+        let mut heads: BTreeSet<(u64, Hash)> = self
+            .claims(at)
+            .iter()
+            .map(|(said, _)| (said.size, said.root))
+            .collect();
+        heads.extend(read.own.iter().map(|own| (own.size, own.root)));
+        for (later, _) in &self.logs[at + 1..] {
+            let dir = self.shard.dir.join(later.to_string());
+            let cover = match checkpoint_file::read_cover(self.storage, &dir, of) {
+                Err(EvidenceError::Corruption { .. }) => None,
+                other => other?,
+            };
+            let signed = cover.and_then(|note| Checkpoint::verify(&note, self.plan.key).ok());
+            heads.extend(
+                signed
+                    .filter(|signed| signed.origin == last.origin)
+                    .map(|signed| (signed.size, signed.root)),
+            );
+        }
+        let held = self.plan.held.iter().map(|held| &held.checkpoint);
+        heads.extend(
+            held.filter(|held| held.origin == last.origin)
+                .map(|held| (held.size, held.root)),
+        );
+        heads.retain(|(size, root)| (*size, *root) != (last.size, last.root) && *size > 0);
+        Ok(heads)
+    }
+}

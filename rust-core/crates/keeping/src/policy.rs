@@ -1,0 +1,63 @@
+//! How long records must be kept.
+
+use crate::KeepingError;
+use std::collections::BTreeMap;
+
+const DAY: u64 = 86_400_000_000;
+
+/// Minimums, in days.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policy {
+    days: u64,
+    tenants: BTreeMap<String, u64>,
+}
+
+impl Policy {
+    /// Everything for `days`, and what is of one of `tenants` for that many. A log is one of many tenants, so no tenant's
+    /// minimum may be shorter than that of all.
+    ///
+    /// # Errors
+    /// [`KeepingError::Invalid`].
+    pub fn new(days: u64, tenants: BTreeMap<String, u64>) -> Result<Self, KeepingError> {
+        if let Some((tenant, shorter)) = tenants.iter().find(|(_, minimum)| **minimum < days) {
+            return Err(KeepingError::Invalid(format!(
+                "the minimum of {tenant}, {shorter} days, is less than that of all, {days}: logs hold records of many tenants and go as a whole"
+            )));
+        }
+        let most = tenants.values().copied().fold(days, u64::max);
+        if most.checked_mul(DAY).is_none() {
+            return Err(KeepingError::Invalid(format!("{most} days are too many")));
+        }
+        Ok(Self { days, tenants })
+    }
+
+    /// That of records which are nobody's.
+    #[must_use]
+    pub fn days(&self) -> u64 {
+        self.days
+    }
+
+    /// That of a tenant.
+    #[must_use]
+    pub fn of(&self, tenant: &str) -> u64 {
+        self.tenants.get(tenant).copied().unwrap_or(self.days)
+    }
+
+    /// The longest of all.
+    #[must_use]
+    pub fn longest(&self) -> u64 {
+        self.tenants.values().copied().fold(self.days, u64::max)
+    }
+}
+
+/// Whether what is of a time is at least this many days old.
+pub(crate) fn is_over(days: u64, ts: u64, now: u64) -> bool {
+    now.checked_sub(ts)
+        .zip(days.checked_mul(DAY))
+        .is_some_and(|(age, minimum)| age >= minimum)
+}
+
+/// The time that many days ago, in unix milliseconds.
+pub(crate) fn ago_ms(days: u64, now: u64) -> u64 {
+    now.saturating_sub(days.saturating_mul(DAY)) / 1000
+}

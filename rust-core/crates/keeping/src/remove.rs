@@ -1,0 +1,122 @@
+//! How a log goes. What stays of it is written first, then its tombstone, and only then is anything removed: whatever cuts
+//! this short leaves a whole log, or one that was removed and of which files are left.
+
+use crate::KeepingError;
+use crate::plan::{Fate, Plan, Planned, Reason, Removable, plan};
+use proofgate_evidence::EvidenceError;
+use proofgate_evidence::removal::{self, Removal, TEMPORARY, TOMBSTONE, goes, is_kept};
+use proofgate_evidence::salts::SALTS;
+use proofgate_ledger::SigningKey;
+use proofgate_wal::{Storage, StoredFile, replace_file};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Plans, and removes what may go; what was cut short before is finished. Returns the plan as it was carried out.
+///
+/// # Errors
+/// [`KeepingError::StateCorrupt`] and [`KeepingError::Key`] when the state is not of this ledger and this key;
+/// [`KeepingError::Wal`]: what was begun is finished by doing it again.
+pub fn prune(
+    storage: &dyn Storage,
+    what: &Plan<'_>,
+    signing: &SigningKey,
+) -> Result<Vec<Planned>, KeepingError> {
+    what.keeper.require(what.key, signing)?;
+    let mut planned = plan(storage, what)?;
+    for log in &mut planned {
+        let removable = match &log.fate {
+            Fate::Remove(removable) => Some(removable),
+            Fate::Finish(_) => None,
+            Fate::Removed | Fate::Stay(_) => continue,
+        };
+        let Some(_lock) = lock(storage, &log.dir)? else {
+            log.fate = Fate::Stay(vec![Reason {
+                code: "locked",
+                text: "a worker that lives holds the lock on its salts".to_owned(),
+            }]);
+            continue;
+        };
+        if let Some(removable) = removable {
+            bury(storage, &log.dir, removable, signing)?;
+            require_readable(storage, what, log)?;
+        }
+        clear(storage, &log.dir)?;
+    }
+    Ok(planned)
+}
+
+/// What shows that no writer of a log lives.
+pub(crate) enum Lock {
+    Held(#[expect(dead_code, reason = "it is held until it is dropped")] Arc<dyn StoredFile>),
+    /// The file that writers lock is gone.
+    Nothing,
+}
+
+/// Takes the lock that the writer of a log holds while it lives; `None` when one does.
+pub(crate) fn lock(storage: &dyn Storage, dir: &Path) -> Result<Option<Lock>, KeepingError> {
+    let path = dir.join(SALTS);
+    let file = match storage.open_writable(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Some(Lock::Nothing)),
+        Err(error) => return Err(EvidenceError::io("open", &path)(error).into()),
+    };
+    let locked = file.try_lock().map_err(EvidenceError::io("lock", &path))?;
+    Ok(locked.then_some(Lock::Held(file)))
+}
+
+/// Refuses to go on where what was written does not stand for the log: nothing was removed yet.
+fn require_readable(storage: &dyn Storage, what: &Plan<'_>, log: &Planned) -> Result<(), KeepingError> {
+    let why = match removal::read(storage, &log.dir, Some(what.key), Some(what.keeping))? {
+        Removal::Done(_) => return Ok(()),
+        Removal::Refused(why) => why,
+        Removal::None => "it is not there".to_owned(),
+    };
+    Err(KeepingError::Invalid(format!(
+        "the tombstone that was just written to {} does not hold: {why}. Nothing of the log was removed",
+        log.dir.display()
+    )))
+}
+
+/// Writes what stays of a log, and its tombstone last.
+fn bury(
+    storage: &dyn Storage,
+    dir: &Path,
+    removable: &Removable,
+    signing: &SigningKey,
+) -> Result<(), KeepingError> {
+    let directory = storage.open_dir(dir).map_err(EvidenceError::io("open", dir))?;
+    let write = |name: &str, bytes: &[u8]| replace_file(storage, &*directory, dir, (TEMPORARY, name), bytes);
+    // What somebody put there under such a name would be taken for a part of it.
+    let names = storage.list(dir).map_err(EvidenceError::io("list", dir))?;
+    for name in names.iter().filter(|name| is_kept(name)) {
+        let path = dir.join(name);
+        storage
+            .remove(&path)
+            .map_err(EvidenceError::io("remove", &path))?;
+    }
+    for (name, bytes) in &removable.files {
+        write(name, bytes)?;
+    }
+    write(TOMBSTONE, removable.tombstone.sign(signing)?.as_bytes())?;
+    Ok(())
+}
+
+/// Removes what goes of a log that has its tombstone.
+fn clear(storage: &dyn Storage, dir: &Path) -> Result<(), KeepingError> {
+    let directory = storage.open_dir(dir).map_err(EvidenceError::io("open", dir))?;
+    // As the disk has it: a tombstone that was read may not be on it yet.
+    directory.sync().map_err(EvidenceError::io("sync", dir))?;
+    let names = storage.list(dir).map_err(EvidenceError::io("list", dir))?;
+    for name in names.iter().filter(|name| goes(name)) {
+        let path = dir.join(name);
+        match storage.remove(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(EvidenceError::io("remove", &path)(error).into());
+            }
+            _ => {}
+        }
+    }
+    directory.sync().map_err(EvidenceError::io("sync", dir))?;
+    Ok(())
+}

@@ -1,0 +1,220 @@
+//! What a log holds: read once from its beginning, and verified.
+
+use crate::KeepingError;
+use crate::hold::Hold;
+use proofgate_evidence::checkpoint_file::{self, CHECKPOINT};
+use proofgate_evidence::frame::frame_bytes;
+use proofgate_evidence::log_reader::{Found, LogReader};
+use proofgate_evidence::rules::Rules;
+use proofgate_evidence::{EvidenceError, ReadStorage, Ulid, prove};
+use proofgate_ledger::record::Record;
+use proofgate_ledger::{Checkpoint, Mmr, VerifyingKey, leaf_hash};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// A log that was read to its end.
+pub(crate) struct Survey {
+    pub(crate) dir: PathBuf,
+    pub(crate) rules: Rules,
+    /// All its records, as they are.
+    pub(crate) end: Option<Checkpoint>,
+    /// Its own newest checkpoint, verified.
+    pub(crate) own: Option<Checkpoint>,
+    /// The note over all of it, its own or a successor's, verified; `None` when there is none.
+    pub(crate) last: Option<(Checkpoint, String)>,
+    /// Time of its newest record, in unix microseconds.
+    pub(crate) newest: u64,
+    /// Bytes of its records, as they are stored.
+    pub(crate) bytes: u64,
+    pub(crate) exchanges: u64,
+    pub(crate) tenants: BTreeSet<String>,
+    /// Logs of which exchanges go on or end here.
+    pub(crate) ends_of: BTreeSet<Ulid>,
+    /// Numbers of the holds that touch a record of it.
+    pub(crate) held_by: BTreeSet<u64>,
+    /// Records of kinds that this version does not know.
+    pub(crate) unknown: u64,
+    /// Why it is not what it should be.
+    pub(crate) damage: Option<String>,
+    /// Numbers and bytes of the records that stay.
+    pub(crate) stays: Vec<(u64, Vec<u8>)>,
+}
+
+/// Reads a log; `holds` are those that hold, and `visit` sees every record with its number.
+pub(crate) fn survey(
+    storage: &dyn ReadStorage,
+    dir: &Path,
+    incarnation: Ulid,
+    key: &VerifyingKey,
+    holds: &[&Hold],
+    visit: &mut dyn FnMut(u64, &Record<'_>),
+) -> Result<Survey, KeepingError> {
+    let mut found = Survey {
+        dir: dir.to_owned(),
+        rules: Rules::new(incarnation),
+        end: None,
+        own: None,
+        last: None,
+        newest: 0,
+        bytes: 0,
+        exchanges: 0,
+        tenants: BTreeSet::new(),
+        ends_of: BTreeSet::new(),
+        held_by: BTreeSet::new(),
+        unknown: 0,
+        damage: None,
+        stays: Vec::new(),
+    };
+    // Before the records, which only grow.
+    let own = match checkpoint_file::read(storage, dir) {
+        Ok(note) => note,
+        Err(EvidenceError::Corruption { reason, .. }) => {
+            found.damage = Some(reason);
+            None
+        }
+        Err(error) => return Err(error.into()),
+    };
+    if let Some(note) = &own {
+        match Checkpoint::verify(note, key) {
+            Ok(signed) => found.own = Some(signed),
+            Err(error) => found.damage = Some(format!("{CHECKPOINT}: {error}")),
+        }
+    }
+    let mut mmr = Mmr::new();
+    let mut tenants = BTreeMap::new();
+    let mut log = LogReader::open(storage, dir, incarnation)?;
+    log.expect(found.own.as_ref().map_or(0, |own| own.size));
+    let mut flaw: Option<(u64, String)> = None;
+    loop {
+        let stored = match log.next()? {
+            Found::End => break,
+            Found::Flaw(found) if found.residue => continue,
+            Found::Flaw(found) => {
+                flaw.get_or_insert((found.seq, found.reason));
+                continue;
+            }
+            Found::Record(stored) => stored,
+        };
+        if flaw.is_some() || stored.seq != mmr.size() {
+            let (seq, reason) = flaw.clone().unwrap_or((mmr.size(), "it is missing".to_owned()));
+            found.damage.get_or_insert(format!("record {seq}: {reason}"));
+            break;
+        }
+        let payload = log.payload(&stored);
+        mmr.push(leaf_hash(payload), &mut |_| {});
+        found.bytes += frame_bytes(stored.len);
+        if let Err(reason) = found.take(stored.seq, payload, &mut tenants, holds, visit) {
+            found.damage.get_or_insert(reason);
+        }
+        if let Some(own) = found.own.as_ref().filter(|own| own.size == mmr.size())
+            && own.root != mmr.root()
+        {
+            found.damage.get_or_insert(format!(
+                "its first {} records do not lead to the root that its checkpoint states",
+                own.size
+            ));
+        }
+    }
+    if let Some(own) = found.own.as_ref().filter(|own| own.size > mmr.size()) {
+        found.damage.get_or_insert(format!(
+            "its checkpoint covers {} records, and {} are there",
+            own.size,
+            mmr.size()
+        ));
+    }
+    if let Some(opened) = found.rules.opened() {
+        found.end = Some(Checkpoint {
+            origin: opened.origin.clone(),
+            size: mmr.size(),
+            root: mmr.root(),
+        });
+    }
+    found.find_last(storage, own, key)?;
+    Ok(found)
+}
+
+impl Survey {
+    /// Takes a record; `open` are the tenants of exchanges that have no end yet, by the number of their admission.
+    fn take(
+        &mut self,
+        seq: u64,
+        payload: &[u8],
+        open: &mut BTreeMap<u64, String>,
+        holds: &[&Hold],
+        visit: &mut dyn FnMut(u64, &Record<'_>),
+    ) -> Result<(), String> {
+        let record = self.rules.take(seq, payload)?;
+        visit(seq, &record);
+        self.newest = self.newest.max(record.ts());
+        let mut elsewhere = None;
+        let tenant: Option<String> = match &record {
+            Record::Admission(admission) => {
+                self.exchanges += 1;
+                open.insert(seq, admission.tenant.to_string());
+                Some(admission.tenant.to_string())
+            }
+            Record::Rejection(rejection) => rejection.tenant.as_ref().map(ToString::to_string),
+            Record::Attempt(attempt) => {
+                elsewhere = attempt.incarnation.as_deref();
+                open.get(&attempt.admission)
+                    .filter(|_| elsewhere.is_none())
+                    .cloned()
+            }
+            Record::Completion(completion) => {
+                elsewhere = completion.incarnation.as_deref();
+                match elsewhere {
+                    None => open.remove(&completion.admission),
+                    Some(_) => None,
+                }
+            }
+            Record::Aborted(aborted) => {
+                elsewhere = Some(aborted.incarnation.as_ref());
+                None
+            }
+            Record::Open(_) | Record::Takeover(_) | Record::Seal(_) => {
+                self.stays.push((seq, payload.to_vec()));
+                None
+            }
+            Record::Unknown(_) => {
+                self.unknown += 1;
+                None
+            }
+            _ => None,
+        };
+        let elsewhere = elsewhere.and_then(proofgate_evidence::layout::parse_incarnation);
+        self.ends_of.extend(elsewhere);
+        let touching = holds
+            .iter()
+            .filter(|hold| hold.scope.touches(tenant.as_deref(), record.id(), record.ts()));
+        self.held_by.extend(touching.map(|hold| hold.id));
+        if let Some(tenant) = tenant.filter(|tenant| !self.tenants.contains(tenant)) {
+            self.tenants.insert(tenant);
+        }
+        Ok(())
+    }
+
+    /// Finds the note over the end of the log.
+    fn find_last(
+        &mut self,
+        storage: &dyn ReadStorage,
+        own: Option<String>,
+        key: &VerifyingKey,
+    ) -> Result<(), KeepingError> {
+        let Some(end) = &self.end else { return Ok(()) };
+        if let Some((signed, note)) = self.own.clone().zip(own)
+            && signed == *end
+        {
+            self.last = Some((signed, note));
+            return Ok(());
+        }
+        let Some(note) = prove::successors_note(storage, &self.dir)? else {
+            return Ok(());
+        };
+        if let Ok(signed) = Checkpoint::verify(&note, key)
+            && signed == *end
+        {
+            self.last = Some((signed, note));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,163 @@
+//! Tombstones that somebody who writes the volume puts there.
+#![allow(clippy::unwrap_used, reason = "a test may stop at the first failure")]
+
+mod keep;
+#[path = "../../wal/tests/support/mod.rs"]
+mod support;
+
+use keep::{Keep, check, dir, found, four_lives, keeping_key, ulid};
+use proofgate_evidence::removal::{TOMBSTONE, proof_name, record_name};
+use proofgate_evidence::{ReadStorage, Verdict};
+use proofgate_ledger::{SigningKey, Tombstone};
+use proofgate_wal::Storage;
+use proofgate_wal::simulated::SimulatedDisk;
+use std::path::Path;
+use support::{LEDGER, Worker};
+
+fn put(disk: &SimulatedDisk, path: &Path, content: &[u8]) {
+    if disk.read(path).is_some() {
+        disk.remove(path).unwrap();
+    }
+    disk.create(path).unwrap();
+    disk.rot(path, |bytes| *bytes = content.to_vec());
+}
+
+fn has(disk: &SimulatedDisk, code: &str, verdict: Verdict) {
+    let report = check(disk);
+    let logs = report.incarnations.iter().flat_map(|log| &log.findings);
+    assert!(
+        logs.clone()
+            .any(|found| found.code == Some(code) && found.verdict == verdict),
+        "{:#?}",
+        found(&report)
+    );
+}
+
+fn tombstone(worker: &Worker) -> Tombstone {
+    Tombstone {
+        origin: format!("{LEDGER}/3/{}", ulid(worker)),
+        size: worker.promised.appended.len() as u64,
+        root: support::root_of(&worker.promised.appended),
+        removed: 5,
+        exchanges: 1,
+        newest: 2,
+        minimum_days: 180,
+        reason: "made up".to_owned(),
+    }
+}
+
+fn remove_records(disk: &SimulatedDisk, worker: &Worker) {
+    for name in disk.list(&dir(worker)).unwrap() {
+        if proofgate_evidence::removal::goes(&name) {
+            disk.remove(&dir(worker).join(name)).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_tombstone_by_another_key_is_refused_whatever_name_that_has() {
+    let (disk, workers) = four_lives();
+    Keep::of(&disk).prune();
+    for name in ["ledger.example/other", "ledger.example/keeping"] {
+        let forger = SigningKey::generate(name, [99; 32]).unwrap();
+        let disk = disk.snapshot();
+        let note = tombstone(&workers[0]).sign(&forger).unwrap();
+        put(&disk, &dir(&workers[0]).join(TOMBSTONE), note.as_bytes());
+        has(&disk, "tombstone_refused", Verdict::Invalid);
+    }
+}
+
+#[test]
+fn a_deleted_log_under_a_forged_tombstone_is_found_and_is_as_if_it_had_none() {
+    let (disk, workers) = four_lives();
+    remove_records(&disk, &workers[0]);
+    let forger = SigningKey::generate("ledger.example/keeping", [99; 32]).unwrap();
+    let note = tombstone(&workers[0]).sign(&forger).unwrap();
+    put(&disk, &dir(&workers[0]).join(TOMBSTONE), note.as_bytes());
+    has(&disk, "tombstone_refused", Verdict::Invalid);
+    let report = check(&disk);
+    assert!(
+        found(&report)
+            .iter()
+            .any(|(_, message)| message.contains("only 0 are there")),
+        "{report:#?}"
+    );
+}
+
+#[test]
+fn the_tombstone_of_another_log_is_refused() {
+    let (disk, workers) = four_lives();
+    Keep::of(&disk).prune();
+    let other = disk.read(&dir(&workers[1]).join(TOMBSTONE)).unwrap();
+    put(&disk, &dir(&workers[0]).join(TOMBSTONE), &other);
+    has(&disk, "tombstone_refused", Verdict::Invalid);
+    // Also with all that belongs to it.
+    let (disk, workers) = four_lives();
+    Keep::of(&disk).prune();
+    for name in disk.list(&dir(&workers[1])).unwrap() {
+        let content = disk.read(&dir(&workers[1]).join(&name)).unwrap();
+        put(&disk, &dir(&workers[0]).join(&name), &content);
+    }
+    has(&disk, "tombstone_refused", Verdict::Invalid);
+}
+
+#[test]
+fn a_tombstone_on_a_log_that_nobody_recorded_the_end_of_is_refused() {
+    let (disk, workers) = four_lives();
+    let newest = workers.last().unwrap();
+    let keep = Keep::of(&disk);
+    // The keeper itself cannot be made to: what stays of the log is put there by hand.
+    let proof = proofgate_evidence::prove::proof(&disk, &dir(newest), 0, None).unwrap();
+    let record = proofgate_evidence::read_record(&disk, &dir(newest), 0).unwrap();
+    put(&disk, &dir(newest).join(record_name(0)), &record);
+    put(&disk, &dir(newest).join(proof_name(0)), proof.encode().as_bytes());
+    let note = tombstone(newest).sign(&keeping_key()).unwrap();
+    put(&disk, &dir(newest).join(TOMBSTONE), note.as_bytes());
+    has(&disk, "tombstone_refused", Verdict::Diverged);
+    assert_eq!(keep.prune()[3], "newest", "and nothing of it goes");
+}
+
+#[test]
+fn records_that_are_still_there_are_no_evidence_and_are_told() {
+    let (disk, workers) = four_lives();
+    let segment = dir(&workers[0]).join("00000000000000000000.seg");
+    let mut bytes = disk.read(&segment).unwrap();
+    Keep::of(&disk).prune();
+    bytes[600] ^= 1;
+    put(&disk, &segment, &bytes);
+    has(&disk, "removal_unfinished", Verdict::Incomplete);
+    assert_eq!(check(&disk).verdict, Verdict::Incomplete);
+}
+
+#[test]
+fn what_somebody_put_where_records_are_to_stay_goes_before() {
+    let (disk, workers) = four_lives();
+    for name in [record_name(5), proof_name(5), record_name(0)] {
+        put(&disk, &dir(&workers[0]).join(name), b"planted");
+    }
+    assert_eq!(Keep::of(&disk).prune()[0], "remove");
+    assert_eq!(check(&disk).verdict, Verdict::Ok, "{:#?}", found(&check(&disk)));
+}
+
+#[test]
+fn a_change_of_anything_that_stays_is_found() {
+    let (disk, workers) = four_lives();
+    Keep::of(&disk).prune();
+    let stays = disk.list(&dir(&workers[0])).unwrap();
+    assert!(stays.len() >= 4, "{stays:?}");
+    for name in stays {
+        let path = dir(&workers[0]).join(&name);
+        let length = disk.read(&path).unwrap().len();
+        for at in (0..length).step_by(13) {
+            let disk = disk.snapshot();
+            disk.rot(&path, |bytes| bytes[at] ^= 1);
+            assert_ne!(check(&disk).verdict, Verdict::Ok, "{name}, byte {at}");
+        }
+        // The log's own checkpoint is repeated in what its successor signed.
+        if name != "checkpoint" && !name.ends_with(".consistency") {
+            let disk = disk.snapshot();
+            disk.remove(&path).unwrap();
+            assert_ne!(check(&disk).verdict, Verdict::Ok, "without {name}");
+        }
+    }
+}

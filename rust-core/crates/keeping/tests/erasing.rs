@@ -1,0 +1,341 @@
+//! Salts that are destroyed: what was said tells nothing any more, and everything else is as it was.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test may stop at the first failure"
+)]
+
+mod keep;
+#[path = "../../wal/tests/support/mod.rs"]
+mod support;
+
+use keep::{DAY, Keep, check, dir, found, four_lives, keeping_key};
+use proofgate_evidence::erasures::ERASURES;
+use proofgate_evidence::{Verdict, fsck, prove, stored_salt};
+use proofgate_keeping::{Forgotten, KeepingError, Policy, Request, SaltFate, Scope, erase, plan_erasure};
+use proofgate_ledger::SigningKey;
+use proofgate_wal::Storage;
+use proofgate_wal::simulated::{InjectedFault, SimulatedDisk};
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+use support::{Worker, vkey};
+
+fn exchange(id: &str) -> Forgotten {
+    Forgotten::Exchange(id.to_owned())
+}
+
+fn tenant(name: &str, until: u64) -> Forgotten {
+    Forgotten::Tenant {
+        name: name.to_owned(),
+        until,
+    }
+}
+
+fn run(
+    keep: &Keep,
+    what: &Forgotten,
+    policy: Option<&Policy>,
+    carry_out: bool,
+) -> Result<Vec<String>, KeepingError> {
+    let key = vkey();
+    let request = Request {
+        ledger: Path::new("/"),
+        key: &key,
+        keeper: &keep.keeper,
+        what,
+        policy,
+        reason: "asked for on paper",
+        now: keep.now,
+    };
+    let planned = match carry_out {
+        true => erase(&keep.disk, &request, &keeping_key()),
+        false => plan_erasure(&keep.disk, &keeping_key().verifying_key(), &request),
+    }?;
+    Ok(planned
+        .iter()
+        .map(|log| match &log.fate {
+            SaltFate::Erase => format!("erase {}", log.admissions.len()),
+            SaltFate::Erased => format!("erased {}", log.admissions.len()),
+            SaltFate::Stay(why) => why.iter().map(|why| why.code).collect::<Vec<_>>().join(" "),
+        })
+        .collect())
+}
+
+fn done(keep: &Keep, what: &Forgotten) -> Vec<String> {
+    run(keep, what, None, true).unwrap()
+}
+
+/// Salts of the admissions of a worker, as they are stored.
+fn salts(disk: &SimulatedDisk, worker: &Worker) -> Vec<Option<[u8; 32]>> {
+    let admissions = worker.promised.appended.iter().enumerate();
+    admissions
+        .filter(|(_, record)| {
+            record
+                .windows(20)
+                .any(|word| word == b"\"kind\":\"admission\",\"")
+        })
+        .map(|(seq, _)| stored_salt(disk, &dir(worker), seq as u64).unwrap())
+        .collect()
+}
+
+fn holds_bytes(disk: &SimulatedDisk, bytes: &[u8]) -> bool {
+    let mut files = disk.files().into_iter();
+    files.any(|path| {
+        disk.read(&path)
+            .unwrap()
+            .windows(bytes.len())
+            .any(|at| at == bytes)
+    })
+}
+
+#[test]
+fn an_exchange_is_forgotten_and_everything_else_still_verifies() {
+    let (disk, workers) = four_lives();
+    let keep = Keep::of(&disk);
+    let before = salts(&disk, &workers[0]);
+    // req-1 is the second exchange of the first log: records 3 and 4.
+    let salt = stored_salt(&disk, &dir(&workers[0]), 3).unwrap().unwrap();
+    assert!(holds_bytes(&disk, &salt));
+    assert_eq!(run(&keep, &exchange("req-1"), None, false).unwrap(), ["erase 1"]);
+    assert!(holds_bytes(&disk, &salt), "a plan changes nothing");
+    assert_eq!(done(&keep, &exchange("req-1")), ["erase 1"]);
+    assert!(!holds_bytes(&disk, &salt), "no file of the ledger holds it");
+    assert!(!holds_bytes(&disk, &salt[..8]));
+    for (at, (was, is)) in before.iter().zip(salts(&disk, &workers[0])).enumerate() {
+        assert_eq!(is.is_none(), at == 1, "admission {at}");
+        assert!(at == 1 || is == *was);
+    }
+    let proof = prove::proof(&disk, &dir(&workers[0]), 3, Some(&vkey())).unwrap();
+    assert_eq!(proof.salt(), None);
+    proof.verify(&workers[0].promised.appended[3], &vkey()).unwrap();
+    let other = prove::proof(&disk, &dir(&workers[0]), 1, Some(&vkey())).unwrap();
+    assert_eq!(
+        other
+            .reveal(&workers[0].promised.appended[1], &vkey(), b"hello")
+            .unwrap(),
+        "request"
+    );
+    let report = keep.check();
+    assert_eq!(
+        (report.verdict, report.incarnations[0].erased_salts),
+        (Verdict::Ok, 1),
+        "{:#?}",
+        found(&report)
+    );
+    assert_eq!(done(&keep, &exchange("req-1")), ["erased 1"], "it is signed once");
+}
+
+#[test]
+fn a_tenant_is_forgotten_up_to_a_time_in_all_logs_that_have_ended() {
+    let (disk, workers) = four_lives();
+    let keep = Keep::of(&disk);
+    assert_eq!(done(&keep, &tenant("globex", DAY)), [""; 0]);
+    // The newest log is still written.
+    let all = ["erase 41", "erase 1", "erase 1", "not_ended"];
+    assert_eq!(
+        done(&keep, &tenant("acme", 11)),
+        ["erase 5", "erase 1", "erase 1", "not_ended"]
+    );
+    assert_eq!(
+        salts(&disk, &workers[0])
+            .iter()
+            .filter(|salt| salt.is_none())
+            .count(),
+        5
+    );
+    assert_eq!(keep.check().verdict, Verdict::Ok, "{:#?}", found(&keep.check()));
+    assert_eq!(run(&keep, &tenant("acme", DAY), None, false).unwrap(), all);
+    assert_eq!(done(&keep, &tenant("acme", DAY)), all);
+    assert!(salts(&disk, &workers[0]).iter().all(Option::is_none));
+    assert!(salts(&disk, &workers[3]).iter().all(Option::is_some));
+    let report = keep.check();
+    assert_eq!(report.verdict, Verdict::Ok, "{:#?}", found(&report));
+    assert_eq!(
+        done(&keep, &tenant("acme", DAY))[..3],
+        ["erased 41", "erased 1", "erased 1"]
+    );
+    let notes = String::from_utf8(disk.read(&dir(&workers[0]).join(ERASURES)).unwrap()).unwrap();
+    assert!(
+        notes.len() < 1000,
+        "it grows with what was asked for, not with the exchanges"
+    );
+    // And it may be removed after.
+    assert_eq!(keep.prune()[..2], ["remove", "remove"]);
+    assert_eq!(keep.check().verdict, Verdict::Ok);
+}
+
+#[test]
+fn a_hold_stops_an_erasure_and_a_minimum_does_unless_it_is_overridden() {
+    let (disk, workers) = four_lives();
+    let mut keep = Keep::of(&disk);
+    let minimum = Policy::new(0, BTreeMap::from([("acme".to_owned(), 201)])).unwrap();
+    let short = Policy::new(180, BTreeMap::new()).unwrap();
+    assert_eq!(
+        run(&keep, &exchange("req-1"), Some(&minimum), true).unwrap(),
+        ["young"]
+    );
+    assert_eq!(
+        run(&keep, &exchange("req-1"), Some(&short), false).unwrap(),
+        ["erase 1"]
+    );
+    assert_eq!(run(&keep, &exchange("req-1"), None, false).unwrap(), ["erase 1"]);
+    let scopes = [
+        Scope {
+            tenant: Some("acme".to_owned()),
+            ..Scope::default()
+        },
+        Scope {
+            exchange: Some("req-1".to_owned()),
+            ..Scope::default()
+        },
+        // Its admission is of 4, its end of 5.
+        Scope {
+            since: Some(5),
+            until: Some(5),
+            ..Scope::default()
+        },
+        Scope::default(),
+    ];
+    for scope in scopes {
+        let id = keep.hold(scope.clone());
+        assert_eq!(
+            run(&keep, &exchange("req-1"), None, true).unwrap(),
+            ["held"],
+            "{scope:?}"
+        );
+        keep.keeper.release(id, "closed", 2).unwrap();
+    }
+    let id = keep.hold(Scope {
+        exchange: Some("req-2".to_owned()),
+        ..Scope::default()
+    });
+    assert_eq!(
+        done(&keep, &tenant("acme", DAY))[0],
+        "held",
+        "one exchange keeps what is signed as one"
+    );
+    assert!(salts(&disk, &workers[0]).iter().all(Option::is_some));
+    assert_eq!(done(&keep, &exchange("req-1")), ["erase 1"]);
+    keep.keeper.release(id, "closed", 2).unwrap();
+    assert_eq!(done(&keep, &tenant("acme", DAY))[0], "erase 41");
+    assert_eq!(keep.check().verdict, Verdict::Ok, "{:#?}", found(&keep.check()));
+}
+
+#[test]
+fn what_is_still_written_or_not_there_is_not_erased() {
+    let (disk, workers) = four_lives();
+    let keep = Keep::of(&disk);
+    assert_eq!(done(&keep, &exchange("fourth")), ["not_ended"]);
+    assert!(salts(&disk, &workers[3]).iter().all(Option::is_some));
+    let error = run(&keep, &exchange("nothing"), None, true).unwrap_err();
+    assert_eq!(error.code(), "keeping_invalid");
+    let lock = disk.open_writable(&dir(&workers[1]).join("salts")).unwrap();
+    assert!(lock.try_lock().unwrap());
+    assert_eq!(done(&keep, &exchange("second")), ["locked"]);
+}
+
+/// The calls of an erasure, from the last ones of its plan on: what comes before only reads.
+fn calls(disk: &SimulatedDisk) -> std::ops::Range<u64> {
+    let (planned, erased) = (disk.snapshot(), disk.snapshot());
+    run(&Keep::of(&planned), &tenant("acme", 11), None, false).unwrap();
+    done(&Keep::of(&erased), &tenant("acme", 11));
+    planned.calls() - 2..erased.calls()
+}
+
+fn finish(disk: &SimulatedDisk, what: &str) {
+    let before = check(disk);
+    for (code, message) in found(&before) {
+        assert_eq!(code, Some("erasure_unfinished"), "{what}: {message}");
+    }
+    let keep = Keep::of(disk);
+    done(&keep, &tenant("acme", 11));
+    let report = keep.check();
+    assert_eq!(report.verdict, Verdict::Ok, "{what}: {:#?}", found(&report));
+    assert_eq!(report.incarnations[0].erased_salts, 5, "{what}");
+}
+
+#[test]
+fn a_machine_that_dies_at_any_call_leaves_no_erased_salt_that_was_not_signed() {
+    let (disk, _workers) = four_lives();
+    for call in calls(&disk) {
+        for seed in 0..2 {
+            let disk = disk.snapshot();
+            disk.fault_at(call, InjectedFault::Crash);
+            assert!(run(&Keep::of(&disk), &tenant("acme", 11), None, true).is_err());
+            disk.crash(seed);
+            finish(&disk, &format!("call {call}, seed {seed}"));
+        }
+    }
+}
+
+#[test]
+fn a_call_that_fails_is_done_again() {
+    let (disk, _workers) = four_lives();
+    for call in calls(&disk) {
+        let faults = [
+            InjectedFault::Error(io::ErrorKind::StorageFull),
+            InjectedFault::ShortWrite,
+        ];
+        for fault in faults {
+            let disk = disk.snapshot();
+            disk.fault_at(call, fault);
+            let _ = run(&Keep::of(&disk), &tenant("acme", 11), None, true);
+            finish(&disk, &format!("call {call}, {fault:?}"));
+        }
+    }
+}
+
+#[test]
+fn salts_that_somebody_else_zeroed_are_told_where_the_keepers_key_is_known() {
+    let (disk, workers) = four_lives();
+    let path = dir(&workers[0]).join("salts");
+    disk.rot(&path, |bytes| bytes[32..64].fill(0));
+    let report = check(&disk);
+    assert_eq!(report.verdict, Verdict::Incomplete);
+    assert_eq!(found(&report)[0].0, Some("salt_erased_unexplained"));
+    let alone = fsck(&disk, Path::new("/"), Some(&vkey()), &[]).unwrap();
+    assert_eq!(alone.verdict, Verdict::Ok);
+}
+
+#[test]
+fn erasures_that_are_forged_changed_or_anothers_are_refused() {
+    let (disk, workers) = four_lives();
+    let keep = Keep::of(&disk);
+    done(&keep, &exchange("req-1"));
+    let path = dir(&workers[0]).join(ERASURES);
+    let note = disk.read(&path).unwrap();
+    for at in (0..note.len()).step_by(11) {
+        let disk = disk.snapshot();
+        disk.rot(&path, |bytes| bytes[at] ^= 1);
+        assert_ne!(check(&disk).verdict, Verdict::Ok, "byte {at}");
+    }
+    let has = |disk: &SimulatedDisk, code| {
+        let report = check(disk);
+        let codes: Vec<_> = found(&report).into_iter().map(|(code, _)| code).collect();
+        assert!(codes.contains(&Some(code)), "{codes:?}");
+    };
+    // Of another log.
+    let other = disk.snapshot();
+    let elsewhere = dir(&workers[1]).join(ERASURES);
+    other.create(&elsewhere).unwrap();
+    other.rot(&elsewhere, |bytes| *bytes = note.clone());
+    has(&other, "erasure_refused");
+    // By another key.
+    let forger = SigningKey::generate("ledger.example/keeping", [99; 32]).unwrap();
+    let forged = proofgate_ledger::Erasure {
+        origin: format!("{}/3/{}", support::LEDGER, keep::ulid(&workers[0])),
+        size: workers[0].promised.appended.len() as u64,
+        time: 1,
+        exchanges: 1,
+        erased: proofgate_ledger::Erased::One(3),
+        reason: "made up".to_owned(),
+    };
+    let another = disk.snapshot();
+    another.rot(&path, |bytes| *bytes = forged.sign(&forger).unwrap().into_bytes());
+    has(&another, "erasure_refused");
+    has(&another, "salt_erased_unexplained");
+    // One that was left out.
+    disk.remove(&path).unwrap();
+    has(&disk, "salt_erased_unexplained");
+}

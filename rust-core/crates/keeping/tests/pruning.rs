@@ -1,0 +1,375 @@
+//! Logs that may go, go; what stays of them keeps the ledger whole.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test may stop at the first failure"
+)]
+
+mod keep;
+#[path = "../../wal/tests/support/mod.rs"]
+mod support;
+
+use keep::{DAY, Keep, check, dir, fates, found, four_lives, ulid};
+use proofgate_evidence::{
+    EvidenceError, HeldCheckpoint, ReadStorage, Verdict, consistency, fsck, prove, read_record,
+};
+use proofgate_keeping::{Keeper, Policy, Scope};
+use proofgate_ledger::Checkpoint;
+use proofgate_wal::simulated::{InjectedFault, SimulatedDisk};
+use proofgate_wal::{Storage, recovery};
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use support::{Promised, Worker, filled, key, shard, start, vkey};
+
+/// The first two of four lives may go, the newest two stay.
+const DONE: [&str; 4] = ["removed", "removed", "newest", "newest"];
+
+#[test]
+fn logs_that_are_old_enough_go_and_what_is_left_verifies() {
+    let (disk, workers) = four_lives();
+    let keep = Keep::of(&disk);
+    assert_eq!(keep.fates(), ["remove", "remove", "newest", "newest"]);
+    assert_eq!(keep.check().verdict, Verdict::Ok, "a plan changes nothing");
+    assert_eq!(keep.prune(), ["remove", "remove", "newest", "newest"]);
+    let report = keep.check();
+    assert_eq!(report.verdict, Verdict::Ok, "{:#?}", found(&report));
+    let removed: Vec<u64> = report
+        .incarnations
+        .iter()
+        .filter_map(|log| Some(log.removed.as_ref()?.exchanges))
+        .collect();
+    assert_eq!(removed, [41, 1]);
+    assert_eq!(
+        report.incarnations[0].records,
+        workers[0].promised.appended.len() as u64
+    );
+    for worker in &workers[..2] {
+        let left = disk.list(&dir(worker)).unwrap();
+        assert!(
+            !left
+                .iter()
+                .any(|name| name.ends_with(".seg") || name == "salts" || name == "tree"),
+            "{left:?}"
+        );
+    }
+    assert_eq!(keep.prune(), DONE, "there is nothing left to do");
+}
+
+#[test]
+fn a_worker_starts_behind_logs_that_were_removed_and_misses_none() {
+    let (disk, _workers) = four_lives();
+    Keep::of(&disk).prune();
+    disk.restart();
+    let ledger = key();
+    let found = recovery::inspect(&disk, &shard(&ledger), None, None).unwrap();
+    assert_eq!(found.unwrap().missing, None);
+    let mut next = start(&disk, &mut Promised::default()).unwrap();
+    next.complete_one("fifth");
+    assert_eq!(check(&disk).verdict, Verdict::Ok, "{:#?}", check(&disk));
+}
+
+#[test]
+fn without_the_keepers_key_a_removed_log_is_told_and_with_another_one_refused() {
+    let (disk, _workers) = four_lives();
+    Keep::of(&disk).prune();
+    let alone = fsck(&disk, Path::new("/"), Some(&vkey()), &[]).unwrap();
+    assert_eq!(alone.verdict, Verdict::Incomplete);
+    let codes: Vec<_> = found(&alone).into_iter().map(|(code, _)| code).collect();
+    assert_eq!(codes, [Some("tombstone_unchecked"); 2]);
+}
+
+#[test]
+fn readers_say_by_name_that_a_log_was_removed() {
+    let (disk, workers) = four_lives();
+    let first = dir(&workers[0]);
+    Keep::of(&disk).prune();
+    let removed = |error: EvidenceError| assert_eq!(error.code(), "log_removed", "{error}");
+    removed(read_record(&disk, &first, 3).unwrap_err());
+    removed(prove::proof(&disk, &first, 3, Some(&vkey())).unwrap_err());
+    let notes: Vec<Checkpoint> = workers[0]
+        .promised
+        .notes
+        .iter()
+        .map(|note| Checkpoint::verify(note, &vkey()).unwrap())
+        .collect();
+    let last = prove::successors_checkpoint(&disk, &first, &vkey())
+        .unwrap()
+        .unwrap();
+    // Its own newest checkpoint stays provable; one that nobody held does not.
+    consistency(&disk, Path::new("/"), &notes[1], &last).unwrap();
+    removed(consistency(&disk, Path::new("/"), &notes[0], &last).unwrap_err());
+}
+
+#[test]
+fn of_checkpoints_held_outside_it_is_said_what_can_still_be_shown() {
+    let (disk, workers) = four_lives();
+    let held = |at: usize| HeldCheckpoint {
+        file: PathBuf::from("kept"),
+        checkpoint: Checkpoint::verify(&workers[0].promised.notes[at], &vkey()).unwrap(),
+    };
+    let judge = |disk: &SimulatedDisk, one: HeldCheckpoint| {
+        let (key, keeping) = (vkey(), keep::keeping_key().verifying_key());
+        let keys = proofgate_evidence::Keys {
+            ledger: Some(&key),
+            keeping: Some(&keeping),
+        };
+        let report = fsck(disk, Path::new("/"), keys, &[one]).unwrap();
+        (report.verdict, found(&report).first().and_then(|(code, _)| *code))
+    };
+    let other = disk.snapshot();
+    Keep::of(&disk).prune();
+    assert_eq!(judge(&disk, held(1)), (Verdict::Ok, None));
+    assert_eq!(
+        judge(&disk, held(0)),
+        (Verdict::Incomplete, Some("head_not_shown"))
+    );
+    let mut longer = held(0);
+    longer.checkpoint.size = 1000;
+    assert_eq!(
+        judge(&disk, longer),
+        (Verdict::Diverged, Some("tombstone_refused"))
+    );
+    // Given to the keeper before, it stays provable.
+    let mut keep = Keep::of(&other);
+    keep.held = vec![held(0)];
+    keep.prune();
+    assert_eq!(judge(&other, held(0)), (Verdict::Ok, None));
+    // And one that is not of this log keeps it.
+    let (disk, _) = four_lives();
+    let mut keep = Keep::of(&disk);
+    let mut forged = held(0);
+    forged.checkpoint.origin = keep.check().incarnations[0].origin.clone().unwrap();
+    forged.checkpoint.root = [9; 32];
+    keep.held = vec![forged];
+    assert_eq!(keep.prune()[0], "damaged");
+}
+
+/// The calls of a run on a disk, from the last ones of its plan on: what comes before only reads.
+fn calls(disk: &SimulatedDisk) -> std::ops::Range<u64> {
+    let (planned, pruned) = (disk.snapshot(), disk.snapshot());
+    Keep::of(&planned).plan();
+    Keep::of(&pruned).prune();
+    planned.calls() - 2..pruned.calls()
+}
+
+fn finish(disk: &SimulatedDisk, what: &str) {
+    let before = check(disk);
+    for (code, message) in found(&before) {
+        assert_eq!(code, Some("removal_unfinished"), "{what}: {message}");
+    }
+    assert!(before.verdict <= Verdict::Incomplete, "{what}");
+    let keep = Keep::of(disk);
+    keep.prune();
+    assert_eq!(keep.fates(), DONE, "{what}");
+    assert_eq!(check(disk).verdict, Verdict::Ok, "{what}");
+}
+
+#[test]
+fn a_machine_that_dies_at_any_call_leaves_a_log_or_a_removed_one_and_a_second_run_finishes() {
+    let (disk, _workers) = four_lives();
+    for call in calls(&disk) {
+        for seed in 0..3 {
+            let disk = disk.snapshot();
+            disk.fault_at(call, InjectedFault::Crash);
+            assert!(Keep::of(&disk).try_prune().is_err(), "call {call}");
+            disk.crash(seed);
+            finish(&disk, &format!("call {call}, seed {seed}"));
+        }
+    }
+}
+
+#[test]
+fn a_call_that_fails_leaves_a_log_or_a_removed_one_and_a_second_run_finishes() {
+    let (disk, _workers) = four_lives();
+    for call in calls(&disk) {
+        for kind in [io::ErrorKind::StorageFull, io::ErrorKind::PermissionDenied] {
+            let disk = disk.snapshot();
+            disk.fault_at(call, InjectedFault::Error(kind));
+            let _ = Keep::of(&disk).try_prune();
+            finish(&disk, &format!("call {call}, {kind}"));
+        }
+    }
+}
+
+#[test]
+fn a_hold_keeps_every_log_that_it_touches_and_its_release_lets_them_go() {
+    let scopes = [
+        (
+            Scope {
+                tenant: Some("acme".to_owned()),
+                ..Scope::default()
+            },
+            ["held", "held ends_kept"],
+        ),
+        (
+            Scope {
+                exchange: Some("req-7".to_owned()),
+                ..Scope::default()
+            },
+            ["held", "ends_kept"],
+        ),
+        // Its end stands in the second log.
+        (
+            Scope {
+                exchange: Some("orphan".to_owned()),
+                ..Scope::default()
+            },
+            ["held", "held ends_kept"],
+        ),
+        (
+            Scope {
+                exchange: Some("second".to_owned()),
+                ..Scope::default()
+            },
+            ["remove", "held"],
+        ),
+        (
+            Scope {
+                since: Some(50),
+                until: Some(60),
+                ..Scope::default()
+            },
+            ["held", "ends_kept"],
+        ),
+        (
+            Scope {
+                since: Some(DAY),
+                ..Scope::default()
+            },
+            ["remove", "remove"],
+        ),
+        (
+            Scope {
+                tenant: Some("globex".to_owned()),
+                ..Scope::default()
+            },
+            ["remove", "remove"],
+        ),
+        (Scope::default(), ["held", "held ends_kept"]),
+    ];
+    let (disk, _workers) = four_lives();
+    for (scope, expected) in scopes {
+        let mut keep = Keep::of(&disk);
+        let id = keep.hold(scope.clone());
+        assert_eq!(keep.fates()[..2], expected, "{scope:?}");
+        keep.keeper.release(id, "closed", 2).unwrap();
+        assert_eq!(keep.fates()[..2], ["remove", "remove"], "{scope:?}");
+        let reopened = Keeper::open(Arc::new(keep.state.clone())).unwrap();
+        assert_eq!(reopened.holds(), keep.keeper.holds(), "it stays in the list");
+    }
+}
+
+#[test]
+fn a_hold_that_comes_between_the_plan_and_the_run_holds() {
+    let (disk, _workers) = four_lives();
+    let mut keep = Keep::of(&disk);
+    assert_eq!(keep.fates()[..2], ["remove", "remove"]);
+    keep.hold(Scope::default());
+    assert_eq!(keep.prune()[..2], ["held", "held ends_kept"]);
+    assert_eq!(keep.check().verdict, Verdict::Ok);
+}
+
+#[test]
+fn a_hold_that_comes_after_the_tombstone_keeps_what_is_left() {
+    let (disk, workers) = four_lives();
+    let mut keep = Keep::of(&disk);
+    let salts = disk.read(&dir(&workers[0]).join("salts")).unwrap();
+    keep.prune();
+    disk.create(&dir(&workers[0]).join("salts")).unwrap();
+    disk.rot(&dir(&workers[0]).join("salts"), |bytes| *bytes = salts);
+    assert_eq!(keep.fates()[0], "finish");
+    let id = keep
+        .keeper
+        .add(Scope::default(), "a case", None, keep.now)
+        .unwrap()
+        .id;
+    assert_eq!(keep.prune()[0], "held");
+    keep.keeper.release(id, "closed", keep.now).unwrap();
+    assert_eq!(keep.prune()[0], "finish");
+    assert_eq!(keep.fates(), DONE);
+}
+
+#[test]
+fn a_log_waits_for_the_longest_minimum_of_the_tenants_in_it() {
+    let (disk, _workers) = four_lives();
+    let mut keep = Keep::of(&disk);
+    keep.policy = Policy::new(180, BTreeMap::from([("acme".to_owned(), 201)])).unwrap();
+    assert_eq!(keep.fates()[..2], ["young", "young ends_kept"]);
+    // The second ends an exchange of the first: of whom that was, it does not say.
+    keep.policy = Policy::new(180, BTreeMap::from([("globex".to_owned(), 201)])).unwrap();
+    assert_eq!(keep.fates()[..2], ["remove", "young"]);
+    keep.now = 202 * DAY;
+    assert_eq!(keep.fates()[..2], ["remove", "remove"]);
+    assert!(Policy::new(180, BTreeMap::from([("acme".to_owned(), 90)])).is_err());
+    assert!(Policy::new(u64::MAX, BTreeMap::new()).is_err());
+}
+
+#[test]
+fn a_clock_that_is_wrong_removes_nothing() {
+    let (disk, _workers) = four_lives();
+    let mut keep = Keep::of(&disk);
+    keep.policy = Policy::new(0, BTreeMap::new()).unwrap();
+    keep.now = 1;
+    let fates = keep.fates();
+    assert!(fates[0].contains("future"), "{fates:?}");
+    keep.policy = Policy::new(180, BTreeMap::new()).unwrap();
+    keep.now = 10 * DAY;
+    assert_eq!(keep.fates()[..2], ["young", "young"]);
+}
+
+#[test]
+fn a_log_stays_while_its_worker_lives_and_while_nobody_goes_on_behind_it() {
+    let (disk, workers) = four_lives();
+    let lock = disk.open_writable(&dir(&workers[1]).join("salts")).unwrap();
+    assert!(lock.try_lock().unwrap());
+    let keep = Keep::of(&disk);
+    assert_eq!(keep.prune(), ["remove", "locked", "newest", "newest"]);
+    assert_eq!(keep.check().verdict, Verdict::Ok, "{:#?}", found(&keep.check()));
+    drop(lock);
+    assert_eq!(keep.prune(), ["removed", "remove", "newest", "newest"]);
+
+    let (disk, _worker) = filled();
+    assert_eq!(Keep::of(&disk).fates(), ["newest"]);
+}
+
+#[test]
+fn a_log_that_is_not_what_was_signed_stays() {
+    let (disk, workers) = four_lives();
+    let segment = dir(&workers[0]).join("00000000000000000000.seg");
+    let damages: [&dyn Fn(&SimulatedDisk); 3] = [
+        &|disk| disk.rot(&segment, |bytes| bytes[600] ^= 1),
+        &|disk| disk.rot(&dir(&workers[0]).join("checkpoint"), |bytes| bytes[3] ^= 1),
+        &|disk| disk.remove(&segment).unwrap(),
+    ];
+    for damage in damages {
+        let disk = disk.snapshot();
+        damage(&disk);
+        let fates = Keep::of(&disk).prune();
+        assert!(fates[0].contains("damaged"), "{fates:?}");
+        assert!(disk.read(&dir(&workers[0]).join("tombstone")).is_none());
+    }
+    // A note over the end of the first that is gone leaves nothing that covers it.
+    let cover = dir(&workers[1]).join(format!("{}.checkpoint", ulid(&workers[0])));
+    disk.remove(&cover).unwrap();
+    assert!(Keep::of(&disk).prune()[0].contains("uncovered"));
+}
+
+#[test]
+fn a_plan_of_a_log_alone_is_refused() {
+    let (disk, _workers) = four_lives();
+    let planned = Keep::of(&disk).plan();
+    assert_eq!(fates(&planned).len(), 4);
+    let names: Vec<&str> = planned.iter().map(|log| log.shard.as_str()).collect();
+    assert_eq!(names, ["3"; 4]);
+}
+
+#[test]
+fn a_worker_of_a_shard_with_removed_logs_goes_on_being_served() {
+    let (disk, mut workers) = four_lives();
+    let last: &mut Worker = workers.last_mut().unwrap();
+    Keep::of(&disk).prune();
+    last.complete_one("meanwhile");
+    assert_eq!(check(&disk).verdict, Verdict::Ok);
+}

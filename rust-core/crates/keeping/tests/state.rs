@@ -1,0 +1,146 @@
+//! The keeper's state: what is held is known there and nowhere else.
+#![allow(clippy::unwrap_used, reason = "a test may stop at the first failure")]
+
+mod keep;
+#[path = "../../wal/tests/support/mod.rs"]
+mod support;
+
+use keep::{Keep, four_lives, keeping_key};
+use proofgate_keeping::{Keeper, KeepingError, Scope};
+use proofgate_ledger::SigningKey;
+use proofgate_state::StateStorage;
+use proofgate_state::memory::{Fault, Memory};
+use std::sync::Arc;
+use support::{key, vkey};
+
+fn open(state: &Memory) -> Result<Keeper, KeepingError> {
+    Keeper::open(Arc::new(state.clone()))
+}
+
+fn code(state: &Memory) -> &'static str {
+    open(state).unwrap_err().code()
+}
+
+#[test]
+fn a_state_that_is_lost_or_damaged_is_never_one_without_holds() {
+    let state = Memory::default();
+    assert_eq!(code(&state), "keeping_state_missing");
+    let mut keeper = Keeper::begin(Arc::new(state.clone()), &vkey(), &keeping_key().verifying_key()).unwrap();
+    keeper.add(Scope::default(), "a case", None, 1).unwrap();
+    assert_eq!(open(&state).unwrap().active().count(), 1);
+    for damage in [
+        &b""[..],
+        b"{}",
+        br#"{"v":1,"holds":[],"more":1}"#,
+        br#"{"v":2,"holds":[]}"#,
+        br#"{"v":1,"holds":[{"id":2,"scope":{},"reason":"r","added":1}]}"#,
+    ] {
+        let state = state.snapshot();
+        state.write("holds", damage).unwrap();
+        assert_eq!(
+            code(&state),
+            "keeping_state_corrupt",
+            "{}",
+            String::from_utf8_lossy(damage)
+        );
+    }
+    state.remove("holds").unwrap();
+    assert_eq!(code(&state), "keeping_state_corrupt");
+}
+
+#[test]
+fn a_state_is_begun_once_and_also_after_a_first_time_that_was_cut_short() {
+    let begin =
+        |state: &Memory| Keeper::begin(Arc::new(state.clone()), &vkey(), &keeping_key().verifying_key());
+    for write in 0..2 {
+        for fault in [Fault::Before, Fault::After] {
+            let state = Memory::default();
+            state.fail_from(write, fault);
+            assert!(begin(&state).is_err());
+            state.heal();
+            if open(&state).is_err() {
+                begin(&state).unwrap();
+            }
+            assert_eq!(begin(&state).unwrap_err().code(), "keeping_state_exists");
+        }
+    }
+    // Holds whose owner was removed are not forgotten.
+    let state = Memory::default();
+    begin(&state)
+        .unwrap()
+        .add(Scope::default(), "a case", None, 1)
+        .unwrap();
+    state.remove("keeper").unwrap();
+    assert_eq!(begin(&state).unwrap_err().code(), "keeping_state_exists");
+}
+
+#[test]
+fn the_ledgers_key_and_what_could_speak_for_it_or_be_spoken_for_keep_nothing() {
+    let names = [
+        "ledger.example/demo",
+        "ledger.example",
+        "ledger.example/demo/keeping",
+    ];
+    for name in names {
+        let keeping = SigningKey::generate(name, [5; 32]).unwrap().verifying_key();
+        let refused = Keeper::begin(Arc::new(Memory::default()), &vkey(), &keeping);
+        assert_eq!(refused.unwrap_err().code(), "keeping_key", "{name}");
+    }
+    let same = SigningKey::generate("ledger.example/keeping", [7; 32]).unwrap();
+    assert!(same.verifying_key().is_same_point(&key().verifying_key()));
+    let refused = Keeper::begin(Arc::new(Memory::default()), &vkey(), &same.verifying_key());
+    assert_eq!(refused.unwrap_err().code(), "keeping_key");
+}
+
+#[test]
+fn another_keepers_state_and_another_ledgers_remove_nothing() {
+    let (disk, _workers) = four_lives();
+    let keep = Keep::of(&disk);
+    let other = SigningKey::generate("ledger.example/another", [6; 32]).unwrap();
+    assert_eq!(
+        keep.keeper.require(&vkey(), &other).unwrap_err().code(),
+        "keeping_state_corrupt"
+    );
+    let ledger = SigningKey::generate("ledger.example/b", [8; 32])
+        .unwrap()
+        .verifying_key();
+    assert_eq!(
+        keep.keeper.require(&ledger, &keeping_key()).unwrap_err().code(),
+        "keeping_state_corrupt"
+    );
+}
+
+#[test]
+fn holds_are_checked_and_numbered() {
+    let state = Memory::default();
+    let mut keeper = Keeper::begin(Arc::new(state.clone()), &vkey(), &keeping_key().verifying_key()).unwrap();
+    for (reason, reference) in [("", None), ("two\nlines", None), ("why", Some(""))] {
+        let refused = keeper.add(Scope::default(), reason, reference, 1);
+        assert_eq!(refused.unwrap_err().code(), "keeping_invalid");
+    }
+    let backwards = Scope {
+        since: Some(2),
+        until: Some(1),
+        ..Scope::default()
+    };
+    assert!(keeper.add(backwards, "why", None, 1).is_err());
+    assert_eq!(keeper.add(Scope::default(), "why", None, 1).unwrap().id, 1);
+    assert_eq!(keeper.add(Scope::default(), "why", None, 1).unwrap().id, 2);
+    assert!(keeper.release(1, "", 2).is_err());
+    keeper.release(1, "closed", 2).unwrap();
+    assert_eq!(keeper.release(1, "closed", 3).unwrap_err().code(), "no_such_hold");
+    assert_eq!(keeper.release(9, "closed", 3).unwrap_err().code(), "no_such_hold");
+    assert_eq!(open(&state).unwrap().active().count(), 1);
+}
+
+#[test]
+fn a_hold_that_could_not_be_written_is_not_believed_to_be_one() {
+    let state = Memory::default();
+    let mut keeper = Keeper::begin(Arc::new(state.clone()), &vkey(), &keeping_key().verifying_key()).unwrap();
+    state.fail_from(0, Fault::Before);
+    assert_eq!(
+        keeper.add(Scope::default(), "why", None, 1).unwrap_err().code(),
+        "keeping_state_io"
+    );
+    assert_eq!(keeper.holds().len(), 0);
+}

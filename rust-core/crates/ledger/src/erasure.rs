@@ -1,0 +1,169 @@
+//! Erasures: what a keeper signs of salts that it destroys, in the words of `docs/ledger.md`, section 9.
+
+use crate::checkpoint::parse_decimal;
+use crate::note::Note;
+use crate::statement::{Lines, MAX_STATEMENT, check_reason};
+use crate::{LedgerError, SigningKey, VerifyingKey};
+
+const FORMAT: &str = "proofgate.dev/erasure@v1";
+
+/// Which admissions of a log an erasure is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Erased {
+    /// That of this number.
+    One(u64),
+    /// Those of a tenant up to a time, in unix microseconds.
+    Tenant {
+        /// Its name.
+        name: String,
+        /// The time.
+        until: u64,
+    },
+}
+
+/// That salts of a log were destroyed: of which admissions, when, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Erasure {
+    /// The log: `<ledger>/<shard>/<incarnation>`.
+    pub origin: String,
+    /// Its records, all of them.
+    pub size: u64,
+    /// When this was signed, in unix microseconds.
+    pub time: u64,
+    /// How many admissions those are.
+    pub exchanges: u64,
+    /// Which ones.
+    pub erased: Erased,
+    /// Why: one line.
+    pub reason: String,
+}
+
+impl Erasure {
+    /// Whether it is about the admission of this number.
+    #[must_use]
+    pub fn is_about(&self, seq: u64, tenant: &str, ts: u64) -> bool {
+        seq < self.size
+            && match &self.erased {
+                Erased::One(one) => *one == seq,
+                Erased::Tenant { name, until } => name == tenant && ts <= *until,
+            }
+    }
+
+    /// The signed text: seven lines with the format's, each with a newline.
+    #[must_use]
+    pub fn body(&self) -> String {
+        let what = match &self.erased {
+            Erased::One(seq) => format!("salt {seq}"),
+            Erased::Tenant { name, until } => format!("tenant {until} {name}"),
+        };
+        format!(
+            "{FORMAT}\n{}\n{}\nerased {}\nexchanges {}\n{what}\nreason {}\n",
+            self.origin, self.size, self.time, self.exchanges, self.reason
+        )
+    }
+
+    /// The signed note, by the keeper's key under its own name.
+    ///
+    /// # Errors
+    /// [`LedgerError::StatementMalformed`] when the reason, or the tenant's name, is not one line of text.
+    pub fn sign(&self, key: &SigningKey) -> Result<String, LedgerError> {
+        check_reason(&self.reason)?;
+        if let Erased::Tenant { name, .. } = &self.erased {
+            check_reason(name)?;
+        }
+        Ok(key.sign_note(&self.body()))
+    }
+
+    /// Reads a signed note and checks that the keeper's key signed it.
+    ///
+    /// # Errors
+    /// Any refusal of the note, its text or its signature.
+    pub fn verify(note: &str, key: &VerifyingKey) -> Result<Self, LedgerError> {
+        let malformed = LedgerError::StatementMalformed;
+        if note.len() > MAX_STATEMENT {
+            return Err(malformed("larger than 8 KiB"));
+        }
+        let note = Note::parse(note)?;
+        note.verify(key)?;
+        let mut lines = Lines::of(note.text, FORMAT)?;
+        Ok(Self {
+            origin: lines.line()?.to_owned(),
+            size: lines.decimal()?,
+            time: lines.number("erased")?,
+            exchanges: lines.number("exchanges")?,
+            erased: parse_erased(lines.line()?).ok_or(malformed("it does not say of which admissions"))?,
+            reason: lines.reason()?,
+        })
+    }
+}
+
+fn parse_erased(line: &str) -> Option<Erased> {
+    if let Some(seq) = line.strip_prefix("salt ") {
+        return parse_decimal(seq).map(Erased::One);
+    }
+    let (until, name) = line.strip_prefix("tenant ")?.split_once(' ')?;
+    let name = Some(name).filter(|name| !name.is_empty())?.to_owned();
+    let until = parse_decimal(until)?;
+    Some(Erased::Tenant { name, until })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Erased, Erasure};
+    use crate::SigningKey;
+    use proptest::prelude::*;
+
+    fn key(name: &str) -> SigningKey {
+        SigningKey::generate(name, [3; 32]).unwrap()
+    }
+
+    fn erasure(erased: Erased) -> Erasure {
+        Erasure {
+            origin: "a/0/X".to_owned(),
+            size: 81,
+            time: 3,
+            exchanges: 1,
+            erased,
+            reason: "asked for on paper".to_owned(),
+        }
+    }
+
+    fn of(name: &str) -> Erased {
+        Erased::Tenant {
+            name: name.to_owned(),
+            until: 9,
+        }
+    }
+
+    #[test]
+    fn what_was_signed_is_read_back_and_no_other_key_is_believed() {
+        for erased in [Erased::One(0), Erased::One(u64::MAX), of("acme"), of("two words")] {
+            let note = erasure(erased.clone()).sign(&key("keeper")).unwrap();
+            let read = Erasure::verify(&note, &key("keeper").verifying_key()).unwrap();
+            assert_eq!(read, erasure(erased));
+            assert!(Erasure::verify(&note, &key("other").verifying_key()).is_err());
+        }
+        assert!(erasure(of("")).sign(&key("keeper")).is_err());
+        assert!(erasure(of("a\nb")).sign(&key("keeper")).is_err());
+    }
+
+    #[test]
+    fn it_is_about_what_it_names_and_nothing_else() {
+        let one = erasure(Erased::One(4));
+        assert!(one.is_about(4, "acme", 1) && !one.is_about(5, "acme", 1));
+        let all = erasure(of("acme"));
+        assert!(all.is_about(5, "acme", 9) && all.is_about(80, "acme", 0));
+        assert!(
+            !all.is_about(5, "acme", 10) && !all.is_about(5, "globex", 1) && !all.is_about(81, "acme", 1)
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn bytes_from_outside_are_read_or_refused(text in "\\PC{0,200}") {
+            let _ = Erasure::verify(&text, &key("keeper").verifying_key());
+            let signed = key("keeper").sign_note(&format!("{text}\n"));
+            let _ = Erasure::verify(&signed, &key("keeper").verifying_key());
+        }
+    }
+}

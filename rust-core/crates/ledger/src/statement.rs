@@ -1,0 +1,67 @@
+//! What tombstones and erasures have in common: signed notes whose text is a line that names the format, and lines of a
+//! word and a value in a fixed order.
+
+use crate::LedgerError;
+use crate::checkpoint::parse_decimal;
+
+/// Largest statement that is looked at, in bytes.
+pub const MAX_STATEMENT: usize = 8 << 10;
+/// Largest reason, in bytes.
+pub const MAX_REASON: usize = 512;
+
+const MALFORMED: fn(&'static str) -> LedgerError = LedgerError::StatementMalformed;
+
+/// The lines of a statement's text, one after the other.
+pub(crate) struct Lines<'t>(std::str::Split<'t, char>);
+
+impl<'t> Lines<'t> {
+    /// Begins with the line that names the format.
+    pub(crate) fn of(text: &'t str, format: &'static str) -> Result<Self, LedgerError> {
+        let text = text
+            .strip_suffix('\n')
+            .ok_or(MALFORMED("does not end in a newline"))?;
+        let mut lines = Self(text.split('\n'));
+        match lines.line()? == format {
+            true => Ok(lines),
+            false => Err(MALFORMED("the first line names another format")),
+        }
+    }
+
+    pub(crate) fn line(&mut self) -> Result<&'t str, LedgerError> {
+        self.0.next().ok_or(MALFORMED("too few lines"))
+    }
+
+    pub(crate) fn decimal(&mut self) -> Result<u64, LedgerError> {
+        parse_decimal(self.line()?).ok_or(MALFORMED("a size is no decimal number"))
+    }
+
+    /// The value of a line that begins with `word` and a blank.
+    pub(crate) fn value(&mut self, word: &str) -> Result<&'t str, LedgerError> {
+        self.line()?
+            .strip_prefix(word)
+            .and_then(|rest| rest.strip_prefix(' '))
+            .ok_or(MALFORMED("a line begins with another word"))
+    }
+
+    pub(crate) fn number(&mut self, word: &str) -> Result<u64, LedgerError> {
+        parse_decimal(self.value(word)?).ok_or(MALFORMED("a value is no decimal number"))
+    }
+
+    /// The last line: why.
+    pub(crate) fn reason(mut self) -> Result<String, LedgerError> {
+        let reason = self.value("reason")?;
+        check_reason(reason)?;
+        match self.0.next() {
+            None => Ok(reason.to_owned()),
+            Some(_) => Err(MALFORMED("too many lines")),
+        }
+    }
+}
+
+/// A reason is one line of text.
+pub(crate) fn check_reason(reason: &str) -> Result<(), LedgerError> {
+    if reason.is_empty() || reason.len() > MAX_REASON || reason.chars().any(char::is_control) {
+        return Err(MALFORMED("a reason is one line of 1 to 512 bytes"));
+    }
+    Ok(())
+}

@@ -1,0 +1,163 @@
+//! Tombstones: what a keeper signs of a log that it removes, in the words of `docs/ledger.md`, section 8.
+
+use crate::checkpoint::parse_hash;
+use crate::note::Note;
+use crate::statement::{Lines, MAX_STATEMENT, check_reason};
+use crate::{Hash, LedgerError, SigningKey, VerifyingKey};
+use base64::{Engine, engine::general_purpose::STANDARD};
+
+const FORMAT: &str = "proofgate.dev/tombstone@v1";
+
+/// That a log was removed: how it ended, when, and why that was right.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tombstone {
+    /// The log: `<ledger>/<shard>/<incarnation>`.
+    pub origin: String,
+    /// Its records, all of them.
+    pub size: u64,
+    /// Their root.
+    pub root: Hash,
+    /// When the tombstone was signed, in unix microseconds.
+    pub removed: u64,
+    /// Admissions that it held.
+    pub exchanges: u64,
+    /// Time of its newest record, in unix microseconds.
+    pub newest: u64,
+    /// How long records of it had to be kept, in days: the longest minimum of the tenants in it.
+    pub minimum_days: u64,
+    /// Why it was removed: one line.
+    pub reason: String,
+}
+
+impl Tombstone {
+    /// The signed text: nine lines with the format's, each with a newline.
+    #[must_use]
+    pub fn body(&self) -> String {
+        format!(
+            "{FORMAT}\n{}\n{}\n{}\nremoved {}\nexchanges {}\nnewest {}\nminimum-days {}\nreason {}\n",
+            self.origin,
+            self.size,
+            STANDARD.encode(self.root),
+            self.removed,
+            self.exchanges,
+            self.newest,
+            self.minimum_days,
+            self.reason,
+        )
+    }
+
+    /// The signed note, by the keeper's key under its own name.
+    ///
+    /// # Errors
+    /// [`LedgerError::StatementMalformed`] when the reason is not one line of text.
+    pub fn sign(&self, key: &SigningKey) -> Result<String, LedgerError> {
+        check_reason(&self.reason)?;
+        Ok(key.sign_note(&self.body()))
+    }
+
+    /// Reads a signed note and checks that the keeper's key signed it.
+    ///
+    /// # Errors
+    /// Any refusal of the note, its text or its signature.
+    pub fn verify(note: &str, key: &VerifyingKey) -> Result<Self, LedgerError> {
+        let tombstone = Self::parse_unverified(note)?;
+        Note::parse(note)?.verify(key)?;
+        Ok(tombstone)
+    }
+
+    /// Reads a signed note **without believing it**: no signature is checked.
+    ///
+    /// # Errors
+    /// Any refusal of the note's form or its text.
+    pub fn parse_unverified(note: &str) -> Result<Self, LedgerError> {
+        let malformed = LedgerError::StatementMalformed;
+        if note.len() > MAX_STATEMENT {
+            return Err(malformed("larger than 8 KiB"));
+        }
+        let mut lines = Lines::of(Note::parse(note)?.text, FORMAT)?;
+        let origin = lines.line()?.to_owned();
+        if origin.is_empty() {
+            return Err(malformed("empty origin"));
+        }
+        Ok(Self {
+            origin,
+            size: lines.decimal()?,
+            root: parse_hash(lines.line()?).ok_or(malformed("the root is not 32 bytes of strict base64"))?,
+            removed: lines.number("removed")?,
+            exchanges: lines.number("exchanges")?,
+            newest: lines.number("newest")?,
+            minimum_days: lines.number("minimum-days")?,
+            reason: lines.reason()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Tombstone;
+    use crate::SigningKey;
+    use proptest::prelude::*;
+
+    fn key(name: &str) -> SigningKey {
+        SigningKey::generate(name, [3; 32]).unwrap()
+    }
+
+    fn tombstone() -> Tombstone {
+        Tombstone {
+            origin: "a/0/X".to_owned(),
+            size: 81,
+            root: [7; 32],
+            removed: 3,
+            exchanges: 40,
+            newest: 2,
+            minimum_days: 180,
+            reason: "the retention of 180 days".to_owned(),
+        }
+    }
+
+    #[test]
+    fn what_was_signed_is_read_back_and_no_other_key_is_believed() {
+        let note = tombstone().sign(&key("keeper")).unwrap();
+        let read = Tombstone::verify(&note, &key("keeper").verifying_key());
+        assert_eq!(read.unwrap(), tombstone());
+        for name in ["keeper/x", "other"] {
+            assert!(Tombstone::verify(&note, &key(name).verifying_key()).is_err());
+        }
+    }
+
+    #[test]
+    fn a_reason_is_one_line() {
+        for reason in ["", "two\nlines", "\u{7f}", &"x".repeat(513)] {
+            let tombstone = Tombstone {
+                reason: reason.to_owned(),
+                ..tombstone()
+            };
+            assert!(tombstone.sign(&key("keeper")).is_err(), "{reason:?}");
+        }
+    }
+
+    #[test]
+    fn every_line_decides() {
+        let note = tombstone().sign(&key("keeper")).unwrap();
+        let lines: Vec<&str> = note.split_inclusive('\n').collect();
+        for at in 0..lines.len() {
+            let mut fewer = lines.clone();
+            fewer.remove(at);
+            assert!(
+                Tombstone::verify(&fewer.concat(), &key("keeper").verifying_key()).is_err(),
+                "without {:?}",
+                lines[at]
+            );
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn bytes_from_outside_are_read_or_refused(text in "\\PC{0,200}", cut in 0usize..400) {
+            let _ = Tombstone::parse_unverified(&text);
+            let note = tombstone().sign(&key("keeper")).unwrap();
+            let cut = (0..=cut.min(note.len())).rev().find(|at| note.is_char_boundary(*at)).unwrap();
+            prop_assert!(cut == note.len() || Tombstone::parse_unverified(&note[..cut]).is_err());
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! Keeping and forgetting: holds, and what goes of a ledger.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use proofgate_evidence::{FileStorage, read_notes};
+use proofgate_keeping::{
+    self as core, Fate, Forgotten, KeepingError, Plan, Planned, PlannedErasure, Policy, Reason, Request,
+    SaltFate, Scope,
+};
+use proofgate_ledger::{SigningKey, VerifyingKey};
+use proofgate_state::StateDirectory;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use serde::Serialize;
+
+use crate::errors::keeping_error;
+
+/// The keeper of a ledger. Its state is locked while this lives.
+#[pyclass(module = "proofgate._core", frozen)]
+pub(crate) struct Keeper {
+    keeper: Mutex<core::Keeper>,
+}
+
+fn invalid(error: impl std::fmt::Display) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
+
+fn verifying(text: &str) -> PyResult<VerifyingKey> {
+    VerifyingKey::from_text(text.trim()).map_err(invalid)
+}
+
+fn json<T: Serialize>(value: &T) -> PyResult<String> {
+    serde_json::to_string(value).map_err(invalid)
+}
+
+/// A log as a plan tells it.
+#[derive(Serialize)]
+struct Told<'p> {
+    origin: String,
+    dir: String,
+    action: &'static str,
+    records: u64,
+    exchanges: u64,
+    bytes: u64,
+    newest: u64,
+    reasons: &'p [Reason],
+    left: &'p [String],
+}
+
+impl<'p> Told<'p> {
+    fn of(ledger: &VerifyingKey, log: &'p Planned) -> Self {
+        let (action, reasons, left): (_, &[Reason], &[String]) = match &log.fate {
+            Fate::Remove(_) => ("remove", &[], &[]),
+            Fate::Finish(left) => ("finish", &[], left),
+            Fate::Removed => ("removed", &[], &[]),
+            Fate::Stay(reasons) => ("stay", reasons, &[]),
+        };
+        Self {
+            origin: format!("{}/{}/{}", ledger.name(), log.shard, log.incarnation),
+            dir: log.dir.display().to_string(),
+            action,
+            records: log.records,
+            exchanges: log.exchanges,
+            bytes: log.bytes,
+            newest: log.newest,
+            reasons,
+            left,
+        }
+    }
+}
+
+/// A log as the plan of an erasure tells it.
+#[derive(Serialize)]
+struct ToldErasure<'p> {
+    origin: String,
+    dir: String,
+    action: &'static str,
+    records: u64,
+    exchanges: usize,
+    reasons: &'p [Reason],
+}
+
+impl<'p> ToldErasure<'p> {
+    fn of(ledger: &VerifyingKey, log: &'p PlannedErasure) -> Self {
+        let (action, reasons): (_, &[Reason]) = match &log.fate {
+            SaltFate::Erase => ("erase", &[]),
+            SaltFate::Erased => ("erased", &[]),
+            SaltFate::Stay(reasons) => ("stay", reasons),
+        };
+        Self {
+            origin: format!("{}/{}/{}", ledger.name(), log.shard, log.incarnation),
+            dir: log.dir.display().to_string(),
+            action,
+            records: log.records,
+            exchanges: log.admissions.len(),
+            reasons,
+        }
+    }
+}
+
+#[pymethods]
+impl Keeper {
+    #[new]
+    #[pyo3(signature = (state, begin=None))]
+    fn new(python: Python<'_>, state: PathBuf, begin: Option<(String, String)>) -> PyResult<Self> {
+        let begin = begin
+            .map(|(ledger, keeping)| Ok::<_, PyErr>((verifying(&ledger)?, verifying(&keeping)?)))
+            .transpose()?;
+        let opened = python.detach(|| {
+            let directory = StateDirectory::open(&state).map_err(|source| KeepingError::State {
+                call: "open",
+                name: state.display().to_string(),
+                source,
+            })?;
+            let directory = Arc::new(directory.ok_or(KeepingError::Locked)?);
+            match &begin {
+                Some((ledger, keeping)) => core::Keeper::begin(directory, ledger, keeping),
+                None => core::Keeper::open(directory),
+            }
+        });
+        let keeper = opened.map_err(|error| keeping_error(python, &error))?;
+        Ok(Self {
+            keeper: Mutex::new(keeper),
+        })
+    }
+
+    fn holds(&self) -> PyResult<String> {
+        json(&self.keeper().holds())
+    }
+
+    #[pyo3(signature = (scope_json, reason, reference, now_us))]
+    fn add_hold(
+        &self,
+        python: Python<'_>,
+        scope_json: &str,
+        reason: &str,
+        reference: Option<&str>,
+        now_us: u64,
+    ) -> PyResult<String> {
+        let scope: Scope = serde_json::from_str(scope_json).map_err(invalid)?;
+        let added = python.detach(|| self.keeper().add(scope, reason, reference, now_us));
+        json(&added.map_err(|error| keeping_error(python, &error))?)
+    }
+
+    fn release_hold(&self, python: Python<'_>, number: u64, reason: &str, now_us: u64) -> PyResult<String> {
+        let released = python.detach(|| self.keeper().release(number, reason, now_us));
+        json(&released.map_err(|error| keeping_error(python, &error))?)
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "they are named in Python")]
+    fn prune(
+        &self,
+        python: Python<'_>,
+        ledger: PathBuf,
+        ledger_key: &str,
+        signing_key: &str,
+        days: u64,
+        tenant_days: BTreeMap<String, u64>,
+        reason: &str,
+        against: Vec<(PathBuf, String)>,
+        now_us: u64,
+        carry_out: bool,
+    ) -> PyResult<String> {
+        let key = verifying(ledger_key)?;
+        let signing = SigningKey::from_text(signing_key.trim()).map_err(invalid)?;
+        let planned = python.detach(|| {
+            let mut held = Vec::new();
+            for (file, text) in &against {
+                held.extend(read_notes(file, text, Some(&key))?);
+            }
+            let keeper = self.keeper();
+            keeper.require(&key, &signing)?;
+            let what = Plan {
+                ledger: &ledger,
+                key: &key,
+                keeping: &signing.verifying_key(),
+                keeper: &keeper,
+                policy: &Policy::new(days, tenant_days)?,
+                reason,
+                held: &held,
+                now: now_us,
+            };
+            match carry_out {
+                true => core::prune(&FileStorage, &what, &signing),
+                false => core::plan(&FileStorage, &what),
+            }
+        });
+        let planned = planned.map_err(|error| keeping_error(python, &error))?;
+        json(&planned.iter().map(|log| Told::of(&key, log)).collect::<Vec<_>>())
+    }
+
+    #[pyo3(signature = (ledger, ledger_key, signing_key, exchange, tenant, policy, reason, now_us, carry_out))]
+    #[expect(clippy::too_many_arguments, reason = "they are named in Python")]
+    fn erase(
+        &self,
+        python: Python<'_>,
+        ledger: PathBuf,
+        ledger_key: &str,
+        signing_key: &str,
+        exchange: Option<String>,
+        tenant: Option<(String, u64)>,
+        policy: Option<(u64, BTreeMap<String, u64>)>,
+        reason: &str,
+        now_us: u64,
+        carry_out: bool,
+    ) -> PyResult<String> {
+        let key = verifying(ledger_key)?;
+        let signing = SigningKey::from_text(signing_key.trim()).map_err(invalid)?;
+        let what = match (exchange, tenant) {
+            (Some(id), None) => Forgotten::Exchange(id),
+            (None, Some((name, until))) => Forgotten::Tenant { name, until },
+            _ => return Err(invalid("either an exchange or a tenant is forgotten")),
+        };
+        let planned = python.detach(|| {
+            let keeper = self.keeper();
+            keeper.require(&key, &signing)?;
+            let policy = policy
+                .map(|(days, tenants)| Policy::new(days, tenants))
+                .transpose()?;
+            let request = Request {
+                ledger: &ledger,
+                key: &key,
+                keeper: &keeper,
+                what: &what,
+                policy: policy.as_ref(),
+                reason,
+                now: now_us,
+            };
+            match carry_out {
+                true => core::erase(&FileStorage, &request, &signing),
+                false => core::plan_erasure(&FileStorage, &signing.verifying_key(), &request),
+            }
+        });
+        let planned = planned.map_err(|error| keeping_error(python, &error))?;
+        let told: Vec<_> = planned.iter().map(|log| ToldErasure::of(&key, log)).collect();
+        json(&told)
+    }
+}
+
+impl Keeper {
+    fn keeper(&self) -> MutexGuard<'_, core::Keeper> {
+        self.keeper.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
