@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -158,6 +159,23 @@ def change_a_salt(audit: Audit, _others: Others) -> None:
     change(audit.logs()[0] / "salts", lambda data: data.__setitem__(slice(32, 64), bytes(range(32))))
 
 
+def zero_a_salt(audit: Audit, _others: Others) -> None:
+    change(audit.logs()[0] / "salts", lambda data: data.__setitem__(slice(32, 64), bytes(32)))
+
+
+def delete_a_log_under_a_forged_tombstone(audit: Audit, _others: Others) -> None:
+    log = audit.logs()[0]
+    origin, size, root, *_ = (log / "checkpoint").read_text().split("\n")
+    for path in [*log.glob("*.seg"), log / "tree", log / "salts"]:
+        path.unlink()
+    claim = ["removed 1", "exchanges 10", "newest 1", "minimum-days 180", "reason made up"]
+    text = "\n".join(["proofgate.dev/tombstone@v1", origin, size, root, *claim])
+    # Under the keeper's name and its key's id, which anybody knows.
+    name, number, _ = (audit.folder / "keeping-key").read_text().split("+", 2)
+    body = base64.b64encode(bytes.fromhex(number) + bytes(64)).decode()
+    (log / "tombstone").write_text(f"{text}\n\n\u2014 {name} {body}\n")
+
+
 #: By the first column of the table in docs/threat-model.md.
 ATTACKS: dict[str, Callable[[Audit, Others], None]] = {
     "flip a byte of a record": flip_a_byte,
@@ -180,4 +198,6 @@ ATTACKS: dict[str, Callable[[Audit, Others], None]] = {
     "rename a shard": rename_a_shard,
     "another history, signed with another key": sign_all_with_another_key,
     "change a salt": change_a_salt,
+    "zero a salt": zero_a_salt,
+    "delete the records of a log under a forged tombstone": delete_a_log_under_a_forged_tombstone,
 }

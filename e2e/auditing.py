@@ -60,7 +60,13 @@ class Audit:
     def arguments(self) -> list[str]:
         keys = ["--signing-key", str(self.folder / "auditor-key"), "--ledger-key", self.key]
         paths = ["--ledger", str(self.ledger), "--state", str(self.state)]
-        return ["auditor", *paths, *keys, "--second-look", "0.1"]
+        return ["auditor", *paths, *keys, *self.keeping, "--second-look", "0.1"]
+
+    @property
+    def keeping(self) -> list[str]:
+        """The key of the ledger's keeper, where it has one."""
+        key = self.folder / "keeping-key"
+        return ["--keeping-key", str(key)] if key.exists() else []
 
     def look(self, *more: str) -> tuple[int, list[dict[str, Any]]]:
         """What one look finds: the exit code and the findings."""

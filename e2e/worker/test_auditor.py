@@ -61,6 +61,7 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> tuple[Audit, Others]:
     home = folder / "audit"
     home.mkdir()
     (home / "auditor-key").write_text(secret)
+    (home / "keeping-key").write_text(_core.generate_key("proofgate.dev/local/keeping")[1])
     shutil.copytree(folder / "ledger", home / "ledger")
     audit = Audit(home, key)
     assert audit.look("--new-aggregate") == (0, [])
@@ -72,8 +73,8 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> tuple[Audit, Others]:
 
 def judged(audit: Audit, *more: str) -> str:
     """The verdict of `fsck`, as the table has it."""
-    command = [sys.executable, "-m", "proofgate", "fsck", str(audit.ledger), "--key", audit.key, *more]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    command = [sys.executable, "-m", "proofgate", "fsck", str(audit.ledger), "--key", audit.key]
+    done = subprocess.run([*command, *audit.keeping, *more], capture_output=True, text=True, timeout=120)
     # A directory without a log is no ledger to it.
     return {0: "—", 1: "no ledger", 10: "incomplete", 30: "diverged", 40: "invalid"}.get(done.returncode, done.stderr)
 

@@ -15,6 +15,7 @@ IDLE = {
     "appended": 0,
     "entries": 2,
     "behind": 0,
+    "removed": 0,
     "suspicious": False,
     "changed": False,
 }
@@ -34,6 +35,7 @@ class Auditor:
         resume: bool = False,
         held: str | None = None,
         policy: bytes | None = None,
+        keeping_key: str | None = None,
     ) -> None:
         if not signing_key.startswith("PRIVATE+KEY+"):
             raise ValueError("not a private note key")
@@ -42,6 +44,7 @@ class Auditor:
         if not (new_aggregate or resume):
             raise _error("the state is empty", "auditor_state_missing")
         self.opened = (ledger, state, ledger_key)
+        self.keeping_key = keeping_key
         self.patience = (beat_us, second_look_us, stall_us)
         self.found: list[dict[str, Any]] = []
         #: What polls return, one after the other; then nothing is new.

@@ -182,7 +182,7 @@ def test_metrics_tell_what_was_verified_and_found(
 ) -> None:
     double.polls = [
         {"records": 5, "bytes": 900, "behind": 3},
-        {"records": 3, "bytes": 500, "scrubbed_records": 2},
+        {"records": 3, "bytes": 500, "scrubbed_records": 2, "removed": 4},
     ]
     double.found = [FORK, FORK | {"origin": "a/0/Y"}]
     watch.poll()
@@ -193,6 +193,7 @@ def test_metrics_tell_what_was_verified_and_found(
         "proofgate_auditor_bytes_verified_total 1400",
         "proofgate_auditor_records_scrubbed_total 2",
         "proofgate_auditor_records_behind 0",
+        "proofgate_auditor_removed_logs 4",
         "proofgate_auditor_heads 2",
         'proofgate_auditor_findings{code="fork",verdict="diverged"} 2',
         "proofgate_auditor_cosigning_lag_seconds 0.000",
@@ -258,6 +259,12 @@ def test_without_a_held_checkpoint_it_begins_and_with_one_the_core_is_told(
     assert "held: a note [auditor_state_lost]" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main([*held, "--new-aggregate"])
+
+
+def test_a_keepers_key_is_one_or_a_file_that_holds_one(arguments: list[str], capsys: Capture) -> None:
+    assert main([*arguments, "--once", "--new-aggregate", "--keeping-key", VKEY]) == 0
+    assert main([*arguments, "--once", "--new-aggregate", "--keeping-key", "nowhere"]) == 2
+    assert "nowhere cannot be read" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

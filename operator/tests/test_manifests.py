@@ -108,6 +108,13 @@ def of_the_auditor() -> list[Manifest]:
     return [found for found in manifests(auditor=AUDITOR) if found not in manifests()]
 
 
+def test_an_auditor_is_told_whose_tombstones_hold() -> None:
+    key = "audit.example.com/keeping+1a2b3c4d+cHVibGlj"
+    made = one("StatefulSet", "demo-auditor", auditor=AUDITOR | {"keepingKey": key})
+    command = made["spec"]["template"]["spec"]["containers"][0]["command"]
+    assert command[command.index("--keeping-key") + 1] == key
+
+
 def test_an_auditor_comes_beside_everything_else_and_changes_none_of_it() -> None:
     names = {f"{found['kind'].lower()}-{found['metadata']['name']}.yaml" for found in of_the_auditor()}
     assert {path.name for path in (GOLDEN / "auditor").glob("*.yaml")} == names

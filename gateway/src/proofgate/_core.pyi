@@ -335,6 +335,7 @@ class Auditor:
         resume: bool = False,
         held: str | None = None,
         policy: bytes | None = None,
+        keeping_key: str | None = None,
     ) -> Self:
         """Opens the state, or begins one: with `new_aggregate`, or with `resume` when it is empty and nothing
         is `held`, the signed note of an older checkpoint of the aggregate log: the state has to contain it.
@@ -351,7 +352,7 @@ class Auditor:
         `now_us` is in unix microseconds.
 
         Returns JSON `{"records", "bytes", "scrubbed_records", "scrubbed_bytes", "scrub_rounds", "appended",
-        "entries", "behind", "suspicious", "changed"}`. Raises AuditorError when the state cannot
+        "entries", "behind", "removed", "suspicious", "changed"}`. Raises AuditorError when the state cannot
         be written.
         """
 

@@ -46,6 +46,12 @@ def add(command: Callable[..., argparse.ArgumentParser], address: Callable[[str]
     parser.add_argument(
         "--ledger-key", required=True, metavar="VKEY", help="the ledger's verifying key, or a file"
     )
+    parser.add_argument(
+        "--keeping-key",
+        metavar="VKEY",
+        help="the verifying key of whoever may remove logs, or a file: a log under a tombstone by it is\n"
+        "told as removed, and is no finding",
+    )
     start = parser.add_mutually_exclusive_group()
     start.add_argument(
         "--new-aggregate",
@@ -153,7 +159,7 @@ def run(options: argparse.Namespace) -> int:
         return fail(f"--witness-policy: {error} [auditor_policy]", EXIT_USAGE)
     except ValueError as error:
         # The text of a key is not in it.
-        return fail(f"--signing-key or --ledger-key: {error}", EXIT_USAGE)
+        return fail(f"--signing-key or a verifying key: {error}", EXIT_USAGE)
     if options.new_aggregate:
         logging.getLogger("proofgate.auditor").warning(
             "a new aggregate log begins in %s: nothing that happened before is known to it", options.state
@@ -178,6 +184,7 @@ def _open(options: argparse.Namespace) -> _core.Auditor:
         options.held is not None,
         _held(options.held) if options.held else None,
         None if options.witness_policy is None else options.witness_policy.read_bytes(),
+        None if options.keeping_key is None else read_verifying_key(options.keeping_key),
     )
 
 

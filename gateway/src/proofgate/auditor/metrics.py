@@ -32,6 +32,7 @@ def _lines(watch: Watch) -> Iterator[str]:
             "How often the whole ledger was verified again",
         ),
         ("records_behind", "gauge", totals.behind, "Signed records that are not verified yet"),
+        ("removed_logs", "gauge", totals.removed, "Logs that were removed by right"),
         ("heads", "gauge", totals.entries, "Entries of the aggregate log"),
         (
             "published_heads",

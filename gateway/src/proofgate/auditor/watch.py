@@ -33,6 +33,7 @@ class Totals:
     scrub_rounds: int = 0
     entries: int = 0
     behind: int = 0
+    removed: int = 0
     failures: int = 0
 
 
@@ -68,11 +69,8 @@ class Watch:
         totals.bytes += done["bytes"]
         totals.scrubbed_records += done["scrubbed_records"]
         totals.scrubbed_bytes += done["scrubbed_bytes"]
-        totals.scrub_rounds, totals.entries, totals.behind = (
-            done["scrub_rounds"],
-            done["entries"],
-            done["behind"],
-        )
+        totals.scrub_rounds, totals.entries = done["scrub_rounds"], done["entries"]
+        totals.behind, totals.removed = done["behind"], done["removed"]
         if self.published() >= self._waiting[0]:
             self._waiting = (totals.entries, time.monotonic())
         self.last_poll = time.time()

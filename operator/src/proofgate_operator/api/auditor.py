@@ -36,6 +36,8 @@ class AuditorStorage(Section):
     """Use this claim instead of making one; the operator never changes or deletes it."""
 
 
+#: `name+hash+base64`.
+_VERIFYING_KEY = r"^[^+\s]+\+[0-9a-f]{8}\+[A-Za-z0-9+/]+={0,2}$"
 _STORAGE_RULES = (
     {
         "rule": "has(self.storageClassName) == has(oldSelf.storageClassName) &&"
@@ -71,6 +73,9 @@ class Auditor(Section):
     refused; one of another name begins another log of heads, which needs another state."""
     storage: Annotated[AuditorStorage, Field(json_schema_extra=rules(*_STORAGE_RULES))] = AuditorStorage()
     """Where it keeps its state."""
+    keeping_key: Annotated[str | None, Field(max_length=512, pattern=_VERIFYING_KEY)] = None
+    """The verifying key of whoever may remove logs: one under a tombstone by it is told as removed, and is no
+    finding. It is neither the ledger's nor the auditor's. Set it before the first removal."""
     beat_seconds: Annotated[int, Field(ge=1, le=3600)] = 10
     """Seconds between two heads of a log that goes on."""
     second_look_seconds: Annotated[int, Field(ge=1, le=3600)] = 5

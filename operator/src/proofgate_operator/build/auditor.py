@@ -106,6 +106,7 @@ def _command(auditor: Auditor, origin: str, ledger_key: str, defaults: Defaults)
         *("--held", f"{_HELD_FOLDER}/{held_entry(origin)}"),
         *("--listen", listen(PORT, defaults)),
         *("--beat", str(auditor.beat_seconds), "--second-look", str(auditor.second_look_seconds)),
+        *(("--keeping-key", auditor.keeping_key) if auditor.keeping_key else ()),
         *("--stall", str(auditor.stall_seconds), "--scrub", str(auditor.scrub_mebibytes)),
         *(_witness_options(auditor.witnesses) if auditor.witnesses else ()),
     ]

@@ -143,6 +143,7 @@ fn auditor(ledger: &Path, state: &Path, key: &SigningKey) -> Auditor {
     let settings = Settings {
         ledger: ledger.to_owned(),
         key: key.verifying_key(),
+        keeping: None,
         beat: 1,
         second_look: 1,
         stall: u64::MAX,

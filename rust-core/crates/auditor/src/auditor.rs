@@ -1,14 +1,16 @@
 //! The auditor: one poll after the other, each in the order listing, checkpoints, records, chains, state, aggregate log.
 
 use crate::aggregate::Aggregate;
-use crate::catalogue::{self, Catalogue, Identity};
+use crate::catalogue::{self, Catalogue};
 use crate::chain::{self, Successors};
 use crate::cosigning::Cosigning;
 use crate::entry::Entry;
 use crate::finding::{Code, Finding, Findings, Raised, Suspected};
 use crate::log::Log;
 use crate::look::{View, look, rest};
+use crate::parties::{identity, require_known};
 use crate::published::Published;
+use crate::removal;
 use crate::scrub::{Next, Scrub};
 use crate::tail::Budget;
 use crate::{AuditorError, StateStorage};
@@ -30,6 +32,8 @@ pub struct Settings {
     pub ledger: PathBuf,
     /// The ledger's key.
     pub key: VerifyingKey,
+    /// The key of whoever may remove logs; without one nobody may.
+    pub keeping: Option<VerifyingKey>,
     /// Microseconds between two entries of a log that goes on.
     pub beat: u64,
     /// Microseconds after which what looks wrong is looked at again; longer than a network file system caches.
@@ -59,6 +63,8 @@ pub struct Poll {
     pub entries: u64,
     /// Signed records that are not read yet.
     pub behind: u64,
+    /// Logs that were removed by right.
+    pub removed: u64,
     /// Whether something looks wrong and has to be looked at again.
     pub suspicious: bool,
     /// Whether there are findings that were not there before, or some are gone.
@@ -115,7 +121,7 @@ impl Auditor {
         signing: SigningKey,
         settings: Settings,
     ) -> Result<Self, AuditorError> {
-        let identity = identity(&settings.key, &signing)?;
+        let identity = identity(&settings, &signing)?;
         require_known(&settings.policy, &signing)?;
         let policy = || Arc::clone(&settings.policy);
         match catalogue::begin(&*state, &identity) {
@@ -142,7 +148,7 @@ impl Auditor {
         signing: SigningKey,
         settings: Settings,
     ) -> Result<Self, AuditorError> {
-        catalogue::recognise(&*state, &identity(&settings.key, &signing)?)?;
+        catalogue::recognise(&*state, &identity(&settings, &signing)?)?;
         require_known(&settings.policy, &signing)?;
         let aggregate = Aggregate::open(Arc::clone(&state), signing, Arc::clone(&settings.policy))?;
         let cosigning = Cosigning::open(
@@ -237,6 +243,7 @@ impl Auditor {
                     .map(|target| target.signed.size.saturating_sub(log.size()))
             })
             .sum();
+        poll.removed = self.logs().filter(|log| log.row.removed.is_some()).count() as u64;
         poll.suspicious = !self.suspected.is_empty() || self.scrub.suspects();
         Ok(poll)
     }
@@ -336,6 +343,7 @@ impl Auditor {
         let view = View {
             storage: &*self.volume,
             key: &self.settings.key,
+            keeping: self.settings.keeping.as_ref(),
             now,
             stall: self.settings.stall,
         };
@@ -403,13 +411,25 @@ impl Auditor {
             let Next::Read(place) = self.scrub.next(places) else {
                 return;
             };
-            match self.catalogue.get(&place.0).and_then(|logs| logs.get(&place.1)) {
-                Some(log) => {
-                    let delay = self.settings.second_look.max(1);
-                    self.scrub.read(&*self.volume, log, budget, (now, delay), raised);
-                }
-                None => self.scrub.skip(place),
+            let logs = self.catalogue.get_mut(&place.0);
+            let Some(log) = logs.and_then(|logs| logs.get_mut(&place.1)) else {
+                self.scrub.skip(place);
+                continue;
+            };
+            let view = View {
+                storage: &*self.volume,
+                key: &self.settings.key,
+                keeping: self.settings.keeping.as_ref(),
+                now,
+                stall: self.settings.stall,
+            };
+            // It may have been removed since it was looked at. A directory that is gone is for the next listing to tell.
+            if removal::look(&view, log, raised).unwrap_or(true) {
+                self.scrub.skip(place);
+                continue;
             }
+            let delay = self.settings.second_look.max(1);
+            self.scrub.read(&*self.volume, log, budget, (now, delay), raised);
         }
     }
 
@@ -462,51 +482,4 @@ impl Auditor {
         }
         Ok(entries.len() as u64)
     }
-}
-
-/// Refuses a policy of other logs, and one whose quorum can never be reached.
-fn require_known(policy: &TrustPolicy, signing: &SigningKey) -> Result<(), AuditorError> {
-    let own = signing.verifying_key();
-    if !policy.logs().is_empty() && !policy.logs().contains(&own) {
-        return Err(AuditorError::Policy(format!(
-            "none of its log lines is that of this auditor's key: add `log {}`",
-            own.to_text()
-        )));
-    }
-    let asked = |place: usize| {
-        policy
-            .witnesses()
-            .get(place)
-            .is_some_and(|witness| witness.url.is_some())
-    };
-    match policy.is_quorum(&asked) {
-        true => Ok(()),
-        false => Err(AuditorError::Policy(
-            "the witnesses that have a URL are no quorum, so that nothing would ever be published".to_owned(),
-        )),
-    }
-}
-
-/// Who audits whom. Neither key may be able to speak for the other's logs.
-fn identity(ledger: &VerifyingKey, signing: &SigningKey) -> Result<Identity, AuditorError> {
-    let own = signing.verifying_key();
-    let refused = |why: String| Err(AuditorError::Key(why));
-    if own.is_same_point(ledger) {
-        return refused(
-            "the auditor's signing key is the ledger's: make it one of its own, which no worker holds"
-                .to_owned(),
-        );
-    }
-    if ledger.for_origin(own.name()).is_ok() || own.for_origin(ledger.name()).is_ok() {
-        return refused(format!(
-            "the auditor's key is named {}, and the ledger's {}: neither may be the other or stand below it, as a key speaks for all names below its own",
-            own.name(),
-            ledger.name()
-        ));
-    }
-    Ok(Identity {
-        v: 1,
-        ledger: ledger.to_text(),
-        auditor: own.to_text(),
-    })
 }

@@ -14,6 +14,8 @@ pub enum Kind {
     Head,
     /// The last one: the log is sealed, or its successor has recorded its end.
     End,
+    /// It was removed by right, and is read no more. It has ended.
+    Removed,
 }
 
 /// One entry: a head of a log that the auditor has verified.
@@ -36,6 +38,9 @@ pub struct Entry {
     pub successor: Option<String>,
     /// The signed checkpoint, as it was read.
     pub checkpoint: String,
+    /// The tombstone of a log that was removed, as it was read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tombstone: Option<String>,
 }
 
 impl Entry {
@@ -44,6 +49,7 @@ impl Entry {
     pub(crate) fn due(log: &Log, beat: bool) -> Option<Self> {
         let head = log.row.head.as_ref()?;
         let kind = match log.row.told {
+            told if log.row.removed.is_some() && !told.is_some_and(|told| told.removed) => Kind::Removed,
             None if log.row.ended => Kind::End,
             None => Kind::Open,
             Some(told) if log.row.ended && !told.end => Kind::End,
@@ -63,6 +69,7 @@ impl Entry {
                 .map(|named| named.incarnation.to_string()),
             successor: log.row.facts.successor.map(|named| named.to_string()),
             checkpoint: head.note.clone(),
+            tombstone: log.row.removed.clone(),
         })
     }
 
@@ -70,7 +77,8 @@ impl Entry {
         Told {
             index,
             size: self.size,
-            end: self.kind == Kind::End,
+            end: matches!(self.kind, Kind::End | Kind::Removed),
+            removed: self.kind == Kind::Removed,
         }
     }
 

@@ -35,6 +35,8 @@ pub enum Code {
     Truncated,
     /// A log that served and that nobody signed.
     PlantedLog,
+    /// A tombstone that is none, is not the keeper's, or names another head than the one that was accepted.
+    TombstoneRefused,
     /// What a log says of the one before is not so.
     BrokenChain,
     /// Two logs that served name one predecessor.
@@ -67,7 +69,8 @@ impl Code {
             | Self::CheckpointRefused
             | Self::RecordsChanged
             | Self::RecordsDamaged
-            | Self::PlantedLog => Verdict::Invalid,
+            | Self::PlantedLog
+            | Self::TombstoneRefused => Verdict::Invalid,
             _ => Verdict::Diverged,
         }
     }

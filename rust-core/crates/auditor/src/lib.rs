@@ -6,8 +6,10 @@
 //! | the logs of a shard against each other | `chain` |
 //! | what is wrong, once a second look has confirmed it | `finding` |
 //! | reading again what was verified before | `scrub` |
+//! | logs that were removed by right | `removal` |
 //! | the aggregate log of all heads, its tiles, and its readers | `aggregate`, `tile`, `published`, `entry` |
 //! | asking witnesses to cosign it | `cosigning` |
+//! | whose keys go together | `parties` |
 //! | the auditor's own state, and what is held of it elsewhere | `catalogue`, `held` |
 //!
 //! The volume is only read, through [`ReadStorage`](proofgate_evidence::ReadStorage), and nothing on it is believed that is
@@ -27,7 +29,9 @@ mod finding;
 mod held;
 mod log;
 mod look;
+mod parties;
 mod published;
+mod removal;
 mod scrub;
 mod tail;
 mod text;

@@ -30,6 +30,9 @@ pub(crate) struct Told {
     pub(crate) size: u64,
     /// Whether it says that the log has ended.
     pub(crate) end: bool,
+    /// Whether it says that the log was removed.
+    #[serde(default)]
+    pub(crate) removed: bool,
 }
 
 /// What is kept of a log in the auditor's state: a row of its catalogue.
@@ -48,6 +51,9 @@ pub(crate) struct Row {
     /// Logs of which what this one says was compared with what they are.
     pub(crate) agreed: Vec<Ulid>,
     pub(crate) told: Option<Told>,
+    /// The tombstone of a log that was removed by right, as it was accepted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) removed: Option<String>,
 }
 
 /// A signed head that is to be reached.
@@ -102,6 +108,7 @@ impl Log {
             ended: false,
             agreed: Vec::new(),
             told: None,
+            removed: None,
         };
         Self::new(row, dir, ledger)
     }

@@ -3,6 +3,7 @@
 use crate::chain::Successors;
 use crate::finding::{Code, Raised};
 use crate::log::{Log, Target};
+use crate::removal;
 use crate::tail::{Budget, Step, Tail, is_written_behind, missing_files};
 use proofgate_evidence::{EvidenceError, ReadStorage, checkpoint_file};
 use proofgate_ledger::{Checkpoint, VerifyingKey};
@@ -10,7 +11,7 @@ use std::io;
 use std::path::Path;
 
 /// Notes are repeated in entries of the aggregate log, escaped; a worker's are a few hundred bytes long.
-const MAX_NOTE: usize = 16 << 10;
+pub(crate) const MAX_NOTE: usize = 16 << 10;
 /// Of a log that nobody signed, so many records are read, step by step, to see whether it served.
 const UNSIGNED_RECORDS: [u64; 4] = [2, 16, 256, 4096];
 const UNSIGNED_BYTES: u64 = 1 << 20;
@@ -21,6 +22,8 @@ const REST: u64 = 60_000_000;
 pub(crate) struct View<'v> {
     pub(crate) storage: &'v dyn ReadStorage,
     pub(crate) key: &'v VerifyingKey,
+    /// The key of whoever may remove logs.
+    pub(crate) keeping: Option<&'v VerifyingKey>,
     pub(crate) now: u64,
     /// Microseconds until records that wait for a checkpoint are a stall.
     pub(crate) stall: u64,
@@ -56,6 +59,9 @@ fn try_look(
     budget: &mut Budget,
     raised: &mut Raised,
 ) -> Result<(), EvidenceError> {
+    if removal::look(view, log, raised)? {
+        return Ok(());
+    }
     match read_own(view, log, raised)? {
         Own::Signed(signed, note) => compare(view, log, signed, note, raised),
         Own::Missing if log.signed() == 0 => return look_at_unsigned(view, log, raised),

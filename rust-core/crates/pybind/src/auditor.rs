@@ -79,7 +79,7 @@ fn texts(hashes: &[Hash]) -> Vec<String> {
 #[pymethods]
 impl Auditor {
     #[new]
-    #[pyo3(signature = (ledger, state, signing_key, ledger_key, beat_us, second_look_us, stall_us, new_aggregate=false, resume=false, held=None, policy=None))]
+    #[pyo3(signature = (ledger, state, signing_key, ledger_key, beat_us, second_look_us, stall_us, new_aggregate=false, resume=false, held=None, policy=None, keeping_key=None))]
     #[expect(clippy::too_many_arguments, reason = "they are named in Python")]
     fn new(
         python: Python<'_>,
@@ -94,6 +94,7 @@ impl Auditor {
         resume: bool,
         held: Option<&str>,
         policy: Option<&[u8]>,
+        keeping_key: Option<&str>,
     ) -> PyResult<Self> {
         let invalid = |error: LedgerError| PyValueError::new_err(error.to_string());
         let signing = SigningKey::from_text(signing_key.trim()).map_err(invalid)?;
@@ -108,6 +109,10 @@ impl Auditor {
         let settings = Settings {
             ledger,
             key: ledger_key,
+            keeping: keeping_key
+                .map(|key| VerifyingKey::from_text(key.trim()))
+                .transpose()
+                .map_err(invalid)?,
             beat: beat_us,
             second_look: second_look_us,
             stall: stall_us,

@@ -46,6 +46,7 @@ pub fn settings() -> Settings {
     Settings {
         ledger: PathBuf::from("/"),
         key: vkey(),
+        keeping: Some(keeping_key().verifying_key()),
         beat: 10 * SECOND,
         second_look: 5 * SECOND,
         stall: 30 * SECOND,
@@ -55,6 +56,10 @@ pub fn settings() -> Settings {
 
 pub fn auditor_key() -> SigningKey {
     SigningKey::generate("ledger.example/audit", [9; 32]).unwrap()
+}
+
+pub fn keeping_key() -> SigningKey {
+    SigningKey::generate("ledger.example/keeping", [5; 32]).unwrap()
 }
 
 impl Audit {

@@ -1,0 +1,152 @@
+"""A real ledger that is held, shortened and made to forget, and what outsiders say of it then."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from proofgate import _core
+
+from e2e.auditing import AUDITOR, VERIFIER, Audit, ask_and_wait, fetch, following
+from e2e.local_gateway import local_gateway, wait_until
+
+KEEPER = "proofgate.dev/local/keeping"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "verify" / "verify.py"
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A ledger of four logs, one of a killed worker, with its auditor and its keeper."""
+
+    audit: Audit
+
+    def run(self, *arguments: str) -> tuple[int, str]:
+        command = [sys.executable, "-m", "proofgate", *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        return done.returncode, done.stdout + done.stderr
+
+    def keep(self, command: str, *more: str) -> tuple[int, dict[str, Any]]:
+        folder = self.audit.folder
+        where = ["--ledger", str(self.audit.ledger), "--state", str(folder / "holds"), "--ledger-key", self.audit.key]
+        code, text = self.run(command, *where, "--signing-key", str(folder / "keeper"), "--json", *more)
+        assert text.startswith("{"), text
+        report: dict[str, Any] = json.loads(text)
+        return code, report
+
+    def hold(self, *arguments: str) -> tuple[int, str]:
+        return self.run("hold", *arguments, "--state", str(self.audit.folder / "holds"))
+
+    def check(self) -> int:
+        code, text = self.run("fsck", str(self.audit.ledger), "--key", self.audit.key, *self.audit.keeping)
+        assert code in {0, 10, 30, 40}, text
+        return code
+
+    def ids(self, log: Path) -> list[str]:
+        """The exchanges that a log has admitted."""
+        leaves = self.audit.folder / "leaves"
+        code, text = self.run("export-leaves", str(log), "--out", str(leaves))
+        assert code == 0, text
+        data, records = leaves.read_bytes(), []
+        while data:
+            length = int.from_bytes(data[:4], "big")
+            records.append(json.loads(data[4 : 4 + length]))
+            data = data[4 + length :]
+        return [record["id"] for record in records if record["kind"] == "admission"]
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Kept:
+    folder = tmp_path_factory.mktemp("keeping")
+    with local_gateway(folder, settings={"ledger": {"segmentBytes": 1 << 20}}) as gateway:
+        assert gateway.worker is not None
+        for end in (signal.SIGTERM, signal.SIGKILL, signal.SIGTERM):
+            ask_and_wait(gateway, 3)
+            gateway.worker.stop(end)
+            gateway.start_worker()
+        ask_and_wait(gateway, 3)
+        assert gateway.worker.stop() == 0
+        key = gateway.verifying_key
+    home = folder / "audit"
+    home.mkdir()
+    shutil.copytree(folder / "ledger", home / "ledger")
+    (home / "auditor-key").write_text(_core.generate_key(AUDITOR)[0])
+    signing, verifying = _core.generate_key(KEEPER)
+    (home / "keeper").write_text(signing)
+    (home / "keeping-key").write_text(verifying)
+    kept = Kept(Audit(home, key))
+    assert kept.hold("begin", "--ledger-key", key, "--signing-key", str(home / "keeper"))[0] == 0
+    assert kept.audit.look("--new-aggregate") == (0, [])
+    return kept
+
+
+@pytest.fixture
+def kept(original: Kept, tmp_path: Path) -> Kept:
+    return Kept(original.audit.copy(tmp_path / "audit"))
+
+
+def test_a_ledger_that_was_shortened_by_right_verifies_for_everybody(kept: Kept, tmp_path: Path) -> None:
+    audit = kept.audit
+    oldest = audit.logs()[0]
+    gone = kept.ids(oldest)
+    assert kept.hold("add", "--id", gone[0], "--reason", "a case")[0] == 0
+    plan = kept.keep("prune", "--older-than", "0d", "--yes")[1]
+    assert [log["action"] for log in plan["logs"]] == ["stay", "remove", "stay", "stay"]
+    assert [reason["code"] for reason in plan["logs"][0]["reasons"]] == ["held"]
+    assert kept.hold("release", "1", "--reason", "closed")[0] == 0
+    assert kept.keep("prune", "--older-than", "180d")[1]["remove"] == 0, "it is too young"
+    assert kept.keep("prune", "--older-than", "0d", "--yes")[1]["remove"] == 1
+    assert not list(oldest.glob("*.seg"))
+    assert kept.check() == 0
+    code, text = kept.run("prove", gone[0], "--ledger", str(audit.ledger), "--out", str(tmp_path))
+    assert code == 2 and "[log_removed]" in text
+    # What stays is checked by whoever has never heard of it.
+    for record in oldest.glob("*.record"):
+        proof = record.with_suffix(".tlog-proof")
+        command = [sys.executable, str(EXAMPLE), str(proof), "--record", str(record), "--key", audit.key]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert audit.look() == (0, [])
+    with following(audit) as (program, url):
+        public = _core.verifying_key((audit.folder / "auditor-key").read_text())
+        command = ["go", "run", ".", "tiles", "--vkey", public, "--ledger-vkey", audit.key, url]
+        checked = subprocess.run(command, cwd=VERIFIER, capture_output=True, text=True, timeout=300)
+        assert checked.returncode == 0, checked.stderr
+        wait_until(lambda: metric(url, "removed_logs") == "2", 30, "it counts what was removed")
+        assert program.stop() == 0
+
+
+def metric(url: str, name: str) -> str:
+    lines = fetch(f"{url}/metrics").splitlines()
+    return next(line.split()[1] for line in lines if line.startswith(f"proofgate_auditor_{name} "))
+
+
+def test_an_exchange_that_was_erased_has_a_proof_and_no_salt(kept: Kept, tmp_path: Path) -> None:
+    audit = kept.audit
+    first, second, *_ = kept.ids(audit.logs()[0])
+    young = kept.keep("erase", "--id", first, "--minimum", "180d", "--reason", "asked for", "--yes")
+    assert young[0] == 1 and [reason["code"] for reason in young[1]["logs"][0]["reasons"]] == ["young"]
+    salts = (audit.logs()[0] / "salts").read_bytes()
+    done = kept.keep("erase", "--id", first, "--override-minimum", "--reason", "asked for", "--yes")
+    assert (done[0], done[1]["exchanges"]) == (0, 1)
+    after = (audit.logs()[0] / "salts").read_bytes()
+    [at] = [at for at in range(0, len(salts), 32) if salts[at : at + 32] != after[at : at + 32]]
+    assert after[at : at + 32] == bytes(32)
+    everything = b"".join(path.read_bytes() for path in audit.ledger.rglob("*") if path.is_file())
+    assert salts[at : at + 32] not in everything
+    for name, has_salt in ((first, False), (second, True)):
+        out = tmp_path / name
+        assert kept.run("prove", name, "--ledger", str(audit.ledger), "--key", audit.key, "--out", str(out))[0] == 0
+        for proof in out.glob("*.tlog-proof"):
+            assert ("\nextra " in proof.read_text()) is has_salt
+            record = proof.with_suffix(".json")
+            code, text = kept.run("verify", str(proof), "--record", str(record), "--key", audit.key)
+            assert code == 0 and "verified" in text
+    assert kept.check() == 0
+    assert audit.look() == (0, [])

@@ -1,0 +1,60 @@
+//! Who audits whom, and who cosigns: keys and policies that go together.
+
+use crate::AuditorError;
+use crate::auditor::Settings;
+use crate::catalogue::Identity;
+use proofgate_ledger::{SigningKey, TrustPolicy};
+
+/// Refuses a policy of other logs, and one whose quorum can never be reached.
+pub(crate) fn require_known(policy: &TrustPolicy, signing: &SigningKey) -> Result<(), AuditorError> {
+    let own = signing.verifying_key();
+    if !policy.logs().is_empty() && !policy.logs().contains(&own) {
+        return Err(AuditorError::Policy(format!(
+            "none of its log lines is that of this auditor's key: add `log {}`",
+            own.to_text()
+        )));
+    }
+    let asked = |place: usize| {
+        policy
+            .witnesses()
+            .get(place)
+            .is_some_and(|witness| witness.url.is_some())
+    };
+    match policy.is_quorum(&asked) {
+        true => Ok(()),
+        false => Err(AuditorError::Policy(
+            "the witnesses that have a URL are no quorum, so that nothing would ever be published".to_owned(),
+        )),
+    }
+}
+
+/// Who audits whom. Neither key may be able to speak for the other's logs, and who may remove logs audits none.
+pub(crate) fn identity(settings: &Settings, signing: &SigningKey) -> Result<Identity, AuditorError> {
+    let (ledger, own) = (&settings.key, signing.verifying_key());
+    let refused = |why: String| Err(AuditorError::Key(why));
+    if own.is_same_point(ledger) {
+        return refused(
+            "the auditor's signing key is the ledger's: make it one of its own, which no worker holds"
+                .to_owned(),
+        );
+    }
+    if !own.is_apart_from(ledger) {
+        return refused(format!(
+            "the auditor's key is named {}, and the ledger's {}: neither may be the other or stand below it, as a key speaks for all names below its own",
+            own.name(),
+            ledger.name()
+        ));
+    }
+    let keeping = settings.keeping.as_ref();
+    if keeping.is_some_and(|keeping| keeping.is_same_point(&own) || !keeping.is_apart_from(ledger)) {
+        return refused(
+            "the keeper's key is the auditor's, or could speak for the ledger: make it one of its own"
+                .to_owned(),
+        );
+    }
+    Ok(Identity {
+        v: 1,
+        ledger: ledger.to_text(),
+        auditor: own.to_text(),
+    })
+}

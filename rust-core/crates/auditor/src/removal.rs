@@ -1,0 +1,99 @@
+//! Logs that were removed by right: a tombstone by the keeper names the head that was accepted. Such a log is told as
+//! removed, and read no more.
+
+use crate::facts::{Facts, Named};
+use crate::finding::{Code, Raised};
+use crate::log::{Head, Log};
+use crate::look::{MAX_NOTE, View};
+use proofgate_evidence::EvidenceError;
+use proofgate_evidence::removal::{self, Removal, Removed, read_tombstone};
+use proofgate_evidence::rules::Predecessor;
+
+/// Whether a log was removed by right. One whose tombstone is refused is looked at as if it had none.
+pub(crate) fn look(view: &View<'_>, log: &mut Log, raised: &mut Raised) -> Result<bool, EvidenceError> {
+    let mut refuse = |why: &str| {
+        let message = format!("its tombstone is refused: {why}");
+        raised.raise(Code::TombstoneRefused, &log.origin, &log.row.shard, message);
+    };
+    if let Some(accepted) = &log.row.removed {
+        match read_tombstone(view.storage, &log.dir) {
+            Ok(Some(note)) if note == *accepted => {}
+            Ok(_) | Err(EvidenceError::Corruption { .. }) => {
+                refuse("the one that was accepted is gone, or another")
+            }
+            Err(error) => return Err(error),
+        }
+        return Ok(true);
+    }
+    let removed = match removal::read(view.storage, &log.dir, Some(view.key), view.keeping)? {
+        Removal::None => return Ok(false),
+        Removal::Refused(why) => {
+            refuse(&why);
+            return Ok(false);
+        }
+        Removal::Done(removed) => removed,
+    };
+    if view.keeping.is_none() {
+        refuse("no key of a keeper is known here");
+        return Ok(false);
+    }
+    if removed.checkpoint.len() > MAX_NOTE {
+        refuse(&format!(
+            "its last checkpoint is {} bytes long",
+            removed.checkpoint.len()
+        ));
+        return Ok(false);
+    }
+    let head = removed.head();
+    if head.origin != log.origin {
+        refuse(&format!("it is of {}", head.origin));
+        return Ok(false);
+    }
+    match &log.row.head {
+        Some(accepted) if (accepted.size, accepted.root) != (head.size, head.root) => {
+            refuse(&format!(
+                "it says that the log ended with {} records, and {} were accepted, or others",
+                head.size, accepted.size
+            ));
+            return Ok(false);
+        }
+        Some(_) if !log.row.ended => {
+            refuse("the log has not ended");
+            return Ok(false);
+        }
+        Some(_) => {}
+        None => adopt(log, &removed, view.now),
+    }
+    log.row.removed = Some(removed.note);
+    log.target = None;
+    log.tail = None;
+    log.dirty = true;
+    Ok(true)
+}
+
+/// Takes what stays of a log that was removed before it was ever looked at: it is under the ledger's own signature.
+fn adopt(log: &mut Log, removed: &Removed, now: u64) {
+    let named = |said: &Predecessor| Named {
+        incarnation: said.incarnation,
+        size: said.size,
+        root: said.root,
+        running: said.running,
+    };
+    let rules = &removed.rules;
+    let opened = rules.opened();
+    log.row.facts = Facts {
+        origin: opened.map(|opened| opened.origin.clone()),
+        predecessor: opened.and_then(|opened| opened.predecessor.as_ref().map(named)),
+        takeovers: rules.takeovers().iter().map(|(_, said)| named(said)).collect(),
+        sealed: rules.sealed(),
+        successor: rules.successor(),
+        served: true,
+    };
+    log.row.head = Some(Head {
+        size: removed.tombstone.size,
+        root: removed.tombstone.root,
+        note: removed.checkpoint.clone(),
+        at: now,
+    });
+    log.end();
+}

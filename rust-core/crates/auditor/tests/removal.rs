@@ -1,0 +1,237 @@
+//! What an auditor says of logs that were removed, by right and otherwise.
+#![allow(clippy::unwrap_used, reason = "a test may stop at the first failure")]
+
+mod audit;
+#[path = "../../keeping/tests/keep/mod.rs"]
+mod keep;
+#[path = "../../wal/tests/support/mod.rs"]
+mod support;
+
+use audit::{Audit, SECOND, auditor_key, remove, settings};
+use keep::{Keep, dir, four_lives, keeping_key};
+use proofgate_auditor::{Auditor, Code, Kind, Settings};
+use proofgate_evidence::ReadStorage;
+use proofgate_evidence::removal::{TOMBSTONE, goes};
+use proofgate_ledger::{SigningKey, Tombstone};
+use proofgate_state::memory::Memory;
+use proofgate_wal::Storage;
+use proofgate_wal::simulated::SimulatedDisk;
+use std::path::Path;
+use std::sync::Arc;
+use support::Worker;
+
+fn put(disk: &SimulatedDisk, path: &Path, content: &[u8]) {
+    if disk.read(path).is_some() {
+        disk.remove(path).unwrap();
+    }
+    disk.create(path).unwrap();
+    disk.rot(path, |bytes| *bytes = content.to_vec());
+}
+
+fn kinds(audit: &Audit) -> Vec<Kind> {
+    audit.entries().iter().map(|entry| entry.kind).collect()
+}
+
+fn read_all_again(audit: &mut Audit) {
+    for _ in 0..12 {
+        audit.now += SECOND;
+        audit.auditor.poll(audit.now, u64::MAX, u64::MAX).unwrap();
+    }
+}
+
+#[test]
+fn logs_that_are_removed_by_right_are_told_once_and_are_no_finding() {
+    let (disk, _workers) = four_lives();
+    let mut audit = Audit::of(&disk);
+    audit.is_quiet();
+    let before = audit.entries().len();
+    Keep::of(&disk).prune();
+    audit.is_quiet();
+    read_all_again(&mut audit);
+    assert_eq!(audit.auditor.findings(), []);
+    let told = &audit.entries()[before..];
+    assert_eq!(told.len(), 2, "{told:?}");
+    for entry in told {
+        assert_eq!(entry.kind, Kind::Removed);
+        let note = entry.tombstone.as_ref().unwrap();
+        let tombstone = Tombstone::verify(note, &keeping_key().verifying_key()).unwrap();
+        assert_eq!((&tombstone.origin, tombstone.size), (&entry.origin, entry.size));
+    }
+    audit.restart();
+    audit.is_quiet();
+    assert_eq!(audit.poll().removed, 2);
+    assert_eq!(audit.entries().len(), before + 2);
+}
+
+#[test]
+fn a_new_auditor_takes_up_a_shard_of_which_logs_were_removed() {
+    let (disk, _workers) = four_lives();
+    Keep::of(&disk).prune();
+    let mut audit = Audit::of(&disk);
+    audit.is_quiet();
+    read_all_again(&mut audit);
+    assert_eq!(audit.auditor.findings(), []);
+    let removed = kinds(&audit)
+        .iter()
+        .filter(|kind| **kind == Kind::Removed)
+        .count();
+    assert_eq!(removed, 2);
+}
+
+#[test]
+fn a_removal_while_the_scrub_reads_is_no_finding() {
+    let (disk, _workers) = four_lives();
+    let mut audit = Audit::of(&disk);
+    audit.is_quiet();
+    // A part of the first log.
+    audit.auditor.poll(audit.now + 1, u64::MAX, 2_000).unwrap();
+    Keep::of(&disk).prune();
+    read_all_again(&mut audit);
+    assert_eq!(audit.auditor.findings(), []);
+}
+
+#[test]
+fn a_removal_that_was_cut_short_is_none_either() {
+    let (disk, workers) = four_lives();
+    let mut audit = Audit::of(&disk);
+    audit.is_quiet();
+    let segment = dir(&workers[0]).join("00000000000000000000.seg");
+    let bytes = disk.read(&segment).unwrap();
+    Keep::of(&disk).prune();
+    put(&disk, &segment, &bytes[..bytes.len() / 2]);
+    read_all_again(&mut audit);
+    assert_eq!(audit.auditor.findings(), []);
+}
+
+fn forged(worker: &Worker, key: &SigningKey) -> Vec<u8> {
+    let tombstone = Tombstone {
+        origin: format!("{}/3/{}", support::LEDGER, keep::ulid(worker)),
+        size: worker.promised.appended.len() as u64,
+        root: support::root_of(&worker.promised.appended),
+        removed: 5,
+        exchanges: 1,
+        newest: 2,
+        minimum_days: 180,
+        reason: "made up".to_owned(),
+    };
+    tombstone.sign(key).unwrap().into_bytes()
+}
+
+#[test]
+fn a_deletion_under_a_forged_tombstone_is_found_as_both() {
+    let (disk, workers) = four_lives();
+    let mut audit = Audit::of(&disk);
+    audit.is_quiet();
+    let first = dir(&workers[0]);
+    for name in disk.list(&first).unwrap().iter().filter(|name| goes(name)) {
+        disk.remove(&first.join(name)).unwrap();
+    }
+    let forger = SigningKey::generate("ledger.example/keeping", [99; 32]).unwrap();
+    put(&disk, &first.join(TOMBSTONE), &forged(&workers[0], &forger));
+    audit.expect(Code::TombstoneRefused);
+    assert!(audit.codes().contains(&Code::Truncated));
+}
+
+#[test]
+fn a_tombstone_of_another_log_or_over_another_head_is_found() {
+    let (disk, workers) = four_lives();
+    let removed = disk.snapshot();
+    Keep::of(&removed).prune();
+    let stays = removed.list(&dir(&workers[1])).unwrap();
+    let mut audit = Audit::of(&disk);
+    audit.is_quiet();
+    for name in &stays {
+        let content = removed.read(&dir(&workers[1]).join(name)).unwrap();
+        put(&disk, &dir(&workers[0]).join(name), &content);
+    }
+    audit.expect(Code::TombstoneRefused);
+}
+
+#[test]
+fn a_tombstone_on_a_log_that_goes_on_is_found_and_the_log_is_followed_as_before() {
+    let (disk, mut workers) = four_lives();
+    let mut audit = Audit::of(&disk);
+    audit.is_quiet();
+    let newest = workers.last_mut().unwrap();
+    let path = dir(newest).join(TOMBSTONE);
+    put(&disk, &path, &forged(newest, &keeping_key()));
+    let size = newest.promised.appended.len() as u64;
+    audit.expect(Code::TombstoneRefused);
+    newest.complete_one("more");
+    audit.watch();
+    assert_eq!(audit.auditor.heads(audit.now)[0].size, size + 2);
+}
+
+#[test]
+fn what_was_accepted_of_a_removal_stays_and_its_absence_is_found() {
+    let (disk, workers) = four_lives();
+    let mut audit = Audit::of(&disk);
+    Keep::of(&disk).prune();
+    audit.is_quiet();
+    let other = disk.snapshot();
+    disk.remove(&dir(&workers[0]).join(TOMBSTONE)).unwrap();
+    audit.expect(Code::TombstoneRefused);
+    let mut audit = Audit::of(&other);
+    audit.is_quiet();
+    remove(&other, &dir(&workers[0]));
+    audit.expect(Code::LogMissing);
+}
+
+#[test]
+fn without_the_keepers_key_a_removal_is_what_any_deletion_is() {
+    let (disk, _workers) = four_lives();
+    let open = |state: &Memory, create: bool| {
+        let settings = Settings {
+            keeping: None,
+            ..settings()
+        };
+        let (disk, state) = (Arc::new(disk.clone()), Arc::new(state.clone()));
+        match create {
+            true => Auditor::create(disk, state, auditor_key(), settings).unwrap(),
+            false => Auditor::open(disk, state, auditor_key(), settings).unwrap(),
+        }
+    };
+    let state = Memory::default();
+    let mut auditor = open(&state, true);
+    auditor.poll(SECOND, u64::MAX, 0).unwrap();
+    Keep::of(&disk).prune();
+    drop(auditor);
+    let mut auditor = open(&state, false);
+    for second in 2..20 {
+        auditor.poll(second * SECOND, u64::MAX, 0).unwrap();
+    }
+    let codes: Vec<Code> = auditor.findings().iter().map(|found| found.code).collect();
+    assert!(
+        codes.contains(&Code::Truncated) && codes.contains(&Code::TombstoneRefused),
+        "{codes:?}"
+    );
+}
+
+#[test]
+fn a_keepers_key_that_is_the_auditors_or_could_speak_for_the_ledger_is_refused() {
+    let (disk, _workers) = four_lives();
+    let keys = [
+        auditor_key(),
+        SigningKey::generate("ledger.example/demo/keeping", [5; 32]).unwrap(),
+        SigningKey::generate("ledger.example", [5; 32]).unwrap(),
+        SigningKey::generate("ledger.example/keeping", [7; 32]).unwrap(),
+    ];
+    for key in keys {
+        let settings = Settings {
+            keeping: Some(key.verifying_key()),
+            ..settings()
+        };
+        let made = Auditor::create(
+            Arc::new(disk.clone()),
+            Arc::new(Memory::default()),
+            auditor_key(),
+            settings,
+        );
+        assert_eq!(
+            made.err().map(|error| error.code()),
+            Some("auditor_key"),
+            "{}",
+            key.name()
+        );
+    }
+}
