@@ -60,12 +60,19 @@ class Auditor:
         self.answered: list[tuple[int, int, str, bytes]] = []
         self.failed: list[tuple[int, str]] = []
         self.result = "cosigned"
+        #: Directories and notes of logs, and since when they were asked for.
+        self.heads_accepted: list[tuple[str, str]] = []
+        self.since: list[int] = []
 
     def poll(self, now_us: int, budget_bytes: int, scrub_bytes: int) -> str:
         self.asked.append((now_us, budget_bytes, scrub_bytes))
         if self.failure is not None:
             raise _error(self.failure, "auditor_state_io")
         return json.dumps(IDLE | (self.polls.pop(0) if self.polls else {}))
+
+    def accepted(self, since_us: int) -> list[tuple[str, str]]:
+        self.since.append(since_us)
+        return self.heads_accepted
 
     def findings(self) -> str:
         return json.dumps({"findings": self.found, "left_out": 0})

@@ -17,12 +17,34 @@ from typing import Any
 
 import policy_double
 from auditor_double import Auditor
+from index_double import (
+    ExchangeBatch,
+    ExchangeReader,
+    ledger_logs,
+    log_records,
+    sign_export,
+    verify_export,
+    verify_log_records,
+)
 from keeper_double import Keeper
 from policy_queue_double import PolicyItem, PolicyQueue
 from witness_double import Witness
 
 __version__ = "0.0.0"
-__all__ = ["Auditor", "Keeper", "PolicyItem", "PolicyQueue", "Witness"]
+__all__ = [
+    "Auditor",
+    "ExchangeBatch",
+    "ExchangeReader",
+    "Keeper",
+    "PolicyItem",
+    "PolicyQueue",
+    "Witness",
+    "ledger_logs",
+    "log_records",
+    "sign_export",
+    "verify_export",
+    "verify_log_records",
+]
 
 RECORD = '{"kind":"admission","id":"exchange-1","note":"caf\\u00e9  é"}'
 

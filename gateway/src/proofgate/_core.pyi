@@ -7,7 +7,9 @@ __all__ = [
     "AuditorError",
     "BindError",
     "ConfigError",
+    "ExchangeBatch",
     "ExchangeQueue",
+    "ExchangeReader",
     "Keeper",
     "KeepingError",
     "LedgerError",
@@ -25,13 +27,18 @@ __all__ = [
     "generate_key",
     "generate_witness_key",
     "hash_api_key",
+    "ledger_logs",
+    "log_records",
     "policy_rules",
     "policy_scan",
     "prices_at",
     "prove",
     "reveal",
     "reveal_digest",
+    "sign_export",
     "verify_checkpoint",
+    "verify_export",
+    "verify_log_records",
     "verify_proof",
     "verifying_key",
 ]
@@ -287,6 +294,118 @@ def policy_scan(policy_json: str, tenant_policy_json: str | None, direction: str
     """
 
 @final
+class ExchangeReader:
+    """Reads one log on, up to a checkpoint and never beyond it."""
+
+    def __new__(
+        cls,
+        directory: str,
+        note: str,
+        verifying_key: str,
+        place: str | None = None,
+        most_records: int | None = None,
+    ) -> Self:
+        """Begins, or goes on from the `place` of a batch, with at most so many records in a batch.
+
+        Raises ValueError for a key that is none; LedgerError when the note is not by that key or of another
+        log than the directory's, and when the place is none of it.
+        """
+
+    @property
+    def origin(self) -> str:
+        """The log."""
+
+    @property
+    def size(self) -> int:
+        """Records under the checkpoint."""
+
+    def next(self) -> ExchangeBatch | None:
+        """The next batch, whose records are known to lead to what was signed; None at the checkpoint.
+
+        Raises LedgerError; nothing more is to be read here then.
+        """
+
+@final
+class ExchangeBatch:
+    """What a stretch of a log says of exchanges. Days are numbered from 1970-01-01, UTC."""
+
+    @property
+    def size(self) -> int:
+        """Records of the log up to its end."""
+
+    @property
+    def place(self) -> str:
+        """Where to go on."""
+
+    @property
+    def sealed(self) -> bool:
+        """Whether its last record is a seal: nothing follows."""
+
+    @property
+    def ended(self) -> list[tuple[str, int]]:
+        """With how many records other logs of the shard ended, as it says, by incarnation."""
+
+    def days(self) -> list[int]:
+        """The days on which exchanges begin in it."""
+
+    def texts(self, day: int) -> list[str]:
+        """The texts that the rows of a day name, each once."""
+
+    def lists(self, day: int) -> list[list[int]]:
+        """The lists of them that the rows name, as numbers of texts in the order of `texts`."""
+
+    def rows(
+        self, day: int, texts: list[int], lists: list[int], log: int, version: int
+    ) -> list[tuple[int | str | bytes | None, ...]]:
+        """The rows of a day, in the order of the columns of the index, with the index's numbers of the texts
+        and lists, of the log and of the version in them."""
+
+    def attempts(self, day: int, texts: list[int]) -> list[tuple[int, int, int, int]]:
+        """Attempts after the first of those rows: number of the admission, of the record, which attempt it
+        is, and the provider."""
+
+    def unended(self) -> list[tuple[int, int]]:
+        """Admissions in it that have no end in it: number and time in unix microseconds."""
+
+    def late(self) -> list[str]:
+        """What it says of exchanges that were admitted before it or in other logs, as JSON objects:
+        `incarnation` (null for this log), `admission`, `id`, `seq`, `kind` (`attempt`, `end`) and what
+        belongs to that."""
+
+def ledger_logs(
+    ledger: str, verifying_key: str, known: dict[str, int]
+) -> tuple[list[tuple[str, str]], list[str]]:
+    """The logs of a ledger that were signed beyond what is known (records by origin): directory and signed
+    note.
+
+    And what is wrong with the checkpoints of others, in words. A log that has ended is known with 2^64 - 1.
+    Raises ValueError for a key that is none, LedgerError when the ledger cannot be listed.
+    """
+
+def log_records(
+    directory: str, note: str, verifying_key: str, numbers: list[int]
+) -> list[tuple[bytes, list[bytes]]]:
+    """Records of a log as they are stored, by ascending numbers, each with its path to the root of a
+    checkpoint.
+
+    Raises ValueError, LedgerError.
+    """
+
+def verify_log_records(
+    note: str, verifying_key: str, records: list[tuple[int, bytes, list[bytes]]]
+) -> tuple[str, int]:
+    """Checks that records stand at those places under one checkpoint. Returns its origin and size.
+
+    Raises ValueError for a key that is none, ProofError.
+    """
+
+def sign_export(signing_key: str, digest: bytes) -> str:
+    """A signed note over the SHA-256 of an export's manifest. Raises ValueError for a key that is none."""
+
+def verify_export(note: str, verifying_key: str, digest: bytes) -> None:
+    """Checks that a key signed an export's manifest, by its SHA-256. Raises ValueError, ProofError."""
+
+@final
 class Witness:
     """Cosigns checkpoints of logs that only grow (c2sp.org/tlog-witness). Safe from any thread.
 
@@ -355,6 +474,10 @@ class Auditor:
         "entries", "behind", "removed", "suspicious", "changed"}`. Raises AuditorError when the state cannot
         be written.
         """
+
+    def accepted(self, since_us: int) -> list[tuple[str, str]]:
+        """The logs whose heads were accepted at that `now_us` of a poll or later: directory and signed
+        note."""
 
     def findings(self) -> str:
         """What was found by the last poll: JSON `{"findings": [...], "left_out"}`."""

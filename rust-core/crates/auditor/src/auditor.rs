@@ -19,7 +19,7 @@ use proofgate_evidence::{EvidenceError, ReadStorage, Ulid};
 use proofgate_ledger::{SigningKey, TrustPolicy, VerifyingKey};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Logs that have ended and are glanced at in one poll: files and checkpoint, not records.
@@ -271,6 +271,15 @@ impl Auditor {
             })
         });
         heads.collect()
+    }
+
+    /// The logs whose heads were accepted at a time or later (unix microseconds, as polls were told): their directories and
+    /// the signed notes.
+    pub fn accepted(&self, since: u64) -> impl Iterator<Item = (&Path, &str)> {
+        let heads = self.logs().filter_map(|log| Some((log, log.row.head.as_ref()?)));
+        heads
+            .filter(move |(_, head)| head.at >= since)
+            .map(|(log, head)| (log.dir.as_path(), head.note.as_str()))
     }
 
     fn logs(&self) -> impl Iterator<Item = &Log> {

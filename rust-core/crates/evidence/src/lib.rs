@@ -44,7 +44,7 @@ pub use fsck::{
     CheckpointState, Finding, HeldCheckpoint, IncarnationReport, Keys, RemovedReport, Report, TreeState,
     Verdict, fsck,
 };
-pub use lookup::{FoundRecord, Search, find, read_record, removed_at};
+pub use lookup::{FoundRecord, Search, find, read_record, read_records, removed_at};
 pub use salts::stored_salt;
 pub use segments::unused;
 pub use storage::{FileStorage, ReadFile, ReadStorage, read_full};

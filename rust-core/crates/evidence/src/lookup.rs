@@ -46,6 +46,8 @@ const NEAR: usize = 4;
 const MOST_EXCHANGES: u64 = 60;
 /// How long an exchange may take, in seconds.
 const LONGEST_EXCHANGE: u64 = 3600;
+/// So many records are read over rather than passed by.
+const NEAR_BY: u64 = 512;
 /// Every so many records the time is looked at.
 const LOOK_AT_TIME: u64 = 32;
 
@@ -302,6 +304,43 @@ pub fn read_record(
         Some(record) => Ok(record),
         None => Err(gone(storage, incarnation_dir, seq)?),
     }
+}
+
+/// The stored bytes of several records of an incarnation, whose numbers ascend.
+///
+/// # Errors
+/// As [`read_record`].
+pub fn read_records(
+    storage: &dyn ReadStorage,
+    incarnation_dir: &Path,
+    seqs: &[u64],
+) -> Result<Vec<Vec<u8>>, EvidenceError> {
+    let incarnation = incarnation_of(incarnation_dir)?;
+    let mut records = Vec::with_capacity(seqs.len());
+    let mut reading: Option<(LogReader<'_>, u64)> = None;
+    for seq in seqs {
+        // Reading on costs less than finding the place, as long as it is not far.
+        let mut near = reading
+            .take()
+            .filter(|(_, next)| (*next..next.saturating_add(NEAR_BY)).contains(seq));
+        if near.is_none()
+            && let Some(place) = place_of_record(storage, incarnation_dir, incarnation, *seq)?
+        {
+            let mut log = LogReader::open(storage, incarnation_dir, incarnation)?;
+            log.seek_to(place)?;
+            near = Some((log, *seq));
+        }
+        let record = match &mut near {
+            Some((log, _)) => read_on(log, *seq)?,
+            None => None,
+        };
+        records.push(match record {
+            Some(record) => record,
+            None => read_record(storage, incarnation_dir, *seq)?,
+        });
+        reading = near.map(|(log, _)| (log, seq.saturating_add(1)));
+    }
+    Ok(records)
 }
 
 /// Reads on up to record `seq`; `None` when it does not come.

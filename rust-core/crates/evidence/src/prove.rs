@@ -75,10 +75,11 @@ pub fn proof_of(
             (note, signed)
         }
     };
+    let hashes = inclusion(storage, incarnation_dir, seq, &leaf, &signed)?;
     let mut proof = TlogProof {
         extra: None,
         index: seq,
-        hashes: path_to(storage, incarnation_dir, (seq, leaf), &signed)?,
+        hashes,
         checkpoint: note,
     };
     if let Some(salt) = salt_of(storage, incarnation_dir, record)? {
@@ -87,20 +88,21 @@ pub fn proof_of(
     Ok(proof)
 }
 
-/// The path from a leaf, with its number, to the root of a checkpoint of its log: out of the tree file, or out of the
-/// records where that is missing, short or wrong. It has been verified.
+/// The path from the leaf at `seq` to the root of a checkpoint of the log, which the caller believes. Nodes come from the
+/// tree file, or from the records where that is missing, short or wrong. The path has been verified.
 ///
 /// # Errors
-/// [`EvidenceError::Corruption`] when the records do not lead to that root; [`EvidenceError::NoSuchRecord`] when there are
-/// fewer; [`EvidenceError::Io`].
-pub fn path_to(
+/// [`EvidenceError::Corruption`] when the records do not lead to the root; [`EvidenceError::NoSuchRecord`];
+/// [`EvidenceError::Ledger`] for a number beyond the checkpoint; [`EvidenceError::Io`].
+pub fn inclusion(
     storage: &dyn ReadStorage,
     incarnation_dir: &Path,
-    (seq, leaf): (u64, Hash),
+    seq: u64,
+    leaf: &Hash,
     signed: &Checkpoint,
 ) -> Result<Vec<Hash>, EvidenceError> {
     let leads_to_root =
-        |hashes: &Vec<Hash>| verify_inclusion(&leaf, seq, signed.size, hashes, &signed.root).is_ok();
+        |hashes: &Vec<Hash>| verify_inclusion(leaf, seq, signed.size, hashes, &signed.root).is_ok();
     let stored = TreeFile::open(storage, incarnation_dir)
         .and_then(|tree| inclusion_proof(&tree, seq, signed.size))
         .ok()
@@ -112,14 +114,14 @@ pub fn path_to(
         inclusion_proof(nodes, seq, signed.size).map(|_| ())
     })?;
     let hashes = inclusion_proof(&nodes, seq, signed.size)?;
-    match leads_to_root(&hashes) {
-        true => Ok(hashes),
-        false => Err(EvidenceError::Corruption {
-            path: incarnation_dir.join(CHECKPOINT),
-            offset: 0,
-            reason: format!("the records do not lead to the root it signs at {}", signed.size),
-        }),
+    if leads_to_root(&hashes) {
+        return Ok(hashes);
     }
+    Err(EvidenceError::Corruption {
+        path: incarnation_dir.join(CHECKPOINT),
+        offset: 0,
+        reason: format!("the records do not lead to the root it signs at {}", signed.size),
+    })
 }
 
 /// The salt of the commitment in a record; `None` for one without, and when it is gone.

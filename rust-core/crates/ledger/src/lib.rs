@@ -15,6 +15,7 @@ pub mod commitment;
 mod cosignature;
 mod erasure;
 mod error;
+mod export_note;
 mod key;
 mod note;
 mod proof;

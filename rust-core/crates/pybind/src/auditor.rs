@@ -1,6 +1,7 @@
 //! The auditor of a ledger, for a process that gives it the time and serves what it publishes.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -160,6 +161,16 @@ impl Auditor {
 
     fn heads(&self) -> String {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).1.clone()
+    }
+
+    fn accepted(&self, python: Python<'_>, since_us: u64) -> Vec<(OsString, String)> {
+        python.detach(|| {
+            let auditor = self.auditor.lock().unwrap_or_else(PoisonError::into_inner);
+            let accepted = auditor.accepted(since_us);
+            accepted
+                .map(|(dir, note)| (dir.as_os_str().to_owned(), note.to_owned()))
+                .collect()
+        })
     }
 
     fn checkpoint(&self) -> Option<(u64, String)> {

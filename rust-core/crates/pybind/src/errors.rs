@@ -54,6 +54,11 @@ pub(crate) fn evidence_error(python: Python<'_>, error: &proofgate_evidence::Evi
     with_code(python, LedgerError::new_err(error.to_string()), error.code())
 }
 
+/// The exception for a log of which no rows can be made.
+pub(crate) fn index_error(python: Python<'_>, error: &proofgate_index::IndexError) -> PyErr {
+    with_code(python, LedgerError::new_err(error.to_string()), error.code())
+}
+
 /// The exception for evidence that does not verify.
 pub(crate) fn proof_error(python: Python<'_>, error: &impl ToString) -> PyErr {
     with_code(python, ProofError::new_err(error.to_string()), "proof")

@@ -6,6 +6,7 @@
 mod auditor;
 mod errors;
 mod evidence;
+mod index;
 mod keeping;
 mod policy;
 mod policy_queue;
@@ -25,9 +26,12 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<telemetry::ExchangeQueue>()?;
     module.add_class::<auditor::Auditor>()?;
     module.add_class::<witness::Witness>()?;
+    module.add_class::<index::ExchangeReader>()?;
+    module.add_class::<index::ExchangeBatch>()?;
     module.add_class::<keeping::Keeper>()?;
     errors::register(module)?;
     policy::register(module)?;
     prices::register(module)?;
+    index::register(module)?;
     evidence::register(module)
 }

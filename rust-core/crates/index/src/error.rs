@@ -1,0 +1,49 @@
+//! Why the records of a log cannot be made rows of.
+
+use proofgate_evidence::EvidenceError;
+use proofgate_ledger::LedgerError;
+
+/// Why a log cannot be read on. What was handed out of it before stays right.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum IndexError {
+    /// The records do not lead to the root that was signed, or do not reach the signed size.
+    #[error("{origin}: {reason}")]
+    Contradicted {
+        /// The log.
+        origin: String,
+        /// What contradicts what.
+        reason: String,
+    },
+    /// The directory is another log's than the checkpoint.
+    #[error("the checkpoint is of {signed}, and {directory} is no directory of that log")]
+    OtherLog {
+        /// The log of the checkpoint.
+        signed: String,
+        /// The directory.
+        directory: String,
+    },
+    /// The place to go on from is none.
+    #[error("the place to go on from is not one of a log: {0}")]
+    Place(&'static str),
+    /// A checkpoint or a key was refused.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// The volume cannot be read.
+    #[error(transparent)]
+    Evidence(#[from] EvidenceError),
+}
+
+impl IndexError {
+    /// Stable machine code of the error.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Contradicted { .. } => "records_contradict_checkpoint",
+            Self::OtherLog { .. } => "checkpoint_foreign",
+            Self::Place(_) => "index_place",
+            Self::Ledger(_) => "ledger_refused",
+            Self::Evidence(error) => error.code(),
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! What is known of one exchange, as the records say.
+
+use proofgate_ledger::record::{Completion, Outcome, PolicyNote};
+use serde::Serialize;
+
+/// Times behind the year 9999 stand at its end: no calendar has them.
+const LATEST: i64 = 253_402_300_799_999_999;
+const DAY: i64 = 86_400_000_000;
+
+/// What became of an exchange under the rules, in the order of how much they did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(into = "u8")]
+#[repr(u8)]
+pub enum Verdict {
+    /// No rule matched.
+    Allowed = 0,
+    /// Rules matched, and nothing was changed.
+    Flagged = 1,
+    /// What matched was replaced.
+    Redacted = 2,
+    /// It would have been denied were the policy not in dry-run mode.
+    WouldBlock = 3,
+    /// The answer was denied.
+    Blocked = 4,
+    /// The request was refused, by a rule or for another reason.
+    Refused = 5,
+}
+
+impl From<Verdict> for u8 {
+    fn from(verdict: Verdict) -> Self {
+        verdict as Self
+    }
+}
+
+impl Verdict {
+    pub(crate) fn of(note: Option<&PolicyNote<'_>>) -> Self {
+        match note {
+            None => Self::Allowed,
+            Some(note) if note.would_block => Self::WouldBlock,
+            Some(note) if note.redacted => Self::Redacted,
+            Some(_) => Self::Flagged,
+        }
+    }
+
+    pub(crate) fn of_end(completion: &Completion<'_>) -> Self {
+        match completion.outcome {
+            Outcome::PolicyBlocked => Self::Blocked,
+            _ => Self::of(completion.policy.as_ref()),
+        }
+    }
+}
+
+/// A request id: the gateway's own in 16 bytes, any other as its text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RequestId {
+    /// What stands behind `req_`, 32 lower-case hexadecimal digits.
+    Own([u8; 16]),
+    /// Any other.
+    Other(String),
+}
+
+impl From<&str> for RequestId {
+    fn from(text: &str) -> Self {
+        let digit = |c: u8| match c {
+            b'0'..=b'9' => Some(c - b'0'),
+            b'a'..=b'f' => Some(c - b'a' + 10),
+            _ => None,
+        };
+        let own = || {
+            let digits = text.strip_prefix("req_")?.as_bytes();
+            let mut bytes = [0; 16];
+            if digits.len() != 32 {
+                return None;
+            }
+            for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+                *byte = digit(pair[0])? << 4 | digit(pair[1])?;
+            }
+            Some(bytes)
+        };
+        own().map_or_else(|| Self::Other(text.to_owned()), Self::Own)
+    }
+}
+
+/// One exchange. Numbers of texts and lists are those of its day in the batch; times are unix microseconds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exchange {
+    /// When it was admitted or refused.
+    pub ts: i64,
+    /// Number of that record in its log.
+    pub seq: i64,
+    /// Its request id.
+    pub id: RequestId,
+    /// Its tenant, as far as it is known.
+    pub tenant: Option<u32>,
+    /// Which one of its tenant's admissions in this log it is; none of a refusal.
+    pub tenant_seq: Option<i64>,
+    /// The key's id.
+    pub key: Option<u32>,
+    /// Model asked for; none where there is none.
+    pub model: Option<u32>,
+    /// A list: the providers that it was sent to, in that order.
+    pub providers: Option<u32>,
+    /// Endpoint.
+    pub endpoint: Option<u32>,
+    /// What became of it under the rules.
+    pub verdict: Verdict,
+    /// A list: the rules that matched, in the request or the answer, by name.
+    pub rules: Option<u32>,
+    /// Bytes of the request's body.
+    pub bytes: i64,
+    /// Attempts after the first, of those in this batch.
+    pub attempts: Vec<Attempt>,
+    /// How it ended, if it has in this batch.
+    pub end: Option<End>,
+}
+
+/// One more attempt of an exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    /// Number of the record.
+    pub seq: i64,
+    /// Which attempt it is, from 2.
+    pub number: u32,
+    /// The provider's name, as a text.
+    pub provider: u32,
+}
+
+/// The end of an exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct End {
+    /// Number of the record.
+    pub seq: i64,
+    /// Status that the client was sent; none where nobody knows.
+    pub status: Option<u16>,
+    /// The outcome, `aborted`, or the code of a refusal: a text.
+    pub outcome: u32,
+    /// Tokens of the prompt, where the provider told them.
+    pub prompt_tokens: Option<i64>,
+    /// Tokens of the answer.
+    pub completion_tokens: Option<i64>,
+    /// Cost in nanodollars, where it is known.
+    pub cost: Option<i64>,
+    /// Bytes of the answer's body.
+    pub bytes: Option<i64>,
+    /// Microseconds from admission to end.
+    pub duration: Option<i64>,
+}
+
+/// What a record adds to an exchange that was admitted before the batch, or in another log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Late {
+    /// The log that admitted it; none when it is the same.
+    pub incarnation: Option<String>,
+    /// Number of the admission there.
+    pub admission: i64,
+    /// Request id.
+    pub id: String,
+    /// Number of the record that says so.
+    pub seq: i64,
+    /// What it says.
+    #[serde(flatten)]
+    pub kind: LateKind,
+}
+
+/// What a late record says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[expect(
+    missing_docs,
+    reason = "as in `Attempt` and `End`, with texts in the place of their numbers"
+)]
+pub enum LateKind {
+    Attempt {
+        number: u32,
+        provider: String,
+    },
+    End {
+        status: Option<u16>,
+        outcome: String,
+        prompt_tokens: Option<i64>,
+        completion_tokens: Option<i64>,
+        cost: Option<i64>,
+        bytes: Option<i64>,
+        duration: Option<i64>,
+        verdict: Verdict,
+        rules: Vec<String>,
+    },
+}
+
+/// A number of a record, as an index keeps it: what is larger than any there can be stands at the most.
+pub(crate) fn whole(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// A time of a record.
+pub(crate) fn time(micros: u64) -> i64 {
+    whole(micros).min(LATEST)
+}
+
+/// The days between 1970-01-01 and a time, UTC.
+pub(crate) fn day(ts: i64) -> i64 {
+    ts.div_euclid(DAY)
+}

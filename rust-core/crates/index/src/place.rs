@@ -1,0 +1,67 @@
+//! A place between two records of a log, and what the records before it come to.
+
+use crate::IndexError;
+use base64::{Engine, engine::general_purpose::STANDARD};
+use proofgate_evidence::log_reader::ResumePlace;
+use proofgate_ledger::{Hash, Mmr};
+
+/// Where a reading of a log stands. Its text is one line: records, segment, offset and chain in decimal, and the peaks of
+/// the range in base64, the oldest first.
+#[derive(Clone, Debug)]
+pub struct Place {
+    pub(crate) mmr: Mmr,
+    pub(crate) resume: ResumePlace,
+}
+
+impl Place {
+    /// The records before it.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.mmr.size()
+    }
+
+    /// Its text.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        let ResumePlace {
+            segment,
+            offset,
+            seq,
+            chain,
+        } = self.resume;
+        let peaks = STANDARD.encode(self.mmr.peaks().concat());
+        format!("{seq} {segment} {offset} {chain} {peaks}")
+    }
+
+    /// Reads a text.
+    ///
+    /// # Errors
+    /// [`IndexError::Place`] for anything that [`Self::to_text`] would not write.
+    pub fn parse(text: &str) -> Result<Self, IndexError> {
+        let parts: Vec<&str> = text.split(' ').collect();
+        let [seq, segment, offset, chain, peaks] = parts[..] else {
+            return Err(IndexError::Place("it has not five parts"));
+        };
+        let number = |text: &str| {
+            text.parse::<u64>()
+                .map_err(|_| IndexError::Place("a number is none"))
+        };
+        let resume = ResumePlace {
+            seq: number(seq)?,
+            segment: number(segment)?,
+            offset: number(offset)?,
+            chain: chain.parse().map_err(|_| IndexError::Place("a number is none"))?,
+        };
+        let bytes = STANDARD
+            .decode(peaks)
+            .map_err(|_| IndexError::Place("the peaks are not base64"))?;
+        let (whole, rest) = bytes.as_chunks::<32>();
+        if !rest.is_empty() {
+            return Err(IndexError::Place("a peak has not 32 bytes"));
+        }
+        let peaks: Vec<Hash> = whole.to_vec();
+        let mmr = Mmr::from_peaks(resume.seq, peaks)
+            .map_err(|_| IndexError::Place("the peaks are not those of so many records"))?;
+        Ok(Self { mmr, resume })
+    }
+}

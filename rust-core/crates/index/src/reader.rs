@@ -1,0 +1,270 @@
+//! Reads a log on from where it was left, in batches, up to a checkpoint and never beyond it.
+//!
+//! The checkpoint signs one root, that of all records that it covers. A batch ends before: what it ends with is compared
+//! with the signed root by the proof of consistency that the log's `tree` holds (RFC 9162 section 2.1.4). That file is
+//! derived and may be missing or wrong; then everything up to the checkpoint is hashed once before the next batch is
+//! handed out, and the roots on the way are kept.
+
+use crate::IndexError;
+use crate::batch::{Batch, Joining};
+use crate::place::Place;
+use proofgate_evidence::layout::parse_incarnation;
+use proofgate_evidence::log_reader::{Found, LogReader};
+use proofgate_evidence::segment_reader::Stored;
+use proofgate_evidence::{ReadStorage, TreeFile, Ulid};
+use proofgate_ledger::{
+    Checkpoint, Hash, Mmr, VerifyingKey, consistency_proof, leaf_hash, record, verify_consistency,
+};
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+
+/// How much one batch holds at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Records.
+    pub records: u64,
+    /// Bytes of their payloads, except for the last one.
+    pub bytes: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            records: 1 << 15,
+            bytes: 16 << 20,
+        }
+    }
+}
+
+impl Limits {
+    fn are_reached(self, records: u64, bytes: u64) -> bool {
+        records >= self.records || bytes >= self.bytes
+    }
+}
+
+/// A reading of one log.
+pub struct Reader<'s> {
+    storage: &'s dyn ReadStorage,
+    dir: PathBuf,
+    incarnation: Ulid,
+    signed: Checkpoint,
+    limits: Limits,
+    log: LogReader<'s>,
+    mmr: Mmr,
+    /// Sizes at which batches end and the roots there, of a log whose tree does not tell them.
+    roots: VecDeque<(u64, Hash)>,
+}
+
+impl<'s> Reader<'s> {
+    /// Goes on from a place, or begins, with the log in `dir` up to the checkpoint in `note`.
+    ///
+    /// # Errors
+    /// [`IndexError::Ledger`] when `key` did not sign the note; [`IndexError::OtherLog`]; [`IndexError::Contradicted`] when
+    /// the log's files do not hold the place; [`IndexError::Evidence`].
+    pub fn open(
+        storage: &'s dyn ReadStorage,
+        dir: &Path,
+        note: &str,
+        key: &VerifyingKey,
+        place: Option<&Place>,
+        limits: Limits,
+    ) -> Result<Self, IndexError> {
+        let signed = Checkpoint::verify(note, key)?;
+        let other_log = || IndexError::OtherLog {
+            signed: signed.origin.clone(),
+            directory: dir.display().to_string(),
+        };
+        let name = |path: &Path| Some(path.file_name()?.to_str()?.to_owned());
+        let named = name(dir).zip(dir.parent().and_then(name));
+        let (log, shard) = named.ok_or_else(other_log)?;
+        let incarnation = parse_incarnation(&log).ok_or_else(other_log)?;
+        if signed.origin != format!("{}/{shard}/{log}", key.name()) {
+            return Err(other_log());
+        }
+        let mut reader = Self {
+            storage,
+            dir: dir.to_owned(),
+            incarnation,
+            limits,
+            log: LogReader::open(storage, dir, incarnation)?,
+            mmr: Mmr::new(),
+            roots: VecDeque::new(),
+            signed,
+        };
+        if let Some(place) = place {
+            reader.mmr = place.mmr.clone();
+            reader.log = reader.log_from(place)?;
+        } else {
+            reader.log.expect(reader.signed.size);
+        }
+        Ok(reader)
+    }
+
+    /// The log.
+    #[must_use]
+    pub fn origin(&self) -> &str {
+        &self.signed.origin
+    }
+
+    /// Records under the checkpoint.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.signed.size
+    }
+
+    /// The next batch; `None` at the checkpoint. After an error nothing more is to be read here.
+    ///
+    /// # Errors
+    /// [`IndexError::Contradicted`] when the records do not lead to what was signed, or are no records of this log;
+    /// [`IndexError::Evidence`] when they cannot be read.
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "a step can fail, and nothing follows a failure"
+    )]
+    pub fn next(&mut self) -> Result<Option<Batch>, IndexError> {
+        let start = self.mmr.size();
+        if start >= self.signed.size {
+            return Ok(None);
+        }
+        let mut batch = Joining::default();
+        let mut bytes = 0;
+        while self.mmr.size() < self.signed.size && !self.limits.are_reached(self.mmr.size() - start, bytes) {
+            let stored = next_record(&mut self.log, &self.signed)?;
+            let payload = self.log.payload(&stored);
+            self.mmr.push(leaf_hash(payload), &mut |_| {});
+            bytes += payload.len() as u64;
+            if stored.seq == 0 {
+                require_origin(payload, &self.signed)?;
+            }
+            batch
+                .take(stored.seq, payload)
+                .map_err(|reason| contradicted(&self.signed, reason))?;
+        }
+        let place = self.log.resume_place().map(|resume| Place {
+            mmr: self.mmr.clone(),
+            resume,
+        });
+        let place = place.ok_or_else(|| contradicted(&self.signed, "it has no records".to_owned()))?;
+        self.require_signed(&place)?;
+        Ok(Some(batch.finish(place)))
+    }
+
+    /// Requires that what was read so far leads to what was signed.
+    fn require_signed(&mut self, place: &Place) -> Result<(), IndexError> {
+        let (size, root) = (self.mmr.size(), self.mmr.root());
+        let unlike = || {
+            let reason = format!(
+                "its records do not lead to the root that was signed at {}",
+                self.signed.size
+            );
+            contradicted(&self.signed, reason)
+        };
+        if size == self.signed.size {
+            return if root == self.signed.root {
+                Ok(())
+            } else {
+                Err(unlike())
+            };
+        }
+        if self.roots.is_empty() && !self.tree_proves(size, &root) {
+            self.roots = self.read_ahead(place)?;
+        } else if let Some(known) = self.roots.pop_front() {
+            return if known == (size, root) {
+                Ok(())
+            } else {
+                Err(unlike())
+            };
+        }
+        Ok(())
+    }
+
+    fn tree_proves(&self, size: u64, root: &Hash) -> bool {
+        let proved = TreeFile::open(self.storage, &self.dir)
+            .and_then(|tree| consistency_proof(&tree, size, self.signed.size));
+        proved.is_ok_and(|hashes| {
+            verify_consistency(size, root, self.signed.size, &self.signed.root, &hashes).is_ok()
+        })
+    }
+
+    /// Hashes what follows a place up to the checkpoint, and returns the roots at which batches will end. That it leads to
+    /// the signed root also shows that what stands before the place does.
+    fn read_ahead(&self, place: &Place) -> Result<VecDeque<(u64, Hash)>, IndexError> {
+        let mut log = self.log_from(place)?;
+        let mut mmr = place.mmr.clone();
+        let mut roots = VecDeque::new();
+        let (mut records, mut bytes) = (0, 0);
+        while mmr.size() < self.signed.size {
+            let stored = next_record(&mut log, &self.signed)?;
+            mmr.push(leaf_hash(log.payload(&stored)), &mut |_| {});
+            records += 1;
+            bytes += stored.len as u64;
+            if self.limits.are_reached(records, bytes) {
+                roots.push_back((mmr.size(), mmr.root()));
+                (records, bytes) = (0, 0);
+            }
+        }
+        if mmr.root() != self.signed.root {
+            let reason = format!(
+                "its records do not lead to the root that was signed at {}",
+                self.signed.size
+            );
+            return Err(contradicted(&self.signed, reason));
+        }
+        Ok(roots)
+    }
+
+    fn log_from(&self, place: &Place) -> Result<LogReader<'s>, IndexError> {
+        let mut log = LogReader::open(self.storage, &self.dir, self.incarnation)?;
+        log.expect(self.signed.size);
+        match log.start_at(&place.resume)? {
+            None => Ok(log),
+            Some(flaw) => Err(contradicted(&self.signed, flaw.reason)),
+        }
+    }
+}
+
+fn contradicted(signed: &Checkpoint, reason: String) -> IndexError {
+    IndexError::Contradicted {
+        origin: signed.origin.clone(),
+        reason,
+    }
+}
+
+fn next_record(log: &mut LogReader<'_>, signed: &Checkpoint) -> Result<Stored, IndexError> {
+    loop {
+        match log.next()? {
+            Found::Record(stored) => return Ok(stored),
+            Found::Flaw(flaw) if flaw.residue => {}
+            Found::Flaw(flaw) => {
+                let reason = format!(
+                    "{} at byte {}, record {}: {}",
+                    flaw.path.display(),
+                    flaw.offset,
+                    flaw.seq,
+                    flaw.reason
+                );
+                return Err(contradicted(signed, reason));
+            }
+            Found::End => {
+                let reason = format!(
+                    "{} records were signed, and not all of them are there",
+                    signed.size
+                );
+                return Err(contradicted(signed, reason));
+            }
+        }
+    }
+}
+
+/// Requires that a log begins by saying that it is the one that was signed.
+fn require_origin(payload: &[u8], signed: &Checkpoint) -> Result<(), IndexError> {
+    let stated = match record::parse(payload) {
+        Ok(record::Record::Open(open)) => format!("{}/{}/{}", open.ledger, open.shard, open.incarnation),
+        _ => String::new(),
+    };
+    if stated == signed.origin {
+        Ok(())
+    } else {
+        Err(contradicted(signed, format!("it says that it is {stated:?}")))
+    }
+}

@@ -1,0 +1,90 @@
+//! Which logs of a ledger have been signed, and how far: by themselves, or by a successor.
+
+use crate::IndexError;
+use proofgate_evidence::layout::{Shard, shards};
+use proofgate_evidence::{EvidenceError, ReadStorage, Ulid, checkpoint_file};
+use proofgate_ledger::{Checkpoint, LedgerError, VerifyingKey};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// A log, with the newest checkpoint of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SignedLog {
+    /// Its directory.
+    pub dir: PathBuf,
+    /// The signed note.
+    pub note: String,
+}
+
+/// The logs under a ledger's directory that were signed beyond what is `known` of them (records, by origin), the oldest of
+/// each shard first, and what is wrong with the checkpoints of others, in words. A log that is known to have ended is
+/// passed over: its number is `u64::MAX`.
+///
+/// # Errors
+/// [`IndexError::Evidence`] when the directory cannot be listed.
+pub fn signed_logs(
+    storage: &dyn ReadStorage,
+    ledger: &Path,
+    key: &VerifyingKey,
+    known: &BTreeMap<String, u64>,
+) -> Result<(Vec<SignedLog>, Vec<String>), IndexError> {
+    let found = match shards(storage, ledger) {
+        Err(EvidenceError::NotALog(_)) => Vec::new(),
+        other => other?,
+    };
+    let (mut logs, mut problems) = (Vec::new(), Vec::new());
+    for shard in &found {
+        let Some(name) = &shard.name else { continue };
+        for incarnation in &shard.incarnations {
+            let origin = format!("{}/{name}/{incarnation}", key.name());
+            let size = known.get(&origin).copied().unwrap_or(0);
+            match newest(storage, shard, *incarnation, key, (&origin, size)) {
+                Ok(note) => logs.extend(note.map(|note| SignedLog {
+                    dir: shard.dir.join(incarnation.to_string()),
+                    note,
+                })),
+                Err(reason) => problems.push(format!("{origin}: {reason}")),
+            }
+        }
+    }
+    Ok((logs, problems))
+}
+
+/// The newest note of a log that covers more than `size` records.
+fn newest(
+    storage: &dyn ReadStorage,
+    shard: &Shard,
+    incarnation: Ulid,
+    key: &VerifyingKey,
+    (origin, size): (&str, u64),
+) -> Result<Option<String>, String> {
+    if size == u64::MAX {
+        return Ok(None);
+    }
+    let mut newest: Option<(u64, String)> = None;
+    let mut consider = |note: Option<String>| -> Result<(), String> {
+        let Some(note) = note else { return Ok(()) };
+        let wrong = |error: LedgerError| format!("its checkpoint is refused: {error}");
+        // Most are known: nothing is believed of them, so nothing has to be checked.
+        let least = newest.as_ref().map_or(size, |(size, _)| *size);
+        if Checkpoint::parse_unverified(&note).map_err(wrong)?.size <= least {
+            return Ok(());
+        }
+        let signed = Checkpoint::verify(&note, key).map_err(wrong)?;
+        if signed.origin != origin {
+            return Err(format!("its checkpoint is of another log, {}", signed.origin));
+        }
+        newest = Some((signed.size, note));
+        Ok(())
+    };
+    let unread = |error: EvidenceError| error.to_string();
+    let own = shard.dir.join(incarnation.to_string());
+    consider(checkpoint_file::read(storage, &own).map_err(unread)?)?;
+    // A worker that was killed leaves its last records to its successor, who signs for them.
+    let later = shard.incarnations.iter().filter(|later| **later > incarnation);
+    for successor in later {
+        let dir = shard.dir.join(successor.to_string());
+        consider(checkpoint_file::read_cover(storage, &dir, incarnation).map_err(unread)?)?;
+    }
+    Ok(newest.map(|(_, note)| note))
+}

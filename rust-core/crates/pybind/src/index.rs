@@ -1,0 +1,310 @@
+//! Exchanges as rows, for whoever keeps an index of them; and records with their paths, for exports.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use proofgate_evidence::{EvidenceError, FileStorage, prove, read_records};
+use proofgate_index::{Batch, Day, End, Exchange, IndexError, Limits, Place, Reader, RequestId, signed_logs};
+use proofgate_ledger::{Checkpoint, Hash, SigningKey, VerifyingKey, leaf_hash, record, verify_inclusion};
+use pyo3::conversion::IntoPyObject;
+use pyo3::exceptions::{PyKeyError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyTuple};
+
+use crate::errors::{evidence_error, index_error, proof_error};
+
+static STORAGE: FileStorage = FileStorage;
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(ledger_logs, module)?)?;
+    module.add_function(wrap_pyfunction!(log_records, module)?)?;
+    module.add_function(wrap_pyfunction!(verify_log_records, module)?)?;
+    module.add_function(wrap_pyfunction!(sign_export, module)?)?;
+    module.add_function(wrap_pyfunction!(verify_export, module)?)
+}
+
+fn key(text: &str) -> PyResult<VerifyingKey> {
+    VerifyingKey::from_text(text.trim()).map_err(|error| PyValueError::new_err(error.to_string()))
+}
+
+#[pyfunction]
+fn ledger_logs(
+    python: Python<'_>,
+    ledger: PathBuf,
+    verifying_key: &str,
+    known: BTreeMap<String, u64>,
+) -> PyResult<(Vec<(OsString, String)>, Vec<String>)> {
+    let key = key(verifying_key)?;
+    let found = python.detach(|| signed_logs(&STORAGE, &ledger, &key, &known));
+    let (logs, problems) = found.map_err(|error| index_error(python, &error))?;
+    let logs = logs.into_iter();
+    Ok((
+        logs.map(|log| (log.dir.into_os_string(), log.note)).collect(),
+        problems,
+    ))
+}
+
+/// Reads one log on, up to a checkpoint. One thread reads.
+#[pyclass(module = "proofgate._core", frozen)]
+pub(crate) struct ExchangeReader {
+    reader: Mutex<Reader<'static>>,
+    #[pyo3(get)]
+    origin: String,
+    #[pyo3(get)]
+    size: u64,
+}
+
+#[pymethods]
+impl ExchangeReader {
+    #[new]
+    #[pyo3(signature = (directory, note, verifying_key, place=None, most_records=None))]
+    fn new(
+        python: Python<'_>,
+        directory: PathBuf,
+        note: &str,
+        verifying_key: &str,
+        place: Option<&str>,
+        most_records: Option<u64>,
+    ) -> PyResult<Self> {
+        let key = key(verifying_key)?;
+        let usual = Limits::default();
+        let limits = Limits {
+            records: most_records.unwrap_or(usual.records).max(1),
+            ..usual
+        };
+        let opened = python.detach(|| {
+            let place = place.map(Place::parse).transpose()?;
+            Reader::open(&STORAGE, &directory, note, &key, place.as_ref(), limits)
+        });
+        let reader = opened.map_err(|error| index_error(python, &error))?;
+        Ok(Self {
+            origin: reader.origin().to_owned(),
+            size: reader.size(),
+            reader: Mutex::new(reader),
+        })
+    }
+
+    fn next(&self, python: Python<'_>) -> PyResult<Option<ExchangeBatch>> {
+        let batch = python.detach(|| self.reader.lock().unwrap_or_else(PoisonError::into_inner).next());
+        let batch = batch.map_err(|error: IndexError| index_error(python, &error))?;
+        Ok(batch.map(ExchangeBatch))
+    }
+}
+
+/// What a stretch of a log says.
+#[pyclass(module = "proofgate._core", frozen)]
+pub(crate) struct ExchangeBatch(Batch);
+
+/// A value of a row.
+enum Cell<'b> {
+    Whole(Option<i64>),
+    Bytes(&'b [u8]),
+    Text(&'b str),
+}
+
+impl<'py> IntoPyObject<'py> for Cell<'_> {
+    type Target = PyAny;
+    type Output = Bound<'py, PyAny>;
+    type Error = PyErr;
+
+    fn into_pyobject(self, python: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        match self {
+            Self::Whole(None) => Ok(python.None().into_bound(python)),
+            Self::Whole(Some(number)) => Ok(number.into_pyobject(python)?.into_any()),
+            Self::Bytes(bytes) => Ok(PyBytes::new(python, bytes).into_any()),
+            Self::Text(text) => Ok(text.into_pyobject(python)?.into_any()),
+        }
+    }
+}
+
+#[pymethods]
+impl ExchangeBatch {
+    #[getter]
+    fn size(&self) -> u64 {
+        self.0.place.size()
+    }
+
+    #[getter]
+    fn place(&self) -> String {
+        self.0.place.to_text()
+    }
+
+    #[getter]
+    fn sealed(&self) -> bool {
+        self.0.sealed
+    }
+
+    #[getter]
+    fn ended(&self) -> Vec<(String, u64)> {
+        self.0.ended.clone()
+    }
+
+    fn days(&self) -> Vec<i64> {
+        self.0.days.keys().copied().collect()
+    }
+
+    fn texts(&self, day: i64) -> PyResult<Vec<String>> {
+        Ok(self.day(day)?.texts().to_vec())
+    }
+
+    fn lists(&self, day: i64) -> PyResult<Vec<Vec<u32>>> {
+        Ok(self.day(day)?.lists().to_vec())
+    }
+
+    fn rows<'py>(
+        &self,
+        python: Python<'py>,
+        day: i64,
+        texts: Vec<i64>,
+        lists: Vec<i64>,
+        log: i64,
+        version: i64,
+    ) -> PyResult<Vec<Bound<'py, PyTuple>>> {
+        let of = self.day(day)?;
+        if texts.len() != of.texts().len() || lists.len() != of.lists().len() {
+            return Err(PyValueError::new_err(
+                "a number for each text and each list is wanted",
+            ));
+        }
+        let rows = of.exchanges.iter();
+        rows.map(|exchange| PyTuple::new(python, cells(exchange, &texts, &lists, log, version)))
+            .collect()
+    }
+
+    fn attempts(&self, day: i64, texts: Vec<i64>) -> PyResult<Vec<(i64, i64, u32, i64)>> {
+        let exchanges = &self.day(day)?.exchanges;
+        let attempts = exchanges.iter().flat_map(|exchange| {
+            let attempts = exchange.attempts.iter();
+            attempts.map(|attempt| (exchange.seq, attempt.seq, attempt.number, attempt.provider))
+        });
+        attempts
+            .map(|(seq, at, number, provider)| {
+                let provider = texts.get(provider as usize);
+                let provider = provider.ok_or_else(|| PyValueError::new_err("a text has no number"))?;
+                Ok((seq, at, number, *provider))
+            })
+            .collect()
+    }
+
+    fn unended(&self) -> Vec<(i64, i64)> {
+        self.0.unended().collect()
+    }
+
+    fn late(&self) -> PyResult<Vec<String>> {
+        let late = self.0.late.iter().map(serde_json::to_string);
+        late.map(|text| text.map_err(|error| PyValueError::new_err(error.to_string())))
+            .collect()
+    }
+}
+
+impl ExchangeBatch {
+    fn day(&self, day: i64) -> PyResult<&Day> {
+        self.0.days.get(&day).ok_or_else(|| PyKeyError::new_err(day))
+    }
+}
+
+/// A row, in the order of the columns of the table `exchange`.
+fn cells<'b>(exchange: &'b Exchange, texts: &[i64], lists: &[i64], log: i64, version: i64) -> [Cell<'b>; 23] {
+    let text = |number: u32| texts[number as usize];
+    let end = exchange.end.as_ref();
+    let of_end = |value: fn(&End) -> Option<i64>| Cell::Whole(end.and_then(value));
+    [
+        Cell::Whole(Some(exchange.ts)),
+        Cell::Whole(Some(log)),
+        Cell::Whole(Some(exchange.seq)),
+        match &exchange.id {
+            RequestId::Own(bytes) => Cell::Bytes(bytes),
+            RequestId::Other(text) => Cell::Text(text),
+        },
+        Cell::Whole(exchange.tenant.map(text)),
+        Cell::Whole(exchange.tenant_seq),
+        Cell::Whole(exchange.key.map(text)),
+        Cell::Whole(exchange.model.map(text)),
+        Cell::Whole(exchange.providers.map(|list| lists[list as usize])),
+        Cell::Whole(exchange.endpoint.map(text)),
+        Cell::Whole(Some(u8::from(exchange.verdict).into())),
+        Cell::Whole(exchange.rules.map(|list| lists[list as usize])),
+        Cell::Whole(Some(exchange.bytes)),
+        Cell::Whole(Some(version)),
+        Cell::Whole(end.map(|_| log)),
+        of_end(|end| Some(end.seq)),
+        of_end(|end| end.status.map(i64::from)),
+        Cell::Whole(end.map(|end| text(end.outcome))),
+        of_end(|end| end.prompt_tokens),
+        of_end(|end| end.completion_tokens),
+        of_end(|end| end.cost),
+        of_end(|end| end.bytes),
+        of_end(|end| end.duration),
+    ]
+}
+
+/// Records of one log, as they are stored, with the paths to the root of a checkpoint.
+#[pyfunction]
+fn log_records<'py>(
+    python: Python<'py>,
+    directory: PathBuf,
+    note: &str,
+    verifying_key: &str,
+    numbers: Vec<u64>,
+) -> PyResult<Vec<(Bound<'py, PyBytes>, Vec<Hash>)>> {
+    let key = key(verifying_key)?;
+    if !numbers.is_sorted() {
+        return Err(PyValueError::new_err("the numbers of the records ascend"));
+    }
+    let found = python.detach(|| -> Result<_, EvidenceError> {
+        let signed = Checkpoint::verify(note, &key)?;
+        let records = read_records(&STORAGE, &directory, &numbers)?;
+        let proved = numbers.iter().zip(records).map(|(seq, record)| {
+            let path = prove::inclusion(&STORAGE, &directory, *seq, &leaf_hash(&record), &signed)?;
+            Ok((record, path))
+        });
+        proved.collect::<Result<Vec<_>, EvidenceError>>()
+    });
+    let found = found.map_err(|error| evidence_error(python, &error))?;
+    let found = found.into_iter();
+    Ok(found
+        .map(|(record, path)| (PyBytes::new(python, &record), path))
+        .collect())
+}
+
+/// Checks that records, byte for byte, stand where they are said to under one signed checkpoint, and that each says so.
+#[pyfunction]
+fn verify_log_records(
+    python: Python<'_>,
+    note: &str,
+    verifying_key: &str,
+    records: Vec<(u64, Vec<u8>, Vec<Hash>)>,
+) -> PyResult<(String, u64)> {
+    let key = key(verifying_key)?;
+    let checked = python.detach(|| -> Result<_, String> {
+        let signed = Checkpoint::verify(note, &key).map_err(|error| error.to_string())?;
+        for (index, record, path) in &records {
+            let wrong = |error: String| format!("record {index} of {}: {error}", signed.origin);
+            verify_inclusion(&leaf_hash(record), *index, signed.size, path, &signed.root)
+                .map_err(|error| wrong(error.to_string()))?;
+            let stated = record::parse(record)
+                .map_err(|error| wrong(error.to_string()))?
+                .seq();
+            if stated != *index {
+                return Err(wrong(format!("it says that it is record {stated}")));
+            }
+        }
+        Ok((signed.origin, signed.size))
+    });
+    checked.map_err(|error| proof_error(python, &error))
+}
+
+#[pyfunction]
+fn sign_export(signing_key: &str, digest: Hash) -> PyResult<String> {
+    let key = SigningKey::from_text(signing_key.trim());
+    let key = key.map_err(|error| PyValueError::new_err(error.to_string()))?;
+    Ok(key.sign_export(&digest))
+}
+
+#[pyfunction]
+fn verify_export(python: Python<'_>, note: &str, verifying_key: &str, digest: Hash) -> PyResult<()> {
+    let checked = key(verifying_key)?.verify_export(note, &digest);
+    checked.map_err(|error| proof_error(python, &error))
+}
