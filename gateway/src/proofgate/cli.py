@@ -13,6 +13,8 @@ from proofgate import __version__, _core, quickstart_command, receipt_command, s
 from proofgate import commands as handlers
 from proofgate.auditor import command as auditor_command
 from proofgate.evidence import EvidenceError
+from proofgate.index import command as index_command
+from proofgate.index import export_command
 from proofgate.keeping import erasing, holds, pruning
 from proofgate.witness import command as witness_command
 
@@ -22,7 +24,8 @@ exit codes:
   1   the worker could not start, or its log was not sealed before the drain deadline;
       policy test: an example or a sample failed
   2   wrong usage: arguments, configuration, a file that cannot be read, an unknown exchange
-  10  fsck and auditor --once: incomplete, 30: diverged, 40 these and verify: invalid
+  10  fsck, auditor --once and verify-export: incomplete, 30: diverged,
+      40 these, index and verify: invalid
 """
 
 _SAMPLES = """\
@@ -77,6 +80,8 @@ def _parser() -> argparse.ArgumentParser:
     pruning.add(partial(_command, commands))
     erasing.add(partial(_command, commands))
     auditor_command.add(partial(_command, commands), _address)
+    index_command.add(partial(_command, commands))
+    export_command.add(partial(_command, commands))
     witness_command.add(partial(_command, commands), _address)
     _add_key_commands(commands)
     _add_mock_upstream(commands)

@@ -14,6 +14,7 @@ from typing import Any
 from proofgate import _core
 from proofgate.commands import EXIT_FAILED, EXIT_USAGE, fail
 from proofgate.evidence import VERDICTS, read_verifying_key
+from proofgate.index import audited
 
 _EXIT_CODES = {"ok": 0, "incomplete": 10, "diverged": 30, "invalid": 40}
 _SCRUB_MIB = 8
@@ -115,6 +116,7 @@ def add(command: Callable[..., argparse.ArgumentParser], address: Callable[[str]
         metavar="MIB",
         help="read again in each second (default: %(default)s)",
     )
+    audited.add_arguments(parser)
     parser.add_argument("--once", action="store_true", help="look once, print what is wrong, and end")
     parser.add_argument("--json", action="store_true", help="with --once: print the findings as JSON")
 
@@ -140,6 +142,9 @@ def run(options: argparse.Namespace) -> int:
         return fail(
             "--state lies in the ledger: whoever sets that back would set the auditor back", EXIT_USAGE
         )
+    refused = audited.wrong_arguments(options)
+    if refused:
+        return fail(refused, EXIT_USAGE)
     if options.witness_ca is not None:
         try:
             ssl.create_default_context(cafile=options.witness_ca)
@@ -199,13 +204,19 @@ def _held(path: Path) -> str | None:
 def _serve(watch: Any, witnesses: Any, options: argparse.Namespace) -> int:
     from proofgate.auditor import service
     from proofgate.http_server import ListenError, bind
+    from proofgate.index.errors import IndexUnusableError
+    from proofgate.index.readers import ReadersError
 
     try:
         listener = bind(options.listen)
     except ListenError as error:
         return fail(f"{error} [{error.code}]", EXIT_FAILED)
-    with listener:
-        service.run(watch, witnesses, listener)
+    try:
+        with listener, audited.kept(options, read_verifying_key(options.ledger_key)) as (offer, desk):
+            watch.on_accepted = offer
+            service.run(watch, witnesses, listener, desk)
+    except (IndexUnusableError, ReadersError) as error:
+        return fail(f"{error} [{error.code}]", EXIT_FAILED)
     return 0
 
 

@@ -1,6 +1,7 @@
 """The auditor's port: the aggregate log as tiles (c2sp.org/tlog-tiles), proofs, findings, metrics and probes.
 
-It is only read, and nothing in it is secret: whoever is to hold the ledger to account may be let in.
+It is only read, and nothing in it is secret: whoever is to hold the ledger to account may be let in. What an
+index knows of exchanges is told to readers with a key alone (`proofgate.index.routes`).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from proofgate.auditor.witnesses import Witnesses
 from proofgate.http_errors import Refusal, answer_bad_request, answer_http_error, answer_refusal
 from proofgate.http_errors import error as answer_error
 from proofgate.http_server import Server, address_of, on_signals
+from proofgate.index.routes import Desk
 
 #: A poll reads a bounded number of bytes: one that takes longer than this hangs.
 STALE_SECONDS = 300.0
@@ -35,8 +37,8 @@ _TEXT = {"Cache-Control": "no-cache"}
 _Number = Annotated[int, Query(ge=0, lt=1 << 63)]
 
 
-def create_app(watch: Watch) -> FastAPI:
-    """The application of one auditor."""
+def create_app(watch: Watch, desk: Desk | None = None) -> FastAPI:
+    """The application of one auditor; `desk` answers readers of its index."""
     app = FastAPI(title="Proofgate auditor", docs_url=None, redoc_url=None, openapi_url=None)
     app.add_exception_handler(Refusal, answer_refusal)
     app.add_exception_handler(StarletteHTTPException, answer_http_error)
@@ -44,6 +46,8 @@ def create_app(watch: Watch) -> FastAPI:
     app.add_exception_handler(_core.AuditorError, _answer_core_error)
     auditor = watch.auditor
     explorer.add_to(app, auditor)
+    if desk is not None:
+        desk.add_routes(app)
 
     @app.get("/healthz")
     async def healthz() -> PlainTextResponse:
@@ -129,8 +133,8 @@ def _answer_core_error(_: Request, error: Exception) -> Response:
     return answer_error(status, error.code, str(error))
 
 
-async def _serve(watch: Watch, witnesses: Witnesses, listener: socket.socket) -> None:
-    server = Server(create_app(watch), f"proofgate auditor: http://{address_of(listener)}")
+async def _serve(watch: Watch, witnesses: Witnesses, listener: socket.socket, desk: Desk | None) -> None:
+    server = Server(create_app(watch, desk), f"proofgate auditor: http://{address_of(listener)}")
 
     def stop() -> None:
         server.should_exit = True
@@ -145,7 +149,7 @@ async def _serve(watch: Watch, witnesses: Witnesses, listener: socket.socket) ->
         await following
 
 
-def run(watch: Watch, witnesses: Witnesses, listener: socket.socket) -> None:
+def run(watch: Watch, witnesses: Witnesses, listener: socket.socket, desk: Desk | None = None) -> None:
     """Follows and answers until SIGTERM or SIGINT. The poll that runs then is brought to its end."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(watch, witnesses, listener))
+        runner.run(_serve(watch, witnesses, listener, desk))

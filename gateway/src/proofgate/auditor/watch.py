@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,6 +45,9 @@ class Watch:
     auditor: _core.Auditor
     scrub_rate: int
     totals: Totals = field(default_factory=Totals)
+    #: Told after each poll which logs were accepted further: directories and signed notes. All of them at
+    #: first.
+    on_accepted: Callable[[list[tuple[str, str]]], None] | None = None
     #: When a poll last ended well, in unix seconds; 0 before the first.
     last_poll: float = 0.0
     #: Why the ledger as a whole cannot be read, as a finding says it; None while it can.
@@ -51,6 +55,7 @@ class Watch:
     #: Heads that were signed at a time, in monotonic seconds: what a quorum of witnesses is waited for.
     _waiting: tuple[int, float] = (0, 0.0)
     _known: set[tuple[str, str]] = field(default_factory=set)
+    _offered: bool = False
     _scrubbed_until: float = field(default_factory=time.monotonic)
     _progress_told: float = field(default_factory=time.monotonic)
 
@@ -60,10 +65,14 @@ class Watch:
         if scrub is None:
             scrub = int(self.scrub_rate * min(now - self._scrubbed_until, POLL_SECONDS * 2))
             self._scrubbed_until = now
+        now_us = time.time_ns() // 1000
         try:
-            done: dict[str, Any] = json.loads(self.auditor.poll(time.time_ns() // 1000, budget, scrub))
+            done: dict[str, Any] = json.loads(self.auditor.poll(now_us, budget, scrub))
         finally:
             self._tell_findings()
+            if self.on_accepted is not None:
+                self.on_accepted(self.auditor.accepted(now_us if self._offered else 0))
+                self._offered = True
         totals = self.totals
         totals.records += done["records"]
         totals.bytes += done["bytes"]

@@ -444,7 +444,7 @@ impl<'p> ShardPlan<'p> {
     ) -> Result<Result<Removable, Reason>, KeepingError> {
         let mut files = Vec::new();
         for (seq, record) in &read.stays {
-            let path = prove::path_to(self.storage, &read.dir, (*seq, leaf_hash(record)), last);
+            let path = prove::inclusion(self.storage, &read.dir, *seq, &leaf_hash(record), last);
             let hashes = match path {
                 Ok(hashes) => hashes,
                 Err(EvidenceError::Corruption { reason: why, .. }) => {

@@ -1,0 +1,167 @@
+"""An index of a real worker's ledger, and an export of it that verifies with the key alone."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from proofgate import _core
+from proofgate.index.facts import facts
+
+from e2e.auditing import AUDITOR, Audit, ask_and_wait, following, signed
+from e2e.evidence import records
+from e2e.local_gateway import KEYS, LocalGateway, local_gateway, wait_until
+
+
+def run(*arguments: str | Path) -> tuple[int, str]:
+    command = [sys.executable, "-m", "proofgate", *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    return done.returncode, done.stdout + done.stderr
+
+
+def asked(index: Path, *more: str) -> list[dict[str, Any]]:
+    command = [
+        sys.executable,
+        "-m",
+        "proofgate",
+        "exchanges",
+        "--index",
+        str(index),
+        "--limit",
+        "1000",
+        "--json",
+        *more,
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    found: list[dict[str, Any]] = json.loads(done.stdout)["exchanges"]
+    return found
+
+
+def refuse(gateway: LocalGateway) -> None:
+    with httpx.Client(base_url=gateway.base_url, headers={"Authorization": f"Bearer {KEYS['globex']}"}) as client:
+        assert client.post("/chat/completions", json={"model": "nothing", "messages": []}).status_code >= 400
+
+
+@pytest.fixture(scope="module")
+def ledger(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A ledger of two logs, the first of a worker that was killed while it answered."""
+    folder = tmp_path_factory.mktemp("index")
+    with local_gateway(folder, upstream_arguments=["--latency-ms", "400"]) as gateway:
+        assert gateway.worker is not None
+        ask_and_wait(gateway, 3)
+        refuse(gateway)
+        before = signed(gateway)
+        body = {"model": "gpt-4o-mini", "messages": [{"role": "user", "content": "hi"}]}
+        headers = {"Authorization": f"Bearer {KEYS['acme']}"}
+        with pytest.raises(httpx.HTTPError), httpx.Client(base_url=gateway.base_url, headers=headers) as client:
+            client.post("/chat/completions", json=body, timeout=0.1)
+        wait_until(lambda: signed(gateway) > before, 30, "the admission is under a checkpoint")
+        gateway.worker.stop(signal.SIGKILL)
+        gateway.start_worker()
+        ask_and_wait(gateway, 2)
+        assert gateway.worker.stop() == 0
+        return gateway.ledger, gateway.verifying_key
+
+
+def test_each_exchange_of_a_ledger_is_one_row_and_says_what_its_records_say(
+    ledger: tuple[Path, str], tmp_path: Path
+) -> None:
+    index = tmp_path / "index"
+    command = ["index", "--ledger", ledger[0], "--ledger-key", ledger[1], "--index", index]
+    assert run(*command)[0] == 0
+    rows = asked(index)
+    stored = records(ledger[0])
+    begun = [record["id"] for record in stored if record["kind"] in ("admission", "rejection")]
+    assert sorted(row["id"] for row in rows) == sorted(begun)
+    assert len(begun) >= 7
+    for row in rows:
+        own = [record for record in stored if record.get("id") == row["id"]]
+        places = {(record["log"], record["seq"]) for record in own}
+        assert {(place["origin"].split("/")[-1], place["index"]) for place in row.pop("records")} == places
+        assert row == facts(own)
+    assert run(*command) == (0, f"0 records read into {index}\n")
+    assert run(*command, "--rebuild")[0] == 0
+    assert [row["id"] for row in asked(index)] == [row["id"] for row in rows]
+
+
+def test_an_index_whose_making_is_killed_again_and_again_has_each_exchange_once(
+    ledger: tuple[Path, str], tmp_path: Path
+) -> None:
+    index = tmp_path / "index"
+    command = ["index", "--ledger", ledger[0], "--ledger-key", ledger[1], "--index", index]
+    started = time.monotonic()
+    assert run(*command)[0] == 0
+    whole, rows = time.monotonic() - started, asked(index)
+    for part in range(1, 7):
+        making = subprocess.Popen([sys.executable, "-m", "proofgate", *map(str, [*command, "--rebuild"])])
+        try:
+            making.wait(whole * (0.6 + part * 0.07))
+        except subprocess.TimeoutExpired:
+            making.kill()
+            making.wait()
+        assert run(*command)[0] == 0
+        assert asked(index) == rows
+
+
+def test_an_export_verifies_with_the_key_alone_and_not_when_a_byte_is_changed(
+    ledger: tuple[Path, str], tmp_path: Path
+) -> None:
+    index, out = tmp_path / "index", tmp_path / "out"
+    assert run("index", "--ledger", ledger[0], "--ledger-key", ledger[1], "--index", index)[0] == 0
+    signing, signer = _core.generate_key("proofgate.dev/local/exports")
+    (tmp_path / "key").write_text(signing)
+    paths = ["--index", index, "--ledger", ledger[0]]
+    assert run("export", *paths, "--tenant", "acme", "--out", out, "--signing-key", tmp_path / "key")[0] == 0
+    code, told = run("verify-export", out, "--key", ledger[1], "--signer", signer)
+    assert (code, told.splitlines()[-1]) == (0, "verified"), told
+    assert told.count("and none between is missing") == 2
+    _, other = _core.generate_key("proofgate.dev/local/demo")
+    assert run("verify-export", out, "--key", other)[0] == 40
+    lines = (out / "exchanges.jsonl").read_text().splitlines()
+    note = json.loads((out / "manifest.json").read_text())["logs"]
+    notes = {log["origin"]: log["checkpoint"] for log in note}
+    # A record, its path and its checkpoint are a tlog-proof.
+    for record in (record for line in lines for record in json.loads(line)["records"]):
+        head = ["c2sp.org/tlog-proof@v1", f"index {record['index']}", *record["path"]]
+        proof = "\n".join(head) + "\n\n" + notes[record["origin"]]
+        assert json.loads(_core.verify_proof(record["record"].encode(), proof, ledger[1]))["index"] == record["index"]
+    archive = tmp_path / "all.tar.gz"
+    assert run("export", *paths, "--out", archive)[0] == 0
+    assert run("verify-export", archive, "--key", ledger[1])[0] == 0
+    (out / "exchanges.jsonl").write_text("\n".join(lines).replace("acme", "acmf", 1) + "\n")
+    assert run("verify-export", out, "--key", ledger[1])[0] == 40
+
+
+def test_an_auditor_answers_readers_of_what_it_has_accepted(tmp_path: Path) -> None:
+    with local_gateway(tmp_path) as gateway:
+        ask_and_wait(gateway, 2)
+        (tmp_path / "auditor-key").write_text(_core.generate_key(AUDITOR)[0])
+        readers = {
+            _core.hash_api_key("of-acme"): {"name": "a", "tenant": "acme"},
+            _core.hash_api_key("of-all"): {"name": "b", "all": True},
+        }
+        (tmp_path / "readers").write_text(json.dumps(readers))
+        more = ["--new-aggregate", "--index", str(tmp_path / "index"), "--readers", str(tmp_path / "readers")]
+        with following(Audit(tmp_path, gateway.verifying_key), *more) as (_, url):
+
+            def found(key: str) -> list[dict[str, Any]]:
+                answer = httpx.get(f"{url}/v1/exchanges", headers={"Authorization": f"Bearer {key}"})
+                rows: list[dict[str, Any]] = answer.raise_for_status().json()["exchanges"]
+                return rows
+
+            wait_until(lambda: len(found("of-all")) == 2, 30, "the exchanges are indexed")
+            refuse(gateway)
+            ask_and_wait(gateway, 1)
+            wait_until(lambda: len(found("of-all")) == 4, 30, "what came later is, too")
+            assert {row["tenant"] for row in found("of-acme")} == {"acme"}
+            with pytest.raises(httpx.HTTPStatusError, match="401"):
+                found(KEYS["acme"])
+        log = [json.loads(line) for line in (tmp_path / "state" / "access.jsonl").read_text().splitlines()]
+        assert {entry["reader"] for entry in log} == {"a", "b"}

@@ -1,0 +1,214 @@
+"""The commands `index` and `exchanges`: their arguments, and what they do."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+
+from proofgate import _core
+from proofgate.commands import EXIT_FAILED, EXIT_INVALID_EVIDENCE, EXIT_OK, EXIT_USAGE, fail
+from proofgate.evidence import read_verifying_key
+from proofgate.index.errors import IndexUnusableError
+from proofgate.index.filter import Filter
+from proofgate.index.query import MOST_ROWS, Questions
+
+_Command = Callable[..., argparse.ArgumentParser]
+_FOLLOW_SECONDS = 1.0
+_QUESTIONS = {"bad_filter", "bad_cursor", "cursor_differs", "cursor_expired", "day_pruned", "bad_export"}
+
+
+def add(command: _Command) -> None:
+    """Adds the commands; `command` makes one."""
+    index = command(
+        "index",
+        run,
+        "make an index of a ledger's exchanges, or bring it up to what was signed since",
+        "Reads\nonly what a checkpoint covers that verifies. Exit code 40 when a log contradicts its\n"
+        "checkpoint; what was signed before stays in the index.",
+    )
+    index.add_argument(
+        "--ledger", type=Path, required=True, metavar="DIR", help="the ledger, which is only read"
+    )
+    index.add_argument(
+        "--ledger-key", required=True, metavar="VKEY", help="the ledger's verifying key, or a file"
+    )
+    index.add_argument(
+        "--index", type=Path, required=True, metavar="DIR", help="the index; not on the ledger's volume"
+    )
+    index.add_argument(
+        "--same-volume", action="store_true", help="let it lie on the ledger's volume all the same"
+    )
+    index.add_argument("--rebuild", action="store_true", help="make it anew")
+    index.add_argument(
+        "--prune-before",
+        type=_day,
+        metavar="DAY",
+        help="remove the days before this one from the index, for good",
+    )
+    index.add_argument("--follow", action="store_true", help="go on until SIGTERM or SIGINT")
+
+    exchanges = command(
+        "exchanges",
+        show,
+        "list exchanges of an index, page by page",
+        "Pages stay as they were at the first one,\nwhatever comes meanwhile.",
+    )
+    exchanges.add_argument("--index", type=Path, required=True, metavar="DIR", help="the index")
+    add_filter(exchanges)
+    exchanges.add_argument("--newest", action="store_true", help="the newest first (default: the oldest)")
+    exchanges.add_argument(
+        "--limit",
+        type=_limit,
+        default=50,
+        metavar="N",
+        help=f"rows in a page, 1 to {MOST_ROWS} (default: 50)",
+    )
+    exchanges.add_argument(
+        "--after", metavar="CURSOR", help="the next page, as the page before names it; with the same filters"
+    )
+    form = exchanges.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="as JSON: `exchanges` and `next`")
+    form.add_argument("--csv", action="store_true", help="as CSV; the cursor goes to standard error")
+
+
+def add_filter(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of a filter."""
+    for name, metavar, meaning in (
+        ("tenant", "NAME", "of this tenant"),
+        ("since", "TIME", "from this day or time on (UTC unless it says otherwise)"),
+        ("until", "TIME", "before this day or time"),
+        ("model", "NAME", "asked for this model"),
+        ("provider", "NAME", "sent to this provider, also among others"),
+        ("verdict", "VERDICT", "allowed, flagged, redacted, would_block, blocked or refused"),
+        ("outcome", "OUTCOME", "complete, upstream_error, …, aborted, open, or the code of a refusal"),
+        ("rule", "ID", "matched by this rule"),
+        ("id", "ID", "of this request id"),
+        ("key", "ID", "with the API key of this id, as records name it"),
+        ("min-cost", "USD", "cost as much or more"),
+    ):
+        parser.add_argument(f"--{name}", metavar=metavar, help=meaning)
+
+
+def read_filter(options: argparse.Namespace) -> Filter:
+    """The filter that arguments ask for. Raises IndexUnusableError."""
+    names = (
+        "tenant",
+        "since",
+        "until",
+        "model",
+        "provider",
+        "verdict",
+        "outcome",
+        "rule",
+        "id",
+        "key",
+        "min_cost",
+    )
+    asked = {name: getattr(options, name) for name in names}
+    return Filter.parse(asked, newest=getattr(options, "newest", False))
+
+
+def told(error: IndexUnusableError) -> int:
+    """Says why an index or a question cannot be used, and returns the exit code."""
+    return fail(f"{error} [{error.code}]", EXIT_USAGE if error.code in _QUESTIONS else EXIT_FAILED)
+
+
+def require_apart(index: Path, ledger: Path, *, same_volume: bool) -> str | None:
+    """Why an index must not lie where it is to; None when it may."""
+    place, ledger = index.resolve(), ledger.resolve()
+    if place == ledger or ledger in place.parents:
+        return "--index lies in the ledger: nothing but workers writes there"
+    while not place.exists():
+        place = place.parent
+    volume = ledger.stat().st_dev
+    if not same_volume and place.stat().st_dev == volume != Path("/").stat().st_dev:
+        return "--index lies on the ledger's volume, which it would fill: --same-volume lets it"
+    return None
+
+
+def run(options: argparse.Namespace) -> int:
+    """Brings an index up to date, once or until a signal."""
+    from proofgate.index.follow import Indexer
+    from proofgate.index.schema import day_name
+    from proofgate.index.writer import Writer
+
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    if not options.ledger.is_dir():
+        return fail(f"{options.ledger} is not a directory", EXIT_USAGE)
+    refused = require_apart(options.index, options.ledger, same_volume=options.same_volume)
+    if refused:
+        return fail(refused, EXIT_USAGE)
+    key = read_verifying_key(options.ledger_key)
+    ended = threading.Event()
+    try:
+        writer = Writer.open(options.index, key, rebuild=options.rebuild)
+        try:
+            if options.prune_before is not None:
+                gone = writer.prune(options.prune_before)
+                print(f"{gone} days before {day_name(options.prune_before)} were removed")
+            if options.follow:
+                for number in (signal.SIGTERM, signal.SIGINT):
+                    signal.signal(number, lambda *_: ended.set())
+            indexer = Indexer(writer, key, stopped=ended.is_set)
+            problems: list[str] = []
+            while True:
+                before = problems
+                logs, problems = _core.ledger_logs(str(options.ledger), key, writer.known())
+                for problem in set(problems).difference(before):
+                    logging.getLogger("proofgate.index").error("%s", problem)
+                indexer.read(logs)
+                if not options.follow or ended.wait(_FOLLOW_SECONDS):
+                    break
+        finally:
+            writer.close()
+    except ValueError as error:
+        return fail(f"--ledger-key: {error}", EXIT_USAGE)
+    except IndexUnusableError as error:
+        return told(error)
+    print(f"{indexer.records} records read into {options.index}")
+    return EXIT_INVALID_EVIDENCE if problems or indexer.problems else EXIT_OK
+
+
+def show(options: argparse.Namespace) -> int:
+    """Prints one page."""
+    from proofgate.index import show as forms
+
+    try:
+        asked = read_filter(options)
+        with Questions(options.index) as questions:
+            page = questions.page(asked, options.limit, options.after)
+    except IndexUnusableError as error:
+        return told(error)
+    rows = [row.facts for row in page.rows]
+    if options.json:
+        print(json.dumps({"exchanges": rows, "next": page.after}, indent=2))
+        return EXIT_OK
+    if options.csv:
+        sys.stdout.write(forms.csv_head() + "".join(map(forms.csv_row, rows)))
+        if page.after:
+            print(f"next: --after {page.after}", file=sys.stderr)
+        return EXIT_OK
+    print(forms.table(rows) if rows else "no exchanges")
+    if page.after:
+        print(f"next: --after {page.after}")
+    return EXIT_OK
+
+
+def _limit(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= MOST_ROWS:
+        raise argparse.ArgumentTypeError(f"expected a whole number from 1 to {MOST_ROWS}")
+    return int(text)
+
+
+def _day(text: str) -> int:
+    try:
+        return (date.fromisoformat(text) - date(1970, 1, 1)).days
+    except ValueError:
+        raise argparse.ArgumentTypeError("expected a day, such as 2026-11-25") from None

@@ -1,0 +1,141 @@
+"""The file of one day as it is written: numbers of texts and lists, rows, and what records add to rows
+later."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from proofgate import _core
+
+#: As many numbers are remembered; a day may have more.
+_REMEMBERED = 100_000
+_OWN_ID = "req_"
+_OWN_DIGITS = 32
+
+_INSERT = f"INSERT OR REPLACE INTO exchange VALUES ({', '.join('?' * 23)})"  # noqa: S608 - nothing of others
+_UPDATE_END = """
+UPDATE exchange SET end_log = ?, end_seq = ?, status = ?, outcome = ?, prompt_tokens = ?,
+  completion_tokens = ?, cost = ?, response_bytes = ?, duration = ?, verdict = max(verdict, ?), rules = ?
+WHERE ts = ? AND log = ? AND seq = ?"""
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What a record adds to an exchange that has a row: which one, and the record."""
+
+    ts: int
+    log: int
+    seq: int
+    by_log: int
+    late: dict[str, Any]
+
+
+@dataclass
+class Day:
+    """One day's file, open for writing."""
+
+    connection: sqlite3.Connection
+    _texts: dict[str, int] = field(default_factory=dict)
+    _lists: dict[str, int] = field(default_factory=dict)
+
+    def add(self, batch: _core.ExchangeBatch, day: int, log: int, version: int) -> None:
+        """Writes the rows of a batch; those that are there already are written once more."""
+        names = batch.texts(day)
+        texts = [self._text(name) for name in names]
+        lists = [self._list([names[text] for text in texts_of]) for texts_of in batch.lists(day)]
+        self.connection.executemany(_INSERT, batch.rows(day, texts, lists, log, version))
+        attempts = batch.attempts(day, texts)
+        if attempts:
+            self.connection.executemany(
+                "INSERT OR REPLACE INTO attempt VALUES (?, ?, ?, ?, ?, ?)",
+                [(log, seq, log, at, number, provider) for seq, at, number, provider in attempts],
+            )
+
+    def take(self, effect: Effect) -> bool:
+        """Adds to a row what a record says; whether there is such a row without an end."""
+        late, place = effect.late, (effect.ts, effect.log, effect.seq)
+        row = self.connection.execute(
+            "SELECT providers, rules FROM exchange WHERE ts = ? AND log = ? AND seq = ? AND id = ?",
+            (*place, stored_id(late["id"])),
+        ).fetchone()
+        if row is None:
+            return False
+        if late["kind"] == "attempt":
+            provider = self._text(late["provider"])
+            self.connection.execute(
+                "INSERT OR REPLACE INTO attempt VALUES (?, ?, ?, ?, ?, ?)",
+                (effect.log, effect.seq, effect.by_log, late["seq"], late["number"], provider),
+            )
+            names = [*self._names(row[0]), late["provider"]]
+            providers = self._list(list(dict.fromkeys(names)))
+            self.connection.execute(
+                "UPDATE exchange SET providers = ? WHERE ts = ? AND log = ? AND seq = ?", (providers, *place)
+            )
+            return True
+        rules = row[1]
+        if late["rules"]:
+            rules = self._list(sorted({*self._names(rules), *late["rules"]}))
+        told = ("prompt_tokens", "completion_tokens", "cost", "bytes", "duration")
+        self.connection.execute(
+            _UPDATE_END,
+            (
+                *(effect.by_log, late["seq"], late["status"], self._text(late["outcome"])),
+                *(late[name] for name in told),
+                *(late["verdict"], rules, *place),
+            ),
+        )
+        return True
+
+    def _text(self, text: str) -> int:
+        return self._number("text", "text", text, self._texts)[0]
+
+    def _list(self, names: list[str]) -> int:
+        texts = json.dumps(names, ensure_ascii=False, separators=(",", ":"))
+        number, is_new = self._number("list", "texts", texts, self._lists)
+        if is_new:
+            members = [(self._text(name), number) for name in names]
+            self.connection.executemany("INSERT OR IGNORE INTO member VALUES (?, ?)", members)
+        return number
+
+    def _number(self, table: str, column: str, value: str, known: dict[str, int]) -> tuple[int, bool]:
+        number = known.get(value)
+        if number is not None:
+            return number, False
+        # Both names are ours.
+        found = self.connection.execute(f"SELECT id FROM {table} WHERE {column} = ?", (value,)).fetchone()  # noqa: S608
+        if found is None:
+            made = self.connection.execute(f"INSERT INTO {table}({column}) VALUES (?)", (value,))  # noqa: S608
+            number = int(made.lastrowid or 0)
+        else:
+            number = int(found[0])
+        if len(known) >= _REMEMBERED:
+            known.clear()
+        known[value] = number
+        return number, found is None
+
+    def _names(self, number: int | None) -> list[str]:
+        if number is None:
+            return []
+        texts = self.connection.execute("SELECT texts FROM list WHERE id = ?", (number,)).fetchone()
+        names: list[str] = json.loads(texts[0])
+        return names
+
+
+def stored_id(text: str) -> bytes | str:
+    """A request id as a row has it: the gateway's own in 16 bytes, any other as its text."""
+    digits = text.removeprefix(_OWN_ID)
+    if len(digits) == _OWN_DIGITS and text.startswith(_OWN_ID) and digits == digits.lower():
+        try:
+            return bytes.fromhex(digits) if digits.isalnum() else text
+        except ValueError:
+            pass
+    return text
+
+
+def shown_id(stored: bytes | str) -> str:
+    """A request id as its client was told it."""
+    return _OWN_ID + stored.hex() if isinstance(stored, bytes) else stored

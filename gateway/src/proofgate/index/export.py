@@ -1,0 +1,273 @@
+"""Writes an export: the records of the exchanges that are asked for, each with its path to a signed root, and
+a manifest that says what there is. Whoever has the ledger's verifying key can check it without the ledger.
+
+`exchanges.jsonl` has a line for each exchange, with the stored text of each of its records and the path from
+its leaf (RFC 9162 section 2.1.3). The checkpoints that these lead to stand in the manifest once for each log,
+so that record, path and checkpoint together are a c2sp.org/tlog-proof. `exchanges.csv` says the same in
+columns.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import tarfile
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any
+
+from proofgate import _core
+from proofgate.index.errors import IndexUnusableError
+from proofgate.index.facts import facts, matches
+from proofgate.index.filter import Filter
+from proofgate.index.query import Questions, Row
+from proofgate.index.schema import time_text
+from proofgate.index.show import csv_head, csv_row
+
+EXCHANGES = "exchanges.jsonl"
+CSV = "exchanges.csv"
+MANIFEST = "manifest.json"
+NOTE = "manifest.note"
+KIND = "proofgate-export"
+#: Rows whose records are read at once.
+_AT_ONCE = 500
+#: What may be asked of an export that is to show that nothing is missing.
+WHOLE_FILTERS = {"tenant", "since", "until"}
+
+
+@dataclass
+class Numbered:
+    """The admissions of one tenant in one log that an export holds, by their numbers."""
+
+    first: int
+    last: int
+    exchanges: int = 0
+    #: Times of the first and the last of them.
+    times: list[int] = field(default_factory=lambda: [0, 0])
+
+
+@dataclass
+class Written:
+    """What was written of an export."""
+
+    exchanges: int = 0
+    records: int = 0
+    neighbours: int = 0
+
+
+class _File:
+    """A file that is being written, and its digest."""
+
+    def __init__(self, path: Path) -> None:
+        self._file: IO[bytes] = path.open("xb")
+        self._digest = hashlib.sha256()
+        self.bytes = 0
+
+    def write(self, text: str) -> None:
+        content = text.encode()
+        self._file.write(content)
+        self._digest.update(content)
+        self.bytes += len(content)
+
+    def told(self) -> dict[str, Any]:
+        """What the manifest says of it."""
+        return {"bytes": self.bytes, "sha256": self._digest.hexdigest()}
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def export(
+    index: Path,
+    ledger: Path,
+    asked: Filter,
+    out: Path,
+    signing_key: str | None = None,
+    progress: Callable[[Written], None] = lambda _: None,
+) -> Written:
+    """Writes an export into a new directory, or into a new archive where `out` ends in `.tar` or `.tar.gz`.
+
+    Raises IndexUnusableError, the core's LedgerError when the ledger does not hold what the index says,
+    OSError, and ValueError for a signing key that is none.
+    """
+    with Questions(index) as questions, _place(out) as directory:
+        making = _Export(questions, ledger, asked, directory, progress)
+        try:
+            making.write()
+        finally:
+            making.close()
+        manifest = json.dumps(making.manifest(), indent=1, ensure_ascii=False).encode() + b"\n"
+        (directory / MANIFEST).write_bytes(manifest)
+        if signing_key is not None:
+            note = _core.sign_export(signing_key, hashlib.sha256(manifest).digest())
+            (directory / NOTE).write_text(note, encoding="utf-8")
+        return making.written
+
+
+@contextmanager
+def _place(out: Path) -> Iterator[Path]:
+    """A directory to write into, which is there whole or not at all in the end."""
+    if out.exists():
+        raise IndexUnusableError(f"{out} is there already: an export is never written over", "export_exists")
+    draft = out.with_name(f".{out.name}.draft")
+    if draft.exists():
+        raise IndexUnusableError(f"{draft} is what a former export left: remove it", "export_exists")
+    draft.mkdir(mode=0o700, parents=True)
+    try:
+        yield draft
+        if out.name.endswith((".tar", ".tar.gz")):
+            archive = draft / "archive"
+            with tarfile.open(archive, "w:gz" if out.name.endswith(".gz") else "w") as tar:
+                for name in (MANIFEST, NOTE, EXCHANGES, CSV):
+                    if (draft / name).exists():
+                        tar.add(draft / name, arcname=name)
+            archive.replace(out)
+        else:
+            draft.rename(out)
+    finally:
+        if draft.exists():
+            for path in draft.iterdir():
+                path.unlink()
+            draft.rmdir()
+
+
+class _Export:
+    def __init__(
+        self,
+        questions: Questions,
+        ledger: Path,
+        asked: Filter,
+        directory: Path,
+        progress: Callable[[Written], None],
+    ) -> None:
+        self._questions, self._ledger, self._asked, self._progress = questions, ledger, asked, progress
+        self._exchanges, self._csv = _File(directory / EXCHANGES), _File(directory / CSV)
+        self._numbered: dict[tuple[str, str], Numbered] = {}
+        self._logs: dict[str, int] = defaultdict(int)
+        self._files: dict[str, Any] = {}
+        self.written = Written()
+
+    def write(self) -> None:
+        self._csv.write(csv_head())
+        rows = self._questions.all(self._asked)
+        while part := list(islice(rows, _AT_ONCE)):
+            for row, records in self._with_records(part):
+                self._write(row, records, neighbour=False)
+            self._progress(self.written)
+        if self._asked.tenant is not None and self._asked.told().keys() <= WHOLE_FILTERS:
+            for part_of in self._neighbours():
+                for row, records in self._with_records([part_of]):
+                    self._write(row, records[:1], neighbour=True)
+        self._files = {EXCHANGES: self._exchanges.told(), CSV: self._csv.told()}
+
+    def close(self) -> None:
+        self._exchanges.close()
+        self._csv.close()
+
+    def manifest(self) -> dict[str, Any]:
+        numbered = [
+            {
+                "tenant": tenant,
+                "origin": origin,
+                "first": of.first,
+                "last": of.last,
+                "exchanges": of.exchanges,
+            }
+            for (tenant, origin), of in sorted(self._numbered.items())
+        ]
+        logs = [
+            {"origin": origin, "records": self._logs[origin], "checkpoint": self._questions.note(origin)}
+            for origin in sorted(self._logs)
+        ]
+        return {
+            "v": 1,
+            "kind": KIND,
+            "made": time_text(time.time_ns() // 1000),
+            "ledger": self._questions.ledger_key,
+            "filter": self._asked.told(),
+            "exchanges": self.written.exchanges,
+            "neighbours": self.written.neighbours,
+            "records": self.written.records,
+            "files": self._files,
+            "logs": logs,
+            "tenants": numbered,
+        }
+
+    def _with_records(self, rows: list[Row]) -> Iterator[tuple[Row, list[dict[str, Any]]]]:
+        """The rows, with their records as the ledger holds them."""
+        wanted: dict[str, set[int]] = defaultdict(set)
+        for row in rows:
+            for origin, number in row.records:
+                wanted[origin].add(number)
+        found: dict[tuple[str, int], dict[str, Any]] = {}
+        for origin, numbers in wanted.items():
+            note = self._questions.note(origin)
+            covered = 0 if note is None else int(note.split("\n", 2)[1])
+            # The end of an exchange may have been indexed since this began.
+            ascending = sorted(number for number in numbers if number < covered)
+            if not ascending or note is None:
+                continue
+            directory = self._ledger.joinpath(*origin.split("/")[-2:])
+            stored = _core.log_records(str(directory), note, self._questions.ledger_key, ascending)
+            for number, (record, path) in zip(ascending, stored, strict=True):
+                hashes = [base64.b64encode(entry).decode() for entry in path]
+                found[origin, number] = {
+                    "origin": origin,
+                    "index": number,
+                    "record": record.decode(),
+                    "path": hashes,
+                }
+        for row in rows:
+            records = [found[place] for place in row.records if place in found]
+            if not records or (records[0]["origin"], records[0]["index"]) != row.records[0]:
+                raise IndexUnusableError(
+                    f"the index names record {row.records[0][1]} of {row.records[0][0]}, which no"
+                    " checkpoint in it covers: `proofgate index --rebuild` makes it anew",
+                    "index_damaged",
+                )
+            yield row, records
+
+    def _write(self, row: Row, records: list[dict[str, Any]], *, neighbour: bool) -> None:
+        told = facts([json.loads(record["record"]) for record in records])
+        if told["id"] != row.facts["id"]:
+            raise IndexUnusableError(
+                f"the ledger holds {told['id']} where the index has {row.facts['id']}:"
+                " `proofgate index --rebuild` makes it anew",
+                "index_damaged",
+            )
+        if not neighbour and not matches(self._asked, told, row.place[0]):
+            # It ended after this began: by what is covered here, it is not asked for.
+            return
+        line = {"id": told["id"], **({"neighbour": True} if neighbour else {}), "records": records}
+        self._exchanges.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n")
+        self.written.records += len(records)
+        for record in records:
+            self._logs[record["origin"]] += 1
+        if neighbour:
+            self.written.neighbours += 1
+            return
+        self.written.exchanges += 1
+        self._csv.write(csv_row(told))
+        number = told["tenant_seq"]
+        if number is not None:
+            of = self._numbered.setdefault((told["tenant"], records[0]["origin"]), Numbered(number, number))
+            if of.exchanges == 0 or number < of.first:
+                of.first, of.times[0] = number, row.place[0]
+            if of.exchanges == 0 or number > of.last:
+                of.last, of.times[1] = number, row.place[0]
+            of.exchanges += 1
+
+    def _neighbours(self) -> Iterable[Row]:
+        """The tenant's admissions beside those that are exported, which show that none at the edges is left
+        out."""
+        for (tenant, origin), of in sorted(self._numbered.items()):
+            for number, near in ((of.first - 1, of.times[0]), (of.last + 1, of.times[1])):
+                found = self._questions.admission(tenant, origin, number, near) if number else None
+                if found is not None:
+                    yield found

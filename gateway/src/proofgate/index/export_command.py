@@ -1,0 +1,144 @@
+"""The commands `export` and `verify-export`: their arguments, and what they say."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from proofgate import _core
+from proofgate.commands import EXIT_INVALID_EVIDENCE, EXIT_OK, EXIT_USAGE, fail
+from proofgate.evidence import read_verifying_key
+from proofgate.index.command import add_filter, read_filter, told
+from proofgate.index.errors import IndexUnusableError
+from proofgate.index.follow import PROGRESS_SECONDS
+from proofgate.index.show import plain
+
+if TYPE_CHECKING:
+    from proofgate.index.verify_export import Checked
+
+EXIT_INCOMPLETE = 10
+
+
+def add(command: Callable[..., argparse.ArgumentParser]) -> None:
+    """Adds the commands; `command` makes one."""
+    export = command(
+        "export",
+        run,
+        "write exchanges of an index with their records and proofs, for whoever has the verifying key",
+        "Asked\nfor a tenant, a time or both, it also shows that none is left out between two others.",
+    )
+    export.add_argument("--index", type=Path, required=True, metavar="DIR", help="the index")
+    export.add_argument("--ledger", type=Path, required=True, metavar="DIR", help="the ledger that it is of")
+    add_filter(export)
+    export.add_argument(
+        "--out", type=Path, required=True, metavar="DIR|TAR", help="a new directory, or a new .tar or .tar.gz"
+    )
+    export.add_argument(
+        "--signing-key", type=Path, metavar="FILE", help="sign the manifest with this key, made by keygen"
+    )
+
+    check = command(
+        "verify-export",
+        verify,
+        "check an export offline",
+        "Exit code 0: all of it is proved, 10: proved, and admissions are\n"
+        "missing between others, 40: something does not hold.",
+    )
+    check.add_argument("export", type=Path, metavar="DIR|TAR", help="the export")
+    check.add_argument("--key", required=True, metavar="VKEY", help="the ledger's verifying key, or a file")
+    check.add_argument("--signer", metavar="VKEY", help="require that this key signed it; the key or a file")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Writes an export."""
+    from proofgate.index.export import Written, export
+
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    spoken = time.monotonic()
+
+    def progress(written: Written) -> None:
+        nonlocal spoken
+        if time.monotonic() - spoken >= PROGRESS_SECONDS:
+            spoken = time.monotonic()
+            logging.getLogger("proofgate.index").info("%d exchanges written", written.exchanges)
+
+    try:
+        signing_key = None
+        if options.signing_key is not None:
+            signing_key = options.signing_key.read_text(encoding="ascii").strip()
+            _core.verifying_key(signing_key)
+        asked = read_filter(options)
+        written = export(options.index, options.ledger, asked, options.out, signing_key, progress)
+    except IndexUnusableError as error:
+        return told(error)
+    except OSError as error:
+        return fail(f"{error.filename or options.out}: {error.strerror}", EXIT_USAGE)
+    except ValueError:
+        # The text of a key is not repeated.
+        return fail("--signing-key: the file holds no signing key", EXIT_USAGE)
+    print(f"wrote {options.out}: {written.exchanges} exchanges, {written.records} records")
+    print("to verify, with the ledger's verifying key, which must not come from here:")
+    print(f"  proofgate verify-export {options.out} --key verifying-key")
+    return EXIT_OK
+
+
+def verify(options: argparse.Namespace) -> int:
+    """Checks an export, and says in words what that shows and what it does not."""
+    from proofgate.index import verify_export
+
+    key = read_verifying_key(options.key)
+    signer = read_verifying_key(options.signer) if options.signer is not None else None
+    try:
+        checked = verify_export.verify(options.export, key, signer)
+    except IndexUnusableError as error:
+        return told(error)
+    except OSError as error:
+        return fail(f"{error.filename or options.export}: {error.strerror or error}", EXIT_USAGE)
+    except ValueError as error:
+        return fail(f"--key or --signer: {error}", EXIT_USAGE)
+    except verify_export.ExportContradictedError as error:
+        return fail(f"not verified: {error}", EXIT_INVALID_EVIDENCE)
+    gaps = checked.gaps() if checked.claims_whole else {}
+    print("\n".join(_told(checked, gaps)))
+    return EXIT_INCOMPLETE if gaps else EXIT_OK
+
+
+def _told(checked: Checked, gaps: dict[tuple[str, str], list[int]]) -> list[str]:
+    manifest = checked.manifest
+    asked = ", ".join(f"{name} {value}" for name, value in manifest["filter"].items()) or "all"
+    lines = [
+        f"asked for: {asked}",
+        f"shown: {checked.exchanges} exchanges, {checked.records} records, each in a signed log",
+    ]
+    if checked.signed_by is not None:
+        lines.append(f"shown: {checked.signed_by} signed the manifest")
+    if checked.partial:
+        lines.append(f"not shown: the end, or a further attempt, of {checked.partial} exchanges")
+    if not checked.claims_whole:
+        lines.append(
+            "not shown: that nothing is left out; an export of a tenant, in a time or in all, shows it"
+        )
+        return [*map(plain, lines), "verified"]
+    for (tenant, origin), numbers in sorted(checked.numbers.items()):
+        if (tenant, origin) in gaps:
+            some = ", ".join(map(str, gaps[tenant, origin]))
+            lines.append(f"missing: admissions {some} of {tenant} in {origin}")
+            continue
+        first, last = min(numbers.exported, default=0), max(numbers.exported, default=0)
+        before = first == 1 or first - 1 in numbers.seen
+        after = last + 1 in numbers.seen
+        lines.append(
+            f"shown: admissions {first} to {last} of {tenant} in {origin}, and none between is missing"
+        )
+        if not before:
+            lines.append(f"not shown: that admission {first - 1} there does not belong to it")
+        if not after:
+            lines.append(f"not shown: that {last} is the last one there")
+    lines.append(
+        "not shown: that no refusal and no log without an exchange in here is left out; neither is numbered"
+    )
+    return [*map(plain, lines), "incomplete" if gaps else "verified"]

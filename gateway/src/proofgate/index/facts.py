@@ -1,0 +1,86 @@
+"""What the records of one exchange say, read from the records themselves: exports and their verifier share
+it.
+
+The index has the same facts from the core; a test holds the two against each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from proofgate.index.filter import OPEN, Filter
+from proofgate.index.schema import VERDICTS, time_text
+
+#: Kinds of records that begin an exchange.
+FIRST = ("admission", "rejection")
+_ENDS = ("completion", "aborted")
+
+
+def facts(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The facts of an exchange, of its records in order, parsed: the names are those of an index's row.
+
+    Raises KeyError, TypeError and ValueError for what are no records of one exchange.
+    """
+    first, *others = records
+    if first["kind"] not in FIRST or [record["kind"] for record in others if record["kind"] in FIRST]:
+        raise ValueError("an exchange begins with one admission, or is one refusal")
+    refused = first["kind"] == "rejection"
+    end = first if refused else next((record for record in others if record["kind"] in _ENDS), {})
+    notes = [record["policy"] for record in (first, end) if record.get("policy")]
+    if refused:
+        notes = notes[:1]
+    usage = end.get("usage") or {}
+    attempts = [record for record in others if record["kind"] == "attempt"]
+    providers = [first["provider"], *(record["provider"] for record in attempts)] if not refused else []
+    return {
+        "id": first["id"],
+        "time": time_text(int(first["ts"])),
+        "tenant": first["tenant"],
+        "tenant_seq": first.get("tenant_seq"),
+        "key": first.get("counted") if refused else first["key"],
+        "model": first.get("model") or None,
+        "providers": list(dict.fromkeys(providers)),
+        "endpoint": first["endpoint"],
+        "verdict": VERDICTS[_verdict(first, end, notes)],
+        "rules": sorted({rule for note in notes for rule in note["rules"]}),
+        "outcome": end["code"] if refused else _outcome(end),
+        "status": end.get("status"),
+        "prompt_tokens": usage.get("prompt_tokens"),
+        "completion_tokens": usage.get("completion_tokens"),
+        "cost_nanodollars": end.get("cost_nanodollars"),
+        "request_bytes": first["bytes"],
+        "response_bytes": None if refused else end.get("bytes"),
+        "duration_us": end.get("duration_us"),
+    }
+
+
+def matches(asked: Filter, told: dict[str, Any], ts: int) -> bool:
+    """Whether an exchange that began at a time (unix microseconds) is one that is asked for, by its facts."""
+    return (
+        all(
+            getattr(asked, name) in (None, told[name])
+            for name in ("tenant", "model", "verdict", "outcome", "id", "key")
+        )
+        and (asked.since is None or ts >= asked.since)
+        and (asked.until is None or ts < asked.until)
+        and (asked.provider is None or asked.provider in told["providers"])
+        and (asked.rule is None or asked.rule in told["rules"])
+        and (asked.min_cost is None or (told["cost_nanodollars"] or -1) >= asked.min_cost)
+    )
+
+
+def _outcome(end: dict[str, Any]) -> str:
+    return OPEN if not end else "aborted" if end["kind"] == "aborted" else str(end["outcome"])
+
+
+def _verdict(first: dict[str, Any], end: dict[str, Any], notes: list[dict[str, Any]]) -> int:
+    if first["kind"] == "rejection":
+        return VERDICTS.index("refused")
+    if end.get("outcome") == "policy_blocked":
+        return VERDICTS.index("blocked")
+    names = [
+        "would_block" if note["would_block"] else "redacted" if note["redacted"] else "flagged"
+        for note in notes
+    ]
+    return max(map(VERDICTS.index, names), default=0)

@@ -1,0 +1,138 @@
+"""What is asked of an index: a filter, and a cursor that goes on behind a page."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal, InvalidOperation
+from typing import Self
+
+from proofgate.index.errors import IndexUnusableError
+from proofgate.index.schema import VERDICTS
+
+_MAXIMUM_TEXT = 512
+_NANODOLLARS = 1_000_000_000
+_MICROSECOND = timedelta(microseconds=1)
+_LARGEST = (1 << 63) - 1
+#: Of an exchange that has not ended, as far as is known.
+OPEN = "open"
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Which exchanges are asked for; None asks for all. Times are unix microseconds, `until` is not in the
+    range."""
+
+    tenant: str | None = None
+    since: int | None = None
+    until: int | None = None
+    model: str | None = None
+    provider: str | None = None
+    verdict: str | None = None
+    outcome: str | None = None
+    rule: str | None = None
+    id: str | None = None
+    key: str | None = None
+    min_cost: int | None = None
+    newest: bool = False
+
+    @classmethod
+    def parse(cls, asked: Mapping[str, str | None], *, newest: bool = False) -> Self:
+        """Reads texts as a command line and a query have them. Raises IndexUnusableError (`bad_filter`)."""
+        texts = {name: text for name, text in asked.items() if text is not None}
+        for name, text in texts.items():
+            if not text or len(text) > _MAXIMUM_TEXT:
+                raise _bad(f"{name} is empty or longer than {_MAXIMUM_TEXT} characters")
+        verdict = texts.get("verdict")
+        if verdict is not None and verdict not in VERDICTS:
+            raise _bad(f"verdict is one of {', '.join(VERDICTS)}")
+        since, until = (_time(name, texts[name]) if name in texts else None for name in ("since", "until"))
+        if since is not None and until is not None and since >= until:
+            raise _bad("since is not before until")
+        plain = ("tenant", "model", "provider", "outcome", "rule", "id", "key")
+        return cls(
+            **{name: texts.get(name) for name in plain},
+            verdict=verdict,
+            since=since,
+            until=until,
+            min_cost=_cost(texts["min_cost"]) if "min_cost" in texts else None,
+            newest=newest,
+        )
+
+    def told(self) -> dict[str, str | int | bool]:
+        """What is asked, without what is not."""
+        return {name: value for name, value in asdict(self).items() if value not in (None, False)}
+
+
+@dataclass(frozen=True)
+class Cursor:
+    """Behind which row a question goes on, and in which version of the index it began."""
+
+    filter: Filter
+    generation: str
+    version: int
+    after: tuple[int, int, int]
+
+    def encode(self) -> str:
+        """Its text, for a URL."""
+        told = {"v": 1, "g": self.generation, "p": self.version, "a": self.after, "f": self.filter.told()}
+        text = json.dumps(told, separators=(",", ":"))
+        return base64.urlsafe_b64encode(text.encode()).rstrip(b"=").decode()
+
+    @classmethod
+    def decode(cls, text: str, wanted: Filter) -> Self:
+        """Reads a cursor of the same question. Raises IndexUnusableError (`bad_cursor`, `cursor_differs`)."""
+        try:
+            told = json.loads(base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True))
+            after = tuple(_number(part) for part in told["a"])
+            asked, generation, version = told["f"], told["g"], _number(told["p"])
+            well_formed = told["v"] == 1 and len(after) == 3 and isinstance(generation, str)
+            names = {field.name for field in fields(Filter)}
+            well_formed = well_formed and isinstance(asked, dict) and asked.keys() <= names
+        except (ValueError, KeyError, TypeError, RecursionError):
+            well_formed = False
+        if not well_formed:
+            raise IndexUnusableError("the cursor is none of this index: take it from an answer", "bad_cursor")
+        if asked != wanted.told():
+            raise IndexUnusableError(
+                "the cursor belongs to another question: repeat the filters with which it was given",
+                "cursor_differs",
+            )
+        return cls(wanted, generation, version, (after[0], after[1], after[2]))
+
+
+def _number(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= _LARGEST:
+        raise TypeError
+    return value
+
+
+def _time(name: str, text: str) -> int:
+    try:
+        moment = datetime.fromisoformat(text)
+        moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+        micros = (moment - datetime(1970, 1, 1, tzinfo=UTC)) // _MICROSECOND
+    except (ValueError, OverflowError):
+        micros = -1
+    if micros < 0:
+        raise _bad(
+            f"{name} is a day or a time as ISO 8601 has it, such as 2026-11-25 or 2026-11-25T14:00:00Z"
+        )
+    return micros
+
+
+def _cost(text: str) -> int:
+    try:
+        nanodollars = int(Decimal(text) * _NANODOLLARS)
+    except (InvalidOperation, ValueError, OverflowError):
+        nanodollars = -1
+    if not 0 <= nanodollars <= _LARGEST:
+        raise _bad("min_cost is in US dollars, such as 0.05")
+    return nanodollars
+
+
+def _bad(message: str) -> IndexUnusableError:
+    return IndexUnusableError(message, "bad_filter")

@@ -1,0 +1,293 @@
+"""Pages of exchanges. A page goes on where the one before ended, by time and place, and in the same version
+of the index: what comes meanwhile is in none of its pages."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from proofgate.index import schema
+from proofgate.index.days import shown_id, stored_id
+from proofgate.index.errors import IndexUnusableError
+from proofgate.index.filter import OPEN, Cursor, Filter
+
+MOST_ROWS = 1000
+_MICROSECONDS_IN_MILLISECOND = 1000
+#: Of SQLite's machine, between two looks at the clock.
+_STEPS = 100_000
+
+_COLUMNS = """
+SELECT ts, log, seq, id, (SELECT text FROM text WHERE id = tenant) AS tenant, tenant_seq,
+  (SELECT text FROM text WHERE id = key) AS key, (SELECT text FROM text WHERE id = model) AS model,
+  (SELECT texts FROM list WHERE id = providers) AS providers,
+  (SELECT text FROM text WHERE id = endpoint) AS endpoint, verdict,
+  (SELECT texts FROM list WHERE id = rules) AS rules, request_bytes, end_log, end_seq, status,
+  (SELECT text FROM text WHERE id = outcome) AS outcome, prompt_tokens, completion_tokens, cost,
+  response_bytes, duration
+FROM exchange"""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One exchange, and where its records stand."""
+
+    facts: dict[str, Any]
+    place: tuple[int, int, int]
+    """Time, log and number of its first record."""
+    records: tuple[tuple[str, int], ...]
+    """Origin and number of each record that is known, in order."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """Rows, and the cursor of the next page; None when there is none."""
+
+    rows: list[Row]
+    after: str | None
+
+
+class Questions:
+    """An index as it stands now, to be asked for so many seconds. Safe for one thread at a time."""
+
+    def __init__(self, directory: Path, seconds: float | None = None) -> None:
+        self.directory = directory
+        self._deadline = None if seconds is None else time.monotonic() + seconds
+        self._catalogue = catalogue = schema.open_catalogue(directory)
+        try:
+            # One transaction: version, days and logs are of one moment.
+            catalogue.execute("BEGIN")
+            meta = schema.read_meta(catalogue)
+            self.ledger_key = str(meta["ledger"])
+            self.generation = str(meta["generation"])
+            self.version = int(meta["version"])
+            self.pruned_before = int(meta["pruned_before"]) if "pruned_before" in meta else None
+            self.days = [day for (day,) in catalogue.execute("SELECT day FROM day ORDER BY day")]
+        except (sqlite3.Error, KeyError, ValueError) as error:
+            catalogue.close()
+            raise _damaged(directory, error) from None
+        self._open: dict[int, sqlite3.Connection] = {}
+        self._origins: dict[int, str | None] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for connection in self._open.values():
+            connection.close()
+        self._catalogue.close()
+
+    def note(self, origin: str) -> str | None:
+        """The checkpoint up to which a log is in the index."""
+        row = self._catalogue.execute("SELECT note FROM log WHERE origin = ?", (origin,)).fetchone()
+        return None if row is None else row[0]
+
+    def page(self, asked: Filter, limit: int, after: str | None = None) -> Page:
+        """At most `limit` rows behind a cursor. Raises IndexUnusableError."""
+        cursor = Cursor.decode(after, asked) if after else None
+        if cursor is not None and cursor.generation != self.generation:
+            raise IndexUnusableError(
+                "the index was made anew since the first page: ask again from the beginning", "cursor_expired"
+            )
+        version = self.version if cursor is None else min(cursor.version, self.version)
+        place = None if cursor is None else cursor.after
+        rows: list[Row] = []
+        for day in self._days_of(asked, place):
+            rows += self._rows(day, asked, version, place, limit + 1 - len(rows))
+            if len(rows) > limit:
+                next_page = Cursor(asked, self.generation, version, rows[limit - 1].place)
+                return Page(rows[:limit], next_page.encode())
+        return Page(rows, None)
+
+    def all(self, asked: Filter) -> Iterator[Row]:
+        """Every row, page by page. Raises IndexUnusableError."""
+        after: str | None = None
+        while True:
+            page = self.page(asked, MOST_ROWS, after)
+            yield from page.rows
+            after = page.after
+            if after is None:
+                return
+
+    def find(self, request_id: str, tenant: str | None = None) -> Row | None:
+        """The exchange of an id, of one tenant or of any. Raises IndexUnusableError."""
+        page = self.page(Filter(id=request_id, tenant=tenant), 1)
+        return page.rows[0] if page.rows else None
+
+    def admission(self, tenant: str, origin: str, number: int, near: int) -> Row | None:
+        """A tenant's admission by its number in a log, near a time: days are looked at outward from there."""
+        logs = self._catalogue.execute("SELECT id FROM log WHERE origin = ?", (origin,)).fetchone()
+        days = sorted(self.days, key=lambda day: abs(day - schema.day_of(near)))
+        for day in days if logs else []:
+            found = self._select(
+                self._day(day),
+                " WHERE tenant = (SELECT id FROM text WHERE text = ?) AND log = ? AND tenant_seq = ?"
+                " AND version <= ? LIMIT 1",
+                [tenant, logs[0], number, self.version],
+            )
+            if found:
+                return found[0]
+        return None
+
+    def _days_of(self, asked: Filter, place: tuple[int, int, int] | None) -> Iterator[int]:
+        first = None if asked.since is None else schema.day_of(asked.since)
+        last = None if asked.until is None else schema.day_of(asked.until - 1)
+        if place is not None:
+            at = schema.day_of(place[0])
+            first, last = (first, at) if asked.newest else (at, last)
+        if self.pruned_before is not None and any(
+            day is not None and day < self.pruned_before for day in (first, last)
+        ):
+            raise IndexUnusableError(
+                f"the days before {schema.day_name(self.pruned_before)} were removed from the index",
+                "day_pruned",
+            )
+        # An own id tells its time: what it names began on that day, or when the clock was set, beside it.
+        own = stored_id(asked.id) if asked.id is not None else None
+        near = (
+            schema.day_of(int.from_bytes(own[:6]) * _MICROSECONDS_IN_MILLISECOND)
+            if isinstance(own, bytes)
+            else None
+        )
+        for day in reversed(self.days) if asked.newest else self.days:
+            if (
+                (first is None or day >= first)
+                and (last is None or day <= last)
+                and (near is None or abs(day - near) <= 1)
+            ):
+                yield day
+
+    def _rows(
+        self, day: int, asked: Filter, version: int, place: tuple[int, int, int] | None, limit: int
+    ) -> list[Row]:
+        connection = self._day(day)
+        try:
+            found = _conditions(connection, asked)
+        except sqlite3.Error as error:
+            raise _damaged(self.directory, error) from None
+        if found is None:
+            return []
+        conditions = ["version <= ?", *(condition for condition, _ in found)]
+        values = [version, *(value for _, value in found if value is not None)]
+        direction = "DESC" if asked.newest else "ASC"
+        if place is not None:
+            side = "<" if asked.newest else ">"
+            conditions += [f"ts {side}= ?", f"(ts, log, seq) {side} (?, ?, ?)"]
+            values += [place[0], *place]
+        order = f"ORDER BY ts {direction}, log {direction}, seq {direction} LIMIT {int(limit)}"
+        return self._select(connection, f" WHERE {' AND '.join(conditions)} {order}", values)
+
+    def _select(self, connection: sqlite3.Connection, rest: str, values: list[Any]) -> list[Row]:
+        try:
+            rows = connection.execute(_COLUMNS + rest, values).fetchall()
+            return [self._row(connection, row) for row in rows]
+        except sqlite3.Error as error:
+            if self._is_late():
+                raise IndexUnusableError(
+                    "the question takes too long: ask for a tenant, or for less time", "question_too_long"
+                ) from None
+            raise _damaged(self.directory, error) from None
+
+    def _is_late(self) -> bool:
+        return self._deadline is not None and time.monotonic() > self._deadline
+
+    def _origin(self, log: int) -> str | None:
+        """The log of a number; None for one that came since."""
+        if log not in self._origins:
+            row = self._catalogue.execute("SELECT origin FROM log WHERE id = ?", (log,)).fetchone()
+            self._origins[log] = None if row is None else row[0]
+        return self._origins[log]
+
+    def _row(self, connection: sqlite3.Connection, row: tuple[Any, ...]) -> Row:
+        ts, log, seq, own_id, tenant, tenant_seq, key, model, providers, endpoint, verdict, rules = row[:12]
+        size, end_log, end_seq, status, outcome, prompt, completion, cost, answer, duration = row[12:]
+        places = [(log, seq)]
+        providers = json.loads(providers) if providers else []
+        if tenant_seq is not None:
+            attempts = connection.execute(
+                "SELECT by_log, by_seq FROM attempt WHERE log = ? AND seq = ? ORDER BY number", (log, seq)
+            )
+            places += attempts
+        if end_seq is not None and (end_log, end_seq) != (log, seq):
+            places.append((end_log, end_seq))
+        named = [(self._origin(log), number) for log, number in places]
+        records = [(origin, number) for origin, number in named if origin is not None]
+        facts = {
+            "id": shown_id(own_id),
+            "time": schema.time_text(ts),
+            "tenant": tenant,
+            "tenant_seq": tenant_seq,
+            "key": key,
+            "model": model,
+            "providers": providers,
+            "endpoint": endpoint,
+            "verdict": schema.VERDICTS[verdict],
+            "rules": json.loads(rules) if rules else [],
+            "outcome": outcome or OPEN,
+            "status": status,
+            "prompt_tokens": prompt,
+            "completion_tokens": completion,
+            "cost_nanodollars": cost,
+            "request_bytes": size,
+            "response_bytes": answer,
+            "duration_us": duration,
+            "records": [{"origin": origin, "index": index} for origin, index in records],
+        }
+        return Row(facts, (ts, log, seq), tuple(records))
+
+    def _day(self, day: int) -> sqlite3.Connection:
+        if day not in self._open:
+            # A question over years does not hold the files of years.
+            for other in list(self._open)[:-1]:
+                self._open.pop(other).close()
+            self._open[day] = schema.open_day(self.directory, day, self.generation)
+            if self._deadline is not None:
+                self._open[day].set_progress_handler(self._is_late, _STEPS)
+        return self._open[day]
+
+
+def _conditions(connection: sqlite3.Connection, asked: Filter) -> list[tuple[str, Any]] | None:
+    """What rows of a day have to be; None when none of them can be."""
+    conditions: list[tuple[str, Any]] = []
+    if asked.since is not None:
+        conditions.append(("ts >= ?", asked.since))
+    if asked.until is not None:
+        conditions.append(("ts < ?", asked.until))
+    for column, named in (("tenant", asked.tenant), ("model", asked.model), ("key", asked.key)):
+        if named is not None:
+            conditions.append((f"{column} = ?", _text(connection, named)))
+    for column, named in (("providers", asked.provider), ("rules", asked.rule)):
+        if named is not None:
+            members = f"{column} IS NOT NULL AND {column} IN (SELECT list FROM member WHERE text = ?)"  # noqa: S608
+            conditions.append((members, _text(connection, named)))
+    if asked.outcome == OPEN:
+        conditions.append(("end_seq IS NULL", 0))
+    elif asked.outcome is not None:
+        conditions.append(("outcome = ?", _text(connection, asked.outcome)))
+    if asked.verdict is not None:
+        number = schema.VERDICTS.index(asked.verdict)
+        # The index of verdicts has none of those that were allowed.
+        conditions.append(("verdict > 0 AND verdict = ?" if number else "verdict = ?", number))
+    if asked.id is not None:
+        conditions.append(("id = ?", stored_id(asked.id)))
+    if asked.min_cost is not None:
+        conditions.append(("cost >= ?", asked.min_cost))
+    if any(value is None for _, value in conditions):
+        return None
+    return [(condition, value if "?" in condition else None) for condition, value in conditions]
+
+
+def _text(connection: sqlite3.Connection, text: str) -> int | None:
+    row = connection.execute("SELECT id FROM text WHERE text = ?", (text,)).fetchone()
+    return None if row is None else int(row[0])
+
+
+def _damaged(directory: Path, error: Exception) -> IndexUnusableError:
+    return IndexUnusableError(
+        f"the index in {directory} cannot be read: {error}. `proofgate index --rebuild` makes it anew",
+        "index_damaged",
+    )

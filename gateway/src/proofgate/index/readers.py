@@ -1,0 +1,124 @@
+"""Who may ask an index over a port: keys that are for this alone, known by their SHA-256, in a file."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import logging
+import re
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+log = logging.getLogger("proofgate.index")
+
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+_MOST_BYTES = 1 << 20
+
+
+class ReadersError(Exception):
+    """The file of readers cannot be used. Says what to do."""
+
+    code = "readers_unusable"
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Somebody who may read: what belongs to one tenant, or with None to any."""
+
+    name: str
+    tenant: str | None
+
+
+class Readers:
+    """The readers of a file, which is read anew when it changes. While it cannot be used, nobody is a
+    reader."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._seen: tuple[int, ...] | None = None
+        self._readers: dict[str, Reader] = {}
+        self._problem: str | None = None
+        self._refresh()
+        if self._problem is not None:
+            raise ReadersError(self._problem)
+
+    def find(self, key: str) -> Reader | None:
+        """The reader whose key this is. Raises ReadersError while the file cannot be used."""
+        with self._lock:
+            self._refresh()
+            if self._problem is not None:
+                raise ReadersError(self._problem)
+            readers = self._readers
+        presented = hashlib.sha256(key.encode()).hexdigest()
+        found = None
+        # All are compared, each in the same time: nothing tells how much of a digest was right.
+        for digest, reader in readers.items():
+            if hmac.compare_digest(digest, presented):
+                found = reader
+        return found
+
+    def _refresh(self) -> None:
+        seen: tuple[int, ...] = ()
+        try:
+            stat = self._path.stat()
+            seen = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
+            if seen == self._seen:
+                return
+            self._readers, self._problem = parse(self._path), None
+        except OSError as error:
+            self._problem = f"{self._path} cannot be read: {error.strerror}"
+        except ReadersError as error:
+            self._problem = str(error)
+        if self._problem is not None and seen != self._seen:
+            log.error("%s [%s]", self._problem, ReadersError.code)
+        self._seen = seen
+
+
+def parse(path: Path) -> dict[str, Reader]:
+    """Reads a file: an object with `{"name", "tenant"}` or `{"name", "all": true}` under each digest.
+
+    Raises ReadersError, OSError.
+    """
+    with path.open("rb") as file:
+        content = file.read(_MOST_BYTES + 1)
+    if len(content) > _MOST_BYTES:
+        raise ReadersError(f"{path} is larger than {_MOST_BYTES} bytes")
+    try:
+        document = json.loads(content, object_pairs_hook=_unique)
+    except (ValueError, RecursionError) as error:
+        raise ReadersError(f"{path} is no JSON object of readers: {error}") from None
+    if not isinstance(document, dict):
+        raise ReadersError(f"{path} is no JSON object of readers")
+    readers = {}
+    for digest, entry in document.items():
+        if not _DIGEST.fullmatch(digest):
+            # What stands there may be a key that somebody put in the place of its digest.
+            raise ReadersError(
+                f"{path}: a name is no SHA-256 in 64 lower-case hexadecimal digits (proofgate hash-key)"
+            )
+        readers[digest] = _reader(path, digest, entry)
+    return readers
+
+
+def _reader(path: Path, digest: str, entry: Any) -> Reader:
+    name = entry.get("name") if isinstance(entry, dict) else None
+    tenant = entry.get("tenant") if isinstance(entry, dict) else None
+    is_text = isinstance(name, str) and bool(name)
+    if is_text and entry == {"name": name, "all": True}:
+        return Reader(str(name), None)
+    if is_text and isinstance(tenant, str) and tenant and entry == {"name": name, "tenant": tenant}:
+        return Reader(str(name), tenant)
+    raise ReadersError(
+        f'{path}: {digest[:8]}… is not {{"name": …, "tenant": …}} and not {{"name": …, "all": true}}'
+    )
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name is repeated")
+    return found

@@ -1,0 +1,165 @@
+"""The files of an index: `catalogue.sqlite`, and `YYYY-MM-DD.sqlite` for each day (UTC) on which exchanges
+began.
+
+The catalogue says how far each log was read, and it is written last: what stands in the file of a day beyond
+that belongs to a version that does not exist yet, nobody sees it, and it is written once more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import sqlite3
+import urllib.parse
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+from proofgate.index.errors import IndexUnusableError
+
+#: Another number, another index: it is made anew and never guessed.
+SCHEMA = 1
+CATALOGUE = "catalogue.sqlite"
+LOCK = "lock"
+#: A commit is on the disk before the catalogue, which is written last, says that it was made.
+SYNCHRONOUS = "FULL"
+DAY_FILE = re.compile(r"\d{4}-\d{2}-\d{2}\.sqlite(-wal|-shm|-journal)?")
+
+#: In the order of how much the rules did; a row has the number.
+VERDICTS = ("allowed", "flagged", "redacted", "would_block", "blocked", "refused")
+
+CATALOGUE_TABLES = """
+CREATE TABLE meta(name TEXT PRIMARY KEY, value) WITHOUT ROWID;
+CREATE TABLE log(id INTEGER PRIMARY KEY, origin TEXT NOT NULL UNIQUE, size INTEGER NOT NULL DEFAULT 0,
+  place TEXT, note TEXT, final INTEGER);
+CREATE TABLE day(day INTEGER PRIMARY KEY);
+-- Admissions without an end so far.
+CREATE TABLE open(log INTEGER, seq INTEGER, ts INTEGER NOT NULL, PRIMARY KEY(log, seq)) WITHOUT ROWID;
+-- What is known of admissions that were not read yet.
+CREATE TABLE early(log INTEGER, seq INTEGER, by_log INTEGER, by_seq INTEGER, late TEXT NOT NULL,
+  PRIMARY KEY(log, seq, by_log, by_seq)) WITHOUT ROWID;
+"""
+
+#: `providers` and `rules` are lists; what `text` and `list` have is numbered there.
+DAY_TABLES = """
+CREATE TABLE meta(name TEXT PRIMARY KEY, value) WITHOUT ROWID;
+CREATE TABLE text(id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
+CREATE TABLE list(id INTEGER PRIMARY KEY, texts TEXT NOT NULL UNIQUE);
+CREATE TABLE member(text INTEGER, list INTEGER, PRIMARY KEY(text, list)) WITHOUT ROWID;
+CREATE TABLE exchange(
+  ts INTEGER NOT NULL, log INTEGER NOT NULL, seq INTEGER NOT NULL, id NOT NULL, tenant INTEGER,
+  tenant_seq INTEGER, key INTEGER, model INTEGER, providers INTEGER, endpoint INTEGER,
+  verdict INTEGER NOT NULL, rules INTEGER, request_bytes INTEGER NOT NULL, version INTEGER NOT NULL,
+  end_log INTEGER, end_seq INTEGER, status INTEGER, outcome INTEGER, prompt_tokens INTEGER,
+  completion_tokens INTEGER, cost INTEGER, response_bytes INTEGER, duration INTEGER,
+  PRIMARY KEY(ts, log, seq)) WITHOUT ROWID;
+CREATE TABLE attempt(log INTEGER, seq INTEGER, by_log INTEGER, by_seq INTEGER, number INTEGER NOT NULL,
+  provider INTEGER NOT NULL, PRIMARY KEY(log, seq, by_log, by_seq)) WITHOUT ROWID;
+CREATE INDEX by_id ON exchange(id);
+CREATE INDEX by_tenant ON exchange(tenant, ts);
+CREATE INDEX by_rules ON exchange(ts) WHERE rules IS NOT NULL;
+CREATE INDEX by_verdict ON exchange(verdict, ts) WHERE verdict > 0;
+CREATE INDEX by_open ON exchange(ts) WHERE end_seq IS NULL;
+"""
+
+_EPOCH = date(1970, 1, 1)
+_DAY_MICROSECONDS = 86_400_000_000
+_LATEST = 253_402_300_799_999_999
+
+
+def day_name(day: int) -> str:
+    """A day as ISO 8601 writes it."""
+    return (_EPOCH + timedelta(days=day)).isoformat()
+
+
+def day_of(ts: int) -> int:
+    """The day of a time in unix microseconds."""
+    return ts // _DAY_MICROSECONDS
+
+
+def time_text(ts: int) -> str:
+    """A time in unix microseconds, as RFC 3339 writes it; what is behind the year 9999 stands at its end."""
+    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=min(ts, _LATEST))
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ") if moment.year > 999 else moment.isoformat()
+
+
+def day_path(directory: Path, day: int) -> Path:
+    """The file of a day."""
+    return directory / f"{day_name(day)}.sqlite"
+
+
+def connect(path: Path, *, write: bool = False) -> sqlite3.Connection:
+    """Opens a file that is there. Raises IndexUnusableError."""
+    uri = f"file:{urllib.parse.quote(str(path))}?mode={'rw' if write else 'ro'}"
+    try:
+        connection = sqlite3.connect(uri, uri=True, timeout=30, isolation_level=None, check_same_thread=False)
+        connection.execute("PRAGMA cache_size = -16384")
+        if write:
+            connection.execute(f"PRAGMA synchronous = {SYNCHRONOUS}")
+        # Whether it is a database is only known once something was read.
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except sqlite3.Error as error:
+        raise IndexUnusableError(f"{path} cannot be opened: {error}", "index_io") from None
+    return connection
+
+
+def create(path: Path, tables: str, meta: dict[str, str | int]) -> sqlite3.Connection:
+    """Makes a file with its tables, whole or not at all, in the place of any other. Raises sqlite3.Error,
+    OSError."""
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+    connection = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
+    try:
+        connection.execute(f"PRAGMA synchronous = {SYNCHRONOUS}")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA cache_size = -16384")
+        connection.executescript(f"BEGIN;\n{tables}")
+        connection.executemany("INSERT INTO meta VALUES (?, ?)", meta.items())
+        connection.execute("COMMIT")
+    except BaseException:
+        with contextlib.suppress(sqlite3.Error):
+            connection.close()
+        raise
+    return connection
+
+
+def read_meta(connection: sqlite3.Connection) -> dict[str, str | int]:
+    """What a file says of itself; nothing for one that does not."""
+    try:
+        return dict(connection.execute("SELECT name, value FROM meta"))
+    except sqlite3.Error:
+        return {}
+
+
+def open_catalogue(directory: Path, *, write: bool = False) -> sqlite3.Connection:
+    """The catalogue of an index. Raises IndexUnusableError."""
+    path = directory / CATALOGUE
+    if not path.is_file():
+        raise IndexUnusableError(f"{directory} holds no index: `proofgate index` makes one", "index_missing")
+    connection = connect(path, write=write)
+    found = read_meta(connection).get("schema")
+    if found != SCHEMA:
+        connection.close()
+        raise IndexUnusableError(
+            f"the index in {directory} has schema {found}, and this version {SCHEMA}:"
+            " `proofgate index --rebuild` makes it anew",
+            "index_schema",
+        )
+    return connection
+
+
+def open_day(directory: Path, day: int, generation: str, *, write: bool = False) -> sqlite3.Connection:
+    """The file of a day that the catalogue names. Raises IndexUnusableError."""
+    path = day_path(directory, day)
+    if not path.is_file():
+        raise IndexUnusableError(
+            f"{path} is gone, and the catalogue names it: `proofgate index --rebuild` makes the index anew",
+            "index_damaged",
+        )
+    connection = connect(path, write=write)
+    meta = read_meta(connection)
+    if (meta.get("schema"), meta.get("generation")) != (SCHEMA, generation):
+        connection.close()
+        raise IndexUnusableError(
+            f"{path} is of another index: `proofgate index --rebuild` makes it anew", "index_damaged"
+        )
+    return connection

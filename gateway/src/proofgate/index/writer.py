@@ -1,0 +1,280 @@
+"""Writes an index: the rows of a batch into the files of their days, and then, in the catalogue, that it was
+read.
+
+A row is known by the place of its record, so what is written a second time, because the process was killed
+before the catalogue was written, is the same row.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import secrets
+import sqlite3
+from collections import OrderedDict, defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from proofgate.index import schema
+from proofgate.index.days import Day, Effect
+from proofgate.index.errors import IndexUnusableError
+
+if TYPE_CHECKING:
+    from proofgate import _core
+
+#: Files of days that are held open.
+_OPEN_DAYS = 8
+#: What the core takes for "it has ended".
+ENDED = (1 << 64) - 1
+_NEW = "catalogue.new"
+
+
+class Writer:
+    """The one writer of an index. Not safe for several threads. Raises IndexUnusableError."""
+
+    def __init__(self, directory: Path, ledger_key: str, lock: int) -> None:
+        self.directory = directory
+        self._lock = lock
+        self._catalogue = schema.open_catalogue(directory, write=True)
+        meta = schema.read_meta(self._catalogue)
+        if meta.get("ledger") != ledger_key:
+            self._catalogue.close()
+            raise IndexUnusableError(
+                f"{directory} is the index of {meta.get('ledger')}, not of this ledger", "index_foreign"
+            )
+        self._generation = str(meta["generation"])
+        self._version = int(meta["version"])
+        self._pruned_before = int(meta["pruned_before"]) if "pruned_before" in meta else None
+        self._listed = {day for (day,) in self._catalogue.execute("SELECT day FROM day")}
+        self._days: OrderedDict[int, Day] = OrderedDict()
+        self._remove_unlisted()
+
+    @classmethod
+    def open(cls, directory: Path, ledger_key: str, *, rebuild: bool = False) -> Self:
+        """Goes on with an index, or begins one: where there is none, and with `rebuild`."""
+        try:
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            lock = os.open(directory / schema.LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise IndexUnusableError(f"{directory} cannot be used: {error.strerror}", "index_io") from None
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if rebuild or not (directory / schema.CATALOGUE).is_file():
+                _begin(directory, ledger_key)
+            return cls(directory, ledger_key, lock)
+        except BlockingIOError:
+            os.close(lock)
+            raise IndexUnusableError(
+                f"another process writes the index in {directory}", "index_busy"
+            ) from None
+        except (OSError, sqlite3.Error) as error:
+            os.close(lock)
+            raise IndexUnusableError(
+                f"the index in {directory} cannot be made: {error}", "index_io"
+            ) from None
+        except BaseException:
+            os.close(lock)
+            raise
+
+    def close(self) -> None:
+        """Closes every file."""
+        for day in self._days.values():
+            day.connection.close()
+        self._days.clear()
+        self._catalogue.close()
+        os.close(self._lock)
+
+    def known(self) -> dict[str, int]:
+        """How many records of each log are in the index, by origin; ENDED where nothing can follow."""
+        logs = self._catalogue.execute("SELECT origin, size, final FROM log")
+        return {
+            origin: ENDED if final is not None and size >= final else size for origin, size, final in logs
+        }
+
+    def place(self, origin: str) -> str | None:
+        """Where the reading of a log goes on; None for one that was not read."""
+        row = self._catalogue.execute("SELECT place FROM log WHERE origin = ?", (origin,)).fetchone()
+        return None if row is None else row[0]
+
+    def apply(self, origin: str, note: str, batch: _core.ExchangeBatch) -> None:
+        """Writes a batch of a log, read up to the checkpoint of `note`."""
+        try:
+            self._catalogue.execute("BEGIN IMMEDIATE")
+            self._apply(origin, note, batch)
+            self._catalogue.execute("COMMIT")
+        except BaseException as error:
+            self._roll_back()
+            if isinstance(error, sqlite3.Error | OSError):
+                raise IndexUnusableError(f"{self.directory} cannot be written: {error}", "index_io") from None
+            raise
+        self._version += 1
+        while len(self._days) > _OPEN_DAYS:
+            self._days.popitem(last=False)[1].connection.close()
+
+    def _apply(self, origin: str, note: str, batch: _core.ExchangeBatch) -> None:
+        catalogue, log = self._catalogue, self._log(origin)
+        begun = [(log, seq, ts) for seq, ts in batch.unended() if self._is_kept(ts)]
+        catalogue.executemany("INSERT OR REPLACE INTO open VALUES (?, ?, ?)", begun)
+        effects = self._effects(origin, log, batch)
+        closed: list[tuple[int, int]] = []
+        kept = [day for day in batch.days() if self._is_kept_day(day)]
+        for day in sorted({*kept, *effects}):
+            writing = self._day(day)
+            writing.connection.execute("BEGIN IMMEDIATE")
+            if day in kept:
+                writing.add(batch, day, log, self._version + 1)
+            for effect in effects.get(day, []):
+                admission = (effect.log, effect.seq)
+                if admission in closed or not writing.take(effect):
+                    continue
+                if effect.late["kind"] == "end":
+                    closed.append(admission)
+            writing.connection.execute("COMMIT")
+        catalogue.executemany("DELETE FROM open WHERE log = ? AND seq = ?", closed)
+        catalogue.execute("DELETE FROM early WHERE log = ? AND seq < ?", (log, batch.size))
+        catalogue.execute(
+            "UPDATE log SET size = ?, place = ?, note = ?, final = coalesce(?, final) WHERE id = ?",
+            (batch.size, batch.place, note, batch.size if batch.sealed else None, log),
+        )
+        for incarnation, size in batch.ended:
+            other = self._log(_beside(origin, incarnation))
+            catalogue.execute("UPDATE log SET final = ? WHERE id = ?", (min(size, (1 << 63) - 1), other))
+        catalogue.execute("UPDATE meta SET value = ? WHERE name = 'version'", (self._version + 1,))
+
+    def _effects(self, origin: str, log: int, batch: _core.ExchangeBatch) -> dict[int, list[Effect]]:
+        """What has to be added to rows, by their days; what concerns admissions that were not read is
+        kept."""
+        effects: dict[int, list[Effect]] = defaultdict(list)
+        early = self._catalogue.execute(
+            "SELECT seq, by_log, late FROM early WHERE log = ? AND seq < ? ORDER BY by_log, by_seq",
+            (log, batch.size),
+        )
+        found = [(log, seq, by_log, json.loads(late)) for seq, by_log, late in early]
+        for text in batch.late():
+            late = json.loads(text)
+            admitted = late["incarnation"]
+            of = log if admitted is None else self._log(_beside(origin, admitted))
+            found.append((of, late["admission"], log, late))
+        for of, seq, by_log, late in found:
+            row = self._catalogue.execute(
+                "SELECT ts FROM open WHERE log = ? AND seq = ?", (of, seq)
+            ).fetchone()
+            if row is not None:
+                effects[schema.day_of(row[0])].append(Effect(row[0], of, seq, by_log, late))
+            elif of != log and seq >= self._size(of):
+                self._catalogue.execute(
+                    "INSERT OR REPLACE INTO early VALUES (?, ?, ?, ?, ?)",
+                    (of, seq, by_log, late["seq"], json.dumps(late)),
+                )
+            # Otherwise it has an end already, or its day was removed.
+        return effects
+
+    def prune(self, before: int) -> int:
+        """Removes the days before a day, for good; returns how many there were."""
+        before = max(before, self._pruned_before or before)
+        gone = [day for day in self._listed if day < before]
+        try:
+            self._catalogue.execute("BEGIN IMMEDIATE")
+            self._catalogue.execute("INSERT OR REPLACE INTO meta VALUES ('pruned_before', ?)", (before,))
+            self._catalogue.execute("DELETE FROM day WHERE day < ?", (before,))
+            self._catalogue.execute("DELETE FROM open WHERE ts < ?", (before * 86_400_000_000,))
+            self._catalogue.execute("COMMIT")
+            self._pruned_before = before
+            self._listed.difference_update(gone)
+            for day in [day for day in self._days if day < before]:
+                self._days.pop(day).connection.close()
+            self._remove_unlisted()
+        except (sqlite3.Error, OSError) as error:
+            self._roll_back()
+            raise IndexUnusableError(f"{self.directory} cannot be written: {error}", "index_io") from None
+        return len(gone)
+
+    def _log(self, origin: str) -> int:
+        row = self._catalogue.execute("SELECT id FROM log WHERE origin = ?", (origin,)).fetchone()
+        if row is None:
+            return int(
+                self._catalogue.execute("INSERT INTO log(origin) VALUES (?)", (origin,)).lastrowid or 0
+            )
+        return int(row[0])
+
+    def _size(self, log: int) -> int:
+        return int(self._catalogue.execute("SELECT size FROM log WHERE id = ?", (log,)).fetchone()[0])
+
+    def _is_kept(self, ts: int) -> bool:
+        return self._is_kept_day(schema.day_of(ts))
+
+    def _is_kept_day(self, day: int) -> bool:
+        return self._pruned_before is None or day >= self._pruned_before
+
+    def _day(self, day: int) -> Day:
+        if day in self._days:
+            self._days.move_to_end(day)
+            return self._days[day]
+        if day in self._listed:
+            connection = schema.open_day(self.directory, day, self._generation, write=True)
+        else:
+            meta: dict[str, str | int] = {"schema": schema.SCHEMA, "generation": self._generation}
+            connection = schema.create(schema.day_path(self.directory, day), schema.DAY_TABLES, meta)
+            _sync(self.directory)
+        self._catalogue.execute("INSERT OR IGNORE INTO day VALUES (?)", (day,))
+        self._listed.add(day)
+        self._days[day] = Day(connection)
+        return self._days[day]
+
+    def _roll_back(self) -> None:
+        """Forgets what was not committed, and what is remembered of it."""
+        for day in self._days.values():
+            # Closing a file takes back what was not committed.
+            with contextlib.suppress(sqlite3.Error):
+                day.connection.close()
+        self._days.clear()
+        with contextlib.suppress(sqlite3.Error):
+            if self._catalogue.in_transaction:
+                self._catalogue.execute("ROLLBACK")
+            self._listed = {day for (day,) in self._catalogue.execute("SELECT day FROM day")}
+
+    def _remove_unlisted(self) -> None:
+        """Removes files of days that the catalogue does not name: they will be written anew, or never
+        again."""
+        listed = {schema.day_name(day) for day in self._listed}
+        for path in self.directory.iterdir():
+            if schema.DAY_FILE.fullmatch(path.name) and path.name[:10] not in listed:
+                path.unlink(missing_ok=True)
+
+
+def _begin(directory: Path, ledger_key: str) -> None:
+    """Puts a new catalogue in the place of any other; which days were removed on purpose stays known."""
+    meta: dict[str, str | int] = {
+        "schema": schema.SCHEMA,
+        "ledger": ledger_key,
+        "generation": secrets.token_hex(8),
+        "version": 0,
+    }
+    path = directory / schema.CATALOGUE
+    if path.is_file():
+        with contextlib.suppress(IndexUnusableError):
+            before = schema.connect(path, write=True)
+            pruned = schema.read_meta(before).get("pruned_before")
+            before.close()
+            if isinstance(pruned, int):
+                meta["pruned_before"] = pruned
+    schema.create(directory / _NEW, schema.CATALOGUE_TABLES, meta).close()
+    for suffix in ("-wal", "-shm", "-journal"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+    (directory / _NEW).replace(path)
+    _sync(directory)
+
+
+def _beside(origin: str, incarnation: str) -> str:
+    """The origin of another log of the same shard."""
+    return f"{origin.rpartition('/')[0]}/{incarnation}"
+
+
+def _sync(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

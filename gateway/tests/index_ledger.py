@@ -1,0 +1,114 @@
+"""A ledger that the double of the core makes rows of, and an index of it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+from proofgate import _core
+from proofgate.index.filter import Filter
+from proofgate.index.follow import Indexer
+from proofgate.index.query import Questions
+from proofgate.index.writer import Writer
+
+NAME = "proofgate.dev/ns/demo"
+VKEY = f"{NAME}+1a2b3c4d+cHVibGlj"
+FIRST, SECOND = "01M89PCZT1JE2K4A4FYY15YK69", "01M89Q0V2S1R6T3Y8B5N7C4D9E"
+#: 2026-11-25T12:00:00Z, in unix microseconds.
+NOON = 1_795_608_000_000_000
+DAY = 86_400_000_000
+
+
+def own_id(number: int, ts: int = NOON) -> str:
+    """A request id as the gateway makes it: a UUID of version 7."""
+    return f"req_{ts // 1000:012x}7abc8def{number:012x}"
+
+
+class Log:
+    """One log of a ledger."""
+
+    def __init__(self, ledger: Path, incarnation: str = FIRST, shard: int = 0, **opened: Any) -> None:
+        self.directory = ledger / str(shard) / incarnation
+        self.directory.mkdir(parents=True)
+        self.origin = f"{NAME}/{shard}/{incarnation}"
+        self.records: list[dict[str, Any]] = []
+        self._numbers: dict[str, int] = defaultdict(int)
+        self.add("open", NOON, ledger=NAME, shard=shard, incarnation=incarnation, **opened)
+
+    def add(self, kind: str, ts: int, **fields: Any) -> int:
+        self.records.append({"v": 1, "kind": kind, "seq": len(self.records), "ts": ts, **fields})
+        return len(self.records) - 1
+
+    def admit(self, number: int, ts: int = NOON, **other: Any) -> int:
+        tenant = other.get("tenant", "acme")
+        self._numbers[tenant] += 1
+        usual = {
+            "id": own_id(number, ts),
+            "tenant": tenant,
+            "tenant_seq": self._numbers[tenant],
+            "key": "01234567",
+        }
+        named = {"model": "gpt", "provider": "openai", "endpoint": "/v1/chat/completions", "bytes": 5}
+        return self.add("admission", ts, **(usual | named | other))
+
+    def complete(self, number: int, admission: int, ts: int = NOON, **other: Any) -> int:
+        usual = {
+            "id": own_id(number, ts),
+            "admission": admission,
+            "status": 200,
+            "outcome": "complete",
+            "bytes": 7,
+        }
+        used = {
+            "usage": {"prompt_tokens": 3, "completion_tokens": 4},
+            "cost_nanodollars": 9,
+            "duration_us": 11,
+        }
+        return self.add("completion", ts + 11, **(usual | used | other))
+
+    def exchange(self, number: int, ts: int = NOON, end: dict[str, Any] | None = None, **other: Any) -> int:
+        admission = self.admit(number, ts, **other)
+        self.complete(number, admission, ts, **(end or {}))
+        return admission
+
+    def refuse(self, number: int, ts: int = NOON, **other: Any) -> int:
+        usual = {"id": own_id(number, ts), "tenant": "acme", "status": 403, "code": "policy_denied"}
+        return self.add("rejection", ts, **(usual | {"endpoint": None, "bytes": 5} | other))
+
+    def sign(self) -> None:
+        """Puts what there is under a checkpoint."""
+        lines = [json.dumps(record) for record in self.records]
+        (self.directory / "records.jsonl").write_text("\n".join(lines))
+        (self.directory / "checkpoint").write_text(
+            f"{self.origin}\n{len(lines)}\nroot\n\n— {self.origin} sig\n"
+        )
+
+
+def bring_up(index: Path, ledger: Path, most_records: int = 3, *, rebuild: bool = False) -> Indexer:
+    """Brings an index up to what is signed."""
+    writer = Writer.open(index, VKEY, rebuild=rebuild)
+    try:
+        indexer = Indexer(writer, VKEY, most_records)
+        logs, problems = _core.ledger_logs(str(ledger), VKEY, writer.known())
+        assert problems == []
+        indexer.read(logs)
+    finally:
+        writer.close()
+    return indexer
+
+
+def rows(index: Path, asked: Filter | None = None) -> list[dict[str, Any]]:
+    """What the index has of the exchanges that are asked for."""
+    with Questions(index) as questions:
+        return [row.facts for row in questions.all(asked or Filter())]
+
+
+def abandon(writer: Writer) -> None:
+    """Lets go of a writer as the system does of a process that was killed."""
+    for day in writer._days.values():
+        day.connection.close()
+    writer._catalogue.close()
+    os.close(writer._lock)

@@ -1,0 +1,277 @@
+"""Exports: what they show to somebody who has the verifying key and nothing else, and what they cannot
+hide."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from index_ledger import DAY, FIRST, NAME, NOON, SECOND, VKEY, Log, bring_up, own_id
+
+from proofgate.cli import main
+
+Capture = pytest.CaptureFixture[str]
+SIGNER = "proofgate.dev/ns/exports+1a2b3c4d+cHVibGlj"
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Path:
+    """A folder with a ledger of two logs, and an index of it."""
+    ledger = tmp_path / "ledger"
+    first = Log(ledger)
+    for number in range(1, 9):
+        first.exchange(number, NOON + number, tenant="globex" if number % 4 == 0 else "acme")
+    moved = first.admit(20, NOON + 20)
+    first.refuse(21, NOON + 21)
+    first.sign()
+    second = Log(ledger, SECOND, predecessor={"incarnation": FIRST, "size": len(first.records)})
+    second.add(
+        "attempt",
+        NOON,
+        id=own_id(20, NOON + 20),
+        admission=moved,
+        attempt=2,
+        provider="azure",
+        incarnation=FIRST,
+    )
+    second.complete(20, moved, NOON + 20, incarnation=FIRST, attempts=2)
+    second.exchange(
+        22, NOON + DAY, end={"policy": {"rules": ["a", "b"], "redacted": True, "would_block": False}}
+    )
+    second.sign()
+    bring_up(tmp_path / "index", ledger, 100)
+    return tmp_path
+
+
+def export(made: Path, *asked: str, out: str = "out") -> int:
+    paths = ["--index", str(made / "index"), "--ledger", str(made / "ledger"), "--out", str(made / out)]
+    return main(["export", *paths, *asked])
+
+
+def check(made: Path, capsys: Capture, *more: str, out: str = "out") -> tuple[int, str]:
+    capsys.readouterr()
+    code = main(["verify-export", str(made / out), "--key", VKEY, *more])
+    told = capsys.readouterr()
+    return code, told.out + told.err
+
+
+def test_an_export_of_a_tenant_shows_that_none_of_its_admissions_is_left_out(
+    made: Path, capsys: Capture
+) -> None:
+    assert export(made, "--tenant", "acme") == 0
+    assert "9 exchanges" in capsys.readouterr().out
+    code, told = check(made, capsys)
+    assert code == 0
+    for line in (
+        "asked for: tenant acme",
+        f"shown: admissions 1 to 7 of acme in {NAME}/0/{FIRST}, and none between is missing",
+        f"shown: admissions 1 to 1 of acme in {NAME}/0/{SECOND}, and none between is missing",
+        "not shown: that 1 is the last one there",
+        "verified",
+    ):
+        assert line in told.splitlines()
+    manifest = json.loads((made / "out" / "manifest.json").read_text())
+    assert {log["origin"]: log["records"] for log in manifest["logs"]} == {
+        f"{NAME}/0/{FIRST}": 14,
+        f"{NAME}/0/{SECOND}": 4,
+    }
+    lines = [json.loads(line) for line in (made / "out" / "exchanges.jsonl").read_text().splitlines()]
+    ledger = (made / "ledger" / "0" / FIRST / "records.jsonl").read_text().splitlines()
+    assert lines[0]["records"][0]["record"] == ledger[1], "the stored bytes"
+    assert not list(made.glob(".out*")), "nothing else is left"
+
+
+def test_neighbours_show_that_the_edges_of_a_time_are_whole(made: Path, capsys: Capture) -> None:
+    asked = ("--since", "2026-11-25T12:00:00.000002Z", "--until", "2026-11-25T12:00:00.000006Z")
+    assert export(made, "--tenant", "acme", *asked) == 0
+    code, told = check(made, capsys)
+    assert code == 0
+    assert f"shown: admissions 2 to 4 of acme in {NAME}/0/{FIRST}, and none between is missing" in told
+    assert "does not belong" not in told
+    assert "is the last one" not in told
+    manifest = json.loads((made / "out" / "manifest.json").read_text())
+    assert (manifest["exchanges"], manifest["neighbours"]) == (3, 2)
+
+
+def test_an_export_of_anything_else_claims_nothing_about_what_is_left_out(
+    made: Path, capsys: Capture
+) -> None:
+    assert export(made, "--rule", "a") == 0
+    code, told = check(made, capsys)
+    assert (code, "not shown: that nothing is left out" in told) == (0, True)
+    assert "1 exchanges, 2 records" in told
+
+
+@pytest.mark.parametrize("name", ["out.tar", "out.tar.gz"])
+def test_an_archive_is_checked_without_being_unpacked(made: Path, capsys: Capture, name: str) -> None:
+    assert export(made, out=name) == 0
+    assert check(made, capsys, out=name)[0] == 0
+    with tarfile.open(made / name) as tar:
+        assert tar.getnames() == ["manifest.json", "exchanges.jsonl", "exchanges.csv"]
+    (made / name).write_bytes((made / name).read_bytes()[:700])
+    assert check(made, capsys, out=name)[0] in (2, 40)
+
+
+def test_who_made_an_export_is_shown_by_a_signature_over_the_manifest(made: Path, capsys: Capture) -> None:
+    (made / "key").write_text("PRIVATE+KEY+proofgate.dev/ns/exports+1a2b3c4d+c2VjcmV0\n")
+    assert export(made, "--signing-key", str(made / "key")) == 0
+    code, told = check(made, capsys, "--signer", SIGNER)
+    assert (code, "shown: proofgate.dev/ns/exports signed the manifest" in told) == (0, True)
+    assert check(made, capsys, "--signer", SIGNER.replace("exports", "others"))[0] == 40
+    manifest = made / "out" / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"made"', '"made" '))
+    assert check(made, capsys)[0] == 0
+    assert check(made, capsys, "--signer", SIGNER)[0] == 40
+    (made / "key").write_text("a secret that is no key")
+    assert export(made, "--signing-key", str(made / "key"), out="other") == 2
+    told = capsys.readouterr().err
+    assert "secret" not in told
+
+
+def test_an_export_is_never_written_over(made: Path, capsys: Capture) -> None:
+    assert export(made) == 0
+    assert export(made) == 1
+    assert "[export_exists]" in capsys.readouterr().err
+    assert check(made, capsys)[0] == 0
+
+
+Lines = list[dict[str, Any]]
+
+
+def record_of(lines: Lines, line: int, at: int = 0) -> dict[str, Any]:
+    found: dict[str, Any] = lines[line]["records"][at]
+    return found
+
+
+def changed(lines: Lines) -> None:
+    record = record_of(lines, 1)
+    record["record"] = record["record"].replace("gpt", "gpx")
+
+
+def elsewhere(lines: Lines) -> None:
+    record_of(lines, 1)["index"] += 1
+
+
+def unsigned(lines: Lines) -> None:
+    record_of(lines, 1)["origin"] = f"{NAME}/9/{FIRST}"
+
+
+def twice(lines: Lines) -> None:
+    lines.insert(1, lines[0])
+
+
+def mixed(lines: Lines) -> None:
+    lines[0]["records"][1] = lines[1]["records"][1]
+
+
+def renamed(lines: Lines) -> None:
+    lines[0]["id"] = lines[1]["id"]
+
+
+def foreign(lines: Lines) -> None:
+    lines[0]["records"] = lines[0]["records"][1:]
+
+
+def hidden(lines: Lines) -> None:
+    lines[2]["neighbour"] = True
+
+
+def empty(lines: Lines) -> None:
+    lines[2]["records"] = []
+
+
+def formless(lines: Lines) -> None:
+    record_of(lines, 0)["record"] = None
+
+
+def rewrite(folder: Path, change: Callable[[Lines], None]) -> None:
+    """Changes lines, and makes everything that is not signed fit again, as whoever made the export could."""
+    path = folder / "exchanges.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    table = (folder / "exchanges.csv").read_bytes().splitlines(keepends=True)
+    before = [line["id"] for line in lines]
+    change(lines)
+    ids = [line.get("id") for line in lines]
+    if sorted(map(str, ids)) != sorted(before):
+        rows = {line.split(b",")[1].decode(): line for line in table[1:]}
+        table = [table[0], *(rows[str(name)] for name in ids)]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (folder / "exchanges.csv").write_bytes(b"".join(table))
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["exchanges"] = len(lines) - sum("neighbour" in line for line in lines)
+    manifest["neighbours"] = sum("neighbour" in line for line in lines)
+    manifest["records"] = sum(len(line["records"]) for line in lines)
+    for name in ("exchanges.jsonl", "exchanges.csv"):
+        manifest["files"][name]["sha256"] = hashlib.sha256((folder / name).read_bytes()).hexdigest()
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+
+
+@pytest.mark.parametrize(
+    "change", [changed, elsewhere, unsigned, twice, mixed, renamed, foreign, hidden, empty, formless]
+)
+def test_what_was_changed_does_not_verify_though_all_digests_fit(
+    made: Path, capsys: Capture, change: Callable[[Lines], None]
+) -> None:
+    assert export(made, "--tenant", "acme") == 0
+    rewrite(made / "out", change)
+    code, told = check(made, capsys)
+    assert (code, told.startswith("proofgate: not verified: ")) == (40, True), told
+
+
+def without_the_third(lines: Lines) -> None:
+    lines.pop(2)
+
+
+def test_an_admission_that_was_left_out_is_missed(made: Path, capsys: Capture) -> None:
+    assert export(made, "--tenant", "acme") == 0
+    rewrite(made / "out", without_the_third)
+    code, told = check(made, capsys)
+    assert code == 10
+    assert f"missing: admissions 3 of acme in {NAME}/0/{FIRST}" in told
+    assert told.splitlines()[-1] == "incomplete"
+
+
+def test_a_table_that_says_something_else_and_a_file_that_was_replaced_do_not_verify(
+    made: Path, capsys: Capture
+) -> None:
+    assert export(made) == 0
+    table = made / "out" / "exchanges.csv"
+    table.write_bytes(table.read_bytes().replace(b"globex", b"acme"))
+    assert "is not the file that the manifest names" in check(made, capsys)[1]
+    rewrite(made / "out", lambda _: None)
+    code, told = check(made, capsys)
+    assert (code, "where the records say" in told) == (40, True)
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"v":1,"kind":"proofgate-export"}',
+        '{"v":1,"kind":"proofgate-export","filter":{"since":"x"}}',
+    ],
+)
+def test_what_is_no_export_is_told(tmp_path: Path, capsys: Capture, manifest: str) -> None:
+    assert check(tmp_path, capsys, out="nothing")[0] == 2
+    (tmp_path / "out").mkdir()
+    assert check(tmp_path, capsys)[0] == 2
+    (tmp_path / "out" / "manifest.json").write_text(manifest)
+    assert "[bad_export]" in check(tmp_path, capsys)[1]
+    (tmp_path / "file").write_text(manifest)
+    assert "[bad_export]" in check(tmp_path, capsys, out="file")[1]
+
+
+def test_an_index_that_the_ledger_does_not_bear_out_is_not_exported(made: Path, capsys: Capture) -> None:
+    path = made / "ledger" / "0" / FIRST / "records.jsonl"
+    path.write_text(path.read_text().replace(own_id(2, NOON + 2), own_id(3, NOON + 3)))
+    assert export(made) == 1
+    assert "[index_damaged]" in capsys.readouterr().err
+    assert not (made / "out").exists()
+    assert not list(made.glob(".out*"))

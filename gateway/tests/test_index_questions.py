@@ -1,0 +1,181 @@
+"""Asking an index: filters, pages that stay, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from index_ledger import DAY, NOON, SECOND, Log, bring_up, own_id, rows
+
+from proofgate.cli import main
+from proofgate.index.errors import IndexUnusableError
+from proofgate.index.filter import Filter
+from proofgate.index.query import Questions
+
+Capture = pytest.CaptureFixture[str]
+HEADINGS = ["TIME", "TENANT", "MODEL", "PROVIDER", "VERDICT", "OUTCOME", "STATUS", "TOKENS", "USD", "ID"]
+HIT = {"rules": ["pii"], "redacted": False, "would_block": False}
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Log:
+    """Nine exchanges on two days."""
+    log = Log(tmp_path / "ledger")
+    log.exchange(1, NOON)
+    log.exchange(2, NOON + 10, tenant="globex", key="89abcdef")
+    log.exchange(3, NOON + 20, model="claude", provider="anthropic", end={"cost_nanodollars": 2_000_000_000})
+    log.exchange(4, NOON + 30, policy=HIT | {"redacted": True})
+    log.exchange(5, NOON + 40, policy=HIT, end={"outcome": "policy_blocked", "status": 403})
+    log.refuse(6, NOON + 50)
+    log.refuse(7, NOON + 60, tenant=None, code="unauthorized", status=401)
+    log.exchange(8, NOON + DAY, policy=HIT | {"would_block": True})
+    log.admit(9, NOON + DAY + 10)
+    log.sign()
+    return log
+
+
+@pytest.fixture
+def index(log: Log, tmp_path: Path) -> Path:
+    assert log.records
+    bring_up(tmp_path / "index", tmp_path / "ledger", 100)
+    return tmp_path / "index"
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        ({}, [1, 2, 3, 4, 5, 6, 7, 8, 9]),
+        ({"tenant": "acme"}, [1, 3, 4, 5, 6, 8, 9]),
+        ({"tenant": "nobody"}, []),
+        ({"since": "2026-11-26"}, [8, 9]),
+        ({"since": "2026-11-25T12:00:00.000010Z", "until": "2026-11-25T12:00:00.000030Z"}, [2, 3]),
+        ({"until": "2026-11-25T13:00:00+01:00"}, []),
+        ({"model": "claude"}, [3]),
+        ({"provider": "anthropic"}, [3]),
+        ({"provider": "pii"}, []),
+        ({"verdict": "allowed"}, [1, 2, 3, 9]),
+        ({"verdict": "flagged"}, []),
+        ({"verdict": "redacted"}, [4]),
+        ({"verdict": "would_block"}, [8]),
+        ({"verdict": "blocked"}, [5]),
+        ({"verdict": "refused", "tenant": "acme"}, [6]),
+        ({"rule": "pii"}, [4, 5, 8]),
+        ({"rule": "openai"}, []),
+        ({"outcome": "open"}, [9]),
+        ({"outcome": "unauthorized"}, [7]),
+        ({"key": "89abcdef"}, [2]),
+        ({"id": own_id(4, NOON + 30)}, [4]),
+        ({"id": own_id(4, NOON + 3_000_000)}, []),
+        ({"id": "something else"}, []),
+        ({"min_cost": "1.5"}, [3]),
+        ({"min_cost": "0", "model": "gpt", "since": "2026-11-26"}, [8]),
+    ],
+)
+def test_what_is_asked_for_is_found_and_nothing_else(
+    index: Path, asked: dict[str, str], found: list[int]
+) -> None:
+    for newest in (False, True):
+        numbers = [int(row["id"][-12:], 16) for row in rows(index, Filter.parse(asked, newest=newest))]
+        assert numbers == (found[::-1] if newest else found)
+
+
+@pytest.mark.parametrize("newest", [False, True])
+@pytest.mark.parametrize("limit", [1, 2, 4, 100])
+def test_pages_hold_what_was_there_at_the_first_one(index: Path, log: Log, newest: bool, limit: int) -> None:
+    asked = Filter(newest=newest)
+    before = [row["id"] for row in rows(index, asked)]
+    found: list[str] = []
+    after: str | None = None
+    number = 100
+    while True:
+        with Questions(index) as questions:
+            page = questions.page(asked, limit, after)
+        found += [row.facts["id"] for row in page.rows]
+        after = page.after
+        if after is None:
+            break
+        # Meanwhile exchanges come: at all places in time, and of another shard.
+        for ts in (NOON + 15, NOON + 45, NOON + DAY + 5, NOON + DAY + 99):
+            number += 1
+            log.exchange(number, ts)
+        log.sign()
+        if number < 110:
+            other = Log(log.directory.parents[1], SECOND, shard=number)
+            other.exchange(number + 1000, NOON + 25)
+            other.sign()
+        bring_up(index, log.directory.parents[1], 100)
+    assert found == before
+    assert limit == 100 or len(rows(index)) > len(before)
+
+
+def test_a_cursor_of_another_question_or_of_none_is_refused(index: Path, tmp_path: Path) -> None:
+    with Questions(index) as questions:
+        cursor = questions.page(Filter(tenant="acme"), 1).after
+        assert cursor is not None
+        for asked in (Filter(), Filter(tenant="globex"), Filter(tenant="acme", newest=True)):
+            with pytest.raises(IndexUnusableError) as caught:
+                questions.page(asked, 1, cursor)
+            assert caught.value.code == "cursor_differs"
+        for text in ("x", "%%%", "e30", "bnVsbA", "é", cursor[:-3], "W" * 5000, "eyJ2IjoxfQ"):
+            with pytest.raises(IndexUnusableError) as caught:
+                questions.page(Filter(tenant="acme"), 1, text)
+            assert caught.value.code == "bad_cursor", text
+    bring_up(index, tmp_path / "ledger", 100, rebuild=True)
+    with Questions(index) as questions, pytest.raises(IndexUnusableError) as caught:
+        questions.page(Filter(tenant="acme"), 1, cursor)
+    assert caught.value.code == "cursor_expired"
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"verdict": "maybe"},
+        {"since": "yesterday"},
+        {"since": "1960-01-01"},
+        {"since": "2026-11-26", "until": "2026-11-25"},
+        {"min_cost": "-1"},
+        {"min_cost": "NaN"},
+        {"min_cost": "1e40"},
+        {"tenant": ""},
+        {"model": "m" * 513},
+    ],
+)
+def test_a_filter_that_is_none_is_refused(asked: dict[str, str]) -> None:
+    with pytest.raises(IndexUnusableError) as caught:
+        Filter.parse(asked)
+    assert caught.value.code == "bad_filter"
+
+
+def test_the_command_shows_a_table_and_a_cursor(index: Path, capsys: Capture) -> None:
+    arguments = ["exchanges", "--index", str(index), "--tenant", "acme", "--limit", "2"]
+    assert main(arguments) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == HEADINGS
+    assert lines[2].split()[:5] == ["2026-11-25T12:00:00.000020Z", "acme", "claude", "anthropic", "allowed"]
+    assert "2.000000" in lines[2]
+    cursor = lines[-1].removeprefix("next: --after ")
+    assert main([*arguments, "--after", cursor, "--json"]) == 0
+    page = json.loads(capsys.readouterr().out)
+    assert [row["verdict"] for row in page["exchanges"]] == ["redacted", "blocked"]
+    assert page["next"]
+    assert main([*arguments, "--after", cursor, "--csv"]) == 0
+    table, told = capsys.readouterr()
+    assert table.splitlines()[1].split(",")[1] == own_id(4, NOON + 30)
+    assert told.startswith("next: --after ")
+    assert main(["exchanges", "--index", str(index), "--after", cursor]) == 2
+    assert "[cursor_differs]" in capsys.readouterr().err
+    assert main(["exchanges", "--index", str(index), "--tenant", "nobody"]) == 0
+    assert capsys.readouterr().out == "no exchanges\n"
+
+
+def test_what_records_hold_steers_no_terminal_and_no_spreadsheet(
+    log: Log, tmp_path: Path, capsys: Capture
+) -> None:
+    log.exchange(50, NOON, model='=HYPERLINK("x")\x1b[2J\n')
+    log.sign()
+    bring_up(tmp_path / "other", tmp_path / "ledger")
+    assert main(["exchanges", "--index", str(tmp_path / "other")]) == 0
+    assert '=HYPERLINK("x")?[2J?' in capsys.readouterr().out
+    assert main(["exchanges", "--index", str(tmp_path / "other"), "--csv"]) == 0
+    assert ",\"'=HYPERLINK(" in capsys.readouterr().out
