@@ -223,6 +223,15 @@ def test_the_operator_reads_how_witnesses_stand_and_why_a_policy_is_refused(
             size = checkpoint.read_aggregate(report.checkpoint, auditor_vkey).size
             assert [(one.name, one.last, one.size) for one in report.witnesses] == [("ours", "cosigned", size)]
             assert report.uncosigned == 0 and abs(report.witnesses[0].time - time.time()) < 60
+        # What the operator holds is the checkpoint with its cosignatures, and the next start is held to it.
+        held, options = tmp_path / "held", ("--held", str(tmp_path / "held"), "--witness-policy", str(policy))
+        held.write_text(report.checkpoint)
+        assert held.read_text().count("\n— ") == 2 and audit.look(*options) == (0, [])
+        audit.state.rename(tmp_path / "lost")
+        lost = subprocess.run(
+            [sys.executable, "-m", "proofgate", *audit.arguments, "--once", *options], capture_output=True, text=True
+        )
+        assert lost.returncode == 1 and lost.stderr.endswith("[auditor_state_lost]\n")
     policy.write_text(f"witness ours {ours.vkey}\nquorum theirs\n")
     command = [sys.executable, "-m", "proofgate", *audit.arguments, "--once", "--witness-policy", str(policy)]
     refused = subprocess.run(command, capture_output=True, text=True, timeout=120)
