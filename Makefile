@@ -86,9 +86,6 @@ check-rust:
 	@cargo fmt --all --check --manifest-path $(RUST_MANIFEST)
 	@$(CARGO) clippy --manifest-path $(RUST_MANIFEST) --workspace --all-targets --all-features --quiet -- -D warnings
 	@$(CARGO) test --manifest-path $(RUST_MANIFEST) --workspace --exclude proofgate-pybind --all-features --quiet
-	@cargo fmt --check --manifest-path rust-core/browser/Cargo.toml
-	@$(CARGO) clippy --manifest-path rust-core/browser/Cargo.toml --all-targets --quiet -- -D warnings
-	@$(CARGO) test --manifest-path rust-core/browser/Cargo.toml --quiet
 	@cargo fmt --check --manifest-path bench/stream_load/Cargo.toml
 	@$(CARGO) clippy --manifest-path bench/stream_load/Cargo.toml --all-targets --quiet -- -D warnings
 	@$(CARGO) test --manifest-path bench/stream_load/Cargo.toml --quiet

@@ -1,4 +1,4 @@
-// One question to the ledger's verifier: the C interface of rust-core/browser.
+// One question to the ledger's verifier: the C interface of rust-core/crates/browser.
 
 /**
  * Asks a fresh instance, which is dropped with all its memory afterwards.
