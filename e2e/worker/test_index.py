@@ -74,7 +74,7 @@ def test_each_exchange_of_a_ledger_is_one_row_and_says_what_its_records_say(
     ledger: tuple[Path, str], tmp_path: Path
 ) -> None:
     index = tmp_path / "index"
-    command = ["index", "--ledger", ledger[0], "--ledger-key", ledger[1], "--index", index]
+    command: list[str | Path] = ["index", "--ledger", ledger[0], "--ledger-key", ledger[1], "--index", index]
     assert run(*command)[0] == 0
     rows = asked(index)
     stored = records(ledger[0])
@@ -95,7 +95,7 @@ def test_an_index_whose_making_is_killed_again_and_again_has_each_exchange_once(
     ledger: tuple[Path, str], tmp_path: Path
 ) -> None:
     index = tmp_path / "index"
-    command = ["index", "--ledger", ledger[0], "--ledger-key", ledger[1], "--index", index]
+    command: list[str | Path] = ["index", "--ledger", ledger[0], "--ledger-key", ledger[1], "--index", index]
     started = time.monotonic()
     assert run(*command)[0] == 0
     whole, rows = time.monotonic() - started, asked(index)
@@ -117,7 +117,7 @@ def test_an_export_verifies_with_the_key_alone_and_not_when_a_byte_is_changed(
     assert run("index", "--ledger", ledger[0], "--ledger-key", ledger[1], "--index", index)[0] == 0
     signing, signer = _core.generate_key("proofgate.dev/local/exports")
     (tmp_path / "key").write_text(signing)
-    paths = ["--index", index, "--ledger", ledger[0]]
+    paths: list[str | Path] = ["--index", index, "--ledger", ledger[0]]
     assert run("export", *paths, "--tenant", "acme", "--out", out, "--signing-key", tmp_path / "key")[0] == 0
     code, told = run("verify-export", out, "--key", ledger[1], "--signer", signer)
     assert (code, told.splitlines()[-1]) == (0, "verified"), told

@@ -92,7 +92,12 @@ fn make(dir: &Path, key: &SigningKey, exchanges: u64, days: u64) {
                 tenant_seq: number,
                 key: format!("{:08x}", tenant * 7 + exchange % 3).into(),
                 model: format!("model-{model}").into(),
-                provider: if model % 2 == 0 { "openai" } else { "anthropic" }.into(),
+                provider: if model.is_multiple_of(2) {
+                    "openai"
+                } else {
+                    "anthropic"
+                }
+                .into(),
                 upstream_model: "upstream-model".into(),
                 endpoint: "/v1/chat/completions".into(),
                 stream: true,

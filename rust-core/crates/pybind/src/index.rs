@@ -29,13 +29,16 @@ fn key(text: &str) -> PyResult<VerifyingKey> {
     VerifyingKey::from_text(text.trim()).map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
+/// Logs, as directory and note; and what is wrong with others.
+type SignedLogs = (Vec<(OsString, String)>, Vec<String>);
+
 #[pyfunction]
 fn ledger_logs(
     python: Python<'_>,
     ledger: PathBuf,
     verifying_key: &str,
     known: BTreeMap<String, u64>,
-) -> PyResult<(Vec<(OsString, String)>, Vec<String>)> {
+) -> PyResult<SignedLogs> {
     let key = key(verifying_key)?;
     let found = python.detach(|| signed_logs(&STORAGE, &ledger, &key, &known));
     let (logs, problems) = found.map_err(|error| index_error(python, &error))?;
