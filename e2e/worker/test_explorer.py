@@ -101,6 +101,28 @@ def test_the_overview_tells_the_verdict_the_shards_and_their_logs_in_order(ledge
     assert "going on" in shards[1][0] and "open" in shards[1][0]
 
 
+def test_an_auditor_that_has_not_looked_or_found_something_says_so_first(between: StandIn, window: Browser) -> None:
+    finding = {
+        "code": "fork",
+        "origin": "a/0/X",
+        "shard": "0",
+        "since": 1,
+        "message": "two logs",
+        "verdict": "diverged",
+    }
+    between.changes["/status"] = json_with(lambda told: told.update(last_poll=0, checkpoint=""))
+    between.changes["/heads"] = json_with(lambda told: told.update(shards=[]))
+    window.open(f"{between.url}/")
+    assert "No shard has a signed log yet" in window.wait_for("It has not looked yet")
+    between.changes = {"/findings": json_with(lambda told: told["findings"].append(finding))}
+    window.open(f"{between.url}/")
+    told = window.wait_for("The ledger is diverged")
+    assert told.index("two logs") < told.index("Shards")
+    between.changes = {"/status": json_with(lambda told: told.update(poll_age_seconds=120.0))}
+    window.open(f"{between.url}/")
+    assert "2 minutes ago" in window.wait_for("It has stopped looking")
+
+
 def test_an_entry_is_verified_in_the_browser_and_its_bundle_by_the_command_lines_verifier(
     ledger: Explored, page: Browser
 ) -> None:

@@ -38,7 +38,7 @@ export async function view() {
   if (findings.length === 0) {
     return [
       el("h1", { tabindex: "-1" }, "Findings"),
-      el("p", { class: "empty" }, "Nothing was found. What the auditor notices would stand here: a log that was set back, forked, changed or removed, and what waits too long."),
+      el("p", { class: "empty" }, "Nothing was found so far; the overview says when it last looked. What the auditor notices would stand here: a log that was set back, forked, changed or removed, and what waits too long."),
     ];
   }
   return [
