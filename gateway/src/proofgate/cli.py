@@ -22,7 +22,7 @@ _EXIT_CODES = """\
 exit codes:
   0   done; for serve: drained and sealed
   1   the worker could not start, or its log was not sealed before the drain deadline;
-      policy test: an example or a sample failed
+      policy test: an example or a sample failed; erase: something of it stays
   2   wrong usage: arguments, configuration, a file that cannot be read, an unknown exchange
   10  fsck, auditor --once and verify-export: incomplete, 30: diverged,
       40 these, index and verify: invalid
