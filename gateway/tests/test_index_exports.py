@@ -91,6 +91,7 @@ def test_neighbours_show_that_the_edges_of_a_time_are_whole(made: Path, capsys: 
     assert export(made, "--tenant", "acme", *asked) == 0
     code, told = check(made, capsys)
     assert code == 0
+    assert "since 2026-11-25T12:00:00.000002Z, until 2026-11-25T12:00:00.000006Z" in told
     assert f"shown: admissions 2 to 4 of acme in {NAME}/0/{FIRST}, and none between is missing" in told
     assert "does not belong" not in told
     assert "is the last one" not in told

@@ -15,6 +15,7 @@ from proofgate.evidence import read_verifying_key
 from proofgate.index.command import add_filter, read_filter, told
 from proofgate.index.errors import IndexUnusableError
 from proofgate.index.follow import PROGRESS_SECONDS
+from proofgate.index.schema import time_text
 from proofgate.index.show import plain
 
 if TYPE_CHECKING:
@@ -109,9 +110,12 @@ def verify(options: argparse.Namespace) -> int:
 
 def _told(checked: Checked, gaps: dict[tuple[str, str], list[int]]) -> list[str]:
     manifest = checked.manifest
-    asked = ", ".join(f"{name} {value}" for name, value in manifest["filter"].items()) or "all"
+    asked = ", ".join(
+        f"{name} {time_text(value) if name in ('since', 'until') else value}"
+        for name, value in manifest["filter"].items()
+    )
     lines = [
-        f"asked for: {asked}",
+        f"asked for: {asked or 'all'}",
         f"shown: {checked.exchanges} exchanges, {checked.records} records, each in a signed log",
     ]
     if checked.signed_by is not None:

@@ -183,7 +183,7 @@ def _manifest(content: bytes) -> dict[str, Any]:
         asked = Filter(**manifest["filter"])
         well_formed = (
             (manifest["v"], manifest["kind"]) == (1, KIND)
-            and all(isinstance(time, int | None) for time in (asked.since, asked.until, asked.min_cost))
+            and all(_is_number(number) for number in (asked.since, asked.until, asked.min_cost))
             and all(isinstance(manifest[name], int) for name in ("exchanges", "records", "neighbours"))
             and all(isinstance(log["checkpoint"], str) for log in manifest["logs"])
             and all(isinstance(manifest["files"][name]["sha256"], str) for name in (EXCHANGES, CSV))
@@ -195,6 +195,10 @@ def _manifest(content: bytes) -> dict[str, Any]:
             f"this is no export of this version: {MANIFEST} has another form", "bad_export"
         )
     return manifest
+
+
+def _is_number(value: object) -> bool:
+    return value is None or (isinstance(value, int) and value >= 0)
 
 
 def _require_digest(files: _Files, name: str, manifest: dict[str, Any]) -> None:

@@ -107,11 +107,11 @@ fn make(dir: &Path, key: &SigningKey, exchanges: u64, days: u64) {
                 salt: Some(SaltId([4; 8])),
                 reserved: Some(4352),
                 reserved_nanodollars: None,
-                policy: (exchange % 200 == 0).then(|| PolicyNote {
+                policy: exchange.is_multiple_of(200).then(|| PolicyNote {
                     score: 1,
                     rules: vec!["pii-card".into()],
                     unnamed: 0,
-                    redacted: exchange % 400 == 0,
+                    redacted: exchange.is_multiple_of(400),
                     would_block: false,
                 }),
                 dropped: Vec::new(),

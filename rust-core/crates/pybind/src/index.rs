@@ -17,6 +17,11 @@ use crate::errors::{evidence_error, index_error, proof_error};
 
 static STORAGE: FileStorage = FileStorage;
 
+/// A log's directory, and the signed note over it.
+type Signed = (OsString, String);
+/// A record as it is stored, and its path.
+type Proved<'py> = (Bound<'py, PyBytes>, Vec<Hash>);
+
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(ledger_logs, module)?)?;
     module.add_function(wrap_pyfunction!(log_records, module)?)?;
@@ -29,16 +34,13 @@ fn key(text: &str) -> PyResult<VerifyingKey> {
     VerifyingKey::from_text(text.trim()).map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
-/// Logs, as directory and note; and what is wrong with others.
-type SignedLogs = (Vec<(OsString, String)>, Vec<String>);
-
 #[pyfunction]
 fn ledger_logs(
     python: Python<'_>,
     ledger: PathBuf,
     verifying_key: &str,
     known: BTreeMap<String, u64>,
-) -> PyResult<SignedLogs> {
+) -> PyResult<(Vec<Signed>, Vec<String>)> {
     let key = key(verifying_key)?;
     let found = python.detach(|| signed_logs(&STORAGE, &ledger, &key, &known));
     let (logs, problems) = found.map_err(|error| index_error(python, &error))?;
@@ -251,7 +253,7 @@ fn log_records<'py>(
     note: &str,
     verifying_key: &str,
     numbers: Vec<u64>,
-) -> PyResult<Vec<(Bound<'py, PyBytes>, Vec<Hash>)>> {
+) -> PyResult<Vec<Proved<'py>>> {
     let key = key(verifying_key)?;
     if !numbers.is_sorted() {
         return Err(PyValueError::new_err("the numbers of the records ascend"));
