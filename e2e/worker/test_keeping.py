@@ -106,6 +106,15 @@ def test_a_ledger_that_was_shortened_by_right_verifies_for_everybody(kept: Kept,
     assert kept.check() == 0
     code, text = kept.run("prove", gone[0], "--ledger", str(audit.ledger), "--out", str(tmp_path))
     assert code == 2 and "[log_removed]" in text
+    index = ["index", "--ledger", str(audit.ledger), "--ledger-key", audit.key, "--index", str(tmp_path / "index")]
+    code, text = kept.run(*index)
+    assert code == 40 and "without the keeper's key nobody can tell by whom" in text
+    _, other = _core.generate_key("proofgate.dev/local/other-keeper")
+    code, text = kept.run(*index, "--keeping-key", other)
+    assert code == 40 and "its tombstone is refused" in text
+    assert kept.run(*index, "--keeping-key", str(audit.folder / "keeping-key"))[0] == 0
+    code, text = kept.run("exchanges", "--index", str(tmp_path / "index"), "--json")
+    assert len(json.loads(text)["exchanges"]) == 6, "those of the two logs that stay"
     # What stays is checked by whoever has never heard of it.
     for record in oldest.glob("*.record"):
         proof = record.with_suffix(".tlog-proof")

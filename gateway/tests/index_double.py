@@ -242,8 +242,9 @@ def _end(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def ledger_logs(
-    ledger: str, verifying_key: str, known: dict[str, int]
+    ledger: str, verifying_key: str, known: dict[str, int], keeping_key: str | None = None
 ) -> tuple[list[tuple[str, str]], list[str]]:
+    assert keeping_key is None
     name = verifying_key.split("+", 1)[0]
     found = []
     for path in sorted(Path(ledger).glob("*/*/checkpoint")):

@@ -373,12 +373,13 @@ class ExchangeBatch:
         belongs to that."""
 
 def ledger_logs(
-    ledger: str, verifying_key: str, known: dict[str, int]
+    ledger: str, verifying_key: str, known: dict[str, int], keeping_key: str | None = None
 ) -> tuple[list[tuple[str, str]], list[str]]:
     """The logs of a ledger that were signed beyond what is known (records by origin): directory and signed
     note.
 
-    And what is wrong with the checkpoints of others, in words. A log that has ended is known with 2^64 - 1.
+    And what is wrong with others, in words. A log that has ended is known with 2^64 - 1; one that whoever
+    has the keeping key has removed is passed over.
     Raises ValueError for a key that is none, LedgerError when the ledger cannot be listed.
     """
 

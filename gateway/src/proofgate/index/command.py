@@ -40,6 +40,12 @@ def add(command: _Command) -> None:
         "--ledger-key", required=True, metavar="VKEY", help="the ledger's verifying key, or a file"
     )
     index.add_argument(
+        "--keeping-key",
+        metavar="VKEY",
+        help="the verifying key of whoever may remove logs, or a file; without it a removed log that was\n"
+        "never read is told as something wrong",
+    )
+    index.add_argument(
         "--index", type=Path, required=True, metavar="DIR", help="the index; not on the ledger's volume"
     )
     index.add_argument(
@@ -146,6 +152,7 @@ def run(options: argparse.Namespace) -> int:
     if refused:
         return fail(refused, EXIT_USAGE)
     key = read_verifying_key(options.ledger_key)
+    keeper = read_verifying_key(options.keeping_key) if options.keeping_key is not None else None
     ended = threading.Event()
     try:
         writer = Writer.open(options.index, key, rebuild=options.rebuild)
@@ -160,7 +167,7 @@ def run(options: argparse.Namespace) -> int:
             problems: list[str] = []
             while True:
                 before = problems
-                logs, problems = _core.ledger_logs(str(options.ledger), key, writer.known())
+                logs, problems = _core.ledger_logs(str(options.ledger), key, writer.known(), keeper)
                 for problem in set(problems).difference(before):
                     logging.getLogger("proofgate.index").error("%s", problem)
                 indexer.read(logs)
@@ -169,7 +176,7 @@ def run(options: argparse.Namespace) -> int:
         finally:
             writer.close()
     except ValueError as error:
-        return fail(f"--ledger-key: {error}", EXIT_USAGE)
+        return fail(f"--ledger-key or --keeping-key: {error}", EXIT_USAGE)
     except IndexUnusableError as error:
         return told(error)
     print(f"{indexer.records} records read into {options.index}")

@@ -178,7 +178,7 @@ fn follow(log: &mut Incarnation) {
 
 fn read(ledger: &Path, key: &SigningKey) {
     let vkey = key.verifying_key();
-    let (logs, problems) = signed_logs(&FileStorage, ledger, &vkey, &BTreeMap::new()).unwrap();
+    let (logs, problems) = signed_logs(&FileStorage, ledger, &vkey, None, &BTreeMap::new()).unwrap();
     assert!(problems.is_empty(), "{problems:?}");
     let begun = Instant::now();
     let mut rows = 0;

@@ -2,6 +2,7 @@
 
 use crate::IndexError;
 use proofgate_evidence::layout::{Shard, shards};
+use proofgate_evidence::removal::{self, Removal};
 use proofgate_evidence::{EvidenceError, ReadStorage, Ulid, checkpoint_file};
 use proofgate_ledger::{Checkpoint, LedgerError, VerifyingKey};
 use std::collections::BTreeMap;
@@ -18,7 +19,7 @@ pub struct SignedLog {
 
 /// The logs under a ledger's directory that were signed beyond what is `known` of them (records, by origin), the oldest of
 /// each shard first, and what is wrong with the checkpoints of others, in words. A log that is known to have ended is
-/// passed over: its number is `u64::MAX`.
+/// passed over: its number is `u64::MAX`. So is one that was removed by right, which only the `keeping` key can tell.
 ///
 /// # Errors
 /// [`IndexError::Evidence`] when the directory cannot be listed.
@@ -26,6 +27,7 @@ pub fn signed_logs(
     storage: &dyn ReadStorage,
     ledger: &Path,
     key: &VerifyingKey,
+    keeping: Option<&VerifyingKey>,
     known: &BTreeMap<String, u64>,
 ) -> Result<(Vec<SignedLog>, Vec<String>), IndexError> {
     let found = match shards(storage, ledger) {
@@ -38,16 +40,39 @@ pub fn signed_logs(
         for incarnation in &shard.incarnations {
             let origin = format!("{}/{name}/{incarnation}", key.name());
             let size = known.get(&origin).copied().unwrap_or(0);
-            match newest(storage, shard, *incarnation, key, (&origin, size)) {
-                Ok(note) => logs.extend(note.map(|note| SignedLog {
-                    dir: shard.dir.join(incarnation.to_string()),
-                    note,
-                })),
+            if size == u64::MAX {
+                continue;
+            }
+            let dir = shard.dir.join(incarnation.to_string());
+            let to_read = newest(storage, shard, *incarnation, key, (&origin, size)).and_then(|note| {
+                let Some(note) = note else { return Ok(None) };
+                Ok((!was_removed(storage, &dir, key, keeping)?).then_some(note))
+            });
+            match to_read {
+                Ok(note) => logs.extend(note.map(|note| SignedLog { dir, note })),
                 Err(reason) => problems.push(format!("{origin}: {reason}")),
             }
         }
     }
     Ok((logs, problems))
+}
+
+/// Whether a keeper has removed a log. A tombstone that is not the keeper's, or of which nobody can say whose it is, hides
+/// no log: it is what is wrong with it.
+fn was_removed(
+    storage: &dyn ReadStorage,
+    dir: &Path,
+    key: &VerifyingKey,
+    keeping: Option<&VerifyingKey>,
+) -> Result<bool, String> {
+    match removal::read(storage, dir, Some(key), keeping).map_err(|error| error.to_string())? {
+        Removal::None => Ok(false),
+        Removal::Refused(why) => Err(format!("its tombstone is refused: {why}")),
+        Removal::Done(_) if keeping.is_none() => {
+            Err("it was removed, and without the keeper's key nobody can tell by whom".to_owned())
+        }
+        Removal::Done(_) => Ok(true),
+    }
 }
 
 /// The newest note of a log that covers more than `size` records.
@@ -58,9 +83,6 @@ fn newest(
     key: &VerifyingKey,
     (origin, size): (&str, u64),
 ) -> Result<Option<String>, String> {
-    if size == u64::MAX {
-        return Ok(None);
-    }
     let mut newest: Option<(u64, String)> = None;
     let mut consider = |note: Option<String>| -> Result<(), String> {
         let Some(note) = note else { return Ok(()) };

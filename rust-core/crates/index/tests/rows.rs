@@ -24,7 +24,7 @@ const FEW: Limits = Limits {
 };
 
 fn logs(disk: &SimulatedDisk) -> Vec<SignedLog> {
-    let (logs, problems) = signed_logs(disk, Path::new("/"), &vkey(), &BTreeMap::new()).unwrap();
+    let (logs, problems) = signed_logs(disk, Path::new("/"), &vkey(), None, &BTreeMap::new()).unwrap();
     assert_eq!(problems, [""; 0]);
     logs
 }
@@ -109,13 +109,18 @@ fn what_no_checkpoint_covers_is_not_read() {
     assert_eq!(batches.last().unwrap().place.size(), 81);
     assert!(!joined(&batches).contains_key("later"));
     let known = BTreeMap::from([("ledger.example/demo/3/".to_owned() + &log_name(&log), 81)]);
-    let (newer, _) = signed_logs(&disk, Path::new("/"), &vkey(), &known).unwrap();
+    let (newer, _) = signed_logs(&disk, Path::new("/"), &vkey(), None, &known).unwrap();
     assert_eq!(newer, [], "nothing new is signed");
     worker.complete_one("another");
-    let (newer, _) = signed_logs(&disk, Path::new("/"), &vkey(), &known).unwrap();
+    let (newer, _) = signed_logs(&disk, Path::new("/"), &vkey(), None, &known).unwrap();
     assert_eq!(newer.len(), 1);
     let ended = known.keys().map(|origin| (origin.clone(), u64::MAX)).collect();
-    assert_eq!(signed_logs(&disk, Path::new("/"), &vkey(), &ended).unwrap().0, []);
+    assert_eq!(
+        signed_logs(&disk, Path::new("/"), &vkey(), None, &ended)
+            .unwrap()
+            .0,
+        []
+    );
 }
 
 fn log_name(log: &SignedLog) -> String {
@@ -211,8 +216,14 @@ fn a_checkpoint_of_another_log_or_by_another_key_opens_nothing() {
         FEW,
     );
     assert!(matches!(unsigned, Err(IndexError::Ledger(_))));
-    let (found, problems) =
-        signed_logs(&disk, Path::new("/"), &other.verifying_key(), &BTreeMap::new()).unwrap();
+    let (found, problems) = signed_logs(
+        &disk,
+        Path::new("/"),
+        &other.verifying_key(),
+        None,
+        &BTreeMap::new(),
+    )
+    .unwrap();
     assert_eq!((found.len(), problems.len()), (0, 2), "{problems:?}");
 }
 

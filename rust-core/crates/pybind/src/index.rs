@@ -35,14 +35,17 @@ fn key(text: &str) -> PyResult<VerifyingKey> {
 }
 
 #[pyfunction]
+#[pyo3(signature = (ledger, verifying_key, known, keeping_key=None))]
 fn ledger_logs(
     python: Python<'_>,
     ledger: PathBuf,
     verifying_key: &str,
     known: BTreeMap<String, u64>,
+    keeping_key: Option<&str>,
 ) -> PyResult<(Vec<Signed>, Vec<String>)> {
+    let keeping = keeping_key.map(key).transpose()?;
     let key = key(verifying_key)?;
-    let found = python.detach(|| signed_logs(&STORAGE, &ledger, &key, &known));
+    let found = python.detach(|| signed_logs(&STORAGE, &ledger, &key, keeping.as_ref(), &known));
     let (logs, problems) = found.map_err(|error| index_error(python, &error))?;
     let logs = logs.into_iter();
     Ok((
