@@ -181,6 +181,20 @@ def test_a_line_that_a_crash_cut_stays_and_the_next_one_is_whole(folder: Path) -
     assert (folder / FILE).read_text() == '{"reader":"some\n{"reader":"one"}\n{"reader":"two"}\n'
 
 
+def test_a_reader_does_not_fill_the_volume_of_the_auditors_state(
+    url: str, access_log: AccessLog, monkeypatch: pytest.MonkeyPatch, folder: Path
+) -> None:
+    assert code_of(ask(url, ACME, model="m" * 4096)) == (414, "question_too_large")
+    assert code_of(ask(url, ACME, "/" + "i" * 4096)) == (414, "question_too_large")
+    assert (folder / FILE).read_bytes() == b""
+    monkeypatch.setattr(access_log, "_most_bytes", 1000)
+    answers = [ask(url, ACME) for _ in range(10)]
+    assert answers[0][0] == 200
+    assert code_of(answers[-1]) == (503, "access_log_unavailable")
+    assert (folder / FILE).stat().st_size <= 1000
+    assert len(recorded(folder)) == [status for status, _ in answers].count(200)
+
+
 def test_readers_change_with_their_file_and_none_is_left_while_it_is_no_such_file(
     url: str, folder: Path
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import threading
@@ -9,14 +10,17 @@ from pathlib import Path
 from typing import Any
 
 FILE = "access.jsonl"
+#: Beside it lies what an auditor knows of the ledger, which needs room: a reader must not fill the volume.
+MOST_BYTES = 256 << 20
 
 
 class AccessLog:
     """A file to which lines are added. A line that was cut by a crash stays, and the next one begins anew."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, most_bytes: int = MOST_BYTES) -> None:
         """Opens the file, or makes it. Raises OSError."""
         self._lock = threading.Lock()
+        self._most_bytes = most_bytes
         path = directory / FILE
         self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         size = os.fstat(self._file).st_size
@@ -32,6 +36,8 @@ class AccessLog:
         line = json.dumps(entry, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
         with self._lock:
             content = b"\n" + line if self._cut else line
+            if os.fstat(self._file).st_size + len(content) > self._most_bytes:
+                raise OSError(errno.EFBIG, f"it has {self._most_bytes} bytes, as many as it may")
             # Until all of it is on the disk, the line before is one that was cut.
             self._cut = True
             written = os.write(self._file, content)

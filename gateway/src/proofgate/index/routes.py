@@ -36,6 +36,8 @@ _STATUS = {
 }
 #: For one question.
 SECONDS = 10.0
+#: Of a question's path and query, in characters: all of it is recorded.
+_LONGEST_QUESTION = 4096
 #: Questions at a time: other readers of the port need threads too.
 AT_ONCE = 4
 _PRIVATE = {"Cache-Control": "no-store"}
@@ -94,6 +96,9 @@ class Desk:
                 "send the key of a reader as `Authorization: Bearer KEY`; keys of the gateway are none",
                 {"WWW-Authenticate": "Bearer"},
             )
+        if len(request.url.path) + len(request.url.query) > _LONGEST_QUESTION:
+            message = f"a question has at most {_LONGEST_QUESTION} characters"
+            raise Refusal(HTTPStatus.REQUEST_URI_TOO_LONG, "question_too_large", message)
         return reader
 
     def _page(self, reader: Reader, request: Request, limit: int, newest: bool) -> dict[str, Any]:
