@@ -123,7 +123,12 @@ check-repo: develop
 # --- The long suites ------------------------------------------------------------------------------------------------
 
 .PHONY: test
-test: check garden test-worker test-clients test-haproxy-lts test-operator test-e2e ## Everything: checks, unit tests, and the end-to-end tests on a real cluster
+test: check test-worker test-clients ## Everything: checks, unit tests, and the end-to-end tests on a real cluster
+	@$(MAKE) --no-print-directory --jobs=2 test-e2e test-beside
+
+# What has room beside the cluster, whose tests mostly wait.
+.PHONY: test-beside
+test-beside: garden test-haproxy-lts test-operator
 
 .PHONY: test-worker
 test-worker: develop ## The worker end to end on loopback, without a cluster
@@ -204,7 +209,7 @@ bench-policies: develop ## What policies in Python cost a request, and one that 
 	@$(PY) -m bench.python_policies && $(PY) -m bench.policy_deadline
 
 .PHONY: bench-evidence
-bench-evidence: develop ## What an auditor verifies in a second, and what a worker notices of one (3 minutes); writes bench/results/evidence.json
+bench-evidence: develop ## What an auditor verifies in a second, and what a worker notices of one (2 minutes); writes bench/results/evidence.json
 	@$(PY) -m bench.evidence
 
 .PHONY: bench-anthropic

@@ -1,6 +1,6 @@
 """What it takes to hold the ledger to account: verifying, following, and what a worker notices of being followed.
 
-    make bench-evidence                 about three minutes; writes bench/results/evidence.json
+    make bench-evidence                 about two minutes; writes bench/results/evidence.json
     python -m bench.evidence --turns 1  prints, and writes nothing
 
 A worker that is followed by an auditor and one that is not are asked in turns. The auditor is on the load's core, and
