@@ -101,6 +101,18 @@ def test_the_overview_tells_the_verdict_the_shards_and_their_logs_in_order(ledge
     assert "going on" in shards[1][0] and "open" in shards[1][0]
 
 
+def test_the_overview_tells_a_log_that_was_removed_by_right(page: Browser) -> None:
+    log = f"proofgate.dev/local/demo/0/{'0' * 26}"
+    kinds = enumerate(("open", "head", "end", "removed"))
+    entries = [{"index": index, "kind": kind, "origin": log, "size": 7, "time": 1} for index, kind in kinds]
+    script = """return import('/explorer/chains.js').then((module) => {
+        const found = module.chains([], arguments[0]);
+        return [found.querySelector('.stages').textContent, found.querySelector('.state').textContent];
+    })"""
+    assert page.run(script, entries) == ["open 7head 7end 7removed 7", "removed by right"]
+    assert page.run(script, entries[:2]) == ["open 7head 7", "going on"]
+
+
 def test_an_auditor_that_has_not_looked_or_found_something_says_so_first(between: StandIn, window: Browser) -> None:
     finding = {
         "code": "fork",

@@ -18,23 +18,23 @@ function logsOf(entries) {
   return shards;
 }
 
-/** The first, the newest and the last head that was told of a log. */
+/** The first, the newest and the last head that was told of a log, and its removal. */
 function stages(told) {
-  const newest = told.at(-1);
-  const stages = [];
-  if (told[0].kind === "open") stages.push(told[0]);
-  const head = told.filter((entry) => entry.kind === "head").at(-1);
-  if (head) stages.push(head);
-  if (newest.kind === "end") stages.push(newest);
-  return stages;
+  const last = (kind) => told.filter((entry) => entry.kind === kind).at(-1);
+  return [told.find((entry) => entry.kind === "open"), last("head"), last("end"), last("removed")].filter(Boolean);
 }
 
+const STATES = new Map([
+  ["end", "ended"],
+  ["removed", "removed by right"],
+]);
+
 function log({ name, predecessor, told }, before) {
-  const ended = told.at(-1).kind === "end";
+  const state = STATES.get(told.at(-1).kind);
   const broken = before && predecessor !== before.name;
   return el(
     "li",
-    { class: ended ? "ended" : "going" },
+    { class: state ? "ended" : "going" },
     el("code", { class: "log", title: name }, shortLog(name)),
     el(
       "ol",
@@ -43,7 +43,7 @@ function log({ name, predecessor, told }, before) {
         el("li", {}, `${entry.kind} `, el("a", { href: `#/tree/${entry.index}`, title: moment(entry.time) }, count(entry.size))),
       ),
     ),
-    el("span", { class: "state" }, ended ? "ended" : "going on"),
+    el("span", { class: "state" }, state ?? "going on"),
     broken ? el("span", { class: "state" }, predecessor ? `follows ${shortLog(String(predecessor))}` : "begins a chain") : null,
   );
 }
