@@ -16,7 +16,7 @@ from proofgate import _core
 from proofgate.commands import EXIT_FAILED, EXIT_INVALID_EVIDENCE, EXIT_OK, EXIT_USAGE, fail
 from proofgate.evidence import read_verifying_key
 from proofgate.index.errors import IndexUnusableError
-from proofgate.index.filter import Filter
+from proofgate.index.filter import NAMES, Filter
 from proofgate.index.query import MOST_ROWS, Questions
 
 _Command = Callable[..., argparse.ArgumentParser]
@@ -104,20 +104,7 @@ def add_filter(parser: argparse.ArgumentParser) -> None:
 
 def read_filter(options: argparse.Namespace) -> Filter:
     """The filter that arguments ask for. Raises IndexUnusableError."""
-    names = (
-        "tenant",
-        "since",
-        "until",
-        "model",
-        "provider",
-        "verdict",
-        "outcome",
-        "rule",
-        "id",
-        "key",
-        "min_cost",
-    )
-    asked = {name: getattr(options, name) for name in names}
+    asked = {name: getattr(options, name) for name in NAMES}
     return Filter.parse(asked, newest=getattr(options, "newest", False))
 
 

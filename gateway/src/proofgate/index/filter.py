@@ -67,6 +67,10 @@ class Filter:
         return {name: value for name, value in asdict(self).items() if value not in (None, False)}
 
 
+#: What it may be filtered by, as command lines and queries name it.
+NAMES = tuple(field.name for field in fields(Filter) if field.name != "newest")
+
+
 @dataclass(frozen=True)
 class Cursor:
     """Behind which row a question goes on, and in which version of the index it began."""

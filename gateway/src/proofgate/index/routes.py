@@ -19,7 +19,7 @@ from fastapi.responses import JSONResponse
 from proofgate.http_errors import Refusal
 from proofgate.index.access_log import AccessLog
 from proofgate.index.errors import IndexUnusableError
-from proofgate.index.filter import Filter
+from proofgate.index.filter import NAMES, Filter
 from proofgate.index.query import MOST_ROWS, Questions
 from proofgate.index.readers import Reader, Readers, ReadersError
 from proofgate.index.schema import time_text
@@ -41,19 +41,6 @@ _LONGEST_QUESTION = 4096
 #: Questions at a time: other readers of the port need threads too.
 AT_ONCE = 4
 _PRIVATE = {"Cache-Control": "no-store"}
-_NAMES = (
-    "tenant",
-    "since",
-    "until",
-    "model",
-    "provider",
-    "verdict",
-    "outcome",
-    "rule",
-    "id",
-    "key",
-    "min_cost",
-)
 
 _Limit = Annotated[int, Query(ge=1, le=MOST_ROWS)]
 _Flag = Annotated[bool, Query()]
@@ -103,11 +90,11 @@ class Desk:
 
     def _page(self, reader: Reader, request: Request, limit: int, newest: bool) -> dict[str, Any]:
         asked = dict(request.query_params)
-        unknown = asked.keys() - {*_NAMES, "limit", "newest", "after"}
+        unknown = asked.keys() - {*NAMES, "limit", "newest", "after"}
         repeated = len(request.query_params.multi_items()) != len(asked)
         if unknown or repeated:
             raise IndexUnusableError("a parameter is repeated or not known", "bad_filter")
-        wanted = Filter.parse({name: asked.get(name) for name in _NAMES}, newest=newest)
+        wanted = Filter.parse({name: asked.get(name) for name in NAMES}, newest=newest)
         if reader.tenant is not None:
             if wanted.tenant not in (None, reader.tenant):
                 raise Refusal(
