@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from e2e.kubernetes import Namespace, run, wait_until
@@ -29,20 +27,17 @@ KINDS = (
         ("networkpolicy", "-worker"),
     ],
 )
-def test_a_deleted_child_comes_back_within_two_seconds(
-    namespace: Namespace, gateway: str, kind: str, name: str
-) -> None:
+def test_a_deleted_child_comes_back_because_it_went(namespace: Namespace, gateway: str, kind: str, name: str) -> None:
+    """Long before a gateway that nothing has happened to is looked at again; `make bench-operator` times it."""
     before = namespace.get(kind, gateway + name)
     assert before is not None
     namespace.kubectl("delete", kind, gateway + name, "--wait=false")
-    began = time.monotonic()
 
     def came_back() -> bool:
         now = namespace.get(kind, gateway + name)
         return now is not None and now["metadata"]["uid"] != before["metadata"]["uid"]
 
-    wait_until(came_back, 10, f"{kind} {gateway + name} is back", every=0.05)
-    assert time.monotonic() - began < 2
+    wait_until(came_back, 60, f"{kind} {gateway + name} is back")
     wait_until(lambda: namespace.is_ready(gateway, 2), 90, "the gateway is Ready")
 
 
