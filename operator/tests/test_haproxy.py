@@ -456,6 +456,8 @@ def test_a_stream_passes_as_it_comes_and_a_stopping_haproxy_finishes_it(haproxy:
         assert response.readline() == b"data: one\n"
         haproxy.process.send_signal(signal.SIGUSR1)
         eventually(lambda: haproxy.metrics("/healthz")[0] == 0, "HAProxy no longer listens")
+        # The pod's hook goes on asking.
+        haproxy.process.send_signal(signal.SIGUSR1)
         assert haproxy.process.poll() is None
         kept.request("GET", "/", headers=authorization)
         assert kept.getresponse().read(), "a connection that was open is still served"

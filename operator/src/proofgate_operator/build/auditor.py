@@ -26,7 +26,13 @@ from proofgate_operator.build.naming import (
     selector_labels,
 )
 from proofgate_operator.build.pod_overrides import override
-from proofgate_operator.build.pods import container_security, http_probe, pod_security, pull_secrets
+from proofgate_operator.build.pods import (
+    container_security,
+    http_probe,
+    pod_security,
+    pull_secrets,
+    stopped_once_it_can_be,
+)
 from proofgate_operator.build.storage import goes_with_the_gateway
 from proofgate_operator.build.worker_config import LEDGER_FOLDER, listen
 
@@ -157,6 +163,7 @@ def _container(
         "readinessProbe": http_probe(
             "/readyz", "http", periodSeconds=2, failureThreshold=3, timeoutSeconds=2
         ),
+        "lifecycle": stopped_once_it_can_be(),
         "volumeMounts": [
             {"name": LEDGER_VOLUME, "mountPath": LEDGER_FOLDER, "readOnly": True},
             {"name": "state", "mountPath": _STATE_FOLDER},

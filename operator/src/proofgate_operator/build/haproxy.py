@@ -20,7 +20,14 @@ from proofgate_operator.build.naming import (
     selector_labels,
 )
 from proofgate_operator.build.pod_overrides import override
-from proofgate_operator.build.pods import container_security, http_probe, pod_security, pull_secrets, spread
+from proofgate_operator.build.pods import (
+    container_security,
+    http_probe,
+    pod_security,
+    pull_secrets,
+    spread,
+    stopped_once_it_can_be,
+)
 
 COMPONENT = "load-balancer"
 TRAFFIC_PORT = 8080
@@ -139,8 +146,8 @@ def config_map(gateway: Gateway, defaults: Defaults) -> Manifest:
 
 def _container(gateway: Gateway, defaults: Defaults) -> Manifest:
     # SIGTERM cuts streams, SIGUSR1 finishes them. The endpoints forget the pod during the sleep, then the
-    # hook lasts until HAProxy is done.
-    stop = "sleep 5; kill -USR1 1; while kill -0 1 2>/dev/null; do sleep 1; done"
+    # hook lasts until HAProxy is done. While it starts it ignores the signal: it is sent until it is heard.
+    stop = "sleep 5; while kill -USR1 1 2>/dev/null; do sleep 1; done"
     return {
         "name": "haproxy",
         "image": gateway.spec.load_balancer.image or defaults.haproxy_image,
@@ -213,6 +220,7 @@ def _agent(gateway: Gateway, defaults: Defaults) -> Manifest:
         "readinessProbe": http_probe(
             "/readyz", "agent", periodSeconds=1, failureThreshold=10, timeoutSeconds=2
         ),
+        "lifecycle": stopped_once_it_can_be(),
         "volumeMounts": mounts,
     }
 

@@ -18,7 +18,14 @@ from proofgate_operator.build.naming import (
     selector_labels,
 )
 from proofgate_operator.build.pod_overrides import override
-from proofgate_operator.build.pods import container_security, http_probe, pod_security, pull_secrets, spread
+from proofgate_operator.build.pods import (
+    container_security,
+    http_probe,
+    pod_security,
+    pull_secrets,
+    spread,
+    stopped_once_it_can_be,
+)
 from proofgate_operator.build.worker_config import (
     ACCEPTED_FILE,
     ADMIN_PORT,
@@ -135,6 +142,7 @@ def _container(gateway: Gateway, defaults: Defaults) -> Manifest:
             failureThreshold=2,
             timeoutSeconds=2,
         ),
+        "lifecycle": stopped_once_it_can_be(),
         "volumeMounts": [
             {"name": "configuration", "mountPath": CONFIG_FOLDER, "readOnly": True},
             {"name": "checkpoints", "mountPath": HELD_FOLDER, "readOnly": True},

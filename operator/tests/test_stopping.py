@@ -1,0 +1,66 @@
+"""A pod that is stopped while it starts does not stay for its grace."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from proofgate_operator.build.pods import stopped_once_it_can_be, wait_for_handler
+
+STARTING = """
+import signal, sys
+print("starts", flush=True)
+sys.stdin.readline()
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+print("serves", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def starting() -> Iterator[subprocess.Popen[str]]:
+    """A process of Python that has no handler for SIGTERM until a line comes."""
+    with subprocess.Popen(
+        [sys.executable, "-c", STARTING], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "starts\n"
+            yield process
+        finally:
+            process.kill()
+
+
+def hook(process: int) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(["/bin/sh", "-c", wait_for_handler(process)])
+
+
+def test_what_stops_a_process_waits_until_it_can_be_stopped(starting: subprocess.Popen[str]) -> None:
+    assert starting.stdin is not None
+    assert starting.stdout is not None
+    waiting = hook(starting.pid)
+    with pytest.raises(subprocess.TimeoutExpired):
+        waiting.wait(0.5)
+    starting.stdin.write("serve\n")
+    starting.stdin.flush()
+    assert starting.stdout.readline() == "serves\n"
+    assert waiting.wait(10) == 0
+    starting.send_signal(signal.SIGTERM)
+    assert starting.wait(10) == 0
+
+
+def test_what_stops_a_process_does_not_wait_for_one_that_is_gone(starting: subprocess.Popen[str]) -> None:
+    waiting = hook(starting.pid)
+    starting.kill()
+    starting.wait()
+    assert waiting.wait(10) == 0
+
+
+def test_the_hook_is_about_the_first_process_of_its_container() -> None:
+    command = stopped_once_it_can_be()["preStop"]["exec"]["command"]
+    assert command == ["/bin/sh", "-c", wait_for_handler(1)]
+    chart = Path(__file__).parents[2] / "charts" / "proofgate-operator" / "templates" / "deployment.yaml"
+    assert f"- {wait_for_handler(1)}\n" in chart.read_text()
