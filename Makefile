@@ -212,6 +212,10 @@ bench-policies: develop ## What policies in Python cost a request, and one that 
 bench-evidence: develop ## What an auditor verifies in a second, and what a worker notices of one (2 minutes); writes bench/results/evidence.json
 	@$(PY) -m bench.evidence
 
+.PHONY: bench-index
+bench-index: develop ## An index of 10^8 exchanges: making it, and asking it (an hour, 20 GB); writes bench/results/index.json
+	@$(PY) -m bench.index
+
 .PHONY: bench-anthropic
 bench-anthropic: develop ## OpenAI's client before Anthropic's upstream, beside gateways that translate (8 minutes); writes bench/results/anthropic-upstream.json
 	@$(PY) -m bench.anthropic_upstream

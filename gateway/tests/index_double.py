@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 _DAY = 86_400_000_000
+_MINUTE = 60_000_000
 _OUTCOMES = ("completion", "aborted")
 
 
@@ -164,6 +165,24 @@ class ExchangeBatch:
             )
             for row in self._rows(day)
         ]
+
+    def minutes(
+        self, day: int, texts: list[int], lists: list[int]
+    ) -> tuple[list[tuple[int, int, int]], list[tuple[int, int]]]:
+        names, of_lists = self.texts(day), self._lists(day)
+        held: set[tuple[int, int, int]] = set()
+        costs: dict[int, int] = {}
+        for row in self._rows(day):
+            minute = row["ts"] // _MINUTE
+            for column, name in enumerate(("key", "model", "providers", "outcome", "rules")):
+                if isinstance(row[name], list):
+                    if row[name]:
+                        held.add((column, lists[of_lists.index(tuple(row[name]))], minute))
+                elif row[name] is not None:
+                    held.add((column, texts[names.index(row[name])], minute))
+            if row["cost"] is not None:
+                costs[minute] = max(costs.get(minute, 0), row["cost"])
+        return sorted(held), sorted(costs.items())
 
     def attempts(self, day: int, texts: list[int]) -> list[tuple[int, int, int, int]]:
         names = self.texts(day)

@@ -360,6 +360,13 @@ class ExchangeBatch:
         """The rows of a day, in the order of the columns of the index, with the index's numbers of the texts
         and lists, of the log and of the version in them."""
 
+    def minutes(
+        self, day: int, texts: list[int], lists: list[int]
+    ) -> tuple[list[tuple[int, int, int]], list[tuple[int, int]]]:
+        """What its minutes hold, numbered from 1970-01-01: column (0 key, 1 model, 2 providers, 3 outcome,
+        4 rules), number of the text or list, minute; and of each minute the most that an exchange cost, in
+        nanodollars."""
+
     def attempts(self, day: int, texts: list[int]) -> list[tuple[int, int, int, int]]:
         """Attempts after the first of those rows: number of the admission, of the record, which attempt it
         is, and the provider."""

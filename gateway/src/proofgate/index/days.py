@@ -8,6 +8,8 @@ import sqlite3
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from proofgate.index import minutes
+
 if TYPE_CHECKING:
     from proofgate import _core
 
@@ -48,6 +50,7 @@ class Day:
         texts = [self._text(name) for name in names]
         lists = [self._list([names[text] for text in texts_of]) for texts_of in batch.lists(day)]
         self.connection.executemany(_INSERT, batch.rows(day, texts, lists, log, version))
+        minutes.note(self.connection, *batch.minutes(day, texts, lists))
         attempts = batch.attempts(day, texts)
         if attempts:
             self.connection.executemany(
@@ -72,6 +75,7 @@ class Day:
             )
             names = [*self._names(row[0]), late["provider"]]
             providers = self._list(list(dict.fromkeys(names)))
+            self._hold(effect.ts, minutes.PROVIDERS, providers)
             self.connection.execute(
                 "UPDATE exchange SET providers = ? WHERE ts = ? AND log = ? AND seq = ?", (providers, *place)
             )
@@ -79,16 +83,25 @@ class Day:
         rules = row[1]
         if late["rules"]:
             rules = self._list(sorted({*self._names(rules), *late["rules"]}))
+        outcome = self._text(late["outcome"])
+        self._hold(effect.ts, minutes.OUTCOME, outcome, late["cost"])
+        if rules is not None:
+            self._hold(effect.ts, minutes.RULES, rules)
         told = ("prompt_tokens", "completion_tokens", "cost", "bytes", "duration")
         self.connection.execute(
             _UPDATE_END,
             (
-                *(effect.by_log, late["seq"], late["status"], self._text(late["outcome"])),
+                *(effect.by_log, late["seq"], late["status"], outcome),
                 *(late[name] for name in told),
                 *(late["verdict"], rules, *place),
             ),
         )
         return True
+
+    def _hold(self, ts: int, column: int, number: int, cost: int | None = None) -> None:
+        minute = minutes.minute_of(ts)
+        costs = [] if cost is None else [(minute, cost)]
+        minutes.note(self.connection, [(column, number, minute)], costs)
 
     def _text(self, text: str) -> int:
         return self._number("text", "text", text, self._texts)[0]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from proofgate.index import schema
+from proofgate.index import minutes, schema
 from proofgate.index.days import shown_id, stored_id
 from proofgate.index.errors import IndexUnusableError
 from proofgate.index.filter import OPEN, Cursor, Filter
@@ -167,6 +167,7 @@ class Questions:
         connection = self._day(day)
         try:
             found = _conditions(connection, asked)
+            spans = [] if found is None else self._spans(connection, day, asked, place)
         except sqlite3.Error as error:
             raise _damaged(self.directory, error) from None
         if found is None:
@@ -176,10 +177,32 @@ class Questions:
         direction = "DESC" if asked.newest else "ASC"
         if place is not None:
             side = "<" if asked.newest else ">"
-            conditions += [f"ts {side}= ?", f"(ts, log, seq) {side} (?, ?, ?)"]
-            values += [place[0], *place]
-        order = f"ORDER BY ts {direction}, log {direction}, seq {direction} LIMIT {int(limit)}"
-        return self._select(connection, f" WHERE {' AND '.join(conditions)} {order}", values)
+            conditions.append(f"(ts, log, seq) {side} (?, ?, ?)")
+            values += place
+        rest = " AND ".join([*conditions, "ts >= ?", "ts < ?"])
+        order = f"ORDER BY ts {direction}, log {direction}, seq {direction} LIMIT ?"
+        rows: list[Row] = []
+        for span in spans:
+            left = limit - len(rows)
+            if not left:
+                break
+            rows += self._select(connection, f" WHERE {rest} {order}", [*values, *span, left])
+        return rows
+
+    @staticmethod
+    def _spans(
+        connection: sqlite3.Connection, day: int, asked: Filter, place: tuple[int, int, int] | None
+    ) -> list[tuple[int, int]]:
+        """From when until when a day may have what is asked for, in the order in which it is wanted."""
+        begin, end = schema.bounds(day)
+        if asked.since is not None:
+            begin = max(begin, asked.since)
+        if asked.until is not None:
+            end = min(end, asked.until)
+        if place is not None:
+            begin, end = (begin, min(end, place[0] + 1)) if asked.newest else (max(begin, place[0]), end)
+        spans = minutes.spans(connection, asked, begin, end)
+        return spans[::-1] if asked.newest else spans
 
     def _select(self, connection: sqlite3.Connection, rest: str, values: list[Any]) -> list[Row]:
         try:
@@ -253,10 +276,6 @@ class Questions:
 def _conditions(connection: sqlite3.Connection, asked: Filter) -> list[tuple[str, Any]] | None:
     """What rows of a day have to be; None when none of them can be."""
     conditions: list[tuple[str, Any]] = []
-    if asked.since is not None:
-        conditions.append(("ts >= ?", asked.since))
-    if asked.until is not None:
-        conditions.append(("ts < ?", asked.until))
     for column, named in (("tenant", asked.tenant), ("model", asked.model), ("key", asked.key)):
         if named is not None:
             conditions.append((f"{column} = ?", _text(connection, named)))

@@ -17,7 +17,7 @@ from pathlib import Path
 from proofgate.index.errors import IndexUnusableError
 
 #: Another number, another index: it is made anew and never guessed.
-SCHEMA = 1
+SCHEMA = 2
 CATALOGUE = "catalogue.sqlite"
 LOCK = "lock"
 #: A commit is on the disk before the catalogue, which is written last, says that it was made.
@@ -54,9 +54,13 @@ CREATE TABLE exchange(
   PRIMARY KEY(ts, log, seq)) WITHOUT ROWID;
 CREATE TABLE attempt(log INTEGER, seq INTEGER, by_log INTEGER, by_seq INTEGER, number INTEGER NOT NULL,
   provider INTEGER NOT NULL, PRIMARY KEY(log, seq, by_log, by_seq)) WITHOUT ROWID;
+CREATE TABLE held(held INTEGER, number INTEGER, minute INTEGER, PRIMARY KEY(held, number, minute))
+  WITHOUT ROWID;
+CREATE TABLE costs(minute INTEGER PRIMARY KEY, most INTEGER NOT NULL);
 CREATE INDEX by_id ON exchange(id);
 CREATE INDEX by_tenant ON exchange(tenant, ts);
 CREATE INDEX by_rules ON exchange(ts) WHERE rules IS NOT NULL;
+CREATE INDEX by_tenant_rules ON exchange(tenant, ts) WHERE rules IS NOT NULL;
 CREATE INDEX by_verdict ON exchange(verdict, ts) WHERE verdict > 0;
 CREATE INDEX by_open ON exchange(ts) WHERE end_seq IS NULL;
 """
@@ -74,6 +78,11 @@ def day_name(day: int) -> str:
 def day_of(ts: int) -> int:
     """The day of a time in unix microseconds."""
     return ts // _DAY_MICROSECONDS
+
+
+def bounds(day: int) -> tuple[int, int]:
+    """When a day begins, and when the next one does, in unix microseconds."""
+    return day * _DAY_MICROSECONDS, (day + 1) * _DAY_MICROSECONDS
 
 
 def time_text(ts: int) -> str:

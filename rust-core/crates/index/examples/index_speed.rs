@@ -1,8 +1,9 @@
 //! Makes a ledger of many exchanges of several tenants, models and days, and tells how fast they are made rows of.
 //!
 //! ```text
-//! index_speed make DIR --exchanges N [--days D]     writes DIR/0 and the verifying key to DIR.key
-//! index_speed read DIR                              reads it, in exchanges for each second of one core
+//! index_speed make DIR --exchanges N [--days D] [--from DAY] [--shard S]
+//!                        writes DIR/S, of D days (1) from the DAY-th (0) on, and the verifying key to DIR.key
+//! index_speed read DIR   reads it, in exchanges for each second of one core
 //! ```
 #![expect(
     clippy::unwrap_used,
@@ -28,6 +29,10 @@ const START: u64 = 1_735_689_600_000_000;
 const DAY: u64 = 86_400_000_000;
 const TENANTS: u64 = 50;
 const MODELS: u64 = 12;
+/// One exchange in so many has a rule or a model that no other has, or costs as much as no other does.
+const RARE: u64 = 200_000;
+/// Nanodollars.
+const DEAR: u64 = 50_000_000_000;
 /// Exchanges in flight at any time.
 const IN_FLIGHT: usize = 64;
 
@@ -43,9 +48,15 @@ fn main() {
         Some("make") => {
             std::fs::create_dir_all(&directory).unwrap();
             std::fs::write(directory.with_extension("key"), key.verifying_key().to_text()).unwrap();
+            let shard = number("--shard").unwrap_or(0);
             make(
-                &directory.join("0"),
-                &key,
+                &Shard {
+                    dir: &directory.join(shard.to_string()),
+                    ledger: LEDGER,
+                    number: u32::try_from(shard).unwrap(),
+                    key: &key,
+                },
+                START + number("--from").unwrap_or(0) * DAY,
                 number("--exchanges").unwrap(),
                 number("--days").unwrap_or(1),
             );
@@ -55,18 +66,13 @@ fn main() {
     }
 }
 
-fn make(dir: &Path, key: &SigningKey, exchanges: u64, days: u64) {
+fn make(shard: &Shard<'_>, start: u64, exchanges: u64, days: u64) {
     let terms = succession::Terms {
-        shard: Shard {
-            dir,
-            ledger: LEDGER,
-            number: 0,
-            key,
-        },
+        shard: *shard,
         options: Options::default(),
         config: ConfigDigests::of([0; 32]),
         version: "0",
-        now: START,
+        now: start,
     };
     let storage: Arc<dyn Storage> = Arc::new(FileStorage);
     let mut log = succession::begin(&storage, &terms, None).unwrap().log;
@@ -74,7 +80,7 @@ fn make(dir: &Path, key: &SigningKey, exchanges: u64, days: u64) {
     let mut flying = VecDeque::new();
     let mut admitted: HashMap<u64, u64> = HashMap::new();
     for exchange in 0..exchanges {
-        let ts = START + exchange * apart;
+        let ts = start + exchange * apart;
         let milliseconds = ts / 1000;
         let id = format!("req_{milliseconds:012x}7{:03x}8{exchange:015x}", exchange & 0xfff);
         // A few tenants and models have most of the traffic, and some have little.
@@ -91,7 +97,11 @@ fn make(dir: &Path, key: &SigningKey, exchanges: u64, days: u64) {
                 tenant: format!("tenant-{tenant}").into(),
                 tenant_seq: number,
                 key: format!("{:08x}", tenant * 7 + exchange % 3).into(),
-                model: format!("model-{model}").into(),
+                model: if exchange % RARE == 7 {
+                    "rare".into()
+                } else {
+                    format!("model-{model}").into()
+                },
                 provider: if model.is_multiple_of(2) {
                     "openai"
                 } else {
@@ -109,7 +119,7 @@ fn make(dir: &Path, key: &SigningKey, exchanges: u64, days: u64) {
                 reserved_nanodollars: None,
                 policy: exchange.is_multiple_of(200).then(|| PolicyNote {
                     score: 1,
-                    rules: vec!["pii-card".into()],
+                    rules: vec![if exchange % RARE == 0 { "rare" } else { "pii-card" }.into()],
                     unnamed: 0,
                     redacted: exchange.is_multiple_of(400),
                     would_block: false,
@@ -136,7 +146,7 @@ fn make(dir: &Path, key: &SigningKey, exchanges: u64, days: u64) {
     }
     follow(&mut log);
     log.follower.sync().unwrap();
-    log.follower.checkpoint(key).unwrap();
+    log.follower.checkpoint(shard.key).unwrap();
 }
 
 fn complete(log: &mut Incarnation, (id, admission, ts): (String, u64, u64)) {
@@ -160,7 +170,11 @@ fn complete(log: &mut Incarnation, (id, admission, ts): (String, u64, u64)) {
                 ..Usage::default()
             }),
             charged: Some(300),
-            cost_nanodollars: Some(admission % 10_000 * 1000),
+            cost_nanodollars: Some(if admission % RARE < 2 {
+                DEAR
+            } else {
+                admission % 10_000 * 1000
+            }),
             duration_us: 900_000,
             policy: None,
             config: ConfigId([2; 8]),

@@ -5,6 +5,7 @@
 //! | which logs have been signed further than is known | `signed` |
 //! | reading one of them on, in batches, none of which goes beyond what was signed | `reader`, `place` |
 //! | the records of one exchange as one row | `batch`, `exchange`, `names` |
+//! | what each minute holds | `minutes` |
 //!
 //! Only what a verified checkpoint covers is handed out: a batch ends where the log's root is known to lead to the signed
 //! one. The volume is only read. Whoever keeps the rows keeps the [`Place`] of the batch with them, or after them, and goes
@@ -14,6 +15,7 @@
 mod batch;
 mod error;
 mod exchange;
+mod minutes;
 mod names;
 mod place;
 mod reader;
@@ -22,6 +24,7 @@ mod signed;
 pub use batch::{Batch, Day};
 pub use error::IndexError;
 pub use exchange::{Attempt, End, Exchange, Late, LateKind, RequestId, Verdict};
+pub use minutes::{Held, Minutes};
 pub use place::Place;
 pub use reader::{Limits, Reader};
 pub use signed::{SignedLog, signed_logs};

@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use proofgate_evidence::{EvidenceError, FileStorage, prove, read_records};
-use proofgate_index::{Batch, Day, End, Exchange, IndexError, Limits, Place, Reader, RequestId, signed_logs};
+use proofgate_index::{
+    Batch, Day, End, Exchange, Held, IndexError, Limits, Place, Reader, RequestId, signed_logs,
+};
 use proofgate_ledger::{Checkpoint, Hash, SigningKey, VerifyingKey, leaf_hash, record, verify_inclusion};
 use pyo3::conversion::IntoPyObject;
 use pyo3::exceptions::{PyKeyError, PyValueError};
@@ -19,6 +21,10 @@ static STORAGE: FileStorage = FileStorage;
 
 /// A log's directory, and the signed note over it.
 type Signed = (OsString, String);
+/// A column, the number of a text or list, and a minute.
+type HeldBy = (u8, i64, i64);
+/// A minute, and the most that an exchange of it cost.
+type Dearest = (i64, i64);
 /// A record as it is stored, and its path.
 type Proved<'py> = (Bound<'py, PyBytes>, Vec<Hash>);
 
@@ -179,6 +185,23 @@ impl ExchangeBatch {
         let rows = of.exchanges.iter();
         rows.map(|exchange| PyTuple::new(python, cells(exchange, &texts, &lists, log, version)))
             .collect()
+    }
+
+    fn minutes(&self, day: i64, texts: Vec<i64>, lists: Vec<i64>) -> PyResult<(Vec<HeldBy>, Vec<Dearest>)> {
+        let minutes = self.day(day)?.minutes();
+        let held = minutes.held.iter().map(|(held, number, minute)| {
+            let numbers = match held {
+                Held::Key | Held::Model | Held::Outcome => &texts,
+                Held::Providers | Held::Rules => &lists,
+            };
+            let number = numbers.get(*number as usize);
+            let number = number.ok_or_else(|| PyValueError::new_err("a text or list has no number"))?;
+            Ok((*held as u8, *number, *minute))
+        });
+        Ok((
+            held.collect::<PyResult<_>>()?,
+            minutes.costs.into_iter().collect(),
+        ))
     }
 
     fn attempts(&self, day: i64, texts: Vec<i64>) -> PyResult<Vec<(i64, i64, u32, i64)>> {

@@ -1,0 +1,115 @@
+"""Minutes that have nothing for a question are passed over, and nothing else is."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from index_ledger import NOON, Log, bring_up, rows
+
+from proofgate.index import minutes, schema
+from proofgate.index.filter import Filter
+from proofgate.index.query import Questions
+
+MINUTE = 60_000_000
+#: Each pair of filters that minutes can tell of, and one with a column that has an index of its own.
+ASKED: list[dict[str, Any]] = [
+    {"model": "rare"},
+    {"provider": "anthropic"},
+    {"key": "89abcdef"},
+    {"outcome": "aborted"},
+    {"outcome": "open"},
+    {"rule": "pii"},
+    {"min_cost": 500},
+    {"model": "rare", "min_cost": 500},
+    {"provider": "anthropic", "rule": "pii"},
+    {"key": "89abcdef", "outcome": "upstream_error"},
+    {"tenant": "globex", "model": "rare"},
+    {"verdict": "redacted", "provider": "anthropic"},
+]
+
+
+def holds(row: dict[str, Any], asked: dict[str, Any]) -> bool:
+    """Whether a row is what is asked for."""
+    known = {"provider": row["providers"], "rule": row["rules"]}
+    return all(
+        (row["cost_nanodollars"] or -1) >= wanted
+        if name == "min_cost"
+        else wanted in known.get(name, [row.get(name)])
+        for name, wanted in asked.items()
+    )
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_whatever_is_asked_the_answer_is_that_of_looking_at_every_row(tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)  # noqa: S311 - the same each time
+    log = Log(tmp_path / "ledger")
+    begun: list[tuple[int, int, int]] = []
+    for number in range(90):
+        ts = NOON + chance.randrange(90) * MINUTE + chance.choice((0, 1, MINUTE - 1))
+        note = {"rules": ["pii"], "redacted": chance.random() < 0.5, "would_block": False}
+        admission = log.admit(
+            number,
+            ts,
+            tenant=chance.choice(("acme", "globex")),
+            model=chance.choice(("gpt", "gpt", "gpt", "rare")),
+            key=chance.choice(("01234567", "89abcdef")),
+            **({"policy": note} if chance.random() < 0.2 else {}),
+        )
+        begun.append((number, admission, ts))
+        # What ends or is tried again later is in another batch than its admission.
+        for _ in range(chance.randrange(3)):
+            number, admission, ts = begun.pop(chance.randrange(len(begun)))
+            own = log.records[admission]["id"]
+            if chance.random() < 0.3:
+                log.add("attempt", ts, id=own, admission=admission, attempt=2, provider="anthropic")
+            end = {"outcome": chance.choice(("complete", "upstream_error")), "id": own}
+            log.complete(number, admission, ts, cost_nanodollars=chance.randrange(1000), **end)
+            if not begun:
+                break
+    log.sign()
+    index = tmp_path / "index"
+    bring_up(index, tmp_path / "ledger", 5)
+    every = rows(index)
+    assert len(every) == 90
+    for asked in ASKED:
+        wanted = [row for row in every if holds(row, asked)]
+        for newest in (False, True):
+            found: list[dict[str, Any]] = []
+            after = None
+            with Questions(index) as questions:
+                while True:
+                    page = questions.page(Filter(**asked, newest=newest), 4, after)
+                    found += [row.facts for row in page.rows]
+                    after = page.after
+                    if after is None:
+                        break
+            assert found == (wanted[::-1] if newest else wanted), asked
+
+
+def test_what_is_rare_is_looked_for_in_its_minutes_alone(tmp_path: Path) -> None:
+    log = Log(tmp_path / "ledger")
+    for number in range(120):
+        dear = number in (7, 8, 100)
+        log.exchange(
+            number,
+            NOON + number * MINUTE,
+            model="rare" if dear else "gpt",
+            end={"cost_nanodollars": 5_000_000 if dear else 1},
+        )
+    log.sign()
+    index = tmp_path / "index"
+    bring_up(index, tmp_path / "ledger", 50)
+    begin, end = schema.bounds(schema.day_of(NOON))
+    day = schema.connect(schema.day_path(index, schema.day_of(NOON)))
+    two, one = (NOON + 7 * MINUTE, NOON + 9 * MINUTE), (NOON + 100 * MINUTE, NOON + 101 * MINUTE)
+    assert minutes.spans(day, Filter(), begin, end) == [(begin, end)]
+    for asked in ({"model": "rare"}, {"min_cost": 1_000_000}, {"model": "rare", "provider": "openai"}):
+        assert minutes.spans(day, Filter(**asked), begin, end) == [two, one]
+    assert minutes.spans(day, Filter(model="rare"), NOON + 8 * MINUTE + 5, NOON + 100 * MINUTE) == [
+        (NOON + 8 * MINUTE + 5, NOON + 9 * MINUTE)
+    ]
+    assert minutes.spans(day, Filter(model="rare", provider="anthropic"), begin, end) == []
+    day.close()
