@@ -31,6 +31,8 @@ pub type CosignatureKey = PublicKey<WITNESS>;
 pub struct PrivateKey<const ALGORITHM: u8> {
     name: String,
     key: ed25519_dalek::SigningKey,
+    /// As in [`PublicKey`].
+    line: Option<Arc<[Member]>>,
 }
 
 impl<const ALGORITHM: u8> fmt::Debug for PrivateKey<ALGORITHM> {
@@ -53,6 +55,7 @@ impl<const ALGORITHM: u8> PrivateKey<ALGORITHM> {
         Ok(Self {
             name: name.to_owned(),
             key: ed25519_dalek::SigningKey::from_bytes(&seed),
+            line: None,
         })
     }
 
@@ -90,10 +93,13 @@ impl<const ALGORITHM: u8> PrivateKey<ALGORITHM> {
         &self.name
     }
 
-    /// The public half.
+    /// The public half, with what is known of its line.
     #[must_use]
     pub fn verifying_key(&self) -> PublicKey<ALGORITHM> {
-        PublicKey::new(&self.name, self.key.verifying_key())
+        PublicKey {
+            line: self.line.clone(),
+            ..PublicKey::new(&self.name, self.key.verifying_key())
+        }
     }
 
     pub(crate) fn sign_bytes(&self, message: &[u8]) -> Signature {
@@ -110,8 +116,15 @@ impl SigningKey {
         check_origin(&self.name, origin)?;
         Ok(Self {
             name: origin.to_owned(),
-            key: self.key.clone(),
+            ..self.clone()
         })
+    }
+
+    pub(crate) fn with_public(self, public: &VerifyingKey) -> Self {
+        Self {
+            line: public.line.clone(),
+            ..self
+        }
     }
 
     /// A secret of 32 bytes that only a holder of this key can know, for what `purpose` and `context` name: the first
@@ -256,13 +269,19 @@ impl VerifyingKey {
         }
     }
 
+    /// Whether a key of its line is one of the other's, under whatever name.
+    #[must_use]
+    pub fn shares_a_key_with(&self, other: &Self) -> bool {
+        let others = other.line();
+        let is_theirs = |own: &KeyOfLine| others.iter().any(|key| key.key.is_same_point(&own.key));
+        self.line().iter().any(is_theirs)
+    }
+
     /// Whether neither is the other, nor could speak for the other's name or a name below it: what the key of an auditor
     /// or of a keeper must be beside the ledger's. That holds of every key of both lines.
     #[must_use]
     pub fn is_apart_from(&self, other: &Self) -> bool {
-        let others = other.line();
-        let shares = |own: &KeyOfLine| others.iter().any(|key| key.key.is_same_point(&own.key));
-        !self.line().iter().any(shares)
+        !self.shares_a_key_with(other)
             && self.for_origin(&other.name).is_err()
             && other.for_origin(&self.name).is_err()
     }

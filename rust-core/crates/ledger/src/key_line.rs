@@ -1,6 +1,6 @@
 //! A line of keys: one that is known, and those before and after it that statements of succession lead to.
 
-use crate::{KeySuccession, LedgerError, VerifyingKey};
+use crate::{KeySuccession, LedgerError, SigningKey, VerifyingKey};
 
 /// Most keys in a line.
 pub const MAX_KEYS: usize = 64;
@@ -20,14 +20,8 @@ impl VerifyingKey {
     /// # Errors
     /// As [`Self::from_text`], [`KeySuccession::verify`] and [`Self::with_successions`].
     pub fn from_file_text(text: &str) -> Result<Self, LedgerError> {
-        let text = text.trim_start();
-        let (vkey, notes) = text.split_once('\n').unwrap_or((text, ""));
-        let key = Self::from_text(vkey.trim_end())?;
-        let successions: Result<Vec<_>, _> = KeySuccession::split(notes)
-            .into_iter()
-            .map(KeySuccession::verify)
-            .collect();
-        key.with_successions(&successions?)
+        let (vkey, notes) = split_file(text);
+        Self::from_text(vkey)?.with_successions(&read_notes(notes)?)
     }
 
     /// This key, with the keys before and after it that the statements lead to: what any of them signed is then taken as
@@ -92,6 +86,57 @@ impl VerifyingKey {
     pub fn place_of(&self, key: &Self) -> Option<usize> {
         self.line().iter().position(|known| known.key.is_same_point(key))
     }
+}
+
+impl SigningKey {
+    /// Reads the text of a key file: a private key in the first line, perhaps the one before it in the second, and behind
+    /// that, if there are any, statements of succession, by which its public half knows its line.
+    ///
+    /// # Errors
+    /// As [`Self::from_rotation_text`].
+    pub fn from_file_text(text: &str) -> Result<Self, LedgerError> {
+        Ok(Self::from_rotation_text(text)?.0)
+    }
+
+    /// As [`Self::from_file_text`], with the key before it if that is there.
+    ///
+    /// # Errors
+    /// As [`Self::from_text`], [`KeySuccession::verify`] and [`VerifyingKey::with_successions`]; [`LedgerError::KeyLine`]
+    /// when no statement says that the first follows the second.
+    pub fn from_rotation_text(text: &str) -> Result<(Self, Option<Self>), LedgerError> {
+        let (key, behind) = split_file(text);
+        let key = Self::from_text(key)?;
+        let (former, notes) = match behind.starts_with("PRIVATE+KEY+") {
+            true => split_file(behind),
+            false => ("", behind),
+        };
+        let public = key.verifying_key().with_successions(&read_notes(notes)?)?;
+        let former = Some(former).filter(|former| !former.is_empty());
+        let former = former.map(Self::from_text).transpose()?;
+        if let Some(former) = &former {
+            let place = public.place_of(&former.verifying_key());
+            let follows = former.name() == key.name()
+                && place.is_some_and(|place| public.place_of(&public) == Some(place + 1));
+            if !follows {
+                return Err(LedgerError::KeyLine(
+                    "no statement says that the first key follows the second",
+                ));
+            }
+        }
+        Ok((key.with_public(&public), former))
+    }
+}
+
+/// The first line of a key file, and what is behind it.
+fn split_file(text: &str) -> (&str, &str) {
+    let text = text.trim_start();
+    let (key, behind) = text.split_once('\n').unwrap_or((text, ""));
+    (key.trim_end(), behind.trim_start())
+}
+
+fn read_notes(notes: &str) -> Result<Vec<KeySuccession>, LedgerError> {
+    let notes = KeySuccession::split(notes);
+    notes.iter().map(|note| KeySuccession::verify(note)).collect()
 }
 
 fn add(line: &[VerifyingKey], key: &VerifyingKey) -> Result<(), LedgerError> {

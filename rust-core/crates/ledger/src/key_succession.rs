@@ -84,21 +84,18 @@ impl KeySuccession {
         Ok(succession)
     }
 
-    /// Takes notes apart that stand one behind the other, with or without blank lines between them.
+    /// Takes notes apart that stand one behind the other, with or without blank lines between them, each with the newline
+    /// at its end. What stands before the first of them is the first part of the answer.
     #[must_use]
-    pub fn split(text: &str) -> Vec<&str> {
+    pub fn split(text: &str) -> Vec<String> {
+        let begin = format!("\n{FORMAT}\n");
         let mut notes = Vec::new();
-        let mut rest = text.trim_start_matches('\n');
+        let mut rest = text.trim_matches('\n');
         while !rest.is_empty() {
-            let begin = format!("\n{FORMAT}\n");
             let end = rest.find(&begin).map_or(rest.len(), |at| at + 1);
             let (note, behind) = rest.split_at(end);
-            notes.push(note);
+            notes.push(format!("{}\n", note.trim_end_matches('\n')));
             rest = behind;
-        }
-        for note in &mut notes {
-            let text = note.trim_end_matches('\n').len();
-            *note = note.get(..=text).unwrap_or(note);
         }
         notes
     }

@@ -131,6 +131,16 @@ fn a_key_file_holds_a_key_and_the_statements_behind_it() {
         public(1)
     );
     assert!(VerifyingKey::from_file_text(&text.replace("until 9", "until 8")).is_err());
+    let signing = SigningKey::from_file_text(&format!("{}\n{note}", key(2).to_text())).unwrap();
+    assert_eq!(signing.verifying_key().line().len(), 2);
+    assert_eq!(signing.verifying_key().to_text(), public(2).to_text());
+    let both = format!("{}\n{}\n\n{note}", key(2).to_text(), key(1).to_text());
+    let (signing, former) = SigningKey::from_rotation_text(&both).unwrap();
+    assert_eq!(signing.verifying_key().newest(), public(2));
+    assert_eq!(former.unwrap().verifying_key(), public(1));
+    let unrelated = format!("{}\n{}\n\n{note}", key(2).to_text(), key(3).to_text());
+    assert!(SigningKey::from_rotation_text(&unrelated).is_err());
+    assert!(SigningKey::from_rotation_text(&format!("{}\n{}", key(2).to_text(), key(1).to_text())).is_err());
 }
 
 #[test]
