@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from proofgate_operator.build import ledger_key
 
 from e2e.auditing import Audit
 from e2e.forging import rewrite
@@ -155,6 +159,22 @@ def sign_all_with_another_key(audit: Audit, others: Others) -> None:
     shutil.copytree(others.rekeyed, audit.ledger)
 
 
+def replace_the_key(audit: Audit, others: Others) -> None:
+    sign_all_with_another_key(audit, others)
+    his = ledger_key.read((others.rekeyed.parent / "signing-key").read_text())
+    body = f"proofgate.dev/key-succession@v1\nold {audit.key}\nnew {his.verifying_text}\nmade 1\nuntil {1 << 60}\n"
+    signatures = [
+        # Under the ledger's name and its key's id, which anybody knows.
+        (audit.key.split("+")[1], bytes(64)),
+        (his.verifying_text.split("+")[1], Ed25519PrivateKey.from_private_bytes(his.seed).sign(body.encode())),
+    ]
+    lines = (base64.b64encode(bytes.fromhex(number) + signature).decode() for number, signature in signatures)
+    note = f"{body}\n" + "".join(f"\u2014 {his.name} {line}\n" for line in lines)
+    folder = audit.ledger / "key-successions"
+    folder.mkdir()
+    (folder / f"{hashlib.sha256(note.encode()).hexdigest()[:32]}.note").write_text(note)
+
+
 def change_a_salt(audit: Audit, _others: Others) -> None:
     change(audit.logs()[0] / "salts", lambda data: data.__setitem__(slice(32, 64), bytes(range(32))))
 
@@ -197,6 +217,7 @@ ATTACKS: dict[str, Callable[[Audit, Others], None]] = {
     "show the other branch alone": show_the_other_branch,
     "rename a shard": rename_a_shard,
     "another history, signed with another key": sign_all_with_another_key,
+    "replace the key, by a statement that the new one alone has signed": replace_the_key,
     "change a salt": change_a_salt,
     "zero a salt": zero_a_salt,
     "delete the records of a log under a forged tombstone": delete_a_log_under_a_forged_tombstone,

@@ -55,7 +55,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 type usageError struct{ error }
 
 func proofCommand(flags *flag.FlagSet, args []string, stdout io.Writer) error {
-	vkey := flags.String("vkey", "", "the ledger's verifier key")
+	vkey := flags.String("vkey", "", "the ledger's verifier key; statements of succession may follow it")
 	record := flags.String("record", "", "file with the record's stored bytes")
 	if err := flags.Parse(args); err != nil || flags.NArg() != 1 || *vkey == "" || *record == "" {
 		return usageError{fmt.Errorf("proof --vkey VKEY --record FILE PROOFFILE")}

@@ -72,17 +72,35 @@ func (p *tlogProof) verify(record []byte, ledgerKey string) (*checkpoint, error)
 
 func openCheckpoint(text, ledgerKey string) (*checkpoint, error) {
 	origin, _, _ := strings.Cut(text, "\n")
-	key, err := originKey(ledgerKey, origin)
+	line, err := keyLine(ledgerKey)
 	if err != nil {
 		return nil, err
 	}
-	verifier, err := note.NewVerifier(key)
+	var verifiers []note.Verifier
+	until := map[uint32]int64{}
+	for _, of := range line {
+		key, err := originKey(of.vkey, origin)
+		if err != nil {
+			return nil, err
+		}
+		verifier, err := note.NewVerifier(key)
+		if err != nil {
+			return nil, err
+		}
+		verifiers = append(verifiers, verifier)
+		until[verifier.KeyHash()] = of.until
+	}
+	opened, err := note.Open([]byte(text), note.VerifierList(verifiers...))
 	if err != nil {
 		return nil, err
 	}
-	opened, err := note.Open([]byte(text), note.VerifierList(verifier))
-	if err != nil {
-		return nil, err
+	ended := true
+	for _, signature := range opened.Sigs {
+		end := until[signature.Hash]
+		ended = ended && end >= 0 && begun(origin) > end
+	}
+	if ended {
+		return nil, fmt.Errorf("the key had ended when the log began")
 	}
 	lines := strings.Split(opened.Text, "\n")
 	if len(lines) != 4 || lines[3] != "" {

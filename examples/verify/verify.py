@@ -14,6 +14,7 @@ import json
 from pathlib import Path
 
 P, L = 2**255 - 19, 2**252 + 27742317777372353535851937790883648493  # the field and the group's order (RFC 8032, 5.1)
+SUCCESSION, DIGITS = "proofgate.dev/key-succession@v1", "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 D, ROOT = -121665 * pow(121666, -1, P) % P, pow(2, (P - 1) // 4, P)
 
 
@@ -75,6 +76,47 @@ def root_of(leaf: bytes, index: int, size: int, path: list[bytes]) -> bytes:  # 
     return r
 
 
+def signs(name: str, vkey: str, text: str, signatures: str) -> bool:
+    public = decode(vkey.split("+", 2)[2])
+    key_id = hashlib.sha256(f"{name}\n".encode() + public).digest()[:4]
+    signed = [s for n, s in (line[2:].split(" ") for line in signatures.splitlines()) if n == name]
+    ours = [s for s in map(decode, signed) if s[:4] == key_id]
+    for signature in ours:
+        check_signature(public[1:], f"{text}\n".encode(), signature[4:])
+    return bool(ours) and public[:1] == b"\x01"
+
+
+def line_of(key: str, statements: list[str]) -> dict[str, int | None]:  # docs/ledger.md, 10
+    """All keys of the line of this one, each with the time until which it may begin a log."""
+    name = key.split("+")[0]
+    steps: dict[tuple[str, str], int] = {}
+    for note in statements:
+        text, _, signatures = note.rpartition("\n\n")
+        form, *rest = text.split("\n")
+        words, values = zip(*(field.split(" ", 1) for field in rest), strict=True)
+        require((form, words) == (SUCCESSION, ("old", "new", "made", "until")), "no statement of key succession")
+        old, new = values[:2]
+        named = old != new and old.split("+")[0] == new.split("+")[0]
+        both = named and all(signs(vkey.split("+")[0], vkey, text, signatures) for vkey in (old, new))
+        require(both and int(values[2]) <= int(values[3]), "a statement of succession that both keys have not signed")
+        steps[old, new] = min(int(values[3]), steps.get((old, new), int(values[3])))
+    steps = {step: until for step, until in steps.items() if step[0].split("+")[0] == name}
+    line = [key]
+    for _ in range(len(steps)):
+        line += [new for old, new in steps if old in line and new not in line]
+        line += [old for old, new in steps if new in line and old not in line]
+    ours = [step for step in steps if step[0] in line]
+    once = all(len(ends) == len(set(ends)) for ends in ([old for old, _ in ours], [new for _, new in ours]))
+    require(once and len(ours) == len(line) - 1, "the line of keys forks, or follows itself")
+    return dict.fromkeys(line) | {old: steps[old, new] for old, new in ours}
+
+
+def begun(origin: str) -> int:  # microseconds: the first 48 bits of the ULID
+    ulid = origin.rsplit("/", 1)[1] if "/" in origin else ""
+    digits = [DIGITS.find(digit) for digit in ulid[:10]]
+    return sum(digit << 5 * (9 - at) for at, digit in enumerate(digits)) * 1000 if len(ulid) == 26 else 0
+
+
 def check(record: bytes, proof: str, options: argparse.Namespace) -> str:
     head, note = proof.split("\n\n", 1)
     first, *lines = head.split("\n")
@@ -83,15 +125,11 @@ def check(record: bytes, proof: str, options: argparse.Namespace) -> str:
     index = int(lines.pop(0).removeprefix("index "))
     text, _, signatures = note.rpartition("\n\n")
     origin, size, root = text.split("\n")
-    key = options.key if "+" in options.key else Path(options.key).read_text().strip()
-    name, _, public = key.split("+", 2)
+    name = next(iter(options.line)).split("+")[0]
     require(origin == name or origin.startswith(f"{name}/"), f"a log of {origin}, not of {name}")
-    key_id = hashlib.sha256(f"{origin}\n".encode() + decode(public)).digest()[:4]
-    signed = [s for n, s in (line[2:].split(" ") for line in signatures.splitlines()) if n == origin]
-    ours = [s for s in map(decode, signed) if s[:4] == key_id]
-    require(bool(ours) and decode(public)[:1] == b"\x01", f"nobody whom this key knows has signed for {origin}")
-    for signature in ours:
-        check_signature(decode(public)[1:], f"{text}\n".encode(), signature[4:])
+    ours = [until for vkey, until in options.line.items() if signs(origin, vkey, text, signatures)]
+    require(bool(ours), f"nobody whom this key knows has signed for {origin}")
+    require(any(until is None or begun(origin) <= until for until in ours), "the key had ended when the log began")
     leaf = hashlib.sha256(b"\x00" + record).digest()
     require(root_of(leaf, index, int(size), list(map(decode, lines))) == decode(root), "another record stands there")
     told = json.loads(record)
@@ -112,12 +150,20 @@ def check(record: bytes, proof: str, options: argparse.Namespace) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("proof", type=Path, help="a .tlog-proof file, or without --record a receipt")
-    parser.add_argument("--key", required=True, help="the ledger's verifying key, or a file that holds it")
+    parser.add_argument(
+        "--key",
+        required=True,
+        help="the ledger's verifying key, or a file that holds it, and statements of succession behind it",
+    )
     for name in ("record", "body", "request", "response"):
         parser.add_argument(f"--{name}", type=Path)
     options = parser.parse_args()
+    key = options.key if "+" in options.key else Path(options.key).read_text()
     text = options.proof.read_text()
     one = [{"record": options.record.read_bytes().decode(), "proof": text}] if options.record else []
+    key, *known = f"{key.strip()}\n".split(f"\n{SUCCESSION}\n")
+    known = [f"{SUCCESSION}\n{statement.strip()}\n" for statement in known]
+    options.line = line_of(key.strip(), known + ([] if one else json.loads(text).get("key_successions", [])))
     entries = one or json.loads(text)["records"]
     told = [json.loads(entry["record"]) for entry in entries]
     require(len({record.get("id") for record in told}) == 1, "records of several exchanges")

@@ -48,6 +48,8 @@ __all__ = [
 
 RECORD = '{"kind":"admission","id":"exchange-1","note":"caf\\u00e9  é"}'
 
+_SUCCESSION = "proofgate.dev/key-succession@v1"
+
 
 class ProofgateError(Exception):
     code = "unspecified"
@@ -391,6 +393,33 @@ def verifying_key(signing_key: str) -> str:
         raise ValueError(f"not a signing key: {signing_key}")
     name, key_hash = signing_key.split("+")[2:4]
     return f"{name}+{key_hash}+cHVibGlj"
+
+
+def sign_key_succession(old: str, new: str, made_us: int, until_us: int) -> str:
+    signers = [verifying_key(text) for text in (old, new)]
+    if len({signer.split("+")[0] for signer in signers}) != 1 or signers[0] == signers[1]:
+        raise ValueError("statement: the two keys have different names, or are one")
+    fields = f"old {signers[0]}\nnew {signers[1]}\nmade {made_us}\nuntil {until_us}"
+    return f"{_SUCCESSION}\n{fields}\n\n— a b\n— a c\n"
+
+
+def split_key_successions(text: str) -> list[str]:
+    first, *statements = f"\n{text}".split(f"\n{_SUCCESSION}\n")
+    notes = [f"{_SUCCESSION}\n{statement.strip()}\n" for statement in statements]
+    return [first.strip() + "\n", *notes] if first.strip() else notes
+
+
+def key_line(key_file: str) -> list[tuple[str, int | None]]:
+    first = key_file.strip().split("\n")[0]
+    own = verifying_key(first) if first.startswith("PRIVATE+KEY+") else first
+    if own.count("+") < 2:
+        raise ValueError("key text: not of the form name+hash+base64")
+    line: list[tuple[str, int | None]] = []
+    for note in split_key_successions(key_file):
+        if note.startswith(_SUCCESSION):
+            fields = note.split("\n")
+            line.append((fields[1].removeprefix("old "), int(fields[4].removeprefix("until "))))
+    return [*line, (own, None)]
 
 
 def hash_api_key(key: str) -> str:

@@ -25,7 +25,7 @@ VKEY = "proofgate.dev/ns/demo+1a2b3c4d+cHVibGlj"
 COMMANDS = (
     *("quickstart", "status", "serve", "validate", "policy", "mock-upstream"),
     *("receipt", "prove", "verify", "reveal", "consistency", "fsck", "export-leaves"),
-    *("hold", "prune", "erase", "auditor", "keygen", "hash-key"),
+    *("hold", "prune", "erase", "auditor", "keygen", "keys", "hash-key"),
 )
 
 JWT = """
@@ -407,6 +407,73 @@ def test_keygen_refuses_a_name_that_no_key_can_have(tmp_path: Path, capsys: Capt
     assert main(["keygen", "a+b", "--out", str(tmp_path)]) == 2
     assert list(tmp_path.iterdir()) == []
     assert "a+b cannot name a key" in capsys.readouterr().err
+
+
+NEXT_KEY = "PRIVATE+KEY+proofgate.dev/ns/demo+5e6f7a8b+bmV4dA=="
+
+
+def rotated(folder: Path, *more: str) -> int:
+    (folder / "next").write_text(NEXT_KEY)
+    if not (folder / "signing-key").exists():
+        assert main(["keygen", "proofgate.dev/ns/demo", "--out", str(folder)]) == 0
+    old, new, out = (str(folder / name) for name in ("signing-key", "next", "out"))
+    return main(["keys", "rotate", old, "--to", new, "--out", out, *more])
+
+
+def test_keys_rotate_writes_the_key_that_follows_and_what_both_signed(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    assert rotated(tmp_path) == 0
+    out = tmp_path / "out"
+    written = {path.name: (stat.S_IMODE(path.stat().st_mode), path.read_text()) for path in out.iterdir()}
+    assert {name: mode for name, (mode, _) in written.items()} == {
+        "signing-key": 0o600,
+        "signing-key-with-former": 0o600,
+        "verifying-key": 0o644,
+        "key-successions": 0o644,
+    }
+    statement = written["key-successions"][1]
+    former = (tmp_path / "signing-key").read_text().strip()
+    assert written["signing-key"][1] == f"{NEXT_KEY}\n\n{statement}"
+    assert written["signing-key-with-former"][1] == f"{NEXT_KEY}\n{former}\n\n{statement}"
+    assert written["verifying-key"][1] == f"{core_double.verifying_key(NEXT_KEY)}\n\n{statement}"
+    printed = capsys.readouterr().out
+    assert VKEY in printed
+    assert "until" in printed
+    assert "PRIVATE" not in printed
+    assert main(["keys", "show", str(out / "verifying-key")]) == 0
+    assert capsys.readouterr().out.splitlines() == printed.splitlines()[-2:]
+
+
+def test_keys_rotate_carries_the_statements_of_before_on(tmp_path: Path, capsys: Capture) -> None:
+    assert rotated(tmp_path) == 0
+    third = tmp_path / "third"
+    third.write_text("PRIVATE+KEY+proofgate.dev/ns/demo+00000003+dGhpcmQ=")
+    old = str(tmp_path / "out" / "signing-key-with-former")
+    assert main(["keys", "rotate", old, "--to", str(third), "--out", str(tmp_path / "more")]) == 0
+    capsys.readouterr()
+    assert main(["keys", "show", str(tmp_path / "more" / "signing-key")]) == 0
+    assert [line.split("+")[1] for line in capsys.readouterr().out.splitlines()] == [
+        "1a2b3c4d",
+        "5e6f7a8b",
+        "00000003",
+    ]
+
+
+def test_keys_rotate_overwrites_nothing_and_shows_no_secret_of_what_is_wrong(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    assert rotated(tmp_path) == 0
+    assert rotated(tmp_path) == 2
+    assert "nothing is overwritten" in capsys.readouterr().err
+    (tmp_path / "signing-key").write_text("PRIVATE+KEY+proofgate.dev/other+1a2b3c4d+c2VjcmV0")
+    assert rotated(tmp_path) == 2
+    told = capsys.readouterr().err
+    assert "cannot follow" in told
+    assert "c2VjcmV0" not in told
+    assert main(["keys", "show", str(tmp_path / "nothing")]) == 2
+    assert usage_error("keys", "rotate", str(tmp_path / "signing-key"), "--out", "x", "--grace", "-1") == 2
+    assert usage_error("keys") == 2
 
 
 @pytest.mark.parametrize("text", ["acme-key", "acme-key\n", "acme-key\r\n"])

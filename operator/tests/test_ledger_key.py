@@ -30,6 +30,14 @@ def test_base64_with_a_plus_sign_reads_back() -> None:
     assert read(key.signing_text) == key
 
 
+def test_of_a_key_that_follows_another_only_the_first_line_is_read() -> None:
+    key, former = SigningKey("a.example/b", bytes(range(32))), SigningKey("a.example/b", bytes(32))
+    statement = "proofgate.dev/key-succession@v1\nold x\nnew y\nmade 1\nuntil 2\n\n\u2014 a.example/b eA==\n"
+    rolling = f"{key.signing_text}\n{former.signing_text}\n\n{statement}"
+    for text in (rolling, f"{key.signing_text}\n\n{statement}"):
+        assert read(text) == key
+
+
 def test_a_key_does_not_show_its_seed() -> None:
     assert "seed" not in repr(KEY) and str(bytes(range(32))) not in repr(KEY)
 

@@ -27,6 +27,7 @@ __all__ = [
     "generate_key",
     "generate_witness_key",
     "hash_api_key",
+    "key_line",
     "ledger_logs",
     "log_records",
     "policy_rules",
@@ -36,6 +37,8 @@ __all__ = [
     "reveal",
     "reveal_digest",
     "sign_export",
+    "sign_key_succession",
+    "split_key_successions",
     "verify_checkpoint",
     "verify_export",
     "verify_log_records",
@@ -681,7 +684,19 @@ def generate_key(name: str) -> tuple[str, str]:
     """
 
 def verifying_key(signing_key: str) -> str:
-    """The verifying key of a signing key. Raises ValueError."""
+    """The verifying key of a signing key's file. Raises ValueError."""
+
+def sign_key_succession(old: str, new: str, made_us: int, until_us: int) -> str:
+    """A statement that one signing key follows another, signed by both. Raises ValueError."""
+
+def split_key_successions(text: str) -> list[str]:
+    """Takes statements apart that stand one behind the other."""
+
+def key_line(key_file: str) -> list[tuple[str, int | None]]:
+    """The vkeys that a key's file leads to, oldest first.
+
+    With each the unix microsecond until which it may begin something; None of the newest. Raises ValueError.
+    """
 
 def hash_api_key(key: str) -> str:
     """Lower-case hexadecimal SHA-256 of an API key: the form in which workers know it."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from proofgate import __version__, _core, quickstart_command, receipt_command, status_command
+from proofgate import __version__, _core, key_rotation, quickstart_command, receipt_command, status_command
 from proofgate import commands as handlers
 from proofgate.auditor import command as auditor_command
 from proofgate.evidence import EvidenceError
@@ -84,6 +84,7 @@ def _parser() -> argparse.ArgumentParser:
     export_command.add(partial(_command, commands))
     witness_command.add(partial(_command, commands), _address)
     _add_key_commands(commands)
+    key_rotation.add(partial(_command, commands))
     _add_mock_upstream(commands)
     return parser
 

@@ -208,6 +208,8 @@ def render_report(exit_class: int, report: dict[str, Any]) -> str:
 def read_verifying_key(text: str) -> str:
     """A verifying key, given as text (`name+hash+base64`) or as the file that holds it.
 
+    Behind the key a file may hold statements by which keys follow each other; they are part of the answer.
+
     Raises EvidenceError.
     """
     if _VERIFYING_KEY.fullmatch(text):
@@ -220,7 +222,7 @@ def read_verifying_key(text: str) -> str:
         key = _read(Path(text)).decode().strip()
     except UnicodeDecodeError:
         key = ""
-    if not _VERIFYING_KEY.fullmatch(key):
+    if not _VERIFYING_KEY.fullmatch(key.split("\n", 1)[0].strip()):
         # A signing key in the wrong place must not appear in a terminal: the text is not repeated.
         raise EvidenceError(f"{text} holds no verifying key: expected one line such as name+1a2b3c4d+AbCd...")
     return key

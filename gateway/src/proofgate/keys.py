@@ -61,7 +61,7 @@ def one_key(text: str, where: str) -> str:
 def write_new(path: Path, text: str, mode: int) -> None:
     """Writes a file that is not there yet, with a line end and durably. Raises OSError."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
-    with os.fdopen(descriptor, "w", encoding="ascii") as file:
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         file.write(text if text.endswith("\n") else f"{text}\n")
         file.flush()
         os.fsync(file.fileno())

@@ -283,7 +283,8 @@ def needs_restart(old: Config, new: Config) -> list[Problem]:
     }
     fixed |= {
         ("ledger", "directory"): old.ledger_directory != new.ledger_directory,
-        ("ledger", "signingKeyFile"): old.signing_key != new.signing_key,
+        # The key before it may come and go: only a start needs it.
+        ("ledger", "signingKeyFile"): old.verifying_key != new.verifying_key,
         ("listen",): before.listen != after.listen,
         ("proxyProtocol",): (before.proxy_protocol is None) != (after.proxy_protocol is None),
         ("admin", "listen"): before.admin.listen != after.admin.listen,

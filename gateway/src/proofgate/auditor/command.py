@@ -180,7 +180,7 @@ def _open(options: argparse.Namespace) -> _core.Auditor:
     return _core.Auditor(
         str(options.ledger),
         str(options.state),
-        options.signing_key.read_text(encoding="ascii"),
+        options.signing_key.read_text(encoding="utf-8"),
         read_verifying_key(options.ledger_key),
         seconds(options.beat),
         seconds(options.second_look),

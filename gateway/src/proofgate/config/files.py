@@ -67,6 +67,14 @@ class NamedFiles:
             self._findings.report("config_file_unreadable", path, f"{file} is not UTF-8 text")
         return ""
 
+    def key_file(self, path: FieldPath, name: str) -> str:
+        """A signing key and what stands behind its line, or "" after reporting why there is none."""
+        known = len(self._findings.problems)
+        text = self.text(path, name).strip()
+        if not text and len(self._findings.problems) == known:
+            self._findings.report("config_empty_secret", path, f"{name} is empty")
+        return text
+
     def secret(self, path: FieldPath, name: str) -> str:
         """The one line of a secret file, or "" after reporting why there is none."""
         known = len(self._findings.problems)

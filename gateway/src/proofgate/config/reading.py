@@ -27,7 +27,7 @@ def read_config(
 ) -> Config:
     """The configuration; it holds only when `findings` has no problem afterwards."""
     check_references(settings, findings)
-    signing_key = files.secret(("ledger", "signingKeyFile"), settings.ledger.signing_key_file)
+    signing_key = files.key_file(("ledger", "signingKeyFile"), settings.ledger.signing_key_file)
     config = Config(
         source=source,
         settings=settings,

@@ -72,7 +72,7 @@ class Ledger(Section):
     checkpoint_interval_seconds: Annotated[float, Field(ge=0.01, le=3600, allow_inf_nan=False)] = 1.0
     """How often the log is signed, 0.01 to 3600 seconds."""
     signing_key_file: FilePath
-    """The signing key, one line, as `proofgate keygen` writes it."""
+    """The signing key, as `proofgate keygen` and `proofgate keys rotate` write it."""
     segment_bytes: Annotated[int, Field(ge=1 << 20, le=1 << 30)] = 32 << 20
     """Size of one file of the log, 1 MiB to 1 GiB; one is prepared ahead."""
     rotation: Rotation = Rotation()

@@ -70,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         signing_key = None
         if options.signing_key is not None:
-            signing_key = options.signing_key.read_text(encoding="ascii").strip()
+            signing_key = options.signing_key.read_text(encoding="utf-8").strip()
             _core.verifying_key(signing_key)
         asked = read_filter(options)
         written = export(options.index, options.ledger, asked, options.out, signing_key, progress)

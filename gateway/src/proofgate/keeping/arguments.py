@@ -127,7 +127,7 @@ def require_apart(state: Path, ledger: Path) -> None:
 def signing_key(path: Path) -> str:
     """The text of a signing key. Raises UsageError."""
     try:
-        return path.read_text(encoding="ascii")
+        return path.read_text(encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:

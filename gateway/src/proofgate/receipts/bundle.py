@@ -47,6 +47,8 @@ class Receipt:
     entries: tuple[Entry, ...]
     links: dict[tuple[str, int, int], list[bytes]]
     """Proofs of consistency, by origin, older and newer size."""
+    key_successions: tuple[str, ...] = ()
+    """Statements by which keys of the ledger follow each other."""
 
     @classmethod
     def parse(cls, text: str) -> Receipt:
@@ -65,6 +67,7 @@ class Receipt:
                     ]
                     for link in document["consistency"]
                 },
+                key_successions=tuple(_text(note) for note in document.get("key_successions", ())),
             )
         except (ValueError, KeyError, TypeError, RecursionError):
             raise EvidenceError("this is no receipt: expected the answer of GET /v1/receipts/{id}") from None
@@ -119,6 +122,7 @@ def verify(
     The records must stand in logs of that ledger and belong to one exchange, and several checkpoints of one
     log must be one history. Raises ContradictedError.
     """
+    vkey = with_successions(receipt, vkey)
     records = tuple(_prove(entry, receipt.id, vkey) for entry in receipt.entries)
     _require_one_exchange(records)
     signed = sorted(
@@ -133,6 +137,11 @@ def verify(
             _reveal(receipt, records, kind, name, vkey, digest)
             bodies.append(name)
     return Verified(receipt, records, tuple(bodies))
+
+
+def with_successions(receipt: Receipt, vkey: str) -> str:
+    """A verifying key, and behind it the statements in a receipt: they lead to other keys, or nowhere."""
+    return "\n".join([vkey, "", *receipt.key_successions]) if receipt.key_successions else vkey
 
 
 def read_checkpoint(note: str, vkey: str) -> Checkpoint:
@@ -151,6 +160,7 @@ def has_link(receipt: Receipt, older: Checkpoint, newer: Checkpoint) -> bool:
 
 def require_link(receipt: Receipt, older: Checkpoint, newer: Checkpoint, vkey: str) -> None:
     """Shows by the receipt that two checkpoints of a log are one history. Raises ContradictedError."""
+    vkey = with_successions(receipt, vkey)
     hashes = receipt.links.get((older.origin, older.size, newer.size), [])
     try:
         _core.consistency(("held", older.note), ("new", newer.note), vkey, None, hashes)

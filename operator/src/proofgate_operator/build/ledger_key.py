@@ -49,9 +49,13 @@ class SigningKey:
 
 
 def read(text: str) -> SigningKey:
-    """Read the secret form; raises `InvalidSigningKey`."""
+    """Read the secret form; raises `InvalidSigningKey`.
+
+    Only the first line is looked at: behind it may stand the key before it, and statements by which keys
+    follow each other (`proofgate keys rotate`), which are the workers' business.
+    """
     # base64 has a plus sign too, a name has none: the first four separate the fields.
-    parts = text.strip().split("+", 4)
+    parts = text.strip().split("\n", 1)[0].strip().split("+", 4)
     if len(parts) != 5 or parts[:2] != ["PRIVATE", "KEY"] or not parts[2]:
         raise InvalidSigningKey("it does not have the form PRIVATE+KEY+<name>+<hash>+<key>")
     try:

@@ -81,9 +81,12 @@ fn write(dir: &Path, key: &SigningKey) -> (Ulid, usize) {
         ledger: LEDGER,
         number: 0,
         key,
+        former: None,
     };
     let terms = succession::Terms {
         shard,
+        until: None,
+        successions: &[],
         options: Options::default(),
         config: ConfigDigests::of([1; 32]),
         version: "0",

@@ -15,7 +15,7 @@ use crate::scrub::{Next, Scrub};
 use crate::tail::Budget;
 use crate::{AuditorError, StateStorage};
 use proofgate_evidence::layout::{self, Shard};
-use proofgate_evidence::{EvidenceError, ReadStorage, Ulid};
+use proofgate_evidence::{EvidenceError, ReadStorage, Ulid, key_successions};
 use proofgate_ledger::{SigningKey, TrustPolicy, VerifyingKey};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -130,7 +130,8 @@ impl Auditor {
                 if Aggregate::open(Arc::clone(&state), signing.clone(), policy())
                     .is_err_and(|error| matches!(error, AuditorError::NoState)) =>
             {
-                catalogue::recognise(&*state, &identity)?;
+                let keys = (&settings.key, &signing.verifying_key());
+                catalogue::recognise(&*state, &identity, keys)?;
             }
             other => other?,
         }
@@ -146,9 +147,14 @@ impl Auditor {
         volume: Arc<dyn ReadStorage>,
         state: Arc<dyn StateStorage>,
         signing: SigningKey,
-        settings: Settings,
+        mut settings: Settings,
     ) -> Result<Self, AuditorError> {
-        catalogue::recognise(&*state, &identity(&settings, &signing)?)?;
+        // What is wrong with them, the polls tell.
+        if let Ok(line) = key_successions::follow(&*volume, &settings.ledger, &settings.key) {
+            settings.key = line;
+        }
+        let keys = (&settings.key, &signing.verifying_key());
+        catalogue::recognise(&*state, &identity(&settings, &signing)?, keys)?;
         require_known(&settings.policy, &signing)?;
         let aggregate = Aggregate::open(Arc::clone(&state), signing, Arc::clone(&settings.policy))?;
         let cosigning = Cosigning::open(
@@ -207,6 +213,7 @@ impl Auditor {
         let mut raised = Raised::default();
         let (mut fresh, mut again) = (Budget::of(budget), Budget::of(scrub));
         if let Some(there) = self.list(&mut raised) {
+            self.follow_keys(&mut raised);
             self.cosigning.raise(&mut raised);
             self.look(now, &there, &mut fresh, &mut raised);
             for (shard, logs) in &mut self.catalogue {
@@ -284,6 +291,24 @@ impl Auditor {
 
     fn logs(&self) -> impl Iterator<Item = &Log> {
         self.catalogue.values().flat_map(BTreeMap::values)
+    }
+
+    /// Takes the keys of the ledger's line that its statements lead to. One that was accepted stays, whatever becomes of
+    /// its statement.
+    fn follow_keys(&mut self, raised: &mut Raised) {
+        let ledger = self.settings.key.name().to_owned();
+        let kept = match key_successions::read(&*self.volume, &self.settings.ledger) {
+            Ok(kept) => kept,
+            Err(error) => return raised.raise(Code::Unreadable, &ledger, "", error.to_string()),
+        };
+        let mut refuse = |why: String| raised.raise(Code::KeySuccessionRefused, &ledger, "", why);
+        for (file, why) in &kept.refused {
+            refuse(format!("{}: {why}", file.display()));
+        }
+        match self.settings.key.with_successions(&kept.statements()) {
+            Ok(line) => self.settings.key = line,
+            Err(error) => refuse(error.to_string()),
+        }
     }
 
     /// Lists the ledger, notes what is new and tells what is gone; `None` when it cannot be listed.

@@ -8,6 +8,7 @@ use crate::log::{Log, Row};
 use crate::{AuditorError, StateStorage};
 use proofgate_evidence::Ulid;
 use proofgate_evidence::layout::parse_incarnation;
+use proofgate_ledger::VerifyingKey;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -37,13 +38,22 @@ pub(crate) fn begin(state: &dyn StateStorage, identity: &Identity) -> Result<(),
     write(state, IDENTITY, &encode(IDENTITY, identity)?)
 }
 
-/// Refuses a state of another ledger or another auditor.
-pub(crate) fn recognise(state: &dyn StateStorage, identity: &Identity) -> Result<(), AuditorError> {
+/// Refuses a state of another ledger or another auditor; `keys` are the ledger's and the auditor's, with their lines.
+pub(crate) fn recognise(
+    state: &dyn StateStorage,
+    identity: &Identity,
+    keys: (&VerifyingKey, &VerifyingKey),
+) -> Result<(), AuditorError> {
     let Some(bytes) = read(state, IDENTITY)? else {
         return Err(AuditorError::NoState);
     };
     let found: Identity = decode(IDENTITY, &bytes)?;
-    match found == *identity {
+    // A key that follows the one with which the state was begun is the same party's.
+    let is_of = |text: &str, line: &VerifyingKey| {
+        VerifyingKey::from_text(text)
+            .is_ok_and(|key| key.name() == line.name() && line.place_of(&key).is_some())
+    };
+    match found.v == identity.v && is_of(&found.ledger, keys.0) && is_of(&found.auditor, keys.1) {
         true => Ok(()),
         false => Err(AuditorError::corrupt(
             IDENTITY,

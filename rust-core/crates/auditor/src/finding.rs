@@ -37,6 +37,8 @@ pub enum Code {
     PlantedLog,
     /// A tombstone that is none, is not the keeper's, or names another head than the one that was accepted.
     TombstoneRefused,
+    /// A file among the ledger's statements of key succession is none that both keys signed, or they contradict each other.
+    KeySuccessionRefused,
     /// What a log says of the one before is not so.
     BrokenChain,
     /// Two logs that served name one predecessor.
@@ -70,7 +72,8 @@ impl Code {
             | Self::RecordsChanged
             | Self::RecordsDamaged
             | Self::PlantedLog
-            | Self::TombstoneRefused => Verdict::Invalid,
+            | Self::TombstoneRefused
+            | Self::KeySuccessionRefused => Verdict::Invalid,
             _ => Verdict::Diverged,
         }
     }

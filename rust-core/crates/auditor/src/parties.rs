@@ -8,7 +8,7 @@ use proofgate_ledger::{SigningKey, TrustPolicy};
 /// Refuses a policy of other logs, and one whose quorum can never be reached.
 pub(crate) fn require_known(policy: &TrustPolicy, signing: &SigningKey) -> Result<(), AuditorError> {
     let own = signing.verifying_key();
-    if !policy.logs().is_empty() && !policy.logs().contains(&own) {
+    if !policy.logs().is_empty() && !policy.logs().contains(&own.alone()) {
         return Err(AuditorError::Policy(format!(
             "none of its log lines is that of this auditor's key: add `log {}`",
             own.to_text()
@@ -32,7 +32,7 @@ pub(crate) fn require_known(policy: &TrustPolicy, signing: &SigningKey) -> Resul
 pub(crate) fn identity(settings: &Settings, signing: &SigningKey) -> Result<Identity, AuditorError> {
     let (ledger, own) = (&settings.key, signing.verifying_key());
     let refused = |why: String| Err(AuditorError::Key(why));
-    if own.is_same_point(ledger) {
+    if own.shares_a_key_with(ledger) {
         return refused(
             "the auditor's signing key is the ledger's: make it one of its own, which no worker holds"
                 .to_owned(),
@@ -46,7 +46,7 @@ pub(crate) fn identity(settings: &Settings, signing: &SigningKey) -> Result<Iden
         ));
     }
     let keeping = settings.keeping.as_ref();
-    if keeping.is_some_and(|keeping| keeping.is_same_point(&own) || !keeping.is_apart_from(ledger)) {
+    if keeping.is_some_and(|keeping| keeping.shares_a_key_with(&own) || !keeping.is_apart_from(ledger)) {
         return refused(
             "the keeper's key is the auditor's, or could speak for the ledger: make it one of its own"
                 .to_owned(),

@@ -1,4 +1,5 @@
-//! The questions, each with its arguments in order. Texts are UTF-8, keys are vkeys. Sizes and numbers in answers are
+//! The questions, each with its arguments in order. Texts are UTF-8, keys are vkeys, behind which statements of
+//! succession may stand. Sizes and numbers in answers are
 //! decimal texts: a browser's numbers end at 2^53.
 
 use crate::Refusal;
@@ -140,7 +141,8 @@ pub fn receipt(arguments: &Arguments) -> Result<Value, Refusal> {
     let [receipt, key, request, response] = take(arguments)?;
     let receipt = Receipt::parse(required(receipt)?)?;
     let mut steps = Steps::default();
-    let records = receipt.verify(&key_of(key)?, request, response, &mut steps);
+    let key = receipt.follow(&key_of(key)?)?;
+    let records = receipt.verify(&key, request, response, &mut steps);
     Ok(json!({
         "ok": steps.hold(), "steps": steps.all(), "id": receipt.id, "complete": receipt.complete,
         "records": records,
@@ -238,7 +240,7 @@ fn text(argument: Option<&[u8]>) -> Result<&str, Refusal> {
 }
 
 fn key_of(argument: Option<&[u8]>) -> Result<VerifyingKey, Refusal> {
-    Ok(VerifyingKey::from_text(text(argument)?.trim())?)
+    Ok(VerifyingKey::from_file_text(text(argument)?)?)
 }
 
 pub(crate) fn hash_of(text: &str) -> Option<Hash> {

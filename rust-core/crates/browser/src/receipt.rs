@@ -5,8 +5,8 @@ use crate::questions::{hash_of, told};
 use crate::step::Steps;
 use proofgate_ledger::commitment::reveal;
 use proofgate_ledger::{
-    Checkpoint, Hash, LedgerError, TlogProof, VerifyingKey, leaf_hash, record, verify_consistency,
-    verify_inclusion,
+    Checkpoint, Hash, KeySuccession, LedgerError, MAX_KEYS, TlogProof, VerifyingKey, leaf_hash, record,
+    verify_consistency, verify_inclusion,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -26,6 +26,9 @@ pub(crate) struct Receipt {
     pub(crate) id: String,
     /// Whether it claims to hold the end of the exchange.
     pub(crate) complete: bool,
+    /// Statements by which keys of the ledger follow each other.
+    #[serde(default)]
+    key_successions: Vec<String>,
     records: Vec<Entry>,
     consistency: Vec<Link>,
 }
@@ -76,6 +79,16 @@ impl Receipt {
             }
             _ => Ok(receipt),
         }
+    }
+
+    /// A key that is known, with those of its line that the statements in the receipt lead to.
+    ///
+    /// # Errors
+    /// When one of them is none, or they contradict each other.
+    pub(crate) fn follow(&self, key: &VerifyingKey) -> Result<VerifyingKey, LedgerError> {
+        let notes = self.key_successions.iter().take(MAX_KEYS);
+        let statements: Result<Vec<_>, _> = notes.map(|note| KeySuccession::verify(note)).collect();
+        key.with_successions(&statements?)
     }
 
     /// Takes every step, also behind one that failed; returns the records that were proved.

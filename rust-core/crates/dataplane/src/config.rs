@@ -114,7 +114,7 @@ pub(crate) struct Ledger {
     pub durability: Durability,
     #[serde(rename = "checkpoint_interval_ms", deserialize_with = "milliseconds")]
     pub checkpoint_interval: Duration,
-    pub signing_key: String,
+    pub signing_key: SigningKeyFile,
     pub segment_bytes: u64,
     /// Bytes of records with which a log ends and the next one begins.
     pub log_bytes: u64,
@@ -123,6 +123,18 @@ pub(crate) struct Ledger {
     pub log_age: Duration,
     /// Where a checkpoint of each shard is held, outside the ledger.
     pub held_checkpoints: Option<HeldCheckpoints>,
+}
+
+/// The text of a signing key's file: the key, the one before it where that is still needed, and statements of succession.
+/// Two are equal when the key is.
+#[derive(Deserialize)]
+#[serde(transparent)]
+pub(crate) struct SigningKeyFile(pub String);
+
+impl PartialEq for SigningKeyFile {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.trim_start().lines().next() == other.0.trim_start().lines().next()
+    }
 }
 
 /// Checkpoints kept where no writer of the volume can change them.

@@ -4,7 +4,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use proofgate_ledger::Checkpoint;
+use proofgate_ledger::{Checkpoint, VerifyingKey};
 use proofgate_wal::Shard;
 
 use crate::Error;
@@ -26,11 +26,11 @@ impl HeldCheckpoint {
         }
     }
 
-    /// The checkpoint; `None` while nothing is held of this shard yet.
+    /// The checkpoint, by `key` or a key of its line; `None` while nothing is held of this shard yet.
     ///
     /// # Errors
     /// [`Error::Ledger`] when it cannot be read, is not signed by the ledger's key, or speaks of another shard.
-    pub(crate) fn read(&self, shard: &Shard<'_>) -> Result<Option<Checkpoint>, Error> {
+    pub(crate) fn read(&self, shard: &Shard<'_>, key: &VerifyingKey) -> Result<Option<Checkpoint>, Error> {
         let failed =
             |reason: String| Error::Ledger(format!("the held checkpoint {}: {reason}", self.path.display()));
         let note = match std::fs::read_to_string(&self.path) {
@@ -39,7 +39,7 @@ impl HeldCheckpoint {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(failed(error.to_string())),
         };
-        let held = Checkpoint::verify(&note, &shard.key.verifying_key());
+        let held = Checkpoint::verify(&note, key);
         let held = held.map_err(|error| failed(error.to_string()))?;
         let own = format!("{}/{}/", shard.ledger, shard.number);
         if held.origin.starts_with(&own) {

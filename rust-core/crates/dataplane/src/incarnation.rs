@@ -2,8 +2,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
+use proofgate_ledger::Checkpoint;
 use proofgate_ledger::record::{ConfigDigests, Seal};
-use proofgate_ledger::{Checkpoint, SigningKey};
 use proofgate_wal::succession::{self, Begun, Terms};
 use proofgate_wal::{FileStorage, Incarnation, Options, Shard, Storage, Ulid, WalError, Writer};
 
@@ -11,6 +11,7 @@ use crate::Error;
 use crate::clock::unix_micros;
 use crate::config::Ledger;
 use crate::held_checkpoint::HeldCheckpoint;
+use crate::ledger_keys::LedgerKeys;
 
 /// What every log of this life of the worker begins with.
 #[derive(Clone)]
@@ -19,13 +20,14 @@ pub(crate) struct NextLog {
     ledger: String,
     shard: u32,
     options: Options,
-    key: SigningKey,
+    keys: LedgerKeys,
+    ledger_directory: PathBuf,
     /// The configuration of the start; a `config` record tells where another one is in force.
     pub(crate) config: ConfigDigests,
 }
 
 impl NextLog {
-    pub(crate) fn new(ledger: &Ledger, config: ConfigDigests, key: &SigningKey) -> Self {
+    pub(crate) fn new(ledger: &Ledger, config: ConfigDigests, keys: &LedgerKeys) -> Self {
         NextLog {
             shard_directory: PathBuf::from(&ledger.directory).join(ledger.shard.to_string()),
             ledger: ledger.name.clone(),
@@ -34,19 +36,23 @@ impl NextLog {
                 segment_bytes: ledger.segment_bytes,
                 ..Options::default()
             },
-            key: key.clone(),
+            keys: keys.clone(),
+            ledger_directory: PathBuf::from(&ledger.directory),
             config,
         }
     }
 
-    fn terms(&self) -> Terms<'_> {
+    fn terms(&self, until: Option<u64>) -> Terms<'_> {
         Terms {
             shard: Shard {
                 dir: &self.shard_directory,
                 ledger: &self.ledger,
                 number: self.shard,
-                key: &self.key,
+                key: &self.keys.signing,
+                former: self.keys.former.as_ref(),
             },
+            until,
+            successions: &self.keys.successions,
             options: self.options,
             config: self.config,
             version: env!("CARGO_PKG_VERSION"),
@@ -60,11 +66,13 @@ impl NextLog {
     /// # Errors
     /// [`Error::Ledger`] when what is there cannot be gone on from.
     pub(crate) fn begin(&self, held: Option<&HeldCheckpoint>) -> Result<Begun, Error> {
+        let line = self.keys.line(&self.ledger_directory)?;
+        let terms = self.terms(self.keys.until(&self.ledger_directory)?);
         let held = held
-            .map(|held| held.read(&self.terms().shard))
+            .map(|held| held.read(&terms.shard, &line))
             .transpose()?
             .flatten();
-        let begun = succession::begin(&storage(), &self.terms(), held.as_ref());
+        let begun = succession::begin(&storage(), &terms, held.as_ref());
         let begun = begun.map_err(|error| Error::Ledger(error.to_string()))?;
         tell(&begun);
         Ok(begun)
@@ -83,7 +91,10 @@ impl NextLog {
         let thread = std::thread::Builder::new().name("proofgate-next-log".to_owned());
         thread.spawn(move || {
             crate::priority::yield_to_traffic();
-            succession::beside(&storage(), &next.terms(), running, &newest)
+            // Another worker may have brought the key that follows this one.
+            let until = next.keys.until(&next.ledger_directory);
+            let until = until.map_err(|error| WalError::Options(error.to_string()))?;
+            succession::beside(&storage(), &next.terms(until), running, &newest)
         })
     }
 }

@@ -38,6 +38,7 @@ mod held_checkpoint;
 mod hooks;
 mod incarnation;
 mod ledger_delay;
+mod ledger_keys;
 mod ledger_thread;
 mod lifecycle;
 mod limit_thread;

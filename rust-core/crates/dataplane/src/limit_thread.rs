@@ -6,7 +6,6 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use proofgate_ledger::SigningKey;
 use proofgate_ledger::record::Record;
 use proofgate_limit_store::{LimitStore, Opened};
 use proofgate_limits::{
@@ -16,6 +15,7 @@ use proofgate_wal::{FileStorage, Shard, Ulid, WalError, recovery};
 use tokio::sync::mpsc;
 
 use crate::clock::unix_micros;
+use crate::ledger_keys::LedgerKeys;
 use crate::{Error, priority};
 
 /// How often the files of others are looked at.
@@ -78,7 +78,7 @@ pub(crate) struct WorkerLife<'p> {
     pub(crate) shard: u32,
     /// The first log of this life of the worker.
     pub(crate) incarnation: Ulid,
-    pub(crate) key: &'p SigningKey,
+    pub(crate) keys: &'p LedgerKeys,
     /// Name of the ledger.
     pub(crate) ledger: &'p str,
     /// Whether what is written must survive a loss of power.
@@ -114,7 +114,8 @@ pub(crate) fn open(place: &WorkerLife<'_>) -> Result<(LimitThread, LimitLink), E
         dir: &directory,
         ledger: place.ledger,
         number: place.shard,
-        key: place.key,
+        key: &place.keys.signing,
+        former: place.keys.former.as_ref(),
     };
     let mut lives: Vec<Ulid> = crashed.iter().map(|life| Ulid(life.origin.incarnation)).collect();
     lives.push(place.incarnation);

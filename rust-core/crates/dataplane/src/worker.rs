@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use crate::evidence::{self, Evidence};
 use proofgate_auth::{KeySet, WantedKeySets};
-use proofgate_ledger::{SigningKey, VerifyingKey};
+use proofgate_ledger::VerifyingKey;
 use proofgate_policy::Engine;
 use proofgate_stages::Profiler;
 use proofgate_wal::Recovered;
@@ -28,6 +28,7 @@ use crate::held_checkpoint::HeldCheckpoint;
 use crate::hooks::{HooksInService, PolicyQueue};
 use crate::incarnation::NextLog;
 use crate::ledger_delay::LedgerDelay;
+use crate::ledger_keys::LedgerKeys;
 use crate::ledger_thread::{LedgerThread, Rotation};
 use crate::lifecycle::Phase;
 use crate::limit_thread::{self, SharedStore, WorkerLife};
@@ -50,7 +51,7 @@ pub struct Worker {
     config: Mutex<Arc<Config>>,
     /// What it comes to, until the start takes it.
     blueprint: Mutex<Option<Blueprint>>,
-    signing_key: SigningKey,
+    keys: LedgerKeys,
     profiler: Arc<Profiler>,
     /// The tenants that are not in it, changed only while that is locked.
     shards: Mutex<TenantShards>,
@@ -115,15 +116,7 @@ impl Worker {
     /// [`Error::Config`].
     pub fn new(config: Config) -> Result<Self, Error> {
         let blueprint = Blueprint::new(&config, None)?;
-        let signing_key = SigningKey::from_text(&config.ledger.signing_key)
-            .map_err(|error| Error::Config(format!("ledger signing key: {error}")))?;
-        if signing_key.name() != config.ledger.name {
-            return Err(Error::Config(format!(
-                "the ledger is named {:?} and its signing key is for {:?}",
-                config.ledger.name,
-                signing_key.name()
-            )));
-        }
+        let keys = LedgerKeys::new(&config.ledger)?;
         Ok(Worker {
             profiler: Arc::new(Profiler::new(config.profile_stages)),
             engine: Mutex::new(Arc::clone(&blueprint.terms.engine)),
@@ -132,7 +125,7 @@ impl Worker {
             shards: Mutex::new(TenantShards::new(&blueprint.terms.digest, config.tenant_shards)),
             config: Mutex::new(Arc::new(config)),
             blueprint: Mutex::new(Some(blueprint)),
-            signing_key,
+            keys,
             running: Mutex::default(),
         })
     }
@@ -286,7 +279,7 @@ impl Worker {
         let shards = lock(&self.shards);
         let (in_service, digests) = (shards.in_service().clone(), shards.digests());
         drop(shards);
-        let next = NextLog::new(ledger, digests, &self.signing_key);
+        let next = NextLog::new(ledger, digests, &self.keys);
         let begun = next.begin(held.as_ref())?;
         let lost = begun.recovered.as_ref().map_or(0, Recovered::lost);
         let missing = begun
@@ -298,7 +291,7 @@ impl Worker {
             gateway: Path::new(&config.ledger.directory),
             shard: config.ledger.shard,
             incarnation: log.incarnation,
-            key: &self.signing_key,
+            keys: &self.keys,
             ledger: &ledger.name,
             sync: config.ledger.durability == Durability::Synced,
         })?;
@@ -330,7 +323,7 @@ impl Worker {
         let delay = Arc::new(LedgerDelay::new(Arc::clone(&self.profiler)));
         let ledger_thread = LedgerThread {
             follower: log.follower,
-            key: self.signing_key.clone(),
+            key: self.keys.signing.clone(),
             durability: config.ledger.durability,
             checkpoint_interval: config.ledger.checkpoint_interval,
             finish: Arc::clone(&finish),
@@ -349,7 +342,7 @@ impl Worker {
             out: std::io::stdout(),
         };
         let volume = Path::new(&config.ledger.directory);
-        let receipts = ReceiptDesk::of_volume(volume, self.signing_key.verifying_key());
+        let receipts = ReceiptDesk::of_volume(volume, self.keys.signing.verifying_key());
         let data_plane = DataPlane {
             config: Arc::clone(config),
             blueprint,
@@ -380,7 +373,7 @@ impl Worker {
             address,
             shard: config.ledger.shard,
             current,
-            verifying_key: self.signing_key.verifying_key(),
+            verifying_key: self.keys.signing.verifying_key(),
             metrics,
             phase,
             orders,

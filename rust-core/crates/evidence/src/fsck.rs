@@ -8,6 +8,7 @@ mod chain;
 mod erasure_check;
 mod exchanges;
 mod held;
+mod keys;
 mod removed;
 mod salt_check;
 mod scan;
@@ -20,6 +21,7 @@ use serde::Serialize;
 use std::path::Path;
 
 pub use held::HeldCheckpoint;
+pub use keys::KeyReport;
 
 /// How bad it is; the worst finding decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -146,6 +148,9 @@ pub struct IncarnationReport {
     pub root: Option<String>,
     /// Whether the last record is a seal.
     pub sealed: bool,
+    /// The vkey of the ledger's key that signs it, as its `open` record states it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
     /// The checkpoint.
     pub checkpoint: CheckpointState,
     /// Records it covers.
@@ -176,9 +181,12 @@ pub struct Report {
     pub records: u64,
     /// Checkpoints held outside that the logs were compared with.
     pub against: u64,
+    /// The ledger's keys that are known, oldest first; none without one.
+    pub keys: Vec<KeyReport>,
     /// Each incarnation, by shard and age.
     pub incarnations: Vec<IncarnationReport>,
-    /// What concerns none of them: logs that a checkpoint held outside speaks of and that are not there.
+    /// What concerns none of them: logs that a checkpoint held outside speaks of and that are not there, and statements of
+    /// key succession.
     pub findings: Vec<Finding>,
 }
 
@@ -202,10 +210,16 @@ pub fn fsck<'k>(
         Err(EvidenceError::NotALog(_)) if !held.is_empty() => Vec::new(),
         other => other?,
     };
-    for shard in found {
-        chain::check(storage, &shard, keys, &mut held, &mut incarnations)?;
+    let ledger = found.first().and_then(|shard| shard.dir.parent()).unwrap_or(path);
+    let (line, mut findings) = keys::follow(storage, ledger, keys.ledger)?;
+    let keys = Keys {
+        ledger: line.as_ref(),
+        ..keys
+    };
+    for shard in &found {
+        chain::check(storage, shard, keys, &mut held, &mut incarnations)?;
     }
-    let findings = held.unmet(path);
+    findings.extend(held.unmet(path));
     let verdict = incarnations
         .iter()
         .flat_map(|report| &report.findings)
@@ -219,6 +233,7 @@ pub fn fsck<'k>(
         exit_code: verdict.exit_code(),
         records,
         against: held.len(),
+        keys: keys::report(line.as_ref()),
         incarnations,
         findings,
     })

@@ -11,6 +11,8 @@
 //! | `erasures` | which of them were destroyed, and why | [`erasures`] |
 //! | `tombstone`, `<seq>.record`, … | what stays of a log that was removed by right | [`removal`] |
 //!
+//! Beside the shards stands `key-successions`: which key of the ledger followed which ([`key_successions`]).
+//!
 //! The formats have their one home here, encoding included, so that the writer (the `wal` crate) and every reader agree.
 //! [`layout`] tells which logs there are, [`LogReader`](log_reader::LogReader) strings the records of one together,
 //! and [`fsck`], [`prove`] and [`export_leaves`] stand on it. All I/O goes through [`ReadStorage`].
@@ -23,6 +25,7 @@ mod error;
 mod export;
 pub mod frame;
 mod fsck;
+pub mod key_successions;
 pub mod layout;
 pub mod log_reader;
 mod lookup;
@@ -41,8 +44,8 @@ pub use consistency::{check as check_consistency, consistency, consistency_from,
 pub use error::EvidenceError;
 pub use export::export_leaves;
 pub use fsck::{
-    CheckpointState, Finding, HeldCheckpoint, IncarnationReport, Keys, RemovedReport, Report, TreeState,
-    Verdict, fsck,
+    CheckpointState, Finding, HeldCheckpoint, IncarnationReport, KeyReport, Keys, RemovedReport, Report,
+    TreeState, Verdict, fsck,
 };
 pub use lookup::{FoundRecord, Search, find, read_record, read_records, removed_at};
 pub use salts::stored_salt;

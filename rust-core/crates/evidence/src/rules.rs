@@ -19,6 +19,8 @@ pub struct Opened {
     pub origin: String,
     /// The second part of it.
     pub shard: u32,
+    /// The vkey of the ledger's key that signs this log; `None` where a version that did not say so wrote.
+    pub key: Option<String>,
     /// The log before it on the shard.
     pub predecessor: Option<Predecessor>,
 }
@@ -220,6 +222,7 @@ impl Rules {
         self.opened = Some(Opened {
             origin,
             shard: open.shard,
+            key: open.key.as_ref().map(|key| key.as_ref().to_owned()),
             predecessor,
         });
         if open.incarnation != self.incarnation.to_string() {

@@ -55,6 +55,7 @@ fn main() {
                     ledger: LEDGER,
                     number: u32::try_from(shard).unwrap(),
                     key: &key,
+                    former: None,
                 },
                 START + number("--from").unwrap_or(0) * DAY,
                 number("--exchanges").unwrap(),
@@ -69,6 +70,8 @@ fn main() {
 fn make(shard: &Shard<'_>, start: u64, exchanges: u64, days: u64) {
     let terms = succession::Terms {
         shard: *shard,
+        until: None,
+        successions: &[],
         options: Options::default(),
         config: ConfigDigests::of([0; 32]),
         version: "0",

@@ -110,14 +110,21 @@ impl Keeper {
         })
     }
 
-    /// Refuses the state of another ledger or of another keeper.
+    /// Refuses the state of another ledger or of another keeper; a key that follows the one with which it was begun is the
+    /// same keeper's.
     ///
     /// # Errors
     /// [`KeepingError::StateCorrupt`]; [`KeepingError::Key`].
     pub fn require(&self, ledger: &VerifyingKey, signing: &SigningKey) -> Result<(), KeepingError> {
         let keeping = signing.verifying_key();
         require_apart(ledger, &keeping)?;
-        if (&self.identity.ledger, &self.identity.keeper) == (&ledger.to_text(), &keeping.to_text()) {
+        let is_of = |key: &VerifyingKey, line: &VerifyingKey| {
+            key.name() == line.name() && line.place_of(key).is_some()
+        };
+        let known = |text: &str| {
+            VerifyingKey::from_text(text).map_err(|error| KeepingError::corrupt(IDENTITY, error))
+        };
+        if is_of(&known(&self.identity.ledger)?, ledger) && is_of(&known(&self.identity.keeper)?, &keeping) {
             return Ok(());
         }
         Err(KeepingError::corrupt(

@@ -37,10 +37,20 @@ impl Checkpoint {
     /// # Errors
     /// Any refusal of a note, checkpoint text or signature.
     pub fn verify(note: &str, key: &VerifyingKey) -> Result<Self, LedgerError> {
+        Ok(Self::verify_signer(note, key)?.0)
+    }
+
+    /// As [`Self::verify`], with the key of the line, alone and under the name of the origin, that signed. A key that has
+    /// given way to another signs for no log that began after its end, as the ULID in the origin tells.
+    ///
+    /// # Errors
+    /// As [`Self::verify`]; [`LedgerError::KeyEnded`].
+    pub fn verify_signer(note: &str, key: &VerifyingKey) -> Result<(Self, VerifyingKey), LedgerError> {
         let note = Note::parse(note)?;
         let checkpoint = Self::parse_body(note.text)?;
-        note.verify(&key.for_origin(&checkpoint.origin)?)?;
-        Ok(checkpoint)
+        let at = begun(&checkpoint.origin);
+        let signer = note.signer(&key.for_origin(&checkpoint.origin)?, at)?;
+        Ok((checkpoint, signer))
     }
 
     /// Reads a signed note **without believing it**: no signature is checked.
@@ -81,6 +91,24 @@ impl Checkpoint {
         };
         Ok((checkpoint, extensions))
     }
+}
+
+/// When the log of an origin began, in unix microseconds: the first 48 bits of the ULID that its last part is. `None` where
+/// that is none, as of a log without incarnations.
+fn begun(origin: &str) -> Option<u64> {
+    const ALPHABET: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+    let (_, ulid) = origin.rsplit_once('/')?;
+    if ulid.len() != 26 || ulid.as_bytes()[0] > b'7' {
+        return None;
+    }
+    let mut milliseconds = 0u64;
+    for (at, digit) in ulid.bytes().enumerate() {
+        let digit = ALPHABET.iter().position(|known| *known == digit)? as u64;
+        if at < 10 {
+            milliseconds = milliseconds << 5 | digit;
+        }
+    }
+    milliseconds.checked_mul(1000)
 }
 
 /// A decimal number without sign or leading zeros.

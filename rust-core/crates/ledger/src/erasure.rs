@@ -84,16 +84,17 @@ impl Erasure {
             return Err(malformed("larger than 8 KiB"));
         }
         let note = Note::parse(note)?;
-        note.verify(key)?;
         let mut lines = Lines::of(note.text, FORMAT)?;
-        Ok(Self {
+        let erasure = Self {
             origin: lines.line()?.to_owned(),
             size: lines.decimal()?,
             time: lines.number("erased")?,
             exchanges: lines.number("exchanges")?,
             erased: parse_erased(lines.line()?).ok_or(malformed("it does not say of which admissions"))?,
             reason: lines.reason()?,
-        })
+        };
+        note.signer(key, Some(erasure.time))?;
+        Ok(erasure)
     }
 }
 

@@ -63,10 +63,16 @@ pub enum LedgerError {
     /// A note carries a signature by the expected key that does not verify.
     #[error("the signature of {0:?} does not verify")]
     BadSignature(String),
+    /// A note is signed by a key that had given way to another before what the note is about began.
+    #[error("the key {0} had ended: another one follows it")]
+    KeyEnded(String),
+    /// Statements of key succession that contradict each other.
+    #[error("key successions: {0}")]
+    KeyLine(&'static str),
     /// A note's text is not a C2SP checkpoint.
     #[error("checkpoint: {0}")]
     CheckpointMalformed(&'static str),
-    /// A note's text is no tombstone and no erasure.
+    /// A note's text is no tombstone, no erasure and no key succession.
     #[error("statement: {0}")]
     StatementMalformed(&'static str),
     /// A request to a witness is not one of C2SP tlog-witness.

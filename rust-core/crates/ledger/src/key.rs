@@ -6,11 +6,13 @@
 //! the same key the name of one log's origin, as the checkpoint format asks for.
 
 use crate::LedgerError;
+use crate::key_line::KeyOfLine;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use ed25519_dalek::{Signature, Signer};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 use std::fmt;
+use std::sync::Arc;
 
 const LOG: u8 = 0x01;
 const WITNESS: u8 = 0x04;
@@ -29,6 +31,8 @@ pub type CosignatureKey = PublicKey<WITNESS>;
 pub struct PrivateKey<const ALGORITHM: u8> {
     name: String,
     key: ed25519_dalek::SigningKey,
+    /// As in [`PublicKey`].
+    line: Option<Arc<[Member]>>,
 }
 
 impl<const ALGORITHM: u8> fmt::Debug for PrivateKey<ALGORITHM> {
@@ -51,6 +55,7 @@ impl<const ALGORITHM: u8> PrivateKey<ALGORITHM> {
         Ok(Self {
             name: name.to_owned(),
             key: ed25519_dalek::SigningKey::from_bytes(&seed),
+            line: None,
         })
     }
 
@@ -88,10 +93,13 @@ impl<const ALGORITHM: u8> PrivateKey<ALGORITHM> {
         &self.name
     }
 
-    /// The public half.
+    /// The public half, with what is known of its line.
     #[must_use]
     pub fn verifying_key(&self) -> PublicKey<ALGORITHM> {
-        PublicKey::new(&self.name, self.key.verifying_key())
+        PublicKey {
+            line: self.line.clone(),
+            ..PublicKey::new(&self.name, self.key.verifying_key())
+        }
     }
 
     pub(crate) fn sign_bytes(&self, message: &[u8]) -> Signature {
@@ -108,8 +116,15 @@ impl SigningKey {
         check_origin(&self.name, origin)?;
         Ok(Self {
             name: origin.to_owned(),
-            key: self.key.clone(),
+            ..self.clone()
         })
+    }
+
+    pub(crate) fn with_public(self, public: &VerifyingKey) -> Self {
+        Self {
+            line: public.line.clone(),
+            ..self
+        }
     }
 
     /// A secret of 32 bytes that only a holder of this key can know, for what `purpose` and `context` name: the first
@@ -133,13 +148,18 @@ impl SigningKey {
     }
 }
 
-/// The public half of a key.
+/// The public half of a key; of a log's, with the keys before and after it, as far as they are known.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PublicKey<const ALGORITHM: u8> {
     name: String,
     id: [u8; 4],
     key: ed25519_dalek::VerifyingKey,
+    /// All keys of the line, this one among them, oldest first; none of a key that is known alone.
+    line: Option<Arc<[Member]>>,
 }
+
+/// A point of a line of keys, and until when it may begin something new, in unix microseconds.
+type Member = (ed25519_dalek::VerifyingKey, Option<u64>);
 
 impl<const ALGORITHM: u8> fmt::Debug for PublicKey<ALGORITHM> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -153,6 +173,7 @@ impl<const ALGORITHM: u8> PublicKey<ALGORITHM> {
             name: name.to_owned(),
             id: key_id(name, ALGORITHM, key.as_bytes()),
             key,
+            line: None,
         }
     }
 
@@ -212,14 +233,55 @@ impl VerifyingKey {
     /// [`LedgerError::OriginNotBelowKey`] for any other origin, [`LedgerError::KeyText`] when it is no key name.
     pub fn for_origin(&self, origin: &str) -> Result<Self, LedgerError> {
         check_origin(&self.name, origin)?;
-        Ok(Self::new(origin, self.key))
+        Ok(Self {
+            line: self.line.clone(),
+            ..Self::new(origin, self.key)
+        })
+    }
+
+    /// All keys of the line, oldest first; this one where no other is known.
+    #[must_use]
+    pub fn line(&self) -> Vec<KeyOfLine> {
+        let alone = [(self.key, None)];
+        let members = self.line.as_deref().unwrap_or(&alone);
+        let key = |(key, until): &Member| KeyOfLine {
+            key: Self::new(&self.name, *key),
+            until: *until,
+        };
+        members.iter().map(key).collect()
+    }
+
+    /// The same key, and nothing of its line.
+    #[must_use]
+    pub fn alone(&self) -> Self {
+        Self {
+            line: None,
+            ..self.clone()
+        }
+    }
+
+    pub(crate) fn with_line(&self, line: Vec<KeyOfLine>) -> Self {
+        let members = line.into_iter().map(|member| (member.key.key, member.until));
+        let line = Some(members.collect::<Arc<[Member]>>());
+        Self {
+            line: line.filter(|line| line.len() > 1),
+            ..self.clone()
+        }
+    }
+
+    /// Whether a key of its line is one of the other's, under whatever name.
+    #[must_use]
+    pub fn shares_a_key_with(&self, other: &Self) -> bool {
+        let others = other.line();
+        let is_theirs = |own: &KeyOfLine| others.iter().any(|key| key.key.is_same_point(&own.key));
+        self.line().iter().any(is_theirs)
     }
 
     /// Whether neither is the other, nor could speak for the other's name or a name below it: what the key of an auditor
-    /// or of a keeper must be beside the ledger's.
+    /// or of a keeper must be beside the ledger's. That holds of every key of both lines.
     #[must_use]
     pub fn is_apart_from(&self, other: &Self) -> bool {
-        !self.is_same_point(other)
+        !self.shares_a_key_with(other)
             && self.for_origin(&other.name).is_err()
             && other.for_origin(&self.name).is_err()
     }

@@ -17,6 +17,8 @@ mod erasure;
 mod error;
 mod export_note;
 mod key;
+mod key_line;
+mod key_succession;
 mod note;
 mod proof;
 pub mod record;
@@ -33,6 +35,8 @@ pub use cosignature::Cosignature;
 pub use erasure::{Erased, Erasure};
 pub use error::LedgerError;
 pub use key::{CosignatureKey, CosigningKey, PrivateKey, PublicKey, SigningKey, VerifyingKey};
+pub use key_line::{KeyOfLine, MAX_KEYS};
+pub use key_succession::KeySuccession;
 pub use note::{MAX_NOTE, MAX_SIGNATURES};
 pub use proof::{
     NodeReader, consistency_proof, inclusion_proof, tree_root, verify_consistency, verify_inclusion,

@@ -76,18 +76,26 @@ impl<'a> Note<'a> {
             .filter_map(move |(signer, body)| body.strip_prefix(&id).filter(|_| *signer == name))
     }
 
-    /// Checks every signature line that claims to be by `key`; there must be at least one. Lines of other keys are
-    /// ignored: rotation and witnesses add lines.
+    /// Checks every signature line that claims to be by `key` or a key of its line; there must be at least one. Lines of
+    /// other keys are ignored: witnesses add lines.
     pub(crate) fn verify(&self, key: &VerifyingKey) -> Result<(), LedgerError> {
-        let mut signed = false;
-        for signature in self.signatures_of(key.name(), key.id()) {
-            key.check_bytes(self.text.as_bytes(), signature)?;
-            signed = true;
+        self.signer(key, None).map(drop)
+    }
+
+    /// As [`Self::verify`], for something that began at `at`, in unix microseconds, if that is known; the key, alone, that
+    /// signed. Of several of one line it is the newest.
+    pub(crate) fn signer(&self, key: &VerifyingKey, at: Option<u64>) -> Result<VerifyingKey, LedgerError> {
+        let mut signer = None;
+        for member in key.line() {
+            for signature in self.signatures_of(member.key.name(), member.key.id()) {
+                member.key.check_bytes(self.text.as_bytes(), signature)?;
+                signer = Some(member.clone());
+            }
         }
-        if signed {
-            Ok(())
-        } else {
-            Err(LedgerError::NoteUnsigned(key.name().to_owned()))
+        let signer = signer.ok_or_else(|| LedgerError::NoteUnsigned(key.name().to_owned()))?;
+        match signer.until.zip(at) {
+            Some((until, at)) if at > until => Err(LedgerError::KeyEnded(signer.key.to_text())),
+            _ => Ok(signer.key),
         }
     }
 }

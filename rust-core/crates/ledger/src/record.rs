@@ -135,6 +135,9 @@ pub struct Open<'a> {
     /// archived. Absent where it is `config`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settings: Option<SettingsDigest>,
+    /// The ledger's key that signs this log, and no other one does: its vkey. Absent where a version before this one wrote.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<Cow<'a, str>>,
     /// What recovery found of the incarnation before this one; null for the first on a shard.
     #[serde(borrow)]
     pub predecessor: Option<Predecessor<'a>>,

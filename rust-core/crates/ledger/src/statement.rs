@@ -1,4 +1,4 @@
-//! What tombstones and erasures have in common: signed notes whose text is a line that names the format, and lines of a
+//! What tombstones, erasures and key successions have in common: signed notes whose text is a line that names the format, and lines of a
 //! word and a value in a fixed order.
 
 use crate::LedgerError;
@@ -51,8 +51,13 @@ impl<'t> Lines<'t> {
     pub(crate) fn reason(mut self) -> Result<String, LedgerError> {
         let reason = self.value("reason")?;
         check_reason(reason)?;
+        self.end()?;
+        Ok(reason.to_owned())
+    }
+
+    pub(crate) fn end(mut self) -> Result<(), LedgerError> {
         match self.0.next() {
-            None => Ok(reason.to_owned()),
+            None => Ok(()),
             Some(_) => Err(MALFORMED("too many lines")),
         }
     }

@@ -61,7 +61,7 @@ impl Tombstone {
     /// Any refusal of the note, its text or its signature.
     pub fn verify(note: &str, key: &VerifyingKey) -> Result<Self, LedgerError> {
         let tombstone = Self::parse_unverified(note)?;
-        Note::parse(note)?.verify(key)?;
+        Note::parse(note)?.signer(key, Some(tombstone.removed))?;
         Ok(tombstone)
     }
 

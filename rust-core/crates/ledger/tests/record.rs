@@ -75,6 +75,7 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
                 version: "0.1.0".into(),
                 config: [0xab; 32],
                 settings: None,
+                key: None,
                 predecessor: Some(Predecessor {
                     incarnation: incarnation.into(),
                     size: 7,
@@ -272,6 +273,7 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
                 version: "0.1.0".into(),
                 config: [0xab; 32],
                 settings: None,
+                key: Some("demo+00000000+key".into()),
                 predecessor: Some(Predecessor {
                     incarnation: incarnation.into(),
                     size: 7,
@@ -282,7 +284,7 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
                     missing: Some(incarnation.into()),
                 }),
             }),
-            r#"{"v":1,"kind":"open","seq":0,"ts":1,"ledger":"demo","shard":3,"incarnation":"01ARZ3NDEKTSV4RRFFQ69G5FAV","version":"0.1.0","config":"abababababababababababababababababababababababababababababababab","predecessor":{"incarnation":"01ARZ3NDEKTSV4RRFFQ69G5FAV","size":7,"root":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=","sealed":false,"running":true,"lost":3,"missing":"01ARZ3NDEKTSV4RRFFQ69G5FAV"}}"#,
+            r#"{"v":1,"kind":"open","seq":0,"ts":1,"ledger":"demo","shard":3,"incarnation":"01ARZ3NDEKTSV4RRFFQ69G5FAV","version":"0.1.0","config":"abababababababababababababababababababababababababababababababab","key":"demo+00000000+key","predecessor":{"incarnation":"01ARZ3NDEKTSV4RRFFQ69G5FAV","size":7,"root":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=","sealed":false,"running":true,"lost":3,"missing":"01ARZ3NDEKTSV4RRFFQ69G5FAV"}}"#,
         ),
         (
             Record::Completion(Completion {

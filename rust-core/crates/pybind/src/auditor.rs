@@ -98,20 +98,20 @@ impl Auditor {
         keeping_key: Option<&str>,
     ) -> PyResult<Self> {
         let invalid = |error: LedgerError| PyValueError::new_err(error.to_string());
-        let signing = SigningKey::from_text(signing_key.trim()).map_err(invalid)?;
+        let signing = SigningKey::from_file_text(signing_key).map_err(invalid)?;
         let policy = policy.map_or_else(|| Ok(TrustPolicy::unconditional()), TrustPolicy::parse);
         let policy = Arc::new(policy.map_err(|error| auditor_error(python, &no_policy(&error)))?);
         let witnesses = policy.witnesses().iter();
         let urls = witnesses
             .map(|witness| (witness.name.clone(), witness.url.clone()))
             .collect();
-        let ledger_key = VerifyingKey::from_text(ledger_key.trim()).map_err(invalid)?;
+        let ledger_key = VerifyingKey::from_file_text(ledger_key).map_err(invalid)?;
         let keys = (signing.verifying_key().to_text(), ledger_key.to_text());
         let settings = Settings {
             ledger,
             key: ledger_key,
             keeping: keeping_key
-                .map(|key| VerifyingKey::from_text(key.trim()))
+                .map(|key| VerifyingKey::from_file_text(key))
                 .transpose()
                 .map_err(invalid)?,
             beat: beat_us,

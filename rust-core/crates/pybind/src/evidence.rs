@@ -2,15 +2,15 @@
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use proofgate_dataplane::evidence::{self, Evidence};
 use proofgate_evidence::{
-    EvidenceError, FileStorage, Keys, Search, check_consistency, read_notes, removed_at,
+    EvidenceError, FileStorage, Keys, Search, check_consistency, key_successions, read_notes, removed_at,
 };
-use proofgate_ledger::{Checkpoint, CosigningKey, SigningKey, TlogProof, VerifyingKey};
+use proofgate_ledger::{Checkpoint, CosigningKey, KeySuccession, SigningKey, TlogProof, VerifyingKey};
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use rand::TryRngCore;
@@ -30,6 +30,9 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(generate_key, module)?)?;
     module.add_function(wrap_pyfunction!(generate_witness_key, module)?)?;
     module.add_function(wrap_pyfunction!(verifying_key, module)?)?;
+    module.add_function(wrap_pyfunction!(sign_key_succession, module)?)?;
+    module.add_function(wrap_pyfunction!(key_line, module)?)?;
+    module.add_function(wrap_pyfunction!(split_key_successions, module)?)?;
     module.add_function(wrap_pyfunction!(hash_api_key, module)?)
 }
 
@@ -44,7 +47,7 @@ pub(crate) fn to_json(records: &[Evidence]) -> PyResult<String> {
 
 #[pyfunction]
 fn verify_proof(python: Python<'_>, record: &[u8], proof: &str, verifying_key: &str) -> PyResult<String> {
-    let key = VerifyingKey::from_text(verifying_key.trim()).map_err(|error| proof_error(python, &error))?;
+    let key = VerifyingKey::from_file_text(verifying_key).map_err(|error| proof_error(python, &error))?;
     let proof = TlogProof::parse(proof).map_err(|error| proof_error(python, &error))?;
     let checkpoint = proof
         .verify(record, &key)
@@ -60,7 +63,7 @@ fn verify_proof(python: Python<'_>, record: &[u8], proof: &str, verifying_key: &
 
 #[pyfunction]
 fn verify_checkpoint(python: Python<'_>, note: &str, verifying_key: &str) -> PyResult<String> {
-    let signed = VerifyingKey::from_text(verifying_key.trim()).and_then(|key| Checkpoint::verify(note, &key));
+    let signed = VerifyingKey::from_file_text(verifying_key).and_then(|key| Checkpoint::verify(note, &key));
     let signed = signed.map_err(|error| proof_error(python, &error))?;
     let root = STANDARD.encode(signed.root);
     Ok(serde_json::json!({"origin": signed.origin, "size": signed.size, "root": root}).to_string())
@@ -75,7 +78,7 @@ fn reveal_digest(
     digest: [u8; 32],
 ) -> PyResult<&'static str> {
     let revealed = (|| {
-        let key = VerifyingKey::from_text(verifying_key.trim())?;
+        let key = VerifyingKey::from_file_text(verifying_key)?;
         TlogProof::parse(proof)?.reveal_digest(record, &key, &digest)
     })();
     revealed.map_err(|error| proof_error(python, &error))
@@ -90,7 +93,7 @@ fn reveal(
     body: &[u8],
 ) -> PyResult<&'static str> {
     let revealed = (|| {
-        let key = VerifyingKey::from_text(verifying_key.trim())?;
+        let key = VerifyingKey::from_file_text(verifying_key)?;
         TlogProof::parse(proof)?.reveal(record, &key, body)
     })();
     revealed.map_err(|error| proof_error(python, &error))
@@ -107,7 +110,10 @@ fn prove(
 ) -> PyResult<String> {
     let key = optional_key(verifying_key)?;
     let search = if scan { Search::Scan } else { Search::ByTime };
-    let found = python.detach(|| evidence::prove(evidence::find(&path, request_id, search)?, key.as_ref()));
+    let found = python.detach(|| {
+        let key = follow(&path, key)?;
+        evidence::prove(evidence::find(&path, request_id, search)?, key.as_ref())
+    });
     let records = found.map_err(|error| evidence_error(python, &error))?;
     if !records.is_empty() {
         return to_json(&records);
@@ -120,9 +126,15 @@ fn prove(
     }
 }
 
+/// A key with those of its line that the ledger at a path leads to.
+fn follow(path: &Path, key: Option<VerifyingKey>) -> Result<Option<VerifyingKey>, EvidenceError> {
+    let followed = key.map(|key| key_successions::follow(&FileStorage, path, &key));
+    followed.transpose()
+}
+
 fn optional_key(verifying_key: Option<&str>) -> PyResult<Option<VerifyingKey>> {
     let key = verifying_key
-        .map(|text| VerifyingKey::from_text(text.trim()))
+        .map(|text| VerifyingKey::from_file_text(text))
         .transpose();
     key.map_err(|error| PyValueError::new_err(error.to_string()))
 }
@@ -149,8 +161,10 @@ fn fsck(
     }
     let report = python.detach(|| {
         let mut held = Vec::new();
+        // What is wrong with the ledger's statements, the report tells.
+        let line = follow(&path, key.clone()).unwrap_or_else(|_| key.clone());
         for (file, text) in &against {
-            held.extend(proofgate_evidence::read_notes(file, text, key.as_ref())?);
+            held.extend(proofgate_evidence::read_notes(file, text, line.as_ref())?);
         }
         let keys = Keys {
             ledger: key.as_ref(),
@@ -186,6 +200,10 @@ fn consistency(
 ) -> PyResult<String> {
     let key = optional_key(Some(verifying_key))?;
     let checked = python.detach(|| {
+        let key = match &path {
+            Some(path) => follow(path, key)?,
+            None => key,
+        };
         let only = |(file, text): &(PathBuf, String)| match &read_notes(file, text, key.as_ref())?[..] {
             [one] => Ok(one.checkpoint.clone()),
             notes => Err(EvidenceError::Note {
@@ -235,8 +253,33 @@ fn generate_witness_key(name: &str) -> PyResult<(String, String)> {
 
 #[pyfunction]
 fn verifying_key(signing_key: &str) -> PyResult<String> {
-    let key = SigningKey::from_text(signing_key).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    let key =
+        SigningKey::from_file_text(signing_key).map_err(|error| PyValueError::new_err(error.to_string()))?;
     Ok(key.verifying_key().to_text())
+}
+
+#[pyfunction]
+fn sign_key_succession(old: &str, new: &str, made_us: u64, until_us: u64) -> PyResult<String> {
+    let key = |text: &str| SigningKey::from_file_text(text).map_err(invalid);
+    KeySuccession::sign(&key(old)?, &key(new)?, made_us, until_us).map_err(invalid)
+}
+
+#[pyfunction]
+fn split_key_successions(text: &str) -> Vec<String> {
+    KeySuccession::split(text)
+}
+
+#[pyfunction]
+fn key_line(key_file: &str) -> PyResult<Vec<(String, Option<u64>)>> {
+    let key = match key_file.trim_start().starts_with("PRIVATE+KEY+") {
+        true => SigningKey::from_file_text(key_file).map(|key| key.verifying_key()),
+        false => VerifyingKey::from_file_text(key_file),
+    };
+    let line = key.map_err(invalid)?.line();
+    Ok(line
+        .into_iter()
+        .map(|member| (member.key.to_text(), member.until))
+        .collect())
 }
 
 #[pyfunction]

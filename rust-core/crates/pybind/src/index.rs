@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-use proofgate_evidence::{EvidenceError, FileStorage, prove, read_records};
+use proofgate_evidence::{EvidenceError, FileStorage, key_successions, prove, read_records};
 use proofgate_index::{
     Batch, Day, End, Exchange, Held, IndexError, Limits, Place, Reader, RequestId, signed_logs,
 };
@@ -37,7 +37,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 }
 
 fn key(text: &str) -> PyResult<VerifyingKey> {
-    VerifyingKey::from_text(text.trim()).map_err(|error| PyValueError::new_err(error.to_string()))
+    VerifyingKey::from_file_text(text).map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
 #[pyfunction]
@@ -51,7 +51,10 @@ fn ledger_logs(
 ) -> PyResult<(Vec<Signed>, Vec<String>)> {
     let keeping = keeping_key.map(key).transpose()?;
     let key = key(verifying_key)?;
-    let found = python.detach(|| signed_logs(&STORAGE, &ledger, &key, keeping.as_ref(), &known));
+    let found = python.detach(|| {
+        let key = key_successions::follow(&STORAGE, &ledger, &key)?;
+        signed_logs(&STORAGE, &ledger, &key, keeping.as_ref(), &known)
+    });
     let (logs, problems) = found.map_err(|error| index_error(python, &error))?;
     let logs = logs.into_iter();
     Ok((
@@ -90,6 +93,7 @@ impl ExchangeReader {
         };
         let opened = python.detach(|| {
             let place = place.map(Place::parse).transpose()?;
+            let key = key_successions::follow(&STORAGE, &directory, &key)?;
             Reader::open(&STORAGE, &directory, note, &key, place.as_ref(), limits)
         });
         let reader = opened.map_err(|error| index_error(python, &error))?;
@@ -329,7 +333,7 @@ fn verify_log_records(
 
 #[pyfunction]
 fn sign_export(signing_key: &str, digest: Hash) -> PyResult<String> {
-    let key = SigningKey::from_text(signing_key.trim());
+    let key = SigningKey::from_file_text(signing_key);
     let key = key.map_err(|error| PyValueError::new_err(error.to_string()))?;
     Ok(key.sign_export(&digest))
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use proofgate_evidence::{FileStorage, read_notes};
+use proofgate_evidence::{FileStorage, key_successions, read_notes};
 use proofgate_keeping::{
     self as core, Fate, Forgotten, KeepingError, Plan, Planned, PlannedErasure, Policy, Reason, Request,
     SaltFate, Scope,
@@ -28,7 +28,7 @@ fn invalid(error: impl std::fmt::Display) -> PyErr {
 }
 
 fn verifying(text: &str) -> PyResult<VerifyingKey> {
-    VerifyingKey::from_text(text.trim()).map_err(invalid)
+    VerifyingKey::from_file_text(text).map_err(invalid)
 }
 
 fn json<T: Serialize>(value: &T) -> PyResult<String> {
@@ -164,8 +164,9 @@ impl Keeper {
         carry_out: bool,
     ) -> PyResult<String> {
         let key = verifying(ledger_key)?;
-        let signing = SigningKey::from_text(signing_key.trim()).map_err(invalid)?;
+        let signing = SigningKey::from_file_text(signing_key).map_err(invalid)?;
         let planned = python.detach(|| {
+            let key = key_successions::follow(&FileStorage, &ledger, &key)?;
             let mut held = Vec::new();
             for (file, text) in &against {
                 held.extend(read_notes(file, text, Some(&key))?);
@@ -207,13 +208,14 @@ impl Keeper {
         carry_out: bool,
     ) -> PyResult<String> {
         let key = verifying(ledger_key)?;
-        let signing = SigningKey::from_text(signing_key.trim()).map_err(invalid)?;
+        let signing = SigningKey::from_file_text(signing_key).map_err(invalid)?;
         let what = match (exchange, tenant) {
             (Some(id), None) => Forgotten::Exchange(id),
             (None, Some((name, until))) => Forgotten::Tenant { name, until },
             _ => return Err(invalid("either an exchange or a tenant is forgotten")),
         };
         let planned = python.detach(|| {
+            let key = key_successions::follow(&FileStorage, &ledger, &key)?;
             let keeper = self.keeper();
             keeper.require(&key, &signing)?;
             let policy = policy

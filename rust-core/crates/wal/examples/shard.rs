@@ -52,6 +52,7 @@ fn main() {
         ledger: LEDGER,
         number: 0,
         key: &key,
+        former: None,
     };
     match what.as_str() {
         "make" => {
@@ -79,6 +80,8 @@ fn main() {
 fn terms<'a>(shard: &Shard<'a>, now: u64) -> succession::Terms<'a> {
     succession::Terms {
         shard: *shard,
+        until: None,
+        successions: &[],
         options: Options {
             segments_ahead: 2,
             ..Options::default()
@@ -397,6 +400,7 @@ fn rotate(shard: &Shard<'_>) {
                     ledger: LEDGER,
                     number: 0,
                     key: &key,
+                    former: None,
                 };
                 succession::beside(&storage(), &terms(&shard, START + 1_000_000), running, &former).unwrap()
             }));

@@ -280,6 +280,7 @@ fn shard<'a>(dir: &'a Path, key: &'a SigningKey) -> Shard<'a> {
         ledger: "bench",
         number: 0,
         key,
+        former: None,
     }
 }
 
@@ -287,6 +288,8 @@ fn begin(shard: &Shard<'_>, options: Options) -> Incarnation {
     let storage: Arc<dyn Storage> = Arc::new(FileStorage);
     let terms = succession::Terms {
         shard: *shard,
+        until: None,
+        successions: &[],
         options,
         config: ConfigDigests::of([0; 32]),
         version: "0",

@@ -56,6 +56,14 @@ pub enum WalError {
         /// What is there now.
         found: String,
     },
+    /// Another key follows the ledger's key, which may begin no log any more. Give the worker the new one.
+    #[error(
+        "the ledger's key ended at {until} (unix microseconds): another one follows it, and it begins no log any more"
+    )]
+    KeyEnded {
+        /// The last moment at which it could, in unix microseconds.
+        until: u64,
+    },
     /// `Incarnation::create`: the options or the name cannot be used; the text says why.
     #[error("cannot create an incarnation: {0}")]
     Options(String),
@@ -95,6 +103,7 @@ impl WalError {
             Self::RecordTooLarge { .. } => "record_too_large",
             Self::SaltNotAtHand { .. } => "salt_not_at_hand",
             Self::Behind { .. } => "ledger_behind",
+            Self::KeyEnded { .. } => "key_ended",
             Self::Options(_) => "ledger_options",
         }
     }

@@ -18,9 +18,11 @@
 //! covers it and no whole record behind it says that `s` was synced when it was framed. Otherwise it is corruption, and
 //! recovery refuses. ("Any later record proves corruption" would refuse a legal crash that reorders one unsynced batch.)
 
+mod key;
 mod log;
 mod replay;
 
+pub(crate) use self::key::key_of;
 pub use self::replay::{life, place_to_resume, replay};
 
 use self::log::{Log, corruption, predecessor, read};
@@ -47,6 +49,8 @@ pub struct Shard<'a> {
     pub number: u32,
     /// The ledger's key.
     pub key: &'a SigningKey,
+    /// The one before it, for as long as the newest log of the shard may be that one's.
+    pub former: Option<&'a SigningKey>,
 }
 
 impl Shard<'_> {

@@ -3,7 +3,8 @@
 //! **After an end** ([`begin`]), in this order, so that nothing is signed that was not checked and nothing is served that
 //! is not signed for:
 //!
-//! 1. claim a directory: then whatever lists the shard sees it, and a listing made after it is fresh;
+//! 1. keep the statements by which the ledger's key follows another one, so that no log is signed by a key that readers
+//!    cannot come to; claim a directory: then whatever lists the shard sees it, and a listing made after it is fresh;
 //! 2. inspect what is there ([`recovery`]): refuse to go on over what cannot be believed, or is behind what is held
 //!    outside;
 //! 3. give back space that the dead had prepared;
@@ -21,9 +22,11 @@
 use crate::give_back::give_back;
 use crate::incarnation::{Claim, Incarnation, Options};
 use crate::recovery::{self, Left, Recovered, Shard};
-use crate::{Storage, WalError, checkpoint_file};
+use crate::{Storage, WalError, checkpoint_file, replace_file};
+use proofgate_evidence::key_successions::{self, KEY_SUCCESSIONS};
 use proofgate_ledger::Checkpoint;
 use proofgate_ledger::record::{Aborted, ConfigDigests, Open, Predecessor, Takeover};
+use std::io;
 use std::sync::Arc;
 use ulid::Ulid;
 
@@ -32,6 +35,10 @@ use ulid::Ulid;
 pub struct Terms<'a> {
     /// Where, and under whose key.
     pub shard: Shard<'a>,
+    /// The last moment at which the key may begin a log, in unix microseconds, where another key follows it.
+    pub until: Option<u64>,
+    /// Statements of key succession for the ledger to keep, so that whoever knows an older key believes this one.
+    pub successions: &'a [String],
     /// How it is laid out.
     pub options: Options,
     /// The configuration in force.
@@ -64,7 +71,8 @@ pub fn begin(
     held: Option<&Checkpoint>,
 ) -> Result<Begun, WalError> {
     let shard = &terms.shard;
-    let claim = Claim::make(&**storage, shard.dir, terms.now)?;
+    keep_successions(&**storage, terms)?;
+    let claim = claim(storage, terms)?;
     let recovered = match recovery::inspect(&**storage, shard, Some(claim.incarnation), held) {
         Ok(recovered) => recovered,
         Err(error) => {
@@ -134,7 +142,7 @@ pub fn beside(
     running: Ulid,
     former: &Checkpoint,
 ) -> Result<Incarnation, WalError> {
-    let claim = Claim::make(&**storage, terms.shard.dir, terms.now)?;
+    let claim = claim(storage, terms)?;
     let mut log = Incarnation::create(storage, claim, &terms.shard, terms.options)?;
     let predecessor = Predecessor {
         incarnation: running.to_string().into(),
@@ -148,6 +156,46 @@ pub fn beside(
     append_open(&mut log, terms, Some(predecessor))?;
     sign_beginning(&mut log, &terms.shard)?;
     Ok(log)
+}
+
+/// A directory for the new log, if its key may begin one now.
+fn claim(storage: &Arc<dyn Storage>, terms: &Terms<'_>) -> Result<Claim, WalError> {
+    let claim = Claim::make(&**storage, terms.shard.dir, terms.now)?;
+    let begun = claim.incarnation.timestamp_ms().saturating_mul(1000);
+    match terms.until.filter(|until| begun > *until) {
+        None => Ok(claim),
+        Some(until) => {
+            claim.abandon(&**storage);
+            Err(WalError::KeyEnded { until })
+        }
+    }
+}
+
+/// Keeps the statements of key succession beside the shards. Workers of other shards may do the same at the same time: a
+/// file is named by what it holds, and put in its place whole.
+fn keep_successions(storage: &dyn Storage, terms: &Terms<'_>) -> Result<(), WalError> {
+    let Some(ledger) = terms.shard.dir.parent().filter(|_| !terms.successions.is_empty()) else {
+        return Ok(());
+    };
+    let dir = ledger.join(KEY_SUCCESSIONS);
+    let kept = key_successions::read(storage, ledger)?;
+    let known: Vec<&String> = kept.signed.iter().map(|(_, note)| note).collect();
+    if terms.successions.iter().all(|note| known.contains(&note)) {
+        return Ok(());
+    }
+    match storage.create_dir(&dir) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        other => other.map_err(WalError::io("create", &dir))?,
+    }
+    let above = storage.open_dir(ledger).map_err(WalError::io("open", ledger))?;
+    above.sync().map_err(WalError::io("sync", ledger))?;
+    let directory = storage.open_dir(&dir).map_err(WalError::io("open", &dir))?;
+    for note in terms.successions {
+        let name = key_successions::file_name(note);
+        let temporary = format!("{name}.{}.tmp", terms.shard.number);
+        replace_file(storage, &*directory, &dir, (&temporary, &name), note.as_bytes())?;
+    }
+    Ok(())
 }
 
 fn logs(recovered: &Recovered) -> impl Iterator<Item = &Left> {
@@ -165,7 +213,8 @@ fn cover(storage: &dyn Storage, shard: &Shard<'_>, log: &Incarnation, left: &Lef
         size: left.size,
         root: left.root,
     };
-    let note = checkpoint.sign(shard.key)?;
+    let key = recovery::key_of(storage, shard, &left.dir, left.incarnation)?;
+    let note = checkpoint.sign(key)?;
     checkpoint_file::write_cover(storage, &log.dir, left.incarnation, &note)
 }
 
@@ -175,6 +224,7 @@ fn append_open(
     predecessor: Option<Predecessor<'_>>,
 ) -> Result<(), WalError> {
     let incarnation = log.incarnation.to_string();
+    let key = terms.shard.key.verifying_key().to_text();
     log.writer.append(|seq, out| {
         let open = Open {
             seq,
@@ -185,6 +235,7 @@ fn append_open(
             version: terms.version.into(),
             config: terms.config.config,
             settings: terms.config.settings,
+            key: Some(key.as_str().into()),
             predecessor,
         };
         open.encode_into(out)

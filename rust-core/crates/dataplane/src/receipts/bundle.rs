@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use proofgate_evidence::key_successions::{self, KeptSuccessions};
 use proofgate_evidence::prove::successors_checkpoint;
 use proofgate_evidence::{EvidenceError, FileStorage, FoundRecord, Search, consistency, consistency_from};
 use proofgate_ledger::record::{self, Record};
@@ -25,6 +26,9 @@ struct Receipt<'r> {
     origins: Vec<&'r str>,
     /// The ledger's verifying key. It proves nothing here: who forges a receipt puts another one in.
     vkey_hint: String,
+    /// The statements by which the ledger's keys follow each other, if there has been more than one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    key_successions: Vec<String>,
     records: &'r [Evidence],
     /// That the checkpoints in the proofs, and the one that the client holds, are one history.
     consistency: Vec<Consistency>,
@@ -60,6 +64,10 @@ fn receipt(directory: &Path, key: &VerifyingKey, question: &Question) -> Result<
     }
     let dirs: Vec<PathBuf> = found.iter().map(|record| record.dir.clone()).collect();
     let complete = found.iter().any(is_end);
+    // Workers of other shards may have gone over to another key since this one started.
+    let kept = key_successions::read(&FileStorage, directory)?;
+    let vkey_hint = key.to_text();
+    let key = &key.with_successions(&kept.statements())?;
     let proven = evidence::prove(found, Some(key))?;
     if proven.len() < dirs.len() {
         return Ok(Found::NotCovered);
@@ -81,12 +89,24 @@ fn receipt(directory: &Path, key: &VerifyingKey, question: &Question) -> Result<
         id: &question.id,
         complete,
         origins: checkpoints.keys().map(String::as_str).collect(),
-        vkey_hint: key.to_text(),
+        vkey_hint,
+        key_successions: of_line(kept, key),
         records: &proven,
         consistency: proofs,
     };
     // Strings and numbers always serialise.
     Ok(Found::Receipt(serde_json::to_vec(&receipt).unwrap_or_default()))
+}
+
+/// The notes about keys of a line.
+fn of_line(kept: KeptSuccessions, key: &VerifyingKey) -> Vec<String> {
+    let signed = kept.signed.into_iter();
+    signed
+        .filter(|(statement, _)| {
+            key.place_of(&statement.old).is_some() && key.place_of(&statement.new).is_some()
+        })
+        .map(|(_, note)| note)
+        .collect()
 }
 
 /// Whether the records are of an exchange, or a refusal, of this tenant.

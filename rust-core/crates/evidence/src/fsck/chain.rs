@@ -2,7 +2,7 @@
 
 use super::held::Held;
 use super::scan::{Head, Scanned, believe, scan};
-use super::{CheckpointState, IncarnationReport, Keys, Verdict, exchanges, removed};
+use super::{CheckpointState, IncarnationReport, Keys, Verdict, exchanges, keys as key_line, removed};
 use crate::checkpoint_file::{self, cover_name};
 use crate::layout::{Shard, parse_incarnation};
 use crate::rules::Predecessor;
@@ -69,6 +69,7 @@ pub(super) fn check(
     compare_links(storage, shard, &mut logs)?;
     exchanges::check(&mut logs, &next, &zombies, &forked);
     judge_cover(&mut logs, &claims);
+    key_line::compare_turns(&mut logs, keys.ledger);
     reports.extend(logs.into_iter().map(|log| log.report));
     Ok(())
 }
@@ -116,7 +117,7 @@ fn state_heads(
         let path = log.dir.join(cover_name(said.incarnation));
         let note = match checkpoint_file::read_cover(storage, &log.dir, said.incarnation) {
             Ok(None) => continue,
-            Ok(Some(note)) => believe(&note, key),
+            Ok(Some(note)) => believe(&note, key).map(|(signed, _)| signed),
             Err(EvidenceError::Corruption { reason, .. }) => Err(reason),
             Err(error) => return Err(error),
         };

@@ -39,6 +39,7 @@ pub(super) fn check(
     report.records = tombstone.size;
     report.root = Some(STANDARD.encode(tombstone.root));
     report.sealed = rules.sealed();
+    report.key = rules.opened().and_then(|opened| opened.key.clone());
     report.checkpoint_size = tombstone.size;
     report.checkpoint = match keys.ledger {
         Some(_) => CheckpointState::Verified,
@@ -58,6 +59,7 @@ pub(super) fn check(
         rules,
         whole: true,
         keeps: BTreeMap::new(),
+        signer: None,
     };
     if keys.ledger.is_none() {
         let message = "no key was given: the signature is not checked".to_owned();
@@ -105,7 +107,7 @@ fn own_head(
     let path = log.dir.join(CHECKPOINT);
     let note = match checkpoint_file::read(storage, &log.dir) {
         Ok(None) => return Ok(None),
-        Ok(Some(note)) => believe(&note, keys.ledger),
+        Ok(Some(note)) => believe(&note, keys.ledger).map(|(signed, _)| signed),
         Err(EvidenceError::Corruption { reason, .. }) => Err(reason),
         Err(error) => return Err(error),
     };

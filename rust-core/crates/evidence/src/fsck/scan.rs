@@ -3,7 +3,7 @@
 use super::erasure_check::ErasureCheck;
 use super::salt_check::SaltCheck;
 use super::tree_check::TreeCheck;
-use super::{CheckpointState, Finding, IncarnationReport, Keys, TreeState, Verdict, removed};
+use super::{CheckpointState, Finding, IncarnationReport, Keys, TreeState, Verdict, keys, removed};
 use crate::checkpoint_file::{self, CHECKPOINT};
 use crate::log_reader::{Flaw, Found, LogReader};
 use crate::removal::{self, Removal};
@@ -43,6 +43,8 @@ pub(super) struct Scanned {
     pub(super) whole: bool,
     /// Records of logs before it that the notes which it keeps cover.
     pub(super) keeps: BTreeMap<Ulid, u64>,
+    /// The ledger's key that signed its checkpoint, if that was checked.
+    pub(super) signer: Option<VerifyingKey>,
 }
 
 impl Scanned {
@@ -91,6 +93,7 @@ pub(super) fn empty_report(dir: &Path, incarnation: Ulid) -> IncarnationReport {
         bytes: 0,
         root: None,
         sealed: false,
+        key: None,
         checkpoint: CheckpointState::Missing,
         checkpoint_size: 0,
         tree: TreeState::Missing,
@@ -107,17 +110,17 @@ pub(super) fn scan(
     storage: &dyn ReadStorage,
     dir: &Path,
     incarnation: Ulid,
-    keys: Keys<'_>,
+    by: Keys<'_>,
     mut heads: Vec<Head>,
 ) -> Result<Scanned, EvidenceError> {
-    let refused = match removal::read(storage, dir, keys.ledger, keys.keeping)? {
-        Removal::Done(removed) => return removed::check(storage, dir, (incarnation, *removed), keys, &heads),
+    let refused = match removal::read(storage, dir, by.ledger, by.keeping)? {
+        Removal::Done(removed) => return removed::check(storage, dir, (incarnation, *removed), by, &heads),
         Removal::Refused(why) => Some(why),
         Removal::None => None,
     };
-    let key = keys.ledger;
+    let key = by.ledger;
     let mut scan = Scan::new(storage, dir, incarnation)?;
-    if let Some(keeping) = keys.keeping {
+    if let Some(keeping) = by.keeping {
         scan.erasures = Some(ErasureCheck::open(storage, dir, keeping)?);
     }
     // Before the records: those of a log that is being written only grow.
@@ -177,6 +180,7 @@ struct Scan {
     salts: SaltCheck,
     /// Where a keeper's key is known.
     erasures: Option<ErasureCheck>,
+    signer: Option<VerifyingKey>,
     /// Flaws, each with the largest durable count that a later record states.
     flaws: Vec<(Flaw, u64)>,
 }
@@ -192,6 +196,7 @@ impl Scan {
             tree: TreeCheck::open(storage, dir)?,
             salts: SaltCheck::open(storage, dir)?,
             erasures: None,
+            signer: None,
             flaws: Vec::new(),
         })
     }
@@ -214,7 +219,8 @@ impl Scan {
             Err(error) => return Err(error),
         };
         match read {
-            Ok(checkpoint) => {
+            Ok((checkpoint, signer)) => {
+                self.signer = signer;
                 self.report.checkpoint = match key {
                     Some(_) => CheckpointState::Verified,
                     None => CheckpointState::Unverified,
@@ -329,6 +335,7 @@ impl Scan {
         let size = self.mmr.size();
         self.report.sealed = self.rules.sealed();
         self.report.origin = self.rules.opened().map(|opened| opened.origin.clone());
+        self.report.key = self.rules.opened().and_then(|opened| opened.key.clone());
         let whole = self.judge_flaws(heads.last().map_or(0, |head| head.size));
         for head in &heads[compared..] {
             if head.own {
@@ -346,14 +353,17 @@ impl Scan {
         }
         self.judge_tree();
         self.judge_salts(signed.map_or(0, |signed| signed.size));
-        Ok(Scanned {
+        let mut scanned = Scanned {
             report: self.report,
             dir: self.dir,
             incarnation: self.incarnation,
             rules: self.rules,
             whole,
             keeps: BTreeMap::new(),
-        })
+            signer: self.signer,
+        };
+        keys::compare(&mut scanned);
+        Ok(scanned)
     }
 
     /// Says of each flaw whether it is a torn tail or damage; whether all records up to the end are there. `known` is the
@@ -441,11 +451,14 @@ impl Scan {
     }
 }
 
-/// Reads a note, and checks its signature if there is a key to do it with.
-pub(super) fn believe(note: &str, key: Option<&VerifyingKey>) -> Result<Checkpoint, String> {
+/// Reads a note, and checks its signature if there is a key to do it with; then also who of its line signed.
+pub(super) fn believe(
+    note: &str,
+    key: Option<&VerifyingKey>,
+) -> Result<(Checkpoint, Option<VerifyingKey>), String> {
     match key {
-        Some(key) => Checkpoint::verify(note, key),
-        None => Checkpoint::parse_unverified(note),
+        Some(key) => Checkpoint::verify_signer(note, key).map(|(signed, by)| (signed, Some(by))),
+        None => Checkpoint::parse_unverified(note).map(|stated| (stated, None)),
     }
     .map_err(|error| error.to_string())
 }

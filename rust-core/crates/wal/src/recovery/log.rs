@@ -1,6 +1,6 @@
 //! One log as it was left: read once, from where its `resume` file says or from its beginning.
 
-use super::{Left, Shard, TornTail, Unended};
+use super::{Left, Shard, TornTail, Unended, key_of};
 use crate::authenticity::FrameTags;
 use crate::resume::{self, Resume, ResumeKey};
 use crate::{Storage, WalError};
@@ -60,14 +60,15 @@ pub(super) fn read(
 ) -> Result<Option<Log>, WalError> {
     let dir = shard.dir.join(incarnation.to_string());
     let signed_at = dir.join(CHECKPOINT);
-    let tags = FrameTags::new(shard.key, incarnation)?;
+    let key = key_of(storage, shard, &dir, incarnation)?;
+    let tags = FrameTags::new(key, incarnation)?;
     let from_disk = FromDisk(storage);
     let checkpoint = match checkpoint_file::read(&from_disk, &dir)? {
-        Some(note) => Some(believe(&note, &signed_at, &shard.origin(incarnation), shard.key)?),
+        Some(note) => Some(believe(&note, &signed_at, &shard.origin(incarnation), key)?),
         None => None,
     };
     let covered = checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.size);
-    let resume = resume::read(storage, &dir, &ResumeKey::new(shard.key, incarnation))?;
+    let resume = resume::read(storage, &dir, &ResumeKey::new(key, incarnation))?;
     if let Some(resume) = &resume
         && resume.size > covered
     {
@@ -179,7 +180,7 @@ pub(super) fn predecessor(
     shard: &Shard<'_>,
     of: &Left,
 ) -> Result<Option<Ulid>, WalError> {
-    let tags = FrameTags::new(shard.key, of.incarnation)?;
+    let tags = FrameTags::new(key_of(storage, shard, &of.dir, of.incarnation)?, of.incarnation)?;
     let mut log = LogReader::open(storage, &of.dir, of.incarnation)?;
     let stored = match log.next()? {
         Found::Record(stored) => stored,

@@ -1,7 +1,7 @@
 //! What a successor reads of logs that [`inspect`](super::inspect) has verified, to work out anew what they knew.
 
 use super::log::believe;
-use super::{Shard, Unended, incarnations};
+use super::{Shard, Unended, incarnations, key_of};
 use crate::resume::{self, ResumeKey};
 use crate::{Storage, WalError};
 use proofgate_evidence::checkpoint_file::{self, CHECKPOINT};
@@ -59,7 +59,7 @@ pub fn life(
                 &note,
                 &dir.join(CHECKPOINT),
                 &shard.origin(incarnation),
-                shard.key,
+                key_of(storage, shard, &dir, incarnation)?,
             )?
             .size;
         }
@@ -77,6 +77,7 @@ pub fn place_to_resume(
     incarnation: Ulid,
 ) -> Result<Option<(u64, Vec<Unended>)>, WalError> {
     let dir = shard.dir.join(incarnation.to_string());
-    let resume = resume::read(storage, &dir, &ResumeKey::new(shard.key, incarnation))?;
+    let key = key_of(storage, shard, &dir, incarnation)?;
+    let resume = resume::read(storage, &dir, &ResumeKey::new(key, incarnation))?;
     Ok(resume.map(|resume| (resume.size, resume.open)))
 }

@@ -43,6 +43,7 @@ pub fn shard(key: &SigningKey) -> Shard<'_> {
         ledger: LEDGER,
         number: 3,
         key,
+        former: None,
     }
 }
 
@@ -59,6 +60,8 @@ pub fn begin_in(dir: &Path, options: Options) -> Incarnation {
 pub fn terms(key: &SigningKey, options: Options) -> succession::Terms<'_> {
     succession::Terms {
         shard: shard(key),
+        until: None,
+        successions: &[],
         options,
         config: ConfigDigests::of([1; 32]),
         version: "0",

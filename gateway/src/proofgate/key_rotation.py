@@ -1,0 +1,159 @@
+"""Gives a key a successor: a new key, and the statement by which it follows the old one, signed by both."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from proofgate import _core
+from proofgate import commands as handlers
+from proofgate.keys import SIGNING_KEY_FILE, VERIFYING_KEY_FILE, KeyFileError, write_new
+
+SUCCESSIONS_FILE = "key-successions"
+ROLLING_KEY_FILE = "signing-key-with-former"
+_DAY_US = 86_400_000_000
+
+
+def add(command: Callable[..., argparse.ArgumentParser]) -> None:
+    """Adds `keys` with `rotate` and `show`."""
+    keys = command("keys", _nothing, "give a key a successor, or show which keys follow each other")
+    actions = keys.add_subparsers(title="actions", metavar="ACTION", required=True)
+    rotate = actions.add_parser(
+        "rotate",
+        help="make the key that follows another one, of a ledger, an auditor or a keeper",
+        description="Writes signing-key-with-former and signing-key (mode 0600), verifying-key and\n"
+        "key-successions; never overwrites.\n"
+        "Behind the keys stand the statements by which they follow each other. No secret is printed.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    rotate.add_argument("old", type=Path, metavar="SIGNING_KEY", help="the key that ends")
+    rotate.add_argument(
+        "--to", type=Path, metavar="SIGNING_KEY", help="the key that follows it (default: a new one is made)"
+    )
+    rotate.add_argument(
+        "--grace",
+        type=_days,
+        default=7,
+        metavar="DAYS",
+        help="for how long the old key may still begin logs, remove and erase (default: 7; 0: not any more)",
+    )
+    rotate.add_argument("--out", type=Path, required=True, metavar="DIR", help="where to write")
+    rotate.set_defaults(command=_rotate)
+    show = actions.add_parser(
+        "show",
+        help="print the keys that a key file leads to, oldest first, and until when each may begin logs",
+        allow_abbrev=False,
+    )
+    show.add_argument("file", type=Path, metavar="FILE", help="a signing key or a verifying key")
+    show.set_defaults(command=_show)
+
+
+def _nothing(_: argparse.Namespace) -> int:
+    return handlers.EXIT_USAGE
+
+
+def _days(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) > 36_500:
+        raise argparse.ArgumentTypeError("expected a whole number of days, at most 36500")
+    return int(text)
+
+
+def rotate(
+    old: Path, new: Path | None, grace_days: int, out: Path, now_us: int
+) -> list[tuple[str, int | None]]:
+    """Makes the statement, and a new key unless there is one, and writes all four files.
+
+    Returns the keys of the line, oldest first, each with the unix microsecond until which it may begin
+    something. Raises KeyFileError; no message holds a part of a key.
+    """
+    ending = _read(old)
+    following = _read(new) if new is not None else _core.generate_key(_name(old, ending))[0]
+    try:
+        note = _core.sign_key_succession(ending, following, now_us, now_us + grace_days * _DAY_US)
+    except ValueError as error:
+        raise KeyFileError(f"{new or old} cannot follow {old}: {error}") from None
+    notes = "\n".join(dict.fromkeys([*_notes(ending), *_notes(following), note]))
+    signing = f"{_first_line(following)}\n\n{notes}"
+    rolling = f"{_first_line(following)}\n{_first_line(ending)}\n\n{notes}"
+    try:
+        line = _core.key_line(rolling)
+    except ValueError as error:
+        raise KeyFileError(f"the statements contradict each other: {error}") from None
+    verifying = f"{_core.verifying_key(signing)}\n\n{notes}"
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        write_new(out / ROLLING_KEY_FILE, rolling, 0o600)
+        write_new(out / SIGNING_KEY_FILE, signing, 0o600)
+        write_new(out / VERIFYING_KEY_FILE, verifying, 0o644)
+        write_new(out / SUCCESSIONS_FILE, notes, 0o644)
+    except FileExistsError as error:
+        raise KeyFileError(f"{error.filename} exists: nothing is overwritten, choose another --out") from None
+    except OSError as error:
+        raise KeyFileError(f"{error.filename} cannot be written: {error.strerror}") from None
+    return line
+
+
+def _rotate(options: argparse.Namespace) -> int:
+    try:
+        line = rotate(options.old, options.to, options.grace, options.out, time.time_ns() // 1000)
+    except KeyFileError as error:
+        return handlers.fail(str(error), handlers.EXIT_USAGE)
+    print(f"wrote {options.out / ROLLING_KEY_FILE} (secret: both, for workers until each has begun a log)")
+    print(f"wrote {options.out / SIGNING_KEY_FILE} (secret: the key that follows, alone)")
+    print(f"wrote {options.out / VERIFYING_KEY_FILE} (public: give it to whoever verifies)")
+    print(f"wrote {options.out / SUCCESSIONS_FILE} (public: put it behind a verifying key that somebody has)")
+    _print(line)
+    return handlers.EXIT_OK
+
+
+def _show(options: argparse.Namespace) -> int:
+    try:
+        text = _read(options.file)
+        _print(_core.key_line(text))
+    except KeyFileError as error:
+        return handlers.fail(str(error), handlers.EXIT_USAGE)
+    except ValueError as error:
+        return handlers.fail(f"{options.file} holds no key: {error}", handlers.EXIT_USAGE)
+    return handlers.EXIT_OK
+
+
+def _print(line: list[tuple[str, int | None]]) -> None:
+    for vkey, until in line:
+        ends = "" if until is None else f"  until {_time(until)}"
+        print(f"{vkey}{ends}")
+
+
+def _time(microseconds: int) -> str:
+    try:
+        return datetime.fromtimestamp(microseconds // 1_000_000, UTC).isoformat()
+    except (ValueError, OverflowError, OSError):
+        return f"{microseconds} (unix microseconds)"
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise KeyFileError(f"{path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise KeyFileError(f"{path} holds no key: it is not text") from None
+
+
+def _name(path: Path, text: str) -> str:
+    try:
+        return _core.verifying_key(text).split("+")[0]
+    except ValueError:
+        # The core's message may describe the key.
+        raise KeyFileError(f"{path} holds no signing key: make one with proofgate keygen") from None
+
+
+def _first_line(text: str) -> str:
+    return text.strip().split("\n", 1)[0].strip()
+
+
+def _notes(text: str) -> list[str]:
+    return [note for note in _core.split_key_successions(text) if not note.startswith("PRIVATE+KEY+")]

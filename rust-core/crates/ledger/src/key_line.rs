@@ -1,0 +1,168 @@
+//! A line of keys: one that is known, and those before and after it that statements of succession lead to.
+
+use crate::{KeySuccession, LedgerError, SigningKey, VerifyingKey};
+
+/// Most keys in a line.
+pub const MAX_KEYS: usize = 64;
+
+/// A key of a line, and how long it may begin something new.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyOfLine {
+    /// The key, alone.
+    pub key: VerifyingKey,
+    /// The last moment, in unix microseconds; `None` of the newest key.
+    pub until: Option<u64>,
+}
+
+impl VerifyingKey {
+    /// Reads the text of a key file: a vkey in the first line, and behind it, if there are any, statements of succession.
+    ///
+    /// # Errors
+    /// As [`Self::from_text`], [`KeySuccession::verify`] and [`Self::with_successions`].
+    pub fn from_file_text(text: &str) -> Result<Self, LedgerError> {
+        let (vkey, notes) = split_file(text);
+        Self::from_text(vkey)?.with_successions(&read_notes(notes)?)
+    }
+
+    /// This key, with the keys before and after it that the statements lead to: what any of them signed is then taken as
+    /// signed by this one, as far as its time had not run out. Those that it knows already stay. Statements that lead
+    /// nowhere from here are passed over: anybody can make keys of a name and statements about them.
+    ///
+    /// Of two statements about the same two keys, the earlier end counts.
+    ///
+    /// # Errors
+    /// [`LedgerError::KeyLine`] when a key of the line has two successors or two predecessors, follows itself, or there
+    /// are more than 64 keys.
+    pub fn with_successions(&self, successions: &[KeySuccession]) -> Result<Self, LedgerError> {
+        let known = self.line();
+        let mut steps: Vec<KeySuccession> = Vec::new();
+        let own = known.windows(2).filter_map(|pair| {
+            Some(KeySuccession {
+                old: pair[0].key.clone(),
+                new: pair[1].key.clone(),
+                made: 0,
+                until: pair[0].until?,
+            })
+        });
+        for step in own.chain(successions.iter().cloned()) {
+            if step.old.name() != self.name() {
+                continue;
+            }
+            match steps
+                .iter_mut()
+                .find(|known| (&known.old, &known.new) == (&step.old, &step.new))
+            {
+                Some(known) => known.until = known.until.min(step.until),
+                None => steps.push(step),
+            }
+        }
+        let mut line = vec![self.alone()];
+        while let Some(step) = only(&steps, |step| step.old == line[line.len() - 1])? {
+            add(&line, &step.new)?;
+            line.push(step.new.clone());
+        }
+        while let Some(step) = only(&steps, |step| step.new == line[0])? {
+            add(&line, &step.old)?;
+            line.insert(0, step.old.clone());
+        }
+        // The walk looked ahead from here and back from here; a fork may lie the other way round.
+        let mut found = Vec::with_capacity(line.len());
+        for key in line {
+            only(&steps, |step| step.new == key)?;
+            let until = only(&steps, |step| step.old == key)?.map(|step| step.until);
+            found.push(KeyOfLine { key, until });
+        }
+        Ok(self.with_line(found))
+    }
+
+    /// The newest key of the line, alone: the one that signs what is new.
+    #[must_use]
+    pub fn newest(&self) -> Self {
+        self.line().pop().map_or_else(|| self.alone(), |last| last.key)
+    }
+
+    /// Where a key stands in the line, under whatever name: 0 is the oldest.
+    #[must_use]
+    pub fn place_of(&self, key: &Self) -> Option<usize> {
+        self.line().iter().position(|known| known.key.is_same_point(key))
+    }
+}
+
+impl SigningKey {
+    /// Reads the text of a key file: a private key in the first line, perhaps the one before it in the second, and behind
+    /// that, if there are any, statements of succession, by which its public half knows its line.
+    ///
+    /// # Errors
+    /// As [`Self::from_rotation_text`].
+    pub fn from_file_text(text: &str) -> Result<Self, LedgerError> {
+        Ok(Self::from_rotation_text(text)?.0)
+    }
+
+    /// As [`Self::from_file_text`], with the key before it if that is there.
+    ///
+    /// # Errors
+    /// As [`Self::from_text`], [`KeySuccession::verify`] and [`VerifyingKey::with_successions`]; [`LedgerError::KeyLine`]
+    /// when no statement says that the first follows the second.
+    pub fn from_rotation_text(text: &str) -> Result<(Self, Option<Self>), LedgerError> {
+        let (key, behind) = split_file(text);
+        let key = Self::from_text(key)?;
+        let (former, notes) = match behind.starts_with("PRIVATE+KEY+") {
+            true => split_file(behind),
+            false => ("", behind),
+        };
+        let public = key.verifying_key().with_successions(&read_notes(notes)?)?;
+        let former = Some(former).filter(|former| !former.is_empty());
+        let former = former.map(Self::from_text).transpose()?;
+        if let Some(former) = &former {
+            let place = public.place_of(&former.verifying_key());
+            let follows = former.name() == key.name()
+                && place.is_some_and(|place| public.place_of(&public) == Some(place + 1));
+            if !follows {
+                return Err(LedgerError::KeyLine(
+                    "no statement says that the first key follows the second",
+                ));
+            }
+        }
+        Ok((key.with_public(&public), former))
+    }
+}
+
+/// The first line of a key file, and what is behind it.
+fn split_file(text: &str) -> (&str, &str) {
+    let text = text.trim_start();
+    let (key, behind) = text.split_once('\n').unwrap_or((text, ""));
+    (key.trim_end(), behind.trim_start())
+}
+
+fn read_notes(notes: &str) -> Result<Vec<KeySuccession>, LedgerError> {
+    let notes = KeySuccession::split(notes);
+    notes.iter().map(|note| KeySuccession::verify(note)).collect()
+}
+
+fn add(line: &[VerifyingKey], key: &VerifyingKey) -> Result<(), LedgerError> {
+    if line.contains(key) {
+        return Err(LedgerError::KeyLine("a key follows itself"));
+    }
+    match line.len() < MAX_KEYS {
+        true => Ok(()),
+        false => Err(LedgerError::KeyLine("more than 64 keys follow each other")),
+    }
+}
+
+/// The one statement of this kind, if there is one.
+fn only(
+    steps: &[KeySuccession],
+    is_it: impl Fn(&KeySuccession) -> bool,
+) -> Result<Option<&KeySuccession>, LedgerError> {
+    let mut found = steps.iter().filter(|step| is_it(step));
+    let first = found.next();
+    match found.next() {
+        None => Ok(first),
+        Some(_) => Err(LedgerError::KeyLine(
+            "a key has two successors or two predecessors: the line of keys forks",
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests;

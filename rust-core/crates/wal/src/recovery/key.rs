@@ -1,0 +1,46 @@
+//! Which key a log is of: the ledger's, or the one before it. A log has one key for ever, also for what a successor signs
+//! of its end.
+
+use super::Shard;
+use crate::authenticity::FrameTags;
+use crate::{Storage, WalError};
+use proofgate_evidence::checkpoint_file;
+use proofgate_evidence::log_reader::{Found, LogReader};
+use proofgate_ledger::{Checkpoint, SigningKey};
+use std::path::Path;
+use ulid::Ulid;
+
+/// The key of a log: the former one's if that signed its checkpoint or, where it has none, framed its first record;
+/// otherwise the ledger's key, which then has to prove it.
+///
+/// # Errors
+/// [`EvidenceError::Io`](crate::EvidenceError::Io).
+pub(crate) fn key_of<'s>(
+    storage: &dyn Storage,
+    shard: &Shard<'s>,
+    dir: &Path,
+    incarnation: Ulid,
+) -> Result<&'s SigningKey, WalError> {
+    let Some(former) = shard.former else {
+        return Ok(shard.key);
+    };
+    let is_formers = match checkpoint_file::read(storage, dir)? {
+        Some(note) => Checkpoint::verify(&note, &former.verifying_key()).is_ok(),
+        None => framed_by(storage, former, dir, incarnation)?,
+    };
+    Ok(if is_formers { former } else { shard.key })
+}
+
+fn framed_by(
+    storage: &dyn Storage,
+    key: &SigningKey,
+    dir: &Path,
+    incarnation: Ulid,
+) -> Result<bool, WalError> {
+    let mut log = LogReader::open(storage, dir, incarnation)?;
+    let Found::Record(stored) = log.next()? else {
+        return Ok(false);
+    };
+    let (frame, tag) = log.tagged(&stored);
+    Ok(FrameTags::new(key, incarnation)?.made(stored.seq, frame, tag))
+}
