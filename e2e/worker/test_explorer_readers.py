@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 from e2e.browser import ENTER, TAB, Browser, browser
+from e2e.demo_page import PICTURE, ExchangePage
+from e2e.demo_receipt import fetch_and_verify
 from e2e.explored import StandIn, standing_in
 from e2e.indexed import READERS, RESILIENT, Indexed, indexed, say
-from e2e.local_gateway import KEYS
+from e2e.local_gateway import KEYS, wait_until
 from e2e.reading import failures
 
 
@@ -250,6 +252,24 @@ def test_every_view_of_a_reader_is_readable_in_both_schemes_and_sizes(ledger: In
             page.wait_for(whole)
             assert failures(page) == [], (view, width, dark)
     assert page.complaints() == []
+
+
+def test_the_demonstration_ends_with_a_verified_receipt_and_a_picture_of_the_page(
+    ledger: Indexed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = ledger.gateway.base_url.removesuffix("/v1")
+    shown = fetch_and_verify(url, KEYS["acme"], RESILIENT, ledger.gateway.verifying_key, tmp_path)
+    assert shown.lines[-1] == "verified"
+    assert "shown: response.json is what was answered, byte for byte" in shown.lines
+    page = ExchangePage(ledger.url, shown.request_id, READERS["officer"])
+    wait_until(page.is_indexed, 30, "it is indexed")
+    assert str(tmp_path / "demo" / PICTURE) in page.leave_picture(tmp_path / "demo")
+    assert (tmp_path / "demo" / PICTURE).read_bytes().startswith(b"\x89PNG")
+    monkeypatch.setenv("PATH", "")
+    assert page.leave_picture(tmp_path / "none").startswith("no picture of the auditor's page")
+    assert not (tmp_path / "none").exists()
+    with pytest.raises(SystemExit, match="401"):
+        fetch_and_verify(url, "sk-of-nobody-0123456789", RESILIENT, ledger.gateway.verifying_key, tmp_path)
 
 
 def test_a_reader_whose_key_is_taken_away_sees_nothing_any_more(ledger: Indexed, page: Browser) -> None:
