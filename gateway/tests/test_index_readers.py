@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import sqlite3
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -160,6 +161,20 @@ def test_tenants_add_up_and_a_reader_of_one_sees_its_own(url: str, folder: Path)
     assert [entry["rows"] for entry in recorded(folder) if entry["asked"].get("of") == "tenants"] == [
         *(3, 1, 0, 0, 0)
     ]
+
+
+def test_what_providers_say_of_tokens_overflows_no_total_and_too_many_days_are_refused(
+    url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for path in (folder / "index").glob("2*.sqlite"):
+        with sqlite3.connect(path) as day:
+            day.execute("UPDATE exchange SET prompt_tokens = 9223372036854775807 WHERE end_seq IS NOT NULL")
+        day.close()
+    status, found = ask(url, ALL, "/../tenants")
+    assert (status, found["tenants"][0]["prompt_tokens"]) == (200, 4 << 63)
+    monkeypatch.setattr("proofgate.index.totals.MOST_DAYS", 2)
+    assert code_of(ask(url, ALL, "/../tenants")) == (400, "bad_filter")
+    assert ask(url, ACME, "/../tenants")[0] == 200
 
 
 def test_a_reader_is_told_who_it_is(url: str) -> None:

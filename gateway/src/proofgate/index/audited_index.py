@@ -19,8 +19,9 @@ from proofgate.index.writer import Writer
 
 log = logging.getLogger("proofgate.index")
 
-#: What an index leaves free of its volume, which is also that of the auditor's state on Kubernetes.
-RESERVE_BYTES = 128 << 20
+#: What an index leaves free of its volume. On Kubernetes the auditor's state lies there, too, and the access
+#: log, which may have 256 MiB.
+RESERVE_BYTES = 384 << 20
 #: Between two looks whether a day is too old.
 PRUNE_SECONDS = 3600.0
 

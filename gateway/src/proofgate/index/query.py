@@ -134,11 +134,9 @@ class Questions:
                 return found[0]
         return None
 
-    def sums(
-        self, asked: Filter, select: str, values: list[Any]
-    ) -> Iterator[tuple[int, list[tuple[Any, ...]]]]:
-        """For each day, what a SELECT up to its WHERE yields of the exchanges that are asked for, by tenant
-        and log. Raises IndexUnusableError."""
+    def sums(self, asked: Filter, select: str, values: list[Any]) -> Iterator[tuple[int, tuple[Any, ...]]]:
+        """With its day, each row that a SELECT up to its WHERE yields of the exchanges that are asked for, by
+        day, tenant and log. Raises IndexUnusableError."""
         for day in self._days_of(asked, None):
             connection = self._day(day)
             try:
@@ -147,10 +145,10 @@ class Questions:
                     continue
                 conditions = " AND ".join(["version <= ?", *(condition for condition, _ in found)])
                 given = [*values, self.version, *(value for _, value in found if value is not None)]
-                rows = connection.execute(f"{select} {conditions} GROUP BY tenant, log", given).fetchall()
+                for row in connection.execute(f"{select} {conditions} GROUP BY tenant, log", given):
+                    yield day, row
             except sqlite3.Error as error:
                 raise self._failed(error) from None
-            yield day, rows
 
     def origin(self, log: int) -> str | None:
         """The log of a number; None for one that came since."""

@@ -10,8 +10,8 @@ from proofgate.index.filter import Filter
 from proofgate.index.query import Questions
 from proofgate.index.schema import VERDICTS, day_name
 
-#: Tenants that one answer tells. Their names come from configurations, which have far fewer.
-MOST_TENANTS = 10_000
+#: Days of tenants that one answer tells: it is put together in memory, which is the auditor's too.
+MOST_DAYS = 20_000
 
 #: Sums are floating-point: what a provider says of tokens is whatever it likes, and whole numbers overflow.
 _SUMS = """
@@ -32,18 +32,21 @@ def tenants(questions: Questions, asked: Filter) -> list[dict[str, Any]]:
     """
     found: dict[str | None, dict[str, Any]] = {}
     refused, blocked = VERDICTS.index("refused"), VERDICTS.index("blocked")
-    for day, rows in questions.sums(asked, _SUMS, [refused, blocked, refused]):
-        for tenant, log, *figures in rows:
-            of = found.setdefault(tenant, {"tenant": tenant, **_nothing(), "shards": set(), "days": {}})
-            if len(found) > MOST_TENANTS:
-                raise IndexUnusableError("these are too many tenants: ask for one", "bad_filter")
-            of_day = of["days"].setdefault(day, _nothing())
-            for name, figure in zip((*_NAMES, *_TOTALS, "unpriced"), figures, strict=True):
-                of[name] += int(figure)
-                of_day[name] += int(figure)
-            origin = questions.origin(log)
-            if origin is not None:
-                of["shards"].add(origin.split("/")[-2])
+    days = 0
+    for day, (tenant, log, *figures) in questions.sums(asked, _SUMS, [refused, blocked, refused]):
+        of = found.setdefault(tenant, {"tenant": tenant, **_nothing(), "shards": set(), "days": {}})
+        if day not in of["days"]:
+            of["days"][day] = _nothing()
+            days += 1
+        if days > MOST_DAYS:
+            message = f"these are more than {MOST_DAYS} days of tenants: ask for a tenant, or for less time"
+            raise IndexUnusableError(message, "bad_filter")
+        for name, figure in zip((*_NAMES, *_TOTALS, "unpriced"), figures, strict=True):
+            of[name] += int(figure)
+            of["days"][day][name] += int(figure)
+        origin = questions.origin(log)
+        if origin is not None:
+            of["shards"].add(origin.split("/")[-2])
     for of in found.values():
         of["shards"] = sorted(of["shards"], key=lambda shard: (len(shard), shard))
         of["days"] = [{"day": day_name(day), **figures} for day, figures in sorted(of["days"].items())]

@@ -19,7 +19,7 @@ class Index(Section):
     again."""
     retention_days: Annotated[int | None, Field(ge=1, le=36_500)] = None
     """Days of exchanges that it keeps; older ones are removed from it for good. Absent: all. The ledger
-    stays as it is. It takes about 150 bytes of `storage.size` for each exchange, leaves 128Mi free, and is
+    stays as it is. It takes about 150 bytes of `storage.size` for each exchange, leaves 384Mi free, and is
     behind while there is no more."""
     readers_secret_ref: SecretKeyRef | None = None
     """Entry of a Secret that says who may ask over the auditor's port: a JSON object with the SHA-256 of each
