@@ -17,6 +17,8 @@ from e2e.indexed import READERS, RESILIENT, Indexed, indexed, say
 from e2e.local_gateway import KEYS, wait_until
 from e2e.reading import failures
 
+HOSTILE = "<img src=x onerror=\"document.title='taken'\"><script>document.title='taken'</script>"
+
 
 @pytest.fixture(scope="module")
 def ledger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Indexed]:
@@ -209,6 +211,34 @@ def test_what_comes_is_followed_until_it_is_paused_and_recorded_once_a_minute(
     window.press_button("Follow")
     window.wait_for("Paused.")
     assert window.run("return document.querySelector('[aria-pressed]').getAttribute('aria-pressed')") == "false"
+
+
+def test_what_a_hostile_writer_put_into_records_is_shown_as_text_and_what_is_missing_is_said(
+    between: StandIn, window: Browser
+) -> None:
+    hostile = {name: HOSTILE for name in ("id", "time", "tenant", "model", "verdict", "outcome", "status")}
+    row = {
+        **hostile,
+        "providers": [HOSTILE],
+        "rules": [HOSTILE],
+        "prompt_tokens": HOSTILE,
+        "completion_tokens": HOSTILE,
+    }
+    row["cost_nanodollars"] = HOSTILE
+    of: dict[str, Any] = dict.fromkeys(
+        ("exchanges", "refused", "blocked", "open", "prompt_tokens", "completion_tokens"), HOSTILE
+    )
+    of |= {"tenant": HOSTILE, "cost_nanodollars": HOSTILE, "unpriced": HOSTILE, "shards": [HOSTILE]}
+    stuck = {"behind": 7, "code": HOSTILE}
+    page = json.dumps({"exchanges": [row], "next": None, "index": stuck}).encode()
+    totals = json.dumps({"tenants": [{**of, "days": [{**of, "day": HOSTILE}]}], "index": stuck}).encode()
+    between.changes = {"/v1/exchanges": lambda _: page, "/v1/tenants": lambda _: totals}
+    sign_in(window, between.url, "officer")
+    for view in ("#/exchanges", "#/tenants"):
+        window.open(f"{between.url}/{view}")
+        assert HOSTILE in window.wait_for("The index does not go on")
+        assert window.run("return document.title").endswith("Proofgate auditor")
+        assert window.run("return document.querySelectorAll('main img, main script').length") == 0
 
 
 def test_tenants_are_told_with_their_totals_and_the_shards_that_recorded_them(ledger: Indexed, page: Browser) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,11 +21,14 @@ from proofgate.auditor.service import create_app
 from proofgate.auditor.watch import Watch
 from proofgate.cli import main
 from proofgate.index import audited_index, schema
+from proofgate.index.access_log import AccessLog
 from proofgate.index.audited import Kept
 from proofgate.index.audited_index import AuditedIndex
 from proofgate.index.errors import IndexUnusableError
 from proofgate.index.filter import Filter
 from proofgate.index.query import Questions
+from proofgate.index.readers import Readers
+from proofgate.index.routes import Desk
 from proofgate.index.writer import Writer
 
 Capture = pytest.CaptureFixture[str]
@@ -112,6 +117,30 @@ def test_an_index_leaves_room_on_its_volume_and_goes_on_when_there_is_more(
         free += 1
         assert told(index, "")
         assert len(rows(tmp_path / "index")) == 3
+
+
+def test_readers_are_told_what_may_be_missing(
+    log: Log, tmp_path: Path, double: auditor_double.Auditor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bring_up(tmp_path / "index", tmp_path / "ledger")
+    log.exchange(4, NOON + 4)
+    log.sign()
+    (tmp_path / "readers").write_text(
+        json.dumps({hashlib.sha256(b"key").hexdigest(): {"name": "a", "all": True}})
+    )
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=0))
+    access_log, watch = AccessLog(tmp_path), Watch(cast("_core.Auditor", double), 1 << 20)
+    with AuditedIndex(tmp_path / "index", VKEY) as index:
+        index.offer([note(log)])
+        assert told(index, "index_full")
+        paths = tmp_path / "index", tmp_path / "ledger"
+        desk = Desk(*paths, Readers(tmp_path / "readers"), access_log, index.standing)
+        with serving(create_app(watch, Kept(index, desk))) as url:
+            for path, listed in (("exchanges", 3), ("tenants", 1)):
+                answer = httpx.get(f"{url}/v1/{path}", headers={"Authorization": "Bearer key"}).json()
+                assert len(answer[path]) == listed
+                assert answer["index"] == {"behind": 2, "code": "index_full"}
+    access_log.close()
 
 
 def test_a_log_that_contradicts_its_checkpoint_is_told_and_others_are_read(log: Log, tmp_path: Path) -> None:

@@ -94,6 +94,7 @@ def kept(options: argparse.Namespace, ledger_key: str) -> Iterator[Kept]:
 
             access_log = AccessLog(options.state)
             stack.callback(access_log.close)
-            desk = Desk(options.index, options.ledger, Readers(options.readers), access_log)
+            readers = Readers(options.readers)
+            desk = Desk(options.index, options.ledger, readers, access_log, index.standing)
         stack.enter_context(index)
         yield Kept(index, desk)

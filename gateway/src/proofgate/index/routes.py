@@ -20,6 +20,7 @@ from fastapi.responses import JSONResponse
 from proofgate import _core
 from proofgate.http_errors import Refusal
 from proofgate.index.access_log import AccessLog
+from proofgate.index.audited_index import Standing
 from proofgate.index.errors import IndexUnusableError
 from proofgate.index.filter import NAMES, Filter
 from proofgate.index.query import MOST_ROWS, Questions, Row
@@ -58,8 +59,16 @@ _Flag = Annotated[bool, Query()]
 class Desk:
     """Answers readers from an index, and with records from the ledger."""
 
-    def __init__(self, index: Path, ledger: Path, readers: Readers, access_log: AccessLog) -> None:
-        self._index, self._ledger = index, ledger
+    def __init__(
+        self,
+        index: Path,
+        ledger: Path,
+        readers: Readers,
+        access_log: AccessLog,
+        standing: Callable[[], Standing] = Standing,
+    ) -> None:
+        """`standing` tells how far the index is."""
+        self._index, self._ledger, self._standing = index, ledger, standing
         self._readers, self._access_log = readers, access_log
         self._places = threading.BoundedSemaphore(AT_ONCE)
         self._watching = Watching()
@@ -139,12 +148,18 @@ class Desk:
         wanted = self._asked(reader, request, (*NAMES, "limit", "newest", "after", "watch"), newest)
         with Questions(self._index, SECONDS) as questions:
             page = questions.page(wanted, limit, request.query_params.get("after"))
-        return {"exchanges": [row.facts for row in page.rows], "next": page.after}
+        found = [row.facts for row in page.rows]
+        return {"exchanges": found, "next": page.after, "index": self._told()}
 
     def _tenants(self, reader: Reader, request: Request) -> dict[str, Any]:
         wanted = self._asked(reader, request, ("tenant", "since", "until"), newest=False)
         with Questions(self._index, SECONDS) as questions:
-            return {"tenants": tenants(questions, wanted)}
+            return {"tenants": tenants(questions, wanted), "index": self._told()}
+
+    def _told(self) -> dict[str, Any]:
+        """What may be missing from an answer: records that wait, and why the index does not go on."""
+        standing = self._standing()
+        return {"behind": standing.behind, "code": standing.code}
 
     def _one(self, reader: Reader, request_id: str) -> dict[str, Any]:
         with Questions(self._index, SECONDS) as questions:

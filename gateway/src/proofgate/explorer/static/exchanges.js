@@ -3,7 +3,7 @@ import { button, el, table } from "./dom.js";
 import { addressOf, dollars } from "./exchange.js";
 import { form, fromAddress, query } from "./filters.js";
 import { read, signedIn } from "./reader.js";
-import { again, forReader } from "./sign-in.js";
+import { again, forReader, missing } from "./sign-in.js";
 import { failure } from "./steps.js";
 import { count, plural } from "./words.js";
 
@@ -30,12 +30,12 @@ async function list(filters) {
   let known = new Set(first.exchanges.map(({ id }) => id));
   let following = true;
 
-  const show = ({ exchanges, next }) => {
+  const show = ({ exchanges, next, index }) => {
     const came = exchanges.filter(({ id }) => !known.has(id));
     known = new Set(exchanges.map(({ id }) => id));
     // Whoever goes through the table by keyboard stays on the same exchange.
     const at = rows.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
-    rows.replaceChildren(exchanges.length > 0 ? tableOf(exchanges, came) : empty(filters));
+    rows.replaceChildren(...[missing(index), exchanges.length > 0 ? tableOf(exchanges, came) : empty(filters)].filter(Boolean));
     if (at !== null) [...rows.querySelectorAll("a")].find((link) => link.getAttribute("href") === at)?.focus();
     older.replaceChildren(...(next ? [button("Older ones", () => goOn(next))] : []));
     return came.length;

@@ -1,6 +1,7 @@
 // The form in which a reader signs in, and who is signed in.
 import { button, el, field } from "./dom.js";
 import { signIn, signOut, signedIn } from "./reader.js";
+import { plural } from "./words.js";
 
 /** Shows the view again, with what has changed. */
 export const again = () => dispatchEvent(new HashChangeEvent("hashchange"));
@@ -24,6 +25,12 @@ export async function forReader(title, intro, content) {
     if (signedIn() === null) return [...head, form("You were signed out: this key is no reader's any more.")];
     throw error;
   }
+}
+
+/** That something may be missing, by what an answer says of the index; null when nothing is. */
+export function missing(index) {
+  if (index?.code) return el("p", { class: "caveat" }, "The index does not go on, and what came since is missing: ", el("code", {}, String(index.code)));
+  return index?.behind > 0 ? el("p", { class: "caveat" }, `The index is behind: it has still to read ${plural(index.behind, "record")}.`) : null;
 }
 
 function bar() {

@@ -3,7 +3,7 @@ import { el, svg, table } from "./dom.js";
 import { dollars } from "./exchange.js";
 import { form, fromAddress, query } from "./filters.js";
 import { read } from "./reader.js";
-import { forReader } from "./sign-in.js";
+import { forReader, missing } from "./sign-in.js";
 import { count, plural } from "./words.js";
 
 const NAMES = ["tenant", "since", "until"];
@@ -16,8 +16,8 @@ export async function view(argument) {
   const filters = asked.since || asked.until ? asked : { ...asked, since: new Date(Date.now() - (DAYS - 1) * MILLISECONDS).toISOString().slice(0, 10) };
   const intro = "What the records of each tenant add up to, as the auditor's index has it.";
   return forReader("Tenants", intro, async ({ tenant }) => {
-    const { tenants } = await read(`v1/tenants?${query(filters)}`);
-    return [form("tenants", filters, tenant, NAMES), tenants.length > 0 ? section(tenants, filters) : empty()];
+    const { tenants, index } = await read(`v1/tenants?${query(filters)}`);
+    return [form("tenants", filters, tenant, NAMES), missing(index), tenants.length > 0 ? section(tenants, filters) : empty()];
   });
 }
 
