@@ -14,6 +14,7 @@ from typing import Any
 
 import httpx
 
+CHROMIUM = "/usr/bin/chromium"
 TAB, ENTER, UP, DOWN = "\ue004", "\ue007", "\ue013", "\ue015"
 _ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
 _ARGUMENTS = (
@@ -127,7 +128,7 @@ def browser(folder: Path) -> Iterator[Browser]:
         assert driver.stdout is not None
         port = next(filter(None, (re.search(r"started successfully on port (\d+)", line) for line in driver.stdout)))[1]
         options = {
-            "binary": "/usr/bin/chromium",
+            "binary": CHROMIUM,
             "args": [*_ARGUMENTS, f"--user-data-dir={folder / 'profile'}"],
             "prefs": {
                 "download.default_directory": str(downloads),

@@ -1,4 +1,4 @@
-"""The main job on a real cluster: install, apply, chat, scale, prove, and catch a changed byte.
+"""The main job on a real cluster: install, apply, chat, scale, prove, catch a changed byte, and see it all audited.
 
 make demo
 """
@@ -14,6 +14,9 @@ from pathlib import Path
 
 from openai import OpenAI
 
+from e2e import demo_receipt
+from e2e.cluster.layout import cache_folder
+from e2e.demo_page import ExchangePage
 from e2e.kubernetes import OPERATOR, REPOSITORY, Namespace, clear, install_operator, run, wait_until
 
 DEMO = Namespace("proofgate-demo")
@@ -21,6 +24,8 @@ KEYS = {"acme": "sk-demo-acme-0123456789abcdef", "globex": "sk-demo-globex-01234
 MODEL = "gpt-4o-mini"
 #: Of two providers, the first of which always answers 503.
 RESILIENT = "always-there"
+#: Of a reader of all tenants, in examples/demo/12-auditor.yaml.
+READER = "reader-demo-officer-0123456789abcdef"
 _STARTED = time.monotonic()
 
 
@@ -51,6 +56,7 @@ def main() -> None:
     with DEMO.forwarded("service/demo", 80) as address:
         request_id = fall_back(address)
     prove(request_id)
+    explore(receipt())
     finish()
 
 
@@ -110,16 +116,14 @@ def proofgate(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 def prove(request_id: str) -> None:
     """Exports the proof of one exchange from its worker, verifies it, and shows that one changed byte is caught."""
-    secret = DEMO.get("secret", "demo-ledger")
-    assert secret is not None
-    verifying_key = base64.b64decode(secret["data"]["verifying-key"]).decode().strip()
+    key = verifying_key()
     with tempfile.TemporaryDirectory(prefix="proofgate-demo-") as scratch:
         folder = Path(scratch)
         pod = export(request_id, folder)
-        say(f"{pod} proved the exchange; verifying it here, offline, with {verifying_key}")
+        say(f"{pod} proved the exchange; verifying it here, offline, with {key}")
         for kind in ("admission", "attempt", "completion"):
             record, proof = folder / f"{request_id}.{kind}.json", folder / f"{request_id}.{kind}.tlog-proof"
-            arguments = ["verify", str(proof), "--record", str(record), "--key", verifying_key]
+            arguments = ["verify", str(proof), "--record", str(record), "--key", key]
             verified = proofgate(*arguments)
             if verified.returncode:
                 raise SystemExit(f"the {kind} does not verify: {verified.stderr}")
@@ -132,6 +136,36 @@ def prove(request_id: str) -> None:
         if caught.returncode != 40:
             raise SystemExit("the changed byte was not caught")
         print(f"  caught: {caught.stderr.strip()}")
+
+
+def verifying_key() -> str:
+    """The ledger's verifying key, as the operator made it."""
+    secret = DEMO.get("secret", "demo-ledger")
+    assert secret is not None
+    return base64.b64decode(secret["data"]["verifying-key"]).decode().strip()
+
+
+def receipt() -> str:
+    """A tenant gets the receipt of an exchange, and verifies it with the bytes of both bodies; the request id."""
+    scratch = tempfile.TemporaryDirectory(prefix="proofgate-demo-")
+    with scratch as folder, DEMO.forwarded("service/demo", 80) as address:
+        say("acme fetches a receipt with its own key, and verifies it offline with the bytes that it sent and got")
+        url, key = f"http://{address}", verifying_key()
+        shown = demo_receipt.fetch_and_verify(url, KEYS["acme"], RESILIENT, key, Path(folder))
+    print("\n".join(f"  {line}" for line in shown.lines))
+    return shown.request_id
+
+
+def explore(request_id: str) -> None:
+    """Shows the same exchange on the auditor's page, as a reader sees it, and leaves a picture of it."""
+    wait_until(
+        lambda: DEMO.condition("demo", "Audited").get("reason") == "NothingFound", 180, "the auditor has found nothing"
+    )
+    say("the auditor follows the ledger and has found nothing")
+    with DEMO.forwarded("pod/demo-auditor-0", 9091) as address:
+        page = ExchangePage(f"http://{address}", request_id, READER)
+        wait_until(page.is_indexed, 60, "the exchange is in the auditor's index")
+        say(page.leave_picture(cache_folder() / "demo"))
 
 
 def export(request_id: str, folder: Path) -> str:
@@ -166,6 +200,9 @@ to reach it:
   kubectl --namespace {DEMO.name} port-forward service/demo 8080:80
   curl http://127.0.0.1:8080/v1/chat/completions -H 'Authorization: Bearer {KEYS["acme"]}' \\
     -H 'Content-Type: application/json' -d '{{"model":"{MODEL}","messages":[{{"role":"user","content":"hi"}}]}}'
+to see it, as a reader of all tenants with the key {READER}:
+  kubectl --namespace {DEMO.name} port-forward pod/demo-auditor-0 9091
+  open http://127.0.0.1:9091/#/exchanges
 to tear it down:
   make lab-down
 """

@@ -111,7 +111,9 @@ def standing_in(upstream: str) -> Iterator[StandIn]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             try:
-                answer = urllib.request.urlopen(f"{upstream}{self.path}", timeout=10)
+                headers = {name: value for name, value in self.headers.items() if name == "Authorization"}
+                request = urllib.request.Request(f"{upstream}{self.path}", headers=headers)
+                answer = urllib.request.urlopen(request, timeout=10)
             except urllib.error.HTTPError as error:
                 answer = error
             with answer:

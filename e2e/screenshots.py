@@ -7,6 +7,7 @@ from pathlib import Path
 
 from e2e.browser import Browser, browser
 from e2e.explored import Explored, explored
+from e2e.indexed import READERS, indexed
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 #: A page of documentation is read by many: no picture is larger.
@@ -30,8 +31,37 @@ def _receipt(window: Browser, ledger: Explored, folder: Path) -> None:
     window.wait_for("Not shown: that the provider answered so", ".result")
 
 
+def sign_in(window: Browser, url: str, view: str, key: str) -> None:
+    """Opens a view as the reader whose key this is."""
+    window.open(f"{url}/{view}")
+    window.wait_for("Your key as a reader")
+    window.type("#reader-key", key)
+    window.press_button("Sign in")
+    window.wait_for("Signed in as")
+
+
+def _readers(folder: Path) -> None:
+    """The views of a reader."""
+    (folder / "ledger").mkdir()
+    with indexed(folder / "ledger") as ledger, browser(folder / "window") as window:
+        window.see(1100, 900)
+        sign_in(window, ledger.url, f"#/exchange/{ledger.ids['second attempt']}", READERS["officer"])
+        window.wait_for("Verified: the ledger's key signed")
+        _write("explorer-exchange.png", window.screenshot())
+        window.see(1100, 760, dark=True)
+        window.open(f"{ledger.url}/#/exchanges")
+        window.wait_for("Following")
+        _write("explorer-exchanges.png", window.screenshot())
+        window.see(1100, 760)
+        window.open(f"{ledger.url}/#/tenants")
+        window.wait_for("A tenant lives on the shard")
+        _write("explorer-tenants.png", window.screenshot())
+
+
 def main() -> None:
     """Writes the pictures."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:
+        _readers(Path(name))
     with tempfile.TemporaryDirectory(dir="/tmp") as name:
         folder = Path(name)
         (folder / "ledger").mkdir()

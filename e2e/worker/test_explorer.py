@@ -22,6 +22,8 @@ VIEWS = {
     "#/findings": "Nothing was found",
     "#/tree": "Verified: entry",
     "#/receipt": "Nothing is uploaded",
+    "#/exchanges": "Your key as a reader",
+    "#/witnesses": "No witness is asked",
     "#/keys": "proves nothing by itself",
 }
 HOSTILE = "<img src=x onerror=\"document.title='taken'\"><script>document.title='taken'</script>"
@@ -298,14 +300,23 @@ def test_a_receipt_of_which_a_byte_is_changed_or_that_is_none_is_not_verified(
     assert page.complaints() == []
 
 
+def test_an_auditor_that_answers_no_readers_says_what_would_make_it(ledger: Explored, page: Browser) -> None:
+    page.open(f"{ledger.url}/#/tenants")
+    page.wait_for("Your key as a reader")
+    page.type("#reader-key", "a-reader-key")
+    page.key(ENTER)
+    assert "spec.auditor.index with readersSecretRef" in page.wait_for("answers no readers")
+
+
 def test_the_page_is_used_by_keyboard_alone(ledger: Explored, page: Browser) -> None:
     page.open(f"{ledger.url}/")
     page.wait_for("No witness is asked")
     seen = []
-    for _ in range(6):
+    for _ in range(9):
         page.key(TAB)
         seen.append(page.focused())
-    assert seen == ["To the content", "Overview", "Findings", "Tree", "Receipt", "Keys"]
+    views = ["Overview", "Findings", "Tree", "Receipt", "Exchanges", "Tenants", "Witnesses", "Keys"]
+    assert seen == ["To the content", *views]
     page.open(f"{ledger.url}/#/findings")
     page.wait_for("Nothing was found")
     for _ in range(4):

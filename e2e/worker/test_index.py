@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -165,3 +166,26 @@ def test_an_auditor_answers_readers_of_what_it_has_accepted(tmp_path: Path) -> N
                 found(KEYS["acme"])
         log = [json.loads(line) for line in (tmp_path / "state" / "access.jsonl").read_text().splitlines()]
         assert {entry["reader"] for entry in log} == {"a", "b"}
+
+
+def test_an_auditor_starts_with_an_index_that_it_cannot_use_and_goes_on_with_one_that_is_made_anew(
+    ledger: tuple[Path, str], tmp_path: Path
+) -> None:
+    index, readers = tmp_path / "index", tmp_path / "readers"
+    index.mkdir()
+    (index / "catalogue.sqlite").write_bytes(b"no database" * 100)
+    shutil.copytree(ledger[0], tmp_path / "ledger")
+    (tmp_path / "auditor-key").write_text(_core.generate_key(AUDITOR)[0])
+    readers.write_text(json.dumps({_core.hash_api_key("of-all"): {"name": "b", "all": True}}))
+    more = ["--new-aggregate", "--index", str(index), "--readers", str(readers), "--index-days", "36500"]
+    with following(Audit(tmp_path, ledger[1]), *more) as (program, url):
+
+        def ask() -> httpx.Response:
+            return httpx.get(f"{url}/v1/exchanges", headers={"Authorization": "Bearer of-all"})
+
+        wait_until(lambda: "[index_io]" in httpx.get(f"{url}/readyz").text, 30, "it audits, and says so")
+        assert httpx.get(f"{url}/status").json()["index"]["code"] == "index_io"
+        assert (ask().status_code, ask().json()["error"]["code"]) == (503, "index_io")
+        assert run("index", "--rebuild", "--ledger", ledger[0], "--ledger-key", ledger[1], "--index", index)[0] == 0
+        assert len(ask().raise_for_status().json()["exchanges"]) >= 7
+        assert program.process.poll() is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import sqlite3
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any, cast
 
 import auditor_double
 import httpx
+import index_double
 import pytest
 from conftest import eventually, serving
 from index_ledger import NOON, VKEY, Log, bring_up, own_id, rows
@@ -21,7 +23,8 @@ from proofgate.auditor.service import create_app
 from proofgate.auditor.watch import Watch
 from proofgate.cli import main
 from proofgate.index.access_log import FILE, AccessLog
-from proofgate.index.follow import AuditedIndex
+from proofgate.index.audited import Kept
+from proofgate.index.audited_index import AuditedIndex
 from proofgate.index.readers import Readers, ReadersError
 from proofgate.index.routes import Desk
 
@@ -67,8 +70,8 @@ def access_log(folder: Path) -> Iterator[AccessLog]:
 
 @pytest.fixture
 def url(folder: Path, watch: Watch, access_log: AccessLog) -> Iterator[str]:
-    desk = Desk(folder / "index", Readers(folder / "readers"), access_log)
-    with serving(create_app(watch, desk)) as url:
+    desk = Desk(folder / "index", folder / "ledger", Readers(folder / "readers"), access_log)
+    with serving(create_app(watch, Kept(desk=desk))) as url:
         yield url
 
 
@@ -106,6 +109,107 @@ def test_another_tenants_exchange_is_as_one_that_is_not_there(url: str) -> None:
     assert code_of(ask(url, ACME, f"/{others}")) == (404, "no_such_exchange")
 
 
+def test_a_reader_gets_the_records_of_an_exchange_with_their_proofs_and_not_those_of_another_tenants(
+    url: str, folder: Path
+) -> None:
+    own, others = own_id(1, NOON + 1), own_id(3, NOON + 3)
+    status, receipt = ask(url, ACME, f"/{own}/receipt")
+    assert (status, receipt["id"], receipt["complete"]) == (200, own, True)
+    assert [of["kind"] for of in receipt["records"]] == ["admission", "completion"]
+    for of in receipt["records"]:
+        assert json.loads(of["record"])["id"] == own
+        assert of["proof"].startswith(f"c2sp.org/tlog-proof@v1\nindex {of['index']}\n")
+        assert of["proof"].split("\n\n", 1)[1].startswith("proofgate.dev/ns/demo/0/")
+    assert code_of(ask(url, ACME, f"/{others}/receipt")) == (404, "no_such_exchange")
+    assert [(entry["asked"], entry["rows"]) for entry in recorded(folder)] == [
+        ({"id": own, "of": "receipt"}, 2),
+        ({"id": others, "of": "receipt"}, 0),
+    ]
+
+
+def test_records_that_the_ledger_does_not_give_are_not_made_up_and_no_path_is_told(
+    url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def removed(directory: str, *_: object) -> None:
+        raise index_double._error("LedgerError", f"{directory} was removed", "log_removed")
+
+    monkeypatch.setattr(_core, "log_records", removed)
+    status, answer = ask(url, ALL, f"/{own_id(1, NOON + 1)}/receipt")
+    assert (status, answer["error"]["code"]) == (410, "log_removed")
+    assert str(folder) not in json.dumps(answer)
+    assert recorded(folder)[-1]["refused"] == "log_removed"
+
+
+def test_tenants_add_up_and_a_reader_of_one_sees_its_own(url: str, folder: Path) -> None:
+    status, found = ask(url, ALL, "/../tenants")
+    assert status == 200
+    assert [(of["tenant"], of["exchanges"], of["refused"]) for of in found["tenants"]] == [
+        ("acme", 4, 0),
+        ("globex", 2, 0),
+        (None, 1, 1),
+    ]
+    rows = ask(url, ALL, tenant="acme")[1]["exchanges"]
+    acme = found["tenants"][0]
+    for name in ("prompt_tokens", "completion_tokens", "cost_nanodollars"):
+        assert acme[name] == sum(row[name] or 0 for row in rows)
+    assert acme["shards"] == ["0"]
+    assert [day["exchanges"] for day in acme["days"]] == [4]
+    assert [of["tenant"] for of in ask(url, ACME, "/../tenants")[1]["tenants"]] == ["acme"]
+    assert code_of(ask(url, ACME, "/../tenants", tenant="globex")) == (403, "other_tenant")
+    assert code_of(ask(url, ALL, "/../tenants", model="gpt")) == (400, "bad_filter")
+    assert ask(url, ALL, "/../tenants", since="2030-01-01")[1]["tenants"] == []
+    assert [entry["rows"] for entry in recorded(folder) if entry["asked"].get("of") == "tenants"] == [
+        *(3, 1, 0, 0, 0)
+    ]
+
+
+def test_what_providers_say_of_tokens_overflows_no_total_and_too_many_days_are_refused(
+    url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for path in (folder / "index").glob("2*.sqlite"):
+        with sqlite3.connect(path) as day:
+            day.execute("UPDATE exchange SET prompt_tokens = 9223372036854775807 WHERE end_seq IS NOT NULL")
+        day.close()
+    status, found = ask(url, ALL, "/../tenants")
+    assert (status, found["tenants"][0]["prompt_tokens"]) == (200, 4 << 63)
+    monkeypatch.setattr("proofgate.index.totals.MOST_DAYS", 2)
+    assert code_of(ask(url, ALL, "/../tenants")) == (400, "bad_filter")
+    assert ask(url, ACME, "/../tenants")[0] == 200
+
+
+def test_a_reader_is_told_who_it_is(url: str) -> None:
+    assert ask(url, ALL, "/../reader") == (200, {"name": "officer", "tenant": None})
+    assert ask(url, ACME, "/../reader") == (200, {"name": "acme's", "tenant": "acme"})
+
+
+def test_of_a_question_that_is_watched_one_line_is_recorded_for_all_of_a_minute(
+    url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = 1000.0
+    monkeypatch.setattr("proofgate.index.routes.monotonic", lambda: clock)
+    watched = {"watch": "true", "newest": "true", "limit": "5"}
+    for _ in range(3):
+        assert ask(url, ACME, **watched)[0] == 200
+    assert [(entry["asked"], entry["for_seconds"]) for entry in recorded(folder)] == [(watched, 60)]
+    # Another question, another reader and what is refused have lines of their own.
+    ask(url, ACME, **watched, model="gpt")
+    ask(url, ALL, **watched)
+    for _ in range(2):
+        ask(url, ACME, **watched, tenant="globex")
+    assert [entry["reader"] for entry in recorded(folder)[1:]] == ["acme's", "officer", "acme's", "acme's"]
+    clock += 60
+    ask(url, ACME, **watched)
+    assert len(recorded(folder)) == 6
+
+
+def test_what_is_watched_is_not_answered_while_no_line_of_it_can_be_recorded(
+    url: str, access_log: AccessLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(access_log, "_most_bytes", 0)
+    for _ in range(2):
+        assert code_of(ask(url, ACME, watch="true")) == (503, "access_log_unavailable")
+
+
 def test_pages_belong_to_who_asked_for_them(url: str) -> None:
     first = ask(url, ALL, limit=2)[1]
     assert [row["id"] for row in ask(url, ALL, limit=9, after=first["next"])[1]["exchanges"]][:1] == [
@@ -121,7 +225,8 @@ def test_pages_belong_to_who_asked_for_them(url: str) -> None:
 def test_nobody_else_reads_and_the_rest_of_the_port_needs_no_key(
     url: str, folder: Path, key: str | None
 ) -> None:
-    for path in ("", f"/{own_id(1, NOON + 1)}"):
+    own = own_id(1, NOON + 1)
+    for path in ("", f"/{own}", f"/{own}/receipt", "/../tenants", "/../reader"):
         assert code_of(ask(url, key, path)) == (401, "not_a_reader")
     assert httpx.get(f"{url}/findings").status_code == 200
     assert httpx.get(f"{url}/v1/exchanges", headers={"Authorization": f"Basic {ALL}"}).status_code == 401

@@ -7,7 +7,14 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from proofgate_operator.plan.audit_reports import SILENT, AuditReport, Finding, Witness, read_audit
+from proofgate_operator.plan.audit_reports import (
+    SILENT,
+    AuditReport,
+    Finding,
+    IndexStanding,
+    Witness,
+    read_audit,
+)
 from proofgate_operator.workers.admin_port import AdminPort
 from proofgate_operator.workers.audit_reports import AuditReports
 from proofgate_operator.workers.reports import WorkerReports
@@ -34,6 +41,7 @@ STATUS: dict[str, Any] = {
     "lag_seconds": 1.7,
     "cosigning_lag_seconds": 2.9,
     "witnesses": [{"name": "w", "last": "timeout", "size": 4, "time": 1_800_000_000}],
+    "index": {"records": 9, "behind": 5, "code": "index_full"},
     "findings": {"by_code": {"rollback": 1}, "left_out": 2, "newest": [FINDING]},
 }
 
@@ -49,13 +57,18 @@ def test_an_answer_is_read() -> None:
         findings=(Finding(*(FINDING[key] for key in ("code", "origin", "verdict", "since", "message"))),),
         uncosigned=2,
         witnesses=(Witness("w", "timeout", 4, 1_800_000_000.0),),
+        index=IndexStanding(5, "index_full"),
     )
+    assert read_audit({**STATUS, "index": None}).index is None
     assert read_audit({**STATUS, "poll_age_seconds": 61}).stale
     # An auditor of the release before tells nothing of witnesses.
     before = {
-        key: value for key, value in STATUS.items() if key not in ("cosigning_lag_seconds", "witnesses")
+        key: value
+        for key, value in STATUS.items()
+        if key not in ("cosigning_lag_seconds", "witnesses", "index")
     }
-    assert (read_audit(before).uncosigned, read_audit(before).witnesses) == (0, ())
+    read = read_audit(before)
+    assert (read.uncosigned, read.witnesses, read.index) == (0, (), None)
 
 
 def changed(**findings: Any) -> dict[str, Any]:

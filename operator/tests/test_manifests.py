@@ -4,6 +4,7 @@
 """
 
 import base64
+import json
 import os
 import re
 from dataclasses import replace
@@ -32,7 +33,9 @@ GOLDEN = Path(__file__).parent / "golden"
 PER_WORKER = {"volume": {"mode": "PerWorker", "storageClassName": "lab-block", "size": "1Gi"}}
 
 
-def manifests(replicas: int = 2, witness_ports: tuple[int, ...] = (), **changes: Any) -> list[Manifest]:
+def manifests(
+    replicas: int = 2, witness_ports: tuple[int, ...] = (), readers: str | None = None, **changes: Any
+) -> list[Manifest]:
     subject = gateway(**changes)
     tenants = read_tenant_keys(subject, user_secrets(), {})
     assert not tenants.faults
@@ -52,6 +55,7 @@ def manifests(replicas: int = 2, witness_ports: tuple[int, ...] = (), **changes:
         digests=digests,
         auditor_key=AUDITORS_KEY if subject.auditor else None,
         witness_ports=witness_ports,
+        readers=readers,
     )
     door = front_door(subject, configuration, replicas, Shares(replicas))
     return wanted(subject, Observed(), configuration, door, replicas, DEFAULTS)
@@ -153,6 +157,35 @@ def test_witnesses_change_the_auditors_set_and_its_network_policy_and_nothing_el
 )
 def test_with_witnesses_a_manifest_is_as_its_golden_file(found: Manifest) -> None:
     path = GOLDEN / "witnesses" / f"{found['kind'].lower()}-{found['metadata']['name']}.yaml"
+    text = yaml.safe_dump(found, sort_keys=False, width=110)
+    if os.environ.get("PROOFGATE_UPDATE_GOLDEN"):
+        path.write_text(text)
+    assert path.read_text() == text
+
+
+READERS = json.dumps({"9f" * 32: {"name": "officer", "all": True}})
+
+
+def of_an_index() -> list[Manifest]:
+    """Return what is different where the auditor has an index with readers."""
+    named = {"name": "llm-readers", "key": "readers.json"}
+    asked = {**AUDITOR, "memory": "512Mi", "index": {"retentionDays": 90, "readersSecretRef": named}}
+    return [
+        found
+        for found in manifests(auditor=asked, readers=READERS)
+        if found not in manifests(auditor=AUDITOR)
+    ]
+
+
+def test_an_index_changes_the_auditors_set_and_adds_its_readers_and_nothing_else() -> None:
+    names = {f"{found['kind'].lower()}-{found['metadata']['name']}.yaml" for found in of_an_index()}
+    assert {path.name for path in (GOLDEN / "index").glob("*.yaml")} == names
+    assert names == {"statefulset-demo-auditor.yaml", "secret-demo-auditor.yaml"}
+
+
+@pytest.mark.parametrize("found", of_an_index(), ids=lambda m: f"{m['kind'].lower()}-{m['metadata']['name']}")
+def test_with_an_index_a_manifest_is_as_its_golden_file(found: Manifest) -> None:
+    path = GOLDEN / "index" / f"{found['kind'].lower()}-{found['metadata']['name']}.yaml"
     text = yaml.safe_dump(found, sort_keys=False, width=110)
     if os.environ.get("PROOFGATE_UPDATE_GOLDEN"):
         path.write_text(text)

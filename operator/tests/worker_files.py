@@ -40,7 +40,10 @@ def load_worker_config(folder: Path, more: dict[str, Manifest] | None = None, **
     `more`: Secrets and ConfigMaps, by name, besides those of the tests' gateway.
     """
     gateway = Gateway.read(manifest(**changes))
-    auditor = {"auditor-key": secret("auditor-key", key=AUDITOR_KEY.signing_text)}
+    auditor = {
+        "auditor-key": secret("auditor-key", key=AUDITOR_KEY.signing_text),
+        "readers": secret("readers", **{"readers.json": "{}"}),
+    }
     found = configuration(gateway, {**user_secrets(), **auditor, **(more or {})})
     assert not found.problems and not found.faults, (found.problems, found.faults)
     door = front_door(gateway, found, 2, Shares(2))

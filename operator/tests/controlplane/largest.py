@@ -137,6 +137,11 @@ def everything() -> Manifest:
                 **{"policy": "quorum none\n", "allowHttp": True, "egress": {"allow": ["192.0.2.0/24"]}},
                 **{"caConfigMapRef": {"name": "authorities", "key": "ca.crt"}, "deadlineSeconds": 600},
             },
+            "index": {
+                "enabled": True,
+                "retentionDays": 30,
+                "readersSecretRef": {"name": "readers", "key": "readers.json"},
+            },
             "podTemplate": {"nodeSelector": {"disk": "ssd"}},
         },
         "timeouts": {
@@ -234,6 +239,8 @@ def largest() -> Manifest:
         "cors": {"allowedOrigins": [f"https://{'o' * 240}{number:03d}.dev" for number in range(32)]},
         "auditor": {
             "signingKeySecretRef": {"name": "k" * 253, "key": "k" * 253},
+            "memory": "512Mi",
+            "index": {"readersSecretRef": {"name": "k" * 253, "key": "k" * 253}},
             "allowFrom": [{"podSelector": {"matchLabels": {"app": "witness"}}}] * 32,
             "witnesses": {
                 "policy": "quorum none\n",

@@ -255,6 +255,10 @@ CA = {"name": "authorities", "key": "ca.crt"}
         ({"auditor": {**AUDITOR, "memory": "64Mi"}}, "spec.auditor.memory must be at least 192Mi"),
         ({"auditor": {**AUDITOR, "scrubMebibytes": -1}}, "spec.auditor.scrubMebibytes"),
         (
+            {"auditor": {**AUDITOR, "index": {}}},
+            "spec.auditor.memory must be at least 512Mi with spec.auditor.index",
+        ),
+        (
             {"auditor": AUDITOR, "ledger": {"checkpointIntervalSeconds": 16}},
             "spec.auditor.stallSeconds must be at least twice spec.ledger.checkpointIntervalSeconds",
         ),

@@ -204,7 +204,6 @@ def _held(path: Path) -> str | None:
 def _serve(watch: Any, witnesses: Any, options: argparse.Namespace) -> int:
     from proofgate.auditor import service
     from proofgate.http_server import ListenError, bind
-    from proofgate.index.errors import IndexUnusableError
     from proofgate.index.readers import ReadersError
 
     try:
@@ -212,10 +211,10 @@ def _serve(watch: Any, witnesses: Any, options: argparse.Namespace) -> int:
     except ListenError as error:
         return fail(f"{error} [{error.code}]", EXIT_FAILED)
     try:
-        with listener, audited.kept(options, read_verifying_key(options.ledger_key)) as (offer, desk):
-            watch.on_accepted = offer
-            service.run(watch, witnesses, listener, desk)
-    except (IndexUnusableError, ReadersError) as error:
+        with listener, audited.kept(options, read_verifying_key(options.ledger_key)) as kept:
+            watch.on_accepted = kept.offer
+            service.run(watch, witnesses, listener, kept)
+    except ReadersError as error:
         return fail(f"{error} [{error.code}]", EXIT_FAILED)
     return 0
 

@@ -7,15 +7,27 @@ from collections.abc import Iterator
 from typing import Any
 
 from proofgate.auditor.watch import Watch
+from proofgate.index.audited_index import AuditedIndex
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _PREFIX = "proofgate_auditor"
 _MICROSECONDS = 1_000_000
 
 
-def render(watch: Watch) -> str:
-    """The metrics of an auditor."""
-    return "".join(f"{line}\n" for line in _lines(watch))
+def render(watch: Watch, index: AuditedIndex | None = None) -> str:
+    """The metrics of an auditor, and of the index that it keeps."""
+    lines = [*_lines(watch), *(_index(index) if index is not None else ())]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _index(index: AuditedIndex) -> Iterator[str]:
+    standing = index.standing()
+    for name, value, text in (
+        ("index_usable", int(not standing.code), "Whether the index is written; 0 while it cannot be"),
+        ("index_records_behind", standing.behind, "Accepted records that are not in the index yet"),
+    ):
+        yield from _family(name, "gauge", text)
+        yield f"{_PREFIX}_{name} {value}"
 
 
 def _lines(watch: Watch) -> Iterator[str]:

@@ -27,7 +27,7 @@ from proofgate.auditor.witnesses import Witnesses
 from proofgate.http_errors import Refusal, answer_bad_request, answer_http_error, answer_refusal
 from proofgate.http_errors import error as answer_error
 from proofgate.http_server import Server, address_of, on_signals
-from proofgate.index.routes import Desk
+from proofgate.index.audited import Kept
 
 #: A poll reads a bounded number of bytes: one that takes longer than this hangs.
 STALE_SECONDS = 300.0
@@ -37,8 +37,8 @@ _TEXT = {"Cache-Control": "no-cache"}
 _Number = Annotated[int, Query(ge=0, lt=1 << 63)]
 
 
-def create_app(watch: Watch, desk: Desk | None = None) -> FastAPI:
-    """The application of one auditor; `desk` answers readers of its index."""
+def create_app(watch: Watch, kept: Kept | None = None) -> FastAPI:
+    """The application of one auditor, and of the index that it keeps."""
     app = FastAPI(title="Proofgate auditor", docs_url=None, redoc_url=None, openapi_url=None)
     app.add_exception_handler(Refusal, answer_refusal)
     app.add_exception_handler(StarletteHTTPException, answer_http_error)
@@ -46,8 +46,9 @@ def create_app(watch: Watch, desk: Desk | None = None) -> FastAPI:
     app.add_exception_handler(_core.AuditorError, _answer_core_error)
     auditor = watch.auditor
     explorer.add_to(app, auditor)
-    if desk is not None:
-        desk.add_routes(app)
+    if kept is not None and kept.desk is not None:
+        kept.desk.add_routes(app)
+    index = kept.index if kept is not None else None
 
     @app.get("/healthz")
     async def healthz() -> PlainTextResponse:
@@ -63,12 +64,16 @@ def create_app(watch: Watch, desk: Desk | None = None) -> FastAPI:
             # Not for /healthz to say: another start would see no more.
             text = f"the ledger cannot be read: {watch.blind}\n"
             return PlainTextResponse(text, HTTPStatus.SERVICE_UNAVAILABLE)
+        standing = None if index is None else index.standing()
+        if standing is not None and standing.code:
+            # It audits all the same, which is what it is there for.
+            return PlainTextResponse(f"ok, but the index is behind [{standing.code}]\n")
         return PlainTextResponse("ok\n")
 
     # The core may be writing what a witness has answered: a thread of the pool waits for it.
     @app.get("/metrics")
     def show_metrics() -> Response:
-        return Response(metrics.render(watch), media_type=metrics.CONTENT_TYPE)
+        return Response(metrics.render(watch, index), media_type=metrics.CONTENT_TYPE)
 
     @app.get("/findings")
     async def findings() -> Response:
@@ -81,7 +86,7 @@ def create_app(watch: Watch, desk: Desk | None = None) -> FastAPI:
     # What witnesses say, too, is waited for as above.
     @app.get("/status")
     def status() -> JSONResponse:
-        return JSONResponse(summary(watch))
+        return JSONResponse(summary(watch, index))
 
     @app.get("/checkpoint")
     async def checkpoint() -> PlainTextResponse:
@@ -133,8 +138,8 @@ def _answer_core_error(_: Request, error: Exception) -> Response:
     return answer_error(status, error.code, str(error))
 
 
-async def _serve(watch: Watch, witnesses: Witnesses, listener: socket.socket, desk: Desk | None) -> None:
-    server = Server(create_app(watch, desk), f"proofgate auditor: http://{address_of(listener)}")
+async def _serve(watch: Watch, witnesses: Witnesses, listener: socket.socket, kept: Kept) -> None:
+    server = Server(create_app(watch, kept), f"proofgate auditor: http://{address_of(listener)}")
 
     def stop() -> None:
         server.should_exit = True
@@ -149,7 +154,7 @@ async def _serve(watch: Watch, witnesses: Witnesses, listener: socket.socket, de
         await following
 
 
-def run(watch: Watch, witnesses: Witnesses, listener: socket.socket, desk: Desk | None = None) -> None:
+def run(watch: Watch, witnesses: Witnesses, listener: socket.socket, kept: Kept) -> None:
     """Follows and answers until SIGTERM or SIGINT. The poll that runs then is brought to its end."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(watch, witnesses, listener, desk))
+        runner.run(_serve(watch, witnesses, listener, kept))

@@ -8,6 +8,7 @@ from collections import Counter
 from typing import Any
 
 from proofgate.auditor.watch import Watch
+from proofgate.index.audited_index import AuditedIndex
 
 #: Of what was found, the newest are told one by one; all are counted.
 MOST_FINDINGS = 50
@@ -16,7 +17,7 @@ _MICROSECONDS = 1_000_000
 _OF_A_WITNESS = ("name", "last", "size", "time")
 
 
-def summary(watch: Watch) -> dict[str, Any]:
+def summary(watch: Watch, index: AuditedIndex | None = None) -> dict[str, Any]:
     """The answer of `GET /status`."""
     told = json.loads(watch.auditor.findings())
     findings = told["findings"]
@@ -34,9 +35,17 @@ def summary(watch: Watch) -> dict[str, Any]:
         "lag_seconds": max((head["lag"] for head in heads), default=0) / _MICROSECONDS,
         "cosigning_lag_seconds": watch.cosigning_lag(),
         "witnesses": [{field: of[field] for field in _OF_A_WITNESS} for of in watch.witnesses()],
+        # Null where it keeps none.
+        "index": None if index is None else _index(index),
         "findings": {
             "by_code": dict(sorted(Counter(finding["code"] for finding in findings).items())),
             "left_out": told["left_out"],
             "newest": [{**finding, "message": finding["message"][:_LONGEST_MESSAGE]} for finding in newest],
         },
     }
+
+
+def _index(index: AuditedIndex) -> dict[str, Any]:
+    """How the index stands. No path is told: this is for anybody."""
+    standing = index.standing()
+    return {"records": standing.records, "behind": standing.behind, "code": standing.code}

@@ -6,16 +6,31 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from proofgate.index.command import require_apart
 
 if TYPE_CHECKING:
+    from proofgate.index.audited_index import AuditedIndex
     from proofgate.index.routes import Desk
 
-#: Takes what was accepted: directories of logs and signed notes.
-Offer = Callable[[list[tuple[str, str]]], None]
+_MOST_DAYS = 36_500
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What an auditor keeps besides its log of heads: an index, and who answers readers from it; None where
+    it is to keep none."""
+
+    index: AuditedIndex | None = None
+    desk: Desk | None = None
+
+    @property
+    def offer(self) -> Callable[[list[tuple[str, str]]], None] | None:
+        """Takes what was accepted: directories of logs and signed notes."""
+        return None if self.index is None else self.index.offer
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,6 +40,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="DIR",
         help="keep an index of the exchanges in what was accepted; not on the ledger's volume",
+    )
+    parser.add_argument(
+        "--index-days",
+        type=_days,
+        metavar="DAYS",
+        help="keep so many days of exchanges in the index, and remove older ones for good (default: all)",
     )
     parser.add_argument(
         "--readers",
@@ -37,24 +58,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def wrong_arguments(options: argparse.Namespace) -> str | None:
     """Why the arguments do not go together; None when they do."""
     if options.index is None:
+        if options.index_days is not None:
+            return "--index-days are those of an index: give --index"
         return "--readers ask an index: give --index" if options.readers is not None else None
     if options.once:
         return "--index goes with an auditor that stays: `proofgate index` looks once"
     return require_apart(options.index, options.ledger, same_volume=False)
 
 
-@contextmanager
-def kept(options: argparse.Namespace, ledger_key: str) -> Iterator[tuple[Offer | None, Desk | None]]:
-    """The index and what answers readers, as far as the arguments ask for them.
+def _days(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= _MOST_DAYS:
+        raise argparse.ArgumentTypeError(f"expected a whole number of days from 1 to {_MOST_DAYS}")
+    return int(text)
 
-    Raises IndexUnusableError, ReadersError, and OSError for the access log.
+
+@contextmanager
+def kept(options: argparse.Namespace, ledger_key: str) -> Iterator[Kept]:
+    """The index and what answers readers, as far as the arguments ask for them. An index that cannot be used
+    is told, and tried again.
+
+    Raises ReadersError, and OSError for the access log.
     """
     with ExitStack() as stack:
         if options.index is None:
-            yield None, None
+            yield Kept()
             return
-        from proofgate.index.follow import AuditedIndex
+        from proofgate.index.audited_index import AuditedIndex
 
+        index = AuditedIndex(options.index, ledger_key, options.index_days)
         desk = None
         if options.readers is not None:
             from proofgate.index.access_log import AccessLog
@@ -63,6 +94,7 @@ def kept(options: argparse.Namespace, ledger_key: str) -> Iterator[tuple[Offer |
 
             access_log = AccessLog(options.state)
             stack.callback(access_log.close)
-            desk = Desk(options.index, Readers(options.readers), access_log)
-        index = stack.enter_context(AuditedIndex(options.index, ledger_key))
-        yield index.offer, desk
+            readers = Readers(options.readers)
+            desk = Desk(options.index, options.ledger, readers, access_log, index.standing)
+        stack.enter_context(index)
+        yield Kept(index, desk)

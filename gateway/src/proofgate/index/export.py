@@ -9,7 +9,6 @@ columns.
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
 import tarfile
@@ -29,6 +28,7 @@ from proofgate.index.filter import Filter
 from proofgate.index.query import Questions, Row
 from proofgate.index.schema import time_text
 from proofgate.index.show import csv_head, csv_row
+from proofgate.index.stored import with_records
 
 EXCHANGES = "exchanges.jsonl"
 CSV = "exchanges.csv"
@@ -157,12 +157,12 @@ class _Export:
         self._csv.write(csv_head())
         rows = self._questions.all(self._asked)
         while part := list(islice(rows, _AT_ONCE)):
-            for row, records in self._with_records(part):
+            for row, records in with_records(self._questions, self._ledger, part):
                 self._write(row, records, neighbour=False)
             self._progress(self.written)
         if self._asked.tenant is not None and self._asked.told().keys() <= WHOLE_FILTERS:
             for part_of in self._neighbours():
-                for row, records in self._with_records([part_of]):
+                for row, records in with_records(self._questions, self._ledger, [part_of]):
                     self._write(row, records[:1], neighbour=True)
         self._files = {EXCHANGES: self._exchanges.told(), CSV: self._csv.told()}
 
@@ -198,40 +198,6 @@ class _Export:
             "logs": logs,
             "tenants": numbered,
         }
-
-    def _with_records(self, rows: list[Row]) -> Iterator[tuple[Row, list[dict[str, Any]]]]:
-        """The rows, with their records as the ledger holds them."""
-        wanted: dict[str, set[int]] = defaultdict(set)
-        for row in rows:
-            for origin, number in row.records:
-                wanted[origin].add(number)
-        found: dict[tuple[str, int], dict[str, Any]] = {}
-        for origin, numbers in wanted.items():
-            note = self._questions.note(origin)
-            covered = 0 if note is None else int(note.split("\n", 2)[1])
-            # The end of an exchange may have been indexed since this began.
-            ascending = sorted(number for number in numbers if number < covered)
-            if not ascending or note is None:
-                continue
-            directory = self._ledger.joinpath(*origin.split("/")[-2:])
-            stored = _core.log_records(str(directory), note, self._questions.ledger_key, ascending)
-            for number, (record, path) in zip(ascending, stored, strict=True):
-                hashes = [base64.b64encode(entry).decode() for entry in path]
-                found[origin, number] = {
-                    "origin": origin,
-                    "index": number,
-                    "record": record.decode(),
-                    "path": hashes,
-                }
-        for row in rows:
-            records = [found[place] for place in row.records if place in found]
-            if not records or (records[0]["origin"], records[0]["index"]) != row.records[0]:
-                raise IndexUnusableError(
-                    f"the index names record {row.records[0][1]} of {row.records[0][0]}, which no"
-                    " checkpoint in it covers: `proofgate index --rebuild` makes it anew",
-                    "index_damaged",
-                )
-            yield row, records
 
     def _write(self, row: Row, records: list[dict[str, Any]], *, neighbour: bool) -> None:
         told = facts([json.loads(record["record"]) for record in records])

@@ -3,6 +3,7 @@ of the index: what comes meanwhile is in none of its pages."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sqlite3
 import time
@@ -133,6 +134,29 @@ class Questions:
                 return found[0]
         return None
 
+    def sums(self, asked: Filter, select: str, values: list[Any]) -> Iterator[tuple[int, tuple[Any, ...]]]:
+        """With its day, each row that a SELECT up to its WHERE yields of the exchanges that are asked for, by
+        day, tenant and log. Raises IndexUnusableError."""
+        for day in self._days_of(asked, None):
+            connection = self._day(day)
+            try:
+                found = _conditions(connection, asked)
+                if found is None:
+                    continue
+                conditions = " AND ".join(["version <= ?", *(condition for condition, _ in found)])
+                given = [*values, self.version, *(value for _, value in found if value is not None)]
+                for row in connection.execute(f"{select} {conditions} GROUP BY tenant, log", given):
+                    yield day, row
+            except sqlite3.Error as error:
+                raise self._failed(error) from None
+
+    def origin(self, log: int) -> str | None:
+        """The log of a number; None for one that came since."""
+        if log not in self._origins:
+            row = self._catalogue.execute("SELECT origin FROM log WHERE id = ?", (log,)).fetchone()
+            self._origins[log] = None if row is None else row[0]
+        return self._origins[log]
+
     def _days_of(self, asked: Filter, place: tuple[int, int, int] | None) -> Iterator[int]:
         first = None if asked.since is None else schema.day_of(asked.since)
         last = None if asked.until is None else schema.day_of(asked.until - 1)
@@ -209,21 +233,17 @@ class Questions:
             rows = connection.execute(_COLUMNS + rest, values).fetchall()
             return [self._row(connection, row) for row in rows]
         except sqlite3.Error as error:
-            if self._is_late():
-                raise IndexUnusableError(
-                    "the question takes too long: ask for a tenant, or for less time", "question_too_long"
-                ) from None
-            raise _damaged(self.directory, error) from None
+            raise self._failed(error) from None
+
+    def _failed(self, error: sqlite3.Error) -> IndexUnusableError:
+        if self._is_late():
+            return IndexUnusableError(
+                "the question takes too long: ask for a tenant, or for less time", "question_too_long"
+            )
+        return _damaged(self.directory, error)
 
     def _is_late(self) -> bool:
         return self._deadline is not None and time.monotonic() > self._deadline
-
-    def _origin(self, log: int) -> str | None:
-        """The log of a number; None for one that came since."""
-        if log not in self._origins:
-            row = self._catalogue.execute("SELECT origin FROM log WHERE id = ?", (log,)).fetchone()
-            self._origins[log] = None if row is None else row[0]
-        return self._origins[log]
 
     def _row(self, connection: sqlite3.Connection, row: tuple[Any, ...]) -> Row:
         ts, log, seq, own_id, tenant, tenant_seq, key, model, providers, endpoint, verdict, rules = row[:12]
@@ -237,7 +257,7 @@ class Questions:
             places += attempts
         if end_seq is not None and (end_log, end_seq) != (log, seq):
             places.append((end_log, end_seq))
-        named = [(self._origin(log), number) for log, number in places]
+        named = [(self.origin(log), number) for log, number in places]
         records = [(origin, number) for origin, number in named if origin is not None]
         facts = {
             "id": shown_id(own_id),
@@ -267,10 +287,21 @@ class Questions:
             # A question over years does not hold the files of years.
             for other in list(self._open)[:-1]:
                 self._open.pop(other).close()
-            self._open[day] = schema.open_day(self.directory, day, self.generation)
+            self._open[day] = self._open_day(day)
             if self._deadline is not None:
                 self._open[day].set_progress_handler(self._is_late, _STEPS)
         return self._open[day]
+
+    def _open_day(self, day: int) -> sqlite3.Connection:
+        try:
+            return schema.open_day(self.directory, day, self.generation)
+        except IndexUnusableError:
+            # It may have been removed since this began.
+            with contextlib.closing(schema.open_catalogue(self.directory)) as newer:
+                pruned_before = schema.read_meta(newer).get("pruned_before")
+            if not isinstance(pruned_before, int) or day >= pruned_before:
+                raise
+            raise IndexUnusableError("a day of it was just removed: ask again", "day_pruned") from None
 
 
 def _conditions(connection: sqlite3.Connection, asked: Filter) -> list[tuple[str, Any]] | None:

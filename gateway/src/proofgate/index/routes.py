@@ -6,23 +6,28 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from http import HTTPStatus
 from pathlib import Path
+from time import monotonic
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Query, Request
 from fastapi.responses import JSONResponse
 
+from proofgate import _core
 from proofgate.http_errors import Refusal
 from proofgate.index.access_log import AccessLog
+from proofgate.index.audited_index import Standing
 from proofgate.index.errors import IndexUnusableError
 from proofgate.index.filter import NAMES, Filter
-from proofgate.index.query import MOST_ROWS, Questions
+from proofgate.index.query import MOST_ROWS, Questions, Row
 from proofgate.index.readers import Reader, Readers, ReadersError
 from proofgate.index.schema import time_text
+from proofgate.index.stored import receipt
+from proofgate.index.totals import tenants
 
 log = logging.getLogger("proofgate.index")
 
@@ -33,6 +38,7 @@ _STATUS = {
     "cursor_expired": HTTPStatus.GONE,
     "day_pruned": HTTPStatus.GONE,
     "question_too_long": HTTPStatus.SERVICE_UNAVAILABLE,
+    "log_removed": HTTPStatus.GONE,
 }
 #: For one question.
 SECONDS = 10.0
@@ -40,33 +46,68 @@ SECONDS = 10.0
 _LONGEST_QUESTION = 4096
 #: Questions at a time: other readers of the port need threads too.
 AT_ONCE = 4
+#: For so long, a recorded line of a question that is watched speaks for the same reader's same question.
+WATCHED_SECONDS = 60
+_MOST_WATCHED = 1024
 _PRIVATE = {"Cache-Control": "no-store"}
+_LISTS = ("exchanges", "tenants", "records")
 
 _Limit = Annotated[int, Query(ge=1, le=MOST_ROWS)]
 _Flag = Annotated[bool, Query()]
 
 
 class Desk:
-    """Answers readers from an index."""
+    """Answers readers from an index, and with records from the ledger."""
 
-    def __init__(self, index: Path, readers: Readers, access_log: AccessLog) -> None:
-        self._index, self._readers, self._access_log = index, readers, access_log
+    def __init__(
+        self,
+        index: Path,
+        ledger: Path,
+        readers: Readers,
+        access_log: AccessLog,
+        standing: Callable[[], Standing] = Standing,
+    ) -> None:
+        """`standing` tells how far the index is."""
+        self._index, self._ledger, self._standing = index, ledger, standing
+        self._readers, self._access_log = readers, access_log
         self._places = threading.BoundedSemaphore(AT_ONCE)
+        self._watching = Watching()
 
     def add_routes(self, app: FastAPI) -> None:
-        """Adds `GET /v1/exchanges` and `GET /v1/exchanges/{id}`."""
+        """Adds `GET /v1/exchanges`, `/v1/exchanges/{id}`, `/v1/exchanges/{id}/receipt`, `/v1/tenants` and
+        `/v1/reader`."""
 
         # These read and sync files: a thread of the pool waits for them.
         @app.get("/v1/exchanges")
-        def exchanges(request: Request, limit: _Limit = 50, newest: _Flag = False) -> JSONResponse:
+        def exchanges(
+            request: Request, limit: _Limit = 50, newest: _Flag = False, watch: _Flag = False
+        ) -> JSONResponse:
             reader = self._reader(request)
             asked_for = dict(request.query_params)
-            return self._answer(reader, asked_for, lambda: self._page(reader, request, limit, newest))
+            return self._answer(reader, asked_for, lambda: self._page(reader, request, limit, newest), watch)
 
         @app.get("/v1/exchanges/{request_id}")
         def exchange(request: Request, request_id: str) -> JSONResponse:
             reader = self._reader(request)
             return self._answer(reader, {"id": request_id}, lambda: self._one(reader, request_id))
+
+        @app.get("/v1/exchanges/{request_id}/receipt")
+        def receipt_of(request: Request, request_id: str) -> JSONResponse:
+            reader = self._reader(request)
+            asked_for = {"id": request_id, "of": "receipt"}
+            return self._answer(reader, asked_for, lambda: self._receipt(reader, request_id))
+
+        @app.get("/v1/tenants")
+        def all_tenants(request: Request) -> JSONResponse:
+            reader = self._reader(request)
+            asked_for = {**request.query_params, "of": "tenants"}
+            return self._answer(reader, asked_for, lambda: self._tenants(reader, request))
+
+        # Nothing of the ledger is in it: whoever has the key may know whose it is.
+        @app.get("/v1/reader")
+        def who(request: Request) -> JSONResponse:
+            reader = self._reader(request)
+            return JSONResponse({"name": reader.name, "tenant": reader.tenant}, headers=_PRIVATE)
 
     def _reader(self, request: Request) -> Reader:
         scheme, _, key = request.headers.get("authorization", "").partition(" ")
@@ -88,35 +129,56 @@ class Desk:
             raise Refusal(HTTPStatus.REQUEST_URI_TOO_LONG, "question_too_large", message)
         return reader
 
-    def _page(self, reader: Reader, request: Request, limit: int, newest: bool) -> dict[str, Any]:
+    def _asked(self, reader: Reader, request: Request, names: Collection[str], newest: bool) -> Filter:
+        """What is asked for of what this reader may see."""
         asked = dict(request.query_params)
-        unknown = asked.keys() - {*NAMES, "limit", "newest", "after"}
         repeated = len(request.query_params.multi_items()) != len(asked)
-        if unknown or repeated:
+        if asked.keys() - {*names} or repeated:
             raise IndexUnusableError("a parameter is repeated or not known", "bad_filter")
         wanted = Filter.parse({name: asked.get(name) for name in NAMES}, newest=newest)
-        if reader.tenant is not None:
-            if wanted.tenant not in (None, reader.tenant):
-                raise Refusal(
-                    HTTPStatus.FORBIDDEN,
-                    "other_tenant",
-                    "this reader sees the exchanges of its own tenant only",
-                )
-            wanted = replace(wanted, tenant=reader.tenant)
+        if reader.tenant is None:
+            return wanted
+        if wanted.tenant not in (None, reader.tenant):
+            raise Refusal(
+                HTTPStatus.FORBIDDEN, "other_tenant", "this reader sees the exchanges of its own tenant only"
+            )
+        return replace(wanted, tenant=reader.tenant)
+
+    def _page(self, reader: Reader, request: Request, limit: int, newest: bool) -> dict[str, Any]:
+        wanted = self._asked(reader, request, (*NAMES, "limit", "newest", "after", "watch"), newest)
         with Questions(self._index, SECONDS) as questions:
-            page = questions.page(wanted, limit, asked.get("after"))
-        return {"exchanges": [row.facts for row in page.rows], "next": page.after}
+            page = questions.page(wanted, limit, request.query_params.get("after"))
+        found = [row.facts for row in page.rows]
+        return {"exchanges": found, "next": page.after, "index": self._told()}
+
+    def _tenants(self, reader: Reader, request: Request) -> dict[str, Any]:
+        wanted = self._asked(reader, request, ("tenant", "since", "until"), newest=False)
+        with Questions(self._index, SECONDS) as questions:
+            return {"tenants": tenants(questions, wanted), "index": self._told()}
+
+    def _told(self) -> dict[str, Any]:
+        """What may be missing from an answer: records that wait, and why the index does not go on."""
+        standing = self._standing()
+        return {"behind": standing.behind, "code": standing.code}
 
     def _one(self, reader: Reader, request_id: str) -> dict[str, Any]:
-        wanted = Filter.parse({"id": request_id, "tenant": reader.tenant})
         with Questions(self._index, SECONDS) as questions:
-            row = questions.find(str(wanted.id), wanted.tenant)
+            return {"exchanges": [self._find(questions, reader, request_id).facts]}
+
+    def _receipt(self, reader: Reader, request_id: str) -> dict[str, Any]:
+        with Questions(self._index, SECONDS) as questions:
+            row = self._find(questions, reader, request_id)
+            return receipt(questions, self._ledger, row)
+
+    def _find(self, questions: Questions, reader: Reader, request_id: str) -> Row:
+        wanted = Filter.parse({"id": request_id, "tenant": reader.tenant})
+        row = questions.find(str(wanted.id), wanted.tenant)
         if row is None:
             # Another tenant's is as one that is not there.
             raise Refusal(
                 HTTPStatus.NOT_FOUND, "no_such_exchange", "the index has no such exchange for this reader"
             )
-        return {"exchanges": [row.facts]}
+        return row
 
     @contextmanager
     def _place(self) -> Iterator[None]:
@@ -129,11 +191,12 @@ class Desk:
             self._places.release()
 
     def _answer(
-        self, reader: Reader, asked: dict[str, str], ask: Callable[[], dict[str, Any]]
+        self, reader: Reader, asked: dict[str, str], ask: Callable[[], dict[str, Any]], watch: bool = False
     ) -> JSONResponse:
-        """Asks, records that it was asked and what came of it, and answers."""
+        """Asks, records that it was asked and what came of it, and answers. Of a question that is watched,
+        one line stands for all of a minute."""
         refused: Refusal | None = None
-        answer: dict[str, Any] = {"exchanges": []}
+        answer: dict[str, Any] = {}
         try:
             with self._place():
                 answer = ask()
@@ -144,16 +207,25 @@ class Desk:
                 log.error("the index cannot be asked: %s [%s]", error, error.code)  # noqa: TRY400
                 message = "the index cannot be asked now"
             refused = Refusal(status, error.code, message)
+        except _core.ProofgateError as error:
+            log.error("records cannot be read: %s [%s]", error, error.code)  # noqa: TRY400
+            status = _STATUS.get(error.code, HTTPStatus.SERVICE_UNAVAILABLE)
+            refused = Refusal(status, error.code, "the ledger does not give the records of this now")
         except Refusal as error:
             refused = error
+        watched = (reader.name, reader.tenant, *sorted(asked.items()))
+        if refused is None and watch and self._watching.is_recorded(watched):
+            return JSONResponse(answer, headers=_PRIVATE)
         entry = {
             "time": time_text(time.time_ns() // 1000),
             "reader": reader.name,
             "tenant": reader.tenant,
             "asked": asked,
-            "rows": len(answer["exchanges"]),
+            "rows": max(len(answer.get(name, ())) for name in _LISTS),
             "refused": None if refused is None else refused.code,
         }
+        if watch and refused is None:
+            entry["for_seconds"] = WATCHED_SECONDS
         try:
             self._access_log.add(entry)
         except OSError as error:
@@ -165,4 +237,28 @@ class Desk:
             ) from None
         if refused is not None:
             raise refused
+        if watch:
+            self._watching.recorded(watched)
         return JSONResponse(answer, headers=_PRIVATE)
+
+
+class Watching:
+    """Questions that readers ask again and again, and until when the line that was recorded of each speaks
+    for the next ones. Safe for several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._until: dict[tuple[object, ...], float] = {}
+
+    def is_recorded(self, question: tuple[object, ...]) -> bool:
+        """Whether a line that speaks for a question now is on the disk."""
+        with self._lock:
+            return monotonic() < self._until.get(question, 0.0)
+
+    def recorded(self, question: tuple[object, ...]) -> None:
+        """Says that a line of a question is on the disk."""
+        with self._lock:
+            if len(self._until) >= _MOST_WATCHED:
+                # More lines are written then, and none is missing.
+                self._until.clear()
+            self._until[question] = monotonic() + WATCHED_SECONDS

@@ -171,6 +171,10 @@ class Writer:
             # Otherwise it has an end already, or its day was removed.
         return effects
 
+    def newest_day(self) -> int | None:
+        """The newest day of which it has exchanges; None of none."""
+        return max(self._listed, default=None)
+
     def prune(self, before: int) -> int:
         """Removes the days before a day, for good; returns how many there were."""
         before = max(before, self._pruned_before or before)

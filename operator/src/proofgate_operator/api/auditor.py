@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from proofgate_operator.api.fields import Cores, ObjectName, Quantity, Section, rules
+from proofgate_operator.api.index import INDEX_MEMORY, Index
 from proofgate_operator.api.ledger import SigningKeyRef
 from proofgate_operator.api.load_balancer import Peer, peer_rule
 from proofgate_operator.api.pod_template import PodTemplate
@@ -121,14 +122,23 @@ class Auditor(Section):
     checkpoints elsewhere. Absent: nobody."""
     witnesses: Annotated[Witnesses | None, Field(json_schema_extra=rules(*WITNESS_RULES))] = None
     """Who has to cosign its log of heads before it is published. Absent: nobody, and it calls nobody."""
+    index: Index | None = None
+    """An index of exchanges for readers with keys of their own. Absent: none."""
     pod_template: PodTemplate | None = None
     """Additions to the auditor's pod: where it may run, for example."""
+
+    @property
+    def wanted_index(self) -> Index | None:
+        """The index that it is to keep; None where it is to keep none."""
+        return self.index if self.index is not None and self.index.enabled else None
 
     def secrets(self) -> Iterator[str]:
         """Return the names of the Secrets that it needs."""
         yield self.signing_key_secret_ref.name
         if self.witnesses is not None and self.witnesses.ca_secret_ref is not None:
             yield self.witnesses.ca_secret_ref.name
+        if self.wanted_index is not None and self.wanted_index.readers_secret_ref is not None:
+            yield self.wanted_index.readers_secret_ref.name
 
 
 AUDITOR_RULES = (
@@ -148,6 +158,12 @@ AUDITOR_RULES = (
         " !has(self.auditor.witnesses.egress)",
         "fieldPath": ".auditor.witnesses.egress",
         "message": "spec.auditor.witnesses.egress needs spec.networkPolicies: Managed",
+    },
+    {
+        "rule": "!has(self.auditor) || !has(self.auditor.index) || !self.auditor.index.enabled ||"
+        f" quantity(self.auditor.memory).compareTo(quantity('{INDEX_MEMORY}')) >= 0",
+        "fieldPath": ".auditor.memory",
+        "message": f"spec.auditor.memory must be at least {INDEX_MEMORY} with spec.auditor.index",
     },
     {
         "rule": "!has(self.auditor) ||"

@@ -186,6 +186,21 @@ def auditor_schema() -> dict[str, Any]:
                 **number,
                 "description": "Since when heads have waited for a quorum of witnesses.",
             },
+            "index": {
+                "type": "object",
+                "description": "Its index of exchanges; absent where it keeps none.",
+                "properties": {
+                    "recordsBehind": {
+                        **number,
+                        "description": "Records that it has accepted and that are not in the index yet.",
+                    },
+                    "problem": {
+                        "type": "string",
+                        "maxLength": 64,
+                        "description": "Code of why the index does not go on; absent while it does.",
+                    },
+                },
+            },
         },
     }
 

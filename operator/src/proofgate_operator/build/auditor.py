@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from proofgate_operator.api.auditor import Auditor
 from proofgate_operator.api.gateway import Gateway
+from proofgate_operator.api.index import Index
 from proofgate_operator.api.upstream import CA_FILE
 from proofgate_operator.api.witnesses import Witnesses
 from proofgate_operator.build.gateway_secrets import SIGNING_KEY
@@ -33,6 +34,7 @@ from proofgate_operator.build.pods import (
     pull_secrets,
     stopped_once_it_can_be,
 )
+from proofgate_operator.build.readers import READERS_FILE
 from proofgate_operator.build.storage import goes_with_the_gateway
 from proofgate_operator.build.worker_config import LEDGER_FOLDER, listen
 
@@ -45,6 +47,9 @@ _KEY_FOLDER = "/etc/proofgate-auditor"
 _HELD_FOLDER = "/etc/held-aggregate"
 _WITNESS_FOLDER = "/etc/auditor-witnesses"
 _POLICY_FILE = "policy"
+_READERS_FOLDER = "/etc/auditor-readers"
+#: In the state's folder, whose volume no worker mounts.
+_INDEX_FOLDER = f"{_STATE_FOLDER}/index"
 _PRIVATE_MODE = 0o440
 
 
@@ -115,7 +120,20 @@ def _command(auditor: Auditor, origin: str, ledger_key: str, defaults: Defaults)
         *(("--keeping-key", auditor.keeping_key) if auditor.keeping_key else ()),
         *("--stall", str(auditor.stall_seconds), "--scrub", str(auditor.scrub_mebibytes)),
         *(_witness_options(auditor.witnesses) if auditor.witnesses else ()),
+        *(_index_options(auditor.wanted_index) if auditor.wanted_index else ()),
     ]
+
+
+def _index_options(index: Index) -> Iterator[str]:
+    yield from ("--index", _INDEX_FOLDER)
+    if index.retention_days is not None:
+        yield from ("--index-days", str(index.retention_days))
+    if index.readers_secret_ref is not None:
+        yield from ("--readers", f"{_READERS_FOLDER}/{READERS_FILE}")
+
+
+def _has_readers(auditor: Auditor) -> bool:
+    return auditor.wanted_index is not None and auditor.wanted_index.readers_secret_ref is not None
 
 
 def _witness_options(witnesses: Witnesses) -> Iterator[str]:
@@ -137,6 +155,12 @@ def _witness_volume(witnesses: Witnesses) -> Manifest:
             items = [{"key": reference.key, "path": CA_FILE}]
             sources.append({kind: {"name": reference.name, "items": items, "optional": True}})
     return {"name": "witnesses", "projected": {"defaultMode": _PRIVATE_MODE, "sources": sources}}
+
+
+def _readers_volume(gateway: Gateway) -> Manifest:
+    # Not the Secret that the spec names: what is wrong with that one stays out of here.
+    secret = {"secretName": names(gateway).auditor, "defaultMode": _PRIVATE_MODE}
+    return {"name": "readers", "secret": secret}
 
 
 def _container(
@@ -172,6 +196,11 @@ def _container(
             *(
                 [{"name": "witnesses", "mountPath": _WITNESS_FOLDER, "readOnly": True}]
                 if auditor.witnesses
+                else []
+            ),
+            *(
+                [{"name": "readers", "mountPath": _READERS_FOLDER, "readOnly": True}]
+                if _has_readers(auditor)
                 else []
             ),
             {"name": "tmp", "mountPath": "/tmp"},
@@ -227,6 +256,7 @@ def statefulset(
                     "configMap": {"name": own.auditor, "optional": True, "defaultMode": _PRIVATE_MODE},
                 },
                 *([_witness_volume(witnesses)] if witnesses else []),
+                *([_readers_volume(gateway)] if _has_readers(auditor) else []),
                 {"name": "tmp", "emptyDir": {"sizeLimit": "64Mi"}},
             ],
         },

@@ -41,6 +41,15 @@ class Witness:
 
 
 @dataclass(frozen=True)
+class IndexStanding:
+    """How an index of exchanges stands: accepted records that are not in it yet, and the code of why it does
+    not go on; empty while it does."""
+
+    behind: int
+    code: str
+
+
+@dataclass(frozen=True)
 class AuditReport:
     """One answer of the auditor; of one that could not be asked, only that."""
 
@@ -64,6 +73,8 @@ class AuditReport:
     #: Since when heads have waited for a quorum of witnesses, in seconds.
     uncosigned: int = 0
     witnesses: tuple[Witness, ...] = ()
+    #: None where it keeps none.
+    index: IndexStanding | None = None
 
     @property
     def urgent(self) -> object:
@@ -72,7 +83,8 @@ class AuditReport:
         found = self.stale, self.by_code, self.findings
         asked = tuple((witness.name, witness.last) for witness in self.witnesses)
         waited = (self.uncosigned // _WAITED_SECONDS).bit_length()
-        return self.reachable, bool(self.checkpoint), begun, found, asked, waited
+        index = self.index.code if self.index else None
+        return self.reachable, bool(self.checkpoint), begun, found, asked, waited, index
 
 
 SILENT = AuditReport(reachable=False)
@@ -120,6 +132,14 @@ def _witness(item: Any) -> Witness:
     )
 
 
+def _index(item: Any) -> IndexStanding | None:
+    if item is None:
+        return None
+    if not isinstance(item, Mapping):
+        raise ValueError("index")
+    return IndexStanding(int(_number(item.get("behind"), "behind")), _text(item.get("code"), 64))
+
+
 def read_audit(status: Any) -> AuditReport:
     """Read the answer of `GET /status`; raises ValueError for what is none."""
     if not isinstance(status, Mapping):
@@ -148,4 +168,5 @@ def read_audit(status: Any) -> AuditReport:
         findings=tuple(_finding(item) for item in newest[-MAX_TOLD:]),
         uncosigned=int(_number(status.get("cosigning_lag_seconds", 0), "cosigning_lag_seconds")),
         witnesses=tuple(_witness(item) for item in witnesses[:MAX_WITNESSES]),
+        index=_index(status.get("index")),
     )

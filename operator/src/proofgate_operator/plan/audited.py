@@ -108,7 +108,13 @@ def _of_report(situation: Situation, report: AuditReport) -> Condition:
         return _audited(None, "AuditorBehind", f"a checkpoint has waited for {report.lag} s to be verified")
     if told is None or report.uncosigned >= _deadline(situation):
         return _not_cosigned(situation, report)
-    return _audited(True, "NothingFound", f"the ledger verifies, as {told.size} heads state")
+    return _audited(True, "NothingFound", f"the ledger verifies, as {told.size} heads state{_index(report)}")
+
+
+def _index(report: AuditReport) -> str:
+    """Return what is wrong with the index: it costs the auditor's word nothing."""
+    stuck = report.index is not None and report.index.code
+    return f"; its index of exchanges does not go on: {stuck}" if stuck else ""
 
 
 def _unpublished(situation: Situation, report: AuditReport) -> bool:
@@ -198,6 +204,10 @@ def auditor_status(situation: Situation) -> Manifest:
     if report.witnesses:
         found["witnesses"] = [_witness_status(witness) for witness in report.witnesses]
         found["cosigningLagSeconds"] = report.uncosigned
+    if report.index is not None:
+        found["index"] = {"recordsBehind": report.index.behind}
+        if report.index.code:
+            found["index"]["problem"] = report.index.code
     return found
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from proofgate_operator.api.gateway import Gateway
-from proofgate_operator.build import auditor
+from proofgate_operator.build import auditor, readers
 from proofgate_operator.build.naming import Defaults, Manifest, names
 from proofgate_operator.plan.audit_key import OWNER
 from proofgate_operator.plan.configuration import Configuration
@@ -30,6 +30,9 @@ def auditor_manifests(
     yield auditor.service(gateway)
     if wanted.storage.existing_claim is None:
         yield auditor.claim(gateway, wanted)
+    # Before the set that mounts it. While what the spec names cannot be used, the readers before stay.
+    if configuration.readers is not None:
+        yield readers.secret(gateway, configuration.readers)
     key, ledger, digests = configuration.auditor_key, configuration.verifying_key, configuration.digests
     faulty = any(fault.field == OWNER for fault in configuration.faults)
     if key and ledger and digests and digests.auditor and not faulty:

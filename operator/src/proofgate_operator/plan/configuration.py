@@ -37,6 +37,7 @@ from proofgate_operator.plan.pod_templates import (
 )
 from proofgate_operator.plan.policies import policy_problems
 from proofgate_operator.plan.problems import Fault, Problem
+from proofgate_operator.plan.readers import index_readers
 from proofgate_operator.plan.tenants import read_tenant_keys
 from proofgate_operator.plan.witnesses import witness_ports
 from proofgate_operator.plan.worker_memory import least_memory, memory_problems
@@ -85,6 +86,8 @@ class Configuration:
     auditor_key: ledger_key.SigningKey | None = None
     #: Where the auditor asks witnesses; None while what the spec says of them cannot be used.
     witness_ports: tuple[int, ...] | None = ()
+    #: Who may ask the auditor's index, as its file says it; None where that cannot be used, or nobody may.
+    readers: str | None = None
 
     @property
     def problems(self) -> tuple[Problem, ...]:
@@ -274,6 +277,7 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
     signing_key, ledger_problems = _signing_key(gateway, seen, ledger)
     audit_key, audit_faults = auditor_key(gateway, seen, signing_key)
     ports, witness_faults = witness_ports(gateway, seen, audit_key)
+    readers, readers_faults = index_readers(gateway, seen)
     token = entry(admin, ADMIN_TOKEN) if admin else None
     admin_problems = []
     if admin and not token:
@@ -343,6 +347,7 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
             *_telemetry_faults(gateway, seen),
             *audit_faults,
             *witness_faults,
+            *readers_faults,
             *auditor_template_faults(gateway, defaults),
         ),
         keys=tenants.keys,
@@ -353,4 +358,5 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
         routing_key=own_key,
         auditor_key=audit_key,
         witness_ports=ports,
+        readers=readers,
     )

@@ -149,8 +149,14 @@ def auditor_refs(gateway: Gateway) -> tuple[Ref, ...]:
     outlive the auditor; without one nothing but what bears the gateway's label is looked for."""
     name, wanted = names(gateway).auditor, gateway.auditor
     brought = wanted is not None and wanted.storage.existing_claim is not None
-    kinds = ("ServiceAccount", "NetworkPolicy", "Service", "StatefulSet", "ConfigMap")
-    return tuple(Ref(kind, name) for kind in (*kinds, *(() if brought else ("PersistentVolumeClaim",))))
+    index = wanted.wanted_index if wanted is not None else None
+    asked = index is not None and index.readers_secret_ref is not None
+    kinds = (
+        *("ServiceAccount", "NetworkPolicy", "Service", "StatefulSet", "ConfigMap"),
+        *(() if brought else ("PersistentVolumeClaim",)),
+        *(("Secret",) if asked else ()),
+    )
+    return tuple(Ref(kind, name) for kind in kinds)
 
 
 def named_secrets(gateway: Gateway) -> tuple[str, ...]:

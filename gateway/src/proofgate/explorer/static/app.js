@@ -2,10 +2,14 @@
 import { button, download, el } from "./dom.js";
 import { contradictions, forgetContradictions } from "./kept.js";
 import { failure } from "./steps.js";
+import * as cosignatures from "./cosignatures.js";
+import * as exchange from "./exchange.js";
+import * as exchanges from "./exchanges.js";
 import * as findings from "./findings.js";
 import * as keys from "./keys-view.js";
 import * as overview from "./overview.js";
 import * as receipt from "./receipt.js";
+import * as tenants from "./tenants.js";
 import * as tree from "./tree.js";
 
 const VIEWS = {
@@ -13,6 +17,10 @@ const VIEWS = {
   findings: { title: "Findings", view: findings.view },
   tree: { title: "Tree", view: tree.view },
   receipt: { title: "Receipt", view: receipt.view },
+  exchanges: { title: "Exchanges", view: exchanges.view },
+  exchange: { title: "Exchange", view: exchange.view },
+  tenants: { title: "Tenants", view: tenants.view },
+  witnesses: { title: "Witnesses", view: cosignatures.view },
   keys: { title: "Keys", view: keys.view },
 };
 const main = document.getElementById("main");

@@ -10,10 +10,11 @@ export class AuditorError extends Error {
   }
 }
 
-async function get(path) {
+/** An answer that is none of an error. Rejects with AuditorError. */
+export async function ask(path, headers = {}) {
   let answer;
   try {
-    answer = await fetch(new URL(path, ROOT), { credentials: "omit", redirect: "error" });
+    answer = await fetch(new URL(path, ROOT), { credentials: "omit", redirect: "error", headers });
   } catch {
     throw new AuditorError("unreachable", "the auditor does not answer");
   }
@@ -26,7 +27,7 @@ async function get(path) {
 }
 
 async function json(path) {
-  const answer = await get(path);
+  const answer = await ask(path);
   try {
     return await answer.json();
   } catch {
@@ -35,7 +36,7 @@ async function json(path) {
 }
 
 async function text(path) {
-  return (await get(path)).text();
+  return (await ask(path)).text();
 }
 
 export const status = () => json("status");
@@ -86,7 +87,7 @@ export function splitBundle(bytes) {
 }
 
 async function bundle(index, size) {
-  const answer = await get(bundlePath(index, size));
+  const answer = await ask(bundlePath(index, size));
   const entries = splitBundle(new Uint8Array(await answer.arrayBuffer()));
   const expected = Math.min(BUNDLE, size - index * BUNDLE);
   if (entries.length !== expected) {

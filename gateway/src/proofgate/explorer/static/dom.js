@@ -52,7 +52,7 @@ export function field(id, label, control, hint) {
   );
 }
 
-export function table(caption, columns, rows) {
+export function table(caption, columns, rows, kind = null) {
   // On a narrow screen the rows are blocks; the roles say that it still is a table.
   const head = columns.map(({ name, numeric }) =>
     el("th", { scope: "col", role: "columnheader", class: numeric ? "number" : null }, name),
@@ -68,7 +68,7 @@ export function table(caption, columns, rows) {
   );
   return el(
     "table",
-    { role: "table" },
+    { role: "table", class: kind },
     el("caption", {}, caption),
     el("thead", { role: "rowgroup" }, el("tr", { role: "row" }, head)),
     el("tbody", { role: "rowgroup" }, body),

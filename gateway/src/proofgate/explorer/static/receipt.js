@@ -1,9 +1,11 @@
 // A receipt, and the bodies that it speaks of, checked in this page.
 import { button, el, field } from "./dom.js";
+import { addressOf, recordsOf } from "./exchange.js";
 import * as keys from "./keys.js";
 import { caveat, verdict } from "./steps.js";
 import { ask } from "./verifier.js";
 import { refusal } from "./wasm.js";
+import { waterfall } from "./waterfall.js";
 
 const MOST_BYTES = 256 * 1024 * 1024;
 
@@ -37,6 +39,7 @@ export async function view() {
       verdict(answer, "Verified", "Not verified"),
       caveat({ source }),
       answer.records?.length ? records(answer) : null,
+      answer.records?.length ? stages(answer) : null,
       answer.ok ? limits() : null,
     );
   }
@@ -80,6 +83,16 @@ function records({ id, complete, records }) {
         el("pre", { tabindex: 0, "aria-label": `The ${kind}` }, pretty(record)),
       ),
     ),
+  );
+}
+
+function stages(answer) {
+  return el(
+    "section",
+    { "aria-labelledby": "stages" },
+    el("h2", { id: "stages" }, "Stages"),
+    waterfall(recordsOf(answer)),
+    el("p", {}, "With the key of a reader: ", el("a", { href: addressOf(String(answer.id)) }, "this exchange in the auditor's index"), "."),
   );
 }
 

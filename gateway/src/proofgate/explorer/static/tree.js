@@ -2,6 +2,7 @@
 import * as auditor from "./auditor.js";
 import { button, download, el, field, table } from "./dom.js";
 import { drawing } from "./drawing.js";
+import { query } from "./filters.js";
 import * as keys from "./keys.js";
 import * as kept from "./kept.js";
 import { caveat, failure, verdict } from "./steps.js";
@@ -135,7 +136,14 @@ function details(entry) {
     row("Accepted", moment(entry.time)),
     row("Log before", entry.predecessor ? el("code", {}, String(entry.predecessor)) : "none"),
     entry.successor ? row("Log after", el("code", {}, String(entry.successor))) : null,
+    row("Exchanges", el("a", { href: `#/exchanges/${query(nearby(entry))}` }, "of readers, around the time of this entry")),
   );
+}
+
+/** From an hour before an entry was accepted until then. */
+function nearby({ time }) {
+  const at = (microseconds) => new Date(microseconds / 1000).toISOString();
+  return Number.isSafeInteger(time) && time >= 0 && time < 8e18 ? { since: at(Math.max(0, time - 3.6e9)), until: at(time + 1e6) } : {};
 }
 
 async function listSection(index, size) {

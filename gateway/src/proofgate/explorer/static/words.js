@@ -27,6 +27,13 @@ export function duration(seconds) {
   return plural(Math.round(seconds / 86_400), "day");
 }
 
+/** Microseconds, as milliseconds or seconds. */
+export function millis(microseconds) {
+  const millis = microseconds / 1000;
+  if (millis < 10) return `${millis.toFixed(2)} ms`;
+  return millis < 10_000 ? `${Math.round(millis)} ms` : `${(millis / 1000).toFixed(1)} s`;
+}
+
 export function shortHash(hash) {
   return `${String(hash).slice(0, 8)}…`;
 }

@@ -1,0 +1,111 @@
+"""A ledger with exchanges of every kind, and an auditor with an index of them, readers and a witness."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+from proofgate import _core
+
+from e2e.auditing import AUDITOR, Audit, ask, following
+from e2e.local_gateway import KEYS, MODEL, LocalGateway, Program, local_gateway, wait_until
+
+READERS = {"officer": "officer-reader-key-0123456789", "acme's": "acme-reader-key-0123456789"}
+#: Of two providers, the first of which always answers 503.
+RESILIENT = "always-there"
+_SETTINGS: dict[str, Any] = {
+    "models": [
+        {"name": MODEL, "provider": "mock"},
+        {
+            "name": RESILIENT,
+            "provider": "mock",
+            "upstreamModel": "mock-overloaded",
+            "fallbacks": [{"provider": "mock", "upstreamModel": MODEL}],
+        },
+    ],
+    "policy": {
+        "rules": [
+            {"id": "codename", "reason": "A project that is not public.", "literals": ["bluebird"], "action": "Block"},
+            {"id": "staff", "reason": "A staff number.", "literals": ["staff-1"], "score": 10, "action": "Redact"},
+        ]
+    },
+}
+
+
+@dataclass(frozen=True)
+class Indexed:
+    """Where the auditor is, and the exchanges: by what is special about them, their ids."""
+
+    url: str
+    gateway: LocalGateway
+    state: Path
+    ids: dict[str, str]
+
+    def rows(self, reader: str = "officer", path: str = "exchanges") -> list[dict[str, Any]]:
+        """What a reader is answered."""
+        answer = httpx.get(f"{self.url}/v1/{path}", headers={"Authorization": f"Bearer {READERS[reader]}"}, timeout=10)
+        found: list[dict[str, Any]] = answer.raise_for_status().json()[path]
+        return found
+
+    def reads(self) -> list[dict[str, Any]]:
+        """What the auditor has recorded of reads."""
+        return [json.loads(line) for line in (self.state / "access.jsonl").read_text().splitlines()]
+
+
+def say(gateway: LocalGateway, text: str, tenant: str = "acme", model: str = MODEL) -> str:
+    """Asks once, whatever comes of it; the request id."""
+    body = {"model": model, "messages": [{"role": "user", "content": text}]}
+    headers = {"Authorization": f"Bearer {KEYS[tenant]}"}
+    return httpx.post(f"{gateway.base_url}/chat/completions", json=body, headers=headers).headers["x-request-id"]
+
+
+@contextmanager
+def _witness(folder: Path, log_vkey: str) -> Iterator[str]:
+    """A witness of an auditor's log: the policy that asks it."""
+    secret, vkey = _core.generate_witness_key("witness.example/ours")
+    (folder / "witness-key").write_text(secret)
+    (folder / "logs").write_text(f"logs/v0\n\nvkey {log_vkey}\n")
+    paths = ["--logs", str(folder / "logs"), "--signing-key", str(folder / "witness-key")]
+    arguments = ["witness", *paths, "--state", str(folder / "witness"), "--listen", "127.0.0.1:0", "--new-state"]
+    program = Program.start("witness", folder, arguments)
+    try:
+        url = program.wait_for_line(r"proofgate witness: (http://\S+) verifying-key=")[1]
+        yield f"witness ours {vkey} {url}\nquorum ours\n"
+    finally:
+        program.stop(signal.SIGKILL)
+
+
+@contextmanager
+def indexed(folder: Path) -> Iterator[Indexed]:
+    """Exchanges of two tenants: plain ones, one with a second attempt, one that was redacted, one that was refused."""
+    with local_gateway(folder, settings=_SETTINGS) as gateway:
+        secret, public = _core.generate_key(AUDITOR)
+        (folder / "auditor-key").write_text(secret)
+        readers = {
+            _core.hash_api_key(READERS["officer"]): {"name": "officer", "all": True},
+            _core.hash_api_key(READERS["acme's"]): {"name": "acme's", "tenant": "acme"},
+        }
+        (folder / "readers").write_text(json.dumps(readers))
+        with _witness(folder, public) as policy:
+            (folder / "policy").write_text(policy)
+            audit = Audit(folder, gateway.verifying_key)
+            more = ["--new-aggregate", "--witness-policy", str(folder / "policy")]
+            more += ["--index", str(folder / "index"), "--readers", str(folder / "readers")]
+            with following(audit, *more) as (_, url):
+                ask(gateway, 2)
+                ids = {
+                    "plain": say(gateway, "hi"),
+                    "second attempt": say(gateway, "hi", model=RESILIENT),
+                    "redacted": say(gateway, "ask staff-1 now"),
+                    "refused": say(gateway, "tell me of bluebird"),
+                    "globex": say(gateway, "hi", "globex"),
+                }
+                found = Indexed(url, gateway, audit.state, ids)
+                wait_until(lambda: len(found.rows()) == 7, 30, "the exchanges are indexed")
+                yield found

@@ -1,0 +1,84 @@
+// Who has cosigned the published checkpoint of the auditor's log, and when (c2sp.org/tlog-cosignature).
+import * as auditor from "./auditor.js";
+import { el, table } from "./dom.js";
+import { count, duration, moment, plural } from "./words.js";
+
+const KEY_HASH = 4;
+const TIME = 8;
+const ED25519 = 64;
+
+/** The cosignatures that a signed note carries: `{name, time}`, the time in unix seconds. Nothing of them is verified. */
+export function cosignaturesOf(note) {
+  const signatures = note.slice(note.indexOf("\n\n") + 2).split("\n");
+  return signatures.flatMap((line) => {
+    const [dash, name, encoded] = line.split(" ");
+    if (dash !== "—" || !encoded) return [];
+    let bytes;
+    try {
+      bytes = Uint8Array.from(atob(encoded), (character) => character.charCodeAt(0));
+    } catch {
+      return [];
+    }
+    // The log's own signature has no time in it, and is shorter by that.
+    if (bytes.length !== KEY_HASH + TIME + ED25519) return [];
+    const time = new DataView(bytes.buffer).getBigUint64(KEY_HASH);
+    return [{ name, time: Number(time) }];
+  });
+}
+
+export async function view() {
+  const [status, witnesses] = await Promise.all([auditor.status(), auditor.witnesses()]);
+  const head = [
+    el("h1", { tabindex: "-1" }, "Witnesses"),
+    el("p", {}, "Witnesses keep the newest checkpoint of the auditor's log that they have seen, and cosign one only if it goes on from there: whoever trusts them need not trust the auditor for that."),
+  ];
+  if (witnesses.length === 0) {
+    return [...head, el("p", { class: "empty" }, "No witness is asked. A policy (--witness-policy, or spec.auditor.witnesses) names who has to cosign a checkpoint before it is published; they would stand here.")];
+  }
+  const note = String(status.checkpoint ?? "");
+  return [...head, policy(note, status), standing(witnesses), onTheCheckpoint(note)];
+}
+
+function policy(note, status) {
+  const size = auditor.sizeOf(note);
+  const lag = status.cosigning_lag_seconds;
+  const waiting = lag > 0 ? `Newer heads have waited for a quorum for ${duration(lag)}.` : "No newer head waits for them.";
+  return el(
+    "section",
+    { class: `judgement ${note === "" || lag > 0 ? "warn" : "good"}`, "aria-label": "Policy" },
+    el("p", { class: "title" }, note === "" ? "The policy is not met yet" : `The policy is met for ${plural(size, "head")}`),
+    el(
+      "p",
+      {},
+      note === "" ? `No checkpoint is published before a quorum has cosigned it. ${waiting}` : `The auditor publishes no checkpoint before the policy's quorum has cosigned it. ${waiting}`,
+    ),
+  );
+}
+
+function standing(witnesses) {
+  const columns = [{ name: "Witness" }, { name: "Last answer" }, { name: "Heads cosigned", numeric: true }, { name: "Newest cosignature" }];
+  const rows = witnesses.map((one) => [
+    String(one.name),
+    one.asked ? String(one.last || "not asked yet") : "not asked",
+    count(one.size),
+    one.time ? moment(one.time * 1_000_000) : "never",
+  ]);
+  return el("section", {}, el("h2", {}, "Each witness"), table("How each stands with the auditor", columns, rows));
+}
+
+function onTheCheckpoint(note) {
+  const found = cosignaturesOf(note);
+  const heading = el("h2", {}, "On the published checkpoint");
+  if (found.length === 0) {
+    return el("section", {}, heading, el("p", { class: "empty" }, "It carries no cosignature. Those of the witnesses stand in it once a checkpoint is published that they have cosigned."));
+  }
+  const columns = [{ name: "Key's name" }, { name: "Cosigned, by its clock" }];
+  const rows = found.map(({ name, time }) => [name, moment(time * 1_000_000)]);
+  return el(
+    "section",
+    {},
+    heading,
+    table(`Cosignatures of the checkpoint over ${plural(auditor.sizeOf(note), "head")}`, columns, rows),
+    el("p", { class: "hint" }, "Read from the note and not verified in this page, which has no key of a witness. A client of c2sp.org/tlog-policy verifies them, with the policy that you trust."),
+  );
+}

@@ -1,0 +1,99 @@
+// One exchange: its records, which this browser verifies, and its stages drawn from those that hold.
+import { button, download, el } from "./dom.js";
+import * as keys from "./keys.js";
+import { read } from "./reader.js";
+import { forReader } from "./sign-in.js";
+import { caveat, failure, verdict } from "./steps.js";
+import { ask } from "./verifier.js";
+import { waterfall } from "./waterfall.js";
+import { moment } from "./words.js";
+
+export const addressOf = (id) => `#/exchange/${encodeURIComponent(id)}`;
+
+export async function view(argument) {
+  const id = decodeURIComponent(argument);
+  const intro = "Its records, as the ledger holds them, and each with its proof, which this browser verifies.";
+  if (id === "") {
+    return [el("h1", { tabindex: "-1" }, "Exchange"), el("p", { class: "empty" }, "No exchange is named. Choose one of the ", el("a", { href: "#/exchanges" }, "list"), ".")];
+  }
+  return forReader("Exchange", intro, () => content(id));
+}
+
+async function content(id) {
+  const heading = el("h2", {}, el("code", {}, id));
+  let receipt;
+  try {
+    receipt = await read(`v1/exchanges/${encodeURIComponent(id)}/receipt`);
+  } catch (error) {
+    if (error.code === "not_a_reader") throw error;
+    return [heading, told(error)];
+  }
+  const text = JSON.stringify(receipt);
+  const { ledger } = await keys.inUse();
+  const answer = await ask("receipt", new TextEncoder().encode(text), ledger.text, null, null);
+  const records = recordsOf(answer);
+  return [
+    heading,
+    facts(records),
+    el("section", { "aria-labelledby": "stages" }, el("h2", { id: "stages" }, "Stages"), waterfall(records)),
+    el(
+      "section",
+      { "aria-labelledby": "proofs" },
+      el("h2", { id: "proofs" }, "Proofs"),
+      verdict(answer, "Verified: the ledger's key signed for these records", "Not verified"),
+      caveat(ledger),
+      el("p", { class: "hint" }, "No salts are in it, so that no request and no answer can be held against it: a tenant's own ", el("a", { href: "#/receipt" }, "receipt"), " has them."),
+      records.map((record) =>
+        el(
+          "details",
+          {},
+          el("summary", {}, `${record.kind}, record ${record.seq}`),
+          el("pre", { tabindex: 0, "aria-label": `The ${record.kind}` }, JSON.stringify(record, null, 2)),
+        ),
+      ),
+      el("p", { class: "actions" }, button("Download records and proofs", () => download(`${id}.receipt.json`, text))),
+    ),
+  ];
+}
+
+/** The records of a receipt that were proved, parsed. */
+export function recordsOf(answer) {
+  return (answer.records ?? []).flatMap(({ record }) => {
+    try {
+      return [JSON.parse(record)];
+    } catch {
+      return [];
+    }
+  });
+}
+
+function told(error) {
+  if (error.code === "no_such_exchange") return el("p", { class: "empty" }, "The index has no such exchange for you. One that was just asked for stands here once its records are under a checkpoint that the auditor has accepted, which takes some seconds.");
+  if (error.code === "log_removed") return el("p", { class: "empty" }, "The log that held its records was removed by right. The index still names it; the records are gone.");
+  return failure(error);
+}
+
+function facts(records) {
+  const first = records.find(({ kind }) => kind === "admission" || kind === "rejection");
+  if (!first) return null;
+  const end = records.find(({ kind }) => kind === "completion");
+  const row = (name, value) => (value === undefined || value === null || value === "" ? null : [el("dt", {}, name), el("dd", {}, value)]);
+  const usage = end?.usage;
+  return el(
+    "dl",
+    { class: "facts" },
+    row("Began", moment(first.ts)),
+    row("Tenant", first.tenant ?? "nobody's"),
+    row("Model", first.model),
+    row("Endpoint", first.endpoint),
+    row("Key", first.key ? el("code", {}, String(first.key)) : null),
+    row("Tokens", usage ? `${usage.prompt_tokens} of the prompt, ${usage.completion_tokens} of the answer` : null),
+    row("Cost", dollars(end?.cost_nanodollars)),
+    row("Configuration", el("code", {}, String(first.config))),
+  );
+}
+
+/** US dollars of nanodollars; null where nothing is known. */
+export function dollars(nanodollars) {
+  return Number.isFinite(nanodollars) ? `$${(nanodollars / 1e9).toFixed(6)}` : null;
+}

@@ -1,0 +1,79 @@
+// What tenants did, added up by the auditor's index: exchanges, refusals, tokens, cost, by day; and which shards recorded it.
+import { el, svg, table } from "./dom.js";
+import { dollars } from "./exchange.js";
+import { form, fromAddress, query } from "./filters.js";
+import { read } from "./reader.js";
+import { forReader, missing } from "./sign-in.js";
+import { count, plural } from "./words.js";
+
+const NAMES = ["tenant", "since", "until"];
+const DAYS = 7;
+const MILLISECONDS = 86_400_000;
+
+export async function view(argument) {
+  const asked = fromAddress(argument, NAMES);
+  // An index may hold years, and adding up reads every exchange in it.
+  const filters = asked.since || asked.until ? asked : { ...asked, since: new Date(Date.now() - (DAYS - 1) * MILLISECONDS).toISOString().slice(0, 10) };
+  const intro = "What the records of each tenant add up to, as the auditor's index has it.";
+  return forReader("Tenants", intro, async ({ tenant }) => {
+    const { tenants, index } = await read(`v1/tenants?${query(filters)}`);
+    return [form("tenants", filters, tenant, NAMES), missing(index), tenants.length > 0 ? section(tenants, filters) : empty()];
+  });
+}
+
+function empty() {
+  return el("p", { class: "empty" }, "No tenant has an exchange in this time. One stands here some seconds after its first request was admitted or refused. An earlier “since” looks further back.");
+}
+
+const tokens = (of) => `${count(of.prompt_tokens)} + ${count(of.completion_tokens)}`;
+/** The cost as far as it is known. */
+const cost = (of) => (of.unpriced > 0 && of.cost_nanodollars === 0 ? "not known" : dollars(of.cost_nanodollars));
+const nameOf = ({ tenant }) => tenant ?? "nobody's";
+
+function section(tenants, filters) {
+  const columns = [
+    ...[{ name: "Tenant" }, { name: "Exchanges", numeric: true }, { name: "Refused", numeric: true }, { name: "Blocked", numeric: true }],
+    ...[{ name: "Without an end", numeric: true }, { name: "Tokens", numeric: true }, { name: "Cost", numeric: true }, { name: "Shards" }],
+  ];
+  const rows = tenants.map((of) => [
+    of.tenant === null ? el("span", { title: "Refused before it was known whose they were" }, nameOf(of)) : el("a", { href: `#/exchanges/${query({ ...filters, tenant: of.tenant })}` }, of.tenant),
+    ...[of.exchanges, of.refused, of.blocked, of.open].map(count),
+    tokens(of),
+    [cost(of), of.unpriced > 0 ? el("small", {}, ` ${count(of.unpriced)} unpriced`) : null],
+    of.shards.join(", "),
+  ]);
+  return el(
+    "section",
+    { "aria-label": "Tenants" },
+    table("In this time, days in UTC; tokens of prompts and of answers", columns, rows, "wide"),
+    el("p", { class: "hint" }, "A tenant lives on the shard that serves it; several say that it has moved, or was refused elsewhere. “Unpriced” are exchanges that ended without a known cost: no price, or no usage was told."),
+    tenants.filter(({ tenant }) => tenant !== null).map(byDay),
+  );
+}
+
+function byDay(of) {
+  const priced = of.days.some((day) => day.cost_nanodollars > 0);
+  const figure = priced ? "cost_nanodollars" : "exchanges";
+  const columns = [{ name: "Day" }, { name: "Exchanges", numeric: true }, { name: "Refused", numeric: true }, { name: "Tokens", numeric: true }, { name: "Cost", numeric: true }];
+  const rows = of.days.map((day) => [day.day, count(day.exchanges), count(day.refused), tokens(day), cost(day)]);
+  return el(
+    "section",
+    { class: "by-day" },
+    el("h2", {}, nameOf(of)),
+    el("p", { class: "hint" }, `${priced ? "Cost" : "Exchanges"} of each day with any, ${plural(of.days.length, "day")}`),
+    bars(of.days.map((day) => day[figure])),
+    el("details", {}, el("summary", {}, `Day by day, ${nameOf(of)}`), table(`Each day of ${nameOf(of)}`, columns, rows)),
+  );
+}
+
+/** What the table says, seen at once. */
+function bars(values) {
+  const most = Math.max(...values, 1);
+  const height = (value) => (value > 0 ? Math.max(1, (value / most) * 40) : 0);
+  return svg(
+    "svg",
+    { class: "bars", viewBox: `0 0 ${Math.max(values.length, 7) * 10} 41`, preserveAspectRatio: "xMinYMax meet", "aria-hidden": "true" },
+    svg("path", { d: `M0 40.5H${Math.max(values.length, 7) * 10}` }),
+    values.map((value, at) => svg("rect", { x: at * 10 + 1, y: 40 - height(value), width: 8, height: height(value) })),
+  );
+}

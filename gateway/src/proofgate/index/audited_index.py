@@ -1,0 +1,150 @@
+"""An index of what an auditor has accepted. It costs the auditor nothing: what cannot be used is told, and
+tried again."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import shutil
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from proofgate.index import schema
+from proofgate.index.errors import IndexUnusableError
+from proofgate.index.follow import REST_SECONDS, Indexer
+from proofgate.index.writer import Writer
+
+log = logging.getLogger("proofgate.index")
+
+#: What an index leaves free of its volume. On Kubernetes the auditor's state lies there, too, and the access
+#: log, which may have 256 MiB.
+RESERVE_BYTES = 384 << 20
+#: Between two looks whether a day is too old.
+PRUNE_SECONDS = 3600.0
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How far an index is: records that were read, records that wait, and why it does not go on; an empty
+    `code` while it does."""
+
+    records: int = 0
+    behind: int = 0
+    code: str = ""
+    message: str = ""
+
+
+class AuditedIndex:
+    """Keeps an index of what an auditor has accepted, in a thread of its own.
+
+    `keep_days` is how many days of exchanges stay in it, None for all. `reserve` is in bytes.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        ledger_key: str,
+        keep_days: int | None = None,
+        reserve: int = RESERVE_BYTES,
+    ) -> None:
+        self.directory = directory
+        self._ledger_key, self._keep_days, self._reserve = ledger_key, keep_days, reserve
+        self._waiting: dict[str, str] = {}
+        self._condition = threading.Condition()
+        self._ending = False
+        self._problem: IndexUnusableError | None = None
+        self._indexer: Indexer | None = None
+        self._pruned: float | None = None
+        self._thread = threading.Thread(target=self._run, name="index")
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._condition:
+            self._ending = True
+            self._condition.notify()
+        self._thread.join()
+
+    def offer(self, accepted: list[tuple[str, str]]) -> None:
+        """Takes logs that were accepted further: directories and notes. Waits for nothing."""
+        if accepted:
+            with self._condition:
+                self._waiting.update(accepted)
+                self._condition.notify()
+
+    def standing(self) -> Standing:
+        """How it stands now."""
+        indexer, problem = self._indexer, self._problem
+        if indexer is None:
+            return Standing() if problem is None else Standing(0, 0, problem.code, str(problem))
+        refused = list(indexer.problems.values())
+        if problem is None and refused:
+            problem = IndexUnusableError(refused[0], "index_log_refused")
+        code, message = ("", "") if problem is None else (problem.code, str(problem))
+        return Standing(indexer.records, indexer.behind, code, message)
+
+    def _run(self) -> None:
+        while not self._ending:
+            try:
+                with contextlib.closing(Writer.open(self.directory, self._ledger_key)) as writer:
+                    self._follow(writer)
+            except IndexUnusableError as error:
+                self._tell(error)
+            except Exception:
+                log.exception("the index is behind, and goes on in a minute")
+                self._problem = IndexUnusableError("the index failed: the log says how", "index_failed")
+            with self._condition:
+                self._condition.wait_for(lambda: self._ending, REST_SECONDS)
+
+    def _follow(self, writer: Writer) -> None:
+        """Reads what is offered until it is to end. Raises IndexUnusableError; what was offered stays."""
+        self._indexer = indexer = Indexer(
+            writer, self._ledger_key, stopped=lambda: self._ending, before_batch=self._require_room
+        )
+        while True:
+            self._prune(writer)
+            with self._condition:
+                self._condition.wait_for(lambda: self._waiting or self._ending, PRUNE_SECONDS)
+                if self._ending:
+                    return
+                logs, self._waiting = self._waiting, {}
+            try:
+                # The oldest of a shard first: what ends in a later log began in an earlier one.
+                indexer.read(sorted(logs.items()))
+            except BaseException:
+                with self._condition:
+                    self._waiting = {**logs, **self._waiting}
+                raise
+            self._problem = None
+
+    def _require_room(self) -> None:
+        free = shutil.disk_usage(self.directory).free
+        if free < self._reserve:
+            raise IndexUnusableError(
+                f"the volume of the index has {free >> 20} MiB left, of which it leaves"
+                f" {self._reserve >> 20}: give it more, or keep fewer days",
+                "index_full",
+            )
+
+    def _prune(self, writer: Writer) -> None:
+        """Removes days that are too old: by the clock and by the newest exchange, so that neither alone,
+        being wrong, removes what is not."""
+        due = self._pruned is None or time.monotonic() - self._pruned >= PRUNE_SECONDS
+        newest = writer.newest_day()
+        if self._keep_days is None or not due or newest is None:
+            return
+        self._pruned = time.monotonic()
+        today = schema.day_of(time.time_ns() // 1000)
+        gone = writer.prune(min(today, newest) + 1 - self._keep_days)
+        if gone:
+            log.info("%d days were removed from the index: it keeps %d", gone, self._keep_days)
+
+    def _tell(self, error: IndexUnusableError) -> None:
+        if self._problem is None or self._problem.code != error.code:
+            log.error("the index is behind, and is tried again each minute: %s [%s]", error, error.code)
+        self._problem = error

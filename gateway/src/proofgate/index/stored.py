@@ -1,0 +1,86 @@
+"""The records of exchanges that an index has found, as the ledger holds them, each with its path to a signed
+root."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from proofgate import _core
+from proofgate.index.errors import IndexUnusableError
+from proofgate.index.query import Questions, Row
+
+_ENDS = ("completion", "aborted", "rejection")
+
+
+def with_records(
+    questions: Questions, ledger: Path, rows: list[Row]
+) -> Iterator[tuple[Row, list[dict[str, Any]]]]:
+    """The rows, each with its records in order: `origin`, `index`, `record` (the stored text) and `path`.
+
+    A record that came after the index was opened is left out. Raises IndexUnusableError (`index_damaged`),
+    and the core's LedgerError when the ledger does not hold what the index says.
+    """
+    wanted: dict[str, set[int]] = defaultdict(set)
+    for row in rows:
+        for origin, number in row.records:
+            wanted[origin].add(number)
+    found: dict[tuple[str, int], dict[str, Any]] = {}
+    for origin, numbers in wanted.items():
+        note = questions.note(origin)
+        covered = 0 if note is None else int(note.split("\n", 2)[1])
+        # The end of an exchange may have been indexed since this began.
+        ascending = sorted(number for number in numbers if number < covered)
+        if not ascending or note is None:
+            continue
+        directory = ledger.joinpath(*origin.split("/")[-2:])
+        stored = _core.log_records(str(directory), note, questions.ledger_key, ascending)
+        for number, (record, path) in zip(ascending, stored, strict=True):
+            hashes = [base64.b64encode(entry).decode() for entry in path]
+            found[origin, number] = {
+                "origin": origin,
+                "index": number,
+                "record": record.decode(),
+                "path": hashes,
+            }
+    for row in rows:
+        records = [found[place] for place in row.records if place in found]
+        if not records or (records[0]["origin"], records[0]["index"]) != row.records[0]:
+            raise IndexUnusableError(
+                f"the index names record {row.records[0][1]} of {row.records[0][0]}, which no"
+                " checkpoint in it covers: `proofgate index --rebuild` makes it anew",
+                "index_damaged",
+            )
+        yield row, records
+
+
+def receipt(questions: Questions, ledger: Path, row: Row) -> dict[str, Any]:
+    """One exchange as a receipt (docs/receipts.md) without salts, which are for its tenant alone.
+
+    Raises as `with_records`.
+    """
+    [(_, records)] = with_records(questions, ledger, [row])
+    kinds = [json.loads(of["record"])["kind"] for of in records]
+    shown = [
+        {"kind": kind, "index": of["index"], "record": of["record"], "proof": _proof(questions, of)}
+        for kind, of in zip(kinds, records, strict=True)
+    ]
+    return {
+        "object": "receipt",
+        "id": row.facts["id"],
+        "complete": any(kind in _ENDS for kind in kinds),
+        "origins": sorted({of["origin"] for of in records}),
+        "records": shown,
+        "consistency": [],
+        "vkey_hint": questions.ledger_key,
+    }
+
+
+def _proof(questions: Questions, record: dict[str, Any]) -> str:
+    """A c2sp.org/tlog-proof of a record."""
+    head = ["c2sp.org/tlog-proof@v1", f"index {record['index']}", *record["path"]]
+    return "\n".join(head) + "\n\n" + str(questions.note(record["origin"]))

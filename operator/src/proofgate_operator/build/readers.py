@@ -1,0 +1,73 @@
+"""Who may ask the auditor's index: the file that `proofgate auditor --readers` takes, as far as it can be
+judged before an auditor that answers has it in the place of one that can be used.
+
+The last word is the auditor's, which refuses all that is refused here. Nothing here repeats what stands in
+the file: it may be a key that somebody put in the place of its digest.
+"""
+
+import json
+import re
+from typing import Any
+
+from proofgate_operator.api.gateway import Gateway
+from proofgate_operator.build.gateway_secrets import encoded
+from proofgate_operator.build.naming import Manifest, child, names
+
+READERS_FILE = "readers.json"
+#: As much as the auditor takes, and a Secret can hold.
+_MOST_BYTES = 1 << 20
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+class InvalidReaders(ValueError):
+    """A text that is no file of readers."""
+
+
+def check(text: str) -> None:
+    """Raise `InvalidReaders` for a text that is no file of readers."""
+    if len(text.encode()) > _MOST_BYTES:
+        raise InvalidReaders(f"it is larger than {_MOST_BYTES} bytes")
+    try:
+        document = json.loads(text, object_pairs_hook=_unique)
+    except _Repeated:
+        raise InvalidReaders("a name is repeated in an object") from None
+    except (ValueError, RecursionError):
+        raise InvalidReaders("it is no JSON object of readers") from None
+    if not isinstance(document, dict):
+        raise InvalidReaders("it is no JSON object of readers")
+    for number, (digest, entry) in enumerate(document.items(), 1):
+        if not _DIGEST.fullmatch(digest):
+            raise InvalidReaders(
+                f"the name of reader {number} is no SHA-256 in 64 lower-case hexadecimal digits:"
+                " `proofgate hash-key` prints that of a key"
+            )
+        if not _is_reader(entry):
+            raise InvalidReaders(
+                f'reader {number} is not {{"name": …, "tenant": …}} and not {{"name": …, "all": true}}'
+            )
+
+
+def secret(gateway: Gateway, text: str) -> Manifest:
+    """Return the Secret that the auditor mounts: the readers as they were when they could last be used."""
+    head = child(gateway, "v1", "Secret", names(gateway).auditor, "auditor")
+    return {**head, "type": "Opaque", "data": encoded({READERS_FILE: text})}
+
+
+class _Repeated(ValueError):
+    pass
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise _Repeated
+    return found
+
+
+def _is_reader(entry: object) -> bool:
+    if not isinstance(entry, dict) or not isinstance(entry.get("name"), str) or not entry["name"]:
+        return False
+    if entry.keys() == {"name", "all"}:
+        return entry["all"] is True
+    tenant = entry.get("tenant")
+    return entry.keys() == {"name", "tenant"} and isinstance(tenant, str) and bool(tenant)
