@@ -26,6 +26,7 @@ mod fsck;
 pub mod layout;
 pub mod log_reader;
 mod lookup;
+mod pinned;
 pub mod prove;
 pub mod removal;
 pub mod rules;
@@ -42,9 +43,10 @@ pub use error::EvidenceError;
 pub use export::export_leaves;
 pub use fsck::{
     CheckpointState, Finding, HeldCheckpoint, IncarnationReport, Keys, RemovedReport, Report, TreeState,
-    Verdict, fsck,
+    Verdict, fsck, fsck_mirror, fsck_pinned,
 };
 pub use lookup::{FoundRecord, Search, find, read_record, read_records, removed_at};
+pub use pinned::PinnedFile;
 pub use salts::stored_salt;
 pub use segments::unused;
 pub use storage::{FileStorage, ReadFile, ReadStorage, read_full};
