@@ -4,11 +4,13 @@ parts."""
 from __future__ import annotations
 
 import argparse
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from proofgate import _core
 from proofgate.index.command import require_apart
 
 if TYPE_CHECKING:
@@ -44,7 +46,9 @@ def wrong_arguments(options: argparse.Namespace) -> str | None:
 
 
 @contextmanager
-def kept(options: argparse.Namespace, ledger_key: str) -> Iterator[tuple[Offer | None, Desk | None]]:
+def kept(
+    options: argparse.Namespace, ledger_key: str, auditor: _core.Auditor
+) -> Iterator[tuple[Offer | None, Desk | None]]:
     """The index and what answers readers, as far as the arguments ask for them.
 
     Raises IndexUnusableError, ReadersError, and OSError for the access log.
@@ -61,7 +65,9 @@ def kept(options: argparse.Namespace, ledger_key: str) -> Iterator[tuple[Offer |
             from proofgate.index.readers import Readers
             from proofgate.index.routes import Desk
 
-            access_log = AccessLog(options.state)
+            access_log = AccessLog(options.state, time.time_ns() // 1000, auditor.reads_told())
+            if access_log.changed is not None:
+                auditor.reads_changed(access_log.changed)
             stack.callback(access_log.close)
             desk = Desk(options.index, Readers(options.readers), access_log)
         index = stack.enter_context(AuditedIndex(options.index, ledger_key))

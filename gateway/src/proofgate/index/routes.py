@@ -51,6 +51,8 @@ class Desk:
 
     def __init__(self, index: Path, readers: Readers, access_log: AccessLog) -> None:
         self._index, self._readers, self._access_log = index, readers, access_log
+        #: How the log of who read what stands.
+        self.reads = access_log.head
         self._places = threading.BoundedSemaphore(AT_ONCE)
 
     def add_routes(self, app: FastAPI) -> None:
