@@ -13,6 +13,7 @@ from proofgate_operator.api.auditor import Auditor
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.api.upstream import CA_FILE
 from proofgate_operator.api.witnesses import Witnesses
+from proofgate_operator.build import mirrors
 from proofgate_operator.build.gateway_secrets import SIGNING_KEY
 from proofgate_operator.build.naming import (
     LEDGER_VOLUME,
@@ -109,6 +110,7 @@ def _command(auditor: Auditor, origin: str, ledger_key: str, defaults: Defaults)
         *(("--keeping-key", auditor.keeping_key) if auditor.keeping_key else ()),
         *("--stall", str(auditor.stall_seconds), "--scrub", str(auditor.scrub_mebibytes)),
         *(_witness_options(auditor.witnesses) if auditor.witnesses else ()),
+        *mirrors.options(auditor.mirrors),
     ]
 
 
@@ -167,6 +169,7 @@ def _container(
                 if auditor.witnesses
                 else []
             ),
+            *mirrors.mounts(auditor.mirrors),
             {"name": "tmp", "mountPath": "/tmp"},
         ],
     }
@@ -220,6 +223,7 @@ def statefulset(
                     "configMap": {"name": own.auditor, "optional": True, "defaultMode": _PRIVATE_MODE},
                 },
                 *([_witness_volume(witnesses)] if witnesses else []),
+                *mirrors.volumes(auditor.mirrors),
                 {"name": "tmp", "emptyDir": {"sizeLimit": "64Mi"}},
             ],
         },
