@@ -94,7 +94,7 @@ type head struct {
 }
 
 // checkTiles checks a log in tiles from its checkpoint to its last entry, and that every entry carries a head which the
-// ledger's key signed. It returns the checkpoint.
+// ledger's key signed or, of the auditor's own log of who read what, the auditor's. It returns the checkpoint.
 func checkTiles(from source, auditorKey, ledgerKey string) (*checkpoint, error) {
 	text, err := from.read("checkpoint")
 	if err != nil {
@@ -136,7 +136,7 @@ func checkTiles(from source, auditorKey, ledgerKey string) (*checkpoint, error) 
 		if stored[number] != tlog.RecordHash(leaf) {
 			return nil, fmt.Errorf("entry %d is not the one that the tiles commit to", number)
 		}
-		if err := checkHead(leaf, ledgerKey); err != nil {
+		if err := checkHead(leaf, auditorKey, ledgerKey); err != nil {
 			return nil, fmt.Errorf("entry %d: %w", number, err)
 		}
 	}
@@ -169,7 +169,7 @@ func checkWithTessera(from source, auditorKey, origin string) error {
 	return nil
 }
 
-func checkHead(leaf []byte, ledgerKey string) error {
+func checkHead(leaf []byte, auditorKey, ledgerKey string) error {
 	var told head
 	if err := json.Unmarshal(leaf, &told); err != nil {
 		return err
@@ -177,7 +177,11 @@ func checkHead(leaf []byte, ledgerKey string) error {
 	if told.V != 1 {
 		return fmt.Errorf("version %d", told.V)
 	}
-	signed, err := openCheckpoint(told.Checkpoint, ledgerKey)
+	key := ledgerKey
+	if told.Kind == "access" {
+		key = auditorKey
+	}
+	signed, err := openCheckpoint(told.Checkpoint, key)
 	if err != nil {
 		return err
 	}

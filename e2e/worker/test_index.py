@@ -16,7 +16,7 @@ import pytest
 from proofgate import _core
 from proofgate.index.facts import facts
 
-from e2e.auditing import AUDITOR, Audit, ask_and_wait, following, signed
+from e2e.auditing import AUDITOR, VERIFIER, Audit, ask_and_wait, fetch, following, signed
 from e2e.evidence import records
 from e2e.local_gateway import KEYS, LocalGateway, local_gateway, wait_until
 
@@ -143,13 +143,15 @@ def test_an_export_verifies_with_the_key_alone_and_not_when_a_byte_is_changed(
 def test_an_auditor_answers_readers_of_what_it_has_accepted(tmp_path: Path) -> None:
     with local_gateway(tmp_path) as gateway:
         ask_and_wait(gateway, 2)
-        (tmp_path / "auditor-key").write_text(_core.generate_key(AUDITOR)[0])
+        secret, public = _core.generate_key(AUDITOR)
+        (tmp_path / "auditor-key").write_text(secret)
         readers = {
             _core.hash_api_key("of-acme"): {"name": "a", "tenant": "acme"},
             _core.hash_api_key("of-all"): {"name": "b", "all": True},
         }
         (tmp_path / "readers").write_text(json.dumps(readers))
         more = ["--new-aggregate", "--index", str(tmp_path / "index"), "--readers", str(tmp_path / "readers")]
+        check = ["access-log", tmp_path / "state", "--key", public]
         with following(Audit(tmp_path, gateway.verifying_key), *more) as (_, url):
 
             def found(key: str) -> list[dict[str, Any]]:
@@ -164,7 +166,12 @@ def test_an_auditor_answers_readers_of_what_it_has_accepted(tmp_path: Path) -> N
             assert {row["tenant"] for row in found("of-acme")} == {"acme"}
             with pytest.raises(httpx.HTTPStatusError, match="401"):
                 found(KEYS["acme"])
-        log = [json.loads(line) for line in (tmp_path / "state" / "access.jsonl").read_text().splitlines()]
+            wait_until(lambda: "of which 0 are under no head" in run(*check)[1], 30, "what was read is told")
+            verifier = ["go", "run", ".", "tiles", "--vkey", public, "--ledger-vkey", gateway.verifying_key, url]
+            done = subprocess.run(verifier, cwd=VERIFIER, capture_output=True, text=True, timeout=300)
+            assert done.returncode == 0, done.stderr
+        [file] = (tmp_path / "state").glob("access-*.jsonl")
+        log = [json.loads(line) for line in file.read_text().splitlines()[1:]]
         assert {entry["reader"] for entry in log} == {"a", "b"}
 
 
@@ -189,3 +196,9 @@ def test_an_auditor_starts_with_an_index_that_it_cannot_use_and_goes_on_with_one
         assert run("index", "--rebuild", "--ledger", ledger[0], "--ledger-key", ledger[1], "--index", index)[0] == 0
         assert len(ask().raise_for_status().json()["exchanges"]) >= 7
         assert program.process.poll() is None
+        assert run(*check)[0] == 0
+        file.write_text(file.read_text().replace('"reader":"a"', '"reader":"c"', 1))
+        assert run(*check)[0] == 30
+        with following(Audit(tmp_path, gateway.verifying_key), *more[1:]) as (_, url):
+            wait_until(lambda: '"access_log_changed"' in fetch(f"{url}/findings"), 30, "it is found")
+            wait_until(lambda: len(found("of-all")) == 4, 30, "readers are answered all the same")

@@ -63,6 +63,9 @@ class Auditor:
         #: Directories and notes of logs, and since when they were asked for.
         self.heads_accepted: list[tuple[str, str]] = []
         self.since: list[int] = []
+        #: The newest head of a log of reads that was told, and why one was found to be another.
+        self.reads: tuple[int, int, bytes] | None = None
+        self.changed_reads: list[str] = []
 
     def poll(self, now_us: int, budget_bytes: int, scrub_bytes: int) -> str:
         self.asked.append((now_us, budget_bytes, scrub_bytes))
@@ -73,6 +76,16 @@ class Auditor:
     def accepted(self, since_us: int) -> list[tuple[str, str]]:
         self.since.append(since_us)
         return self.heads_accepted
+
+    def reads_told(self) -> tuple[int, int, bytes] | None:
+        return self.reads
+
+    def take_reads(self, begun: int, size: int, root: bytes) -> None:
+        if size:
+            self.reads = (begun, size, root)
+
+    def reads_changed(self, why: str) -> None:
+        self.changed_reads.append(why)
 
     def findings(self) -> str:
         return json.dumps({"findings": self.found, "left_out": 0})

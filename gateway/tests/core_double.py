@@ -27,6 +27,7 @@ from index_double import (
     verify_log_records,
 )
 from keeper_double import Keeper
+from mirror_core_double import Tree, fsck_pinned, sign_s3
 from policy_queue_double import PolicyItem, PolicyQueue
 from witness_double import Witness
 
@@ -38,10 +39,13 @@ __all__ = [
     "Keeper",
     "PolicyItem",
     "PolicyQueue",
+    "Tree",
     "Witness",
+    "fsck_pinned",
     "ledger_logs",
     "log_records",
     "sign_export",
+    "sign_s3",
     "verify_export",
     "verify_log_records",
 ]
@@ -358,6 +362,7 @@ def fsck(
     verifying_key: str | None,
     against: list[tuple[str, str]] | None = None,
     keeping_key: str | None = None,
+    mirror: bool = False,
 ) -> tuple[int, str]:
     if keeping_key is not None and keeping_key == verifying_key:
         raise ValueError("the keeper's key could speak for the ledger")
@@ -366,7 +371,7 @@ def fsck(
     verdict = Path(path) / "verdict"
     exit_class = int(verdict.read_text()) if verdict.exists() else 0
     incarnation = {"origin": "a/0/01JDOUBLE", "records": 7, "findings": []}
-    report = {"signatures": verifying_key is not None, "against": len(against or [])}
+    report = {"signatures": verifying_key is not None, "against": len(against or []), "mirror": mirror}
     return exit_class, json.dumps(report | {"incarnations": [incarnation]})
 
 

@@ -17,6 +17,7 @@ __all__ = [
     "PolicyQueue",
     "ProofError",
     "ProofgateError",
+    "Tree",
     "Witness",
     "WitnessError",
     "Worker",
@@ -24,6 +25,7 @@ __all__ = [
     "consistency",
     "export_leaves",
     "fsck",
+    "fsck_pinned",
     "generate_key",
     "generate_witness_key",
     "hash_api_key",
@@ -38,6 +40,7 @@ __all__ = [
     "reveal_digest",
     "sign_export",
     "sign_key_succession",
+    "sign_s3",
     "split_key_successions",
     "verify_checkpoint",
     "verify_export",
@@ -413,6 +416,23 @@ def verify_log_records(
 def sign_export(signing_key: str, digest: bytes) -> str:
     """A signed note over the SHA-256 of an export's manifest. Raises ValueError for a key that is none."""
 
+def sign_s3(
+    method: str,
+    path: str,
+    query: str,
+    host: str,
+    headers: list[tuple[str, str]],
+    body_sha256: bytes,
+    credentials: tuple[str, str, str | None],
+    region: str,
+    unix_seconds: int,
+) -> list[tuple[str, str]]:
+    """The headers that sign a request to an object store (AWS Signature Version 4), with all that are given.
+
+    `path` and `query` are as on the wire, with no character in the path but those that need no encoding;
+    `credentials` are an access key's id, its secret and the token of temporary ones.
+    """
+
 def verify_export(note: str, verifying_key: str, digest: bytes) -> None:
     """Checks that a key signed an export's manifest, by its SHA-256. Raises ValueError, ProofError."""
 
@@ -490,6 +510,19 @@ class Auditor:
         """The logs whose heads were accepted at that `now_us` of a poll or later: directory and signed
         note."""
 
+    def reads_told(self) -> tuple[int, int, bytes] | None:
+        """The newest head of a log of reads that was told: when that was begun, its size and root. As the
+        next two it waits for a poll that runs."""
+
+    def take_reads(self, begun: int, size: int, root: bytes) -> None:
+        """Takes how the log of reads stands: when it was begun (unix microseconds), its lines and their root.
+
+        The next poll tells it in the aggregate log. One that is not what was told before is a finding.
+        """
+
+    def reads_changed(self, why: str) -> None:
+        """Takes that the log of reads is not what was told of it; the next poll finds it."""
+
     def findings(self) -> str:
         """What was found by the last poll: JSON `{"findings": [...], "left_out"}`."""
 
@@ -546,6 +579,28 @@ class Auditor:
 
     def consistency(self, old: int, new: int) -> list[str]:
         """The proof, in base64, that the older log is the beginning of the newer. Raises AuditorError."""
+
+@final
+class Tree:
+    """A tree of RFC 9162 that grows; it knows its peaks and no leaf."""
+
+    def __new__(cls, size: int = 0, peaks: list[bytes] = ...) -> Self:
+        """An empty one, or one that goes on from its peaks, the largest first. Raises ValueError."""
+
+    def push(self, leaf: bytes) -> None:
+        """Appends a leaf."""
+
+    @property
+    def size(self) -> int:
+        """Its leaves."""
+
+    @property
+    def root(self) -> bytes:
+        """The root over them."""
+
+    @property
+    def peaks(self) -> list[bytes]:
+        """The roots of the perfect trees that it consists of."""
 
 @final
 class Keeper:
@@ -661,14 +716,25 @@ def fsck(
     verifying_key: str | None,
     against: list[tuple[str, str]] = ...,
     keeping_key: str | None = None,
+    mirror: bool = False,
 ) -> tuple[int, str]:
     """Reads every incarnation under `path` again and checks it.
 
     Also against signed notes in files that were kept outside, each a path and a text. Whose tombstones hold
-    is whose verifying key `keeping_key` is. Raises ValueError when that could speak for the ledger.
+    is whose verifying key `keeping_key` is. Raises ValueError when that could speak for the ledger. With
+    `mirror` it is a copy without what a mirror leaves out: salts, trees, and logs that go on.
 
     Returns the exit class (0 ok, 10 incomplete, 30 diverged from a known checkpoint, 40 invalid) and a JSON
     report.
+    """
+
+def fsck_pinned(
+    directory: str, note: str, verifying_key: str, keeping_key: str | None = None
+) -> tuple[int, str, list[tuple[str, int, bytes]]]:
+    """As `fsck` with `mirror`, of one log that has ended, and against its last signed note.
+
+    Returns also the files that were read for that: path, bytes of it that are meant, from its beginning, and
+    the SHA-256 of just the bytes that were verified. Raises ValueError, LedgerError.
     """
 
 def export_leaves(incarnation_dir: str, out_path: str) -> int:

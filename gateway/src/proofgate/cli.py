@@ -13,9 +13,10 @@ from proofgate import __version__, _core, key_rotation, quickstart_command, rece
 from proofgate import commands as handlers
 from proofgate.auditor import command as auditor_command
 from proofgate.evidence import EvidenceError
+from proofgate.index import access_log_command, export_command
 from proofgate.index import command as index_command
-from proofgate.index import export_command
 from proofgate.keeping import erasing, holds, pruning
+from proofgate.mirror import fetch_command
 from proofgate.witness import command as witness_command
 
 _EXIT_CODES = """\
@@ -82,7 +83,9 @@ def _parser() -> argparse.ArgumentParser:
     auditor_command.add(partial(_command, commands), _address)
     index_command.add(partial(_command, commands))
     export_command.add(partial(_command, commands))
+    access_log_command.add(partial(_command, commands))
     witness_command.add(partial(_command, commands), _address)
+    fetch_command.add(partial(_command, commands))
     _add_key_commands(commands)
     key_rotation.add(partial(_command, commands))
     _add_mock_upstream(commands)
@@ -395,6 +398,11 @@ def _add_evidence_commands(commands: _Commands[argparse.ArgumentParser]) -> None
         "--keeping-key",
         metavar="VKEY",
         help="the verifying key of whoever may remove logs, or a file; without it such a log is incomplete",
+    )
+    fsck.add_argument(
+        "--mirror",
+        action="store_true",
+        help="it is a copy that a mirror held: salts, trees and logs that go on are not looked for",
     )
     fsck.add_argument("--json", action="store_true", help="print the report as JSON")
 

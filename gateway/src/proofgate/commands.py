@@ -198,7 +198,9 @@ def configuration(options: argparse.Namespace) -> int:
 def fsck(options: argparse.Namespace) -> int:
     from proofgate import evidence
 
-    exit_class, report = evidence.fsck(options.directory, options.key, options.against, options.keeping_key)
+    exit_class, report = evidence.fsck(
+        options.directory, options.key, options.against, options.keeping_key, mirror=options.mirror
+    )
     print(json.dumps(report, indent=2) if options.json else evidence.render_report(exit_class, report))
     return exit_class
 

@@ -171,10 +171,15 @@ def _read_hashes(path: Path) -> list[bytes]:
 
 
 def fsck(
-    directory: Path, key: str | None, against: list[Path] | None = None, keeping_key: str | None = None
+    directory: Path,
+    key: str | None,
+    against: list[Path] | None = None,
+    keeping_key: str | None = None,
+    *,
+    mirror: bool = False,
 ) -> tuple[int, dict[str, Any]]:
     """Checks every incarnation under a directory, also against notes kept outside. Who may have removed logs
-    is whoever has the keeping key.
+    is whoever has the keeping key. A copy from a `mirror` lacks salts, trees and the logs that go on.
 
     Returns the exit class and the report.
 
@@ -188,7 +193,7 @@ def fsck(
     verifying_key = read_verifying_key(key) if key is not None else None
     keeper = read_verifying_key(keeping_key) if keeping_key is not None else None
     try:
-        exit_class, report = _core.fsck(str(directory), verifying_key, held, keeper)
+        exit_class, report = _core.fsck(str(directory), verifying_key, held, keeper, mirror)
     except ValueError as error:
         raise EvidenceError(str(error)) from None
     except _core.LedgerError as error:

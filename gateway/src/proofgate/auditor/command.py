@@ -15,6 +15,7 @@ from proofgate import _core
 from proofgate.commands import EXIT_FAILED, EXIT_USAGE, fail
 from proofgate.evidence import VERDICTS, read_verifying_key
 from proofgate.index import audited
+from proofgate.mirror import audited as mirrored
 
 _EXIT_CODES = {"ok": 0, "incomplete": 10, "diverged": 30, "invalid": 40}
 _SCRUB_MIB = 8
@@ -117,6 +118,7 @@ def add(command: Callable[..., argparse.ArgumentParser], address: Callable[[str]
         help="read again in each second (default: %(default)s)",
     )
     audited.add_arguments(parser)
+    mirrored.add_arguments(parser)
     parser.add_argument("--once", action="store_true", help="look once, print what is wrong, and end")
     parser.add_argument("--json", action="store_true", help="with --once: print the findings as JSON")
 
@@ -142,7 +144,7 @@ def run(options: argparse.Namespace) -> int:
         return fail(
             "--state lies in the ledger: whoever sets that back would set the auditor back", EXIT_USAGE
         )
-    refused = audited.wrong_arguments(options)
+    refused = audited.wrong_arguments(options) or mirrored.wrong_arguments(options)
     if refused:
         return fail(refused, EXIT_USAGE)
     if options.witness_ca is not None:
@@ -170,6 +172,8 @@ def run(options: argparse.Namespace) -> int:
             "a new aggregate log begins in %s: nothing that happened before is known to it", options.state
         )
     watch = Watch(auditor, options.scrub << 20)
+    keeping_key = None if options.keeping_key is None else read_verifying_key(options.keeping_key)
+    watch.mirrors = mirrored.mirrors(options, auditor, keeping_key)
     witnesses = Witnesses(auditor, urls, authorities=options.witness_ca)
     return _look_once(watch, witnesses, options) if options.once else _serve(watch, witnesses, options)
 
@@ -211,8 +215,9 @@ def _serve(watch: Any, witnesses: Any, options: argparse.Namespace) -> int:
     except ListenError as error:
         return fail(f"{error} [{error.code}]", EXIT_FAILED)
     try:
-        with listener, audited.kept(options, read_verifying_key(options.ledger_key)) as kept:
+        with listener, audited.kept(options, read_verifying_key(options.ledger_key), watch.auditor) as kept:
             watch.on_accepted = kept.offer
+            watch.reads = None if kept.desk is None else kept.desk.reads
             service.run(watch, witnesses, listener, kept)
     except ReadersError as error:
         return fail(f"{error} [{error.code}]", EXIT_FAILED)

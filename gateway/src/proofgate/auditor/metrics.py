@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from proofgate.auditor.watch import Watch
 from proofgate.index.audited_index import AuditedIndex
+
+if TYPE_CHECKING:
+    from proofgate.mirror.mirror import Mirror
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _PREFIX = "proofgate_auditor"
@@ -72,6 +75,7 @@ def _lines(watch: Watch) -> Iterator[str]:
     for head in watch.heads():
         yield f'{_PREFIX}_lag_seconds{{shard="{_label(head["shard"])}"}} {head["lag"] / _MICROSECONDS:.3f}'
     yield from _witnesses(watch.witnesses())
+    yield from _mirrors(watch.mirrors)
 
 
 def _witnesses(standing: list[dict[str, Any]]) -> Iterator[str]:
@@ -89,6 +93,29 @@ def _witnesses(standing: list[dict[str, Any]]) -> Iterator[str]:
         for result, count in sorted(witness["results"].items()):
             labels = f'witness="{_label(witness["name"])}",result="{result}"'
             yield f"{_PREFIX}_witness_requests_total{{{labels}}} {count}"
+
+
+def _mirrors(mirrors: list[Mirror]) -> Iterator[str]:
+    if not mirrors:
+        return
+    for name, kind, value, text in (
+        (
+            "lag_seconds",
+            "gauge",
+            lambda one: f"{one.lag_seconds():.3f}",
+            "Since when something waits to be mirrored",
+        ),
+        ("lag_bytes", "gauge", lambda one: one.lag_bytes, "Bytes of ended logs that wait to be mirrored"),
+        ("objects_total", "counter", lambda one: one.totals.objects, "Objects that were put there"),
+        ("bytes_total", "counter", lambda one: one.totals.bytes, "Their bytes"),
+    ):
+        yield from _family(f"mirror_{name}", kind, text)
+        for mirror in mirrors:
+            yield f'{_PREFIX}_mirror_{name}{{mirror="{_label(mirror.name)}"}} {value(mirror)}'
+    yield from _family("mirror_failures_total", "counter", "Rounds that broke off, by why")
+    for mirror in mirrors:
+        for code, count in sorted(mirror.totals.failures.items()):
+            yield f'{_PREFIX}_mirror_failures_total{{mirror="{_label(mirror.name)}",code="{code}"}} {count}'
 
 
 def _label(text: str) -> str:

@@ -76,8 +76,8 @@ def create_app(watch: Watch, kept: Kept | None = None) -> FastAPI:
         return Response(metrics.render(watch, index), media_type=metrics.CONTENT_TYPE)
 
     @app.get("/findings")
-    async def findings() -> Response:
-        return Response(auditor.findings(), media_type="application/json")
+    async def findings() -> JSONResponse:
+        return JSONResponse(watch.told())
 
     @app.get("/heads")
     async def heads() -> JSONResponse:
@@ -146,9 +146,13 @@ async def _serve(watch: Watch, witnesses: Witnesses, listener: socket.socket, ke
 
     following = asyncio.create_task(watch.follow())
     witnesses.start()
+    for mirror in watch.mirrors:
+        mirror.start()
     with on_signals(stop):
         await server.serve(sockets=[listener])
     witnesses.stop()
+    for mirror in watch.mirrors:
+        mirror.stop()
     following.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await following

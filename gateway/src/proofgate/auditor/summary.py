@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections import Counter
 from typing import Any
@@ -19,7 +18,7 @@ _OF_A_WITNESS = ("name", "last", "size", "time")
 
 def summary(watch: Watch, index: AuditedIndex | None = None) -> dict[str, Any]:
     """The answer of `GET /status`."""
-    told = json.loads(watch.auditor.findings())
+    told = watch.told()
     findings = told["findings"]
     newest = sorted(findings, key=lambda finding: finding["since"])[-MOST_FINDINGS:]
     heads = watch.heads()

@@ -8,9 +8,12 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from proofgate import _core
+
+if TYPE_CHECKING:
+    from proofgate.mirror.mirror import Mirror
 
 log = logging.getLogger("proofgate.auditor")
 
@@ -48,6 +51,10 @@ class Watch:
     #: Told after each poll which logs were accepted further: directories and signed notes. All of them at
     #: first.
     on_accepted: Callable[[list[tuple[str, str]]], None] | None = None
+    #: How the log of who read what stands; each poll tells it.
+    reads: Callable[[], tuple[int, int, bytes]] | None = None
+    #: Where what was accepted is copied to.
+    mirrors: list[Mirror] = field(default_factory=list)
     #: When a poll last ended well, in unix seconds; 0 before the first.
     last_poll: float = 0.0
     #: Why the ledger as a whole cannot be read, as a finding says it; None while it can.
@@ -66,6 +73,8 @@ class Watch:
             scrub = int(self.scrub_rate * min(now - self._scrubbed_until, POLL_SECONDS * 2))
             self._scrubbed_until = now
         now_us = time.time_ns() // 1000
+        if self.reads is not None:
+            self.auditor.take_reads(*self.reads())
         try:
             done: dict[str, Any] = json.loads(self.auditor.poll(now_us, budget, scrub))
         finally:
@@ -102,8 +111,14 @@ class Watch:
 
     def findings(self) -> list[dict[str, Any]]:
         """Everything that was found, the oldest first."""
-        found: list[dict[str, Any]] = json.loads(self.auditor.findings())["findings"]
+        found: list[dict[str, Any]] = self.told()["findings"]
         return found
+
+    def told(self) -> dict[str, Any]:
+        """`findings`, and how many found no room (`left_out`)."""
+        told: dict[str, Any] = json.loads(self.auditor.findings())
+        told["findings"] += [found for mirror in self.mirrors for found in mirror.findings()]
+        return told
 
     def heads(self) -> list[dict[str, Any]]:
         """How each shard stood at the last poll."""

@@ -4,12 +4,14 @@ parts."""
 from __future__ import annotations
 
 import argparse
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from proofgate import _core
 from proofgate.index.command import require_apart
 
 if TYPE_CHECKING:
@@ -73,7 +75,7 @@ def _days(text: str) -> int:
 
 
 @contextmanager
-def kept(options: argparse.Namespace, ledger_key: str) -> Iterator[Kept]:
+def kept(options: argparse.Namespace, ledger_key: str, auditor: _core.Auditor) -> Iterator[Kept]:
     """The index and what answers readers, as far as the arguments ask for them. An index that cannot be used
     is told, and tried again.
 
@@ -92,7 +94,9 @@ def kept(options: argparse.Namespace, ledger_key: str) -> Iterator[Kept]:
             from proofgate.index.readers import Readers
             from proofgate.index.routes import Desk
 
-            access_log = AccessLog(options.state)
+            access_log = AccessLog(options.state, time.time_ns() // 1000, auditor.reads_told())
+            if access_log.changed is not None:
+                auditor.reads_changed(access_log.changed)
             stack.callback(access_log.close)
             readers = Readers(options.readers)
             desk = Desk(options.index, options.ledger, readers, access_log, index.standing)

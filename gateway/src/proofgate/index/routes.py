@@ -70,6 +70,8 @@ class Desk:
         """`standing` tells how far the index is."""
         self._index, self._ledger, self._standing = index, ledger, standing
         self._readers, self._access_log = readers, access_log
+        #: How the log of who read what stands.
+        self.reads = access_log.head
         self._places = threading.BoundedSemaphore(AT_ONCE)
         self._watching = Watching()
 

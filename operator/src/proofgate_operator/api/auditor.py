@@ -6,10 +6,11 @@ from typing import Annotated
 
 from pydantic import Field
 
-from proofgate_operator.api.fields import Cores, ObjectName, Quantity, Section, rules
+from proofgate_operator.api.fields import Cores, ObjectName, Quantity, Section, keyed_by, rules
 from proofgate_operator.api.index import INDEX_MEMORY, Index
 from proofgate_operator.api.ledger import SigningKeyRef
 from proofgate_operator.api.load_balancer import Peer, peer_rule
+from proofgate_operator.api.mirrors import MIRROR_RULES, Mirror
 from proofgate_operator.api.pod_template import PodTemplate
 from proofgate_operator.api.witnesses import WITNESS_RULES, Witnesses
 
@@ -124,6 +125,11 @@ class Auditor(Section):
     """Who has to cosign its log of heads before it is published. Absent: nobody, and it calls nobody."""
     index: Index | None = None
     """An index of exchanges for readers with keys of their own. Absent: none."""
+    mirrors: Annotated[
+        tuple[Annotated[Mirror, Field(json_schema_extra=rules(*MIRROR_RULES))], ...],
+        Field(max_length=4, json_schema_extra=keyed_by("bucket")),
+    ] = ()
+    """Where it copies to what it has verified, under object lock. Absent: nowhere."""
     pod_template: PodTemplate | None = None
     """Additions to the auditor's pod: where it may run, for example."""
 
@@ -142,6 +148,12 @@ class Auditor(Section):
 
 
 AUDITOR_RULES = (
+    {
+        "rule": "!has(self.auditor) || self.networkPolicies == 'Managed' ||"
+        " !self.auditor.mirrors.exists(m, has(m.egress))",
+        "fieldPath": ".auditor.mirrors",
+        "message": "spec.auditor.mirrors: egress needs spec.networkPolicies: Managed",
+    },
     {
         "rule": "!has(self.auditor) || !self.auditor.enabled || self.ledger.volume.mode == 'Shared'",
         "fieldPath": ".auditor",

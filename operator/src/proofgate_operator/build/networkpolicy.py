@@ -6,7 +6,7 @@ from typing import Any
 
 from proofgate_operator.api.auditor import Auditor
 from proofgate_operator.api.gateway import Gateway, NetworkPolicies
-from proofgate_operator.build import auditor, haproxy, statefulset
+from proofgate_operator.build import auditor, haproxy, mirrors, statefulset
 from proofgate_operator.build.naming import (
     MONITORING_LABEL,
     OPERATOR,
@@ -111,20 +111,24 @@ def auditor_policy(
     gateway: Gateway, wanted: Auditor, defaults: Defaults, witness_ports: Sequence[int] = ()
 ) -> Manifest:
     """Its port is read by monitoring, the operator, and whom the spec names. It calls witnesses at these
-    ports, and name servers for that; without any it calls nobody, not even for names."""
+    ports, its mirrors, and name servers for that; without any it calls nobody, not even for names."""
     allowed = [peer.as_written() for peer in wanted.allow_from or ()]
     readers = [*_monitoring(gateway), *_operator(defaults), *allowed]
     ingress = [{"from": readers, "ports": _ports(auditor.PORT)}]
     policy = _policy(gateway, names(gateway).auditor, auditor.COMPONENT, ingress)
     policy["spec"]["policyTypes"] = ["Ingress", "Egress"]
-    if witness_ports:
-        policy["spec"]["egress"] = _to_witnesses(wanted, witness_ports)
+    asked = [
+        *([_to_witnesses(wanted, witness_ports)] if witness_ports else []),
+        *mirrors.egress(wanted.mirrors),
+    ]
+    if asked:
+        by_udp = [{"port": port, "protocol": "UDP"} for port in _NAME_PORTS]
+        policy["spec"]["egress"] = [{"ports": [*by_udp, *_ports(*_NAME_PORTS)]}, *asked]
     return policy
 
 
-def _to_witnesses(wanted: Auditor, ports: Sequence[int]) -> list[Manifest]:
+def _to_witnesses(wanted: Auditor, ports: Sequence[int]) -> Manifest:
     asked: Manifest = {"ports": _ports(*ports)}
     if wanted.witnesses and wanted.witnesses.egress:
         asked["to"] = [{"ipBlock": {"cidr": cidr}} for cidr in wanted.witnesses.egress.allow]
-    by_udp = [{"port": port, "protocol": "UDP"} for port in _NAME_PORTS]
-    return [{"ports": [*by_udp, *_ports(*_NAME_PORTS)]}, asked]
+    return asked

@@ -1,4 +1,5 @@
-"""The auditor's witnesses: whether what the spec says of them can be used, and where they are asked."""
+"""Whom the auditor calls: whether what the spec says of witnesses and mirrors can be used, and where
+witnesses are asked."""
 
 from collections.abc import Iterator
 
@@ -26,9 +27,10 @@ def witness_ports(
     None where that cannot be used.
     """
     witnesses = gateway.auditor.witnesses if gateway.auditor else None
+    mirror_faults = [*_mirror_range_faults(gateway)]
     if witnesses is None:
-        return (), []
-    faults = [*_range_faults(witnesses), *_authorities_faults(witnesses, seen)]
+        return (None if mirror_faults else ()), mirror_faults
+    faults = [*mirror_faults, *_range_faults(witnesses), *_authorities_faults(witnesses, seen)]
     try:
         own = key.verifying_text if key else None
         ports = witness_policy.read(witnesses.policy, own, witnesses.allow_http)
@@ -42,6 +44,14 @@ def _range_faults(witnesses: Witnesses) -> Iterator[Fault]:
         fault = range_fault(cidr)
         if fault:
             yield Fault(OWNER, "SpecInvalid", f"{_FIELD}.egress.allow: {fault}")
+
+
+def _mirror_range_faults(gateway: Gateway) -> Iterator[Fault]:
+    for mirror in gateway.auditor.mirrors if gateway.auditor else ():
+        for cidr in mirror.egress.allow if mirror.egress else ():
+            fault = range_fault(cidr)
+            if fault:
+                yield Fault(OWNER, "SpecInvalid", f"{OWNER}.mirrors: egress.allow: {fault}")
 
 
 def _authorities_faults(witnesses: Witnesses, seen: Observed) -> Iterator[Fault]:

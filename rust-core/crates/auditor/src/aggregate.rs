@@ -161,6 +161,17 @@ impl Aggregate {
         Arc::clone(&self.published)
     }
 
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.key.name()
+    }
+
+    /// A signed note of a log whose name lies below this one's.
+    pub(crate) fn sign_below(&self, checkpoint: &Checkpoint) -> Result<String, AuditorError> {
+        Ok(checkpoint.sign(&self.key)?)
+    }
+
     /// Entries in it.
     #[must_use]
     pub fn size(&self) -> u64 {

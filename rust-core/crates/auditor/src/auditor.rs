@@ -10,6 +10,7 @@ use crate::log::Log;
 use crate::look::{View, look, rest};
 use crate::parties::{identity, require_known};
 use crate::published::Published;
+use crate::reads::Reads;
 use crate::removal;
 use crate::scrub::{Next, Scrub};
 use crate::tail::Budget;
@@ -103,6 +104,7 @@ pub struct Auditor {
     findings: Findings,
     unsaved_findings: bool,
     suspected: Suspected,
+    pub(crate) reads: Reads,
     scrub: Scrub,
     last_beat: u64,
     /// The ended log that was glanced at last.
@@ -162,7 +164,9 @@ impl Auditor {
             aggregate.published(),
             Arc::clone(&settings.policy),
         )?;
-        let catalogue = catalogue::load(&*state, &settings.ledger, settings.key.name(), &aggregate)?;
+        let (catalogue, newest_reads) =
+            catalogue::load(&*state, &settings.ledger, settings.key.name(), &aggregate)?;
+        let reads = Reads::open(&*state, newest_reads.as_ref())?;
         let findings = catalogue::load_findings(&*state)?;
         Ok(Self {
             volume,
@@ -174,6 +178,7 @@ impl Auditor {
             findings,
             unsaved_findings: false,
             suspected: Suspected::default(),
+            reads,
             scrub: Scrub::default(),
             last_beat: 0,
             glanced: None,
@@ -228,6 +233,7 @@ impl Auditor {
             }
             self.read_again(now, &mut again, &mut raised);
         }
+        self.reads.raise(self.aggregate.name(), &mut raised);
         let delay = self.settings.second_look.max(1);
         self.unsaved_findings |= self.suspected.weigh(&raised, &mut self.findings, now, delay);
         let mut poll = Poll {
@@ -498,12 +504,16 @@ impl Auditor {
         let beat = now.saturating_sub(self.last_beat) >= self.settings.beat;
         let due = |log: &Log| Entry::due(log, beat);
         let entries: Vec<Entry> = self.logs().filter_map(due).collect();
-        if !beat && entries.is_empty() {
+        let reads = self.reads.entry(&self.aggregate, beat, now)?;
+        if !beat && entries.is_empty() && reads.is_none() {
             return Ok(0);
         }
+        // Before the rows: behind the newest that they know of, entries about reads are looked for at the next start.
+        self.reads.save(&*self.state)?;
         catalogue::save(&*self.state, &mut self.catalogue)?;
         let first = self.aggregate.size();
-        let encoded: Vec<Vec<u8>> = entries.iter().map(Entry::encode).collect::<Result<_, _>>()?;
+        let told = entries.iter().chain(&reads);
+        let encoded: Vec<Vec<u8>> = told.map(Entry::encode).collect::<Result<_, _>>()?;
         self.aggregate.append(&encoded)?;
         let logs = self.catalogue.values_mut().flat_map(BTreeMap::values_mut);
         let due = logs.filter(|log| Entry::due(log, beat).is_some());
@@ -511,9 +521,12 @@ impl Auditor {
             log.row.told = Some(entry.told(index));
             log.dirty = true;
         }
+        if reads.is_some() {
+            self.reads.told();
+        }
         if beat {
             self.last_beat = now;
         }
-        Ok(entries.len() as u64)
+        Ok(encoded.len() as u64)
     }
 }

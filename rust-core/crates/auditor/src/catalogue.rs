@@ -2,7 +2,7 @@
 
 use crate::aggregate::{Aggregate, read, write};
 use crate::chain::Logs;
-use crate::entry::Entry;
+use crate::entry::{Entry, Kind};
 use crate::finding::Findings;
 use crate::log::{Log, Row};
 use crate::{AuditorError, StateStorage};
@@ -62,13 +62,14 @@ pub(crate) fn recognise(
     }
 }
 
-/// Reads all rows, and what the newest entries of the aggregate log say that they do not.
+/// Reads all rows, and what the newest entries of the aggregate log say that they do not; and the newest of those about
+/// the log of reads.
 pub(crate) fn load(
     state: &dyn StateStorage,
     volume: &Path,
     ledger: &str,
     aggregate: &Aggregate,
-) -> Result<Catalogue, AuditorError> {
+) -> Result<(Catalogue, Option<Entry>), AuditorError> {
     let mut catalogue = Catalogue::new();
     let mut from = 0;
     for shard in list(state, LOGS)? {
@@ -92,15 +93,20 @@ pub(crate) fn load(
                 .insert(incarnation, log);
         }
     }
+    let mut reads = None;
     for (at, entry) in aggregate.entries(from)?.iter().enumerate() {
         let entry = Entry::decode(entry)?;
+        if entry.kind == Kind::Access {
+            reads = Some(entry);
+            continue;
+        }
         let told = entry.told(from + at as u64);
         if let Some(log) = find(&mut catalogue, ledger, &entry.origin) {
             log.row.told = Some(told);
             log.dirty = true;
         }
     }
-    Ok(catalogue)
+    Ok((catalogue, reads))
 }
 
 fn find<'c>(catalogue: &'c mut Catalogue, ledger: &str, origin: &str) -> Option<&'c mut Log> {

@@ -16,9 +16,11 @@ pub enum Kind {
     End,
     /// It was removed by right, and is read no more. It has ended.
     Removed,
+    /// A head of the log of who read what, signed with the aggregate log's key.
+    Access,
 }
 
-/// One entry: a head of a log that the auditor has verified.
+/// One entry: a head of a log that the auditor has verified, or of the log of who read what.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     /// Version of the format: 1.

@@ -53,6 +53,8 @@ pub enum Code {
     Stalled,
     /// A file or directory cannot be read.
     Unreadable,
+    /// The log of who read what is not the one that was told.
+    AccessLogChanged,
     /// A witness has cosigned more of the aggregate log than there is.
     AggregateRollback,
     /// A witness has cosigned another history of the aggregate log.

@@ -9,6 +9,7 @@
 //! | logs that were removed by right | `removal` |
 //! | the aggregate log of all heads, its tiles, and its readers | `aggregate`, `tile`, `published`, `entry` |
 //! | asking witnesses to cosign it | `cosigning` |
+//! | heads of the log of who read what | `reads` |
 //! | whose keys go together | `parties` |
 //! | the auditor's own state, and what is held of it elsewhere | `catalogue`, `held` |
 //!
@@ -31,6 +32,7 @@ mod log;
 mod look;
 mod parties;
 mod published;
+mod reads;
 mod removal;
 mod scrub;
 mod tail;
@@ -46,4 +48,5 @@ pub use finding::{Code, Finding};
 pub use log::Head;
 pub use proofgate_state::{StateDirectory, StateStorage};
 pub use published::Published;
+pub use reads::ReadsHead;
 pub use tile::Tile;

@@ -15,6 +15,7 @@ mod scan;
 mod tree_check;
 
 use crate::layout::shards;
+use crate::pinned::{Pinned, PinnedFile};
 use crate::{EvidenceError, ReadStorage};
 use proofgate_ledger::VerifyingKey;
 use serde::Serialize;
@@ -202,7 +203,46 @@ pub fn fsck<'k>(
     keys: impl Into<Keys<'k>>,
     held: &[HeldCheckpoint],
 ) -> Result<Report, EvidenceError> {
-    let keys = keys.into();
+    check(storage, path, keys.into(), held, false)
+}
+
+/// As [`fsck`], of a copy without what a mirror leaves out: salts, trees, and the logs that go on behind the last of each
+/// shard.
+///
+/// # Errors
+/// As [`fsck`].
+pub fn fsck_mirror<'k>(
+    storage: &dyn ReadStorage,
+    path: &Path,
+    keys: impl Into<Keys<'k>>,
+    held: &[HeldCheckpoint],
+) -> Result<Report, EvidenceError> {
+    check(storage, path, keys.into(), held, true)
+}
+
+/// As [`fsck_mirror`], of one log that has ended; and the files that were read for that, with the digests of just the bytes
+/// that were.
+///
+/// # Errors
+/// As [`fsck`].
+pub fn fsck_pinned<'k>(
+    storage: &dyn ReadStorage,
+    dir: &Path,
+    keys: impl Into<Keys<'k>>,
+    held: &[HeldCheckpoint],
+) -> Result<(Report, Vec<PinnedFile>), EvidenceError> {
+    let pinned = Pinned::new(storage);
+    let report = check(&pinned, dir, keys.into(), held, true)?;
+    Ok((report, pinned.files()))
+}
+
+fn check(
+    storage: &dyn ReadStorage,
+    path: &Path,
+    keys: Keys<'_>,
+    held: &[HeldCheckpoint],
+    mirror: bool,
+) -> Result<Report, EvidenceError> {
     let mut incarnations = Vec::new();
     let mut held = held::Held::new(held);
     // All files gone is what a checkpoint held outside tells best.
@@ -217,7 +257,7 @@ pub fn fsck<'k>(
         ..keys
     };
     for shard in &found {
-        chain::check(storage, shard, keys, &mut held, &mut incarnations)?;
+        chain::check(storage, shard, (keys, mirror), &mut held, &mut incarnations)?;
     }
     findings.extend(held.unmet(path));
     let verdict = incarnations

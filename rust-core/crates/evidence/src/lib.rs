@@ -29,6 +29,7 @@ pub mod key_successions;
 pub mod layout;
 pub mod log_reader;
 mod lookup;
+mod pinned;
 pub mod prove;
 pub mod removal;
 pub mod rules;
@@ -45,9 +46,10 @@ pub use error::EvidenceError;
 pub use export::export_leaves;
 pub use fsck::{
     CheckpointState, Finding, HeldCheckpoint, IncarnationReport, KeyReport, Keys, RemovedReport, Report,
-    TreeState, Verdict, fsck,
+    TreeState, Verdict, fsck, fsck_mirror, fsck_pinned,
 };
 pub use lookup::{FoundRecord, Search, find, read_record, read_records, removed_at};
+pub use pinned::PinnedFile;
 pub use salts::stored_salt;
 pub use segments::unused;
 pub use storage::{FileStorage, ReadFile, ReadStorage, read_full};

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use proofgate_auditor::{
-    self as core, Answer, AuditorError, Cosigning, Published, Question, Settings, StateDirectory,
+    self as core, Answer, AuditorError, Cosigning, Published, Question, ReadsHead, Settings, StateDirectory,
 };
 use proofgate_evidence::FileStorage;
 use proofgate_ledger::{Hash, LedgerError, SigningKey, TrustPolicy, VerifyingKey};
@@ -147,12 +147,25 @@ impl Auditor {
 
     fn poll(&self, python: Python<'_>, now_us: u64, budget_bytes: u64, scrub_bytes: u64) -> PyResult<String> {
         let (poll, seen) = python.detach(|| {
-            let mut auditor = self.auditor.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut auditor = self.auditor();
             let poll = auditor.poll(now_us, budget_bytes, scrub_bytes);
             (poll, see(&auditor, now_us))
         });
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = seen?;
         json(&poll.map_err(|error| auditor_error(python, &error))?)
+    }
+
+    fn reads_told<'py>(&self, python: Python<'py>) -> Option<(u64, u64, Bound<'py, PyBytes>)> {
+        let told = python.detach(|| self.auditor().reads_told().cloned());
+        told.map(|told| (told.begun, told.size, PyBytes::new(python, &told.root)))
+    }
+
+    fn take_reads(&self, python: Python<'_>, begun: u64, size: u64, root: Hash) {
+        python.detach(|| self.auditor().take_reads(ReadsHead { begun, size, root }));
+    }
+
+    fn reads_changed(&self, python: Python<'_>, why: String) {
+        python.detach(|| self.auditor().reads_changed(why));
     }
 
     fn findings(&self) -> String {
@@ -165,7 +178,7 @@ impl Auditor {
 
     fn accepted(&self, python: Python<'_>, since_us: u64) -> Vec<(OsString, String)> {
         python.detach(|| {
-            let auditor = self.auditor.lock().unwrap_or_else(PoisonError::into_inner);
+            let auditor = self.auditor();
             let accepted = auditor.accepted(since_us);
             accepted
                 .map(|(dir, note)| (dir.as_os_str().to_owned(), note.to_owned()))
@@ -251,6 +264,10 @@ impl Auditor {
 }
 
 impl Auditor {
+    fn auditor(&self) -> MutexGuard<'_, core::Auditor> {
+        self.auditor.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn asked(&self) -> MutexGuard<'_, BTreeMap<usize, Question>> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }

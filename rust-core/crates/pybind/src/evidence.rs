@@ -13,6 +13,7 @@ use proofgate_evidence::{
 use proofgate_ledger::{Checkpoint, CosigningKey, KeySuccession, SigningKey, TlogProof, VerifyingKey};
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 use rand::TryRngCore;
 use serde::Serialize;
 
@@ -25,6 +26,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(reveal_digest, module)?)?;
     module.add_function(wrap_pyfunction!(prove, module)?)?;
     module.add_function(wrap_pyfunction!(fsck, module)?)?;
+    module.add_function(wrap_pyfunction!(fsck_pinned, module)?)?;
     module.add_function(wrap_pyfunction!(export_leaves, module)?)?;
     module.add_function(wrap_pyfunction!(consistency, module)?)?;
     module.add_function(wrap_pyfunction!(generate_key, module)?)?;
@@ -140,13 +142,14 @@ fn optional_key(verifying_key: Option<&str>) -> PyResult<Option<VerifyingKey>> {
 }
 
 #[pyfunction]
-#[pyo3(signature = (path, verifying_key, against=Vec::new(), keeping_key=None))]
+#[pyo3(signature = (path, verifying_key, against=Vec::new(), keeping_key=None, mirror=false))]
 fn fsck(
     python: Python<'_>,
     path: PathBuf,
     verifying_key: Option<&str>,
     against: Vec<(PathBuf, String)>,
     keeping_key: Option<&str>,
+    mirror: bool,
 ) -> PyResult<(u8, String)> {
     let key = optional_key(verifying_key)?;
     let keeping = optional_key(keeping_key)?;
@@ -170,11 +173,43 @@ fn fsck(
             ledger: key.as_ref(),
             keeping: keeping.as_ref(),
         };
-        proofgate_evidence::fsck(&FileStorage, &path, keys, &held)
+        match mirror {
+            true => proofgate_evidence::fsck_mirror(&FileStorage, &path, keys, &held),
+            false => proofgate_evidence::fsck(&FileStorage, &path, keys, &held),
+        }
     });
     let report = report.map_err(|error| evidence_error(python, &error))?;
     let json = serde_json::to_string(&report).map_err(|error| PyValueError::new_err(error.to_string()))?;
     Ok((report.exit_code, json))
+}
+
+/// Verdict, report and files of a log that has ended; the last with the digests of the bytes that were verified.
+type Pinned<'py> = (u8, String, Vec<(PathBuf, u64, Bound<'py, PyBytes>)>);
+
+#[pyfunction]
+#[pyo3(signature = (directory, note, verifying_key, keeping_key=None))]
+fn fsck_pinned<'py>(
+    python: Python<'py>,
+    directory: PathBuf,
+    note: String,
+    verifying_key: &str,
+    keeping_key: Option<&str>,
+) -> PyResult<Pinned<'py>> {
+    let key = optional_key(Some(verifying_key))?;
+    let keeping = optional_key(keeping_key)?;
+    let checked = python.detach(|| {
+        let held = proofgate_evidence::read_notes(&directory, &note, key.as_ref())?;
+        let keys = Keys {
+            ledger: key.as_ref(),
+            keeping: keeping.as_ref(),
+        };
+        proofgate_evidence::fsck_pinned(&FileStorage, &directory, keys, &held)
+    });
+    let (report, files) = checked.map_err(|error| evidence_error(python, &error))?;
+    let json = serde_json::to_string(&report).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    let files = files.into_iter();
+    let files = files.map(|file| (file.path, file.len, PyBytes::new(python, &file.sha256)));
+    Ok((report.exit_code, json, files.collect()))
 }
 
 #[pyfunction]

@@ -11,7 +11,9 @@ mod keeping;
 mod policy;
 mod policy_queue;
 mod prices;
+mod signature;
 mod telemetry;
+mod tree;
 mod witness;
 mod worker;
 
@@ -29,9 +31,11 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<index::ExchangeReader>()?;
     module.add_class::<index::ExchangeBatch>()?;
     module.add_class::<keeping::Keeper>()?;
+    module.add_class::<tree::Tree>()?;
     errors::register(module)?;
     policy::register(module)?;
     prices::register(module)?;
+    signature::register(module)?;
     index::register(module)?;
     evidence::register(module)
 }

@@ -34,7 +34,7 @@ struct Ended {
 pub(super) fn check(
     storage: &dyn ReadStorage,
     shard: &Shard,
-    keys: Keys<'_>,
+    (keys, mirror): (Keys<'_>, bool),
     held: &mut Held<'_>,
     reports: &mut Vec<IncarnationReport>,
 ) -> Result<(), EvidenceError> {
@@ -46,7 +46,7 @@ pub(super) fn check(
         let mut stated = heads.remove(incarnation).unwrap_or_default();
         let kept = held.meet(*incarnation);
         stated.extend(kept.iter().map(|one| one.head()));
-        let mut log = scan(storage, &dir, *incarnation, keys, stated)?;
+        let mut log = scan(storage, &dir, *incarnation, (keys, mirror), stated)?;
         for one in kept {
             let origin = &one.checkpoint.origin;
             if log.report.origin.as_ref().is_some_and(|own| own != origin) {
@@ -66,7 +66,7 @@ pub(super) fn check(
         removed::require_end(&mut logs, &next);
     }
     let zombies = compare_ends(&mut logs, &claims);
-    compare_links(storage, shard, &mut logs)?;
+    compare_links(storage, shard, mirror, &mut logs)?;
     exchanges::check(&mut logs, &next, &zombies, &forked);
     judge_cover(&mut logs, &claims);
     key_line::compare_turns(&mut logs, keys.ledger);
@@ -249,6 +249,7 @@ fn compare_ends(logs: &mut [Scanned], claims: &[Vec<Claim>]) -> BTreeMap<Ulid, u
 fn compare_links(
     storage: &dyn ReadStorage,
     shard: &Shard,
+    mirror: bool,
     logs: &mut [Scanned],
 ) -> Result<(), EvidenceError> {
     if shard.alone {
@@ -294,6 +295,10 @@ fn compare_links(
         let Some(successor) = log.rules.successor().filter(|named| !there.contains(named)) else {
             continue;
         };
+        if mirror && Some(log.incarnation) == newest {
+            // It goes on, and has its place in a mirror when it has ended.
+            continue;
+        }
         // It may have been made since the shard was listed.
         let dir = &shard.dir;
         let now = storage.list(dir).map_err(EvidenceError::io("list", dir))?;

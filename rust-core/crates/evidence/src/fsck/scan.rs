@@ -110,7 +110,7 @@ pub(super) fn scan(
     storage: &dyn ReadStorage,
     dir: &Path,
     incarnation: Ulid,
-    by: Keys<'_>,
+    (by, mirror): (Keys<'_>, bool),
     mut heads: Vec<Head>,
 ) -> Result<Scanned, EvidenceError> {
     let refused = match removal::read(storage, dir, by.ledger, by.keeping)? {
@@ -119,8 +119,8 @@ pub(super) fn scan(
         Removal::None => None,
     };
     let key = by.ledger;
-    let mut scan = Scan::new(storage, dir, incarnation)?;
-    if let Some(keeping) = by.keeping {
+    let mut scan = Scan::new(storage, dir, incarnation, mirror)?;
+    if let Some(keeping) = by.keeping.filter(|_| !mirror) {
         scan.erasures = Some(ErasureCheck::open(storage, dir, keeping)?);
     }
     // Before the records: those of a log that is being written only grow.
@@ -176,8 +176,10 @@ struct Scan {
     incarnation: Ulid,
     rules: Rules,
     mmr: Mmr,
+    /// Neither is in a mirror.
     tree: TreeCheck,
-    salts: SaltCheck,
+    salts: Option<SaltCheck>,
+    mirror: bool,
     /// Where a keeper's key is known.
     erasures: Option<ErasureCheck>,
     signer: Option<VerifyingKey>,
@@ -186,15 +188,27 @@ struct Scan {
 }
 
 impl Scan {
-    fn new(storage: &dyn ReadStorage, dir: &Path, incarnation: Ulid) -> Result<Self, EvidenceError> {
+    fn new(
+        storage: &dyn ReadStorage,
+        dir: &Path,
+        incarnation: Ulid,
+        mirror: bool,
+    ) -> Result<Self, EvidenceError> {
         Ok(Self {
             report: empty_report(dir, incarnation),
             dir: dir.to_owned(),
             incarnation,
             rules: Rules::new(incarnation),
             mmr: Mmr::new(),
-            tree: TreeCheck::open(storage, dir)?,
-            salts: SaltCheck::open(storage, dir)?,
+            tree: match mirror {
+                true => TreeCheck::none(),
+                false => TreeCheck::open(storage, dir)?,
+            },
+            salts: match mirror {
+                true => None,
+                false => Some(SaltCheck::open(storage, dir)?),
+            },
+            mirror,
             erasures: None,
             signer: None,
             flaws: Vec::new(),
@@ -270,7 +284,10 @@ impl Scan {
             self.push(stored, payload, covered)?;
             let taken = self.rules.take(stored.seq, payload);
             if let Ok(Record::Admission(admission)) = &taken {
-                let erased = self.salts.admission(stored.seq, admission.salt)?;
+                let erased = match &mut self.salts {
+                    Some(salts) => salts.admission(stored.seq, admission.salt)?,
+                    None => false,
+                };
                 if let Some(erasures) = &mut self.erasures {
                     erasures.admission(stored.seq, &admission.tenant, admission.ts, erased);
                 }
@@ -391,7 +408,7 @@ impl Scan {
         let size = self.mmr.size();
         let path = self.dir.join(TREE);
         self.report.tree = self.tree.state(node_count(size));
-        if size > 0 && self.report.tree == TreeState::Missing {
+        if size > 0 && self.report.tree == TreeState::Missing && !self.mirror {
             let message = "the tree file is not there; it can be rebuilt from the records".to_owned();
             self.find(&path, 0, Verdict::Incomplete, message);
         }
@@ -408,23 +425,24 @@ impl Scan {
     }
 
     fn judge_salts(&mut self, covered: u64) {
-        self.report.erased_salts = self.salts.erased;
-        if let Some(first) = self.salts.first_missing {
+        let Some(salts) = &self.salts else { return };
+        let (erased, missing, changed) = (salts.erased, salts.missing, salts.changed);
+        let (first_missing, first_changed) = (salts.first_missing, salts.first_changed);
+        self.report.erased_salts = erased;
+        if let Some(first) = first_missing {
             // Salts are synced with the records that they are for.
             let verdict = match first < covered {
                 true => Verdict::Invalid,
                 false => Verdict::Incomplete,
             };
             let message = format!(
-                "the salts of {} admissions are not there, of record {first} first: their commitments cannot be opened",
-                self.salts.missing
+                "the salts of {missing} admissions are not there, of record {first} first: their commitments cannot be opened"
             );
             self.find(&self.dir.join(SALTS), 0, verdict, message);
         }
-        if let Some(first) = self.salts.first_changed {
+        if let Some(first) = first_changed {
             let message = format!(
-                "the salts of {} admissions are not those that they name, of record {first} first: their commitments cannot be opened",
-                self.salts.changed
+                "the salts of {changed} admissions are not those that they name, of record {first} first: their commitments cannot be opened"
             );
             let offset = first.saturating_mul(SALT as u64);
             self.find(&self.dir.join(SALTS), offset, Verdict::Invalid, message);

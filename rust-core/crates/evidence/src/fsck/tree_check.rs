@@ -19,6 +19,18 @@ pub(super) struct TreeCheck {
 }
 
 impl TreeCheck {
+    /// There is no tree file to be looked for.
+    pub(super) fn none() -> Self {
+        Self {
+            file: None,
+            nodes: 0,
+            position: 0,
+            window: Vec::new(),
+            window_at: 0,
+            wrong: false,
+        }
+    }
+
     pub(super) fn open(storage: &dyn ReadStorage, dir: &Path) -> Result<Self, EvidenceError> {
         let path = dir.join(TREE);
         let file = match storage.open(&path) {
@@ -33,10 +45,7 @@ impl TreeCheck {
         Ok(Self {
             file,
             nodes,
-            position: 0,
-            window: Vec::new(),
-            window_at: 0,
-            wrong: false,
+            ..Self::none()
         })
     }
 

@@ -1,0 +1,160 @@
+"""The command `access-log`: checks the log of who read what against the heads of it that were signed."""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from proofgate import _core
+from proofgate.commands import EXIT_USAGE, fail
+from proofgate.evidence import VERDICTS, read_text, read_verifying_key
+from proofgate.index.access_log import AccessLogError, Part, parts, replay
+from proofgate.mirror.aggregate import WIDTH, path_of, split
+
+_INCOMPLETE, _DIVERGED = 10, 30
+
+
+@dataclass(frozen=True)
+class Told:
+    """A head of a log of reads, as an entry of the aggregate log says."""
+
+    size: int
+    root: bytes
+
+
+class _DivergedError(Exception):
+    """Something is not what was signed."""
+
+
+def add(command: Callable[..., argparse.ArgumentParser]) -> None:
+    """Adds the command; `command` makes one."""
+    parser = command(
+        "access-log",
+        run,
+        "check the log of who read what against what the auditor signed of it",
+        "Exit\ncode 0: all that was told is there as it was, 10: it cannot be compared, 30: it was changed.",
+    )
+    parser.add_argument("state", type=Path, metavar="STATE", help="the auditor's --state, or a copy of it")
+    parser.add_argument("--key", required=True, metavar="VKEY", help="the auditor's verifying key, or a file")
+    parser.add_argument(
+        "--against",
+        type=Path,
+        metavar="FILE",
+        help="a checkpoint of the auditor's log that somebody keeps elsewhere: the state has to contain it",
+    )
+    parser.add_argument(
+        "--files",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="where files are that were moved away; may be given again",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Reads the aggregate log whole, and then the files of each log that it tells of."""
+    key = read_verifying_key(options.key)
+    held = None if options.against is None else read_text(options.against)
+    try:
+        told = _told(options.state, key, held)
+        logs: dict[int, list[Part]] = {}
+        for folder in [options.state, *options.files]:
+            for begun, files in parts(folder).items():
+                logs.setdefault(begun, []).extend(files)
+        code = max([_report(begun, told.get(begun, []), logs) for begun in sorted({*told, *logs})], default=0)
+    except _DivergedError as error:
+        print(error)
+        code = _DIVERGED
+    except OSError as error:
+        return fail(f"{error.filename} cannot be read: {error.strerror}", EXIT_USAGE)
+    print(VERDICTS[code].partition(":")[0])
+    return code
+
+
+def _report(begun: int, told: list[Told], logs: dict[int, list[Part]]) -> int:
+    files = sorted(logs.get(begun, []), key=lambda part: part.first)
+    last = told[-1].size if told else 0
+    if not files:
+        print(f"log {begun}: {last} lines were told, and none is there")
+        return _DIVERGED
+    wanted = {one.size: one.root for one in told}
+
+    def compare(tree: _core.Tree) -> None:
+        if wanted.get(tree.size, tree.root) != tree.root:
+            raise AccessLogError(f"the first {tree.size} lines are not those that were told")
+
+    try:
+        _, tree = replay(files, None, compare)
+    except AccessLogError as error:
+        print(f"log {begun}: {error}")
+        return _DIVERGED
+    if tree.size < last:
+        print(f"log {begun}: {last} lines were told, and only {tree.size} are there")
+        return _DIVERGED
+    first = files[0].first
+    print(f"log {begun}: lines {first} to {tree.size}, of which {tree.size - last} are under no head yet")
+    if first and not any(one.size >= first for one in told):
+        print("  nothing was told that shows what was before them")
+        return _INCOMPLETE
+    return 0
+
+
+def _told(state: Path, key: str, held: str | None) -> dict[int, list[Told]]:
+    """The heads in the aggregate log, which is read whole. Raises OSError, _DivergedError."""
+    name = key.split("+", 1)[0]
+    signed = _believed((state / "checkpoint").read_text(encoding="utf-8"), key)
+    against = None if held is None else _believed(held, key)
+    tree, told = _core.Tree(), dict[int, list[Told]]()
+    compared = against is None or against["size"] == 0
+    for entry in _entries(state, signed["size"]):
+        tree.push(entry)
+        if against is not None and tree.size == against["size"]:
+            compared = True
+            if tree.root != base64.b64decode(against["root"]):
+                raise _DivergedError(
+                    f"the auditor's log is not the one of the {tree.size} entries that are held"
+                )
+        one = json.loads(entry)
+        if one["kind"] == "access":
+            head = _believed(one["checkpoint"], key)
+            prefix, _, begun = str(head["origin"]).rpartition("/")
+            if prefix == f"{name}/access" and begun.isascii() and begun.isdigit():
+                told.setdefault(int(begun), []).append(Told(head["size"], base64.b64decode(head["root"])))
+    if tree.root != base64.b64decode(signed["root"]):
+        raise _DivergedError("the entries of the auditor's log do not lead to the root that it signed")
+    if not compared:
+        raise _DivergedError(f"the auditor's log has {tree.size} entries, and one of more is held")
+    return told
+
+
+def _believed(note: str, key: str) -> dict[str, Any]:
+    try:
+        told: dict[str, Any] = json.loads(_core.verify_checkpoint(note, key))
+    except _core.ProofError as error:
+        raise _DivergedError(f"a checkpoint is not the auditor's: {error}") from None
+    return told
+
+
+def _entries(state: Path, size: int) -> Iterator[bytes]:
+    for number in range(-(-size // WIDTH)):
+        count = min(WIDTH, size - number * WIDTH)
+        found = list(split(_bundle(state, number, count)))
+        if len(found) < count:
+            raise _DivergedError(f"bundle {number} of the auditor's log is cut off")
+        yield from found[:count]
+
+
+def _bundle(state: Path, number: int, count: int) -> bytes:
+    """A bundle of at least so many entries: the auditor may have put a wider one in its place."""
+    path = state / path_of("entries", number)
+    folder = path.with_name(f"{path.name}.p")
+    parted = [int(part.name) for part in folder.iterdir()] if folder.is_dir() else []
+    for width in sorted(width for width in parted if width >= count):
+        return (folder / str(width)).read_bytes()
+    return path.read_bytes()

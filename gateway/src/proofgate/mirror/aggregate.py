@@ -1,0 +1,92 @@
+"""What a mirror reads of the auditor's log of heads: entries, and which tiles are whole."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+#: Entries in a bundle, and hashes in a tile (c2sp.org/tlog-tiles).
+WIDTH = 256
+_INCARNATION = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
+_SHARD = re.compile(r"[0-9]{1,20}")
+
+
+class Tiles(Protocol):
+    """What is published of a log."""
+
+    def read(self, path: str, /) -> bytes | None:
+        """The tile or bundle at a path of c2sp.org/tlog-tiles."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A log that has ended, as an entry of the aggregate log says."""
+
+    index: int
+    shard: str
+    incarnation: str
+    size: int
+    checkpoint: str
+    removed: bool
+
+    @property
+    def place(self) -> str:
+        """Its directory in a ledger."""
+        return f"{self.shard}/{self.incarnation}"
+
+
+def path_of(level: str, number: int, width: int = WIDTH) -> str:
+    """The path of a tile or, with `entries` as its level, of a bundle."""
+    parts = [f"{number % 1000:03d}"]
+    while number := number // 1000:
+        parts.insert(0, f"x{number % 1000:03d}")
+    return f"tile/{level}/{'/'.join(parts)}" + (f".p/{width}" if width < WIDTH else "")
+
+
+def place_of(origin: str, ledger: str) -> tuple[str, str] | None:
+    """Shard and incarnation of a log of a ledger; None for an origin that is none."""
+    shard, _, incarnation = origin.removeprefix(f"{ledger}/").rpartition("/")
+    if not origin.startswith(f"{ledger}/") or not _SHARD.fullmatch(shard):
+        return None
+    return (shard, incarnation) if _INCARNATION.fullmatch(incarnation) else None
+
+
+def ended(tiles: Tiles, ledger: str, first: int, size: int) -> Iterator[Ended]:
+    """The logs that entries from `first` on, in a log of `size`, say to have ended."""
+    for number in range(first // WIDTH, -(-size // WIDTH)):
+        bundle = tiles.read(path_of("entries", number, min(WIDTH, size - number * WIDTH)))
+        for index, entry in enumerate(split(bundle or b""), number * WIDTH):
+            if index >= first and (log := _read(index, entry, ledger)) is not None:
+                yield log
+
+
+def split(bundle: bytes) -> Iterator[bytes]:
+    """The entries of a bundle, each of which stands behind its length in two bytes."""
+    at = 0
+    while at < len(bundle):
+        end = at + 2 + int.from_bytes(bundle[at : at + 2], "big")
+        yield bundle[at + 2 : end]
+        at = end
+
+
+def _read(index: int, entry: bytes, ledger: str) -> Ended | None:
+    # The auditor wrote and signed it, and has read it again at its start.
+    told: dict[str, Any] = json.loads(entry)
+    place = place_of(told["origin"], ledger)
+    if told["kind"] not in ("end", "removed") or place is None:
+        return None
+    return Ended(index, *place, told["size"], told["checkpoint"], told["kind"] == "removed")
+
+
+def whole_tiles(before: int, size: int) -> Iterator[str]:
+    """The tiles and bundles that became whole while a log grew from one size to another."""
+    for number in range(before // WIDTH, size // WIDTH):
+        yield path_of("entries", number)
+    width, level = WIDTH, 0
+    while size // width:
+        for number in range(before // width, size // width):
+            yield path_of(str(level), number)
+        width, level = width * WIDTH, level + 1

@@ -1,0 +1,77 @@
+"""An auditor that keeps mirrors of what it has accepted: its arguments, and the parts."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from proofgate import _core
+
+if TYPE_CHECKING:
+    from proofgate.mirror.mirror import Mirror
+
+_PATIENCE = 600.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments to the command."""
+    parser.add_argument(
+        "--mirror",
+        action="append",
+        default=[],
+        metavar="DIR|s3://BUCKET/PREFIX?…",
+        help="copy logs that have ended, and checkpoints, to a directory or a bucket with object lock;\n"
+        "may be given again. Behind '?': lock=compliance|governance&days=N, endpoint, region,\n"
+        "credentials (a directory with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; default: the\n"
+        "environment), ca, http=allow",
+    )
+    parser.add_argument(
+        "--mirror-patience",
+        type=float,
+        default=_PATIENCE,
+        metavar="SECONDS",
+        help="until what waits to be mirrored is a finding (default: %(default)s)",
+    )
+
+
+def wrong_arguments(options: argparse.Namespace) -> str | None:
+    """Why the arguments do not go together; None when they do."""
+    from proofgate.mirror.places import PlaceError, parse
+
+    if options.mirror and options.once:
+        return "--mirror goes with an auditor that stays"
+    if not 0 < options.mirror_patience <= 86_400:
+        return "--mirror-patience: expected more than 0 and at most 86400 seconds"
+    ledger = options.ledger.resolve()
+    try:
+        names = [parse(text).name for text in options.mirror]
+    except PlaceError as error:
+        return f"--mirror: {error}"
+    if len(set(names)) != len(names):
+        return "--mirror: one is given twice"
+    for text in options.mirror:
+        place = Path(text).resolve()
+        if "://" not in text and (place == ledger or ledger in place.parents):
+            return "--mirror lies in the ledger: whoever writes that would write the mirror"
+    return None
+
+
+def mirrors(options: argparse.Namespace, auditor: _core.Auditor, keeping_key: str | None) -> list[Mirror]:
+    """The mirrors that the arguments ask for."""
+    if not options.mirror:
+        return []
+    from proofgate.mirror.mirror import Mirror
+    from proofgate.mirror.places import parse
+
+    return [
+        Mirror(
+            parse(text),
+            auditor,
+            options.ledger,
+            options.state,
+            keeping_key,
+            options.mirror_patience,
+        )
+        for text in options.mirror
+    ]

@@ -1,0 +1,110 @@
+"""A mirror in a directory: of another volume, or of a file system that keeps files by its own means."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from proofgate.mirror.target import CHUNK, ConflictError, MirrorError, Piece
+
+_FULL = {errno.ENOSPC, errno.EDQUOT}
+#: What is being written has this name; it is begun anew after a kill.
+_PART = ".part"
+
+
+class Directory:
+    """Files that are made once. Nothing is ever written over."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self.name = str(root)
+
+    def problem(self) -> str | None:
+        """A directory keeps what its file system does."""
+        if not self._root.is_dir():
+            raise MirrorError("mirror_unreachable", f"{self._root} is not there")
+        return None
+
+    def put(self, piece: Piece) -> bool:
+        """See `Target`."""
+        path = self._root / piece.key
+        try:
+            if os.path.lexists(path):
+                self._compare(path, piece)
+                return False
+            self._make(path.parent)
+            part = path.with_name(f".{path.name}{_PART}")
+            self._write(part, piece)
+            try:
+                # A rename would replace what somebody else has put there meanwhile.
+                os.link(part, path)
+            except FileExistsError:
+                self._compare(path, piece)
+                return False
+            finally:
+                part.unlink()
+            _sync(path.parent)
+        except OSError as error:
+            raise _failure(error) from None
+        return True
+
+    def keys(self, prefix: str) -> Iterator[str]:
+        """See `Target`."""
+        top = self._root / prefix
+        try:
+            found = sorted(path for path in top.rglob("*") if path.is_file() and not path.is_symlink())
+        except OSError as error:
+            raise _failure(error) from None
+        for path in found:
+            if not path.name.endswith(_PART):
+                yield path.relative_to(self._root).as_posix()
+
+    def fetch(self, key: str, write: Callable[[bytes], object]) -> None:
+        """See `Target`."""
+        try:
+            with (self._root / key).open("rb") as file:
+                while chunk := file.read(CHUNK):
+                    write(chunk)
+        except OSError as error:
+            raise _failure(error) from None
+
+    def _write(self, part: Path, piece: Piece) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+        try:
+            with os.fdopen(os.open(part, flags, 0o440), "wb") as file:
+                for chunk in piece.chunks():
+                    file.write(chunk)
+                file.flush()
+                os.fsync(file.fileno())
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise
+
+    def _compare(self, path: Path, piece: Piece) -> None:
+        if path.is_symlink() or not path.is_file() or path.stat().st_size != piece.length:
+            raise ConflictError(piece.key)
+        with path.open("rb") as file:
+            if hashlib.file_digest(file, "sha256").digest() != piece.sha256:
+                raise ConflictError(piece.key)
+
+    def _make(self, folder: Path) -> None:
+        if not folder.is_dir():
+            self._make(folder.parent)
+            folder.mkdir(mode=0o750, exist_ok=True)
+            _sync(folder.parent)
+
+
+def _sync(folder: Path) -> None:
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+def _failure(error: OSError) -> MirrorError:
+    code = "mirror_full" if error.errno in _FULL else "mirror_unreachable"
+    return MirrorError(code, f"{error.filename or 'the directory'}: {error.strerror}")

@@ -1,0 +1,63 @@
+"""The command `mirror-fetch`: brings what a mirror holds back to a directory that `fsck --mirror` reads."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from proofgate.commands import EXIT_FAILED, EXIT_USAGE, fail
+
+#: What this makes of keys: whoever writes the mirror chooses them.
+_KEY = re.compile(
+    r"(ledger|removed)/[0-9]{1,20}/[0-9A-HJKMNP-TV-Z]{26}/"
+    r"([0-9]{20}\.(seg|next|record|tlog-proof|consistency)|([0-9A-HJKMNP-TV-Z]{26}\.)?checkpoint|tombstone)"
+)
+_NAME = "ledger/ledger-name"
+
+
+def add(command: Callable[..., argparse.ArgumentParser]) -> None:
+    """Adds the command; `command` makes one."""
+    parser = command(
+        "mirror-fetch",
+        run,
+        "bring the logs of a mirror back to a directory",
+        "Of each\nobject the version that was written first is fetched. Check it with `fsck --mirror`.",
+    )
+    parser.add_argument("mirror", metavar="DIR|s3://BUCKET/PREFIX?…", help="as --mirror of `auditor` has it")
+    parser.add_argument("out", type=Path, metavar="OUT", help="a directory that is not there yet")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Fetches the logs; of one that was removed by right, and is not there as a whole, what stays of it."""
+    from proofgate.mirror.places import PlaceError, parse
+    from proofgate.mirror.target import MirrorError, Target
+
+    def fetch(target: Target, key: str, to: Path) -> None:
+        to.parent.mkdir(parents=True, exist_ok=True)
+        with to.open("xb") as file:
+            target.fetch(key, file.write)
+
+    try:
+        target = parse(options.mirror)
+        options.out.mkdir(parents=True)
+        whole = {key for key in target.keys("ledger/") if _KEY.fullmatch(key) or key == _NAME}
+        for key in sorted(whole):
+            fetch(target, key, options.out / key.removeprefix("ledger/"))
+        there = {key.rsplit("/", 1)[0].removeprefix("ledger/") for key in whole}
+        for key in list(target.keys("removed/")):
+            place = key.removeprefix("removed/")
+            if _KEY.fullmatch(key) and place.rsplit("/", 1)[0] not in there:
+                fetch(target, key, options.out / place)
+    except PlaceError as error:
+        return fail(str(error), EXIT_USAGE)
+    except FileExistsError as error:
+        return fail(f"{error.filename} is there already", EXIT_USAGE)
+    except MirrorError as error:
+        return fail(f"{options.mirror.partition('?')[0]}: {error} [{error.code}]", EXIT_FAILED)
+    except OSError as error:
+        return fail(f"{error.filename}: {error.strerror}", EXIT_FAILED)
+    logs = len({key.rsplit("/", 1)[0] for key in whole} - {"ledger"})
+    print(f"{logs} logs in {options.out}; check them: proofgate fsck {options.out} --mirror --key VKEY")
+    return 0

@@ -1,0 +1,325 @@
+"""Brings what the auditor has accepted to one mirror, in a thread of its own: logs that have ended, as a
+whole, and the newest checkpoints once a minute.
+
+Whatever cuts it short, the next round goes on: what is there already is compared, and nothing is written
+over.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import re
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from proofgate import _core
+from proofgate.mirror import aggregate
+from proofgate.mirror.aggregate import Ended
+from proofgate.mirror.memory import Memory
+from proofgate.mirror.target import ChangedError, ConflictError, MirrorError, Piece, Target
+
+log = logging.getLogger("proofgate.mirror")
+
+#: Between two looks whether there is something to mirror.
+TICK_SECONDS = 1.0
+#: Between two checkpoints of the aggregate log, and of one shard.
+CHECKPOINT_SECONDS = 60.0
+#: Between two looks whether a mirror would keep what it is given.
+LOOK_SECONDS = 60.0
+#: Until something that waits to be mirrored is a finding.
+PATIENCE_SECONDS = 600.0
+#: What does not verify is looked at again after it: network file systems show old files for a while.
+SECOND_LOOK_SECONDS = 60.0
+_LONGEST_PAUSE = 60.0
+#: The worst verdict of a log that is mirrored: what is there is right, though it may have ended early.
+_INCOMPLETE = 10
+_SEGMENT = re.compile(r"[0-9]{20}\.(seg|next)")
+_OF_A_LOG = re.compile(r"[0-9]{20}\.(seg|next)|checkpoint|[0-9A-HJKMNP-TV-Z]{26}\.checkpoint")
+_OF_A_REMOVED = re.compile(
+    r"tombstone|[0-9]{20}\.(record|tlog-proof|consistency)|checkpoint|[0-9A-HJKMNP-TV-Z]{26}\.checkpoint"
+)
+_VERDICTS = {
+    "mirror_conflict": "diverged",
+    "mirror_unverified": "invalid",
+    "mirror_log_missing": "diverged",
+}
+
+
+class _StoppedError(Exception):
+    """The auditor ends."""
+
+
+@dataclass
+class Totals:
+    """What a mirror did, for metrics."""
+
+    objects: int = 0
+    bytes: int = 0
+    failures: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass
+class Mirror:
+    """One mirror of one auditor's ledger."""
+
+    target: Target
+    auditor: _core.Auditor
+    ledger: Path
+    state: Path
+    keeping_key: str | None = None
+    patience: float = PATIENCE_SECONDS
+    second_look: float = SECOND_LOOK_SECONDS
+    totals: Totals = field(default_factory=Totals)
+    #: Bytes of logs that have ended and wait to be mirrored.
+    lag_bytes: int = 0
+    _behind_since: float | None = None
+    #: Why nothing may be put there, and since when (unix microseconds).
+    _unlocked: tuple[str, int] | None = None
+    _failure: str | None = None
+    _suspected: dict[int, float] = field(default_factory=dict)
+    _told_checkpoints: set[str] = field(default_factory=set)
+    _checkpoints_due: float = 0.0
+    _look_due: float = 0.0
+    _stop: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        own, self._ledger_key = self.auditor.verifying_keys()
+        self._ledger_name = self._ledger_key.split("+", 1)[0]
+        self._memory = Memory.open(self.state, self.target.name, own)
+
+    @property
+    def name(self) -> str:
+        """Where it is."""
+        return self.target.name
+
+    def start(self) -> None:
+        """Mirrors, until `stop`. Nobody waits for the thread when the process ends: it may be sending."""
+        threading.Thread(target=self._run, name="mirror", daemon=True).start()
+
+    def stop(self) -> None:
+        """Begins nothing any more."""
+        self._stop.set()
+
+    def lag_seconds(self) -> float:
+        """Since when something has waited to be mirrored; 0 when nothing does."""
+        since = self._behind_since
+        return 0.0 if since is None else time.monotonic() - since
+
+    def findings(self) -> list[dict[str, Any]]:
+        """What is wrong with it, as the auditor tells findings."""
+        found = list(self._memory.findings)
+        unlocked, lag = self._unlocked, self.lag_seconds()
+        if unlocked is not None:
+            found.append(self._finding("mirror_unlocked", unlocked[0], unlocked[1]))
+        if lag >= self.patience:
+            why = f": {self._failure}" if self._failure else ""
+            found.append(
+                self._finding(
+                    "mirror_lags",
+                    f"what was verified has waited to be mirrored for {int(self.patience)} seconds{why}",
+                    time.time_ns() // 1000 - int(lag * 1e6),
+                )
+            )
+        return found
+
+    def _run(self) -> None:
+        tries = 0
+        while not self._stop.wait(TICK_SECONDS if not tries else min(2.0 ** (tries - 1), _LONGEST_PAUSE)):
+            try:
+                self.round()
+                tries = 0
+            except _StoppedError:
+                return
+            except Exception as error:
+                tries += 1
+                self._late()
+                if not isinstance(error, MirrorError):
+                    log.exception("%s: the round broke off, and is tried again", self.name)
+
+    def round(self) -> None:
+        """Brings it up to what is published. Raises MirrorError; what was put there stays."""
+        published = self.auditor.checkpoint()
+        if published is None:
+            return
+        try:
+            self._look_at_target()
+            if self._unlocked is None:
+                self._bring(published)
+        except MirrorError as error:
+            self.totals.failures[error.code] += 1
+            if self._failure != str(error):
+                log.warning("%s: %s [%s]", self.name, error, error.code)
+            self._failure = str(error)
+            raise
+        if self._failure is not None:
+            log.info("%s: it takes what it is given again", self.name)
+        self._failure = None
+        if self._unlocked is None and not self._suspected:
+            self._behind_since = None
+        else:
+            self._late()
+
+    def _look_at_target(self) -> None:
+        if time.monotonic() < self._look_due:
+            return
+        problem = self.target.problem()
+        if problem is None:
+            self._unlocked = None
+        elif self._unlocked is None or self._unlocked[0] != problem:
+            self._unlocked = (problem, time.time_ns() // 1000)
+            log.error("%s: nothing is mirrored: %s [mirror_unlocked]", self.name, problem)
+        self._look_due = time.monotonic() + (LOOK_SECONDS if problem is None else TICK_SECONDS)
+
+    def _late(self) -> None:
+        if self._behind_since is None:
+            self._behind_since = time.monotonic()
+
+    def _bring(self, published: tuple[int, str]) -> None:
+        size, note = published
+        memory = self._memory
+        if memory.next < size:
+            waiting = list(aggregate.ended(self.auditor, self._ledger_name, memory.next, size))
+            if waiting:
+                self._late()
+            sizes = [self._bytes_of(one) for one in waiting]
+            self.lag_bytes = sum(sizes)
+            for one, length in zip(waiting, sizes, strict=True):
+                if not self._bring_log(one):
+                    return
+                self.lag_bytes -= length
+                memory.next = one.index + 1
+                self._save()
+            memory.next = size
+            self._save()
+        self.lag_bytes = 0
+        self._bring_tiles(size)
+        if time.monotonic() >= self._checkpoints_due:
+            self._bring_checkpoints(size, note)
+            self._checkpoints_due = time.monotonic() + CHECKPOINT_SECONDS
+
+    def _bring_log(self, ended: Ended) -> bool:
+        """Mirrors a log that has ended; False when it has to be looked at again first."""
+        folder = self.ledger / ended.place
+        try:
+            code, report, files = _core.fsck_pinned(
+                str(folder), ended.checkpoint, self._ledger_key, self.keeping_key
+            )
+        except _core.LedgerError as error:
+            gone = not folder.is_dir()
+            return self._suspect(
+                ended,
+                "mirror_log_missing" if gone else "mirror_unverified",
+                "the log was gone before it was mirrored" if gone else str(error),
+            )
+        if code > _INCOMPLETE:
+            return self._suspect(ended, "mirror_unverified", _first_message(json.loads(report)))
+        names = [(Path(path).name, length, digest) for path, length, digest in files]
+        removed = any(name == "tombstone" for name, _, _ in names)
+        top, wanted = ("removed", _OF_A_REMOVED) if removed else ("ledger", _OF_A_LOG)
+        # The log's own checkpoint comes last: where it is, all of the log is.
+        names.sort(key=lambda file: (file[0] == "checkpoint", file[0]))
+        try:
+            for name, length, digest in names:
+                if wanted.fullmatch(name):
+                    self._put(Piece(f"{top}/{ended.place}/{name}", length, digest, folder / name))
+            self._put(self._checkpoint(ended.shard, ended.incarnation, ended.size, ended.checkpoint))
+        except ChangedError as error:
+            return self._suspect(ended, "mirror_unverified", f"{error} changed while it was mirrored")
+        self._suspected.pop(ended.index, None)
+        return True
+
+    def _suspect(self, ended: Ended, code: str, message: str) -> bool:
+        since = self._suspected.setdefault(ended.index, time.monotonic())
+        if time.monotonic() - since < self.second_look:
+            return False
+        self._suspected.pop(ended.index, None)
+        self._find(code, f"{ended.place} is not mirrored: {message}")
+        return True
+
+    def _bring_tiles(self, size: int) -> None:
+        for path in aggregate.whole_tiles(self._memory.tiles, size):
+            content = self.auditor.read(path)
+            if content is not None:
+                self._put(Piece.of(f"aggregate/{path}", content))
+        if self._memory.tiles // aggregate.WIDTH < size // aggregate.WIDTH:
+            self._memory.tiles = size
+            self._save()
+
+    def _bring_checkpoints(self, size: int, note: str) -> None:
+        pieces = [Piece.of("ledger/ledger-name", f"{self._ledger_name}\n".encode())]
+        if size:
+            pieces.append(Piece.of(f"aggregate/checkpoints/{_stamped(size, note)}", note.encode()))
+        for head in json.loads(self.auditor.heads()):
+            place = aggregate.place_of(head["origin"], self._ledger_name)
+            if place is not None:
+                pieces.append(self._checkpoint(*place, head["size"], head["checkpoint"]))
+        for piece in pieces:
+            if piece.key not in self._told_checkpoints:
+                self._put(piece)
+        self._told_checkpoints = {piece.key for piece in pieces}
+
+    @staticmethod
+    def _checkpoint(shard: str, incarnation: str, size: int, note: str) -> Piece:
+        return Piece.of(f"checkpoints/{shard}/{incarnation}/{_stamped(size, note)}", note.encode())
+
+    def _put(self, piece: Piece) -> None:
+        if self._stop.is_set():
+            raise _StoppedError
+        try:
+            if self.target.put(piece):
+                self.totals.objects += 1
+                self.totals.bytes += piece.length
+        except ConflictError:
+            self._find("mirror_conflict", f"{piece.key} is there, and is not what was verified")
+
+    def _find(self, code: str, message: str) -> None:
+        if self._memory.find(self._finding(code, message, time.time_ns() // 1000)):
+            log.error("%s: %s [%s]", self.name, message, code)
+            self._save()
+
+    def _finding(self, code: str, message: str, since: int) -> dict[str, Any]:
+        verdict = _VERDICTS.get(code, "incomplete")
+        return {
+            "code": code,
+            "origin": self.name,
+            "shard": "",
+            "since": since,
+            "message": message,
+            "verdict": verdict,
+        }
+
+    def _save(self) -> None:
+        try:
+            self._memory.save()
+        except OSError as error:
+            # It can be lost.
+            log.warning("how far %s is cannot be written: %s", self.name, error.strerror)
+
+    def _bytes_of(self, ended: Ended) -> int:
+        try:
+            with os.scandir(self.ledger / ended.place) as entries:
+                return sum(entry.stat().st_size for entry in entries if _SEGMENT.fullmatch(entry.name))
+        except OSError:
+            return 0
+
+
+def _stamped(size: int, note: str) -> str:
+    """A name for a note: of one size there can be several, with more cosignatures than before."""
+    return f"{size:020d}-{hashlib.sha256(note.encode()).hexdigest()[:16]}"
+
+
+def _first_message(report: dict[str, Any]) -> str:
+    logs: Iterator[dict[str, Any]] = (found for one in report["incarnations"] for found in one["findings"])
+    worst = sorted(
+        [*logs, *report.get("findings", [])],
+        key=lambda found: ["ok", "incomplete", "diverged", "invalid"].index(found.get("verdict", "ok")),
+    )
+    return str(worst[-1]["message"]) if worst else "it does not verify"

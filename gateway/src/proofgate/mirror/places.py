@@ -1,0 +1,86 @@
+"""A mirror as its user names it: a directory, or `s3://bucket/prefix?…` with what belongs to it."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
+
+from proofgate.config.fields import is_loopback, split_url
+from proofgate.mirror.target import Target
+
+_PREFIX = re.compile(r"([A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*)?")
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+_REGION = re.compile(r"[a-z0-9-]{1,64}")
+_MODES = {"compliance": "COMPLIANCE", "governance": "GOVERNANCE"}
+_NAMES = {"endpoint", "region", "lock", "days", "credentials", "ca", "http"}
+_MOST_DAYS = 36_500
+
+
+class PlaceError(ValueError):
+    """It names no mirror. Says what to write."""
+
+
+def parse(text: str) -> Target:
+    """The mirror that a text names. Raises PlaceError."""
+    if not text.startswith("s3://"):
+        from proofgate.mirror.directory import Directory
+
+        if "://" in text:
+            raise PlaceError(
+                f"{text.split('://')[0]}:// is not known: give a directory, or s3://BUCKET/PREFIX"
+            )
+        return Directory(Path(text))
+    return _bucket(text)
+
+
+def _bucket(text: str) -> Target:
+    from proofgate.mirror.s3 import Bucket, Lock
+    from proofgate.mirror.s3_client import Client, Credentials
+
+    url = urlsplit(text)
+    bucket, prefix = url.netloc, url.path.strip("/")
+    options = dict(given := parse_qsl(url.query, keep_blank_values=True))
+    name = f"s3://{bucket}/{prefix}".rstrip("/")
+    if not _BUCKET.fullmatch(bucket) or not _PREFIX.fullmatch(prefix) or ".." in prefix.split("/"):
+        raise PlaceError(f"{name}: expected s3://BUCKET/PREFIX of letters, digits, '.', '_', '-' and '/'")
+    unknown = options.keys() - _NAMES
+    if unknown or len(given) != len(options) or url.fragment:
+        raise PlaceError(f"{name}: behind '?' stand {', '.join(sorted(_NAMES))}, each once")
+    region = options.get("region") or os.environ.get("AWS_REGION") or "us-east-1"
+    if not _REGION.fullmatch(region):
+        raise PlaceError(f"{name}: region is none")
+    lock = Lock(_mode(name, options), _days(name, options))
+    endpoint = _endpoint(name, options.get("endpoint") or f"https://s3.{region}.amazonaws.com", options)
+    folder = options.get("credentials")
+    credentials = Credentials(Path(folder) if folder else None, os.environ)
+    authorities = Path(options["ca"]) if options.get("ca") else None
+    if authorities is not None and not authorities.is_file():
+        raise PlaceError(f"{name}: ca: {authorities} is no file")
+    return Bucket(name, Client(endpoint, region, bucket, credentials, authorities), prefix, lock)
+
+
+def _mode(name: str, options: dict[str, str]) -> str:
+    if options.get("lock") not in _MODES:
+        raise PlaceError(f"{name}: give lock=compliance or lock=governance")
+    return _MODES[options["lock"]]
+
+
+def _days(name: str, options: dict[str, str]) -> int:
+    days = options.get("days", "")
+    if not days.isascii() or not days.isdigit() or not 1 <= int(days[:9]) <= _MOST_DAYS:
+        raise PlaceError(f"{name}: give days=N, for how long each object is locked: 1 to {_MOST_DAYS}")
+    return int(days)
+
+
+def _endpoint(name: str, text: str, options: dict[str, str]) -> str:
+    try:
+        url = split_url(text, "https://s3.example.com")
+    except ValueError as error:
+        raise PlaceError(f"{name}: endpoint: {error}") from None
+    if url.query or url.fragment or url.path.strip("/"):
+        raise PlaceError(f"{name}: endpoint: remove what stands behind the host")
+    if url.scheme != "https" and options.get("http") != "allow" and not is_loopback(url.hostname or ""):
+        raise PlaceError(f"{name}: endpoint: use https, or http=allow in a network that you trust")
+    return text.rstrip("/")

@@ -1,0 +1,167 @@
+"""A mirror in a bucket of an S3-compatible store, under object lock: each object is written once, and nobody
+can remove or replace that version before its time."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import requests
+
+from proofgate.mirror.s3_client import Client
+from proofgate.mirror.target import ConflictError, MirrorError, Piece
+
+_DAY = 86_400
+_TAKEN = {409, 412}
+_FULL = {b"QuotaExceeded", b"XMinioStorageFull", b"StorageFull", b"EntityTooLarge"}
+
+
+@dataclass(frozen=True)
+class Lock:
+    """How long each object is kept, from when it is written: `mode` is COMPLIANCE (by nobody before its time)
+    or GOVERNANCE (but by who may bypass that)."""
+
+    mode: str
+    days: int
+
+    def until(self, now: float) -> str:
+        """When it ends, as the store wants it."""
+        return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now + self.days * _DAY))
+
+
+class Bucket:
+    """See `Target`."""
+
+    def __init__(self, name: str, client: Client, prefix: str, lock: Lock) -> None:
+        self.name = name
+        self._client, self._lock = client, lock
+        self._prefix = f"{prefix}/" if prefix else ""
+
+    def problem(self) -> str | None:
+        """Why objects would not be kept there. Raises MirrorError."""
+        with self._client.ask("GET", query={"versioning": ""}) as answer:
+            self._expect(answer, "its versioning cannot be read")
+            if self._client.xml(answer).findtext("Status") != "Enabled":
+                return "the bucket is not versioned: what is written over or deleted would be gone"
+        with self._client.ask("GET", query={"object-lock": ""}) as answer:
+            if answer.status_code != 200 or (
+                self._client.xml(answer).findtext("ObjectLockEnabled") != "Enabled"
+            ):
+                return "the bucket has no object lock: anybody with its credentials could delete from it"
+        return None
+
+    def put(self, piece: Piece) -> bool:
+        """See `Target`."""
+        if self._is_there(piece):
+            return False
+        checksum = base64.b64encode(piece.sha256).decode()
+        headers = {
+            "Content-Type": "application/octet-stream",
+            "If-None-Match": "*",
+            "X-Amz-Checksum-Sha256": checksum,
+            "X-Amz-Object-Lock-Mode": self._lock.mode,
+            "X-Amz-Object-Lock-Retain-Until-Date": self._lock.until(time.time()),
+        }
+        with self._client.ask("PUT", self._prefix + piece.key, headers=headers, body=piece) as answer:
+            if answer.status_code not in _TAKEN:
+                self._expect(answer, "it does not take an object")
+                return True
+        if self._is_there(piece):
+            return False
+        raise MirrorError("mirror_unreachable", "it says that an object is there, and shows none")
+
+    def keys(self, prefix: str) -> Iterator[str]:
+        """See `Target`."""
+        before = None
+        for key, _ in self._versions(prefix):
+            if key != before:
+                yield key
+            before = key
+
+    def fetch(self, key: str, write: Callable[[bytes], object]) -> None:
+        """See `Target`."""
+        # The newest comes first: the last is what was put first, whatever somebody has put over it.
+        own = [version for found, version in self._versions(key) if found == key]
+        if not own:
+            raise MirrorError("mirror_bad_answer", f"{key} is not there")
+        with self._client.ask("GET", self._prefix + key, {"versionId": own[-1]}) as answer:
+            self._expect(answer, f"{key} cannot be read")
+            for chunk in self._client.stream(answer):
+                write(chunk)
+
+    def _versions(self, prefix: str) -> Iterator[tuple[str, str]]:
+        """Keys and versions, the newest of each key first."""
+        marker: dict[str, str] = {}
+        while True:
+            query = {"versions": "", "prefix": self._prefix + prefix, **marker}
+            with self._client.ask("GET", query=query) as answer:
+                self._expect(answer, "its objects cannot be listed")
+                listed = self._client.xml(answer)
+            for version in listed.iterfind("Version"):
+                key = version.findtext("Key") or ""
+                yield key.removeprefix(self._prefix), version.findtext("VersionId") or "null"
+            if listed.findtext("IsTruncated") != "true":
+                return
+            names = {"key-marker": "NextKeyMarker", "version-id-marker": "NextVersionIdMarker"}
+            marker = {name: text for name, tag in names.items() if (text := listed.findtext(tag))}
+
+    def _is_there(self, piece: Piece) -> bool:
+        """Whether just this is there, and locked. Raises ConflictError, MirrorError."""
+        key = self._prefix + piece.key
+        with self._client.ask("HEAD", key, headers={"X-Amz-Checksum-Mode": "ENABLED"}) as answer:
+            if answer.status_code == 404:
+                return False
+            self._expect(answer, "an object cannot be looked at")
+            found = answer.headers
+        if found.get("Content-Length") != str(piece.length):
+            raise ConflictError(piece.key)
+        checksum = found.get("x-amz-checksum-sha256")
+        if (
+            self._digest(key) != piece.sha256
+            if checksum is None
+            else (checksum != base64.b64encode(piece.sha256).decode())
+        ):
+            raise ConflictError(piece.key)
+        if not _is_locked(found):
+            self._retain(key)
+        return True
+
+    def _digest(self, key: str) -> bytes:
+        digest = hashlib.sha256()
+        with self._client.ask("GET", key) as answer:
+            self._expect(answer, "an object cannot be read")
+            for chunk in self._client.stream(answer):
+                digest.update(chunk)
+        return digest.digest()
+
+    def _retain(self, key: str) -> None:
+        """Locks an object that somebody else has written, or that an older lock has left."""
+        until = self._lock.until(time.time())
+        content = (
+            '<Retention xmlns="http://s3.amazonaws.com/doc/2006-03-01/">'
+            f"<Mode>{self._lock.mode}</Mode><RetainUntilDate>{until}</RetainUntilDate></Retention>"
+        ).encode()
+        headers = {"X-Amz-Checksum-Sha256": base64.b64encode(hashlib.sha256(content).digest()).decode()}
+        body = Piece.of(key, content)
+        with self._client.ask("PUT", key, {"retention": ""}, headers, body) as answer:
+            self._expect(answer, "an object cannot be locked")
+
+    def _expect(self, answer: requests.Response, why: str) -> None:
+        if answer.status_code == 200:
+            return
+        text = b"" if answer.raw is None else next(self._client.stream(answer), b"")
+        code = text.partition(b"<Code>")[2].partition(b"</Code>")[0]
+        kind = "mirror_full" if code in _FULL else "mirror_bad_answer"
+        shown = code.decode("ascii", "replace") if code.isalnum() else ""
+        raise MirrorError(kind, f"{why}: {answer.status_code} {shown}".rstrip())
+
+
+def _is_locked(headers: Mapping[str, str]) -> bool:
+    until = headers.get("x-amz-object-lock-retain-until-date", "")
+    # Both are of ISO 8601 in UTC: as text, the later one is the greater.
+    return bool(headers.get("x-amz-object-lock-mode")) and until[:19] > time.strftime(
+        "%Y-%m-%dT%H:%M:%S", time.gmtime()
+    )

@@ -1,0 +1,175 @@
+"""Requests to an S3-compatible object store: signed by the core, streamed, bounded in time and memory.
+
+Addresses are of the form `endpoint/bucket/key`. Neither redirects nor proxies nor files of the environment
+have a say: a request goes to the endpoint that was given, or nowhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlencode, urlsplit
+from xml.etree import ElementTree
+
+import requests
+
+from proofgate import _core
+from proofgate.mirror.target import MirrorError, Piece
+
+#: Connecting, and between two packets.
+TIMEOUTS = (5.0, 60.0)
+_MOST_ANSWER = 8 << 20
+_EMPTY = hashlib.sha256(b"").digest()
+_CODES = {403: "mirror_denied", 507: "mirror_full"}
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """An access key, from files or the environment; `read` gives it anew each time, so that it can be
+    changed."""
+
+    files: Path | None
+    environment: Mapping[str, str] = field(repr=False)
+
+    def read(self) -> tuple[str, str, str | None]:
+        """Id, secret and session token. Raises MirrorError."""
+        names = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+        identity, secret, token = (self._one(name) for name in names)
+        if not identity or not secret:
+            where = f"the files of {self.files}" if self.files else "the environment"
+            raise MirrorError("mirror_credentials", f"{names[0]} or {names[1]} is not in {where}")
+        return identity, secret, token or None
+
+    def _one(self, name: str) -> str:
+        if self.files is None:
+            return self.environment.get(name, "").strip()
+        try:
+            return (self.files / name).read_text(encoding="ascii").strip()
+        except (OSError, UnicodeError):
+            return ""
+
+
+class _Body:
+    """A piece as `requests` streams it: with a length, and read once."""
+
+    def __init__(self, piece: Piece) -> None:
+        self._chunks, self._length = piece.chunks(), piece.length
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self._chunks
+
+
+class Client:
+    """Speaks with one bucket. One thread at a time may use it."""
+
+    def __init__(
+        self, endpoint: str, region: str, bucket: str, credentials: Credentials, authorities: Path | None
+    ) -> None:
+        self._endpoint, self._region, self._bucket = endpoint.rstrip("/"), region, bucket
+        self._credentials = credentials
+        self._session = requests.Session()
+        self._session.trust_env = False
+        self._session.verify = True if authorities is None else str(authorities)
+
+    @contextmanager
+    def ask(
+        self,
+        method: str,
+        key: str = "",
+        query: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+        body: Piece | None = None,
+    ) -> Iterator[requests.Response]:
+        """An answer of any status but those that say that nothing goes, whose body is not read yet.
+
+        Raises MirrorError; ChangedError of the piece.
+        """
+        path = f"/{self._bucket}" + (f"/{key}" if key else "")
+        text = urlencode(sorted((query or {}).items()))
+        url = urlsplit(self._endpoint)
+        signed = _core.sign_s3(
+            method,
+            f"{url.path}{path}",
+            text,
+            url.netloc,
+            list((headers or {}).items()),
+            _EMPTY if body is None else body.sha256,
+            self._credentials.read(),
+            self._region,
+            int(time.time()),
+        )
+        request = requests.Request(
+            method,
+            f"{self._endpoint}{path}" + (f"?{text}" if text else ""),
+            headers={**(headers or {}), **dict(signed), "Accept-Encoding": "identity"},
+            data=None if body is None else _Body(body),
+        )
+        try:
+            prepared = self._session.prepare_request(request)
+            if body is not None:
+                prepared.headers.pop("Transfer-Encoding", None)
+                prepared.headers["Content-Length"] = str(body.length)
+            answer = self._session.send(
+                prepared, timeout=TIMEOUTS, stream=True, allow_redirects=False, verify=self._session.verify
+            )
+        except requests.exceptions.SSLError:
+            raise MirrorError("mirror_tls", "its certificate is not trusted, or TLS fails") from None
+        except requests.exceptions.Timeout:
+            raise MirrorError("mirror_unreachable", "it does not answer in time") from None
+        except (requests.exceptions.RequestException, OSError):
+            raise MirrorError("mirror_unreachable", "it is not reachable, or broke off") from None
+        with answer:
+            yield _believed(answer)
+
+    def text(self, answer: requests.Response) -> bytes:
+        """The body of an answer, bounded. Raises MirrorError."""
+        content = b""
+        for chunk in self.stream(answer):
+            content += chunk
+            if len(content) > _MOST_ANSWER:
+                raise MirrorError("mirror_bad_answer", "an answer is too large")
+        return content
+
+    def stream(self, answer: requests.Response) -> Iterator[bytes]:
+        """The body of an answer in chunks. Raises MirrorError."""
+        try:
+            yield from answer.iter_content(1 << 18)
+        except (requests.exceptions.RequestException, OSError):
+            raise MirrorError("mirror_unreachable", "it broke an answer off") from None
+
+    def xml(self, answer: requests.Response) -> ElementTree.Element:
+        """The body of an answer as XML, without namespaces. Raises MirrorError."""
+        try:
+            # The parser is expat, which bounds how much entities expand.
+            root = ElementTree.fromstring(self.text(answer))  # noqa: S314
+        except ElementTree.ParseError:
+            raise MirrorError("mirror_bad_answer", "an answer is no XML") from None
+        for element in root.iter():
+            element.tag = element.tag.rpartition("}")[2]
+        return root
+
+
+def _believed(answer: requests.Response) -> requests.Response:
+    status = answer.status_code
+    if status in _CODES or status >= 500:
+        raise MirrorError(_CODES.get(status, "mirror_unreachable"), f"it answers {status}{_code_of(answer)}")
+    if 300 <= status < 400:
+        raise MirrorError("mirror_bad_answer", f"it answers {status}: is the endpoint or the region another?")
+    return answer
+
+
+def _code_of(answer: requests.Response) -> str:
+    """The code of an error, as the store gives it; it is short and holds no secret."""
+    try:
+        start = next(answer.iter_content(4096), b"")
+    except (requests.exceptions.RequestException, OSError):
+        return ""
+    code = start.partition(b"<Code>")[2].partition(b"</Code>")[0].decode("ascii", "replace")
+    return f" ({code})" if code.isalnum() and len(code) < 64 else ""

@@ -1,0 +1,83 @@
+"""Where a mirror is: what it takes, and how it says that it does not."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+#: Read, and sent, at once.
+CHUNK = 1 << 18
+
+
+class MirrorError(Exception):
+    """A mirror does not take anything now, or cannot be read. Says why, without a secret."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class ConflictError(Exception):
+    """Something else stands in the place of a piece. The message is the key."""
+
+
+class ChangedError(Exception):
+    """A file is not any more what was verified."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """What is to be mirrored under a key: some bytes, or the beginning of a file, whose digest is known."""
+
+    key: str
+    length: int
+    sha256: bytes
+    source: Path | bytes
+
+    @classmethod
+    def of(cls, key: str, content: bytes) -> Piece:
+        """Bytes that are at hand."""
+        return cls(key, len(content), hashlib.sha256(content).digest(), content)
+
+    def chunks(self) -> Iterator[bytes]:
+        """Its bytes. Raises ChangedError, after the last of them too, when they are others; MirrorError."""
+        digest, left = hashlib.sha256(), self.length
+        try:
+            with self._open() as file:
+                while left and (chunk := file.read(min(CHUNK, left))):
+                    digest.update(chunk)
+                    left -= len(chunk)
+                    yield chunk
+        except OSError as error:
+            raise MirrorError("mirror_source", f"{self.source!s} cannot be read: {error.strerror}") from None
+        if left or digest.digest() != self.sha256:
+            raise ChangedError(str(self.source))
+
+    def _open(self) -> BinaryIO:
+        return io.BytesIO(self.source) if isinstance(self.source, bytes) else self.source.open("rb")
+
+
+class Target(Protocol):
+    """A place for pieces, each under a key of letters, digits, `.`, `_`, `-` and `/`. One thread uses it."""
+
+    name: str
+    """As its user gave it, without anything secret."""
+
+    def problem(self) -> str | None:
+        """Why nothing may be put there although it answers: it would not be kept. Raises MirrorError."""
+
+    def put(self, piece: Piece) -> bool:
+        """Puts a piece whole or not at all, durably; whether it was not there before.
+
+        Raises ConflictError when something else is there, which stays; ChangedError, MirrorError.
+        """
+
+    def keys(self, prefix: str) -> Iterator[str]:
+        """The keys of what was put first under each. Raises MirrorError."""
+
+    def fetch(self, key: str, write: Callable[[bytes], object]) -> None:
+        """Reads what was put first under a key. Raises MirrorError."""

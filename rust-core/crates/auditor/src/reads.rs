@@ -1,0 +1,153 @@
+//! Heads of the log of who read what (`access-….jsonl`), which whoever answers readers keeps beside the state: they go into the
+//! aggregate log, signed with its key, so that a line that is changed or taken out is noticed by whoever holds a checkpoint.
+
+use crate::aggregate::{Aggregate, read, write};
+use crate::entry::{Entry, Kind};
+use crate::finding::{Code, Raised};
+use crate::{Auditor, AuditorError, StateStorage};
+use proofgate_ledger::{Checkpoint, Hash};
+use serde::{Deserialize, Serialize};
+
+/// The newest head that was told.
+const FILE: &str = "reads";
+/// Below the aggregate log's name, before the moment at which the log was begun.
+const ACCESS: &str = "access";
+
+/// A head of a log of reads: a tree of RFC 9162 over its lines.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReadsHead {
+    /// When the log was begun, in unix microseconds: its name.
+    pub begun: u64,
+    /// Its lines.
+    pub size: u64,
+    /// Their root.
+    #[serde(with = "crate::text::hash")]
+    pub root: Hash,
+}
+
+/// What was told, and what is to be.
+#[derive(Debug, Default)]
+pub(crate) struct Reads {
+    told: Option<ReadsHead>,
+    /// `told` is not in the state yet.
+    unsaved: bool,
+    waiting: Option<ReadsHead>,
+    changed: Option<String>,
+}
+
+impl Reads {
+    /// Goes on with what the state says, and with what the newest entries of the aggregate log say beyond that.
+    pub(crate) fn open(state: &dyn StateStorage, newest: Option<&Entry>) -> Result<Self, AuditorError> {
+        let corrupt = |reason: String| AuditorError::corrupt(FILE, reason);
+        let mut told = match read(state, FILE)? {
+            Some(bytes) => Some(serde_json::from_slice(&bytes).map_err(|error| corrupt(error.to_string()))?),
+            None => None,
+        };
+        let mut unsaved = false;
+        if let Some(entry) = newest {
+            let signed = Checkpoint::parse_unverified(&entry.checkpoint)?;
+            let begun = entry.origin.rsplit('/').next().and_then(|text| text.parse().ok());
+            let begun = begun.ok_or_else(|| corrupt(format!("{} is no log of reads", entry.origin)))?;
+            let (size, root) = (signed.size, signed.root);
+            told = Some(ReadsHead { begun, size, root });
+            unsaved = true;
+        }
+        Ok(Self {
+            told,
+            unsaved,
+            ..Self::default()
+        })
+    }
+
+    /// Takes how the log stands.
+    fn take(&mut self, head: ReadsHead) {
+        match &self.told {
+            Some(told) if told.begun == head.begun && *told != head && head.size <= told.size => {
+                self.changed = Some(format!(
+                    "{} lines of it were told, and the {} that are there are not those",
+                    told.size, head.size
+                ));
+            }
+            Some(told) if *told == head => {}
+            _ if head.size == 0 => {}
+            _ => self.waiting = Some(head),
+        }
+    }
+
+    /// What is to be told now: of a log that was told already, on the beat.
+    fn due(&self, beat: bool) -> Option<&ReadsHead> {
+        let begins = |head: &ReadsHead| self.told.as_ref().is_none_or(|told| told.begun != head.begun);
+        self.waiting.as_ref().filter(|head| beat || begins(head))
+    }
+
+    pub(crate) fn save(&mut self, state: &dyn StateStorage) -> Result<(), AuditorError> {
+        if self.unsaved {
+            let text = serde_json::to_vec(&self.told);
+            let text = text.map_err(|error| AuditorError::corrupt(FILE, error.to_string()))?;
+            write(state, FILE, &text)?;
+            self.unsaved = false;
+        }
+        Ok(())
+    }
+
+    /// The entry that is to be told now.
+    pub(crate) fn entry(
+        &self,
+        aggregate: &Aggregate,
+        beat: bool,
+        now: u64,
+    ) -> Result<Option<Entry>, AuditorError> {
+        let Some(head) = self.due(beat) else {
+            return Ok(None);
+        };
+        let origin = format!("{}/{ACCESS}/{}", aggregate.name(), head.begun);
+        Ok(Some(Entry {
+            v: 1,
+            kind: Kind::Access,
+            time: now,
+            origin: origin.clone(),
+            size: head.size,
+            predecessor: None,
+            successor: None,
+            checkpoint: aggregate.sign_below(&Checkpoint {
+                origin,
+                size: head.size,
+                root: head.root,
+            })?,
+            tombstone: None,
+        }))
+    }
+
+    /// The entry was appended.
+    pub(crate) fn told(&mut self) {
+        if let Some(head) = self.waiting.take() {
+            self.told = Some(head);
+            self.unsaved = true;
+        }
+    }
+
+    pub(crate) fn raise(&mut self, aggregate: &str, raised: &mut Raised) {
+        if let Some(message) = self.changed.take() {
+            let origin = format!("{aggregate}/{ACCESS}");
+            raised.raise_now(Code::AccessLogChanged, &origin, "", message);
+        }
+    }
+}
+
+impl Auditor {
+    /// The newest head of a log of reads that was told.
+    #[must_use]
+    pub fn reads_told(&self) -> Option<&ReadsHead> {
+        self.reads.told.as_ref()
+    }
+
+    /// Takes how the log of reads stands; the next poll tells it. One that is not what was told before is a finding.
+    pub fn take_reads(&mut self, head: ReadsHead) {
+        self.reads.take(head);
+    }
+
+    /// Takes that the log of reads is not what was told of it, and why; the next poll finds it.
+    pub fn reads_changed(&mut self, why: String) {
+        self.reads.changed = Some(why);
+    }
+}

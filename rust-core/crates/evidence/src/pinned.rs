@@ -1,0 +1,271 @@
+//! Files whose bytes are known by digest from the first moment that they are read: what was verified is what is copied.
+//!
+//! A file on a volume can change between two reads. Here each is hashed when it is opened, in chunks, and a chunk that later
+//! reads otherwise is an error. Behind the last record of a segment there may be room that its writer prepared and did not
+//! use; when it is given back, the file becomes shorter. So a segment ends here behind its last byte that is not zero.
+
+use crate::segment::SegmentName;
+use crate::{ReadFile, ReadStorage, read_full};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Bytes that are read, and compared, at once.
+const CHUNK: u64 = 256 << 10;
+/// Frames end at multiples of it.
+const ALIGNMENT: u64 = 8;
+
+/// A file as it was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PinnedFile {
+    /// Its path.
+    pub path: PathBuf,
+    /// Bytes of it that are meant, from its beginning.
+    pub len: u64,
+    /// Their SHA-256.
+    pub sha256: [u8; 32],
+}
+
+/// A storage that remembers what it has read.
+pub(crate) struct Pinned<'s> {
+    below: &'s dyn ReadStorage,
+    seen: Mutex<BTreeMap<PathBuf, Arc<Content>>>,
+}
+
+struct Content {
+    len: u64,
+    sha256: [u8; 32],
+    chunks: Vec<[u8; 32]>,
+}
+
+/// An open file, and the chunk of it that was read last.
+struct Open {
+    below: Arc<dyn ReadFile>,
+    content: Arc<Content>,
+    last: Mutex<(u64, Vec<u8>)>,
+}
+
+impl<'s> Pinned<'s> {
+    pub(crate) fn new(below: &'s dyn ReadStorage) -> Self {
+        Self {
+            below,
+            seen: Mutex::default(),
+        }
+    }
+
+    /// Everything that was opened, by path; empty files are left out, as are segments that hold nothing but zeros.
+    pub(crate) fn files(self) -> Vec<PinnedFile> {
+        let seen = self.seen.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let files = seen.into_iter().filter(|(_, content)| content.len > 0);
+        files
+            .map(|(path, content)| PinnedFile {
+                path,
+                len: content.len,
+                sha256: content.sha256,
+            })
+            .collect()
+    }
+
+    fn content(&self, path: &Path, file: &dyn ReadFile) -> io::Result<Arc<Content>> {
+        let known = |seen: &BTreeMap<PathBuf, Arc<Content>>| seen.get(path).map(Arc::clone);
+        let lock = || self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(content) = known(&lock()) {
+            return Ok(content);
+        }
+        let content = Arc::new(Content::read(file, length(path, file)?)?);
+        Ok(Arc::clone(lock().entry(path.to_owned()).or_insert(content)))
+    }
+}
+
+impl ReadStorage for Pinned<'_> {
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
+        let below = self.below.open(path)?;
+        let content = self.content(path, &*below)?;
+        Ok(Arc::new(Open {
+            below,
+            content,
+            last: Mutex::new((u64::MAX, Vec::new())),
+        }))
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<String>> {
+        self.below.list(path)
+    }
+}
+
+impl ReadFile for Open {
+    fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
+        if offset >= self.content.len || into.is_empty() {
+            return Ok(0);
+        }
+        let number = offset / CHUNK;
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.0 != number {
+            let bytes = chunk(&*self.below, number, self.content.len)?;
+            let known = usize::try_from(number)
+                .ok()
+                .and_then(|at| self.content.chunks.get(at));
+            if known != Some(&Sha256::digest(&bytes).into()) {
+                return Err(changed());
+            }
+            *last = (number, bytes);
+        }
+        let found = last.1.get((offset % CHUNK) as usize..).unwrap_or_default();
+        let read = found.len().min(into.len());
+        into[..read].copy_from_slice(&found[..read]);
+        Ok(read)
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.content.len)
+    }
+}
+
+impl Content {
+    fn read(file: &dyn ReadFile, len: u64) -> io::Result<Self> {
+        let mut whole = Sha256::new();
+        let mut chunks = Vec::new();
+        for number in 0..len.div_ceil(CHUNK) {
+            let bytes = chunk(file, number, len)?;
+            whole.update(&bytes);
+            chunks.push(Sha256::digest(&bytes).into());
+        }
+        Ok(Self {
+            len,
+            sha256: whole.finalize().into(),
+            chunks,
+        })
+    }
+}
+
+/// A chunk of a file of that length.
+fn chunk(file: &dyn ReadFile, number: u64, len: u64) -> io::Result<Vec<u8>> {
+    let start = number * CHUNK;
+    let mut bytes = vec![0; len.saturating_sub(start).min(CHUNK) as usize];
+    match read_full(file, &mut bytes, start)? == bytes.len() {
+        true => Ok(bytes),
+        false => Err(changed()),
+    }
+}
+
+/// How much of a file is meant.
+fn length(path: &Path, file: &dyn ReadFile) -> io::Result<u64> {
+    let len = file.len()?;
+    let name = path.file_name().and_then(|name| name.to_str());
+    if name.and_then(SegmentName::parse).is_none() {
+        return Ok(len);
+    }
+    for number in (0..len.div_ceil(CHUNK)).rev() {
+        let bytes = chunk(file, number, len)?;
+        if let Some(last) = bytes.iter().rposition(|byte| *byte != 0) {
+            let end = number * CHUNK + last as u64 + 1;
+            return Ok(end.next_multiple_of(ALIGNMENT).min(len));
+        }
+    }
+    Ok(0)
+}
+
+fn changed() -> io::Error {
+    io::Error::other("the file changed while it was read")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CHUNK, Pinned};
+    use crate::{ReadFile, ReadStorage, read_full};
+    use sha2::{Digest, Sha256};
+    use std::io;
+    use std::path::Path;
+    use std::sync::{Arc, Mutex};
+
+    /// One file, which somebody else may write.
+    #[derive(Clone, Default)]
+    struct Volume(Arc<Mutex<Vec<u8>>>);
+
+    impl ReadStorage for Volume {
+        fn open(&self, _: &Path) -> io::Result<Arc<dyn ReadFile>> {
+            Ok(Arc::new(self.clone()))
+        }
+
+        fn list(&self, _: &Path) -> io::Result<Vec<String>> {
+            Ok(Vec::new())
+        }
+    }
+
+    impl ReadFile for Volume {
+        fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
+            let bytes = self.0.lock().unwrap();
+            let found = bytes.get(offset as usize..).unwrap_or_default();
+            let read = found.len().min(into.len());
+            into[..read].copy_from_slice(&found[..read]);
+            Ok(read)
+        }
+
+        fn len(&self) -> io::Result<u64> {
+            Ok(self.0.lock().unwrap().len() as u64)
+        }
+    }
+
+    fn volume(len: usize, zeros: usize) -> Volume {
+        let mut bytes: Vec<u8> = (0..len).map(|at| (at % 251 + 1) as u8).collect();
+        bytes.resize(len + zeros, 0);
+        Volume(Arc::new(Mutex::new(bytes)))
+    }
+
+    const SEGMENT: &str = "/log/00000000000000000000.seg";
+
+    #[test]
+    fn a_file_is_read_as_it_is_and_known_by_its_digest() {
+        for len in [1, 8, CHUNK as usize - 1, CHUNK as usize, 2 * CHUNK as usize + 5] {
+            let volume = volume(len, 0);
+            let pinned = Pinned::new(&volume);
+            let file = pinned.open(Path::new("/log/checkpoint")).unwrap();
+            let mut bytes = vec![0; len + 7];
+            assert_eq!(read_full(&*file, &mut bytes, 0).unwrap(), len);
+            let stored = volume.0.lock().unwrap().clone();
+            assert_eq!(bytes[..len], stored);
+            let known: [u8; 32] = Sha256::digest(&stored).into();
+            let files = pinned.files();
+            assert_eq!((files[0].len, files[0].sha256), (len as u64, known));
+        }
+    }
+
+    #[test]
+    fn room_that_was_prepared_and_not_used_is_not_part_of_a_segment() {
+        for (len, zeros, meant) in [(16, 0, 16), (13, 3, 16), (13, CHUNK as usize, 16), (0, 99, 0)] {
+            let volume = volume(len, zeros);
+            let pinned = Pinned::new(&volume);
+            assert_eq!(pinned.open(Path::new(SEGMENT)).unwrap().len().unwrap(), meant);
+            let files = pinned.files();
+            assert_eq!(files.first().map_or(0, |file| file.len), meant);
+        }
+    }
+
+    #[test]
+    fn what_changes_behind_the_first_look_is_an_error_and_never_read_otherwise() {
+        let volume = volume(2 * CHUNK as usize, 0);
+        let pinned = Pinned::new(&volume);
+        let file = pinned.open(Path::new(SEGMENT)).unwrap();
+        volume.0.lock().unwrap()[CHUNK as usize + 1] ^= 1;
+        let mut byte = [0];
+        file.read_at(&mut byte, 0).unwrap();
+        assert!(file.read_at(&mut byte, CHUNK).is_err());
+        assert!(
+            pinned
+                .open(Path::new(SEGMENT))
+                .unwrap()
+                .read_at(&mut byte, CHUNK)
+                .is_err()
+        );
+        volume.0.lock().unwrap().truncate(5);
+        assert!(
+            pinned
+                .open(Path::new(SEGMENT))
+                .unwrap()
+                .read_at(&mut byte, 0)
+                .is_err()
+        );
+    }
+}

@@ -1,0 +1,89 @@
+//! What is copied of a log is what was verified, and passes for what a mirror holds.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test may stop at the first failure"
+)]
+
+mod support;
+
+use proofgate_evidence::{
+    HeldCheckpoint, PinnedFile, ReadStorage as _, Verdict, fsck, fsck_mirror, fsck_pinned,
+};
+use proofgate_ledger::Checkpoint;
+use proofgate_wal::Storage;
+use proofgate_wal::simulated::SimulatedDisk;
+use sha2::{Digest, Sha256};
+use std::path::Path;
+use support::{Worker, filled, vkey};
+
+fn sealed() -> (SimulatedDisk, Worker) {
+    let (disk, mut worker) = filled();
+    worker.seal().unwrap();
+    (disk, worker)
+}
+
+fn held(worker: &Worker) -> HeldCheckpoint {
+    HeldCheckpoint {
+        file: "held".into(),
+        checkpoint: Checkpoint::verify(worker.promised.notes.last().unwrap(), &vkey()).unwrap(),
+    }
+}
+
+fn pinned(disk: &SimulatedDisk, worker: &Worker) -> (Verdict, Vec<PinnedFile>) {
+    let (report, files) = fsck_pinned(disk, &worker.promised.dir, Some(&vkey()), &[held(worker)]).unwrap();
+    (report.verdict, files)
+}
+
+/// What a mirror makes of the files.
+fn copied(disk: &SimulatedDisk, files: &[PinnedFile]) -> SimulatedDisk {
+    let copy = SimulatedDisk::new();
+    for file in files {
+        let mut dir = std::path::PathBuf::new();
+        for part in file.path.parent().unwrap() {
+            dir.push(part);
+            if copy.list(&dir).is_err() {
+                copy.create_dir(&dir).unwrap();
+            }
+        }
+        let mut bytes = disk.read(&file.path).unwrap();
+        bytes.truncate(usize::try_from(file.len).unwrap());
+        assert_eq!(<[u8; 32]>::from(Sha256::digest(&bytes)), file.sha256);
+        copy.create(&file.path).unwrap();
+        copy.rot(&file.path, |content| content.clone_from(&bytes));
+    }
+    copy
+}
+
+#[test]
+fn the_files_that_were_verified_are_a_ledger_without_salts_and_tree() {
+    let (disk, worker) = sealed();
+    let (verdict, files) = pinned(&disk, &worker);
+    assert_eq!(verdict, Verdict::Ok);
+    let names: Vec<_> = files.iter().map(|file| file.path.file_name().unwrap()).collect();
+    assert!(
+        !names.iter().any(|name| *name == "salts" || *name == "tree"),
+        "{names:?}"
+    );
+    let copy = copied(&disk, &files);
+    let report = fsck_mirror(&copy, Path::new("/"), Some(&vkey()), &[held(&worker)]).unwrap();
+    assert_eq!(report.verdict, Verdict::Ok, "{report:#?}");
+    // As a ledger of its own it lacks them.
+    let report = fsck(&copy, Path::new("/"), Some(&vkey()), &[]).unwrap();
+    assert_eq!(report.verdict, Verdict::Invalid);
+}
+
+#[test]
+fn a_log_that_was_changed_or_cut_is_none_to_copy() {
+    let (disk, worker) = sealed();
+    let files = pinned(&disk, &worker).1;
+    let segment = files.iter().find(|file| file.path.extension().is_some()).unwrap();
+    let whole = disk.read(&segment.path).unwrap();
+    disk.rot(&segment.path, |bytes| bytes[700] ^= 1);
+    assert!(pinned(&disk, &worker).0 > Verdict::Incomplete);
+    disk.rot(&segment.path, |bytes| {
+        bytes.clone_from(&whole);
+        bytes.truncate(600);
+    });
+    assert!(pinned(&disk, &worker).0 > Verdict::Incomplete);
+}
