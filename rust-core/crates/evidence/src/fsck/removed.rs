@@ -58,6 +58,7 @@ pub(super) fn check(
         rules,
         whole: true,
         keeps: BTreeMap::new(),
+        analyses: Vec::new(),
     };
     if keys.ledger.is_none() {
         let message = "no key was given: the signature is not checked".to_owned();

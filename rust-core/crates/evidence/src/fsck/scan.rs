@@ -1,5 +1,6 @@
 //! One incarnation under the eye of `fsck`.
 
+use super::analyses::Analysed;
 use super::erasure_check::ErasureCheck;
 use super::salt_check::SaltCheck;
 use super::tree_check::TreeCheck;
@@ -43,6 +44,8 @@ pub(super) struct Scanned {
     pub(super) whole: bool,
     /// Records of logs before it that the notes which it keeps cover.
     pub(super) keeps: BTreeMap<Ulid, u64>,
+    /// What its analyses refer to.
+    pub(super) analyses: Vec<Analysed>,
 }
 
 impl Scanned {
@@ -179,6 +182,7 @@ struct Scan {
     erasures: Option<ErasureCheck>,
     /// Flaws, each with the largest durable count that a later record states.
     flaws: Vec<(Flaw, u64)>,
+    analyses: Vec<Analysed>,
 }
 
 impl Scan {
@@ -193,6 +197,7 @@ impl Scan {
             salts: SaltCheck::open(storage, dir)?,
             erasures: None,
             flaws: Vec::new(),
+            analyses: Vec::new(),
         })
     }
 
@@ -268,6 +273,9 @@ impl Scan {
                 if let Some(erasures) = &mut self.erasures {
                     erasures.admission(stored.seq, &admission.tenant, admission.ts, erased);
                 }
+            }
+            if let Ok(Record::Analysis(analysis)) = &taken {
+                self.analyses.push(Analysed::of(analysis));
             }
             self.report.unknown_kinds += u64::from(matches!(taken, Ok(Record::Unknown(_))));
             taken.err()
@@ -353,6 +361,7 @@ impl Scan {
             rules: self.rules,
             whole,
             keeps: BTreeMap::new(),
+            analyses: self.analyses,
         })
     }
 
