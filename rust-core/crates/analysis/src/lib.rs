@@ -23,7 +23,7 @@ pub use distribution::{Distribution, Outcome, TokenId};
 pub use divergence::jensen_shannon;
 pub use drift::{Feature, Test};
 pub use measures::{Entropy, Measures};
-pub use monitor::{Monitor, Seen};
+pub use monitor::{Flag, Monitor, Seen};
 pub use refusal::Refusal;
 pub use repetition::Repetition;
 pub use settings::Settings;
