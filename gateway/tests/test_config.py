@@ -142,6 +142,7 @@ def test_the_core_gets_everything_inline_in_snake_case_and_milliseconds(
         },
         "metrics": {"label_sets": 1000},
         "telemetry": {"access_log": "none", "traces": None},
+        "analysis": None,
         "profile_stages": False,
     }
 

@@ -444,6 +444,7 @@ def _add_key_commands(commands: _Commands[argparse.ArgumentParser]) -> None:
 
 def _add_mock_upstream(commands: _Commands[argparse.ArgumentParser]) -> None:
     from proofgate.mock_answers import DIRECTIVES
+    from proofgate.mock_logprobs import CHARACTERS
 
     mock = _command(
         commands,
@@ -475,6 +476,12 @@ def _add_mock_upstream(commands: _Commands[argparse.ArgumentParser]) -> None:
     mock.add_argument("--fail-status", type=_error_status, default=500, metavar="STATUS", help="default: 500")
     mock.add_argument(
         "--model", action="append", default=[], metavar="NAME", help="a model that exists (default: all)"
+    )
+    mock.add_argument(
+        "--character",
+        choices=CHARACTERS,
+        default="a",
+        help="which model it plays: b is less sure of its tokens (default: a)",
     )
     mock.add_argument(
         "--api-key", metavar="KEY", help="the key that requests must carry (default: any or none)"

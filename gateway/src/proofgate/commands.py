@@ -245,6 +245,7 @@ def mock_upstream(options: argparse.Namespace) -> int:
             latency=options.latency_ms / 1000,
             tokens=options.tokens,
             interval=options.token_interval_ms / 1000,
+            character=options.character,
         ),
         models=tuple(options.model),
         api_key=options.api_key,

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from proofgate.mock_logprobs import Character, told_of
+
 DIRECTIVES = """\
 per request, through the model name:
   mock-fast               no latency, no interval between tokens, whatever the options say
@@ -26,7 +28,9 @@ per request, as words in the last user message:
 GET /mock/stats tells how many requests were started, completed, failed on purpose and given up by the
 client, and how often each of the last 10000 ids was seen. Usage: a prompt has one token per word, an answer
 as many as content chunks; max_tokens and max_completion_tokens shorten it (finish_reason "length").
-An answer that has to have a JSON schema is a sample of it; one to pictures says what they are.
+A request with "logprobs": true is told the distribution of each token, which is drawn from the prompt and
+the character of the upstream. An answer that has to have a JSON schema is a sample of it; one to pictures
+says what they are.
 """
 
 CREATED = 1_700_000_000  # constant, so that answers are the same bytes in every run
@@ -47,6 +51,7 @@ class Behaviour:
     stall: int | None = None
     hang: bool = False
     id: str | None = None
+    character: Character = "a"
 
 
 class ClientError(Exception):
@@ -98,6 +103,8 @@ class Exchange:
         self.id = f"{self.id_prefix}-{number}"
         self.behaviour = directed(last_user, default, self.model)
         options = request.get("stream_options")
+        self.top_logprobs = request.get("top_logprobs", 0) if request.get("logprobs") is True else None
+        self.prompt = last_user
         self.include_usage = isinstance(options, dict) and options.get("include_usage") is True
         self.prompt_tokens = sum(len(text.split()) for _, text in texts)
         limit = self.limit(request)
@@ -168,8 +175,14 @@ class Exchange:
         message: dict[str, Any] = {"role": "assistant", "content": text, "refusal": None}
         if self.calls:
             message["tool_calls"] = [_tool_call(call, "".join(call.fragments())) for call in self.calls]
-        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": self.finish_reason}
+        logprobs = None if self.top_logprobs is None or self.calls else self._logprobs()
+        choice = {"index": 0, "message": message, "logprobs": logprobs, "finish_reason": self.finish_reason}
         return encode({**self._frame("chat.completion"), "choices": [choice], "usage": self.usage()})
+
+    def _logprobs(self) -> dict[str, Any]:
+        top = self.top_logprobs
+        count = top if isinstance(top, int) and 0 <= top <= 20 else 0
+        return {"content": told_of(self.pieces(), self.prompt, count, self.behaviour.character)}
 
     def events(self) -> list[bytes]:
         """The server-sent events of a stream: role, content, finish, usage if asked for, and the end mark."""
@@ -184,7 +197,11 @@ class Exchange:
         # One chunk is encoded and its content exchanged: encoding each would cost the machine under test.
         before, after = chunk({"content": "\0"}, None).rsplit(rb'"\u0000"', 1)
         events = [chunk({"role": "assistant", "content": ""}, None)]
-        events += [b"%b%b%b" % (before, json.dumps(piece).encode(), after) for piece in self.pieces()]
+        pieces = [b"%b%b%b" % (before, json.dumps(piece).encode(), after) for piece in self.pieces()]
+        if self.top_logprobs is not None and pieces:
+            told = b'"logprobs":%b' % encode(self._logprobs())
+            pieces[0] = pieces[0].replace(b'"logprobs":null', told, 1)
+        events += pieces
         for call in self.calls:
             events.append(chunk({"tool_calls": [{"index": call.number, **_tool_call(call, "")}]}, None))
             for fragment in call.fragments():

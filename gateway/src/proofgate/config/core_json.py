@@ -14,6 +14,7 @@ from proofgate.config.prices import nanodollars, price_documents
 if TYPE_CHECKING:
     from pydantic import SecretStr
 
+    from proofgate.config.analysis import Analysis
     from proofgate.config.checked import Config
     from proofgate.config.settings import Model
     from proofgate.config.telemetry import Telemetry
@@ -192,7 +193,26 @@ def _public(config: Config) -> Json:
         },
         "metrics": {"label_sets": settings.metrics.label_sets},
         "telemetry": _telemetry(settings.telemetry),
+        "analysis": _analysis(settings.analysis),
         "profile_stages": settings.profiling.stages,
+    }
+
+
+def _analysis(analysis: Analysis | None) -> Json | None:
+    if analysis is None:
+        return None
+    return {
+        "sample": analysis.sample,
+        "tenants": list(analysis.tenants),
+        "models": list(analysis.models),
+        "window": analysis.window,
+        "false_alarms": analysis.false_alarms,
+        "top_logprobs": analysis.top_logprobs,
+        "vocabulary": analysis.vocabulary,
+        "repetition": analysis.repetition,
+        "answer_bytes": analysis.max_answer_bytes,
+        "copy_bytes": analysis.max_copy_bytes,
+        "pairs": analysis.max_pairs,
     }
 
 

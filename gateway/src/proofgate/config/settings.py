@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from proofgate.config.access import Jwt, Plan, Tenant, TenantShards
+from proofgate.config.analysis import Analysis
 from proofgate.config.fields import (
     Address,
     AddressRange,
@@ -381,3 +382,4 @@ class Settings(Section):
     metrics: Metrics = Metrics()
     profiling: Profiling = Profiling()
     telemetry: Telemetry = Telemetry()
+    analysis: Analysis | None = None

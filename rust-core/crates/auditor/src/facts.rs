@@ -48,9 +48,9 @@ impl Facts {
             return Err(format!("record {seq} follows a seal"));
         }
         match kind(payload) {
-            Some(b"admission" | b"attempt" | b"completion" | b"rejection" | b"gap" | b"config")
-                if seq > 0 =>
-            {
+            Some(
+                b"admission" | b"attempt" | b"completion" | b"rejection" | b"gap" | b"config" | b"analysis",
+            ) if seq > 0 => {
                 self.served = true;
                 Ok(())
             }

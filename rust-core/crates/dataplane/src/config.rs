@@ -6,6 +6,7 @@ use proofgate_translate::UntranslatableFields;
 use serde::{Deserialize, Deserializer};
 
 use crate::Error;
+use crate::analysis::AnalysisConfig;
 use crate::hooks::Hooks;
 use crate::routes::Reasons;
 use crate::telemetry::TelemetryConfig;
@@ -61,6 +62,9 @@ pub struct Config {
     /// What is told of exchanges beyond the metrics.
     #[serde(default)]
     pub(crate) telemetry: TelemetryConfig,
+    /// Which answers are analysed; `None` means that none is.
+    #[serde(default)]
+    pub(crate) analysis: Option<AnalysisConfig>,
     /// SHA-256 of the configuration without its secrets, in hex; stands in every admission.
     pub(crate) config_digest: String,
 }
@@ -93,6 +97,7 @@ impl Config {
                 "limits.connections",
                 self.limits.connections == other.limits.connections,
             ),
+            ("analysis", self.analysis == other.analysis),
         ];
         fields.iter().find(|(_, same)| !same).map(|(name, _)| *name)
     }

@@ -17,6 +17,7 @@ use tokio::sync::mpsc::Receiver;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 
+use crate::analysis::{Findings, record_findings};
 use crate::catalog::{Blueprint, Catalog};
 use crate::clock::unix_micros;
 use crate::gateway::{Gateway, SlowPaths};
@@ -54,6 +55,8 @@ pub(crate) struct DataPlane {
     pub(crate) current: CurrentLog,
     pub(crate) metrics: Metrics,
     pub(crate) slow_paths: SlowPaths,
+    /// What the analysis of answers finds, where there is one.
+    pub(crate) findings: Option<Findings>,
     pub(crate) phase: watch::Sender<Phase>,
     /// The phases that this thread is told.
     pub(crate) told: watch::Receiver<Phase>,
@@ -122,6 +125,9 @@ impl DataPlane {
             self.slow_paths,
         ));
         vital.spawn_local(reload::obey(Rc::clone(&gateway), self.orders));
+        if let Some(findings) = self.findings {
+            vital.spawn_local(record_findings(Rc::clone(&gateway), findings));
+        }
         let limits = Rc::new(RefCell::new(limits));
         let lifecycle = Lifecycle::new(self.told);
         vital.spawn_local(keep_house(

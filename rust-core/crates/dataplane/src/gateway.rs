@@ -11,6 +11,7 @@ use proofgate_stages::Profiler;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
+use crate::analysis::Tap;
 use crate::catalog::Catalog;
 use crate::clock::Clock;
 use crate::hooks::HookRoom;
@@ -34,6 +35,8 @@ pub(crate) struct Gateway {
     pub(crate) metrics: Metrics,
     /// Where exchanges are told that somebody wants to know of.
     pub(crate) outlet: Outlet,
+    /// Where answers are analysed, if they are.
+    pub(crate) tap: Option<Tap>,
     /// Who has which part of the traffic.
     pub(crate) traffic: Traffic,
     pub(crate) profiler: Arc<Profiler>,
@@ -99,6 +102,8 @@ pub(crate) struct SlowPaths {
     pub(crate) outlet: Outlet,
     /// Proofs for tenants.
     pub(crate) receipts: ReceiptDesk,
+    /// Analysis of answers.
+    pub(crate) tap: Option<Tap>,
 }
 
 impl Gateway {
@@ -111,7 +116,11 @@ impl Gateway {
         profiler: Arc<Profiler>,
         slow_paths: SlowPaths,
     ) -> Self {
-        let SlowPaths { outlet, receipts } = slow_paths;
+        let SlowPaths {
+            outlet,
+            receipts,
+            tap,
+        } = slow_paths;
         let budget = Rc::new(Budget::new(
             catalog.terms.buffered_bytes,
             metrics.buffered_bytes.clone(),
@@ -123,6 +132,7 @@ impl Gateway {
             recorder,
             metrics,
             outlet,
+            tap,
             profiler,
             clock: Clock::new(),
             limiter: RefCell::new(limiter),

@@ -7,6 +7,7 @@
 
 mod access_token;
 mod admission;
+mod analysis;
 mod answer;
 mod attempt;
 mod azure_path;

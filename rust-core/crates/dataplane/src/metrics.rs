@@ -1,3 +1,4 @@
+mod analysis;
 mod latency;
 pub(crate) mod single_writer;
 mod traffic;
@@ -15,6 +16,7 @@ use proofgate_stages::Profiler;
 
 use crate::hooks::HooksInService;
 use crate::telemetry::Signal;
+pub(crate) use analysis::{AnalysisMetrics, Lost};
 use latency::Latencies;
 use traffic::Shown;
 pub(crate) use traffic::{Report, RequestOutcome, Series, Traffic};
@@ -51,6 +53,7 @@ pub(crate) struct Metrics {
     idle_connections: Family<ProviderLabel, Gauge>,
     traffic: Arc<Shown>,
     pub(crate) latencies: Arc<Latencies>,
+    pub(crate) analysis: AnalysisMetrics,
     /// By [`Signal`].
     telemetry_dropped: [Counter; Signal::ALL.len()],
     pub(crate) shard_tenants: Gauge,
@@ -139,6 +142,7 @@ impl Metrics {
             idle_connections: Family::default(),
             traffic: Arc::default(),
             latencies: Arc::default(),
+            analysis: AnalysisMetrics::new(&mut registry),
             telemetry_dropped: Signal::ALL.map(dropped),
             shard_tenants: Gauge::default(),
             shard_keys: Gauge::default(),

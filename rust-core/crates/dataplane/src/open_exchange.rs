@@ -12,9 +12,10 @@ use proofgate_ledger::record::{
 };
 use proofgate_limits::{CredentialId, Grant, Used};
 use proofgate_prices::Price;
-use proofgate_providers::Call;
+use proofgate_providers::{Call, Dialect};
 use proofgate_stages::{Span, Stage};
 
+use crate::analysis::{AnswerCopy, Of};
 use crate::attempt::{Executed, Reached};
 use crate::catalog::Catalog;
 use crate::clock::micros;
@@ -72,6 +73,8 @@ pub(crate) struct OpenExchange {
     pub(crate) error: Option<&'static str>,
     /// What is told of it, where somebody wants to know.
     pub(crate) observed: Option<Box<Observed>>,
+    /// A copy of its answer, where that is analysed, and the model that was asked for.
+    copy: Option<(Box<AnswerCopy>, Arc<str>)>,
     pub(crate) span: Span,
     stream: bool,
     request_bytes: u64,
@@ -245,6 +248,7 @@ impl OpenExchange {
             masks: None,
             error: None,
             observed: None,
+            copy: None,
             span,
             stream: admitted.call.stream,
             request_bytes: admitted.body.len() as u64,
@@ -350,6 +354,35 @@ impl OpenExchange {
     pub(crate) fn respond(&mut self, bytes: &[u8]) {
         self.response.update(bytes);
         self.bytes += bytes.len() as u64;
+        if let Some((copy, _)) = &mut self.copy {
+            copy.take(bytes);
+        }
+    }
+
+    /// Begins a copy of its answer, if that is to be analysed.
+    pub(crate) fn begin_copy(&mut self, dialect: Dialect) {
+        if let Some(tap) = &self.gateway.tap
+            && let Some(model) = self.gateway.recorder.open().model(self.listed)
+        {
+            let copy = tap.begin(&self.gateway, &self.tenant.name, &model, dialect);
+            self.copy = copy.map(|copy| (copy, model));
+        }
+    }
+
+    /// Hands the copy over to be analysed: its client has the whole answer. Waits for nothing.
+    pub(crate) fn analyse(&mut self, events: bool, usage: Option<Usage>) {
+        if let Some(tap) = &self.gateway.tap
+            && let Some((copy, model)) = self.copy.take()
+        {
+            let tokens = usage.filter(|usage| !usage.partial);
+            let of = Of {
+                id: self.id,
+                admission: self.admission,
+                tenant: Arc::clone(&self.tenant.name),
+                model,
+            };
+            tap.hand_over(*copy, events, tokens.map(|usage| usage.completion_tokens), of);
+        }
     }
 
     /// Appends the completion and returns its number; `None` when the ledger has stopped.

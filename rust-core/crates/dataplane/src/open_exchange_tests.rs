@@ -89,6 +89,7 @@ fn bench() -> Bench {
         profiler,
         SlowPaths {
             outlet: telemetry::outlet().0,
+            tap: None,
             receipts: ReceiptDesk::of_volume(volume.path(), key.verifying_key()),
         },
     ));

@@ -35,6 +35,11 @@ impl OpenTable {
         self.0.borrow_mut().try_remove(place);
     }
 
+    /// The model of an open exchange.
+    pub(crate) fn model(&self, place: usize) -> Option<Arc<str>> {
+        self.0.borrow().get(place).map(|entry| Arc::clone(&entry.model))
+    }
+
     /// All that are open; `locate` tells the log and the number there of a record at a position.
     pub(crate) fn list(&self, locate: impl Fn(u64) -> (Ulid, u64)) -> Vec<Unended> {
         let entries = self.0.borrow();

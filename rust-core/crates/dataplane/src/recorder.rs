@@ -13,6 +13,7 @@ use proofgate_ledger::record::{Config as ConfigRecord, ConfigDigests, ConfigId, 
 use proofgate_wal::{Reservation, Ulid, WalError, Watermark, Writer};
 use tokio::sync::Notify;
 
+use crate::analysis::Finding;
 use crate::clock::unix_micros;
 use crate::config::Durability;
 use crate::ledger_delay::LedgerDelay;
@@ -26,6 +27,9 @@ use refusals::Refusals;
 const EXCHANGE_BYTES: u64 = 5376;
 /// Room that a record of the worker itself needs, or a refusal.
 const RECORD_BYTES: u64 = 2048;
+
+/// Room that a record of the analysis of answers needs.
+const ANALYSIS_BYTES: u64 = 3584;
 
 /// Room for the records of one exchange.
 pub(crate) type Room = Reservation;
@@ -235,6 +239,18 @@ impl Recorder {
         let tenant_seq = *before;
         // A number is lost only with the log: what cannot be appended stops it.
         self.append(room, |seq, out| encode(seq, tenant_seq, out))
+    }
+
+    /// Appends a record of what the analysis of answers found; nobody waits for it.
+    pub(crate) fn append_finding(&self, finding: &Finding) -> Result<u64, Unavailable> {
+        let mut room = self.writer.borrow_mut().reserve(ANALYSIS_BYTES)?;
+        let (incarnation, admission) = self.locate(finding.admission);
+        let elsewhere = (!self.is_current(finding.admission)).then(|| incarnation.to_string());
+        let config = self.config();
+        let appended = self.append(&mut room, |seq, out| {
+            finding.encode(seq, admission, elsewhere.as_deref(), config, out)
+        })?;
+        Ok(appended)
     }
 
     /// Waits until the record at a position is written, in the sense of the configured durability.

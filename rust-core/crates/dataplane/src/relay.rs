@@ -80,6 +80,9 @@ impl Relay<'_, '_> {
         workspace.usage.reset(spoken);
         answer_head.dialect = reply.dialect;
         answer_head.is_translated = translation.is_some();
+        if gateway.tap.is_some() && answer_head.is_success() {
+            open.begin_copy(reply.dialect);
+        }
         let most = open.catalog.terms.limits.body_bytes;
         let head = &mut reply.buffers.head;
         let frames = frames_of(translation.as_deref(), &mut answer_head, head, most);

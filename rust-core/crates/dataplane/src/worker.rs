@@ -19,6 +19,7 @@ use serde::Serialize;
 use tokio::sync::{mpsc, watch};
 
 use crate::access_token::Token;
+use crate::analysis::{AnalysisConfig, analysis};
 use crate::catalog::Blueprint;
 use crate::clock::unix_seconds;
 use crate::config::Durability;
@@ -116,6 +117,7 @@ impl Worker {
     /// [`Error::Config`].
     pub fn new(config: Config) -> Result<Self, Error> {
         let blueprint = Blueprint::new(&config, None)?;
+        config.analysis.iter().try_for_each(AnalysisConfig::check)?;
         let keys = LedgerKeys::new(&config.ledger)?;
         Ok(Worker {
             profiler: Arc::new(Profiler::new(config.profile_stages)),
@@ -335,7 +337,12 @@ impl Worker {
         };
         let ledger = threads.spawn("ledger", move || ledger_thread.run())?;
         let (outlet, lines, exchanges) = telemetry::outlet();
-        let tellers = Threads::new(1);
+        let analysed = config.analysis.as_ref().map(|config| analysis(config, &metrics));
+        let tellers = Threads::new(1 + usize::from(analysed.is_some()));
+        let (tap, analyst, findings) = match analysed {
+            Some((tap, analyst, findings)) => (Some(tap), Some(analyst), Some(findings)),
+            None => (None, None, None),
+        };
         let access_log = AccessLog {
             lines,
             metrics: metrics.clone(),
@@ -356,7 +363,12 @@ impl Worker {
             desk,
             current: current.clone(),
             metrics: metrics.clone(),
-            slow_paths: SlowPaths { outlet, receipts },
+            slow_paths: SlowPaths {
+                outlet,
+                receipts,
+                tap,
+            },
+            findings,
             phase: phase.clone(),
             told,
             ledger,
@@ -369,6 +381,12 @@ impl Worker {
             access_log.run();
             true
         })?;
+        if let Some(analyst) = analyst {
+            tellers.spawn("analysis", move || {
+                analyst.run();
+                true
+            })?;
+        }
         *running = Some(Arc::new(Running {
             address,
             shard: config.ledger.shard,

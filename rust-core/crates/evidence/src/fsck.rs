@@ -4,6 +4,7 @@
 //! and the signed checkpoint against the records, and every incarnation against what its successor recorded of it.
 //! A log that is being written can be checked too.
 
+mod analyses;
 mod chain;
 mod erasure_check;
 mod exchanges;

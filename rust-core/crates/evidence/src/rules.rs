@@ -4,7 +4,8 @@
 //! exactly one end: a `completion` in the same log, or an `aborted` or `completion` in a later one, which names the log of
 //! the admission. A completion says what arrived of a body if, and only if, that was still coming when it was admitted. The
 //! admissions of each tenant are numbered from 1 without a gap. How a log ended that was still written when its successor
-//! was opened is stated once, in a `takeover`: by that successor, or by a later log when it did not live to.
+//! was opened is stated once, in a `takeover`: by that successor, or by a later log when it did not live to. An `analysis`
+//! refers to an admission before it.
 
 use crate::layout::parse_incarnation;
 use proofgate_ledger::Hash;
@@ -253,8 +254,25 @@ impl Rules {
                     None => self.end_here(seq, completion.admission, &completion.id, received),
                 }
             }
+            Record::Analysis(analysis) => self.refers_back(seq, analysis),
             Record::Seal(seal) => self.seal(seq, seal),
             _ => Ok(()),
+        }
+    }
+
+    /// Whether an analysis names a record before it, or another log. Whether an exchange begins there, only who can read
+    /// that record knows.
+    fn refers_back(&self, seq: u64, analysis: &record::Analysis<'_>) -> Result<(), String> {
+        let refers = match &analysis.incarnation {
+            None => analysis.admission < seq,
+            Some(named) => parse_incarnation(named).is_some_and(|named| named != self.incarnation),
+        };
+        match refers {
+            true => Ok(()),
+            false => Err(format!(
+                "record {seq} is an analysis of record {}, which is no earlier one",
+                analysis.admission
+            )),
         }
     }
 

@@ -107,7 +107,7 @@ impl Joining {
                 self.ended.push(ended);
             }
             Record::Seal(_) => self.sealed = true,
-            Record::Gap(_) | Record::Config(_) | Record::Unknown(_) => {}
+            Record::Gap(_) | Record::Config(_) | Record::Analysis(_) | Record::Unknown(_) => {}
         }
         Ok(())
     }

@@ -171,6 +171,7 @@ impl Survey {
                 elsewhere = Some(aborted.incarnation.as_ref());
                 None
             }
+            Record::Analysis(analysis) => Some(analysis.tenant.to_string()),
             Record::Open(_) | Record::Takeover(_) | Record::Seal(_) => {
                 self.stays.push((seq, payload.to_vec()));
                 None

@@ -8,10 +8,12 @@ use crate::{Hash, LedgerError};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
+mod analysis;
 mod compact;
 mod shape;
 mod text;
 
+pub use analysis::{AnalysedAnswer, AnalysedFeature, AnalysedWindow, Analysis};
 use compact::Fields;
 use shape::Shape;
 use text::{base64_hash, hex};
@@ -588,6 +590,7 @@ pub enum Record<'a> {
     Gap(Gap<'a>),
     Config(Config<'a>),
     Takeover(Takeover<'a>),
+    Analysis(Analysis<'a>),
     Seal(Seal<'a>),
     Unknown(Unknown<'a>),
 }
@@ -658,6 +661,7 @@ kinds!(
     Gap = "gap",
     Config = "config",
     Takeover = "takeover",
+    Analysis = "analysis",
     Seal = "seal",
 );
 
@@ -672,7 +676,7 @@ impl Record<'_> {
             Self::Rejection(record) => Some(&record.id),
             Self::Aborted(record) => Some(&record.id),
             Self::Open(_) | Self::Gap(_) | Self::Config(_) | Self::Takeover(_) | Self::Seal(_) => None,
-            Self::Unknown(_) => None,
+            Self::Analysis(_) | Self::Unknown(_) => None,
         }
     }
 }

@@ -3,9 +3,9 @@
 use proofgate_ledger::LedgerError;
 use proofgate_ledger::commitment::{BodyDigest, Salted, commit, salt_id};
 use proofgate_ledger::record::{
-    Aborted, Admission, Attempt, Coming, Completion, Config, ConfigId, Gap, MAX_RECORD, Open, Outcome,
-    PolicyNote, Predecessor, Received, Record, Rejection, SaltId, Seal, Sent, SettingsDigest, Takeover,
-    Usage, parse,
+    Aborted, Admission, AnalysedAnswer, AnalysedFeature, AnalysedWindow, Analysis, Attempt, Coming,
+    Completion, Config, ConfigId, Gap, MAX_RECORD, Open, Outcome, PolicyNote, Predecessor, Received, Record,
+    Rejection, SaltId, Seal, Sent, SettingsDigest, Takeover, Usage, parse,
 };
 
 /// The whole record as `serde_json` writes it.
@@ -251,6 +251,59 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
                 previous: ConfigId([0xab; 8]),
             }),
             r#"{"v":1,"kind":"config","seq":6,"ts":7,"reason":"reload","config":"cdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcd","settings":"5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a","previous":"abababababababab"}"#,
+        ),
+        (
+            Record::Analysis(Analysis {
+                seq: 6,
+                ts: 7,
+                exchange: "r1".into(),
+                admission: 1,
+                incarnation: None,
+                tenant: "acme".into(),
+                model: "gpt-4o-mini".into(),
+                findings: vec!["entropy".into()],
+                answer: None,
+                window: Some(AnalysedWindow {
+                    number: 2,
+                    answers: 200,
+                    with_entropy: 180,
+                    entropy_millibits: Some(612),
+                    length_millitokens: None,
+                    repetition_permille: Some(12),
+                    refusal_permille: 5,
+                    cut_permille: 0,
+                    tests: vec![AnalysedFeature {
+                        feature: "entropy".into(),
+                        values: 180,
+                        distance_ppm: 310_000,
+                        p_ppb: 17,
+                        differs: true,
+                    }],
+                }),
+                config: ConfigId([0xab; 8]),
+            }),
+            r#"{"v":1,"kind":"analysis","seq":6,"ts":7,"exchange":"r1","admission":1,"tenant":"acme","model":"gpt-4o-mini","findings":["entropy"],"window":{"number":2,"answers":200,"with_entropy":180,"entropy_millibits":612,"repetition_permille":12,"refusal_permille":5,"cut_permille":0,"tests":[{"feature":"entropy","values":180,"distance_ppm":310000,"p_ppb":17,"differs":true}]},"config":"abababababababab"}"#,
+        ),
+        (
+            Record::Analysis(Analysis {
+                seq: 6,
+                ts: 7,
+                exchange: "r0".into(),
+                admission: 9,
+                incarnation: Some(incarnation.into()),
+                tenant: "acme".into(),
+                model: "gpt-4o-mini".into(),
+                findings: vec!["repetitive".into(), "loop".into()],
+                answer: Some(AnalysedAnswer {
+                    entropy_millibits: None,
+                    repetition_permille: 950,
+                    stretch_permille: 900,
+                    partly: true,
+                }),
+                window: None,
+                config: ConfigId([0xab; 8]),
+            }),
+            r#"{"v":1,"kind":"analysis","seq":6,"ts":7,"exchange":"r0","admission":9,"incarnation":"01ARZ3NDEKTSV4RRFFQ69G5FAV","tenant":"acme","model":"gpt-4o-mini","findings":["repetitive","loop"],"answer":{"repetition_permille":950,"stretch_permille":900,"partly":true},"config":"abababababababab"}"#,
         ),
         (
             Record::Seal(Seal {

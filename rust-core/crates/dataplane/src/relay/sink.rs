@@ -87,7 +87,8 @@ pub(super) async fn finish(
     let Workspace { piece, held, .. } = &mut *workspace;
     append(piece, held);
     open.relay(piece);
-    let completion = open.end(Outcome::Complete, answer_head.status, workspace.usage());
+    let usage = workspace.usage();
+    let completion = open.end(Outcome::Complete, answer_head.status, usage);
     write_piece(gateway, reply, answer_head, &mut workspace, true);
     let room = workspace.take_share();
     gateway.workspaces.put_back(workspace);
@@ -96,6 +97,9 @@ pub(super) async fn finish(
     }
     let sent = send(gateway, reply).await;
     drop(room);
+    if sent.is_ok() {
+        open.analyse(answer_head.events, usage);
+    }
     open.sent();
     match sent {
         Ok(()) if reply.close => After::Linger,

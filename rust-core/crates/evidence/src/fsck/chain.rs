@@ -2,7 +2,7 @@
 
 use super::held::Held;
 use super::scan::{Head, Scanned, believe, scan};
-use super::{CheckpointState, IncarnationReport, Keys, Verdict, exchanges, keys as key_line, removed};
+use super::{CheckpointState, IncarnationReport, Keys, Verdict, analyses, exchanges, keys as key_line, removed};
 use crate::checkpoint_file::{self, cover_name};
 use crate::layout::{Shard, parse_incarnation};
 use crate::rules::Predecessor;
@@ -68,6 +68,7 @@ pub(super) fn check(
     let zombies = compare_ends(&mut logs, &claims);
     compare_links(storage, shard, mirror, &mut logs)?;
     exchanges::check(&mut logs, &next, &zombies, &forked);
+    analyses::check(storage, &mut logs)?;
     judge_cover(&mut logs, &claims);
     key_line::compare_turns(&mut logs, keys.ledger);
     reports.extend(logs.into_iter().map(|log| log.report));

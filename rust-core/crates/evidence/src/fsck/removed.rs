@@ -60,6 +60,7 @@ pub(super) fn check(
         whole: true,
         keeps: BTreeMap::new(),
         signer: None,
+        analyses: Vec::new(),
     };
     if keys.ledger.is_none() {
         let message = "no key was given: the signature is not checked".to_owned();

@@ -1,5 +1,6 @@
 //! One incarnation under the eye of `fsck`.
 
+use super::analyses::Analysed;
 use super::erasure_check::ErasureCheck;
 use super::salt_check::SaltCheck;
 use super::tree_check::TreeCheck;
@@ -45,6 +46,8 @@ pub(super) struct Scanned {
     pub(super) keeps: BTreeMap<Ulid, u64>,
     /// The ledger's key that signed its checkpoint, if that was checked.
     pub(super) signer: Option<VerifyingKey>,
+    /// What its analyses refer to.
+    pub(super) analyses: Vec<Analysed>,
 }
 
 impl Scanned {
@@ -185,6 +188,7 @@ struct Scan {
     signer: Option<VerifyingKey>,
     /// Flaws, each with the largest durable count that a later record states.
     flaws: Vec<(Flaw, u64)>,
+    analyses: Vec<Analysed>,
 }
 
 impl Scan {
@@ -212,6 +216,7 @@ impl Scan {
             erasures: None,
             signer: None,
             flaws: Vec::new(),
+            analyses: Vec::new(),
         })
     }
 
@@ -291,6 +296,9 @@ impl Scan {
                 if let Some(erasures) = &mut self.erasures {
                     erasures.admission(stored.seq, &admission.tenant, admission.ts, erased);
                 }
+            }
+            if let Ok(Record::Analysis(analysis)) = &taken {
+                self.analyses.push(Analysed::of(analysis));
             }
             self.report.unknown_kinds += u64::from(matches!(taken, Ok(Record::Unknown(_))));
             taken.err()
@@ -378,6 +386,7 @@ impl Scan {
             whole,
             keeps: BTreeMap::new(),
             signer: self.signer,
+            analyses: self.analyses,
         };
         keys::compare(&mut scanned);
         Ok(scanned)

@@ -1,0 +1,36 @@
+"""Distributions of tokens as the stand-in upstream tells them, drawn from a prompt and a character."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from typing import Any, Literal
+
+#: Which model the stand-in plays. `b` is less sure of its tokens, and thinks of other ones.
+Character = Literal["a", "b"]
+CHARACTERS: tuple[Character, ...] = ("a", "b")
+
+#: How likely the chosen token is at least.
+_LEAST = {"a": 0.7, "b": 0.4}
+
+
+def told_of(pieces: list[str], prompt: str, count: int, character: Character) -> list[dict[str, Any]]:
+    """What is told of each token: itself and, of the likeliest ones, `count`."""
+    return [
+        _token(piece, f"{character}:{number}:{prompt}", count, character)
+        for number, piece in enumerate(pieces)
+    ]
+
+
+def _token(piece: str, seed: str, count: int, character: Character) -> dict[str, Any]:
+    digest = hashlib.sha256(seed.encode()).digest()
+    chosen = _LEAST[character] + 0.25 * digest[0] / 255
+    # Half of what is left for the next one, and so on.
+    others = [(1 - chosen) * 0.5**rank for rank in range(1, count)]
+    tokens = [(piece, chosen), *((f" {character}{digest[1] % 4 + rank}", p) for rank, p in enumerate(others))]
+    told = [_told(token, probability) for token, probability in tokens]
+    return {**told[0], "top_logprobs": told[:count]}
+
+
+def _told(token: str, probability: float) -> dict[str, Any]:
+    return {"token": token, "logprob": math.log(probability), "bytes": list(token.encode())}

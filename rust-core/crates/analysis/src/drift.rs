@@ -1,0 +1,186 @@
+//! Whether a window of answers differs from the reference.
+
+use crate::distribution::TokenId;
+use crate::divergence::contribution;
+use crate::random::Random;
+use crate::two_samples::{fisher_exact, kolmogorov_smirnov};
+use crate::window::Window;
+use crate::{Distribution, Settings};
+use std::collections::HashMap;
+
+/// What of answers is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Feature {
+    /// Entropy of tokens: Kolmogorov-Smirnov.
+    Entropy,
+    /// Which tokens answers begin with: the Jensen-Shannon divergence of the mean distributions, by permutation.
+    Opening,
+    /// Length in tokens: Kolmogorov-Smirnov.
+    Length,
+    /// Repetition: Kolmogorov-Smirnov.
+    Repetition,
+    /// How many are refusals: Fisher's exact test.
+    Refusal,
+    /// How many end because they are long enough: Fisher's exact test.
+    Cut,
+}
+
+impl Feature {
+    /// Every feature.
+    pub const ALL: [Self; 6] = [
+        Self::Entropy,
+        Self::Opening,
+        Self::Length,
+        Self::Repetition,
+        Self::Refusal,
+        Self::Cut,
+    ];
+
+    /// Its name in records and metrics.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Entropy => "entropy",
+            Self::Opening => "opening",
+            Self::Length => "length",
+            Self::Repetition => "repetition",
+            Self::Refusal => "refusal",
+            Self::Cut => "cut",
+        }
+    }
+}
+
+/// One feature of a window against the reference.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Test {
+    /// Which one.
+    pub feature: Feature,
+    /// Values of each side that were compared.
+    pub values: usize,
+    /// How far they are apart, 0 to 1: the greatest difference of distribution functions, of shares, or the divergence in bits.
+    pub distance: f64,
+    /// How likely a distance as large is where nothing has changed, at most.
+    pub p: f64,
+    /// Whether that is below the level.
+    pub differs: bool,
+}
+
+/// With fewer values nothing is compared.
+const FEWEST: usize = 30;
+/// Tokens that first tokens are told apart by; the others count together.
+const TOKENS: usize = 64;
+/// Permutations as far apart as what was seen, after which there is nothing to find (Besag and Clifford 1991).
+const EXCEEDED: usize = 10;
+
+/// Compares a window with the reference. All features together find a difference where there is none with at most the probability
+/// [`Settings::level`] (Bonferroni). `seed` chooses the permutations.
+pub(crate) fn compare(reference: &Window, window: &Window, settings: &Settings, seed: u64) -> Vec<Test> {
+    let level = settings.level() / Feature::ALL.len() as f64;
+    let smirnov = |one: &[f32], other: &[f32]| {
+        let values = one.len().min(other.len());
+        let (distance, p) = kolmogorov_smirnov(one, other);
+        (values, distance, p)
+    };
+    let fisher = |one: usize, other: usize| {
+        let (n, m) = (reference.answers, window.answers);
+        let distance = (one as f64 / n.max(1) as f64 - other as f64 / m.max(1) as f64).abs();
+        (n.min(m), distance, fisher_exact((one, n), (other, m)))
+    };
+    let test = |feature| {
+        let (values, distance, p) = match feature {
+            Feature::Entropy => smirnov(&reference.entropies, &window.entropies),
+            Feature::Opening => openings(&reference.openings, &window.openings, level, seed)?,
+            Feature::Length => smirnov(&reference.lengths, &window.lengths),
+            Feature::Repetition => smirnov(&reference.repetitions, &window.repetitions),
+            Feature::Refusal => fisher(reference.refusals, window.refusals),
+            Feature::Cut => fisher(reference.cuts, window.cuts),
+        };
+        (values >= FEWEST).then_some(Test {
+            feature,
+            values,
+            distance,
+            p,
+            differs: p <= level,
+        })
+    };
+    Feature::ALL.into_iter().filter_map(test).collect()
+}
+
+/// The divergence of the mean distributions of first tokens, and its p-value among random divisions of all of them.
+fn openings(
+    one: &[Distribution],
+    other: &[Distribution],
+    level: f64,
+    seed: u64,
+) -> Option<(usize, f64, f64)> {
+    let size = one.len().min(other.len());
+    if size < FEWEST {
+        return None;
+    }
+    let pooled: Vec<&Distribution> = one[..size].iter().chain(&other[..size]).collect();
+    let places = places(&pooled);
+    // The last place is of all the rest.
+    let mut total = vec![0.0; places.len() + 1];
+    let rows: Vec<Vec<(usize, f64)>> = pooled.iter().map(|told| row(told, &places)).collect();
+    for (place, probability) in rows.iter().flatten() {
+        total[*place] += probability;
+    }
+    let mut part = vec![0.0; total.len()];
+    let mut divergence = |members: &[usize]| {
+        part.fill(0.0);
+        for (place, probability) in members.iter().flat_map(|member| &rows[*member]) {
+            part[*place] += probability;
+        }
+        let both = part.iter().zip(&total);
+        let sum: f64 = both
+            .map(|(part, total)| contribution(part / size as f64, (total - part) / size as f64))
+            .sum();
+        sum.clamp(0.0, 1.0)
+    };
+    let mut order: Vec<usize> = (0..2 * size).collect();
+    let seen = divergence(&order[..size]);
+    let mut random = Random::new(seed);
+    let most = (1.0 / level).ceil() as usize;
+    let mut exceeded = 0;
+    for drawn in 1..=most {
+        for at in 0..size {
+            let from = at + random.below(2 * size - at);
+            order.swap(at, from);
+        }
+        // Sums of the same numbers in another order are the same number here.
+        exceeded += usize::from(divergence(&order[..size]) >= seen - 1e-12);
+        if exceeded == EXCEEDED {
+            return Some((size, seen, exceeded as f64 / drawn as f64));
+        }
+    }
+    Some((size, seen, (exceeded + 1) as f64 / (most + 1) as f64))
+}
+
+/// The places of the tokens that are likeliest in all of them together.
+fn places(pooled: &[&Distribution]) -> HashMap<TokenId, usize> {
+    let mut sums: HashMap<TokenId, f64> = HashMap::new();
+    for outcome in pooled.iter().flat_map(|told| told.told()) {
+        *sums.entry(outcome.token).or_default() += outcome.probability;
+    }
+    let mut likely: Vec<(TokenId, f64)> = sums.into_iter().collect();
+    likely.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+    likely.truncate(TOKENS);
+    likely
+        .into_iter()
+        .enumerate()
+        .map(|(place, (token, _))| (token, place))
+        .collect()
+}
+
+fn row(told: &Distribution, places: &HashMap<TokenId, usize>) -> Vec<(usize, f64)> {
+    let mut rest = told.rest();
+    let mut row = Vec::with_capacity(told.told().len() + 1);
+    for outcome in told.told() {
+        match places.get(&outcome.token) {
+            Some(place) => row.push((*place, outcome.probability)),
+            None => rest += outcome.probability,
+        }
+    }
+    row.push((places.len(), rest));
+    row
+}

@@ -1,0 +1,66 @@
+use proofgate_analysis::Settings;
+use serde::Deserialize;
+
+use crate::Error;
+
+/// Which answers are analysed, and how.
+#[derive(Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AnalysisConfig {
+    /// The share of answers that are analysed, 0 to 1.
+    pub(crate) sample: f64,
+    /// Whose; all tenants' when it is empty.
+    pub(crate) tenants: Vec<String>,
+    /// Of which models; of all when it is empty.
+    pub(crate) models: Vec<String>,
+    /// Answers in a window.
+    pub(crate) window: usize,
+    /// The most false findings of drift for each window.
+    pub(crate) false_alarms: f64,
+    /// Alternatives of a token that entropies are compared by.
+    pub(crate) top_logprobs: usize,
+    /// Tokens that the models know, where that is known.
+    pub(crate) vocabulary: Option<u64>,
+    /// From which share of repeated groups of words on an answer is flagged.
+    pub(crate) repetition: f64,
+    /// Bytes of an answer that are copied, at most.
+    pub(crate) answer_bytes: usize,
+    /// Bytes of all copies together, at most.
+    pub(crate) copy_bytes: usize,
+    /// Pairs of tenant and model that are followed, at most.
+    pub(crate) pairs: usize,
+}
+
+impl AnalysisConfig {
+    /// # Errors
+    /// [`Error::Config`] with the first number that is out of its bounds.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let bounds = [
+            ("sample", (0.0..=1.0).contains(&self.sample)),
+            ("window", (30..=10_000).contains(&self.window)),
+            ("falseAlarms", (0.0001..=0.1).contains(&self.false_alarms)),
+            (
+                "topLogprobs",
+                (1..=Settings::DEEPEST).contains(&self.top_logprobs),
+            ),
+            ("repetition", (0.0..=1.0).contains(&self.repetition)),
+            ("maxAnswerBytes", self.answer_bytes > 0),
+            ("maxPairs", (1..=4096).contains(&self.pairs)),
+        ];
+        match bounds.into_iter().find(|(_, is_within)| !is_within) {
+            Some((name, _)) => Err(Error::Config(format!("analysis.{name} is out of its bounds"))),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn settings(&self) -> Settings {
+        Settings {
+            window: self.window,
+            false_alarms: self.false_alarms,
+            pairs: self.pairs,
+            depth: self.top_logprobs,
+            vocabulary: self.vocabulary,
+            repetition: self.repetition,
+        }
+    }
+}

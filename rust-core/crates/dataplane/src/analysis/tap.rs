@@ -1,0 +1,120 @@
+//! The data-plane thread's end.
+
+use std::sync::Arc;
+
+use proofgate_analysis::Dialect as Readable;
+use proofgate_providers::Dialect;
+use rand::Rng;
+use tokio::sync::mpsc::Sender;
+
+use super::copy::{AnswerCopy, Room};
+use super::settings::AnalysisConfig;
+use crate::gateway::Gateway;
+use crate::metrics::{AnalysisMetrics, Lost};
+use crate::request_id::RequestId;
+
+/// Chooses which answers are analysed, and hands them over.
+pub(crate) struct Tap {
+    queue: Sender<Answered>,
+    room: Arc<Room>,
+    metrics: AnalysisMetrics,
+    sample: f64,
+    tenants: Vec<String>,
+    models: Vec<String>,
+    answer_bytes: usize,
+}
+
+/// An answer that its client has.
+pub(super) struct Answered {
+    pub(super) copy: AnswerCopy,
+    /// Whether it is a stream of events.
+    pub(super) events: bool,
+    /// Tokens of it, as the provider counted them.
+    pub(super) tokens: Option<u64>,
+    pub(super) id: RequestId,
+    /// Position of the admission record.
+    pub(super) admission: u64,
+    pub(super) tenant: Arc<str>,
+    pub(super) model: Arc<str>,
+}
+
+/// Whose answer it is.
+pub(crate) struct Of {
+    pub(crate) id: RequestId,
+    /// Position of the admission record.
+    pub(crate) admission: u64,
+    pub(crate) tenant: Arc<str>,
+    pub(crate) model: Arc<str>,
+}
+
+impl Tap {
+    pub(super) fn new(
+        config: &AnalysisConfig,
+        queue: Sender<Answered>,
+        room: Arc<Room>,
+        metrics: AnalysisMetrics,
+    ) -> Self {
+        Tap {
+            queue,
+            room,
+            metrics,
+            sample: config.sample,
+            tenants: config.tenants.clone(),
+            models: config.models.clone(),
+            answer_bytes: config.answer_bytes,
+        }
+    }
+
+    /// Begins the copy of an answer, if it is one to be analysed.
+    pub(crate) fn begin(
+        &self,
+        gateway: &Gateway,
+        tenant: &str,
+        model: &str,
+        dialect: Dialect,
+    ) -> Option<Box<AnswerCopy>> {
+        let dialect = readable(dialect)?;
+        let is_wanted =
+            |names: &[String], name: &str| names.is_empty() || names.iter().any(|one| one == name);
+        if !is_wanted(&self.tenants, tenant) || !is_wanted(&self.models, model) {
+            return None;
+        }
+        if self.sample < 1.0 && !gateway.with_random(|random| random.random_bool(self.sample)) {
+            return None;
+        }
+        let room = Arc::clone(&self.room);
+        Some(Box::new(AnswerCopy::new(dialect, self.answer_bytes, room)))
+    }
+
+    /// Hands an answer over that its client has. Waits for nothing: what finds no room is counted.
+    pub(crate) fn hand_over(&self, copy: AnswerCopy, events: bool, tokens: Option<u64>, of: Of) {
+        if copy.is_lost {
+            self.metrics.lost(Lost::Memory);
+            return;
+        }
+        let answered = Answered {
+            copy,
+            events,
+            tokens,
+            id: of.id,
+            admission: of.admission,
+            tenant: of.tenant,
+            model: of.model,
+        };
+        if self.queue.try_send(answered).is_err() {
+            self.metrics.lost(Lost::Queue);
+        }
+    }
+}
+
+/// The dialects whose answers are text.
+fn readable(dialect: Dialect) -> Option<Readable> {
+    match dialect {
+        Dialect::Chat => Some(Readable::Chat),
+        Dialect::Completions => Some(Readable::Completions),
+        Dialect::Responses => Some(Readable::Responses),
+        Dialect::Messages => Some(Readable::Messages),
+        Dialect::Gemini => Some(Readable::Gemini),
+        _ => None,
+    }
+}

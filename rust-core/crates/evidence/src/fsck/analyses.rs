@@ -1,0 +1,86 @@
+//! Each analysis refers to an exchange of its tenant that began before it.
+
+use super::Verdict;
+use super::scan::Scanned;
+use crate::layout::parse_incarnation;
+use crate::lookup::read_records;
+use crate::{EvidenceError, ReadStorage};
+use proofgate_ledger::record::{self, Analysis, Record};
+use std::collections::BTreeMap;
+use ulid::Ulid;
+
+/// What an analysis refers to.
+pub(super) struct Analysed {
+    seq: u64,
+    /// The log of the admission; none when it is the same.
+    incarnation: Option<Ulid>,
+    admission: u64,
+    exchange: String,
+    tenant: String,
+}
+
+impl Analysed {
+    pub(super) fn of(analysis: &Analysis<'_>) -> Self {
+        Self {
+            seq: analysis.seq,
+            incarnation: analysis.incarnation.as_deref().and_then(parse_incarnation),
+            admission: analysis.admission,
+            exchange: analysis.exchange.as_ref().to_owned(),
+            tenant: analysis.tenant.as_ref().to_owned(),
+        }
+    }
+
+    fn is_of(&self, payload: &[u8]) -> bool {
+        matches!(record::parse(payload), Ok(Record::Admission(admission))
+            if admission.id == self.exchange && admission.tenant == self.tenant)
+    }
+}
+
+/// Reads the admissions that the analyses of a shard's logs refer to. Of a log that is not there, was removed or is not
+/// whole, nothing is said here: others say it.
+pub(super) fn check(storage: &dyn ReadStorage, logs: &mut [Scanned]) -> Result<(), EvidenceError> {
+    let index: BTreeMap<Ulid, usize> = logs
+        .iter()
+        .enumerate()
+        .map(|(at, log)| (log.incarnation, at))
+        .collect();
+    for by in 0..logs.len() {
+        let mut referring: BTreeMap<usize, Vec<Analysed>> = BTreeMap::new();
+        for analysed in std::mem::take(&mut logs[by].analyses) {
+            let named = analysed.incarnation.unwrap_or(logs[by].incarnation);
+            if let Some(of) = index.get(&named) {
+                referring.entry(*of).or_default().push(analysed);
+            }
+        }
+        for (of, mut analyses) in referring {
+            if !logs[of].whole || logs[of].report.removed.is_some() {
+                continue;
+            }
+            analyses.sort_by_key(|analysed| analysed.admission);
+            let records = logs[of].report.records;
+            let (there, beyond): (Vec<_>, Vec<_>) =
+                analyses.iter().partition(|analysed| analysed.admission < records);
+            let mut seqs: Vec<u64> = there.iter().map(|analysed| analysed.admission).collect();
+            seqs.dedup();
+            let stored = read_records(storage, &logs[of].dir, &seqs)?;
+            let stored: BTreeMap<u64, Vec<u8>> = seqs.into_iter().zip(stored).collect();
+            let of_nothing = there.into_iter().filter(|analysed| {
+                let payload = stored.get(&analysed.admission);
+                !payload.is_some_and(|payload| analysed.is_of(payload))
+            });
+            let messages: Vec<String> = of_nothing
+                .chain(beyond)
+                .map(|analysed| {
+                    format!(
+                        "record {} is an analysis of {}, which record {} of {} did not admit",
+                        analysed.seq, analysed.exchange, analysed.admission, logs[of].incarnation
+                    )
+                })
+                .collect();
+            for message in messages {
+                logs[by].find(Verdict::Invalid, message);
+            }
+        }
+    }
+    Ok(())
+}
