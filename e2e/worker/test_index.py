@@ -173,6 +173,12 @@ def test_an_auditor_answers_readers_of_what_it_has_accepted(tmp_path: Path) -> N
         [file] = (tmp_path / "state").glob("access-*.jsonl")
         log = [json.loads(line) for line in file.read_text().splitlines()[1:]]
         assert {entry["reader"] for entry in log} == {"a", "b"}
+        assert run(*check)[0] == 0
+        file.write_text(file.read_text().replace('"reader":"a"', '"reader":"c"', 1))
+        assert run(*check)[0] == 30
+        with following(Audit(tmp_path, gateway.verifying_key), *more[1:]) as (_, url):
+            wait_until(lambda: '"access_log_changed"' in fetch(f"{url}/findings"), 30, "it is found")
+            wait_until(lambda: len(found("of-all")) == 4, 30, "readers are answered all the same")
 
 
 def test_an_auditor_starts_with_an_index_that_it_cannot_use_and_goes_on_with_one_that_is_made_anew(
@@ -196,9 +202,3 @@ def test_an_auditor_starts_with_an_index_that_it_cannot_use_and_goes_on_with_one
         assert run("index", "--rebuild", "--ledger", ledger[0], "--ledger-key", ledger[1], "--index", index)[0] == 0
         assert len(ask().raise_for_status().json()["exchanges"]) >= 7
         assert program.process.poll() is None
-        assert run(*check)[0] == 0
-        file.write_text(file.read_text().replace('"reader":"a"', '"reader":"c"', 1))
-        assert run(*check)[0] == 30
-        with following(Audit(tmp_path, gateway.verifying_key), *more[1:]) as (_, url):
-            wait_until(lambda: '"access_log_changed"' in fetch(f"{url}/findings"), 30, "it is found")
-            wait_until(lambda: len(found("of-all")) == 4, 30, "readers are answered all the same")

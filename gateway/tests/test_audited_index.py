@@ -129,7 +129,7 @@ def test_readers_are_told_what_may_be_missing(
         json.dumps({hashlib.sha256(b"key").hexdigest(): {"name": "a", "all": True}})
     )
     monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=0))
-    access_log, watch = AccessLog(tmp_path), Watch(cast("_core.Auditor", double), 1 << 20)
+    access_log, watch = AccessLog(tmp_path, 7), Watch(cast("_core.Auditor", double), 1 << 20)
     with AuditedIndex(tmp_path / "index", VKEY) as index:
         index.offer([note(log)])
         assert told(index, "index_full")

@@ -2,7 +2,9 @@
 
 use super::held::Held;
 use super::scan::{Head, Scanned, believe, scan};
-use super::{CheckpointState, IncarnationReport, Keys, Verdict, analyses, exchanges, keys as key_line, removed};
+use super::{
+    CheckpointState, IncarnationReport, Keys, Verdict, analyses, exchanges, keys as key_line, removed,
+};
 use crate::checkpoint_file::{self, cover_name};
 use crate::layout::{Shard, parse_incarnation};
 use crate::rules::Predecessor;
