@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import hashlib
 import json
 import shutil
 import signal
 import subprocess
 import sys
+import threading
+import time
+from collections.abc import Iterator
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 from proofgate import _core
@@ -24,8 +31,64 @@ from e2e.local_gateway import local_gateway, wait_until
 THREAT_MODEL = Path(__file__).parents[2] / "docs" / "threat-model.md"
 
 
+class Cosigner:
+    """A witness at one address, whose state is that of the audit which is looked at."""
+
+    def __init__(self) -> None:
+        self.witness: _core.Witness | None = None
+        self.answers: list[tuple[int, str]] = []
+        cosigner = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                assert cosigner.witness is not None
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                status, code, text = cosigner.witness.add_checkpoint(body, int(time.time()))
+                cosigner.answers.append((status, code))
+                self.send_response(status)
+                self.end_headers()
+                self.wfile.write(text.encode())
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def begin(self, folder: Path, log: str) -> None:
+        """Makes its key, and a policy that wants its cosignature of a log."""
+        secret, public = _core.generate_witness_key("witness.example/one")
+        (folder / "witness-key").write_text(secret)
+        (folder / "logs").write_text(f"logs/v0\n\nvkey {log}\n")
+        url = f"http://127.0.0.1:{self.server.server_port}"
+        (folder / "policy").write_text(f"witness one {public} {url}\nquorum one\n")
+
+    def look(self, audit: Audit, *more: str) -> tuple[list[dict[str, Any]], str]:
+        """What the auditor finds, and what the witness beside it answers, as the table has it."""
+        key, logs = ((audit.folder / name).read_text() for name in ("witness-key", "logs"))
+        self.answers = []
+        self.witness = _core.Witness(str(audit.folder / "witness"), key, logs, "--new-aggregate" in more)
+        try:
+            found = audit.look("--witness-policy", str(audit.folder / "policy"), *more)[1]
+            cosigned = self.witness.checkpoint(hashlib.sha256(AUDITOR.encode()).hexdigest())
+        finally:
+            self.witness = None
+        published = (audit.state / "checkpoint").read_text()
+        assert cosigned is not None and cosigned.split("\n\n")[0] == published.split("\n\n")[0]
+        refused = sorted({code for status, code in self.answers if status != HTTPStatus.OK})
+        return found, ", ".join(f"`{code}`" for code in refused) or "—"
+
+
 @pytest.fixture(scope="module")
-def history(tmp_path_factory: pytest.TempPathFactory) -> tuple[Audit, Others]:
+def cosigner() -> Iterator[Cosigner]:
+    made = Cosigner()
+    yield made
+    made.server.shutdown()
+    made.server.server_close()
+
+
+@pytest.fixture(scope="module")
+def history(tmp_path_factory: pytest.TempPathFactory, cosigner: Cosigner) -> tuple[Audit, Others]:
     """A ledger of three logs, one of a killed worker, that an auditor has seen, and others of its name."""
     folder = tmp_path_factory.mktemp("auditor")
     others = Others(folder / "older", folder / "forked", folder / "rekeyed" / "ledger")
@@ -57,14 +120,15 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> tuple[Audit, Others]:
     with local_gateway(others.rekeyed.parent) as gateway:
         ask_and_wait(gateway, 5)
         assert gateway.worker is not None and gateway.worker.stop() == 0
-    secret, _ = _core.generate_key(AUDITOR)
+    secret, public = _core.generate_key(AUDITOR)
     home = folder / "audit"
     home.mkdir()
     (home / "auditor-key").write_text(secret)
     (home / "keeping-key").write_text(_core.generate_key("proofgate.dev/local/keeping")[1])
     shutil.copytree(folder / "ledger", home / "ledger")
     audit = Audit(home, key)
-    assert audit.look("--new-aggregate") == (0, [])
+    cosigner.begin(home, public)
+    assert cosigner.look(audit, "--new-aggregate") == ([], "—")
     notes = [(log / "checkpoint").read_text() for log in audit.logs()]
     (home / "held").write_text("\n".join(notes))
     assert [judged(audit), judged(audit, "--against", str(home / "held"))] == ["—", "—"]
@@ -83,7 +147,7 @@ def table() -> dict[str, list[str]]:
     """The rows of the attacker's table in the documentation, by their first cell."""
     lines = THREAT_MODEL.read_text().split("\n## The attacker's table\n")[1].split("\n## ")[0].splitlines()
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| ")]
-    return {row[0]: row[1:4] for row in rows[1:]}
+    return {row[0]: row[1:5] for row in rows[1:]}
 
 
 def test_the_table_has_every_attack_and_every_attack_is_tried() -> None:
@@ -92,13 +156,14 @@ def test_the_table_has_every_attack_and_every_attack_is_tried() -> None:
 
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_what_each_notices_of_an_attack_is_what_the_threat_model_says(
-    history: tuple[Audit, Others], tmp_path: Path, attack: str
+    history: tuple[Audit, Others], cosigner: Cosigner, tmp_path: Path, attack: str
 ) -> None:
     audit = history[0].copy(tmp_path / "audit")
     ATTACKS[attack](audit, history[1])
     alone, with_held = judged(audit), judged(audit, "--against", str(audit.folder / "held"))
-    codes = sorted({finding["code"] for finding in audit.look()[1]})
-    assert [alone, with_held, ", ".join(f"`{code}`" for code in codes) or "—"] == table()[attack]
+    found, witness = cosigner.look(audit)
+    codes = sorted({finding["code"] for finding in found})
+    assert [alone, with_held, ", ".join(f"`{code}`" for code in codes) or "—", witness] == table()[attack]
     # It is evidence: another look does not forget it, also when all is put back.
     shutil.rmtree(audit.ledger)
     shutil.copytree(history[0].ledger, audit.ledger)
