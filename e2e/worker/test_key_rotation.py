@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,7 +16,7 @@ from urllib.error import HTTPError
 import pytest
 from proofgate import _core
 
-from e2e.auditing import AUDITOR, VERIFIER, Audit
+from e2e.auditing import AUDITOR, VERIFIER, Audit, fetch, following
 from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway, wait_until
 
 VERIFY = Path(__file__).parents[2] / "examples" / "verify" / "verify.py"
@@ -171,6 +173,35 @@ def test_an_auditor_goes_on_under_either_key_and_under_a_new_one_of_its_own(rota
     assert run("keys", "rotate", home / "auditor-key", "--out", home / "new").returncode == 0
     (home / "auditor-key").write_text((home / "new" / "signing-key").read_text())
     assert Audit(home, rotated.new).look() == (0, [])
+
+
+def test_a_mirror_verifies_under_either_key_and_takes_no_statement_that_is_none(
+    rotated: Rotated, tmp_path: Path
+) -> None:
+    shutil.copytree(rotated.ledger, tmp_path / "ledger")
+    (tmp_path / "auditor-key").write_text(_core.generate_key(AUDITOR)[0])
+    statements = tmp_path / "ledger" / "key-successions"
+    [true] = statements.iterdir()
+    # One of an attacker's own two keys, and one that a single key has signed.
+    name = rotated.old.split("+")[0]
+    his = _core.sign_key_succession(_core.generate_key(name)[0], _core.generate_key(name)[0], 1, 1 << 50)
+    half = "\n".join(true.read_text().split("\n")[:-2]) + "\n"
+    for note in (his, half):
+        (statements / f"{hashlib.sha256(note.encode()).hexdigest()[:32]}.note").write_text(note)
+    (tmp_path / "mirror").mkdir()
+    with following(Audit(tmp_path, rotated.old), "--new-aggregate", "--mirror", str(tmp_path / "mirror")) as (_, url):
+        wait_until(lambda: "mirror_lag_seconds{" in fetch(f"{url}/metrics"), 30, "it mirrors")
+        copied = tmp_path / "mirror" / "ledger"
+        wait_until(lambda: len(list(copied.glob("0/*/checkpoint"))) == 3, 60, "the logs are mirrored")
+        wait_until(lambda: (copied / "key-successions" / true.name).exists(), 60, "and the statement")
+        found = {finding["code"] for finding in json.loads(fetch(f"{url}/findings"))["findings"]}
+    assert found == {"key_succession_refused"}
+    assert [path.name for path in (copied / "key-successions").iterdir()] == [true.name]
+    assert run("mirror-fetch", tmp_path / "mirror", tmp_path / "back").returncode == 0
+    for key in (rotated.old, rotated.new):
+        done = run("fsck", tmp_path / "back", "--mirror", "--key", key, "--json")
+        assert done.returncode == 0, done.stdout
+        assert [known["vkey"] for known in json.loads(done.stdout)["keys"]] == [rotated.old, rotated.new]
 
 
 def test_a_worker_with_the_old_key_does_not_start_behind_the_new_one(rotated: Rotated, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ _KEY = re.compile(
     r"(ledger|removed)/[0-9]{1,20}/[0-9A-HJKMNP-TV-Z]{26}/"
     r"([0-9]{20}\.(seg|next|record|tlog-proof|consistency)|([0-9A-HJKMNP-TV-Z]{26}\.)?checkpoint|tombstone)"
 )
-_NAME = "ledger/ledger-name"
+_NAME = re.compile(r"ledger/(ledger-name|key-successions/[0-9a-f]{32}\.note)")
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -42,8 +42,9 @@ def run(options: argparse.Namespace) -> int:
     try:
         target = parse(options.mirror)
         options.out.mkdir(parents=True)
-        whole = {key for key in target.keys("ledger/") if _KEY.fullmatch(key) or key == _NAME}
-        for key in sorted(whole):
+        keys = list(target.keys("ledger/"))
+        whole = {key for key in keys if _KEY.fullmatch(key)}
+        for key in sorted({*whole, *filter(_NAME.fullmatch, keys)}):
             fetch(target, key, options.out / key.removeprefix("ledger/"))
         there = {key.rsplit("/", 1)[0].removeprefix("ledger/") for key in whole}
         for key in list(target.keys("removed/")):
@@ -58,6 +59,6 @@ def run(options: argparse.Namespace) -> int:
         return fail(f"{options.mirror.partition('?')[0]}: {error} [{error.code}]", EXIT_FAILED)
     except OSError as error:
         return fail(f"{error.filename}: {error.strerror}", EXIT_FAILED)
-    logs = len({key.rsplit("/", 1)[0] for key in whole} - {"ledger"})
+    logs = len(there)
     print(f"{logs} logs in {options.out}; check them: proofgate fsck {options.out} --mirror --key VKEY")
     return 0

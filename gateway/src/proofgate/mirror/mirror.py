@@ -24,6 +24,7 @@ from proofgate import _core
 from proofgate.mirror import aggregate
 from proofgate.mirror.aggregate import Ended
 from proofgate.mirror.memory import Memory
+from proofgate.mirror.statements import STATEMENTS, of_the_line
 from proofgate.mirror.target import ChangedError, ConflictError, MirrorError, Piece, Target
 
 log = logging.getLogger("proofgate.mirror")
@@ -257,6 +258,12 @@ class Mirror:
         pieces = [Piece.of("ledger/ledger-name", f"{self._ledger_name}\n".encode())]
         if size:
             pieces.append(Piece.of(f"aggregate/checkpoints/{_stamped(size, note)}", note.encode()))
+        try:
+            statements = of_the_line(self.ledger / STATEMENTS, self._ledger_key)
+        except OSError as error:
+            raise MirrorError(f"the ledger cannot be read: {error.strerror}", "mirror_source") from None
+        for name, text in statements:
+            pieces.append(Piece.of(f"ledger/{STATEMENTS}/{name}", text.encode()))
         for head in json.loads(self.auditor.heads()):
             place = aggregate.place_of(head["origin"], self._ledger_name)
             if place is not None:

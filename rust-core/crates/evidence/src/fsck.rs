@@ -204,7 +204,7 @@ pub fn fsck<'k>(
     keys: impl Into<Keys<'k>>,
     held: &[HeldCheckpoint],
 ) -> Result<Report, EvidenceError> {
-    check(storage, path, keys.into(), held, false)
+    check(storage, path, keys.into(), held, Of::Ledger)
 }
 
 /// As [`fsck`], of a copy without what a mirror leaves out: salts, trees, and the logs that go on behind the last of each
@@ -218,7 +218,7 @@ pub fn fsck_mirror<'k>(
     keys: impl Into<Keys<'k>>,
     held: &[HeldCheckpoint],
 ) -> Result<Report, EvidenceError> {
-    check(storage, path, keys.into(), held, true)
+    check(storage, path, keys.into(), held, Of::Mirror)
 }
 
 /// As [`fsck_mirror`], of one log that has ended; and the files that were read for that, with the digests of just the bytes
@@ -233,8 +233,18 @@ pub fn fsck_pinned<'k>(
     held: &[HeldCheckpoint],
 ) -> Result<(Report, Vec<PinnedFile>), EvidenceError> {
     let pinned = Pinned::new(storage);
-    let report = check(&pinned, dir, keys.into(), held, true)?;
+    let report = check(&pinned, dir, keys.into(), held, Of::OneLog)?;
     Ok((report, pinned.files()))
+}
+
+/// What is checked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Of {
+    Ledger,
+    /// A copy that leaves out what a mirror does.
+    Mirror,
+    /// One log of a ledger that is to be mirrored.
+    OneLog,
 }
 
 fn check(
@@ -242,7 +252,7 @@ fn check(
     path: &Path,
     keys: Keys<'_>,
     held: &[HeldCheckpoint],
-    mirror: bool,
+    of: Of,
 ) -> Result<Report, EvidenceError> {
     let mut incarnations = Vec::new();
     let mut held = held::Held::new(held);
@@ -253,12 +263,22 @@ fn check(
     };
     let ledger = found.first().and_then(|shard| shard.dir.parent()).unwrap_or(path);
     let (line, mut findings) = keys::follow(storage, ledger, keys.ledger)?;
+    if of == Of::OneLog {
+        // What somebody has put beside the logs says nothing of this one.
+        findings.clear();
+    }
     let keys = Keys {
         ledger: line.as_ref(),
         ..keys
     };
     for shard in &found {
-        chain::check(storage, shard, (keys, mirror), &mut held, &mut incarnations)?;
+        chain::check(
+            storage,
+            shard,
+            (keys, of != Of::Ledger),
+            &mut held,
+            &mut incarnations,
+        )?;
     }
     findings.extend(held.unmet(path));
     let verdict = incarnations

@@ -198,7 +198,8 @@ fn fsck_pinned<'py>(
     let key = optional_key(Some(verifying_key))?;
     let keeping = optional_key(keeping_key)?;
     let checked = python.detach(|| {
-        let held = proofgate_evidence::read_notes(&directory, &note, key.as_ref())?;
+        let line = follow(&directory, key.clone()).unwrap_or_else(|_| key.clone());
+        let held = proofgate_evidence::read_notes(&directory, &note, line.as_ref())?;
         let keys = Keys {
             ledger: key.as_ref(),
             keeping: keeping.as_ref(),

@@ -1,0 +1,58 @@
+"""The statements of key succession that belong to a ledger's line of keys.
+
+Without them a mirror of a ledger that had several keys verifies under one of them only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+
+from proofgate import _core
+
+#: Where a ledger, and a mirror of it, have them.
+STATEMENTS = "key-successions"
+_FILE = re.compile(r"[0-9a-f]{32}\.note")
+#: Of the files that are looked at, and of the bytes of one: anybody can place some on the volume.
+_MOST_FILES = 1024
+_MOST_BYTES = 8192
+
+
+def of_the_line(folder: Path, ledger_key: str) -> list[tuple[str, str]]:
+    """The files in a ledger's `key-successions`, and their notes, that lead from a key to others.
+
+    Both keys have signed each; what else stands there is left out. Raises OSError.
+    """
+    notes = {}
+    try:
+        files = sorted(path for path in folder.iterdir() if _FILE.fullmatch(path.name))
+    except FileNotFoundError:
+        return []
+    for path in files[:_MOST_FILES]:
+        with path.open("rb") as file:
+            content = file.read(_MOST_BYTES + 1)
+        if len(content) <= _MOST_BYTES and path.stem == hashlib.sha256(content).hexdigest()[:32]:
+            note = content.decode("utf-8", "replace")
+            if _is_signed(note):
+                notes[path.name] = note
+    line = {vkey for vkey, _ in _line("\n".join([ledger_key, *notes.values()]))}
+    return [(name, note) for name, note in notes.items() if set(_named(note)) <= line]
+
+
+def _named(note: str) -> list[str]:
+    """The two vkeys that it names."""
+    return [line.split(" ", 1)[1] for line in note.split("\n")[1:3] if " " in line]
+
+
+def _is_signed(note: str) -> bool:
+    named = _named(note)
+    return len(named) == 2 and len(_line(f"{named[0]}\n{note}")) == 2
+
+
+def _line(text: str) -> list[tuple[str, int | None]]:
+    try:
+        return _core.key_line(text)
+    except ValueError:
+        # It forks: then no statement leads anywhere.
+        return []
