@@ -18,6 +18,7 @@ from proofgate.front_door.agent import targets
 from proofgate.front_door.follower import Follower
 from proofgate.front_door.metrics import render
 from proofgate.front_door.runtime_api import RuntimeApi
+from proofgate.index.audited_index import AuditedIndex
 from proofgate_operator import metrics
 
 from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway, wait_until
@@ -160,7 +161,8 @@ def test_every_metric_of_the_auditor_that_is_asked_for_exists(folder: Path) -> N
     policy = f"witness w {witness} https://witness.example\nquorum w\n".encode()
     paths = str(folder / "ledger"), str(folder / "state")
     auditor = _core.Auditor(*paths, signing, ledger, *(10**7,) * 3, resume=True, policy=policy)
-    assert beginning_with("proofgate_auditor_") - exposed(auditor_metrics.render(Watch(auditor, 0))) == set()
+    told = exposed(auditor_metrics.render(Watch(auditor, 0), AuditedIndex(folder / "index", ledger)))
+    assert beginning_with("proofgate_auditor_") - told == set()
 
 
 def test_every_metric_of_the_operator_that_is_asked_for_exists() -> None:
