@@ -248,6 +248,29 @@ def test_a_question_that_is_none_is_refused(url: str, asked: dict[str, Any], cod
     assert code_of(ask(url, ALL, **asked)) == (400, code)
 
 
+def test_no_answer_to_a_reader_is_kept_by_a_cache(url: str, folder: Path) -> None:
+    own, others = own_id(1, NOON + 1), own_id(3, NOON + 3)
+    with sqlite3.connect(folder / "index" / "catalogue.sqlite") as catalogue:
+        catalogue.execute("INSERT INTO meta VALUES ('pruned_before', ?)", (NOON // 86_400_000_000,))
+    catalogue.close()
+    paths = {
+        "exchanges": 200,
+        f"exchanges/{own}": 200,
+        f"exchanges/{own}/receipt": 200,
+        "tenants": 200,
+        "reader": 200,
+        "exchanges?verdict=maybe": 400,
+        "exchanges?tenant=globex": 403,
+        f"exchanges/{others}": 404,
+        "tenants?since=2001-01-01": 410,
+        f"exchanges/{'i' * 4096}": 414,
+    }
+    for path, status in paths.items():
+        answer = httpx.get(f"{url}/v1/{path}", headers={"Authorization": f"Bearer {ACME}"})
+        assert (answer.status_code, answer.headers.get("cache-control")) == (status, "no-store"), path
+    assert httpx.get(f"{url}/v1/reader").headers["cache-control"] == "no-store"
+
+
 def test_what_is_read_is_recorded_with_who_read_it(url: str, folder: Path) -> None:
     ask(url, ACME, model="gpt", limit=2)
     ask(url, ACME, f"/{own_id(3, NOON + 3)}")
